@@ -50,14 +50,11 @@ impl Default for ConnectOptions {
 /// Warning about a connection.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ConnectWarning {
-    /// The agent has no root privileges.
+    /// The agent has no root privileges, but those of this user.
     #[error(
-        "is used as {user} without root privileges: knobs, cgroups and profiles other than Localhost are not available"
+        "is used as {0} without root privileges: knobs, cgroups and profiles other than Localhost are not available"
     )]
-    NotRoot {
-        /// The user on the host.
-        user: String,
-    },
+    NotRoot(String),
     /// The user's ssh configuration disables host key checking.
     #[error("is used without checking its host key: your ssh configuration sets StrictHostKeyChecking to no")]
     HostKeyNotChecked,
@@ -100,7 +97,7 @@ pub async fn connect(host: &Host, program: &Program, options: &ConnectOptions) -
     let task = runtime.spawn(async move { establish(owned, &program, &options).await });
     match task.await {
         Ok(connected) => connected.map_err(failed),
-        Err(error) => Err(failed(ConnectErrorKind::Lost { message: error.to_string() })),
+        Err(error) => Err(failed(ConnectErrorKind::Lost(error.to_string()))),
     }
 }
 
@@ -142,7 +139,7 @@ async fn report_same_hosts(results: &mut [Result<ConnectedHost, FleetError>]) {
     for error in results.iter_mut().filter_map(|result| result.as_mut().err()) {
         let Some(holder) = own_agent(error) else { continue };
         if let Some((_, other)) = agents.iter().find(|(agent, _)| *agent == holder) {
-            *error.kind = ConnectErrorKind::SameHost { other: other.clone() };
+            *error.kind = ConnectErrorKind::SameHost(other.clone());
         }
     }
 }
@@ -172,7 +169,7 @@ async fn establish(host: Host, program: &Program, options: &ConnectOptions) -> R
         Ok(Err(error)) => return Err(ConnectErrorKind::Agent(error)),
         Err(_) => return Err(ConnectErrorKind::TimedOut { limit: RESPONSE_TIMEOUT, message: String::new() }),
     };
-    let not_root = (probe.rights == Privileges::User).then(|| ConnectWarning::NotRoot { user: probe.user.clone() });
+    let not_root = (probe.rights == Privileges::User).then(|| ConnectWarning::NotRoot(probe.user.clone()));
     let not_checked = ssh.skips_host_key_check(&host.address).await.then_some(ConnectWarning::HostKeyNotChecked);
     Ok(ConnectedHost {
         program: worker.program().to_owned(),

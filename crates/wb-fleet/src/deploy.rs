@@ -66,17 +66,15 @@ impl Program {
                     Ok(line) => last = line,
                     // Shells that refuse commands report that on standard output.
                     Err(ConnectErrorKind::Lost { .. }) if !last.is_empty() => {
-                        return Err(ConnectErrorKind::NoShell { message: last });
+                        return Err(ConnectErrorKind::NoShell(last));
                     }
                     Err(ConnectErrorKind::Lost { .. }) => {
-                        return Err(ConnectErrorKind::NoShell { message: last_line(&session.process.stderr()) });
+                        return Err(ConnectErrorKind::NoShell(last_line(&session.process.stderr())));
                     }
                     Err(other) => return Err(other),
                 }
             }
-            Err(ConnectErrorKind::Ssh {
-                message: format!("its login scripts print more than {MAX_BANNER_LINES} lines"),
-            })
+            Err(ConnectErrorKind::Ssh(format!("its login scripts print more than {MAX_BANNER_LINES} lines")))
         };
         match timeout(RESPONSE_TIMEOUT, greeting).await {
             Ok(result) => result?,
@@ -194,7 +192,7 @@ impl HostProbe {
             self.kernel.split(|c: char| !c.is_ascii_digit()).map_while(|number| number.parse::<u32>().ok());
         let version = numbers.next().zip(numbers.next());
         if version.is_some_and(|version| version < MIN_KERNEL) {
-            return Some(ConnectErrorKind::Kernel { release: self.kernel.clone() });
+            return Some(ConnectErrorKind::Kernel(self.kernel.clone()));
         }
         let lacks_root = needs_root && self.rights == Privileges::User;
         lacks_root.then(|| ConnectErrorKind::NoSudo { user: self.user.clone(), message: self.sudo_message.clone() })
@@ -206,9 +204,7 @@ async fn read_field(session: &mut Session, name: &str) -> Result<String, Connect
     let line = timeout(RESPONSE_TIMEOUT, read_line(session)).await.map_err(|_| timeout_error(session))??;
     match line.strip_prefix(name) {
         Some(rest) => Ok(rest.trim().to_owned()),
-        None => Err(ConnectErrorKind::Ssh {
-            message: format!("unexpected output `{line}` of its shell, expected its {name}"),
-        }),
+        None => Err(ConnectErrorKind::Ssh(format!("unexpected output `{line}` of its shell, expected its {name}"))),
     }
 }
 
@@ -226,6 +222,6 @@ async fn read_line(session: &mut Session) -> Result<String, ConnectErrorKind> {
     let exit = session.process.wait().await;
     Err(match exit.status {
         Some(255) | None => classify_failure(&exit.stderr),
-        Some(_) => ConnectErrorKind::Lost { message: format!("its shell exited: {}", last_line(&exit.stderr)) },
+        Some(_) => ConnectErrorKind::Lost(format!("its shell exited: {}", last_line(&exit.stderr))),
     })
 }

@@ -26,30 +26,18 @@ pub struct FleetError {
 /// Cause of a failed connection.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectErrorKind {
-    /// The host does not respond, or refuses the connection.
-    #[error("cannot be reached: {message}")]
-    Unreachable {
-        /// Message of ssh.
-        message: String,
-    },
-    /// The host name cannot be resolved.
-    #[error("has an unknown host name: {message}")]
-    UnknownHostName {
-        /// Message of ssh.
-        message: String,
-    },
-    /// The host accepts none of the user's keys.
-    #[error("refused your authentication: {message}")]
-    AuthenticationFailed {
-        /// Message of ssh.
-        message: String,
-    },
-    /// The host key is not in the known hosts.
-    #[error("has an unknown host key: {message}")]
-    UnknownHostKey {
-        /// Message of ssh.
-        message: String,
-    },
+    /// The host does not respond, or refuses the connection, with the message of ssh.
+    #[error("cannot be reached: {0}")]
+    Unreachable(String),
+    /// The host name cannot be resolved, with the message of ssh.
+    #[error("has an unknown host name: {0}")]
+    UnknownHostName(String),
+    /// The host accepts none of the user's keys, with the message of ssh.
+    #[error("refused your authentication: {0}")]
+    AuthenticationFailed(String),
+    /// The host key is not in the known hosts, with the message of ssh.
+    #[error("has an unknown host key: {0}")]
+    UnknownHostKey(String),
     /// The host key differs from the one in the known hosts.
     #[error("has a changed host key and may be another machine: {message}")]
     HostKeyChanged {
@@ -58,18 +46,12 @@ pub enum ConnectErrorKind {
         /// The known hosts file with the old key, if ssh named it.
         file: Option<String>,
     },
-    /// Another failure of ssh.
-    #[error("cannot be reached over ssh: {message}")]
-    Ssh {
-        /// Message of ssh.
-        message: String,
-    },
-    /// Login succeeds, but the shell exits without running a command.
-    #[error("accepts your login but runs no commands: {message}")]
-    NoShell {
-        /// Last message of the host or of ssh.
-        message: String,
-    },
+    /// Another failure of ssh, with its message.
+    #[error("cannot be reached over ssh: {0}")]
+    Ssh(String),
+    /// Login succeeds, but the shell exits without running a command, with the last message of the host or of ssh.
+    #[error("accepts your login but runs no commands: {0}")]
+    NoShell(String),
     /// The ssh program cannot be started.
     #[error("cannot be reached: cannot start ssh: {0}")]
     SshNotStarted(std::io::Error),
@@ -89,12 +71,9 @@ pub enum ConnectErrorKind {
         /// Architecture of the program.
         program: &'static str,
     },
-    /// Its kernel is too old.
-    #[error("runs Linux {release}, expected {}.{} or newer", MIN_KERNEL.0, MIN_KERNEL.1)]
-    Kernel {
-        /// Its release.
-        release: String,
-    },
+    /// Its kernel is too old, with its release.
+    #[error("runs Linux {}, expected {}.{} or newer", .0, MIN_KERNEL.0, MIN_KERNEL.1)]
+    Kernel(String),
     /// The filesystem of its cache folder has not enough free space for the program.
     #[error("has not enough space for the program in {folder}: {required} bytes required, {free} bytes free")]
     NoSpace {
@@ -127,21 +106,15 @@ pub enum ConnectErrorKind {
     /// Another controller uses it exclusively.
     #[error("is in use by {}", .0.as_ref().map_or("another controller".to_owned(), AgentSession::to_string))]
     InUse(Option<AgentSession>),
-    /// This process is already connected to the same machine under another name.
-    #[error("is the same machine as `{other}`")]
-    SameHost {
-        /// The other name.
-        other: WorkerName,
-    },
+    /// This process is already connected to the same machine under another name, with the other name.
+    #[error("is the same machine as `{0}`")]
+    SameHost(WorkerName),
     /// Its agent does not start, or the handshake fails.
     #[error("cannot start the agent: {0}")]
     Agent(#[source] WorkerError),
-    /// The connection is lost.
-    #[error("is lost: {message}")]
-    Lost {
-        /// The reason.
-        message: String,
-    },
+    /// The connection is lost, with the reason.
+    #[error("is lost: {0}")]
+    Lost(String),
 }
 
 fn message_suffix(message: &str) -> String {
@@ -204,7 +177,7 @@ impl FleetError {
             ConnectErrorKind::NoSudo { .. } => {
                 "connect as root, or allow this user to use sudo without a password".to_owned()
             }
-            ConnectErrorKind::SameHost { other } => {
+            ConnectErrorKind::SameHost(other) => {
                 let host = &self.host;
                 format!(
                     "name each machine once: drop `{host}` or `{other}`, otherwise one machine is measured under both names"

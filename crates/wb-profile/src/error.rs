@@ -88,27 +88,18 @@ pub enum ProfileErrorKind {
         /// The last lines of its output.
         output: String,
     },
-    /// libvirt does not respond.
-    #[error("libvirt does not respond: {output}")]
-    NoLibvirt {
-        /// The output of virsh.
-        output: String,
-    },
-    /// KVM is not available.
-    #[error("KVM is not available: {output}")]
-    NoKvm {
-        /// The output of the check.
-        output: String,
-    },
+    /// libvirt does not respond, with the output of virsh.
+    #[error("libvirt does not respond: {0}")]
+    NoLibvirt(String),
+    /// KVM is not available, with the output of the check.
+    #[error("KVM is not available: {0}")]
+    NoKvm(String),
     /// Kernel arguments for this machine, which cannot be rebooted during its own run.
     #[error("its kernel arguments require a reboot of this machine, which would end the run")]
     LocalReboot,
-    /// A host whose kernel cannot be restarted with kexec.
-    #[error("cannot restart the kernel with other arguments: {output}")]
-    RebootUnavailable {
-        /// The output of the check.
-        output: String,
-    },
+    /// A host whose kernel cannot be restarted with kexec, with the output of the check.
+    #[error("cannot restart the kernel with other arguments: {0}")]
+    RebootUnavailable(String),
     /// A network that libvirt does not define.
     #[error("libvirt has no network `{network}`: {output}")]
     NoNetwork {
@@ -117,12 +108,9 @@ pub enum ProfileErrorKind {
         /// The last lines that virsh printed.
         output: String,
     },
-    /// An emulator that libvirt cannot use.
-    #[error("libvirt cannot run guests this way: {output}")]
-    NoEmulator {
-        /// The last lines that virsh printed.
-        output: String,
-    },
+    /// An emulator that libvirt cannot use, with the last lines that virsh printed.
+    #[error("libvirt cannot run guests this way: {0}")]
+    NoEmulator(String),
     /// Not enough CPUs or memory.
     #[error("{0}")]
     NotEnoughResources(String),
@@ -222,28 +210,28 @@ impl ProfileError {
 impl ProfileErrorKind {
     /// A hint on how to resolve the error, if there is one.
     pub fn help(&self) -> Option<String> {
-        match self {
-            Self::LocalReboot => Some(
-                "name other hosts with --hosts, and start the run from a machine that is not measured".to_owned(),
-            ),
-            Self::NoNetwork { .. } => Some("`virsh net-list --all` lists the networks; set `network` in the profile to one of them".to_owned()),
-            ProfileErrorKind::NoLibvirt { .. } => Some(
-                "start it with `systemctl start libvirtd`, or install it (Debian's package libvirt-daemon-system)".to_owned(),
-            ),
-            ProfileErrorKind::NoKvm { .. } => Some("`\"virt-type\": \"qemu\"` emulates guests in software".to_owned()),
-            ProfileErrorKind::NotEnoughResources(_) => Some("set the CPUs and memory for guests with --force-params".to_owned()),
-            ProfileErrorKind::NoAddress { .. } | ProfileErrorKind::NotReached { .. } => {
-                Some("raise the limit with `\"limit\": \"20min\"`; guests emulated in software start slowly".to_owned())
+        let help = match self {
+            Self::LocalReboot => "name other hosts with --hosts, and start the run from a machine that is not measured",
+            Self::NoNetwork { .. } => {
+                "`virsh net-list --all` lists the networks; set `network` in the profile to one of them"
             }
-            ProfileErrorKind::Image(error) => error.help(),
-            ProfileErrorKind::NoDistribution | ProfileErrorKind::NoSuchImage(_) => Some(
+            Self::NoLibvirt { .. } => {
+                "start it with `systemctl start libvirtd`, or install it (Debian's package libvirt-daemon-system)"
+            }
+            Self::NoKvm { .. } => "`\"virt-type\": \"qemu\"` emulates guests in software",
+            Self::NotEnoughResources(_) => "set the CPUs and memory for guests with --force-params",
+            Self::NoAddress { .. } | Self::NotReached { .. } => {
+                "raise the limit with `\"limit\": \"20min\"`; guests emulated in software start slowly"
+            }
+            Self::Image(error) => return error.help(),
+            Self::NoDistribution | Self::NoSuchImage(_) => {
                 "set `\"image\"` to a name in the catalogue, `built:bookworm`, a URL with its SHA-256, or a file on the host"
-                    .to_owned(),
-            ),
-            ProfileErrorKind::NotRoot => Some(ROOT_HELP.to_owned()),
-            ProfileErrorKind::Worker(error) if matches!(error.fault(), Some(Fault::NotRoot)) => Some(ROOT_HELP.to_owned()),
-            _ => None,
-        }
+            }
+            Self::NotRoot => ROOT_HELP,
+            Self::Worker(error) if matches!(error.fault(), Some(Fault::NotRoot)) => ROOT_HELP,
+            _ => return None,
+        };
+        Some(help.to_owned())
     }
 }
 

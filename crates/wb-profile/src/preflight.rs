@@ -138,7 +138,7 @@ async fn check_boot(next: &Boot, group: &Group) -> Result<Option<ProfileErrorKin
     match run(group, next.check_command()).await {
         Ok(_) => Ok(None),
         Err(ProfileErrorKind::Program { output, .. }) => {
-            Ok(Some(ProfileErrorKind::RebootUnavailable { output: last_lines(&output, 1) }))
+            Ok(Some(ProfileErrorKind::RebootUnavailable(last_lines(&output, 1))))
         }
         Err(other) => Err(other),
     }

@@ -42,11 +42,8 @@ pub enum ReadScriptError {
         length: usize,
     },
     /// Neither a file nor words.
-    #[error("invalid script `{value}`: expected a file, optionally followed by arguments")]
-    Empty {
-        /// The invalid value.
-        value: String,
-    },
+    #[error("invalid script `{0}`: expected a file, optionally followed by arguments")]
+    Empty(String),
 }
 
 /// Result of running a script.
@@ -91,7 +88,7 @@ impl Script {
             file if file.is_file() => (file.to_owned(), Vec::new()),
             _ => {
                 let mut words = shell_words::split(spec).unwrap_or_default().into_iter();
-                let file = words.next().ok_or_else(|| ReadScriptError::Empty { value: spec.to_owned() })?;
+                let file = words.next().ok_or_else(|| ReadScriptError::Empty(spec.to_owned()))?;
                 (PathBuf::from(file), words.collect())
             }
         };

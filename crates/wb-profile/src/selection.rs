@@ -16,11 +16,8 @@ use crate::profile::{GuestCount, GuestsConfig, NamedProfile, ProfileFault, Profi
 #[derive(Debug, thiserror::Error)]
 pub enum ProfileSelectionError {
     /// No profile is named.
-    #[error("invalid value `{text}` of --profiles: expected the name of a profile")]
-    Empty {
-        /// The argument as written.
-        text: String,
-    },
+    #[error("invalid value `{0}` of --profiles: expected the name of a profile")]
+    Empty(String),
     /// An unknown or invalid profile.
     #[error(transparent)]
     Profile(#[from] ProfileCatalogError),
@@ -35,11 +32,8 @@ pub enum ProfileSelectionError {
         suggestion: Option<Suggestion>,
     },
     /// Two profiles with the same name.
-    #[error("duplicate profile `{name}`: its cells would have the same names")]
-    Duplicate {
-        /// The name.
-        name: String,
-    },
+    #[error("duplicate profile `{0}`: its cells would have the same names")]
+    Duplicate(String),
     /// An unknown knob set.
     #[error("no such knob set: `{set}`")]
     Set {
@@ -63,7 +57,7 @@ impl ProfileSelectionError {
                 let expected = format!("expected NAME or NAME:{{JSON}} with the parameters {}", PARAM_NAMES.join(", "));
                 Some(help_with_suggestion(suggestion.as_ref(), &expected))
             }
-            Self::Duplicate { name } => {
+            Self::Duplicate(name) => {
                 Some(format!("rename one with `{name}:{{\"name\": \"{name}2\"}}`, or write your own profile NAME.toml"))
             }
             Self::Set { suggestion, .. } => {
@@ -132,12 +126,12 @@ pub fn parse_profiles(
 ) -> Result<Vec<NamedProfile>, ProfileSelectionError> {
     let mut all: Vec<NamedProfile> = Vec::new();
     if let Some(text) = words.iter().find(|word| split_list(word).is_empty()) {
-        return Err(ProfileSelectionError::Empty { text: text.clone() });
+        return Err(ProfileSelectionError::Empty(text.clone()));
     }
     for text in words.iter().flat_map(|word| split_list(word)) {
         let named = parse_profile(text, catalog)?;
         if all.iter().any(|existing| existing.name == named.name) {
-            return Err(ProfileSelectionError::Duplicate { name: named.name.to_string() });
+            return Err(ProfileSelectionError::Duplicate(named.name.to_string()));
         }
         if let Some(set) = named.profile.sets.iter().find(|name| sets.iter().all(|set| set.name != **name)) {
             let suggestion = suggest(set, sets.iter().map(|set| set.name.as_str()));

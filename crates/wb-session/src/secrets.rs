@@ -7,11 +7,8 @@ use wb_plan::Plan;
 #[derive(Debug, thiserror::Error)]
 pub enum SecretError {
     /// The environment variable is not set.
-    #[error("--secret-from: environment variable `{name}` is not set")]
-    NoVariable {
-        /// Its name.
-        name: String,
-    },
+    #[error("--secret-from: environment variable `{0}` is not set")]
+    NoVariable(String),
     /// The file cannot be read.
     #[error("--secret-from: {path}: {source}")]
     File {
@@ -21,17 +18,11 @@ pub enum SecretError {
         source: std::io::Error,
     },
     /// It contains no line that is long enough to be masked.
-    #[error("--secret-from {from}: no line has at least {MIN_SECRET_LENGTH} characters")]
-    TooShort {
-        /// The file or variable.
-        from: String,
-    },
+    #[error("--secret-from {0}: no line has at least {MIN_SECRET_LENGTH} characters")]
+    TooShort(String),
     /// It would be part of a cell name, which cannot be masked.
-    #[error("a declared secret is part of a cell name of `{test}`")]
-    InName {
-        /// The test.
-        test: String,
-    },
+    #[error("a declared secret is part of a cell name of `{0}`")]
+    InName(String),
     /// A value that is part of cell names appears to contain a secret.
     #[error("`{axis}` of `{test}` appears to contain a secret, and its value is part of cell names")]
     LikelyInName {
@@ -60,14 +51,14 @@ impl SecretError {
 pub(crate) fn declare_all(from: &[String]) -> Result<(), SecretError> {
     for from in from {
         let text = match from.strip_prefix("env:") {
-            Some(name) => std::env::var(name).map_err(|_| SecretError::NoVariable { name: name.to_owned() })?,
+            Some(name) => std::env::var(name).map_err(|_| SecretError::NoVariable(name.to_owned()))?,
             None => std::fs::read(from)
                 .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
                 .map_err(|source| SecretError::File { path: from.clone(), source })?,
         };
         // A key has several lines, and programs may print one of them.
         if text.lines().filter(|line| declare(line).is_ok()).count() == 0 {
-            return Err(SecretError::TooShort { from: from.clone() });
+            return Err(SecretError::TooShort(from.clone()));
         }
     }
     Ok(())
@@ -78,7 +69,7 @@ pub(crate) fn refuse_secret_names(plan: &Plan) -> Result<(), SecretError> {
     for cell in &plan.cells {
         let test = cell.id.test.to_string();
         if contains_declared(&cell.id.to_string()) || cell.id.case.axes().any(|(_, value)| contains_declared(value)) {
-            return Err(SecretError::InName { test });
+            return Err(SecretError::InName(test));
         }
         if let Some((axis, _)) = cell.id.case.axes().find(|(_, value)| contains_literal_secret(value)) {
             return Err(SecretError::LikelyInName { test, axis: axis.to_owned() });

@@ -107,7 +107,7 @@ pub(crate) enum Command {
     /// Recompute values from recorded artefacts and rewrite the result.json files
     Study(ReadArgs),
     /// Recompute conclusions from recorded results: scaling, cache levels, averages
-    Solve(SolveArgs),
+    Solve(ReadArgs),
     /// Write a run as an HTML page, or its figures as CSV
     Report(ReportArgs),
     /// Import results of pbench, fio, iperf3, hyperfine, Google Benchmark or Phoronix
@@ -444,14 +444,6 @@ pub(crate) struct FormatArgs {
     /// Exclude cells whose name matches this glob
     #[arg(long, value_name = "GLOB")]
     pub(crate) ignore: Vec<String>,
-}
-
-/// `solve`
-#[derive(Debug, Args)]
-pub(crate) struct SolveArgs {
-    /// The run to read
-    #[command(flatten)]
-    pub(crate) read: ReadArgs,
 }
 
 /// `report`

@@ -2,8 +2,14 @@
 
 use std::borrow::Cow;
 
+use wb_agent::WorkerError;
+use wb_compare::SourceError;
+use wb_compare::run_perf::nearest::NearestError;
 use wb_diagnostics::{Diagnostic, Diagnostics, render_excerpt};
+use wb_record::RecordError;
+use wb_run::RunError;
 use wb_session::{ErrorClass, SessionError};
+use wb_study::StudyError;
 
 use crate::console::Console;
 use crate::exit::Exit;
@@ -11,21 +17,6 @@ use crate::exit::Exit;
 /// An error that ends a command.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
-    /// Errors in a plan, an inventory, a profile, a definition, or an argument.
-    #[error(transparent)]
-    Text(#[from] Diagnostics),
-    /// A run folder that cannot be read or written.
-    #[error(transparent)]
-    Record(#[from] wb_record::RecordError),
-    /// A run that failed.
-    #[error(transparent)]
-    Run(#[from] wb_run::RunError),
-    /// A run that cannot be studied.
-    #[error(transparent)]
-    Study(#[from] wb_study::StudyError),
-    /// A worker that failed.
-    #[error(transparent)]
-    Worker(#[from] wb_agent::WorkerError),
     /// A usage error with help.
     #[error("{what}")]
     Usage {
@@ -61,18 +52,12 @@ pub(crate) enum Error {
     /// An invalid network profile.
     #[error(transparent)]
     Profile(#[from] wb_net::language::ProfileDiagnostics),
-    /// Builds that cannot be read.
-    #[error(transparent)]
-    Source(#[from] wb_compare::SourceError),
     /// A name that does not occur in the builds.
     #[error(transparent)]
     UnknownName(#[from] wb_compare::UnknownName),
     /// A model that cannot be used.
     #[error(transparent)]
     Model(#[from] wb_compare::model::ModelError),
-    /// No nearest build could be determined.
-    #[error(transparent)]
-    Nearest(#[from] wb_compare::run_perf::nearest::NearestError),
     /// A results folder that could not be stripped.
     #[error(transparent)]
     Strip(#[from] wb_compare::run_perf::strip::StripError),
@@ -85,52 +70,42 @@ pub(crate) enum Error {
     /// A failure of the undo log.
     #[error(transparent)]
     Undo(#[from] wb_sys::undo::UndoError),
-    /// A session that failed.
+    /// A session that failed, or an error that sessions meet too.
     #[error(transparent)]
-    Session(SessionError),
+    Session(#[from] SessionError),
     /// An internal error, or a kernel that could not be run.
     #[error("{0}")]
     Internal(String),
 }
 
-impl From<SessionError> for Error {
-    /// Treats errors that other commands meet too alike, wherever they come from.
-    fn from(error: SessionError) -> Self {
-        match error {
-            SessionError::Text(error) => Self::Text(error),
-            SessionError::Record(error) => Self::Record(error),
-            SessionError::Run(error) => Self::Run(error),
-            SessionError::Study(error) => Self::Study(error),
-            SessionError::Worker(error) => Self::Worker(error),
-            SessionError::Source(error) => Self::Source(error),
-            SessionError::Nearest(error) => Self::Nearest(error),
-            SessionError::File { path, source } => Self::File { path, source },
-            other => Self::Session(other),
-        }
-    }
+/// Makes errors that sessions meet too errors of sessions, wherever they come from.
+macro_rules! session_errors {
+    ($($error:ty),+ $(,)?) => {
+        $(impl From<$error> for Error {
+            fn from(error: $error) -> Self {
+                Self::Session(error.into())
+            }
+        })+
+    };
 }
 
-impl From<Diagnostic> for Error {
-    fn from(diagnostic: Diagnostic) -> Self {
-        Self::Text(diagnostic.into())
-    }
+session_errors! {
+    Diagnostic, Diagnostics, RecordError, RunError, StudyError, WorkerError, SourceError, NearestError,
 }
 
 impl Error {
     /// How to resolve the error, if known.
     fn help(&self) -> Option<Cow<'_, str>> {
-        use wb_compare::SourceError;
-        use wb_run::RunError;
         use wb_sys::undo::UndoError;
         Some(match self {
-            Self::Text(errors) => errors.as_slice().first()?.help()?.into(),
+            Self::Session(SessionError::Text(errors)) => errors.as_slice().first()?.help()?.into(),
             Self::Profile(errors) => match errors.diagnostics() {
                 [only] => only.help()?.into(),
                 _ => return None,
             },
             Self::Usage { help, .. } | Self::NothingToDo { help, .. } | Self::Incomplete { help, .. } => help.into(),
-            Self::UnknownName(unknown) | Self::Source(SourceError::Unknown(unknown)) => unknown.help().into(),
-            Self::Source(error) => source_help(error)?.into(),
+            Self::UnknownName(unknown) | Self::Session(SessionError::Source(SourceError::Unknown(unknown))) => unknown.help().into(),
+            Self::Session(SessionError::Source(error)) => source_help(error)?.into(),
             Self::Undo(UndoError::Io { source, .. }) if source.kind() == std::io::ErrorKind::PermissionDenied => {
                 "changing system settings requires root: `sudo weighbridge tune …`".into()
             }
@@ -141,29 +116,28 @@ impl Error {
                 "each line has an original value as `before`: restore these values by hand, then remove the file".into()
             }
             Self::Image(error) => error.help()?.into(),
-            Self::Session(error) => error.help()?.into(),
-            Self::Run(RunError::Provision(error)) => error.help()?.into(),
-            Self::Run(RunError::Changed { .. }) => {
+            Self::Session(SessionError::Run(RunError::Provision(error))) => error.help()?.into(),
+            Self::Session(SessionError::Run(RunError::Changed { .. })) => {
                 "choose another folder with --into: samples of two definitions cannot be combined".into()
             }
-            Self::Run(RunError::OtherWorkers { .. } | RunError::OtherMachine { .. }) => {
+            Self::Session(SessionError::Run(RunError::OtherWorkers { .. } | RunError::OtherMachine { .. })) => {
                 "choose another folder with --into for these machines; `weighbridge compare` compares both".into()
             }
-            Self::Run(RunError::SameMachine { worker, other }) => format!(
+            Self::Session(SessionError::Run(RunError::SameMachine { worker, other })) => format!(
                 "name each machine once: remove `{worker}` or `{other}`, otherwise one machine is measured under both names"
             )
             .into(),
-            Self::Run(RunError::Redefined { .. }) => {
+            Self::Session(SessionError::Run(RunError::Redefined { .. })) => {
                 "choose another folder with --into, or give this test a unique `id=`".into()
             }
+            Self::Session(error) => error.help()?.into(),
             _ => return None,
         })
     }
 }
 
 /// Help for builds that cannot be read.
-fn source_help(error: &wb_compare::SourceError) -> Option<String> {
-    use wb_compare::SourceError;
+fn source_help(error: &SourceError) -> Option<String> {
     match error {
         SourceError::NoResults { path, folders, .. } if !folders.is_empty() => {
             let paths = folders.iter().take(2).map(|folder| path.join(folder).display().to_string());
@@ -222,7 +196,7 @@ impl Error {
                 }
                 errors.first_diagnostics().iter().for_each(|error| print_diagnostic(error, console));
             }
-            Self::Text(errors) => {
+            Self::Session(SessionError::Text(errors)) => {
                 let all = errors.as_slice().len();
                 if all > MAX_MISTAKES {
                     crate::console::message!("error: {all} mistakes; the first {MAX_MISTAKES} are shown");
@@ -234,8 +208,7 @@ impl Error {
         match self {
             Self::NothingToDo { .. } => Exit::NothingToDo,
             Self::Incomplete { .. }
-            | Self::Run(wb_run::RunError::Lost { .. })
-            | Self::Source(wb_compare::SourceError::Records { .. } | wb_compare::SourceError::Outdated { .. }) => {
+            | Self::Session(SessionError::Source(SourceError::Records { .. } | SourceError::Outdated { .. })) => {
                 Exit::Incomplete
             }
             Self::Session(error) => match error.class() {

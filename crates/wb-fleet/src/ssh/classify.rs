@@ -12,21 +12,21 @@ const KNOWN_MESSAGES: [(&str, Classifier); 17] = [
         message,
         file: None,
     }),
-    ("host key is known for", |message| ConnectErrorKind::UnknownHostKey { message }),
-    ("Host key verification failed", |message| ConnectErrorKind::UnknownHostKey { message }),
-    ("Could not resolve hostname", |message| ConnectErrorKind::UnknownHostName { message }),
-    ("Permission denied (", |message| ConnectErrorKind::AuthenticationFailed { message }),
-    ("Too many authentication failures", |message| ConnectErrorKind::AuthenticationFailed { message }),
-    ("No more authentication methods", |message| ConnectErrorKind::AuthenticationFailed { message }),
-    ("Connection refused", |message| ConnectErrorKind::Unreachable { message }),
-    ("timed out", |message| ConnectErrorKind::Unreachable { message }),
-    ("No route to host", |message| ConnectErrorKind::Unreachable { message }),
-    ("Network is unreachable", |message| ConnectErrorKind::Unreachable { message }),
-    ("Host is down", |message| ConnectErrorKind::Unreachable { message }),
-    ("Connection reset by", |message| ConnectErrorKind::Unreachable { message }),
-    ("Connection closed by", |message| ConnectErrorKind::Unreachable { message }),
-    ("kex_exchange_identification", |message| ConnectErrorKind::Unreachable { message }),
-    ("not responding", |message| ConnectErrorKind::Unreachable { message }),
+    ("host key is known for", |message| ConnectErrorKind::UnknownHostKey(message)),
+    ("Host key verification failed", |message| ConnectErrorKind::UnknownHostKey(message)),
+    ("Could not resolve hostname", |message| ConnectErrorKind::UnknownHostName(message)),
+    ("Permission denied (", |message| ConnectErrorKind::AuthenticationFailed(message)),
+    ("Too many authentication failures", |message| ConnectErrorKind::AuthenticationFailed(message)),
+    ("No more authentication methods", |message| ConnectErrorKind::AuthenticationFailed(message)),
+    ("Connection refused", |message| ConnectErrorKind::Unreachable(message)),
+    ("timed out", |message| ConnectErrorKind::Unreachable(message)),
+    ("No route to host", |message| ConnectErrorKind::Unreachable(message)),
+    ("Network is unreachable", |message| ConnectErrorKind::Unreachable(message)),
+    ("Host is down", |message| ConnectErrorKind::Unreachable(message)),
+    ("Connection reset by", |message| ConnectErrorKind::Unreachable(message)),
+    ("Connection closed by", |message| ConnectErrorKind::Unreachable(message)),
+    ("kex_exchange_identification", |message| ConnectErrorKind::Unreachable(message)),
+    ("not responding", |message| ConnectErrorKind::Unreachable(message)),
 ];
 
 /// Determines why a connection failed, from the standard error of ssh. The original message is kept.
@@ -35,7 +35,7 @@ pub(crate) fn classify_failure(stderr: &str) -> ConnectErrorKind {
     let line = |part: &str| stderr.lines().find(|line| line.contains(part)).unwrap_or_default().trim().to_owned();
     let why = match entry {
         Some((sentence, classify)) => classify(line(sentence).trim_matches(['@', ' ']).to_owned()),
-        None => ConnectErrorKind::Ssh { message: last_line(stderr) },
+        None => ConnectErrorKind::Ssh(last_line(stderr)),
     };
     match why {
         ConnectErrorKind::HostKeyChanged { message: line, .. } => {

@@ -49,7 +49,7 @@ fn a_host_that_drops_everything_is_unreachable() {
     }
     let error = refused(&fleet);
     assert!(
-        matches!(&*error.kind, ConnectErrorKind::Unreachable { message } if message.contains("timed out")),
+        matches!(&*error.kind, ConnectErrorKind::Unreachable(message) if message.contains("timed out")),
         "{error:?}"
     );
 }

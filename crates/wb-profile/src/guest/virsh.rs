@@ -49,9 +49,7 @@ pub(crate) async fn require_libvirt(group: &Group) -> Result<(), ProfileErrorKin
     require_program(group, "virsh", "libvirt-clients").await?;
     match run(group, ["virsh", "-q", "-c", CONNECTION, "uri"]).await {
         Ok(_) => Ok(()),
-        Err(ProfileErrorKind::Program { output, .. }) => {
-            Err(ProfileErrorKind::NoLibvirt { output: last_lines(&output, 2) })
-        }
+        Err(ProfileErrorKind::Program { output, .. }) => Err(ProfileErrorKind::NoLibvirt(last_lines(&output, 2))),
         Err(other) => Err(other),
     }
 }
@@ -110,9 +108,7 @@ pub(crate) async fn require_emulator(
     let mut words = vec!["virsh", "-q", "-c", CONNECTION, "domcapabilities", "--virttype", virt.name()];
     words.extend(emulator.iter().flat_map(|path| ["--emulatorbin", path]));
     match run(group, words).await {
-        Err(ProfileErrorKind::Program { output, .. }) => {
-            Err(ProfileErrorKind::NoEmulator { output: last_lines(&output, 1) })
-        }
+        Err(ProfileErrorKind::Program { output, .. }) => Err(ProfileErrorKind::NoEmulator(last_lines(&output, 1))),
         other => other.map(drop),
     }
 }

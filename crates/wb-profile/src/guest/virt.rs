@@ -46,7 +46,7 @@ pub(crate) async fn resolve(
     }
     match (kvm_fault(arch, emulator, folder, group).await?, requested) {
         (None, _) => Ok((VirtType::Kvm, None)),
-        (Some(reason), VirtType::Kvm) => Err(ProfileErrorKind::NoKvm { output: reason }),
+        (Some(reason), VirtType::Kvm) => Err(ProfileErrorKind::NoKvm(reason)),
         (Some(reason), _) => Ok((VirtType::Qemu, Some(reason))),
     }
 }

@@ -42,25 +42,14 @@ impl std::fmt::Debug for HostKey<'_> {
 #[derive(Debug, thiserror::Error)]
 pub enum SeedError {
     /// An invalid host name.
-    #[error(
-        "invalid host name `{value}`: expected at most 63 letters, digits and hyphens, without a hyphen at either end"
-    )]
-    Hostname {
-        /// The invalid value.
-        value: String,
-    },
-    /// An invalid key.
-    #[error("invalid key: expected a {expected}")]
-    Key {
-        /// The expected kind of key.
-        expected: &'static str,
-    },
+    #[error("invalid host name `{0}`: expected at most 63 letters, digits and hyphens, without a hyphen at either end")]
+    Hostname(String),
+    /// An invalid key, with the expected kind.
+    #[error("invalid key: expected a {0}")]
+    Key(&'static str),
     /// An invalid MAC address.
-    #[error("invalid MAC address `{given}`: expected the form 52:54:00:12:34:56")]
-    Mac {
-        /// The invalid value.
-        given: String,
-    },
+    #[error("invalid MAC address `{0}`: expected the form 52:54:00:12:34:56")]
+    Mac(String),
     /// The volume could not be written.
     #[error("cannot write the seed volume: {0}")]
     Volume(#[from] std::io::Error),
@@ -103,20 +92,20 @@ impl SeedConfig<'_> {
             || name.starts_with('-')
             || name.ends_with('-')
         {
-            return Err(SeedError::Hostname { value: name.to_owned() });
+            return Err(SeedError::Hostname(name.to_owned()));
         }
         let is_line = |key: &str| !key.contains(['\n', '\r']) && key.split(' ').count() >= 2;
         if !is_line(self.authorized_key.trim()) {
-            return Err(SeedError::Key { expected: "public key in one line" });
+            return Err(SeedError::Key("public key in one line"));
         }
         if !is_line(self.host_key.public.trim()) || !self.host_key.public.starts_with("ssh-ed25519 ") {
-            return Err(SeedError::Key { expected: "public ed25519 key in one line" });
+            return Err(SeedError::Key("public ed25519 key in one line"));
         }
         if !self.host_key.private.starts_with("-----BEGIN OPENSSH PRIVATE KEY-----\n") {
-            return Err(SeedError::Key { expected: "private key in OpenSSH's format" });
+            return Err(SeedError::Key("private key in OpenSSH's format"));
         }
         match self.macs.iter().find(|mac| !is_mac(mac)) {
-            Some(mac) => Err(SeedError::Mac { given: (*mac).to_owned() }),
+            Some(mac) => Err(SeedError::Mac((*mac).to_owned())),
             None => Ok(()),
         }
     }

@@ -84,72 +84,41 @@ pub struct BuiltImage {
 pub enum ParseImageError {
     /// A name that is not in the catalogue.
     #[error(
-        "unknown image `{value}`: expected one of {}, a release such as `built:bookworm`, a path with `/`, or a URL with its SHA-256",
+        "unknown image `{}`: expected one of {}, a release such as `built:bookworm`, a path with `/`, or a URL with its SHA-256",
+        .0,
         catalogue::names().collect::<Vec<_>>().join(", ")
     )]
-    Unknown {
-        /// The invalid value.
-        value: String,
-    },
+    Unknown(String),
     /// A URL without a hash to verify the download.
-    #[error("missing SHA-256 of `{url}`: expected `{url}#sha256=DIGITS`, or {{\"url\": …, \"sha256\": …}}")]
-    NoHash {
-        /// The URL.
-        url: String,
-    },
+    #[error("missing SHA-256 of `{0}`: expected `{0}#sha256=DIGITS`, or {{\"url\": …, \"sha256\": …}}")]
+    NoHash(String),
     /// An invalid SHA-256.
-    #[error("invalid SHA-256 `{given}`: expected 64 hexadecimal digits")]
-    Hash {
-        /// The invalid value.
-        given: String,
-    },
+    #[error("invalid SHA-256 `{0}`: expected 64 hexadecimal digits")]
+    Hash(String),
     /// An invalid URL.
-    #[error("invalid URL `{given}`: expected http:// or https:// and a host")]
-    Url {
-        /// The invalid value.
-        given: String,
-    },
+    #[error("invalid URL `{0}`: expected http:// or https:// and a host")]
+    Url(String),
     /// A compressed file.
-    #[error("`{given}` is compressed: expected an image in qcow2 (which has its own compression) or raw format")]
-    Compressed {
-        /// The invalid value.
-        given: String,
-    },
+    #[error("`{0}` is compressed: expected an image in qcow2 (which has its own compression) or raw format")]
+    Compressed(String),
     /// A relative path.
-    #[error("invalid path `{given}`: expected an absolute path on the host")]
-    Relative {
-        /// The invalid value.
-        given: String,
-    },
+    #[error("invalid path `{0}`: expected an absolute path on the host")]
+    Relative(String),
     /// An invalid name of a Debian release.
-    #[error("invalid release `{given}`: expected a code name such as `bookworm` or `trixie`")]
-    Release {
-        /// The invalid value.
-        given: String,
-    },
+    #[error("invalid release `{0}`: expected a code name such as `bookworm` or `trixie`")]
+    Release(String),
     /// An invalid package name.
-    #[error("invalid package name `{given}`")]
-    Package {
-        /// The invalid value.
-        given: String,
-    },
+    #[error("invalid package name `{0}`")]
+    Package(String),
     /// A disk size out of range.
-    #[error("invalid size {given} of a built image: expected 1g to 16t")]
-    Size {
-        /// The invalid value.
-        given: Bytes,
-    },
+    #[error("invalid size {0} of a built image: expected 1g to 16t")]
+    Size(Bytes),
     /// A kernel, initrd or arguments without the others.
     #[error("`kernel`, `initrd` and `arguments` must be given together or not at all")]
     IncompleteKernel,
-    /// Neither a string nor an object that describes an image.
-    #[error(
-        "invalid image: expected a string, or an object with `name`, `url` and `sha256`, `file`, or `built`: {why}"
-    )]
-    Shape {
-        /// The cause.
-        why: String,
-    },
+    /// Neither a string nor an object that describes an image, with the cause.
+    #[error("invalid image: expected a string, or an object with `name`, `url` and `sha256`, `file`, or `built`: {0}")]
+    Shape(String),
 }
 
 /// The release that is built by default.
@@ -201,15 +170,14 @@ impl FromStr for ImageSpec {
         let text = text.trim();
         if text.starts_with('{') {
             let value: Value = serde_json::from_str(text)
-                .map_err(|error| ParseImageError::Shape { why: humanize_serde_error(&error.to_string()) })?;
+                .map_err(|error| ParseImageError::Shape(humanize_serde_error(&error.to_string())))?;
             return Self::try_from(value);
         }
         let image = if text == "built" || text.starts_with("built:") {
             let release = text.strip_prefix("built:").unwrap_or(DEFAULT_RELEASE);
             Self::Built(BuiltImage { built: release.to_owned(), packages: Vec::new(), size: disk_size() })
         } else if text.contains("://") {
-            let (url, sha256) =
-                text.split_once("#sha256=").ok_or_else(|| ParseImageError::NoHash { url: text.to_owned() })?;
+            let (url, sha256) = text.split_once("#sha256=").ok_or_else(|| ParseImageError::NoHash(text.to_owned()))?;
             Self::Remote(RemoteImage { url: url.to_owned(), sha256: sha256.to_owned() })
         } else if text.contains('/') {
             Self::File(LocalImage { file: text.to_owned(), kernel: None, initrd: None, arguments: None })
@@ -227,7 +195,7 @@ impl TryFrom<Value> for ImageSpec {
         let object = match value {
             Value::String(text) => return text.parse(),
             Value::Object(object) => object,
-            other => return Err(ParseImageError::Shape { why: format!("`{other}` is neither") }),
+            other => return Err(ParseImageError::Shape(format!("`{other}` is neither"))),
         };
         let has = |key: &str| object.contains_key(key);
         let (name, url, file, built) = (has("name"), has("url"), has("file"), has("built"));
@@ -237,9 +205,9 @@ impl TryFrom<Value> for ImageSpec {
             (_, true, ..) => serde_json::from_value(object).map(Self::Remote),
             (_, _, true, _) => serde_json::from_value(object).map(Self::File),
             (.., true) => serde_json::from_value(object).map(Self::Built),
-            _ => return Err(ParseImageError::Shape { why: format!("`{object}` has none of them") }),
+            _ => return Err(ParseImageError::Shape(format!("`{object}` has none of them"))),
         };
-        image.map_err(|error| ParseImageError::Shape { why: humanize_serde_error(&error.to_string()) })?.validated()
+        image.map_err(|error| ParseImageError::Shape(humanize_serde_error(&error.to_string())))?.validated()
     }
 }
 
@@ -248,14 +216,14 @@ impl ImageSpec {
     fn validated(mut self) -> Result<Self, ParseImageError> {
         match &mut self {
             Self::Named(CatalogueName { name }) if catalogue::names().all(|listed| listed != name.as_str()) => {
-                return Err(ParseImageError::Unknown { value: name.clone() });
+                return Err(ParseImageError::Unknown(name.clone()));
             }
             Self::Named(_) => {}
             Self::Remote(RemoteImage { url, sha256 }) => {
                 require_url(url)?;
                 sha256.make_ascii_lowercase();
                 if !is_sha256(sha256) {
-                    return Err(ParseImageError::Hash { given: sha256.clone() });
+                    return Err(ParseImageError::Hash(sha256.clone()));
                 }
             }
             Self::File(file) => require_file(file)?,
@@ -291,20 +259,20 @@ fn require_url(url: &str) -> Result<(), ParseImageError> {
     let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"));
     let has_host = rest.is_some_and(|rest| !rest.is_empty() && !rest.starts_with(['/', '?', '#', ':']));
     if !has_host || url.contains(|c: char| c.is_whitespace() || c.is_control()) {
-        return Err(ParseImageError::Url { given: url.to_owned() });
+        return Err(ParseImageError::Url(url.to_owned()));
     }
     require_uncompressed(url)
 }
 
 fn require_uncompressed(name: &str) -> Result<(), ParseImageError> {
     let is_compressed = [".xz", ".gz", ".zst", ".bz2", ".zip", ".tar"].iter().any(|end| name.ends_with(end));
-    if is_compressed { Err(ParseImageError::Compressed { given: name.to_owned() }) } else { Ok(()) }
+    if is_compressed { Err(ParseImageError::Compressed(name.to_owned())) } else { Ok(()) }
 }
 
 fn require_file(image: &LocalImage) -> Result<(), ParseImageError> {
     let paths = [Some(&image.file), image.kernel.as_ref(), image.initrd.as_ref()];
     if let Some(relative) = paths.into_iter().flatten().find(|path| !path.starts_with('/')) {
-        return Err(ParseImageError::Relative { given: relative.clone() });
+        return Err(ParseImageError::Relative(relative.clone()));
     }
     match (&image.kernel, &image.initrd, &image.arguments) {
         (None, None, None) | (Some(_), Some(_), Some(_)) => require_uncompressed(&image.file),
@@ -314,7 +282,7 @@ fn require_file(image: &LocalImage) -> Result<(), ParseImageError> {
 
 fn require_built(image: &mut BuiltImage) -> Result<(), ParseImageError> {
     if image.built.is_empty() || !image.built.bytes().all(|byte| byte.is_ascii_lowercase()) {
-        return Err(ParseImageError::Release { given: image.built.clone() });
+        return Err(ParseImageError::Release(image.built.clone()));
     }
     // Debian policy, section 5.6.1.
     let is_package = |name: &&String| {
@@ -323,13 +291,13 @@ fn require_built(image: &mut BuiltImage) -> Result<(), ParseImageError> {
             && name.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'+' | b'-' | b'.'))
     };
     if let Some(invalid) = image.packages.iter().find(|name| !is_package(name)) {
-        return Err(ParseImageError::Package { given: invalid.clone() });
+        return Err(ParseImageError::Package(invalid.clone()));
     }
     // The order of packages makes no difference.
     image.packages.sort();
     image.packages.dedup();
     if !(1 << 30..=16 << 40).contains(&image.size.0) {
-        return Err(ParseImageError::Size { given: image.size });
+        return Err(ParseImageError::Size(image.size));
     }
     Ok(())
 }

@@ -29,7 +29,7 @@ impl CommandProvisioner {
     pub(super) fn parse(value: Value) -> Result<Self, ParseProvisionerError> {
         let CommandParams { command, limit: max_duration } = parse_params("command", value)?;
         let words = shell_words::split(&command).ok().filter(|words| !words.is_empty());
-        let words = words.ok_or(ParseProvisionerError::Command { command })?;
+        let words = words.ok_or(ParseProvisionerError::Command(command))?;
         Ok(Self {
             words: words.iter().map(|word| parse_template(word)).collect::<Result<_, _>>()?,
             limit: limit_or_default(max_duration),

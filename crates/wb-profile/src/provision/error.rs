@@ -6,11 +6,8 @@ use wb_agent::WorkerError;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ParseProvisionerError {
     /// An invalid name.
-    #[error("invalid provisioner `{name}`: expected NAME or NAME:{{JSON}}, such as command:{{\"command\": \"…\"}}")]
-    Name {
-        /// The invalid name.
-        name: String,
-    },
+    #[error("invalid provisioner `{0}`: expected NAME or NAME:{{JSON}}, such as command:{{\"command\": \"…\"}}")]
+    Name(String),
     /// Invalid parameters.
     #[error("invalid parameters of provisioner `{name}`: {why}")]
     Json {
@@ -20,17 +17,11 @@ pub enum ParseProvisionerError {
         why: String,
     },
     /// An unknown placeholder in a command.
-    #[error("unknown placeholder `{place}`: expected one of {}", super::target::Placeholder::all())]
-    Place {
-        /// The placeholder.
-        place: String,
-    },
+    #[error("unknown placeholder `{}`: expected one of {}", .0, super::target::Placeholder::all())]
+    Place(String),
     /// A command that cannot be split into words.
-    #[error("invalid command `{command}`: it is empty, or a quote is not closed")]
-    Command {
-        /// The command.
-        command: String,
-    },
+    #[error("invalid command `{0}`: it is empty, or a quote is not closed")]
+    Command(String),
     /// A playbook that cannot be read.
     #[error("cannot read the playbook {path}: {why}")]
     Playbook {

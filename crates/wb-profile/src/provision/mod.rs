@@ -118,7 +118,7 @@ impl FromStr for Provisioner {
         let is_name =
             !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'));
         if !is_name {
-            return Err(ParseProvisionerError::Name { name: name.to_owned() });
+            return Err(ParseProvisionerError::Name(name.to_owned()));
         }
         let params: Value = match json {
             None => Value::Object(serde_json::Map::default()),

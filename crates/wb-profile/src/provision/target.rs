@@ -133,7 +133,7 @@ pub(super) fn parse_template(word: &str) -> Result<Vec<CommandPart>, ParseProvis
             named.and_then(|(name, rest)| Some((Placeholder::ALL.iter().find(|(listed, _)| *listed == name)?.1, rest)));
         let Some((placeholder, after)) = found else {
             let unknown = after.split_whitespace().next().unwrap_or_default();
-            return Err(ParseProvisionerError::Place { place: format!("%{unknown}") });
+            return Err(ParseProvisionerError::Place(format!("%{unknown}")));
         };
         parts.push(CommandPart::Place(placeholder));
         rest = after;

@@ -203,35 +203,24 @@ async fn remove_items(items: Vec<LocatedItem>) -> Result<Vec<(WorkerName, String
     let mut remaining = Vec::new();
     for on_worker in items.chunk_by(|one, next| one.worker.name() == next.worker.name()) {
         let worker = &on_worker[0].worker;
-        let entries = || {
-            on_worker.iter().filter_map(|item| match &item.item {
-                CleanupItem::Image(entry) => Some(entry),
-                CleanupItem::Program(_) | CleanupItem::Log(_) => None,
-            })
-        };
-        if entries().next().is_some() {
-            let names = entries().map(|entry| entry.name.clone()).collect();
-            let in_use = images::remove(worker, names, None).await?;
+        let (mut image_names, mut logs, mut binaries) = (Vec::new(), Vec::new(), Vec::new());
+        for LocatedItem { item, .. } in on_worker {
+            match item {
+                CleanupItem::Image(image) => image_names.push(image.name.clone()),
+                CleanupItem::Log(log) => logs.push(log.clone()),
+                CleanupItem::Program(program) => binaries.push(program.clone()),
+            }
+        }
+        if !image_names.is_empty() {
+            let in_use = images::remove(worker, image_names, None).await?;
             remaining.extend(in_use.into_iter().map(|image| (worker.name().clone(), image.name, image.why)));
         }
-        let logs: Vec<GuestLog> = on_worker
-            .iter()
-            .filter_map(|item| match &item.item {
-                CleanupItem::Log(log) => Some(log.clone()),
-                _ => None,
-            })
-            .collect();
         if !logs.is_empty() {
             remove_guest_logs(worker, &logs).await?;
             let running = logs.into_iter().filter(|log| log.is_running);
             remaining.extend(running.map(|log| (worker.name().clone(), log.path, "guest is running".to_owned())));
         }
-        let binaries = on_worker.iter().filter_map(|item| match &item.item {
-            CleanupItem::Program(program) => Some(program.clone()),
-            _ => None,
-        });
         // Programs go last, because the agent's program removes the images.
-        let binaries: Vec<CachedProgram> = binaries.collect();
         if !binaries.is_empty() {
             programs::remove(worker, &binaries).await?;
         }

@@ -5,7 +5,7 @@ use wb_record::RunFolder;
 use wb_session::definitions::registry;
 use wb_study::Study;
 
-use crate::cli::{FormatArgs, ReadArgs, SolveArgs};
+use crate::cli::{FormatArgs, ReadArgs};
 use crate::console::Console;
 use crate::error::Error;
 use crate::exit::Exit;
@@ -62,11 +62,11 @@ pub(crate) fn study(args: &ReadArgs, console: &Console) -> Result<Exit, Error> {
 }
 
 /// Prints conclusions from the recorded results.
-pub(crate) fn solve(args: &SolveArgs, console: &Console) -> Result<Exit, Error> {
-    let run = RunFolder::open(&args.read.run)?;
-    let registry = registry(&args.read.tests_d, Some(&run.tests_folder()), &console.events())?;
+pub(crate) fn solve(args: &ReadArgs, console: &Console) -> Result<Exit, Error> {
+    let run = RunFolder::open(&args.run)?;
+    let registry = registry(&args.tests_d, Some(&run.tests_folder()), &console.events())?;
     let answers = wb_study::solve::solve(&wb_study::current_results(&run, &registry)?, &registry);
-    if args.read.json {
+    if args.json {
         print_json(&answers)?;
     } else if answers.is_empty() {
         print_text("no conclusions: `solve` needs several cells of one test\n")?;

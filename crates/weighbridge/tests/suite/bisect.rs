@@ -64,8 +64,7 @@ fn assert_untouched(lab: &Lab) {
 #[test]
 fn first_bad_revision_is_found_and_results_are_recorded() {
     let lab = lab(&["1000", "1000", "1000", "1000", "800", "800", "800", "800"]);
-    let ran = bisect(&lab, "v0", "v7", "");
-    assert_eq!(ran.code, 0, "{}", ran.transcript());
+    let ran = bisect(&lab, "v0", "v7", "").expect_code(0);
     assert!(ran.out.starts_with("first bad: ") && ran.out.trim_end().ends_with("commit 4"), "{}", ran.transcript());
     assert_untouched(&lab);
     let shown = lab.weighbridge("bisect show --into B --json").json();
@@ -126,13 +125,9 @@ fn step_reports_the_nearest_end_as_exit_status() {
 #[test]
 fn equal_ends_and_folders_with_other_settings_are_refused() {
     let lab = lab(&["1000", "1000", "1000"]);
-    let ran = bisect(&lab, "v0", "v2", "");
-    assert_eq!(ran.code, 3, "{}", ran.transcript());
-    assert!(ran.err.contains("no significant difference"), "{}", ran.err);
+    bisect(&lab, "v0", "v2", "").expect_code(3).expect_stderr("no significant difference");
     assert_untouched(&lab);
-    let ran = bisect(&lab, "v1", "v2", "");
-    assert!(ran.code == 1 && ran.err.contains("holds a bisection with other settings"), "{}", ran.transcript());
+    bisect(&lab, "v1", "v2", "").expect_code(1).expect_stderr("holds a bisection with other settings");
     lab.write("repo/figure", "changed");
-    let ran = bisect(&lab, "v0", "v2", "");
-    assert!(ran.code == 1 && ran.err.contains("uncommitted changes: M figure"), "{}", ran.transcript());
+    bisect(&lab, "v0", "v2", "").expect_code(1).expect_stderr("uncommitted changes: M figure");
 }

@@ -8,8 +8,7 @@ const QUICK: &str = "--min-time 1ms --samples 6 --warm-up 0 --retakes 0 -q";
 
 /// Takes a run, which tests copy and modify.
 fn run(lab: &Lab, test: &str, name: &str) {
-    let ran = lab.weighbridge(&format!("run {test} {QUICK} --into {name}"));
-    assert!([0, 3].contains(&ran.code), "{}", ran.transcript());
+    lab.weighbridge(&format!("run {test} {QUICK} --into {name}")).expect_code_of(&[0, 3]);
 }
 
 /// Writes an environment of a run with these sections.
@@ -23,9 +22,8 @@ fn environment(lab: &Lab, run: &str, name: &str, sections: Value) {
 
 /// The section `what else differs` of the terminal output.
 fn shown(lab: &Lab, line: &str) -> String {
-    let ran = lab.weighbridge(line);
-    assert_eq!(ran.code, 0, "{}", ran.transcript());
-    let (_, rest) = ran.out.split_once("other differences\n").unwrap_or_default();
+    let out = lab.weighbridge(line).expect_code(0).out;
+    let (_, rest) = out.split_once("other differences\n").unwrap_or_default();
     rest.split("\ntotals\n").next().unwrap_or_default().to_owned()
 }
 
@@ -77,11 +75,11 @@ fn upgrades_are_listed_by_section_and_worker() {
     assert_eq!(kernel["changes"][1], json!({"name": "release", "before": "5.0.9", "after": "5.6.13"}));
     let recorded = &outcome["builds"][1]["runs"][0]["environment"]["Localhost"];
     assert_eq!((&recorded[1]["worker"], &recorded[0]["sections"]["kernel_raw"]), (&"vm2".into(), &"5.6.13 #2".into()));
-    let page = std::fs::read_to_string(lab.path("page.html")).unwrap();
+    let page = lab.read("page.html");
     for part in ["local, kernel 2", "<code>5.0.9</code></td><td><code>5.6.13</code>", "B as recorded", "kernel_raw"] {
         assert!(page.contains(part), "{part} is missing on the page");
     }
-    let comment = std::fs::read_to_string(lab.path("out.md")).unwrap();
+    let comment = lab.read("out.md");
     assert!(comment.contains("  - release: `5.0.9` → `5.6.13`"), "{comment}");
 }
 
@@ -168,7 +166,7 @@ fn programs_compilers_and_built_files_are_compared() {
     for (run, version) in [("old", "12.2"), ("new", "13.1")] {
         lab.program("my-cc", &format!("#!/bin/sh\n[ $1 = --version ] && exec echo my-cc {version}\nexec cp $1 $2\n"));
         define(&format!("#!/bin/sh\n# {version}\nsleep 0.02\necho figure: 1\n"));
-        let ran = lab.run_command(&mut lab.with_programs(&format!("run built:kind=[a,b] {QUICK} --into {run}")));
+        let ran = lab.weighbridge(&format!("run built:kind=[a,b] {QUICK} --into {run}"));
         assert!([0, 3].contains(&ran.code), "{}", ran.transcript());
     }
     let outcome = lab.weighbridge("compare old new --json").json();
@@ -205,12 +203,11 @@ fn suggested_command_measures_with_the_common_instruction_set() {
     let test = "himeno:grid=XS,threads=1";
     run(&lab, test, "wide");
     run(&lab, &format!("{test},isa=scalar"), "narrow");
-    let compared = lab.weighbridge("compare wide narrow");
-    assert!([3, 4].contains(&compared.code), "{}", compared.transcript());
-    assert!(compared.err.contains("note: figures with different instruction sets (scalar, "), "{}", compared.err);
+    let compared = lab.weighbridge("compare wide narrow").expect_code_of(&[3, 4]);
+    compared.expect_stderr("note: figures with different instruction sets (scalar, ");
     let suggested = format!("`weighbridge run {test},isa=scalar {QUICK} --into wide-scalar`\n");
     let help = format!("help: all machines support scalar: measure with {suggested}");
-    assert!(compared.err.contains(&help), "{}", compared.err);
+    compared.expect_stderr(&help);
     run(&lab, &format!("{test},isa=scalar"), "wide-scalar");
     let alike = lab.weighbridge("compare wide-scalar narrow");
     assert!([0, 2].contains(&alike.code) && !alike.err.contains("instruction sets"), "{}", alike.transcript());

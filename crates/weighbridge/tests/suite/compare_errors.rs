@@ -23,11 +23,9 @@ fn lab() -> Lab {
 #[test]
 fn crashed_test_counts_as_an_error() {
     let lab = lab();
-    let ran = lab.weighbridge("compare old new");
-    assert_eq!(ran.code, 3, "{}", ran.transcript());
+    let ran = lab.weighbridge("compare old new").expect_code(3);
     let error = "error        Localhost/uperf/0\n             `new` failed: uperf: no server for 60 s\n";
-    assert!(ran.out.contains(error), "{}", ran.out);
-    assert!(ran.out.contains("3: 3 ended in an error"), "{}", ran.out);
+    ran.expect_stdout(error).expect_stdout("3: 3 ended in an error");
     let before = lab.weighbridge("compare new old");
     assert_eq!(before.code, 3, "an error of the first build counts too: {}", before.transcript());
     assert_eq!(lab.weighbridge("compare old new old").code, 0, "errors of builds in between do not count");
@@ -37,9 +35,8 @@ fn crashed_test_counts_as_an_error() {
 fn regression_outweighs_a_crashed_test() {
     let lab = lab();
     write_build(&lab, "new", &samples_around(800.0));
-    let ran = lab.weighbridge("compare old new --method tolerance");
-    assert_eq!(ran.code, 2, "{}", ran.transcript());
-    assert!(ran.out.contains("`new` failed: uperf: no server for 60 s"), "{}", ran.out);
+    let ran = lab.weighbridge("compare old new --method tolerance").expect_code(2);
+    ran.expect_stdout("`new` failed: uperf: no server for 60 s");
 }
 
 #[test]
@@ -47,11 +44,10 @@ fn build_with_only_errors_exits_with_3() {
     let lab = Lab::new();
     write_build(&lab, "old", &samples_around(1000.0));
     crashed(&lab, "new", "Localhost/fio/0000", "fio: exit status 7");
-    let ran = lab.weighbridge("compare old new");
-    assert_eq!(ran.code, 3, "{}", ran.transcript());
+    let ran = lab.weighbridge("compare old new").expect_code(3);
     let missing = "missing      Localhost/fio/0000:./read-4k/throughput/iops_sec.mean\n             \
                    `new` failed: fio: exit status 7\n";
-    assert!(ran.out.contains(missing), "{}", ran.out);
+    ran.expect_stdout(missing);
 }
 
 #[test]
@@ -64,19 +60,18 @@ fn errors_appear_in_every_output() {
     assert_eq!((&outcome["totals"]["errors"], &outcome["exit_code"]), (&3.into(), &3.into()));
     let error = serde_json::json!(["Localhost/uperf/0", "uperf: no server\nfor 60 s"]);
     assert_eq!(outcome["builds"][1]["errors"][0], error);
-    let read = |name: &str| std::fs::read_to_string(lab.path(name)).unwrap();
-    let table = read("out.csv");
+    let table = lab.read("out.csv");
     assert!(table.contains("\nLocalhost/uperf/0,error,true,,"), "{table}");
     assert!(table.contains(",\"`new` failed: uperf: no server\nfor 60 s\",,error\n"), "{table}");
-    let xml = read("out.xml");
+    let xml = lab.read("out.xml");
     assert!(xml.contains(r#"errors="3""#) && xml.contains("`new` failed: uperf: no server"), "{xml}");
-    let comment = read("out.md");
+    let comment = lab.read("out.md");
     assert!(comment.contains("**3 errors**"), "{comment}");
     assert!(
         comment.contains("| error | `Localhost/uperf/0` | | | | 'new' failed: uperf: no server for 60 s |"),
         "{comment}"
     );
-    let page = read("out.html");
+    let page = lab.read("out.html");
     assert!(page.contains("3 errors") && page.matches("<td>uperf: no server").count() == 3, "{page}");
 }
 
@@ -86,12 +81,11 @@ fn include_incorrect_adds_only_failed_iterations_and_non_numeric_serials() {
     for build in ["old", "new"] {
         write_build(&lab, build, &samples_around(1000.0));
     }
-    let failed = std::fs::read_to_string(lab.path("new/Localhost/fio/0000/result.json")).unwrap();
+    let failed = lab.read("new/Localhost/fio/0000/result.json");
     lab.write("new/Localhost/fio/0001/result.json", &failed.replace("read-4k", "read-4k-fail1"));
     lab.write("new/Localhost/fio/odd/result.json", &failed);
-    assert_eq!(lab.weighbridge("compare old new").code, 0);
-    let ran = lab.weighbridge("compare old new --include-incorrect");
-    assert_eq!(ran.code, 3, "{}", ran.transcript());
+    lab.weighbridge("compare old new").expect_code(0);
+    let ran = lab.weighbridge("compare old new --include-incorrect").expect_code(3);
     for id in ["0001:./read-4k-fail1", "odd:./read-4k"] {
         let missing = format!("missing      Localhost/fio/{id}/throughput/iops_sec.mean");
         assert!(ran.out.contains(&missing), "{id}: {}", ran.out);
@@ -105,32 +99,24 @@ fn error_of_an_excluded_profile_does_not_count() {
     std::fs::create_dir_all(lab.path("new/Tuned")).unwrap();
     std::fs::rename(lab.path("fio"), lab.path("new/Tuned/fio")).unwrap();
     write_build(&lab, "other", &samples_around(1000.0));
-    let mapped = lab.weighbridge("compare --map Tuned=Localhost new other");
-    assert_eq!(mapped.code, 0, "{}", mapped.transcript());
+    lab.weighbridge("compare --map Tuned=Localhost new other").expect_code(0);
     crashed(&lab, "new", "Tuned/fio/0001", "no space left");
-    let ran = lab.weighbridge("compare --map Tuned=Localhost new other");
-    assert_eq!(ran.code, 3, "{}", ran.transcript());
-    assert!(ran.out.contains("error        Localhost/fio/0001\n"), "{}", ran.out);
+    let ran = lab.weighbridge("compare --map Tuned=Localhost new other").expect_code(3);
+    ran.expect_stdout("error        Localhost/fio/0001\n");
 }
 
-const FAILS: &str = r#"
-name = "fails"
-summary = "exits with the status in a file"
-version = 1
-command = ["sh", "-c", "echo figure: 97; exit $(cat STATUS)"]
-"#;
+const FAILS: &str = "echo figure: 97; exit $(cat STATUS)";
 
 #[test]
 fn failed_cell_of_an_own_run_has_its_reason() {
     let lab = Lab::new();
     let status = lab.path("status").display().to_string();
-    lab.define_figure("fails", &FAILS.replace("STATUS", &status));
+    lab.define_script("fails", &FAILS.replace("STATUS", &status));
     for (run, code) in [("old", "0"), ("new", "7")] {
         lab.write("status", code);
         lab.weighbridge(&format!("run fails --min-time 1ms --samples 6 --retakes 0 -q --into {run}"));
     }
-    let ran = lab.weighbridge("compare old new");
-    assert_eq!(ran.code, 3, "{}", ran.transcript());
+    let ran = lab.weighbridge("compare old new").expect_code(3);
     assert!(!ran.out.contains("no valid value"), "{}", ran.out);
     let lines: Vec<&str> = ran.out.lines().collect();
     for word in ["error        Localhost/fails/0000:-", "invalid      Localhost/fails/0000:-/throughput/figure#mean"] {
@@ -148,8 +134,7 @@ fn errors_of_an_imported_build_count() {
     for build in ["old", "new"] {
         lab.weighbridge(&format!("import -o imported-{build} {build}"));
     }
-    let ran = lab.weighbridge("compare imported-old imported-new");
-    assert_eq!(ran.code, 3, "{}", ran.transcript());
+    let ran = lab.weighbridge("compare imported-old imported-new").expect_code(3);
     assert_eq!(ran.out.matches("failed: crashed (uperf: no server for 60 s)").count(), 3, "{}", ran.out);
 }
 
@@ -160,7 +145,7 @@ fn damaged_journal_is_an_error() {
         let ran = lab.weighbridge(&format!("run steady --min-time 1ms --samples 6 --retakes 0 --into {run}"));
         assert!([0, 3].contains(&ran.code), "{}", ran.transcript());
     }
-    let journal = std::fs::read_to_string(lab.path("new/journal.jsonl")).unwrap();
+    let journal = lab.read("new/journal.jsonl");
     let damaged: String = journal
         .lines()
         .enumerate()
@@ -168,8 +153,7 @@ fn damaged_journal_is_an_error() {
         .collect();
     lab.write("new/journal.jsonl", &damaged);
     for flags in ["", "-q", "--strict"] {
-        let ran = lab.weighbridge(&format!("compare old new {flags}"));
-        assert_eq!(ran.code, 3, "{}", ran.transcript());
-        assert!(ran.err.contains("error: cannot compare new: new/journal.jsonl:4: "), "{}", ran.transcript());
+        let ran = lab.weighbridge(&format!("compare old new {flags}")).expect_code(3);
+        ran.expect_stderr("error: cannot compare new: new/journal.jsonl:4: ");
     }
 }

@@ -7,8 +7,7 @@ use crate::lab::Lab;
 fn imported(lab: &Lab, run: &str, times: &[f64]) {
     let export = serde_json::json!({"results": [{"command": "work", "times": times}]});
     let file = lab.write(&format!("{run}.json"), &export.to_string());
-    let ran = lab.weighbridge(&format!("import -o {run} {}", file.display()));
-    assert_eq!(ran.code, 0, "{}", ran.transcript());
+    lab.weighbridge(&format!("import -o {run} {}", file.display())).expect_code(0);
 }
 
 /// A text with line breaks and runs of spaces collapsed.
@@ -44,9 +43,7 @@ fn fewer_than_six_samples_are_inconclusive() {
     assert!((check["score"].as_f64().unwrap() - 50.0).abs() < 1e-6, "{check}");
     assert_eq!(check["reason"], "3 and 3 samples: at least 6 per side are required");
     assert_eq!(outcome["regressed_by"], serde_json::json!([]));
-    let more = lab.weighbridge("compare old new");
-    assert_eq!(more.code, 0, "{}", more.transcript());
-    assert!(more.out.contains(&format!("differs      {TIME}\n")), "{}", more.out);
+    lab.weighbridge("compare old new").expect_code(0).expect_stdout(&format!("differs      {TIME}\n"));
 }
 
 #[test]
@@ -54,25 +51,21 @@ fn requested_method_and_run_perf_folders_decide_from_few_samples() {
     let lab = Lab::new();
     imported(&lab, "old", &[1.0, 1.01, 1.02]);
     imported(&lab, "new", &[1.5, 1.51, 1.52]);
-    let ran = lab.weighbridge("compare old new --method tolerance --markdown out.md --html out.html");
-    assert_eq!(ran.code, 2, "{}", ran.transcript());
-    assert!(ran.out.contains(&format!("loss         {TIME}\n")), "{}", ran.out);
+    let ran = lab.weighbridge("compare old new --method tolerance --markdown out.md --html out.html").expect_code(2);
+    ran.expect_stdout(&format!("loss         {TIME}\n"));
     let by = |out: &str| out.lines().find(|line| line.contains("regression by")).map(|line| line.trim().to_owned());
     assert!(by(&ran.out).is_some_and(|line| line.ends_with("tolerance")), "{}", ran.out);
-    let read = |name: &str| std::fs::read_to_string(lab.path(name)).unwrap();
-    assert!(read("out.md").contains("; regression by tolerance."), "{}", read("out.md"));
-    assert!(read("out.html").contains("2, a regression by tolerance"));
+    assert!(lab.read("out.md").contains("; regression by tolerance."), "{}", lab.read("out.md"));
+    assert!(lab.read("out.html").contains("2, a regression by tolerance"));
     let requested = lab.weighbridge("compare old new --method tolerance --json").json();
     assert_eq!(requested["regressed_by"], serde_json::json!(["tolerance"]));
     write_build(&lab, "before", &[1000.0, 1001.0, 1002.0]);
     write_build(&lab, "after", &[800.0, 801.0, 802.0]);
-    let folders = lab.weighbridge("compare before after");
-    assert_eq!(folders.code, 2, "{}", folders.transcript());
+    let folders = lab.weighbridge("compare before after").expect_code(2);
     assert!(by(&folders.out).is_some_and(|line| line.ends_with("tolerance")), "{}", folders.out);
     write_build(&lab, "before", &samples_around(1000.0));
     write_build(&lab, "after", &samples_around(800.0));
-    let trusted = lab.weighbridge("compare before after --trust-single-run");
-    assert_eq!(trusted.code, 2, "{}", trusted.transcript());
+    let trusted = lab.weighbridge("compare before after --trust-single-run").expect_code(2);
     assert!(by(&trusted.out).is_some_and(|line| line.ends_with("statistics")), "{}", trusted.out);
 }
 
@@ -82,11 +75,9 @@ fn score_model_does_not_decide_from_few_samples() {
     for (run, time) in [("one", 1.0), ("two", 1.01), ("new", 1.5)] {
         imported(&lab, run, &[time, time * 1.001]);
     }
-    assert_eq!(lab.weighbridge("model fit --linear -o m.json one two").code, 0);
-    let ran = lab.weighbridge("compare one new -m m.json");
-    assert_eq!(ran.code, 0, "{}", ran.transcript());
-    assert!(ran.out.contains(&format!("inconclusive {TIME}\n")), "{}", ran.out);
-    assert_eq!(lab.weighbridge("compare one new -m m.json --method tolerance").code, 2);
+    lab.weighbridge("model fit --linear -o m.json one two").expect_code(0);
+    lab.weighbridge("compare one new -m m.json").expect_code(0).expect_stdout(&format!("inconclusive {TIME}\n"));
+    lab.weighbridge("compare one new -m m.json --method tolerance").expect_code(2);
 }
 
 const TIMED: &str = r#"
@@ -128,15 +119,9 @@ fn allow_different_permits_the_named_parameters() {
     run(&lab, "timed:runtime=60", "R60");
     run(&lab, "timed:runtime=61", "R61");
     run(&lab, "timed:runtime=61,mode=b", "R61b");
-    let refused = lab.weighbridge("compare R60 R61");
-    assert_eq!(refused.code, 4, "{}", refused.transcript());
-    let allowed = lab.weighbridge("compare R60 R61 --allow-different runtime -v");
-    assert_eq!(allowed.code, 0, "{}", allowed.transcript());
-    assert!(
-        allowed.out.contains("equal        Localhost/timed/0000:size=1/throughput/figure#mean\n"),
-        "{}",
-        allowed.out
-    );
+    lab.weighbridge("compare R60 R61").expect_code(4);
+    let allowed = lab.weighbridge("compare R60 R61 --allow-different runtime -v").expect_code(0);
+    allowed.expect_stdout("equal        Localhost/timed/0000:size=1/throughput/figure#mean\n");
     assert!(words(&allowed.out).contains("; runtime 60 → 61"), "{}", allowed.out);
     let more = lab.weighbridge("compare R60 R61b --allow-different runtime");
     assert_eq!(more.code, 4, "the mode differs as well: {}", more.transcript());
@@ -144,10 +129,9 @@ fn allow_different_permits_the_named_parameters() {
         let both = lab.weighbridge(&format!("compare R60 R61b {flags}"));
         assert_eq!(both.code, 0, "{flags}: {}", both.transcript());
     }
-    let unknown = lab.weighbridge("compare R60 R61 --allow-different run-time");
-    assert_eq!(unknown.code, 1, "{}", unknown.transcript());
-    assert!(unknown.err.contains("unknown parameter `run-time` in `R60`, `R61`"), "{}", unknown.err);
-    assert!(unknown.err.contains("did you mean `runtime`?"), "{}", unknown.err);
+    let unknown = lab.weighbridge("compare R60 R61 --allow-different run-time").expect_code(1);
+    unknown.expect_stderr("unknown parameter `run-time` in `R60`, `R61`");
+    unknown.expect_stderr("did you mean `runtime`?");
 }
 
 #[test]
@@ -157,16 +141,12 @@ fn cases_with_an_allowed_axis_are_paired_if_unambiguous() {
     run(&lab, "timed:size=1", "S1");
     run(&lab, "timed:size=2", "S2");
     run(&lab, "timed:size=[2,3]", "S23");
-    assert_eq!(lab.weighbridge("compare S1 S2").code, 4);
-    let paired = lab.weighbridge("compare S1 S2 --allow-different size -v");
-    assert_eq!(paired.code, 0, "{}", paired.transcript());
-    assert!(paired.out.contains("0000:size=1/throughput/figure#mean\n"), "{}", paired.out);
+    lab.weighbridge("compare S1 S2").expect_code(4);
+    let paired = lab.weighbridge("compare S1 S2 --allow-different size -v").expect_code(0);
+    paired.expect_stdout("0000:size=1/throughput/figure#mean\n");
     assert!(words(&paired.out).contains("; size 1 → 2"), "{}", paired.out);
-    let ambiguous = lab.weighbridge("compare S1 S23 --allow-different size");
-    assert_eq!(ambiguous.code, 4, "{}", ambiguous.transcript());
-    let same = lab.weighbridge("compare S23 S2 --allow-different size --json");
-    assert_eq!(same.code, 3, "{}", same.transcript());
-    let outcome = same.json();
+    lab.weighbridge("compare S1 S23 --allow-different size").expect_code(4);
+    let outcome = lab.weighbridge("compare S23 S2 --allow-different size --json").expect_code(3).json();
     let missing: Vec<&str> = outcome["checks"]
         .as_array()
         .unwrap()
@@ -185,14 +165,9 @@ fn run_perf_iterations_with_an_allowed_parameter_are_paired() {
     let path = lab.path("new/Localhost/fio/0000/result.json");
     let text = std::fs::read_to_string(&path).unwrap();
     std::fs::write(path, text.replace("read-4k", "read-8k").replace("\"4k\"", "\"8k\"")).unwrap();
-    assert_eq!(lab.weighbridge("compare old new").code, 4);
-    let paired = lab.weighbridge("compare old new --allow-different bs -v");
-    assert_eq!(paired.code, 0, "{}", paired.transcript());
-    assert!(
-        paired.out.contains("equal        Localhost/fio/0000:./read-4k/throughput/iops_sec.mean\n"),
-        "{}",
-        paired.out
-    );
+    lab.weighbridge("compare old new").expect_code(4);
+    let paired = lab.weighbridge("compare old new --allow-different bs -v").expect_code(0);
+    paired.expect_stdout("equal        Localhost/fio/0000:./read-4k/throughput/iops_sec.mean\n");
     assert!(words(&paired.out).contains("; bs 4k → 8k"), "{}", paired.out);
 }
 
@@ -203,14 +178,13 @@ fn allow_different_does_not_permit_another_test_version() {
     run(&lab, "timed:runtime=60", "R60");
     lab.define_figure("timed", &TIMED.replace("version = 1", "version = 2"));
     run(&lab, "timed:runtime=61", "R61");
-    let ran = lab.weighbridge("compare R60 R61 --allow-different runtime");
-    assert_eq!(ran.code, 4, "{}", ran.transcript());
+    lab.weighbridge("compare R60 R61 --allow-different runtime").expect_code(4);
 }
 
 /// Marks the first `count` samples of every cell of a run as disturbed, and the others as undisturbed.
 fn disturb(lab: &Lab, run: &str, count: usize) {
     let path = lab.path(run).join("Localhost/timed/0000/result.json");
-    let mut result: serde_json::Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+    let mut result = lab.read_json(&path);
     for cell in result["cells"].as_array_mut().unwrap() {
         let samples = cell["samples"].as_array_mut().unwrap();
         for (at, sample) in samples.iter_mut().filter(|sample| sample["counted"] == true).enumerate() {
@@ -228,8 +202,7 @@ fn disturbed_samples_are_counted() {
         run(&lab, "timed", name);
         disturb(&lab, name, disturbed);
     }
-    let ran = lab.weighbridge("compare old new -v");
-    assert_eq!(ran.code, 0, "{}", ran.transcript());
+    let ran = lab.weighbridge("compare old new -v").expect_code(0);
     let total = ran.out.lines().find(|line| line.contains("disturbed samples ")).unwrap_or_default();
     assert!(total.ends_with("0 of 6 in old, 2 of 6 in new"), "{}", ran.out);
     assert!(words(&ran.out).contains("; disturbed samples: 0 and 2"), "{}", ran.out);
@@ -239,8 +212,8 @@ fn disturbed_samples_are_counted() {
     assert_eq!(outcome["checks"][0]["disturbed"], serde_json::json!([0, 2]));
     let trusted = lab.weighbridge("compare old new --trust-single-run --html out.html");
     let warning = "--trust-single-run decides on disturbed samples: 2 of 6 in `new`";
-    assert!(trusted.err.contains(&format!("warning: {warning}\n")), "{}", trusted.err);
-    assert!(std::fs::read_to_string(lab.path("out.html")).unwrap().contains("2 of 6 in `new`"));
+    trusted.expect_stderr(&format!("warning: {warning}\n"));
+    assert!(lab.read("out.html").contains("2 of 6 in `new`"));
     disturb(&lab, "new", 0);
     let quiet = lab.weighbridge("compare old new --trust-single-run");
     assert!(!quiet.err.contains("warning"), "{}", quiet.err);
@@ -261,8 +234,7 @@ fn disturbed_samples_of_variants_are_counted() {
     let lab = Lab::new();
     lab.define_figure("timed", TIMED);
     let line = "ab timed --min-time 1ms --warm-up 0 --max-blocks 6 --into R -- base other:param:mode=b";
-    let ran = lab.weighbridge(line);
-    assert_eq!(ran.code, 0, "{}", ran.transcript());
+    lab.weighbridge(line).expect_code(0);
     // Mark the samples of one variant as disturbed.
     let journal = lab.journal("R").into_iter().map(|mut line| {
         if line["event"] == "attempt-ended" {
@@ -273,12 +245,11 @@ fn disturbed_samples_of_variants_are_counted() {
     });
     let journal: String = journal.collect();
     lab.write("R/journal.jsonl", &journal);
-    let again = lab.weighbridge(&line.replace("--into", "--json --into"));
-    let variants = again.json()["cases"][0]["variants"].clone();
+    let variants = lab.weighbridge(&line.replace("--into", "--json --into")).json()["cases"][0]["variants"].clone();
     assert_eq!((&variants[0]["disturbed"], &variants[1]["disturbed"]), (&0.into(), &variants[1]["samples"]));
     let text = lab.weighbridge(line);
     let row = text.out.lines().find(|line| line.trim_start().starts_with("other:")).unwrap_or_default();
     let cells: Vec<&str> = row.split_whitespace().collect();
     assert_eq!(cells[1], cells[2], "all samples are disturbed: {}", text.out);
-    assert!(text.out.contains("disturbed"), "{}", text.out);
+    text.expect_stdout("disturbed");
 }

@@ -11,7 +11,7 @@ use wb_model::WorkerName;
 use wb_profile::image::{BaseImage, ImageOptions, ImageSpec, prepare};
 use wb_test_net::{Libvirt, wait_until};
 
-use crate::lab::{CommandResult, Lab};
+use crate::lab::{CommandResult, KillOnDrop, Lab};
 
 const QUICK: &str = "--min-time 1ms --warm-up 0 --samples 6";
 const PROGRAM: &str = env!("CARGO_BIN_EXE_weighbridge");
@@ -77,7 +77,7 @@ impl World {
     }
 
     /// Starts sshd in the environment and writes an ssh configuration for it to the lab's file `way`.
-    fn sshd(&self) -> Server {
+    fn sshd(&self) -> KillOnDrop {
         let path = |name: &str| self.lab.path(name).display().to_string();
         for key in ["user", "host"] {
             let words = ["-q", "-t", "ed25519", "-N", "", "-f", &path(key)];
@@ -99,7 +99,7 @@ impl World {
         let words = format!("mkdir -p /run/sshd && exec /usr/sbin/sshd -D -e -f {}", path("sshd.conf"));
         let log = std::fs::File::create(path("sshd.log")).unwrap();
         let mut command = self.libvirt.command(&self.lab.path(""), "sh");
-        let server = Server(command.args(["-c", &words]).stdin(Stdio::null()).stderr(log).spawn().unwrap());
+        let server = KillOnDrop(command.args(["-c", &words]).stdin(Stdio::null()).stderr(log).spawn().unwrap());
         wait_until("sshd", || {
             self.libvirt.output_of(&["ss", "-Hltn", "sport", "=", ":22"]).is_some_and(|it| !it.is_empty())
         });
@@ -145,16 +145,6 @@ impl World {
     }
 }
 
-/// A server process, killed when dropped.
-struct Server(Child);
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 /// A profile with one small emulated guest, and additional parameters.
 fn small(profile: &str, more: &str) -> String {
     format!(r#"{profile}:{{"image":{IMAGE},"force_guest_cpus":1,"force_guest_mem":1024,"virt-type":"qemu"{more}}}"#)
@@ -176,8 +166,7 @@ fn fio_on_host_and_in_guest_is_compared_and_the_host_is_restored() {
     let before = world.machine_state();
     let test = "fio:rw=read,bs=4k,ramptime=0s,runtime=1s,size=16m,samples=2 steady";
     let profiles = format!("Localhost,{}", small("DefaultLibvirt", ""));
-    let ran = world.run(&format!("run {test} {QUICK} --into R --json"), &profiles);
-    assert!([0, 3].contains(&ran.code), "{}", ran.transcript());
+    let ran = world.run(&format!("run {test} {QUICK} --into R --json"), &profiles).expect_code_of(&[0, 3]);
     assert!(
         ran.err.contains("`local`: guests are emulated in software") || ran.err.contains("waiting for 1 guest"),
         "{}",
@@ -200,11 +189,10 @@ fn fio_on_host_and_in_guest_is_compared_and_the_host_is_restored() {
 
     // Emulated machines are compared with hardware only if requested.
     let compare = |more: &str| world.lab.weighbridge(&format!("compare R R --map Localhost=DefaultLibvirt{more}"));
-    let refused = compare("");
-    assert!(refused.err.contains("help: --allow-emulated"), "{}", refused.transcript());
+    compare("").expect_stderr("help: --allow-emulated");
     let html = compare(" --allow-emulated --html page.html");
     assert!([0, 2].contains(&html.code) && !html.out.contains("missing"), "{}", html.transcript());
-    assert!(std::fs::read_to_string(world.lab.path("page.html")).unwrap().contains("fio"));
+    assert!(world.lab.read("page.html").contains("fio"));
     // Complete cells are not measured again, and no guest is started to find that out.
     let again = world.run(&format!("run {test} {QUICK} --into R"), &profiles);
     assert!([3, 4].contains(&again.code) && !again.err.contains("waiting for"), "{}", again.transcript());
@@ -215,8 +203,7 @@ fn fio_on_host_and_in_guest_is_compared_and_the_host_is_restored() {
 #[ignore = "starts guests in software"]
 fn several_guests_measure_together_and_a_killed_guest_is_lost() {
     let Some(world) = World::new() else { return };
-    let long = "name = \"long\"\nsummary = \"runs for a long time\"\nversion = 1\ncommand = [\"sh\", \"-c\", \"sleep 600; echo figure: 1\"]\n";
-    world.lab.define_figure("long", long);
+    world.lab.define_script("long", "sleep 600; echo figure: 1");
     let profiles = small("DefaultLibvirtMulti", r#","force_no_vms":2"#);
     let line = "run steady long:on=vm2 --min-time 1ms --warm-up 0 --samples 1 --order sequential --into R --profiles";
     let words: Vec<&str> = line.split_whitespace().chain([profiles.as_str()]).collect();
@@ -227,9 +214,7 @@ fn several_guests_measure_together_and_a_killed_guest_is_lost() {
     let find = "pgrep -f 'guest=weighbridge-[0-9]*-vm2'";
     let pid = world.libvirt.output_of(&["sh", "-c", find]).expect("the guest's process");
     world.libvirt.output_of(&["kill", "-9", pid.lines().next().unwrap()]).unwrap();
-    let output = run.wait_with_output().unwrap();
-    let err = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(3), "{err}");
+    CommandResult::wait_for(run).expect_code(3);
     let study = world.lab.weighbridge("study R --json").json();
     let cell = |at: usize| study["cells"][at].clone();
     let workers: Vec<String> = cell(0)["metrics"]
@@ -247,8 +232,7 @@ fn several_guests_measure_together_and_a_killed_guest_is_lost() {
 #[ignore = "starts a guest in software"]
 fn killed_run_leaves_no_guest() {
     let Some(world) = World::new() else { return };
-    let long = "name = \"long\"\nsummary = \"runs for a long time\"\nversion = 1\ncommand = [\"sh\", \"-c\", \"sleep 600; echo figure: 1\"]\n";
-    world.lab.define_figure("long", long);
+    world.lab.define_script("long", "sleep 600; echo figure: 1");
     let profiles = small("TunedLibvirt", "");
     let words: Vec<&str> = ["run", "long", "--into", "R", "--profiles", &profiles].to_vec();
     let mut run = world.command(&words).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
@@ -272,9 +256,8 @@ fn killed_run_leaves_no_guest() {
     }
     run.wait().unwrap();
     assert!(listed().contains("vm1"), "nothing is left to stop the guest");
-    let reverted = world.lab.run_command(&mut world.command(&["profile", "revert"]));
-    assert_eq!(reverted.code, 0, "{}", reverted.transcript());
-    assert!(reverted.out.contains("the guest vm1: restored"), "{}", reverted.transcript());
+    let reverted = world.lab.run_command(&mut world.command(&["profile", "revert"])).expect_code(0);
+    reverted.expect_stdout("the guest vm1: restored");
     assert_eq!((listed().trim(), keys().as_str()), ("", ""));
     assert_eq!(world.libvirt.output_of(&["sh", "-c", "ls /var/lib/libvirt/images"]).unwrap(), "");
 }
@@ -291,7 +274,7 @@ fn guest_that_does_not_boot_is_reported_within_its_time_limit() {
     let ran =
         world.run(&format!("run steady {QUICK} --into R --json"), &format!("DefaultLibvirt:{{{image}}},Localhost"));
     assert_eq!(ran.code, 3, "{}", ran.transcript());
-    assert!(ran.err.contains("the guest `vm1` has no address after 8"), "{}", ran.err);
+    ran.expect_stderr("the guest `vm1` has no address after 8");
     let expected = [("DefaultLibvirt", "unsupported"), ("Localhost", "measured")];
     let expected = expected.map(|(profile, outcome)| (format!("{profile}/steady/0000:kind=a"), outcome.to_owned()));
     assert_eq!(outcomes(&ran), expected);
@@ -302,7 +285,7 @@ fn guest_that_does_not_boot_is_reported_within_its_time_limit() {
     if kvm.err.contains("has no address after 8") {
         println!("SKIPPED: the refusal of a processor that runs no guests: this one does");
     } else {
-        assert!(kvm.err.contains("KVM is not available"), "{}", kvm.err);
+        kvm.expect_stderr("KVM is not available");
     }
 }
 
@@ -315,8 +298,8 @@ fn guest_on_a_remote_host_is_reached_through_the_host() {
     let config = world.lab.path("way").display().to_string();
     let line = format!("run steady {QUICK} --hosts far:root@127.0.0.1 --ssh-config {config} --into R");
     let ran = world.run(&line, &small("DefaultLibvirt", ""));
-    assert_eq!(ran.code, 0, "{}\n{}", ran.transcript(), std::fs::read_to_string(world.lab.path("sshd.log")).unwrap());
-    let read = |name: &str| std::fs::read_to_string(world.lab.path("R/environment").join(name)).unwrap();
+    assert_eq!(ran.code, 0, "{}\n{}", ran.transcript(), world.lab.read("sshd.log"));
+    let read = |name: &str| world.lab.read(format!("R/environment/{name}"));
     let state: serde_json::Value = serde_json::from_str(&read("profile-0.json")).unwrap();
     assert_eq!((&state[0]["host"], &state[0]["guests"][0]["name"]), (&"far".into(), &"far-vm1".into()));
     assert!(read("console-0@far-vm1.log").contains("login:"));
@@ -339,11 +322,7 @@ fn stopped_libvirt_is_reported() {
             .env("WEIGHBRIDGE_LOCKS", lab.path("")),
     );
     assert_eq!(ran.code, 1, "{}", ran.transcript());
-    assert!(
-        ran.err.contains("libvirt does not respond") && ran.err.contains("systemctl start libvirtd"),
-        "{}",
-        ran.err
-    );
+    ran.expect_stderr("libvirt does not respond").expect_stderr("systemctl start libvirtd");
 }
 
 /// Waits for a condition while a program runs, for as long as an emulated guest may take.

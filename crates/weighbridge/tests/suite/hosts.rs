@@ -7,12 +7,8 @@ use crate::lab::Lab;
 const QUICK: &str = "--min-time 1ms --warm-up 0 --samples 6";
 
 /// A test whose figure differs from worker to worker.
-const OWN: &str = r#"
-name = "own"
-summary = "a figure that differs from worker to worker"
-version = 1
-command = ["sh", "-c", "sleep 0.05; case $WEIGHBRIDGE_GROUP in *) echo figure: $(date +%s%N | cut -c 12-16 | sed s/^0*//)1;; esac"]
-"#;
+const OWN: &str =
+    "sleep 0.05; case $WEIGHBRIDGE_GROUP in *) echo figure: $(date +%s%N | cut -c 12-16 | sed s/^0*//)1;; esac";
 
 fn metric<'a>(cell: &'a serde_json::Value, worker: Option<&str>) -> &'a serde_json::Value {
     let metrics = cell["metrics"].as_array().unwrap();
@@ -49,12 +45,8 @@ fn each_worker_measures_and_throughput_adds_up() {
     assert!(text.contains("throughput/figure@a"), "{text}");
     assert_eq!(lab.weighbridge("study R --json").json()["cells"], study["cells"]);
     // The same test on other workers is not comparable, because its definition differs.
-    let alone = lab.weighbridge(&format!("run steady {QUICK} --into R"));
-    assert!(
-        alone.code == 1 && alone.err.contains("was measured in this folder with other parameters"),
-        "{}",
-        alone.transcript()
-    );
+    let alone = lab.weighbridge(&format!("run steady {QUICK} --into R")).expect_code(1);
+    alone.expect_stderr("was measured in this folder with other parameters");
     let again = lab.weighbridge(&format!("run steady --hosts x:127.0.0.2,y:127.0.0.3 {QUICK} --into R"));
     assert_eq!(again.code, 4, "the identity of the workers does not matter: {}", again.transcript());
     assert_eq!(lab.wait_for_processes(), [""; 0]);
@@ -64,8 +56,7 @@ fn each_worker_measures_and_throughput_adds_up() {
 fn summary_names_the_workers_of_a_figure() {
     let Some(lab) = Lab::with_hosts() else { return };
     let tests = "steady:id=both steady:id=one,on=b";
-    let ran = lab.weighbridge(&format!("run {tests} --hosts a:127.0.0.2,b:127.0.0.3 {QUICK} --into R"));
-    assert_eq!(ran.code, 0, "{}", ran.transcript());
+    lab.weighbridge(&format!("run {tests} --hosts a:127.0.0.2,b:127.0.0.3 {QUICK} --into R")).expect_code(0);
     let summary = lab.weighbridge("summary R").out;
     let line = |figure: &str| summary.lines().find(|line| line.contains(figure)).unwrap_or_default().to_owned();
     assert!(line(" 194 /s ").ends_with(", sum of a and b"), "{summary}");
@@ -76,10 +67,9 @@ fn summary_names_the_workers_of_a_figure() {
         "lacking",
         &format!("{lacking}[[requires]]\nprogram = \"no-such-program\"\npackage = \"none\"\n"),
     );
-    let ran = lab.weighbridge(&format!("run lacking --hosts a:127.0.0.2,b:127.0.0.3 {QUICK} --into L"));
-    assert!(ran.code == 3 && ran.out.contains("unsupported, on a and b"), "{}", ran.transcript());
-    let alone = lab.weighbridge(&format!("run steady {QUICK} --into S"));
-    assert_eq!(alone.code, 0, "{}", alone.transcript());
+    let ran = lab.weighbridge(&format!("run lacking --hosts a:127.0.0.2,b:127.0.0.3 {QUICK} --into L")).expect_code(3);
+    ran.expect_stdout("unsupported, on a and b");
+    lab.weighbridge(&format!("run steady {QUICK} --into S")).expect_code(0);
     let summary = lab.weighbridge("summary S").out;
     let alone = summary.lines().find(|line| line.contains(" 97 /s ")).unwrap();
     assert!(!alone.contains(", on ") && !alone.contains(" of "), "{summary}");
@@ -88,7 +78,7 @@ fn summary_names_the_workers_of_a_figure() {
 #[test]
 fn values_of_each_worker_are_recorded() {
     let Some(lab) = Lab::with_hosts() else { return };
-    lab.define_figure("own", OWN);
+    lab.define_script("own", OWN);
     let ran = lab.weighbridge(&format!("run own --hosts a:127.0.0.2,b:127.0.0.3,c:127.0.0.4 {QUICK} --into R --json"));
     let study = ran.json();
     for sample in study["cells"][0]["samples"].as_array().unwrap() {
@@ -96,20 +86,17 @@ fn values_of_each_worker_are_recorded() {
         let sum: f64 = ["a", "b", "c"].map(|worker| value(&format!("throughput/figure@{worker}"))).iter().sum();
         assert_eq!(value("throughput/figure"), sum);
     }
-    let csv = lab.weighbridge("report R --csv R");
-    assert_eq!(csv.code, 0, "{}", csv.transcript());
-    let rows = std::fs::read_to_string(lab.path("R.csv")).unwrap();
+    lab.weighbridge("report R --csv R").expect_code(0);
+    let rows = lab.read("R.csv");
     assert_eq!(rows.lines().filter(|row| row.contains("throughput/figure@b")).count(), 1, "{rows}");
-    let compared = lab.weighbridge("compare R R2");
-    assert_eq!(compared.code, 1);
+    lab.weighbridge("compare R R2").expect_code(1);
 }
 
 #[test]
 fn parameters_select_the_workers_of_a_test() {
     let Some(lab) = Lab::with_hosts() else { return };
     let workers = |words: &str| {
-        let ran = lab.weighbridge(&format!("plan {words} --hosts a:127.0.0.2,b:127.0.0.3,c:127.0.0.4 --json"));
-        let plan = ran.json();
+        let plan = lab.weighbridge(&format!("plan {words} --hosts a:127.0.0.2,b:127.0.0.3,c:127.0.0.4 --json")).json();
         let teams = plan["cells"][0]["teams"].as_array().unwrap().clone();
         let names = |team: &serde_json::Value| {
             let servers: Vec<String> = team["servers"]
@@ -131,9 +118,8 @@ fn parameters_select_the_workers_of_a_test() {
     let ran = lab.weighbridge("plan steady:on=d --hosts a:127.0.0.2,b:127.0.0.3");
     assert_eq!((ran.code, ran.err.contains("unknown worker `d`")), (1, true), "{}", ran.transcript());
     let ran = lab.weighbridge("plan steady:server=a --hosts a:127.0.0.2,b:127.0.0.3");
-    assert!(ran.err.contains("test `steady` takes no `server`"), "{}", ran.transcript());
-    let ran = lab.weighbridge("plan steady --hosts a:local,a:local");
-    assert!(ran.code == 1 && ran.err.contains("duplicate host name `a`"), "{}", ran.transcript());
+    ran.expect_stderr("test `steady` takes no `server`");
+    lab.weighbridge("plan steady --hosts a:local,a:local").expect_code(1).expect_stderr("duplicate host name `a`");
 }
 
 #[test]
@@ -160,16 +146,11 @@ fn network_test_uses_the_named_workers_as_its_sides() {
 fn lost_worker_ends_the_cells_that_need_it_and_the_others_continue() {
     let Some(lab) = Lab::with_hosts() else { return };
     // On b the command kills its agent, which is its parent process.
-    lab.define_figure(
-        "deadly",
-        "name = \"deadly\"\nsummary = \"kills its agent\"\nversion = 1\ncommand = [\"sh\", \"-c\", \"kill -9 $PPID; sleep 5\"]\n",
-    );
+    lab.define_script("deadly", "kill -9 $PPID; sleep 5");
     let line = format!(
         "run deadly:on=b steady:on=a steady:on=b steady --hosts a:127.0.0.2,b:127.0.0.3 {QUICK} --into R --json"
     );
-    let ran = lab.weighbridge(&line);
-    assert_eq!(ran.code, 3, "{}", ran.transcript());
-    let study = ran.json();
+    let study = lab.weighbridge(&line).expect_code(3).json();
     let outcomes: Vec<&str> =
         study["cells"].as_array().unwrap().iter().map(|cell| cell["outcome"]["outcome"].as_str().unwrap()).collect();
     assert_eq!(outcomes[0], "failed", "{study}");
@@ -184,8 +165,8 @@ fn lost_worker_ends_the_cells_that_need_it_and_the_others_continue() {
 fn empty_inventory_is_an_error() {
     let lab = Lab::new();
     lab.write("hosts.toml", "");
-    let ran = lab.weighbridge("run steady --inventory hosts.toml --into R");
-    assert!(ran.code == 1 && ran.err.contains("the inventory hosts.toml has no hosts"), "{}", ran.transcript());
+    let ran = lab.weighbridge("run steady --inventory hosts.toml --into R").expect_code(1);
+    ran.expect_stderr("the inventory hosts.toml has no hosts");
 }
 
 #[test]
@@ -197,7 +178,7 @@ fn this_machine_under_two_names_is_refused() {
     error: `a` and `b` are both this machine
     help: name each machine once; `NAME:ADDRESS` names another machine
     ");
-    let ran = lab.weighbridge("run-perf --plan --hosts a:127.0.0.1 b:localhost -- linpack");
-    assert!(ran.code == 1 && ran.err.contains("`a` and `b` are both this machine"), "{}", ran.transcript());
+    let ran = lab.weighbridge("run-perf --plan --hosts a:127.0.0.1 b:localhost -- linpack").expect_code(1);
+    ran.expect_stderr("`a` and `b` are both this machine");
     assert!(!lab.path("R").exists());
 }

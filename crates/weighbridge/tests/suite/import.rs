@@ -14,20 +14,16 @@ fn imported_results_can_be_read_by_every_command() {
     let lab = Lab::new();
     let files: Vec<String> =
         ["pbench.json", "fio.json", "fio-normal-json+.txt", "iperf3-udp.json", "hyperfine.json"].map(example).into();
-    let ran = lab.weighbridge(&format!("import -o R --metadata build=8 {}", files.join(" ")));
-    assert_eq!(ran.code, 0, "{}", ran.transcript());
-    assert!(ran.err.contains("hyperfine.json: hyperfine, 2 cells, 14 samples\n"), "{}", ran.err);
+    let ran = lab.weighbridge(&format!("import -o R --metadata build=8 {}", files.join(" "))).expect_code(0);
+    ran.expect_stderr("hyperfine.json: hyperfine, 2 cells, 14 samples\n");
     for line in ["summary R", "format R", "study R", "solve R", "report R --html R/report.html --csv R/figures"] {
-        let ran = lab.weighbridge(line);
-        assert_eq!(ran.code, 0, "{line}: {}", ran.transcript());
+        let ran = lab.weighbridge(line).expect_code(0);
         assert!(!ran.err.contains("warning"), "{line}: {}", ran.err);
     }
-    let page = std::fs::read_to_string(lab.path("R/report.html")).unwrap();
+    let page = lab.read("R/report.html");
     assert!(page.contains("hyperfine") && page.contains("6.1.0-9-amd64"));
     assert!(!lab.weighbridge("format R").out.contains("hunter2"));
-    let again = lab.weighbridge(&format!("import -o R {}", files.join(" ")));
-    assert_eq!(again.code, 4, "{}", again.transcript());
-    assert!(again.err.contains("nothing to do"), "{}", again.err);
+    lab.weighbridge(&format!("import -o R {}", files.join(" "))).expect_code(4).expect_stderr("nothing to do");
 }
 
 #[test]
@@ -42,11 +38,10 @@ fn imported_runs_are_compared_in_the_right_direction() {
     }
     lab.write("slower.json", &slower.to_string());
     assert_eq!(lab.weighbridge(&format!("import -o old {}", example("hyperfine.json"))).code, 0);
-    assert_eq!(lab.weighbridge("import -o new slower.json").code, 0);
-    let ran = lab.weighbridge("compare old new --trust-single-run");
-    assert_eq!(ran.code, 2, "{}", ran.transcript());
-    assert_eq!(lab.weighbridge("compare new old --trust-single-run").code, 0);
-    assert_eq!(lab.weighbridge("compare old old").code, 0);
+    lab.weighbridge("import -o new slower.json").expect_code(0);
+    lab.weighbridge("compare old new --trust-single-run").expect_code(2);
+    lab.weighbridge("compare new old --trust-single-run").expect_code(0);
+    lab.weighbridge("compare old old").expect_code(0);
 }
 
 #[test]
@@ -54,24 +49,16 @@ fn files_that_cannot_be_imported_are_skipped_with_a_warning() {
     let lab = Lab::new();
     lab.write("in/bad.json", "{\"fio version\": \"fio-3.33\", \"jobs\": [");
     std::fs::copy(example("fio.json"), lab.path("in/good.json")).unwrap();
-    let ran = lab.weighbridge("import -o R in");
-    assert_eq!(ran.code, 3, "{}", ran.transcript());
+    let ran = lab.weighbridge("import -o R in").expect_code(3);
     let warning = "warning: in/bad.json: invalid fio results: line 1, column 37: EOF while parsing a list; skipped";
-    assert!(ran.err.contains(warning), "{}", ran.err);
-    let strict = lab.weighbridge("import --strict -o S in");
-    assert_eq!(strict.code, 1, "{}", strict.transcript());
+    ran.expect_stderr(warning);
+    let strict = lab.weighbridge("import --strict -o S in").expect_code(1);
     assert!(strict.err.starts_with("error: in/bad.json: invalid fio results"), "{}", strict.err);
     assert!(!lab.path("S").exists());
-    let alone = lab.weighbridge("import -o S in/bad.json nowhere.json");
-    assert_eq!(alone.code, 3, "{}", alone.transcript());
-    assert!(
-        alone.err.contains("error: nothing could be imported\nhelp: supported formats: pbench, fio,"),
-        "{}",
-        alone.err
-    );
-    let failed = lab.weighbridge(&format!("import -o F {}", example("google-benchmark.json")));
-    assert_eq!(failed.code, 3, "{}", failed.transcript());
-    assert!(failed.out.contains("BM_Open: no such file"), "{}", failed.out);
+    let alone = lab.weighbridge("import -o S in/bad.json nowhere.json").expect_code(3);
+    alone.expect_stderr("error: nothing could be imported\nhelp: supported formats: pbench, fio,");
+    let failed = lab.weighbridge(&format!("import -o F {}", example("google-benchmark.json"))).expect_code(3);
+    failed.expect_stdout("BM_Open: no such file");
 }
 
 #[test]
@@ -83,30 +70,23 @@ fn run_perf_errors_are_imported_and_non_numeric_serials_with_a_flag() {
     lab.write("b/Tuned/fio/odd/result.json", &std::fs::read_to_string(example("pbench.json")).unwrap());
     std::fs::copy(example("hyperfine.json"), lab.path("b/hf.json")).unwrap();
     lab.write("b/RUNPERF_METADATA", "build:1");
-    let ran = lab.weighbridge("import -o R b");
-    assert_eq!(ran.code, 3, "{}", ran.transcript());
+    let ran = lab.weighbridge("import -o R b").expect_code(3);
     assert_eq!(ran.out.matches("failed: crashed (the guest did not boot)").count(), 3, "{}", ran.out);
-    assert!(ran.err.contains("note: skipped 1 result under a non-numeric serial"), "{}", ran.err);
-    let again = lab.weighbridge("import -o R b");
-    assert_eq!(again.code, 4, "{}", again.transcript());
-    let all = lab.weighbridge("import -o R --include-incorrect b");
-    assert_eq!(all.code, 0, "{}", all.transcript());
-    assert!(all.out.contains("iteration=read-4KiB"), "{}", all.out);
+    ran.expect_stderr("note: skipped 1 result under a non-numeric serial");
+    lab.weighbridge("import -o R b").expect_code(4);
+    lab.weighbridge("import -o R --include-incorrect b").expect_code(0).expect_stdout("iteration=read-4KiB");
 }
 
 #[test]
 fn invalid_arguments_are_refused() {
     let lab = Lab::new();
-    let shadow = lab.weighbridge(&format!("import -o R --test fio {}", example("fio.json")));
-    assert_eq!(shadow.code, 1);
+    let shadow = lab.weighbridge(&format!("import -o R --test fio {}", example("fio.json"))).expect_code(1);
     assert!(shadow.err.starts_with("error: invalid test name `fio` for imported results"), "{}", shadow.err);
-    let format = lab.weighbridge(&format!("import -o R --format xml {}", example("fio.json")));
-    assert_eq!(format.code, 1);
-    assert!(format.err.contains("unknown format `xml`: expected one of pbench, fio, iperf3,"), "{}", format.err);
+    let format = lab.weighbridge(&format!("import -o R --format xml {}", example("fio.json"))).expect_code(1);
+    format.expect_stderr("unknown format `xml`: expected one of pbench, fio, iperf3,");
     std::fs::create_dir(lab.path("empty")).unwrap();
-    assert_eq!(lab.weighbridge("import -o R empty").code, 4);
+    lab.weighbridge("import -o R empty").expect_code(4);
     lab.write("letters/mine.txt", "mine");
-    let foreign = lab.weighbridge(&format!("import -o letters {}", example("fio.json")));
-    assert_eq!(foreign.code, 1, "{}", foreign.transcript());
-    assert!(foreign.err.contains("is not a run folder"), "{}", foreign.err);
+    let foreign = lab.weighbridge(&format!("import -o letters {}", example("fio.json"))).expect_code(1);
+    foreign.expect_stderr("is not a run folder");
 }

@@ -10,12 +10,7 @@ use crate::machine::Machine;
 
 const IMAGE: &str = r#"{"built":"bookworm","packages":["kexec-tools"]}"#;
 /// A test whose figure is 2 if the kernel has the argument `audit=0`, and 1 if not.
-const SEES: &str = r#"
-name = "sees"
-summary = "whether the kernel has an argument"
-version = 1
-command = ["sh", "-c", "sleep 0; echo figure: $(($(grep -cw audit=0 /proc/cmdline) + 1))"]
-"#;
+const SEES: &str = "sleep 0; echo figure: $(($(grep -cw audit=0 /proc/cmdline) + 1))";
 const QUICK: &str = "--min-time 1ms --warm-up 0 --samples 1 --hosts box";
 
 #[test]
@@ -23,8 +18,8 @@ const QUICK: &str = "--min-time 1ms --warm-up 0 --samples 1 --hosts box";
 fn kernel_has_the_arguments_of_a_profile_while_it_is_applied() {
     let Some(base) = built(IMAGE) else { return };
     let lab = Lab::new();
-    lab.define_figure("sees", SEES);
-    lab.define_figure("long", &SEES.replace("\"sees\"", "\"long\"").replace("sleep 0", "sleep 600"));
+    lab.define_script("sees", SEES);
+    lab.define_script("long", &SEES.replace("sleep 0", "sleep 600"));
     let machine = Machine::start(&lab.path(""), &base, "box", true);
     let seen = || {
         String::from_utf8(machine.log_in("cat /proc/cmdline; ls -d /var/lib/weighbridge /tmp/weighbridge*").stdout)
@@ -40,7 +35,7 @@ fn kernel_has_the_arguments_of_a_profile_while_it_is_applied() {
     let study = ran.json();
     let median = |at: usize| study["cells"][at]["metrics"][0]["summary"]["median"].as_f64();
     assert_eq!((median(0), median(1)), (Some(1.0), Some(2.0)), "{}", ran.transcript());
-    assert!(ran.err.contains("`box` reboots with ") && ran.err.contains("weighbridge.added audit=0"), "{}", ran.err);
+    ran.expect_stderr("`box` reboots with ").expect_stderr("weighbridge.added audit=0");
     assert_eq!(seen(), before);
     let reboots = || {
         let journal = lab.journal("R").into_iter();
@@ -48,8 +43,7 @@ fn kernel_has_the_arguments_of_a_profile_while_it_is_applied() {
     };
     assert_eq!(reboots().collect::<Vec<_>>(), [true, false]);
     // Complete cells need no reboot.
-    let again = lab.weighbridge(&line(&format!("run sees {both}")));
-    assert!([3, 4].contains(&again.code), "{}", again.transcript());
+    lab.weighbridge(&line(&format!("run sees {both}"))).expect_code_of(&[3, 4]);
     assert_eq!(reboots().count(), 2);
 
     // After a controller was killed, `profile revert` restores the default kernel arguments.
@@ -65,8 +59,7 @@ fn kernel_has_the_arguments_of_a_profile_while_it_is_applied() {
     run.wait().unwrap();
     wait_until("the end of its agent", || seen().contains("audit=0"));
     let revert = format!("profile revert --hosts box --ssh-config {}", machine.ssh_config().display());
-    let reverted = lab.weighbridge(&revert);
-    assert!(reverted.code == 0 && reverted.out.contains("rebooted without audit=0"), "{}", reverted.transcript());
+    lab.weighbridge(&revert).expect_code(0).expect_stdout("rebooted without audit=0");
     assert_eq!(seen(), before);
 
     // A setup script, followed by a reboot.
@@ -82,9 +75,9 @@ fn kernel_has_the_arguments_of_a_profile_while_it_is_applied() {
 #[test]
 fn profile_that_would_reboot_this_machine_is_refused() {
     let lab = Lab::new();
-    lab.define_figure("sees", SEES);
+    lab.define_script("sees", SEES);
     let ran = lab.weighbridge("run sees --profiles Localhost:{\"grub_args\":\"weighbridge.nothing=1\"} --into R");
     assert_eq!(ran.code, 1, "{}", ran.transcript());
-    assert!(ran.err.contains("the kernel arguments of `Localhost` would reboot this machine"), "{}", ran.err);
+    ran.expect_stderr("the kernel arguments of `Localhost` would reboot this machine");
     assert!(!lab.path("R").exists());
 }

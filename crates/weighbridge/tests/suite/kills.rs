@@ -50,8 +50,7 @@ fn check(lab: &Lab, run: &str) {
 #[test]
 fn run_killed_repeatedly_has_the_same_result() {
     let lab = Lab::new();
-    let whole = lab.weighbridge(&format!("{PLAN} whole"));
-    assert_eq!(whole.code, 0, "{}", whole.transcript());
+    lab.weighbridge(&format!("{PLAN} whole")).expect_code(0);
     let expected = essence(&lab, "whole");
 
     let mut rng = ChaCha8Rng::seed_from_u64(20);
@@ -82,7 +81,7 @@ fn run_killed_repeatedly_has_the_same_result() {
 
 /// Checks that after a kill all complete lines of the journal are valid JSON.
 fn check_readable(lab: &Lab, run: &str) {
-    let text = std::fs::read_to_string(lab.path(run).join("journal.jsonl")).unwrap();
+    let text = lab.read(format!("{run}/journal.jsonl"));
     let complete = text.rfind('\n').map_or("", |end| &text[..=end]);
     for line in complete.lines() {
         serde_json::from_str::<serde_json::Value>(line).unwrap_or_else(|error| panic!("{error}: {line}"));

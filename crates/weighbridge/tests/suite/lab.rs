@@ -10,15 +10,26 @@ pub(crate) struct Lab {
     folder: TempDir,
     /// Whether commands have their own `/var/lib`.
     owns_state: bool,
-    /// Whether commands find an `ssh` that simulates other machines.
-    has_hosts: bool,
 }
 
 /// Result of a command: exit status and output.
 pub(crate) struct CommandResult {
+    /// Its arguments, if known.
+    arguments: String,
     pub(crate) code: i32,
     pub(crate) out: String,
     pub(crate) err: String,
+}
+
+/// A process that is killed when this is dropped.
+pub(crate) struct KillOnDrop(pub(crate) Child);
+
+impl Drop for KillOnDrop {
+    fn drop(&mut self) {
+        // Killing a process that has exited fails, which is fine.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
 }
 
 /// Copies a folder recursively.
@@ -52,7 +63,7 @@ axis = true
 "#;
 
 /// The metric of tests that print `figure: 97`.
-const FIGURE: &str = r#"
+pub(crate) const FIGURE: &str = r#"
 [[metric]]
 name = "figure"
 class = "throughput"
@@ -63,7 +74,7 @@ regex = 'figure: (\S+)'
 
 impl Lab {
     pub(crate) fn new() -> Self {
-        let lab = Self { folder: tempfile::tempdir().unwrap(), owns_state: false, has_hosts: false };
+        let lab = Self { folder: tempfile::tempdir().unwrap(), owns_state: false };
         lab.define_figure("steady", STEADY);
         lab
     }
@@ -84,7 +95,7 @@ impl Lab {
     /// A lab whose `ssh` connects any address to this machine, with a separate `/var/lib` per connection, so that they
     /// are different machines to a controller. `None`, with a message, without the rights for that.
     pub(crate) fn with_hosts() -> Option<Self> {
-        let lab = Self { has_hosts: true, ..Self::new() };
+        let lab = Self::new();
         let enter = "unshare --mount --propagation private sh -c 'mount -t tmpfs -o mode=755 lab /var/lib && mkdir -m 1777 /var/lib/locks && WEIGHBRIDGE_LOCKS=/var/lib/locks exec /bin/sh'";
         let cache = lab.path("cache");
         let ssh = lab.program(
@@ -102,9 +113,29 @@ impl Lab {
         None
     }
 
+    /// A lab whose `ssh` connects to these hosts.
+    pub(crate) fn with_ssh(hosts: &wb_test_net::SshHosts) -> Self {
+        let lab = Self::new();
+        lab.program("ssh", &std::fs::read_to_string(hosts.path("ssh")).unwrap());
+        lab
+    }
+
     /// A path in the lab.
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
+    }
+
+    /// The text of a file of the lab.
+    #[track_caller]
+    pub(crate) fn read(&self, name: impl AsRef<Path>) -> String {
+        let path = self.folder.path().join(name);
+        std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+    }
+
+    /// The value in a JSON file of the lab.
+    #[track_caller]
+    pub(crate) fn read_json(&self, name: impl AsRef<Path>) -> serde_json::Value {
+        serde_json::from_str(&self.read(name)).unwrap()
     }
 
     pub(crate) fn write(&self, name: &str, text: &str) -> PathBuf {
@@ -124,7 +155,13 @@ impl Lab {
         self.define(name, &format!("{toml}{FIGURE}"));
     }
 
-    /// A command of the program, in the lab's folder and with its configuration.
+    /// Adds a custom test whose shell script prints `figure: 97`, a throughput.
+    pub(crate) fn define_script(&self, name: &str, script: &str) {
+        let head = format!("name = \"{name}\"\nsummary = \"a script\"\nversion = 1\n");
+        self.define_figure(name, &format!("{head}command = [\"sh\", \"-c\", {}]\n", serde_json::Value::from(script)));
+    }
+
+    /// A command of the program, in the lab's folder, with its configuration and its executables first on the PATH.
     pub(crate) fn command(&self, line: &str) -> Command {
         let program = env!("CARGO_BIN_EXE_weighbridge");
         let mut command = Command::new(if self.owns_state { "unshare" } else { program });
@@ -141,32 +178,18 @@ impl Lab {
             .env("XDG_CONFIG_HOME", self.path("config"))
             .env("TMPDIR", self.folder.path())
             .env("WEIGHBRIDGE_LOCKS", self.folder.path())
+            .env("PATH", format!("{}:{}", self.path("bin").display(), std::env::var("PATH").unwrap()))
             .env_remove("NO_COLOR")
             .stdin(Stdio::null());
-        if self.has_hosts {
-            command.env("PATH", self.search_path());
-        }
         command
     }
 
-    /// Writes an executable for [`Lab::with_programs`].
+    /// Writes an executable, which commands find by its name.
     pub(crate) fn program(&self, name: &str, text: &str) -> PathBuf {
         use std::os::unix::fs::PermissionsExt;
         let path = self.write(&format!("bin/{name}"), text);
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
         path
-    }
-
-    /// A command of the program whose PATH includes the lab's executables.
-    pub(crate) fn with_programs(&self, line: &str) -> Command {
-        let mut command = self.command(line);
-        command.env("PATH", self.search_path());
-        command
-    }
-
-    /// The PATH with the lab's executables first.
-    fn search_path(&self) -> String {
-        format!("{}:{}", self.path("bin").display(), std::env::var("PATH").unwrap())
     }
 
     /// Runs the program to completion.
@@ -176,9 +199,8 @@ impl Lab {
 
     /// Runs a command to completion.
     pub(crate) fn run_command(&self, command: &mut Command) -> CommandResult {
-        let Output { status, stdout, stderr } = command.output().unwrap();
-        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-        CommandResult { code: status.code().unwrap_or(-1), out: text(stdout), err: text(stderr) }
+        let result = CommandResult::from(command.output().unwrap());
+        CommandResult { arguments: format!("{:?}", command.get_args()), ..result }
     }
 
     /// Starts the program in the background.
@@ -188,8 +210,7 @@ impl Lab {
 
     /// The events in the journal of a run.
     pub(crate) fn journal(&self, run: &str) -> Vec<serde_json::Value> {
-        let text = std::fs::read_to_string(self.path(run).join("journal.jsonl")).unwrap();
-        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+        self.read(format!("{run}/journal.jsonl")).lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
     /// The processes with the lab's folder in their command line or environment.
@@ -218,7 +239,47 @@ impl Lab {
     }
 }
 
+impl From<Output> for CommandResult {
+    fn from(output: Output) -> Self {
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+        let code = output.status.code().unwrap_or(-1);
+        Self { arguments: String::new(), code, out: text(output.stdout), err: text(output.stderr) }
+    }
+}
+
 impl CommandResult {
+    /// Waits for a command that was started with its output piped.
+    pub(crate) fn wait_for(child: Child) -> Self {
+        child.wait_with_output().unwrap().into()
+    }
+
+    /// Requires this exit status.
+    #[track_caller]
+    pub(crate) fn expect_code(self, code: i32) -> Self {
+        self.expect_code_of(&[code])
+    }
+
+    /// Requires one of these exit statuses.
+    #[track_caller]
+    pub(crate) fn expect_code_of(self, codes: &[i32]) -> Self {
+        assert!(codes.contains(&self.code), "expected {codes:?}: {}\n{}", self.arguments, self.transcript());
+        self
+    }
+
+    /// Requires standard output to contain this text.
+    #[track_caller]
+    pub(crate) fn expect_stdout(&self, text: &str) -> &Self {
+        assert!(self.out.contains(text), "expected `{text}`: {}\n{}", self.arguments, self.transcript());
+        self
+    }
+
+    /// Requires standard error to contain this text.
+    #[track_caller]
+    pub(crate) fn expect_stderr(&self, text: &str) -> &Self {
+        assert!(self.err.contains(text), "expected `{text}`: {}\n{}", self.arguments, self.transcript());
+        self
+    }
+
     /// The exit status and both streams, for a snapshot.
     pub(crate) fn transcript(&self) -> String {
         format!("exit {}\n{}{}", self.code, self.out, self.err)

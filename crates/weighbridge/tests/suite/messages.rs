@@ -31,10 +31,10 @@ fn second_word_after_profiles_or_hosts_suggests_a_comma() {
     error: unknown test `TunedHost`: the word after `--profiles Localhost` is read as a test
     help: separate the values of --profiles with commas, or repeat the flag: `--profiles Localhost,TunedHost`
     ");
-    let ran = lab.weighbridge("plan --hosts a b c:root@d steady");
-    assert!(ran.code == 1 && ran.err.contains("or repeat the flag: `--hosts a,b`"), "{}", ran.transcript());
+    let ran = lab.weighbridge("plan --hosts a b c:root@d steady").expect_code(1);
+    ran.expect_stderr("or repeat the flag: `--hosts a,b`");
     // A test in the same position is accepted.
-    assert_eq!(lab.weighbridge("plan --profiles Localhost steady --no-worker").code, 0);
+    lab.weighbridge("plan --profiles Localhost steady --no-worker").expect_code(0);
 }
 
 #[test]
@@ -47,7 +47,7 @@ fn build_named_with_a_colon_suggests_an_equals_sign() {
     error: cannot read a:src: No such file or directory (os error 2)
     help: separate the name with `=`: `a=src`
     ");
-    assert_eq!(lab.weighbridge("compare a=src b=dst").code, 0);
+    lab.weighbridge("compare a=src b=dst").expect_code(0);
 }
 
 #[test]
@@ -77,16 +77,16 @@ fn copy_of_a_result_folder_is_refused() {
         write_build(&lab, build, &samples_around(1000.0));
     }
     write_build(&lab, "other", &samples_around(1001.0));
-    let ran = lab.weighbridge("compare src=perf,copy dst");
-    assert!(ran.code == 1 && ran.err.contains("copy is a copy of perf: a run counts once"), "{}", ran.transcript());
-    assert_eq!(lab.weighbridge("compare src=perf,other dst").code, 0);
+    let ran = lab.weighbridge("compare src=perf,copy dst").expect_code(1);
+    ran.expect_stderr("copy is a copy of perf: a run counts once");
+    lab.weighbridge("compare src=perf,other dst").expect_code(0);
 }
 
 #[test]
 fn own_runs_and_run_perf_results_are_not_mixed() {
     let lab = Lab::new();
     write_build(&lab, "perf", &samples_around(1000.0));
-    assert_eq!(lab.weighbridge("run steady --min-time 1ms --warm-up 0 --samples 6 --into own").code, 0);
+    lab.weighbridge("run steady --min-time 1ms --warm-up 0 --samples 6 --into own").expect_code(0);
     assert_snapshot!(lab.weighbridge("compare own perf").transcript(), @r"
     exit 4
     error: `own` is a Weighbridge run and `perf` is a run-perf result folder: they name their checks differently and have none in common
@@ -223,13 +223,11 @@ fn long_path_is_printed_in_full() {
     let folder = "a-folder-with-a-long-name/".repeat(10);
     let path = format!("{folder}plan.toml");
     lab.write(&path, "[[test]]\nname = \"steady\"\nkidn = \"a\"\n");
-    let ran = lab.weighbridge(&format!("plan --plan {path} --no-worker"));
-    assert!(ran.err.contains(&format!("[{path}:3:1]")), "{}", ran.transcript());
+    lab.weighbridge(&format!("plan --plan {path} --no-worker")).expect_stderr(&format!("[{path}:3:1]"));
     let ran = lab.weighbridge(&format!("compare {folder} {folder}"));
     assert!(ran.err.lines().next().unwrap().contains(&folder), "{}", ran.transcript());
     let missing = format!("{folder}nothing");
-    let ran = lab.weighbridge(&format!("plan steady --paths {missing}"));
-    assert!(ran.err.contains(&missing), "{}", ran.transcript());
+    lab.weighbridge(&format!("plan steady --paths {missing}")).expect_stderr(&missing);
 }
 
 #[test]

@@ -16,7 +16,7 @@ fn requests_and_responses_are_measured_without_leftover_processes() {
     let cell = "uperf:test-types=rr,message-sizes=64,protocols=tcp,instances=1,runtime=0.3s,sysinfo=none";
     let ran = lab.weighbridge(&format!("run {cell} --samples 2 --warm-up 0 --precision 1000 --into R"));
     assert!([0, 3].contains(&ran.code), "{}", ran.transcript());
-    assert!(ran.out.contains("rounds, higher is better"), "{}", ran.out);
+    ran.expect_stdout("rounds, higher is better");
     let study = lab.weighbridge("summary R --json").json();
     let samples = study["cells"][0]["samples"].as_array().unwrap();
     assert_eq!(samples.len(), 2);
@@ -36,8 +36,7 @@ fn both_sides_are_recorded_without_the_token() {
     let lab = Lab::new();
     let cell =
         "uperf:test-types=stream,message-sizes=16k,protocols=tcp,instances=1,runtime=0.1s,log-response-times=true";
-    let ran = lab.weighbridge(&format!("run {cell} --samples 1 --warm-up 0 --into R"));
-    assert!([0, 3].contains(&ran.code), "{}", ran.transcript());
+    lab.weighbridge(&format!("run {cell} --samples 1 --warm-up 0 --into R")).expect_code_of(&[0, 3]);
     let case = std::fs::read_dir(lab.path("R/Localhost/uperf/0000")).unwrap().flatten();
     let case = case.map(|entry| entry.path()).find(|path| path.is_dir()).unwrap().join("0000.0");
     for side in ["client", "server-0"] {
@@ -59,13 +58,9 @@ fn profile_beside_its_plan_is_part_of_the_definition() {
     let plan = "[[test]]\nname = \"net\"\nprofile = \"rr.xml\"\nvars = [\"time=200ms\"]\ninterval = \"50ms\"\n";
     lab.write("plans/net.toml", plan);
     let run = "run --plan plans/net.toml --samples 1 --warm-up 0 --into R";
-    let ran = lab.weighbridge(run);
-    assert!([0, 3].contains(&ran.code), "{}", ran.transcript());
-    assert!(ran.out.contains("received, higher is better"), "{}", ran.out);
+    lab.weighbridge(run).expect_code_of(&[0, 3]).expect_stdout("received, higher is better");
     lab.write("plans/rr.xml", &RR.replace("size=90", "size=91"));
-    let other = lab.weighbridge(run);
-    assert_eq!(other.code, 1, "{}", other.transcript());
-    assert!(other.err.contains("profile-text"), "{}", other.err);
+    lab.weighbridge(run).expect_code(1).expect_stderr("profile-text");
     assert_eq!(lab.wait_for_processes(), [""; 0]);
 }
 
@@ -98,8 +93,7 @@ fn run_stopped_by_max_duration_is_valid() {
 fn example_can_be_planned() {
     let lab = Lab::new();
     let example = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/network.toml");
-    let ran = lab.weighbridge(&format!("plan --plan {example} --json"));
-    assert_eq!(ran.code, 0, "{}", ran.transcript());
+    let ran = lab.weighbridge(&format!("plan --plan {example} --json")).expect_code(0);
     let cells = ran.json()["cells"].as_array().unwrap().clone();
     let unsupported: Vec<_> = cells.iter().filter(|cell| !cell["unsupported"].is_null()).collect();
     assert!(unsupported.is_empty(), "{unsupported:?}");

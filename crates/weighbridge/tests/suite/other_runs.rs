@@ -5,12 +5,7 @@ use std::process::Stdio;
 use crate::lab::{CommandResult, Lab};
 
 /// A test whose first sample lasts until a file exists.
-const WAITS: &str = r#"
-name = "waits"
-summary = "waits until a file exists"
-version = 1
-command = ["sh", "-c", "touch {here}/begun; while [ ! -e {here}/go ]; do sleep 0.01; done; echo figure: 1"]
-"#;
+const WAITS: &str = "touch {here}/begun; while [ ! -e {here}/go ]; do sleep 0.01; done; echo figure: 1";
 
 /// A plan with a short telemetry interval, at which other runs are detected.
 const PLAN: &str = r#"
@@ -45,7 +40,7 @@ fn disturbed(lab: &Lab, run: &str, process: u32) -> (usize, usize) {
 #[test]
 fn simultaneous_runs_warn_of_each_other_and_record_it() {
     let lab = Lab::new();
-    lab.define_figure("waits", WAITS);
+    lab.define_script("waits", WAITS);
     lab.write("waits.toml", PLAN);
     let flag = |name: &str| lab.path(&format!("config/weighbridge/tests.d/{name}"));
     let first = lab.command("run --plan waits.toml --into A").stdout(Stdio::null()).stderr(Stdio::piped()).spawn();
@@ -59,11 +54,11 @@ fn simultaneous_runs_warn_of_each_other_and_record_it() {
     let second = second.env("TMPDIR", lab.path("elsewhere"));
     let second = second.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let second_pid = second.id();
-    let second = finished(second);
-    assert_eq!(second.code, 0, "{}", second.transcript());
+    let second = CommandResult::wait_for(second).expect_code(0);
     let warning = "warning: another run measures on `local` at the same time, and they disturb each other's samples: ";
     let of = |process: u32| format!(" (process {process} there, its agent ");
-    assert!(second.err.contains(warning) && second.err.contains(&of(first_pid)), "{}", second.transcript());
+    second.expect_stderr(warning);
+    second.expect_stderr(&of(first_pid));
     assert_eq!(second.err.matches(warning).count(), 1, "{}", second.transcript());
     assert_eq!(disturbed(&lab, "B", first_pid), (6, 6));
 
@@ -74,9 +69,9 @@ fn simultaneous_runs_warn_of_each_other_and_record_it() {
     assert!(changing.out.contains(refused) || changing.err.contains(refused), "{}", changing.transcript());
 
     std::fs::write(flag("go"), "").unwrap();
-    let first = finished(first);
-    assert_eq!(first.code, 0, "{}", first.transcript());
-    assert!(first.err.contains(warning) && first.err.contains(&of(second_pid)), "{}", first.transcript());
+    let first = CommandResult::wait_for(first).expect_code(0);
+    first.expect_stderr(warning);
+    first.expect_stderr(&of(second_pid));
     // The second run ended before the other samples of the first one started.
     assert_eq!(disturbed(&lab, "A", second_pid), (1, 6));
     for run in ["A", "B"] {
@@ -86,10 +81,4 @@ fn simultaneous_runs_warn_of_each_other_and_record_it() {
 
     let alone = lab.weighbridge(&format!("run steady --into C {QUICK}"));
     assert!(alone.code == 0 && !alone.err.contains("another run"), "{}", alone.transcript());
-}
-
-fn finished(child: std::process::Child) -> CommandResult {
-    let output = child.wait_with_output().unwrap();
-    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-    CommandResult { code: output.status.code().unwrap_or(-1), out: text(output.stdout), err: text(output.stderr) }
 }

@@ -1,7 +1,5 @@
 //! Runs whose results do not match their records: comparisons use the records, or refuse.
 
-use std::time::Duration;
-
 use serde_json::Value;
 
 use crate::lab::{CommandResult, Lab, copy_folder};
@@ -17,19 +15,14 @@ fn define(lab: &Lab) {
                   [ $n -gt 6 ] && echo figure: $((700 + n % 5)) || echo figure: $((1000 + n % 5))";
     let path = |name: &str| lab.path(name).display().to_string();
     let script = script.replace("COUNT", &path("count")).replace("DEADLY", &path("deadly"));
-    let command = serde_json::to_string(&script).unwrap();
-    lab.define_figure(
-        "falling",
-        &format!("name = \"falling\"\nsummary = \"falls\"\nversion = 1\ncommand = [\"sh\", \"-c\", {command}]\n"),
-    );
+    lab.define_script("falling", &script);
 }
 
 /// A lab with the runs `old` and `new`, which have the same six samples.
 fn lab() -> Lab {
     let lab = Lab::new();
     define(&lab);
-    let ran = lab.weighbridge(&format!("run falling {QUICK} --samples 6 --into new"));
-    assert_eq!(ran.code, 0, "{}", ran.transcript());
+    lab.weighbridge(&format!("run falling {QUICK} --samples 6 --into new")).expect_code(0);
     copy_folder(&lab.path("new"), &lab.path("old"));
     lab
 }
@@ -39,12 +32,7 @@ fn kill_after(lab: &Lab, samples: usize, run: &str) {
     let mut child = lab.start(&format!("run falling {QUICK} --samples 60 --into {run}"));
     let journal = lab.path(run).join("journal.jsonl");
     let ended = || std::fs::read_to_string(&journal).unwrap_or_default().matches("\"attempt-ended\"").count();
-    for _ in 0..3000 {
-        if ended() >= samples {
-            break;
-        }
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    wb_test_net::wait_until("the samples", || ended() >= samples);
     assert!(child.try_wait().unwrap().is_none(), "the run is still measuring");
     child.kill().unwrap();
     child.wait().unwrap();
@@ -71,19 +59,17 @@ const NOTE: &str = "note: new: has results that are older than its records; they
 #[test]
 fn samples_of_a_killed_controller_are_compared() {
     let lab = lab();
-    assert_eq!(lab.weighbridge("compare old new --trust-single-run").code, 0);
+    lab.weighbridge("compare old new --trust-single-run").expect_code(0);
     kill_after(&lab, 25, "new");
-    let ran = lab.weighbridge("compare old new --trust-single-run");
-    assert_eq!(ran.code, 2, "{}", ran.transcript());
-    assert!(ran.out.contains("loss         Localhost/falling/0000:-/throughput/figure#mean"), "{}", ran.out);
-    assert!(ran.err.contains(NOTE), "{}", ran.err);
+    let ran = lab.weighbridge("compare old new --trust-single-run").expect_code(2);
+    ran.expect_stdout("loss         Localhost/falling/0000:-/throughput/figure#mean").expect_stderr(NOTE);
     let outcome = lab.weighbridge("compare old new --json").json();
     let expected = of_study(&lab, "new");
     assert_eq!(of_comparison(&outcome), expected);
     assert!(expected.0 >= 25, "{expected:?}");
     let table = lab.weighbridge("analyze new");
     assert!(table.out.contains(&format!(",{}\n", expected.1)), "{} is in {}", expected.1, table.out);
-    assert_eq!(lab.weighbridge("compare old new --strict").code, 1);
+    lab.weighbridge("compare old new --strict").expect_code(1);
     assert_eq!(lab.weighbridge("study new").code, 3, "it has fewer than the requested 60 samples");
     let studied = lab.weighbridge("compare old new --json --strict");
     assert_eq!((of_comparison(&studied.json()), studied.err.as_str()), (expected, ""));
@@ -96,25 +82,21 @@ fn run_without_results_is_compared() {
     assert!(!lab.path("killed/Localhost/falling/0000/result.json").exists());
     let ran = lab.weighbridge("compare old killed --json");
     assert_eq!(of_comparison(&ran.json()), of_study(&lab, "killed"));
-    let solved = lab.weighbridge("solve killed");
-    assert_eq!(solved.code, 0, "{}", solved.transcript());
+    lab.weighbridge("solve killed").expect_code(0);
 }
 
 #[test]
 fn run_with_a_lost_agent_has_results() {
     let lab = lab();
     lab.write("deadly", "");
-    let ran = lab.weighbridge(&format!("run falling {QUICK} --samples 60 --into new"));
-    assert_eq!(ran.code, 3, "{}", ran.transcript());
+    lab.weighbridge(&format!("run falling {QUICK} --samples 60 --into new")).expect_code(3);
     let outcome = lab.weighbridge("compare old new --json --strict");
     assert!(!outcome.err.contains("older"), "{}", outcome.err);
     let expected = of_study(&lab, "new");
     assert_eq!((of_comparison(&outcome.json()), expected.0), (expected, 11));
     // A run without any completed sample is an error with the reason.
-    let ran = lab.weighbridge(&format!("run falling {QUICK} --samples 6 --into lost"));
-    assert_eq!(ran.code, 3, "{}", ran.transcript());
-    let ran = lab.weighbridge("compare old lost");
-    assert_eq!(ran.code, 3, "{}", ran.transcript());
+    lab.weighbridge(&format!("run falling {QUICK} --samples 6 --into lost")).expect_code(3);
+    let ran = lab.weighbridge("compare old lost").expect_code(3);
     let text: Vec<&str> = ran.out.split_whitespace().collect();
     assert!(
         text.join(" ").contains("error Localhost/falling/0000:- `lost` failed: lost (local: its agent ended"),
@@ -137,8 +119,7 @@ fn damaged_sample_does_not_count_and_is_an_error() {
     let lab = lab();
     damage(&lab);
     for flags in ["", " -q"] {
-        let ran = lab.weighbridge(&format!("compare old new{flags}"));
-        assert_eq!(ran.code, 3, "{}", ran.transcript());
+        let ran = lab.weighbridge(&format!("compare old new{flags}")).expect_code(3);
         let text: Vec<&str> = ran.out.split_whitespace().collect();
         let error = "error Localhost/falling/0000:- `new` failed: 1 damaged sample: Localhost/falling/0000/-/0003.0/";
         assert!(text.join(" ").contains(error), "{}", ran.out);
@@ -149,13 +130,13 @@ fn damaged_sample_does_not_count_and_is_an_error() {
     for line in ["analyze new -q", "model fit --linear -o model.json new", "nearest new old"] {
         let ran = lab.weighbridge(line);
         assert_eq!((ran.code, ran.out.as_str()), (3, ""), "{line}: {}", ran.transcript());
-        assert!(ran.err.contains("error: new: `Localhost/falling/0000:-` has 1 damaged sample: "), "{}", ran.err);
+        ran.expect_stderr("error: new: `Localhost/falling/0000:-` has 1 damaged sample: ");
     }
     // Rewriting the results does not help.
-    assert_eq!(lab.weighbridge("study new").code, 3);
-    assert_eq!(lab.weighbridge("compare old new").code, 3);
+    lab.weighbridge("study new").expect_code(3);
+    lab.weighbridge("compare old new").expect_code(3);
     // Running the same command again retakes the sample.
-    assert_eq!(lab.weighbridge(&format!("run falling {QUICK} --samples 6 --into new")).code, 0);
+    lab.weighbridge(&format!("run falling {QUICK} --samples 6 --into new")).expect_code(0);
     let ran = lab.weighbridge("compare old new");
     assert!(!ran.out.contains("damaged"), "{}", ran.transcript());
 }
@@ -168,9 +149,7 @@ fn sample_changed_at_the_same_length_is_damaged() {
     let output = files.into_iter().find(|path| path.extension().is_some_and(|name| name == "stdout")).unwrap();
     let text = std::fs::read_to_string(&output).unwrap();
     std::fs::write(&output, text.replace("100", "200")).unwrap();
-    let ran = lab.weighbridge("compare old new");
-    assert_eq!(ran.code, 3, "{}", ran.transcript());
-    assert!(ran.out.contains("1 damaged sample"), "{}", ran.out);
+    lab.weighbridge("compare old new").expect_code(3).expect_stdout("1 damaged sample");
 }
 
 /// Checks that all comparing commands refuse `new` with exit status 3 and this message.
@@ -185,7 +164,7 @@ fn assert_refused(lab: &Lab, message: &str) {
 #[test]
 fn damaged_records_of_a_run_are_refused() {
     let lab = lab();
-    let head = std::fs::read_to_string(lab.path("new/run.json")).unwrap();
+    let head = lab.read("new/run.json");
     lab.write("new/run.json", &head[..head.len() / 2]);
     assert_refused(&lab, "error: cannot compare new: new/run.json:");
     std::fs::remove_file(lab.path("new/run.json")).unwrap();
@@ -212,8 +191,7 @@ fn outdated_results_without_definitions_are_refused() {
 fn publishing_does_not_outdate_results() {
     let lab = Lab::new();
     define(&lab);
-    let ran = lab.weighbridge(&format!("run falling {QUICK} --samples 6 --publish true --into R"));
-    assert_eq!(ran.code, 0, "{}", ran.transcript());
+    lab.weighbridge(&format!("run falling {QUICK} --samples 6 --publish true --into R")).expect_code(0);
     assert_eq!(lab.journal("R").last().unwrap()["event"], "published");
     let ran = lab.weighbridge("compare R R --strict");
     assert_eq!((ran.code, ran.err.as_str()), (0, ""));
@@ -223,9 +201,8 @@ fn publishing_does_not_outdate_results() {
 fn copy_of_a_run_is_refused() {
     let lab = lab();
     for (build, copy) in [("old,new old", "new is a copy of old"), ("old new,old", "old is a copy of new")] {
-        let ran = lab.weighbridge(&format!("compare {build}"));
-        assert_eq!(ran.code, 1, "{}", ran.transcript());
-        assert!(ran.err.contains(&format!("error: {copy}: a run counts once\nhelp: ")), "{}", ran.err);
+        let ran = lab.weighbridge(&format!("compare {build}")).expect_code(1);
+        ran.expect_stderr(&format!("error: {copy}: a run counts once\nhelp: "));
     }
     assert_eq!(lab.weighbridge("compare old new").code, 0, "a run may be compared with itself");
 }

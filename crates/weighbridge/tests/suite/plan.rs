@@ -17,19 +17,16 @@ fn empty_selection_exits_with_4() {
 #[test]
 fn unknown_parameter_suggests_the_nearest() {
     let lab = Lab::new();
-    let ran = lab.weighbridge("plan fio:blok-sizes=4k");
-    assert_eq!(ran.code, 1);
+    let ran = lab.weighbridge("plan fio:blok-sizes=4k").expect_code(1);
     assert!(ran.err.starts_with("error: `fio` has no parameter `blok-sizes`\n"), "{}", ran.err);
-    assert!(ran.err.contains("did you mean `block-sizes`?"), "{}", ran.err);
-    assert!(ran.err.contains("fio:blok-sizes=4k"), "{}", ran.err);
+    ran.expect_stderr("did you mean `block-sizes`?").expect_stderr("fio:blok-sizes=4k");
 }
 
 #[test]
 fn mistake_in_a_plan_is_shown_with_its_position() {
     let lab = Lab::new();
     lab.write("my.toml", "name = \"my\"\n\n[[test]]\nname = \"fio\"\nrw = [\"read\", \"raed\"]\n");
-    let ran = lab.weighbridge("plan --plan my.toml");
-    assert_eq!(ran.code, 1);
+    let ran = lab.weighbridge("plan --plan my.toml").expect_code(1);
     for part in ["my.toml:5:15", "did you mean `read`?", "help: expected one of read, write"] {
         assert!(ran.err.contains(part), "{part}: {}", ran.err);
     }
@@ -57,9 +54,8 @@ fn lists_may_be_strings_with_commas() {
     }
     // Parameters that are plain text are not split.
     assert_eq!(cells(&[r#"fio:{"rw":"read","bs":"4k","config":"a,b","targets":"/var/tmp/a,b"}"#]).len(), 1);
-    let ran = lab.run_command(lab.command("plan").arg(r#"fio:{"rw":"read,raed"}"#));
-    assert_eq!(ran.code, 1, "{}", ran.transcript());
-    assert!(ran.err.contains("invalid value `raed`"), "{}", ran.err);
+    let ran = lab.run_command(lab.command("plan").arg(r#"fio:{"rw":"read,raed"}"#)).expect_code(1);
+    ran.expect_stderr("invalid value `raed`");
     let ran = lab.run_command(lab.command("run --samples 1 --warm-up 0 --into out").arg(r#"steady:{"kind":"a,b"}"#));
     assert_eq!(ran.code, 0, "{}", ran.transcript());
     for kind in ["a", "b"] {
@@ -70,28 +66,24 @@ fn lists_may_be_strings_with_commas() {
 #[test]
 fn unknown_test_suggests_the_nearest() {
     let lab = Lab::new();
-    let ran = lab.weighbridge("run himneo");
-    assert_eq!(ran.code, 1);
-    assert!(ran.err.contains("did you mean `himeno`?"), "{}", ran.err);
+    lab.weighbridge("run himneo").expect_code(1).expect_stderr("did you mean `himeno`?");
 }
 
 #[test]
 fn mistakes_in_arguments_exit_with_1_and_help_with_0() {
     let lab = Lab::new();
-    assert_eq!(lab.weighbridge("run").code, 1);
-    assert_eq!(lab.weighbridge("run steady --min-time 5parsec").code, 1);
-    assert_eq!(lab.weighbridge("nonsense").code, 1);
-    assert_eq!(lab.weighbridge("--help").code, 0);
-    assert_eq!(lab.weighbridge("run --help").code, 0);
+    lab.weighbridge("run").expect_code(1);
+    lab.weighbridge("run steady --min-time 5parsec").expect_code(1);
+    lab.weighbridge("nonsense").expect_code(1);
+    lab.weighbridge("--help").expect_code(0);
+    lab.weighbridge("run --help").expect_code(0);
 }
 
 #[test]
 fn machine_dependent_values_are_unresolved_without_a_worker() {
     let lab = Lab::new();
-    let ran = lab.weighbridge("plan himeno --no-worker");
-    assert_eq!(ran.code, 0);
-    assert!(ran.out.contains("unresolved"), "{}", ran.out);
-    assert!(ran.out.contains("himeno: isa: the widest of the worker's CPU"), "{}", ran.out);
+    let ran = lab.weighbridge("plan himeno --no-worker").expect_code(0);
+    ran.expect_stdout("unresolved").expect_stdout("himeno: isa: the widest of the worker's CPU");
 }
 
 #[test]
@@ -142,9 +134,7 @@ fn lists_show_tests_metrics_and_plans() {
         ("list plans quick --json", "\"test\": ["),
         ("list fio", "randread|"),
     ] {
-        let ran = lab.weighbridge(line);
-        assert_eq!(ran.code, 0, "{line}: {}", ran.err);
-        assert!(ran.out.contains(shown), "{line}: {}", ran.out);
+        lab.weighbridge(line).expect_code(0).expect_stdout(shown);
     }
     let ran = lab.weighbridge("list hime");
     assert_eq!((ran.code, ran.err.contains("did you mean `himeno`?")), (1, true), "{}", ran.err);
@@ -160,9 +150,9 @@ fn completions_and_man_page_contain_all_declarations() {
         }
     }
     assert!(lab.weighbridge("completions bash").out.contains("journal-line"));
-    assert_eq!(lab.weighbridge("man --into pages").code, 0);
+    lab.weighbridge("man --into pages").expect_code(0);
     for page in ["weighbridge", "weighbridge-run", "weighbridge-tune-apply"] {
-        let text = std::fs::read_to_string(lab.path(&format!("pages/{page}.1"))).unwrap();
+        let text = lab.read(format!("pages/{page}.1"));
         assert!(text.contains(".SH NAME") && text.contains("EXIT STATUS") == (page == "weighbridge"), "{page}: {text}");
     }
     let man = lab.weighbridge("man").out;
@@ -208,16 +198,14 @@ fn budget_below_the_minimum_number_of_samples_causes_a_warning() {
 #[test]
 fn plan_without_measurable_cells_exits_with_3() {
     let lab = Lab::new();
-    let ran = lab.weighbridge("plan steady:kind=[a,b] --cpus 9999");
-    assert_eq!(ran.code, 3);
+    let ran = lab.weighbridge("plan steady:kind=[a,b] --cpus 9999").expect_code(3);
     assert!(ran.out.ends_with("\n0 of 2 cells can be measured here\n"), "{}", ran.out);
 }
 
 #[test]
 fn excluded_cells_are_counted() {
     let lab = Lab::new();
-    let ran = lab.weighbridge("plan steady:kind=[a,b,c] --select *kind=b*");
-    assert!(ran.out.contains("excluded\n  2 cells not selected\n"), "{}", ran.out);
+    lab.weighbridge("plan steady:kind=[a,b,c] --select *kind=b*").expect_stdout("excluded\n  2 cells not selected\n");
 }
 
 #[test]
@@ -262,12 +250,12 @@ fn zero_limits_are_refused() {
     for option in ["--min-time 0", "--limit 0", "--budget 0", "--precision 0"] {
         let ran = lab.weighbridge(&format!("plan steady {option}"));
         assert_eq!(ran.code, 1, "{option}: {}", ran.out);
-        assert!(ran.err.contains(&format!("invalid `{}` 0", &option[2..option.len() - 2])), "{}", ran.err);
+        ran.expect_stderr(&format!("invalid `{}` 0", &option[2..option.len() - 2]));
     }
     for option in ["--attempts 0", "--samples 0", "--samples abc", "--max-samples 3.5"] {
         let ran = lab.weighbridge(&format!("plan steady {option}"));
         assert_eq!(ran.code, 1, "{option}: {}", ran.out);
-        assert!(ran.err.contains("expected a whole number from "), "{}", ran.err);
+        ran.expect_stderr("expected a whole number from ");
     }
     let mut command = lab.command("plan steady");
     let output = command.args(["--tool", ""]).output().unwrap();
@@ -288,12 +276,10 @@ fn malformed_definition_affects_only_its_own_test() {
     let lab = Lab::new();
     lab.define("broken", "name = \"broken\"\ncomand = [\"true\"]\n");
     for line in ["list", "plan steady"] {
-        let ran = lab.weighbridge(line);
-        assert_eq!(ran.code, 0, "{line}: {}", ran.err);
+        let ran = lab.weighbridge(line).expect_code(0);
         assert!(ran.err.starts_with("warning: ") && ran.err.contains("broken.toml:2:1"), "{line}: {}", ran.err);
     }
-    let ran = lab.weighbridge("plan steady broken");
-    assert_eq!(ran.code, 1);
+    let ran = lab.weighbridge("plan steady broken").expect_code(1);
     for part in ["error: unknown field `comand`\n", "broken.toml:2:1", "did you mean `command`?", "╰"] {
         assert!(ran.err.contains(part), "{part}: {}", ran.err);
     }
@@ -321,7 +307,7 @@ fn plan_sets_the_workers_of_tests_without_workers() {
     lab.write("wrong.toml", &format!("on = [\"c\"]\n{tests}"));
     let ran = lab.weighbridge("plan --plan wrong.toml --hosts a:127.0.0.2,b:127.0.0.3");
     assert_eq!((ran.code, ran.err.matches("error: ").count()), (1, 1), "{}", ran.transcript());
-    assert!(ran.err.contains("unknown worker `c`") && ran.err.contains("wrong.toml:1:6"), "{}", ran.err);
+    ran.expect_stderr("unknown worker `c`").expect_stderr("wrong.toml:1:6");
 }
 
 #[test]

@@ -52,8 +52,7 @@ fn guests(lab: &Lab, more: &str) -> String {
 #[test]
 fn plan_shows_the_sizes_of_guests() {
     let Some(lab) = lab(&STUBS) else { return };
-    let ran = plan(&lab, &guests(&lab, r#","force_no_vms":2"#), "");
-    assert_eq!(ran.code, 0, "{}", ran.transcript());
+    let ran = plan(&lab, &guests(&lab, r#","force_no_vms":2"#), "").expect_code(0);
     let section = ran.out.split("\nguests\n").nth(1).unwrap_or_else(|| panic!("{}", ran.transcript()));
     let lines: Vec<&str> = section.lines().take(2).collect();
     let disk = lab.path("disk.qcow2").display().to_string();
@@ -84,9 +83,8 @@ fn plan_reports_missing_programs_for_guests() {
     ] {
         let stubs: Vec<(&str, &str)> = STUBS.into_iter().filter(|(name, _)| *name != missing).collect();
         let Some(lab) = lab(&stubs) else { return };
-        let ran = plan(&lab, &guests(&lab, ""), "");
-        assert_eq!(ran.code, 3, "{}", ran.transcript());
-        assert!(ran.out.contains("cannot be measured here\n") && ran.out.contains(reason), "{}", ran.transcript());
+        let ran = plan(&lab, &guests(&lab, ""), "").expect_code(3);
+        ran.expect_stdout("cannot be measured here\n").expect_stdout(reason);
     }
 }
 
@@ -105,8 +103,7 @@ fn plan_reports_the_refusal_of_libvirt() {
     ] {
         let stubs = [("virsh", script), STUBS[1], STUBS[2]];
         let Some(lab) = lab(&stubs) else { return };
-        let ran = plan(&lab, &guests(&lab, ""), "");
-        assert!(ran.code == 3 && ran.out.contains(reason), "{}", ran.transcript());
+        plan(&lab, &guests(&lab, ""), "").expect_code(3).expect_stdout(reason);
     }
 }
 
@@ -141,16 +138,10 @@ fn plan_reports_unusable_images_domains_and_arguments() {
 fn plan_reports_kernel_arguments_that_need_a_reboot() {
     let Some(lab) = lab(&STUBS) else { return };
     let profile = r#"TunedHost:{"grub_args":"weighbridge.test"}"#;
-    let ran = plan(&lab, profile, "");
-    assert_eq!(ran.code, 3, "{}", ran.transcript());
-    assert!(
-        ran.out.contains("its kernel arguments require a reboot of this machine, which would end the run"),
-        "{}",
-        ran.out
-    );
+    let ran = plan(&lab, profile, "").expect_code(3);
+    ran.expect_stdout("its kernel arguments require a reboot of this machine, which would end the run");
     // A profile without kernel arguments is planned all the same.
-    let both = plan(&lab, &format!("Localhost,{profile}"), "");
-    assert!(both.code == 3 && both.out.contains("\n1 of 2 cells, about 140 ms with"), "{}", both.transcript());
+    plan(&lab, &format!("Localhost,{profile}"), "").expect_code(3).expect_stdout("\n1 of 2 cells, about 140 ms with");
 }
 
 #[test]
@@ -197,6 +188,5 @@ fn plan_reports_knobs_files_and_commands_that_a_host_refuses() {
             ran.transcript()
         );
     }
-    let ran = plan(&lab, "Brings", "");
-    assert_eq!(ran.code, 0, "{}", ran.transcript());
+    plan(&lab, "Brings", "").expect_code(0);
 }

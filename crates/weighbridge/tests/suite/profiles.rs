@@ -11,11 +11,15 @@ const QUICK: &str = "--min-time 1ms --warm-up 0 --samples 6 --into R";
 
 /// Defines a profile with a file and a command, both in the lab's folder.
 fn define_profile(lab: &Lab) -> [PathBuf; 2] {
+    define_file_and_flag(lab, "summary = \"a file and a flag\"\ntests = [\"steady:kind=b\", \"$@\"]\n\n")
+}
+
+/// Defines a profile with a file and a command, both in the lab's folder, after these lines.
+pub(crate) fn define_file_and_flag(lab: &Lab, head: &str) -> [PathBuf; 2] {
     let [file, flag] = ["state.conf", "flag"].map(|name| lab.path(name));
     let text = format!(
-        "summary = \"a file and a flag\"\ntests = [\"steady:kind=b\", \"$@\"]\n\n[[files]]\npath = \"{}\"\ntext = \
-         \"measuring\\n\"\n\n[[commands]]\nname = \"the flag\"\ncheck = \"test -e {flag}\"\napply = \"touch {flag}\"\nrevert = \
-         \"rm {flag}\"\n",
+        "{head}[[files]]\npath = \"{}\"\ntext = \"measuring\\n\"\n\n[[commands]]\nname = \"the flag\"\n\
+         check = \"test -e {flag}\"\napply = \"touch {flag}\"\nrevert = \"rm {flag}\"\n",
         file.display(),
         flag = flag.display()
     );
@@ -42,29 +46,21 @@ fn custom_profile_is_applied_measured_and_reverted() {
     let Some(lab) = Lab::with_own_state() else { return };
     let [file, flag] = define_profile(&lab);
     // The test sees the changes of the profile.
-    lab.define_figure(
-        "sees",
-        &format!(
-            "name = \"sees\"\nsummary = \"whether the profile is applied\"\nversion = 1\ncommand = [\"sh\", \"-c\", \"grep -q \
-             measuring {} && test -e {} && sleep 0.02 && echo figure: 1\"]\n",
-            file.display(),
-            flag.display()
-        ),
-    );
-    let ran = lab.weighbridge(&format!("run sees --profiles Mine {QUICK} --json"));
-    assert_eq!(ran.code, 0, "{}", ran.transcript());
-    let study = ran.json();
+    let (file_path, flag_path) = (file.display(), flag.display());
+    let sees = format!("grep -q measuring {file_path} && test -e {flag_path} && sleep 0.02 && echo figure: 1");
+    lab.define_script("sees", &sees);
+    let study = lab.weighbridge(&format!("run sees --profiles Mine {QUICK} --json")).expect_code(0).json();
     let cells: Vec<&str> =
         study["cells"].as_array().unwrap().iter().map(|cell| cell["cell"].as_str().unwrap()).collect();
     assert_eq!(cells, ["Mine/steady/0000:kind=b", "Mine/sees/0000:-"]);
     assert_eq!(std::fs::read_to_string(&file).unwrap(), "as it was\n");
     assert!(!flag.exists());
-    let text = std::fs::read_to_string(lab.path("R/environment/profile-0.json")).unwrap();
+    let text = lab.read("R/environment/profile-0.json");
     assert!(text.contains("\"name\": \"Mine\"") && text.contains("state.conf"), "{text}");
     let schema = lab.weighbridge("schema profile-state").json();
     jsonschema::validate(&schema, &serde_json::from_str(&text).unwrap()).unwrap_or_else(|error| panic!("{error}"));
     // Nothing is measured again, and nothing stays changed.
-    assert_eq!(lab.weighbridge(&format!("run sees --profiles Mine {QUICK}")).code, 4);
+    lab.weighbridge(&format!("run sees --profiles Mine {QUICK}")).expect_code(4);
     assert!(!flag.exists());
 }
 
@@ -72,10 +68,7 @@ fn custom_profile_is_applied_measured_and_reverted() {
 fn host_is_reverted_after_a_killed_run() {
     let Some(lab) = Lab::with_own_state() else { return };
     let [file, flag] = define_profile(&lab);
-    lab.define_figure(
-        "long",
-        "name = \"long\"\nsummary = \"runs for a long time\"\nversion = 1\ncommand = [\"sh\", \"-c\", \"sleep 100; echo figure: 1\"]\n",
-    );
+    lab.define_script("long", "sleep 100; echo figure: 1");
     for both in [false, true] {
         let mut run = lab.start(&format!("run long --profiles Mine --min-time 1ms --into R{both}"));
         let measures = || {
@@ -87,9 +80,7 @@ fn host_is_reverted_after_a_killed_run() {
         if both {
             kill_with_agents(run);
             assert!(flag.exists());
-            let reverted = lab.weighbridge("profile revert");
-            assert_eq!(reverted.code, 0, "{}", reverted.transcript());
-            assert!(reverted.out.contains("the flag: restored"), "{}", reverted.transcript());
+            lab.weighbridge("profile revert").expect_code(0).expect_stdout("the flag: restored");
         } else {
             run.kill().unwrap();
             run.wait().unwrap();
@@ -105,15 +96,9 @@ fn host_is_reverted_after_a_killed_run() {
 fn value_changed_by_somebody_else_is_left_and_reported() {
     let Some(lab) = Lab::with_own_state() else { return };
     let [file, flag] = define_profile(&lab);
-    let changes = format!(
-        "name = \"changes\"\nsummary = \"changes what the profile did\"\nversion = 1\ncommand = [\"sh\", \"-c\", \"echo mine > {}; \
-         sleep 0.02; echo figure: 1\"]\n",
-        file.display()
-    );
-    lab.define_figure("changes", &changes);
-    let ran = lab.weighbridge(&format!("run changes --profiles Mine {QUICK}"));
-    assert_eq!(ran.code, 0, "{}", ran.transcript());
-    assert!(ran.err.contains("left at `mine`, since somebody else changed it"), "{}", ran.err);
+    lab.define_script("changes", &format!("echo mine > {}; sleep 0.02; echo figure: 1", file.display()));
+    let ran = lab.weighbridge(&format!("run changes --profiles Mine {QUICK}")).expect_code(0);
+    ran.expect_stderr("left at `mine`, since somebody else changed it");
     assert_eq!(std::fs::read_to_string(&file).unwrap(), "mine\n");
     assert!(!flag.exists());
 }
@@ -125,9 +110,8 @@ fn profile_that_cannot_be_applied_does_not_stop_the_others() {
         "config/weighbridge/profiles.d/Wrong.toml",
         "[[commands]]\nname = 'it'\ncheck = 'false'\napply = 'echo no >&2; exit 3'\nrevert = 'true'\n",
     );
-    let ran = lab.weighbridge(&format!("run steady --profiles Wrong,Localhost {QUICK} --json"));
-    assert_eq!(ran.code, 3, "{}", ran.transcript());
-    assert!(ran.err.contains("warning: `Wrong` on `local`: ") && ran.err.contains("exit status: 3"), "{}", ran.err);
+    let ran = lab.weighbridge(&format!("run steady --profiles Wrong,Localhost {QUICK} --json")).expect_code(3);
+    ran.expect_stderr("warning: `Wrong` on `local`: ").expect_stderr("exit status: 3");
     let cells = ran.json()["cells"].clone();
     let wrong = cells.as_array().unwrap().iter().find(|cell| cell["cell"] == "Wrong/steady/0000:kind=a").unwrap();
     assert_eq!(wrong["outcome"]["outcome"], "unsupported", "{cells}");
@@ -145,8 +129,7 @@ fn profile_that_cannot_be_applied_does_not_stop_the_others() {
         "config/weighbridge/profiles.d/Wrong.toml",
         "[[commands]]\nname = 'it'\ncheck = 'false'\napply = 'exit 3'\nrevert = 'true'\n",
     );
-    let alone = lab.weighbridge("run steady --profiles Wrong --into S");
-    assert_eq!(alone.code, 1, "{}", alone.transcript());
+    lab.weighbridge("run steady --profiles Wrong --into S").expect_code(1);
     assert!(!lab.path("S").exists());
 }
 
@@ -165,8 +148,7 @@ fn invalid_profiles_are_refused_with_help() {
     ];
     insta::assert_snapshot!(all.join("\n"));
     lab.write("config/weighbridge/profiles.d/Bad.toml", "summary = 'x'\nknob = 1\n");
-    let list = lab.weighbridge("profile list");
-    assert!(list.code == 1 && list.err.contains("unknown field `knob`"), "{}", list.transcript());
+    lab.weighbridge("profile list").expect_code(1).expect_stderr("unknown field `knob`");
 }
 
 #[test]
@@ -194,20 +176,15 @@ fn run_folder_has_one_definition_of_a_profile_without_its_secrets() {
         lab.write("config/weighbridge/profiles.d/Mine.toml", &text);
     };
     profile("");
-    let ran = lab.weighbridge(&format!("run steady --profiles Mine {QUICK}"));
-    assert!([0, 3].contains(&ran.code), "{}", ran.transcript());
-    let recorded = std::fs::read_to_string(lab.path("R/environment/profile-0.json")).unwrap();
+    lab.weighbridge(&format!("run steady --profiles Mine {QUICK}")).expect_code_of(&[0, 3]);
+    let recorded = lab.read("R/environment/profile-0.json");
     assert!(recorded.contains("port = 1") && !recorded.contains("planted"), "{recorded}");
     // The tests of a profile are not part of its definition.
     profile("tests = [\"$@\"]");
-    assert_eq!(lab.weighbridge(&format!("run steady --profiles Mine {QUICK}")).code, 4);
+    lab.weighbridge(&format!("run steady --profiles Mine {QUICK}")).expect_code(4);
     profile("[knobs]\naslr = 1");
-    let ran = lab.weighbridge(&format!("run steady --profiles Mine {QUICK}"));
-    assert!(
-        ran.code == 1 && ran.err.contains("R was measured with a different definition of profile `Mine`"),
-        "{}",
-        ran.transcript()
-    );
+    let ran = lab.weighbridge(&format!("run steady --profiles Mine {QUICK}")).expect_code(1);
+    ran.expect_stderr("R was measured with a different definition of profile `Mine`");
 }
 
 #[test]
@@ -219,16 +196,11 @@ fn edited_set_changes_the_profile() {
     };
     lab.write("config/weighbridge/profiles.d/Db.toml", "summary = \"a database's\"\nsets = [\"db\"]\n");
     set("none");
-    let ran = lab.weighbridge(&format!("run steady --profiles Db {QUICK}"));
-    assert!([0, 3].contains(&ran.code), "{}", ran.transcript());
-    assert_eq!(lab.weighbridge(&format!("run steady --profiles Db {QUICK}")).code, 4);
+    lab.weighbridge(&format!("run steady --profiles Db {QUICK}")).expect_code_of(&[0, 3]);
+    lab.weighbridge(&format!("run steady --profiles Db {QUICK}")).expect_code(4);
     set("mq-deadline");
-    let ran = lab.weighbridge(&format!("run steady --profiles Db {QUICK}"));
-    assert!(
-        ran.code == 1 && ran.err.contains("R was measured with a different definition of profile `Db`"),
-        "{}",
-        ran.transcript()
-    );
+    let ran = lab.weighbridge(&format!("run steady --profiles Db {QUICK}")).expect_code(1);
+    ran.expect_stderr("R was measured with a different definition of profile `Db`");
 }
 
 #[test]
@@ -237,8 +209,8 @@ fn command_without_effect_is_an_error() {
     let text =
         "summary = \"idle\"\n[[commands]]\nname = \"idle\"\ncheck = \"false\"\napply = \"true\"\nrevert = \"true\"\n";
     lab.write("config/weighbridge/profiles.d/Idle.toml", text);
-    let ran = lab.weighbridge(&format!("run steady --profiles Idle {QUICK}"));
-    assert!(ran.code == 1 && ran.err.contains("command `idle` had no effect"), "{}", ran.transcript());
+    let ran = lab.weighbridge(&format!("run steady --profiles Idle {QUICK}")).expect_code(1);
+    ran.expect_stderr("command `idle` had no effect");
 }
 
 #[test]
@@ -311,10 +283,7 @@ fn half_applied_profile_is_reverted_after_its_command_ends() {
 fn host_held_by_another_run_is_neither_measured_nor_reverted() {
     let Some(lab) = Lab::with_own_state() else { return };
     let [file, flag] = define_profile(&lab);
-    lab.define_figure(
-        "long",
-        "name = \"long\"\nsummary = \"runs for a long time\"\nversion = 1\ncommand = [\"sh\", \"-c\", \"sleep 100; echo figure: 1\"]\n",
-    );
+    lab.define_script("long", "sleep 100; echo figure: 1");
     let mut run = lab.start("run long --profiles Mine --min-time 1ms --into A");
     let measures = || std::fs::read_to_string(lab.path("A/journal.jsonl")).is_ok_and(|text| text.contains("Mine/long"));
     wait_until("the long test to start", measures);
@@ -327,8 +296,7 @@ fn host_held_by_another_run_is_neither_measured_nor_reverted() {
         let is_named = refused.err.contains(&error) && refused.err.contains(&still);
         assert!(refused.code == 1 && is_named && refused.out.is_empty(), "{}", refused.transcript());
     }
-    let tune = lab.weighbridge("tune revert");
-    assert!(tune.code == 1 && tune.err.contains(&format!("error: {reason}")), "{}", tune.transcript());
+    lab.weighbridge("tune revert").expect_code(1).expect_stderr(&format!("error: {reason}"));
     assert!(flag.exists() && !lab.path("R").exists());
     run.kill().unwrap();
     run.wait().unwrap();
@@ -346,9 +314,8 @@ fn host_that_cannot_be_reverted_is_excluded_from_other_profiles() {
     let fixed = lab.path("fixed");
     std::fs::write(&profile, text.replace("revert = \"", &format!("revert = \"test -e {} && ", fixed.display())))
         .unwrap();
-    let ran = lab.weighbridge(&format!("run steady --profiles Mine,Localhost {QUICK} --json"));
-    assert_eq!(ran.code, 3, "{}", ran.transcript());
-    assert!(ran.err.contains("; still changed: the flag\nhelp: `weighbridge profile revert`"), "{}", ran.err);
+    let ran = lab.weighbridge(&format!("run steady --profiles Mine,Localhost {QUICK} --json")).expect_code(3);
+    ran.expect_stderr("; still changed: the flag\nhelp: `weighbridge profile revert`");
     let cells = ran.json()["cells"].clone();
     let of =
         |name: &str| cells.as_array().unwrap().iter().find(|cell| cell["cell"] == name).unwrap()["outcome"].clone();
@@ -356,14 +323,9 @@ fn host_that_cannot_be_reverted_is_excluded_from_other_profiles() {
     let other = of("Localhost/steady/0000:kind=a");
     assert!(other["outcome"] == "unsupported" && other.to_string().contains("still changed: the flag"), "{other}");
     // Another run does not measure on it either.
-    let next = lab.weighbridge(&format!("run steady {QUICK}S"));
-    assert!(next.code == 1 && next.err.contains("still changed: the flag"), "{}", next.transcript());
-    let reverted = lab.weighbridge("profile revert");
-    assert!(
-        reverted.code == 3 && reverted.err.contains("error: `local`: not everything was restored: the flag: "),
-        "{}",
-        reverted.transcript()
-    );
+    lab.weighbridge(&format!("run steady {QUICK}S")).expect_code(1).expect_stderr("still changed: the flag");
+    let reverted = lab.weighbridge("profile revert").expect_code(3);
+    reverted.expect_stderr("error: `local`: not everything was restored: the flag: ");
     std::fs::write(&fixed, "").unwrap();
     let reverted = lab.weighbridge("profile revert");
     assert_eq!(
@@ -379,13 +341,9 @@ fn host_that_cannot_be_reverted_is_excluded_from_other_profiles() {
 fn host_is_reverted_by_a_new_agent_after_its_agent_is_killed() {
     let Some(lab) = Lab::with_own_state() else { return };
     let [file, flag] = define_profile(&lab);
-    lab.define_figure(
-        "deadly",
-        "name = \"deadly\"\nsummary = \"kills its agent\"\nversion = 1\ncommand = [\"sh\", \"-c\", \"kill -9 $PPID; sleep 5\"]\n",
-    );
-    let ran = lab.weighbridge(&format!("run deadly --profiles Mine {QUICK}"));
-    assert_eq!(ran.code, 3, "{}", ran.transcript());
-    assert!(ran.err.contains("note: a run that was killed had changed the flag: restored"), "{}", ran.err);
+    lab.define_script("deadly", "kill -9 $PPID; sleep 5");
+    let ran = lab.weighbridge(&format!("run deadly --profiles Mine {QUICK}")).expect_code(3);
+    ran.expect_stderr("note: a run that was killed had changed the flag: restored");
     assert!(!flag.exists() && std::fs::read_to_string(&file).unwrap() == "as it was\n");
     assert_eq!(lab.weighbridge("profile revert").out, "`local`: nothing to revert\n");
 }

@@ -1,6 +1,6 @@
 //! Preparation of machines: provisioning, setup scripts, reboots.
 
-use crate::lab::Lab;
+use crate::lab::{CommandResult, Lab};
 
 const QUICK: &str = "--min-time 1ms --warm-up 0 --samples 6 --retakes 0 --precision 100";
 
@@ -24,24 +24,22 @@ fn command_provisions_each_host_once_and_failed_hosts_are_excluded() {
     let provisioner = r#"command:{"command":"sh prov.sh %(name)s %(host)s"}"#;
     let line =
         format!("run steady:on=a steady:id=both --hosts a:local,b:127.0.0.3 {QUICK} --into R --json --provisioner");
-    let ran = lab.run_command(lab.command(&line).arg(provisioner));
-    assert_eq!(ran.code, 3, "{}", ran.transcript());
+    let ran = lab.run_command(lab.command(&line).arg(provisioner)).expect_code(3);
     let warning = "warning: `b` is left out: the provisioner `command` failed: exit status 7: no disk";
-    assert!(ran.err.contains("provisioning 2 hosts by `command`") && ran.err.contains(warning), "{}", ran.err);
+    ran.expect_stderr("provisioning 2 hosts by `command`").expect_stderr(warning);
     let study = ran.json();
     let outcomes: Vec<&str> =
         study["cells"].as_array().unwrap().iter().map(|cell| cell["outcome"]["outcome"].as_str().unwrap()).collect();
     assert_eq!(outcomes, ["measured", "unsupported"]);
-    let log = std::fs::read_to_string(lab.path("R/environment/provision-0@a.log")).unwrap();
+    let log = lab.read("R/environment/provision-0@a.log");
     assert!(
         log.contains("sh prov.sh a localhost\nexit status 0\n") && log.contains("provisioning a at localhost"),
         "{log}"
     );
     assert_eq!(steps(&lab), ["provisioned a done", "provisioned b failed"]);
     // Only the failed host is provisioned again.
-    let again = lab.run_command(lab.command(&line).arg(provisioner));
-    assert_eq!(again.code, 3, "{}", again.transcript());
-    assert_eq!(std::fs::read_to_string(lab.path("made")).unwrap().matches('a').count(), 1);
+    lab.run_command(lab.command(&line).arg(provisioner)).expect_code(3);
+    assert_eq!(lab.read("made").matches('a').count(), 1);
     assert!(lab.path("R/environment/provision-1@b.log").is_file());
     assert_eq!(lab.wait_for_processes(), [""; 0]);
 }
@@ -53,12 +51,10 @@ fn custom_provisioner_gets_the_hosts_and_reports_their_outcomes() {
                    echo '{\"event\":\"done\",\"host\":\"a\"}'\necho '{\"event\":\"failed\",\"host\":\"b\",\"reason\":\"none is free\"}'\n";
     lab.program("weighbridge-provision-pool", program);
     let line = format!("run steady:on=a --hosts a:local,b:127.0.0.3 --distro debian-12 {QUICK} --into R --provisioner");
-    let ran = lab.run_command(lab.with_programs(&line).arg(r#"pool:{"rack":"B7"}"#));
-    assert_eq!(ran.code, 0, "{}", ran.transcript());
-    assert!(ran.err.contains("pool: looking for machines"), "{}", ran.err);
-    assert!(ran.err.contains("warning: `b` is left out: the provisioner `pool` failed: none is free"), "{}", ran.err);
-    let request: serde_json::Value =
-        serde_json::from_str(&std::fs::read_to_string(lab.path("asked.json")).unwrap()).unwrap();
+    let ran = lab.run_command(lab.command(&line).arg(r#"pool:{"rack":"B7"}"#)).expect_code(0);
+    ran.expect_stderr("pool: looking for machines");
+    ran.expect_stderr("warning: `b` is left out: the provisioner `pool` failed: none is free");
+    let request = lab.read_json("asked.json");
     assert_eq!((&request["contract"], &request["params"]["rack"]), (&1.into(), &"B7".into()));
     let host = |at: usize| request["hosts"][at].clone();
     assert_eq!(
@@ -114,20 +110,18 @@ fn setup_scripts_run_once_per_boot() {
         command.args(["--host-setup-script", &format!("host.sh 'a b' {made}"), "--worker-setup-script"]);
         lab.run_command(command.arg(format!("worker.py {made}")).args(more.split_whitespace()))
     };
-    let ran = run("");
-    assert_eq!(ran.code, 0, "{}", ran.transcript());
-    assert!(ran.err.contains("`local` is set up by host.sh\n`local` is set up by worker.py\n"), "{}", ran.err);
+    let ran = run("").expect_code(0);
+    ran.expect_stderr("`local` is set up by host.sh\n`local` is set up by worker.py\n");
     assert_eq!(steps(&lab), ["script-ran host-setuplocal done", "script-ran worker-setuplocal done"]);
-    let log = std::fs::read_to_string(lab.path("R/environment/host-setup-0@local.log")).unwrap();
+    let log = lab.read("R/environment/host-setup-0@local.log");
     assert!(log.contains("host a b local"), "{log}");
     // A script is not run again in the same boot unless its text changes.
     assert_eq!(run("").code, 4);
-    assert_eq!(std::fs::read_to_string(lab.path("made")).unwrap(), "host\nworker\n");
+    assert_eq!(lab.read("made"), "host\nworker\n");
     lab.write("host.sh", "echo other >> \"$2\"\n");
     assert_eq!(run("--samples 7").code, 1, "--samples given twice");
-    let more = run("--attempts 2");
-    assert_eq!(more.code, 4, "{}", more.transcript());
-    assert_eq!(std::fs::read_to_string(lab.path("made")).unwrap(), "host\nworker\nother\n");
+    run("--attempts 2").expect_code(4);
+    assert_eq!(lab.read("made"), "host\nworker\nother\n");
     assert!(lab.path("R/environment/host-setup-1@local.log").is_file());
     assert_eq!(lab.wait_for_processes(), [""; 0]);
 }
@@ -137,22 +131,17 @@ fn failed_or_hanging_script_excludes_its_host() {
     let Some(lab) = Lab::with_hosts() else { return };
     lab.write("fail.sh", "[ $WEIGHBRIDGE_WORKER = a ] || { sleep 300 & echo half done; exit 3; }\n");
     let line = format!("run steady:on=a --hosts a:local,b:127.0.0.3 {QUICK} --into R --worker-setup-script fail.sh");
-    let ran = lab.weighbridge(&line);
-    assert_eq!(ran.code, 0, "{}", ran.transcript());
+    let ran = lab.weighbridge(&line).expect_code(0);
     let warning = "warning: `b` is left out: the worker-setup script fail.sh: exit status 3: half done\n\
                    help: see its output in R/environment/worker-setup-0@b.log\n";
-    assert!(ran.err.contains(warning), "{}", ran.err);
+    ran.expect_stderr(warning);
     assert_eq!(lab.wait_for_processes(), [""; 0]);
     lab.write("hang.sh", "sleep 300\n");
     let hung =
         lab.weighbridge(&format!("run steady {QUICK} --into S --host-setup-script hang.sh --script-limit 200ms"));
     assert_eq!(hung.code, 3, "{}", hung.transcript());
-    assert!(
-        hung.err.contains("`local` is left out: the host-setup script hang.sh: timeout after 200ms"),
-        "{}",
-        hung.err
-    );
-    assert!(hung.err.contains("error: no host left to measure on"), "{}", hung.err);
+    hung.expect_stderr("`local` is left out: the host-setup script hang.sh: timeout after 200ms");
+    hung.expect_stderr("error: no host left to measure on");
     assert_eq!(lab.wait_for_processes(), [""; 0]);
 }
 
@@ -164,10 +153,10 @@ fn this_machine_is_never_rebooted() {
         let ran = lab
             .weighbridge(&format!("run steady {hosts} --into R --host-setup-script x.sh --host-setup-script-reboot"));
         assert_eq!(ran.code, 1, "{}", ran.transcript());
-        assert!(ran.err.contains("would reboot this machine"), "{}", ran.err);
+        ran.expect_stderr("would reboot this machine");
     }
-    let alone = lab.weighbridge("run steady --into R --host-setup-script-reboot");
-    assert!(alone.code == 1 && alone.err.contains("--host-setup-script <FILE>"), "{}", alone.transcript());
+    let alone = lab.weighbridge("run steady --into R --host-setup-script-reboot").expect_code(1);
+    alone.expect_stderr("--host-setup-script <FILE>");
     assert!(!lab.path("R").exists() && !lab.path("ran").exists());
 }
 
@@ -180,26 +169,19 @@ fn interrupted_preparation_can_be_resumed() {
     let child = command.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::piped()).spawn().unwrap();
     wb_test_net::wait_until("the provisioner to begin", || lab.path("begun").exists());
     std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
-    let output = child.wait_with_output().unwrap();
-    let err = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(130), "{err}");
+    let err = CommandResult::wait_for(child).expect_code(130).err;
     assert!(err.contains("interrupted before anything was measured"), "{err}");
     assert_eq!(lab.wait_for_processes(), [""; 0]);
-    let ran = lab.run_command(lab.command(&line).arg(r#"command:{"command":"true"}"#));
-    assert_eq!(ran.code, 0, "{}", ran.transcript());
+    lab.run_command(lab.command(&line).arg(r#"command:{"command":"true"}"#)).expect_code(0);
 }
 
 #[test]
 fn every_attempt_is_recorded_and_retry_tests_limits_them() {
     let lab = Lab::new();
-    lab.define_figure(
-        "failing",
-        "name = \"failing\"\nsummary = \"fails\"\nversion = 1\ncommand = [\"sh\", \"-c\", \"echo why not; exit 5\"]\n",
-    );
+    lab.define_script("failing", "echo why not; exit 5");
     for (option, attempts) in [("", 3), ("--retry-tests 2", 2)] {
         let into = format!("R{attempts}");
-        let ran = lab.weighbridge(&format!("run failing --warm-up 0 --min-time 1ms --into {into} {option}"));
-        assert_eq!(ran.code, 3, "{}", ran.transcript());
+        lab.weighbridge(&format!("run failing --warm-up 0 --min-time 1ms --into {into} {option}")).expect_code(3);
         let ended = lab.journal(&into).into_iter().filter(|line| line["event"] == "attempt-ended").count();
         assert_eq!(ended, attempts);
         for attempt in 0..attempts {

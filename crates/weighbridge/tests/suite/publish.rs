@@ -28,13 +28,12 @@ fn tests_are_published_when_measured_and_the_run_at_its_end() {
         ),
     );
     let line = format!("run --plan p.toml {QUICK} --metadata build-url=https://ci/7 --into R");
-    let ran = lab.weighbridge(&line);
-    assert_eq!(ran.code, 0, "{}", ran.transcript());
+    lab.weighbridge(&line).expect_code(0);
     let mut all = published(&lab);
     assert_eq!(all.pop().unwrap(), "all https://ci/7");
     all.sort();
     assert_eq!(all, ["Localhost/steady/0000 https://ci/7", "Localhost/steady/0001 https://ci/7"]);
-    let log = std::fs::read_to_string(lab.path("R/environment/publish-0.log")).unwrap();
+    let log = lab.read("R/environment/publish-0.log");
     assert!(log.starts_with("sh hook.sh ") && log.contains("exit status 0"), "{log}");
     assert_eq!((lab.weighbridge(&line).code, published(&lab).len()), (4, 0), "everything is published already");
     assert_eq!(lab.wait_for_processes(), [""; 0]);
@@ -48,23 +47,17 @@ fn failed_publishing_is_reported_and_repeated_on_resume() {
     let hook = format!("sh hook.sh {}", lab.path("").display());
     let line = format!("run steady {QUICK} --into R --quiet --publish");
     let run = || lab.run_command(lab.command(&line).arg(&hook));
-    let ran = run();
-    assert_eq!(ran.code, 3, "{}", ran.transcript());
+    let ran = run().expect_code(3);
     let warning = "is not published: exit status 7: the server is down\n";
-    assert!(ran.err.contains(&format!("warning: Localhost/steady/0000 {warning}")), "{}", ran.err);
-    assert!(
-        ran.err.contains(&format!("warning: the run {warning}help: run the same command again to publish")),
-        "{}",
-        ran.err
-    );
+    ran.expect_stderr(&format!("warning: Localhost/steady/0000 {warning}"));
+    ran.expect_stderr(&format!("warning: the run {warning}help: run the same command again to publish"));
     let failed =
         lab.journal("R").iter().filter(|line| line["event"] == "published" && line["outcome"] == "failed").count();
     assert_eq!((failed, published(&lab).len()), (2, 2));
     let study = lab.weighbridge("study R --json").json();
     assert_eq!(study["cells"][0]["outcome"]["outcome"], "measured");
     std::fs::remove_file(lab.path("down")).unwrap();
-    let again = run();
-    assert_eq!(again.code, 0, "{}", again.transcript());
+    run().expect_code(0);
     assert_eq!(published(&lab), ["Localhost/steady/0000 ", "all "]);
     assert_eq!(run().code, 4);
 }
@@ -96,11 +89,7 @@ fn run_perf_publishing_metadata_is_noted() {
     let lab = Lab::new();
     let ran = lab.weighbridge(&format!("run steady {QUICK} --into R --metadata pbench_server_publish=yes"));
     assert_eq!(ran.code, 0, "{}", ran.transcript());
-    assert!(
-        ran.err.contains("note: `pbench_server_publish` has no effect: use --publish with a command"),
-        "{}",
-        ran.err
-    );
+    ran.expect_stderr("note: `pbench_server_publish` has no effect: use --publish with a command");
 }
 
 #[test]
@@ -113,11 +102,10 @@ fn pages_link_to_build_and_machines_but_not_to_scripts() {
         }
         let ran = lab.run_command(&mut command);
         assert_eq!(ran.code, 0, "{}", ran.transcript());
-        assert_eq!(lab.weighbridge(&format!("report {into} --html {into}.html")).code, 0);
-        std::fs::read_to_string(lab.path(&format!("{into}.html"))).unwrap()
+        lab.weighbridge(&format!("report {into} --html {into}.html")).expect_code(0);
+        lab.read(format!("{into}.html"))
     };
-    let host = lab.weighbridge("summary R --json");
-    assert_eq!(host.code, 1);
+    lab.weighbridge("summary R --json").expect_code(1);
     let page = run(
         "R",
         &["build=7<b>", "url=https://ci/7", "project=P&Q", "machine_url_base=https://inventory/%(machine)s/view"],
@@ -126,16 +114,15 @@ fn pages_link_to_build_and_machines_but_not_to_scripts() {
         page.contains("<a href=\"https:&#x2f;&#x2f;ci&#x2f;7\" rel=\"noopener noreferrer\">7&lt;b&gt;</a>"),
         "{page}"
     );
-    let entry: serde_json::Value =
-        serde_json::from_str(&std::fs::read_to_string(lab.path("R/run.json")).unwrap()).unwrap();
+    let entry = lab.read_json("R/run.json");
     let machine = entry["entries"][0]["facts"]["local"]["hostname"].as_str().unwrap();
     assert!(page.contains(&format!("https:&#x2f;&#x2f;inventory&#x2f;{machine}&#x2f;view")), "{page}");
     assert!(page.contains("P&amp;Q") && !page.contains("7<b>"));
     let other = run("S", &["build=8", "url=javascript:alert(1)", "machine-url-base=https://inventory/"]);
     assert!(!other.contains("href=\"javascript") && other.contains("<dd>8</dd>"), "{other}");
     assert!(other.contains(&format!("https:&#x2f;&#x2f;inventory&#x2f;{machine}\"")), "{other}");
-    assert_eq!(lab.weighbridge("compare R S --html C.html").code, 0);
-    let compared = std::fs::read_to_string(lab.path("C.html")).unwrap();
+    lab.weighbridge("compare R S --html C.html").expect_code(0);
+    let compared = lab.read("C.html");
     assert!(
         compared.contains("href=\"https:&#x2f;&#x2f;ci&#x2f;7\"")
             && compared.contains(&format!("inventory&#x2f;{machine}\"")),

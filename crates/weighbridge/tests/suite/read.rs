@@ -13,14 +13,11 @@ fn lab_with_run() -> Lab {
 fn run_can_be_read_by_every_command() {
     let lab = lab_with_run();
     for line in ["summary R", "format R", "format R --select *kind=a", "study R", "solve R"] {
-        let ran = lab.weighbridge(line);
-        assert_eq!(ran.code, 0, "{line}: {}", ran.transcript());
-        let json = lab.weighbridge(&format!("{line} --json"));
-        assert_eq!(json.code, 0, "{line}: {}", json.transcript());
+        lab.weighbridge(line).expect_code(0);
+        let json = lab.weighbridge(&format!("{line} --json")).expect_code(0);
         json.json();
     }
-    let nothing = lab.weighbridge("format R --select nosuch");
-    assert_eq!(nothing.code, 4);
+    lab.weighbridge("format R --select nosuch").expect_code(4);
 }
 
 #[test]
@@ -29,20 +26,19 @@ fn study_is_reproducible() {
     let path = lab.path("R/Localhost/steady/0000/result.json");
     let before = std::fs::read_to_string(&path).unwrap();
     std::fs::remove_file(&path).unwrap();
-    assert_eq!(lab.weighbridge("study R").code, 0);
+    lab.weighbridge("study R").expect_code(0);
     assert_eq!(std::fs::read_to_string(&path).unwrap(), before);
 }
 
 #[test]
 fn pages_and_tables_are_written() {
     let lab = lab_with_run();
-    let ran = lab.weighbridge("report R --html R/report.html --csv R/figures");
-    assert_eq!(ran.code, 0, "{}", ran.transcript());
-    let page = std::fs::read_to_string(lab.path("R/report.html")).unwrap();
+    lab.weighbridge("report R --html R/report.html --csv R/figures").expect_code(0);
+    let page = lab.read("R/report.html");
     assert!(page.contains("kind=a") && page.contains("<svg"), "the page shows its cells");
-    let csv = std::fs::read_to_string(lab.path("R/figures.csv")).unwrap();
+    let csv = lab.read("R/figures.csv");
     assert_eq!(csv.lines().count(), 1 + 2, "{csv}");
-    let samples = std::fs::read_to_string(lab.path("R/figures-samples.csv")).unwrap();
+    let samples = lab.read("R/figures-samples.csv");
     assert!(samples.lines().count() > 12, "{samples}");
 }
 
@@ -52,9 +48,8 @@ fn unreadable_telemetry_causes_a_warning() {
     let study = lab.weighbridge("summary R --json").json();
     let folder = study["cells"][0]["samples"][1]["folder"].as_str().unwrap();
     lab.write(&format!("R/{folder}/telemetry.json"), "{");
-    let ran = lab.weighbridge("report R --html R/report.html");
-    assert_eq!(ran.code, 0, "{}", ran.transcript());
-    assert!(ran.err.contains(&format!("warning: the page has no telemetry of {folder}: ")), "{}", ran.transcript());
+    let ran = lab.weighbridge("report R --html R/report.html").expect_code(0);
+    ran.expect_stderr(&format!("warning: the page has no telemetry of {folder}: "));
 }
 
 #[test]
@@ -67,8 +62,8 @@ fn measured_system_is_described() {
     }
     let systems = &lab.weighbridge("summary R --json").json()["run"]["systems"];
     assert_eq!(systems.as_array().map(Vec::len), Some(1), "{systems}");
-    assert_eq!(lab.weighbridge("report R --html R/report.html").code, 0);
-    assert!(std::fs::read_to_string(lab.path("R/report.html")).unwrap().contains("class=\"systems\""));
+    lab.weighbridge("report R --html R/report.html").expect_code(0);
+    assert!(lab.read("R/report.html").contains("class=\"systems\""));
 }
 
 #[test]

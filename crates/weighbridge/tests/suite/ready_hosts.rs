@@ -73,7 +73,7 @@ fn command(hosts: &SshHosts, lab: &Lab, more: &str) -> Command {
         HOST.v4(),
         hosts.path("config").display()
     );
-    lab.with_programs(&line)
+    lab.command(&line)
 }
 
 fn run(hosts: &SshHosts, lab: &Lab, more: &str) -> CommandResult {
@@ -103,9 +103,7 @@ fn run_with_reboots(hosts: &mut SshHosts, lab: &Lab, next: u32) -> CommandResult
     let before = calls();
     wb_test_net::wait_until("the host to be found down", || calls() >= before + 2);
     start(hosts);
-    let output = child.wait_with_output().unwrap();
-    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-    CommandResult { code: output.status.code().unwrap_or(-1), out: text(output.stdout), err: text(output.stderr) }
+    CommandResult::wait_for(child)
 }
 
 #[test]
@@ -114,10 +112,9 @@ fn host_is_set_up_rebooted_and_measured() {
     lab.write("set-up.sh", "echo setting up $WEIGHBRIDGE_WORKER; echo ran >> \"$HOME\"/../tmp/x 2>/dev/null || true\n");
     let ran = run_with_reboots(&mut hosts, &lab, 2);
     assert_eq!(ran.code, 0, "{}\n{}", ran.transcript(), hosts.log(HOST));
-    assert!(ran.err.contains("`h` reboots\n") && ran.err.contains("`h` is back after "), "{}", ran.err);
+    ran.expect_stderr("`h` reboots\n").expect_stderr("`h` is back after ");
     assert_eq!(steps(&lab), ["script-ran done", "reboot-started", "reboot-ended done"]);
-    let head: serde_json::Value =
-        serde_json::from_str(&std::fs::read_to_string(lab.path("R/run.json")).unwrap()).unwrap();
+    let head = lab.read_json("R/run.json");
     assert_eq!(head["entries"][0]["facts"]["h"]["boot_id"], "00000000-0000-4000-8000-000000000002");
     // In the new boot the script is not run again, and nothing reboots.
     let again = run(&hosts, &lab, "--host-setup-script-reboot");
@@ -144,8 +141,7 @@ fn run_killed_during_a_reboot_is_resumed() {
     go_down(&hosts);
     boot(&hosts, 2);
     start(&mut hosts);
-    let again = run(&hosts, &lab, "--host-setup-script-reboot");
-    assert_eq!(again.code, 0, "{}", again.transcript());
+    run(&hosts, &lab, "--host-setup-script-reboot").expect_code(0);
     assert_eq!(steps(&lab), ["script-ran done", "reboot-started"]);
 }
 
@@ -156,28 +152,17 @@ fn host_that_does_not_reboot_is_excluded() {
     // The host ignores the request.
     let same = run(&hosts, &lab, "--host-setup-script-reboot --reboot-limit 2s");
     assert_eq!(same.code, 3, "{}\n{}", same.transcript(), hosts.log(HOST));
-    assert!(
-        same.err.contains("`h` is left out: `h` was told to reboot and is still in the same boot after 2s\nhelp: "),
-        "{}",
-        same.err
-    );
+    same.expect_stderr("`h` is left out: `h` was told to reboot and is still in the same boot after 2s\nhelp: ");
     std::fs::write(hosts.path("reboot-asked.refuse"), "").unwrap();
-    let refused = run(&hosts, &lab, "--host-setup-script-reboot");
-    assert_eq!(refused.code, 3, "{}", refused.transcript());
-    assert!(
-        refused.err.contains("cannot reboot `h`: no, thanks\nhelp: `systemctl reboot` or `reboot` must work"),
-        "{}",
-        refused.err
-    );
+    let refused = run(&hosts, &lab, "--host-setup-script-reboot").expect_code(3);
+    refused.expect_stderr("cannot reboot `h`: no, thanks\nhelp: `systemctl reboot` or `reboot` must work");
     std::fs::remove_file(hosts.path("reboot-asked.refuse")).unwrap();
     std::fs::remove_file(hosts.path("reboot-asked")).unwrap();
     let mut line = command(&hosts, &lab, "--host-setup-script-reboot --reboot-limit 6s");
     let child = line.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     wb_test_net::wait_until("the reboot to be requested", || hosts.path("reboot-asked").exists());
     go_down(&hosts);
-    let output = child.wait_with_output().unwrap();
-    let err = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(3), "{err}");
+    let err = CommandResult::wait_for(child).expect_code(3).err;
     assert!(err.contains("`h` is left out: `h` did not come back from its reboot within 6s: `h` ("), "{err}");
     let outcomes = steps(&lab);
     assert_eq!(outcomes.iter().filter(|step| *step == "reboot-ended failed").count(), 3, "{outcomes:?}");
@@ -189,29 +174,25 @@ fn host_that_does_not_reboot_is_excluded() {
 fn setup_script_has_the_umask_of_the_host() {
     let Some(mut hosts) = SshHosts::without_sshd(1) else { return };
     hosts.start(HOST, &SshdConfig { setup_command: "umask 027", ..SshdConfig::default() });
-    let lab = Lab::new();
-    lab.program("ssh", &std::fs::read_to_string(hosts.path("ssh")).unwrap());
+    let lab = Lab::with_ssh(&hosts);
     lab.write("set-up.sh", &format!("umask > {}\n", lab.path("umask").display()));
-    let ran = run(&hosts, &lab, "");
-    assert_eq!(ran.code, 0, "{}", ran.transcript());
-    assert_eq!(std::fs::read_to_string(lab.path("umask")).unwrap(), "0027\n");
+    run(&hosts, &lab, "").expect_code(0);
+    assert_eq!(lab.read("umask"), "0027\n");
     hosts.wait_until_idle(HOST);
 }
 
 #[test]
 fn provisioner_gets_values_from_ssh_and_the_host() {
     let Some(hosts) = SshHosts::new(1) else { return };
-    let lab = Lab::new();
-    lab.program("ssh", &std::fs::read_to_string(hosts.path("ssh")).unwrap());
+    let lab = Lab::with_ssh(&hosts);
     let line = format!(
         "run steady --hosts h:{} {QUICK} --into R --ssh-config {} --provisioner",
         HOST.v4(),
         hosts.path("config").display()
     );
     let provisioner = r#"command:{"command":"echo %(user)s %(port)s %(arch)s %(distro)s"}"#;
-    let ran = lab.run_command(lab.with_programs(&line).arg(provisioner));
-    assert_eq!(ran.code, 0, "{}", ran.transcript());
-    let log = std::fs::read_to_string(lab.path("R/environment/provision-0@h.log")).unwrap();
+    lab.run_command(lab.command(&line).arg(provisioner)).expect_code(0);
+    let log = lab.read("R/environment/provision-0@h.log");
     let release = std::fs::read_to_string("/etc/os-release").unwrap();
     let id = release.lines().find_map(|line| line.strip_prefix("ID=")).unwrap().trim_matches('"').to_owned();
     assert!(log.contains(&format!("root 22 {} {id}", std::env::consts::ARCH)), "{log}");
@@ -225,8 +206,7 @@ fn playbook_runs_on_hosts_and_failed_hosts_are_excluded() {
         return;
     }
     let Some(hosts) = SshHosts::new(2) else { return };
-    let lab = Lab::new();
-    lab.program("ssh", &std::fs::read_to_string(hosts.path("ssh")).unwrap());
+    let lab = Lab::with_ssh(&hosts);
     let book = "- hosts: all\n  gather_facts: false\n  tasks:\n    - raw: echo {{ what }} > /root/said\n\
                 \x20   - raw: test {{ inventory_hostname }} = a\n";
     lab.write("site.yml", book);
@@ -237,8 +217,7 @@ fn playbook_runs_on_hosts_and_failed_hosts_are_excluded() {
         hosts.path("config").display()
     );
     let provisioner = r#"ansible:{"playbook":"site.yml","vars":{"what":"played"}}"#;
-    let ran =
-        lab.run_command(lab.with_programs(&line).arg(provisioner).env("ANSIBLE_SSH_EXECUTABLE", lab.path("bin/ssh")));
+    let ran = lab.run_command(lab.command(&line).arg(provisioner).env("ANSIBLE_SSH_EXECUTABLE", lab.path("bin/ssh")));
     let log = std::fs::read_to_string(lab.path("R/environment/provision-0.log")).unwrap_or_default();
     assert_eq!(ran.code, 0, "{}\n{log}", ran.transcript());
     assert!(ran.err.contains("warning: `b` is left out: the provisioner `ansible` failed: "), "{}\n{log}", ran.err);

@@ -82,7 +82,7 @@ fn example_runs_can_be_read_without_anything_else() {
     copy_folder(&repository("examples"), &lab.path("examples"));
     copy_folder(&repository("tests.d"), &lab.path("examples/tests.d"));
     // The example with shorter times.
-    let plan = std::fs::read_to_string(lab.path("examples/network.toml")).unwrap();
+    let plan = lab.read("examples/network.toml");
     let shorter = [
         ("\"5s\"", "\"50ms\""),
         ("time=5s", "time=50ms"),
@@ -149,8 +149,7 @@ fn definition_files_are_recorded_and_inexact_copies_are_reported() {
             whole.display()
         ),
     );
-    let ran = lab.weighbridge(&format!("run files {} --into R", QUICK.trim_end_matches(" -q")));
-    assert!([0, 3].contains(&ran.code), "{}", ran.transcript());
+    let ran = lab.weighbridge(&format!("run files {} --into R", QUICK.trim_end_matches(" -q"))).expect_code_of(&[0, 3]);
     for note in [
         "files: `lib/beside.sh` is recorded with its secrets masked",
         "files: `{here}/lib/here.sh` is recorded with its secrets masked",
@@ -158,7 +157,7 @@ fn definition_files_are_recorded_and_inexact_copies_are_reported() {
     ] {
         assert!(ran.err.contains(note), "{note}: {}", ran.err);
     }
-    let list = std::fs::read_to_string(lab.path("R/tests.d/files.files.json")).unwrap();
+    let list = lab.read("R/tests.d/files.files.json");
     let list: serde_json::Value = serde_json::from_str(&list).unwrap();
     let files = list["files"].as_array().unwrap();
     let copies: Vec<(&str, &str)> =
@@ -182,8 +181,7 @@ fn definition_files_are_recorded_and_inexact_copies_are_reported() {
     assert_eq!(read.code, ran.code, "{}", read.transcript());
     assert!(!read.err.contains("skipped"), "{}", read.err);
     // Measuring again with only the recorded definition names what is missing.
-    let again = lab.weighbridge(&format!("run files --tests-d R/tests.d {QUICK} --into S"));
-    assert_eq!(again.code, 3, "{}", again.transcript());
+    let again = lab.weighbridge(&format!("run files --tests-d R/tests.d {QUICK} --into S")).expect_code(3);
     let why = "missing exact copy of file `beside.sh` in the run: its secrets are masked";
     assert!(format!("{}{}", again.out, again.err).replace('\n', " ").contains(why), "{}", again.transcript());
 }

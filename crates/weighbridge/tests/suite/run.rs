@@ -1,6 +1,6 @@
 //! Runs: measured, resumed, extended.
 
-use crate::lab::Lab;
+use crate::lab::{CommandResult, Lab};
 
 /// Flags for six quick samples and a warm-up.
 const QUICK: &str = "--min-time 1ms --samples 6 --warm-up 1 --retakes 0 --precision 100";
@@ -8,9 +8,8 @@ const QUICK: &str = "--min-time 1ms --samples 6 --warm-up 1 --retakes 0 --precis
 #[test]
 fn run_is_recorded_studied_and_summarised() {
     let lab = Lab::new();
-    let ran = lab.weighbridge(&format!("run steady:kind=[a,b] {QUICK} --into R --metadata who=me"));
-    assert_eq!(ran.code, 0, "{}", ran.transcript());
-    assert!(ran.out.contains("measured"), "{}", ran.out);
+    let ran = lab.weighbridge(&format!("run steady:kind=[a,b] {QUICK} --into R --metadata who=me")).expect_code(0);
+    ran.expect_stdout("measured");
     for file in ["run.json", "journal.jsonl", "environment/world-0-before.json", "environment/world-0-after.json"] {
         assert!(lab.path("R").join(file).is_file(), "{file}");
     }
@@ -33,11 +32,10 @@ fn run_is_recorded_studied_and_summarised() {
 #[test]
 fn cell_with_another_definition_is_refused_with_the_difference() {
     let lab = Lab::new();
-    assert_eq!(lab.weighbridge(&format!("run steady {QUICK} --into R")).code, 0);
-    let ran = lab.weighbridge(&format!("run steady:aslr=off {QUICK} --into R"));
-    assert_eq!(ran.code, 1);
-    assert!(ran.err.contains("aslr: `inherit` before, `off` now"), "{}", ran.err);
-    assert!(ran.err.contains("help: choose another folder with --into"), "{}", ran.err);
+    lab.weighbridge(&format!("run steady {QUICK} --into R")).expect_code(0);
+    let ran = lab.weighbridge(&format!("run steady:aslr=off {QUICK} --into R")).expect_code(1);
+    ran.expect_stderr("aslr: `inherit` before, `off` now");
+    ran.expect_stderr("help: choose another folder with --into");
 }
 
 #[test]
@@ -58,8 +56,7 @@ fn native_workload_is_measured_as_requested() {
 #[test]
 fn placement_is_set_and_verified() {
     let lab = Lab::new();
-    let ran = lab.weighbridge(&format!("run steady {QUICK} --cpus 0 --no-aslr --huge-pages never --into R"));
-    assert_eq!(ran.code, 0, "{}", ran.transcript());
+    lab.weighbridge(&format!("run steady {QUICK} --cpus 0 --no-aslr --huge-pages never --into R")).expect_code(0);
     let sample = lab.path("R/Localhost/steady/0000/kind=a/0000.0");
     let process = std::fs::read_dir(sample)
         .unwrap()
@@ -93,21 +90,14 @@ fn interrupted_run_ends_quickly_and_prints_the_resume_command() {
     let mut command = lab.command("run steady slow --min-time 1ms --samples 6 --retakes 0 --order sequential --into R");
     let child = command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped()).spawn().unwrap();
     let journal = lab.path("R/journal.jsonl");
-    let slow_runs =
-        || std::fs::read_to_string(&journal).is_ok_and(|text| text.contains("Localhost/slow/0000:-\",\"key\""));
-    for _ in 0..600 {
-        if slow_runs() {
-            break;
-        }
-        std::thread::sleep(std::time::Duration::from_millis(50));
-    }
+    wb_test_net::wait_until("the slow test", || {
+        std::fs::read_to_string(&journal).is_ok_and(|text| text.contains("Localhost/slow/0000:-\",\"key\""))
+    });
     std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
     let started = std::time::Instant::now();
-    let output = child.wait_with_output().unwrap();
+    let ran = CommandResult::wait_for(child).expect_code(130);
     assert!(started.elapsed().as_secs() < 60, "the run hung");
-    let err = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(130), "{err}");
-    assert!(err.contains("To resume:\n") && err.contains("--into R"), "{err}");
+    ran.expect_stderr("To resume:\n").expect_stderr("--into R");
     assert_eq!(lab.wait_for_processes(), [""; 0]);
     let cancelled = lab.journal("R").iter().any(|line| line["outcome"] == "cancelled");
     assert!(cancelled, "the interrupted attempt is recorded");
@@ -126,8 +116,7 @@ command = ["sh", "-c", "echo answer $$; echo figure: 97"]
 same-output = '^answer .*$'
 "#,
     );
-    let ran = lab.weighbridge("run restless --min-time 10s --samples 6 --warm-up 0 --into R");
-    assert_eq!(ran.code, 0, "{}", ran.transcript());
+    lab.weighbridge("run restless --min-time 10s --samples 6 --warm-up 0 --into R").expect_code(0);
     for line in ["summary R", "format R", "report R"] {
         let shown = lab.weighbridge(line);
         let words: Vec<&str> = shown.out.split_whitespace().collect();
@@ -146,10 +135,8 @@ same-output = '^answer .*$'
 fn one_sample_of_the_pbench_rule_is_one_sample() {
     let lab = Lab::new();
     let cell = "uperf:samples=1,runtime=100ms,test-types=rr,message-sizes=64,protocols=tcp,instances=1";
-    let plan = lab.weighbridge(&format!("plan {cell} --warm-up 0"));
-    assert!(plan.out.contains(" 0+1 "), "{}", plan.transcript());
-    let ran = lab.weighbridge(&format!("run {cell} --warm-up 0 --into R --json"));
-    assert_eq!(ran.code, 0, "{}", ran.transcript());
+    lab.weighbridge(&format!("plan {cell} --warm-up 0")).expect_stdout(" 0+1 ");
+    let ran = lab.weighbridge(&format!("run {cell} --warm-up 0 --into R --json")).expect_code(0);
     let cell = &ran.json()["cells"][0];
     assert_eq!(cell["outcome"]["outcome"], "measured");
     assert_eq!(cell["samples"].as_array().unwrap().len(), 1);

@@ -33,7 +33,7 @@ fn with_builds() -> Lab {
 /// Runs a command line in a shell.
 fn run_in_shell(lab: &Lab, line: &str) -> CommandResult {
     let mut shell = Command::new("sh");
-    let program = lab.with_programs("");
+    let program = lab.command("");
     shell.args(["-c", line]).current_dir(lab.path("")).env_remove("NO_COLOR").stdin(std::process::Stdio::null());
     for (name, value) in program.get_envs() {
         match value {
@@ -73,10 +73,9 @@ fn provisioner_gets_the_hosts_of_run_perf() {
     let (before, folder) = line.split_once(" --into result_").unwrap();
     insta::assert_snapshot!(before, @"weighbridge run --profiles Localhost --profiles TunedLibvirt --hosts lab:root@192.0.2.1 --distro Fedora-32 --provisioner pool");
     insta::assert_snapshot!(folder.split_once(' ').unwrap().1, @"-- 'uperf:message-sizes=[1,64,16384],protocols=tcp,runtime=60,samples=3,test-types=stream' 'fio:file-size=100m,ramptime=1,runtime=10,samples=1,targets=/fio,test-types=read'");
-    assert!(ran.err.contains("the provisioner `pool` failed: no free machine"), "{}", ran.err);
-    assert!(ran.err.contains("note: --default-passwords has no effect: ssh logs in with your keys"), "{}", ran.err);
-    let request: serde_json::Value =
-        serde_json::from_str(&std::fs::read_to_string(lab.path("asked.json")).unwrap()).unwrap();
+    ran.expect_stderr("the provisioner `pool` failed: no free machine");
+    ran.expect_stderr("note: --default-passwords has no effect: ssh logs in with your keys");
+    let request = lab.read_json("asked.json");
     let host = &request["hosts"][0];
     assert_eq!(
         (&host["name"], &host["address"], &host["user"], &host["distro"]),
@@ -113,7 +112,7 @@ fn run_perf_command_line_can_be_planned() {
     );
     // 3 if no guest can be run.
     assert!([0, 3].contains(&ran.code), "{}", ran.transcript());
-    assert!(ran.out.contains("DefaultLibvirt/linpack/0000:problem-sizes=4000,threads=32"), "{}", ran.transcript());
+    ran.expect_stdout("DefaultLibvirt/linpack/0000:problem-sizes=4000,threads=32");
     assert!(ran.out.contains("1+3 "), "as many samples as run-perf takes: {}", ran.out);
     insta::assert_snapshot!(equivalent_command(&ran), @"weighbridge plan --profiles DefaultLibvirt --hosts localhost:local --paths assets --distro Fedora-33 -- 'linpack:run-samples=3,threads=32'");
 }
@@ -146,21 +145,20 @@ fn vhost_user_export_is_created_for_fio_and_removed() {
     let lab = lab();
     lab.program("fio", FIO_WITH_LIBBLKIO);
     let line = r#"run-perf --output run -- fio-libblkio:'{"type":"read,randrw","block-sizes":"4","runtime":"1","ramptime":"0","samples":"1","file-size":"8","hipri":1,"sysinfo":"none"}'"#;
-    let ran = run_in_shell(&lab, line);
-    assert_eq!(ran.code, 0, "{}", ran.transcript());
+    let ran = run_in_shell(&lab, line).expect_code(0);
     insta::assert_snapshot!(equivalent_command(&ran), @"weighbridge run --into run -- 'fio-libblkio:block-sizes=4k,direct=false,file-size=8m,hipri=1,ramptime=0,runtime=1,samples=1,sysinfo=none,target=/dev/shm,test-types=[read,randrw]'");
-    assert!(ran.err.contains("replaces the RAM disk `/dev/ram0` of `fio-libblkio`"), "{}", ran.err);
+    ran.expect_stderr("replaces the RAM disk `/dev/ram0` of `fio-libblkio`");
     let sample = lab.path("run/Localhost/fio-libblkio/0000/block-sizes=4k,test-types=randrw/0000.0");
     let text =
         |name: &str| std::fs::read_to_string(sample.join(name)).unwrap_or_else(|error| panic!("{name}: {error}"));
     assert!(text("fio.job").contains("libblkio_driver=virtio-blk-vhost-user\n"), "{}", text("fio.job"));
-    let socket = std::fs::read_to_string(lab.path("socket")).unwrap().trim().to_owned();
+    let socket = lab.read("socket").trim().to_owned();
     let server = text("server.process.json");
     assert!(server.contains("vhost-user-blk") && server.contains("/dev/shm/"), "{server}");
     assert!(!Path::new(&socket).exists(), "{socket} is left behind");
     let running = Command::new("pgrep").args(["-f", &socket]).output().unwrap();
     assert_eq!(String::from_utf8_lossy(&running.stdout), "", "the server of {socket} is left behind");
-    let journal = std::fs::read_to_string(lab.path("run/journal.jsonl")).unwrap();
+    let journal = lab.read("run/journal.jsonl");
     assert!(journal.contains("in memory: this measures memory, not storage"), "{journal}");
 }
 
@@ -169,11 +167,10 @@ fn plan_reports_a_missing_fio_engine() {
     let lab = lab();
     lab.program("qemu-storage-daemon", "#!/bin/sh\n");
     lab.program("fio", "#!/bin/sh\ncase $* in --enghelp*) exit 1 ;; esac\n");
-    let ran = run_in_shell(&lab, "weighbridge plan fio-libblkio:rw=read,bs=4k");
-    assert_eq!(ran.code, 3, "{}", ran.transcript());
+    let ran = run_in_shell(&lab, "weighbridge plan fio-libblkio:rw=read,bs=4k").expect_code(3);
     let reason = "`fio` on local lacks the ioengine `libblkio`: build fio 3.34 or newer with libblkio (Debian's \
                   package libblkio-dev)";
-    assert!(ran.out.contains(reason), "{}", ran.transcript());
+    ran.expect_stdout(reason);
 }
 
 #[test]
@@ -186,32 +183,27 @@ fn plan_checks_the_preparation_of_machines() {
         ("weighbridge plan --host-setup-script /bin/nosuch steady", "/bin/nosuch"),
         ("weighbridge plan --publish nosuch steady", "no such program: `nosuch`"),
     ] {
-        let ran = run_in_shell(&lab, line);
-        assert!(ran.code == 1 && ran.err.contains(reason), "{line}: {}", ran.transcript());
+        run_in_shell(&lab, line).expect_code(1).expect_stderr(reason);
     }
 }
 
 #[test]
 fn models_are_fitted_and_tables_written() {
     let lab = with_builds();
-    let ran = run_in_shell(&lab, "analyze-perf -vvv -l model1.json -t 3 -- result*");
-    assert_eq!(ran.code, 0, "{}", ran.transcript());
+    let ran = run_in_shell(&lab, "analyze-perf -vvv -l model1.json -t 3 -- result*").expect_code(0);
     insta::assert_snapshot!(equivalent_command(&ran), @"weighbridge model fit --linear --output model1.json --tolerance 3 -- result_1 result_2 result_3");
-    let model: serde_json::Value =
-        serde_json::from_str(&std::fs::read_to_string(lab.path("model1.json")).unwrap()).unwrap();
+    let model = lab.read_json("model1.json");
     assert!(model.to_string().contains("iops_sec.mean"), "{model}");
 
     let ran = run_in_shell(&lab, "analyze-perf -c values.csv -l linear.json -s stddev.json -t 4 -- src dst");
     assert_eq!(ran.code, 0, "{}", ran.transcript());
     insta::assert_snapshot!(equivalent_command(&ran), @"weighbridge analyze --primary --output values.csv -- src dst && weighbridge model fit --linear --output linear.json --tolerance 4 -- src dst && weighbridge model fit --stddev --output stddev.json --tolerance 4 -- src dst");
-    let table = std::fs::read_to_string(lab.path("values.csv")).unwrap();
+    let table = lab.read("values.csv");
     assert!(table.starts_with("check,src,dst\n") && table.contains("iops_sec.mean,999.5,899.55"), "{table}");
     assert!(lab.path("linear.json").is_file() && lab.path("stddev.json").is_file());
-    let rebased = run_in_shell(&lab, "analyze-perf --rebase-model linear.json -l rebased.json -- dst");
-    assert_eq!(rebased.code, 0, "{}", rebased.transcript());
+    let rebased = run_in_shell(&lab, "analyze-perf --rebase-model linear.json -l rebased.json -- dst").expect_code(0);
     insta::assert_snapshot!(equivalent_command(&rebased), @"weighbridge model rebase --linear --output rebased.json -- linear.json dst");
-    let nothing = run_in_shell(&lab, "analyze-perf --rebase-model linear.json dst");
-    assert_eq!(nothing.code, 1, "{}", nothing.transcript());
+    run_in_shell(&lab, "analyze-perf --rebase-model linear.json dst").expect_code(1);
 }
 
 #[test]
@@ -233,9 +225,9 @@ fn builds_are_compared_with_tolerances_and_a_model() {
     minor losses  0       –       –       –       –       –
     losses        1  -11.03  -11.03  -11.03  -11.03  -11.03
     ");
-    assert!(ran.out.contains("loss         Localhost/fio/0000:./read-4k/throughput/iops_sec.mean"), "{}", ran.out);
-    assert!(std::fs::read_to_string(lab.path("result.xml")).unwrap().contains("<testsuite"));
-    assert!(std::fs::read_to_string(lab.path("result.html")).unwrap().contains("iops_sec"));
+    ran.expect_stdout("loss         Localhost/fio/0000:./read-4k/throughput/iops_sec.mean");
+    assert!(lab.read("result.xml").contains("<testsuite"));
+    assert!(lab.read("result.html").contains("iops_sec"));
 
     // The second time, `result*` also matches the page and the report.
     for line in [
@@ -244,35 +236,27 @@ fn builds_are_compared_with_tolerances_and_a_model() {
     ] {
         let again = run_in_shell(&lab, line);
         assert_eq!(again.code, if line.starts_with("compare") { 2 } else { 0 }, "{}", again.transcript());
-        assert!(
-            again.err.contains("note: `result.html` is a file, not a results folder: skipped"),
-            "{}",
-            again.transcript()
-        );
+        again.expect_stderr("note: `result.html` is a file, not a results folder: skipped");
     }
 
     let charted =
         run_in_shell(&lab, "compare-perf -l model1.json --html charted.html --html-with-charts -- src result_* dst");
     assert_eq!(charted.code, 2, "{}", charted.transcript());
-    let small = run_in_shell(&lab, "compare-perf --html small.html --html-small-file -- src dst");
-    assert_eq!(small.code, 2, "{}", small.transcript());
-    let read = |name: &str| std::fs::read_to_string(lab.path(name)).unwrap();
+    run_in_shell(&lab, "compare-perf --html small.html --html-small-file -- src dst").expect_code(2);
     let model = "<small class=model>model1.json</small>";
     for (name, has_charts, has_model, has_tests) in
         [("charted.html", true, true, true), ("result.html", false, true, true), ("small.html", false, false, false)]
     {
-        let page = read(name);
+        let page = lab.read(name);
         assert_eq!(page.contains("gains of Localhost/fio over the builds"), has_charts, "{name}");
         assert_eq!(page.contains(model), has_model, "{name}");
         assert_eq!(page.contains(">Tests</a>"), has_tests, "{name}");
         assert!(page.contains(">not primary, failed</th>"), "{name}");
     }
 
-    let page = run_in_shell(&lab, "compare-perf --html comparison.html result_*");
-    assert_eq!(page.code, 0, "{}", page.transcript());
+    run_in_shell(&lab, "compare-perf --html comparison.html result_*").expect_code(0);
     assert!(lab.path("comparison.html").is_file());
-    let named = run_in_shell(&lab, "compare-perf old:src new:dst");
-    assert_eq!(named.code, 2, "{}", named.transcript());
+    let named = run_in_shell(&lab, "compare-perf old:src new:dst").expect_code(2);
     insta::assert_snapshot!(equivalent_command(&named), @"weighbridge compare --method tolerance -- 'old=src' 'new=dst'");
     let as_subcommand =
         run_in_shell(&lab, "weighbridge compare-perf --tol 20 -t 30 --csv-prefix table old:src new:dst");
@@ -297,8 +281,7 @@ fn nearest_build_is_the_exit_status() {
     assert_eq!(grouped.code, 0, "{}", grouped.transcript());
     insta::assert_snapshot!(equivalent_command(&grouped), @"weighbridge nearest --exit-index --flatten 2 --group dst slow --group result_1 result_2 -- src result_3");
     for line in ["diff-perf slow src", "diff-perf --nope slow src dst", "diff-perf slow src nowhere"] {
-        let ran = run_in_shell(&lab, line);
-        assert_eq!(ran.code, 255, "{}", ran.transcript());
+        run_in_shell(&lab, line).expect_code(255);
     }
 }
 
@@ -306,16 +289,11 @@ fn nearest_build_is_the_exit_status() {
 fn results_are_stripped_with_system_information() {
     let lab = with_builds();
     lab.write("src/__sysinfo_before__/host/dmesg", "booted\n");
-    lab.write(
-        "src/Localhost/fio/failed/result.json",
-        &std::fs::read_to_string(lab.path("src/Localhost/fio/0000/result.json")).unwrap(),
-    );
-    let ran = run_in_shell(&lab, "strip-run-perf src small");
-    assert_eq!(ran.code, 0, "{}", ran.transcript());
+    lab.write("src/Localhost/fio/failed/result.json", &lab.read("src/Localhost/fio/0000/result.json"));
+    let ran = run_in_shell(&lab, "strip-run-perf src small").expect_code(0);
     insta::assert_snapshot!(equivalent_command(&ran), @"weighbridge strip -- src small");
     assert!(!lab.path("small/__sysinfo_before__").exists() && !lab.path("small/Localhost/fio/failed").exists());
-    let ran = run_in_shell(&lab, "strip-run-perf -i -s src all");
-    assert_eq!(ran.code, 0, "{}", ran.transcript());
+    let ran = run_in_shell(&lab, "strip-run-perf -i -s src all").expect_code(0);
     insta::assert_snapshot!(equivalent_command(&ran), @"weighbridge strip --include-incorrect --attach-sysinfo -- src all");
     assert!(lab.path("all/__sysinfo_before__/host/dmesg").is_file() && lab.path("all/Localhost/fio/failed").is_dir());
     assert_eq!(run_in_shell(&lab, "compare-perf small all").code, 0);
@@ -337,12 +315,12 @@ fn run_perf_command_is_measured_recorded_and_logged() {
     assert_eq!(all, cells);
     let metadata = &study["run"]["metadata"];
     assert_eq!((&metadata["build"], &metadata["project"]), (&"7".into(), &"nightly".into()));
-    let packages = std::fs::read_to_string(lab.path("dnf.log")).unwrap();
+    let packages = lab.read("dnf.log");
     let install = "install -y --nobest --skip-broken";
     assert_eq!(packages, format!("{install} a-1.rpm b\n{install} c\n"));
-    let head = std::fs::read_to_string(lab.path("out/R/run.json")).unwrap();
+    let head = lab.read("out/R/run.json");
     assert!(head.contains("\"--host-rpms\"") && !head.contains("s3cret"), "{head}");
-    let log = std::fs::read_to_string(lab.path("log.txt")).unwrap();
+    let log = lab.read("log.txt");
     assert_eq!(log.lines().count(), ran.err.lines().count(), "{log}\n{}", ran.err);
     assert!(
         log.lines().all(|line| line.split_once("Z ").is_some()) && log.contains("Z note: equivalent command: "),
@@ -412,8 +390,7 @@ fn loopback_addresses_mean_this_machine_in_parameters_and_host_files() {
         ("localhost", ""),
     ] {
         let forced = format!("{{\"{address}\":{{\"guest_cpus\":4}}}}");
-        let ran = lab.weighbridge(&format!("run-perf --plan --force-params {forced} {hosts} -- linpack"));
-        assert!([0, 3].contains(&ran.code), "{}", ran.transcript());
+        lab.weighbridge(&format!("run-perf --plan --force-params {forced} {hosts} -- linpack")).expect_code_of(&[0, 3]);
     }
     let other = lab.weighbridge("run-perf --plan --force-params {\"10.0.0.1\":{\"guest_cpus\":4}} -- linpack");
     assert!(
@@ -424,13 +401,11 @@ fn loopback_addresses_mean_this_machine_in_parameters_and_host_files() {
     for address in ["localhost", "127.0.0.1"] {
         lab.write(&format!("assets-{address}/hosts/{address}.yaml"), "rack: B7\n");
         let line = format!("run-perf --paths assets-{address} --hosts foo:127.0.0.1 -- steady");
-        let planned = lab.weighbridge(&line.replace("run-perf", "run-perf --plan"));
-        assert_eq!(planned.code, 0, "{}", planned.transcript());
+        lab.weighbridge(&line.replace("run-perf", "run-perf --plan")).expect_code(0);
         let quick = "--min-time 1ms --warm-up 0 --samples 6";
         let line = format!("run steady --paths assets-{address} {quick} --into R-{address}");
-        let ran = lab.weighbridge(&line);
-        assert_eq!(ran.code, 0, "{}", ran.transcript());
-        let head = std::fs::read_to_string(lab.path(&format!("R-{address}/run.json"))).unwrap();
+        lab.weighbridge(&line).expect_code(0);
+        let head = lab.read(format!("R-{address}/run.json"));
         let head: serde_json::Value = serde_json::from_str(&head).unwrap();
         assert_eq!(head["entries"][0]["hosts"]["local"]["params"]["extra"]["rack"], "B7", "{head}");
     }

@@ -28,10 +28,9 @@ fn schemas_match_the_types() {
 #[test]
 fn files_and_outputs_match_the_schemas() {
     let lab = Lab::new();
-    let ran = lab.weighbridge("run steady --min-time 1ms --samples 6 --retakes 0 --into R");
-    assert!([0, 3].contains(&ran.code), "{}", ran.transcript());
+    lab.weighbridge("run steady --min-time 1ms --samples 6 --retakes 0 --into R").expect_code_of(&[0, 3]);
     let json = |text: String| serde_json::from_str::<serde_json::Value>(&text).unwrap();
-    let file = |path: &str| json(std::fs::read_to_string(lab.path("R").join(path)).unwrap());
+    let file = |path: &str| json(lab.read(format!("R/{path}")));
     let valid = |name: &str, value: &serde_json::Value| {
         let schema = json(std::fs::read_to_string(folder().join(format!("{name}.json"))).unwrap());
         if let Err(error) = jsonschema::validate(&schema, value) {
@@ -48,14 +47,13 @@ fn files_and_outputs_match_the_schemas() {
     }
     let export = r#"{"results": [{"command": "true", "times": [1.5]}]}"#;
     lab.write("hyperfine.json", export);
-    assert_eq!(lab.weighbridge("import --into R hyperfine.json").code, 0);
+    lab.weighbridge("import --into R hyperfine.json").expect_code(0);
     valid("imported-sample", &file("Localhost/hyperfine/0000/command=true/0000.0/imported.json"));
     valid("run", &file("run.json"));
     valid("study", &lab.weighbridge("summary R --json").json());
     valid("comparison", &lab.weighbridge("compare R R --json").json());
-    let thin = lab.weighbridge("model fit --noise -o noise.json a=R b=R");
-    assert_eq!(thin.code, 3, "{}", thin.transcript());
-    valid("noise-model", &json(std::fs::read_to_string(lab.path("noise.json")).unwrap()));
+    lab.weighbridge("model fit --noise -o noise.json a=R b=R").expect_code(3);
+    valid("noise-model", &json(lab.read("noise.json")));
     valid("plan", &lab.weighbridge("plan steady himeno --json").json());
     valid("doctor", &lab.weighbridge("doctor --json").json());
     for declaration in lab.weighbridge("list --json").json().as_array().unwrap() {

@@ -59,8 +59,7 @@ fn run_folder_contains_no_secrets() {
     command.env("MY_WORD", "declared-bb").env("OTHER_TOKEN", "planted-own-env");
     lab.write("more", "declared-dd-argv\ndeclared-dd-script");
     command.args(["--secret-from", "more"]);
-    let ran = lab.run_command(&mut command);
-    assert_eq!(ran.code, 0, "{}", ran.transcript());
+    lab.run_command(&mut command).expect_code(0);
     let _ = lab.weighbridge("report R --html R/report.html --csv R/report");
     for secret in ["planted", "declared-aa", "declared-bb", "declared-cc", "declared-dd", "with blanks"] {
         assert_eq!(files_containing(&lab.path("R"), secret), [""; 0], "{secret}");
@@ -79,8 +78,7 @@ fn output_of_a_failed_provisioner_is_recorded_without_passwords() {
     let lab = Lab::new();
     let provisioner =
         r#"command:{"command":"sh -c 'echo 3 passed: 2; echo login with password planted-said failed >&2; exit 1'"}"#;
-    let ran = lab.run_command(lab.command(&format!("run steady {QUICK} --into R --provisioner")).arg(provisioner));
-    assert_eq!(ran.code, 3, "{}", ran.transcript());
+    lab.run_command(lab.command(&format!("run steady {QUICK} --into R --provisioner")).arg(provisioner)).expect_code(3);
     assert_eq!(files_containing(&lab.path("R"), "planted"), [""; 0]);
     let provisioned = &lab.journal("R")[0];
     assert!(provisioned["reason"].as_str().unwrap().ends_with("login with password *** failed"), "{provisioned}");
@@ -92,13 +90,9 @@ fn output_of_a_failed_provisioner_is_recorded_without_passwords() {
 fn variants_retries_and_failures_do_not_record_declared_secrets() {
     let lab = Lab::new();
     lab.write("word", "declared-word");
-    lab.define_figure(
-        "telling",
-        "name = \"telling\"\nsummary = \"s\"\nversion = 1\ncommand = [\"sh\", \"-c\", \"echo it was $WORD >&2; exit 3\"]\n",
-    );
+    lab.define_script("telling", "echo it was $WORD >&2; exit 3");
     let mut command = lab.command(&format!("run telling {QUICK} --attempts 1 --into R --secret-from word --tool"));
-    let ran = lab.run_command(command.arg("sh -c 'sleep 60' declared-word"));
-    assert_eq!(ran.code, 3, "{}", ran.transcript());
+    lab.run_command(command.arg("sh -c 'sleep 60' declared-word")).expect_code(3);
     let ab = lab.weighbridge(
         "ab steady base x:env:WORD=declared-word --max-blocks 6 --warm-up 0 --min-time 1ms --into A --secret-from word",
     );
@@ -165,8 +159,7 @@ fn secrets_of_several_words_or_in_urls_are_not_recorded() {
         command.args(["--metadata", metadata]);
     }
     command.args(["--provisioner", r#"command:{"command":"true https://joe:planted-h@h/?token=a"}"#]);
-    let ran = lab.run_command(&mut command);
-    assert_eq!(ran.code, 0, "{}", ran.transcript());
+    let ran = lab.run_command(&mut command).expect_code(0);
     assert!(!ran.transcript().contains("planted"), "{}", ran.transcript());
     assert_eq!(files_containing(&lab.path("R"), "planted"), [""; 0]);
     let metadata = &lab.weighbridge("study R --json").json()["run"]["metadata"];
@@ -213,8 +206,7 @@ fn command_with_a_secret_in_a_cell_name_is_refused() {
         "steady:env=[\"MY_PASSWORD=planted-variable\"],\
          before=[\"test x$MY_PASSWORD != x\", \"true --password $MY_PASSWORD\"]",
     );
-    let ran = lab.run_command(&mut variable);
-    assert_eq!(ran.code, 0, "{}", ran.transcript());
+    lab.run_command(&mut variable).expect_code(0);
     assert_eq!(files_containing(&lab.path("R"), "planted"), [""; 0]);
 }
 

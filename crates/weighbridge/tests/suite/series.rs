@@ -34,11 +34,9 @@ fn without_hashes(text: &str) -> String {
 #[test]
 fn resuming_with_an_edited_script_is_refused() {
     let lab = scripted();
-    let first = lab.weighbridge(&format!("run scripted {QUICK} --samples 6 --into R"));
-    assert_eq!(first.code, 0, "{}", first.transcript());
+    lab.weighbridge(&format!("run scripted {QUICK} --samples 6 --into R")).expect_code(0);
     lab.write("config/weighbridge/tests.d/load.sh", &printing(4000));
-    let second = lab.weighbridge(&format!("run scripted {QUICK} --samples 12 --into R"));
-    assert_eq!(second.code, 1, "{}", second.transcript());
+    let second = lab.weighbridge(&format!("run scripted {QUICK} --samples 12 --into R")).expect_code(1);
     insta::assert_snapshot!(without_hashes(&second.err), @r"
     error: `Localhost/scripted/0000:-` was measured in this folder with another `{here}/load.sh` (HASH, now HASH)
     help: choose another folder with --into: samples of two definitions cannot be combined
@@ -51,12 +49,9 @@ fn resuming_an_experiment_with_an_edited_script_is_refused() {
     for line in ["ab scripted --into A -- base more:env:A=1", "calibrate scripted --runs 2 --samples 3 --into C"] {
         let line = line.replacen(" --into", &format!(" {QUICK} --into"), 1);
         lab.write("config/weighbridge/tests.d/load.sh", &printing(1000));
-        let first = lab.weighbridge(&line);
-        assert_eq!(first.code, 0, "{}", first.transcript());
+        lab.weighbridge(&line).expect_code(0);
         lab.write("config/weighbridge/tests.d/load.sh", &printing(4000));
-        let second = lab.weighbridge(&line);
-        assert_eq!(second.code, 1, "{}", second.transcript());
-        assert!(second.err.contains("in this folder with another `{here}/load.sh`"), "{}", second.err);
+        lab.weighbridge(&line).expect_code(1).expect_stderr("in this folder with another `{here}/load.sh`");
     }
 }
 
@@ -65,16 +60,15 @@ fn comparison_shows_the_differing_script() {
     let lab = scripted();
     for (folder, figure) in [("A", 1000), ("B", 4000)] {
         lab.write("config/weighbridge/tests.d/load.sh", &printing(figure));
-        assert_eq!(lab.weighbridge(&format!("run scripted {QUICK} --samples 6 --into {folder}")).code, 0);
+        lab.weighbridge(&format!("run scripted {QUICK} --samples 6 --into {folder}")).expect_code(0);
     }
-    let text = lab.weighbridge("compare A B --trust-single-run");
-    assert!(text.out.contains("scripted: file {here}/load.sh sha256"), "{}", text.transcript());
+    lab.weighbridge("compare A B --trust-single-run").expect_stdout("scripted: file {here}/load.sh sha256");
     let json = lab.weighbridge("compare A B --trust-single-run --json").json();
     let programs = json["context"]["programs"].as_array().unwrap();
     let names: Vec<&str> = programs.iter().filter_map(|change| change["name"].as_str()).collect();
     assert_eq!(names, ["scripted: file {here}/load.sh sha256"], "{json}");
     assert_ne!(programs[0]["before"], programs[0]["after"]);
     lab.weighbridge("compare A B --trust-single-run --html AB.html");
-    let page = std::fs::read_to_string(lab.path("AB.html")).unwrap();
+    let page = lab.read("AB.html");
     assert!(page.contains("load.sh sha256"), "the page shows it, too");
 }

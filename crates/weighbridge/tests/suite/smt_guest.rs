@@ -4,19 +4,14 @@ use std::path::Path;
 
 use wb_test_vm::{GuestError, GuestScript, run_script};
 
+use crate::lab::FIGURE;
+
 /// A test that records which CPUs are online while it is measured.
 const TEST: &str = r#"
 name = "sees"
 summary = "the CPUs that are online"
 version = 1
 command = ["sh", "-c", "cat /sys/devices/system/cpu/online > /seen; echo figure: 1"]
-
-[[metric]]
-name = "figure"
-class = "throughput"
-unit = "1/s"
-primary = true
-regex = 'figure: (\S+)'
 "#;
 
 const SCRIPT: &str = r#"
@@ -35,7 +30,7 @@ test ! -e /var/lib/weighbridge && echo "seen left: nothing"
 fn smt_is_off_while_measuring_and_restored_afterwards() {
     let folder = tempfile::tempdir().unwrap();
     let definition = folder.path().join("sees.toml");
-    std::fs::write(&definition, TEST).unwrap();
+    std::fs::write(&definition, format!("{TEST}{FIGURE}")).unwrap();
     let program = Path::new(env!("CARGO_BIN_EXE_weighbridge"));
     let files: [(&Path, &str); 2] =
         [(program, "bin/weighbridge"), (&definition, "config/weighbridge/tests.d/sees.toml")];

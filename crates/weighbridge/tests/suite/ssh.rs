@@ -1,27 +1,22 @@
 //! Other machines over ssh: hosts in network namespaces, each with an sshd.
 
-use std::process::Command;
-
 use wb_test_net::{Host, SshHosts, SshdConfig};
 
 use crate::lab::{CommandResult, Lab};
+use crate::profiles::define_file_and_flag;
 
 const QUICK: &str = "--min-time 1ms --warm-up 0 --samples 6";
 
 /// This many hosts and a lab whose `ssh` connects to them; `None`, with a message, if namespaces cannot be created.
 fn lab(hosts: u8) -> Option<(SshHosts, Lab)> {
     let hosts = SshHosts::new(hosts)?;
-    let lab = Lab::new();
-    lab.write("bin/ssh", &std::fs::read_to_string(hosts.path("ssh")).unwrap());
-    Command::new("chmod").arg("755").arg(lab.path("bin/ssh")).status().unwrap();
+    let lab = Lab::with_ssh(&hosts);
     Some((hosts, lab))
 }
 
 /// Runs the program with the lab's `ssh` on the PATH.
 fn weighbridge(hosts: &SshHosts, lab: &Lab, line: &str) -> CommandResult {
-    let path = format!("{}:{}", lab.path("bin").display(), std::env::var("PATH").unwrap());
-    let line = format!("{line} --ssh-config {}", hosts.path("config").display());
-    lab.run_command(lab.command(&line).env("PATH", path))
+    lab.weighbridge(&format!("{line} --ssh-config {}", hosts.path("config").display()))
 }
 
 fn addresses(hosts: std::ops::RangeInclusive<u8>) -> String {
@@ -49,12 +44,10 @@ fn two_remote_hosts_are_measured_and_left_clean() {
         let process: serde_json::Value = serde_json::from_str(&text).unwrap();
         assert!(process["start"]["delay"].is_number() || process["start"]["delay"].is_string(), "{process}");
     }
-    let head: serde_json::Value =
-        serde_json::from_str(&std::fs::read_to_string(lab.path("R/run.json")).unwrap()).unwrap();
+    let head = lab.read_json("R/run.json");
     assert!(head["entries"][0]["hosts"]["host1"]["address"].is_string(), "{head}");
     // The same command measures nothing; the program is cached on the hosts.
-    let again = weighbridge(&hosts, &lab, &line);
-    assert_eq!(again.code, 4, "{}", again.transcript());
+    weighbridge(&hosts, &lab, &line).expect_code(4);
     for host in [Host(1), Host(2)] {
         hosts.wait_until_idle(host);
         let found = hosts.cached_paths(host);
@@ -68,9 +61,7 @@ fn network_test_runs_between_hosts() {
     let Some((hosts, lab)) = lab(3) else { return };
     let test = "uperf:test-types=stream,message-sizes=16k,protocols=tcp,instances=1,runtime=300ms,samples=2";
     let line = format!("run {test},server=host3 --hosts {} --into R --json", addresses(1..=3));
-    let ran = weighbridge(&hosts, &lab, &line);
-    assert!([0, 3].contains(&ran.code), "{}", ran.transcript());
-    let study = ran.json();
+    let study = weighbridge(&hosts, &lab, &line).expect_code_of(&[0, 3]).json();
     let cell = &study["cells"][0];
     let summary = |worker: Option<&str>| {
         let of = |metric: &&serde_json::Value| metric["worker"].as_str() == worker;
@@ -83,10 +74,9 @@ fn network_test_runs_between_hosts() {
 
 #[test]
 fn unreachable_host_does_not_stop_the_others() {
-    let Some((mut hosts, lab)) = (|| Some((SshHosts::without_sshd(2)?, Lab::new())))() else { return };
+    let Some(mut hosts) = SshHosts::without_sshd(2) else { return };
     hosts.start(Host(1), &SshdConfig::default());
-    lab.write("bin/ssh", &std::fs::read_to_string(hosts.path("ssh")).unwrap());
-    Command::new("chmod").arg("755").arg(lab.path("bin/ssh")).status().unwrap();
+    let lab = Lab::with_ssh(&hosts);
     let inventory = format!(
         "[hosts.up]\naddress = '{}'\n[hosts.down]\naddress = '{}'\n[groups]\nboth = ['up', 'down']\n",
         Host(1).v4(),
@@ -94,9 +84,8 @@ fn unreachable_host_does_not_stop_the_others() {
     );
     lab.write("hosts.toml", &inventory);
     let run = format!("run steady:on=up steady:id=all --inventory hosts.toml {QUICK} --into R --json");
-    let ran = weighbridge(&hosts, &lab, &run);
-    assert_eq!(ran.code, 3, "{}", ran.transcript());
-    assert!(ran.err.contains("warning: `down` (") && ran.err.contains("help: "), "{}", ran.err);
+    let ran = weighbridge(&hosts, &lab, &run).expect_code(3);
+    ran.expect_stderr("warning: `down` (").expect_stderr("help: ");
     let study = ran.json();
     let outcomes: Vec<&str> =
         study["cells"].as_array().unwrap().iter().map(|cell| cell["outcome"]["outcome"].as_str().unwrap()).collect();
@@ -109,24 +98,18 @@ fn unreachable_host_does_not_stop_the_others() {
 #[test]
 fn host_disconnected_during_a_run_is_lost_and_the_others_continue() {
     let Some((hosts, lab)) = lab(2) else { return };
-    lab.define_figure(
-        "long",
-        "name = \"long\"\nsummary = \"runs for a long time\"\nversion = 1\ncommand = [\"sh\", \"-c\", \"sleep 100; echo figure: 1\"]\n",
-    );
+    lab.define_script("long", "sleep 100; echo figure: 1");
     let line = format!("run long:on=host2 steady:on=host1 --hosts {} {QUICK} --into R", addresses(1..=2));
-    let path = format!("{}:{}", lab.path("bin").display(), std::env::var("PATH").unwrap());
     let line = format!("{line} --ssh-config {}", hosts.path("config").display());
     let mut command = lab.command(&line);
-    let child = command.env("PATH", path).stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
+    let child = command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
     let child = child.spawn().unwrap();
     let started =
         || std::fs::read_to_string(lab.path("R/journal.jsonl")).is_ok_and(|text| text.contains("attempt-started"));
-    let on_two = || started() && std::fs::read_to_string(lab.path("R/journal.jsonl")).unwrap().contains("/long/");
+    let on_two = || started() && lab.read("R/journal.jsonl").contains("/long/");
     wb_test_net::wait_until("the long test to start", on_two);
     hosts.lab.disconnect(Host(2));
-    let output = child.wait_with_output().unwrap();
-    let err = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(3), "{err}");
+    CommandResult::wait_for(child).expect_code(3);
     let study = lab.weighbridge("study R --json").json();
     let outcomes: Vec<(String, String)> = study["cells"]
         .as_array()
@@ -144,11 +127,10 @@ fn host_disconnected_during_a_run_is_lost_and_the_others_continue() {
 fn clean_removes_programs_from_a_host() {
     let Some((hosts, lab)) = lab(1) else { return };
     let address = addresses(1..=1);
-    let shown = weighbridge(&hosts, &lab, &format!("clean --programs --dry-run --hosts {address}"));
-    assert!(shown.code == 0 && shown.out.contains("host1  program"), "{}", shown.transcript());
+    let shown = weighbridge(&hosts, &lab, &format!("clean --programs --dry-run --hosts {address}")).expect_code(0);
+    shown.expect_stdout("host1  program");
     assert!(!hosts.cached_paths(Host(1)).is_empty());
-    let cleaned = weighbridge(&hosts, &lab, &format!("clean --programs --yes --hosts {address}"));
-    assert_eq!(cleaned.code, 0, "{}", cleaned.transcript());
+    weighbridge(&hosts, &lab, &format!("clean --programs --yes --hosts {address}")).expect_code(0);
     assert_eq!(hosts.cached_paths(Host(1)), [""; 0]);
     hosts.wait_until_idle(Host(1));
 }
@@ -158,13 +140,12 @@ fn custom_inventory_values_are_recorded_without_secrets() {
     let Some((hosts, lab)) = lab(1) else { return };
     let own = "[hosts.h.extra]\npassword = 'planted-own'\nrack = 'B7'\nnote = 'use Bearer planted-bearer'\n";
     lab.write("hosts.toml", &format!("[hosts.h]\naddress = '{}'\n{own}", Host(1).v4()));
-    let ran = weighbridge(&hosts, &lab, &format!("run steady --inventory hosts.toml {QUICK} --into R"));
-    assert_eq!(ran.code, 0, "{}", ran.transcript());
+    weighbridge(&hosts, &lab, &format!("run steady --inventory hosts.toml {QUICK} --into R")).expect_code(0);
     for file in ["run.json", "journal.jsonl"] {
-        let text = std::fs::read_to_string(lab.path("R").join(file)).unwrap();
+        let text = lab.read(format!("R/{file}"));
         assert!(!text.contains("planted"), "{file}: {text}");
     }
-    let head = std::fs::read_to_string(lab.path("R/run.json")).unwrap();
+    let head = lab.read("R/run.json");
     let head: serde_json::Value = serde_json::from_str(&head).unwrap();
     let own = serde_json::json!({"password": "***", "rack": "B7", "note": "use Bearer ***"});
     assert_eq!(head["entries"][0]["hosts"]["h"]["params"]["extra"], own);
@@ -172,20 +153,9 @@ fn custom_inventory_values_are_recorded_without_secrets() {
 
 /// Defines a profile with a file and a command, and a test that kills its agent.
 fn define_profile(lab: &Lab) -> [std::path::PathBuf; 2] {
-    let [file, flag] = ["state.conf", "flag"].map(|name| lab.path(name));
-    let profile = format!(
-        "[[files]]\npath = \"{}\"\ntext = \"measuring\\n\"\n[[commands]]\nname = \"the flag\"\ncheck = \"test -e {flag}\"\n\
-         apply = \"touch {flag}\"\nrevert = \"rm {flag}\"\n",
-        file.display(),
-        flag = flag.display()
-    );
-    lab.write("config/weighbridge/profiles.d/Mine.toml", &profile);
-    lab.write("state.conf", "as it was\n");
-    lab.define_figure(
-        "deadly",
-        "name = \"deadly\"\nsummary = \"kills its agent\"\nversion = 1\ncommand = [\"sh\", \"-c\", \"kill -9 $PPID; sleep 5\"]\n",
-    );
-    [file, flag]
+    let made = define_file_and_flag(lab, "");
+    lab.define_script("deadly", "kill -9 $PPID; sleep 5");
+    made
 }
 
 #[test]
@@ -196,7 +166,7 @@ fn host_is_reverted_over_a_new_connection_after_its_agent_is_killed() {
         weighbridge(&hosts, &lab, &format!("run deadly --profiles Mine --hosts {} {QUICK} --into R", addresses(1..=1)));
     assert_eq!(ran.code, 3, "{}", ran.transcript());
     let note = "note: `host1`: a run that was killed had changed the flag: restored";
-    assert!(ran.err.contains(note), "{}", ran.transcript());
+    ran.expect_stderr(note);
     assert!(!flag.exists() && std::fs::read_to_string(&file).unwrap() == "as it was\n");
 }
 
@@ -208,12 +178,7 @@ fn leave_changed(hosts: &SshHosts, lab: &Lab) -> [std::path::PathBuf; 2] {
     let gone = format!("#!/bin/sh\n[ ! -e {} ] || exit 255\n", lab.path("gone").display());
     lab.write("bin/ssh", &ssh.replacen("#!/bin/sh\n", &gone, 1));
     let deadly = format!("touch {}; kill -9 $PPID; sleep 5", lab.path("gone").display());
-    lab.define_figure(
-        "deadly",
-        &format!(
-            "name = \"deadly\"\nsummary = \"kills its agent\"\nversion = 1\ncommand = [\"sh\", \"-c\", \"{deadly}\"]\n"
-        ),
-    );
+    lab.define_script("deadly", &deadly);
     let ran =
         weighbridge(hosts, lab, &format!("run deadly --profiles Mine --hosts {} {QUICK} --into R", addresses(1..=1)));
     assert_eq!(ran.code, 3, "{}", ran.transcript());
@@ -242,8 +207,8 @@ fn read_only_commands_report_what_the_agent_reverted() {
 fn changes_on_an_unreachable_host_are_reported_and_reverted_later() {
     let Some((hosts, lab)) = lab(1) else { return };
     let [file, flag] = leave_changed(&hosts, &lab);
-    let reverted = weighbridge(&hosts, &lab, &format!("profile revert --hosts {}", addresses(1..=1)));
-    assert!(reverted.code == 0 && reverted.out.contains("the flag: restored"), "{}", reverted.transcript());
+    let reverted = weighbridge(&hosts, &lab, &format!("profile revert --hosts {}", addresses(1..=1))).expect_code(0);
+    reverted.expect_stdout("the flag: restored");
     assert!(!flag.exists() && std::fs::read_to_string(&file).unwrap() == "as it was\n");
 }
 
@@ -261,12 +226,10 @@ fn run_continues_without_an_unreachable_host_and_keeps_its_samples() {
         );
         weighbridge(&hosts, &lab, &line)
     };
-    let first = run("", 6);
-    assert!([0, 3].contains(&first.code), "{}", first.transcript());
+    let first = run("", 6).expect_code_of(&[0, 3]);
     // No sshd listens on that port.
-    let second = run(":2", 7);
-    assert_eq!(second.code, 3, "{}", second.transcript());
-    assert!(second.err.contains("warning: `host2` ("), "{}", second.err);
+    let second = run(":2", 7).expect_code(3);
+    second.expect_stderr("warning: `host2` (");
     let (before, after) = (first.json(), second.json());
     let cell = |study: &serde_json::Value, serial: &str| {
         let cells = study["cells"].as_array().unwrap();
@@ -284,8 +247,7 @@ fn run_continues_without_an_unreachable_host_and_keeps_its_samples() {
         }
     }
     // Once it is back, the same command resumes.
-    let third = run("", 7);
-    assert!([0, 3].contains(&third.code), "{}", third.transcript());
+    let third = run("", 7).expect_code_of(&[0, 3]);
     let third = third.json();
     let counted = |cell: &serde_json::Value| {
         cell["samples"].as_array().unwrap().iter().filter(|sample| sample["counted"] == true).count()
@@ -305,12 +267,10 @@ fn knobs_of_remote_hosts_are_shown_applied_and_reverted() {
         hosts.start(Host(host), &SshdConfig { setup_command: &before, ..SshdConfig::default() });
     }
     let values = || settings.clone().map(|file| std::fs::read_to_string(file).unwrap());
-    let lab = Lab::new();
-    lab.program("ssh", &std::fs::read_to_string(hosts.path("ssh")).unwrap());
+    let lab = Lab::with_ssh(&hosts);
     lab.write("config/weighbridge/knobs.d/mine.toml", "summary = \"mine\"\n[knobs]\naslr = 1\n");
     let both = format!("--hosts {}", addresses(1..=2));
-    let status = weighbridge(&hosts, &lab, &format!("tune status mine --json {both}"));
-    assert_eq!(status.code, 0, "{}", status.transcript());
+    let status = weighbridge(&hosts, &lab, &format!("tune status mine --json {both}")).expect_code(0);
     for host in ["host1", "host2"] {
         assert_eq!(status.json()[host]["changed"], serde_json::json!([]), "{}", status.transcript());
         assert_eq!(status.json()[host]["planned"][0]["knob"], "aslr", "{}", status.transcript());
@@ -319,9 +279,8 @@ fn knobs_of_remote_hosts_are_shown_applied_and_reverted() {
     assert!(unknown.code == 1 && unknown.err.matches("nosuch").count() == 1, "{}", unknown.transcript());
     let reverted = weighbridge(&hosts, &lab, &format!("tune revert {both}"));
     assert_eq!((reverted.code, reverted.out.matches("nothing is changed on this machine").count()), (4, 2));
-    let doctor = weighbridge(&hosts, &lab, &format!("doctor {both}"));
-    assert!([0, 3].contains(&doctor.code), "{}", doctor.transcript());
-    assert!(doctor.out.contains("`host1`:\n") && doctor.out.contains("`host2`:\n"), "{}", doctor.transcript());
+    let doctor = weighbridge(&hosts, &lab, &format!("doctor {both}")).expect_code_of(&[0, 3]);
+    doctor.expect_stdout("`host1`:\n").expect_stdout("`host2`:\n");
     let remedies = weighbridge(&hosts, &lab, &format!("doctor --json {both}")).json();
     for (number, host) in [(1, "host1"), (2, "host2")] {
         let Some(words) = remedies[host]["remedies"].as_array() else { continue };
@@ -346,8 +305,7 @@ fn host_without_space_for_its_lock_is_reported() {
     let full =
         "mount -t tmpfs -o size=8k,mode=755 full /var/lib; head -c 64k /dev/zero > /var/lib/full 2>/dev/null || true";
     hosts.start(Host(1), &SshdConfig { setup_command: full, ..SshdConfig::default() });
-    let lab = Lab::new();
-    lab.program("ssh", &std::fs::read_to_string(hosts.path("ssh")).unwrap());
+    let lab = Lab::with_ssh(&hosts);
     let ran = weighbridge(&hosts, &lab, &format!("run steady --hosts host1:{} --into R", Host(1).v4()));
     // Ignore the transfer of the program, whose size and duration vary.
     let is_transfer =
@@ -368,8 +326,7 @@ fn two_names_of_one_host_are_refused() {
     let Some((hosts, lab)) = lab(2) else { return };
     let [one, two] = [Host(1).v4(), Host(2).v4()];
     let line = format!("run steady --hosts x:{one},z:{two},y:{one} {QUICK} --into R --json");
-    let ran = weighbridge(&hosts, &lab, &line);
-    assert_eq!(ran.code, 3, "{}", ran.transcript());
+    let ran = weighbridge(&hosts, &lab, &line).expect_code(3);
     // The name that connects first is used.
     let refused = |name: &str, other: &str| {
         format!(

@@ -26,8 +26,7 @@ fn unreadable_sets_are_an_error() {
     std::fs::remove_file(&file).unwrap();
     assert_eq!(lab.weighbridge("tune status").code, 0, "the folder is optional");
     lab.write("config/weighbridge/knobs.d/mine.toml/other", "");
-    let ran = lab.weighbridge("tune apply thp=never");
-    assert!(ran.code == 1 && ran.err.contains("mine.toml: Is a directory"), "{}", ran.transcript());
+    lab.weighbridge("tune apply thp=never").expect_code(1).expect_stderr("mine.toml: Is a directory");
 }
 
 #[test]
@@ -62,8 +61,7 @@ fn ambiguous_huge_page_size_is_refused() {
 fn status_exits_with_3_if_a_named_knob_is_unsupported() {
     let lab = Lab::new();
     for line in ["tune status io-scheduler@nosuch=none", "tune status thp=maybe", "tune status dirty-limit=1"] {
-        let ran = lab.weighbridge(line);
-        assert!(ran.code == 3 && ran.out.contains("unsupported: "), "{}", ran.transcript());
+        lab.weighbridge(line).expect_code(3).expect_stdout("unsupported: ");
     }
     assert_eq!(lab.weighbridge("tune status quiet").code, 0, "a set has values for other machines too");
     let help = lab.weighbridge("tune revert --help").out;
@@ -86,8 +84,8 @@ fn knob_with_target_is_accepted_in_plans_and_variants() {
     // A variant accepts the same form, and shows a mistake as typed.
     let ran = lab.weighbridge("ab steady --max-blocks 6 --into A -- base knob:hugetlb@nosuch=2");
     assert!(ran.code == 3 && ran.transcript().contains("no such target: `nosuch`"), "{}", ran.transcript());
-    let ran = lab.weighbridge("ab steady --into B -- base knob:hugetbl@2048kB=2");
-    assert!(ran.code == 1 && ran.err.contains("unknown knob `hugetbl`"), "{}", ran.transcript());
+    let ran = lab.weighbridge("ab steady --into B -- base knob:hugetbl@2048kB=2").expect_code(1);
+    ran.expect_stderr("unknown knob `hugetbl`");
     assert!(ran.err.contains("knob:hugetbl@2048kB=2") && !ran.err.contains("knobs.hugetbl"), "{}", ran.transcript());
 }
 

@@ -74,12 +74,11 @@ fn variants_are_decided_early_and_reproducibly() {
     let again = lab.weighbridge(&format!("ab demo {QUICK} --into R --json -- base more:env:FIGURE=1500 same:base"));
     assert_eq!(again.json(), result, "nothing is measured again");
     let text = lab.weighbridge(&format!("ab demo {QUICK} --into R -- base more:env:FIGURE=1500 same:base"));
-    assert!(text.out.contains(&format!("decided after {blocks} blocks")), "{}", text.out);
+    text.expect_stdout(&format!("decided after {blocks} blocks"));
     assert_eq!(lab.weighbridge("summary R").code, 0, "the folder is an ordinary run");
     // The run folder contains the result.
-    let report = lab.weighbridge("report R --html R.html");
-    assert_eq!(report.code, 0, "{}", report.transcript());
-    let page = std::fs::read_to_string(lab.path("R.html")).unwrap();
+    lab.weighbridge("report R --html R.html").expect_code(0);
+    let page = lab.read("R.html");
     for text in [lab.weighbridge("report R").out, page] {
         assert!(text.contains(&format!("decided after {blocks} blocks")) && text.contains("improved"), "{text}");
     }
@@ -110,8 +109,7 @@ fn worse_variant_is_a_regression() {
 #[test]
 fn cases_are_decided_independently() {
     let lab = lab();
-    let ran = lab.weighbridge(&format!("ab demo:kind=[a,b] {QUICK} --into R --json -- base env:FIGURE=1500"));
-    let result = ran.json();
+    let result = lab.weighbridge(&format!("ab demo:kind=[a,b] {QUICK} --into R --json -- base env:FIGURE=1500")).json();
     let cases: Vec<&str> =
         result["cases"].as_array().unwrap().iter().map(|case| case["case"].as_str().unwrap()).collect();
     assert_eq!(cases, ["kind=a", "kind=b"]);
@@ -153,21 +151,14 @@ fn resuming_with_other_variants_is_refused() {
     let program = lab.write("bin/slow", "#!/bin/sh\necho 500\n");
     std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
     let line = format!("ab demo {QUICK} --max-blocks 8 --into R -- base bin:{}", program.display());
-    assert_eq!(lab.weighbridge(&line).code, 2);
+    lab.weighbridge(&line).expect_code(2);
     // Another program at the same path.
     lab.write("bin/slow", "#!/bin/sh\necho 1500\n");
-    let ran = lab.weighbridge(&line);
-    assert!(
-        ran.code == 1 && ran.err.contains("was measured in this folder with another `expr`"),
-        "{}",
-        ran.transcript()
-    );
+    lab.weighbridge(&line).expect_code(1).expect_stderr("was measured in this folder with another `expr`");
     for other in ["--max-blocks 9 --into R -- base env:FIGURE=1", "--max-blocks 8 --into R -- base env:A=1"] {
-        let ran = lab.weighbridge(&format!("ab demo {QUICK} {other}"));
-        assert!(ran.code == 1 && ran.err.contains("R holds another plan"), "{}", ran.transcript());
+        lab.weighbridge(&format!("ab demo {QUICK} {other}")).expect_code(1).expect_stderr("R holds another plan");
     }
-    let ran = lab.weighbridge(&format!("calibrate demo {QUICK} --into R"));
-    assert!(ran.code == 1 && ran.err.contains("R holds another plan"), "{}", ran.transcript());
+    lab.weighbridge(&format!("calibrate demo {QUICK} --into R")).expect_code(1).expect_stderr("R holds another plan");
 }
 
 #[test]
@@ -193,8 +184,7 @@ fn secrets_of_variants_are_not_recorded() {
 #[test]
 fn calibration_can_be_extended_with_more_runs() {
     let lab = lab();
-    let ran = lab.weighbridge(&format!("calibrate demo {QUICK} --runs 2 --samples 6 --into R --json"));
-    assert_eq!(ran.code, 0, "{}", ran.transcript());
+    let ran = lab.weighbridge(&format!("calibrate demo {QUICK} --runs 2 --samples 6 --into R --json")).expect_code(0);
     let result = ran.json();
     let case = &result["cases"][0];
     assert_eq!((&case["runs"], &case["boots"], &case["calibration"]["samples"]), (&2.into(), &1.into(), &24.into()));
@@ -203,10 +193,9 @@ fn calibration_can_be_extended_with_more_runs() {
     let of = |at: usize| orders[at]["beyond_chance"]["total"].clone();
     assert_eq!([of(0), of(1), of(2)], [2, 2, 1]);
     assert!(result.get("added").is_none(), "all are of one command: {result}");
-    let more = lab.weighbridge(&format!("calibrate demo {QUICK} --runs 3 --samples 6 --into R"));
-    assert_eq!(more.code, 0, "{}", more.transcript());
+    let more = lab.weighbridge(&format!("calibrate demo {QUICK} --runs 3 --samples 6 --into R")).expect_code(0);
     for expected in ["36 samples in 3 runs of 1 boot, ", "; added last: run-002", "interleaved, ABBA", "run to run"] {
-        assert!(more.out.contains(expected), "{}", more.out);
+        more.expect_stdout(expected);
     }
 }
 
@@ -254,9 +243,7 @@ fn replaced_build_tool_and_built_program_are_recorded() {
     let lab = lab_with_makers();
     let (one, two) = (maker(&lab, "other/one", 1000, "one"), maker(&lab, "other/two", 1500, "two"));
     let line = format!("ab made {QUICK} --into R --json -- a:bin:make-a={one} b:bin:make-a={two}");
-    let ran = lab.run_command(&mut lab.with_programs(&line));
-    assert_eq!(ran.code, 0, "{}", ran.transcript());
-    let result = ran.json();
+    let result = lab.weighbridge(&line).expect_code(0).json();
     assert_eq!(verdicts(&result), pairs(&[("a", "first"), ("b", "improved")]));
     assert_eq!(result["cases"][0]["duplicates"], serde_json::Value::Null);
     let study = lab.weighbridge("summary R --json").json();
@@ -275,12 +262,12 @@ fn variants_that_measured_the_same_program_cause_a_warning() {
         ("S", "param:maker=make-a param:maker=make-b".to_owned(), "maker"),
     ] {
         let line = format!("ab made {QUICK} --max-blocks 6 --into {folder}");
-        let ran = lab.run_command(&mut lab.with_programs(&format!("{line} --json -- {variants}")));
+        let ran = lab.weighbridge(&format!("{line} --json -- {variants}"));
         let duplicates = &ran.json()["cases"][0]["duplicates"];
         assert_eq!(duplicates[0]["differences"], serde_json::json!([differ_in]), "{}", ran.transcript());
         assert_eq!(duplicates[0]["programs"]["program"].as_str().unwrap().len(), 64);
-        assert!(ran.err.contains("ran identical programs: program (SHA-256 "), "{}", ran.err);
-        let text = lab.run_command(&mut lab.with_programs(&format!("{line} -- {variants}")));
+        ran.expect_stderr("ran identical programs: program (SHA-256 ");
+        let text = lab.weighbridge(&format!("{line} -- {variants}"));
         for shown in [text, lab.weighbridge(&format!("report {folder}"))] {
             let words: Vec<&str> = shown.out.split_whitespace().collect();
             let expected =
@@ -288,8 +275,7 @@ fn variants_that_measured_the_same_program_cause_a_warning() {
             assert!(words.join(" ").contains(&expected), "{}", shown.transcript());
         }
     }
-    let ran =
-        lab.run_command(&mut lab.with_programs(&format!("ab made {QUICK} --max-blocks 6 --into T -- base env:A=1")));
+    let ran = lab.weighbridge(&format!("ab made {QUICK} --max-blocks 6 --into T -- base env:A=1"));
     assert!(!ran.out.contains("identical programs"), "the environment differs: {}", ran.transcript());
 }
 
@@ -298,7 +284,7 @@ fn replacement_for_an_unused_program_is_refused() {
     let lab = lab_with_makers();
     let file = maker(&lab, "other/one", 1000, "one");
     let message = |test: &str, variant: &str| {
-        let mut command = lab.with_programs(&format!("ab {test} {QUICK} -- base"));
+        let mut command = lab.command(&format!("ab {test} {QUICK} -- base"));
         let ran = lab.run_command(command.arg(format!("{variant}={file}")));
         assert_eq!(ran.code, 1, "{}", ran.transcript());
         ran.err.replace(&file, "FILE")
@@ -326,8 +312,7 @@ fn run_refuses_a_replacement_for_an_unused_program() {
     let lab = lab_with_makers();
     let file = maker(&lab, "other/one", 1000, "one");
     let message = |tests: &str, program: &str| {
-        let ran = lab
-            .run_command(&mut lab.with_programs(&format!("run {tests} {QUICK} --program {program}={file} --into N")));
+        let ran = lab.weighbridge(&format!("run {tests} {QUICK} --program {program}={file} --into N"));
         assert_eq!(ran.code, 1, "{}", ran.transcript());
         assert!(!lab.path("N").exists(), "nothing is recorded");
         ran.err.replace(&file, "FILE")
@@ -351,8 +336,7 @@ fn replacement_applies_to_the_cells_that_use_the_program() {
     let lab = lab_with_makers();
     let file = maker(&lab, "other/one", 1000, "one");
     let line = format!("run made:maker=[make-a,make-b] steady {QUICK} --samples 6 --program make-a={file} --into R");
-    let ran = lab.run_command(&mut lab.with_programs(&line));
-    assert_eq!(ran.code, 0, "{}", ran.transcript());
+    lab.weighbridge(&line).expect_code(0);
     let study = lab.weighbridge("summary R --json").json();
     let paths = |at: usize| {
         let provenance = study["cells"][at]["provenance"].as_object().unwrap().iter();
@@ -368,7 +352,7 @@ fn replacement_applies_to_the_cells_that_use_the_program() {
 fn equal_variants_of_a_test_without_programs_cause_a_warning() {
     let lab = Lab::new();
     let ran = lab.weighbridge(&format!("ab steady {QUICK} --max-blocks 6 --into R --json -- base base"));
-    assert!(ran.err.contains("ran identical programs: definition (SHA-256 "), "{}", ran.transcript());
+    ran.expect_stderr("ran identical programs: definition (SHA-256 ");
     let ran = lab.weighbridge(&format!("ab steady {QUICK} --max-blocks 6 --into S --json -- base env:A=1"));
     assert!(!ran.err.contains("identical programs"), "{}", ran.transcript());
 }

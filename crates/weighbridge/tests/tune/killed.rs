@@ -4,9 +4,9 @@
 use std::collections::BTreeMap;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command};
+use std::process::Command;
 
-use crate::lab::Lab;
+use crate::lab::{KillOnDrop, Lab};
 use crate::read;
 
 /// System calls that change a file, a folder or a lock, start a command that does, or wait for it.
@@ -236,19 +236,12 @@ impl Drop for Cpuset {
 }
 
 /// An idle process that is observed.
-struct Bystander(Child);
+struct Bystander(KillOnDrop);
 
 impl Bystander {
     fn cpus(&self) -> String {
-        let status = read(&format!("/proc/{}/status", self.0.id()));
+        let status = read(&format!("/proc/{}/status", self.0.0.id()));
         status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap().trim().to_owned()
-    }
-}
-
-impl Drop for Bystander {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
     }
 }
 
@@ -263,8 +256,8 @@ pub(crate) fn assert_no_threads_left_moved(lab: &Lab) {
         println!("SKIPPED: shielding a CPU: no cpuset of version 1 can be made here");
         return;
     };
-    let bystander = Bystander(cpuset.inside("sleep 10000").spawn().unwrap());
-    crate::wait_until("the bystander", || read(&format!("/proc/{}/comm", bystander.0.id())) == "sleep");
+    let bystander = Bystander(KillOnDrop(cpuset.inside("sleep 10000").spawn().unwrap()));
+    crate::wait_until("the bystander", || read(&format!("/proc/{}/comm", bystander.0.0.id())) == "sleep");
     let before = (cpuset.groups(), bystander.cpus(), state());
     assert_eq!(before.1, all);
     let run = |line: &str| is_killed(lab, ("rmdir", 65_000), line, Some(&cpuset));

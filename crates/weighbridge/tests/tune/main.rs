@@ -13,7 +13,8 @@ mod neighbours;
 
 use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+
+use wb_test_net::wait_until;
 
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -23,24 +24,10 @@ const ASLR: &str = "/proc/sys/kernel/randomize_va_space";
 const RATE: &str = "/proc/sys/kernel/perf_event_max_sample_rate";
 
 /// A test that runs long enough to be killed.
-const SLOW: &str = r#"
-name = "slow"
-summary = "runs for a second"
-version = 1
-command = ["sh", "-c", "sleep 1; echo figure: $(cat /proc/sys/kernel/randomize_va_space)1"]
-
-"#;
+const SLOW: &str = "sleep 1; echo figure: $(cat /proc/sys/kernel/randomize_va_space)1";
 
 fn read(path: &str) -> String {
     std::fs::read_to_string(path).unwrap().trim().to_owned()
-}
-
-fn wait_until(what: &str, condition: impl Fn() -> bool) {
-    let start = Instant::now();
-    while !condition() {
-        assert!(start.elapsed() < Duration::from_secs(60), "timeout after a minute: {what}");
-        std::thread::sleep(Duration::from_millis(10));
-    }
 }
 
 /// The children of a process.
@@ -129,14 +116,13 @@ fn knobs_reported_as_set_are_set_and_others_are_refused() {
     for line in ["tune apply aslr=3", "tune status aslr=3"] {
         let refused = lab.weighbridge(line);
         assert_eq!((refused.code, read(ASLR)), (3, aslr.clone()), "{}", refused.transcript());
-        assert!(refused.out.contains("invalid value `3` for aslr: expected 0, 1 or 2"), "{}", refused.transcript());
+        refused.expect_stdout("invalid value `3` for aslr: expected 0, 1 or 2");
     }
     for (knob, expected) in
         [("dirty-limit=1", "invalid value `1` for dirty-limit"), ("read-ahead=1", ""), ("nr-requests=1", "")]
     {
-        let refused = lab.weighbridge(&format!("tune apply {knob}"));
-        assert!(refused.code == 3 && refused.out.contains("unsupported: "), "{}", refused.transcript());
-        assert!(refused.out.contains(expected), "{}", refused.transcript());
+        let refused = lab.weighbridge(&format!("tune apply {knob}")).expect_code(3);
+        refused.expect_stdout("unsupported: ").expect_stdout(expected);
     }
     assert_eq!(lab.weighbridge("tune revert").code, 4, "nothing is changed");
     for line in ["tune apply aslr=0", "tune apply quiet"] {
@@ -156,7 +142,7 @@ fn knobs_reported_as_set_are_set_and_others_are_refused() {
 fn changing_settings_during_a_run_causes_a_warning() {
     let Some(_machine) = machine() else { return };
     let lab = Lab::new();
-    lab.define_figure("slow", SLOW);
+    lab.define_script("slow", SLOW);
     let mut run = lab.start("run slow --into R --min-time 1ms --samples 100");
     let is_announced = || {
         let files = std::fs::read_dir(lab.path("")).unwrap().flatten();
@@ -177,14 +163,14 @@ fn changing_settings_during_a_run_causes_a_warning() {
     wait_until("the end of the run", || !is_announced());
     let applied = lab.weighbridge("tune apply aslr=0");
     assert!(applied.code == 0 && applied.err.is_empty(), "{}", applied.transcript());
-    assert_eq!(lab.weighbridge("tune revert").code, 0);
+    lab.weighbridge("tune revert").expect_code(0);
 }
 
 #[test]
 fn settings_are_applied_and_reverted() {
     let Some(_machine) = machine() else { return };
     let lab = Lab::new();
-    lab.define_figure("slow", SLOW);
+    lab.define_script("slow", SLOW);
     let (aslr, rate) = (read(ASLR), read(RATE));
     assert!(aslr != "0" && rate != "777", "the machine has default settings");
     assert_eq!(lab.weighbridge("tune status --json").json()["changed"], serde_json::json!([]));
@@ -198,7 +184,7 @@ fn settings_are_applied_and_reverted() {
         applied.transcript()
     );
     let status = lab.weighbridge("tune status");
-    assert!(status.out.contains(&format!("{RATE} was `{rate}`")), "{}", status.out);
+    status.expect_stdout(&format!("{RATE} was `{rate}`"));
     // A value that somebody else has changed meanwhile is left and reported.
     std::fs::write(RATE, "888").unwrap();
     for _ in 0..2 {
@@ -210,11 +196,12 @@ fn settings_are_applied_and_reverted() {
             reverted.transcript()
         );
         let left = format!("left at `888`, since somebody else changed it; it was `{rate}`");
-        assert!(reverted.out.contains(&left) && reverted.out.contains("tune revert --force"), "{}", reverted.out);
+        reverted.expect_stdout(&left);
+        reverted.expect_stdout("tune revert --force");
     }
     let reverted = lab.weighbridge("tune revert --force");
     assert_eq!((reverted.code, read(RATE)), (0, rate.clone()), "{}", reverted.transcript());
-    assert_eq!(lab.weighbridge("tune revert").code, 4);
+    lab.weighbridge("tune revert").expect_code(4);
 
     // A custom set, and mistakes.
     lab.write("config/weighbridge/knobs.d/mine.toml", "summary = \"mine\"\n[knobs]\naslr = 1\n");
@@ -224,11 +211,9 @@ fn settings_are_applied_and_reverted() {
         ("tune apply swapiness=1", "did you mean `swappiness`?"),
         ("run steady:knobs.tph=never", "unknown knob `tph`"),
     ] {
-        let ran = lab.weighbridge(line);
-        assert!(ran.code == 1 && ran.err.contains(expected), "{}", ran.transcript());
+        lab.weighbridge(line).expect_code(1).expect_stderr(expected);
     }
-    let unsupported = lab.weighbridge("tune apply io-scheduler@nosuchdisk=none");
-    assert_eq!(unsupported.code, 3, "{}", unsupported.transcript());
+    lab.weighbridge("tune apply io-scheduler@nosuchdisk=none").expect_code(3);
 
     // A variant is measured with its knobs; the settings are restored in between and afterwards.
     let quick = "--min-time 1ms --warm-up 0 --max-blocks 6";
@@ -286,7 +271,7 @@ fn settings_are_applied_and_reverted() {
         );
     }
     let next = lab.weighbridge("run steady --samples 1 --min-time 1ms --precision 100 --into N");
-    assert!(next.err.contains(&format!("a run that was killed had changed {ASLR}: restored")), "{}", next.transcript());
+    next.expect_stderr(&format!("a run that was killed had changed {ASLR}: restored"));
     assert_eq!(read(ASLR), aslr);
     // `plan` reports that root is required.
     if let Some(planned) = run_as_user(&lab, "plan steady --profiles TunedHost") {

@@ -177,8 +177,7 @@ fn differences(before: &Settings, after: &Settings) -> Vec<String> {
 }
 
 fn tune(lab: &Lab, line: &str) -> CommandResult {
-    let ran = lab.weighbridge(line);
-    assert!([0, 3].contains(&ran.code), "{line}: {}", ran.transcript());
+    let ran = lab.weighbridge(line).expect_code_of(&[0, 3]);
     ran
 }
 
@@ -242,8 +241,7 @@ pub(crate) fn a_scheduler_gives_its_queue_back(lab: &Lab) {
     let requested = odd.map(|(_, value)| value.to_owned());
     assert_eq!(holds(), requested);
 
-    let applied = lab.weighbridge(&format!("tune apply io-scheduler@{disk}=none"));
-    assert_eq!(applied.code, 0, "{}", applied.transcript());
+    let applied = lab.weighbridge(&format!("tune apply io-scheduler@{disk}=none")).expect_code(0);
     assert_ne!(read(&queue("nr_requests")), "200", "the kernel resets it");
     for line in [
         format!(
@@ -252,11 +250,11 @@ pub(crate) fn a_scheduler_gives_its_queue_back(lab: &Lab) {
         ),
         format!("\n  {}: gone: ", queue("iosched")),
     ] {
-        assert!(applied.out.contains(&line), "{}", applied.transcript());
+        applied.expect_stdout(&line);
     }
     let reverted = lab.weighbridge("tune revert");
     assert_eq!((reverted.code, holds()), (0, requested.clone()), "{}", reverted.transcript());
-    assert!(reverted.out.contains(&format!("{}: restored (`120`)", queue("iosched/read_expire"))), "{}", reverted.out);
+    reverted.expect_stdout(&format!("{}: restored (`120`)", queue("iosched/read_expire")));
 
     // A value requested before is not reset.
     let applied = lab.weighbridge(&format!("tune apply nr-requests@{disk}=64 io-scheduler@{disk}=none"));
@@ -270,25 +268,22 @@ pub(crate) fn a_scheduler_gives_its_queue_back(lab: &Lab) {
     let applied = lab.weighbridge(&format!("tune apply {both}"));
     assert_eq!((applied.code, read(&queue("nr_requests"))), (0, "64".to_owned()), "{}", applied.transcript());
     assert!(!applied.out.contains(&queue("nr_requests")), "{}", applied.transcript());
-    assert_eq!(lab.weighbridge("tune revert").code, 0);
+    lab.weighbridge("tune revert").expect_code(0);
     fs::write(queue("nr_requests"), "200").unwrap();
     assert_eq!(holds(), requested);
 
     // In a run, a requested value is not reported as reset.
     let quick = "--samples 1 --min-time 1ms --warm-up 0 --precision 100";
     let knobs = format!("knobs.io-scheduler@{disk}=none,knobs.nr-requests@{disk}=37");
-    let ran = lab.weighbridge(&format!("run steady:{knobs} {quick} --into B"));
-    assert!([0, 3].contains(&ran.code), "{}", ran.transcript());
-    let journal = fs::read_to_string(lab.path("B/journal.jsonl")).unwrap();
+    let ran = lab.weighbridge(&format!("run steady:{knobs} {quick} --into B")).expect_code_of(&[0, 3]);
+    let journal = lab.read("B/journal.jsonl");
     assert!(!journal.contains("nr_requests from"), "{journal}");
     assert_eq!(holds(), requested, "{}", ran.transcript());
 
-    let ran = lab.weighbridge(&format!("run steady:knobs.io-scheduler=none {quick} --into Q"));
-    assert!([0, 3].contains(&ran.code), "{}", ran.transcript());
+    let ran = lab.weighbridge(&format!("run steady:knobs.io-scheduler=none {quick} --into Q")).expect_code_of(&[0, 3]);
     assert_eq!(holds(), requested, "{}", ran.transcript());
 
     // A value below the requested one is a failure that shows the actual value.
-    let rounded = lab.weighbridge(&format!("tune apply read-ahead@{disk}=5k"));
-    assert!(rounded.code == 3 && rounded.out.contains("set: 4 KiB, not 5k"), "{}", rounded.transcript());
-    assert_eq!(lab.weighbridge("tune revert").code, 0);
+    lab.weighbridge(&format!("tune apply read-ahead@{disk}=5k")).expect_code(3).expect_stdout("set: 4 KiB, not 5k");
+    lab.weighbridge("tune revert").expect_code(0);
 }

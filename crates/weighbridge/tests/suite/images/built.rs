@@ -6,7 +6,7 @@ use std::process::Command;
 
 use wb_profile::image::{BaseImage, ImageFailure, ImageFormat};
 
-use super::lab::{Lab, has, run};
+use super::lab::{Lab, has};
 use crate::machine::Machine;
 
 const TOOLS: [&str; 5] = ["mmdebstrap", "qemu-img", "debugfs", "qemu-system-x86_64", "ssh"];
@@ -17,19 +17,17 @@ fn debian_image_is_built_and_its_guest_has_the_given_host_name() {
     if !TOOLS.into_iter().all(has) || !rustix::process::geteuid().is_root() {
         return println!("SKIPPED: building a Debian, which takes root and {}", TOOLS.join(", "));
     }
-    let lab = Lab::new();
-    let base = run(async {
-        let worker = lab.worker().await;
+    let Some(lab) = Lab::new() else { return };
+    let base = lab.run(async |worker| {
         let image = r#"{"built": "bookworm", "packages": ["redis-server"], "size": "2g"}"#.parse().unwrap();
-        let base = lab.ready(&worker, &image).await.unwrap();
-        assert_eq!(lab.ready(&worker, &image).await.unwrap(), base);
+        let base = lab.ready(worker, &image).await.unwrap();
+        assert_eq!(lab.ready(worker, &image).await.unwrap(), base);
         let nosuch = r#"{"built": "bookworm", "packages": ["weighbridge-nosuch"]}"#.parse().unwrap();
-        let failure = lab.fails(&worker, &nosuch).await;
+        let failure = lab.fails(worker, &nosuch).await;
         assert!(
             matches!(&failure, ImageFailure::NoPackages { packages } if packages == &["weighbridge-nosuch"]),
             "{failure}"
         );
-        worker.close().await.unwrap();
         base
     });
     assert_eq!((base.format, base.name.as_str()), (ImageFormat::Qcow2, "built:bookworm of 2g with redis-server"));

@@ -19,14 +19,15 @@ pub(crate) struct Lab {
 }
 
 impl Lab {
-    /// A lab with a long stall timeout, which a busy machine does not exceed.
-    pub(crate) fn new() -> Self {
+    /// A lab with a long stall timeout, which a busy machine does not exceed; `None`, with a message, if images cannot be
+    /// inspected here.
+    pub(crate) fn new() -> Option<Self> {
         Self::with_stall(Nanos(60_000_000_000))
     }
 
     /// A lab in which stalled servers time out after this time.
-    pub(crate) fn with_stall(stall: Nanos) -> Self {
-        Self { folder: tempfile::tempdir().unwrap(), stall, messages: Mutex::default() }
+    pub(crate) fn with_stall(stall: Nanos) -> Option<Self> {
+        has("qemu-img").then(|| Self { folder: tempfile::tempdir().unwrap(), stall, messages: Mutex::default() })
     }
 
     /// A path beside the cache.
@@ -37,6 +38,17 @@ impl Lab {
     /// Starts a worker on this machine with the real program.
     pub(crate) async fn worker(&self) -> Worker {
         Worker::local(Path::new(env!("CARGO_BIN_EXE_weighbridge"))).await.unwrap()
+    }
+
+    /// Runs a future with a worker, which is closed afterwards.
+    pub(crate) fn run<T>(&self, test: impl AsyncFnOnce(&Worker) -> T) -> T {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let worker = self.worker().await;
+            let result = test(&worker).await;
+            worker.close().await.unwrap();
+            result
+        })
     }
 
     fn cache(&self) -> String {
@@ -88,15 +100,6 @@ impl Lab {
         }
         found
     }
-}
-
-pub(crate) fn run<T>(future: impl Future<Output = T>) -> T {
-    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(future)
-}
-
-/// Whether images can be inspected here; prints a message if not.
-pub(crate) fn has_qemu_img() -> bool {
-    has("qemu-img")
 }
 
 /// Whether a program is available; prints a message if not.

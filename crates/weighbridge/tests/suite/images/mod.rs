@@ -11,7 +11,7 @@ use std::process::Command;
 use wb_model::{Bytes, Nanos, Sha256};
 use wb_profile::image::{GuestBoot, ImageFailure, ImageFormat, ImageSpec, RemoteImage};
 
-use lab::{Lab, has_qemu_img, run};
+use lab::Lab;
 use server::{Behaviour, Server};
 
 /// Stall timeout; long enough to transfer half a megabyte on a busy machine.
@@ -31,13 +31,10 @@ fn image(server: &Server) -> ImageSpec {
 
 #[test]
 fn image_is_fetched_once_and_can_be_removed() {
-    if !has_qemu_img() {
-        return;
-    }
-    let (lab, server) = (Lab::new(), Server::new(&content(), &[Behaviour::Normal]));
-    run(async {
-        let worker = lab.worker().await;
-        let base = lab.ready(&worker, &image(&server)).await.unwrap();
+    let Some(lab) = Lab::new() else { return };
+    let server = Server::new(&content(), &[Behaviour::Normal]);
+    lab.run(async |worker| {
+        let base = lab.ready(worker, &image(&server)).await.unwrap();
         assert_eq!((base.format, &base.boot, &base.name), (ImageFormat::Raw, &GuestBoot::Disk, &server.url()));
         assert_eq!(fs::read(&base.path).unwrap(), content());
         assert_eq!(Sha256::of(&content()).as_str(), base.sha256);
@@ -46,123 +43,96 @@ fn image_is_fetched_once_and_can_be_removed() {
             "{:?}",
             lab.progress_messages()
         );
-        assert_eq!(lab.ready(&worker, &image(&server)).await.unwrap(), base);
+        assert_eq!(lab.ready(worker, &image(&server)).await.unwrap(), base);
         assert_eq!(server.requested_offsets(), [0], "the second time nothing is requested");
-        let entries = lab.cached(&worker).await;
+        let entries = lab.cached(worker).await;
         assert_eq!((entries.len(), entries[0].base.as_ref(), entries[0].in_use.as_ref()), (1, Some(&base), None));
         assert!(entries[0].size >= Bytes(2_000_000) && entries[0].last_used >= entries[0].created);
-        assert_eq!(lab.remove(&worker, &entries[0].name).await, [""; 0]);
-        worker.close().await.unwrap();
+        assert_eq!(lab.remove(worker, &entries[0].name).await, [""; 0]);
     });
     assert_eq!(lab.files(), [""; 0], "the folder is removed, too");
 }
 
 #[test]
 fn broken_download_is_resumed() {
-    if !has_qemu_img() {
-        return;
-    }
-    let (lab, server) = (Lab::new(), Server::new(&content(), &[Behaviour::Disconnect(300_000), Behaviour::Normal]));
-    run(async {
-        let worker = lab.worker().await;
-        let base = lab.ready(&worker, &image(&server)).await.unwrap();
+    let Some(lab) = Lab::new() else { return };
+    let server = Server::new(&content(), &[Behaviour::Disconnect(300_000), Behaviour::Normal]);
+    lab.run(async |worker| {
+        let base = lab.ready(worker, &image(&server)).await.unwrap();
         assert_eq!(fs::read(&base.path).unwrap(), content());
-        worker.close().await.unwrap();
     });
     assert_eq!(server.requested_offsets(), [0, 300_000]);
 }
 
 #[test]
 fn stalled_download_times_out_and_is_resumed_next_time() {
-    if !has_qemu_img() {
-        return;
-    }
-    let (lab, server) =
-        (Lab::with_stall(SOON), Server::new(&content(), &[Behaviour::Stall(500_000), Behaviour::Normal]));
-    run(async {
-        let worker = lab.worker().await;
-        let failure = lab.fails(&worker, &image(&server)).await;
+    let Some(lab) = Lab::with_stall(SOON) else { return };
+    let server = Server::new(&content(), &[Behaviour::Stall(500_000), Behaviour::Normal]);
+    lab.run(async |worker| {
+        let failure = lab.fails(worker, &image(&server)).await;
         let ImageFailure::Stalled { received: got, within, .. } = &failure else { panic!("{failure}") };
         assert_eq!((*got, *within), (Bytes(500_000), SOON));
-        let partial = lab.cached(&worker).await;
+        let partial = lab.cached(worker).await;
         assert!(partial[0].base.is_none() && partial[0].size >= Bytes(500_000), "{partial:?}");
-        let base = lab.ready(&worker, &image(&server)).await.unwrap();
+        let base = lab.ready(worker, &image(&server)).await.unwrap();
         assert_eq!(fs::read(&base.path).unwrap(), content());
-        worker.close().await.unwrap();
     });
     assert_eq!(server.requested_offsets(), [0, 500_000]);
 }
 
 #[test]
 fn server_without_range_support_sends_the_whole_file() {
-    if !has_qemu_img() {
-        return;
-    }
-    let (lab, server) = (Lab::new(), Server::new(&content(), &[Behaviour::Disconnect(300_000), Behaviour::NoRanges]));
-    run(async {
-        let worker = lab.worker().await;
-        assert_eq!(fs::read(lab.ready(&worker, &image(&server)).await.unwrap().path).unwrap(), content());
-        worker.close().await.unwrap();
+    let Some(lab) = Lab::new() else { return };
+    let server = Server::new(&content(), &[Behaviour::Disconnect(300_000), Behaviour::NoRanges]);
+    lab.run(async |worker| {
+        assert_eq!(fs::read(lab.ready(worker, &image(&server)).await.unwrap().path).unwrap(), content());
     });
 }
 
 #[test]
 fn download_with_a_wrong_hash_is_removed() {
-    if !has_qemu_img() {
-        return;
-    }
-    let (lab, server) = (Lab::new(), Server::new(b"<html>an error with status 200</html>", &[Behaviour::Normal]));
-    run(async {
-        let worker = lab.worker().await;
-        let failure = lab.fails(&worker, &image(&server)).await;
+    let Some(lab) = Lab::new() else { return };
+    let server = Server::new(b"<html>an error with status 200</html>", &[Behaviour::Normal]);
+    lab.run(async |worker| {
+        let failure = lab.fails(worker, &image(&server)).await;
         let ImageFailure::Hash { expected, found, .. } = &failure else { panic!("{failure}") };
         assert_eq!(expected, Sha256::of(&content()).as_str());
         assert_ne!(expected, found);
         let left = lab.files();
         assert!(left.iter().all(|path| !path.contains("download") && !path.contains("disk")), "{left:?}");
-        worker.close().await.unwrap();
     });
 }
 
 #[test]
 fn download_failures_are_distinguished() {
-    if !has_qemu_img() {
-        return;
-    }
-    let lab = Lab::new();
-    run(async {
-        let worker = lab.worker().await;
+    let Some(lab) = Lab::new() else { return };
+    lab.run(async |worker| {
         let gone = Server::new(&content(), &[Behaviour::Status(404)]);
-        let failure = lab.fails(&worker, &image(&gone)).await;
+        let failure = lab.fails(worker, &image(&gone)).await;
         assert!(matches!(failure, ImageFailure::Status { status: 404, .. }), "{failure}");
         let endless = Server::new(&content(), &[Behaviour::AnnouncedLength(1 << 60)]);
-        let failure = lab.fails(&worker, &image(&endless)).await;
+        let failure = lab.fails(worker, &image(&endless)).await;
         assert!(
             matches!(failure, ImageFailure::NoSpace { required: Bytes(needed), .. } if needed == 1 << 60),
             "{failure}"
         );
         // No server listens on this port.
         let nobody: ImageSpec = format!("http://127.0.0.1:1/disk.img#sha256={}", Sha256::of(b"")).parse().unwrap();
-        let failure = lab.fails(&worker, &nobody).await;
+        let failure = lab.fails(worker, &nobody).await;
         assert!(matches!(failure, ImageFailure::Unreachable { .. }), "{failure}");
-        worker.close().await.unwrap();
     });
 }
 
 #[test]
 fn two_controllers_fetch_the_same_image_once() {
-    if !has_qemu_img() {
-        return;
-    }
-    let (lab, server) = (Lab::new(), Server::new(&content(), &[Behaviour::Normal]));
-    run(async {
-        let workers = [lab.worker().await, lab.worker().await];
+    let Some(lab) = Lab::new() else { return };
+    let server = Server::new(&content(), &[Behaviour::Normal]);
+    lab.run(async |worker| {
+        let second = lab.worker().await;
         let image = image(&server);
-        let (one, other) = tokio::join!(lab.ready(&workers[0], &image), lab.ready(&workers[1], &image));
+        let (one, other) = tokio::join!(lab.ready(worker, &image), lab.ready(&second, &image));
         assert_eq!(one.unwrap(), other.unwrap());
-        for worker in workers {
-            worker.close().await.unwrap();
-        }
+        second.close().await.unwrap();
     });
     assert_eq!(server.requested_offsets(), [0]);
     assert!(lab.files().iter().all(|path| !path.ends_with(".lock")), "{:?}", lab.files());
@@ -170,48 +140,37 @@ fn two_controllers_fetch_the_same_image_once() {
 
 #[test]
 fn image_changed_in_the_cache_is_fetched_again() {
-    if !has_qemu_img() {
-        return;
-    }
-    let (lab, server) = (Lab::new(), Server::new(&content(), &[Behaviour::Normal]));
-    run(async {
-        let worker = lab.worker().await;
-        let base = lab.ready(&worker, &image(&server)).await.unwrap();
+    let Some(lab) = Lab::new() else { return };
+    let server = Server::new(&content(), &[Behaviour::Normal]);
+    lab.run(async |worker| {
+        let base = lab.ready(worker, &image(&server)).await.unwrap();
         fs::write(&base.path, "something else").unwrap();
-        assert_eq!(lab.ready(&worker, &image(&server)).await.unwrap(), base);
+        assert_eq!(lab.ready(worker, &image(&server)).await.unwrap(), base);
         assert_eq!(fs::read(&base.path).unwrap(), content());
-        worker.close().await.unwrap();
     });
     assert_eq!(server.requested_offsets(), [0, 0]);
 }
 
 #[test]
 fn image_in_use_is_not_removed() {
-    if !has_qemu_img() {
-        return;
-    }
-    let (lab, server) = (Lab::new(), Server::new(&content(), &[Behaviour::Normal]));
-    run(async {
-        let worker = lab.worker().await;
-        let base = lab.ready(&worker, &image(&server)).await.unwrap();
+    let Some(lab) = Lab::new() else { return };
+    let server = Server::new(&content(), &[Behaviour::Normal]);
+    lab.run(async |worker| {
+        let base = lab.ready(worker, &image(&server)).await.unwrap();
         let user = fs::File::open(&base.path).unwrap();
-        let entries = lab.cached(&worker).await;
+        let entries = lab.cached(worker).await;
         let this_process = format!("(process {})", std::process::id());
         assert!(entries[0].in_use.as_ref().is_some_and(|user| user.ends_with(&this_process)), "{entries:?}");
-        let left = lab.remove(&worker, &entries[0].name).await;
+        let left = lab.remove(worker, &entries[0].name).await;
         assert!(left.len() == 1 && left[0].contains(&this_process), "{left:?}");
         drop(user);
-        assert_eq!(lab.remove(&worker, &entries[0].name).await, [""; 0]);
-        worker.close().await.unwrap();
+        assert_eq!(lab.remove(worker, &entries[0].name).await, [""; 0]);
     });
 }
 
 #[test]
 fn image_file_of_the_host_is_used_in_place() {
-    if !has_qemu_img() {
-        return;
-    }
-    let lab = Lab::new();
+    let Some(lab) = Lab::new() else { return };
     let (disk, overlay) = (lab.path("disk.qcow2"), lab.path("overlay.qcow2"));
     let create = |arguments: &[&str]| {
         let status = Command::new("qemu-img").args(["create", "-q", "-f", "qcow2"]).args(arguments).status();
@@ -219,27 +178,25 @@ fn image_file_of_the_host_is_used_in_place() {
     };
     create(&[&disk, "16M"]);
     create(&["-b", &disk, "-F", "qcow2", &overlay]);
-    run(async {
-        let worker = lab.worker().await;
-        let base = lab.ready(&worker, &disk.parse().unwrap()).await.unwrap();
+    lab.run(async |worker| {
+        let base = lab.ready(worker, &disk.parse().unwrap()).await.unwrap();
         assert_eq!((base.path.as_str(), base.format), (disk.as_str(), ImageFormat::Qcow2));
         assert_eq!(base.sha256, Sha256::of(&fs::read(&disk).unwrap()).as_str());
         create(&[&disk, "32M"]);
-        let again = lab.ready(&worker, &disk.parse().unwrap()).await.unwrap();
+        let again = lab.ready(worker, &disk.parse().unwrap()).await.unwrap();
         assert_eq!(again.sha256, Sha256::of(&fs::read(&disk).unwrap()).as_str());
         assert_ne!(again.sha256, base.sha256);
 
         let with_kernel = format!(r#"{{"file":"{disk}","kernel":"{disk}","initrd":"{disk}","arguments":"quiet"}}"#);
-        let base = lab.ready(&worker, &with_kernel.parse().unwrap()).await.unwrap();
+        let base = lab.ready(worker, &with_kernel.parse().unwrap()).await.unwrap();
         assert_eq!(
             base.boot,
             GuestBoot::Kernel { kernel: disk.clone(), initrd: disk.clone(), arguments: "quiet".to_owned() }
         );
 
-        let failure = lab.fails(&worker, &overlay.parse().unwrap()).await;
+        let failure = lab.fails(worker, &overlay.parse().unwrap()).await;
         assert!(matches!(failure, ImageFailure::Overlay { .. }), "{failure}");
-        let failure = lab.fails(&worker, &lab.path("nosuch").parse().unwrap()).await;
+        let failure = lab.fails(worker, &lab.path("nosuch").parse().unwrap()).await;
         assert!(matches!(failure, ImageFailure::Missing { .. }), "{failure}");
-        worker.close().await.unwrap();
     });
 }

@@ -3,17 +3,19 @@
 use std::fs;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use wb_profile::image::{BaseImage, GuestBoot, HostKey, SeedConfig};
+
+use crate::lab::KillOnDrop;
 
 /// Time limit for an emulated machine to accept logins.
 const PATIENCE: Duration = Duration::from_secs(300);
 
 /// A running emulated machine, killed when dropped.
 pub(crate) struct Machine {
-    qemu: Child,
+    _qemu: KillOnDrop,
     folder: PathBuf,
     name: String,
 }
@@ -57,7 +59,7 @@ impl Machine {
             .args(if may_reboot { &[][..] } else { &["-no-reboot"] });
         let console = fs::File::create(path("console")).unwrap();
         let qemu = qemu.stdin(Stdio::null()).stdout(console).spawn().unwrap();
-        Self { qemu, folder: folder.to_owned(), name: name.to_owned() }
+        Self { _qemu: KillOnDrop(qemu), folder: folder.to_owned(), name: name.to_owned() }
     }
 
     /// The ssh configuration file for connecting to it by its name.
@@ -88,12 +90,5 @@ impl Machine {
     /// The console output.
     pub(crate) fn console(&self) -> String {
         String::from_utf8_lossy(&fs::read(self.folder.join("console")).unwrap_or_default()).into_owned()
-    }
-}
-
-impl Drop for Machine {
-    fn drop(&mut self) {
-        let _ = self.qemu.kill();
-        let _ = self.qemu.wait();
     }
 }

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use insta::assert_snapshot;
 
-use super::place::{NetLab, TOKEN, run_command};
+use super::place::{NetLab, TOKEN};
+use crate::lab::CommandResult;
 
 const ENDLESS: &str = r#"<profile name="endless">
   <group nthreads="1">
@@ -30,21 +31,17 @@ fn missing_server_is_reported() {
 #[test]
 fn unresolvable_host_is_reported() {
     let place = NetLab::new();
-    let ran = place.net("stream no-such-host.invalid -q");
-    assert_eq!(ran.code, 1);
+    let ran = place.net("stream no-such-host.invalid -q").expect_code(1);
     assert!(ran.err.starts_with("error: cannot resolve host `no-such-host.invalid`: "), "{}", ran.err);
-    assert!(ran.err.contains("help: give its address with --server no-such-host.invalid=ADDRESS"), "{}", ran.err);
+    ran.expect_stderr("help: give its address with --server no-such-host.invalid=ADDRESS");
 }
 
 #[test]
 fn wrong_token_is_refused() {
-    let place = NetLab::new();
-    let server = place.serve("");
+    let (_place, server) = NetLab::with_server();
     let other = NetLab::new();
-    let ran = other.net(&format!("stream 127.0.0.1 -P {} -q", server.port));
-    assert_eq!(ran.code, 1);
-    assert!(ran.err.contains("127.0.0.1") && ran.err.contains("token"), "{}", ran.err);
-    assert!(ran.err.contains("help: "), "{}", ran.err);
+    let ran = other.net(&format!("stream 127.0.0.1 -P {} -q", server.port)).expect_code(1);
+    ran.expect_stderr("127.0.0.1").expect_stderr("token").expect_stderr("help: ");
 }
 
 #[test]
@@ -52,18 +49,16 @@ fn missing_credentials_are_reported() {
     let place = NetLab::new();
     let mut command = place.command("net stream 127.0.0.1 -q");
     command.env_remove(TOKEN);
-    let ran = run_command(command);
-    assert_eq!(ran.code, 1);
+    let ran = place.lab.run_command(&mut command).expect_code(1);
     assert!(ran.err.starts_with("error: no credentials: "), "{}", ran.err);
-    assert!(ran.err.contains("--token-file FILE"), "{}", ran.err);
+    ran.expect_stderr("--token-file FILE");
 }
 
 #[test]
 fn request_above_the_server_limits_is_refused() {
     let place = NetLab::new();
     let server = place.serve("--max-strands 3");
-    let ran = place.net(&format!("stream 127.0.0.1 -P {} -q -t 100ms -n 4", server.port));
-    assert_eq!(ran.code, 3, "{}", ran.transcript());
+    let ran = place.net(&format!("stream 127.0.0.1 -P {} -q -t 100ms -n 4", server.port)).expect_code(3);
     assert_snapshot!(ran.err, @r"
     error: 127.0.0.1: the server refuses: 4 strands; at most 3 (`net serve --max-strands`)
     help: reduce the request, or raise the limit of `weighbridge net serve` there
@@ -79,9 +74,7 @@ fn killed_server_ends_the_run_with_partial_results() {
     let tick = |line: &String| line.contains(" received ");
     assert!(lines.iter().any(|line| tick(&line)), "the run measures");
     server.kill();
-    let output = child.wait_with_output().unwrap();
-    let err = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(3), "{err}");
+    let err = CommandResult::wait_for(child).expect_code(3).err;
     assert!(err.starts_with("error: 127.0.0.1"), "{err}");
     assert!(err.contains("\nhelp: "), "{err}");
     let rest: Vec<String> = lines.iter().collect();
@@ -90,8 +83,7 @@ fn killed_server_ends_the_run_with_partial_results() {
 
 #[test]
 fn interrupted_run_prints_partial_results() {
-    let place = NetLab::new();
-    let server = place.serve("");
+    let (place, server) = NetLab::with_server();
     place.lab.write("endless.xml", ENDLESS);
     let (child, lines) = place.start(&format!("run endless.xml -P {} -i 100ms", server.port));
     assert!(lines.iter().any(|line| line.contains(" received ")), "the run measures");

@@ -19,12 +19,10 @@ const PROFILE: &str = r#"<profile name="a &amp; &lt;b&gt;">
 
 #[test]
 fn every_response_time_is_written() {
-    let place = NetLab::new();
-    let server = place.serve("");
+    let (place, server) = NetLab::with_server();
     place.lab.write("p.xml", PROFILE);
-    let ran = place.net(&format!("run p.xml -P {} -q -X times.tsv", server.port));
-    assert_eq!(ran.code, 0, "{}", ran.transcript());
-    let text = std::fs::read_to_string(place.lab.path("times.tsv")).unwrap();
+    place.net(&format!("run p.xml -P {} -q -X times.tsv", server.port)).expect_code(0);
+    let text = place.lab.read("times.tsv");
     let mut lines = text.lines();
     let head = "# seconds since the run began\tgroup\tthread\tflowop\tresponse time in nanoseconds";
     assert_eq!(lines.next(), Some(head));
@@ -42,12 +40,10 @@ fn every_response_time_is_written() {
 
 #[test]
 fn xml_is_well_formed_and_has_intervals_and_totals() {
-    let place = NetLab::new();
-    let server = place.serve("");
+    let (place, server) = NetLab::with_server();
     place.lab.write("p.xml", PROFILE);
-    let ran = place.net(&format!("run p.xml -P {} -q -x run.xml", server.port));
-    assert_eq!(ran.code, 0, "{}", ran.transcript());
-    let text = std::fs::read_to_string(place.lab.path("run.xml")).unwrap();
+    place.net(&format!("run p.xml -P {} -q -x run.xml", server.port)).expect_code(0);
+    let text = place.lab.read("run.xml");
     let elements = elements(&text);
     assert_eq!(elements["run"][0]["profile"], "a & <b>");
     assert_eq!(elements["run"][0]["outcome"], "completed");
@@ -63,21 +59,18 @@ fn xml_is_well_formed_and_has_intervals_and_totals() {
 
 #[test]
 fn xml_of_several_combinations_has_one_run_each() {
-    let place = NetLab::new();
-    let server = place.serve("");
-    let ran = place.net(&format!("rr 127.0.0.1 -P {} -q -t 100ms -l 1,2,3 -x run.xml -X times.tsv", server.port));
-    assert_eq!(ran.code, 0, "{}", ran.transcript());
-    let text = std::fs::read_to_string(place.lab.path("run.xml")).unwrap();
+    let (place, server) = NetLab::with_server();
+    place.net(&format!("rr 127.0.0.1 -P {} -q -t 100ms -l 1,2,3 -x run.xml -X times.tsv", server.port)).expect_code(0);
+    let text = place.lab.read("run.xml");
     assert_eq!(elements(&text)["run"].len(), 3);
-    let times = std::fs::read_to_string(place.lab.path("times.tsv")).unwrap();
+    let times = place.lab.read("times.tsv");
     assert_eq!(times.lines().filter(|line| line.starts_with("# rr with ")).count(), 3);
 }
 
 #[test]
 fn unwritable_file_is_reported_before_the_run() {
     let place = NetLab::new();
-    let ran = place.net("rr 127.0.0.1:1 -X no/such/folder.tsv");
-    assert_eq!(ran.code, 1);
+    let ran = place.net("rr 127.0.0.1:1 -X no/such/folder.tsv").expect_code(1);
     assert_eq!(ran.err, "error: no/such/folder.tsv: No such file or directory (os error 2)\n");
 }
 

@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 
-use crate::lab::{CommandResult, Lab};
+use crate::lab::{CommandResult, KillOnDrop, Lab};
 
 /// Environment variable of the shared token.
 pub(crate) const TOKEN: &str = "WEIGHBRIDGE_NET_TOKEN";
@@ -17,7 +17,7 @@ pub(crate) struct NetLab {
 
 /// A server, killed when dropped.
 pub(crate) struct Server {
-    child: Child,
+    child: KillOnDrop,
     pub(crate) port: u16,
 }
 
@@ -28,6 +28,13 @@ impl NetLab {
         Self { lab, token }
     }
 
+    /// A lab with a server that has no flags.
+    pub(crate) fn with_server() -> (Self, Server) {
+        let lab = Self::new();
+        let server = lab.serve("");
+        (lab, server)
+    }
+
     pub(crate) fn command(&self, line: &str) -> Command {
         let mut command = self.lab.command(line);
         command.env(TOKEN, &self.token);
@@ -36,7 +43,7 @@ impl NetLab {
 
     /// Runs `weighbridge net` with these arguments to completion.
     pub(crate) fn net(&self, line: &str) -> CommandResult {
-        run_command(self.command(&format!("net {line}")))
+        self.lab.run_command(&mut self.command(&format!("net {line}")))
     }
 
     /// Starts a server on a port chosen by the kernel.
@@ -49,7 +56,7 @@ impl NetLab {
         // Keep reading, so that the server never blocks on a full pipe.
         std::thread::spawn(move || stderr.read_to_end(&mut Vec::new()));
         let port = line.split_once(',').and_then(|(at, _)| at.rsplit_once(':')).map(|(_, port)| port.parse());
-        Server { child, port: port.unwrap_or_else(|| panic!("{line}")).unwrap() }
+        Server { child: KillOnDrop(child), port: port.unwrap_or_else(|| panic!("{line}")).unwrap() }
     }
 
     /// Starts `weighbridge net` with these arguments; returns a channel with the lines of its standard output.
@@ -63,26 +70,11 @@ impl NetLab {
     }
 }
 
-/// Runs a command to completion.
-pub(crate) fn run_command(mut command: Command) -> CommandResult {
-    let output = command.output().unwrap();
-    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-    CommandResult { code: output.status.code().unwrap_or(-1), out: text(output.stdout), err: text(output.stderr) }
-}
-
 impl Server {
     /// Kills it.
     pub(crate) fn kill(&mut self) {
-        self.child.kill().unwrap();
-        self.child.wait().unwrap();
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        // It may have exited already.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        self.child.0.kill().unwrap();
+        self.child.0.wait().unwrap();
     }
 }
 

@@ -6,8 +6,7 @@ use super::place::{NetLab, masked};
 
 #[test]
 fn stream_prints_sender_and_receiver() {
-    let place = NetLab::new();
-    let server = place.serve("");
+    let (place, server) = NetLab::with_server();
     let ran = place.net(&format!("stream 127.0.0.1 -P {} -t 500ms -q", server.port));
     assert_eq!((ran.code, ran.err.as_str()), (0, ""), "{}", ran.transcript());
     assert_snapshot!(masked(&ran.out, &server), @r"
@@ -23,8 +22,7 @@ fn stream_prints_sender_and_receiver() {
 
 #[test]
 fn every_preset_measures() {
-    let place = NetLab::new();
-    let server = place.serve("");
+    let (place, server) = NetLab::with_server();
     for preset in ["stream", "maerts", "bidirec", "rr", "crr", "udp-rr"] {
         let ran = place.net(&format!("{preset} 127.0.0.1:{} -t 200ms -n 2 --json", server.port));
         assert_eq!(ran.code, 0, "{preset}: {}", ran.transcript());
@@ -38,8 +36,7 @@ fn every_preset_measures() {
 
 #[test]
 fn progress_lines_cover_only_the_data_phase() {
-    let place = NetLab::new();
-    let server = place.serve("");
+    let (place, server) = NetLab::with_server();
     let ran = place.net(&format!("stream 127.0.0.1 -P {} -t 1 -i 100ms", server.port));
     let lines: Vec<&str> =
         ran.out.lines().filter(|line| line.contains(" received ") && line.contains(" sent ")).collect();
@@ -50,8 +47,7 @@ fn progress_lines_cover_only_the_data_phase() {
 
 #[test]
 fn several_combinations_are_printed_as_one_table() {
-    let place = NetLab::new();
-    let server = place.serve("");
+    let (place, server) = NetLab::with_server();
     let ran = place.net(&format!("rr 127.0.0.1 -P {} -t 200ms -l 64,1k -n 1,2 --protocols tcp,unix -q", server.port));
     assert_eq!(ran.code, 0, "{}", ran.transcript());
     assert_snapshot!(masked(&ran.out, &server), @r"
@@ -69,12 +65,10 @@ fn several_combinations_are_printed_as_one_table() {
 
 #[test]
 fn unsupported_combination_is_a_row_of_the_table() {
-    let place = NetLab::new();
-    let server = place.serve("");
+    let (place, server) = NetLab::with_server();
     // RDS is never implemented, whatever the kernel supports.
-    let ran = place.net(&format!("rr 127.0.0.1 -P {} -t 200ms --protocols rds,tcp -q", server.port));
-    assert_eq!(ran.code, 3, "{}", ran.transcript());
-    assert!(ran.out.contains("unsupported") && ran.out.contains("completed"), "{}", ran.out);
+    let ran = place.net(&format!("rr 127.0.0.1 -P {} -t 200ms --protocols rds,tcp -q", server.port)).expect_code(3);
+    ran.expect_stdout("unsupported").expect_stdout("completed");
     let alone = place.net(&format!("rr 127.0.0.1 -P {} -t 200ms --protocols rds -q", server.port));
     assert_eq!((alone.code, alone.out.as_str()), (3, ""), "{}", alone.transcript());
     assert!(alone.err.starts_with("error: unsupported protocol rds: "), "{}", alone.err);
@@ -82,8 +76,7 @@ fn unsupported_combination_is_a_row_of_the_table() {
 
 #[test]
 fn partial_last_interval_is_printed() {
-    let place = NetLab::new();
-    let server = place.serve("");
+    let (place, server) = NetLab::with_server();
     let ran = place.net(&format!("rr 127.0.0.1 -P {} -t 700ms -i 400ms", server.port));
     let last = ran.out.lines().rfind(|line| line.contains(" received ") && line.contains(" sent ")).unwrap();
     assert!(last.trim_start().starts_with("0.7 s"), "{}", ran.out);

@@ -59,8 +59,7 @@ fn check_and_run(place: &NetLab, server: &Server, file: &Path) -> i32 {
 
 #[test]
 fn shipped_profiles_run() {
-    let place = NetLab::new();
-    let server = place.serve("");
+    let (place, server) = NetLab::with_server();
     assert!(example_profiles().len() >= 6);
     for file in example_profiles() {
         assert_eq!(check_and_run(&place, &server, &file), 0, "{}", file.display());
@@ -69,8 +68,7 @@ fn shipped_profiles_run() {
 
 #[test]
 fn uperf_profiles_run_or_are_refused_with_a_reason() {
-    let place = NetLab::new();
-    let server = place.serve("");
+    let (place, server) = NetLab::with_server();
     let files = uperf_profiles();
     let codes: Vec<i32> = files.iter().map(|file| check_and_run(&place, &server, file)).collect();
     if !files.is_empty() {

@@ -17,8 +17,7 @@ const PROFILE: &str = r#"<profile name="pair">
 
 #[test]
 fn summary_is_printed_by_default() {
-    let place = NetLab::new();
-    let server = place.serve("");
+    let (place, server) = NetLab::with_server();
     place.lab.write("pair.xml", PROFILE);
     let ran = place.net(&format!("run pair.xml --var h=127.0.0.1 -P {} -q", server.port));
     assert_eq!((ran.code, ran.err.as_str()), (0, ""), "{}", ran.transcript());
@@ -49,8 +48,7 @@ fn summary_is_printed_by_default() {
 
 #[test]
 fn all_sections_are_printed_for_both_sides() {
-    let place = NetLab::new();
-    let server = place.serve("");
+    let (place, server) = NetLab::with_server();
     place.lab.write("pair.xml", PROFILE);
     let ran = place.net(&format!("run pair.xml --var h=127.0.0.1 -P {} -q -a -k -p --nested -i 100ms", server.port));
     assert_eq!((ran.code, ran.err.as_str()), (0, ""), "{}", ran.transcript());
@@ -91,28 +89,24 @@ fn all_sections_are_printed_for_both_sides() {
 
 #[test]
 fn no_statistics_prints_only_counts() {
-    let place = NetLab::new();
-    let server = place.serve("");
+    let (place, server) = NetLab::with_server();
     place.lab.write("pair.xml", PROFILE);
-    let ran = place.net(&format!("run pair.xml --var h=127.0.0.1 -P {} -q -n", server.port));
-    assert_eq!(ran.code, 0, "{}", ran.transcript());
+    let ran = place.net(&format!("run pair.xml --var h=127.0.0.1 -P {} -q -n", server.port)).expect_code(0);
     assert!(!ran.out.contains("p99"), "{}", ran.out);
 }
 
 #[test]
 fn max_duration_stops_the_run_with_a_note() {
-    let place = NetLab::new();
-    let server = place.serve("");
+    let (place, server) = NetLab::with_server();
     place.lab.write("pair.xml", &PROFILE.replace("300ms", "60min"));
     let ran = place.net(&format!("run pair.xml --var h=127.0.0.1 -P {} -q --max-duration 200ms", server.port));
     assert_eq!((ran.code, ran.err.as_str()), (0, ""), "{}", ran.transcript());
-    assert!(ran.out.contains("note: group pair, Txn1: cut after 0.2 s of 3600 s"), "{}", ran.out);
+    ran.expect_stdout("note: group pair, Txn1: cut after 0.2 s of 3600 s");
 }
 
 #[test]
 fn json_result_matches_its_schema() {
-    let place = NetLab::new();
-    let server = place.serve("");
+    let (place, server) = NetLab::with_server();
     place.lab.write("pair.xml", PROFILE);
     let run = place.net(&format!("run pair.xml --var h=127.0.0.1 -P {} --json -p --seed 7", server.port));
     let presets = place.net(&format!("rr 127.0.0.1 -P {} --json -t 100ms -l 1,2", server.port));
@@ -131,8 +125,7 @@ fn json_result_matches_its_schema() {
 
 #[test]
 fn stamped_progress_has_the_format_of_uperf() {
-    let place = NetLab::new();
-    let server = place.serve("");
+    let (place, server) = NetLab::with_server();
     place.lab.write("pair.xml", PROFILE);
     let ran = place.net(&format!("run pair.xml --var h=127.0.0.1 -P {} -R -i 50ms", server.port));
     let stamped: Vec<&str> = ran.out.lines().filter(|line| line.starts_with("timestamp_ms:")).collect();

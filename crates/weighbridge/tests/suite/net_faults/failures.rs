@@ -39,7 +39,7 @@ fn processes_of_a_killed_server_end() {
     client.finish().fell_short("lost");
     drop(server);
     lab.wait_for_client_exit();
-    super::program::eventually("no process is left where the server ran", || match lab.processes(SERVER) {
+    super::program::eventually("no process is left where the server ran", || match lab.network.processes(SERVER) {
         left if left.is_empty() => Ok(()),
         left => Err(format!("{left:?}")),
     });
@@ -61,7 +61,7 @@ fn run_is_lost_when_its_server_is_suspended() {
 fn both_sides_end_when_the_link_is_down() {
     let Some(lab) = Lab::new(2) else { return };
     let (client, server) = in_the_middle(&lab, "nthreads=3");
-    lab.cut(SERVER);
+    lab.network.disconnect(SERVER);
     let why = client.finish().fell_short("lost");
     assert_eq!(why, "there was lost: no heartbeat for 5 s");
     lab.wait_for_client_exit();
@@ -122,7 +122,7 @@ fn terminated_server_ends_its_sessions() {
     let why = client.finish().fell_short("lost");
     assert!(why.starts_with("there was lost: "), "{why}");
     lab.wait_for_client_exit();
-    super::program::eventually("no process is left where the server ran", || match lab.processes(SERVER) {
+    super::program::eventually("no process is left where the server ran", || match lab.network.processes(SERVER) {
         left if left.is_empty() => Ok(()),
         left => Err(format!("{left:?}")),
     });

@@ -2,8 +2,10 @@
 
 use std::{fmt::Write as _, time::Duration};
 
+use wb_test_net::Host;
+
 use super::{
-    lab::{CLIENT, Host, Lab, OTHER, SERVER, fresh_token, write_secret},
+    lab::{CLIENT, Lab, OTHER, SERVER, fresh_token, write_secret},
     profiles::{connected, rr},
     program::Program,
     result::number,
@@ -16,8 +18,9 @@ fn assert_run_completes(lab: &Lab) {
 
 /// Runs a bash script on a host; bash can open connections by itself.
 fn bash(lab: &Lab, host: Host, script: &str) -> Program {
-    let words = ["bash", "-c", script].map(str::to_owned);
-    Program::start(lab.command(host, &words), &lab.path("bash"))
+    let mut bash = lab.command(host, "bash");
+    bash.args(["-c", script]);
+    Program::start(bash, &lab.path("bash"))
 }
 
 #[test]

@@ -77,7 +77,7 @@ fn lost_datagrams_of_a_stream_are_counted_exactly() {
 
 /// Number of datagrams dropped because the server's receive buffer was full.
 fn overflown(lab: &Lab) -> u64 {
-    let text = lab.inside(SERVER, &["cat", "/proc/net/snmp"]).unwrap();
+    let text = lab.network.run(SERVER, &["cat", "/proc/net/snmp"]).unwrap();
     let mut lines = text.lines().filter(|line| line.starts_with("Udp:")).map(str::split_whitespace);
     let (names, mut figures) = (lines.next().unwrap(), lines.next().unwrap());
     let position = names.into_iter().position(|name| name == "RcvbufErrors").unwrap();

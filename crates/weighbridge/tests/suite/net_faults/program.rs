@@ -3,7 +3,7 @@
 use std::{
     fs::File,
     path::{Path, PathBuf},
-    process::{Child, Command},
+    process::Command,
     sync::atomic::{AtomicU32, Ordering},
     thread::sleep,
     time::{Duration, Instant},
@@ -12,13 +12,14 @@ use std::{
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::result::ProgramResult;
+use crate::lab::KillOnDrop;
 
 /// Time limit after which a program is considered to hang.
 const PATIENCE: Duration = Duration::from_secs(45);
 
 /// A running program.
 pub(crate) struct Program {
-    child: Child,
+    child: KillOnDrop,
     out: PathBuf,
     err: PathBuf,
 }
@@ -31,11 +32,11 @@ impl Program {
         let (out, err) =
             (output.with_extension(format!("{number}.out")), output.with_extension(format!("{number}.err")));
         let child = command.stdout(File::create(&out).unwrap()).stderr(File::create(&err).unwrap()).spawn().unwrap();
-        Self { child, out, err }
+        Self { child: KillOnDrop(child), out, err }
     }
 
     pub(crate) fn pid(&self) -> u32 {
-        self.child.id()
+        self.child.0.id()
     }
 
     /// Its standard error so far.
@@ -53,14 +54,14 @@ impl Program {
 
     /// Sends it a signal.
     pub(crate) fn signal(&self, signal: Signal) {
-        kill_process(pid(self.pid()), signal).unwrap();
+        kill_process(Pid::from_child(&self.child.0), signal).unwrap();
     }
 
     /// Waits for its end and returns the result.
     pub(crate) fn finish(mut self) -> ProgramResult {
         let begin = Instant::now();
         loop {
-            if let Some(status) = self.child.try_wait().unwrap() {
+            if let Some(status) = self.child.0.try_wait().unwrap() {
                 let out = std::fs::read_to_string(&self.out).unwrap();
                 return ProgramResult { code: status.code(), out, err: self.stderr() };
             }
@@ -68,24 +69,6 @@ impl Program {
             sleep(Duration::from_millis(5));
         }
     }
-}
-
-impl Drop for Program {
-    fn drop(&mut self) {
-        // Killing a program that has exited fails, which is fine.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-/// Kills a process that is not a child of this one.
-pub(crate) fn kill(process: u32) {
-    // It may have exited meanwhile.
-    let _ = kill_process(pid(process), Signal::KILL);
-}
-
-fn pid(number: u32) -> Pid {
-    Pid::from_raw(number as i32).unwrap()
 }
 
 /// Waits until a condition holds; panics with its error after a time limit.

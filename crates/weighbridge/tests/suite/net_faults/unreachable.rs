@@ -40,7 +40,7 @@ fn silent_host_times_out() {
 #[test]
 fn unreachable_host_is_reported() {
     let Some(lab) = Lab::new(1) else { return };
-    lab.cut(CLIENT);
+    lab.network.disconnect(CLIENT);
     let ran = lab.run(&format!("net stream {} -t 1s", SERVER.v4()));
     assert!(mistake(&ran).contains("host `10.77.0.2`: cannot reach 10.77.0.2:20000: "), "{ran:?}");
 }
