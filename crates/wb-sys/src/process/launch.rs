@@ -12,7 +12,7 @@ use std::path::Path;
 use rustix::pipe::{PipeFlags, pipe_with};
 use wb_model::{Aslr, HugePages, Placement};
 
-use super::fork_exec::{self, ExecPlan, REPORT_HELD, REPORT_LEN, StartTime};
+use super::fork_exec::{self, CStringArray, ExecPlan, REPORT_SIZE, STEP_HELD, SharedStartTime};
 
 /// The highest CPU or node number accepted in a placement.
 const MAX_CPU_OR_NODE: u32 = 8191;
@@ -150,7 +150,7 @@ pub enum LaunchState {
 pub struct HeldProcess {
     gate: File,
     report: File,
-    start: StartTime,
+    start: SharedStartTime,
 }
 
 impl HeldProcess {
@@ -161,7 +161,7 @@ impl HeldProcess {
     pub fn release(mut self) -> Result<u64, LaunchError> {
         self.gate.write_all(b"g").map_err(|source| LaunchError::Step { step: LaunchStep::Gate, source })?;
         read_report(&mut self.report)?;
-        Ok(self.start.ns())
+        Ok(self.start.monotonic_ns())
     }
 }
 
@@ -179,58 +179,54 @@ pub fn launch(launch: &LaunchSpec) -> Result<LaunchedProcess, LaunchError> {
     let pipe = || pipe_with(PipeFlags::CLOEXEC).map_err(|error| LaunchError::Fork(error.into()));
     let (report, report_end) = pipe()?;
     let gate = launch.hold.then(pipe).transpose()?;
-    let start = StartTime::new().map_err(LaunchError::Fork)?;
+    let start = SharedStartTime::new().map_err(LaunchError::Fork)?;
 
     let plan = ExecPlan {
         program: path(launch.program)?,
-        argv: pointers(&argv),
-        env: pointers(&env),
+        argv: CStringArray::new(argv),
+        env: CStringArray::new(env),
         cwd: path(launch.cwd)?,
-        streams: [launch.stdin.as_raw_fd(), launch.stdout.as_raw_fd(), launch.stderr.as_raw_fd()],
-        join: launch.join.iter().map(AsRawFd::as_raw_fd).collect(),
-        cpus: mask(&launch.placement.cpus)?,
-        nodes: mask(&launch.placement.memory_nodes)?,
-        no_huge_pages: launch.placement.huge_pages == HugePages::Never,
-        no_aslr: launch.placement.aslr == Aslr::Off,
-        gate: gate.as_ref().map(|(gate, _)| gate.as_raw_fd()),
-        gate_write_end: gate.as_ref().map(|(_, parent)| parent.as_raw_fd()),
-        report: report_end.as_raw_fd(),
-        start: start.cell(),
+        stdio: [launch.stdin.as_raw_fd(), launch.stdout.as_raw_fd(), launch.stderr.as_raw_fd()],
+        cgroup_procs: launch.join.iter().map(AsRawFd::as_raw_fd).collect(),
+        cpu_mask: mask(&launch.placement.cpus)?,
+        node_mask: mask(&launch.placement.memory_nodes)?,
+        disable_huge_pages: launch.placement.huge_pages == HugePages::Never,
+        disable_aslr: launch.placement.aslr == Aslr::Off,
+        gate_read_end: gate.as_ref().map(|(read_end, _)| read_end.as_raw_fd()),
+        gate_write_end: gate.as_ref().map(|(_, write_end)| write_end.as_raw_fd()),
+        report_write_end: report_end.as_raw_fd(),
+        start_time: start.slot(),
     };
     let pid = fork_exec::fork_exec(&plan).map_err(LaunchError::Fork)?;
     drop(report_end);
 
     let mut report = File::from(report);
     if let Err(error) = read_report(&mut report) {
-        fork_exec::reap_one(pid);
+        fork_exec::wait_and_discard(pid);
         return Err(error);
     }
     let start = match gate {
         Some((_, gate)) => LaunchState::Held(HeldProcess { gate: gate.into(), report, start }),
-        None => LaunchState::Running { started_ns: start.ns() },
+        None => LaunchState::Running { started_ns: start.monotonic_ns() },
     };
     Ok(LaunchedProcess { pid, start })
 }
 
 /// Waits until the new process has executed its program or is held; a failed step is returned as an error.
 fn read_report(report: &mut File) -> Result<(), LaunchError> {
-    let mut bytes = [0; REPORT_LEN];
+    let mut bytes = [0; REPORT_SIZE];
     match report.read_exact(&mut bytes) {
         // End of file after a successful execve, which closes the child's end.
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(()),
         Err(error) => return Err(LaunchError::Fork(error)),
         Ok(()) => {}
     }
-    let [step, errno] = fork_exec::decode(bytes);
-    if step == REPORT_HELD {
+    let (step, errno) = fork_exec::decode_report(bytes);
+    if step == STEP_HELD {
         return Ok(());
     }
     let step = STEPS.into_iter().find(|candidate| *candidate as u32 == step).unwrap_or(LaunchStep::Program);
-    Err(LaunchError::Step { step, source: io::Error::from_raw_os_error(errno.cast_signed()) })
-}
-
-fn pointers(texts: &[CString]) -> Vec<*const libc::c_char> {
-    texts.iter().map(|text| text.as_ptr()).chain([std::ptr::null()]).collect()
+    Err(LaunchError::Step { step, source: io::Error::from_raw_os_error(errno) })
 }
 
 /// Converts numbers to a bit mask of whole words; empty for no numbers.
