@@ -307,7 +307,7 @@ impl Param {
     /// Derives the parameters from the JSON Schema of a struct.
     ///
     /// Besides the standard keywords these are supported: `x-axis` (see [`Axis`]), `x-aliases` (a list) and
-    /// `x-resolved` (how the default is derived from the machine), set with `#[schemars(extend(…))]`.
+    /// `x-default` (a default that is not one value, in words: `one per CPU`), set with `#[schemars(extend(…))]`.
     pub fn from_schema<T: JsonSchema>() -> Vec<Self> {
         let mut settings = schemars::generate::SchemaSettings::draft2020_12();
         settings.inline_subschemas = true;
@@ -330,7 +330,7 @@ impl Param {
             help: text("description").unwrap_or_default().replace('\n', " "),
             kind,
             default,
-            resolved_from: text("x-resolved"),
+            resolved_from: text("x-default"),
             axis: property.get("x-axis").and_then(|v| v.as_bool()).unwrap_or(false),
         }
     }
@@ -419,7 +419,7 @@ mod tests {
         #[schemars(range(min = 1))]
         iodepth: u32,
         /// Threads
-        #[schemars(extend("x-resolved" = "one per CPU"))]
+        #[schemars(extend("x-default" = "one per CPU"))]
         threads: Option<u32>,
         cpus: Vec<u32>,
         direct: bool,

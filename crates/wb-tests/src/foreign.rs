@@ -11,7 +11,7 @@ use wb_model::imported::{ARTEFACT, ImportedSample, ImportedTest};
 use wb_model::{Declaration, Facts, Metric, Nanos, Params, Scope};
 use wb_plan::CatalogCell;
 
-use crate::declarative::{DefinitionError, toml_error};
+use crate::declarative::{DefinitionError, toml_diagnostic};
 use crate::evaluate::check_metric;
 use crate::test::AnyPrepared;
 use crate::{
@@ -40,7 +40,7 @@ impl ForeignTest {
             Ok(Kind { imported: Some(_) }) => {}
             _ => return Ok(None),
         }
-        let test = toml::from_str(text).map_err(|error| toml_error(&SourceText::new(file, text), &error))?;
+        let test = toml::from_str(text).map_err(|error| toml_diagnostic(&SourceText::new(file, text), &error))?;
         Ok(Some(Self { test, text: text.to_owned() }))
     }
 

@@ -25,10 +25,10 @@ pub struct Params {
     /// Grid size; memory from 3.7 MB (XS) to 15 GB (XL)
     grid: Axis<Grid>,
     /// Threads, each pinned to a separate core if there are enough
-    #[schemars(range(min = 1), extend("x-axis" = true, "x-resolved" = "one, and one per core"))]
+    #[schemars(range(min = 1), extend("x-axis" = true, "x-default" = "one, and one per core"))]
     threads: Option<u32>,
     /// Instruction set of the measured loops
-    #[schemars(extend("x-resolved" = "the widest of the worker's CPU"))]
+    #[schemars(extend("x-default" = "the widest of the worker's CPU"))]
     isa: Option<Isa>,
 }
 

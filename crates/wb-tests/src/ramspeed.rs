@@ -23,21 +23,21 @@ pub struct Ramspeed;
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Params {
     /// Operation of a pass: copy c = a, scale c = 3a, add c = a + b, triad c = a + 3b
-    #[schemars(extend("x-axis" = true, "x-resolved" = "each of them"))]
+    #[schemars(extend("x-axis" = true, "x-default" = "each of them"))]
     mode: Option<Mode>,
     /// Type of the 64-bit words
-    #[schemars(extend("x-axis" = true, "x-resolved" = "each of them"))]
+    #[schemars(extend("x-axis" = true, "x-default" = "each of them"))]
     kind: Option<WordType>,
     /// Threads, each pinned to a separate core if there are enough
-    #[schemars(range(min = 1), extend("x-axis" = true, "x-resolved" = "one, and one per core"))]
+    #[schemars(range(min = 1), extend("x-axis" = true, "x-default" = "one, and one per core"))]
     threads: Option<u32>,
     /// Whether stores bypass the caches
     non_temporal: bool,
     /// Size of each of the three arrays, which are divided among the threads
-    #[schemars(extend("minimum" = 64, "x-resolved" = "4 × the caches of the last level together, at least 64m, at most a sixth of the memory"))]
+    #[schemars(extend("minimum" = 64, "x-default" = "4 × the caches of the last level together, at least 64m, at most a sixth of the memory"))]
     array_size: Option<Bytes>,
     /// Instruction set of the measured loops
-    #[schemars(extend("x-resolved" = "the widest of the worker's CPU"))]
+    #[schemars(extend("x-default" = "the widest of the worker's CPU"))]
     isa: Option<Isa>,
 }
 

@@ -30,12 +30,12 @@ pub struct Params {
     /// Smallest block size of each thread
     min_block_size: Bytes,
     /// Largest block size of each thread
-    #[schemars(extend("x-resolved" = "4 × the caches of the last level together, at least 64m, at most a sixth of the memory"))]
+    #[schemars(extend("x-default" = "4 × the caches of the last level together, at least 64m, at most a sixth of the memory"))]
     array_size: Option<Bytes>,
     /// Whether to measure a block size between each two powers of two
     half_steps: bool,
     /// Instruction set of the measured loops
-    #[schemars(extend("x-resolved" = "the widest of the worker's CPU"))]
+    #[schemars(extend("x-default" = "the widest of the worker's CPU"))]
     isa: Option<Isa>,
 }
 

@@ -40,7 +40,7 @@ pub use builtin::builtin_tests;
 use cell::DeclarativeCell;
 use definition::{Definition, DurationControl};
 pub use error::DefinitionError;
-pub(crate) use error::toml_error;
+pub(crate) use error::toml_diagnostic;
 use template::Bindings;
 
 /// A test that is defined in TOML.

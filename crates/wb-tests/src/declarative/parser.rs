@@ -15,7 +15,7 @@ use super::definition::{
     Definition, DurationControl, File, FileContent, MeasuredProgram, Readiness, RequirementTemplate, SameOutput,
     Service, StdoutPolicy,
 };
-use super::error::toml_error;
+use super::error::toml_diagnostic;
 use super::file_hashes::FileHashes;
 use super::metric::{MetricDefinition, MetricSource, compile_regex};
 use super::params::{MachineParam, ParsedParams, defaults};
@@ -33,7 +33,7 @@ impl Definition {
         copies: Option<&DefinitionFiles>,
     ) -> Result<Self, Diagnostic> {
         let source = SourceText::new(file, text);
-        let raw: raw::Definition = toml::from_str(text).map_err(|error| toml_error(&source, &error))?;
+        let raw: raw::Definition = toml::from_str(text).map_err(|error| toml_diagnostic(&source, &error))?;
         let parsed = ParsedParams::parse(&source, &raw.param)?;
         let parser = Parser {
             text: source,

@@ -296,7 +296,12 @@ fn duplicate_and_invalid_definitions_are_skipped_and_reported() {
     let mut registry = crate::Registry::default();
     let [invalid, duplicate] = &registry.add_folder(folder.path()).unwrap()[..] else { panic!("two errors") };
     assert!(invalid.to_string().contains("a.toml:1:8: invalid value `3`: expected a string"), "{invalid}");
-    assert!(duplicate.to_string().ends_with("both define the test `plain`: rename one, or remove it"), "{duplicate}");
+    assert!(
+        duplicate
+            .to_string()
+            .ends_with("both define the test `plain`: rename the test in one of them, or remove one file"),
+        "{duplicate}"
+    );
     let error = registry.add_folder(&folder.path().join("nosuch")).unwrap_err().to_string();
     assert!(error.contains("nosuch`: No such file"), "{error}");
     assert!(registry.test("plain").is_some());

@@ -16,22 +16,22 @@ pub struct Params {
     #[schemars(extend(
         "x-axis" = true,
         "x-aliases" = ["rw", "test-type", "type"],
-        "x-resolved" = "read, and randread"
+        "x-default" = "read and randread"
     ))]
     pub test_types: Option<TestType>,
     /// Bytes per operation; pbench's `4` is written `4k`
-    #[schemars(extend("minimum" = 512, "x-axis" = true, "x-aliases" = ["bs", "block-size"], "x-resolved" = "4k, 64k, and 1m"))]
+    #[schemars(extend("minimum" = 512, "x-axis" = true, "x-aliases" = ["bs", "block-size"], "x-default" = "4k, 64k, and 1m"))]
     pub block_sizes: Option<Bytes>,
     /// Whether the page cache is bypassed (O_DIRECT)
     pub direct: bool,
     /// Whether a write completes only when the data is on the storage (O_SYNC)
     pub sync: bool,
-    /// Maximum operations per second of each job, for reads and for writes; 0: no limit
+    /// Maximum operations per second of each job, separately for reads and for writes; 0: no limit
     pub rate_iops: u32,
-    /// Measured time of a sample, at least 10ms
+    /// Duration of the measurement of a sample, at least 10ms
     #[schemars(extend("minimum" = 10_000_000))]
     pub runtime: Nanos,
-    /// Warm-up time before the measured time
+    /// Warm-up time of a sample, before the measurement
     pub ramptime: Nanos,
     /// Size of each file, or of the part of a block device that is used
     #[schemars(extend("x-aliases" = ["size"]))]
@@ -54,27 +54,28 @@ pub struct Params {
     pub numjobs: u32,
     /// Free-form label
     pub config: String,
-    /// Tools that run during every sample: a group of the plan's [tool-groups]
+    /// Monitoring commands that run during every sample: name of a group under [tool-groups] in the plan file
     pub tool_group: String,
     /// Job file on this machine to use instead of a generated one; `$target` and `$@` are replaced by parameters
     pub job_file: String,
     /// SHA-256 of the job file
-    #[schemars(extend("x-resolved" = "from the job file"))]
+    #[schemars(extend("x-default" = "from the job file"))]
     pub job_file_sha256: Option<String>,
     /// Program on the worker to run before each sample
     pub pre_iteration_script: String,
-    /// Samples per set, by pbench's rule: a set whose spread exceeds max-stddev is repeated, and the last set counts;
-    /// 0: the plan's rule, which stops when the median is precise enough
+    /// Samples per set. As in pbench, a set whose standard deviation reaches max-stddev is repeated, and only the last
+    /// set counts. With 0 the plan's rule applies instead: sample until the median is as precise as the plan requires
     pub samples: u32,
-    /// Maximum standard deviation of a set, in percent of the mean
+    /// Standard deviation at which a set is repeated, as a percentage of its mean
     #[schemars(range(min = 0))]
     pub max_stddev: f64,
-    /// Number of sets that exceed max-stddev after which no further set is taken
+    /// Maximum number of sets; if all reach max-stddev, the cell has not converged, and the last set counts
     #[schemars(range(min = 1))]
     pub max_failures: u32,
-    /// Interval of the latency histograms over time; at most a tenth of the runtime
+    /// Interval of the latency histograms over time; reduced to a tenth of the runtime if that is shorter
     pub histogram_interval_sec: Nanos,
-    /// System information to collect from the worker; default: all but sos, all: everything
+    /// System information to collect from the worker: a list of collectors, `all`, or `none`; `default` is all except
+    /// `sos`, which takes minutes
     pub sysinfo: Vec<Collector>,
 }
 
@@ -116,7 +117,7 @@ impl Params {
         self.test_types.unwrap_or_default()
     }
 
-    /// pbench's sampling rule, unless that of the plan is requested.
+    /// pbench's sampling rule; none if `samples` is 0, which requests that of the plan.
     pub fn rule(&self) -> Option<SamplingRule> {
         pbench_rule(self.samples, self.max_stddev, self.max_failures)
     }

@@ -14,7 +14,7 @@ use crate::count::AutoCount;
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Params {
     /// Threads, each pinned to a separate core if there are enough
-    #[schemars(range(min = 1), extend("x-axis" = true, "x-resolved" = "steps from 1 to 2 × the CPUs, as run-perf: 1, 4, 8, 12, 16 on 8"))]
+    #[schemars(range(min = 1), extend("x-axis" = true, "x-default" = "steps from 1 to 2 × the CPUs, as run-perf: 1, 4, 8, 12, 16 on 8"))]
     pub(super) threads: Option<u32>,
     /// Problem size: number of equations
     #[schemars(range(min = 1, max = 1_000_000), extend("x-aliases" = ["n"]))]
@@ -31,7 +31,7 @@ pub struct Params {
     /// Solutions per sample; auto: as many as fill its time
     pub(super) run_trials: AutoCount,
     /// Instruction set of the built-in kernel
-    #[schemars(extend("x-resolved" = "the widest of the worker's CPU; none with linpack-binary"))]
+    #[schemars(extend("x-default" = "the widest of the worker's CPU; none with linpack-binary"))]
     pub(super) isa: Option<Isa>,
     /// Name or path of a linpack program to run instead of the built-in kernel
     pub(super) linpack_binary: String,

@@ -7,7 +7,7 @@ use wb_model::outcome::Gate;
 use wb_model::{Nanos, Placement, Requirement};
 
 use super::external::blas::{self, Blas};
-use super::external::input::{HplInput, LinInput, LinTest};
+use super::external::input::{HplInput, XlinpackInput, XlinpackProblem};
 use super::external::{hpcc, hpl, intel};
 use super::params::ProgramKind;
 use super::{Params, Solution, parameter_error, process_seconds, reject_output, summarize_solutions};
@@ -153,21 +153,21 @@ fn render_input(params: &Params, solutions: u64) -> Result<(&'static str, String
     let size = *params.problem_sizes;
     let hpl = || HplInput {
         sizes: vec![size; solutions as usize],
-        blocks: vec![BLOCK_COLUMNS.min(size)],
+        block_sizes: vec![BLOCK_COLUMNS.min(size)],
         grids: vec![(1, 1)],
     };
     Ok(match params.program_kind() {
         ProgramKind::Hpl => ("HPL.dat", hpl().hpl_dat()),
         ProgramKind::Hpcc => ("hpccinf.txt", hpl().hpccinf()),
         ProgramKind::Auto | ProgramKind::Xlinpack => {
-            let test = LinTest {
+            let problem = XlinpackProblem {
                 size,
                 leading_dimension: params.leading_dimension(),
                 trials: solutions,
                 alignment_kib: params.alignment_values,
             };
             let (header, subheader) = (params.lininput_header.clone(), params.lininput_subheader.clone());
-            let input = LinInput::new(header, subheader, vec![test]);
+            let input = XlinpackInput::new(header, subheader, vec![problem]);
             (LININPUT, input.map_err(|error| Failure::refused(error.to_string()))?.to_string())
         }
     })

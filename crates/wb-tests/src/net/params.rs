@@ -18,7 +18,7 @@ pub struct Params {
     /// File with a profile in uperf's language; relative to the plan, or an absolute path
     pub(super) profile: String,
     /// Text of the profile
-    #[schemars(extend("x-resolved" = "the text of its file"))]
+    #[schemars(extend("x-default" = "the text of its file"))]
     pub(super) profile_text: Option<String>,
     /// Variables of the profile, NAME=VALUE each; default of `h`, `host`, `h1`…: the workers of the servers
     pub(super) vars: Vec<String>,

@@ -11,7 +11,7 @@ use crate::count::AutoCount;
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Params {
     /// Command to measure; before get and lpop the server is filled with the data that they read
-    #[schemars(extend("x-axis" = true, "x-resolved" = "each of them"))]
+    #[schemars(extend("x-axis" = true, "x-default" = "each of them"))]
     pub(super) command: Option<RedisCommand>,
     /// Requests per sample, rounded up to whole pipelines; auto: as many as fill its time
     pub(super) requests: AutoCount,

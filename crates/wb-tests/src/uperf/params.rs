@@ -17,19 +17,19 @@ use crate::net::nodes::SideNodes;
 pub struct Params {
     /// Traffic pattern: messages to the server (stream), from it (maerts), or both (bidirec); or alternating requests
     /// and responses (rr), with a connection for each (crr), or as datagrams (udp-rr)
-    #[schemars(extend("x-axis" = true, "x-aliases" = ["test-type", "type"], "x-resolved" = "stream, maerts, bidirec, and rr"))]
+    #[schemars(extend("x-axis" = true, "x-aliases" = ["test-type", "type"], "x-default" = "stream, maerts, bidirec, and rr"))]
     pub(super) test_types: Option<TestType>,
-    /// Measured time of a sample, at least 10ms
+    /// Duration of the measurement of a sample, at least 10ms
     #[schemars(extend("minimum" = 10_000_000))]
     pub(super) runtime: Nanos,
     /// Size of a message, or of a request and its response
-    #[schemars(extend("minimum" = 1, "x-axis" = true, "x-aliases" = ["message-size"], "x-resolved" = "1, 64, and 16k"))]
+    #[schemars(extend("minimum" = 1, "x-axis" = true, "x-aliases" = ["message-size"], "x-default" = "1, 64, and 16k"))]
     pub(super) message_sizes: Option<Bytes>,
     /// Transport protocol
-    #[schemars(extend("x-axis" = true, "x-aliases" = ["protocol"], "x-resolved" = "tcp, and udp; of udp-rr udp"))]
+    #[schemars(extend("x-axis" = true, "x-aliases" = ["protocol"], "x-default" = "tcp, and udp; of udp-rr udp"))]
     pub(super) protocols: Option<Protocol>,
     /// Connections, each with its own threads; for bidirec in each direction
-    #[schemars(extend("minimum" = 1, "maximum" = 10_000, "x-axis" = true, "x-aliases" = ["instance"], "x-resolved" = "1, 8, and 64"))]
+    #[schemars(extend("minimum" = 1, "maximum" = 10_000, "x-axis" = true, "x-aliases" = ["instance"], "x-default" = "1, 8, and 64"))]
     pub(super) instances: Option<u32>,
     /// NUMA node that the server runs on; -1: any
     #[schemars(extend("x-aliases" = ["server-nodes"]))]
@@ -37,13 +37,13 @@ pub struct Params {
     /// NUMA node that the client runs on; -1: any
     #[schemars(extend("x-aliases" = ["client-nodes"]))]
     pub(super) client_node: i32,
-    /// Samples per set, by pbench's rule: a set whose spread exceeds max-stddev is repeated, and the last set counts;
-    /// 0: the plan's rule, which stops when the median is precise enough
+    /// Samples per set. As in pbench, a set whose standard deviation reaches max-stddev is repeated, and only the last
+    /// set counts. With 0 the plan's rule applies instead: sample until the median is as precise as the plan requires
     pub(super) samples: u32,
-    /// Maximum standard deviation of a set, in percent of the mean
+    /// Standard deviation at which a set is repeated, as a percentage of its mean
     #[schemars(range(min = 0))]
     pub(super) max_stddev: f64,
-    /// Number of sets that exceed max-stddev after which no further set is taken
+    /// Maximum number of sets; if all reach max-stddev, the cell has not converged, and the last set counts
     #[schemars(range(min = 1))]
     pub(super) max_failures: u32,
     /// pbench's first iteration after an interruption; only 1, as a run into the same folder resumes on its own
@@ -53,12 +53,13 @@ pub struct Params {
     pub(super) log_response_times: bool,
     /// Free-form label
     pub(super) config: String,
-    /// Tools that run during every sample: a group of the plan's [tool-groups]
+    /// Monitoring commands that run during every sample: name of a group under [tool-groups] in the plan file
     pub(super) tool_group: String,
     /// pbench's pattern of tools whose CPU figures go into the result; only a label, as CPU time is measured on both
     /// sides
     pub(super) tool_label_pattern: String,
-    /// System information to collect from the worker; default: all but sos, all: everything
+    /// System information to collect from the worker: a list of collectors, `all`, or `none`; `default` is all except
+    /// `sos`, which takes minutes
     pub(super) sysinfo: Vec<Collector>,
 }
 

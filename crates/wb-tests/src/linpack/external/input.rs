@@ -1,71 +1,71 @@
-//! The input files of linpack programs: Intel's `lininput`, HPL's `HPL.dat`, hpcc's `hpccinf.txt`.
+//! The input files of LINPACK programs: xlinpack's `lininput`, HPL's `HPL.dat`, hpcc's `hpccinf.txt`.
 
 use std::fmt::{self, Display};
 
-/// Input of xlinpack, in the seven lines of Intel's `lininput_xeon64`.
+/// Input of Intel's xlinpack: the seven lines of its `lininput` files.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LinInput {
+pub struct XlinpackInput {
     /// The first line, which xlinpack ignores.
-    pub header: String,
+    header: String,
     /// The second line, which xlinpack prints.
-    pub subheader: String,
-    /// Tests: one column in each of the other lines.
-    pub tests: Vec<LinTest>,
+    subheader: String,
+    /// The problems, counted in the third line: each has one entry in each of the last four lines.
+    problems: Vec<XlinpackProblem>,
 }
 
-/// One problem size to measure.
+/// A system of linear equations to solve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LinTest {
-    /// Number of equations.
+pub struct XlinpackProblem {
+    /// Number of equations: rows and columns of the matrix.
     pub size: u64,
-    /// Leading dimension of the matrix: distance between columns, in numbers.
+    /// Leading dimension of the matrix: the distance between its columns, in elements.
     pub leading_dimension: u64,
-    /// Number of solutions.
+    /// Number of times that the system is solved.
     pub trials: u64,
-    /// Alignment of the data in KiB.
+    /// Alignment of the data, in KiB.
     pub alignment_kib: u64,
 }
 
-/// A header with a line break, which would shift all lines that follow.
+/// Error: a header contains a line break, which would shift all lines that follow. Holds the parameter's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0} contains a line break: expected one line")]
 pub struct LineBreakError(pub &'static str);
 
-impl LinInput {
+impl XlinpackInput {
     /// Creates an input after checking that each header is one line.
     ///
     /// # Errors
     /// [`LineBreakError`] with the parameter's name.
-    pub fn new(header: String, subheader: String, tests: Vec<LinTest>) -> Result<Self, LineBreakError> {
+    pub fn new(header: String, subheader: String, problems: Vec<XlinpackProblem>) -> Result<Self, LineBreakError> {
         for (name, line) in [("lininput-header", &header), ("lininput-subheader", &subheader)] {
             if line.contains(['\n', '\r']) {
                 return Err(LineBreakError(name));
             }
         }
-        Ok(Self { header, subheader, tests })
+        Ok(Self { header, subheader, problems })
     }
 }
 
-impl Display for LinInput {
+impl Display for XlinpackInput {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let line = |number: fn(&LinTest) -> u64| join(self.tests.iter().map(number));
+        let row = |field: fn(&XlinpackProblem) -> u64| join(self.problems.iter().map(field));
         writeln!(f, "{}", self.header)?;
         writeln!(f, "{}", self.subheader)?;
-        writeln!(f, "{} # number of tests", self.tests.len())?;
-        writeln!(f, "{} # problem sizes", line(|test| test.size))?;
-        writeln!(f, "{} # leading dimensions", line(|test| test.leading_dimension))?;
-        writeln!(f, "{} # times to run a test", line(|test| test.trials))?;
-        writeln!(f, "{} # alignment values (in KBytes)", line(|test| test.alignment_kib))
+        writeln!(f, "{} # number of tests", self.problems.len())?;
+        writeln!(f, "{} # problem sizes", row(|problem| problem.size))?;
+        writeln!(f, "{} # leading dimensions", row(|problem| problem.leading_dimension))?;
+        writeln!(f, "{} # times to run a test", row(|problem| problem.trials))?;
+        writeln!(f, "{} # alignment values (in KBytes)", row(|problem| problem.alignment_kib))
     }
 }
 
-/// Input of HPL; the variants of the algorithm are the initial recommendations of HPL's documentation.
+/// Input of HPL. The options of the algorithm are fixed at the values that HPL's "Tuning" page suggests to start with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HplInput {
-    /// Numbers of equations.
+    /// Problem sizes: numbers of equations.
     pub sizes: Vec<u64>,
-    /// Block sizes in columns.
-    pub blocks: Vec<u64>,
+    /// Block sizes, in columns.
+    pub block_sizes: Vec<u64>,
     /// Process grids, rows by columns; each product is at most the number of processes.
     pub grids: Vec<(u64, u64)>,
 }
@@ -74,8 +74,8 @@ impl HplInput {
     /// Renders `HPL.dat`, which HPL reads from its working directory.
     #[must_use]
     pub fn hpl_dat(&self) -> String {
-        let grid = |side: fn(&(u64, u64)) -> u64| join(self.grids.iter().map(side));
-        let line = |value: &dyn Display, meaning: &str| format!("{value:<12} {meaning}\n");
+        let dimension = |side: fn(&(u64, u64)) -> u64| join(self.grids.iter().map(side));
+        let line = |value: &dyn Display, comment: &str| format!("{value:<12} {comment}\n");
         [
             "HPLinpack benchmark input file\n".to_owned(),
             "written by weighbridge\n".to_owned(),
@@ -83,12 +83,12 @@ impl HplInput {
             line(&6, "device out (6=stdout)"),
             line(&self.sizes.len(), "problem sizes (N)"),
             line(&join(self.sizes.iter()), "Ns"),
-            line(&self.blocks.len(), "block sizes (NB)"),
-            line(&join(self.blocks.iter()), "NBs"),
+            line(&self.block_sizes.len(), "block sizes (NB)"),
+            line(&join(self.block_sizes.iter()), "NBs"),
             line(&0, "process mapping (0=row-major)"),
             line(&self.grids.len(), "process grids (P x Q)"),
-            line(&grid(|grid| grid.0), "Ps"),
-            line(&grid(|grid| grid.1), "Qs"),
+            line(&dimension(|grid| grid.0), "Ps"),
+            line(&dimension(|grid| grid.1), "Qs"),
             line(&"16.0", "residual threshold"),
             line(&1, "panel factorizations"),
             line(&2, "PFACTs (2=right)"),
@@ -112,7 +112,7 @@ impl HplInput {
         .concat()
     }
 
-    /// Renders `hpccinf.txt`, the input of hpcc: `HPL.dat` with no further sizes for PTRANS.
+    /// Renders `hpccinf.txt`, the input of hpcc: `HPL.dat`, followed by empty lists of additional sizes for PTRANS.
     #[must_use]
     pub fn hpccinf(&self) -> String {
         self.hpl_dat()
@@ -133,9 +133,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lininput_has_seven_lines_and_a_column_for_each_test() {
-        let test = |size, trials| LinTest { size, leading_dimension: size + 16, trials, alignment_kib: 4 };
-        let input = LinInput::new("a header".into(), "a subheader".into(), vec![test(10_000, 2), test(20_000, 1)]);
+    fn lininput_has_seven_lines_and_an_entry_for_each_problem() {
+        let problem = |size, trials| XlinpackProblem { size, leading_dimension: size + 16, trials, alignment_kib: 4 };
+        let input =
+            XlinpackInput::new("a header".into(), "a subheader".into(), vec![problem(10_000, 2), problem(20_000, 1)]);
         assert_eq!(
             input.unwrap().to_string(),
             "a header\n\
@@ -149,14 +150,14 @@ mod tests {
     }
 
     #[test]
-    fn a_header_of_two_lines_is_refused() {
-        let result = LinInput::new("one".into(), "two\nlines".into(), Vec::new());
+    fn a_header_of_two_lines_is_rejected() {
+        let result = XlinpackInput::new("one".into(), "two\nlines".into(), Vec::new());
         assert_eq!(result, Err(LineBreakError("lininput-subheader")));
     }
 
     #[test]
     fn hpl_dat_has_its_values_on_the_lines_that_hpl_expects() {
-        let input = HplInput { sizes: vec![1000, 4000], blocks: vec![192], grids: vec![(1, 2)] };
+        let input = HplInput { sizes: vec![1000, 4000], block_sizes: vec![192], grids: vec![(1, 2)] };
         let text = input.hpl_dat();
         let lines: Vec<_> = text.lines().collect();
         assert_eq!(lines.len(), 31);
