@@ -21,7 +21,7 @@ pub mod worker;
 pub use clock::ClockOffset;
 pub use protocol::{
     ActiveRuns, AgentSession, Capture, Command, Controller, EntryKind, ExitReason, Fault, FileEntry, InstalledProgram,
-    OutputDigest, PlacementReport, RecoveryReport, RestoredChange, SessionConfig, Stream, TeardownReport, TuneReport,
+    OutputDigest, PlacementReport, RecoveryReport, RevertedChange, SessionConfig, Stream, TeardownReport, TuneReport,
     UnrevertedChanges,
 };
 pub use server::{AgentError, RUN, announced_runs, serve};

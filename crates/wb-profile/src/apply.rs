@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use wb_agent::{Fault, Group, RestoredChange, Scratch, TeardownReport, Worker, WorkerError};
+use wb_agent::{Fault, Group, RevertedChange, Scratch, TeardownReport, Worker, WorkerError};
 use wb_fleet::{Address, ConnectOptions, HostParams, Program};
 use wb_knobs::KnobSet;
 use wb_knobs::tune::KnobResult;
@@ -125,7 +125,7 @@ fn cleanup_problems(teardown: Result<TeardownReport, WorkerError>) -> Vec<String
     };
     let processes = unkillable.into_iter().map(|pid| Fault::Unkillable { pid }.to_string());
     let conflicts = reverted.iter().filter(|change| matches!(change.outcome, RevertOutcome::Conflict { .. }));
-    let conflicts = conflicts.map(|RestoredChange { description, outcome }| format!("{description}: {outcome}"));
+    let conflicts = conflicts.map(|RevertedChange { description, outcome }| format!("{description}: {outcome}"));
     fault.into_iter().chain(conflicts).chain(processes).chain(folder.map(|fault| fault.to_string())).collect()
 }
 
@@ -235,7 +235,7 @@ impl ActiveProfile {
     ///
     /// # Errors
     /// If something could not be restored: it stays in the host's undo log, and the next agent there tries again.
-    pub async fn revert(self) -> Result<Vec<RestoredChange>, ProfileError> {
+    pub async fn revert(self) -> Result<Vec<RevertedChange>, ProfileError> {
         let Self { standing, guests, consoles: _, group, guest_files } = self;
         let host = group.worker().name().clone();
         for guest in guests {
@@ -259,7 +259,7 @@ impl ActiveProfile {
                 let (restored, left): (Vec<_>, Vec<_>) =
                     reverted.into_iter().partition(|change| change.outcome == RevertOutcome::Restored);
                 let left =
-                    left.iter().map(|RestoredChange { description, outcome }| format!("{description}: {outcome}"));
+                    left.iter().map(|RevertedChange { description, outcome }| format!("{description}: {outcome}"));
                 let fault = std::iter::once(fault).chain(left).collect::<Vec<_>>().join("; ");
                 let restored = restored.into_iter().map(|change| change.description).collect();
                 Err(failed(ProfileErrorKind::NotRestored { fault, restored }))

@@ -1,6 +1,6 @@
 //! What cleaning up on workers found: into the record of an attempt, or among the problems of its cell.
 
-use wb_agent::{Group, RestoredChange, TeardownReport, WorkerError};
+use wb_agent::{Group, RevertedChange, TeardownReport, WorkerError};
 use wb_sys::undo::RevertOutcome;
 use wb_tests::attempt::AttemptRecord;
 use wb_tests::{Failure, WorkerContext};
@@ -73,7 +73,7 @@ impl CleanupReport {
                 if !unkillable.is_empty() {
                     self.findings.push(format!("processes survived SIGKILL: {unkillable:?}"));
                 }
-                reverted.into_iter().for_each(|change| self.add_restored(change));
+                reverted.into_iter().for_each(|change| self.add_reverted(change));
                 self.failures.extend(fault.map(Failure::refused));
                 self.failures.extend(folder.map(|fault| WorkerError::Fault { worker, fault }.into()));
             }
@@ -81,7 +81,7 @@ impl CleanupReport {
         }
     }
 
-    fn add_restored(&mut self, RestoredChange { description, outcome }: RestoredChange) {
+    fn add_reverted(&mut self, RevertedChange { description, outcome }: RevertedChange) {
         match outcome {
             RevertOutcome::Restored => {}
             RevertOutcome::Conflict { .. } => self.disturbances.push(format!("{description}: {outcome}")),

@@ -474,7 +474,7 @@ impl<W: FnMut(Progress)> SampleLoop<'_, W> {
         wb_study::write_serial(&self.context.run, cells.collect())?;
         let published = publisher.publish(&self.context.run, Some(test.clone()), &self.context.cancel).await?;
         if let StepOutcome::Failed { reason: why } = &published.outcome {
-            (self.watch)(Progress::Warning(format!("{test} is not published: {why}")));
+            (self.watch)(Progress::Warning(format!("{test} was not published: {why}")));
         }
         self.context.write(JournalEvent::Published(published))
     }

@@ -4,8 +4,8 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use wb_agent::RestoredChange;
-use wb_fleet::{ConnectWarning, ParamMismatch, Transfer};
+use wb_agent::RevertedChange;
+use wb_fleet::{ConnectWarning, HostParamMismatch, Transfer};
 use wb_knobs::tune::KnobResult;
 use wb_model::{ProfileName, TestName, WorkerName};
 use wb_plan::Shortfall;
@@ -27,45 +27,45 @@ pub enum SessionEvent {
     BudgetShortfall {
         /// The test.
         test: TestName,
-        /// Number of its cells.
+        /// Number of its cells (combinations of its parameters, on their workers) with this shortfall.
         cells: usize,
-        /// The samples that fit, and the required ones.
+        /// Number of samples that fit, and the required number.
         shortfall: Shortfall,
         /// The budget per cell, in seconds.
         budget_seconds: f64,
         /// Whether the test has the parameter `runtime`, which sets the duration of a sample.
         has_runtime: bool,
     },
-    /// run-perf's metadata for publishing is given, which has no effect.
-    PublishKeyIgnored(&'static str),
+    /// The metadata key with which run-perf requests publishing is given without `--publish`, and has no effect.
+    PublishMetadataIgnored(&'static str),
     /// Something that happens on a host.
     Host(WorkerName, HostEvent),
     /// Progress of the preparation of hosts.
     Preparation(SetupEvent),
-    /// Measuring starts in a profile and is recorded in this folder.
+    /// A run starts in a profile (settings applied to the hosts) and is recorded in this folder.
     RunStarted(PathBuf),
-    /// Progress of measuring.
+    /// Progress of the run.
     RunProgress(Box<wb_run::Progress>),
-    /// Measuring has ended in a profile.
+    /// The run in a profile has ended.
     RunEnded,
     /// An error ends the session after measuring has started; its results so far are kept in this folder.
-    ResultsKept(PathBuf),
+    ResultsKeptAfterError(PathBuf),
     /// The user interrupted the session, which can be resumed.
     Interrupted {
         /// The run folder.
         folder: PathBuf,
-        /// Whether the user named the folder.
-        is_folder_named: bool,
+        /// Whether the user gave the folder with `--into`.
+        is_folder_given: bool,
     },
-    /// The run could not be published, for this reason.
+    /// Publishing the whole run failed, for this reason; results of single tests may be published.
     NotPublished(String),
-    /// An end of a bisection is about to be measured: the revision, described on one line.
-    MeasuringEnd(String),
-    /// The ends of a bisection differ.
-    EndsDiffer {
-        /// The primary checks in which they differ.
+    /// An endpoint of a bisection (its good or its bad revision) is about to be measured: described on one line.
+    MeasuringEndpoint(String),
+    /// The endpoints of a bisection differ.
+    EndpointsDiffer {
+        /// The primary checks (statistics of metrics) in which they differ.
         checks: Vec<String>,
-        /// Whether an end is a single run, whose run-to-run variation is unknown.
+        /// Whether an endpoint has a single run, whose run-to-run variation is unknown.
         single_run: bool,
     },
     /// A revision of a bisection has a verdict.
@@ -84,14 +84,14 @@ pub enum SessionEvent {
 pub enum HostEvent {
     /// Progress of the transfer of the program to it.
     Transfer(Transfer),
-    /// It was connected to, with a remark.
-    Connected(ConnectWarning),
-    /// It contradicts its declared parameters.
-    ParamMismatch(ParamMismatch),
+    /// It is connected, with a warning.
+    ConnectWarning(ConnectWarning),
+    /// A parameter configured for it, such as its number of CPUs, differs from the detected one.
+    ParamMismatch(HostParamMismatch),
     /// A change that a killed run had left was reverted.
-    LeftoverReverted(RestoredChange),
-    /// It is unknown whether a killed run left changes, for this reason.
-    LeftoverUnknown(String),
+    LeftoverReverted(RevertedChange),
+    /// It is unknown whether a run that was killed left settings changed: why their record cannot be read.
+    LeftoverCheckFailed(String),
     /// A later profile cannot be applied to it.
     ProfileObstacle(ProfileName, Box<ProfileErrorKind>),
     /// A slow step of applying a profile begins.
@@ -99,7 +99,7 @@ pub enum HostEvent {
     /// It does not support these settings of a profile.
     UnsupportedSettings(Vec<KnobResult>),
     /// A change of a profile was not reverted, because somebody else had changed the setting.
-    RevertConflict(RestoredChange),
+    RevertConflict(RevertedChange),
 }
 
 /// Receiver of events; ignores them by default.

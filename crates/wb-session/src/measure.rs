@@ -159,14 +159,14 @@ impl<'a> MeasureSession<'a> {
             if let Err(error) = results() {
                 self.events.warn(error);
             }
-            self.events.emit(SessionEvent::ResultsKept(self.folder().to_owned()));
+            self.events.emit(SessionEvent::ResultsKeptAfterError(self.folder().to_owned()));
         }
         let SessionEnd { end, unmet_profiles, .. } = end?;
         let study = results()?;
         let published = match end {
             RunEnd::Interrupted => {
-                let (folder, is_folder_named) = (self.folder().to_owned(), self.options.run_folder.is_named);
-                self.events.emit(SessionEvent::Interrupted { folder, is_folder_named });
+                let (folder, is_folder_given) = (self.folder().to_owned(), self.options.run_folder.is_given);
+                self.events.emit(SessionEvent::Interrupted { folder, is_folder_given });
                 PublishState::NotRequested
             }
             RunEnd::Finished | RunEnd::Complete => publish_run(self.publish.as_ref(), self.folder(), &self.events)?,

@@ -65,8 +65,8 @@ pub struct PreparationOptions {
 pub struct RunFolderOptions {
     /// The folder; an existing one is resumed.
     pub path: PathBuf,
-    /// Whether the user named the folder, rather than leaving the name to [`new_run_folder`].
-    pub is_named: bool,
+    /// Whether the user gave the folder, rather than leaving its name to [`new_run_folder`].
+    pub is_given: bool,
     /// Metadata to record with the run.
     pub metadata: Vec<(String, String)>,
     /// Command line that publishes results; overrides that of the plan.

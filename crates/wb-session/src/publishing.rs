@@ -48,7 +48,7 @@ impl PublishConfig {
         events: &EventSink,
     ) -> Result<Option<Self>, SessionError> {
         if line.is_none() && metadata.contains_key(RUN_PERF_KEY) {
-            events.emit(SessionEvent::PublishKeyIgnored(RUN_PERF_KEY));
+            events.emit(SessionEvent::PublishMetadataIgnored(RUN_PERF_KEY));
         }
         let Some(words) = line.and_then(wb_plan::tools::split_words) else { return Ok(None) };
         require_program(&words)?;

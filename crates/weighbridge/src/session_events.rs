@@ -1,9 +1,9 @@
-//! Draws the events of sessions on standard error.
+//! Prints the events of a session to standard error.
 
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use wb_agent::RestoredChange;
+use wb_agent::RevertedChange;
 use wb_model::{WorkerName, pluralize};
 use wb_plan::Shortfall;
 use wb_run::preparation::SetupEvent;
@@ -16,24 +16,27 @@ use crate::format::format_duration;
 use crate::progress::ProgressReporter;
 use crate::transfer::TransferReporter;
 
-/// Maximum number of differing checks shown for the ends of a bisection.
-const MAX_DIFFERING: usize = 10;
+/// Maximum number of checks (a statistic of a metric of a test case) shown in which the endpoints of a bisection differ.
+const MAX_DIFFERING_CHECKS: usize = 10;
 
 impl Console {
-    /// A receiver that draws the events of a session.
+    /// The sink that prints the events of a session.
     pub(crate) fn events(&self) -> EventSink {
-        let reporter =
-            EventReporter { console: *self, transfers: Mutex::new(TransferReporter::default()), run: Mutex::new(None) };
+        let reporter = EventReporter {
+            console: *self,
+            transfers: Mutex::new(TransferReporter::default()),
+            progress: Mutex::new(None),
+        };
         EventSink::new(move |event| reporter.report(event))
     }
 }
 
-/// Draws events.
+/// Prints session events; keeps the state of transfers and of the progress display.
 struct EventReporter {
     console: Console,
     transfers: Mutex<TransferReporter>,
-    /// The progress of the run in the current profile.
-    run: Mutex<Option<ProgressReporter>>,
+    /// Progress display of the current run, of which a session has one in each profile; None between runs.
+    progress: Mutex<Option<ProgressReporter>>,
 }
 
 impl EventReporter {
@@ -50,47 +53,55 @@ impl EventReporter {
                 let remedy = if has_runtime { "`runtime`" } else { "--min-time" };
                 message!("help: lower {remedy}, or raise --budget");
             }
-            SessionEvent::PublishKeyIgnored(key) => {
-                message!("note: `{key}` has no effect: use --publish with a command that publishes");
+            SessionEvent::PublishMetadataIgnored(key) => {
+                message!("note: metadata `{key}` has no effect: pass a command that publishes results with --publish");
             }
             SessionEvent::Host(host, event) => self.report_host(&host, event),
-            SessionEvent::Preparation(SetupEvent::Note(text)) => message!("{text}"),
-            SessionEvent::Preparation(SetupEvent::Excluded { message, help }) => warn(&message, help),
-            SessionEvent::RunStarted(folder) => *self.run() = Some(ProgressReporter::new(&self.console, &folder)),
+            SessionEvent::Preparation(SetupEvent::Progress(text)) => message!("{text}"),
+            SessionEvent::Preparation(SetupEvent::MachineExcluded { message, help }) => print_warning(&message, help),
+            SessionEvent::RunStarted(folder) => *self.progress() = Some(ProgressReporter::new(&self.console, &folder)),
             SessionEvent::RunProgress(progress) => {
-                if let Some(reporter) = &mut *self.run() {
+                if let Some(reporter) = &mut *self.progress() {
                     reporter.report(&progress);
                 }
             }
             SessionEvent::RunEnded => {
-                if let Some(reporter) = self.run().take() {
+                if let Some(reporter) = self.progress().take() {
                     reporter.finish();
                 }
             }
-            SessionEvent::ResultsKept(folder) => {
+            SessionEvent::ResultsKeptAfterError(folder) => {
                 message!("results so far are kept in {}; run the same command again to resume", folder.display());
             }
-            SessionEvent::Interrupted { folder, is_folder_named } => {
-                let line = resume_command(&folder, is_folder_named);
-                message!("interrupted: samples are kept. To resume:\n  {line}");
+            SessionEvent::Interrupted { folder, is_folder_given } => {
+                let line = resume_command(&folder, is_folder_given);
+                message!("interrupted: results so far are kept; to resume:\n  {line}");
             }
             SessionEvent::NotPublished(reason) => {
-                message!("warning: the run is not published: {reason}");
-                message!("help: run the same command again to publish the rest");
+                message!("warning: the run was not published: {reason}");
+                message!("help: run the same command again to publish what is missing");
             }
             SessionEvent::BisectionInterrupted(folder) => {
                 let folder = folder.display();
-                message!("interrupted: results are kept in {folder}; run the same command again to resume");
+                message!("interrupted: results so far are kept in {folder}; run the same command again to resume");
             }
-            SessionEvent::MeasuringEnd(revision) => self.note(format_args!("measuring {revision}")),
-            SessionEvent::EndsDiffer { checks, single_run } => {
-                checks.iter().take(MAX_DIFFERING).for_each(|check| self.note(format_args!("differs: {check}")));
+            SessionEvent::MeasuringEndpoint(revision) => self.print_unless_quiet(format_args!("measuring {revision}")),
+            SessionEvent::EndpointsDiffer { checks, single_run } => {
+                for check in checks.iter().take(MAX_DIFFERING_CHECKS) {
+                    self.print_unless_quiet(format_args!("the good and the bad revision differ in {check}"));
+                }
+                if checks.len() > MAX_DIFFERING_CHECKS {
+                    let more = pluralize(checks.len() - MAX_DIFFERING_CHECKS, "more check");
+                    self.print_unless_quiet(format_args!("… and in {more}"));
+                }
                 if single_run {
-                    self.note(format_args!("note: one side is a single run: run-to-run variation is unknown"));
+                    self.print_unless_quiet(format_args!(
+                        "note: the good or the bad revision has a single run: its run-to-run variation is unknown"
+                    ));
                 }
             }
             SessionEvent::RevisionClassified { name, verdict } => {
-                self.note(format_args!("{name}: {}", describe_verdict(&verdict)));
+                self.print_unless_quiet(format_args!("{name}: {}", describe_verdict(&verdict)));
             }
         }
     }
@@ -99,68 +110,78 @@ impl EventReporter {
         match event {
             HostEvent::Transfer(transfer) => {
                 let line = self.transfers.lock().unwrap_or_else(PoisonError::into_inner).line(host, transfer);
-                line.iter().for_each(|line| self.note(format_args!("note: `{host}`: {line}")));
+                if let Some(line) = line {
+                    self.print_unless_quiet(format_args!("note: `{host}`: {line}"));
+                }
             }
-            HostEvent::Connected(warning) => self.note(format_args!("note: `{host}` {warning}")),
-            HostEvent::ParamMismatch(mismatch) => self.note(format_args!("note: `{host}`: {mismatch}")),
-            HostEvent::LeftoverReverted(RestoredChange { description: what, outcome: how }) => {
-                message!("note: `{host}`: a run that was killed had changed {what}: {how}");
+            HostEvent::ConnectWarning(warning) => self.print_unless_quiet(format_args!("note: `{host}` {warning}")),
+            HostEvent::ParamMismatch(mismatch) => self.print_unless_quiet(format_args!("note: `{host}`: {mismatch}")),
+            HostEvent::LeftoverReverted(RevertedChange { description, outcome }) => {
+                message!("note: `{host}`: a run that was killed had changed {description}: {outcome}");
             }
-            HostEvent::LeftoverUnknown(fault) => {
-                message!("warning: `{host}`: {fault}");
-                message!("help: measurements there may not reflect the host's own state");
+            HostEvent::LeftoverCheckFailed(error) => {
+                message!("warning: `{host}`: {error}");
+                message!(
+                    "help: settings that a killed run changed may still be in effect there and affect measurements"
+                );
             }
             HostEvent::ProfileObstacle(profile, obstacle) => {
                 let reason = obstacle.message_on(host);
-                warn(&format!("`{profile}` on `{host}` will not be measured: {reason}"), obstacle.help());
+                print_warning(&format!("`{profile}` on `{host}` will not be measured: {reason}"), obstacle.help());
             }
-            HostEvent::ProfileStep(step) => self.note(format_args!("`{host}`: {step}")),
+            HostEvent::ProfileStep(step) => self.print_unless_quiet(format_args!("`{host}`: {step}")),
             HostEvent::UnsupportedSettings(settings) => {
-                let reasons = settings.iter().filter_map(|one| Some((&one.knob, one.outcome.reason()?)));
-                let unset: Vec<String> = reasons.map(|(knob, reason)| format!("{knob} ({reason})")).collect();
-                self.note(format_args!("note: `{host}`: unsupported settings of the profile: {}", unset.join("; ")));
+                let reasons = settings.iter().filter_map(|setting| Some((&setting.knob, setting.outcome.reason()?)));
+                let unsupported: Vec<String> = reasons.map(|(knob, reason)| format!("{knob} ({reason})")).collect();
+                let unsupported = unsupported.join("; ");
+                self.print_unless_quiet(format_args!(
+                    "note: `{host}`: unsupported settings of the profile: {unsupported}"
+                ));
             }
-            HostEvent::RevertConflict(RestoredChange { description: what, outcome: how }) => {
-                message!("warning: `{host}`: {what}: {how}");
+            HostEvent::RevertConflict(RevertedChange { description, outcome }) => {
+                message!("warning: `{host}`: {description}: {outcome}");
             }
         }
     }
 
-    /// Prints a line that --quiet suppresses.
-    fn note(&self, line: std::fmt::Arguments<'_>) {
+    /// Prints a line unless --quiet is given.
+    fn print_unless_quiet(&self, line: std::fmt::Arguments<'_>) {
         if !self.console.quiet {
             message!("{line}");
         }
     }
 
-    fn run(&self) -> MutexGuard<'_, Option<ProgressReporter>> {
-        self.run.lock().unwrap_or_else(PoisonError::into_inner)
+    fn progress(&self) -> MutexGuard<'_, Option<ProgressReporter>> {
+        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn warn(text: &str, help: Option<String>) {
+fn print_warning(text: &str, help: Option<String>) {
     message!("warning: {text}");
-    help.iter().for_each(|help| message!("help: {help}"));
+    if let Some(help) = help {
+        message!("help: {help}");
+    }
 }
 
 /// Describes the verdict on a revision of a bisection.
 pub(crate) fn describe_verdict(verdict: &RevisionVerdict) -> String {
-    let describe = |[good, bad]: &[f64; 2]| format!("likeness to the good end {good:.3}, to the bad one {bad:.3}");
+    let describe =
+        |[good, bad]: &[f64; 2]| format!("similarity to the good revision {good:.3}, and to the bad one {bad:.3}");
     match verdict {
-        RevisionVerdict::End => "given end".to_owned(),
-        RevisionVerdict::Good { likeness } => format!("good: {}", describe(likeness)),
-        RevisionVerdict::Bad { likeness } => format!("bad: {}", describe(likeness)),
+        RevisionVerdict::Endpoint => "given as good or bad, not classified".to_owned(),
+        RevisionVerdict::Good { similarity } => format!("good: {}", describe(similarity)),
+        RevisionVerdict::Bad { similarity } => format!("bad: {}", describe(similarity)),
         RevisionVerdict::Skipped { reason } => format!("skipped: {reason}"),
     }
 }
 
 /// The command line that resumes this run: the one that was typed, with `--into` added unless the folder was given.
-fn resume_command(folder: &Path, is_given: bool) -> String {
-    let mut words: Vec<String> = std::env::args().collect();
-    if !is_given {
-        // Before `--`, after which only variants may follow.
-        let at = words.iter().position(|word| word == "--").unwrap_or(words.len());
-        words.splice(at..at, ["--into".to_owned(), folder.display().to_string()]);
+fn resume_command(folder: &Path, is_folder_given: bool) -> String {
+    let mut args: Vec<String> = std::env::args().collect();
+    if !is_folder_given {
+        // Before `--`: `ab` takes every argument after it as a variant to compare.
+        let insert_at = args.iter().position(|arg| arg == "--").unwrap_or(args.len());
+        args.splice(insert_at..insert_at, ["--into".to_owned(), folder.display().to_string()]);
     }
-    shell_words::join(words)
+    shell_words::join(args)
 }

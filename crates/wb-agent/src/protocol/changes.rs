@@ -21,7 +21,7 @@ pub struct TeardownReport {
     /// Processes that survived SIGKILL because they hang inside the kernel.
     pub unkillable: Vec<u32>,
     /// Changes made for the group and the outcome of reverting each, latest first.
-    pub reverted: Vec<RestoredChange>,
+    pub reverted: Vec<RevertedChange>,
     /// Why some changes could not be reverted.
     pub fault: Option<String>,
     /// Why the private folder could not be removed.
@@ -47,7 +47,7 @@ impl TeardownReport {
 
 /// A change of a group and the outcome of reverting it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RestoredChange {
+pub struct RevertedChange {
     /// Description of the changed setting, for people.
     pub description: String,
     /// Outcome of reverting it.
@@ -60,7 +60,7 @@ pub struct RestoredChange {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct RecoveryReport {
     /// Changes that were reverted, latest first.
-    pub reverted: Vec<RestoredChange>,
+    pub reverted: Vec<RevertedChange>,
     /// Changes still in effect; none if everything was reverted.
     pub unreverted: Option<UnrevertedChanges>,
     /// Why it is unknown whether changes remain: the undo log belongs to root, and the agent runs unprivileged.

@@ -12,7 +12,7 @@ mod process;
 mod session;
 
 pub use call::{Call, Request};
-pub use changes::{RecoveryReport, RestoredChange, TeardownReport, TuneReport, UnrevertedChanges};
+pub use changes::{RecoveryReport, RevertedChange, TeardownReport, TuneReport, UnrevertedChanges};
 pub use fault::Fault;
 pub use file::{EntryKind, FileEntry, FolderHandle, InstalledProgram};
 pub use message::{EncodedReply, Reply, WithBytes};

@@ -9,7 +9,7 @@ use wb_knobs::{Knob, KnobSet};
 use wb_sys::undo::{Change, LockHolder, RevertError, RevertOutcome, UndoError};
 use wb_sys::{SysRoot, UndoLog};
 
-use crate::protocol::{Fault, RecoveryReport, RestoredChange, TuneReport, UnrevertedChanges, call};
+use crate::protocol::{Fault, RecoveryReport, RevertedChange, TuneReport, UnrevertedChanges, call};
 
 use super::Agent;
 
@@ -71,9 +71,9 @@ pub(super) fn restore(root: &SysRoot) -> RecoveryReport {
         Err(error) => (Vec::new(), Some(error)),
         Ok(mut log) => split_result(log.revert_where(is_ours)),
     };
-    put_back.iter().for_each(|RestoredChange { description: what, outcome: how }| {
-        print_to_stderr(&format!("note: a run that was killed had changed {what}: {how}"));
-    });
+    for RevertedChange { description, outcome } in &put_back {
+        print_to_stderr(&format!("note: a run that was killed had changed {description}: {outcome}"));
+    }
     RecoveryReport { reverted: put_back, unreverted: error.as_ref().map(unreverted), ..RecoveryReport::default() }
 }
 
@@ -105,16 +105,16 @@ fn pending_changes(root: &SysRoot) -> Vec<String> {
 }
 
 /// Splits the result of a revert into the outcomes and the error that stopped it.
-fn split_result(result: Result<Vec<(Change, RevertOutcome)>, RevertError>) -> (Vec<RestoredChange>, Option<UndoError>) {
+fn split_result(result: Result<Vec<(Change, RevertOutcome)>, RevertError>) -> (Vec<RevertedChange>, Option<UndoError>) {
     let (undone, error) = match result {
         Ok(undone) => (undone, None),
         Err(mut error) => (std::mem::take(&mut error.undone), Some(error.into())),
     };
-    (undone.into_iter().map(restored_change).collect(), error)
+    (undone.into_iter().map(reverted_change).collect(), error)
 }
 
-fn restored_change((change, how): (Change, RevertOutcome)) -> RestoredChange {
-    RestoredChange { description: change.step.description(), outcome: how }
+fn reverted_change((change, outcome): (Change, RevertOutcome)) -> RevertedChange {
+    RevertedChange { description: change.step.description(), outcome }
 }
 
 /// Returns the knobs that cannot be set to the given values, with the reasons.
@@ -204,7 +204,7 @@ impl Agent {
     pub(super) async fn put_back(
         slot: &mut Option<UndoLog>,
         numbers: BTreeSet<u32>,
-    ) -> (Vec<RestoredChange>, Option<String>) {
+    ) -> (Vec<RevertedChange>, Option<String>) {
         let Some(mut log) = slot.take_if(|_| !numbers.is_empty()) else { return (Vec::new(), None) };
         let (log, undone) = run_blocking(move || {
             let undone = log.revert_where(|change| is_ours(change) && numbers.contains(&change.number));

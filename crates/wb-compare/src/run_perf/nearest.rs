@@ -73,9 +73,9 @@ pub fn nearest(builds: &Builds, src: usize, candidates: &[Vec<usize>], flatten: 
         let Some(estimate) = MetricEstimate::of(src, row) else { continue };
         let estimates: Vec<_> = flat.iter().map(|build| MetricEstimate::of(build, row)).collect();
         common |= estimates.iter().any(Option::is_some);
-        let Some(likeness) = likenesses(estimate, &estimates, flatten) else { continue };
+        let Some(similarity) = similarities(estimate, &estimates, flatten) else { continue };
         let sums = if src.primary(row) == Some(true) { &mut primary } else { &mut others };
-        let mut rest = &likeness[..];
+        let mut rest = &similarity[..];
         for (sum, group) in sums.iter_mut().zip(candidates) {
             let (own, after) = rest.split_at(group.len());
             *sum += own.iter().sum::<f64>() / own.len() as f64;
@@ -120,21 +120,21 @@ impl MetricEstimate {
 }
 
 /// The similarity of each candidate; `None` if all are equally far away, which carries no information.
-fn likenesses(src: MetricEstimate, others: &[Option<MetricEstimate>], flatten: f64) -> Option<Vec<f64>> {
+fn similarities(src: MetricEstimate, others: &[Option<MetricEstimate>], flatten: f64) -> Option<Vec<f64>> {
     let deviations = others.iter().flatten().filter_map(|estimate| estimate.stddev).chain(src.stddev);
     match deviations.reduce(f64::max).map(|most| most * flatten).filter(|deviation| *deviation > 0.0) {
-        Some(deviation) => others.iter().any(Option::is_some).then(|| density_likenesses(src, others, deviation)),
-        None => distance_likenesses(src, others),
+        Some(deviation) => others.iter().any(Option::is_some).then(|| density_similarities(src, others, deviation)),
+        None => distance_similarities(src, others),
     }
 }
 
-fn density_likenesses(src: MetricEstimate, others: &[Option<MetricEstimate>], deviation: f64) -> Vec<f64> {
+fn density_similarities(src: MetricEstimate, others: &[Option<MetricEstimate>], deviation: f64) -> Vec<f64> {
     let top = SCALE / (2.0 * std::f64::consts::PI).sqrt();
     let density = |estimate: &MetricEstimate| top * (-((estimate.mean - src.mean) / deviation).powi(2) / 2.0).exp();
     others.iter().map(|estimate| estimate.as_ref().map_or(0.0, density)).collect()
 }
 
-fn distance_likenesses(src: MetricEstimate, others: &[Option<MetricEstimate>]) -> Option<Vec<f64>> {
+fn distance_similarities(src: MetricEstimate, others: &[Option<MetricEstimate>]) -> Option<Vec<f64>> {
     // A quarter of the range keeps the quotients below finite.
     let distance = |estimate: &MetricEstimate| (estimate.mean - src.mean).abs().min(f64::MAX / 4.0);
     let distances: Vec<f64> = others.iter().flatten().map(distance).collect();
@@ -163,12 +163,12 @@ mod tests {
     fn equal_distances_carry_no_information() {
         let estimate = |mean| Some(MetricEstimate { mean, stddev: None });
         let src = MetricEstimate { mean: 10.0, stddev: None };
-        assert_eq!(likenesses(src, &[estimate(9.0), estimate(11.0)], 1.0), None);
-        let one_missing = likenesses(src, &[estimate(10.0), None], 1.0).unwrap();
+        assert_eq!(similarities(src, &[estimate(9.0), estimate(11.0)], 1.0), None);
+        let one_missing = similarities(src, &[estimate(10.0), None], 1.0).unwrap();
         assert_eq!(one_missing[0], 0.5);
         assert!(one_missing[1] < 0.006);
-        assert_eq!(likenesses(src, &[None, None], 1.0), None);
-        let far = likenesses(src, &[estimate(-f64::MAX), estimate(f64::MAX), estimate(0.0)], 1.0).unwrap();
-        assert!(far.iter().all(|likeness| likeness.is_finite()));
+        assert_eq!(similarities(src, &[None, None], 1.0), None);
+        let far = similarities(src, &[estimate(-f64::MAX), estimate(f64::MAX), estimate(0.0)], 1.0).unwrap();
+        assert!(far.iter().all(|similarity| similarity.is_finite()));
     }
 }

@@ -14,7 +14,7 @@ use wb_diagnostics::{Diagnostic, SourceText, suggest};
 use wb_model::WorkerName;
 
 pub use address::{Address, ParseAddressError};
-pub use params::{CpuSpec, HostParams, ParamError, ParamMismatch};
+pub use params::{CpuSpec, HostParamMismatch, HostParams, ParamError};
 pub use run_perf::{ForcedParams, read_host_file};
 
 /// A machine that can be reached.

@@ -142,7 +142,7 @@ pub enum ParamError {
 /// A configured parameter that differs from the detected one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub struct ParamMismatch {
+pub struct HostParamMismatch {
     /// The parameter.
     pub parameter: String,
     /// The configured value, which is used.
@@ -151,7 +151,7 @@ pub struct ParamMismatch {
     pub found: Value,
 }
 
-impl fmt::Display for ParamMismatch {
+impl fmt::Display for HostParamMismatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { parameter, given, found } = self;
         write!(f, "`{parameter}` is set to {given}, but {found} was detected")
@@ -219,7 +219,7 @@ impl HostParams {
 
     /// Returns the configured parameters that contradict the detected ones. Settings to apply to a host, and smaller
     /// resources for guests than available, are no contradictions.
-    pub fn mismatches(&self, found: &Self) -> Vec<ParamMismatch> {
+    pub fn mismatches(&self, found: &Self) -> Vec<HostParamMismatch> {
         let differences = [
             ("hugepage-kb", differ(&self.hugepage_kb, &found.hugepage_kb)),
             ("numa-nodes", differ(&self.numa_nodes, &found.numa_nodes)),
@@ -241,7 +241,7 @@ impl HostParams {
             ),
         ];
         let (given, actual) = (self.to_object(), found.to_object());
-        let contradiction = |name: &str| ParamMismatch {
+        let contradiction = |name: &str| HostParamMismatch {
             parameter: name.to_owned(),
             given: given.get(name).cloned().unwrap_or_default(),
             found: actual.get(name).cloned().unwrap_or_default(),
@@ -323,7 +323,7 @@ mod tests {
             ("guest_mem_m", json!(20_000)),
             ("disable_smt", json!(true)),
         ]);
-        let messages: Vec<String> = given.mismatches(&detected()).iter().map(ParamMismatch::to_string).collect();
+        let messages: Vec<String> = given.mismatches(&detected()).iter().map(HostParamMismatch::to_string).collect();
         assert_eq!(
             messages,
             [

@@ -91,7 +91,7 @@ pub async fn apply_kernel_arguments(
                 Some(Boot::Kexec(_)) => {
                     exclude_worker(pool, name, LOCAL_REBOOT_REASON, Some(LOCAL_REBOOT_HELP.to_owned()), report)
                 }
-                Some(Boot::Default) => report(SetupEvent::Note(format!(
+                Some(Boot::Default) => report(SetupEvent::Progress(format!(
                     "note: the kernel of this machine keeps arguments of a run from another machine until its next \
                      reboot: {}",
                     line.added().join(" ")
@@ -131,7 +131,7 @@ impl StepJournal {
             let Some(host) = ways.hosts.iter().find(|host| host.name == worker) else { continue };
             let command_line = if let Boot::Kexec(line) = &next { Some(line.clone()) } else { None };
             let suffix = command_line.as_ref().map(|line| format!(" with {line}")).unwrap_or_default();
-            report(SetupEvent::Note(format!("`{worker}` reboots{suffix}")));
+            report(SetupEvent::Progress(format!("`{worker}` reboots{suffix}")));
             self.write(JournalEvent::RebootStarted { worker: worker.clone(), boot_id: from.clone(), command_line })?;
             running.push(async move {
                 let start = Instant::now();
@@ -149,7 +149,7 @@ impl StepJournal {
             }))?;
             match result {
                 Ok(rebooted) => {
-                    report(SetupEvent::Note(format!("`{worker}` is back after {seconds:.0} s")));
+                    report(SetupEvent::Progress(format!("`{worker}` is back after {seconds:.0} s")));
                     let members = pool.workers.iter_mut().filter(|member| member.worker.name() == &worker);
                     members.for_each(|member| *member = rebooted.clone());
                 }

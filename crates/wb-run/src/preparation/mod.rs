@@ -25,10 +25,10 @@ pub use scripts::set_up_workers;
 /// An event during preparation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SetupEvent {
-    /// A note about progress.
-    Note(String),
-    /// A machine is left out.
-    Excluded {
+    /// A message about progress.
+    Progress(String),
+    /// A host or guest is left out of the session.
+    MachineExcluded {
         /// Message with the machine and the reason.
         message: String,
         /// Advice for the user, if there is any.
@@ -109,7 +109,7 @@ fn exclude_worker(
     report: SetupObserver<'_>,
 ) {
     let why = mask_secret_words(why);
-    report(SetupEvent::Excluded { message: format!("`{name}` is left out: {why}"), help });
+    report(SetupEvent::MachineExcluded { message: format!("`{name}` is left out: {why}"), help });
     pool.remove(name, why);
 }
 

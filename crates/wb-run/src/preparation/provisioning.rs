@@ -45,9 +45,10 @@ pub async fn provision(
         if due.is_empty() {
             continue;
         }
-        report(SetupEvent::Note(format!("provisioning {} by `{provisioner}`", pluralize(due.len(), "host"))));
-        let result =
-            provisioner.run(desk.controller, &due, desk.ssh_config, &mut |text| report(SetupEvent::Note(text))).await;
+        report(SetupEvent::Progress(format!("provisioning {} by `{provisioner}`", pluralize(due.len(), "host"))));
+        let result = provisioner
+            .run(desk.controller, &due, desk.ssh_config, &mut |text| report(SetupEvent::Progress(text)))
+            .await;
         let is_unused = result.is_err() && steps.lines.is_empty();
         let outcome = match result {
             Ok(outcome) => outcome,
@@ -61,7 +62,7 @@ pub async fn provision(
         steps.record(provisioner, &outcome)?;
         for (host, why) in outcome.hosts.into_iter().filter_map(|(host, result)| Some((host, result.err()?))) {
             let why = mask_secret_words(&format!("the provisioner `{provisioner}` failed: {why}"));
-            report(SetupEvent::Excluded { message: format!("`{host}` is left out: {why}"), help: None });
+            report(SetupEvent::MachineExcluded { message: format!("`{host}` is left out: {why}"), help: None });
             left_out.insert(host, why);
         }
     }

@@ -61,7 +61,7 @@ impl StepJournal {
                 log: log.clone(),
             }))?;
             match output.result {
-                Ok(()) => report(SetupEvent::Note(format!("`{worker}` is set up by {}", script.name()))),
+                Ok(()) => report(SetupEvent::Progress(format!("`{worker}` is set up by {}", script.name()))),
                 Err(error) => {
                     let help = format!("see its output in {}", self.run.path().join(log).display());
                     exclude_worker(pool, &worker, &format!("the {} script {error}", kind.name()), Some(help), report);

@@ -1,7 +1,7 @@
 //! What cleaning up on workers finds is recorded, whatever else fails.
 
 use wb_agent::protocol::Request;
-use wb_agent::{Fault, RestoredChange, TeardownReport, TuneReport};
+use wb_agent::{Fault, RevertedChange, TeardownReport, TuneReport};
 use wb_knobs::tune::{KnobOutcome, KnobResult};
 use wb_model::CellOutcome;
 use wb_record::journal::AttemptEnd;
@@ -15,7 +15,7 @@ use crate::testbed::{TestBed, figures, steady};
 /// A teardown that finds a setting changed by another process.
 fn conflict() -> TeardownReport {
     let outcome = RevertOutcome::Conflict { found: "888".to_owned() };
-    let change = RestoredChange { description: "/proc/sys/vm/swappiness was `60`".to_owned(), outcome };
+    let change = RevertedChange { description: "/proc/sys/vm/swappiness was `60`".to_owned(), outcome };
     TeardownReport { reverted: vec![change], ..TeardownReport::clean() }
 }
 

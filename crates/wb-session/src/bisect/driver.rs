@@ -1,4 +1,5 @@
-//! Measures both ends of a bisection, then drives `git bisect run`.
+//! Measures both endpoints of a bisection, the good and the bad revision that the user gives, then drives
+//! `git bisect run`.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -11,8 +12,10 @@ use wb_compare::statistical;
 use super::BisectError;
 use super::child_process::{self, ChildExit};
 use super::git::Git;
-use super::state::{BisectionConfig, BisectionEnd, BisectionFolder, BisectionStep, MeasureMethod, RevisionVerdict};
-use super::step::{CheckedOutRevision, RevisionOutcome, end_results, read_builds};
+use super::state::{
+    BisectionConfig, BisectionEndpoint, BisectionFolder, BisectionStep, MeasureMethod, RevisionVerdict,
+};
+use super::step::{CheckedOutRevision, RevisionOutcome, endpoint_results, read_builds};
 use crate::error::SessionError;
 use crate::event::{EventSink, SessionEvent};
 use crate::program::current_program;
@@ -36,9 +39,9 @@ pub struct BisectionOptions {
     pub build: Option<String>,
     /// How a revision is measured.
     pub measure: MeasureMethod,
-    /// Number of runs of each end.
+    /// Number of runs of each endpoint.
     pub runs: u16,
-    /// Whether to continue although the ends do not differ clearly.
+    /// Whether to continue although the endpoints do not differ clearly.
     pub anyway: bool,
     /// Whether the processes that measure revisions print only errors.
     pub quiet: bool,
@@ -53,7 +56,7 @@ pub enum BisectionOutcome {
     Interrupted,
 }
 
-/// Measures the ends and drives git.
+/// Measures the endpoints and drives git.
 ///
 /// # Errors
 /// When the repository or a revision is unsuitable, or the first bad revision cannot be found.
@@ -61,12 +64,12 @@ pub fn run(options: &BisectionOptions, events: &EventSink) -> Result<BisectionOu
     let absolute = |path: &Path| std::path::absolute(path).map_err(|source| SessionError::file(path, source));
     let repo = absolute(&options.repo)?;
     let git = Git(&repo);
-    let end = |name: &str, results: &Option<String>| {
-        Ok::<_, SessionError>(BisectionEnd { revision: git.rev_parse(name)?, results: results.clone() })
+    let endpoint = |name: &str, results: &Option<String>| {
+        Ok::<_, SessionError>(BisectionEndpoint { revision: git.rev_parse(name)?, results: results.clone() })
     };
     let config = BisectionConfig {
-        good: end(&options.good, &options.good_results)?,
-        bad: end(&options.bad, &options.bad_results)?,
+        good: endpoint(&options.good, &options.good_results)?,
+        bad: endpoint(&options.bad, &options.bad_results)?,
         working_dir: absolute(Path::new("."))?,
         build: options.build.clone(),
         measure: options.measure.clone(),
@@ -75,7 +78,7 @@ pub fn run(options: &BisectionOptions, events: &EventSink) -> Result<BisectionOu
     };
     git.require_clean()?;
     if git.run(&["merge-base", "--is-ancestor", &config.bad.revision, &config.good.revision]).is_ok() {
-        let [bad, good] = [&config.bad, &config.good].map(|end| git.describe_revision(&end.revision));
+        let [bad, good] = [&config.bad, &config.good].map(|endpoint| git.describe_revision(&endpoint.revision));
         return Err(BisectError::WrongOrder { bad, good }.into());
     }
     if git.is_bisecting() {
@@ -85,7 +88,7 @@ pub fn run(options: &BisectionOptions, events: &EventSink) -> Result<BisectionOu
     folder.create_or_resume(&config)?;
     let bisection = BisectionDriver { git: &git, folder: &folder, config: &config, options, events };
     let before = git.run(&["symbolic-ref", "--short", "--quiet", "HEAD"]).or_else(|_| git.rev_parse("HEAD"))?;
-    let ended = bisection.measure_ends().and_then(|interrupted| match interrupted {
+    let ended = bisection.measure_endpoints().and_then(|interrupted| match interrupted {
         Some(interrupted) => Ok(interrupted),
         None => bisection.run_git_bisect(),
     });
@@ -104,31 +107,32 @@ struct BisectionDriver<'a> {
 }
 
 impl BisectionDriver<'_> {
-    /// Measures the ends that have no results and checks that they differ. Returns the outcome of an interruption.
-    fn measure_ends(&self) -> Result<Option<BisectionOutcome>, SessionError> {
-        for end in [&self.config.good, &self.config.bad] {
+    /// Measures the endpoints that have no results and checks that they differ. Returns the outcome of an interruption.
+    fn measure_endpoints(&self) -> Result<Option<BisectionOutcome>, SessionError> {
+        for endpoint in [&self.config.good, &self.config.bad] {
             let steps = self.folder.read_steps()?;
-            let is_end = |step: &BisectionStep| step.name == end.revision && step.verdict == RevisionVerdict::End;
-            if end.results.is_some() || steps.iter().any(is_end) {
+            let is_measured =
+                |step: &BisectionStep| step.name == endpoint.revision && step.verdict == RevisionVerdict::Endpoint;
+            if endpoint.results.is_some() || steps.iter().any(is_measured) {
                 continue;
             }
-            let revision = self.git.describe_revision(&end.revision);
-            self.events.emit(SessionEvent::MeasuringEnd(revision.clone()));
-            self.git.run(&["checkout", "--quiet", "--detach", &end.revision])?;
+            let revision = self.git.describe_revision(&endpoint.revision);
+            self.events.emit(SessionEvent::MeasuringEndpoint(revision.clone()));
+            self.git.run(&["checkout", "--quiet", "--detach", &endpoint.revision])?;
             let (folder, config, events) = (self.folder, self.config, self.events);
-            let checked_out = CheckedOutRevision { folder, config, name: &end.revision, events };
+            let checked_out = CheckedOutRevision { folder, config, name: &endpoint.revision, events };
             for run in 0..self.config.runs {
                 match checked_out.measure(run)? {
                     RevisionOutcome::Done => {}
                     RevisionOutcome::Interrupted => return Ok(Some(self.interrupted())),
                     RevisionOutcome::Failed(reason) => {
-                        return Err(BisectError::EndNotMeasured { revision, reason }.into());
+                        return Err(BisectError::EndpointNotMeasured { revision, reason }.into());
                     }
                 }
             }
-            self.folder.append_step(&end.revision, RevisionVerdict::End)?;
+            self.folder.append_step(&endpoint.revision, RevisionVerdict::Endpoint)?;
         }
-        let outcome = self.compare_ends()?;
+        let outcome = self.compare_endpoints()?;
         if outcome.exit_code == ComparisonExit::NothingComparable.code() {
             return Err(BisectError::NoCommonCheck.into());
         }
@@ -137,7 +141,7 @@ impl BisectionDriver<'_> {
         if checks.is_empty() && !self.options.anyway {
             return Err(BisectError::NoDifference.into());
         }
-        self.events.emit(SessionEvent::EndsDiffer { checks, single_run });
+        self.events.emit(SessionEvent::EndpointsDiffer { checks, single_run });
         Ok(None)
     }
 
@@ -146,9 +150,10 @@ impl BisectionDriver<'_> {
         BisectionOutcome::Interrupted
     }
 
-    /// Compares the bad end with the good one.
-    fn compare_ends(&self) -> Result<ComparisonResult, SessionError> {
-        let typed = [&self.config.good, &self.config.bad].map(|end| end_results(self.folder, self.config, end));
+    /// Compares the bad endpoint with the good one.
+    fn compare_endpoints(&self) -> Result<ComparisonResult, SessionError> {
+        let typed =
+            [&self.config.good, &self.config.bad].map(|endpoint| endpoint_results(self.folder, self.config, endpoint));
         let builds = read_builds(&typed, self.events)?;
         let directions = builds.directions().clone();
         let by_tolerance = tolerance::Options { directions: directions.clone(), ..tolerance::Options::default() };
@@ -187,7 +192,8 @@ impl BisectionDriver<'_> {
     }
 }
 
-/// The primary checks in which the ends differ; for single runs also those whose run-to-run variation is unknown.
+/// The primary checks in which the endpoints differ; for single runs also those whose run-to-run variation is
+/// unknown.
 fn differing_checks(outcome: &ComparisonResult, single: bool) -> Vec<String> {
     let differs = |decided: FinalVerdict| match decided {
         FinalVerdict::Gain | FinalVerdict::Loss => true,

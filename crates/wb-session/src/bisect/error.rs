@@ -49,18 +49,18 @@ pub enum BisectError {
     /// A step that cannot be serialised.
     #[error(transparent)]
     UnrecordableStep(serde_json::Error),
-    /// An end could not be built or measured.
+    /// An endpoint could not be built or measured.
     #[error("{revision}: {reason}")]
-    EndNotMeasured {
+    EndpointNotMeasured {
         /// The revision.
         revision: String,
         /// The reason.
         reason: String,
     },
-    /// The results of the ends have nothing in common.
+    /// The results of the endpoints have nothing in common.
     #[error("the good and the bad revision have no check in common")]
     NoCommonCheck,
-    /// The ends do not differ.
+    /// The endpoints do not differ.
     #[error("no significant difference between the good and the bad revision")]
     NoDifference,
     /// Every revision that is left was skipped, in the bisection in this folder.
@@ -81,7 +81,7 @@ impl BisectError {
     pub(crate) fn is_incomplete(&self) -> bool {
         matches!(
             self,
-            Self::EndNotMeasured { .. }
+            Self::EndpointNotMeasured { .. }
                 | Self::NoCommonCheck
                 | Self::NoDifference
                 | Self::OnlySkippedLeft(_)
@@ -111,10 +111,12 @@ impl BisectError {
             Self::NotABisection(_) => "`weighbridge bisect run --into DIR …` starts a bisection",
             Self::OtherBisection(_) => "`weighbridge bisect show` shows them; choose another folder with --into",
             Self::InvalidStep { .. } => "remove that line; its revision is then measured again",
-            Self::EndNotMeasured { .. } => "both ends must be built and measured; name another revision",
+            Self::EndpointNotMeasured { .. } => {
+                "the good and the bad revision must be built and measured; name another one"
+            }
             Self::NoCommonCheck => "--good-results and --bad-results must be results of the tests measured here",
             Self::NoDifference => {
-                "more runs of each end (--runs) or more samples may show one; --anyway continues without"
+                "more runs of each revision (--runs) or more samples may show one; --anyway continues without"
             }
         };
         Some(help.to_owned())

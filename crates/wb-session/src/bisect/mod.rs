@@ -21,7 +21,7 @@ use crate::event::EventSink;
 
 pub use self::driver::{BisectionOptions, BisectionOutcome, run};
 pub use self::error::BisectError;
-pub use self::state::{BisectionConfig, BisectionEnd, BisectionStep, MeasureMethod, RevisionVerdict};
+pub use self::state::{BisectionConfig, BisectionEndpoint, BisectionStep, MeasureMethod, RevisionVerdict};
 pub use self::step::StepOutcome;
 
 /// Classifies one revision: the checked-out one, or one with another name, unless that was done before.

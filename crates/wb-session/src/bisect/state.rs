@@ -18,15 +18,15 @@ pub struct BisectionConfig {
     pub repo: PathBuf,
     /// The working directory in which it was started; paths in arguments and results are relative to it.
     pub working_dir: PathBuf,
-    /// The good end.
-    pub good: BisectionEnd,
-    /// The bad end.
-    pub bad: BisectionEnd,
+    /// The good endpoint.
+    pub good: BisectionEndpoint,
+    /// The bad endpoint.
+    pub bad: BisectionEndpoint,
     /// The command that builds a revision.
     pub build: Option<String>,
     /// How a revision is measured.
     pub measure: MeasureMethod,
-    /// Number of runs of each end.
+    /// Number of runs of each endpoint.
     #[serde(default = "one")]
     pub runs: u16,
 }
@@ -36,9 +36,9 @@ fn one() -> u16 {
     1
 }
 
-/// The good or the bad end of a bisection.
+/// The good or the bad endpoint of a bisection.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct BisectionEnd {
+pub struct BisectionEndpoint {
     /// Its revision, as git's hash.
     pub revision: String,
     /// Its results, if they existed before the bisection.
@@ -70,17 +70,20 @@ pub struct BisectionStep {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum RevisionVerdict {
-    /// The good or the bad end itself.
-    End,
-    /// More like the good end.
+    /// The good or the bad endpoint itself: given, not classified.
+    #[serde(rename = "end")]
+    Endpoint,
+    /// More like the good endpoint.
     Good {
-        /// Likeness to the good end and to the bad end.
-        likeness: [f64; 2],
+        /// Similarity to the good and to the bad endpoint: not negative, larger is more similar.
+        #[serde(rename = "likeness")]
+        similarity: [f64; 2],
     },
-    /// More like the bad end.
+    /// More like the bad endpoint.
     Bad {
-        /// Likeness to the good end and to the bad end.
-        likeness: [f64; 2],
+        /// Similarity to the good and to the bad endpoint: not negative, larger is more similar.
+        #[serde(rename = "likeness")]
+        similarity: [f64; 2],
     },
     /// It could not be classified.
     Skipped {
@@ -170,5 +173,18 @@ impl BisectionFolder {
         };
         write().map_err(|source| SessionError::file(&path, source))?;
         Ok(step)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn verdicts_of_recorded_steps_are_read() {
+        let read = |text: &str| serde_json::from_str::<RevisionVerdict>(text).unwrap();
+        assert_eq!(read(r#"{"kind": "end"}"#), RevisionVerdict::Endpoint);
+        let good = read(r#"{"kind": "good", "likeness": [0.75, 0.25]}"#);
+        assert_eq!(good, RevisionVerdict::Good { similarity: [0.75, 0.25] });
     }
 }

@@ -9,13 +9,13 @@ use wb_compare::{BuildSource, Builds, ReadOptions};
 use wb_record::RunFolder;
 
 use super::child_process::{self, ChildExit};
-use super::state::{BisectionConfig, BisectionEnd, BisectionFolder, MeasureMethod, RevisionVerdict};
+use super::state::{BisectionConfig, BisectionEndpoint, BisectionFolder, MeasureMethod, RevisionVerdict};
 use crate::definitions::study_in_memory;
 use crate::error::SessionError;
 use crate::event::{EventSink, SessionEvent};
 use crate::program::current_program;
 
-/// Minimum relative gap between the likeness to the nearer end and to the other one.
+/// Minimum relative gap between the similarity to the nearer endpoint and to the other one.
 const MIN_RELATIVE_GAP: f64 = 0.2;
 
 /// Outcome of a step.
@@ -47,7 +47,7 @@ impl CheckedOutRevision<'_> {
         let verdict = match self.measure(0)? {
             RevisionOutcome::Interrupted => return Ok(StepOutcome::Interrupted),
             RevisionOutcome::Failed(why) => RevisionVerdict::Skipped { reason: why },
-            RevisionOutcome::Done => self.nearest_end()?,
+            RevisionOutcome::Done => self.nearest_endpoint()?,
         };
         let step = self.folder.append_step(self.name, verdict)?;
         let (name, verdict) = (self.name.to_owned(), step.verdict.clone());
@@ -78,7 +78,8 @@ impl CheckedOutRevision<'_> {
                 RevisionOutcome::Failed(format!("{what}, but left no results in the folder $WEIGHBRIDGE_RESULTS"))
             }
             (Some(0), _) => RevisionOutcome::Done,
-            // Partial results count: what is missing is missing for all revisions, or is like the end that lacks it.
+            // Partial results count: what is missing is missing for all revisions, or is like the endpoint that
+            // lacks it.
             (Some(3 | 4), MeasureMethod::Run(_)) => RevisionOutcome::Done,
             _ => failure_or_interruption("cannot be measured", &ended, &self.folder.log_path(self.name, "measure")),
         })
@@ -110,11 +111,11 @@ impl CheckedOutRevision<'_> {
         child_process::run_interruptible(command)
     }
 
-    fn nearest_end(&self) -> Result<RevisionVerdict, SessionError> {
+    fn nearest_endpoint(&self) -> Result<RevisionVerdict, SessionError> {
         let typed = [
             self.folder.results_path(self.name, 0).display().to_string(),
-            end_results(self.folder, self.config, &self.config.good),
-            end_results(self.folder, self.config, &self.config.bad),
+            endpoint_results(self.folder, self.config, &self.config.good),
+            endpoint_results(self.folder, self.config, &self.config.bad),
         ];
         let builds = read_builds(&typed, self.events)?;
         let nearest = match nearest(&builds, 0, &[vec![1], vec![2]], 1.0) {
@@ -125,17 +126,19 @@ impl CheckedOutRevision<'_> {
             Err(error) => return Err(error.into()),
         };
         let sums = if nearest.by == DecidedBy::Others { &nearest.others } else { &nearest.primary };
-        let likeness = [sums[0], sums[1]];
-        let unclear = (likeness[0] - likeness[1]).abs() < MIN_RELATIVE_GAP * likeness[0].max(likeness[1]);
+        let similarity = [sums[0], sums[1]];
+        let unclear = (similarity[0] - similarity[1]).abs() < MIN_RELATIVE_GAP * similarity[0].max(similarity[1]);
         Ok(match (nearest.by, nearest.candidate) {
             _ if unclear || nearest.by == DecidedBy::Order => {
-                let [good, bad] = likeness;
+                let [good, bad] = similarity;
                 RevisionVerdict::Skipped {
-                    reason: format!("inconclusive: likeness {good:.3} to the good end, {bad:.3} to the bad one"),
+                    reason: format!(
+                        "inconclusive: similarity {good:.3} to the good revision and {bad:.3} to the bad one"
+                    ),
                 }
             }
-            (_, 0) => RevisionVerdict::Good { likeness },
-            _ => RevisionVerdict::Bad { likeness },
+            (_, 0) => RevisionVerdict::Good { similarity },
+            _ => RevisionVerdict::Bad { similarity },
         })
     }
 }
@@ -158,13 +161,17 @@ fn is_empty_folder(folder: &Path) -> bool {
     fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_none())
 }
 
-/// The results of an end, as a build argument: runs separated by commas.
-pub(super) fn end_results(folder: &BisectionFolder, about: &BisectionConfig, end: &BisectionEnd) -> String {
+/// The results of an endpoint, as a build argument: runs separated by commas.
+pub(super) fn endpoint_results(
+    folder: &BisectionFolder,
+    about: &BisectionConfig,
+    endpoint: &BisectionEndpoint,
+) -> String {
     let resolve = |run: &str| about.working_dir.join(run).display().to_string();
-    match &end.results {
+    match &endpoint.results {
         Some(runs) => runs.split(',').map(resolve).collect::<Vec<_>>().join(","),
         None => {
-            let runs = (0..about.runs).map(|run| folder.results_path(&end.revision, run).display().to_string());
+            let runs = (0..about.runs).map(|run| folder.results_path(&endpoint.revision, run).display().to_string());
             runs.collect::<Vec<_>>().join(",")
         }
     }

@@ -158,7 +158,7 @@ pub(super) fn local_params(host_options: &HostOptions, name: &WorkerName) -> Res
 pub(super) async fn report_host(connected: &ConnectedHost, events: &EventSink) -> Result<(), SessionError> {
     let host = &connected.host.name;
     for warning in &connected.warnings {
-        events.emit_host(host, HostEvent::Connected(warning.clone()));
+        events.emit_host(host, HostEvent::ConnectWarning(warning.clone()));
     }
     if connected.host.params != HostParams::default() {
         let found = HostParams::detect(&connected.worker).await?;

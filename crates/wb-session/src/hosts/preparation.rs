@@ -162,7 +162,7 @@ impl ConnectedHosts {
             self.events.emit_host(host, HostEvent::LeftoverReverted(change));
         }
         if let Some(fault) = left.fault {
-            self.events.emit_host(host, HostEvent::LeftoverUnknown(fault));
+            self.events.emit_host(host, HostEvent::LeftoverCheckFailed(fault));
         }
         left.unreverted
     }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use futures_util::future::join_all;
-use wb_agent::{RestoredChange, Worker};
+use wb_agent::{RevertedChange, Worker};
 use wb_fleet::Program;
 use wb_knobs::KnobSet;
 use wb_model::{ProfileName, WorkerName};
@@ -203,7 +203,7 @@ impl ProfiledHosts {
         for result in join_all(self.applied.into_iter().map(revert_host)).await {
             match result {
                 Ok((host, reverted)) => {
-                    let is_conflict = |one: &RestoredChange| matches!(one.outcome, RevertOutcome::Conflict { .. });
+                    let is_conflict = |one: &RevertedChange| matches!(one.outcome, RevertOutcome::Conflict { .. });
                     for change in reverted.into_iter().filter(is_conflict) {
                         self.events.emit_host(&host, HostEvent::RevertConflict(change));
                     }
@@ -218,7 +218,7 @@ impl ProfiledHosts {
     }
 }
 
-async fn revert_host(applied: ActiveProfile) -> Result<(WorkerName, Vec<RestoredChange>), ProfileError> {
+async fn revert_host(applied: ActiveProfile) -> Result<(WorkerName, Vec<RevertedChange>), ProfileError> {
     let host = applied.standing.host.clone();
     Ok((host, applied.revert().await?))
 }

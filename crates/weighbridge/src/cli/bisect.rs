@@ -14,7 +14,7 @@ pub(crate) const RUN_EXIT_STATUS: &str = "exit status: 0 found, 1 error, 3 not f
 /// `bisect`
 #[derive(Debug, Subcommand)]
 pub(crate) enum BisectCommand {
-    /// Measure both ends and drive `git bisect run` until the first bad revision is found
+    /// Measure the good and the bad revision, then drive `git bisect run` until the first bad revision is found
     #[command(after_help = RUN_EXIT_STATUS)]
     Run(BisectRunArgs),
     /// Measure the checked-out revision and report whether it is good or bad: for `git bisect run` or any other
@@ -54,7 +54,8 @@ pub(crate) struct BisectRunArgs {
     /// of results, of this program or in run-perf's layout, in $WEIGHBRIDGE_RESULTS
     #[arg(long, value_name = "COMMAND", group = "how")]
     pub(crate) measure: Option<String>,
-    /// Number of runs of each end; fewer than four cannot separate a change from run-to-run variation
+    /// Number of runs of the good and of the bad revision; fewer than four cannot separate a change from run-to-run
+    /// variation
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = super::whole_number::<u16, 1>)]
     pub(crate) runs: u16,
     /// Continue although the good and the bad revision do not differ clearly

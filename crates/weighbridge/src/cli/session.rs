@@ -50,7 +50,7 @@ impl RunFolderFlags {
     ) -> SessionOptions {
         let run_folder = RunFolderOptions {
             path: self.into.clone().unwrap_or_else(|| new_run_folder(prefix)),
-            is_named: self.into.is_some(),
+            is_given: self.into.is_some(),
             metadata: self.metadata.clone(),
             publish: self.publish.clone(),
             secret_from: self.secret_from.clone(),

@@ -30,7 +30,7 @@ pub(crate) fn bisect(command: &BisectCommand, console: &Console) -> Result<Exit,
     }
 }
 
-/// Measures the ends and drives git.
+/// Measures the endpoints and drives git.
 fn run(args: &BisectRunArgs, console: &Console) -> Result<Exit, Error> {
     let events = console.events();
     let measure = match &args.measure {
@@ -87,8 +87,8 @@ fn run_step(args: &BisectStepArgs, console: &Console) -> Result<Exit, Error> {
         Ok(StepOutcome::Verdict(RevisionVerdict::Good { .. })) => 0,
         Ok(StepOutcome::Verdict(RevisionVerdict::Bad { .. })) => 1,
         Ok(StepOutcome::Verdict(RevisionVerdict::Skipped { .. })) => SKIP,
-        // git does not test the ends.
-        Ok(StepOutcome::Verdict(RevisionVerdict::End)) => ABORT,
+        // git does not test the endpoints.
+        Ok(StepOutcome::Verdict(RevisionVerdict::Endpoint)) => ABORT,
         Ok(StepOutcome::Interrupted) => return Ok(Exit::Interrupted),
         Err(error) => {
             Error::from(error).report(console);
@@ -105,11 +105,12 @@ fn show(args: &BisectShowArgs) -> Result<Exit, Error> {
         return Ok(Exit::Success);
     }
     let describe = |revision: &str| bisection.describe_revision(revision);
-    let ends = [("good", &bisection.config.good), ("bad", &bisection.config.bad)];
-    let ends: String = ends.map(|(side, end)| format!("{side}: {}\n", describe(&end.revision))).concat();
+    let endpoints = [("good", &bisection.config.good), ("bad", &bisection.config.bad)];
+    let endpoints: String =
+        endpoints.map(|(side, endpoint)| format!("{side}: {}\n", describe(&endpoint.revision))).concat();
     let line = |step: &BisectionStep| format!("{}  {}\n", describe(&step.name), describe_verdict(&step.verdict));
     let steps: String = bisection.steps.iter().map(line).collect();
     let first_bad = bisection.first_bad.as_ref().map(|revision| format!("first bad: {}\n", describe(revision)));
-    print_text(&format!("{ends}{steps}{}", first_bad.unwrap_or_default()))?;
+    print_text(&format!("{endpoints}{steps}{}", first_bad.unwrap_or_default()))?;
     Ok(Exit::Success)
 }

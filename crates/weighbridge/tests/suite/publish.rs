@@ -48,7 +48,7 @@ fn failed_publishing_is_reported_and_repeated_on_resume() {
     let line = format!("run steady {QUICK} --into R --quiet --publish");
     let run = || lab.run_command(lab.command(&line).arg(&hook));
     let ran = run().expect_code(3);
-    let warning = "is not published: exit status 7: the server is down\n";
+    let warning = "was not published: exit status 7: the server is down\n";
     ran.expect_stderr(&format!("warning: Localhost/steady/0000 {warning}"));
     ran.expect_stderr(&format!("warning: the run {warning}help: run the same command again to publish"));
     let failed =
@@ -89,7 +89,7 @@ fn run_perf_publishing_metadata_is_noted() {
     let lab = Lab::new();
     let ran = lab.weighbridge(&format!("run steady {QUICK} --into R --metadata pbench_server_publish=yes"));
     assert_eq!(ran.code, 0, "{}", ran.transcript());
-    ran.expect_stderr("note: `pbench_server_publish` has no effect: use --publish with a command");
+    ran.expect_stderr("note: metadata `pbench_server_publish` has no effect: pass a command");
 }
 
 #[test]

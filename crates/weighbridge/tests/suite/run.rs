@@ -97,7 +97,7 @@ fn interrupted_run_ends_quickly_and_prints_the_resume_command() {
     let started = std::time::Instant::now();
     let ran = CommandResult::wait_for(child).expect_code(130);
     assert!(started.elapsed().as_secs() < 60, "the run hung");
-    ran.expect_stderr("To resume:\n").expect_stderr("--into R");
+    ran.expect_stderr("; to resume:\n").expect_stderr("--into R");
     assert_eq!(lab.wait_for_processes(), [""; 0]);
     let cancelled = lab.journal("R").iter().any(|line| line["outcome"] == "cancelled");
     assert!(cancelled, "the interrupted attempt is recorded");

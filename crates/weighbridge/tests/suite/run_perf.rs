@@ -364,7 +364,7 @@ fn differences_and_errors_are_explained() {
     note: `__OTHER__` of `steady` has no effect
     note: `__KEEP_ASSETS__` of `Localhost` has no effect: images always stay in the cache until `weighbridge clean` removes them
     note: --keep-tmp-files has no effect: the files of the tests are in the results folder
-    note: `pbench_server_publish` has no effect: use --publish of `weighbridge run` with a command that publishes
+    note: metadata `pbench_server_publish` has no effect: pass a command that publishes results with --publish of `weighbridge run`
 
     exit 1
     error: the following required arguments were not provided:

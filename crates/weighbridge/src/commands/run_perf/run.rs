@@ -113,7 +113,7 @@ fn differences(
     }
     if args.metadata.iter().any(|(key, _)| key == "pbench_server_publish") {
         all.push(
-            "`pbench_server_publish` has no effect: use --publish of `weighbridge run` with a command that publishes"
+            "metadata `pbench_server_publish` has no effect: pass a command that publishes results with --publish of `weighbridge run`"
                 .to_owned(),
         );
     }
