@@ -96,12 +96,12 @@ pub enum ImportError {
     #[error(transparent)]
     Record(#[from] RecordError),
     /// A file cannot be imported, and the import is strict.
-    #[error("{}: {why}", path.display())]
+    #[error("{}: {source}", path.display())]
     InvalidFile {
         /// The file.
         path: PathBuf,
         /// The reason.
-        why: ReadError,
+        source: Box<ReadError>,
     },
     /// A file changed during the import.
     #[error("{} changed during the import: import it again", .0.display())]

@@ -160,7 +160,9 @@ pub fn import(request: &ImportRequest<'_>) -> Result<ImportReport, ImportError> 
 fn fail_if_strict(request: &ImportRequest<'_>, report: &mut ImportReport) -> Result<(), ImportError> {
     match report.files.iter().position(|file| file.result.is_err()) {
         Some(at) if request.strict => match report.files.swap_remove(at) {
-            FileReport { path, result: Err(why) } => Err(ImportError::InvalidFile { path, why }),
+            FileReport { path, result: Err(reason) } => {
+                Err(ImportError::InvalidFile { path, source: Box::new(reason) })
+            }
             FileReport { .. } => Ok(()),
         },
         _ => Ok(()),

@@ -155,14 +155,20 @@ impl FakeAgent {
                 call.reply(self.folder(id))
             }
             Request::RemoveScratch(call) => call.reply(()),
-            Request::Put(call) => call.reply(self.state().write(&call)),
+            Request::Put(call) => {
+                self.state().write(&call);
+                call.reply(())
+            }
             Request::Get(call) => {
                 let state = self.state();
                 let bytes = state.read(&call.path)?;
                 call.reply(WithBytes { value: bytes.len() as u64, bytes: bytes_from(bytes, call.offset) })
             }
             Request::List(call) => call.reply(self.state().list(&call.path)),
-            Request::Remove(call) => call.reply(self.state().remove(&call.path)),
+            Request::Remove(call) => {
+                self.state().remove(&call.path);
+                call.reply(())
+            }
             Request::Group(call) => {
                 let id = self.state().open_group();
                 call.reply(self.folder(id))
@@ -219,7 +225,10 @@ impl FakeAgent {
                 };
                 call.reply(WithBytes { value: false, bytes: bytes_from(bytes, call.offset) })
             }
-            Request::Forget(call) => call.reply(self.state().forget(call.process)),
+            Request::Forget(call) => {
+                self.state().forget(call.process);
+                call.reply(())
+            }
             Request::StartRecording(call) => call.reply(self.state().next_id()),
             Request::FinishRecording(call) => call.reply((self.state().telemetry.clone(), Vec::new())),
             Request::Announce(call) => {

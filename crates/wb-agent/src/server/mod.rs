@@ -285,7 +285,10 @@ impl Agent {
                 let process = self.process(call.process)?;
                 call.reply(process.output(call.stream, call.offset, call.follow).await)
             }
-            Request::Forget(call) => call.reply(self.discard(call.process)),
+            Request::Forget(call) => {
+                self.discard(call.process);
+                call.reply(())
+            }
             Request::StartRecording(call) => call.reply(self.record(call.group, call.interval)?),
             Request::FinishRecording(call) => call.reply(self.finish_recording(call.recording)?),
             Request::Announce(call) => call.reply(self.announce(&call.controller)?),

@@ -177,8 +177,7 @@ fn differences(before: &Settings, after: &Settings) -> Vec<String> {
 }
 
 fn tune(lab: &Lab, line: &str) -> CommandResult {
-    let ran = lab.weighbridge(line).expect_code_of(&[0, 3]);
-    ran
+    lab.weighbridge(line).expect_code_of(&[0, 3])
 }
 
 /// Sets unusual values near all knobs, then applies and reverts each set, and checks that everything is restored.

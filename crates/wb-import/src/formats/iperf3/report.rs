@@ -108,7 +108,7 @@ pub(super) fn parse_stream(text: &str) -> Result<Option<Iperf3Report>, ReadError
         data: Value,
     }
     let mut lines = text.lines().enumerate().filter(|(_, line)| line.trim_start().starts_with('{')).peekable();
-    if !lines.peek().is_some_and(|(_, line)| serde_json::from_str::<StreamEvent>(line).is_ok()) {
+    if lines.peek().is_none_or(|(_, line)| serde_json::from_str::<StreamEvent>(line).is_err()) {
         return Ok(None);
     }
     let mut report = Iperf3Report::default();
