@@ -78,12 +78,7 @@ impl Program {
         };
         match timeout(RESPONSE_TIMEOUT, greeting).await {
             Ok(result) => result?,
-            Err(_) => {
-                return Err(ConnectErrorKind::TimedOut {
-                    limit: RESPONSE_TIMEOUT,
-                    message: session.process.stderr().trim().to_owned(),
-                });
-            }
+            Err(_) => return Err(timeout_error(session, RESPONSE_TIMEOUT)),
         }
         let architecture = read_field(session, "architecture").await?;
         let kernel = read_field(session, "kernel").await?;
@@ -107,7 +102,8 @@ impl Program {
         report: impl Fn(Transfer),
     ) -> Result<Option<Transfer>, ConnectErrorKind> {
         let _ = session.output.write_all(b"go\n").await;
-        let response = timeout(STORE_TIMEOUT, read_line(session)).await.map_err(|_| timeout_error(session))??;
+        let response =
+            timeout(STORE_TIMEOUT, read_line(session)).await.map_err(|_| timeout_error(session, STORE_TIMEOUT))??;
         let parameters = match response.split_once(' ').unwrap_or((&response, "")) {
             ("start", _) => return Ok(None),
             ("send", parameters) => parameters,
@@ -120,7 +116,8 @@ impl Program {
             return Err(self.space_error(probe, free));
         }
         let sent = self.send(session, takes_gzip, report).await?;
-        let response = timeout(STORE_TIMEOUT, read_line(session)).await.map_err(|_| timeout_error(session))??;
+        let response =
+            timeout(STORE_TIMEOUT, read_line(session)).await.map_err(|_| timeout_error(session, STORE_TIMEOUT))??;
         match response.split_once(' ').unwrap_or((&response, "")) {
             ("start", _) => Ok(Some(sent)),
             (_, message) => Err(self.store_error(probe, free, message)),
@@ -154,7 +151,7 @@ impl Program {
         }
         for part in bytes.chunks(CHUNK) {
             let result = timeout(STORE_TIMEOUT, session.output.write_all(part)).await;
-            if result.map_err(|_| timeout_error(session))?.is_err() {
+            if result.map_err(|_| timeout_error(session, STORE_TIMEOUT))?.is_err() {
                 break;
             }
             transfer.sent += part.len() as u64;
@@ -201,15 +198,16 @@ impl HostProbe {
 
 /// Reads the field of this name from the host's description.
 async fn read_field(session: &mut Session, name: &str) -> Result<String, ConnectErrorKind> {
-    let line = timeout(RESPONSE_TIMEOUT, read_line(session)).await.map_err(|_| timeout_error(session))??;
+    let line = timeout(RESPONSE_TIMEOUT, read_line(session)).await;
+    let line = line.map_err(|_| timeout_error(session, RESPONSE_TIMEOUT))??;
     match line.strip_prefix(name) {
         Some(rest) => Ok(rest.trim().to_owned()),
         None => Err(ConnectErrorKind::Ssh(format!("unexpected output `{line}` of its shell, expected its {name}"))),
     }
 }
 
-fn timeout_error(session: &Session) -> ConnectErrorKind {
-    ConnectErrorKind::TimedOut { limit: STORE_TIMEOUT, message: session.process.stderr().trim().to_owned() }
+fn timeout_error(session: &Session, limit: Duration) -> ConnectErrorKind {
+    ConnectErrorKind::TimedOut { limit, message: session.process.stderr().trim().to_owned() }
 }
 
 /// Reads the next line, or returns the reason why there is none.

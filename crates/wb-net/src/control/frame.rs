@@ -19,7 +19,7 @@ const READ_CHUNK: usize = 16 * 1024;
 #[derive(Debug, thiserror::Error)]
 pub enum FrameError {
     /// A frame is longer than the limit
-    #[error("message too long: {length} bytes, expected at max_length {max_length} bytes")]
+    #[error("message too long: {length} bytes, expected at most {max_length} bytes")]
     TooLong {
         /// Bytes of the message, as announced by the peer or as serialized by the sender
         length: usize,

@@ -156,7 +156,7 @@ impl Parser<'_> {
         if limits.start == 0 || limits.max < limits.start {
             return self.error_at(
                 raw.work.span(),
-                Diagnostic::new("invalid `work`: expected `start` of at least 1, and `most` of at least `start`"),
+                Diagnostic::new("invalid `work`: expected `start` of at least 1, and `max` of at least `start`"),
             );
         }
         match (self.sample_builtins.contains(&Builtin::Work), self.sample_builtins.contains(&Builtin::Seconds)) {
