@@ -7,7 +7,7 @@ use wb_sys::SysRoot;
 
 use crate::KnobTarget;
 use crate::counters::CounterSnapshot;
-use crate::doctor::Verdict;
+use crate::verdict::NoiseVerdict;
 
 /// Current activity or state of the system that makes measurements noisy.
 pub trait Condition: Sync {
@@ -63,27 +63,27 @@ impl<'a> SystemSample<'a> {
 pub struct ConditionReport {
     pub(crate) target: KnobTarget,
     pub(crate) state: String,
-    pub(crate) verdict: Verdict,
+    pub(crate) verdict: NoiseVerdict,
     pub(crate) advice: Option<(String, Option<String>)>,
 }
 
 impl ConditionReport {
     pub(crate) fn quiet(state: impl Into<String>) -> Self {
-        Self { target: KnobTarget::System, state: state.into(), verdict: Verdict::Quiet, advice: None }
+        Self { target: KnobTarget::System, state: state.into(), verdict: NoiseVerdict::Quiet, advice: None }
     }
 
     pub(crate) fn noisy(state: impl Into<String>, advice: impl Into<String>, command: Option<String>) -> Self {
         let advice = Some((advice.into(), command));
-        Self { target: KnobTarget::System, state: state.into(), verdict: Verdict::Noisy, advice }
+        Self { target: KnobTarget::System, state: state.into(), verdict: NoiseVerdict::Noisy, advice }
     }
 
     pub(crate) fn unknown(state: impl Into<String>, reason: impl Into<String>) -> Self {
-        let verdict = Verdict::Unknown { reason: reason.into() };
+        let verdict = NoiseVerdict::Unknown { reason: reason.into() };
         Self { target: KnobTarget::System, state: state.into(), verdict, advice: None }
     }
 
     pub(crate) fn unsupported(reason: impl Into<String>) -> Self {
-        let verdict = Verdict::Unsupported { reason: reason.into() };
+        let verdict = NoiseVerdict::Unsupported { reason: reason.into() };
         Self { target: KnobTarget::System, state: String::new(), verdict, advice: None }
     }
 

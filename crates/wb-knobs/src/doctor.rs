@@ -6,8 +6,10 @@ use wb_sys::SysRoot;
 use wb_sys::undo::Refusal;
 
 use crate::condition::{Condition, ConditionDescription, ConditionReport, SystemSample};
-use crate::knob::{Assessment, Knob, KnobKind, Unsupported};
+use crate::knob::{Assessment, Knob, KnobKind};
 use crate::tune::{WriteCheck, compare};
+use crate::unsupported::Unsupported;
+use crate::verdict::NoiseVerdict;
 use crate::{KnobSet, KnobTarget, conditions, knobs, target};
 
 /// The findings on the noise of a system.
@@ -34,7 +36,7 @@ pub struct Finding {
     pub state: String,
     /// Meaning of the state.
     #[serde(flatten)]
-    pub verdict: Verdict,
+    pub verdict: NoiseVerdict,
     /// Why it matters.
     pub why: String,
     /// Evidence for it.
@@ -52,26 +54,6 @@ pub enum FindingKind {
     Knob,
     /// A current condition of the system.
     Condition,
-}
-
-/// Meaning of a state for measurements.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(tag = "verdict", rename_all = "kebab-case")]
-pub enum Verdict {
-    /// It adds no noise.
-    Quiet,
-    /// It adds noise.
-    Noisy,
-    /// It may add noise.
-    Unknown {
-        /// What it depends on.
-        reason: String,
-    },
-    /// It cannot be determined here.
-    Unsupported {
-        /// The reason.
-        reason: String,
-    },
 }
 
 /// A suggested improvement.
@@ -125,19 +107,7 @@ fn remedy(knob: &dyn Knob, root: &SysRoot, value: &str) -> Vec<String> {
 impl Diagnosis {
     /// Whether no finding is noisy.
     pub fn is_quiet(&self) -> bool {
-        !self.findings.iter().any(|finding| finding.verdict == Verdict::Noisy)
-    }
-}
-
-impl Verdict {
-    /// The verdict as one word.
-    pub fn word(&self) -> &'static str {
-        match self {
-            Self::Quiet => "quiet",
-            Self::Noisy => "noisy",
-            Self::Unknown { .. } => "unknown",
-            Self::Unsupported { .. } => "unsupported",
-        }
+        !self.findings.iter().any(|finding| finding.verdict == NoiseVerdict::Noisy)
     }
 }
 
@@ -150,7 +120,7 @@ fn join_targets(targets: &[KnobTarget]) -> String {
 struct TargetGroup {
     targets: Vec<KnobTarget>,
     state: String,
-    verdict: Verdict,
+    verdict: NoiseVerdict,
     advice: Option<&'static str>,
 }
 
@@ -164,7 +134,7 @@ fn examine(knob: &dyn Knob, root: &SysRoot) -> Vec<Finding> {
         }
     }
     if groups.is_empty() {
-        let verdict = Verdict::Unsupported { reason: knob.description().unsupported_reason.to_owned() };
+        let verdict = NoiseVerdict::Unsupported { reason: knob.description().unsupported_reason.to_owned() };
         groups.push(TargetGroup { targets: vec![KnobTarget::System], state: String::new(), verdict, advice: None });
     }
     let finding = |group: TargetGroup| Finding {
@@ -185,14 +155,16 @@ fn examine(knob: &dyn Knob, root: &SysRoot) -> Vec<Finding> {
 fn state(knob: &dyn Knob, root: &SysRoot, target: KnobTarget) -> TargetGroup {
     let (state, verdict, advice) = match knob.read(root, &target) {
         Ok(value) => match knob.assess(&value) {
-            Assessment::Yes => (value.to_string(), Verdict::Quiet, None),
-            Assessment::No { advice } => (value.to_string(), Verdict::Noisy, Some(advice)),
-            Assessment::Unknown { reason } => (value.to_string(), Verdict::Unknown { reason: reason.to_owned() }, None),
+            Assessment::Yes => (value.to_string(), NoiseVerdict::Quiet, None),
+            Assessment::No { advice } => (value.to_string(), NoiseVerdict::Noisy, Some(advice)),
+            Assessment::Unknown { reason } => {
+                (value.to_string(), NoiseVerdict::Unknown { reason: reason.to_owned() }, None)
+            }
         },
         // A reason that contains the target's name would prevent targets from sharing a finding.
         Err(Unsupported(reason)) => {
             let reason = reason.replace(&format!("/{target}/"), "/*/");
-            (String::new(), Verdict::Unsupported { reason }, None)
+            (String::new(), NoiseVerdict::Unsupported { reason }, None)
         }
     };
     TargetGroup { targets: vec![target], state, verdict, advice }
@@ -232,7 +204,7 @@ mod tests {
         let governor = named(&diagnosis, "governor");
         assert_eq!(governor.len(), 1);
         assert_eq!((governor[0].target.as_str(), governor[0].state.as_str()), ("policy0-7", "powersave"));
-        assert_eq!(governor[0].verdict, Verdict::Noisy);
+        assert_eq!(governor[0].verdict, NoiseVerdict::Noisy);
         let command = governor[0].advice.as_ref().unwrap().command.as_deref().unwrap();
         assert_eq!(command, "echo performance | sudo tee /sys/devices/system/cpu/cpufreq/policy*/scaling_governor");
     }
@@ -256,11 +228,13 @@ mod tests {
         let noisy: Vec<_> = diagnosis
             .findings
             .iter()
-            .filter(|finding| finding.verdict == Verdict::Noisy)
+            .filter(|finding| finding.verdict == NoiseVerdict::Noisy)
             .map(|finding| finding.name.as_str())
             .collect();
         assert_eq!(noisy, ["governor", "turbo", "smt", "swap", "swappiness", "battery"]);
-        assert!(diagnosis.findings.iter().all(|finding| finding.verdict != Verdict::Noisy || finding.advice.is_some()));
+        assert!(
+            diagnosis.findings.iter().all(|finding| finding.verdict != NoiseVerdict::Noisy || finding.advice.is_some())
+        );
     }
 
     #[test]
@@ -284,7 +258,9 @@ mod tests {
         let after = doctor(&sys);
         assert_eq!(after.remedies, [""; 0]);
         assert!(
-            ["governor", "turbo", "swappiness"].iter().all(|name| named(&after, name)[0].verdict == Verdict::Quiet)
+            ["governor", "turbo", "swappiness"]
+                .iter()
+                .all(|name| named(&after, name)[0].verdict == NoiseVerdict::Quiet)
         );
     }
 
@@ -293,7 +269,7 @@ mod tests {
         let fake = fake_root::server().file("/sys/devices/system/cpu/smt/active", "0");
         let diagnosis = doctor(&fake.root());
         assert!(diagnosis.is_quiet(), "{:#?}", diagnosis.findings);
-        assert_eq!(named(&diagnosis, "numa-balancing")[0].verdict, Verdict::Quiet);
+        assert_eq!(named(&diagnosis, "numa-balancing")[0].verdict, NoiseVerdict::Quiet);
     }
 
     #[test]
@@ -303,7 +279,7 @@ mod tests {
         let states = knobs::all().iter().filter(|knob| knob.nature() == KnobKind::State).count();
         assert_eq!(diagnosis.findings.len(), states + conditions::all().len());
         for finding in &diagnosis.findings {
-            if let Verdict::Unsupported { reason } = &finding.verdict {
+            if let NoiseVerdict::Unsupported { reason } = &finding.verdict {
                 assert!(!reason.is_empty() && finding.advice.is_none(), "{}", finding.name);
             }
         }
@@ -315,7 +291,7 @@ mod tests {
         let diagnosis = doctor(&fake.root());
         let wbt = named(&diagnosis, "wbt");
         assert_eq!((wbt.len(), wbt[0].target.as_str()), (1, "nvme0n1, nvme1n1, nvme2n1"));
-        let reason = Verdict::Unsupported { reason: "no such file: `/sys/block/*/queue/wbt_lat_usec`".into() };
+        let reason = NoiseVerdict::Unsupported { reason: "no such file: `/sys/block/*/queue/wbt_lat_usec`".into() };
         assert_eq!(wbt[0].verdict, reason);
     }
 
@@ -326,9 +302,9 @@ mod tests {
         };
         let fake = state(state(fake_root::laptop(), 0, "2"), 1, "133");
         let idle = |fake: &FakeRoot| named(&doctor(&fake.root()), "idle-states")[0].clone();
-        assert_eq!((idle(&fake).state.as_str(), idle(&fake).verdict), ("133 µs", Verdict::Noisy));
+        assert_eq!((idle(&fake).state.as_str(), idle(&fake).verdict), ("133 µs", NoiseVerdict::Noisy));
         let requested = fake.file("/dev/cpu_dma_latency", 5i32.to_ne_bytes());
-        assert_eq!((idle(&requested).state.as_str(), idle(&requested).verdict), ("2 µs", Verdict::Quiet));
+        assert_eq!((idle(&requested).state.as_str(), idle(&requested).verdict), ("2 µs", NoiseVerdict::Quiet));
     }
 
     #[test]

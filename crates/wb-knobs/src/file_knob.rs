@@ -6,9 +6,10 @@ use wb_model::Bytes;
 use wb_sys::SysRoot;
 use wb_sys::environment::memory::selected_option;
 
-use crate::knob::{Assessment, Knob, KnobDescription, KnobValue, Unsupported};
+use crate::knob::{Assessment, Knob, KnobDescription, KnobValue};
 use crate::shell_commands::{echo_each, sysctl};
 use crate::target::KnobTarget;
+use crate::unsupported::Unsupported;
 use crate::writes::{KnobWrites, choice, invalid, number_in, parse_number, parse_size, setting_write, switch_in};
 
 /// A knob whose value is in one file for each target.

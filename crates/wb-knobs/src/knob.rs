@@ -5,9 +5,10 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use wb_model::Bytes;
-use wb_sys::{SysError, SysRoot};
+use wb_sys::SysRoot;
 
 use crate::target::{self, KnobTarget};
+use crate::unsupported::Unsupported;
 use crate::writes::KnobWrites;
 
 /// A system setting that affects results or noise.
@@ -123,16 +124,6 @@ impl fmt::Display for KnobValue {
             }
             Self::Choice(choice) => f.write_str(choice),
         }
-    }
-}
-
-/// Why a knob cannot be read or set here. This is not a failure: most machines lack some knobs.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Unsupported(pub String);
-
-impl From<SysError> for Unsupported {
-    fn from(error: SysError) -> Self {
-        Self(error.to_string())
     }
 }
 

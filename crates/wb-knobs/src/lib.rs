@@ -16,6 +16,8 @@ pub mod knob;
 pub mod knobs;
 pub mod target;
 pub mod tune;
+pub mod unsupported;
+pub mod verdict;
 pub mod writes;
 
 mod counters;
@@ -24,7 +26,9 @@ mod shell_commands;
 
 pub use condition::{Condition, ConditionReport, SystemSample};
 pub use doctor::{Diagnosis, Finding, doctor};
-pub use knob::{Assessment, Knob, KnobValue, Unsupported};
+pub use knob::{Assessment, Knob, KnobValue};
 pub use target::KnobTarget;
 pub use tune::KnobSet;
+pub use unsupported::Unsupported;
+pub use verdict::NoiseVerdict;
 pub use writes::KnobWrite;

@@ -7,7 +7,7 @@ use wb_sys::environment::memory::selected_option;
 use wb_sys::undo::{Refusal, Step};
 use wb_sys::{SysError, SysRoot, programs};
 
-use crate::knob::Unsupported;
+use crate::unsupported::Unsupported;
 
 /// A write that sets a knob.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -21,6 +21,7 @@ pub mod metric_key;
 pub mod name;
 pub mod outcome;
 pub mod param;
+pub mod pbench;
 pub mod placement;
 pub mod quantity;
 pub mod roles;

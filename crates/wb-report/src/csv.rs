@@ -52,7 +52,7 @@ fn metric_row(cell: &CellResult, result: Option<&MetricResult>) -> Vec<String> {
 
 fn sample_rows(cell: &CellResult) -> Vec<Vec<String>> {
     let mut rows = Vec::new();
-    for sample in &cell.samples {
+    for sample in &cell.attempts {
         let mut row = |result: Option<&MetricResult>, value: String| {
             let mut row = id_columns(cell, result);
             row.extend([

@@ -6,7 +6,7 @@ use wb_model::{
 };
 use wb_stats::{SamplingRule, Summary};
 use wb_study::cell::MIN_SAMPLES_FOR_INTERVAL;
-use wb_study::result::{CellResult, Curve, Purpose, SampleResult, Study};
+use wb_study::result::{CellResult, Curve, Purpose, AttemptResult, Study};
 
 /// Placeholder for a missing figure.
 pub(crate) const NO_VALUE: &str = "–";
@@ -168,7 +168,7 @@ pub(crate) fn purpose_label(purpose: Purpose) -> &'static str {
 }
 
 /// The name of an attempt at a sample: `warm-up 0`, `sample 3`.
-pub(crate) fn sample_name(sample: &SampleResult) -> String {
+pub(crate) fn sample_name(sample: &AttemptResult) -> String {
     format!("{} {}", purpose_label(sample.purpose), sample.sample)
 }
 
@@ -212,26 +212,26 @@ fn is_emulated(cell: &CellResult) -> bool {
 
 /// Number of counted samples of a cell that were disturbed.
 pub(crate) fn disturbed_count(cell: &CellResult) -> usize {
-    let is_disturbed = |sample: &&SampleResult| sample.counted && !sample.disturbances.is_empty();
-    cell.samples.iter().filter(is_disturbed).count()
+    let is_disturbed = |sample: &&AttemptResult| sample.counted && !sample.disturbances.is_empty();
+    cell.attempts.iter().filter(is_disturbed).count()
 }
 
 /// Number of invalid samples of a cell, without warm-ups.
 pub(crate) fn invalid_count(cell: &CellResult) -> usize {
-    let is_invalid = |sample: &&SampleResult| {
+    let is_invalid = |sample: &&AttemptResult| {
         sample.purpose == Purpose::Sample && matches!(sample.validity, Some(Validity::Invalid { .. }))
     };
-    cell.samples.iter().filter(is_invalid).count()
+    cell.attempts.iter().filter(is_invalid).count()
 }
 
 /// Sentences about why a sample is not counted, and what disturbed it.
-pub(crate) fn sample_remarks(sample: &SampleResult) -> Vec<String> {
+pub(crate) fn sample_remarks(sample: &AttemptResult) -> Vec<String> {
     let failure = (!sample.outcome.is_completed()).then(|| sample.outcome.to_string());
     failure.into_iter().chain(value_remarks(sample)).collect()
 }
 
 /// Sentences about why a sample's values are invalid, and what disturbed them.
-pub(crate) fn value_remarks(sample: &SampleResult) -> Vec<String> {
+pub(crate) fn value_remarks(sample: &AttemptResult) -> Vec<String> {
     let mut remarks = Vec::new();
     if let Some(invalid @ Validity::Invalid { .. }) = &sample.validity {
         remarks.push(invalid.to_string());

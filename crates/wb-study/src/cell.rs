@@ -10,7 +10,7 @@ use crate::curves::merge_curves;
 use crate::findings::findings;
 use crate::latency::nested_latency;
 use crate::provenance;
-use crate::result::{CellResult, MetricResult, SampleResult};
+use crate::result::{CellResult, MetricResult, AttemptResult};
 use crate::studied_attempt::StudiedAttempt;
 use crate::value_range::ValueRange;
 
@@ -110,7 +110,7 @@ pub fn cell_result(
         findings,
         curves: merge_curves(&counted),
         latency: nested_latency(&counted),
-        samples: samples(&studied, &judgement, origin),
+        attempts: attempt_results(&studied, &judgement, origin),
         metrics,
         provenance: provenance::provenance(definition, &studied, &counted),
     }
@@ -179,12 +179,12 @@ pub struct StartTimes {
     pub started: BTreeMap<String, f64>,
 }
 
-fn samples(studied: &[StudiedAttempt], judgement: &Judgement, origin: &StartTimes) -> Vec<SampleResult> {
+fn attempt_results(studied: &[StudiedAttempt], judgement: &Judgement, origin: &StartTimes) -> Vec<AttemptResult> {
     let row = |(at, studied): (usize, &StudiedAttempt)| {
         let ended = &studied.attempt.ended;
         let folder = wb_record::RunFolder::attempt_folder(&ended.cell, ended.purpose, ended.sample, ended.attempt);
         let folder = folder.to_string_lossy().into_owned();
-        SampleResult {
+        AttemptResult {
             sample: ended.sample,
             attempt: ended.attempt,
             purpose: ended.purpose,
@@ -228,7 +228,7 @@ mod tests {
             assert!(result.metrics[0].summary.is_none());
             assert!(
                 result
-                    .samples
+                    .attempts
                     .iter()
                     .all(|sample| !sample.counted && sample.validity == Some(wb_model::Validity::Valid))
             );

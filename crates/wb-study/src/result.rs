@@ -82,7 +82,7 @@ pub struct CellResult {
     /// several.
     pub metrics: Vec<MetricResult>,
     /// All attempts, in time order: samples and warm-ups, and of each also those that failed.
-    pub samples: Vec<SampleResult>,
+    pub attempts: Vec<AttemptResult>,
     /// Curves measured within samples, such as bandwidth over block size.
     pub curves: Vec<Curve>,
     /// How latency percentiles vary over time, for each kind of operation, if latencies were recorded.
@@ -124,7 +124,7 @@ impl MetricResult {
 
 /// The result of one attempt at a sample or warm-up.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct SampleResult {
+pub struct AttemptResult {
     /// The number of the sample among the samples of the cell, or of the warm-up among its warm-ups, from 0.
     pub sample: u32,
     /// The number of the attempt at this sample or warm-up, from 0.

@@ -226,7 +226,7 @@ fn run_info(run: &RunFolder, head: &RunFile, history: &History, clock: &Timeline
         started: head.entries.first().map(|entry| entry.started.clone()).unwrap_or_default(),
         seconds: clock.seconds,
         workload_seconds: ended.map(|ended| ended.workload_seconds).sum(),
-        measured_seconds: cells.iter().flat_map(|cell| &cell.samples).map(|sample| sample.measured_seconds).sum(),
+        measured_seconds: cells.iter().flat_map(|cell| &cell.attempts).map(|sample| sample.measured_seconds).sum(),
         version: last.map(|entry| entry.version.clone()).unwrap_or_default(),
         properties: machine_properties::describe_all(head.entries.iter().flat_map(|entry| &entry.facts)),
         machines: last.map(machines).unwrap_or_default(),

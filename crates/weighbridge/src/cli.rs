@@ -10,6 +10,7 @@ pub(crate) mod net;
 mod preparation;
 pub(crate) mod profile;
 pub(crate) mod run_perf;
+pub(crate) mod schema;
 mod session;
 pub(crate) mod tune;
 pub(crate) mod variants;
@@ -22,7 +23,8 @@ use serde::de::DeserializeOwned;
 use wb_model::{HugePages, Nanos};
 use wb_plan::{Sampling, SamplingOrder, tools};
 
-use crate::commands::schema::schema_names;
+use crate::cli::run_perf::PROGRAMS;
+use crate::cli::schema::SchemaName;
 use crate::exit;
 
 pub(crate) use hosts::{HostFlags, HostSelectionFlags};
@@ -58,7 +60,7 @@ pub(crate) struct Cli {
 
 /// Help text below the options: the programs of run-perf and the exit statuses.
 fn after_help() -> String {
-    let programs = crate::commands::run_perf::PROGRAMS.join(", ");
+    let programs = PROGRAMS.join(", ");
     format!(
         "For users of run-perf: {programs} are subcommands with those programs' options.\n\n{}",
         exit::describe_all()
@@ -181,8 +183,8 @@ pub(crate) enum Command {
     /// Print the JSON Schema of a file or output
     Schema {
         /// Name of the schema; without it, all names are listed
-        #[arg(value_parser = PossibleValuesParser::new(schema_names()))]
-        name: Option<String>,
+        #[arg(value_enum)]
+        name: Option<SchemaName>,
     },
     /// Run one compute kernel in this process and print its report; used to take samples
     Exec {

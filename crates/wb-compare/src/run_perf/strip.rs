@@ -12,7 +12,7 @@ use wb_model::secrets::mask_secret_words;
 
 use super::format::METADATA;
 use super::format::iteration::{AllClients, Entries, Iteration, PbenchData, PbenchSample};
-use super::format::result::{is_failed, parse};
+use super::format::result::parse;
 use crate::build::Layout;
 use crate::source::folder::{RESULT, ResultFolder};
 use crate::source::{SourceError, Warning, WarningKind};
@@ -177,7 +177,7 @@ fn strip_result(bytes: &[u8], include_incorrect: bool) -> Result<(Vec<u8>, Vec<W
     let warnings = parse(text, include_incorrect).map_err(WarningKind::malformed)?.warnings;
     let mut iterations: Vec<Iteration<'_>> = serde_json::from_str(text).map_err(WarningKind::malformed)?;
     iterations.retain(|iteration| match (&iteration.iteration_name, &iteration.iteration_data) {
-        (Some(name), Some(PbenchData { parameters: Some(_), .. })) => include_incorrect || !is_failed(&name.0),
+        (Some(name), Some(PbenchData { parameters: Some(_), .. })) => include_incorrect || !is_failed_iteration(&name.0),
         _ => false,
     });
     for data in iterations.iter_mut().filter_map(|iteration| iteration.iteration_data.as_mut()) {

@@ -40,7 +40,7 @@ struct RawCell<'a> {
     #[serde(borrow)]
     metrics: Vec<RawMetric<'a>>,
     #[serde(borrow)]
-    samples: Vec<RawSample<'a>>,
+    attempts: Vec<RawAttempt<'a>>,
 }
 
 #[derive(Deserialize)]
@@ -73,7 +73,7 @@ struct RawSummary {
 
 #[derive(Deserialize)]
 #[serde(expecting = "an object with a sample's `values`")]
-struct RawSample<'a> {
+struct RawAttempt<'a> {
     counted: bool,
     #[serde(default)]
     disturbances: Vec<IgnoredAny>,
@@ -119,7 +119,7 @@ impl RawCell<'_> {
 
     /// The number of its counted samples; `None` if imported from another program, which does not record disturbances.
     fn sample_counts(&self) -> Option<SampleCounts> {
-        let counted = || self.samples.iter().filter(|sample| sample.counted);
+        let counted = || self.attempts.iter().filter(|sample| sample.counted);
         let disturbed = counted().filter(|sample| !sample.disturbances.is_empty()).count();
         let is_imported = self.provenance.contains_key(IMPORTED_FROM);
         (!is_imported).then(|| SampleCounts { counted: counted().count(), disturbed })
@@ -147,7 +147,7 @@ fn add_cell(parsed: &mut ParsedResult, cell: &RawCell<'_>, allow_emulated: bool)
         let key = MetricKey { class: *class, name: name.to_string(), worker: worker.clone() };
         let (full_name, key) = (key.full_name(), key.to_string());
         let first = parsed.samples.len();
-        let counted = || cell.samples.iter().filter(|sample| sample.counted);
+        let counted = || cell.attempts.iter().filter(|sample| sample.counted);
         parsed.samples.extend(counted().filter_map(|sample| sample.values.get(key.as_str())));
         let disturbed =
             counted().filter(|sample| !sample.disturbances.is_empty() && sample.values.contains_key(key.as_str()));
@@ -204,7 +204,7 @@ mod tests {
              "worker": null, "summary": {"mean": 3.5, "stddev_percent": 7.0}},
             {"metric": {"name": "cpu", "class": "resource", "unit": "s", "direction": "lower", "primary": false},
              "worker": "vm1", "summary": null}],
-        "samples": [
+        "attempts": [
             {"counted": false, "values": {"throughput/throughput": 9.0}},
             {"counted": true, "disturbances": ["steal 5 %"], "values": {"throughput/throughput": 3.0, "resource/cpu@vm1": 0.5}},
             {"counted": true, "values": {"throughput/throughput": 4.0}}]

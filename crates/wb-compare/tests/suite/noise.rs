@@ -127,7 +127,7 @@ fn write_run(lab: &TestFolders, name: &str, key: &str, level: f64) {
         format!(
             r#"{{"cells": [{{"cell": "Localhost/t/0000:", "key": "{key}", "params": {{}}, "metrics": [{{"metric":
             {{"name": "rate", "class": "throughput", "unit": "op/s", "direction": "higher", "primary": true}}, "worker": null,
-            "summary": {{"mean": {level}, "stddev_percent": 1.0}}}}], "samples": [{}]}}]}}"#,
+            "summary": {{"mean": {level}, "stddev_percent": 1.0}}}}], "attempts": [{}]}}]}}"#,
             samples.join(", ")
         ),
     );

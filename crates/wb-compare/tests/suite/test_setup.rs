@@ -83,7 +83,7 @@ fn another_test_version_only_differs_in_its_keys_and_programs_are_compared() {
                 "provenance": {{"redis version": "{version}", "kernel": "6.1", "requests": "{key}"}},
                 "metrics": [{{"metric": {{"name": "rate", "class": "throughput", "unit": "1/s", "direction": "higher",
                     "primary": true}}, "worker": null, "summary": {{"mean": 3.5, "stddev_percent": 7.0}}}}],
-                "samples": []}}"#
+                "attempts": []}}"#
         )
     };
     for (run, keys, version) in [("a", ["k1", "k2"], "7.0"), ("b", ["k3", "k4"], "7.2")] {

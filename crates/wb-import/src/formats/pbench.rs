@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use serde_json::Value;
+use wb_model::pbench::{ALL_CLIENTS, is_failed_iteration};
 use wb_model::{Class, Direction, Metric, ProfileName, TestName};
 
 use crate::foreign::{ForeignCell, ForeignResults, ForeignSample};
@@ -74,7 +75,7 @@ pub(crate) fn read(text: &str, include_incorrect: bool) -> Result<ForeignResults
             foreign.notes.push(format!("iteration {at}: incomplete"));
             continue;
         };
-        if is_failed(name) && !include_incorrect {
+        if is_failed_iteration(name) && !include_incorrect {
             foreign.notes.push(format!("iteration `{name}`: failed"));
             continue;
         }
@@ -93,12 +94,6 @@ pub(crate) fn read(text: &str, include_incorrect: bool) -> Result<ForeignResults
 /// Test of a benchmark, and a summary.
 pub(crate) fn test(benchmark: &str) -> (TestName, String) {
     (test_name("pbench", benchmark), format!("{}, as pbench measured it", slug(benchmark)))
-}
-
-/// Whether an iteration's name marks it as failed: `NAME-failN`.
-fn is_failed(name: &str) -> bool {
-    let number = name.rsplit_once("-fail").map(|(_, number)| number);
-    number.is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 impl IterationData {
@@ -174,7 +169,7 @@ impl IterationData {
     fn metrics(&self) -> Vec<(Metric, &Client)> {
         let names = self.parameters.benchmark.iter().filter_map(|benchmark| benchmark.get("primary_metric"));
         let primary: Vec<String> = names.map(to_plain_text).collect();
-        let is_all = |client: &&Client| client.client_hostname.as_ref().is_some_and(|name| name == "all");
+        let is_all = |client: &&Client| client.client_hostname.as_ref().is_some_and(|name| name == ALL_CLIENTS);
         let classes = [(Class::Throughput, &self.throughput), (Class::Latency, &self.latency)];
         let all = classes.into_iter().flat_map(|(class, metrics)| metrics.iter().map(move |metric| (class, metric)));
         let mut all: Vec<(Metric, &Client)> = all

@@ -58,12 +58,12 @@ fn assess(folder: &str, percent: f64) -> ConditionReport {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::doctor::Verdict;
+    use crate::verdict::NoiseVerdict;
 
     #[test]
     fn a_full_disk_is_noisy() {
-        assert_eq!(assess("/", 97.2).verdict, Verdict::Noisy);
-        assert_eq!(assess("/", 30.0).verdict, Verdict::Quiet);
+        assert_eq!(assess("/", 97.2).verdict, NoiseVerdict::Noisy);
+        assert_eq!(assess("/", 30.0).verdict, NoiseVerdict::Quiet);
         assert!(used(std::path::Path::new("/")).is_some_and(|percent| (0.0..=100.0).contains(&percent)));
     }
 }

@@ -69,7 +69,7 @@ mod tests {
     use wb_sys::fake_root::FakeRoot;
 
     use super::*;
-    use crate::doctor::Verdict;
+    use crate::verdict::NoiseVerdict;
 
     #[test]
     fn vulnerabilities_are_counted_and_quiet() {
@@ -81,7 +81,7 @@ mod tests {
             .file(&format!("{folder}/new"), "Unknown: no data");
         let report = Mitigations.observe(&SystemSample::take(&fake.root())).remove(0);
         assert_eq!(report.state, "1 mitigated, 1 vulnerable, 1 not affected, 1 other");
-        assert_eq!(report.verdict, Verdict::Quiet);
+        assert_eq!(report.verdict, NoiseVerdict::Quiet);
     }
 
     #[test]
@@ -91,7 +91,7 @@ mod tests {
             let fake = FakeRoot::new().file(path, text);
             Isolation.observe(&SystemSample::take(&fake.root())).remove(0).verdict
         };
-        assert_eq!(verdict("2-3\n"), Verdict::Quiet);
-        assert!(matches!(verdict("\n"), Verdict::Unknown { .. }));
+        assert_eq!(verdict("2-3\n"), NoiseVerdict::Quiet);
+        assert!(matches!(verdict("\n"), NoiseVerdict::Unknown { .. }));
     }
 }

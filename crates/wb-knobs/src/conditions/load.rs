@@ -109,7 +109,7 @@ mod tests {
 
     use super::*;
     use crate::counters::CounterSnapshot;
-    use crate::doctor::Verdict;
+    use crate::verdict::NoiseVerdict;
 
     fn fake_system(ticks: u64, started: u64, steal: u64, idle: u64) -> FakeRoot {
         FakeRoot::new().file("/proc/stat", format!("cpu  0 0 0 {idle} 0 0 0 {steal} 0 0\n")).file(
@@ -127,11 +127,11 @@ mod tests {
     #[test]
     fn a_busy_process_is_named() {
         let report = observe(&OtherProcesses, &fake_system(100, 5, 0, 0), &fake_system(110, 5, 0, 0));
-        assert_eq!(report.verdict, Verdict::Noisy);
+        assert_eq!(report.verdict, NoiseVerdict::Noisy);
         assert_eq!(report.state, "50 % of one CPU: gzip x 50 %");
         assert_eq!(
             observe(&OtherProcesses, &fake_system(100, 5, 0, 0), &fake_system(101, 5, 0, 0)).verdict,
-            Verdict::Quiet
+            NoiseVerdict::Quiet
         );
     }
 
@@ -144,7 +144,10 @@ mod tests {
     #[test]
     fn steal_counts_now_and_since_boot() {
         let report = observe(&Steal, &fake_system(0, 0, 0, 1000), &fake_system(0, 0, 1, 1019));
-        assert_eq!((report.verdict, report.state.as_str()), (Verdict::Noisy, "5.0 % now, 0.1 % since boot"));
-        assert_eq!(observe(&Steal, &fake_system(0, 0, 1, 1000), &fake_system(0, 0, 1, 1040)).verdict, Verdict::Quiet);
+        assert_eq!((report.verdict, report.state.as_str()), (NoiseVerdict::Noisy, "5.0 % now, 0.1 % since boot"));
+        assert_eq!(
+            observe(&Steal, &fake_system(0, 0, 1, 1000), &fake_system(0, 0, 1, 1040)).verdict,
+            NoiseVerdict::Quiet
+        );
     }
 }

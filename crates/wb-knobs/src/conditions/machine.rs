@@ -80,19 +80,19 @@ mod tests {
     use wb_sys::fake_root::{self, FakeRoot};
 
     use super::*;
-    use crate::doctor::Verdict;
+    use crate::verdict::NoiseVerdict;
 
-    fn verdict(condition: &dyn Condition, fake: &FakeRoot) -> Verdict {
+    fn verdict(condition: &dyn Condition, fake: &FakeRoot) -> NoiseVerdict {
         condition.observe(&SystemSample::take(&fake.root())).remove(0).verdict
     }
 
     #[test]
     fn a_guest_is_unknown_and_an_emulated_one_is_noisy() {
-        assert_eq!(verdict(&VirtualMachine, &fake_root::laptop()), Verdict::Quiet);
-        assert!(matches!(verdict(&VirtualMachine, &fake_root::container()), Verdict::Unknown { .. }));
+        assert_eq!(verdict(&VirtualMachine, &fake_root::laptop()), NoiseVerdict::Quiet);
+        assert!(matches!(verdict(&VirtualMachine, &fake_root::container()), NoiseVerdict::Unknown { .. }));
         let tcg = FakeRoot::new().file("/proc/cpuinfo", "processor: 0\nmodel name: QEMU TCG CPU version 2.5+\n");
-        assert_eq!(verdict(&Emulation, &tcg), Verdict::Noisy);
-        assert_eq!(verdict(&Emulation, &fake_root::laptop()), Verdict::Quiet);
+        assert_eq!(verdict(&Emulation, &tcg), NoiseVerdict::Noisy);
+        assert_eq!(verdict(&Emulation, &fake_root::laptop()), NoiseVerdict::Quiet);
     }
 
     #[test]
@@ -100,8 +100,8 @@ mod tests {
         let current = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
         assert!(matches!(
             verdict(&VirtualClock, &fake_root::laptop().file(current, "kvm-clock")),
-            Verdict::Unknown { .. }
+            NoiseVerdict::Unknown { .. }
         ));
-        assert_eq!(verdict(&VirtualClock, &fake_root::laptop()), Verdict::Quiet);
+        assert_eq!(verdict(&VirtualClock, &fake_root::laptop()), NoiseVerdict::Quiet);
     }
 }

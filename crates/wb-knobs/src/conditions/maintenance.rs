@@ -126,7 +126,7 @@ mod tests {
     use wb_sys::fake_root::FakeRoot;
 
     use super::*;
-    use crate::doctor::Verdict;
+    use crate::verdict::NoiseVerdict;
 
     fn with_process(fake: FakeRoot, id: u32, name: &str) -> FakeRoot {
         fake.file(&format!("/proc/{id}/stat"), format!("{id} ({name}) S 1 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 5"))
@@ -140,9 +140,9 @@ mod tests {
     fn a_running_upgrade_is_noisy_and_a_waiting_one_is_not() {
         let fake = with_process(FakeRoot::new(), 1, "systemd");
         let fake = with_process(fake, 7, "unattended-upgr");
-        assert_eq!(observe(&MaintenanceJobs, &fake).verdict, Verdict::Noisy);
+        assert_eq!(observe(&MaintenanceJobs, &fake).verdict, NoiseVerdict::Noisy);
         let fake = fake.file("/proc/7/cmdline", "python3\0/usr/share/unattended-upgrade-shutdown\0--wait-for-signal\0");
-        assert_eq!(observe(&MaintenanceJobs, &fake).verdict, Verdict::Quiet);
+        assert_eq!(observe(&MaintenanceJobs, &fake).verdict, NoiseVerdict::Quiet);
     }
 
     #[test]
@@ -151,9 +151,9 @@ mod tests {
         let light_timer = "/etc/systemd/system/timers.target.wants/systemd-tmpfiles-clean.timer";
         let fake = with_process(FakeRoot::new().file(timer, "").file(light_timer, ""), 1, "systemd");
         let report = observe(&ScheduledJobs, &fake);
-        assert_eq!(report.verdict, Verdict::Noisy);
+        assert_eq!(report.verdict, NoiseVerdict::Noisy);
         assert_eq!(report.advice.unwrap().1.unwrap(), "sudo systemctl stop apt-daily.timer");
         let fake = with_process(with_process(fake, 1, "init"), 9, "cron");
-        assert!(matches!(observe(&ScheduledJobs, &fake).verdict, Verdict::Unknown { .. }));
+        assert!(matches!(observe(&ScheduledJobs, &fake).verdict, NoiseVerdict::Unknown { .. }));
     }
 }

@@ -70,14 +70,14 @@ mod tests {
 
     use super::*;
     use crate::counters::CounterSnapshot;
-    use crate::doctor::Verdict;
+    use crate::verdict::NoiseVerdict;
 
     #[test]
     fn a_laptop_on_battery_is_noisy_and_a_mouse_battery_is_ignored() {
         let laptop = fake_root::laptop();
         let verdict = |fake: &fake_root::FakeRoot| Battery.observe(&SystemSample::take(&fake.root())).remove(0).verdict;
-        assert_eq!(verdict(&laptop), Verdict::Noisy);
-        assert_eq!(verdict(&laptop.file("/sys/class/power_supply/BAT0/scope", "Device")), Verdict::Quiet);
+        assert_eq!(verdict(&laptop), NoiseVerdict::Noisy);
+        assert_eq!(verdict(&laptop.file("/sys/class/power_supply/BAT0/scope", "Device")), NoiseVerdict::Quiet);
     }
 
     #[test]
@@ -91,8 +91,8 @@ mod tests {
             let root = after.root();
             Throttling.observe(&SystemSample::between(&root, first, second, 0.2)).remove(0).verdict
         };
-        assert_eq!(verdict("0", "0"), Verdict::Quiet);
-        assert_eq!(verdict("3", "4"), Verdict::Noisy);
-        assert!(matches!(verdict("4", "4"), Verdict::Unknown { .. }));
+        assert_eq!(verdict("0", "0"), NoiseVerdict::Quiet);
+        assert_eq!(verdict("3", "4"), NoiseVerdict::Noisy);
+        assert!(matches!(verdict("4", "4"), NoiseVerdict::Unknown { .. }));
     }
 }

@@ -135,7 +135,7 @@ mod tests {
     use wb_sys::fake_root::FakeRoot;
 
     use super::*;
-    use crate::doctor::Verdict;
+    use crate::verdict::NoiseVerdict;
 
     fn observe(condition: &dyn Condition, fake: &FakeRoot) -> ConditionReport {
         condition.observe(&SystemSample::take(&fake.root())).remove(0)
@@ -149,9 +149,9 @@ mod tests {
             .file("/sys/fs/cgroup/cpu/a/cpu.cfs_period_us", "100000")
             .file("/sys/fs/cgroup/c/cpu.max", "max 100000");
         let report = observe(&CpuQuota, &fake);
-        assert_eq!((report.verdict, report.state.as_str()), (Verdict::Noisy, "0.50 CPUs"));
+        assert_eq!((report.verdict, report.state.as_str()), (NoiseVerdict::Noisy, "0.50 CPUs"));
         let none = FakeRoot::new().file("/proc/self/cgroup", "0::/\n");
-        assert_eq!(observe(&CpuQuota, &none).verdict, Verdict::Quiet);
+        assert_eq!(observe(&CpuQuota, &none).verdict, NoiseVerdict::Quiet);
     }
 
     #[test]
@@ -160,8 +160,8 @@ mod tests {
             .file("/proc/pressure/cpu", "some avg10=0.12 avg60=0.00 avg300=0.00 total=1\n")
             .file("/proc/pressure/io", "some avg10=42.00 avg60=0.00 avg300=0.00 total=1\nfull avg10=0.00\n");
         let report = observe(&Pressure, &fake);
-        assert_eq!((report.verdict, report.state.as_str()), (Verdict::Noisy, "cpu 0.1 %, io 42.0 %"));
-        assert!(matches!(observe(&Pressure, &FakeRoot::new()).verdict, Verdict::Unsupported { .. }));
+        assert_eq!((report.verdict, report.state.as_str()), (NoiseVerdict::Noisy, "cpu 0.1 %, io 42.0 %"));
+        assert!(matches!(observe(&Pressure, &FakeRoot::new()).verdict, NoiseVerdict::Unsupported { .. }));
     }
 
     proptest! {

@@ -2,9 +2,10 @@
 
 use wb_sys::SysRoot;
 
-use crate::knob::{Assessment, Knob, KnobDescription, KnobValue, Unsupported};
+use crate::knob::{Assessment, Knob, KnobDescription, KnobValue};
 use crate::shell_commands::echo;
 use crate::target::KnobTarget;
+use crate::unsupported::Unsupported;
 use crate::writes::{KnobWrites, choice};
 
 /// The clock source that time is read from.

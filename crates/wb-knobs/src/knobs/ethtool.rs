@@ -5,8 +5,9 @@ use std::process::Command;
 
 use wb_sys::SysRoot;
 
-use crate::knob::{Assessment, Knob, KnobDescription, KnobValue, Unsupported};
+use crate::knob::{Assessment, Knob, KnobDescription, KnobValue};
 use crate::target::{self, KnobTarget};
+use crate::unsupported::Unsupported;
 use crate::writes::{KnobWrites, command, parse_number, parse_switch, require_program, shell};
 
 const NO_DEVICE: &str = "no network interface is backed by a device";

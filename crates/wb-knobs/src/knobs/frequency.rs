@@ -5,9 +5,10 @@ use wb_sys::environment::cpu;
 
 use crate::dependents::{frequency_settings, policy_settings};
 use crate::file_knob::{FileFormat, FileKnob};
-use crate::knob::{Assessment, Knob, KnobDescription, KnobValue, Unsupported};
+use crate::knob::{Assessment, Knob, KnobDescription, KnobValue};
 use crate::shell_commands::echo;
 use crate::target::{self, KnobTarget};
+use crate::unsupported::Unsupported;
 use crate::writes::{KnobWrite, KnobWrites, parse_switch, setting_write};
 
 const FOLDER: &str = "/sys/devices/system/cpu/cpufreq";

@@ -4,9 +4,10 @@ use wb_sys::SysRoot;
 use wb_sys::environment::memory;
 use wb_sys::proc::meminfo;
 
-use crate::knob::{Assessment, Knob, KnobDescription, KnobValue, Unsupported};
+use crate::knob::{Assessment, Knob, KnobDescription, KnobValue};
 use crate::shell_commands::echo_each;
 use crate::target::KnobTarget;
+use crate::unsupported::Unsupported;
 use crate::writes::{KnobWrite, KnobWrites, number_in, parse_number, setting_write};
 
 const NODES: &str = "/sys/devices/system/node";

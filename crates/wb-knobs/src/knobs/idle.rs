@@ -2,8 +2,9 @@
 
 use wb_sys::SysRoot;
 
-use crate::knob::{Assessment, Knob, KnobDescription, KnobValue, Unsupported};
+use crate::knob::{Assessment, Knob, KnobDescription, KnobValue};
 use crate::target::{self, KnobTarget};
+use crate::unsupported::Unsupported;
 use crate::writes::{KnobWrite, KnobWrites, parse_number};
 
 /// The exit latency of the deepest enabled idle state.

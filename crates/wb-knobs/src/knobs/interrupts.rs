@@ -3,8 +3,9 @@
 use wb_sys::SysRoot;
 use wb_sys::facts::cpu_list;
 
-use crate::knob::{Assessment, Knob, KnobDescription, KnobValue, Unsupported};
+use crate::knob::{Assessment, Knob, KnobDescription, KnobValue};
 use crate::target::KnobTarget;
+use crate::unsupported::Unsupported;
 use crate::writes::{KnobWrites, setting_write};
 
 /// The CPUs that an interrupt may be delivered to.

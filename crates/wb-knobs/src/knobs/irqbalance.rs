@@ -3,8 +3,9 @@
 use wb_sys::SysRoot;
 
 use crate::counters;
-use crate::knob::{Assessment, Knob, KnobDescription, KnobValue, Unsupported};
+use crate::knob::{Assessment, Knob, KnobDescription, KnobValue};
 use crate::target::KnobTarget;
+use crate::unsupported::Unsupported;
 use crate::writes::{KnobWrites, command, parse_switch, shell};
 
 /// Whether the irqbalance daemon is running.

@@ -3,9 +3,10 @@
 use wb_sys::SysRoot;
 
 use crate::file_knob::{FileFormat, FileKnob};
-use crate::knob::{Assessment, Knob, KnobDescription, KnobValue, Unsupported};
+use crate::knob::{Assessment, Knob, KnobDescription, KnobValue};
 use crate::shell_commands::echo;
 use crate::target::KnobTarget;
+use crate::unsupported::Unsupported;
 use crate::writes::{KnobWrites, parse_switch, setting_write};
 
 /// Kernel same-page merging: equal pages of different processes are merged.

@@ -2,9 +2,10 @@
 
 use wb_sys::SysRoot;
 
-use crate::knob::{Assessment, Knob, KnobDescription, KnobKind, KnobValue, Unsupported};
+use crate::knob::{Assessment, Knob, KnobDescription, KnobKind, KnobValue};
 use crate::shell_commands::sysctl;
 use crate::target::KnobTarget;
+use crate::unsupported::Unsupported;
 use crate::writes::{KnobAction, KnobWrite, KnobWrites};
 
 /// Drops the page cache, so that a sample starts without cached files.

@@ -5,8 +5,9 @@ use wb_sys::SysRoot;
 use crate::counters;
 use crate::dependents::{files, frequency_settings, queue_settings};
 use crate::file_knob::{FileFormat, FileKnob};
-use crate::knob::{Assessment, Knob, KnobDescription, KnobValue, Unsupported};
+use crate::knob::{Assessment, Knob, KnobDescription, KnobValue};
 use crate::target::{self, KnobTarget};
+use crate::unsupported::Unsupported;
 use crate::writes::{KnobWrites, command};
 
 /// The active profile of the tuned daemon.

@@ -7,9 +7,10 @@ use wb_sys::facts::cpu_list;
 use wb_sys::proc::mountinfo::{MountInfo, mounts};
 use wb_sys::undo::Step;
 
-use crate::knob::{Assessment, Knob, KnobDescription, KnobValue, Unsupported};
+use crate::knob::{Assessment, Knob, KnobDescription, KnobValue};
 use crate::knobs::interrupts::{mask, parse_cpus};
 use crate::target::KnobTarget;
+use crate::unsupported::Unsupported;
 use crate::writes::{KnobWrite, KnobWrites, command, shell};
 
 /// CPUs reserved for processes that explicitly enter the shield.

@@ -3,10 +3,11 @@
 use wb_sys::SysRoot;
 
 use crate::dependents::{cpu_settings, frequency_settings, interrupt_affinities};
-use crate::knob::{Assessment, Knob, KnobDescription, KnobValue, Unsupported};
+use crate::knob::{Assessment, Knob, KnobDescription, KnobValue};
 use crate::knobs::shield;
 use crate::shell_commands::echo;
 use crate::target::KnobTarget;
+use crate::unsupported::Unsupported;
 use crate::writes::{KnobWrites, parse_switch, setting_write};
 
 /// Simultaneous multithreading: cores run several threads at once.

@@ -6,8 +6,9 @@ use wb_sys::proc::swaps::{SwapArea, areas};
 use wb_sys::proc::unescape;
 
 use crate::file_knob::{FileFormat, FileKnob};
-use crate::knob::{Assessment, Knob, KnobDescription, KnobValue, Unsupported};
+use crate::knob::{Assessment, Knob, KnobDescription, KnobValue};
 use crate::target::KnobTarget;
+use crate::unsupported::Unsupported;
 use crate::writes::{KnobWrites, command, parse_switch, shell};
 
 /// Whether swap is enabled.

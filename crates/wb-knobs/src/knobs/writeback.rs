@@ -4,9 +4,10 @@ use wb_model::Bytes;
 use wb_sys::{SysRoot, facts};
 
 use crate::file_knob::{FileFormat, FileKnob};
-use crate::knob::{Assessment, Knob, KnobDescription, KnobValue, Unsupported};
+use crate::knob::{Assessment, Knob, KnobDescription, KnobValue};
 use crate::shell_commands::sysctl;
 use crate::target::{self, KnobTarget};
+use crate::unsupported::Unsupported;
 use crate::writes::{KnobWrites, command, invalid, parse_size, shell};
 
 /// The amount of dirty memory at which writers are blocked.

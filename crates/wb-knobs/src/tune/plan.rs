@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use wb_sys::SysRoot;
 use wb_sys::undo::{Refusal, ResetSetting};
 
-use crate::knob::Unsupported;
+use crate::unsupported::Unsupported;
 use crate::writes::KnobWrites;
 use crate::{Knob, KnobTarget, KnobWrite};
 

@@ -3,7 +3,7 @@
 use wb_diagnostics::{Diagnostic, suggest};
 
 use super::context::ParseContext;
-use super::flowop::FlowopSource;
+use super::flowop_source::FlowopSource;
 use super::keywords::removed_help;
 use super::options::FlowopOptions;
 use super::profile::{Endpoint, Protocol, SctpEndpoint};

@@ -5,6 +5,7 @@ use wb_diagnostics::{Diagnostic, suggest};
 use super::attributes::Attributes;
 use super::context::ParseContext;
 use super::endpoint::parse_endpoint;
+use super::flowop_source::FlowopSource;
 use super::keywords::{FLOWOP_KINDS, FlowopKind, find_flowop, removed_help};
 use super::markup::Tag;
 use super::message::{parse_files, parse_message};
@@ -70,26 +71,6 @@ pub(super) fn parse_flowop(scope: &mut ParseContext, tag: &Tag, processes: u32) 
     let connection_span = options.span("conn").unwrap_or_else(|| tag.span.clone());
     let sound = scope.error_count() == errors_before;
     sound.then(|| ParsedFlowop { flowop, span: tag.span.clone(), connection_span })
-}
-
-/// The flowop that is being parsed.
-pub(super) struct FlowopSource<'a> {
-    pub(super) name: &'a str,
-    tag: &'a Tag,
-    pub(super) options: &'a FlowopOptions,
-}
-
-impl FlowopSource<'_> {
-    /// Reports a required option that is missing; an invalid one has been reported before.
-    pub(super) fn require(&self, scope: &mut ParseContext, option: &str, help: &str) {
-        if self.options.is_missing(option) {
-            let error = Diagnostic::labelled(
-                format!("missing option `{option}` of `{}`", self.name),
-                format!("`{option}` is missing"),
-            );
-            scope.report(self.tag.span.clone(), error.with_help(help));
-        }
-    }
 }
 
 fn parse_kind(scope: &mut ParseContext, tag: &Tag, attributes: &Attributes) -> Option<(&'static str, FlowopKind)> {

@@ -4,7 +4,7 @@ use wb_diagnostics::{Diagnostic, suggest};
 
 use super::context::ParseContext;
 use super::endpoint::parse_timeout;
-use super::flowop::FlowopSource;
+use super::flowop_source::FlowopSource;
 use super::options::FlowopOptions;
 use super::profile::{Files, Message, MessageSize, PartialReliability, SctpMessage, SyscallFamily};
 use super::quantity::{parse_integer, parse_scaled_integer, parse_size};

@@ -12,6 +12,7 @@ mod context;
 pub mod diagnostic;
 mod endpoint;
 mod flowop;
+mod flowop_source;
 mod keywords;
 mod markup;
 mod message;

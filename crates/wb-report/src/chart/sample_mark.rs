@@ -1,7 +1,7 @@
 //! Draws samples; shape and colour show the status of a sample.
 
 use wb_model::MetricKey;
-use wb_study::result::{Purpose, SampleResult};
+use wb_study::result::{Purpose, AttemptResult};
 
 use super::element::Element;
 use crate::phrasing;
@@ -42,7 +42,7 @@ impl SampleMark {
         [Self::Counted, Self::Disturbed, Self::WarmUp, Self::NotCounted, Self::Invalid, Self::NoValue];
 
     /// The status of a sample; `value` is its value of the drawn metric.
-    pub(crate) fn of(sample: &SampleResult, value: Option<f64>) -> Self {
+    pub(crate) fn of(sample: &AttemptResult, value: Option<f64>) -> Self {
         if value.is_none() || !sample.outcome.is_completed() {
             Self::NoValue
         } else if matches!(sample.validity, Some(wb_model::Validity::Invalid { .. })) {
@@ -91,7 +91,7 @@ impl SampleMark {
 
 impl SampleDot {
     /// The dot of a sample for the metric with this key.
-    pub(crate) fn of(sample: &SampleResult, key: &MetricKey, unit: &wb_model::Unit) -> Self {
+    pub(crate) fn of(sample: &AttemptResult, key: &MetricKey, unit: &wb_model::Unit) -> Self {
         let value = sample.values.get(key).copied();
         let mark = SampleMark::of(sample, value);
         let figure = value.map(|value| format!(": {}", unit.quantity(value))).unwrap_or_default();

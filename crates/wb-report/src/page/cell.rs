@@ -6,7 +6,7 @@ use minijinja::Value;
 use serde::Serialize;
 use wb_model::Unit;
 use wb_stats::Summary;
-use wb_study::result::{CellResult, Curve, MetricResult, NestedLatency, SampleResult};
+use wb_study::result::{CellResult, Curve, MetricResult, NestedLatency, AttemptResult};
 
 use super::RunExtras;
 use super::components::{FigureTable, IdGenerator, NamedText, PageFigure, named_text};
@@ -95,7 +95,7 @@ impl CellView {
             curves: cell.curves.iter().map(|curve| CurveView::new(curve, ids)).collect(),
             latency: cell.latency.iter().map(latency_view).collect(),
             sample_heads: cell.metrics.iter().map(|result| result.key().to_string()).collect(),
-            samples: cell.samples.iter().map(|result| sample_view(cell, result)).collect(),
+            samples: cell.attempts.iter().map(|result| sample_view(cell, result)).collect(),
             telemetry: telemetry_views(cell, extras, ids),
             command: rerun_command(cell),
         }
@@ -148,7 +148,7 @@ fn latency_view(latency: &NestedLatency) -> LatencyView {
     LatencyView { name, table: FigureTable { title, over: Some("over the seconds"), heads, rows } }
 }
 
-fn sample_view(cell: &CellResult, sample: &SampleResult) -> SampleView {
+fn sample_view(cell: &CellResult, sample: &AttemptResult) -> SampleView {
     let values = cell.metrics.iter().map(|result| {
         let value = sample.values.get(&result.key());
         value.map_or_else(|| phrasing::NO_VALUE.to_owned(), |value| result.metric.unit.quantity(*value).to_string())
@@ -171,7 +171,7 @@ const TELEMETRY_WIDTH: f64 = 310.0;
 
 /// One chart for each telemetry series over all samples of the cell.
 fn telemetry_views(cell: &CellResult, extras: &RunExtras, ids: &mut IdGenerator) -> Vec<TelemetryView> {
-    let recorded = cell.samples.iter().filter_map(|sample| Some((sample, extras.telemetry.get(&sample.folder)?)));
+    let recorded = cell.attempts.iter().filter_map(|sample| Some((sample, extras.telemetry.get(&sample.folder)?)));
     let mut strips: Vec<TelemetryChart> = Vec::new();
     for (sample, series) in recorded {
         let disturbed = if sample.disturbances.is_empty() { "" } else { ", disturbed" };

@@ -136,7 +136,7 @@ fn group_charts(group: &CellGroup, ids: &mut IdGenerator) -> Vec<PageFigure> {
     for cell in &group.cells {
         let Some(primary) = cell.primary() else { continue };
         let key = primary.key();
-        let dots: Vec<SampleDot> = cell.samples.iter().map(|sample| SampleDot::of(sample, &key, unit)).collect();
+        let dots: Vec<SampleDot> = cell.attempts.iter().map(|sample| SampleDot::of(sample, &key, unit)).collect();
         let label = group.label(cell);
         if let Some(summary) = primary.summary.clone() {
             let counts = |dot: &&SampleDot| matches!(dot.mark, SampleMark::Counted | SampleMark::Disturbed);

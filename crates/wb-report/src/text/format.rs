@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use wb_model::{CellId, MetricKey, Unit};
-use wb_study::result::{CellResult, Curve, MetricResult, NestedLatency, SampleResult, Study};
+use wb_study::result::{CellResult, Curve, MetricResult, NestedLatency, AttemptResult, Study};
 
 use super::Style;
 use super::definitions::definition_list;
@@ -90,14 +90,14 @@ fn metric_name(result: &MetricResult) -> String {
 fn samples_table(cell: &CellResult, style: Style) -> String {
     let units: BTreeMap<MetricKey, &Unit> =
         cell.metrics.iter().map(|result| (result.key(), &result.metric.unit)).collect();
-    let values = cell.samples.iter().flat_map(|sample| sample.values.keys());
+    let values = cell.attempts.iter().flat_map(|sample| sample.values.keys());
     let undeclared: BTreeSet<&MetricKey> = values.filter(|key| !units.contains_key(key)).collect();
     let declared = cell.metrics.iter().map(MetricResult::key);
     let keys: Vec<MetricKey> = declared.chain(undeclared.into_iter().cloned()).collect();
     let names: Vec<String> = keys.iter().map(MetricKey::to_string).collect();
     let columns: Vec<&str> = ["at", "took", "counted"].into_iter().chain(names.iter().map(String::as_str)).collect();
     let mut table = Table::new(&figure_columns("", &columns));
-    for sample in &cell.samples {
+    for sample in &cell.attempts {
         let mut figures = vec![
             phrasing::format_elapsed(sample.start_seconds),
             phrasing::format_duration(sample.seconds),
@@ -110,17 +110,17 @@ fn samples_table(cell: &CellResult, style: Style) -> String {
         }
         table.row(figure_row(format!("  {}", sample_name(sample)), figures));
     }
-    if cell.samples.is_empty() { String::new() } else { table.draw(style) }
+    if cell.attempts.is_empty() { String::new() } else { table.draw(style) }
 }
 
-fn sample_name(sample: &SampleResult) -> String {
+fn sample_name(sample: &AttemptResult) -> String {
     let attempt = if sample.attempt > 0 { format!(" attempt {}", sample.attempt) } else { String::new() };
     phrasing::sample_name(sample) + &attempt
 }
 
 /// Renders why samples are not counted, and what disturbed them.
 fn sample_remarks(cell: &CellResult, style: Style) -> String {
-    let remarks = cell.samples.iter().flat_map(|sample| {
+    let remarks = cell.attempts.iter().flat_map(|sample| {
         phrasing::sample_remarks(sample).into_iter().map(move |remark| style.remark(&sample_name(sample), &remark))
     });
     remarks.collect()

@@ -9,7 +9,7 @@ const PLAIN: Style = Style { width: 80, colour: false };
 #[test]
 fn uncounted_attempts_are_not_counted_as_disturbed() {
     let mut study = specimen::study();
-    let samples = study.cells.iter_mut().flat_map(|cell| &mut cell.samples);
+    let samples = study.cells.iter_mut().flat_map(|cell| &mut cell.attempts);
     let mut uncounted: Vec<_> = samples.filter(|sample| !sample.counted).collect();
     assert!(!uncounted.is_empty());
     uncounted.iter_mut().for_each(|sample| sample.disturbances.push("steal 3.2 %".to_owned()));

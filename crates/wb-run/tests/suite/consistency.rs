@@ -105,7 +105,7 @@ async fn resuming_with_another_build_is_refused() {
     assert_eq!(changed_item(&mut bed, "built", upgrade).await, "build of `program`");
     library.store(1, Ordering::Relaxed);
     bed.measure(&["built"]).await;
-    assert_eq!(bed.cell().samples.iter().filter(|sample| sample.counted).count(), 12, "the same build is resumed");
+    assert_eq!(bed.cell().attempts.iter().filter(|sample| sample.counted).count(), 12, "the same build is resumed");
 }
 
 #[tokio::test(start_paused = true)]

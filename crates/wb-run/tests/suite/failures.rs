@@ -15,7 +15,7 @@ async fn a_failing_program_is_retried_up_to_the_limit_and_its_cell_fails_with_th
     let bed = TestBed::new(|_| FakeProcess::failing(7, "no such device"));
     bed.measure(&["figure"]).await;
     let cell = bed.cell();
-    assert_eq!(cell.samples.len(), 3);
+    assert_eq!(cell.attempts.len(), 3);
     let CellOutcome::Failed { reason } = &cell.outcome else { panic!("{:?}", cell.outcome) };
     assert!(reason.contains("exit status 7") && reason.contains("no such device"), "{reason}");
 }
@@ -29,7 +29,7 @@ async fn an_occasional_failure_costs_an_attempt_but_no_sample() {
     });
     bed.measure(&["figure"]).await;
     let cell = bed.cell();
-    assert_eq!((cell.outcome, cell.samples.len()), (CellOutcome::Measured, 8));
+    assert_eq!((cell.outcome, cell.attempts.len()), (CellOutcome::Measured, 8));
 }
 
 #[tokio::test(start_paused = true)]
@@ -37,7 +37,7 @@ async fn a_hanging_program_is_terminated_at_the_limit() {
     let mut bed = TestBed::new(|_| FakeProcess::printing("").lasting(Duration::from_secs(1 << 30)));
     bed.sampling.limit = Some(seconds(20));
     bed.measure(&["figure"]).await;
-    let outcomes: Vec<AttemptOutcome> = bed.cell().samples.into_iter().map(|sample| sample.outcome).collect();
+    let outcomes: Vec<AttemptOutcome> = bed.cell().attempts.into_iter().map(|sample| sample.outcome).collect();
     assert_eq!(outcomes, vec![AttemptOutcome::Timeout { after: seconds(20) }; 3]);
 }
 
@@ -51,7 +51,7 @@ async fn a_worker_that_is_lost_ends_the_run_and_keeps_what_was_measured() {
     });
     let (end, _) = bed.run(&["figure"]).await;
     assert!(matches!(&end, Err(RunError::Lost { reason, .. }) if reason == "the cable was pulled"), "{end:?}");
-    let outcomes: Vec<bool> = bed.cell().samples.iter().map(|sample| sample.outcome.is_completed()).collect();
+    let outcomes: Vec<bool> = bed.cell().attempts.iter().map(|sample| sample.outcome.is_completed()).collect();
     assert_eq!(outcomes, [true, true, true, false]);
 }
 
@@ -67,7 +67,7 @@ async fn cells_whose_only_worker_was_lost_before_their_start_fail() {
     let (end, _) = bed.run(&["figure:id=first", "figure:id=second"]).await;
     assert!(matches!(end, Err(RunError::Lost { .. })), "{end:?}");
     let [first, second] = &bed.study().cells[..] else { panic!("two cells") };
-    let lost = first.samples.last().unwrap().outcome.to_string();
+    let lost = first.attempts.last().unwrap().outcome.to_string();
     assert_eq!(lost, "lost (local: the cable was pulled)");
     let reason = "its worker `local` is lost".to_owned();
     assert_eq!(second.outcome, CellOutcome::Failed { reason });
@@ -92,7 +92,7 @@ async fn implausible_figures_are_invalid_and_end_the_cell() {
     let bed = TestBed::new(figures(|_| 1.2e308));
     bed.measure(&["figure"]).await;
     let cell = bed.cell();
-    assert_eq!(cell.samples.len(), 3, "the maximum number of failed attempts");
+    assert_eq!(cell.attempts.len(), 3, "the maximum number of failed attempts");
     let CellOutcome::Failed { reason } = &cell.outcome else { panic!("{:?}", cell.outcome) };
     assert!(reason.contains("figure is 1.2e308 1/s"), "{reason}");
 }

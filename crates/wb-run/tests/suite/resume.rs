@@ -28,7 +28,7 @@ async fn an_interrupted_run_repeats_nothing_and_loses_nothing() {
     assert_eq!(end.unwrap(), RunEnd::Interrupted);
     let before = bed.study();
     let finished = |study: &wb_study::Study| {
-        let samples = study.cells.iter().flat_map(|cell| &cell.samples);
+        let samples = study.cells.iter().flat_map(|cell| &cell.attempts);
         samples.filter(|sample| sample.outcome.is_completed()).map(|sample| sample.folder.clone()).collect::<Vec<_>>()
     };
     assert_eq!(finished(&before).len(), 4);
@@ -60,7 +60,7 @@ async fn a_run_can_be_extended_by_cells_and_samples() {
     bed.measure(&["figure:n=[1,2]"]).await;
     let study = bed.study();
     let counted: Vec<usize> =
-        study.cells.iter().map(|cell| cell.samples.iter().filter(|sample| sample.counted).count()).collect();
+        study.cells.iter().map(|cell| cell.attempts.iter().filter(|sample| sample.counted).count()).collect();
     assert_eq!(counted, [8, 8]);
     assert_eq!(bed.attempts().len(), 2 * (1 + 8), "a warm-up of each, and nothing is repeated");
 }
@@ -80,18 +80,18 @@ async fn a_cell_with_another_definition_is_refused() {
 async fn samples_with_changed_artefacts_are_repeated() {
     let bed = TestBed::new(figures(steady));
     bed.measure(&["figure"]).await;
-    let first = bed.cell().samples[1].folder.clone();
+    let first = bed.cell().attempts[1].folder.clone();
     std::fs::write(bed.path().join(first).join("run.stdout"), "figure: 1000\n").unwrap();
-    let damaged = bed.cell().samples[1].clone();
+    let damaged = bed.cell().attempts[1].clone();
     assert_eq!(damaged.validity.unwrap().to_string(), "invalid (output: its artefacts were modified)");
     assert!(damaged.values.is_empty(), "{:?}", damaged.values);
     bed.measure(&["figure"]).await;
     let cell = bed.cell();
     assert_eq!(cell.outcome, CellOutcome::Measured);
     assert_eq!(cell.metrics[0].summary.as_ref().unwrap().n, 6);
-    assert_eq!(cell.samples.len(), 8, "the changed sample stays, and one more is taken");
+    assert_eq!(cell.attempts.len(), 8, "the changed sample stays, and one more is taken");
     assert!(
-        cell.samples
+        cell.attempts
             .iter()
             .filter(|sample| sample.counted)
             .all(|sample| sample.values[&MetricKey::new(Class::Throughput, "figure")] < 11.0)

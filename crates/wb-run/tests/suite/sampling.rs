@@ -14,7 +14,7 @@ async fn a_quiet_cell_ends_with_the_minimum_of_samples() {
     bed.measure(&["figure"]).await;
     let cell = bed.cell();
     assert_eq!(cell.outcome, CellOutcome::Measured);
-    assert_eq!(cell.samples.iter().filter(|sample| sample.counted).count(), 6);
+    assert_eq!(cell.attempts.iter().filter(|sample| sample.counted).count(), 6);
     assert_eq!(cell.ended_by.as_deref(), Some("its rule is met"));
 }
 
@@ -25,7 +25,7 @@ async fn a_noisy_cell_ends_at_its_maximum_of_samples_and_reports_the_precision_r
     let cell = bed.cell();
     let CellOutcome::NotConverged { percent } = cell.outcome else { panic!("{:?}", cell.outcome) };
     assert!(percent > 2.0);
-    assert_eq!(cell.samples.iter().filter(|sample| sample.counted).count(), 30);
+    assert_eq!(cell.attempts.iter().filter(|sample| sample.counted).count(), 30);
 }
 
 #[tokio::test(start_paused = true)]
@@ -34,7 +34,7 @@ async fn a_cell_ends_when_its_time_budget_is_used_up() {
     bed.sampling.budget = Some(seconds(100));
     bed.measure(&["figure"]).await;
     let cell = bed.cell();
-    assert_eq!(cell.samples.len(), 4, "a warm-up and three samples of 30 s each");
+    assert_eq!(cell.attempts.len(), 4, "a warm-up and three samples of 30 s each");
     assert_eq!(cell.outcome, CellOutcome::Partial { valid: 3, required: 6 });
 }
 
@@ -44,8 +44,8 @@ async fn disturbed_samples_are_retaken_and_none_is_dropped() {
     bed.agents[0].set_telemetry(disturbed());
     bed.measure(&["figure"]).await;
     let cell = bed.cell();
-    assert_eq!(cell.samples.iter().filter(|sample| sample.counted).count(), 12, "six, and six again");
-    assert!(cell.samples.iter().all(|sample| !sample.disturbances.is_empty()));
+    assert_eq!(cell.attempts.iter().filter(|sample| sample.counted).count(), 12, "six, and six again");
+    assert!(cell.attempts.iter().all(|sample| !sample.disturbances.is_empty()));
 }
 
 /// Telemetry of ten seconds in which two CPUs lost a quarter of their time to the hypervisor (steal).

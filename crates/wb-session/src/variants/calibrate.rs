@@ -129,7 +129,7 @@ fn evaluate(
         cases.entry(cell.cell.case.to_string()).or_default().push(cell);
     }
     let case = |(case, mut runs): (String, Vec<&CellResult>)| {
-        let start = |cell: &&CellResult| cell.samples.first().map_or(f64::INFINITY, |sample| sample.start_seconds);
+        let start = |cell: &&CellResult| cell.attempts.first().map_or(f64::INFINITY, |sample| sample.start_seconds);
         runs.sort_by(|one, other| start(one).total_cmp(&start(other)));
         let (samples, boots) = collect_samples(&runs, &criterion);
         let calibration = calibrate::calibrate(&samples, &options)

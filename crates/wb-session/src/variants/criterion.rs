@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use wb_compare::experiment::Criterion;
 use wb_model::{Class, Metric, Params};
 use wb_plan::Plan;
-use wb_study::result::{CellResult, Purpose, SampleResult};
+use wb_study::result::{CellResult, Purpose, AttemptResult};
 
 use super::VariantsError;
 use crate::request::MeasureRequest;
@@ -45,8 +45,8 @@ pub(super) fn counted_values(cell: &CellResult, criterion: &Criterion) -> Vec<(u
 
 /// The numbers of all measured samples of a cell, whether counted or not.
 pub(super) fn sample_numbers(cell: &CellResult) -> BTreeSet<u32> {
-    let measured = |sample: &&SampleResult| sample.purpose == Purpose::Sample && sample.outcome.is_completed();
-    cell.samples.iter().filter(measured).map(|sample| sample.sample).collect()
+    let measured = |sample: &&AttemptResult| sample.purpose == Purpose::Sample && sample.outcome.is_completed();
+    cell.attempts.iter().filter(measured).map(|sample| sample.sample).collect()
 }
 
 /// The number of counted samples that were disturbed from outside the workload.
@@ -54,6 +54,6 @@ pub(super) fn disturbed_count(cell: &CellResult, criterion: &Criterion) -> usize
     counted_samples(cell, criterion).filter(|sample| !sample.disturbances.is_empty()).count()
 }
 
-fn counted_samples<'a>(cell: &'a CellResult, criterion: &'a Criterion) -> impl Iterator<Item = &'a SampleResult> {
-    cell.samples.iter().filter(|sample| sample.counted && sample.values.contains_key(&criterion.metric))
+fn counted_samples<'a>(cell: &'a CellResult, criterion: &'a Criterion) -> impl Iterator<Item = &'a AttemptResult> {
+    cell.attempts.iter().filter(|sample| sample.counted && sample.values.contains_key(&criterion.metric))
 }

@@ -9,6 +9,9 @@ use clap::{ArgAction, Args};
 use super::compare::{CandidateGroups, parse_non_negative};
 use super::parse_key_value;
 
+/// The names of run-perf's programs: subcommands, and names of symbolic links to this program.
+pub(crate) const PROGRAMS: [&str; 5] = ["run-perf", "compare-perf", "analyze-perf", "diff-perf", "strip-run-perf"];
+
 /// `run-perf`
 #[derive(Debug, Args)]
 pub(crate) struct RunPerfArgs {

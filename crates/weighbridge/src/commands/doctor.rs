@@ -1,6 +1,6 @@
 //! `weighbridge doctor`: reports what makes measurements noisy, and how to change it.
 
-use wb_knobs::doctor::{Diagnosis, Finding, Verdict};
+use wb_knobs::{Diagnosis, Finding, NoiseVerdict};
 use wb_report::text::{Align, Table, TableCell, Tone};
 use wb_session::remote::RemoteArgument;
 use wb_sys::SysRoot;
@@ -59,7 +59,8 @@ fn render_remedy(settings: &[String], target: Option<&RemoteTarget>) -> String {
 
 fn render_findings(findings: &[Finding], target: Option<&RemoteTarget>, all: bool, console: &Console) -> String {
     let on_target = target.map_or_else(String::new, |target| format!(" on `{}`", target.name));
-    let noisy: Vec<&Finding> = findings.iter().filter(|finding| matches!(finding.verdict, Verdict::Noisy)).collect();
+    let noisy: Vec<&Finding> =
+        findings.iter().filter(|finding| matches!(finding.verdict, NoiseVerdict::Noisy)).collect();
     let mut text = String::new();
     for finding in &noisy {
         text += &format!("noisy: {} ({}): {}\n", finding.name, finding.target, finding.state);
@@ -82,10 +83,10 @@ fn render_findings(findings: &[Finding], target: Option<&RemoteTarget>, all: boo
         ]);
         for finding in findings {
             let (word, tone) = match &finding.verdict {
-                Verdict::Quiet => ("quiet".to_owned(), Tone::Good),
-                Verdict::Noisy => ("noisy".to_owned(), Tone::Bad),
-                Verdict::Unknown { reason } => (format!("unknown: {reason}"), Tone::Doubtful),
-                Verdict::Unsupported { reason } => (format!("unsupported: {reason}"), Tone::Quiet),
+                NoiseVerdict::Quiet => ("quiet".to_owned(), Tone::Good),
+                NoiseVerdict::Noisy => ("noisy".to_owned(), Tone::Bad),
+                NoiseVerdict::Unknown { reason } => (format!("unknown: {reason}"), Tone::Doubtful),
+                NoiseVerdict::Unsupported { reason } => (format!("unsupported: {reason}"), Tone::Quiet),
             };
             let state = finding.state.as_str();
             table.row(vec![
@@ -98,13 +99,13 @@ fn render_findings(findings: &[Finding], target: Option<&RemoteTarget>, all: boo
         text += &table.draw(console.stdout_style);
         text.push('\n');
     }
-    let count = |kind: fn(&Verdict) -> bool| findings.iter().filter(|finding| kind(&finding.verdict)).count();
+    let count = |kind: fn(&NoiseVerdict) -> bool| findings.iter().filter(|finding| kind(&finding.verdict)).count();
     text + &format!(
         "{} noisy, {} quiet, {} unknown, {} unsupported{}\n",
         noisy.len(),
-        count(|verdict| matches!(verdict, Verdict::Quiet)),
-        count(|verdict| matches!(verdict, Verdict::Unknown { .. })),
-        count(|verdict| matches!(verdict, Verdict::Unsupported { .. })),
+        count(|verdict| matches!(verdict, NoiseVerdict::Quiet)),
+        count(|verdict| matches!(verdict, NoiseVerdict::Unknown { .. })),
+        count(|verdict| matches!(verdict, NoiseVerdict::Unsupported { .. })),
         if all { "" } else { "; --all shows each" }
     )
 }

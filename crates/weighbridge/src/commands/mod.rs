@@ -51,7 +51,7 @@ pub(crate) fn run_command(command: Command, console: &Console) -> Result<Exit, E
         Command::Tune { command } => tune::tune(&command, console),
         Command::Clean(args) => clean::clean(&args, console),
         Command::Profile { command } => profile::profile(&command, console),
-        Command::Schema { name } => schema::print_schema(name.as_deref()),
+        Command::Schema { name } => schema::print_schema(name),
         Command::Exec { kernel, config } => exec::exec(kernel, &config),
         Command::Images { order } => exec::run_image_order(&order),
         Command::Agent => exec::serve_agent(),

@@ -58,7 +58,7 @@ fn reproduce_commands(run: &wb_record::RunFolder) -> Result<Vec<ReproduceCommand
 /// unreadable file causes a warning.
 fn read_telemetry(run: &Path, study: &Study) -> BTreeMap<String, Vec<TelemetrySeries>> {
     let mut all = BTreeMap::new();
-    for folder in study.cells.iter().flat_map(|cell| &cell.samples).map(|sample| &sample.folder) {
+    for folder in study.cells.iter().flat_map(|cell| &cell.attempts).map(|sample| &sample.folder) {
         match wb_record::files::read_json(&run.join(folder).join("telemetry.json")) {
             Ok(Some(telemetry)) => drop(all.insert(folder.clone(), crate::telemetry::series(&telemetry))),
             Ok(None) => {}

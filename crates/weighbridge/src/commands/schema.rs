@@ -1,52 +1,51 @@
 //! `weighbridge schema`: prints the JSON Schemas of files and outputs, generated from the types.
 
+use clap::ValueEnum;
 use schemars::{Schema, schema_for};
 
+use crate::cli::schema::SchemaName;
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::output::{print_json, print_text};
 
-/// Name of a file or output, and the function that generates its schema.
-type SchemaEntry = (&'static str, fn() -> Schema);
-
-/// All files and outputs with a schema.
-const SCHEMAS: [SchemaEntry; 24] = [
-    ("run", || schema_for!(wb_record::RunFile)),
-    ("definition", || schema_for!(wb_record::Definitions)),
-    ("definition-files", || schema_for!(wb_record::definition_files::DefinitionFiles)),
-    ("journal-line", || schema_for!(wb_record::JournalLine)),
-    ("result", || schema_for!(wb_study::run::SerialResult)),
-    ("study", || schema_for!(wb_study::Study)),
-    ("plan", || schema_for!(super::plan::PlanPreview)),
-    ("declaration", || schema_for!(wb_model::Declaration)),
-    ("environment", || schema_for!(wb_sys::environment::Environment)),
-    ("telemetry", || schema_for!(wb_sys::telemetry::Telemetry)),
-    ("doctor", || schema_for!(wb_knobs::Diagnosis)),
-    ("ab-result", || schema_for!(wb_compare::VariantExperiment)),
-    ("calibrate-result", || schema_for!(wb_compare::CalibrationExperiment)),
-    ("experiment", || schema_for!(wb_compare::experiment::Experiment)),
-    ("bisection", || schema_for!(wb_session::bisect::BisectionReport)),
-    ("tune-result", || schema_for!(Vec<wb_knobs::tune::KnobResult>)),
-    ("tune-status", || schema_for!(super::tune::TuneStatus)),
-    ("tune-revert-result", || schema_for!(Vec<super::tune::RevertedChange>)),
-    ("profile", || schema_for!(wb_profile::Profile)),
-    ("profile-state", || schema_for!(Vec<wb_profile::AppliedProfile>)),
-    ("comparison", || schema_for!(wb_compare::ComparisonResult)),
-    ("imported-sample", || schema_for!(wb_model::imported::ImportedSample)),
-    ("noise-model", || schema_for!(wb_compare::NoiseModel)),
-    ("net-result", || schema_for!(wb_net::result::RunResult)),
-];
-
-/// The names of all schemas.
-pub(crate) fn schema_names() -> [&'static str; 24] {
-    SCHEMAS.map(|(name, _)| name)
-}
-
-/// Prints a schema, or the names of all schemas. The argument parser has validated the name.
-pub(crate) fn print_schema(name: Option<&str>) -> Result<Exit, Error> {
-    match SCHEMAS.iter().find(|(schema_name, _)| Some(*schema_name) == name) {
-        Some((_, schema)) => print_json(&schema())?,
-        None => print_text(&format!("{}\n", schema_names().join("\n")))?,
+/// Prints a schema, or the names of all schemas.
+pub(crate) fn print_schema(name: Option<SchemaName>) -> Result<Exit, Error> {
+    match name {
+        Some(name) => print_json(&generate(name))?,
+        None => SchemaName::value_variants()
+            .iter()
+            .filter_map(SchemaName::to_possible_value)
+            .try_for_each(|name| print_text(&format!("{}\n", name.get_name())))?,
     }
     Ok(Exit::Success)
+}
+
+/// Generates the schema of a file or an output from its type.
+fn generate(name: SchemaName) -> Schema {
+    match name {
+        SchemaName::Run => schema_for!(wb_record::RunFile),
+        SchemaName::Definition => schema_for!(wb_record::Definitions),
+        SchemaName::DefinitionFiles => schema_for!(wb_record::definition_files::DefinitionFiles),
+        SchemaName::JournalLine => schema_for!(wb_record::JournalLine),
+        SchemaName::Result => schema_for!(wb_study::run::SerialResult),
+        SchemaName::Study => schema_for!(wb_study::Study),
+        SchemaName::Plan => schema_for!(super::plan::PlanPreview),
+        SchemaName::Declaration => schema_for!(wb_model::Declaration),
+        SchemaName::Environment => schema_for!(wb_sys::environment::Environment),
+        SchemaName::Telemetry => schema_for!(wb_sys::telemetry::Telemetry),
+        SchemaName::Doctor => schema_for!(wb_knobs::Diagnosis),
+        SchemaName::AbResult => schema_for!(wb_compare::VariantExperiment),
+        SchemaName::CalibrateResult => schema_for!(wb_compare::CalibrationExperiment),
+        SchemaName::Experiment => schema_for!(wb_compare::experiment::Experiment),
+        SchemaName::Bisection => schema_for!(wb_session::bisect::BisectionReport),
+        SchemaName::TuneResult => schema_for!(Vec<wb_knobs::tune::KnobResult>),
+        SchemaName::TuneStatus => schema_for!(super::tune::TuneStatus),
+        SchemaName::TuneRevertResult => schema_for!(Vec<super::tune::RevertedChange>),
+        SchemaName::Profile => schema_for!(wb_profile::Profile),
+        SchemaName::ProfileState => schema_for!(Vec<wb_profile::AppliedProfile>),
+        SchemaName::Comparison => schema_for!(wb_compare::ComparisonResult),
+        SchemaName::ImportedSample => schema_for!(wb_model::imported::ImportedSample),
+        SchemaName::NoiseModel => schema_for!(wb_compare::NoiseModel),
+        SchemaName::NetResult => schema_for!(wb_net::result::RunResult),
+    }
 }

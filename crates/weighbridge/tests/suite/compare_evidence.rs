@@ -186,7 +186,7 @@ fn disturb(lab: &Lab, run: &str, count: usize) {
     let path = lab.path(run).join("Localhost/timed/0000/result.json");
     let mut result = lab.read_json(&path);
     for cell in result["cells"].as_array_mut().unwrap() {
-        let samples = cell["samples"].as_array_mut().unwrap();
+        let samples = cell["attempts"].as_array_mut().unwrap();
         for (at, sample) in samples.iter_mut().filter(|sample| sample["counted"] == true).enumerate() {
             sample["disturbances"] = if at < count { serde_json::json!(["steal 5 %"]) } else { serde_json::json!([]) };
         }

@@ -36,7 +36,7 @@ fn each_worker_measures_and_throughput_adds_up() {
     let median = |worker: Option<&str>| metric(cell, worker)["summary"]["median"].as_f64().unwrap();
     assert_eq!([median(None), median(Some("a")), median(Some("b"))], [194.0, 97.0, 97.0]);
     assert_eq!(cell["params"]["workers"], 2);
-    assert_eq!(cell["samples"][0]["values"]["throughput/figure@b"], 97.0);
+    assert_eq!(cell["attempts"][0]["values"]["throughput/figure@b"], 97.0);
     for worker in ["a", "b"] {
         let folder = lab.path("R/Localhost/steady/0000/kind=a/0000.0").join(worker);
         assert!(folder.join("telemetry.json").is_file(), "{}", folder.display());
@@ -81,7 +81,7 @@ fn values_of_each_worker_are_recorded() {
     lab.define_script("own", OWN);
     let ran = lab.weighbridge(&format!("run own --hosts a:127.0.0.2,b:127.0.0.3,c:127.0.0.4 {QUICK} --into R --json"));
     let study = ran.json();
-    for sample in study["cells"][0]["samples"].as_array().unwrap() {
+    for sample in study["cells"][0]["attempts"].as_array().unwrap() {
         let value = |name: &str| sample["values"][name].as_f64().unwrap();
         let sum: f64 = ["a", "b", "c"].map(|worker| value(&format!("throughput/figure@{worker}"))).iter().sum();
         assert_eq!(value("throughput/figure"), sum);
@@ -131,7 +131,7 @@ fn network_test_uses_the_named_workers_as_its_sides() {
     let study = ran.json();
     let cell = &study["cells"][0];
     assert_eq!((&cell["params"]["sides"], &cell["params"]["workers"]), (&"apart".into(), &2.into()), "{cell}");
-    let sample = &cell["samples"].as_array().unwrap().iter().find(|sample| sample["counted"] == true).unwrap();
+    let sample = &cell["attempts"].as_array().unwrap().iter().find(|sample| sample["counted"] == true).unwrap();
     let values = sample["values"].as_object().unwrap();
     let primary = cell["metrics"][0]["metric"]["name"].as_str().unwrap();
     let key = values.keys().find(|key| key.ends_with(primary)).unwrap();

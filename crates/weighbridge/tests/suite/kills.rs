@@ -18,7 +18,7 @@ fn essence(lab: &Lab, run: &str) -> Vec<String> {
     let cells = study["cells"].as_array().unwrap().iter();
     cells
         .map(|cell| {
-            let values = cell["samples"].as_array().unwrap().iter().filter(|sample| sample["counted"] == true);
+            let values = cell["attempts"].as_array().unwrap().iter().filter(|sample| sample["counted"] == true);
             let mut values: Vec<String> = values.map(|s| format!("{}={}", s["sample"], s["values"])).collect();
             values.sort();
             let summary = &cell["metrics"][0]["summary"];

@@ -18,7 +18,7 @@ fn requests_and_responses_are_measured_without_leftover_processes() {
     assert!([0, 3].contains(&ran.code), "{}", ran.transcript());
     ran.expect_stdout("rounds, higher is better");
     let study = lab.weighbridge("summary R --json").json();
-    let samples = study["cells"][0]["samples"].as_array().unwrap();
+    let samples = study["cells"][0]["attempts"].as_array().unwrap();
     assert_eq!(samples.len(), 2);
     for sample in samples {
         assert_eq!(sample["validity"]["validity"], "valid", "{sample}");
@@ -85,7 +85,7 @@ fn run_stopped_by_max_duration_is_valid() {
     lab.write("rr.xml", RR);
     let run = "net:profile=rr.xml,vars=[time=60s],max-duration=0.2s";
     let ran = lab.weighbridge(&format!("run {run} --samples 1 --warm-up 0 --into R --json"));
-    assert_eq!(ran.json()["cells"][0]["samples"][0]["validity"]["validity"], "valid", "{}", ran.transcript());
+    assert_eq!(ran.json()["cells"][0]["attempts"][0]["validity"]["validity"], "valid", "{}", ran.transcript());
     assert_eq!(lab.wait_for_processes(), [""; 0]);
 }
 

@@ -43,7 +43,7 @@ fn kill_after(lab: &Lab, samples: usize, run: &str) {
 fn of_study(lab: &Lab, run: &str) -> (u64, f64) {
     let study = lab.weighbridge(&format!("summary {run} --json")).json();
     let cell = &study["cells"][0];
-    let counted = cell["samples"].as_array().unwrap().iter().filter(|sample| sample["counted"] == true).count();
+    let counted = cell["attempts"].as_array().unwrap().iter().filter(|sample| sample["counted"] == true).count();
     (counted as u64, cell["metrics"][0]["summary"]["mean"].as_f64().unwrap())
 }
 

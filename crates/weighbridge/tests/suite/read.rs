@@ -46,7 +46,7 @@ fn pages_and_tables_are_written() {
 fn unreadable_telemetry_causes_a_warning() {
     let lab = lab_with_run();
     let study = lab.weighbridge("summary R --json").json();
-    let folder = study["cells"][0]["samples"][1]["folder"].as_str().unwrap();
+    let folder = study["cells"][0]["attempts"][1]["folder"].as_str().unwrap();
     lab.write(&format!("R/{folder}/telemetry.json"), "{");
     let ran = lab.weighbridge("report R --html R/report.html").expect_code(0);
     ran.expect_stderr(&format!("warning: the page has no telemetry of {folder}: "));

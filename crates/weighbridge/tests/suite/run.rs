@@ -18,7 +18,7 @@ fn run_is_recorded_studied_and_summarised() {
     }
     let study = lab.weighbridge("summary R --json").json();
     assert_eq!(study["run"]["metadata"]["who"], "me");
-    let values: Vec<f64> = study["cells"][0]["samples"]
+    let values: Vec<f64> = study["cells"][0]["attempts"]
         .as_array()
         .unwrap()
         .iter()
@@ -48,7 +48,7 @@ fn native_workload_is_measured_as_requested() {
     assert_eq!(cell["provenance"]["isa"], "sse2");
     assert!(cell["metrics"][0]["summary"]["median"].as_f64().unwrap() > 0.0);
     assert!(
-        cell["samples"].as_array().unwrap().iter().all(|sample| sample["validity"]["validity"] == "valid"),
+        cell["attempts"].as_array().unwrap().iter().all(|sample| sample["validity"]["validity"] == "valid"),
         "{cell}"
     );
 }
@@ -139,6 +139,6 @@ fn one_sample_of_the_pbench_rule_is_one_sample() {
     let ran = lab.weighbridge(&format!("run {cell} --warm-up 0 --into R --json")).expect_code(0);
     let cell = &ran.json()["cells"][0];
     assert_eq!(cell["outcome"]["outcome"], "measured");
-    assert_eq!(cell["samples"].as_array().unwrap().len(), 1);
-    assert_eq!(cell["samples"][0]["counted"], true);
+    assert_eq!(cell["attempts"].as_array().unwrap().len(), 1);
+    assert_eq!(cell["attempts"][0]["counted"], true);
 }

@@ -239,7 +239,7 @@ fn run_continues_without_an_unreachable_host_and_keeps_its_samples() {
         let [before, after] = [&before, &after].map(|study| cell(study, serial));
         assert_eq!((&after["key"], &after["params"]["isa"]), (&before["key"], &before["params"]["isa"]), "{serial}");
         assert!(after["params"]["isa"].is_string(), "{after}");
-        let counted = after["samples"].as_array().unwrap().iter().filter(|sample| sample["counted"] == true).count();
+        let counted = after["attempts"].as_array().unwrap().iter().filter(|sample| sample["counted"] == true).count();
         assert_eq!(counted, samples, "{serial}: {}", after["outcome"]);
         if samples == 6 {
             assert_eq!(after["outcome"]["outcome"], "partial", "{}", after["outcome"]);
@@ -250,7 +250,7 @@ fn run_continues_without_an_unreachable_host_and_keeps_its_samples() {
     let third = run("", 7).expect_code_of(&[0, 3]);
     let third = third.json();
     let counted = |cell: &serde_json::Value| {
-        cell["samples"].as_array().unwrap().iter().filter(|sample| sample["counted"] == true).count()
+        cell["attempts"].as_array().unwrap().iter().filter(|sample| sample["counted"] == true).count()
     };
     assert!(third["cells"].as_array().unwrap().iter().all(|cell| counted(cell) == 7), "{third}");
 }

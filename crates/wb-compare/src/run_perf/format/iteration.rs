@@ -8,6 +8,7 @@ use std::marker::PhantomData;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::value::RawValue;
+use wb_model::pbench::ALL_CLIENTS;
 
 use super::number::PbenchNumber;
 
@@ -89,9 +90,6 @@ impl<'de: 'a, 'a, T: Deserialize<'de>> Visitor<'de> for EntriesVisitor<'a, T> {
     }
 }
 
-/// The name of the aggregate over all clients.
-const ALL: &str = "all";
-
 /// A metric's values by client, of which only the aggregate over all clients is kept.
 #[derive(Debug)]
 pub(crate) struct AllClients(pub(crate) Option<ClientMetric>);
@@ -127,7 +125,7 @@ impl Serialize for AllClients {
             #[serde(flatten)]
             client: &'a ClientMetric,
         }
-        serializer.collect_seq(self.0.iter().map(|client| NamedClient { client_hostname: ALL, client }))
+        serializer.collect_seq(self.0.iter().map(|client| NamedClient { client_hostname: ALL_CLIENTS, client }))
     }
 }
 
@@ -185,7 +183,7 @@ impl<'de> Visitor<'de> for AnyClientVisitor {
         while let Some(field) = map.next_key()? {
             match field {
                 Field::ClientHostname => {
-                    is_all = map.next_value::<Option<BorrowedText<'de>>>()?.map(|name| name.0 == ALL)
+                    is_all = map.next_value::<Option<BorrowedText<'de>>>()?.map(|name| name.0 == ALL_CLIENTS)
                 }
                 Field::Mean if is_all != Some(false) => client.mean = map.next_value()?,
                 Field::Stddevpct if is_all != Some(false) => client.stddevpct = map.next_value()?,

@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, SeqAccess, Visitor};
 use serde_json::value::RawValue;
+use wb_model::pbench::is_failed_iteration;
 use wb_model::{Class, MetricKey};
 
 use super::iteration::{AllClients, ClientMetric, Entries, Iteration, IterationParameters, PbenchData};
@@ -69,7 +70,7 @@ impl IterationReader {
             self.incomplete += 1;
             return;
         };
-        if !self.include_incorrect && is_failed(&name.0) {
+        if !self.include_incorrect && is_failed_iteration(&name.0) {
             return;
         }
         let primary = primary_metrics(&parameters);
@@ -149,12 +150,6 @@ fn primary_metrics(parameters: &IterationParameters<'_>) -> Vec<String> {
     entries.filter(|(name, _)| name.0 == "primary_metric").map(|(_, value)| text(value).into_owned()).collect()
 }
 
-/// Whether an iteration's name marks it as failed: `NAME-failN`.
-pub(crate) fn is_failed(name: &str) -> bool {
-    let number = name.rsplit_once("-fail").map(|(_, number)| number);
-    number.is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -205,10 +200,5 @@ mod tests {
             (MeasuredValue::Invalid, MeasuredValue::Missing)
         );
         assert!(!parsed.metrics[1].primary);
-        for (name, failed) in
-            [("a-fail1", true), ("a-fail12", true), ("a-fail", false), ("a-fail1x", false), ("fail1", false)]
-        {
-            assert_eq!(is_failed(name), failed, "{name}");
-        }
     }
 }

@@ -10,7 +10,7 @@ use wb_model::{
     Validity,
 };
 use wb_stats::{Samples, SamplingRule, Summary};
-use wb_study::result::{CellResult, Curve, MetricResult, NestedLatency, Purpose, SampleResult};
+use wb_study::result::{CellResult, Curve, MetricResult, NestedLatency, Purpose, AttemptResult};
 
 /// Deterministic pseudorandom numbers.
 pub(crate) struct Noise(u64);
@@ -90,7 +90,7 @@ impl CellBuilder {
         let (metric, ..) = self.metrics.remove(0);
         let name = self.result.cell.to_string();
         let start = (name.len() % 7) as f64;
-        let attempt = |purpose: Purpose, sample: u32, round: f64| SampleResult {
+        let attempt = |purpose: Purpose, sample: u32, round: f64| AttemptResult {
             sample,
             attempt: 0,
             purpose,
@@ -104,7 +104,7 @@ impl CellBuilder {
             values: BTreeMap::new(),
             folder: format!("{name}/{}{sample}.0", if purpose == Purpose::WarmUp { "w" } else { "" }),
         };
-        self.result.samples = std::iter::once(attempt(Purpose::WarmUp, 0, 0.0))
+        self.result.attempts = std::iter::once(attempt(Purpose::WarmUp, 0, 0.0))
             .chain((0..n).map(|sample| attempt(Purpose::Sample, sample, f64::from(sample + 1))))
             .collect();
         self.metric(metric, centre, percent)
@@ -114,7 +114,7 @@ impl CellBuilder {
     pub(crate) fn metric(mut self, metric: Metric, centre: f64, percent: f64) -> Self {
         let key = metric.key();
         let mut noise = Noise::new(&format!("{}{key}", self.result.cell));
-        for sample in self.result.samples.iter_mut().filter(|sample| sample.outcome.is_completed()) {
+        for sample in self.result.attempts.iter_mut().filter(|sample| sample.outcome.is_completed()) {
             let lag = if sample.purpose == Purpose::WarmUp { 0.93 } else { 1.0 };
             sample.values.insert(key.clone(), noise.around(centre * lag, percent));
         }
@@ -127,28 +127,28 @@ impl CellBuilder {
     }
 
     pub(crate) fn disturb(mut self, sample: usize, disturbance: &str) -> Self {
-        let target = &mut self.result.samples[sample + 1];
+        let target = &mut self.result.attempts[sample + 1];
         target.disturbances.push(disturbance.into());
         target.values.values_mut().for_each(|value| *value *= 0.96);
         self
     }
 
     pub(crate) fn invalid(mut self, sample: usize, figures: &str) -> Self {
-        let target = &mut self.result.samples[sample + 1];
+        let target = &mut self.result.attempts[sample + 1];
         target.validity = Some(Validity::Invalid { gate: Gate::Answer, figures: figures.into() });
         target.counted = false;
         self
     }
 
     pub(crate) fn crash(mut self, sample: usize, status: &str) -> Self {
-        let mut crashed = self.result.samples[sample + 1].clone();
+        let mut crashed = self.result.attempts[sample + 1].clone();
         crashed.outcome = AttemptOutcome::Crashed { status: status.into() };
         (crashed.validity, crashed.counted) = (None, false);
         crashed.values.clear();
-        let retry = &mut self.result.samples[sample + 1];
+        let retry = &mut self.result.attempts[sample + 1];
         (retry.attempt, retry.start_seconds) = (1, retry.start_seconds + 2.0);
         retry.folder = retry.folder.replace(".0", ".1");
-        self.result.samples.insert(sample + 1, crashed);
+        self.result.attempts.insert(sample + 1, crashed);
         self
     }
 
@@ -191,9 +191,9 @@ impl CellBuilder {
 
     /// Builds the result with summaries.
     pub(crate) fn build(mut self) -> CellResult {
-        let samples = &self.result.samples;
+        let samples = &self.result.attempts;
         let summary = |key: &MetricKey, all: bool| {
-            let is_selected = |sample: &&SampleResult| sample.counted && (all || sample.disturbances.is_empty());
+            let is_selected = |sample: &&AttemptResult| sample.counted && (all || sample.disturbances.is_empty());
             let values: Vec<f64> =
                 samples.iter().filter(is_selected).filter_map(|s| s.values.get(key).copied()).collect();
             Samples::new(&values).ok().map(|samples| Summary::of(&samples))

@@ -112,7 +112,7 @@ fn cell_of(test: &str, case: &str) -> CellBuilder {
 pub(crate) fn extras(study: &Study) -> RunExtras {
     let mut noise = Noise::new("telemetry");
     let mut telemetry = BTreeMap::new();
-    for sample in study.cells.iter().take(2).flat_map(|cell| &cell.samples) {
+    for sample in study.cells.iter().take(2).flat_map(|cell| &cell.attempts) {
         let mut series = |name: &str, unit: &str, centre: f64, spread: f64| TelemetrySeries {
             name: name.into(),
             unit: Unit::new(unit),

@@ -17,13 +17,10 @@ use std::process::Command;
 use wb_model::secrets::mask_arguments;
 use wb_session::program::current_program;
 
-use crate::cli::run_perf::{AnalyzePerfArgs, ComparePerfArgs, DiffPerfArgs, RunPerfArgs, StripRunPerfArgs};
+use crate::cli::run_perf::{AnalyzePerfArgs, ComparePerfArgs, DiffPerfArgs, PROGRAMS, RunPerfArgs, StripRunPerfArgs};
 use crate::console::Console;
 use crate::error::Error;
 use crate::exit::Exit;
-
-/// The names of run-perf's programs: subcommands, and names of symbolic links to this program.
-pub(crate) const PROGRAMS: [&str; 5] = ["run-perf", "compare-perf", "analyze-perf", "diff-perf", "strip-run-perf"];
 
 /// Options whose values may contain passwords and tokens.
 const SECRET_OPTIONS: [&str; 5] =

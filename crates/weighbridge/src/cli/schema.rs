@@ -1,0 +1,56 @@
+//! Arguments of `schema`.
+
+use clap::ValueEnum;
+
+/// Files and outputs with a JSON Schema
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SchemaName {
+    /// run.json: the plan, versions and metadata of a run
+    Run,
+    /// definition.json: effective parameters, keys and provenance of a serial
+    Definition,
+    /// FILES.json: the files that a test's definition names
+    DefinitionFiles,
+    /// A line of journal.jsonl
+    JournalLine,
+    /// result.json: the values and outcomes of a serial
+    Result,
+    /// Output of `study --json`
+    Study,
+    /// Output of `plan --json`
+    Plan,
+    /// Output of `list TEST --json`
+    Declaration,
+    /// State of a system before or after a run
+    Environment,
+    /// What a system did during a sample
+    Telemetry,
+    /// Output of `doctor --json`
+    Doctor,
+    /// Output of `ab --json`
+    AbResult,
+    /// Output of `calibrate --json`
+    CalibrateResult,
+    /// experiment.json: the result of `ab` or `calibrate`
+    Experiment,
+    /// Output of `bisect --json`
+    Bisection,
+    /// Output of `tune apply --json`
+    TuneResult,
+    /// Output of `tune status --json`
+    TuneStatus,
+    /// Output of `tune revert --json`
+    TuneRevertResult,
+    /// A profile, in TOML
+    Profile,
+    /// The applied profiles of a run
+    ProfileState,
+    /// Output of `compare --json`
+    Comparison,
+    /// Figures of an imported sample
+    ImportedSample,
+    /// A noise model of `model`
+    NoiseModel,
+    /// Output of `net --json`
+    NetResult,
+}
