@@ -6,7 +6,7 @@ use wb_model::{
 };
 use wb_stats::{SamplingRule, Summary};
 use wb_study::cell::MIN_SAMPLES_FOR_INTERVAL;
-use wb_study::result::{CellResult, Curve, Purpose, AttemptResult, Study};
+use wb_study::result::{AttemptResult, CellResult, Curve, Purpose, Study};
 
 /// Placeholder for a missing figure.
 pub(crate) const NO_VALUE: &str = "–";

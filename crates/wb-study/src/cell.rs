@@ -10,7 +10,7 @@ use crate::curves::merge_curves;
 use crate::findings::findings;
 use crate::latency::nested_latency;
 use crate::provenance;
-use crate::result::{CellResult, MetricResult, AttemptResult};
+use crate::result::{AttemptResult, CellResult, MetricResult};
 use crate::studied_attempt::StudiedAttempt;
 use crate::value_range::ValueRange;
 

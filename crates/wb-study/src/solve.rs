@@ -90,7 +90,7 @@ mod tests {
                 median(Some(workers[0]), figures[0]),
                 median(Some(workers[1]), figures[1]),
             ],
-            samples: Vec::new(),
+            attempts: Vec::new(),
             curves: Vec::new(),
             latency: Vec::new(),
             findings: Vec::new(),

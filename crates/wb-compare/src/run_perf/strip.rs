@@ -8,6 +8,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use wb_model::pbench::is_failed_iteration;
 use wb_model::secrets::mask_secret_words;
 
 use super::format::METADATA;
@@ -177,7 +178,9 @@ fn strip_result(bytes: &[u8], include_incorrect: bool) -> Result<(Vec<u8>, Vec<W
     let warnings = parse(text, include_incorrect).map_err(WarningKind::malformed)?.warnings;
     let mut iterations: Vec<Iteration<'_>> = serde_json::from_str(text).map_err(WarningKind::malformed)?;
     iterations.retain(|iteration| match (&iteration.iteration_name, &iteration.iteration_data) {
-        (Some(name), Some(PbenchData { parameters: Some(_), .. })) => include_incorrect || !is_failed_iteration(&name.0),
+        (Some(name), Some(PbenchData { parameters: Some(_), .. })) => {
+            include_incorrect || !is_failed_iteration(&name.0)
+        }
         _ => false,
     });
     for data in iterations.iter_mut().filter_map(|iteration| iteration.iteration_data.as_mut()) {

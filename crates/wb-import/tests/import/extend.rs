@@ -26,7 +26,7 @@ fn a_file_is_not_imported_twice_under_any_name() {
     assert_eq!(std::fs::read(lab.path("R/journal.jsonl")).unwrap(), before);
     assert_eq!(sample_counts(&lab.import("R", &["iperf3-tcp-1.json", "iperf3-tcp-2.json"])), [(0, 1), (1, 0)]);
     let study = lab.study("R");
-    assert_eq!((study.cells.len(), study.cells[0].samples.len()), (1, 2));
+    assert_eq!((study.cells.len(), study.cells[0].attempts.len()), (1, 2));
     assert_eq!(study.cells[0].outcome.as_str(), "measured");
 }
 

@@ -1,7 +1,7 @@
 //! Draws samples; shape and colour show the status of a sample.
 
 use wb_model::MetricKey;
-use wb_study::result::{Purpose, AttemptResult};
+use wb_study::result::{AttemptResult, Purpose};
 
 use super::element::Element;
 use crate::phrasing;

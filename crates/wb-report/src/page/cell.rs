@@ -6,7 +6,7 @@ use minijinja::Value;
 use serde::Serialize;
 use wb_model::Unit;
 use wb_stats::Summary;
-use wb_study::result::{CellResult, Curve, MetricResult, NestedLatency, AttemptResult};
+use wb_study::result::{AttemptResult, CellResult, Curve, MetricResult, NestedLatency};
 
 use super::RunExtras;
 use super::components::{FigureTable, IdGenerator, NamedText, PageFigure, named_text};

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use wb_model::{CellId, MetricKey, Unit};
-use wb_study::result::{CellResult, Curve, MetricResult, NestedLatency, AttemptResult, Study};
+use wb_study::result::{AttemptResult, CellResult, Curve, MetricResult, NestedLatency, Study};
 
 use super::Style;
 use super::definitions::definition_list;

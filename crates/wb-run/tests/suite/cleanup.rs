@@ -31,7 +31,11 @@ async fn a_setting_changed_by_another_process_marks_the_sample_with_both_values(
     bed.measure(&["figure"]).await;
     let cell = bed.cell();
     let expected = "/proc/sys/vm/swappiness was `60`: left at `888`, since somebody else changed it";
-    assert!(cell.attempts.iter().all(|sample| sample.disturbances == [expected]), "{:?}", cell.attempts[1].disturbances);
+    assert!(
+        cell.attempts.iter().all(|sample| sample.disturbances == [expected]),
+        "{:?}",
+        cell.attempts[1].disturbances
+    );
 }
 
 #[tokio::test(start_paused = true)]

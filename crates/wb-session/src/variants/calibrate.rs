@@ -152,7 +152,7 @@ fn collect_samples(runs: &[&CellResult], criterion: &Criterion) -> (Vec<Calibrat
     };
     let of_run = |(number, run): (u32, &&CellResult)| {
         let boot = boot_of(run);
-        let counted = run.samples.iter().filter(|sample| sample.counted);
+        let counted = run.attempts.iter().filter(|sample| sample.counted);
         let sample = counted.filter_map(move |sample| {
             let value = *sample.values.get(&criterion.metric)?;
             Some(CalibrationSample { boot, run: number, value, disturbed: !sample.disturbances.is_empty() })

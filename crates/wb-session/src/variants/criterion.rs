@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use wb_compare::experiment::Criterion;
 use wb_model::{Class, Metric, Params};
 use wb_plan::Plan;
-use wb_study::result::{CellResult, Purpose, AttemptResult};
+use wb_study::result::{AttemptResult, CellResult, Purpose};
 
 use super::VariantsError;
 use crate::request::MeasureRequest;

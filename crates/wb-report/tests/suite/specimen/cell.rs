@@ -10,7 +10,7 @@ use wb_model::{
     Validity,
 };
 use wb_stats::{Samples, SamplingRule, Summary};
-use wb_study::result::{CellResult, Curve, MetricResult, NestedLatency, Purpose, AttemptResult};
+use wb_study::result::{AttemptResult, CellResult, Curve, MetricResult, NestedLatency, Purpose};
 
 /// Deterministic pseudorandom numbers.
 pub(crate) struct Noise(u64);
@@ -68,7 +68,7 @@ impl CellBuilder {
             outcome: CellOutcome::Measured,
             ended_by: Some("its rule is met".to_owned()),
             metrics: vec![],
-            samples: vec![],
+            attempts: vec![],
             curves: vec![],
             latency: vec![],
             findings: vec![],
