@@ -49,12 +49,12 @@ pub enum MetadataError {
         line: usize,
     },
     /// The value of an environment key is not an environment.
-    #[error("invalid environment `{key}`: {why}")]
+    #[error("invalid environment `{key}`: {reason}")]
     NoEnvironment {
         /// The key of the line.
         key: String,
         /// The reason.
-        why: String,
+        reason: String,
     },
 }
 
@@ -108,7 +108,7 @@ impl Metadata {
     }
 
     fn set_environment(&mut self, key: &str, name: &str, value: &str) -> Result<(), MetadataError> {
-        let invalid = |reason: String| MetadataError::NoEnvironment { key: key.to_owned(), why: reason };
+        let invalid = |reason: String| MetadataError::NoEnvironment { key: key.to_owned(), reason };
         let machines = match serde_json::from_str(value).map_err(|error| invalid(error.to_string()))? {
             Json::Array(machines) => machines,
             Json::Object(sections) if sections.is_empty() => Vec::new(),

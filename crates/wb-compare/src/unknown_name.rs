@@ -10,12 +10,12 @@ use crate::direction::DirectionOverride;
 
 /// A name that does not exist in the builds.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("unknown {kind} `{given}` in {builds}")]
+#[error("unknown {kind} `{name}` in {builds}")]
 pub struct UnknownName {
     /// The kind of name: `metric`, `profile`.
     pub kind: &'static str,
     /// The name as given.
-    pub given: String,
+    pub name: String,
     /// The names of the builds that were searched.
     pub builds: String,
     /// The names that exist, sorted.
@@ -28,11 +28,11 @@ const MAX_LISTED: usize = 12;
 impl UnknownName {
     /// Suggests the most similar name and lists the known ones.
     pub fn help(&self) -> String {
-        let Self { kind, given, candidates, .. } = self;
+        let Self { kind, name, candidates, .. } = self;
         if candidates.is_empty() {
             return format!("no {kind} is recorded there");
         }
-        let suggestion = suggest(given, candidates);
+        let suggestion = suggest(name, candidates);
         if let Some(only) = suggestion.as_ref().filter(|_| candidates.len() == 1) {
             return only.to_string();
         }
@@ -48,16 +48,16 @@ pub fn check_directions(builds: &Builds, directions: &[DirectionOverride]) -> Re
     let metrics: BTreeSet<_> =
         builds.rows.iter().map(|row| (row.class, strip_worker(builds.names.resolve(row.metric)))).collect();
     let exists = |of: &DirectionOverride| {
-        metrics.iter().any(|(class, name)| *name == of.metric && of.class.is_none_or(|given| given == *class))
+        metrics.iter().any(|(class, name)| *name == of.metric && of.class.is_none_or(|required| required == *class))
     };
     let Some(of) = directions.iter().find(|of| !exists(of)) else { return Ok(()) };
     let format_name = |class, name: &str| match of.class {
         Some(_) => MetricKey::new(class, name).to_string(),
         None => name.to_owned(),
     };
-    let given = of.class.map_or_else(|| of.metric.clone(), |class| format_name(class, &of.metric));
+    let name = of.class.map_or_else(|| of.metric.clone(), |class| format_name(class, &of.metric));
     let candidates = metrics.iter().map(|(class, name)| format_name(*class, name)).collect();
-    Err(UnknownName { kind: "metric", given, builds: join_build_names(builds.list().iter()), candidates })
+    Err(UnknownName { kind: "metric", name, builds: join_build_names(builds.list().iter()), candidates })
 }
 
 /// Joins the builds' names for a message.
@@ -73,7 +73,7 @@ mod tests {
     fn help_lists_recorded_names_only() {
         let unknown = |known: &[&str]| UnknownName {
             kind: "profile",
-            given: "Tuned".to_owned(),
+            name: "Tuned".to_owned(),
             builds: "`old`".to_owned(),
             candidates: known.iter().map(|&name| name.to_owned()).collect(),
         };

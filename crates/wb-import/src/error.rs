@@ -27,12 +27,12 @@ pub enum ReadError {
     #[error("invalid document: {0}")]
     InvalidDocument(String),
     /// It violates its format.
-    #[error("invalid {format} results: {why}")]
+    #[error("invalid {format} results: {reason}")]
     Malformed {
         /// The detected or requested format.
         format: Format,
         /// What is wrong, with the position.
-        why: String,
+        reason: String,
     },
     /// It has nothing to import.
     #[error("nothing to import: {0}")]

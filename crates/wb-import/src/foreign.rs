@@ -92,8 +92,8 @@ impl ForeignCell {
 
 impl ForeignSample {
     /// Creates a sample without figures.
-    pub(crate) fn at(place: impl Into<String>) -> Self {
-        Self { location: place.into(), ..Self::default() }
+    pub(crate) fn at(location: impl Into<String>) -> Self {
+        Self { location: location.into(), ..Self::default() }
     }
 
     /// Adds a figure, if there is a value.

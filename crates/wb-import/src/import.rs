@@ -127,7 +127,7 @@ pub fn import(request: &ImportRequest<'_>) -> Result<ImportReport, ImportError> 
         match read_source(&candidate, request) {
             Ok(source) => sources.push(source),
             Err(ReadError::Unknown) if candidate.root.is_some() => report.skipped += 1,
-            Err(why) => report.files.push(FileReport { path: candidate.path, result: Err(why) }),
+            Err(reason) => report.files.push(FileReport { path: candidate.path, result: Err(reason) }),
         }
     }
     fail_if_strict(request, &mut report)?;

@@ -37,7 +37,7 @@ pub(crate) fn parse_documents<T: DeserializeOwned>(format: Format, text: &str) -
     match (documents.is_empty(), first_error) {
         (false, _) => Ok(documents),
         (true, Some(error)) => Err(error),
-        (true, None) => Err(ReadError::Malformed { format, why: "no JSON object".to_owned() }),
+        (true, None) => Err(ReadError::Malformed { format, reason: "no JSON object".to_owned() }),
     }
 }
 
@@ -62,7 +62,7 @@ fn find_document_start(text: &str, from: usize) -> Option<usize> {
 
 /// The error of a document that begins after a number of lines.
 pub(crate) fn malformed(format: Format, error: &serde_json::Error, lines_before: usize) -> ReadError {
-    ReadError::Malformed { format, why: format_location(error, lines_before) }
+    ReadError::Malformed { format, reason: format_location(error, lines_before) }
 }
 
 /// Formats an error with its position in the file.

@@ -25,12 +25,12 @@ pub enum RecordError {
         reason: &'static str,
     },
     /// The path to read a run from is something else.
-    #[error("{} is not a run: {why}; expected the folder of `weighbridge run --into`", path.display())]
+    #[error("{} is not a run: {reason}; expected the folder of `weighbridge run --into`", path.display())]
     NotARun {
         /// The path.
         path: PathBuf,
         /// Why it is not a run.
-        why: &'static str,
+        reason: &'static str,
     },
     /// The run does not exist.
     #[error("no such run: {}; create one with `weighbridge run --into`", path.display())]
@@ -52,7 +52,7 @@ pub enum RecordError {
     },
     /// A line in the middle of the journal is incomplete or invalid.
     #[error(
-        "{}:{line}: {why}; the file was modified: fix or remove the line, and its samples are measured again",
+        "{}:{line}: {reason}; the file was modified: fix or remove the line, and its samples are measured again",
         path.display()
     )]
     InvalidLine {
@@ -61,17 +61,17 @@ pub enum RecordError {
         /// The number of the line, from 1.
         line: usize,
         /// What is wrong with it.
-        why: String,
+        reason: String,
     },
     /// A file has invalid content.
-    #[error("{}:{line}: {why}; the file was modified: restore it", path.display())]
+    #[error("{}:{line}: {reason}; the file was modified: restore it", path.display())]
     Damaged {
         /// The file.
         path: PathBuf,
         /// The number of the line, from 1.
         line: usize,
         /// What is wrong with it.
-        why: String,
+        reason: String,
     },
     /// A file was written by a newer version of the program.
     #[error("unsupported schema {version} in {}: this version supports up to {supported}; use a newer weighbridge", path.display())]

@@ -50,7 +50,7 @@ pub fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, RecordEr
     serde_json::from_slice(&text).map(Some).map_err(|error| RecordError::Damaged {
         path: path.to_owned(),
         line: error.line(),
-        why: error.to_string(),
+        reason: error.to_string(),
     })
 }
 

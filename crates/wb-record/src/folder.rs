@@ -32,8 +32,8 @@ impl RunFolder {
             // A controller may have been killed between the creation of the folder and its first entry.
             let foreign = |name: &str| !matches!(name, "journal.jsonl" | "environment") && !name.ends_with(".new");
             if entries.any(|entry| entry.is_ok_and(|entry| foreign(&entry.file_name().to_string_lossy()))) {
-                let why = "it has files but no run.json";
-                return Err(RecordError::Foreign { path: path.to_owned(), reason: why });
+                let reason = "it has files but no run.json";
+                return Err(RecordError::Foreign { path: path.to_owned(), reason });
             }
         }
         let journal = path.join("journal.jsonl");
@@ -67,10 +67,10 @@ impl RunFolder {
         }
         let path = path.to_owned();
         if path.exists() && !path.is_dir() {
-            return Err(RecordError::NotARun { path, why: "it is not a folder" });
+            return Err(RecordError::NotARun { path, reason: "it is not a folder" });
         }
         let is_nonempty = fs::read_dir(&path).is_ok_and(|mut entries| entries.next().is_some());
-        let other = |path| RecordError::NotARun { path, why: "it has no run.json" };
+        let other = |path| RecordError::NotARun { path, reason: "it has no run.json" };
         Err(if is_nonempty { other(path) } else { RecordError::NoRun { path } })
     }
 

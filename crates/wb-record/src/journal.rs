@@ -250,7 +250,7 @@ fn parse<'a>(path: &Path, text: &'a [u8]) -> Result<ParsedJournal<'a>, RecordErr
         serde_json::from_slice(line).map_err(|error| RecordError::InvalidLine {
             path: path.to_owned(),
             line: index + 1,
-            why: format!("incomplete or invalid journal line ({error})"),
+            reason: format!("incomplete or invalid journal line ({error})"),
         })
     });
     Ok(ParsedJournal {

@@ -105,19 +105,19 @@ impl RunContext {
 
     /// Adds the last console lines to the failure of a lost guest.
     async fn explain_failure(&self, failure: Failure) -> Failure {
-        let Failure::Lost { worker, why } = failure else { return failure };
-        let why = self.explain_loss(&worker, why).await;
-        Failure::Lost { worker, why }
+        let Failure::Lost { worker, reason } = failure else { return failure };
+        let reason = self.explain_loss(&worker, reason).await;
+        Failure::Lost { worker, reason }
     }
 
     /// Explains the loss of a worker; for a guest with the last lines of its console.
-    pub(crate) async fn explain_loss(&self, worker: &WorkerName, why: String) -> String {
+    pub(crate) async fn explain_loss(&self, worker: &WorkerName, reason: String) -> String {
         let console = self.pool.get(worker).and_then(|member| member.console.as_ref());
         let lines = match console {
             Some(console) => console.last_lines().await,
             None => String::new(),
         };
-        if lines.is_empty() { why } else { format!("{why}; its console ends: {lines}") }
+        if lines.is_empty() { reason } else { format!("{reason}; its console ends: {lines}") }
     }
 
     /// Writes an event and adds it to the history.

@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     fn lost() -> Failure {
-        Failure::Lost { worker: WorkerName::local(), why: "the cable was pulled".to_owned() }
+        Failure::Lost { worker: WorkerName::local(), reason: "the cable was pulled".to_owned() }
     }
 
     fn report(failures: Vec<Failure>) -> CleanupReport {

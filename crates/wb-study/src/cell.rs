@@ -250,9 +250,9 @@ mod tests {
     #[test]
     fn a_factor_below_the_contradiction_limit_is_only_a_finding() {
         let with = |last: f64| result(precision(), samples(&[100.0, 101.0, 99.0, 100.0, 100.5, 99.5, 100.0, last]));
-        let found = with(250.0).findings;
+        let findings = with(250.0).findings;
         assert_eq!(
-            found[0],
+            findings[0],
             "rate is 99 ops/s in sample 2 and 250 ops/s in sample 7, a factor of 2.53: the system or the work changed \
              between samples"
         );

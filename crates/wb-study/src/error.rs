@@ -23,12 +23,12 @@ pub enum StudyError {
         path: String,
     },
     /// A recorded environment of the run is invalid.
-    #[error("{path}: {why}")]
+    #[error("{path}: {reason}")]
     Environment {
         /// The file.
         path: String,
         /// Why it is invalid.
-        why: String,
+        reason: String,
     },
     /// A line of the journal has an invalid time.
     #[error("{path}, line {line}: invalid time `{time}`: expected an RFC 3339 date and time")]

@@ -212,7 +212,7 @@ mod tests {
     use super::*;
     use crate::testing::{definition, precision, samples};
 
-    fn found(definition: &CellDefinition, studied: &[StudiedAttempt]) -> Vec<String> {
+    fn findings_of(definition: &CellDefinition, studied: &[StudiedAttempt]) -> Vec<String> {
         findings(definition, studied, None, &studied.iter().collect::<Vec<_>>())
     }
 
@@ -227,7 +227,7 @@ mod tests {
         studied[2].attempt.ended.findings = vec![other(22)];
         let in_samples = |finding: &str, samples: u32| format!("{finding} (in {samples} of 4 samples)");
         let expected = [in_samples(&other(11), 2), in_samples(&other(22), 3), in_samples("swapped 5 pages", 2)];
-        assert_eq!(found(&definition(precision()), &studied), expected);
+        assert_eq!(findings_of(&definition(precision()), &studied), expected);
     }
 
     #[test]
@@ -272,17 +272,17 @@ mod tests {
     #[test]
     fn a_rate_that_is_the_same_in_every_sample_is_a_finding() {
         let rule = definition(precision());
-        let same = found(&rule, &samples(&[97.5; 6]));
+        let same = findings_of(&rule, &samples(&[97.5; 6]));
         assert!(same[0].starts_with("rate is exactly 97.5 ops/s in all 6 samples: "), "{same:?}");
-        assert_eq!(found(&rule, &samples(&[97.5, 97.5, 97.500_001])), [""; 0]);
-        assert_eq!(found(&rule, &samples(&[97.5; 2])), [""; 0], "two may be equal by chance");
+        assert_eq!(findings_of(&rule, &samples(&[97.5, 97.5, 97.500_001])), [""; 0]);
+        assert_eq!(findings_of(&rule, &samples(&[97.5; 2])), [""; 0], "two may be equal by chance");
         let mut counted = definition(precision());
         counted.metrics[0].class = Class::Check;
         let mut of_checks = samples(&[97.5; 6]);
         for studied in &mut of_checks {
             studied.measurement.as_mut().unwrap().set(Class::Check, "rate", 97.5);
         }
-        assert_eq!(found(&counted, &of_checks), [""; 0], "a check is not a time");
+        assert_eq!(findings_of(&counted, &of_checks), [""; 0], "a check is not a time");
     }
 
     #[test]
@@ -292,7 +292,7 @@ mod tests {
             for one in &mut studied {
                 one.measurement.as_mut().unwrap().intervals = Some(seconds);
             }
-            found(&CellDefinition { min_time: min_time.map(Nanos), ..definition(precision()) }, &studied)
+            findings_of(&CellDefinition { min_time: min_time.map(Nanos), ..definition(precision()) }, &studied)
         };
         let short = with(Some(5_000_000_000), 0.204);
         assert!(short[0].starts_with("the measured part of a sample takes 0.204 s, and min-time is 5s: "), "{short:?}");
@@ -310,7 +310,7 @@ mod tests {
                     .outputs
                     .extend((!output.is_empty()).then(|| ("standard output".to_owned(), output.to_owned())));
             }
-            found(&definition(precision()), &studied)
+            findings_of(&definition(precision()), &studied)
         };
         assert_eq!(with(["`sum 1`"; 3]), [""; 0]);
         assert_eq!(

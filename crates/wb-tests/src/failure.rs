@@ -28,12 +28,12 @@ pub enum Failure {
     #[error("cancelled")]
     Cancelled,
     /// The connection to the worker was lost.
-    #[error("lost {worker}: {why}")]
+    #[error("lost {worker}: {reason}")]
     Lost {
         /// The worker.
         worker: WorkerName,
         /// The reason.
-        why: String,
+        reason: String,
     },
 }
 
@@ -79,7 +79,7 @@ impl Failure {
             Self::Crashed { status } => AttemptOutcome::Crashed { status },
             Self::Refused { reason } => AttemptOutcome::Refused { reason },
             Self::Cancelled => AttemptOutcome::Cancelled,
-            Self::Lost { worker, why } => AttemptOutcome::Lost { worker, reason: why },
+            Self::Lost { worker, reason } => AttemptOutcome::Lost { worker, reason },
         }
     }
 }
@@ -87,7 +87,7 @@ impl Failure {
 impl From<WorkerError> for Failure {
     fn from(error: WorkerError) -> Self {
         match error {
-            WorkerError::Lost { worker, reason: why } => Self::Lost { worker, why },
+            WorkerError::Lost { worker, reason } => Self::Lost { worker, reason },
             other => Self::refused(other.to_string()),
         }
     }

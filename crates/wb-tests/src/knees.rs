@@ -32,17 +32,17 @@ pub fn knees(points: &[CurvePoint]) -> Vec<Knee> {
         *y = highest;
     }
     let falls = |pair: &[(f64, f64)]| pair[1].1 < pair[0].1 * (1.0 - MIN_STEP);
-    let mut found = Vec::new();
+    let mut knees = Vec::new();
     let mut start = 0;
     while start + 1 < curve.len() {
         let steps = curve[start..].windows(2).take_while(|pair| falls(pair)).count();
         if steps > 0 {
             let around = start.saturating_sub(NEIGHBOURS - 1)..(start + steps + NEIGHBOURS).min(points.len());
-            found.extend(knee(&curve[start..=start + steps], spread(&points[around])));
+            knees.extend(knee(&curve[start..=start + steps], spread(&points[around])));
         }
         start += steps.max(1);
     }
-    found
+    knees
 }
 
 /// Largest spread of the samples of any of these points, as a ratio.
@@ -94,8 +94,8 @@ mod tests {
     fn count_wrong_curves(levels: &[f64], deviation: f64, samples: usize, expected: &[f64]) -> usize {
         let mut rng = ChaCha8Rng::seed_from_u64(13);
         let is_wrong = |_: &usize| {
-            let found = knees(&noisy(levels, deviation, samples, &mut rng));
-            found.iter().map(|knee| knee.x).collect::<Vec<_>>() != expected
+            let detected = knees(&noisy(levels, deviation, samples, &mut rng));
+            detected.iter().map(|knee| knee.x).collect::<Vec<_>>() != expected
         };
         (0..500).filter(is_wrong).count()
     }

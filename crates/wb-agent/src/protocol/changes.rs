@@ -41,7 +41,7 @@ impl TeardownReport {
     pub fn into_result(self) -> Result<(), Fault> {
         let Self { killed: _, unkillable, reverted: _, fault, folder } = self;
         let process = unkillable.first().map(|pid| Fault::Unkillable { pid: *pid });
-        process.or(fault.map(|why| Fault::Refused { why })).or(folder).map_or(Ok(()), Err)
+        process.or(fault.map(|reason| Fault::Refused { why: reason })).or(folder).map_or(Ok(()), Err)
     }
 }
 
@@ -91,8 +91,8 @@ impl UnrevertedChanges {
 
 impl std::fmt::Display for UnrevertedChanges {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { what, reason: why, is_locked: _ } = self;
-        if what.is_empty() { f.write_str(why) } else { write!(f, "{why}; still changed: {}", what.join(", ")) }
+        let Self { what, reason, is_locked: _ } = self;
+        if what.is_empty() { f.write_str(reason) } else { write!(f, "{reason}; still changed: {}", what.join(", ")) }
     }
 }
 
@@ -102,7 +102,7 @@ mod tests {
 
     #[test]
     fn whatever_a_group_leaves_is_an_error() {
-        let refused = |why: &str| Fault::Refused { why: why.to_owned() };
+        let refused = |reason: &str| Fault::Refused { why: reason.to_owned() };
         let result = |report: TeardownReport| report.into_result();
         assert_eq!(result(TeardownReport { killed: vec![7], ..TeardownReport::clean() }), Ok(()));
         assert_eq!(

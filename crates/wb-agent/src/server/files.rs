@@ -99,8 +99,9 @@ pub(super) fn remove(path: &str, is_private: bool) -> Result<(), Fault> {
     } else if is_private {
         fs::remove_dir_all(path)
     } else {
-        let why = format!("cannot remove folder `{path}`: only folders inside the agent's own are removed recursively");
-        return Err(Fault::Refused { why });
+        let reason =
+            format!("cannot remove folder `{path}`: only folders inside the agent's own are removed recursively");
+        return Err(Fault::Refused { why: reason });
     };
     removed.map_err(|error| file_fault(path, &error))
 }

@@ -217,7 +217,7 @@ struct Agent {
 
 impl Agent {
     fn new(root: SysRoot, controller: Option<Controller>) -> Result<Self, AgentError> {
-        let set_up = |what| move |source: io::Error| AgentError::Setup { step: what, source };
+        let set_up = |step| move |source: io::Error| AgentError::Setup { step, source };
         rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
             .map_err(io::Error::from)
             .map_err(set_up("adopt orphaned processes"))?;

@@ -125,7 +125,7 @@ impl Agent {
 
     fn launch(&self, group: &LiveGroup, command: &Command, hold: bool) -> Result<LiveProcess, Fault> {
         let name = Self::program_of(group, command);
-        let failed = |why: String| Fault::SpawnFailed { program: name.clone(), reason: why };
+        let failed = |reason: String| Fault::SpawnFailed { program: name.clone(), reason };
         let cwd = command.cwd.as_ref().map_or_else(|| group.folder.clone(), PathBuf::from);
         let mut env = environment(group, command);
         let path = env.iter().find(|(name, _)| name == "PATH").map(|(_, path)| path.clone()).unwrap_or_default();

@@ -85,17 +85,17 @@ fn changes_of_root(root: &SysRoot) -> UnrevertedChanges {
     let holder = UndoLog::last_holder(root).ok().flatten().filter(|holder| holder.subcommand == RUN);
     let Some(holder) = holder else { return UnrevertedChanges { what, reason: unnamed.to_owned(), is_locked: false } };
     let is_held = !holder.has_ended;
-    let why = match is_held {
+    let reason = match is_held {
         true => UndoError::Locked { holder: Some(holder) }.to_string(),
         false => {
-            let LockHolder { subcommand: what, pid, since, .. } = holder;
+            let LockHolder { subcommand, pid, since, .. } = holder;
             format!(
-                "`weighbridge {what}` (process {pid}, since {since:.0}) was killed and left settings changed, which only \
+                "`weighbridge {subcommand}` (process {pid}, since {since:.0}) was killed and left settings changed, which only \
                  root can revert"
             )
         }
     };
-    UnrevertedChanges { what, reason: why, is_locked: is_held }
+    UnrevertedChanges { what, reason, is_locked: is_held }
 }
 
 /// Lists the changes of runs that are still in effect; empty if the log cannot be read.
@@ -150,11 +150,11 @@ impl Agent {
     /// Sets knobs until the group is torn down.
     pub(super) async fn tune(&self, call: &call::Tune) -> Result<TuneReport, Fault> {
         let call::Tune { group, knobs, strict } = call;
-        if let Some(why) = knobs.iter().find_map(|(key, value)| shield_conflict(key, value)) {
-            return Err(Fault::Refused { why });
+        if let Some(reason) = knobs.iter().find_map(|(key, value)| shield_conflict(key, value)) {
+            return Err(Fault::Refused { why: reason });
         }
         let requested = knobs.iter().map(|(name, value)| KnobSetting::new(name, value.clone()));
-        let knobs = requested.collect::<Result<Vec<_>, _>>().map_err(|why| Fault::Refused { why })?;
+        let knobs = requested.collect::<Result<Vec<_>, _>>().map_err(|reason| Fault::Refused { why: reason })?;
         let set = KnobSet { name: RUN.to_owned(), summary: String::new(), knobs };
         let root = self.root.clone();
         let tuned = self.with_undo_log(*group, move |log| apply(&root, &set, log)).await?;
@@ -183,8 +183,8 @@ impl Agent {
         // Another call may have torn the group down while this one waited for the lock.
         let group = self.group(group)?;
         if let (None, Some(other)) = (slot.as_ref(), self.foreign_run()) {
-            let why = format!("cannot change this machine while another run measures on it: {other}");
-            return Err(Fault::Refused { why });
+            let reason = format!("cannot change this machine while another run measures on it: {other}");
+            return Err(Fault::Refused { why: reason });
         }
         let (log, root) = (slot.take(), self.root.clone());
         let change_task = run_blocking(move || {

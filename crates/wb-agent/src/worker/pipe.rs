@@ -54,8 +54,8 @@ impl PipeConnection {
             Ok(hello) => hello,
             // The transport may know the reason better.
             Err(error @ (WorkerError::Lost { .. } | WorkerError::Handshake { .. })) => {
-                let why = tokio::time::timeout(EXIT_REASON_TIMEOUT, why_ended).await.ok().flatten();
-                return Err(why.map_or(error, |why| WorkerError::Lost { worker: worker.clone(), reason: why }));
+                let reason = tokio::time::timeout(EXIT_REASON_TIMEOUT, why_ended).await.ok().flatten();
+                return Err(reason.map_or(error, |reason| WorkerError::Lost { worker: worker.clone(), reason }));
             }
             Err(error) => return Err(error),
         };
@@ -77,8 +77,8 @@ impl PipeConnection {
         Ok((Self { worker: worker.clone(), calls, pending: waiting, last_id: AtomicU64::new(0), ended }, hello))
     }
 
-    fn lost(&self, why: &str) -> WorkerError {
-        WorkerError::Lost { worker: self.worker.clone(), reason: why.to_owned() }
+    fn lost(&self, reason: &str) -> WorkerError {
+        WorkerError::Lost { worker: self.worker.clone(), reason: reason.to_owned() }
     }
 }
 
@@ -89,16 +89,16 @@ impl Connection for PipeConnection {
         let id = self.last_id.fetch_add(1, Ordering::Relaxed);
         {
             let mut waiting = lock(&self.pending);
-            if let Some(why) = &waiting.lost_reason {
-                return Err(self.lost(why));
+            if let Some(reason) = &waiting.lost_reason {
+                return Err(self.lost(reason));
             }
             waiting.callers.insert(id, sender);
         }
         // If the writer has ended, the reader ends soon too, and it gives the callers the reason.
         let _ = self.calls.send(RequestMessage { id, request });
         let Ok(reply) = receiver.await else {
-            let why = lock(&self.pending).lost_reason.clone();
-            return Err(self.lost(&why.unwrap_or_default()));
+            let reason = lock(&self.pending).lost_reason.clone();
+            return Err(self.lost(&reason.unwrap_or_default()));
         };
         reply.map_err(|fault| WorkerError::Fault { worker: self.worker.clone(), fault })
     }
@@ -123,7 +123,7 @@ async fn handshake(
     terms: SessionConfig,
 ) -> Result<Hello, WorkerError> {
     let invalid = |source| WorkerError::Handshake { worker: worker.clone(), source };
-    let lost = |why: &str| WorkerError::Lost { worker: worker.clone(), reason: why.to_owned() };
+    let lost = |reason: &str| WorkerError::Lost { worker: worker.clone(), reason: reason.to_owned() };
     frame::write(output, &Hello::new(terms), &[]).await.map_err(invalid)?;
     let hello = frame::read::<Hello>(input).await.map_err(invalid)?;
     let (hello, _) = hello.ok_or_else(|| lost("its agent ended before the handshake"))?;
@@ -174,17 +174,17 @@ impl ResponseReader {
     /// Delivers responses until the pipe ends, then fails all pending calls with the reason.
     async fn run(self, mut input: impl AsyncRead + Unpin, why_ended: impl Future<Output = Option<String>>) {
         let idle = self.last_activity.wait_until_idle(self.silence.map(Duration::from));
-        let why = tokio::select! {
-            why = self.read(&mut input) => {
+        let reason = tokio::select! {
+            reason = self.read(&mut input) => {
                 let exit_reason = tokio::time::timeout(EXIT_REASON_TIMEOUT, why_ended).await;
-                exit_reason.ok().flatten().unwrap_or(why)
+                exit_reason.ok().flatten().unwrap_or(reason)
             }
             () = idle => {
                 let limit = self.silence.unwrap_or_default();
                 format!("no data received for {limit}")
             }
         };
-        fail_pending(&self.waiting, &why);
+        fail_pending(&self.waiting, &reason);
     }
 
     /// Reads responses until the pipe ends; returns the reason for its end.
@@ -205,9 +205,9 @@ impl ResponseReader {
 }
 
 /// Fails all pending and future calls. The first reason is kept.
-fn fail_pending(waiting: &Mutex<PendingCalls>, why: &str) {
+fn fail_pending(waiting: &Mutex<PendingCalls>, reason: &str) {
     let mut waiting = lock(waiting);
-    waiting.lost_reason.get_or_insert_with(|| why.to_owned());
+    waiting.lost_reason.get_or_insert_with(|| reason.to_owned());
     waiting.callers.clear();
 }
 

@@ -79,7 +79,7 @@ impl<'a> BuildHistory<'a> {
         let statistical_check = stored.statistical_check.and_then(|index| self.statistical_checks(build)?.get(index));
         let by_statistics = statistical_check.filter(|_| self.tolerances.checks[check].statistic == Statistic::Mean);
         let StoredCheck { decided, decided_by, differences, .. } = stored;
-        let differences = differences.map_or(&[][..], |place| &self.differences[place]);
+        let differences = differences.map_or(&[][..], |range| &self.differences[range]);
         Some(BuildCheck { final_verdict: decided, decided_by, by_tolerance, by_statistics, differences })
     }
 

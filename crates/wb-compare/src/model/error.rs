@@ -49,11 +49,11 @@ pub enum ParseModelError {
     #[error("unsupported version {0}: expected 1, 2 or none")]
     Version(u32),
     /// An invalid entry of a check.
-    #[error("`{id}`: {why}")]
+    #[error("`{id}`: {reason}")]
     Entry {
         /// The identifier of the check.
         id: String,
         /// The reason.
-        why: String,
+        reason: String,
     },
 }

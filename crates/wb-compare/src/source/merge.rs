@@ -11,7 +11,7 @@ use crate::interner::Symbol;
 /// Adds a file's metrics to its run; returns a warning about metrics that the run already had.
 pub(super) fn merge(
     builds: &mut Builds,
-    place: RunIndex,
+    run_index: RunIndex,
     profile: &str,
     file: &ResultFile,
     parsed: &ParsedResult,
@@ -31,7 +31,7 @@ pub(super) fn merge(
         message: message.clone(),
     });
     let [profile, test, serial] = [profile, &file.test, &file.serial].map(|text| builds.names.intern(text));
-    let run = &mut builds.list[place.build].runs[place.run];
+    let run = &mut builds.list[run_index.build].runs[run_index.run];
     run.errors.extend(errors);
     run.sample_counts = [run.sample_counts, parsed.sample_counts].into_iter().flatten().reduce(std::ops::Add::add);
     let before = run.samples.len();

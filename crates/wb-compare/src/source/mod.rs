@@ -205,7 +205,7 @@ pub fn read(sources: &[BuildSource], options: &ReadOptions, study: StudyFn<'_>) 
                 return Err(SourceError::Twice(path.clone()));
             }
             let mut folder = ResultFolder::list(path, options.include_incorrect)?;
-            let place = RunIndex { build: at, run: build.runs.len() };
+            let run_index = RunIndex { build: at, run: build.runs.len() };
             let native = match folder.layout {
                 Layout::RunPerf => None,
                 Layout::Weighbridge => Some(native::read(path, &mut folder, study)?),
@@ -225,7 +225,7 @@ pub fn read(sources: &[BuildSource], options: &ReadOptions, study: StudyFn<'_>) 
                 }
                 earlier_contents.push((contents, path));
             }
-            files.extend(folder.results.into_iter().map(|file| (place, file)));
+            files.extend(folder.results.into_iter().map(|file| (run_index, file)));
             read.warnings.extend(folder.warnings);
             let mut metadata = match (native, folder.metadata) {
                 (Some(native), _) => native.metadata,
@@ -247,18 +247,19 @@ pub fn read(sources: &[BuildSource], options: &ReadOptions, study: StudyFn<'_>) 
     check_mapped_profiles(sources, &read.builds, &files)?;
     // The buffer for a file's text is reused by each thread, since the system clears newly allocated memory.
     let parsed: Vec<_> = files.par_iter().map_init(Vec::new, |text, (_, file)| parse(file, options, text)).collect();
-    let file = |((place, file), content): ((RunIndex, ResultFile), Result<ParsedResult, WarningKind>)| {
-        let profile = compared_as(&file.profile, &sources[place.build], place.build, &sources[0]).map(str::to_owned);
-        pairing::ResultSource { run: place, profile, file, content }
+    let file = |((run_index, file), content): ((RunIndex, ResultFile), Result<ParsedResult, WarningKind>)| {
+        let profile =
+            compared_as(&file.profile, &sources[run_index.build], run_index.build, &sources[0]).map(str::to_owned);
+        pairing::ResultSource { run: run_index, profile, file, content }
     };
     let mut files: Vec<pairing::ResultSource> = files.into_iter().zip(parsed).map(file).collect();
     pairing::check_parameters(&files, &read.builds.list, &options.allow_different)?;
     pairing::pair_cases(&mut files, &options.allow_different);
-    for pairing::ResultSource { run: place, profile, file, content } in files {
+    for pairing::ResultSource { run: run_index, profile, file, content } in files {
         match content {
             Ok(parsed) => {
                 let warning =
-                    profile.map(|profile| merge(&mut read.builds, place, &profile, &file, &parsed)).transpose()?;
+                    profile.map(|profile| merge(&mut read.builds, run_index, &profile, &file, &parsed)).transpose()?;
                 let kinds = parsed.warnings.into_iter().chain(warning.flatten());
                 read.warnings.extend(kinds.map(|kind| Warning { path: file.path.clone(), kind }));
             }
@@ -290,13 +291,16 @@ fn check_mapped_profiles(
     builds: &Builds,
     files: &[(RunIndex, ResultFile)],
 ) -> Result<(), SourceError> {
-    let require = |given: &str, among: &dyn Fn(usize) -> bool| {
-        let candidates: BTreeSet<String> =
-            files.iter().filter(|(place, _)| among(place.build)).map(|(_, file)| file.profile.clone()).collect();
+    let require = |name: &str, among: &dyn Fn(usize) -> bool| {
+        let candidates: BTreeSet<String> = files
+            .iter()
+            .filter(|(run_index, _)| among(run_index.build))
+            .map(|(_, file)| file.profile.clone())
+            .collect();
         let searched = builds.list.iter().enumerate().filter(|(at, _)| among(*at)).map(|(_, build)| build);
-        let missing = !candidates.contains(given) && searched.clone().next().is_some();
+        let missing = !candidates.contains(name) && searched.clone().next().is_some();
         let unknown =
-            || UnknownName { kind: "profile", given: given.to_owned(), builds: join_build_names(searched), candidates };
+            || UnknownName { kind: "profile", name: name.to_owned(), builds: join_build_names(searched), candidates };
         if missing { Err(unknown()) } else { Ok(()) }
     };
     for (at, source) in sources.iter().enumerate() {

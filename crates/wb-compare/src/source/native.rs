@@ -36,7 +36,7 @@ pub(super) fn read(path: &Path, folder: &mut ResultFolder, study: StudyFn<'_>) -
         }
     }
     for error in damaged_cells(&state.damaged) {
-        let kind = WarningKind::Damaged { cell: error.location.clone(), why: error.message.clone() };
+        let kind = WarningKind::Damaged { cell: error.location.clone(), reason: error.message.clone() };
         folder.warnings.push(Warning { path: path.to_owned(), kind });
         folder.errors.push(error);
     }

@@ -60,7 +60,7 @@ pub(super) fn check_parameters(
     match allowed.iter().find(|name| !candidates.contains(*name)) {
         Some(name) => {
             let builds = join_build_names(builds.iter());
-            Err(UnknownName { kind: "parameter", given: name.clone(), builds, candidates })
+            Err(UnknownName { kind: "parameter", name: name.clone(), builds, candidates })
         }
         None => Ok(()),
     }
@@ -84,11 +84,11 @@ pub(super) fn pair_cases(sources: &mut [ResultSource], allowed: &BTreeSet<String
         return;
     }
     let mut first: HashMap<(String, String, String), BaseCases> = HashMap::new();
-    for ResultSource { run: place, profile, file, content } in sources.iter_mut() {
+    for ResultSource { run: run_index, profile, file, content } in sources.iter_mut() {
         let (Some(profile), Ok(parsed)) = (profile, content) else { continue };
         let serial = (profile.clone(), file.test.clone(), file.serial.clone());
         let cases = cases(parsed, allowed);
-        if place.build == 0 {
+        if run_index.build == 0 {
             let first = first.entry(serial).or_default();
             for (case, definition) in cases {
                 let name = parsed.names.resolve(case).to_owned();

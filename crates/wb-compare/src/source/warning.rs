@@ -46,12 +46,12 @@ pub enum WarningKind {
     #[error("has results that are older than its records")]
     Outdated,
     /// Samples of a Weighbridge run whose files were modified.
-    #[error("`{cell}` has {why}")]
+    #[error("`{cell}` has {reason}")]
     Damaged {
         /// The cell of the samples.
         cell: String,
         /// Their number, and one of the files.
-        why: String,
+        reason: String,
     },
     /// An invalid line of metadata.
     #[error(transparent)]

@@ -66,7 +66,7 @@ struct Entry {
 
 /// Parses a file: all its systems, or the requested one.
 pub(crate) fn read(text: &str, requested: Option<&str>) -> Result<ForeignResults, ReadError> {
-    let malformed = |why: String| ReadError::Malformed { format: Format::Phoronix, why };
+    let malformed = |reason: String| ReadError::Malformed { format: Format::Phoronix, reason };
     let suite: Suite = quick_xml::de::from_str(text).map_err(|error| malformed(error.to_string()))?;
     let mut systems: Vec<&str> = Vec::new();
     for entry in suite.results.iter().flat_map(|result| &result.data.entries) {

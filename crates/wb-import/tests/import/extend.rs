@@ -12,8 +12,8 @@ fn sample_counts(report: &ImportReport) -> Vec<(usize, usize)> {
     imported.map(|imported| (imported.samples, imported.duplicates)).collect()
 }
 
-fn why(report: &ImportReport) -> String {
-    report.failed_files().map(|(_, why)| why.to_string()).collect::<Vec<_>>().join("\n")
+fn reason(report: &ImportReport) -> String {
+    report.failed_files().map(|(_, reason)| reason.to_string()).collect::<Vec<_>>().join("\n")
 }
 
 #[test]
@@ -56,14 +56,14 @@ fn a_cell_with_other_parameters_is_refused_with_the_difference() {
     let other = lab.write("other.json", text("pbench.json").replace("\"libaio\"", "\"psync\""));
     let report = lab.try_import("R", std::slice::from_ref(&other)).unwrap();
     assert!(
-        why(&report).contains("`TunedLibvirt/pbench-fio/0000:iteration=read-4KiB` exists with other parameters"),
+        reason(&report).contains("`TunedLibvirt/pbench-fio/0000:iteration=read-4KiB` exists with other parameters"),
         "{}",
-        why(&report)
+        reason(&report)
     );
-    assert!(why(&report).contains("ioengine: `libaio` before, `psync` now"), "{}", why(&report));
+    assert!(reason(&report).contains("ioengine: `libaio` before, `psync` now"), "{}", reason(&report));
     assert_eq!(lab.study("R").cells.len(), 2);
     lab.names.id = Some(TestName::new("psync").unwrap());
-    assert_eq!(why(&lab.try_import("R", &[other]).unwrap()), "");
+    assert_eq!(reason(&lab.try_import("R", &[other]).unwrap()), "");
     assert_eq!(lab.study("R").cells.len(), 4);
 }
 
@@ -73,9 +73,9 @@ fn a_different_test_of_the_same_name_is_refused() {
     lab.names.test = Some(TestName::new("mine").unwrap());
     lab.import("R", &["hyperfine.json"]);
     let report = lab.try_import("R", &[example("iperf3-udp.json")]).unwrap();
-    assert_eq!(why(&report), "the run has a different test `mine`: set another name with --test");
+    assert_eq!(reason(&report), "the run has a different test `mine`: set another name with --test");
     let several = lab.try_import("S", &[example("phoronix.xml")]).unwrap();
-    assert!(why(&several).contains("pts-build-linux-kernel, pts-compress-7zip"), "{}", why(&several));
+    assert!(reason(&several).contains("pts-build-linux-kernel, pts-compress-7zip"), "{}", reason(&several));
 }
 
 #[test]
@@ -89,10 +89,10 @@ fn a_malformed_file_is_reported_and_skipped() {
     lab.write("in/notes.txt", "<- not a result");
     let report = lab.try_import("R", &[lab.path("in"), lab.path("none")]).unwrap();
     assert_eq!(sample_counts(&report), [(1, 0)]);
-    let why = why(&report);
-    assert!(why.contains("invalid document: line 1, column 3: key must be a string"), "{why}");
-    assert!(why.contains("invalid fio results: line 129"), "{why}");
-    assert!(why.contains("cannot read the file: No such file"), "{why}");
+    let reason = reason(&report);
+    assert!(reason.contains("invalid document: line 1, column 3: key must be a string"), "{reason}");
+    assert!(reason.contains("invalid fio results: line 129"), "{reason}");
+    assert!(reason.contains("cannot read the file: No such file"), "{reason}");
     assert_eq!(report.skipped, 2);
     assert_eq!(lab.study("R").cells.len(), 1);
     lab.strict = true;
@@ -126,7 +126,7 @@ fn errors_of_run_perf_are_imported_and_non_numeric_serials_with_a_flag() {
     assert_eq!(imported, expected);
     lab.include_incorrect = true;
     let report = lab.try_import("S", &[lab.path("b")]).unwrap();
-    assert_eq!((why(&report).as_str(), report.skipped_serials), ("", 0));
+    assert_eq!((reason(&report).as_str(), report.skipped_serials), ("", 0));
     let mut all = cells(&lab, "S");
     all.retain(|cell| !expected.contains(cell));
     let archived = [
@@ -179,9 +179,9 @@ fn one_of_several_systems_is_selected() {
     assert!(study.run.properties.iter().any(|(_, text)| text == "6.9.1 x86_64"), "{:?}", study.run.properties);
     lab.names.system = Some("Linux 5".to_owned());
     let report = lab.try_import("S", &[example("phoronix.xml")]).unwrap();
-    assert_eq!(why(&report), "unknown system `Linux 5`: expected one of Linux 6.1, Linux 6.9");
+    assert_eq!(reason(&report), "unknown system `Linux 5`: expected one of Linux 6.1, Linux 6.9");
     lab.names.system = None;
     lab.names.profile = Some("Mine".parse().unwrap());
     let report = lab.try_import("S", &[example("phoronix.xml")]).unwrap();
-    assert!(why(&report).contains("Linux-6.1, Linux-6.9"), "{}", why(&report));
+    assert!(reason(&report).contains("Linux-6.1, Linux-6.9"), "{}", reason(&report));
 }

@@ -65,7 +65,7 @@ impl ImportEnv {
         let paths: Vec<PathBuf> = examples.iter().map(|name| example(name)).collect();
         let report = self.try_import(run, &paths).unwrap();
         let failed: Vec<String> =
-            report.failed_files().map(|(path, why)| format!("{} {why}", path.display())).collect();
+            report.failed_files().map(|(path, reason)| format!("{} {reason}", path.display())).collect();
         assert_eq!(failed, [""; 0]);
         report
     }

@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     /// The x coordinate of the first shape of this class.
-    fn place(bar: &str, class: &str) -> f64 {
+    fn position(bar: &str, class: &str) -> f64 {
         let shape = bar.split('<').find(|shape| shape.contains(&format!("class=\"{class}\""))).unwrap();
         let attribute = ["x1=\"", "x=\""].iter().find_map(|name| shape.split_once(name)).unwrap().1;
         attribute.split('"').next().unwrap().parse().unwrap()
@@ -80,10 +80,10 @@ mod tests {
         let worse = RatioEstimate { estimate: 0.90, interval: Some((0.85, 0.95)) };
         let bars = RatioBars::new(0.05, [better, worse]);
         let [first, better, worse] = [None, Some(better), Some(worse)].map(|ratio| bars.bar(ratio, ""));
-        let one = place(&first, "median");
-        assert_eq!([&better, &worse].map(|bar| place(bar, "axis")), [one, one]);
-        assert!(place(&better, "median") > one && place(&better, "interval") > one);
-        assert!((place(&better, "median") - one - (one - place(&worse, "median"))).abs() < 0.5);
+        let one = position(&first, "median");
+        assert_eq!([&better, &worse].map(|bar| position(bar, "axis")), [one, one]);
+        assert!(position(&better, "median") > one && position(&better, "interval") > one);
+        assert!((position(&better, "median") - one - (one - position(&worse, "median"))).abs() < 0.5);
         assert!(bars.axis().contains(">1.0<"), "{}", bars.axis());
     }
 }

@@ -238,8 +238,8 @@ fn describe_noise(decided: FinalVerdict, noise: Option<&NoiseModelUse>) -> Strin
         Some(NoiseModelUse::Applied { spread, runs }) => {
             format!("; spread between runs {:.2} % (learnt from {runs})", spread * 100.0)
         }
-        Some(NoiseModelUse::Insufficient { why }) if undecided => {
-            format!("; the noise between runs is not known well enough: {why}")
+        Some(NoiseModelUse::Insufficient { why: reason }) if undecided => {
+            format!("; the noise between runs is not known well enough: {reason}")
         }
         Some(NoiseModelUse::OtherDefinition) if undecided => {
             "; the noise between runs is known only for another definition".to_owned()

@@ -43,13 +43,13 @@ pub(super) fn group_lines(outcome: &ComparisonResult, verbosity: Verbosity, styl
                 _ => Tone::Plain,
             };
             let decides = if group.decides { "" } else { ", not decisive" };
-            let why = explain_group(group) + decides;
-            line(&format!("group {}", group.status), tone, &group.id, &why, style)
+            let reason = explain_group(group) + decides;
+            line(&format!("group {}", group.status), tone, &group.id, &reason, style)
         })
         .collect()
 }
 
 /// Renders a verdict, the identifier, and the reason on the next line.
-fn line(word: &str, tone: Tone, id: &str, why: &str, style: Style) -> String {
-    format!("{} {}\n{}", style.paint(&format!("{word:12}"), tone), readable_id(id), style.indent(13, why))
+fn line(word: &str, tone: Tone, id: &str, reason: &str, style: Style) -> String {
+    format!("{} {}\n{}", style.paint(&format!("{word:12}"), tone), readable_id(id), style.indent(13, reason))
 }

@@ -32,7 +32,7 @@ pub fn noise_text(model: &NoiseModel, style: Style) -> String {
             noise.outliers.to_string(),
             noise.disturbed.to_string(),
             describe_patterns(noise),
-            noise.unusable_reason().map_or("yes".to_owned(), |why| format!("no: {why}")),
+            noise.unusable_reason().map_or("yes".to_owned(), |reason| format!("no: {reason}")),
         ];
         table.row(figure_row(readable_id(id), figures));
     }

@@ -162,8 +162,8 @@ fn outcome_attributes(outcome: &RunStatus) -> (&'static str, Option<&str>) {
         RunStatus::Completed => ("completed", None),
         RunStatus::Truncated => ("truncated", None),
         RunStatus::Interrupted => ("interrupted", None),
-        RunStatus::Unsupported { reason: why } => ("unsupported", Some(why)),
-        RunStatus::Failed { reason: why } => ("failed", Some(why)),
-        RunStatus::Lost { reason: why } => ("lost", Some(why)),
+        RunStatus::Unsupported { reason } => ("unsupported", Some(reason)),
+        RunStatus::Failed { reason } => ("failed", Some(reason)),
+        RunStatus::Lost { reason } => ("lost", Some(reason)),
     }
 }

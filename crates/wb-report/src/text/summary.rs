@@ -96,10 +96,10 @@ fn undisturbed_table(groups: &[CellGroup], style: Style) -> String {
 fn shortfalls(study: &Study, style: Style) -> String {
     let short =
         study.cells.iter().filter(|cell| cell.outcome.is_incomplete()).filter_map(|cell| {
-            let why = phrasing::describe_shortfall(cell)?;
+            let reason = phrasing::describe_shortfall(cell)?;
             Some(style.remark(
                 &phrasing::cell_name(&cell.cell),
-                &format!("{}: {why}", phrasing::outcome_label(&cell.outcome)),
+                &format!("{}: {reason}", phrasing::outcome_label(&cell.outcome)),
             ))
         });
     section("not measured as requested", short.collect(), style)

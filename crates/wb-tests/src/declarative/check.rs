@@ -117,7 +117,7 @@ impl Check {
         match self.violation(measurement, output, bindings) {
             Ok(None) => {}
             Ok(Some(figures)) => measurement.reject(self.gate, format!("{}: {figures}", self.description)),
-            Err(why) => measurement.reject(Gate::Output, format!("{}: {why}", self.description)),
+            Err(reason) => measurement.reject(Gate::Output, format!("{}: {reason}", self.description)),
         }
     }
 

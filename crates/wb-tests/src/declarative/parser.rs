@@ -191,22 +191,24 @@ impl Parser<'_> {
         let capture = match &raw.stdout {
             None if is_read => Capture::Keep,
             None => Capture::Hash,
-            Some(given) if is_runner => {
+            Some(capture) if is_runner => {
                 let diagnostic = Diagnostic::new("standard output of a runner is always kept");
-                return self.error_at(given.span(), diagnostic.with_help("remove `stdout`"));
+                return self.error_at(capture.span(), diagnostic.with_help("remove `stdout`"));
             }
-            Some(given) if is_read && *given.get_ref() != Capture::Keep => {
+            Some(capture) if is_read && *capture.get_ref() != Capture::Keep => {
                 let diagnostic =
                     Diagnostic::new("a metric, a check or `same-output` requires that standard output is kept");
-                return self.error_at(given.span(), diagnostic.with_help("remove `stdout`, or use a `file`"));
+                return self.error_at(capture.span(), diagnostic.with_help("remove `stdout`, or use a `file`"));
             }
-            Some(given) if same_output.is_some() && *given.get_ref() == Capture::Discard => {
+            Some(capture) if same_output.is_some() && *capture.get_ref() == Capture::Discard => {
                 let diagnostic =
                     Diagnostic::new("`same-output` requires the hash of standard output, which is discarded");
-                return self
-                    .error_at(given.span(), diagnostic.with_help("use `stdout = \"hash\"`, or remove `same-output`"));
+                return self.error_at(
+                    capture.span(),
+                    diagnostic.with_help("use `stdout = \"hash\"`, or remove `same-output`"),
+                );
             }
-            Some(given) => *given.get_ref(),
+            Some(capture) => *capture.get_ref(),
         };
         Ok(StdoutPolicy { capture, is_read })
     }
@@ -327,7 +329,7 @@ impl Parser<'_> {
             (Some(text), None) => (text.get_ref().clone().into_bytes(), text.span()),
             (None, Some(path)) => match self.include_file(path)? {
                 Ok(bytes) => (bytes, path.span()),
-                Err(why) => return Ok(File { name, folder: raw.folder, content: FileContent::Missing(why) }),
+                Err(reason) => return Ok(File { name, folder: raw.folder, content: FileContent::Missing(reason) }),
             },
             _ => {
                 return self
@@ -363,7 +365,7 @@ impl Parser<'_> {
             Some(DefinitionFile { copy: FileCopy::Masked { .. }, .. }) => {
                 return Ok(Err("its secrets are masked".to_owned()));
             }
-            Some(DefinitionFile { copy: FileCopy::Missing { reason: why }, .. }) => return Ok(Err(why.clone())),
+            Some(DefinitionFile { copy: FileCopy::Missing { reason }, .. }) => return Ok(Err(reason.clone())),
         };
         let bytes = std::fs::read(&location);
         if let (Err(error), true) = (&bytes, self.copies.is_some()) {

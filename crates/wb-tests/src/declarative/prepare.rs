@@ -121,8 +121,11 @@ impl File {
         let bytes = match &self.content {
             FileContent::Bytes(bytes) => bytes.clone(),
             FileContent::Template(template) => template.text(bindings).map_err(Failure::refused)?.into_bytes(),
-            FileContent::Missing(why) => {
-                return Err(Failure::refused(format!("missing exact copy of file `{}` in the run: {why}", self.name)));
+            FileContent::Missing(reason) => {
+                return Err(Failure::refused(format!(
+                    "missing exact copy of file `{}` in the run: {reason}",
+                    self.name
+                )));
             }
         };
         context.worker().put(&path, &bytes, 0o700).await.map_err(Failure::from)

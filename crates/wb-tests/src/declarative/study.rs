@@ -136,7 +136,7 @@ fn set_metric(measurement: &mut Measurement, definition: &MetricDefinition, valu
     match value {
         Ok(Some(value)) => measurement.set(definition.metric.class, &definition.metric.name, value),
         Ok(None) => {}
-        Err(why) => measurement.reject(Gate::Output, format!("{}: {why}", definition.metric.name)),
+        Err(reason) => measurement.reject(Gate::Output, format!("{}: {reason}", definition.metric.name)),
     }
 }
 

@@ -133,7 +133,7 @@ fn standard_output_is_kept_if_it_is_used_and_otherwise_hashed() {
     let stdout = |text: &str| parse(text).unwrap().definition.stdout;
     let reads = PLAIN.replace("from = \"rate\"", "regex = '(x)'");
     let checks = format!("{PLAIN}[[check]]\ndescription = \"it holds\"\nmust = 'x'\n");
-    let with = |text: &str, given: &str| text.replacen("version = 1", &format!("version = 1\nstdout = {given}"), 1);
+    let with = |text: &str, capture: &str| text.replacen("version = 1", &format!("version = 1\nstdout = {capture}"), 1);
     for (text, capture, of_probe) in [
         (PLAIN.to_owned(), Capture::Hash, Capture::Hash),
         (reads.clone(), Capture::Keep, Capture::Hash),

@@ -51,12 +51,12 @@ pub struct RunnerCheck {
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum ProtocolError {
     /// A line that is not a valid event.
-    #[error("invalid event on line {line} of the runner's output: {why}")]
+    #[error("invalid event on line {line} of the runner's output: {reason}")]
     InvalidEvent {
         /// Line number, from 1.
         line: usize,
         /// What is wrong with it.
-        why: String,
+        reason: String,
     },
     /// The first event is not `hello`.
     #[error("the first event of the runner is not `hello`")]
@@ -105,14 +105,14 @@ pub fn parse_output(output: &str) -> Result<RunnerReport, ProtocolError> {
         match parse_event(line, text)? {
             RunnerEvent::Done => is_done = true,
             RunnerEvent::Failed { reason } => return Err(ProtocolError::Failed(reason)),
-            event => report.add(event).map_err(|why| ProtocolError::InvalidEvent { line, why })?,
+            event => report.add(event).map_err(|reason| ProtocolError::InvalidEvent { line, reason })?,
         }
     }
     if is_done { Ok(report) } else { Err(ProtocolError::MissingDone { lines: count }) }
 }
 
 fn parse_event(line: usize, text: &str) -> Result<RunnerEvent, ProtocolError> {
-    serde_json::from_str(text).map_err(|error| ProtocolError::InvalidEvent { line, why: error.to_string() })
+    serde_json::from_str(text).map_err(|error| ProtocolError::InvalidEvent { line, reason: error.to_string() })
 }
 
 impl RunnerReport {

@@ -93,9 +93,9 @@ pub(super) async fn open_exclusively(context: &WorkerContext, path: &str) -> Res
     if context.until_cancelled(opened).await??.is_some() {
         return Ok(Some(holder));
     }
-    let why = holder.read_output(Stream::Stderr).await?;
-    let why = String::from_utf8_lossy(&why).trim().to_owned();
-    Err(Failure::refused(format!("cannot open `{path}` exclusively: {why}")))
+    let reason = holder.read_output(Stream::Stderr).await?;
+    let reason = String::from_utf8_lossy(&reason).trim().to_owned();
+    Err(Failure::refused(format!("cannot open `{path}` exclusively: {reason}")))
 }
 
 /// Ends the process that holds a device open.

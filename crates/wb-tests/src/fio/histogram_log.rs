@@ -19,18 +19,18 @@ pub struct HistogramInterval {
 
 /// A syntax error in a log.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("line {line}: {why}")]
+#[error("line {line}: {reason}")]
 pub struct ParseLogError {
     /// Line number, from 1.
     pub line: usize,
     /// What is wrong with it.
-    pub why: String,
+    pub reason: String,
 }
 
 /// Parses a log; trims are ignored.
 pub fn parse(text: &str) -> Result<Vec<HistogramInterval>, ParseLogError> {
     let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
-    let intervals = lines.map(|(at, line)| parse_line(line).map_err(|why| ParseLogError { line: at + 1, why }));
+    let intervals = lines.map(|(at, line)| parse_line(line).map_err(|reason| ParseLogError { line: at + 1, reason }));
     intervals.filter_map(Result::transpose).collect()
 }
 

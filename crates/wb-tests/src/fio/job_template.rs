@@ -129,8 +129,8 @@ fn job_option(job: &FioJob, option: &str) -> Result<String, Failure> {
         "ramptime" => "ramp_time",
         other => other,
     };
-    let found = job.options().into_iter().find(|(name, _)| *name == option);
-    found.map(|(_, value)| value).ok_or_else(|| {
+    let option_value = job.options().into_iter().find(|(name, _)| *name == option);
+    option_value.map(|(_, value)| value).ok_or_else(|| {
         Failure::refused(format!("no parameter provides `$@` of job-file option `{option} = $@`: write a value"))
     })
 }

@@ -113,7 +113,7 @@ pub async fn collect(context: &WorkerContext, requested: &[Collector]) -> Result
             ending => Some(format!("{}: {ending}", script.requirement)),
         };
         let bytes = match &failure {
-            Some(why) => format!("absent: {why}\n").into_bytes(),
+            Some(reason) => format!("absent: {reason}\n").into_bytes(),
             None => finished.stdout,
         };
         let failure = failure.filter(|_| requested.contains(&script.collector));

@@ -97,7 +97,7 @@ pub(crate) async fn prepare_target(
     allow_destroy: bool,
 ) -> Result<FioTarget, Failure> {
     let Some(path) = path else { return prepare_on_disk(context, job).await };
-    let refused = |why: String| Err(Failure::refused(format!("`{path}` {why}")));
+    let refused = |reason: String| Err(Failure::refused(format!("`{path}` {reason}")));
     if !path.starts_with('/') {
         return refused("is not an absolute path".to_owned());
     }
@@ -191,7 +191,7 @@ async fn prepare_block_device(
     number: &str,
     allow_destroy: bool,
 ) -> Result<FioTarget, Failure> {
-    let refused = |why: String| Err(Failure::refused(format!("`{path}` is a block device{why}")));
+    let refused = |reason: String| Err(Failure::refused(format!("`{path}` is a block device{reason}")));
     if !allow_destroy {
         return refused(", and its data would be lost: set allow-destroy=true to allow it".to_owned());
     }
@@ -271,9 +271,9 @@ async fn stat(context: &WorkerContext, path: &str) -> Result<PathKind, Failure> 
     }
     let finished = context.run_to_end(Command::new(["stat", "-L", "--printf=%F|%s|%b|%B|%t|%T", path])).await?;
     if !finished.exit_reason.is_success() {
-        let why = String::from_utf8_lossy(&finished.stderr).trim().to_owned();
-        let missing = why.ends_with("No such file or directory");
-        return if missing { Ok(PathKind::Nothing) } else { Err(Failure::refused(why)) };
+        let reason = String::from_utf8_lossy(&finished.stderr).trim().to_owned();
+        let missing = reason.ends_with("No such file or directory");
+        return if missing { Ok(PathKind::Nothing) } else { Err(Failure::refused(reason)) };
     }
     parse_stat(&String::from_utf8_lossy(&finished.stdout))
         .ok_or_else(|| Failure::crashed(format!("unexpected output of stat for `{path}`")))

@@ -160,8 +160,8 @@ fn reject_output(error: &external::OutputError) -> Rejection {
 }
 
 /// Formats an error in a parameter.
-fn parameter_error(parameter: &str, why: impl fmt::Display) -> String {
-    format!("`{parameter}`: {why}")
+fn parameter_error(parameter: &str, reason: impl fmt::Display) -> String {
+    format!("`{parameter}`: {reason}")
 }
 
 #[cfg(test)]

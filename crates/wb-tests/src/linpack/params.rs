@@ -131,8 +131,9 @@ impl Params {
     pub(super) fn contradiction(&self) -> Option<String> {
         let (size, leading, alignment) = (*self.problem_sizes, self.leading_dimension(), self.alignment_values);
         if leading < size {
-            let why = format!("{leading} is less than the number of equations, {size}: expected {size} or more, or 0");
-            return Some(parameter_error("leading-dimensions", why));
+            let reason =
+                format!("{leading} is less than the number of equations, {size}: expected {size} or more, or 0");
+            return Some(parameter_error("leading-dimensions", reason));
         }
         if !alignment.is_power_of_two() {
             return Some(parameter_error(
@@ -147,12 +148,13 @@ impl Params {
             return Some(parameter_error("linpack-kind", "requires `linpack-binary`"));
         }
         if !self.is_external() {
-            let why = "requires `linpack-binary`; the built-in kernel is placed by `cpus` and `memory-nodes`";
-            return (!self.numactl_args.is_empty()).then(|| parameter_error("numactl-args", why));
+            let reason = "requires `linpack-binary`; the built-in kernel is placed by `cpus` and `memory-nodes`";
+            return (!self.numactl_args.is_empty()).then(|| parameter_error("numactl-args", reason));
         }
         let (trials, max_trials) = (self.trials().unwrap_or(1), self.program_kind().max_trials());
-        let why = || format!("{} solves at most {max_trials} times per run, {trials} requested", self.linpack_binary);
-        (trials > max_trials).then(|| parameter_error("run-trials", why()))
+        let reason =
+            || format!("{} solves at most {max_trials} times per run, {trials} requested", self.linpack_binary);
+        (trials > max_trials).then(|| parameter_error("run-trials", reason()))
     }
 }
 

@@ -17,17 +17,17 @@ const MAX_BUFFERED_BYTES: u64 = 10 << 20;
 
 /// Checks that the run completed and lasted long enough.
 pub(super) fn check_completed(measurement: &mut Measurement, expectation: RunExpectation, result: &RunResult) {
-    let why = match &result.outcome {
+    let reason = match &result.outcome {
         RunStatus::Completed => None,
         RunStatus::Truncated if expectation.may_be_truncated => None,
         RunStatus::Truncated => Some("it was cut short"),
         RunStatus::Interrupted => Some("it was interrupted"),
-        RunStatus::Unsupported { reason: why }
-        | RunStatus::Failed { reason: why }
-        | RunStatus::Lost { reason: why } => Some(why.as_str()),
+        RunStatus::Unsupported { reason } | RunStatus::Failed { reason } | RunStatus::Lost { reason } => {
+            Some(reason.as_str())
+        }
     };
-    if let Some(why) = why {
-        measurement.reject(Gate::Work, format!("the run did not complete: {why}"));
+    if let Some(reason) = reason {
+        measurement.reject(Gate::Work, format!("the run did not complete: {reason}"));
     }
     let (seconds, window) = (result.totals.seconds, expectation.window.map_or(0.0, |window| window.seconds()));
     measurement.require(seconds >= 0.95 * window, Gate::Work, || {

@@ -66,18 +66,18 @@ impl Params {
 
     /// Variables of the profile, including default hosts.
     pub(super) fn variables(&self) -> Result<Vec<(String, String)>, String> {
-        let given = self.vars.iter().map(|var| {
+        let vars = self.vars.iter().map(|var| {
             let parts = var.split_once('=').map(|(name, value)| (name.to_owned(), value.to_owned()));
             parts.ok_or_else(|| format!("`vars`: invalid variable `{var}`: expected NAME=VALUE"))
         });
-        let given = given.collect::<Result<Vec<_>, _>>()?;
+        let vars = vars.collect::<Result<Vec<_>, _>>()?;
         let missing = HOST_VARIABLES
             .into_iter()
-            .filter(|host| self.uses_variable(host) && given.iter().all(|(name, _)| name != host));
+            .filter(|host| self.uses_variable(host) && vars.iter().all(|(name, _)| name != host));
         let defaults = missing.map(|host| (host.to_owned(), "127.0.0.1".to_owned()));
-        let numbered = self.numbered_hosts().filter(|host| given.iter().all(|(name, _)| name != host));
+        let numbered = self.numbered_hosts().filter(|host| vars.iter().all(|(name, _)| name != host));
         let numbered_defaults = numbered.map(|host| (host.clone(), host));
-        Ok(defaults.chain(numbered_defaults).collect::<Vec<_>>().into_iter().chain(given).collect())
+        Ok(defaults.chain(numbered_defaults).collect::<Vec<_>>().into_iter().chain(vars).collect())
     }
 
     /// Variables that the profile uses for several hosts: `h1`, `h2`, …; each has its own server.
@@ -209,13 +209,13 @@ mod tests {
 
     #[test]
     fn errors_in_a_profile_are_reported() {
-        let why = |params: Params| params.parse_profile().unwrap_err();
-        assert!(why(params(RR, &[])).contains('n'), "{}", why(params(RR, &[])));
-        assert_eq!(why(params(RR, &["n"])), "`vars`: invalid variable `n`: expected NAME=VALUE");
-        assert!(why(params("<profile>", &[])).contains("see `weighbridge net check`"));
-        assert!(why(Params::default()).contains("missing `profile`"));
+        let reason = |params: Params| params.parse_profile().unwrap_err();
+        assert!(reason(params(RR, &[])).contains('n'), "{}", reason(params(RR, &[])));
+        assert_eq!(reason(params(RR, &["n"])), "`vars`: invalid variable `n`: expected NAME=VALUE");
+        assert!(reason(params("<profile>", &[])).contains("see `weighbridge net check`"));
+        assert!(reason(Params::default()).contains("missing `profile`"));
         let unreadable = Params { profile_text: None, ..params(RR, &[]) };
-        assert!(why(unreadable).starts_with("cannot read profile `rr.xml`"));
+        assert!(reason(unreadable).starts_with("cannot read profile `rr.xml`"));
     }
 
     #[test]

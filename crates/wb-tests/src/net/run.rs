@@ -93,9 +93,9 @@ fn check_result(finished: &ProcessOutput) -> Result<(), Failure> {
     };
     match result.outcome {
         RunStatus::Completed | RunStatus::Truncated => Ok(()),
-        RunStatus::Unsupported { reason: why } => Err(Failure::refused(why)),
-        RunStatus::Failed { reason: why } | RunStatus::Lost { reason: why } => {
-            Err(Failure::crashed(format!("{PROGRAM}: {why}")))
+        RunStatus::Unsupported { reason } => Err(Failure::refused(reason)),
+        RunStatus::Failed { reason } | RunStatus::Lost { reason } => {
+            Err(Failure::crashed(format!("{PROGRAM}: {reason}")))
         }
         RunStatus::Interrupted => Err(Failure::crashed(format!("{PROGRAM}: interrupted"))),
     }

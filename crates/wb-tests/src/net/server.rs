@@ -36,8 +36,9 @@ impl NetServer {
             Some(address) => address.as_str(),
             None => {
                 let worker = context.worker().name();
-                let why = format!("missing address of `{worker}` for other workers: set `data-address` in hosts.toml");
-                return Err(Failure::refused(why));
+                let reason =
+                    format!("missing address of `{worker}` for other workers: set `data-address` in hosts.toml");
+                return Err(Failure::refused(reason));
             }
         };
         let words = ["net", "serve", "--once", "--listen", listen, "--port", "0", "--max-time", &limit];

@@ -43,7 +43,7 @@ fn latency_values(latency: &LatencySummary) -> [f64; LATENCIES.len()] {
 pub(crate) fn study(expectation: RunExpectation, artefacts: &Artefacts) -> Result<Measurement, Rejection> {
     let name = format!("{CLIENT_NAME}.stdout");
     let result = parse_result(&artefacts.bytes(&name)?);
-    let result = result.map_err(|why| Rejection::output(format!("invalid `{name}`: {why}")))?;
+    let result = result.map_err(|reason| Rejection::output(format!("invalid `{name}`: {reason}")))?;
     let process: serde_json::Value = artefacts.json(&format!("{CLIENT_NAME}.process.json"))?;
     let elapsed = process.get("elapsed-seconds").and_then(serde_json::Value::as_f64).unwrap_or_default();
 
@@ -116,8 +116,8 @@ fn set_latencies(measurement: &mut Measurement, interval: Nanos, result: &RunRes
                 |latency: &Option<LatencySummary>| latency.as_ref().map_or(Ok(Vec::new()), LatencySummary::buckets);
             let seconds: Result<Vec<_>, String> =
                 transaction.intervals.iter().map(|interval| counts(&interval.latency)).collect();
-            let seconds =
-                seconds.map_err(|why| Rejection::output(format!("{} of {}: {why}", transaction.name, group.name)))?;
+            let seconds = seconds
+                .map_err(|reason| Rejection::output(format!("{} of {}: {reason}", transaction.name, group.name)))?;
             let title = if transactions.len() > 1 {
                 format!("{} {}", group.name, transaction.name)
             } else {
@@ -173,15 +173,15 @@ mod tests {
 
     #[test]
     fn invalid_results_are_rejected() {
-        let why = |stdout: &str| {
+        let reason = |stdout: &str| {
             let folder = folder_of(stdout);
             study(expectation(PrimaryMetric::Rounds), &Artefacts::new(folder.path())).unwrap_err().figures
         };
-        assert!(why("").starts_with("invalid `client.stdout`"));
-        assert!(why("[]").ends_with("expected one result, found 0"), "{}", why("[]"));
+        assert!(reason("").starts_with("invalid `client.stdout`"));
+        assert!(reason("[]").ends_with("expected one result, found 0"), "{}", reason("[]"));
         let two = serde_json::to_string(&[stream(), stream()]).unwrap();
-        assert!(why(&two).ends_with("expected one result, found 2"));
+        assert!(reason(&two).ends_with("expected one result, found 2"));
         let broken = serde_json::to_string(&stream()).unwrap().replace("HISTE", "!!!!!");
-        assert!(why(&broken).starts_with("Txn1 of stream: "), "{}", why(&broken));
+        assert!(reason(&broken).starts_with("Txn1 of stream: "), "{}", reason(&broken));
     }
 }

@@ -33,8 +33,9 @@ impl<'a> Row<'a> {
         let rows: Vec<Vec<&str>> =
             lines.map(|line| line.split(',').map(|field| field.trim_matches('"')).collect()).collect();
         let [names, row] = rows.as_slice() else {
-            let why = format!("redis-benchmark printed {} lines of CSV, expected a header and one result", rows.len());
-            return Err(Rejection::output(why));
+            let reason =
+                format!("redis-benchmark printed {} lines of CSV, expected a header and one result", rows.len());
+            return Err(Rejection::output(reason));
         };
         Ok(Self(names.iter().copied().zip(row.iter().copied()).collect()))
     }
@@ -134,17 +135,17 @@ mod tests {
 
     #[test]
     fn invalid_results_are_rejected_with_a_reason() {
-        let why = |text: &str| parse_benchmark(text).unwrap_err().figures;
-        assert!(why("").contains("0 lines of CSV"));
-        assert!(why(r#""SET","108695.65""#).contains("1 lines of CSV"));
+        let reason = |text: &str| parse_benchmark(text).unwrap_err().figures;
+        assert!(reason("").contains("0 lines of CSV"));
+        assert!(reason(r#""SET","108695.65""#).contains("1 lines of CSV"));
         assert!(
-            why(&csv(r#""GET","nan","1","1","1","1","1","1""#))
+            reason(&csv(r#""GET","nan","1","1","1","1","1","1""#))
                 .contains("column `rps` of redis-benchmark's CSV: `nan`")
         );
-        assert!(why(&csv(r#""GET","100","1""#)).contains("missing column `min_latency_ms`"));
-        assert!(why("\"test\",\"rps\"\n\"GET\",\"1\"").contains("redis 7 or newer"));
-        assert!(why(&csv(r#""GET","100","-1","1","1","1","1","1""#)).contains("`avg_latency_ms`"));
-        assert!(why("Error: Server closed the connection").contains("0 lines of CSV"));
+        assert!(reason(&csv(r#""GET","100","1""#)).contains("missing column `min_latency_ms`"));
+        assert!(reason("\"test\",\"rps\"\n\"GET\",\"1\"").contains("redis 7 or newer"));
+        assert!(reason(&csv(r#""GET","100","-1","1","1","1","1","1""#)).contains("`avg_latency_ms`"));
+        assert!(reason("Error: Server closed the connection").contains("0 lines of CSV"));
     }
 
     #[test]

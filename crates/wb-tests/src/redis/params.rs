@@ -133,7 +133,7 @@ pub(super) fn select_cpus(
 ) -> Result<Option<(u32, u32)>, String> {
     let usable = || facts.cpus.iter().filter(|cpu| allowed.is_empty() || allowed.contains(&cpu.id));
     let pairs = || usable().flat_map(|a| usable().filter(move |b| b.id != a.id).map(move |b| (a, b)));
-    let found = match placement {
+    let pair = match placement {
         CpuPlacement::None => return Ok(None),
         CpuPlacement::SameCpu => usable().next().map(|cpu| (cpu, cpu)),
         // Prefer two cores: threads of one core share more than a node.
@@ -147,7 +147,7 @@ pub(super) fn select_cpus(
         CpuPlacement::CrossNode => "only one NUMA node of this worker has usable CPUs",
         CpuPlacement::None | CpuPlacement::SameCpu => "no usable CPU on this worker",
     };
-    found.map(|(server, benchmark)| Some((server.id, benchmark.id))).ok_or_else(|| reason.to_owned())
+    pair.map(|(server, benchmark)| Some((server.id, benchmark.id))).ok_or_else(|| reason.to_owned())
 }
 
 #[cfg(test)]

@@ -43,17 +43,17 @@ fn check_state(
     start: &ServerInfo,
     before: &ServerInfo,
 ) -> Result<(), Rejection> {
-    let found = start.number("keys")?;
-    measurement.require(found == 0.0, Gate::State, || format!("the new server had {found} keys, expected none"));
+    let keys = start.number("keys")?;
+    measurement.require(keys == 0.0, Gate::State, || format!("the new server had {keys} keys, expected none"));
     let (keys, list) = match params.redis_command() {
         RedisCommand::Get => (params.keyspace, 0),
         RedisCommand::Lpop => (1, requests),
         RedisCommand::Set | RedisCommand::Lpush | RedisCommand::Sadd => (0, 0),
     };
     for (quantity, expected) in [("keys", keys), ("list", list)] {
-        let found = before.number(quantity)?;
-        measurement.require(found == expected as f64, Gate::State, || {
-            format!("{quantity}: expected {expected} before the benchmark, found {found}")
+        let actual = before.number(quantity)?;
+        measurement.require(actual == expected as f64, Gate::State, || {
+            format!("{quantity}: expected {expected} before the benchmark, found {actual}")
         });
     }
     Ok(())
@@ -78,9 +78,9 @@ fn check_work(
         format!("the server counted {calls} of {requests} {name} requests, {failed} of them failed")
     });
     let mut check_range = |quantity: &str, min: u64, max: u64| {
-        let found = after.number(quantity)?;
-        measurement.require((min as f64..=max as f64).contains(&found), Gate::Work, || {
-            format!("{quantity}: expected {min} to {max} after {requests} {name} requests, found {found}")
+        let actual = after.number(quantity)?;
+        measurement.require((min as f64..=max as f64).contains(&actual), Gate::Work, || {
+            format!("{quantity}: expected {min} to {max} after {requests} {name} requests, found {actual}")
         });
         Ok(())
     };

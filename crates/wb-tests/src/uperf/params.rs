@@ -229,15 +229,15 @@ mod tests {
 
     #[test]
     fn unsupported_parameters_have_a_reason() {
-        let why = |json: &str| params(json).contradiction().unwrap_or_default();
-        assert_eq!(why("{}"), "");
-        assert_eq!(why(r#"{"test-types": "udp-rr", "protocols": "udp"}"#), "");
+        let reason = |json: &str| params(json).contradiction().unwrap_or_default();
+        assert_eq!(reason("{}"), "");
+        assert_eq!(reason(r#"{"test-types": "udp-rr", "protocols": "udp"}"#), "");
         assert!(
-            why(r#"{"test-types": "udp-rr", "protocols": "tcp"}"#)
+            reason(r#"{"test-types": "udp-rr", "protocols": "tcp"}"#)
                 .starts_with("udp-rr requires `protocols=udp`, got tcp")
         );
-        assert!(why(r#"{"protocols": "udp", "message-sizes": "64k"}"#).contains("at most 65507 bytes"));
-        assert!(why(r#"{"runtime": 0}"#).contains("at least 10ms"));
-        assert!(why(r#"{"start-iteration-num": 3}"#).contains("--into"));
+        assert!(reason(r#"{"protocols": "udp", "message-sizes": "64k"}"#).contains("at most 65507 bytes"));
+        assert!(reason(r#"{"runtime": 0}"#).contains("at least 10ms"));
+        assert!(reason(r#"{"start-iteration-num": 3}"#).contains("--into"));
     }
 }

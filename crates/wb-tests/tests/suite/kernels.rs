@@ -161,8 +161,8 @@ fn arguments_that_numactl_rejects_are_refused_with_its_error() {
         assert!(reason.starts_with("`numactl-args`: numactl rejects them: ") && reason.contains("nosuch"), "{reason}");
         cell.set("numactl-args", text("-C 0"));
         cell.set("cpus", ParamValue::List(vec![ParamValue::Integer(0)]));
-        let why = "`numactl-args`: `-C` and `cpus` are mutually exclusive: give one of them";
-        assert_eq!(cell.why_unsupported().unwrap(), why);
+        let reason = "`numactl-args`: `-C` and `cpus` are mutually exclusive: give one of them";
+        assert_eq!(cell.why_unsupported().unwrap(), reason);
     });
 }
 

@@ -70,12 +70,12 @@ fn server_and_benchmark_follow_the_placement() {
 
         cell.set("placement", text("same-node"));
         match cell.why_unsupported() {
-            Some(why) => eprintln!("SKIPPED: same-node: {why}"),
+            Some(reason) => eprintln!("SKIPPED: same-node: {reason}"),
             None => assert_eq!(cell.sample().await.unwrap().assert_valid().findings, [""; 0]),
         }
         cell.set("placement", text("cross-node"));
         match cell.why_unsupported() {
-            Some(why) => assert!(why.contains("only one NUMA node"), "{why}"),
+            Some(reason) => assert!(reason.contains("only one NUMA node"), "{reason}"),
             None => assert_eq!(cell.sample().await.unwrap().assert_valid().findings, [""; 0]),
         }
     });
@@ -98,7 +98,7 @@ fn a_port_in_use_is_reported() {
 fn requests_that_exceed_the_memory_are_unsupported() {
     let given = [("command", text("lpop")), ("requests", text("1000000000")), ("data-size", text("1m"))];
     with_redis(&given, async |cell| {
-        let why = cell.why_unsupported().unwrap();
-        assert!(why.contains("GiB available"), "{why}");
+        let reason = cell.why_unsupported().unwrap();
+        assert!(reason.contains("GiB available"), "{reason}");
     });
 }

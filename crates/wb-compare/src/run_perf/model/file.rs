@@ -67,7 +67,7 @@ impl ToleranceModel {
         let file: BTreeMap<String, &RawValue> = serde_json::from_slice(text)?;
         let mut model = Self::default();
         for (id, value) in file {
-            let bad = |error: serde_json::Error| ParseModelError::Entry { id: id.clone(), why: error.to_string() };
+            let bad = |error: serde_json::Error| ParseModelError::Entry { id: id.clone(), reason: error.to_string() };
             if id == METADATA {
                 let metadata: FileMetadata = serde_json::from_str(value.get()).map_err(bad)?;
                 if !(1..=LATEST_VERSION).contains(&metadata.version) {

@@ -9,8 +9,8 @@ use super::report::{DIRECTIONS, JobReport, LATENCIES, OperationReport};
 use crate::foreign::ForeignSample;
 
 /// Creates the sample of a job and its clones. `kinds` is the job's option `rw`, if known.
-pub(super) fn sample(place: String, clones: &[&JobReport], kinds: Option<&str>) -> ForeignSample {
-    let mut sample = ForeignSample::at(place);
+pub(super) fn sample(location: String, clones: &[&JobReport], kinds: Option<&str>) -> ForeignSample {
+    let mut sample = ForeignSample::at(location);
     if let Some(job) = clones.iter().find(|job| job.error != 0) {
         let error = io::Error::from_raw_os_error(job.error);
         sample.failure = Some(format!("fio: job `{}` ended with: {error}", job.jobname));

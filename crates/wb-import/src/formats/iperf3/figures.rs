@@ -6,8 +6,8 @@ use super::report::{Iperf3Report, Sum};
 use crate::foreign::ForeignSample;
 
 /// Creates the sample of a report.
-pub(super) fn sample(place: String, report: &Iperf3Report) -> ForeignSample {
-    let mut sample = ForeignSample::at(place);
+pub(super) fn sample(location: String, report: &Iperf3Report) -> ForeignSample {
+    let mut sample = ForeignSample::at(location);
     if let Some(message) = &report.error {
         sample.failure = Some(format!("iperf3: {message}"));
         return sample;

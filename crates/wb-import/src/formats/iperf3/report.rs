@@ -131,6 +131,6 @@ pub(super) fn parse_stream(text: &str) -> Result<Option<Iperf3Report>, ReadError
 /// Parses the content of the event in the line at `index`.
 fn parse_content<T: DeserializeOwned>(content: Value, index: usize) -> Result<T, ReadError> {
     let malformed =
-        |error| ReadError::Malformed { format: Format::Iperf3, why: format!("line {}: {error}", index + 1) };
+        |error| ReadError::Malformed { format: Format::Iperf3, reason: format!("line {}: {error}", index + 1) };
     serde_json::from_value(content).map_err(malformed)
 }

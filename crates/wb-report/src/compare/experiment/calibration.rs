@@ -28,7 +28,7 @@ pub(crate) fn sections(calibration: &CalibrationExperiment) -> Vec<CaseSection> 
             title: title(&case.case, &calibration.criterion),
             about: Some(about),
             tables: vec![rates_table(case, calibration.samples_per_side), noise_table(case)],
-            remarks: case.shortfalls.iter().map(|(run, why)| (run.clone(), why.clone())).collect(),
+            remarks: case.shortfalls.iter().map(|(run, reason)| (run.clone(), reason.clone())).collect(),
             end: too_few_samples_note(case, calibration.samples_per_side),
         }
     };
