@@ -3,13 +3,13 @@
 //! Nothing is measured here: the samples, in measurement order, are assigned to two sides of the same system, by
 //! several designs.
 
-mod pair_test;
+mod aa_comparison;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use wb_stats::{CONFIDENCE, GroupSequentialTest, Proportion, VarianceComponents, variance_components};
 
-use self::pair_test::{PairTest, detectable_percent, test_pair};
+use self::aa_comparison::{AaComparison, compare_sides, detectable_percent};
 
 /// A sample of the system. Samples are in measurement order.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -106,26 +106,26 @@ pub fn calibrate(samples: &[CalibrationSample], options: &Options) -> Result<Cal
     }
     let runs: Vec<&[CalibrationSample]> =
         samples.chunk_by(|one, other| (one.boot, one.run) == (other.boot, other.run)).collect();
-    let sequential = GroupSequentialTest::new(&[options.samples_per_side], options.error_rate);
-    let orders = Design::ALL.map(|design| {
-        let tests: Vec<PairTest> = split_sides(design, &runs, options.samples_per_side)
+    let sequential_test = GroupSequentialTest::new(&[options.samples_per_side], options.error_rate);
+    let designs = Design::ALL.map(|design| {
+        let comparisons: Vec<AaComparison> = split_sides(design, &runs, options.samples_per_side)
             .iter()
-            .filter_map(|sides| test_pair(design, sides, &sequential, options))
+            .filter_map(|sides| compare_sides(design, sides, &sequential_test, options))
             .collect();
         DesignResult {
             design,
-            beyond_chance: proportion(&tests, |test| test.differs),
-            verdicts: proportion(&tests, |test| test.has_verdict(options.threshold / 100.0)),
-            detectable_percent: detectable_percent(&tests, options.threshold / 100.0),
+            beyond_chance: proportion(&comparisons, |comparison| comparison.significant),
+            verdicts: proportion(&comparisons, |comparison| comparison.reports_difference(options.threshold / 100.0)),
+            detectable_percent: detectable_percent(&comparisons, options.threshold / 100.0),
         }
     });
-    let quiet: Vec<CalibrationSample> = samples.iter().copied().filter(|sample| !sample.disturbed).collect();
+    let undisturbed: Vec<CalibrationSample> = samples.iter().copied().filter(|sample| !sample.disturbed).collect();
     Ok(Calibration {
         samples: samples.len(),
-        disturbed: samples.len() - quiet.len(),
-        designs: orders.into(),
+        disturbed: samples.len() - undisturbed.len(),
+        designs: designs.into(),
         variance_components: boot_components(samples),
-        undisturbed_variance_components: boot_components(&quiet),
+        undisturbed_variance_components: boot_components(&undisturbed),
     })
 }
 
@@ -138,7 +138,7 @@ fn split_sides(design: Design, runs: &[&[CalibrationSample]], size: usize) -> Ve
         Design::Interleaved => {
             let alternate = |window: &[CalibrationSample], first: usize| {
                 let pairs = window.chunks_exact(2).enumerate();
-                pairs.map(|(at, pair)| pair[(at + first) % 2].value).collect::<Vec<f64>>()
+                pairs.map(|(index, pair)| pair[(index + first) % 2].value).collect::<Vec<f64>>()
             };
             windows().map(|window| [alternate(window, 0), alternate(window, 1)]).collect()
         }
@@ -149,8 +149,9 @@ fn split_sides(design: Design, runs: &[&[CalibrationSample]], size: usize) -> Ve
     }
 }
 
-fn proportion(tests: &[PairTest], is: impl Fn(&PairTest) -> bool) -> Option<Proportion> {
-    Proportion::new(tests.iter().filter(|test| is(test)).count(), tests.len(), CONFIDENCE)
+fn proportion(comparisons: &[AaComparison], predicate: impl Fn(&AaComparison) -> bool) -> Option<Proportion> {
+    let count = comparisons.iter().filter(|comparison| predicate(comparison)).count();
+    Proportion::new(count, comparisons.len(), CONFIDENCE)
 }
 
 /// The variance components of samples.
@@ -197,10 +198,10 @@ mod tests {
     fn without_noise_the_threshold_is_the_smallest_detectable_difference() {
         let calibration = calibrate(&runs(&[&[7.0; 40], &[7.0; 40]]), &Options::default()).unwrap();
         assert_eq!((calibration.samples, calibration.disturbed), (80, 0));
-        for of in calibration.designs {
-            let (significant, verdicts) = (of.beyond_chance.unwrap(), of.verdicts.unwrap());
-            assert_eq!((significant.count, verdicts.count), (0, 0), "{:?}", of.design);
-            assert!((of.detectable_percent.unwrap() - 5.0).abs() < 1e-9, "{of:?}");
+        for result in calibration.designs {
+            let (significant, verdicts) = (result.beyond_chance.unwrap(), result.verdicts.unwrap());
+            assert_eq!((significant.count, verdicts.count), (0, 0), "{:?}", result.design);
+            assert!((result.detectable_percent.unwrap() - 5.0).abs() < 1e-9, "{result:?}");
         }
     }
 
@@ -218,9 +219,14 @@ mod tests {
     #[test]
     fn too_few_samples_have_no_result() {
         let calibration = calibrate(&runs(&[&[1.0, 2.0]]), &Options::default()).unwrap();
-        assert!(calibration.designs.iter().all(|of| of.beyond_chance.is_none() && of.detectable_percent.is_none()));
+        assert!(
+            calibration
+                .designs
+                .iter()
+                .all(|result| result.beyond_chance.is_none() && result.detectable_percent.is_none())
+        );
         let five = calibrate(&runs(&[&[1.0; 10]]), &Options { samples_per_side: 5, ..Options::default() }).unwrap();
-        let interleaved = five.designs.iter().find(|of| of.design == Design::Interleaved).unwrap();
+        let interleaved = five.designs.iter().find(|result| result.design == Design::Interleaved).unwrap();
         assert_eq!((interleaved.beyond_chance.unwrap().total, interleaved.detectable_percent), (1, None));
         let none = calibrate(&[], &Options { samples_per_side: 0, ..Options::default() }).unwrap();
         assert_eq!((none.samples, none.variance_components.samples), (0, None));
