@@ -48,8 +48,8 @@ primary = true
 regex = 'figure: (\S+)'
 "#;
 
-pub(crate) fn limits(place: &BenchEnv) -> Vec<LimitCheck<'_>> {
-    let fleet = Rc::new(LazyHosts { place, hosts: OnceCell::new() });
+pub(crate) fn limits(env: &BenchEnv) -> Vec<LimitCheck<'_>> {
+    let fleet = Rc::new(LazyHosts { env, hosts: OnceCell::new() });
     let row = |name, measure: fn(&LazyHosts<'_>) -> Result<Vec<BenchFigure>, String>| {
         let fleet = Rc::clone(&fleet);
         LimitCheck::new(name, move || measure(&fleet))
@@ -74,7 +74,7 @@ fn start_spread(fleet: &LazyHosts<'_>, hosts: u8) -> Result<Vec<BenchFigure>, St
             let groups = try_join_all(workers.iter().map(Worker::new_group)).await.map_err(to_message)?;
             let date = || AgentCommand::new(["date", "+%s%N"]);
             let processes =
-                try_join_all(groups.iter().map(|group| group.spawn_held(date()))).await.map_err(to_message)?;
+                try_join_all(groups.iter().map(|group| group.spawn_suspended(date()))).await.map_err(to_message)?;
             let together = start_synchronized(&processes.iter().collect::<Vec<_>>()).await.map_err(to_message)?;
             let ended = try_join_all(processes.iter().map(|process| process.wait(None))).await.map_err(to_message)?;
             try_join_all(groups.into_iter().map(|group| group.close())).await.map_err(to_message)?;
@@ -125,11 +125,11 @@ fn attempt_overheads(
     args: &[String],
     first: Option<&Path>,
 ) -> Result<Vec<f64>, String> {
-    let (tests, run) = (fleet.place.folder().join("tests"), fleet.place.folder().join(name));
+    let (tests, run) = (fleet.env.folder().join("tests"), fleet.env.folder().join(name));
     fs::create_dir_all(&tests).and_then(|()| fs::write(tests.join("nothing.toml"), NOTHING)).map_err(to_message)?;
     let path = env::var_os("PATH").unwrap_or_default();
     let folders = first.map(Path::to_owned).into_iter().chain(env::split_paths(&path));
-    let mut command = Command::new(fleet.place.weighbridge_program()?);
+    let mut command = Command::new(fleet.env.weighbridge_program()?);
     command.args(["run", "nothing", "--quiet", "--min-time", "1ms", "--warm-up", "0"]);
     command.args(["--samples", &SAMPLES.to_string()]).args(args).arg("--tests-d").arg(&tests).arg("--into").arg(&run);
     command.env("PATH", env::join_paths(folders).map_err(to_message)?).stdout(Stdio::null());
@@ -202,7 +202,7 @@ fn idle_cost(fleet: &LazyHosts<'_>) -> Result<Vec<BenchFigure>, String> {
 
 /// The hosts of all benchmarks, created when the first one needs them.
 struct LazyHosts<'a> {
-    place: &'a BenchEnv,
+    env: &'a BenchEnv,
     hosts: OnceCell<Option<SshHosts>>,
 }
 
@@ -214,7 +214,7 @@ impl LazyHosts<'_> {
 
     /// Connects to `count` hosts, does the work, and disconnects.
     fn with_workers<T>(&self, count: u8, work: impl AsyncFnOnce(&[Worker]) -> Result<T, String>) -> Result<T, String> {
-        let program = Program::read(&self.place.weighbridge_program()?).map_err(to_message)?;
+        let program = Program::read(&self.env.weighbridge_program()?).map_err(to_message)?;
         let hosts = self.hosts()?;
         let options = ConnectOptions {
             ssh: hosts.path("ssh"),

@@ -90,7 +90,7 @@ pub async fn apply(
     let failed = |why: ProfileErrorKind| ProfileError::new(&named.name, host.worker.name(), why);
     let group = host.worker.new_group().await.map_err(|error| failed(error.into()))?;
     let site = ApplySite::new(&group, host, means);
-    match apply_steps(named, &site, means.sets).await {
+    match make_changes(named, &site, means.sets).await {
         Ok((knobs, running)) => {
             let (guests, guest_files) = match running {
                 None => (Vec::new(), None),
@@ -119,14 +119,15 @@ pub async fn apply(
 
 /// What was not restored after a profile could not be applied.
 fn cleanup_problems(teardown: Result<TeardownReport, WorkerError>) -> Vec<String> {
-    let TeardownReport { killed: _, unkillable, reverted, fault, folder } = match teardown {
+    let TeardownReport { killed: _, unkillable, reverted, revert_error, folder_error } = match teardown {
         Ok(report) => report,
         Err(error) => return vec![error.to_string()],
     };
     let processes = unkillable.into_iter().map(|pid| Fault::Unkillable { pid }.to_string());
     let conflicts = reverted.iter().filter(|change| matches!(change.outcome, RevertOutcome::Conflict { .. }));
     let conflicts = conflicts.map(|RevertedChange { description, outcome }| format!("{description}: {outcome}"));
-    fault.into_iter().chain(conflicts).chain(processes).chain(folder.map(|fault| fault.to_string())).collect()
+    let folder_error = folder_error.map(|fault| fault.to_string());
+    revert_error.into_iter().chain(conflicts).chain(processes).chain(folder_error).collect()
 }
 
 /// The knobs and values of a profile's sets, by set name.
@@ -136,7 +137,7 @@ pub fn set_values(profile: &Profile, sets: &[KnobSet]) -> BTreeMap<String, BTree
     named.map(|set| (set.name.clone(), values(set))).collect()
 }
 
-async fn apply_steps(
+async fn make_changes(
     named: &NamedProfile,
     site: &ApplySite<'_>,
     sets: &[KnobSet],
@@ -151,10 +152,10 @@ async fn apply_steps(
         knobs.extend(site.group.tune_best_effort(targets).await?.0);
     }
     for file in &profile.files {
-        site.group.apply_step(file.step(), Some(file.text.clone())).await?;
+        site.group.apply_change(file.step(), Some(file.text.clone())).await?;
     }
     for paired in &profile.commands {
-        site.group.apply_step(command_step(paired), Some(APPLIED.to_owned())).await?;
+        site.group.apply_change(command_step(paired), Some(APPLIED.to_owned())).await?;
         require_applied(paired, site).await?;
     }
     if !profile.knobs.is_empty() {
@@ -251,11 +252,13 @@ impl ActiveProfile {
         let failed = |kind| ProfileError::new(&standing.name, &host, kind);
         match teardown {
             // A process that hangs in the kernel holds no change: the host is restored.
-            Ok(TeardownReport { reverted, fault: None, folder: None, killed: _, unkillable: _ }) => Ok(reverted),
-            Ok(TeardownReport { fault: None, folder: Some(fault), .. }) => {
+            Ok(TeardownReport { reverted, revert_error: None, folder_error: None, killed: _, unkillable: _ }) => {
+                Ok(reverted)
+            }
+            Ok(TeardownReport { revert_error: None, folder_error: Some(fault), .. }) => {
                 Err(failed(WorkerError::Fault { worker: host.clone(), fault }.into()))
             }
-            Ok(TeardownReport { reverted, fault: Some(fault), .. }) => {
+            Ok(TeardownReport { reverted, revert_error: Some(fault), .. }) => {
                 let (restored, left): (Vec<_>, Vec<_>) =
                     reverted.into_iter().partition(|change| change.outcome == RevertOutcome::Restored);
                 let left =

@@ -69,13 +69,13 @@ impl CleanupReport {
     async fn tear_down(&mut self, group: Group) {
         let worker = group.worker().name().clone();
         match group.teardown().await {
-            Ok(TeardownReport { killed: _, unkillable, reverted, fault, folder }) => {
+            Ok(TeardownReport { killed: _, unkillable, reverted, revert_error, folder_error }) => {
                 if !unkillable.is_empty() {
                     self.findings.push(format!("processes survived SIGKILL: {unkillable:?}"));
                 }
                 reverted.into_iter().for_each(|change| self.add_reverted(change));
-                self.failures.extend(fault.map(Failure::refused));
-                self.failures.extend(folder.map(|fault| WorkerError::Fault { worker, fault }.into()));
+                self.failures.extend(revert_error.map(Failure::refused));
+                self.failures.extend(folder_error.map(|fault| WorkerError::Fault { worker, fault }.into()));
             }
             Err(error) => self.failures.push(error.into()),
         }

@@ -9,8 +9,8 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, sleep};
 use wb_agent::protocol::{
     ActiveRuns, AgentSession, Call, CapturedOutput, ClockReading, Command, Controller, EncodedReply, ExitReport, Fault,
-    FolderHandle, InstalledProgram, PlacementReport, ProcessHandle, RecoveryReport, Request, Stream, TeardownReport,
-    TuneReport, WithBytes, call,
+    GroupHandle, InstalledProgram, PlacementReport, ProcessHandle, RecoveryReport, Request, ScratchHandle, Stream,
+    TeardownReport, TuneReport, WithBytes, call,
 };
 use wb_agent::{Connection, Worker, WorkerError};
 use wb_model::facts::{Cpu, Node};
@@ -135,10 +135,6 @@ impl FakeAgent {
         u64::try_from(self.0.started.elapsed().as_nanos()).unwrap_or(u64::MAX)
     }
 
-    fn folder(&self, id: u32) -> FolderHandle {
-        FolderHandle { id, path: format!("/tmp/fake-{id}"), cgroup: None }
-    }
-
     async fn answer(&self, request: Request) -> Result<EncodedReply, Fault> {
         match request {
             Request::Ping(call) => call.reply(()),
@@ -152,7 +148,7 @@ impl FakeAgent {
             Request::Which(call) => call.reply(self.installed_program(&call.program)),
             Request::Scratch(call) => {
                 let id = self.state().next_id();
-                call.reply(self.folder(id))
+                call.reply(ScratchHandle { id, path: folder_path(id) })
             }
             Request::RemoveScratch(call) => call.reply(()),
             Request::Put(call) => {
@@ -171,7 +167,7 @@ impl FakeAgent {
             }
             Request::Group(call) => {
                 let id = self.state().open_group();
-                call.reply(self.folder(id))
+                call.reply(GroupHandle { id, folder: folder_path(id), cgroup: None })
             }
             Request::CheckKnobs(call) => call.reply(Vec::new()),
             Request::Refusal(call) => call.reply(None),
@@ -180,11 +176,11 @@ impl FakeAgent {
                 call.reply(report?)
             }
             Request::Recovery(call) => call.reply(RecoveryReport::default()),
-            Request::ApplyStep(call) => call.reply(true),
+            Request::ApplyChange(call) => call.reply(true),
             Request::Teardown(call) => call.reply(self.state().close_group(call.group)?),
             Request::Spawn(call) => {
                 let process = (self.0.program)(&call.command);
-                let started_ns = (!call.hold).then(|| self.now_ns());
+                let started_ns = (!call.suspended).then(|| self.now_ns());
                 let id = self.state().start(process, started_ns);
                 call.reply(ProcessHandle { id, pid: id })
             }
@@ -250,6 +246,11 @@ impl FakeAgent {
         let why = self.state().lost.clone()?;
         Some(WorkerError::Lost { worker: self.0.name.clone(), reason: why })
     }
+}
+
+/// The path of the scratch folder with this id.
+fn folder_path(id: u32) -> String {
+    format!("/tmp/fake-{id}")
 }
 
 /// Returns the bytes from an offset; none beyond the end.

@@ -96,7 +96,7 @@ impl WorkerContext {
     /// any.
     async fn run_together(&self, command: Command) -> Result<(ProcessOutput, Option<ProcessStart>), Failure> {
         let Some(slot) = &self.barrier_slot else { return Ok((self.run_to_end(command).await?, None)) };
-        let process = Arc::new(self.group.spawn_held(command).await?);
+        let process = Arc::new(self.group.spawn_suspended(command).await?);
         let start = self.until_cancelled(slot.start(process.clone())).await??;
         Ok((self.wait(&process).await?, Some(start)))
     }

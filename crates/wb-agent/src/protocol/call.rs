@@ -11,8 +11,8 @@ use wb_sys::undo::Step;
 
 use super::{
     ActiveRuns, AgentSession, ClockReading, Command, Controller, EncodedReply, ExitReport, Fault, FileEntry,
-    FolderHandle, InstalledProgram, PlacementReport, ProcessHandle, RecoveryReport, Reply, Stream, TeardownReport,
-    TuneReport, WithBytes,
+    GroupHandle, InstalledProgram, PlacementReport, ProcessHandle, RecoveryReport, Reply, ScratchHandle, Stream,
+    TeardownReport, TuneReport, WithBytes,
 };
 
 /// A call to an agent.
@@ -44,9 +44,9 @@ macro_rules! calls {
         $name:ident { $($(#[$field_attribute:meta])* $field:ident: $type:ty,)* } -> $reply:ty;
     )+) => {
         $(
-            $(#[$attribute])*
             #[derive(Debug, Serialize, Deserialize)]
             #[serde(rename_all = "kebab-case")]
+            $(#[$attribute])*
             pub struct $name { $($(#[$field_attribute])* pub $field: $type,)* }
 
             impl Call for $name {
@@ -86,12 +86,12 @@ calls! {
         /// Name or path of the program.
         program: String,
     } -> Option<InstalledProgram>;
-    /// Creates a private folder.
+    /// Creates a scratch folder.
     Scratch {
         /// Parent folder; the agent's own by default.
         base: Option<String>,
-    } -> FolderHandle;
-    /// Removes a private folder.
+    } -> ScratchHandle;
+    /// Removes a scratch folder.
     RemoveScratch {
         /// Id of the folder.
         id: u32,
@@ -120,16 +120,16 @@ calls! {
         /// The folder.
         path: String,
     } -> Vec<FileEntry>;
-    /// Removes a file, or a folder inside a private one with its contents.
+    /// Removes a file, or a folder inside a scratch folder with its contents.
     Remove {
         /// The file or folder.
         path: String,
     } -> ();
-    /// Creates a process group, and its private folder.
+    /// Creates a group, and its scratch folder.
     Group {
         /// Environment variables and program replacements of all its processes.
         overrides: ProcessEnvironment,
-    } -> FolderHandle;
+    } -> GroupHandle;
     /// Checks, without writing, whether knobs (`NAME` or `NAME@TARGET`) can be set to these values: key and reason of
     /// each that cannot.
     CheckKnobs {
@@ -152,13 +152,14 @@ calls! {
     } -> TuneReport;
     /// Reports the recovery done at this agent's start of changes that killed agents left.
     Recovery {} -> RecoveryReport;
-    /// Applies an undo step until the group is torn down: whether anything had to be changed.
-    ApplyStep {
+    /// Makes a reversible change, which is reverted when the group is torn down: whether anything had to be changed.
+    #[serde(rename = "apply-step")]
+    ApplyChange {
         /// The group.
         group: u32,
-        /// The step.
+        /// What is changed.
         step: Box<Step>,
-        /// Target state; none if the target must not exist.
+        /// Its new state; none if it must not exist.
         state: Option<String>,
     } -> bool;
     /// Kills the processes of a group, reverts its changes and removes it.
@@ -172,15 +173,16 @@ calls! {
         group: u32,
         /// The command.
         command: Command,
-        /// Whether to hold it until [`Release`] or [`ReleaseAt`].
-        hold: bool,
+        /// Whether to suspend it before it executes its program, until [`Release`] or [`ReleaseAt`].
+        #[serde(rename = "hold")]
+        suspended: bool,
     } -> ProcessHandle;
-    /// Lets a held process start.
+    /// Lets a suspended process start.
     Release {
         /// The process.
         process: u32,
     } -> ();
-    /// Lets a held process start at a given time: the actual start time by the same clock.
+    /// Lets a suspended process start at a given time: the actual start time by the same clock.
     ReleaseAt {
         /// The process.
         process: u32,

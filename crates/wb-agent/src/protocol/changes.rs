@@ -16,22 +16,30 @@ pub struct TuneReport(pub Vec<KnobResult>);
 #[must_use = "what a teardown found must be recorded"]
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TeardownReport {
-    /// Processes that were alive and were killed.
+    /// Ids of the processes that were alive and were sent SIGKILL.
     pub killed: Vec<u32>,
-    /// Processes that survived SIGKILL because they hang inside the kernel.
+    /// Ids of those that survived SIGKILL because they hang inside the kernel.
     pub unkillable: Vec<u32>,
     /// Changes made for the group and the outcome of reverting each, latest first.
     pub reverted: Vec<RevertedChange>,
     /// Why some changes could not be reverted.
-    pub fault: Option<String>,
-    /// Why the private folder could not be removed.
-    pub folder: Option<Fault>,
+    #[serde(rename = "fault")]
+    pub revert_error: Option<String>,
+    /// Why the scratch folder could not be removed.
+    #[serde(rename = "folder")]
+    pub folder_error: Option<Fault>,
 }
 
 impl TeardownReport {
     /// The report of a group that had neither processes nor changes.
     pub fn clean() -> Self {
-        Self { killed: Vec::new(), unkillable: Vec::new(), reverted: Vec::new(), fault: None, folder: None }
+        Self {
+            killed: Vec::new(),
+            unkillable: Vec::new(),
+            reverted: Vec::new(),
+            revert_error: None,
+            folder_error: None,
+        }
     }
 
     /// Converts the report of a group without changes, where only what is left on the machine matters.
@@ -39,9 +47,9 @@ impl TeardownReport {
     /// # Errors
     /// The first thing that is left.
     pub fn into_result(self) -> Result<(), Fault> {
-        let Self { killed: _, unkillable, reverted: _, fault, folder } = self;
+        let Self { killed: _, unkillable, reverted: _, revert_error, folder_error } = self;
         let process = unkillable.first().map(|pid| Fault::Unkillable { pid: *pid });
-        process.or(fault.map(|reason| Fault::Refused { why: reason })).or(folder).map_or(Ok(()), Err)
+        process.or(revert_error.map(|reason| Fault::Refused { why: reason })).or(folder_error).map_or(Ok(()), Err)
     }
 }
 
@@ -109,9 +117,9 @@ mod tests {
             result(TeardownReport { unkillable: vec![7], ..TeardownReport::clean() }),
             Err(Fault::Unkillable { pid: 7 })
         );
-        let report = TeardownReport { fault: Some("changed".to_owned()), ..TeardownReport::clean() };
+        let report = TeardownReport { revert_error: Some("changed".to_owned()), ..TeardownReport::clean() };
         assert_eq!(result(report), Err(refused("changed")));
-        let report = TeardownReport { folder: Some(refused("busy")), ..TeardownReport::clean() };
+        let report = TeardownReport { folder_error: Some(refused("busy")), ..TeardownReport::clean() };
         assert_eq!(result(report), Err(refused("busy")));
     }
 }

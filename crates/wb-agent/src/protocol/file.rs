@@ -2,14 +2,24 @@
 
 use serde::{Deserialize, Serialize};
 
-/// A folder created by the agent, and its id.
+/// A scratch folder created by the agent.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct FolderHandle {
-    /// The id.
+pub struct ScratchHandle {
+    /// Its id.
     pub id: u32,
-    /// The folder.
+    /// Its path.
     pub path: String,
-    /// The cgroup of a group, if one could be created.
+}
+
+/// A group created by the agent.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct GroupHandle {
+    /// Its id.
+    pub id: u32,
+    /// The path of its scratch folder.
+    #[serde(rename = "path")]
+    pub folder: String,
+    /// The path of its cgroup, if one could be created.
     #[serde(default)]
     pub cgroup: Option<String>,
 }

@@ -14,7 +14,7 @@ mod session;
 pub use call::{Call, Request};
 pub use changes::{RecoveryReport, RevertedChange, TeardownReport, TuneReport, UnrevertedChanges};
 pub use fault::Fault;
-pub use file::{EntryKind, FileEntry, FolderHandle, InstalledProgram};
+pub use file::{EntryKind, FileEntry, GroupHandle, InstalledProgram, ScratchHandle};
 pub use message::{EncodedReply, Reply, WithBytes};
 pub(crate) use message::{RequestMessage, ResponseMessage};
 pub use process::{

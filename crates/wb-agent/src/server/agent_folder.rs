@@ -1,4 +1,4 @@
-//! The agent's folder and its private folders there and elsewhere, all removed when it ends; the next agent removes
+//! The agent's folder, and its scratch folders there and elsewhere. All are removed when it ends; the next agent removes
 //! those of a killed one.
 
 use std::cell::RefCell;
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use wb_sys::SysRoot;
 use wb_sys::process::Owner;
 
-use crate::protocol::{Fault, FolderHandle};
+use crate::protocol::{Fault, ScratchHandle};
 
 use super::files::file_fault;
 
@@ -19,7 +19,8 @@ use super::files::file_fault;
 pub(super) struct AgentFolder {
     owner: Owner,
     folder: PathBuf,
-    scratches: RefCell<BTreeMap<u32, PathBuf>>,
+    /// Paths of the scratch folders by id.
+    scratch_folders: RefCell<BTreeMap<u32, PathBuf>>,
 }
 
 impl AgentFolder {
@@ -31,7 +32,7 @@ impl AgentFolder {
         let owner = Owner::current(root);
         let folder = base.join(owner.to_string());
         create_private(&folder)?;
-        Ok(Self { owner, folder, scratches: RefCell::default() })
+        Ok(Self { owner, folder, scratch_folders: RefCell::default() })
     }
 
     /// The owner recorded in the names of its folders.
@@ -44,8 +45,8 @@ impl AgentFolder {
         self.owner.resource_name(id)
     }
 
-    /// Creates a private folder, here or below `base`.
-    pub(super) fn create_scratch(&self, id: u32, base: Option<&str>) -> Result<FolderHandle, Fault> {
+    /// Creates a scratch folder, here or below `base`.
+    pub(super) fn create_scratch(&self, id: u32, base: Option<&str>) -> Result<ScratchHandle, Fault> {
         let path = match base {
             None => self.folder.join(format!("{id:06}")),
             Some(base) => {
@@ -57,27 +58,27 @@ impl AgentFolder {
             }
         };
         create_private(&path).map_err(|error| file_fault(path.display(), &error))?;
-        self.scratches.borrow_mut().insert(id, path.clone());
-        Ok(FolderHandle { id, path: path.display().to_string(), cgroup: None })
+        self.scratch_folders.borrow_mut().insert(id, path.clone());
+        Ok(ScratchHandle { id, path: path.display().to_string() })
     }
 
-    /// Removes a private folder.
+    /// Removes a scratch folder.
     pub(super) fn remove_scratch(&self, id: u32) -> Result<(), Fault> {
-        let Some(path) = self.scratches.borrow_mut().remove(&id) else { return Ok(()) };
+        let Some(path) = self.scratch_folders.borrow_mut().remove(&id) else { return Ok(()) };
         let removed = remove_folder(&path).map_err(|error| file_fault(path.display(), &error));
         let _ = fs::remove_file(self.folder.join(format!("{id:06}")));
         removed
     }
 
-    /// Whether a path is inside one of the private folders.
+    /// Whether a path is inside one of the scratch folders.
     pub(super) fn contains(&self, path: &Path) -> bool {
         let Ok(path) = path.canonicalize() else { return false };
-        self.scratches.borrow().values().any(|scratch| path.starts_with(scratch) && path != *scratch)
+        self.scratch_folders.borrow().values().any(|scratch| path.starts_with(scratch) && path != *scratch)
     }
 
-    /// Removes the folder and all private folders.
+    /// Removes the folder and all scratch folders.
     pub(super) fn remove(&self) {
-        let ids: Vec<u32> = self.scratches.borrow().keys().copied().collect();
+        let ids: Vec<u32> = self.scratch_folders.borrow().keys().copied().collect();
         for id in ids {
             let _ = self.remove_scratch(id);
         }
@@ -85,7 +86,7 @@ impl AgentFolder {
     }
 }
 
-/// Removes the folders of dead agents, the private folders that they link to, and their announcements of runs.
+/// Removes the folders of dead agents, the scratch folders that they link to, and their announcements of runs.
 fn remove_stale(root: &SysRoot, base: &Path) {
     let uid = rustix::process::geteuid().as_raw();
     for folder in entries(base) {

@@ -1,7 +1,8 @@
-//! Process groups of one attempt: membership and termination, by cgroup or by descent.
+//! Groups: the processes of one attempt, how they are found and how they are killed. Not POSIX process groups.
 //!
-//! If a cgroup can be created, it defines membership. Otherwise membership is by descent, and for orphans (which become
-//! children of the agent) by their session and the environment they were started with. Daemons are included either way.
+//! If a cgroup can be created for a group, its members are those of the cgroup. Otherwise they are found among the
+//! descendants of the agent, which adopts orphans: by their session, their initial environment and their working
+//! directory. Daemons are included either way.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
@@ -18,17 +19,17 @@ use wb_sys::SysRoot;
 use wb_sys::cgroup::Cgroup;
 use wb_sys::process::{Owner, ProcessStat, ReapedChild, ResourceUsage, tree};
 
-use crate::protocol::{Fault, FolderHandle, TeardownReport};
+use crate::protocol::{Fault, GroupHandle, TeardownReport};
 
 use super::{Agent, files};
 
-/// Environment variable that names the group of a process.
+/// Environment variable with the name of a process's group.
 pub(super) const GROUP_VARIABLE: &str = "WEIGHBRIDGE_GROUP";
 
 /// How long killed processes may take to exit.
 const KILL_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Kills leftover processes of groups whose agents were killed, where no cgroup did so.
+/// Kills processes left by agents that were killed: those whose initial environment names a group of such an agent.
 pub(super) fn kill_stale(root: &SysRoot) {
     for entry in tree::all(root) {
         let owner = tree::initial_variable(root, entry.pid, GROUP_VARIABLE).and_then(|name| Owner::parse(&name));
@@ -38,10 +39,10 @@ pub(super) fn kill_stale(root: &SysRoot) {
     }
 }
 
-/// Folder inside a group's folder that comes first on its `PATH` and holds the replaced programs.
+/// Folder of the replacement programs in a group's scratch folder; it comes first on the group's `PATH`.
 pub(super) const PROGRAMS_FOLDER: &str = ".programs";
 
-/// Links the replacement programs of a group into its folder.
+/// Links the replacement programs of a group into its [`PROGRAMS_FOLDER`].
 fn link_programs(folder: &Path, overrides: &ProcessEnvironment) -> Result<(), Fault> {
     if overrides.programs.is_empty() {
         return Ok(());
@@ -54,26 +55,29 @@ fn link_programs(folder: &Path, overrides: &ProcessEnvironment) -> Result<(), Fa
     link().map_err(|error: std::io::Error| files::file_fault(programs.display(), &error))
 }
 
-/// A process group of this agent.
+/// A group of this agent that is not torn down yet.
 pub(super) struct LiveGroup {
     pub(super) id: u32,
+    /// Its name, unique on the machine.
     pub(super) name: String,
+    /// Its scratch folder.
     pub(super) folder: PathBuf,
     /// Environment variables and program replacements of its processes.
     pub(super) overrides: ProcessEnvironment,
-    /// Numbers of its changes in the undo log.
+    /// Numbers of the changes of the machine that it has made, in the undo log.
     pub(super) changes: RefCell<BTreeSet<u32>>,
+    /// Its cgroup; `None` if none could be created.
     pub(super) cgroup: Option<Cgroup>,
-    /// Processes started in it, alive or not; each is the leader of its session.
-    pub(super) roots: RefCell<BTreeSet<u32>>,
-    /// Other processes that were once observed as members.
-    past_members: RefCell<BTreeSet<u32>>,
+    /// Ids of the processes that the agent started in it, alive or not; each leads a session of its own.
+    pub(super) session_leaders: RefCell<BTreeSet<u32>>,
+    /// Ids of all processes that were observed as members and are not reaped yet.
+    observed_members: RefCell<BTreeSet<u32>>,
     /// Resources used by its processes that have exited.
     usage: Cell<ResourceUsage>,
 }
 
 impl LiveGroup {
-    /// Adds the usage of a process that has exited, and forgets its id.
+    /// Adds the resources used by a process that was reaped, whose id may be reused from now on.
     pub(super) fn record_reaped(&self, reaped: &ReapedChild) {
         let (mut total, usage) = (self.usage.get(), reaped.usage);
         total.user_ns += usage.user_ns;
@@ -81,7 +85,7 @@ impl LiveGroup {
         total.read_bytes += usage.read_bytes;
         total.written_bytes += usage.written_bytes;
         self.usage.set(total);
-        self.past_members.borrow_mut().remove(&reaped.pid);
+        self.observed_members.borrow_mut().remove(&reaped.pid);
     }
 
     /// Resources used by its processes that have exited.
@@ -90,29 +94,35 @@ impl LiveGroup {
     }
 }
 
-/// Process ids of the processes that were killed, and of those among them that survived.
+/// The outcome of killing processes.
 #[must_use]
-struct Killed {
-    killed: Vec<u32>,
-    unkillable: Vec<u32>,
+struct KillOutcome {
+    /// Ids of the processes that were sent SIGKILL.
+    signalled: Vec<u32>,
+    /// Ids of those that are still alive.
+    survivors: Vec<u32>,
 }
 
 impl Agent {
-    /// Creates a group.
-    pub(super) fn create_group(&self, overrides: ProcessEnvironment) -> Result<FolderHandle, Fault> {
-        let targets = overrides.programs.values();
-        let missing = targets.clone().find(|file| files::find_program(file, "", Path::new("/")).is_none());
+    /// Creates a group, whose processes get these environment variables and program replacements.
+    pub(super) fn create_group(&self, overrides: ProcessEnvironment) -> Result<GroupHandle, Fault> {
+        let mut replacements = overrides.programs.values();
+        let missing = replacements.find(|file| files::find_program(file, "", Path::new("/")).is_none());
         if let Some(program) = missing {
             return Err(Fault::ProgramNotFound { program: program.clone(), path: None });
         }
         let id = self.next_id();
-        let name = self.home.unique_name(id);
-        let mut handle = self.home.create_scratch(id, None)?;
+        let name = self.agent_folder.unique_name(id);
+        let scratch = self.agent_folder.create_scratch(id, None)?;
         let cgroup = self.cgroups.create(&name);
-        handle.cgroup = cgroup.as_ref().map(|cgroup| cgroup.folder().display().to_string());
-        let folder = PathBuf::from(&handle.path);
+        let handle = GroupHandle {
+            id,
+            folder: scratch.path,
+            cgroup: cgroup.as_ref().map(|cgroup| cgroup.folder().display().to_string()),
+        };
+        let folder = PathBuf::from(&handle.folder);
         if let Err(fault) = link_programs(&folder, &overrides) {
-            self.home.remove_scratch(id)?;
+            self.agent_folder.remove_scratch(id)?;
             return Err(fault);
         }
         let group = LiveGroup {
@@ -122,20 +132,20 @@ impl Agent {
             overrides,
             changes: RefCell::default(),
             cgroup,
-            roots: RefCell::default(),
-            past_members: RefCell::default(),
+            session_leaders: RefCell::default(),
+            observed_members: RefCell::default(),
             usage: Cell::default(),
         };
         self.groups.borrow_mut().insert(id, Rc::new(group));
         Ok(handle)
     }
 
-    /// Kills every process of a group and removes it.
+    /// Kills every process of a group, reverts its changes and removes it.
     pub(super) async fn teardown(&self, id: u32) -> Result<TeardownReport, Fault> {
-        // A change of the machine in progress does not run inside the group; the lock waits for it.
+        // The lock waits for a change in progress: it is made by the agent, not by a process of the group.
         let mut log = self.log.lock().await;
         let group = self.group(id)?;
-        let Killed { killed, unkillable } = self.kill_all(&|| self.members(&group), group.cgroup.as_ref()).await;
+        let KillOutcome { signalled, survivors } = self.kill_all(&|| self.members(&group), group.cgroup.as_ref()).await;
         if let Some(cgroup) = &group.cgroup {
             // A cgroup is busy for a moment after its last process was reaped.
             for _ in 0..100 {
@@ -146,19 +156,19 @@ impl Agent {
             }
         }
         self.groups.borrow_mut().remove(&id);
-        let (reverted, fault) = Self::put_back(&mut log, group.changes.take()).await;
+        let (reverted, revert_error) = Self::revert_changes(&mut log, group.changes.take()).await;
         // Reported with the rest: the group is gone, and a fault in place of the report would lose it.
-        let folder = self.home.remove_scratch(id).err();
-        Ok(TeardownReport { killed, unkillable, reverted, fault, folder })
+        let folder_error = self.agent_folder.remove_scratch(id).err();
+        Ok(TeardownReport { killed: signalled, unkillable: survivors, reverted, revert_error, folder_error })
     }
 
-    /// Kills all descendants of the agent that no longer belong to a group.
-    pub(super) async fn kill_strays(&self) {
-        // The agent is ending: nobody is left to report to.
+    /// Kills all remaining descendants of the agent, once its groups are torn down.
+    pub(super) async fn kill_remaining(&self) {
+        // Survivors cannot be reported: the agent is ending.
         let _ = self.kill_all(&|| self.own_descendants(), None).await;
     }
 
-    /// Lists the living processes of a group.
+    /// Lists the living processes of a group, and records them as observed.
     pub(super) fn members(&self, group: &LiveGroup) -> Vec<ProcessStat> {
         let members: Vec<ProcessStat> = match &group.cgroup {
             Some(cgroup) => cgroup.members().into_iter().filter_map(|pid| tree::read_stat(&self.root, pid)).collect(),
@@ -166,39 +176,40 @@ impl Agent {
         };
         let mut members = members;
         members.retain(|entry| !entry.is_zombie());
-        group.past_members.borrow_mut().extend(members.iter().map(|entry| entry.pid));
+        group.observed_members.borrow_mut().extend(members.iter().map(|entry| entry.pid));
         members
     }
 
-    /// Finds the group of an orphan, by past membership or because there is only one group.
+    /// Finds the group of an orphan that has exited: the one that it was observed in, or else the only group.
     pub(super) fn group_of(&self, pid: u32) -> Option<Rc<LiveGroup>> {
         let groups = self.groups.borrow();
-        let by_membership = groups.values().find(|group| group.past_members.borrow().contains(&pid));
+        let by_observation = groups.values().find(|group| group.observed_members.borrow().contains(&pid));
         let only = if groups.len() == 1 { groups.values().next() } else { None };
-        by_membership.or(only).cloned()
+        by_observation.or(only).cloned()
     }
 
     /// Determines the members of a group without a cgroup: all descendants of the agent if it is the only group;
-    /// otherwise those that are a root or in a root's session, were observed as members, have the group's name in their
-    /// environment or their working directory in its folder, and the descendants of all these.
+    /// otherwise those that lead or are in one of its sessions, were observed as members, have the group's name in their
+    /// initial environment or their working directory in its folder, and the descendants of all these.
     fn members_by_descent(&self, group: &LiveGroup) -> Vec<ProcessStat> {
         let candidates = self.own_descendants();
         if self.groups.borrow().len() == 1 {
             return candidates;
         }
-        let seen = group.past_members.borrow();
-        let roots = group.roots.borrow();
-        let belongs = |entry: &&ProcessStat| {
-            roots.contains(&entry.pid)
-                || roots.contains(&entry.session)
-                || seen.contains(&entry.pid)
+        let observed = group.observed_members.borrow();
+        let session_leaders = group.session_leaders.borrow();
+        let is_member = |entry: &&ProcessStat| {
+            session_leaders.contains(&entry.pid)
+                || session_leaders.contains(&entry.session)
+                || observed.contains(&entry.pid)
                 || tree::initial_variable(&self.root, entry.pid, GROUP_VARIABLE).as_ref() == Some(&group.name)
                 || tree::working_folder(&self.root, entry.pid).is_some_and(|folder| folder.starts_with(&group.folder))
         };
-        let members = candidates.iter().filter(belongs).map(|entry| entry.pid).collect();
+        let members = candidates.iter().filter(is_member).map(|entry| entry.pid).collect();
         tree::descendants(&candidates, &members)
     }
 
+    /// Lists the living descendants of the agent.
     fn own_descendants(&self) -> Vec<ProcessStat> {
         let own_pid = std::process::id();
         let mut descendants = tree::descendants(&tree::all(&self.root), &BTreeSet::from([own_pid]));
@@ -206,18 +217,18 @@ impl Agent {
         descendants
     }
 
-    /// Kills members until none is left, reaping meanwhile.
-    async fn kill_all(&self, members: &dyn Fn() -> Vec<ProcessStat>, cgroup: Option<&Cgroup>) -> Killed {
+    /// Kills processes until `members` lists none, or [`KILL_TIMEOUT`] is over; exited ones are reaped meanwhile.
+    async fn kill_all(&self, members: &dyn Fn() -> Vec<ProcessStat>, cgroup: Option<&Cgroup>) -> KillOutcome {
         let start_time = Instant::now();
-        let mut killed = BTreeSet::new();
+        let mut signalled = BTreeSet::new();
         self.reap();
         loop {
             let alive = members();
             if alive.is_empty() || start_time.elapsed() > KILL_TIMEOUT {
-                let unkillable = alive.into_iter().map(|entry| entry.pid).collect();
-                return Killed { killed: killed.into_iter().collect(), unkillable };
+                let survivors = alive.into_iter().map(|entry| entry.pid).collect();
+                return KillOutcome { signalled: signalled.into_iter().collect(), survivors };
             }
-            killed.extend(alive.iter().map(|entry| entry.pid));
+            signalled.extend(alive.iter().map(|entry| entry.pid));
             match cgroup {
                 Some(cgroup) => cgroup.kill(),
                 None => alive.iter().for_each(|entry| {

@@ -202,7 +202,7 @@ struct Agent {
     root: SysRoot,
     /// The controller; none if that is the local process that started this agent.
     controller: Option<Controller>,
-    home: AgentFolder,
+    agent_folder: AgentFolder,
     cgroups: Cgroups,
     groups: RefCell<BTreeMap<u32, Rc<LiveGroup>>>,
     processes: RefCell<BTreeMap<u32, Rc<LiveProcess>>>,
@@ -227,11 +227,11 @@ impl Agent {
         cgroups.remove_stale(&root);
         groups::kill_stale(&root);
         let left_behind = tuning::restore(&root);
-        let home = AgentFolder::new(&root).map_err(set_up("create its folder"))?;
+        let agent_folder = AgentFolder::new(&root).map_err(set_up("create its folder"))?;
         Ok(Self {
             root,
             controller,
-            home,
+            agent_folder,
             cgroups,
             groups: RefCell::default(),
             processes: RefCell::default(),
@@ -260,18 +260,22 @@ impl Agent {
             Request::Environment(call) => call.reply(Environment::read(&self.root, &call.programs)),
             Request::Doctor(call) => call.reply(doctor(&self.root)),
             Request::Which(call) => call.reply(files::which(&call.program)?),
-            Request::Scratch(call) => call.reply(self.home.create_scratch(self.next_id(), call.base.as_deref())?),
-            Request::RemoveScratch(call) => call.reply(self.home.remove_scratch(call.id)?),
+            Request::Scratch(call) => {
+                call.reply(self.agent_folder.create_scratch(self.next_id(), call.base.as_deref())?)
+            }
+            Request::RemoveScratch(call) => call.reply(self.agent_folder.remove_scratch(call.id)?),
             Request::Put(call) => call.reply(files::put(&call)?),
             Request::Get(call) => call.reply(files::get(&call.path, call.offset)?),
             Request::List(call) => call.reply(files::list(&call.path)?),
-            Request::Remove(call) => call.reply(files::remove(&call.path, self.home.contains(Path::new(&call.path)))?),
+            Request::Remove(call) => {
+                call.reply(files::remove(&call.path, self.agent_folder.contains(Path::new(&call.path)))?)
+            }
             Request::Group(call) => call.reply(self.create_group(call.overrides.clone())?),
             Request::CheckKnobs(call) => call.reply(tuning::check_knobs(&self.root, &call.knobs)),
             Request::Refusal(call) => call.reply(call.step.refusal(&self.root).map(|refusal| refusal.to_string())),
             Request::Tune(call) => call.reply(self.tune(&call).await?),
             Request::Recovery(call) => call.reply(self.recovery.clone()),
-            Request::ApplyStep(call) => call.reply(self.apply_step(&call).await?),
+            Request::ApplyChange(call) => call.reply(self.apply_change(&call).await?),
             Request::Teardown(call) => call.reply(self.teardown(call.group).await?),
             Request::Spawn(call) => call.reply(self.spawn(&call)?),
             Request::Release(call) => call.reply(self.process(call.process)?.release(&self.root)?),
@@ -305,7 +309,8 @@ impl Agent {
         // Withdraw a previous announcement first: its file has the same name.
         self.run.take();
         let others = announcements::read_announcements(&folder, AnnouncementKind::Run);
-        let announcement = Announcement::new(&folder, self.home.owner(), AnnouncementKind::Run, controller.clone());
+        let announcement =
+            Announcement::new(&folder, self.agent_folder.owner(), AnnouncementKind::Run, controller.clone());
         let announcement = announcement.map_err(|error| files::file_fault(folder.display(), &error))?;
         let own = announcement.holder.clone();
         self.run.replace(Some((controller.clone(), announcement)));
@@ -357,8 +362,8 @@ impl Agent {
             // What cannot be reverted stays in the undo log: the next agent tries again and reports it.
             let _ = self.teardown(group).await;
         }
-        self.kill_strays().await;
+        self.kill_remaining().await;
         self.run.take();
-        self.home.remove();
+        self.agent_folder.remove();
     }
 }

@@ -1,4 +1,4 @@
-//! Capture of a process's output: read from its pipe as it arrives, and kept in a memfd or hashed.
+//! Capture of a process's output: bytes are read from a pipe as they arrive, and kept in a memfd or hashed.
 
 use std::cell::{Cell, RefCell};
 use std::fs::File;
@@ -18,44 +18,52 @@ use crate::protocol::{Capture, CapturedOutput, OutputDigest};
 
 /// Size of one read, in bytes: the capacity of a pipe.
 const READ_BUFFER_SIZE: usize = 64 << 10;
+/// Maximum number of reads before other tasks may run.
+const MAX_READS: usize = 16;
 /// Size of the tail kept of hashed output, in bytes: the last messages of a process that failed.
 const TAIL_SIZE: usize = 16 << 10;
 
-/// An output stream of a process.
+/// The captured standard output or standard error of a process.
 pub(super) struct Output {
     /// None if the process writes to `/dev/null`.
     pipe: Option<Receiver>,
     content: RefCell<Content>,
+    /// Number of bytes kept or hashed so far.
     length: Cell<u64>,
+    /// Whether the end of the pipe has not been read: a writer may still exist.
     open: Cell<bool>,
-    exceeded: Cell<bool>,
+    /// Whether bytes were dropped: beyond the limit, or because they could not be kept.
+    limit_exceeded: Cell<bool>,
+    /// Wakes tasks that wait for more bytes or the end of the pipe.
     pub(super) changed: Notify,
+    /// Buffer of all reads.
     buffer: RefCell<Vec<u8>>,
 }
 
 /// Captured content of a stream.
 enum Content {
-    /// All bytes, up to a limit.
+    /// All bytes in memory, up to a limit.
     Kept { memory: File, limit: u64 },
-    /// The hash and at least the tail.
-    Hashed { hasher: Hasher, end: Vec<u8> },
+    /// The hash of all bytes, and at least the last [`TAIL_SIZE`] of them.
+    Hashed { hasher: Hasher, tail: Vec<u8> },
     /// Nothing.
     Discarded,
 }
 
 impl Output {
-    /// Creates a stream that keeps at most `limit` bytes, and the write end for the process.
+    /// Creates a stream, and the write end of its pipe for the process. `limit` is the maximum number of bytes for
+    /// [`Capture::Keep`]; the others have none.
     pub(super) fn new(capture: Capture, limit: u64) -> io::Result<(Self, OwnedFd)> {
         let content = match capture {
             Capture::Keep => Content::Kept { memory: create_memfd()?, limit },
-            Capture::Hash => Content::Hashed { hasher: Hasher::new(), end: Vec::new() },
+            Capture::Hash => Content::Hashed { hasher: Hasher::new(), tail: Vec::new() },
             Capture::Discard => Content::Discarded,
         };
-        let (pipe, end) = match content {
+        let (pipe, write_end) = match content {
             Content::Discarded => (None, File::options().write(true).open("/dev/null")?.into()),
             Content::Kept { .. } | Content::Hashed { .. } => {
-                let (pipe, end) = pipe_with(PipeFlags::CLOEXEC)?;
-                (Some(Receiver::from_owned_fd(pipe)?), end)
+                let (read_end, write_end) = pipe_with(PipeFlags::CLOEXEC)?;
+                (Some(Receiver::from_owned_fd(read_end)?), write_end)
             }
         };
         let output = Self {
@@ -63,33 +71,34 @@ impl Output {
             pipe,
             content: RefCell::new(content),
             length: Cell::new(0),
-            exceeded: Cell::new(false),
+            limit_exceeded: Cell::new(false),
             changed: Notify::new(),
             buffer: RefCell::new(vec![0; READ_BUFFER_SIZE]),
         };
-        Ok((output, end))
+        Ok((output, write_end))
     }
 
-    /// Reads until the last writer has closed the pipe or the limit is exceeded; returns whether it was.
+    /// Reads until the last writer has closed the pipe or the limit is exceeded; returns whether it is exceeded.
     pub(super) async fn pump(&self) -> bool {
         let Some(pipe) = &self.pipe else { return false };
-        while self.open.get() && !self.exceeded.get() && pipe.readable().await.is_ok() {
+        while self.open.get() && !self.limit_exceeded.get() && pipe.readable().await.is_ok() {
             self.read_available(|buffer| pipe.try_read(buffer));
             // A process that never stops writing must not starve the other tasks.
             tokio::task::yield_now().await;
         }
-        self.exceeded.get()
+        self.limit_exceeded.get()
     }
 
-    /// Reads what is available now, without waiting for the runtime's readiness event; false if there may be more.
+    /// Reads what is available now, even if the runtime has not reported the pipe as readable yet; returns whether
+    /// nothing more was available.
     pub(super) fn drain(&self) -> bool {
         self.pipe.as_ref().is_none_or(|pipe| self.read_available(|buffer| Ok(rustix::io::read(pipe, buffer)?)))
     }
 
-    /// Reads until nothing is available, but at most 16 times; false if there may be more.
+    /// Reads until nothing is available, but at most [`MAX_READS`] times; returns whether nothing more was available.
     fn read_available(&self, read: impl Fn(&mut [u8]) -> io::Result<usize>) -> bool {
         let mut buffer = self.buffer.borrow_mut();
-        for _ in 0..16 {
+        for _ in 0..MAX_READS {
             match read(&mut buffer) {
                 Ok(0) => {
                     self.open.set(false);
@@ -104,58 +113,59 @@ impl Output {
         false
     }
 
-    /// Whether more was written than the limit.
-    pub(super) fn has_exceeded(&self) -> bool {
-        self.exceeded.get()
+    /// Whether the process has written more than the limit, or its output could not be kept.
+    pub(super) fn has_exceeded_limit(&self) -> bool {
+        self.limit_exceeded.get()
     }
 
-    /// Whether a writer may still exist.
+    /// Whether more may be written: the end of the pipe has not been read.
     pub(super) fn is_open(&self) -> bool {
         self.open.get()
     }
 
-    /// Number of bytes read so far.
+    /// Number of bytes kept or hashed so far.
     pub(super) fn length(&self) -> u64 {
         self.length.get()
     }
 
-    /// Returns a chunk of kept output; empty for hashed output.
+    /// Returns the chunk of kept output at an offset; empty at the end, and for output that is not kept.
     pub(super) fn chunk_at(&self, offset: u64) -> Vec<u8> {
         let Content::Kept { memory, .. } = &*self.content.borrow() else { return Vec::new() };
         let available = self.length.get().saturating_sub(offset);
         read_at_most(memory, offset, CHUNK.min(usize::try_from(available).unwrap_or(CHUNK))).unwrap_or_default()
     }
 
-    /// Returns the result of the capture, and the tail of hashed output.
+    /// Returns the result of the capture, with the tail of hashed output (otherwise empty).
     pub(super) fn capture_result(&self) -> (CapturedOutput, Vec<u8>) {
         match &*self.content.borrow() {
             Content::Kept { .. } => (CapturedOutput::Kept, Vec::new()),
-            Content::Hashed { hasher, end } => {
+            Content::Hashed { hasher, tail } => {
                 let digest = OutputDigest { bytes: self.length.get(), sha256: Sha256::from_hasher(hasher.clone()) };
-                (CapturedOutput::Hashed(digest), end[end.len().saturating_sub(TAIL_SIZE)..].to_vec())
+                (CapturedOutput::Hashed(digest), tail[tail.len().saturating_sub(TAIL_SIZE)..].to_vec())
             }
             Content::Discarded => (CapturedOutput::Discarded, Vec::new()),
         }
     }
 
+    /// Keeps or hashes bytes that were read.
     fn add(&self, bytes: &[u8]) {
         let length = self.length.get();
         let added = match &mut *self.content.borrow_mut() {
             Content::Kept { memory, limit } => {
                 let room = usize::try_from(*limit - length).unwrap_or(usize::MAX);
-                let fits = &bytes[..bytes.len().min(room)];
-                let written = memory.write_all_at(fits, length).is_ok();
-                if !written || fits.len() < bytes.len() {
-                    self.exceeded.set(true);
+                let prefix = &bytes[..bytes.len().min(room)];
+                let write_succeeded = memory.write_all_at(prefix, length).is_ok();
+                if !write_succeeded || prefix.len() < bytes.len() {
+                    self.limit_exceeded.set(true);
                 }
-                fits.len()
+                prefix.len()
             }
-            Content::Hashed { hasher, end } => {
+            Content::Hashed { hasher, tail } => {
                 hasher.update(bytes);
-                end.extend_from_slice(&bytes[bytes.len().saturating_sub(TAIL_SIZE)..]);
+                tail.extend_from_slice(&bytes[bytes.len().saturating_sub(TAIL_SIZE)..]);
                 // Trim rarely: moving the tail costs more than keeping up to twice its size.
-                if end.len() > 2 * TAIL_SIZE {
-                    end.drain(..end.len() - TAIL_SIZE);
+                if tail.len() > 2 * TAIL_SIZE {
+                    tail.drain(..tail.len() - TAIL_SIZE);
                 }
                 bytes.len()
             }

@@ -14,8 +14,8 @@ use tokio::time::{sleep, timeout};
 use wb_model::{HugePages, Nanos, Placement};
 use wb_sys::SysRoot;
 use wb_sys::process::{
-    EffectivePlacement, ExitStatus, ExitTimer, HeldProcess, HugePagesMethod, LaunchError, LaunchSpec, LaunchState,
-    LaunchedProcess, ProcessStat, ReapedChild, huge_pages, launch,
+    EffectivePlacement, ExitStatus, ExitTimer, HugePagesMethod, LaunchError, LaunchSpec, LaunchState, LaunchedProcess,
+    ProcessStat, ReapedChild, SuspendedProcess, huge_pages, launch,
 };
 
 use crate::clock::monotonic_ns;
@@ -48,7 +48,7 @@ pub(super) struct LiveProcess {
     limit: wb_model::Bytes,
     stdout: Rc<Output>,
     stderr: Rc<Output>,
-    held: RefCell<Option<HeldProcess>>,
+    suspended: RefCell<Option<SuspendedProcess>>,
     program: String,
     huge_pages_method: Option<HugePagesMethod>,
     placement: Placement,
@@ -68,9 +68,9 @@ impl Agent {
     /// Starts a process in a group.
     pub(super) fn spawn(self: &Rc<Self>, call: &call::Spawn) -> Result<ProcessHandle, Fault> {
         let group = self.group(call.group)?;
-        let process = Rc::new(self.launch(&group, &call.command, call.hold)?);
+        let process = Rc::new(self.launch(&group, &call.command, call.suspended)?);
         let (id, pid) = (self.next_id(), process.pid);
-        group.roots.borrow_mut().insert(pid);
+        group.session_leaders.borrow_mut().insert(pid);
         for output in [process.stdout.clone(), process.stderr.clone()] {
             let process = process.clone();
             tokio::task::spawn_local(async move {
@@ -123,7 +123,7 @@ impl Agent {
         replacement().map_or(name, String::as_str).to_owned()
     }
 
-    fn launch(&self, group: &LiveGroup, command: &Command, hold: bool) -> Result<LiveProcess, Fault> {
+    fn launch(&self, group: &LiveGroup, command: &Command, suspended: bool) -> Result<LiveProcess, Fault> {
         let name = Self::program_of(group, command);
         let failed = |reason: String| Fault::SpawnFailed { program: name.clone(), reason };
         let cwd = command.cwd.as_ref().map_or_else(|| group.folder.clone(), PathBuf::from);
@@ -142,7 +142,7 @@ impl Agent {
             let limit = command.output_limit.0;
             Ok::<_, std::io::Error>((input, Output::new(command.stdout, limit)?, Output::new(Capture::Keep, limit)?))
         };
-        let (input, (stdout, stdout_end), (stderr, stderr_end)) =
+        let (input, (stdout, stdout_writer), (stderr, stderr_writer)) =
             streams().map_err(|error| failed(error.to_string()))?;
         let join = group.cgroup.as_ref().map(|cgroup| cgroup.join()).transpose();
         let LaunchedProcess { pid, start } = launch(&LaunchSpec {
@@ -151,18 +151,18 @@ impl Agent {
             env: &env,
             cwd: &cwd,
             stdin: input.as_fd(),
-            stdout: stdout_end.as_fd(),
-            stderr: stderr_end.as_fd(),
+            stdout: stdout_writer.as_fd(),
+            stderr: stderr_writer.as_fd(),
             placement: &command.placement,
             join: &join.map_err(|error| failed(error.to_string()))?.unwrap_or_default(),
-            hold,
+            suspended,
         })
         .map_err(|error: LaunchError| failed(error.to_string()))?;
         let end_time = ExitTimer::watch(pid).ok();
-        let (started_ns, held) = match start {
+        let (started_ns, suspended) = match start {
             LaunchState::Running { started_ns } => (started_ns, None),
             // Replaced on release; a process that is never released has not run at all.
-            LaunchState::Held(held) => (monotonic_ns(), Some(held)),
+            LaunchState::Suspended(suspended) => (monotonic_ns(), Some(suspended)),
         };
         let process = LiveProcess {
             pid,
@@ -170,7 +170,7 @@ impl Agent {
             limit: command.output_limit,
             stdout: Rc::new(stdout),
             stderr: Rc::new(stderr),
-            held: RefCell::new(held),
+            suspended: RefCell::new(suspended),
             program: name,
             huge_pages_method,
             placement: command.placement.clone(),
@@ -209,9 +209,9 @@ impl Agent {
 }
 
 impl LiveProcess {
-    /// Lets the process start, if it is held.
+    /// Lets the process start, if it is suspended.
     pub(super) fn release(&self, root: &SysRoot) -> Result<(), Fault> {
-        if self.release_held()? {
+        if self.release_suspended()? {
             self.verify(root);
         }
         Ok(())
@@ -223,11 +223,12 @@ impl LiveProcess {
         let remaining = || Duration::from_nanos(at_ns.saturating_sub(monotonic_ns()));
         // The runtime's timers have a resolution of 1 ms; a blocking sleep for the rest is exact and short.
         sleep(remaining().saturating_sub(TIMER_SLACK)).await;
-        if self.held.borrow().is_some() {
+        if self.suspended.borrow().is_some() {
             std::thread::sleep(remaining());
         }
-        if self.release_held()? {
-            // Other processes start at this time too and must not wait for this check; it was also checked while held.
+        if self.release_suspended()? {
+            // Other processes start at this time too and must not wait for this check; it was also checked while it was
+            // suspended.
             sleep(START_SETTLE_TIME).await;
             if !self.has_ended() {
                 self.verify(root);
@@ -236,12 +237,12 @@ impl LiveProcess {
         Ok(self.started_ns.get())
     }
 
-    /// Releases the process; returns whether it was held.
-    fn release_held(&self) -> Result<bool, Fault> {
-        let Some(held) = self.held.borrow_mut().take() else { return Ok(false) };
+    /// Releases the process; returns whether it was suspended.
+    fn release_suspended(&self) -> Result<bool, Fault> {
+        let Some(suspended) = self.suspended.borrow_mut().take() else { return Ok(false) };
         let failed =
             |error: LaunchError| Fault::SpawnFailed { program: self.program.clone(), reason: error.to_string() };
-        self.started_ns.set(held.release().map_err(failed)?);
+        self.started_ns.set(suspended.release().map_err(failed)?);
         Ok(true)
     }
 
@@ -262,7 +263,7 @@ impl LiveProcess {
         for output in [&self.stdout, &self.stderr] {
             // Descendants that are still running may write for ever.
             for _ in 0..MAX_DRAINS {
-                if output.drain() || output.has_exceeded() {
+                if output.drain() || output.has_exceeded_limit() {
                     break;
                 }
                 sleep(Duration::ZERO).await;
@@ -297,7 +298,7 @@ impl LiveProcess {
         loop {
             let (changed, ending) = (output.changed.notified(), self.ending.notified());
             output.drain();
-            let more = output.is_open() && !output.has_exceeded() && !self.has_ended();
+            let more = output.is_open() && !output.has_exceeded_limit() && !self.has_ended();
             if !follow || !more || output.length() > offset {
                 return WithBytes { value: more, bytes: output.chunk_at(offset) };
             }
@@ -326,7 +327,7 @@ impl LiveProcess {
     pub(super) fn record_exit(&self, reaped: ReapedChild) {
         let ended_ns = self.end_time.as_ref().and_then(ExitTimer::ns).unwrap_or_else(monotonic_ns);
         self.ended.set(Some((reaped, ended_ns)));
-        self.held.borrow_mut().take();
+        self.suspended.borrow_mut().take();
         self.ending.notify_waiters();
     }
 
@@ -345,7 +346,7 @@ impl LiveProcess {
             return ExitReason::TimedOut { limit: after };
         }
         for (output, stream) in [(&self.stdout, Stream::Stdout), (&self.stderr, Stream::Stderr)] {
-            if output.has_exceeded() {
+            if output.has_exceeded_limit() {
                 return ExitReason::TooMuchOutput { stream, limit: self.limit };
             }
         }

@@ -65,16 +65,16 @@ pub(super) fn restore(root: &SysRoot) -> RecoveryReport {
         }
         Err(error) => return RecoveryReport { unreverted: Some(unreverted(&error)), ..RecoveryReport::default() },
     }
-    let (put_back, error) = match UndoLog::open(root, RUN) {
+    let (reverted, error) = match UndoLog::open(root, RUN) {
         // The other run has ended meanwhile and reverted its changes.
         Err(UndoError::Locked { .. }) if pending_changes(root).is_empty() => return RecoveryReport::default(),
         Err(error) => (Vec::new(), Some(error)),
         Ok(mut log) => split_result(log.revert_where(is_ours)),
     };
-    for RevertedChange { description, outcome } in &put_back {
+    for RevertedChange { description, outcome } in &reverted {
         print_to_stderr(&format!("note: a run that was killed had changed {description}: {outcome}"));
     }
-    RecoveryReport { reverted: put_back, unreverted: error.as_ref().map(unreverted), ..RecoveryReport::default() }
+    RecoveryReport { reverted, unreverted: error.as_ref().map(unreverted), ..RecoveryReport::default() }
 }
 
 /// Describes the changes of runs by root, for an agent that may not read the log.
@@ -166,9 +166,9 @@ impl Agent {
         }
     }
 
-    /// Applies an undo step until the group is torn down.
-    pub(super) async fn apply_step(&self, call: &call::ApplyStep) -> Result<bool, Fault> {
-        let call::ApplyStep { group, step, state } = call;
+    /// Makes a reversible change, which is reverted when the group is torn down.
+    pub(super) async fn apply_change(&self, call: &call::ApplyChange) -> Result<bool, Fault> {
+        let call::ApplyChange { group, step, state } = call;
         let (step, state) = (step.as_ref().clone(), state.clone());
         self.with_undo_log(*group, move |log| log.change(step, state.as_deref().map(str::as_bytes))).await
     }
@@ -201,7 +201,7 @@ impl Agent {
     }
 
     /// Reverts the changes with these numbers; returns the outcomes and the error that stopped it.
-    pub(super) async fn put_back(
+    pub(super) async fn revert_changes(
         slot: &mut Option<UndoLog>,
         numbers: BTreeSet<u32>,
     ) -> (Vec<RevertedChange>, Option<String>) {

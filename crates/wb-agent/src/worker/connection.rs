@@ -12,7 +12,8 @@ use super::WorkerError;
 /// process or a simulated agent.
 #[async_trait]
 pub trait Connection: fmt::Debug + Send + Sync {
-    /// Sends a request and waits for the reply.
+    /// Sends a request and waits for the reply. The request is sent at the first poll: dropping the future while it
+    /// waits does not withdraw it.
     ///
     /// # Errors
     /// [`WorkerError::Fault`] if the agent refuses, [`WorkerError::Lost`] if it can no longer be reached.

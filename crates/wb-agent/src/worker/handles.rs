@@ -1,24 +1,27 @@
-//! Handles of process groups and private folders on a worker, both removed on drop.
+//! Handles of groups and scratch folders on a worker. Dropping a handle removes what it stands for.
 
 use std::collections::BTreeMap;
 
 use wb_model::Nanos;
 use wb_sys::undo::Step;
 
-use crate::protocol::{Command, FolderHandle, TeardownReport, TuneReport, call};
+use crate::protocol::{Command, GroupHandle, ScratchHandle, TeardownReport, TuneReport, call};
 
 use super::{Process, Recording, Worker, WorkerError};
 
-/// Process group of one attempt. Dropping it kills all its processes, daemons included.
+/// The processes of one attempt, with their scratch folder and their changes of the machine. Not a POSIX process group:
+/// daemons and processes in other sessions belong to it too. Dropping it kills all its processes and reverts its
+/// changes.
 #[derive(Debug)]
 pub struct Group {
     worker: Worker,
-    handle: FolderHandle,
+    handle: GroupHandle,
+    /// Whether the agent has not been told to tear it down yet.
     open: bool,
 }
 
 impl Group {
-    pub(super) fn new(worker: Worker, handle: FolderHandle) -> Self {
+    pub(super) fn new(worker: Worker, handle: GroupHandle) -> Self {
         Self { worker, handle, open: true }
     }
 
@@ -27,12 +30,12 @@ impl Group {
         &self.worker
     }
 
-    /// Its private folder: working directory and `TMPDIR` of its processes, removed with the group.
+    /// Its scratch folder: working directory and `TMPDIR` of its processes, removed with the group.
     pub fn folder(&self) -> &str {
-        &self.handle.path
+        &self.handle.folder
     }
 
-    /// Its cgroup; without one, membership is determined by descent.
+    /// The path of its cgroup; `None` if the agent could not create one, and determines its processes by descent.
     pub fn cgroup(&self) -> Option<&str> {
         self.handle.cgroup.as_deref()
     }
@@ -42,16 +45,16 @@ impl Group {
         self.start(command, false).await
     }
 
-    /// Forks a process, applies its placement and holds it before exec, so that several can start together by
-    /// [`Process::release`].
-    pub async fn spawn_held(&self, command: Command) -> Result<Process, WorkerError> {
+    /// Starts a process that is suspended before it executes its program, with its placement applied, so that several
+    /// can be started together by [`Process::release`].
+    pub async fn spawn_suspended(&self, command: Command) -> Result<Process, WorkerError> {
         self.start(command, true).await
     }
 
     /// Sets knobs (`NAME` or `NAME@TARGET`) until the group is torn down.
     ///
     /// # Errors
-    /// If a knob cannot be set to its value, or another process is changing the machine.
+    /// If a knob cannot be set to its value, or another process has locked the machine's undo log.
     pub async fn tune(&self, knobs: BTreeMap<String, String>) -> Result<TuneReport, WorkerError> {
         self.set_knobs(knobs, true).await
     }
@@ -59,19 +62,20 @@ impl Group {
     /// Like [`Group::tune`], but a knob that cannot be set is reported in the result.
     ///
     /// # Errors
-    /// If a knob is unknown, or another process is changing the machine.
+    /// If a knob is unknown, or another process has locked the machine's undo log.
     pub async fn tune_best_effort(&self, knobs: BTreeMap<String, String>) -> Result<TuneReport, WorkerError> {
         self.set_knobs(knobs, false).await
     }
 
-    /// Applies an undo step until the group is torn down; returns whether anything had to be changed.
+    /// Makes a reversible change, which is reverted when the group is torn down. `step` identifies what is changed, and
+    /// `state` is its new state; `None` if it must not exist. Returns whether anything had to be changed.
     ///
     /// # Errors
-    /// If the step cannot be applied, or another process is changing the machine.
-    pub async fn apply_step(&self, step: Step, state: Option<String>) -> Result<bool, WorkerError> {
-        // Noted before the request: an agent that dies meanwhile may have begun the change.
+    /// If the change cannot be made, or another process has locked the machine's undo log.
+    pub async fn apply_change(&self, step: Step, state: Option<String>) -> Result<bool, WorkerError> {
+        // Recorded before the request: an agent that dies meanwhile may have begun the change.
         self.track_changes([step.description()]);
-        self.worker.call(call::ApplyStep { group: self.handle.id, step: Box::new(step), state }).await
+        self.worker.call(call::ApplyChange { group: self.handle.id, step: Box::new(step), state }).await
     }
 
     async fn set_knobs(&self, knobs: BTreeMap<String, String>, strict: bool) -> Result<TuneReport, WorkerError> {
@@ -79,8 +83,9 @@ impl Group {
         self.worker.call(call::Tune { group: self.handle.id, knobs, strict }).await
     }
 
-    fn track_changes(&self, what: impl IntoIterator<Item = String>) {
-        self.worker.changes().entry(self.handle.id).or_default().extend(what);
+    /// Records changes that are pending until the group is torn down.
+    fn track_changes(&self, descriptions: impl IntoIterator<Item = String>) {
+        self.worker.changes().entry(self.handle.id).or_default().extend(descriptions);
     }
 
     /// Starts recording telemetry with the group's processes as the workload. Readings are taken now, at every interval
@@ -90,8 +95,9 @@ impl Group {
         Ok(Recording::new(self.worker.clone(), id))
     }
 
-    /// Kills all processes of the group and removes it.
+    /// Kills all processes of the group, reverts its changes and removes it. What could not be done is in the report.
     pub async fn teardown(mut self) -> Result<TeardownReport, WorkerError> {
+        // The call is sent even if this future is dropped while it waits for the reply.
         self.open = false;
         let report = self.worker.call(call::Teardown { group: self.handle.id }).await;
         if report.is_ok() {
@@ -100,17 +106,17 @@ impl Group {
         report
     }
 
-    /// Like [`Group::teardown`], for a group in which nothing was changed.
+    /// Like [`Group::teardown`], for a group that has made no changes: whatever is left of it is an error.
     ///
     /// # Errors
-    /// Also if something is left on the machine.
+    /// Also if a process or the scratch folder is left on the machine.
     pub async fn close(self) -> Result<(), WorkerError> {
         let worker = self.worker.name().clone();
         self.teardown().await?.into_result().map_err(|fault| WorkerError::Fault { worker, fault })
     }
 
-    async fn start(&self, command: Command, hold: bool) -> Result<Process, WorkerError> {
-        let handle = self.worker.call(call::Spawn { group: self.handle.id, command, hold }).await?;
+    async fn start(&self, command: Command, suspended: bool) -> Result<Process, WorkerError> {
+        let handle = self.worker.call(call::Spawn { group: self.handle.id, command, suspended }).await?;
         Ok(Process::new(self.worker.clone(), handle))
     }
 }
@@ -123,40 +129,43 @@ impl Drop for Group {
     }
 }
 
-/// A private folder (mode 0700) on a worker, removed with its contents on drop and when the agent exits.
+/// A scratch folder on a worker, which only its user can access (mode 0700). It is removed with its contents on drop
+/// and when the agent exits.
 #[derive(Debug)]
 pub struct Scratch {
     worker: Worker,
-    place: FolderHandle,
+    handle: ScratchHandle,
+    /// Whether the agent has not been told to remove it yet.
     open: bool,
 }
 
 impl Scratch {
-    pub(super) fn new(worker: Worker, place: FolderHandle) -> Self {
-        Self { worker, place, open: true }
+    pub(super) fn new(worker: Worker, handle: ScratchHandle) -> Self {
+        Self { worker, handle, open: true }
     }
 
     /// Its path.
     pub fn path(&self) -> &str {
-        &self.place.path
+        &self.handle.path
     }
 
     /// Joins a name to its path.
     pub fn join(&self, name: &str) -> String {
-        format!("{}/{name}", self.place.path)
+        format!("{}/{name}", self.handle.path)
     }
 
     /// Removes the folder.
     pub async fn close(mut self) -> Result<(), WorkerError> {
+        // As in `Group::teardown`, the call is sent in any case.
         self.open = false;
-        self.worker.call(call::RemoveScratch { id: self.place.id }).await
+        self.worker.call(call::RemoveScratch { id: self.handle.id }).await
     }
 }
 
 impl Drop for Scratch {
     fn drop(&mut self) {
         if self.open {
-            self.worker.notify(call::RemoveScratch { id: self.place.id });
+            self.worker.notify(call::RemoveScratch { id: self.handle.id });
         }
     }
 }

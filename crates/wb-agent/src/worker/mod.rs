@@ -208,7 +208,7 @@ impl Worker {
         Ok(Some(InstalledProgram { version, ..tool }))
     }
 
-    /// Creates a private folder, in the agent's own or below `base`.
+    /// Creates a scratch folder, in the agent's own folder or below `base`.
     pub async fn new_scratch(&self, base: Option<&str>) -> Result<Scratch, WorkerError> {
         let handle = self.call(call::Scratch { base: base.map(str::to_owned) }).await?;
         Ok(Scratch::new(self.clone(), handle))
@@ -253,7 +253,7 @@ impl Worker {
         self.call(call::List { path: path.to_owned() }).await
     }
 
-    /// Removes a file, or a folder inside a private one with its contents.
+    /// Removes a file, or a folder inside a scratch folder with its contents.
     pub async fn remove(&self, path: &str) -> Result<(), WorkerError> {
         self.call(call::Remove { path: path.to_owned() }).await
     }
@@ -263,7 +263,7 @@ impl Worker {
         self.new_group_with(ProcessEnvironment::default()).await
     }
 
-    /// Like [`Worker::group`], with environment variables and program replacements for all its processes.
+    /// Like [`Worker::new_group`], with environment variables and program replacements for all its processes.
     ///
     /// # Errors
     /// Also if one of the programs does not exist.

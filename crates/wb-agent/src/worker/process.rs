@@ -55,12 +55,12 @@ impl Process {
         self.pid
     }
 
-    /// Lets a held process start.
+    /// Lets a suspended process start.
     pub async fn release(&self) -> Result<(), WorkerError> {
         self.worker.call(call::Release { process: self.id }).await
     }
 
-    /// Lets a held process start at a time of its worker's CLOCK_MONOTONIC in nanoseconds
+    /// Lets a suspended process start at a time of its worker's CLOCK_MONOTONIC in nanoseconds
     /// ([`crate::ClockOffset::theirs`]); completes when it has started and returns the delay. The future does not
     /// borrow this handle.
     pub fn release_at(&self, at_ns: u64) -> impl Future<Output = Result<Nanos, WorkerError>> + Send + use<> {

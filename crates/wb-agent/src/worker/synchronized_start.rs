@@ -40,7 +40,7 @@ impl SynchronizedStart {
     }
 }
 
-/// Lets held processes on any number of workers start at one time. The clock offsets are measured first; each agent
+/// Lets suspended processes on any number of workers start at one time. The clock offsets are measured first; each agent
 /// then gets the start time by its own clock and waits for it locally.
 ///
 /// # Errors

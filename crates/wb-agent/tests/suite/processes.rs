@@ -129,8 +129,9 @@ fn a_dropped_group_is_cleaned_up() {
 fn held_processes_start_when_they_are_released() {
     with_worker(|worker| async move {
         let group = worker.new_group().await.unwrap();
-        let ready = [group.spawn_held(sh("echo a")).await.unwrap(), group.spawn_held(sh("echo b")).await.unwrap()];
-        let never = group.spawn_held(sh("echo c")).await.unwrap();
+        let ready =
+            [group.spawn_suspended(sh("echo a")).await.unwrap(), group.spawn_suspended(sh("echo b")).await.unwrap()];
+        let never = group.spawn_suspended(sh("echo c")).await.unwrap();
         assert!(ready[0].read_output(Stream::Stdout).await.unwrap().is_empty());
         for process in &ready {
             process.release().await.unwrap();

@@ -185,8 +185,8 @@ fn held_processes_of_several_workers_start_at_one_time() {
         with_other(async |other| {
             let (first_group, second_group) = (one.new_group().await.unwrap(), other.new_group().await.unwrap());
             let ready = [
-                first_group.spawn_held(sh("echo started")).await.unwrap(),
-                second_group.spawn_held(sh("echo started")).await.unwrap(),
+                first_group.spawn_suspended(sh("echo started")).await.unwrap(),
+                second_group.spawn_suspended(sh("echo started")).await.unwrap(),
             ];
             let together = start_synchronized(&[&ready[0], &ready[1]]).await.unwrap();
             let mut started = Vec::new();
@@ -215,7 +215,7 @@ async fn with_other(test: impl AsyncFnOnce(Worker)) {
 fn a_start_time_in_the_past_starts_at_once_and_reports_the_delay() {
     with_worker(|worker| async move {
         let group = worker.new_group().await.unwrap();
-        let process = group.spawn_held(sh("exit 3")).await.unwrap();
+        let process = group.spawn_suspended(sh("exit 3")).await.unwrap();
         let late = process.release_at(1).await.unwrap();
         assert!(late > Nanos(0));
         assert_eq!(process.wait(None).await.unwrap().exit_reason, wb_agent::ExitReason::Exited { status: 3 });

@@ -235,11 +235,15 @@ fn a_change_may_take_longer_than_the_idle_timeout() {
         let read = format!("[ -e {} ] && echo present || echo absent", marker.display());
         let words = |script: String| ["sh", "-c", &script].map(str::to_owned).to_vec();
         let step = Step::Command { name: "a slow change".to_owned(), read: words(read), write: words(write) };
-        assert!(group.apply_step(step, Some("present".to_owned())).await.unwrap());
+        assert!(group.apply_change(step, Some("present".to_owned())).await.unwrap());
         assert!(marker.exists());
         // Reverting it takes as long.
         let teardown = group.teardown().await.unwrap();
-        assert_eq!((teardown.killed.len(), teardown.reverted.len(), &teardown.fault), (0, 1, &None), "{teardown:?}");
+        assert_eq!(
+            (teardown.killed.len(), teardown.reverted.len(), &teardown.revert_error),
+            (0, 1, &None),
+            "{teardown:?}"
+        );
         assert!(!marker.exists());
         connected.worker.close().await.unwrap();
     });

@@ -207,7 +207,7 @@ fn a_user_with_sudo_is_root_and_one_without_gets_a_warning() {
         assert_eq!(connected.rights, Privileges::User);
         assert!(connected.warnings[0].to_string().starts_with("is used as nobody without root privileges"));
         let group = connected.worker.new_group().await.unwrap();
-        let result = group.apply_step(Step::setting("/proc/sys/vm/swappiness"), Some("1".to_owned())).await;
+        let result = group.apply_change(Step::setting("/proc/sys/vm/swappiness"), Some("1".to_owned())).await;
         assert!(matches!(result.unwrap_err().fault(), Some(Fault::NotRoot)));
         connected.worker.close().await.unwrap();
 
@@ -241,7 +241,7 @@ fn many_hosts_connect_and_start_concurrently() {
         let mut groups = Vec::new();
         for one in &connected {
             let group = one.worker.new_group().await.unwrap();
-            ready.push(group.spawn_held(Command::new(["true"])).await.unwrap());
+            ready.push(group.spawn_suspended(Command::new(["true"])).await.unwrap());
             groups.push(group);
         }
         let together = start_synchronized(&ready.iter().collect::<Vec<_>>()).await.unwrap();

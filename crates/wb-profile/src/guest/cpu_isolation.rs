@@ -30,7 +30,7 @@ pub(super) async fn move_others_off(
         return Ok(());
     }
     for slice in SLICES {
-        site.group.apply_step(step(slice), Some(format_systemd(&cpu_list::format(&rest)))).await?;
+        site.group.apply_change(step(slice), Some(format_systemd(&cpu_list::format(&rest)))).await?;
     }
     Ok(())
 }

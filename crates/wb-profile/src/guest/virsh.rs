@@ -63,7 +63,7 @@ pub(crate) async fn start(group: &Group, guest: &WorkerName, domain: &str, xml: 
     };
     // A domain of this name may have left its log in an earlier boot if the host was killed.
     run(group, ["rm", "-f", &format!("/var/log/libvirt/qemu/{domain}.log")]).await?;
-    group.apply_step(step, Some(PRESENT.to_owned())).await?;
+    group.apply_change(step, Some(PRESENT.to_owned())).await?;
     Ok(())
 }
 
@@ -75,11 +75,11 @@ pub(crate) async fn require_network(group: &Group, network: &str) -> Result<(), 
     }
     // libvirt enables IP forwarding and leaves it on: the undo log must restore it.
     if run(group, ["cat", FORWARDING]).await?.trim() == "0" {
-        group.apply_step(Step::setting(FORWARDING), Some("1".to_owned())).await?;
+        group.apply_change(Step::setting(FORWARDING), Some("1".to_owned())).await?;
     }
     let write = shell(NETWORK_SCRIPT, &[CONNECTION, network, "{}"]);
     let step = Step::Command { name: format!("libvirt's network {network}"), read, write };
-    group.apply_step(step, Some(PRESENT.to_owned())).await?;
+    group.apply_change(step, Some(PRESENT.to_owned())).await?;
     Ok(())
 }
 
@@ -121,7 +121,7 @@ pub(crate) async fn require_pool(group: &Group, folder: &str) -> Result<(), Prof
         read: shell(POOL_STATE_SCRIPT, &[CONNECTION, name]),
         write: shell(POOL_SCRIPT, &[CONNECTION, name, folder, "{}"]),
     };
-    group.apply_step(step, Some(PRESENT.to_owned())).await?;
+    group.apply_change(step, Some(PRESENT.to_owned())).await?;
     Ok(())
 }
 

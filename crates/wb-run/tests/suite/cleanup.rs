@@ -163,7 +163,7 @@ async fn a_folder_that_cannot_be_removed_fails_the_sample_and_keeps_the_rest_of_
     let bed = TestBed::new(figures(steady));
     bed.agents[0].set_teardown(|| {
         let busy = Fault::File { path: "/tmp/g".to_owned(), why: "busy".to_owned(), missing: false };
-        TeardownReport { folder: Some(busy), ..conflict() }
+        TeardownReport { folder_error: Some(busy), ..conflict() }
     });
     bed.measure(&["figure"]).await;
     let ended = &bed.ended_attempts()[0];

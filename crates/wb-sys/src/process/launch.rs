@@ -38,7 +38,7 @@ pub struct LaunchSpec<'a> {
     /// The `cgroup.procs` files of the groups to join, open for writing.
     pub join: &'a [File],
     /// Whether the process, once placed, waits at a gate until it is released.
-    pub hold: bool,
+    pub suspended: bool,
 }
 
 /// A setup step that the new process performs before it executes the program.
@@ -142,18 +142,18 @@ pub enum LaunchState {
         started_ns: u64,
     },
     /// It waits at its gate until it is released.
-    Held(HeldProcess),
+    Suspended(SuspendedProcess),
 }
 
 /// A child that is set up but has not called execve yet. Dropping it ends the child.
 #[derive(Debug)]
-pub struct HeldProcess {
+pub struct SuspendedProcess {
     gate: File,
     report: File,
     start: SharedStartTime,
 }
 
-impl HeldProcess {
+impl SuspendedProcess {
     /// Lets the process execute its program; returns the start time, as in [`LaunchState::Running`].
     ///
     /// # Errors
@@ -178,7 +178,7 @@ pub fn launch(launch: &LaunchSpec) -> Result<LaunchedProcess, LaunchError> {
     let env = launch.env.iter().map(|(name, value)| text(&format!("{name}={value}"))).collect::<Result<Vec<_>, _>>()?;
     let pipe = || pipe_with(PipeFlags::CLOEXEC).map_err(|error| LaunchError::Fork(error.into()));
     let (report, report_end) = pipe()?;
-    let gate = launch.hold.then(pipe).transpose()?;
+    let gate = launch.suspended.then(pipe).transpose()?;
     let start = SharedStartTime::new().map_err(LaunchError::Fork)?;
 
     let plan = ExecPlan {
@@ -206,13 +206,13 @@ pub fn launch(launch: &LaunchSpec) -> Result<LaunchedProcess, LaunchError> {
         return Err(error);
     }
     let start = match gate {
-        Some((_, gate)) => LaunchState::Held(HeldProcess { gate: gate.into(), report, start }),
+        Some((_, gate)) => LaunchState::Suspended(SuspendedProcess { gate: gate.into(), report, start }),
         None => LaunchState::Running { started_ns: start.monotonic_ns() },
     };
     Ok(LaunchedProcess { pid, start })
 }
 
-/// Waits until the new process has executed its program or is held; a failed step is returned as an error.
+/// Waits until the new process has executed its program or is suspended; a failed step is returned as an error.
 fn read_report(report: &mut File) -> Result<(), LaunchError> {
     let mut bytes = [0; REPORT_SIZE];
     match report.read_exact(&mut bytes) {
@@ -257,7 +257,7 @@ mod tests {
         out: File,
     }
 
-    fn trial(argv: &[&str], placement: &Placement, hold: bool, join: &[File]) -> Trial {
+    fn trial(argv: &[&str], placement: &Placement, suspended: bool, join: &[File]) -> Trial {
         let (out, end) = pipe_with(PipeFlags::CLOEXEC).unwrap();
         let null = File::options().read(true).write(true).open("/dev/null").unwrap();
         let argv: Vec<String> = argv.iter().map(|argument| (*argument).to_owned()).collect();
@@ -271,7 +271,7 @@ mod tests {
             stderr: null.as_fd(),
             placement,
             join,
-            hold,
+            suspended,
         });
         Trial { launched, out: out.into() }
     }
@@ -282,14 +282,16 @@ mod tests {
         }
 
         /// The id, the gate and the output of a process that waits to echo `hello`.
-        fn held() -> (u32, HeldProcess, File) {
+        fn suspended() -> (u32, SuspendedProcess, File) {
             let Trial { launched, out } = trial(&["/bin/echo", "hello"], &Placement::default(), true, &[]);
-            let LaunchedProcess { pid, start: LaunchState::Held(held) } = launched.unwrap() else { panic!("not held") };
-            (pid, held, out)
+            let LaunchedProcess { pid, start: LaunchState::Suspended(suspended) } = launched.unwrap() else {
+                panic!("it runs")
+            };
+            (pid, suspended, out)
         }
 
-        fn error(argv: &[&str], placement: &Placement, hold: bool) -> LaunchError {
-            trial(argv, placement, hold, &[]).launched.unwrap_err()
+        fn error(argv: &[&str], placement: &Placement, suspended: bool) -> LaunchError {
+            trial(argv, placement, suspended, &[]).launched.unwrap_err()
         }
     }
 
@@ -307,19 +309,19 @@ mod tests {
     }
 
     #[test]
-    fn a_held_process_does_nothing_until_it_is_released() {
-        let (pid, held, out) = Trial::held();
+    fn a_suspended_process_does_nothing_until_it_is_released() {
+        let (pid, suspended, out) = Trial::suspended();
         let before = now_ns();
-        let started_ns = held.release().unwrap();
+        let started_ns = suspended.release().unwrap();
         assert_eq!(output(out), "hello\n");
         assert_eq!(reap(pid).unwrap().status, ExitStatus::Exited(0));
         assert!(before <= started_ns && started_ns <= now_ns());
     }
 
     #[test]
-    fn a_held_process_that_is_dropped_never_executes_the_program() {
-        let (pid, held, out) = Trial::held();
-        drop(held);
+    fn a_suspended_process_that_is_dropped_never_executes_the_program() {
+        let (pid, suspended, out) = Trial::suspended();
+        drop(suspended);
         assert_eq!(output(out), "");
         assert!(reap(pid).is_some());
     }

@@ -1,8 +1,8 @@
 //! Processes: launched with an exact placement, verified while they run, and always cleaned up.
 //!
-//! Start with [`launch`] (placement between fork and exec, held or running), then [`effective_placement`] (the effective
-//! placement), [`exit_time`] (the end time), [`reap`] (exit status and resource usage) and [`tree`] (descendants, to find
-//! and kill them).
+//! Start with [`launch`] (placement between fork and exec, suspended or running), then [`effective_placement`] (the
+//! effective placement), [`exit_time`] (the end time), [`reap`] (exit status and resource usage) and [`tree`]
+//! (descendants, to find and kill them).
 
 pub mod effective_placement;
 pub mod exit_time;
@@ -16,7 +16,7 @@ pub mod tree;
 pub use effective_placement::EffectivePlacement;
 pub use exit_time::ExitTimer;
 pub use huge_pages::HugePagesMethod;
-pub use launch::{HeldProcess, LaunchError, LaunchSpec, LaunchState, LaunchStep, LaunchedProcess, launch};
+pub use launch::{LaunchError, LaunchSpec, LaunchState, LaunchStep, LaunchedProcess, SuspendedProcess, launch};
 pub use owner::Owner;
 pub use reap::{ExitStatus, ReapedChild, ResourceUsage, reap, reap_any};
 pub use tree::ProcessStat;
