@@ -1,8 +1,9 @@
-//! The document of measured figures: a Markdown file with tables that are rewritten from results, and prose that is not.
+//! The document of benchmark results: a Markdown file with tables whose rows are replaced by new results; all other text
+//! is kept.
 //!
-//! A table begins with `<!-- rows: PREFIX | PREFIX -->` and ends with `<!-- end -->`. A result belongs to the table that
-//! has a prefix of its name, and replaces the row of this name. Rows that were not measured again stay, each with the
-//! date and the machine of its own. `<!-- machines -->` begins the list of these machines.
+//! A table begins with `<!-- rows: PREFIX | PREFIX -->` and ends with `<!-- end -->`. A result belongs to the table with
+//! a prefix of its name, where it replaces the row of the same name. The other rows keep the date, the commit and the
+//! machine of their own measurement. `<!-- machines -->` begins the numbered list of the machines.
 
 use std::fs;
 use std::ops::Range;
@@ -14,15 +15,15 @@ pub(crate) struct DocumentRow {
     pub(crate) name: String,
     /// The figures.
     pub(crate) result: String,
-    /// The judgement; empty if there is none.
-    pub(crate) judgement: String,
-    /// The number of repetitions, as `21 pairs`; empty if it is fixed.
+    /// The verdict on the figures, such as `ok`; empty if there is none.
+    pub(crate) verdict: String,
+    /// The number of repetitions, such as `21 pairs`; empty if it is fixed.
     pub(crate) repetitions: String,
 }
 
 /// When, with what and where results were measured.
-pub(crate) struct Occasion {
-    /// The date, as `2026-11-24`.
+pub(crate) struct Provenance {
+    /// The date, such as `2026-11-24`.
     pub(crate) date: String,
     /// The commit of the program.
     pub(crate) commit: String,
@@ -34,45 +35,46 @@ pub(crate) struct Occasion {
 ///
 /// # Errors
 /// If the file cannot be read or written, or has no table for one of the results.
-pub(crate) fn update_file(path: &Path, rows: &[DocumentRow], occasion: &Occasion) -> Result<(), String> {
+pub(crate) fn update_file(path: &Path, rows: &[DocumentRow], provenance: &Provenance) -> Result<(), String> {
     let with_path = |error: String| format!("{}: {error}", path.display());
     let text = fs::read_to_string(path).map_err(|error| with_path(error.to_string()))?;
     let mut document = Document { lines: text.lines().map(str::to_owned).collect() };
-    document.update(rows, occasion).map_err(with_path)?;
+    document.update(rows, provenance).map_err(with_path)?;
     fs::write(path, document.lines.join("\n") + "\n").map_err(|error| with_path(error.to_string()))
 }
 
+/// The document, as lines.
 struct Document {
     lines: Vec<String>,
 }
 
 impl Document {
-    fn update(&mut self, rows: &[DocumentRow], occasion: &Occasion) -> Result<(), String> {
-        for DocumentRow { name, result, judgement, repetitions } in rows {
-            let machine = self.add_machine(&occasion.machine)?;
-            let measured = [&occasion.date, &occasion.commit, &format!("machine {machine}"), repetitions];
-            let measured: Vec<&str> =
-                measured.into_iter().map(String::as_str).filter(|part| !part.is_empty()).collect();
-            let line = format!("| {name} | {result} | {judgement} | {} |", measured.join(", "));
+    /// Replaces or adds a row for each result.
+    fn update(&mut self, rows: &[DocumentRow], provenance: &Provenance) -> Result<(), String> {
+        for DocumentRow { name, result, verdict, repetitions } in rows {
+            let machine = self.add_machine(&provenance.machine)?;
+            let parts = [&provenance.date, &provenance.commit, &format!("machine {machine}"), repetitions];
+            let parts: Vec<&str> = parts.into_iter().map(String::as_str).filter(|part| !part.is_empty()).collect();
+            let line = format!("| {name} | {result} | {verdict} | {} |", parts.join(", "));
             self.replace_row(name, line)?;
         }
         Ok(())
     }
 
-    /// Replaces the row of this name, or appends it to its table.
+    /// Replaces the row with this name, or appends it to its table.
     fn replace_row(&mut self, name: &str, line: String) -> Result<(), String> {
-        let is_of_name = |marker: &str| {
+        let has_prefix_of_name = |marker: &str| {
             let prefixes = marker.strip_prefix("<!-- rows: ").and_then(|rest| rest.strip_suffix(" -->"));
             prefixes.is_some_and(|prefixes| prefixes.split(" | ").any(|prefix| name.starts_with(prefix)))
         };
         let table = self
-            .find_block(is_of_name)
+            .find_block(has_prefix_of_name)
             .ok_or_else(|| format!("missing table for `{name}`: expected `<!-- rows: PREFIX -->`"))?;
-        let start = format!("| {name} | ");
+        let row_start = format!("| {name} | ");
         if table.is_empty() {
-            let head = ["", "| row | result | judgement | measured |", "|---|---|---|---|", &line, ""];
-            self.lines.splice(table, head.map(str::to_owned));
-        } else if let Some(row) = self.lines[table.clone()].iter_mut().find(|row| row.starts_with(&start)) {
+            let new_table = ["", "| benchmark | result | verdict | provenance |", "|---|---|---|---|", &line, ""];
+            self.lines.splice(table, new_table.map(str::to_owned));
+        } else if let Some(row) = self.lines[table.clone()].iter_mut().find(|row| row.starts_with(&row_start)) {
             *row = line;
         } else {
             // Before the empty line that ends the table.
@@ -81,11 +83,14 @@ impl Document {
         Ok(())
     }
 
-    /// Adds a machine to the list unless it is there; returns its number.
+    /// Adds a machine to the list of machines unless it is in it; returns its number.
     fn add_machine(&mut self, machine: &str) -> Result<usize, String> {
         let list = self.find_block(|marker| marker == "<!-- machines -->").ok_or("missing list `<!-- machines -->`")?;
-        let machines: Vec<&str> =
-            self.lines[list.clone()].iter().filter_map(|line| line.split_once(". ")).map(|(_, m)| m).collect();
+        let machines: Vec<&str> = self.lines[list.clone()]
+            .iter()
+            .filter_map(|line| line.split_once(". "))
+            .map(|(_, machine)| machine)
+            .collect();
         if let Some(position) = machines.iter().position(|listed| *listed == machine) {
             return Ok(position + 1);
         }
@@ -99,7 +104,7 @@ impl Document {
         Ok(number)
     }
 
-    /// The lines between a marker and `<!-- end -->`.
+    /// The range of the lines between a marker and `<!-- end -->`; `None` if one of them is missing.
     fn find_block(&self, is_marker: impl Fn(&str) -> bool) -> Option<Range<usize>> {
         let start = self.lines.iter().position(|line| is_marker(line))? + 1;
         let length = self.lines[start..].iter().position(|line| line == "<!-- end -->")?;
@@ -119,24 +124,26 @@ mod tests {
     }
 
     fn row(name: &str, result: &str) -> DocumentRow {
-        DocumentRow { name: name.into(), result: result.into(), judgement: "ok".into(), repetitions: "6 pairs".into() }
+        DocumentRow { name: name.into(), result: result.into(), verdict: "ok".into(), repetitions: "6 pairs".into() }
     }
 
-    fn on(date: &str, machine: &str) -> Occasion {
-        Occasion { date: date.into(), commit: "abc".into(), machine: machine.into() }
+    fn provenance(date: &str, machine: &str) -> Provenance {
+        Provenance { date: date.into(), commit: "abc".into(), machine: machine.into() }
     }
 
     #[test]
     fn a_row_is_replaced_with_its_occasion_and_others_stay() {
         let mut document = document(EMPTY);
-        document.update(&[row("himeno S", "1.0"), row("linpack 4000", "1.1")], &on("2026-11-23", "old")).unwrap();
-        document.update(&[row("himeno S", "1.2"), row("himeno M", "1.3")], &on("2026-11-24", "new")).unwrap();
+        document
+            .update(&[row("himeno S", "1.0"), row("linpack 4000", "1.1")], &provenance("2026-11-23", "old"))
+            .unwrap();
+        document.update(&[row("himeno S", "1.2"), row("himeno M", "1.3")], &provenance("2026-11-24", "new")).unwrap();
         let expected = "\
 # Figures
 
 <!-- rows: himeno | linpack -->
 
-| row | result | judgement | measured |
+| benchmark | result | verdict | provenance |
 |---|---|---|---|
 | himeno S | 1.2 | ok | 2026-11-24, abc, machine 2, 6 pairs |
 | linpack 4000 | 1.1 | ok | 2026-11-23, abc, machine 1, 6 pairs |
@@ -158,13 +165,13 @@ Text.
     #[test]
     fn without_results_nothing_changes() {
         let mut document = document(EMPTY);
-        document.update(&[], &on("2026-11-24", "new")).unwrap();
+        document.update(&[], &provenance("2026-11-24", "new")).unwrap();
         assert_eq!(document.lines.join("\n"), EMPTY);
     }
 
     #[test]
     fn a_result_without_a_table_is_an_error() {
-        let error = document(EMPTY).update(&[row("net tcp", "1.0")], &on("2026-11-24", "new")).unwrap_err();
+        let error = document(EMPTY).update(&[row("net tcp", "1.0")], &provenance("2026-11-24", "new")).unwrap_err();
         assert_eq!(error, "missing table for `net tcp`: expected `<!-- rows: PREFIX -->`");
     }
 }

@@ -18,13 +18,13 @@ const PAIRS: usize = 151;
 /// The default interval of telemetry.
 const INTERVAL: Nanos = Nanos(1_000_000_000);
 
-pub(crate) fn limit(place: &BenchEnv) -> LimitCheck<'_> {
-    LimitCheck::new("harness, elapsed against a plain spawn", || paired_differences(place))
+pub(crate) fn limit(env: &BenchEnv) -> LimitCheck<'_> {
+    LimitCheck::new("harness, elapsed against a plain spawn", || paired_differences(env))
 }
 
 /// Measures the median paired difference for each pause.
-fn paired_differences(place: &BenchEnv) -> Result<Vec<BenchFigure>, String> {
-    let program = place.weighbridge_program()?;
+fn paired_differences(env: &BenchEnv) -> Result<Vec<BenchFigure>, String> {
+    let program = env.weighbridge_program()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(to_message)?;
     runtime.block_on(async {
         let worker = Worker::local(&program).await.map_err(to_message)?;

@@ -19,27 +19,27 @@ const STARTS: usize = 101;
 const DEFAULT_RUN_ARGS: [&str; 5] =
     ["himeno:grid=M,threads=1", "ramspeed:mode=triad", "redis:command=get,requests=auto", "--max-samples", "6"];
 
-pub(crate) fn limits(place: &BenchEnv) -> Vec<LimitCheck<'_>> {
+pub(crate) fn limits(env: &BenchEnv) -> Vec<LimitCheck<'_>> {
     vec![
         LimitCheck::new("harness, samples of 5 s", || {
-            run_figures(place, "default", &DEFAULT_RUN_ARGS, Some(FigureBound::AtLeast(90.0)))
+            run_figures(env, "default", &DEFAULT_RUN_ARGS, Some(FigureBound::AtLeast(90.0)))
         }),
-        LimitCheck::new("harness, plan quick", || run_figures(place, "quick", &["--plan", "quick"], None)),
-        LimitCheck::new("harness, weighbridge --help", || help_figures(place)),
-        elapsed::limit(place),
+        LimitCheck::new("harness, plan quick", || run_figures(env, "quick", &["--plan", "quick"], None)),
+        LimitCheck::new("harness, weighbridge --help", || help_figures(env)),
+        elapsed::limit(env),
     ]
 }
 
 /// Measures one run into a new folder: the share of the workload in the wall time, with the limit `required`, and the
 /// CPU time and memory of controller and agent.
 fn run_figures(
-    place: &BenchEnv,
+    env: &BenchEnv,
     name: &str,
     args: &[&str],
     required: Option<FigureBound>,
 ) -> Result<Vec<BenchFigure>, String> {
-    let folder = place.folder().join(name);
-    let program = place.weighbridge_program()?;
+    let folder = env.folder().join(name);
+    let program = env.weighbridge_program()?;
     let start = Instant::now();
     let mut child = Command::new(&program)
         .args(["run", "--quiet"])
@@ -76,8 +76,8 @@ fn run_figures(
 }
 
 /// Measures the median time of `--help`, from start to exit.
-fn help_figures(place: &BenchEnv) -> Result<Vec<BenchFigure>, String> {
-    let program = place.weighbridge_program()?;
+fn help_figures(env: &BenchEnv) -> Result<Vec<BenchFigure>, String> {
+    let program = env.weighbridge_program()?;
     let start = || {
         let start = Instant::now();
         let status = Command::new(&program).arg("--help").stdout(Stdio::null()).status();

@@ -37,8 +37,8 @@ fn debian_openblas(_: &BenchEnv) -> Result<LapackLibrary, String> {
     Ok(LapackLibrary { path: "libopenblas.so.0".into(), prefix: "", folders: Vec::new() })
 }
 
-fn pypi_openblas(place: &BenchEnv) -> Result<LapackLibrary, String> {
-    let folder = pypi_wheels::unpack(place, &["scipy-openblas32"])?;
+fn pypi_openblas(env: &BenchEnv) -> Result<LapackLibrary, String> {
+    let folder = pypi_wheels::unpack(env, &["scipy-openblas32"])?;
     Ok(LapackLibrary {
         path: pypi_wheels::find_file(&folder, "libscipy_openblas.so")?,
         prefix: "scipy_",
@@ -46,8 +46,8 @@ fn pypi_openblas(place: &BenchEnv) -> Result<LapackLibrary, String> {
     })
 }
 
-fn pypi_mkl(place: &BenchEnv) -> Result<LapackLibrary, String> {
-    let folder = pypi_wheels::unpack(place, &["mkl", "intel-openmp"])?;
+fn pypi_mkl(env: &BenchEnv) -> Result<LapackLibrary, String> {
+    let folder = pypi_wheels::unpack(env, &["mkl", "intel-openmp"])?;
     let path = pypi_wheels::find_file(&folder, "libmkl_rt.so")?;
     let libraries = [path.clone(), pypi_wheels::find_file(&folder, "libiomp5.so")?];
     let folders = libraries.iter().filter_map(|path| path.parent()).map(Path::to_owned).collect();
@@ -58,13 +58,13 @@ fn pypi_mkl(place: &BenchEnv) -> Result<LapackLibrary, String> {
 ///
 /// # Errors
 /// If none can be measured.
-pub(crate) fn fastest_library(place: &BenchEnv, n: usize, repeats: u64, cpus: &[usize]) -> Result<BenchSide, String> {
+pub(crate) fn fastest_library(env: &BenchEnv, n: usize, repeats: u64, cpus: &[usize]) -> Result<BenchSide, String> {
     // Flags come before the source: without the second, some linkers would drop the libraries.
     let flags = ["-O3", "-Wl,--no-as-needed", "-ldl", "-lm"].map(str::to_owned);
-    let program = place.compile("lapack_lu", SOURCE, &flags)?;
+    let program = env.compile("lapack_lu", SOURCE, &flags)?;
     let side = |(origin, library): LibrarySource| {
         let unavailable = |cause| RejectedCandidate::Unavailable { name: origin.to_owned(), cause };
-        library(place).and_then(|library| library.side(&program, n, repeats, cpus)).map_err(unavailable)
+        library(env).and_then(|library| library.side(&program, n, repeats, cpus)).map_err(unavailable)
     };
     BenchSide::fastest(SOURCES.into_iter().map(side).collect())
 }

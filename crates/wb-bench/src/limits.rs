@@ -51,8 +51,8 @@ pub(crate) struct LimitResult {
 }
 
 impl<'a> LimitCheck<'a> {
-    pub(crate) fn new(name: &'static str, take: impl FnOnce() -> Result<Vec<BenchFigure>, String> + 'a) -> Self {
-        Self { name, measure: Box::new(take) }
+    pub(crate) fn new(name: &'static str, measure: impl FnOnce() -> Result<Vec<BenchFigure>, String> + 'a) -> Self {
+        Self { name, measure: Box::new(measure) }
     }
 
     pub(crate) fn run(self) -> LimitResult {
@@ -66,7 +66,7 @@ impl LimitResult {
         let row = |figure: &BenchFigure| DocumentRow {
             name: format!("{}: {}", self.name, figure.label),
             result: figure.to_string(),
-            judgement: figure.judgement(),
+            verdict: figure.verdict(),
             repetitions: figure.range.as_ref().map_or_else(String::new, |range| format!("{} times", range.count)),
         };
         self.outcome.iter().flatten().map(row).collect()
@@ -75,7 +75,7 @@ impl LimitResult {
 
 impl BenchFigure {
     /// What is required and whether it is met; empty if nothing is required.
-    fn judgement(&self) -> String {
+    fn verdict(&self) -> String {
         self.bound.map_or_else(String::new, |bound| {
             let verdict = if bound.is_met(self.value) { "ok" } else { "missed" };
             format!("required {bound} {}: {verdict}", self.unit)
@@ -141,7 +141,7 @@ impl fmt::Display for LimitResult {
         };
         let lines = figures.iter().map(|figure| {
             let separator = if figure.bound.is_some() { ", " } else { "" };
-            format!("{name}: {} {figure}{separator}{}", figure.label, figure.judgement())
+            format!("{name}: {} {figure}{separator}{}", figure.label, figure.verdict())
         });
         f.write_str(&lines.collect::<Vec<_>>().join("\n"))
     }

@@ -12,17 +12,17 @@ use wb_kernels::{HugePagePolicy, Work, cpus};
 /// Number of equations.
 const N: usize = 4000;
 
-pub(crate) fn rows(place: &BenchEnv) -> Vec<PairedBenchmark<'_>> {
+pub(crate) fn rows(env: &BenchEnv) -> Vec<PairedBenchmark<'_>> {
     [1, 2]
         .into_iter()
         .map(|threads| {
             let name = format!("linpack {N} {threads} thread{}", if threads == 1 { "" } else { "s" });
-            PairedBenchmark::new(name, "GFLOPS", move || sides(place, threads))
+            PairedBenchmark::new(name, "GFLOPS", move || sides(env, threads))
         })
         .collect()
 }
 
-fn sides(place: &BenchEnv, threads: usize) -> Result<(BenchSide, BenchSide), String> {
+fn sides(env: &BenchEnv, threads: usize) -> Result<(BenchSide, BenchSide), String> {
     let allowed = cpus::allowed();
     let cpus = allowed
         .get(..threads)
@@ -34,14 +34,14 @@ fn sides(place: &BenchEnv, threads: usize) -> Result<(BenchSide, BenchSide), Str
         cpus: cpus.to_vec(),
         huge_pages: HugePagePolicy::Inherit,
         seed: 1,
-        work: Work::Iterations(repeats(place.seconds, threads)),
+        work: Work::Iterations(repeats(env.seconds, threads)),
         isa: None,
     };
-    let weighbridge = BenchSide::new("weighbridge", place.kernel_command("linpack", &config)?, |output| {
+    let weighbridge = BenchSide::new("weighbridge", env.kernel_command("linpack", &config)?, |output| {
         let report: Report = serde_json::from_str(output.lines().next()?).ok()?;
         is_valid_residual(report.residual).then_some(report.gflops)
     });
-    Ok((weighbridge, lapack::fastest_library(place, N, repeats(place.seconds, threads), cpus)?))
+    Ok((weighbridge, lapack::fastest_library(env, N, repeats(env.seconds, threads), cpus)?))
 }
 
 /// The number of repeats that take about `seconds` at 40 GFLOPS per thread.

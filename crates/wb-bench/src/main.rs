@@ -31,7 +31,7 @@ mod ramspeed;
 
 use bench_env::BenchEnv;
 use clap::{Parser, Subcommand};
-use document::{DocumentRow, Occasion};
+use document::{DocumentRow, Provenance};
 use limits::{LimitCheck, LimitResult};
 use pairs::{PairResult, PairRunner, PairedBenchmark};
 use std::fmt::Display;
@@ -103,12 +103,12 @@ fn main() -> ExitCode {
 }
 
 fn bench(args: &Args) -> Result<(), Box<dyn std::error::Error>> {
-    let place = BenchEnv::new(args.seconds)?;
+    let env = BenchEnv::new(args.seconds)?;
     let is_selected = |name: &str| args.rows.is_empty() || args.rows.iter().any(|part| name.contains(part));
     let rows: Vec<PairedBenchmark<'_>> =
-        SUBJECTS.iter().flat_map(|rows| rows(&place)).filter(|row| is_selected(&row.name)).collect();
+        SUBJECTS.iter().flat_map(|rows| rows(&env)).filter(|row| is_selected(&row.name)).collect();
     let limits = [harness::limits, compare::limits, net::limits, hosts::limits].into_iter();
-    let limits = limits.flat_map(|limits: fn(&BenchEnv) -> Vec<LimitCheck<'_>>| limits(&place));
+    let limits = limits.flat_map(|limits: fn(&BenchEnv) -> Vec<LimitCheck<'_>>| limits(&env));
     let limits: Vec<LimitCheck<'_>> = limits.filter(|limit| is_selected(limit.name)).collect();
     if args.list {
         rows.iter()
@@ -129,12 +129,12 @@ fn bench(args: &Args) -> Result<(), Box<dyn std::error::Error>> {
     if let Some(file) = &args.document {
         let rows: Vec<DocumentRow> = results.iter().filter_map(PairResult::row).collect();
         let rows: Vec<DocumentRow> = rows.into_iter().chain(limit_results.iter().flat_map(LimitResult::rows)).collect();
-        let occasion = Occasion {
+        let provenance = Provenance {
             date: jiff::Zoned::now().date().to_string(),
-            commit: place.commit()?,
+            commit: env.commit()?,
             machine: machine::describe_machine(),
         };
-        document::update_file(file, &rows, &occasion)?;
+        document::update_file(file, &rows, &provenance)?;
     }
     Ok(())
 }

@@ -192,7 +192,7 @@ impl PairResult {
         Some(DocumentRow {
             name: self.name.clone(),
             result: format!("{} of {}", format_ratio(ratio), peer.name),
-            judgement: verdict.to_string(),
+            verdict: verdict.to_string(),
             repetitions: format!("{} pairs", ratio.n),
         })
     }

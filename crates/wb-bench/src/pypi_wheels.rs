@@ -9,8 +9,8 @@ use std::{fs, io};
 ///
 /// # Errors
 /// If pip is not installed or the wheels cannot be downloaded.
-pub(crate) fn unpack(place: &BenchEnv, packages: &[&str]) -> Result<PathBuf, String> {
-    let folder = place.folder().join(packages.join("-"));
+pub(crate) fn unpack(env: &BenchEnv, packages: &[&str]) -> Result<PathBuf, String> {
+    let folder = env.folder().join(packages.join("-"));
     if folder.is_dir() {
         return Ok(folder);
     }

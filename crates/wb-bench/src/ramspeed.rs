@@ -21,7 +21,7 @@ const BYTES: u64 = 160_000_000;
 /// Order of hpcc's matrix; its arrays are a third of that matrix.
 const ORDER: u64 = 4000;
 
-pub(crate) fn rows(place: &BenchEnv) -> Vec<PairedBenchmark<'_>> {
+pub(crate) fn rows(env: &BenchEnv) -> Vec<PairedBenchmark<'_>> {
     let mut rows = Vec::new();
     for threads in [1, 2] {
         let name =
@@ -29,16 +29,16 @@ pub(crate) fn rows(place: &BenchEnv) -> Vec<PairedBenchmark<'_>> {
         for non_temporal in [true, false] {
             let stores = if non_temporal { "non-temporal" } else { "ordinary stores" };
             rows.push(PairedBenchmark::new(name(&format!("{stores}, likwid-bench")), "MB/s", move || {
-                likwid_sides(place, threads, non_temporal)
+                likwid_sides(env, threads, non_temporal)
             }));
         }
-        rows.push(PairedBenchmark::new(name("hpcc StarSTREAM"), "MB/s", move || hpcc_sides(place, threads)));
-        rows.push(PairedBenchmark::new(name("stress-ng"), "MB/s", move || stress_ng_sides(place, threads)));
+        rows.push(PairedBenchmark::new(name("hpcc StarSTREAM"), "MB/s", move || hpcc_sides(env, threads)));
+        rows.push(PairedBenchmark::new(name("stress-ng"), "MB/s", move || stress_ng_sides(env, threads)));
     }
     rows
 }
 
-fn our_side(place: &BenchEnv, threads: usize, non_temporal: bool, bytes: u64, isa: Isa) -> Result<BenchSide, String> {
+fn our_side(env: &BenchEnv, threads: usize, non_temporal: bool, bytes: u64, isa: Isa) -> Result<BenchSide, String> {
     let allowed = cpus::allowed();
     let cpus = allowed
         .get(..threads)
@@ -51,26 +51,22 @@ fn our_side(place: &BenchEnv, threads: usize, non_temporal: bool, bytes: u64, is
         cpus: cpus.to_vec(),
         isa,
         huge_pages: HugePagePolicy::Inherit,
-        work: Work::Seconds(place.seconds),
+        work: Work::Seconds(env.seconds),
     };
-    Ok(BenchSide::new(
-        &format!("weighbridge {isa}"),
-        place.kernel_command("ramspeed", &config)?,
-        json_figure("mb-per-s"),
-    ))
+    Ok(BenchSide::new(&format!("weighbridge {isa}"), env.kernel_command("ramspeed", &config)?, json_figure("mb-per-s")))
 }
 
 /// The fastest of our vector widths against the fastest kernel of likwid-bench.
-fn likwid_sides(place: &BenchEnv, threads: usize, non_temporal: bool) -> Result<(BenchSide, BenchSide), String> {
+fn likwid_sides(env: &BenchEnv, threads: usize, non_temporal: bool) -> Result<(BenchSide, BenchSide), String> {
     require_tool("likwid-bench")?;
     let mut isas = Isa::available();
     isas.retain(|isa| *isa != Isa::Scalar);
-    let candidates = isas.iter().map(|&isa| our_side(place, threads, non_temporal, BYTES, isa));
+    let candidates = isas.iter().map(|&isa| our_side(env, threads, non_temporal, BYTES, isa));
     let weighbridge = BenchSide::fastest(candidates.collect::<Result<Vec<_>, _>>()?.into_iter().map(Ok).collect())?;
     let kernels = likwid_kernels(non_temporal).filter(|(isa, _)| isas.contains(isa));
     let peer = |(_, kernel): (Isa, String)| {
         let work = format!("N:{}kB:{threads}", 3 * BYTES / 1000);
-        let command = ["likwid-bench", "-t", &kernel, "-s", &format!("{:.0}", place.seconds.max(1.0)), "-W", &work];
+        let command = ["likwid-bench", "-t", &kernel, "-s", &format!("{:.0}", env.seconds.max(1.0)), "-W", &work];
         Ok(BenchSide::new(&kernel, command.map(str::to_owned).to_vec(), |out| figure_after(out, "MByte/s:")))
     };
     Ok((weighbridge, BenchSide::fastest(kernels.map(peer).collect())?))
@@ -85,10 +81,10 @@ fn likwid_kernels(non_temporal: bool) -> impl Iterator<Item = (Isa, String)> {
     widths.into_iter().chain(fused).map(move |(isa, width)| (isa, format!("{name}{width}")))
 }
 
-fn hpcc_sides(place: &BenchEnv, threads: usize) -> Result<(BenchSide, BenchSide), String> {
+fn hpcc_sides(env: &BenchEnv, threads: usize) -> Result<(BenchSide, BenchSide), String> {
     require_tool("hpcc")?;
     require_tool("mpirun")?;
-    let folder = place.folder().join(format!("hpcc-{threads}"));
+    let folder = env.folder().join(format!("hpcc-{threads}"));
     let write = |file: &str, text: &str| fs::write(folder.join(file), text).map_err(|error| format!("{file}: {error}"));
     fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     write("hpccinf.txt", &hpcc_input(threads))?;
@@ -102,7 +98,7 @@ fn hpcc_sides(place: &BenchEnv, threads: usize) -> Result<(BenchSide, BenchSide)
     let scale = threads as f64 * 1000.0;
     let peer =
         BenchSide::new("hpcc StarSTREAM", command, move |out| Some(figure_after(out, "StarSTREAM_Triad=")? * scale));
-    Ok((our_side(place, threads, false, ORDER * ORDER / 3 * 8, Isa::widest())?, peer.in_folder(folder)))
+    Ok((our_side(env, threads, false, ORDER * ORDER / 3 * 8, Isa::widest())?, peer.in_folder(folder)))
 }
 
 /// The input file of hpcc: one matrix, one block size, no additional PTRANS.
@@ -113,10 +109,10 @@ fn hpcc_input(threads: usize) -> String {
     format!("{title}\n{}\n", values.replace(' ', "\n"))
 }
 
-fn stress_ng_sides(place: &BenchEnv, threads: usize) -> Result<(BenchSide, BenchSide), String> {
+fn stress_ng_sides(env: &BenchEnv, threads: usize) -> Result<(BenchSide, BenchSide), String> {
     require_tool("stress-ng")?;
     // stress-ng prints no figure for a run of less than a few seconds.
-    let seconds = format!("{:.0}s", place.seconds.max(8.0));
+    let seconds = format!("{:.0}s", env.seconds.max(8.0));
     let instances = threads.to_string();
     let command = ["stress-ng", "--stream", &instances, "-t", &seconds, "--metrics-brief"];
     let scale = threads as f64 * 1.048_576;
@@ -127,7 +123,7 @@ fn stress_ng_sides(place: &BenchEnv, threads: usize) -> Result<(BenchSide, Bench
         };
         Some((figure("memory read rate")? + figure("memory write rate")?) * scale)
     });
-    Ok((our_side(place, threads, false, BYTES, Isa::widest())?, peer))
+    Ok((our_side(env, threads, false, BYTES, Isa::widest())?, peer))
 }
 
 /// The figure that follows a label.

@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use comparison::{CompareOptions, compare, read, specimen};
 use wb_report::compare::{PageOptions, html};
-use wb_test_data::LARGE_PAGE;
+use wb_test_data::LARGE_PAGE_BUILDS;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args_os().skip(1).map(PathBuf::from);
@@ -18,7 +18,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut folders: Vec<PathBuf> = arguments.collect();
     let temporary = tempfile::tempdir()?;
     match folders.first().and_then(|first| first.to_str()) {
-        None => folders = LARGE_PAGE.write(temporary.path())?,
+        None => folders = LARGE_PAGE_BUILDS.write(temporary.path())?,
         Some("specimen") => folders = specimen::write(temporary.path()),
         Some(_) => {}
     }

@@ -3,7 +3,7 @@
 //!
 //! This crate does not depend on the readers of its data.
 //!
-//! Start with [`Synthetic::write`].
+//! Start with [`SyntheticBuilds::write`].
 
 #![forbid(unsafe_code)]
 
@@ -27,8 +27,9 @@ pub struct SyntheticBuilds {
     pub samples: usize,
 }
 
-/// 8,000 checks in ten builds.
-pub const LARGE_PAGE: SyntheticBuilds = SyntheticBuilds { builds: 10, profiles: 4, tests: 5, cases: 50, samples: 3 };
+/// Ten builds with 8,000 checks each: their comparison is a large page.
+pub const LARGE_PAGE_BUILDS: SyntheticBuilds =
+    SyntheticBuilds { builds: 10, profiles: 4, tests: 5, cases: 50, samples: 3 };
 
 const METRICS: [(&str, &str, f64); 4] = [
     ("throughput", "iops_sec", 150_000.0),

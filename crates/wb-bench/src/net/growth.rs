@@ -7,16 +7,16 @@ use crate::limits::{BenchFigure, LimitCheck};
 /// Numbers of simultaneous connections.
 const CONNECTIONS: [u32; 5] = [1, 10, 100, 1000, 10_000];
 
-pub(crate) fn limits(place: &BenchEnv) -> Vec<LimitCheck<'_>> {
-    vec![LimitCheck::new("net growth", || growth_figures(place))]
+pub(crate) fn limits(env: &BenchEnv) -> Vec<LimitCheck<'_>> {
+    vec![LimitCheck::new("net growth", || growth_figures(env))]
 }
 
 /// Measures round trips per second, and the server's memory for each additional connection.
-fn growth_figures(place: &BenchEnv) -> Result<Vec<BenchFigure>, String> {
+fn growth_figures(env: &BenchEnv) -> Result<Vec<BenchFigure>, String> {
     let mut figures = Vec::new();
     let mut baseline = None;
     for connections in CONNECTIONS {
-        let measured = peers::many_connections(place, connections)?.measure().map_err(|error| error.to_string())?;
+        let measured = peers::many_connections(env, connections)?.measure().map_err(|error| error.to_string())?;
         let results: serde_json::Value = serde_json::from_str(&measured.output).map_err(|error| error.to_string())?;
         let totals = &results[0]["totals"];
         let name = format!("{connections} connection{}", if connections == 1 { "" } else { "s" });

@@ -134,14 +134,14 @@ const WORKLOADS: [(LoopbackWorkload, &[Peer]); 11] = [
     (LoopbackWorkload::TcpStream { bytes: 1 << 20, strands: 1 }, &[Peer::Iperf3, Peer::Bare]),
 ];
 
-pub(crate) fn rows(place: &BenchEnv) -> Vec<PairedBenchmark<'_>> {
+pub(crate) fn rows(env: &BenchEnv) -> Vec<PairedBenchmark<'_>> {
     let mut rows = Vec::new();
     for (load, peers) in WORKLOADS {
         for cores in [CorePlacement::Same, CorePlacement::Cross] {
             for &peer in peers {
                 let name = format!("net {} {} vs {}", load.name(), cores.name(), peer.name());
                 rows.push(PairedBenchmark::new(name, load.unit(), move || {
-                    Ok((peers::our_side(place, load, cores)?, peer.side(place, load, cores)?))
+                    Ok((peers::our_side(env, load, cores)?, peer.side(env, load, cores)?))
                 }));
             }
         }
@@ -151,11 +151,11 @@ pub(crate) fn rows(place: &BenchEnv) -> Vec<PairedBenchmark<'_>> {
 
 /// A side that consists of a server and a client.
 fn client_server_side(
-    place: &BenchEnv,
+    env: &BenchEnv,
     name: &str,
     both: &ClientServer,
     figure: impl Fn(&serde_json::Value) -> Option<f64> + 'static,
 ) -> Result<BenchSide, String> {
-    let command = place.client_server_command(both)?;
+    let command = env.client_server_command(both)?;
     Ok(BenchSide::new(name, command, move |output| figure(&serde_json::from_str(output).ok()?)))
 }

@@ -13,10 +13,10 @@ const TLS_LOOP_SOURCE: &str = include_str!("../../peers/tls_loop.c");
 const TOKEN: &str = "the-token-of-a-bench-on-loopback";
 
 /// The side of our engine, by a preset.
-pub(super) fn our_side(place: &BenchEnv, load: LoopbackWorkload, cores: CorePlacement) -> Result<BenchSide, String> {
+pub(super) fn our_side(env: &BenchEnv, load: LoopbackWorkload, cores: CorePlacement) -> Result<BenchSide, String> {
     let (client, server) = cores.cpus()?;
     let port = free_port()?;
-    let program = place.weighbridge_program()?.display().to_string();
+    let program = env.weighbridge_program()?.display().to_string();
     let bytes = load.bytes().to_string();
     let mut preset: Vec<String> = match load {
         LoopbackWorkload::TcpStream { .. } => vec!["stream".into()],
@@ -24,12 +24,12 @@ pub(super) fn our_side(place: &BenchEnv, load: LoopbackWorkload, cores: CorePlac
         LoopbackWorkload::UdpRr => vec!["udp-rr".into()],
         LoopbackWorkload::UdpStream => ["stream", "--protocols", "udp"].map(str::to_owned).to_vec(),
         LoopbackWorkload::TlsStream { .. } => ["stream", "--protocols", "ssl"].map(str::to_owned).to_vec(),
-        LoopbackWorkload::Connect => return profile_side(place, load, cores, &[]),
+        LoopbackWorkload::Connect => return profile_side(env, load, cores, &[]),
     };
     preset.extend(["--message-sizes".into(), bytes, "--instances".into(), load.strands().to_string()]);
-    preset.extend(["--runtime".into(), place.seconds.to_string(), format!("127.0.0.1:{port}"), "--json".into()]);
+    preset.extend(["--runtime".into(), env.seconds.to_string(), format!("127.0.0.1:{port}"), "--json".into()]);
     let both = weighbridge_pair(&program, client, server, port, preset);
-    client_server_side(place, "weighbridge", &both, move |results| {
+    client_server_side(env, "weighbridge", &both, move |results| {
         let totals = &results[0]["totals"];
         Some(match load {
             LoopbackWorkload::TcpStream { .. } | LoopbackWorkload::TlsStream { .. } => totals["throughput"].as_f64()?,
@@ -43,14 +43,14 @@ pub(super) fn our_side(place: &BenchEnv, load: LoopbackWorkload, cores: CorePlac
 
 /// The side of our engine with a profile and additional flags, on one strand.
 fn profile_side(
-    place: &BenchEnv,
+    env: &BenchEnv,
     load: LoopbackWorkload,
     cores: CorePlacement,
     flags: &[&str],
 ) -> Result<BenchSide, String> {
     let (client, server) = cores.cpus()?;
     let port = free_port()?;
-    let program = place.weighbridge_program()?.display().to_string();
+    let program = env.weighbridge_program()?.display().to_string();
     let protocol = if load == LoopbackWorkload::UdpRr { "udp" } else { "tcp" };
     let nagle = if load == LoopbackWorkload::TcpRr { "tcp_nodelay" } else { "" };
     let connect = format!(r#"<flowop type="connect" options="remotehost=127.0.0.1 protocol={protocol} {nagle}"/>"#);
@@ -63,19 +63,19 @@ fn profile_side(
         LoopbackWorkload::Connect => format!("{connect}{disconnect}"),
         _ => write,
     };
-    let measured = format!(r#"<transaction duration="{}s">{flowops}</transaction>"#, place.seconds);
+    let measured = format!(r#"<transaction duration="{}s">{flowops}</transaction>"#, env.seconds);
     let transactions = match load {
         LoopbackWorkload::Connect => measured,
         _ => format!("<transaction>{connect}</transaction>{measured}<transaction>{disconnect}</transaction>"),
     };
-    let profile = place.folder().join(format!("{}.xml", load.name()));
+    let profile = env.folder().join(format!("{}.xml", load.name()));
     let text = format!(r#"<profile name="bench"><group nthreads="1">{transactions}</group></profile>"#);
     std::fs::write(&profile, text).map_err(|error| error.to_string())?;
     let mut run = vec!["run".into(), profile.display().to_string(), "-P".into(), port.to_string(), "--json".into()];
     run.extend(flags.iter().map(|flag| (*flag).to_owned()));
     let both = weighbridge_pair(&program, client, server, port, run);
     let name = if flags.is_empty() { "weighbridge" } else { "weighbridge -n" };
-    client_server_side(place, name, &both, move |result| {
+    client_server_side(env, name, &both, move |result| {
         let totals = &result["totals"];
         match load {
             LoopbackWorkload::TcpStream { .. } => totals["throughput"].as_f64(),
@@ -85,11 +85,11 @@ fn profile_side(
 }
 
 /// Round trips over `connections`, by one client and one server that keeps running afterwards.
-pub(super) fn many_connections(place: &BenchEnv, connections: u32) -> Result<ClientServer, String> {
+pub(super) fn many_connections(env: &BenchEnv, connections: u32) -> Result<ClientServer, String> {
     let (client, server) = CorePlacement::Cross.cpus()?;
     let port = free_port()?;
-    let program = place.weighbridge_program()?.display().to_string();
-    let (bytes, connections, seconds) = (REQUEST.to_string(), connections.to_string(), place.seconds.to_string());
+    let program = env.weighbridge_program()?.display().to_string();
+    let (bytes, connections, seconds) = (REQUEST.to_string(), connections.to_string(), env.seconds.to_string());
     let address = format!("127.0.0.1:{port}");
     let run = ["rr", "-l", &bytes, "-n", &connections, "-t", &seconds, &address, "--json"].map(str::to_owned).to_vec();
     let mut both = weighbridge_pair(&program, client, server, port, run);
@@ -121,26 +121,26 @@ impl Peer {
 
     pub(super) fn side(
         self,
-        place: &BenchEnv,
+        env: &BenchEnv,
         load: LoopbackWorkload,
         cores: CorePlacement,
     ) -> Result<BenchSide, String> {
         match self {
-            Self::Iperf3 => iperf3_side(place, load, cores),
-            Self::Qperf => qperf_side(place, load, cores),
-            Self::Sockperf => sockperf_side(place, load, cores),
-            Self::Bare => bare_side(place, load, cores),
-            Self::OpenSsl => openssl_side(place, load, cores),
-            Self::NoStatistics => profile_side(place, load, cores, &["-n"]),
+            Self::Iperf3 => iperf3_side(env, load, cores),
+            Self::Qperf => qperf_side(env, load, cores),
+            Self::Sockperf => sockperf_side(env, load, cores),
+            Self::Bare => bare_side(env, load, cores),
+            Self::OpenSsl => openssl_side(env, load, cores),
+            Self::NoStatistics => profile_side(env, load, cores, &["-n"]),
         }
     }
 }
 
-fn iperf3_side(place: &BenchEnv, load: LoopbackWorkload, cores: CorePlacement) -> Result<BenchSide, String> {
+fn iperf3_side(env: &BenchEnv, load: LoopbackWorkload, cores: CorePlacement) -> Result<BenchSide, String> {
     require_tool("iperf3")?;
     let (client, server) = cores.cpus()?;
     let port = free_port()?;
-    let (port_arg, seconds) = (port.to_string(), place.seconds.ceil().to_string());
+    let (port_arg, seconds) = (port.to_string(), env.seconds.ceil().to_string());
     let (bytes, strands) = (load.bytes().to_string(), load.strands().to_string());
     let mut run: Vec<String> = ["-c", "127.0.0.1", "-p", &port_arg, "-t", &seconds, "-l", &bytes, "-P", &strands, "-J"]
         .map(str::to_owned)
@@ -154,7 +154,7 @@ fn iperf3_side(place: &BenchEnv, load: LoopbackWorkload, cores: CorePlacement) -
         port,
         env: Vec::new(),
     };
-    client_server_side(place, "iperf3", &both, move |result| {
+    client_server_side(env, "iperf3", &both, move |result| {
         let end = &result["end"];
         if load == LoopbackWorkload::UdpStream {
             let sum = &end["sum"];
@@ -165,12 +165,12 @@ fn iperf3_side(place: &BenchEnv, load: LoopbackWorkload, cores: CorePlacement) -
     })
 }
 
-fn qperf_side(place: &BenchEnv, load: LoopbackWorkload, cores: CorePlacement) -> Result<BenchSide, String> {
+fn qperf_side(env: &BenchEnv, load: LoopbackWorkload, cores: CorePlacement) -> Result<BenchSide, String> {
     require_tool("qperf")?;
     let (client, server) = cores.cpus()?;
     let port = free_port()?;
     let (port_arg, bytes) = (port.to_string(), load.bytes().to_string());
-    let seconds = place.seconds.ceil().to_string();
+    let seconds = env.seconds.ceil().to_string();
     let test = match load {
         LoopbackWorkload::TcpStream { .. } => "tcp_bw",
         LoopbackWorkload::TcpRr => "tcp_lat",
@@ -185,7 +185,7 @@ fn qperf_side(place: &BenchEnv, load: LoopbackWorkload, cores: CorePlacement) ->
         port,
         env: Vec::new(),
     };
-    let command = place.client_server_command(&both)?;
+    let command = env.client_server_command(&both)?;
     Ok(BenchSide::new("qperf", command, move |output| {
         // `recv_bw = 1,234 bytes/sec` for datagrams, `bw = …` for streams, `latency = 5,100 ns` one way.
         let value = |key: &str| {
@@ -201,11 +201,11 @@ fn qperf_side(place: &BenchEnv, load: LoopbackWorkload, cores: CorePlacement) ->
     }))
 }
 
-fn sockperf_side(place: &BenchEnv, load: LoopbackWorkload, cores: CorePlacement) -> Result<BenchSide, String> {
+fn sockperf_side(env: &BenchEnv, load: LoopbackWorkload, cores: CorePlacement) -> Result<BenchSide, String> {
     require_tool("sockperf")?;
     let (client, server) = cores.cpus()?;
     let port = free_port()?;
-    let (port_arg, bytes, seconds) = (port.to_string(), REQUEST.to_string(), place.seconds.ceil().to_string());
+    let (port_arg, bytes, seconds) = (port.to_string(), REQUEST.to_string(), env.seconds.ceil().to_string());
     let protocol: &[&str] = if load == LoopbackWorkload::TcpRr { &["--tcp"] } else { &[] };
     let arguments = |mode: &str, more: &[&str]| {
         let all = [mode, "-i", "127.0.0.1", "-p", &port_arg]
@@ -220,15 +220,15 @@ fn sockperf_side(place: &BenchEnv, load: LoopbackWorkload, cores: CorePlacement)
         port,
         env: Vec::new(),
     };
-    Ok(BenchSide::new("sockperf", place.client_server_command(&both)?, |output| {
+    Ok(BenchSide::new("sockperf", env.client_server_command(&both)?, |output| {
         let microseconds = output.split_once("Summary: Round trip is ")?.1;
         Some(1e6 / microseconds.split_whitespace().next()?.parse::<f64>().ok()?)
     }))
 }
 
-fn bare_side(place: &BenchEnv, load: LoopbackWorkload, cores: CorePlacement) -> Result<BenchSide, String> {
+fn bare_side(env: &BenchEnv, load: LoopbackWorkload, cores: CorePlacement) -> Result<BenchSide, String> {
     let (client, server) = cores.cpus()?;
-    let program = place.compile("net_loop", LOOP_SOURCE, &["-O2", "-pthread"].map(str::to_owned))?;
+    let program = env.compile("net_loop", LOOP_SOURCE, &["-O2", "-pthread"].map(str::to_owned))?;
     let mode = match load {
         LoopbackWorkload::TcpStream { .. } => "tcp-stream",
         LoopbackWorkload::TcpRr => "tcp-rr",
@@ -237,17 +237,17 @@ fn bare_side(place: &BenchEnv, load: LoopbackWorkload, cores: CorePlacement) -> 
         LoopbackWorkload::Connect => "connect",
         LoopbackWorkload::TlsStream { .. } => return Err("the bare loop does not support TLS".to_owned()),
     };
-    let figures = [load.bytes().to_string(), place.seconds.to_string(), load.strands().to_string()];
+    let figures = [load.bytes().to_string(), env.seconds.to_string(), load.strands().to_string()];
     let command = [program.display().to_string(), mode.to_owned()].into_iter().chain(figures);
     let command = command.chain([client.to_string(), server.to_string()]).collect();
     Ok(BenchSide::new("bare loop", command, json_figure("figure")))
 }
 
-fn openssl_side(place: &BenchEnv, load: LoopbackWorkload, cores: CorePlacement) -> Result<BenchSide, String> {
+fn openssl_side(env: &BenchEnv, load: LoopbackWorkload, cores: CorePlacement) -> Result<BenchSide, String> {
     let (client, server) = cores.cpus()?;
     let flags = ["-O2", "-Wl,--no-as-needed", "-lssl", "-lcrypto"].map(str::to_owned);
-    let program = place.compile("tls_loop", TLS_LOOP_SOURCE, &flags)?;
-    let figures = [load.bytes().to_string(), place.seconds.to_string(), client.to_string(), server.to_string()];
+    let program = env.compile("tls_loop", TLS_LOOP_SOURCE, &flags)?;
+    let figures = [load.bytes().to_string(), env.seconds.to_string(), client.to_string(), server.to_string()];
     let command = std::iter::once(program.display().to_string()).chain(figures).collect();
     Ok(BenchSide::new("openssl loop", command, json_figure("figure")))
 }

@@ -7,7 +7,7 @@ use crate::comparison::specimen;
 use crate::comparison::{CompareOptions, compare, read};
 use wb_compare::comparison::ComparisonMethod;
 use wb_report::compare::{PageOptions, html};
-use wb_test_data::LARGE_PAGE;
+use wb_test_data::LARGE_PAGE_BUILDS;
 
 /// Writes the page of some builds to a file.
 fn page(write: impl Fn(&std::path::Path) -> Vec<PathBuf>, method: Option<ComparisonMethod>) -> PageFile {
@@ -188,7 +188,7 @@ fn page_does_not_scroll_horizontally_at_any_width() {
 #[ignore = "needs chromium: make test-system"]
 fn printing_shows_every_row_and_opens_details() {
     let Some(mut browser) = browser() else { return };
-    let page = page(|folder| LARGE_PAGE.write(folder).unwrap(), None);
+    let page = page(|folder| LARGE_PAGE_BUILDS.write(folder).unwrap(), None);
     browser.open(&page.file, 1280, "light");
     wait_for_table(&mut browser);
     choose(&mut browser, "status", "");
@@ -205,7 +205,7 @@ fn printing_shows_every_row_and_opens_details() {
 #[ignore = "needs chromium: make test-system"]
 fn eight_thousand_checks_in_ten_builds_are_paged() {
     let Some(mut browser) = browser() else { return };
-    let page = page(|folder| LARGE_PAGE.write(folder).unwrap(), None);
+    let page = page(|folder| LARGE_PAGE_BUILDS.write(folder).unwrap(), None);
     assert!(std::fs::metadata(&page.file).unwrap().len() <= 3_000_000);
     browser.open(&page.file, 1280, "light");
     wait_for_table(&mut browser);
