@@ -1,4 +1,4 @@
-//! Environments: the recorded state of a run's machines, and the differences between two of them.
+//! Environments: the recorded state of a run's machines, and the differences between those of two builds.
 //!
 //! Start with [`differences()`]; [`values`] flattens recorded sections into comparable values, and [`changes`] pairs
 //! them.
@@ -14,15 +14,15 @@ use serde_json::Value;
 
 pub use changes::ValueChange;
 pub(crate) use changes::changes;
-use values::Values;
+pub(crate) use values::Values;
 
-/// The machines of a run, by profile or `World`, run-perf's name for hosts before any profile.
+/// The machines of a run by profile. The profile `World` is run-perf's name for hosts before any profile is applied.
 pub type Environments = BTreeMap<String, Vec<MachineEnvironment>>;
 
-/// The environment of a machine.
+/// The recorded state of a machine.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct MachineEnvironment {
-    /// The worker's name; `None` if the record has no names.
+    /// The worker's name; `None` if the run did not record names.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worker: Option<String>,
     /// The recorded values, by section: `kernel`, `packages`, `profile`, … Keys that end in `_raw` have the original of
@@ -30,7 +30,7 @@ pub struct MachineEnvironment {
     pub sections: BTreeMap<String, Value>,
 }
 
-/// A section in which the machines of two builds differ.
+/// A section in which machines of two builds differ.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SectionDifference {
     /// The machines with this difference.
@@ -41,70 +41,79 @@ pub struct SectionDifference {
     pub changes: Vec<ValueChange>,
 }
 
-/// A reference to a machine of an environment.
+/// A reference to a machine.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct MachineRef {
-    /// `World`, or the profile.
-    pub environment: String,
-    /// The worker; `None` if the environment has one machine on both sides.
+    /// The profile in which it was measured, or `World`.
+    #[serde(rename = "environment")]
+    pub profile: String,
+    /// The worker; `None` if both builds have one machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worker: Option<String>,
 }
 
-/// The section with volatile values, which is not compared.
-const VOLATILE: &str = "transient";
+/// The section with transient values, such as the load. It is not compared.
+const TRANSIENT: &str = "transient";
 
-/// The section that reports a machine that is missing on one side.
+/// The section of the difference that a machine is missing in one build.
 const MACHINE: &str = "machine";
 
-/// Whether a section or key is compared.
+/// Whether the section or key with this name is compared.
 fn is_compared(name: &str) -> bool {
-    name != VOLATILE && !name.ends_with("_raw")
+    name != TRANSIENT && !name.ends_with("_raw")
 }
 
-/// The differences between the environments of two builds, each given by those of its runs. Equal differences of
-/// several machines are merged.
-pub fn differences(src: &[&Environments], dst: &[&Environments]) -> Vec<SectionDifference> {
-    let names: BTreeSet<&String> = src.iter().chain(dst).flat_map(|run| run.keys()).collect();
-    let mut all = Vec::new();
-    for name in names {
-        // Without a record on one side, nothing is known to have changed.
-        let [src, dst] = [src, dst].map(|runs| runs.iter().filter_map(|run| run.get(name)).collect::<Vec<_>>());
-        if src.is_empty() || dst.is_empty() {
+/// The differences between the environments of two builds, which have those of their runs. Equal differences of several
+/// machines are merged.
+pub fn differences(before: &[&Environments], after: &[&Environments]) -> Vec<SectionDifference> {
+    let profiles: BTreeSet<&String> = before.iter().chain(after).flat_map(|run| run.keys()).collect();
+    let mut differences = Vec::new();
+    for profile in profiles {
+        let [before, after] =
+            [before, after].map(|runs| runs.iter().filter_map(|run| run.get(profile)).collect::<Vec<_>>());
+        // If one build has no record, nothing is known to have changed.
+        if before.is_empty() || after.is_empty() {
             continue;
         }
-        let [src, dst] = [src, dst].map(|runs| ComparableMachines::of_runs(runs.into_iter().map(Vec::as_slice)));
-        for MachineDifference { worker, sections } in src.differences(&dst) {
-            let place = MachineRef { environment: name.clone(), worker };
+        let [before, after] =
+            [before, after].map(|runs| ComparableMachines::from_runs(runs.into_iter().map(Vec::as_slice)));
+        for MachineDifference { worker, sections } in before.differences(&after) {
+            let machine = MachineRef { profile: profile.clone(), worker };
             for (section, changes) in sections {
-                add_difference(&mut all, &place, section, changes);
+                add_difference(&mut differences, &machine, section, changes);
             }
         }
     }
-    all
+    differences
 }
 
-fn add_difference(all: &mut Vec<SectionDifference>, place: &MachineRef, section: String, changes: Vec<ValueChange>) {
-    match all.iter_mut().find(|other| other.section == section && other.changes == changes) {
-        Some(same) => same.machines.push(place.clone()),
-        None => all.push(SectionDifference { machines: vec![place.clone()], section, changes }),
+/// Adds a difference of a machine, or the machine to an equal difference of another one.
+fn add_difference(
+    differences: &mut Vec<SectionDifference>,
+    machine: &MachineRef,
+    section: String,
+    changes: Vec<ValueChange>,
+) {
+    match differences.iter_mut().find(|other| other.section == section && other.changes == changes) {
+        Some(equal) => equal.machines.push(machine.clone()),
+        None => differences.push(SectionDifference { machines: vec![machine.clone()], section, changes }),
     }
 }
 
 /// The differences of one machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MachineDifference {
-    /// The worker; `None` if there is one machine on both sides.
+    /// The worker; `None` if both builds have one machine.
     pub worker: Option<String>,
     /// The differing sections with their changes.
     pub sections: Vec<(String, Vec<ValueChange>)>,
 }
 
-/// The machines of an environment, as values by section and name.
+/// The machines of one profile, with their values by section and name.
 #[derive(Debug, Default)]
 pub struct ComparableMachines(Vec<ComparableMachine>);
 
-/// The values of a machine over all runs of a build.
+/// A machine, with the values that it has in any run of a build.
 #[derive(Debug)]
 struct ComparableMachine {
     worker: Option<String>,
@@ -113,71 +122,90 @@ struct ComparableMachine {
 
 impl ComparableMachines {
     /// The machines of one run.
-    pub fn of(machines: &[MachineEnvironment]) -> Self {
-        Self::of_runs([machines])
+    pub fn from_run(machines: &[MachineEnvironment]) -> Self {
+        Self::from_runs([machines])
     }
 
-    /// The machines of all runs of a build.
-    fn of_runs<'a>(runs: impl IntoIterator<Item = &'a [MachineEnvironment]>) -> Self {
-        let mut all: Vec<ComparableMachine> = Vec::new();
-        for machines in runs {
-            for (at, machine) in machines.iter().enumerate() {
-                let index = match &machine.worker {
-                    Some(worker) => all.iter().position(|other| other.worker.as_ref() == Some(worker)),
-                    None => (at < all.len()).then_some(at),
-                };
-                let index = index.unwrap_or_else(|| {
-                    all.push(ComparableMachine { worker: machine.worker.clone(), sections: BTreeMap::new() });
-                    all.len() - 1
+    /// The machines of all runs of a build. Machines of the same name are merged. A machine without a name is merged with
+    /// the first one of the previous runs that its run does not name, and vice versa.
+    fn from_runs<'a>(runs: impl IntoIterator<Item = &'a [MachineEnvironment]>) -> Self {
+        let mut merged: Vec<ComparableMachine> = Vec::new();
+        for run in runs {
+            let has_name_in_run =
+                |worker: &Option<String>| worker.is_some() && run.iter().any(|machine| machine.worker == *worker);
+            let mut unmatched: Vec<usize> =
+                (0..merged.len()).filter(|index| !has_name_in_run(&merged[*index].worker)).collect();
+            for machine in run {
+                let has_same_name =
+                    |other: &ComparableMachine| machine.worker.is_some() && other.worker == machine.worker;
+                let index = merged.iter().position(has_same_name).or_else(|| {
+                    let is_candidate = |index: &usize| machine.worker.is_none() || merged[*index].worker.is_none();
+                    let position = unmatched.iter().position(is_candidate)?;
+                    Some(unmatched.remove(position))
                 });
+                let index = index.unwrap_or_else(|| {
+                    merged.push(ComparableMachine { worker: None, sections: BTreeMap::new() });
+                    merged.len() - 1
+                });
+                let ComparableMachine { worker, sections } = &mut merged[index];
+                *worker = worker.take().or_else(|| machine.worker.clone());
                 for (name, section) in machine.sections.iter().filter(|(name, _)| is_compared(name)) {
-                    values::collect(section, all[index].sections.entry(name.clone()).or_default());
+                    values::collect(section, sections.entry(name.clone()).or_default());
                 }
             }
         }
-        Self(all)
+        Self(merged)
     }
 
     /// The differences by machine. Machines of the same name are paired, the others in recorded order.
     pub fn differences(&self, other: &Self) -> Vec<MachineDifference> {
-        let (mut old, mut new): (Vec<&ComparableMachine>, Vec<&ComparableMachine>) =
-            (Vec::new(), other.0.iter().collect());
+        let mut unpaired_before: Vec<&ComparableMachine> = Vec::new();
+        let mut unpaired_after: Vec<&ComparableMachine> = other.0.iter().collect();
         let mut pairs = Vec::new();
         for machine in &self.0 {
-            let same = new.iter().position(|other| machine.worker.is_some() && other.worker == machine.worker);
-            match same {
-                Some(at) => pairs.push((Some(machine), Some(new.remove(at)))),
-                None => old.push(machine),
+            let matching_index =
+                unpaired_after.iter().position(|other| machine.worker.is_some() && other.worker == machine.worker);
+            match matching_index {
+                Some(index) => pairs.push((Some(machine), Some(unpaired_after.remove(index)))),
+                None => unpaired_before.push(machine),
             }
         }
-        let unpaired = old.len().max(new.len());
-        pairs.extend((0..unpaired).map(|at| (old.get(at).copied(), new.get(at).copied())));
-        let several = self.0.len().max(other.0.len()) > 1;
-        let difference = |(number, (src, dst)): (usize, (Option<&ComparableMachine>, Option<&ComparableMachine>))| {
-            let name = |machine: Option<&ComparableMachine>| machine.and_then(|machine| machine.worker.clone());
-            let name = name(src).or_else(|| name(dst)).unwrap_or_else(|| format!("machine {}", number + 1));
-            let sections = match (src, dst) {
-                (Some(src), Some(dst)) => section_changes(&src.sections, &dst.sections),
-                _ => {
-                    let present = |machine: Option<&ComparableMachine>| machine.map(|_| name.clone());
-                    vec![(MACHINE.to_owned(), vec![ValueChange::new(&name, present(src), present(dst))])]
-                }
+        let unpaired = unpaired_before.len().max(unpaired_after.len());
+        pairs.extend(
+            (0..unpaired).map(|index| (unpaired_before.get(index).copied(), unpaired_after.get(index).copied())),
+        );
+        let has_multiple_machines = self.0.len().max(other.0.len()) > 1;
+        let difference =
+            |(index, (before, after)): (usize, (Option<&ComparableMachine>, Option<&ComparableMachine>))| {
+                let worker = |machine: Option<&ComparableMachine>| machine.and_then(|machine| machine.worker.clone());
+                let name = worker(before).or_else(|| worker(after)).unwrap_or_else(|| format!("machine {}", index + 1));
+                let sections = match (before, after) {
+                    (Some(before), Some(after)) => section_changes(&before.sections, &after.sections),
+                    _ => {
+                        let name_if_present = |machine: Option<&ComparableMachine>| machine.map(|_| name.clone());
+                        let change = ValueChange::new(&name, name_if_present(before), name_if_present(after));
+                        vec![(MACHINE.to_owned(), vec![change])]
+                    }
+                };
+                MachineDifference { worker: has_multiple_machines.then_some(name), sections }
             };
-            MachineDifference { worker: several.then_some(name), sections }
-        };
-        let all = pairs.into_iter().enumerate().map(difference);
-        all.filter(|difference| !difference.sections.is_empty()).collect()
+        let differences = pairs.into_iter().enumerate().map(difference);
+        differences.filter(|difference| !difference.sections.is_empty()).collect()
     }
 }
 
-fn section_changes(src: &BTreeMap<String, Values>, dst: &BTreeMap<String, Values>) -> Vec<(String, Vec<ValueChange>)> {
-    let names: BTreeSet<&String> = src.keys().chain(dst.keys()).collect();
-    let none = Values::new();
-    let of = |name: &String| {
-        let [src, dst] = [src, dst].map(|sections| sections.get(name).unwrap_or(&none));
-        (name.clone(), changes(src, dst))
+/// The changed sections with their changes.
+fn section_changes(
+    before: &BTreeMap<String, Values>,
+    after: &BTreeMap<String, Values>,
+) -> Vec<(String, Vec<ValueChange>)> {
+    let names: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
+    let no_values = Values::new();
+    let changes_of = |name: &String| {
+        let [before, after] = [before, after].map(|sections| sections.get(name).unwrap_or(&no_values));
+        (name.clone(), changes(before, after))
     };
-    names.into_iter().map(of).filter(|(_, changes)| !changes.is_empty()).collect()
+    names.into_iter().map(changes_of).filter(|(_, changes)| !changes.is_empty()).collect()
 }
 
 #[cfg(test)]
@@ -195,28 +223,28 @@ mod tests {
         Environments::from([("Tuned".to_owned(), machines)])
     }
 
-    fn described(src: &[&Environments], dst: &[&Environments]) -> Vec<String> {
+    fn describe_differences(before: &[&Environments], after: &[&Environments]) -> Vec<String> {
         let change = |change: &ValueChange| {
-            let side = |side: &Option<String>| side.clone().unwrap_or_else(|| "-".to_owned());
-            format!("{} {} → {}", change.name, side(&change.before), side(&change.after))
+            let value = |value: &Option<String>| value.clone().unwrap_or_else(|| "-".to_owned());
+            format!("{} {} → {}", change.name, value(&change.before), value(&change.after))
         };
-        let place =
-            |place: &MachineRef| format!("{}@{}", place.environment, place.worker.as_deref().unwrap_or_default());
-        let section = |all: SectionDifference| {
-            let places: Vec<String> = all.machines.iter().map(place).collect();
-            let changes: Vec<String> = all.changes.iter().map(change).collect();
-            format!("{} {}: {}", places.join(" "), all.section, changes.join(", "))
+        let machine =
+            |machine: &MachineRef| format!("{}@{}", machine.profile, machine.worker.as_deref().unwrap_or_default());
+        let describe = |difference: SectionDifference| {
+            let machines: Vec<String> = difference.machines.iter().map(machine).collect();
+            let changes: Vec<String> = difference.changes.iter().map(change).collect();
+            format!("{} {}: {}", machines.join(" "), difference.section, changes.join(", "))
         };
-        differences(src, dst).into_iter().map(section).collect()
+        differences(before, after).into_iter().map(describe).collect()
     }
 
     #[test]
-    fn momentary_and_raw_keys_are_not_compared() {
+    fn transient_and_raw_values_are_not_compared() {
         let with = |count: u32| {
             let nested = json!({"governor": "performance", "governor_raw": count});
             environments(vec![machine(None, json!({"transient": {"load": count}, "kernel_raw": count, "cpu": nested}))])
         };
-        assert_eq!(described(&[&with(1)], &[&with(2)]), [""; 0]);
+        assert_eq!(describe_differences(&[&with(1)], &[&with(2)]), [""; 0]);
     }
 
     #[test]
@@ -225,9 +253,24 @@ mod tests {
             environments(names.map(|name| machine(Some(name), json!({"kernel": {"release": kernel}}))).to_vec())
         };
         let (old, new) = (with("5.0.9", ["vm1", "vm2"]), with("5.6.13", ["vm2", "vm1"]));
-        assert_eq!(described(&[&old], &[&new]), ["Tuned@vm1 Tuned@vm2 kernel: release 5.0.9 → 5.6.13"]);
+        assert_eq!(describe_differences(&[&old], &[&new]), ["Tuned@vm1 Tuned@vm2 kernel: release 5.0.9 → 5.6.13"]);
         let alone = environments(old["Tuned"][..1].to_vec());
-        assert_eq!(described(&[&old], &[&alone]), ["Tuned@vm2 machine: vm2 vm2 → -"]);
+        assert_eq!(describe_differences(&[&old], &[&alone]), ["Tuned@vm2 machine: vm2 vm2 → -"]);
+    }
+
+    #[test]
+    fn a_machine_without_a_name_is_merged_with_one_that_its_run_does_not_name() {
+        let with = |machines: &[(Option<&str>, &str)]| {
+            let machine = |(worker, cpu): &(Option<&str>, &str)| machine(*worker, json!({"cpu": {"model": cpu}}));
+            environments(machines.iter().map(machine).collect())
+        };
+        let named = with(&[(Some("vm1"), "a"), (Some("vm2"), "b")]);
+        let partly_named = with(&[(Some("vm2"), "b"), (None, "a")]);
+        assert_eq!(describe_differences(&[&named, &partly_named], &[&named]), [""; 0]);
+        assert_eq!(describe_differences(&[&partly_named, &named], &[&named]), [""; 0]);
+        let new_name = with(&[(Some("vm2"), "b"), (Some("vm3"), "c")]);
+        let expected = ["Tuned@vm3 machine: vm3 vm3 → -"];
+        assert_eq!(describe_differences(&[&named, &new_name], &[&named]), expected);
     }
 
     #[test]
@@ -235,6 +278,9 @@ mod tests {
         let with = |kernel: &str| environments(vec![machine(None, json!({"kernel": {"release": kernel}}))]);
         let runs = [with("6.1"), with("6.2"), with("6.1")];
         let new = with("6.2");
-        assert_eq!(described(&[&runs[0], &runs[1], &runs[2]], &[&new]), ["Tuned@ kernel: release 6.1 | 6.2 → 6.2"]);
+        assert_eq!(
+            describe_differences(&[&runs[0], &runs[1], &runs[2]], &[&new]),
+            ["Tuned@ kernel: release 6.1 | 6.2 → 6.2"]
+        );
     }
 }

@@ -88,15 +88,15 @@ pub(super) fn render_context(all: &ContextDifferences, style: Style) -> String {
     text
 }
 
-/// The environments in which a section differs, and its name: `Localhost (vm1, vm2), kernel`.
+/// The machines by profile on which a section differs, and its name: `Localhost (vm1, vm2), kernel`.
 fn title(section: &SectionDifference) -> String {
-    let environments = section.machines.chunk_by(|left, right| left.environment == right.environment).map(|places| {
-        let workers: Vec<&str> = places.iter().filter_map(|place| place.worker.as_deref()).collect();
-        let Some(MachineRef { environment, .. }) = places.first() else { return String::new() };
-        if workers.is_empty() { environment.clone() } else { format!("{environment} ({})", workers.join(", ")) }
+    let by_profile = section.machines.chunk_by(|left, right| left.profile == right.profile).map(|machines| {
+        let workers: Vec<&str> = machines.iter().filter_map(|machine| machine.worker.as_deref()).collect();
+        let Some(MachineRef { profile, .. }) = machines.first() else { return String::new() };
+        if workers.is_empty() { profile.clone() } else { format!("{profile} ({})", workers.join(", ")) }
     });
-    let environments: Vec<String> = environments.collect();
-    format!("{}, {}", environments.join(", "), section.section)
+    let by_profile: Vec<String> = by_profile.collect();
+    format!("{}, {}", by_profile.join(", "), section.section)
 }
 
 /// Shortens both values of a change to fit a line: hashes to their prefix, long values to the differing words.
@@ -144,9 +144,9 @@ mod tests {
     }
 
     #[test]
-    fn sections_have_counts_places_and_a_line_for_each_difference() {
-        let place = |environment: &str, worker: Option<&str>| MachineRef {
-            environment: environment.to_owned(),
+    fn sections_have_counts_machines_and_a_line_for_each_difference() {
+        let machine = |profile: &str, worker: Option<&str>| MachineRef {
+            profile: profile.to_owned(),
             worker: worker.map(str::to_owned),
         };
         let packages = (0..12).map(|number| change(&format!("package-{number:02}"), Some("1"), None)).collect();
@@ -161,12 +161,16 @@ mod tests {
             }],
             environment: vec![
                 SectionDifference {
-                    machines: vec![place("Localhost", None), place("Tuned", Some("vm1")), place("Tuned", Some("vm2"))],
+                    machines: vec![
+                        machine("Localhost", None),
+                        machine("Tuned", Some("vm1")),
+                        machine("Tuned", Some("vm2")),
+                    ],
                     section: "kernel".to_owned(),
                     changes: vec![change("release", Some("5.0.9"), Some("5.6.13"))],
                 },
                 SectionDifference {
-                    machines: vec![place("Localhost", None)],
+                    machines: vec![machine("Localhost", None)],
                     section: "packages".to_owned(),
                     changes: packages,
                 },

@@ -97,7 +97,7 @@ impl<'a> MachineSnapshot<'a> {
     /// The machines of each run of a build that recorded them.
     fn of_build(build: &'a BuildSummary, profile: &str) -> Vec<Self> {
         let machines = build.runs.iter().filter_map(|run| run.environment.get(profile));
-        machines.map(|machines| Self { machines, comparable: ComparableMachines::of(machines) }).collect()
+        machines.map(|machines| Self { machines, comparable: ComparableMachines::from_run(machines) }).collect()
     }
 }
 
@@ -259,7 +259,7 @@ mod tests {
                 json!({"packages": (0..500).map(|index| (format!("p{index}"), json!(version))).collect::<Value>()}),
             )
         };
-        let [one, other] = ["1", "2"].map(|version| ComparableMachines::of(&many(version)));
+        let [one, other] = ["1", "2"].map(|version| ComparableMachines::from_run(&many(version)));
         let sections = one.differences(&other).into_iter().flat_map(|difference| difference.sections).collect();
         let diff = EnvironmentDiff::of(0, sections);
         assert_eq!((diff.counts.as_str(), diff.more), ("500 differences: packages 500", 100));
