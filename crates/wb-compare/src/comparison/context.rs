@@ -1,4 +1,4 @@
-//! The context of a comparison: other differences between the first and the last build.
+//! The context of a comparison: differences between the first and the last build that may explain those of the metrics.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::RunSummary;
 use crate::build::{Build, Builds, InternedCell};
-use crate::environment::{Environments, SectionDifference, ValueChange, changes, differences};
+use crate::environment::{Environments, SectionDifference, ValueChange, Values, changes, differences};
 
 /// Differences that may explain those of the metrics.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -20,16 +20,17 @@ pub struct ContextDifferences {
     pub environment: Vec<SectionDifference>,
 }
 
-/// Metadata that differs between any two builds and explains nothing.
+/// Names of metadata that always differ between builds and explain nothing.
 const EXPECTED_DIFFERENCES: [&str; 5] = ["build", "url", "started", "command", "machine url"];
 
 impl ContextDifferences {
+    /// The differences between the first and the last build; none with a single build.
     pub(super) fn of(builds: &Builds) -> Self {
-        let [src, .., dst] = builds.list() else { return Self::default() };
+        let [first, .., last] = builds.list() else { return Self::default() };
         Self {
-            metadata: changes(&metadata(src), &metadata(dst)),
-            programs: programs(builds, [src, dst]),
-            environment: differences(&environments(src), &environments(dst)),
+            metadata: changes(&metadata(first), &metadata(last)),
+            programs: program_changes(builds, [first, last]),
+            environment: differences(&environments(first), &environments(last)),
         }
     }
 
@@ -39,51 +40,58 @@ impl ContextDifferences {
     }
 }
 
+/// The environments of each run of a build.
 fn environments(build: &Build) -> Vec<&Environments> {
     build.runs.iter().map(|run| &run.metadata.environment).collect()
 }
 
-fn metadata(build: &Build) -> BTreeMap<String, BTreeSet<String>> {
-    let mut all: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-    let values = build.runs.iter().flat_map(|run| RunSummary::of(run).metadata);
-    for (name, value) in values.filter(|(name, _)| !EXPECTED_DIFFERENCES.contains(&name.as_str())) {
-        all.entry(name).or_default().insert(value);
+/// The metadata of a build by name, with the values of all its runs.
+fn metadata(build: &Build) -> Values {
+    let mut metadata = Values::new();
+    let pairs = build.runs.iter().flat_map(|run| RunSummary::of(run).metadata);
+    for (name, value) in pairs.filter(|(name, _)| !EXPECTED_DIFFERENCES.contains(&name.as_str())) {
+        metadata.entry(name).or_default().insert(value);
     }
-    all
+    metadata
 }
 
-/// The program differences of cells that both builds have; equal changes of several cells of a test are merged.
-fn programs(builds: &Builds, [src, dst]: [&Build; 2]) -> Vec<ValueChange> {
-    let text = |name| builds.names.resolve(name);
-    let values = |build: &Build, cell: InternedCell| {
-        let mut all: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+/// The program differences of cells that both builds have, and that of weighbridge itself. Equal changes of several
+/// cells of a test are merged.
+fn program_changes(builds: &Builds, [first, last]: [&Build; 2]) -> Vec<ValueChange> {
+    let resolve = |name| builds.names.resolve(name);
+    let programs = |build: &Build, cell: InternedCell| {
+        let mut programs = Values::new();
         for (name, value) in build.runs.iter().filter_map(|run| run.programs.get(&cell)).flatten() {
-            all.entry(text(*name).to_owned()).or_default().insert(text(*value).to_owned());
+            programs.entry(resolve(*name).to_owned()).or_default().insert(resolve(*value).to_owned());
         }
-        all
+        programs
     };
     let cells = |build: &Build| build.runs.iter().flat_map(|run| run.programs.keys().copied()).collect::<BTreeSet<_>>();
-    let mut all: BTreeMap<(String, Option<String>, Option<String>), Vec<String>> = BTreeMap::new();
-    for cell in cells(src).intersection(&cells(dst)) {
+    let mut cells_by_change: BTreeMap<(String, Option<String>, Option<String>), Vec<String>> = BTreeMap::new();
+    for cell in cells(first).intersection(&cells(last)) {
         let InternedCell { profile, test, serial, case } = *cell;
-        let id = format!("{}/{}/{}:{}", text(profile), text(test), text(serial), text(case));
-        for ValueChange { name, before: src, after: dst, .. } in changes(&values(src, *cell), &values(dst, *cell)) {
-            all.entry((format!("{}: {name}", text(test)), src, dst)).or_default().push(id.clone());
+        let id = format!("{}/{}/{}:{}", resolve(profile), resolve(test), resolve(serial), resolve(case));
+        for ValueChange { name, before, after, .. } in changes(&programs(first, *cell), &programs(last, *cell)) {
+            let change = (format!("{}: {name}", resolve(test)), before, after);
+            cells_by_change.entry(change).or_default().push(id.clone());
         }
     }
     let of_cells =
-        all.into_iter().map(|((name, src, dst), cells)| ValueChange { name, before: src, after: dst, cells });
-    program_change([src, dst]).into_iter().chain(of_cells).collect()
+        cells_by_change.into_iter().map(|((name, before, after), cells)| ValueChange { name, before, after, cells });
+    own_binary_change([first, last]).into_iter().chain(of_cells).collect()
 }
 
-/// The difference of the measuring program: its version alone does not distinguish two builds of it.
-fn program_change(sides: [&Build; 2]) -> Option<ValueChange> {
+/// The difference of weighbridge's own binary: its version alone does not distinguish two builds of it. `None` if a
+/// build has no hash of it.
+fn own_binary_change(builds: [&Build; 2]) -> Option<ValueChange> {
     let hashes = |build: &Build| {
         let hashes = build.runs.iter().filter_map(|run| run.metadata.program_sha256.clone());
         hashes.collect::<BTreeSet<String>>()
     };
-    let hashes_by_name = |build: &Build| BTreeMap::from([("weighbridge sha256".to_owned(), hashes(build))]);
-    let [src, dst] = sides.map(hashes_by_name);
-    let has_hash = |side: &BTreeMap<String, BTreeSet<String>>| side.values().all(|hashes| !hashes.is_empty());
-    (has_hash(&src) && has_hash(&dst)).then(|| changes(&src, &dst).pop()).flatten()
+    let [before, after] = builds.map(hashes);
+    if before.is_empty() || after.is_empty() {
+        return None;
+    }
+    let by_name = |hashes| Values::from([("weighbridge sha256".to_owned(), hashes)]);
+    changes(&by_name(before), &by_name(after)).pop()
 }

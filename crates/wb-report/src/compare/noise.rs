@@ -37,7 +37,7 @@ pub fn noise_text(model: &NoiseModel, style: Style) -> String {
         table.row(figure_row(readable_id(id), figures));
     }
     let usable = model.checks.values().filter(|noise| noise.usable().is_some()).count();
-    let runs: usize = model.trained_on.iter().map(|learnt| learnt.runs.len()).sum();
+    let runs: usize = model.trained_on.iter().map(|build| build.runs.len()).sum();
     let assumption = if model.one_system { ", each build a single run, all treated as runs of one system" } else { "" };
     let about = format!(
         "{}, {usable} of them usable; learnt from {} of {}{assumption}",
@@ -72,7 +72,7 @@ fn describe_patterns(noise: &MetricNoise) -> String {
 
 /// Renders the distinct properties of the systems that the builds were measured on.
 fn provenance_lines(model: &NoiseModel, style: Style) -> String {
-    let properties = model.trained_on.iter().flat_map(|learnt| &learnt.provenance);
+    let properties = model.trained_on.iter().flat_map(|build| &build.provenance);
     let names: BTreeSet<&String> = properties.clone().map(|(name, _)| name).collect();
     let line = |name: &String| {
         let values = properties.clone().filter(|(other, _)| *other == name).flat_map(|(_, values)| values);

@@ -25,10 +25,10 @@ pub fn learn(builds: &Builds) -> NoiseModel {
     let rows: Vec<MetricIndex> = builds.rows().collect();
     let checks = rows.into_par_iter().filter_map(|row| {
         let id = builds.id(row, Statistic::Mean);
-        let measures = id.class != Class::Check;
-        Some((id.to_string(), learn_metric(builds, &systems, row).filter(|_| measures)?))
+        let is_measurement = id.class != Class::Check;
+        Some((id.to_string(), learn_metric(builds, &systems, row).filter(|_| is_measurement)?))
     });
-    let learnt_from = builds.list().iter().map(|build| TrainingBuild {
+    let training_builds = builds.list().iter().map(|build| TrainingBuild {
         build: build.name.clone(),
         runs: build.runs.iter().map(|run| run.path.display().to_string()).collect(),
         provenance: provenance(build),
@@ -37,7 +37,7 @@ pub fn learn(builds: &Builds) -> NoiseModel {
         format: NoiseFormat::Noise,
         version: VERSION,
         one_system,
-        trained_on: learnt_from.collect(),
+        trained_on: training_builds.collect(),
         checks: checks.collect(),
     }
 }
@@ -63,7 +63,7 @@ fn learn_metric(builds: &Builds, systems: &[Vec<&Run>], row: MetricIndex) -> Opt
     let drift = series_by_system(&values, |run| Some(run.median().ln()).filter(|log| log.is_finite()));
     let within: Vec<Samples> = runs.iter().filter_map(logs).collect();
     let run_count = systems.iter().map(Vec::len).sum();
-    let too_thin = if runs.iter().any(|run| run.min() <= 0.0) {
+    let insufficient = if runs.iter().any(|run| run.min() <= 0.0) {
         Some(InsufficientData::NotPositive)
     } else if variation.is_none_or(|variation| variation.noise.degrees < MIN_DEGREES_OF_FREEDOM as f64) {
         Some(InsufficientData::TooFewRuns)
@@ -88,7 +88,7 @@ fn learn_metric(builds: &Builds, systems: &[Vec<&Run>], row: MetricIndex) -> Opt
         modes_within: joint_dip(&runs),
         outliers: runs.iter().map(|run| outliers(run).positions.len()).sum(),
         disturbed: systems.iter().flatten().filter_map(|run| run.reading(row)).map(|it| it.disturbed as usize).sum(),
-        insufficient: too_thin,
+        insufficient,
     })
 }
 

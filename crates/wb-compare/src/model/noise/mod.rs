@@ -1,7 +1,7 @@
-//! Noise models: the spread between runs of one build, for every metric.
+//! Noise models: how much each metric varies between runs of one build.
 //!
-//! With a noise model, single runs can be compared; [`wb_stats::Replicates`] has the method, and `docs/statistics.md`
-//! its accuracy. [`learn`] creates a model from builds, [`file`] reads and writes it.
+//! With a noise model, single runs of two builds can be compared; [`wb_stats::Replicates`] has the method, and
+//! `docs/statistics.md` its accuracy. [`learn`] creates a model from builds, [`file`] reads and writes it.
 
 pub mod file;
 mod learn;
@@ -18,22 +18,23 @@ use crate::id::CheckId;
 pub(crate) use learn::definition_key;
 pub use learn::learn;
 
-/// The minimum degrees of freedom with which a model is used: six runs of one build. With fewer, equal sides were
-/// reported as different in more than 7 % of the simulated comparisons.
+/// The minimum degrees of freedom (runs minus builds) with which the noise of a metric is used: six runs of one build.
+/// With fewer, more than 7 % of the simulated comparisons of equal builds reported a difference.
 const MIN_DEGREES_OF_FREEDOM: usize = 5;
 
-/// A noise model: the spread between runs of one build, for every metric.
+/// A noise model: how much each metric varies between runs of one build.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct NoiseModel {
     /// Distinguishes this file from a tolerance model.
     pub format: NoiseFormat,
     /// The version of this format.
     pub version: u32,
-    /// Whether each build was a single run, so that all were treated as runs of one system.
+    /// Whether each build had a single run, so that all runs were treated as runs of one system. Differences between
+    /// the builds then count as noise.
     pub one_system: bool,
-    /// The builds it was learnt from, in the given order.
+    /// The builds it was learnt from, in the order of the command line.
     pub trained_on: Vec<TrainingBuild>,
-    /// The noise of each metric, by the identifier of the metric's mean.
+    /// The noise of each metric, by the identifier of the check of the metric's mean.
     pub checks: BTreeMap<String, MetricNoise>,
 }
 
@@ -52,14 +53,15 @@ pub struct TrainingBuild {
     pub build: String,
     /// The folders of its runs.
     pub runs: Vec<String>,
-    /// Provenance that may explain its noise: machine, distributions, kernel, version; all values of its runs.
+    /// Provenance of its runs that may explain their noise: machine, distributions, kernel, version. A property has more
+    /// than one value if the runs differ.
     pub provenance: BTreeMap<String, BTreeSet<String>>,
 }
 
-/// The noise of a metric. Shares are of logarithms: 0.02 is two percent.
+/// The noise of a metric. Trends and spreads are those of natural logarithms: 0.02 is about two percent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MetricNoise {
-    /// The definition key for which it applies; `None` in run-perf's layout.
+    /// The hash of the cell's definition for which it applies; `None` in run-perf's layout.
     pub definition_key: Option<String>,
     /// The number of runs it was learnt from.
     pub runs: usize,
@@ -77,9 +79,9 @@ pub struct MetricNoise {
     /// The spread between runs; `None` if it cannot be estimated.
     #[serde(flatten)]
     pub variation: Option<Replicates>,
-    /// The trend of the runs' levels in the given order, as a share; `None` with fewer than three runs.
+    /// The trend of the runs' levels (logarithms of their medians) in recorded order; `None` with fewer than three runs.
     pub drift: Option<Trend>,
-    /// The trend of samples within runs, as a share.
+    /// The trend of samples within runs.
     pub drift_within: Option<Trend>,
     /// Dip test for multiple modes of the runs' medians; `None` with fewer than six runs.
     pub modes: Option<Dip>,
@@ -87,7 +89,7 @@ pub struct MetricNoise {
     pub modes_within: Option<Dip>,
     /// The number of samples beyond Tukey's fences of their run.
     pub outliers: usize,
-    /// The number of counted samples that were disturbed from outside.
+    /// The number of valid samples that were disturbed from outside, for example by another process.
     pub disturbed: usize,
     /// Why it cannot be used; `None` if it can.
     pub insufficient: Option<InsufficientData>,
@@ -109,9 +111,9 @@ impl MetricNoise {
     /// The noise that verdicts may use; `None` if the data are insufficient or invalid.
     pub fn usable(&self) -> Option<&RunNoise> {
         let noise = &self.variation.as_ref().filter(|_| self.insufficient.is_none())?.noise;
-        let sound = |share: f64| share.is_finite() && share >= 0.0;
-        (sound(noise.stddev) && sound(noise.sampling) && noise.within.is_none_or(sound) && noise.degrees >= 1.0)
-            .then_some(noise)
+        let is_valid = |stddev: f64| stddev.is_finite() && stddev >= 0.0;
+        let are_valid = is_valid(noise.stddev) && is_valid(noise.sampling) && noise.within.is_none_or(is_valid);
+        (are_valid && noise.degrees >= 1.0).then_some(noise)
     }
 
     /// The reason why it cannot be used, as text; `None` if it can.
@@ -119,11 +121,13 @@ impl MetricNoise {
         if self.usable().is_some() {
             return None;
         }
-        let required = self.builds + MIN_DEGREES_OF_FREEDOM;
-        let of = if self.builds > 1 { format!(" of {} builds", self.builds) } else { String::new() };
+        let required_runs = self.builds + MIN_DEGREES_OF_FREEDOM;
+        let of_builds = if self.builds > 1 { format!(" of {} builds", self.builds) } else { String::new() };
         let runs = if self.runs == 1 { "run" } else { "runs" };
         Some(match self.insufficient {
-            Some(InsufficientData::TooFewRuns) => format!("{} {runs}{of}: at least {required} are required", self.runs),
+            Some(InsufficientData::TooFewRuns) => {
+                format!("{} {runs}{of_builds}: at least {required_runs} are required", self.runs)
+            }
             Some(InsufficientData::NoVariation) => "all runs have the same value".to_owned(),
             Some(InsufficientData::NotPositive) => "a value is not above zero".to_owned(),
             None => "its values are invalid".to_owned(),
@@ -132,23 +136,26 @@ impl MetricNoise {
 }
 
 impl NoiseModel {
-    /// Whether it has any check of the builds.
+    /// Whether it has the noise of any metric of the builds.
     pub fn covers_any(&self, builds: &Builds) -> bool {
         self.checks.keys().any(|id| CheckId::parse(id).is_ok_and(|id| builds.find(&id).is_some()))
     }
 
-    /// The provenance values of builds that no build of the model has: property, build name, and values.
+    /// The provenance values of builds that no build of the model has: property, build name, and the values separated by
+    /// commas. Properties without a value in the model are skipped.
     pub fn unseen_provenance<'a>(&self, builds: &'a [Build]) -> Vec<(String, &'a str, String)> {
         let mut unseen = Vec::new();
         for build in builds {
             for (property, values) in learn::provenance(build) {
-                let trained = || self.trained_on.iter().filter_map(|learnt| learnt.provenance.get(&property)).flatten();
-                let new_values: Vec<&str> = values
+                let training_values: BTreeSet<&String> = self
+                    .trained_on
                     .iter()
-                    .filter(|value| !trained().any(|trained| trained == *value))
-                    .map(String::as_str)
+                    .filter_map(|training| training.provenance.get(&property))
+                    .flatten()
                     .collect();
-                if trained().next().is_some() && !new_values.is_empty() {
+                let new_values: Vec<&str> =
+                    values.iter().filter(|value| !training_values.contains(value)).map(String::as_str).collect();
+                if !training_values.is_empty() && !new_values.is_empty() {
                     unseen.push((property, build.name.as_str(), new_values.join(", ")));
                 }
             }
