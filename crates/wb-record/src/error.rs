@@ -16,21 +16,15 @@ pub enum RecordError {
         /// The system's error.
         source: io::Error,
     },
-    /// The folder for a new run contains something else, which must not be overwritten.
-    #[error("{} is not a run folder: {reason}; choose a new or empty folder", path.display())]
-    Foreign {
-        /// The folder.
-        path: PathBuf,
-        /// Why it is not a run folder.
-        reason: &'static str,
-    },
-    /// The path to read a run from is something else.
-    #[error("{} is not a run: {reason}; expected the folder of `weighbridge run --into`", path.display())]
+    /// The path is that of something else than a run folder.
+    #[error("{} is not a run folder: {reason}; {help}", path.display())]
     NotARun {
         /// The path.
         path: PathBuf,
-        /// Why it is not a run.
+        /// Why it is not a run folder.
         reason: &'static str,
+        /// Advice for the user.
+        help: &'static str,
     },
     /// The run does not exist.
     #[error("no such run: {}; create one with `weighbridge run --into`", path.display())]
@@ -38,9 +32,9 @@ pub enum RecordError {
         /// The path.
         path: PathBuf,
     },
-    /// The journal of a run with samples is missing.
+    /// The journal of a run with attempts is missing or empty.
     #[error("missing journal {}: restore it, since the attempts in this folder cannot be read without it", path.display())]
-    NoJournal {
+    EmptyJournal {
         /// The path of the journal.
         path: PathBuf,
     },
@@ -75,7 +69,7 @@ pub enum RecordError {
     },
     /// A file was written by a newer version of the program.
     #[error("unsupported schema {version} in {}: this version supports up to {supported}; use a newer weighbridge", path.display())]
-    Newer {
+    UnsupportedSchema {
         /// The file.
         path: PathBuf,
         /// The schema of the file.

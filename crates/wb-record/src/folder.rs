@@ -1,4 +1,14 @@
 //! The run folder: its layout and its lock.
+//!
+//! | file | content |
+//! |---|---|
+//! | `run.json` | the run file: an entry for each invocation of the program that worked on the run |
+//! | `journal.jsonl` | everything that happened in the run, a line for each event |
+//! | `PROFILE/TEST/SERIAL/definition.json` | the definitions of the cells of a serial, one test of a plan |
+//! | `PROFILE/TEST/SERIAL/CASE/SAMPLE.ATTEMPT/` | the artefacts of an attempt |
+//! | `environment/world-ENTRY-PHASE.json` | the environment of a worker `before` or `after` an entry |
+//! | `environment/world-ENTRY-PHASE@WORKER.json` | the same of each further worker |
+//! | `tests.d/NAME.toml` | the definition of a test that is not built in |
 
 use std::fs::{self, File};
 use std::io;
@@ -10,7 +20,7 @@ use wb_sys::{FileLock, LockError};
 use crate::run_file::SCHEMA;
 use crate::{Definitions, Journal, JournalLine, RecordError, RunEntry, RunFile, RunRecords, files};
 
-/// Maximum length of a case's folder name; the end of a longer one is replaced by a hash. File systems allow 255 bytes.
+/// Maximum length of a case's folder name; the end of a longer name is replaced by a hash. Filesystems allow 255 bytes.
 const MAX_CASE_NAME: usize = 180;
 
 /// A run folder, open for reading or for writing.
@@ -21,19 +31,24 @@ pub struct RunFolder {
 }
 
 impl RunFolder {
-    /// Opens a run for writing, or creates a new one, and locks it against other writers.
+    /// Opens a run folder for writing, and locks it against other writers. A missing folder is created; its run file is
+    /// only written with the first entry.
+    ///
+    /// # Errors
+    /// Also if the folder contains something else than a run, or another process is writing to it.
     pub fn create(path: &Path) -> Result<Self, RecordError> {
+        let not_a_run =
+            |reason| RecordError::NotARun { path: path.to_owned(), reason, help: "choose a new or empty folder" };
         if path.exists() && !path.is_dir() {
-            return Err(RecordError::Foreign { path: path.to_owned(), reason: "it is not a folder" });
+            return Err(not_a_run("it is not a folder"));
         }
         fs::create_dir_all(path).map_err(RecordError::io("create", path))?;
         if !path.join("run.json").exists() {
-            let mut entries = fs::read_dir(path).map_err(RecordError::io("read", path))?;
-            // A controller may have been killed between the creation of the folder and its first entry.
-            let foreign = |name: &str| !matches!(name, "journal.jsonl" | "environment") && !name.ends_with(".new");
-            if entries.any(|entry| entry.is_ok_and(|entry| foreign(&entry.file_name().to_string_lossy()))) {
-                let reason = "it has files but no run.json";
-                return Err(RecordError::Foreign { path: path.to_owned(), reason });
+            let mut files = fs::read_dir(path).map_err(RecordError::io("read", path))?;
+            // A controller may have been killed after it created the folder and before it added an entry.
+            let is_foreign = |name: &str| !matches!(name, "journal.jsonl" | "environment") && !name.ends_with(".new");
+            if files.any(|file| file.is_ok_and(|file| is_foreign(&file.file_name().to_string_lossy()))) {
+                return Err(not_a_run("it has files but no run.json"));
             }
         }
         let journal = path.join("journal.jsonl");
@@ -50,13 +65,17 @@ impl RunFolder {
     pub fn abandon(self) {
         // Only an empty folder can be removed, and only a journal is created before the first entry.
         let journal = self.path.join("journal.jsonl");
-        let unused = !self.path.join("run.json").exists() && fs::metadata(&journal).is_ok_and(|found| found.len() == 0);
-        if unused && fs::remove_file(&journal).is_ok() {
+        let is_unused =
+            !self.path.join("run.json").exists() && fs::metadata(&journal).is_ok_and(|metadata| metadata.len() == 0);
+        if is_unused && fs::remove_file(&journal).is_ok() {
             let _ = fs::remove_dir(&self.path);
         }
     }
 
-    /// Opens a run for reading.
+    /// Opens a run folder for reading, which needs no lock.
+    ///
+    /// # Errors
+    /// If it does not exist, has no run file, or cannot be read.
     pub fn open(path: &Path) -> Result<Self, RecordError> {
         match fs::metadata(path.join("run.json")) {
             Ok(_) => return Ok(Self { path: path.to_owned(), lock: None }),
@@ -65,13 +84,15 @@ impl RunFolder {
             }
             Err(_) => {}
         }
-        let path = path.to_owned();
+        let not_a_run = |reason| {
+            let help = "expected the folder of `weighbridge run --into`";
+            RecordError::NotARun { path: path.to_owned(), reason, help }
+        };
         if path.exists() && !path.is_dir() {
-            return Err(RecordError::NotARun { path, reason: "it is not a folder" });
+            return Err(not_a_run("it is not a folder"));
         }
-        let is_nonempty = fs::read_dir(&path).is_ok_and(|mut entries| entries.next().is_some());
-        let other = |path| RecordError::NotARun { path, reason: "it has no run.json" };
-        Err(if is_nonempty { other(path) } else { RecordError::NoRun { path } })
+        let has_files = fs::read_dir(path).is_ok_and(|mut files| files.next().is_some());
+        Err(if has_files { not_a_run("it has no run.json") } else { RecordError::NoRun { path: path.to_owned() } })
     }
 
     /// The path of the folder.
@@ -84,28 +105,28 @@ impl RunFolder {
         self.lock.is_some()
     }
 
-    /// The name of the run, for people.
+    /// The name of the run, for people: that of the folder.
     pub fn name(&self) -> String {
-        let full = fs::canonicalize(&self.path).unwrap_or_else(|_| self.path.clone());
-        full.file_name().map_or_else(|| full.display().to_string(), |name| name.to_string_lossy().into_owned())
+        let absolute = fs::canonicalize(&self.path).unwrap_or_else(|_| self.path.clone());
+        absolute.file_name().map_or_else(|| absolute.display().to_string(), |name| name.to_string_lossy().into_owned())
     }
 
-    /// Reads its head; an empty one if there is none yet.
+    /// Reads its run file; without one, returns a run file without entries.
     pub fn run_file(&self) -> Result<RunFile, RecordError> {
         let path = self.path.join("run.json");
-        let run: RunFile = files::read_json(&path)?.unwrap_or(RunFile { schema: SCHEMA, entries: Vec::new() });
-        if run.schema > SCHEMA {
-            return Err(RecordError::Newer { path, version: run.schema, supported: SCHEMA });
+        let run_file: RunFile = files::read_json(&path)?.unwrap_or(RunFile { schema: SCHEMA, entries: Vec::new() });
+        if run_file.schema > SCHEMA {
+            return Err(RecordError::UnsupportedSchema { path, version: run_file.schema, supported: SCHEMA });
         }
-        Ok(run)
+        Ok(run_file)
     }
 
-    /// Adds an entry to its head and returns its number.
+    /// Adds an entry to its run file and returns the entry's number, from 0.
     pub fn add_entry(&self, entry: RunEntry) -> Result<u32, RecordError> {
-        let mut run = self.run_file()?;
-        run.entries.push(entry);
-        files::write_json(&self.path.join("run.json"), &run)?;
-        Ok(run.entries.len() as u32 - 1)
+        let mut run_file = self.run_file()?;
+        run_file.entries.push(entry);
+        files::write_json(&self.path.join("run.json"), &run_file)?;
+        Ok(run_file.entries.len() as u32 - 1)
     }
 
     /// The path of its journal.
@@ -128,10 +149,10 @@ impl RunFolder {
 
     /// Returns an error if the journal is empty although there are attempts. (A controller that was killed before the
     /// first line has left no attempts.)
-    pub(crate) fn require_journal(&self, head: &RunFile, lines: &[JournalLine]) -> Result<(), RecordError> {
+    pub(crate) fn require_journal(&self, run_file: &RunFile, lines: &[JournalLine]) -> Result<(), RecordError> {
         let has_attempts = |cell: &CellId| self.serial_folder(cell).join(case_folder(&cell.case)).is_dir();
-        if lines.is_empty() && head.entries.iter().flat_map(|entry| &entry.cells).any(has_attempts) {
-            return Err(RecordError::NoJournal { path: self.journal_path() });
+        if lines.is_empty() && run_file.entries.iter().flat_map(|entry| &entry.cells).any(has_attempts) {
+            return Err(RecordError::EmptyJournal { path: self.journal_path() });
         }
         Ok(())
     }
@@ -185,16 +206,17 @@ impl RunFolder {
         self.path.join("environment").join(format!("{name}.json"))
     }
 
-    /// The environments that an entry has recorded at this moment, as workers with names for [`Self::environment`]: the
-    /// first worker's, whose name has no worker, then the others' by name. Empty if none was recorded.
-    pub fn recorded_environments(&self, entry: u32, moment: &str) -> Vec<(Option<String>, String)> {
-        let first = format!("world-{entry}-{moment}");
+    /// The environments that were recorded `before` or `after` an entry: the worker and the name for
+    /// [`Self::environment_path`] of each. The first worker's comes first and has no worker, the others follow by name.
+    /// Empty if none was recorded.
+    pub fn recorded_environments(&self, entry: u32, phase: &str) -> Vec<(Option<String>, String)> {
+        let first_name = format!("world-{entry}-{phase}");
         // A folder that cannot be read counts as empty.
         let files = fs::read_dir(self.path.join("environment")).into_iter().flatten().flatten();
         let files = files.map(|file| file.file_name().to_string_lossy().into_owned());
         let parse = |file: String| {
             let name = file.strip_suffix(".json")?;
-            match name.strip_prefix(&first)? {
+            match name.strip_prefix(&first_name)? {
                 "" => Some((None, name.to_owned())),
                 rest => Some((Some(rest.strip_prefix('@')?.to_owned()), name.to_owned())),
             }
@@ -220,7 +242,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_one_controller_writes_and_foreign_folders_are_refused() {
+    fn only_one_controller_writes_and_other_folders_are_refused() {
         let folder = tempfile::tempdir().unwrap();
         let run = folder.path().join("RUN");
         let first = RunFolder::create(&run).unwrap();
@@ -228,7 +250,7 @@ mod tests {
         drop(first);
         assert!(RunFolder::create(&run).is_ok());
         fs::write(folder.path().join("letter.txt"), "mine").unwrap();
-        assert!(matches!(RunFolder::create(folder.path()), Err(RecordError::Foreign { .. })));
+        assert!(matches!(RunFolder::create(folder.path()), Err(RecordError::NotARun { .. })));
         assert!(matches!(RunFolder::open(&folder.path().join("none")), Err(RecordError::NoRun { .. })));
     }
 

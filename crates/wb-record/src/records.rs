@@ -22,8 +22,8 @@ pub const RESULT_FILE: &str = "result.json";
 /// The records of a run, read at one time.
 #[derive(Debug)]
 pub struct RunRecords {
-    /// The head of the run.
-    pub head: RunFile,
+    /// The run file.
+    pub run_file: RunFile,
     /// The lines of the journal.
     pub lines: Vec<JournalLine>,
     journal: Sha256,
@@ -62,12 +62,12 @@ struct ResultHead {
 }
 
 impl RunRecords {
-    /// Reads a run's head and its journal.
+    /// Reads the run file and the journal of a run.
     ///
     /// # Errors
     /// If one of them cannot be read or is damaged, or if the journal of a run with samples is missing.
     pub fn read(run: &RunFolder) -> Result<Self, RecordError> {
-        let head = run.run_file()?;
+        let run_file = run.run_file()?;
         let path = run.journal_path();
         let text = match fs::read(&path) {
             Ok(text) => text,
@@ -75,11 +75,11 @@ impl RunRecords {
             Err(error) => return Err(RecordError::io("read", &path)(error)),
         };
         let parsed = Journal::parse(&path, &text)?;
-        run.require_journal(&head, &parsed)?;
+        run.require_journal(&run_file, &parsed)?;
         // Lines that do not affect results may follow the results, for example if the run was published.
         let whole = text.split_inclusive(|byte| *byte == b'\n').zip(&parsed);
         let relevant: Vec<&[u8]> = whole.filter(|(_, line)| !line.event.is_auxiliary()).map(|(text, _)| text).collect();
-        Ok(Self { head, journal: Sha256::of(&relevant.concat()), lines: parsed })
+        Ok(Self { run_file, journal: Sha256::of(&relevant.concat()), lines: parsed })
     }
 
     /// The hash of the journal, without the lines that do not affect results. Two runs have the same hash only if one
@@ -114,8 +114,8 @@ impl RunRecords {
         for (folder, cell) in self.serials(run) {
             let path = folder.join(RESULT_FILE);
             // Results that cannot be read count as missing: they can be derived again.
-            let head: Option<ResultHead> = files::read_json(&path).unwrap_or_default();
-            if head.and_then(|head| head.records_sha256).as_ref() != Some(&self.sha256_of_serial(run, cell)?) {
+            let header: Option<ResultHead> = files::read_json(&path).unwrap_or_default();
+            if header.and_then(|header| header.records_sha256).as_ref() != Some(&self.sha256_of_serial(run, cell)?) {
                 state.outdated.push(folder.clone());
             }
             if let Ok(time) = fs::metadata(&path).and_then(|file| file.modified()) {
@@ -137,7 +137,7 @@ impl RunRecords {
     }
 
     fn cells(&self) -> impl Iterator<Item = &CellId> {
-        self.head.entries.iter().flat_map(|entry| &entry.cells)
+        self.run_file.entries.iter().flat_map(|entry| &entry.cells)
     }
 
     /// The last completed attempt at each sample; earlier ones were repeated for a reason.

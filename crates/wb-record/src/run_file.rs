@@ -1,4 +1,4 @@
-//! `run.json`: the head of a run, with an entry for each invocation.
+//! The run file, `run.json`: an entry for each invocation that worked on the run.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use wb_model::{CellId, Facts, ProfileName, WorkerName};
 /// The schema version of run folders that this program writes.
 pub const SCHEMA: u32 = 1;
 
-/// The head of a run: an entry for each invocation that worked on it. Entries are added, never changed.
+/// The run file: an entry for each invocation that worked on the run. Entries are added, never changed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RunFile {
     /// The schema version of the run folder.

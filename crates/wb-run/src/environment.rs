@@ -69,8 +69,8 @@ pub fn record_consoles(
         return Ok(());
     }
     let run = RunFolder::open(folder)?;
-    let head = run.run_file()?;
-    let Some((entry, _)) = head.last_entry_for(profile) else { return Ok(()) };
+    let run_file = run.run_file()?;
+    let Some((entry, _)) = run_file.last_entry_for(profile) else { return Ok(()) };
     for (guest, output) in consoles {
         files::write_atomic(&run.path().join(format!("environment/console-{entry}@{guest}.log")), output)?;
     }

@@ -102,8 +102,8 @@ impl MeasureSession<'_> {
             return Ok(());
         }
         let run = RunFolder::open(self.folder())?;
-        let head = run.run_file()?;
-        let Some((entry, _)) = head.last_entry_for(&named.name) else { return Ok(()) };
+        let run_file = run.run_file()?;
+        let Some((entry, _)) = run_file.last_entry_for(&named.name) else { return Ok(()) };
         let recorded: Option<Vec<AppliedProfile>> =
             files::read_json(&run.environment_path(&format!("profile-{entry}")))?;
         let previous = recorded.and_then(|mut all| all.pop()).map(|standing| (standing.profile.state(), standing.sets));
@@ -136,8 +136,8 @@ impl MeasureSession<'_> {
         if !takes_long || self.stopping_rule.is_some() || !self.folder().join("run.json").is_file() {
             return false;
         }
-        let Ok(head) = RunFolder::open(self.folder()).and_then(|run| run.run_file()) else { return false };
-        let Some((_, entry)) = head.last_entry_for(&named.name) else { return false };
+        let Ok(run_file) = RunFolder::open(self.folder()).and_then(|run| run.run_file()) else { return false };
+        let Some((_, entry)) = run_file.last_entry_for(&named.name) else { return false };
         let all = entry.facts.iter().map(|(name, facts)| (name.clone(), Ok(facts.clone()))).collect();
         // If there is no such plan, planning for the actual guests reports why.
         let plan = plan(&PlanWorkers { workers: all, ..PlanWorkers::default() }, named);

@@ -37,12 +37,12 @@ pub fn study(run: &RunFolder, registry: &Registry) -> Result<Study, StudyError> 
 }
 
 fn study_records(run: &RunFolder, records: &RunRecords, registry: &Registry) -> Result<Study, StudyError> {
-    let RunRecords { head, lines, .. } = records;
+    let RunRecords { run_file, lines, .. } = records;
     let history = History::of(run, lines);
     let clock = Timeline::of(run, lines)?;
     let origin = clock.start_times();
     let mut cells = Vec::new();
-    for definition in definitions(run, head)? {
+    for definition in definitions(run, run_file)? {
         let cell = registry
             .test_cell(definition.cell.test.as_str(), &definition.params)
             .ok_or_else(|| StudyError::UnknownTest(definition.cell.test.clone()))?;
@@ -54,9 +54,9 @@ fn study_records(run: &RunFolder, records: &RunRecords, registry: &Registry) -> 
         cells.push(result);
     }
     Ok(Study {
-        run: run_info(run, head, &history, &clock, &cells),
+        run: run_info(run, run_file, &history, &clock, &cells),
         conclusions: solve(&cells, registry),
-        environment_changes: changes(run, &head.entries)?,
+        environment_changes: changes(run, &run_file.entries)?,
         cells,
     })
 }
@@ -127,7 +127,7 @@ pub fn current_results(run: &RunFolder, registry: &Registry) -> Result<Vec<CellR
     }
     let mut read = BTreeSet::new();
     let mut cells = Vec::new();
-    for cell in records.head.entries.iter().flat_map(|entry| &entry.cells) {
+    for cell in records.run_file.entries.iter().flat_map(|entry| &entry.cells) {
         let path = run.serial_folder(cell).join(RESULT_FILE);
         if read.insert(path.clone()) {
             cells.extend(files::read_json::<SerialResult>(&path)?.into_iter().flat_map(|result| result.cells));
@@ -137,12 +137,12 @@ pub fn current_results(run: &RunFolder, registry: &Registry) -> Result<Vec<CellR
 }
 
 /// The definitions of the cells of all entries, in that order, each once.
-fn definitions(run: &RunFolder, head: &RunFile) -> Result<Vec<CellDefinition>, StudyError> {
+fn definitions(run: &RunFolder, run_file: &RunFile) -> Result<Vec<CellDefinition>, StudyError> {
     let mut seen: BTreeSet<&CellId> = BTreeSet::new();
     // The cells of one serial share a file, and there may be thousands of them.
     let mut files: BTreeMap<PathBuf, BTreeMap<CellId, CellDefinition>> = BTreeMap::new();
     let mut all = Vec::new();
-    for cell in head.entries.iter().flat_map(|entry| &entry.cells).filter(|cell| seen.insert(cell)) {
+    for cell in run_file.entries.iter().flat_map(|entry| &entry.cells).filter(|cell| seen.insert(cell)) {
         let undefined = || StudyError::Undefined {
             cell: Box::new(cell.clone()),
             path: run.serial_folder(cell).join("definition.json").display().to_string(),
@@ -217,21 +217,21 @@ fn folder_name(cell: &CellId, purpose: Purpose, sample: u32, attempt: u32) -> St
     RunFolder::attempt_folder(cell, purpose, sample, attempt).to_string_lossy().into_owned()
 }
 
-fn run_info(run: &RunFolder, head: &RunFile, history: &History, clock: &Timeline, cells: &[CellResult]) -> RunInfo {
+fn run_info(run: &RunFolder, run_file: &RunFile, history: &History, clock: &Timeline, cells: &[CellResult]) -> RunInfo {
     let ended = history.cells().flat_map(|cell| history.attempts(cell)).map(|attempt| &attempt.ended);
-    let last = head.entries.last();
+    let last = run_file.entries.last();
     RunInfo {
         name: run.name(),
         plan: last.map(|entry| entry.plan.clone()).unwrap_or_default(),
-        started: head.entries.first().map(|entry| entry.started.clone()).unwrap_or_default(),
+        started: run_file.entries.first().map(|entry| entry.started.clone()).unwrap_or_default(),
         seconds: clock.seconds,
         workload_seconds: ended.map(|ended| ended.workload_seconds).sum(),
         measured_seconds: cells.iter().flat_map(|cell| &cell.attempts).map(|sample| sample.measured_seconds).sum(),
         version: last.map(|entry| entry.version.clone()).unwrap_or_default(),
-        properties: machine_properties::describe_all(head.entries.iter().flat_map(|entry| &entry.facts)),
+        properties: machine_properties::describe_all(run_file.entries.iter().flat_map(|entry| &entry.facts)),
         machines: last.map(machines).unwrap_or_default(),
-        systems: wb_record::systems(run, &head.entries),
-        metadata: head.entries.iter().flat_map(|entry| entry.metadata.clone()).collect(),
+        systems: wb_record::systems(run, &run_file.entries),
+        metadata: run_file.entries.iter().flat_map(|entry| entry.metadata.clone()).collect(),
     }
 }
 

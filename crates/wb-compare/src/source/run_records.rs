@@ -13,10 +13,10 @@ use crate::metadata::Metadata;
 
 /// Reads the metadata and environments of a run; unreadable files are skipped with a warning.
 pub(super) fn metadata(run: &RunFolder, records: &RunRecords) -> (Metadata, Vec<Warning>) {
-    let head = &records.head;
+    let run_file = &records.run_file;
     let mut metadata = Metadata::default();
-    let Some(last) = head.entries.last() else { return (metadata, Vec::new()) };
-    for (name, value) in head.entries.iter().flat_map(|entry| &entry.metadata) {
+    let Some(last) = run_file.entries.last() else { return (metadata, Vec::new()) };
+    for (name, value) in run_file.entries.iter().flat_map(|entry| &entry.metadata) {
         let field = match name.as_str() {
             "build" => &mut metadata.build,
             "url" => &mut metadata.url,
@@ -30,16 +30,22 @@ pub(super) fn metadata(run: &RunFolder, records: &RunRecords) -> (Metadata, Vec<
         };
         *field = Some(value.clone());
     }
-    let hosts: Vec<&str> = last.facts.values().map(|facts| facts.hostname.as_str()).collect();
+    // Several machines may have one host name.
+    let mut hosts: Vec<&str> = Vec::new();
+    for facts in last.facts.values().filter(|facts| !facts.hostname.is_empty()) {
+        if !hosts.contains(&facts.hostname.as_str()) {
+            hosts.push(&facts.hostname);
+        }
+    }
     metadata.machine = Some(hosts.join(", ")).filter(|hosts| !hosts.is_empty());
     metadata.version = Some(last.version.clone());
     metadata.program_sha256 = Some(last.program_sha256.clone()).filter(|hash| !hash.is_empty());
     metadata.command = Some(mask_secret_words(&last.command.join(" ")));
     metadata.others.insert("started".to_owned(), last.started.clone());
-    metadata.systems = wb_record::systems(run, &head.entries);
+    metadata.systems = wb_record::systems(run, &run_file.entries);
     let mut warnings = Vec::new();
     for (profile, entry) in judged_entries(records) {
-        let machines = machines(run, head, entry, &mut warnings);
+        let machines = machines(run, run_file, entry, &mut warnings);
         if !machines.is_empty() {
             metadata.environment.insert(profile.to_string(), machines);
         }
@@ -49,12 +55,12 @@ pub(super) fn metadata(run: &RunFolder, records: &RunRecords) -> (Metadata, Vec<
 
 /// The entry of each profile whose environment applies to its results: the last in which samples were taken, or else
 /// the last with machines for the profile.
-fn judged_entries(RunRecords { head, lines, .. }: &RunRecords) -> BTreeMap<ProfileName, u32> {
+fn judged_entries(RunRecords { run_file, lines, .. }: &RunRecords) -> BTreeMap<ProfileName, u32> {
     let profiles: BTreeSet<&ProfileName> =
-        head.entries.iter().flat_map(|entry| &entry.cells).map(|cell| &cell.profile).collect();
+        run_file.entries.iter().flat_map(|entry| &entry.cells).map(|cell| &cell.profile).collect();
     let mut judged: BTreeMap<ProfileName, u32> = profiles
         .into_iter()
-        .filter_map(|profile| Some((profile.clone(), head.last_entry_for(profile)?.0 as u32)))
+        .filter_map(|profile| Some((profile.clone(), run_file.last_entry_for(profile)?.0 as u32)))
         .collect();
     let mut current = 0;
     for line in lines {
@@ -68,7 +74,7 @@ fn judged_entries(RunRecords { head, lines, .. }: &RunRecords) -> BTreeMap<Profi
 }
 
 /// The machines of an entry before it started: workers and the hosts below them, each with the effects of its profile.
-fn machines(run: &RunFolder, head: &RunFile, entry: u32, warnings: &mut Vec<Warning>) -> Vec<MachineEnvironment> {
+fn machines(run: &RunFolder, run_file: &RunFile, entry: u32, warnings: &mut Vec<Warning>) -> Vec<MachineEnvironment> {
     let mut read = |name: &str| {
         let path = run.environment_path(name);
         files::read_json::<Value>(&path).unwrap_or_else(|error| {
@@ -77,7 +83,7 @@ fn machines(run: &RunFolder, head: &RunFile, entry: u32, warnings: &mut Vec<Warn
         })
     };
     let worlds = run.recorded_environments(entry, "before");
-    let facts = head.entries.get(entry as usize).map(|entry| &entry.facts);
+    let facts = run_file.entries.get(entry as usize).map(|entry| &entry.facts);
     let mut machines: Vec<MachineEnvironment> = Vec::new();
     for (worker, name) in &worlds {
         let Some(sections) = read(name) else { continue };
