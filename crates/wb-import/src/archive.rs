@@ -26,7 +26,7 @@ pub(crate) fn archive(run: &RunFolder, source: &SourceFile) -> Result<(), Import
         return Err(changed());
     }
     let name = slug(&source.name);
-    match ArchivedCopy::of(bytes, source.format, &source.foreign.secrets) {
+    match ArchivedCopy::of(bytes, source.format, &source.results.secrets) {
         ArchivedCopy::Whole(bytes) => Artefact::write(&folder, &name, &bytes)?,
         ArchivedCopy::Masked(text) => Artefact::write(&folder, &format!("{name}.masked"), text.as_bytes())?,
         ArchivedCopy::None => return Ok(()),

@@ -127,7 +127,7 @@ pub fn import(request: &ImportRequest<'_>) -> Result<ImportReport, ImportError> 
         match read_source(&candidate, request) {
             Ok(source) => sources.push(source),
             Err(ReadError::Unknown) if candidate.root.is_some() => report.skipped += 1,
-            Err(reason) => report.files.push(FileReport { path: candidate.path, result: Err(reason) }),
+            Err(error) => report.files.push(FileReport { path: candidate.path, result: Err(error) }),
         }
     }
     fail_if_strict(request, &mut report)?;
@@ -174,27 +174,27 @@ fn read_source(candidate: &Candidate, request: &ImportRequest<'_>) -> Result<Sou
     let bytes = read_bytes(path)?;
     let sha256 = Sha256::of(&bytes);
     let text = String::from_utf8_lossy(&bytes);
-    let (format, location, mut foreign) = if is_exception_file(path) {
-        let (location, foreign) = read_error_cell(path, candidate.root.as_deref(), &text);
-        (Format::Pbench, location, foreign)
+    let (format, location, mut results) = if is_exception_file(path) {
+        let (location, results) = read_error_cell(path, candidate.root.as_deref(), &text);
+        (Format::Pbench, location, results)
     } else {
         let ImportRequest { format, include_incorrect, .. } = *request;
         let system = request.names.system.as_deref();
         let parsed = read(&text, ReadOptions { format, system, include_incorrect });
-        let (format, foreign) = match parsed {
+        let (format, results) = match parsed {
             Err(ReadError::Unknown) => return Err(unknown_format_error(path, &text)),
             parsed => parsed?,
         };
-        (format, if format == Format::Pbench { locate_result(path) } else { ResultLocation::default() }, foreign)
+        (format, if format == Format::Pbench { locate_result(path) } else { ResultLocation::default() }, results)
     };
-    foreign.notes.iter_mut().for_each(|note| *note = format!("skipped {note}"));
-    foreign.notes.extend(copy_note(&ArchivedCopy::of(bytes, format, &foreign.secrets)));
+    results.notes.iter_mut().for_each(|note| *note = format!("skipped {note}"));
+    results.notes.extend(copy_note(&ArchivedCopy::of(bytes, format, &results.secrets)));
     Ok(SourceFile {
         path: path.clone(),
         name: path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned(),
         sha256,
         format,
-        foreign,
+        results,
         location,
     })
 }
@@ -212,5 +212,5 @@ fn unknown_format_error(path: &Path, text: &str) -> ReadError {
 
 fn summarize(source: &SourceFile, added: AddedCounts) -> ImportedFile {
     let AddedCounts { cells, samples, duplicates } = added;
-    ImportedFile { format: source.format, cells, samples, duplicates, notes: source.foreign.notes.clone() }
+    ImportedFile { format: source.format, cells, samples, duplicates, notes: source.results.notes.clone() }
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::PathBuf;
 
-use wb_model::imported::{ARTEFACT, IMPORTED_FROM, ImportOrigin, ImportedSample, ImportedTest};
+use wb_model::imported::{IMPORTED_FROM, ImportOrigin, ImportedSample, ImportedTest, SAMPLE_ARTEFACT};
 use wb_model::param::differences;
 use wb_model::{AttemptOutcome, CellId, DefinitionKey, Metric, ProfileName, Serial, Sha256, TestName};
 use wb_record::{CellDefinition, History, RecordError, RecordedAttempt, RunFolder};
@@ -22,7 +22,8 @@ pub(crate) struct SourceFile {
     pub(crate) name: String,
     pub(crate) sha256: Sha256,
     pub(crate) format: Format,
-    pub(crate) foreign: ForeignResults,
+    /// Its results.
+    pub(crate) results: ForeignResults,
     /// Profile and serial according to run-perf's folders.
     pub(crate) location: ResultLocation,
 }
@@ -40,8 +41,8 @@ pub(crate) struct StagingArea<'a> {
     tests: BTreeMap<TestName, String>,
 }
 
-/// Changes to a run.
-pub(crate) struct StagedChanges {
+/// The result of staging: what an import adds to a run.
+pub(crate) struct StagedImport {
     /// Cells with new samples.
     pub(crate) cells: Vec<StagedCell>,
     /// Definitions of tests, by name.
@@ -79,7 +80,7 @@ impl<'a> StagingArea<'a> {
         let mut changed: BTreeMap<CellId, StagedCell> = BTreeMap::new();
         let mut order = Vec::new();
         let mut tests = BTreeMap::new();
-        for cell in &source.foreign.cells {
+        for cell in &source.results.cells {
             let id = self.names.cell_id(cell, source)?;
             let text = render_test_definition(&id.test, cell, source.format);
             if self.is_another_test(&id.test, &text) {
@@ -95,7 +96,7 @@ impl<'a> StagingArea<'a> {
         for id in order {
             let Some(staged) = changed.remove(&id) else { continue };
             match self.index.get(&id) {
-                Some(at) => self.cells[*at] = staged,
+                Some(index) => self.cells[*index] = staged,
                 None => {
                     self.index.insert(id, self.cells.len());
                     self.cells.push(staged);
@@ -105,18 +106,18 @@ impl<'a> StagingArea<'a> {
         Ok(added)
     }
 
-    /// Returns the changes to the run.
-    pub(crate) fn finish(self) -> StagedChanges {
+    /// Returns what is added to the run.
+    pub(crate) fn finish(self) -> StagedImport {
         let cells: Vec<StagedCell> = self.cells.into_iter().filter(|cell| !cell.samples.is_empty()).collect();
         let used: BTreeSet<&TestName> = cells.iter().map(|cell| &cell.definition.cell.test).collect();
         let tests = self.tests.into_iter().filter(|(test, _)| used.contains(test)).collect();
-        StagedChanges { cells, tests }
+        StagedImport { cells, tests }
     }
 
-    /// The staged or existing cell of this name, or a new one without samples.
+    /// The staged or existing cell with this id, or a new one without samples.
     fn staged_or_existing(&self, id: &CellId, cell: &ForeignCell, source: &SourceFile) -> StagedCell {
-        if let Some(at) = self.index.get(id) {
-            return self.cells[*at].clone();
+        if let Some(index) = self.index.get(id) {
+            return self.cells[*index].clone();
         }
         let intact = self.history.attempts(id).iter().filter(|attempt| attempt.intact);
         let origins = intact.filter_map(read_origin).collect();
@@ -174,8 +175,8 @@ fn read_definitions(run: &RunFolder) -> Result<BTreeMap<CellId, CellDefinition>,
     cells.dedup_by(|one, other| run.serial_folder(one) == run.serial_folder(other));
     let files = cells.iter().map(|cell| run.definitions(cell));
     let definitions = files.collect::<Result<Vec<_>, _>>()?;
-    let all = definitions.into_iter().flat_map(|definitions| definitions.cells);
-    Ok(all.map(|definition| (definition.cell.clone(), definition)).collect())
+    let cells = definitions.into_iter().flat_map(|definitions| definitions.cells);
+    Ok(cells.map(|definition| (definition.cell.clone(), definition)).collect())
 }
 
 /// Sampling rule with exactly the imported number of samples, whatever their spread.
@@ -185,7 +186,7 @@ fn fixed_count_rule(samples: usize) -> SamplingRule {
 
 /// Origin of an attempt's sample.
 fn read_origin(attempt: &RecordedAttempt) -> Option<ImportOrigin> {
-    let bytes = fs::read(attempt.folder.join(ARTEFACT)).ok()?;
+    let bytes = fs::read(attempt.folder.join(SAMPLE_ARTEFACT)).ok()?;
     Some(serde_json::from_slice::<ImportedSample>(&bytes).ok()?.origin)
 }
 
@@ -220,7 +221,7 @@ impl StagedCell {
                 values: sample.readings.clone(),
                 seconds: sample.seconds,
                 findings: sample.findings.clone(),
-                provenance: source.foreign.provenance.clone(),
+                provenance: source.results.provenance.clone(),
             };
             self.samples.push((imported, outcome));
             added.samples += 1;
@@ -257,16 +258,16 @@ fn declare_metric(definition: &mut CellDefinition, metric: &Metric) -> Result<()
 impl NameOverrides {
     /// Determines the name of a cell.
     fn cell_id(&self, cell: &ForeignCell, source: &SourceFile) -> Result<CellId, ReadError> {
-        let foreign = &source.foreign;
-        let any_differs = |differs: &dyn Fn(&ForeignCell) -> bool| foreign.cells.iter().any(differs);
+        let results = &source.results;
+        let any_differs = |differs: &dyn Fn(&ForeignCell) -> bool| results.cells.iter().any(differs);
         if self.profile.is_some() && any_differs(&|other| other.profile != cell.profile) {
             let mut systems: Vec<String> =
-                foreign.cells.iter().filter_map(|cell| Some(cell.profile.as_ref()?.to_string())).collect();
+                results.cells.iter().filter_map(|cell| Some(cell.profile.as_ref()?.to_string())).collect();
             systems.dedup();
             return Err(ReadError::SeveralSystems(systems));
         }
         if self.test.is_some() && any_differs(&|other| other.test != cell.test) {
-            let tests: BTreeSet<&str> = foreign.cells.iter().map(|cell| cell.test.as_str()).collect();
+            let tests: BTreeSet<&str> = results.cells.iter().map(|cell| cell.test.as_str()).collect();
             return Err(ReadError::SeveralTests(tests.into_iter().map(str::to_owned).collect()));
         }
         let profile = self.profile.clone().or_else(|| source.location.profile.clone()).or_else(|| cell.profile.clone());

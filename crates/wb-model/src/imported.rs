@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::{Metric, Sha256, TestName};
 
 /// Name of the artefact with an [`ImportedSample`].
-pub const ARTEFACT: &str = "imported.json";
+pub const SAMPLE_ARTEFACT: &str = "imported.json";
 
 /// Provenance key of an imported cell; its value is the format of the imported files.
 pub const IMPORTED_FROM: &str = "imported from";

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use wb_diagnostics::SourceText;
-use wb_model::imported::{ARTEFACT, ImportedSample, ImportedTest};
+use wb_model::imported::{ImportedSample, ImportedTest, SAMPLE_ARTEFACT};
 use wb_model::{Declaration, Facts, Metric, Nanos, Params, Scope};
 use wb_plan::CatalogCell;
 
@@ -120,7 +120,7 @@ impl TestCell for ForeignCell {
     }
 
     fn study(&self, artefacts: &Artefacts) -> Result<Measurement, Rejection> {
-        let ImportedSample { values: readings, seconds, findings, provenance, .. } = artefacts.json(ARTEFACT)?;
+        let ImportedSample { values: readings, seconds, findings, provenance, .. } = artefacts.json(SAMPLE_ARTEFACT)?;
         let mut measurement = Measurement { intervals: seconds, findings, provenance, ..Measurement::default() };
         for reading in &readings {
             measurement.set(reading.metric.class, &reading.metric.name, reading.value);
@@ -155,7 +155,7 @@ mod tests {
             findings: vec!["it is warm".to_owned()],
             provenance: BTreeMap::new(),
         };
-        std::fs::write(folder.path().join(ARTEFACT), serde_json::to_vec(&sample).unwrap()).unwrap();
+        std::fs::write(folder.path().join(SAMPLE_ARTEFACT), serde_json::to_vec(&sample).unwrap()).unwrap();
         crate::evaluate::evaluate(cell().as_ref(), &Artefacts::new(folder.path()))
     }
 
