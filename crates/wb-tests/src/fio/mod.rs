@@ -114,8 +114,8 @@ impl TypedTest for Fio {
             None => job.render(),
         };
         for target in &prepared.targets {
-            if let Some(finding) = target.finding() {
-                attempt.add_finding(finding);
+            if let Some(warning) = target.memory_warning() {
+                attempt.add_finding(warning);
             }
             // The holder belongs to the attempt's group, which ends it with the attempt.
             target.hold_exclusively(&attempt.context).await?;

@@ -41,7 +41,7 @@ pub trait ExportTest: Send + Sync + 'static {
     /// The server that exports a target.
     fn server(params: &Self::Params, paths: &ExportPaths<'_>) -> ServerCommand;
 
-    /// The user's file, folder or block device to export; none: a private file.
+    /// The user's file, folder or block device to export; none: a scratch file.
     fn target(_params: &Self::Params) -> Option<&str> {
         None
     }
@@ -118,8 +118,8 @@ impl<T: ExportTest> TypedTest for T {
     async fn sample(&self, params: &T::Params, prepared: &mut Prepared, attempt: &mut Attempt) -> Result<(), Failure> {
         record_sysinfo(attempt, &mut prepared.sysinfo);
         run::run_pre_iteration_script(attempt, &params.as_ref().pre_iteration_script).await?;
-        if let Some(finding) = prepared.export.target.finding() {
-            attempt.add_finding(finding);
+        if let Some(warning) = prepared.export.target.memory_warning() {
+            attempt.add_finding(warning);
         }
         // The holder belongs to the attempt's group, which ends it with the attempt.
         prepared.export.target.hold_exclusively(&attempt.context).await?;

@@ -89,7 +89,7 @@ impl RunningExport {
         attempt.record_service("server", &self.server).await
     }
 
-    /// Stops the server, and removes the socket, and the target if it is a private file.
+    /// Stops the server, and removes the socket, and the target if it is a scratch file.
     pub(super) async fn stop(self) -> Result<(), Failure> {
         const SIGTERM: i32 = 15;
         self.server.signal(SIGTERM).await?;

@@ -78,7 +78,7 @@ fn two_targets_are_used_one_after_the_other() {
     let sample = sample(json!({ "test-types": "read", "targets": [own, other], "job-mode": "serial" })).unwrap();
     sample.assert_valid();
     assert_eq!(sample.text("fio.job").matches("stonewall").count(), 2);
-    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "private files are removed");
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "scratch files are removed");
 }
 
 #[test]
@@ -103,7 +103,7 @@ fn an_existing_file_is_never_overwritten_without_permission() {
     assert!(fs::read(&path).unwrap() != precious);
     let holes = folder.path().join("holes");
     fs::File::create(&holes).unwrap().set_len(8 << 20).unwrap();
-    assert!(refusal(json!({ "test-types": "read", "targets": [holes] })).contains("has 0 bytes without holes"));
+    assert!(refusal(json!({ "test-types": "read", "targets": [holes] })).contains("has 0 allocated bytes"));
 }
 
 #[test]
@@ -113,12 +113,12 @@ fn unsupported_samples_are_refused_with_a_reason() {
     }
     assert!(refusal(json!({ "ioengine": "nosuch" })).starts_with("unknown ioengine `nosuch`: this fio has "));
     assert!(refusal(json!({ "targets": ["/dev/shm"] })).contains("in memory, where direct=true is not possible"));
-    assert!(refusal(json!({ "targets": ["/nosuch/file"] })).contains("no such directory `/nosuch`"));
+    assert!(refusal(json!({ "targets": ["/nosuch/file"] })).contains("`/nosuch` is not an existing directory"));
     let missing = refusal(json!({ "targets": ["/dev/nosuch"], "direct": false }));
     assert_eq!(missing, "`/dev/nosuch` does not exist: see `lsblk` for devices");
     assert!(refusal(json!({ "targets": ["/dev/null"] })).contains("is a character special file"));
     assert!(refusal(json!({ "targets": ["/tmp/a;b"] })).contains("cannot contain ';'"));
-    assert!(refusal(json!({ "file-size": "1000t" })).contains("free in"));
+    assert!(refusal(json!({ "file-size": "1000t" })).contains("available in"));
     let buffered = sample(json!({ "targets": ["/dev/shm"], "direct": false, "ioengine": "psync" })).unwrap();
     buffered.assert_valid();
     assert!(buffered.findings.iter().any(|finding| finding.contains("in memory: this measures memory, not storage")));
