@@ -1,4 +1,4 @@
-//! Checks of a definition: patterns in a sample's output, and bounds of its metrics.
+//! The checks of a test definition: patterns that a sample's output has to match, and bounds of its metrics.
 
 use std::collections::BTreeSet;
 
@@ -14,29 +14,26 @@ use super::sample_output::{OutputSource, SampleOutput};
 use super::template::{Bindings, Builtin, Template, TemplateScope};
 use crate::Measurement;
 
-/// A condition for a sample to be valid.
+/// A condition that a sample must satisfy, or else its values are rejected.
 #[derive(Debug)]
 pub(super) struct Check {
     description: String,
+    /// The plausibility check that a violation counts as. By default [`Gate::Answer`] for output, and
+    /// [`Gate::Possible`] for metrics.
     gate: Gate,
-    rule: Predicate,
+    predicate: Predicate,
 }
 
+/// What is required of a sample.
 #[derive(Debug)]
 enum Predicate {
-    Output {
-        source: OutputSource,
-        pattern: Regex,
-        must_match: bool,
-    },
-    /// A metric, or its ratio to another.
-    Metric {
-        metric: MetricKey,
-        per: Option<MetricKey>,
-        bounds: Vec<(Relation, Bound)>,
-    },
+    /// A pattern that the output has to match, or must not match.
+    Output { source: OutputSource, pattern: Regex, must_match: bool },
+    /// Bounds of a metric, or of its ratio to another.
+    Metric { metric: MetricKey, divisor: Option<MetricKey>, bounds: Vec<(Relation, Bound)> },
 }
 
+/// How a value has to relate to a bound.
 #[derive(Debug, Clone, Copy)]
 enum Relation {
     AtLeast,
@@ -44,24 +41,27 @@ enum Relation {
     Equal,
 }
 
+/// A number that a metric is compared with.
 #[derive(Debug)]
 enum Bound {
     Number(f64),
-    Text(Template),
+    /// A template that expands to a number.
+    Template(Template),
 }
 
 impl Check {
+    /// Validates a check of a definition. Builtins of its templates are added to `used_builtins`.
     pub(super) fn parse(
         text: &SourceText,
         raw: &Spanned<raw::Check>,
         metrics: &[MetricDefinition],
         scope: &TemplateScope<'_>,
-        used: &mut BTreeSet<Builtin>,
+        used_builtins: &mut BTreeSet<Builtin>,
         is_runner: bool,
     ) -> Result<Self, Diagnostic> {
-        let (at, raw) = (raw.span(), raw.get_ref());
-        let error = |diagnostic| Err(text.locate(at.clone(), diagnostic));
-        let place = OutputSource::parse(text, raw.from.as_ref(), raw.file.as_ref())?;
+        let (span, raw) = (raw.span(), raw.get_ref());
+        let error = |diagnostic| Err(text.locate(span.clone(), diagnostic));
+        let source = OutputSource::parse(text, raw.from.as_ref(), raw.file.as_ref())?;
         let pattern = match (&raw.must, &raw.must_not) {
             (Some(_), Some(_)) => {
                 return error(
@@ -72,91 +72,95 @@ impl Check {
             (None, Some(pattern)) => Some((pattern, false)),
             (None, None) => None,
         };
-        let (rule, gate) = match (pattern, &raw.metric) {
+        let (predicate, gate) = match (pattern, &raw.metric) {
             (Some(_), _) if is_runner => {
                 return error(
                     Diagnostic::new("a runner cannot have checks of its output")
-                        .with_help("report events `check` instead"),
+                        .with_help("emit `check` events from the runner instead"),
                 );
             }
             (Some((pattern, must_match)), None) => {
-                let place = place.unwrap_or(OutputSource::Stdout);
-                (Predicate::Output { source: place, pattern: compile_regex(text, pattern)?, must_match }, Gate::Answer)
+                let source = source.unwrap_or(OutputSource::Stdout);
+                (Predicate::Output { source, pattern: compile_regex(text, pattern)?, must_match }, Gate::Answer)
             }
             (None, Some(metric)) => {
                 let metric = find_metric(text, metric, metrics)?;
-                let per = raw.per.as_ref().map(|per| find_metric(text, per, metrics)).transpose()?;
+                let divisor = raw.per.as_ref().map(|per| find_metric(text, per, metrics)).transpose()?;
                 let relations =
                     [(Relation::AtLeast, &raw.min), (Relation::AtMost, &raw.max), (Relation::Equal, &raw.equals)];
                 let mut bounds = Vec::new();
-                for (relation, bound) in relations.into_iter().filter_map(|(r, bound)| Some((r, bound.as_ref()?))) {
-                    bounds.push((relation, self::parse_bound(text, bound, scope, used)?));
+                for (relation, bound) in
+                    relations.into_iter().filter_map(|(relation, bound)| Some((relation, bound.as_ref()?)))
+                {
+                    bounds.push((relation, parse_bound(text, bound, scope, used_builtins)?));
                 }
                 if bounds.is_empty() {
-                    return error(
-                        Diagnostic::new("missing bound of the check").with_help("add `min`, `max` or `equals`"),
-                    );
+                    return error(Diagnostic::new("the check has no bound").with_help("add `min`, `max` or `equals`"));
                 }
-                (Predicate::Metric { metric, per, bounds }, Gate::Possible)
+                (Predicate::Metric { metric, divisor, bounds }, Gate::Possible)
             }
             _ => return error(Diagnostic::new("invalid check: expected one of `must`, `must-not` and `metric`")),
         };
-        Ok(Self { description: raw.description.get_ref().clone(), gate: raw.gate.unwrap_or(gate), rule })
+        Ok(Self { description: raw.description.get_ref().clone(), gate: raw.gate.unwrap_or(gate), predicate })
     }
 
-    /// The output that it needs, if any.
+    /// The output that it reads; `None` for a check of a metric.
     pub(super) fn output_source(&self) -> Option<&OutputSource> {
-        match &self.rule {
-            Predicate::Output { source: place, .. } => Some(place),
+        match &self.predicate {
+            Predicate::Output { source, .. } => Some(source),
             Predicate::Metric { .. } => None,
         }
     }
 
-    /// Checks a sample.
+    /// Checks a sample, and rejects its measurement if it violates the check or the check cannot be evaluated.
     pub(super) fn apply(&self, measurement: &mut Measurement, output: &SampleOutput<'_>, bindings: &Bindings<'_>) {
         match self.violation(measurement, output, bindings) {
             Ok(None) => {}
-            Ok(Some(figures)) => measurement.reject(self.gate, format!("{}: {figures}", self.description)),
-            Err(reason) => measurement.reject(Gate::Output, format!("{}: {reason}", self.description)),
+            Ok(Some(violation)) => measurement.reject(self.gate, format!("{}: {violation}", self.description)),
+            Err(error) => measurement.reject(Gate::Output, format!("{}: {error}", self.description)),
         }
     }
 
-    /// Figures that violate the check, if any; an error if it cannot be evaluated.
+    /// Describes how a sample violates the check; `None` if it does not.
     fn violation(
         &self,
         measurement: &Measurement,
         output: &SampleOutput<'_>,
         bindings: &Bindings<'_>,
     ) -> Result<Option<String>, String> {
-        match &self.rule {
-            Predicate::Output { source: place, pattern, must_match } => {
-                let text = output.text(place)?;
+        match &self.predicate {
+            Predicate::Output { source, pattern, must_match } => {
+                let text = output.text(source)?;
                 let matched = pattern.find(&text).map(|matched| truncate(matched.as_str()));
                 Ok(match (matched, must_match) {
-                    (None, true) => Some(format!("{} does not match `{pattern}`", place.description())),
-                    (Some(matched), false) => Some(format!("{} matches `{pattern}`: `{matched}`", place.description())),
+                    (None, true) => Some(format!("{} does not match `{pattern}`", source.description())),
+                    (Some(matched), false) => {
+                        Some(format!("{} matches `{pattern}`: `{matched}`", source.description()))
+                    }
                     _ => None,
                 })
             }
-            Predicate::Metric { metric, per, bounds } => {
+            Predicate::Metric { metric, divisor, bounds } => {
                 // A missing optional metric cannot be out of bounds.
                 let Some(value) = measurement.values.get(metric) else { return Ok(None) };
-                let (value, name) = match per {
+                let (value, name) = match divisor {
                     None => (*value, metric.to_string()),
-                    Some(per) => match measurement.values.get(per) {
-                        Some(divisor) => (value / divisor, format!("{metric} ({value}) per {per} ({divisor})")),
+                    Some(divisor) => match measurement.values.get(divisor) {
+                        Some(divisor_value) => {
+                            (value / divisor_value, format!("{metric} ({value}) per {divisor} ({divisor_value})"))
+                        }
                         None => return Ok(None),
                     },
                 };
                 for (relation, bound) in bounds {
                     let bound = bound.evaluate(bindings)?;
-                    let (holds, word) = match relation {
+                    let (holds, qualifier) = match relation {
                         Relation::AtLeast => (value >= bound, "at least "),
                         Relation::AtMost => (value <= bound, "at most "),
                         Relation::Equal => (value == bound, ""),
                     };
                     if !holds {
-                        return Ok(Some(format!("{name} is {value}, expected {word}{bound}")));
+                        return Ok(Some(format!("{name} is {value}, expected {qualifier}{bound}")));
                     }
                 }
                 Ok(None)
@@ -166,10 +170,11 @@ impl Check {
 }
 
 impl Bound {
+    /// The number, with the values of a sample.
     fn evaluate(&self, bindings: &Bindings<'_>) -> Result<f64, String> {
         match self {
             Self::Number(number) => Ok(*number),
-            Self::Text(template) => {
+            Self::Template(template) => {
                 let text = template.text(bindings)?;
                 text.parse().map_err(|_| format!("invalid bound `{text}`: expected a number"))
             }
@@ -181,12 +186,12 @@ fn parse_bound(
     text: &SourceText,
     raw: &Spanned<raw::Bound>,
     scope: &TemplateScope<'_>,
-    used: &mut BTreeSet<Builtin>,
+    used_builtins: &mut BTreeSet<Builtin>,
 ) -> Result<Bound, Diagnostic> {
     match raw.get_ref() {
         raw::Bound::Number(number) => Ok(Bound::Number(*number)),
-        raw::Bound::Text(bound) => Template::parse(bound, scope, used)
-            .map(Bound::Text)
+        raw::Bound::Text(template) => Template::parse(template, scope, used_builtins)
+            .map(Bound::Template)
             .map_err(|diagnostic| text.locate(raw.span(), diagnostic)),
     }
 }
@@ -197,18 +202,19 @@ fn find_metric(
     name: &Spanned<String>,
     metrics: &[MetricDefinition],
 ) -> Result<MetricKey, Diagnostic> {
-    let given = name.get_ref();
-    let has_name = |metric: &&Metric| metric.name == *given || metric.key().to_string() == *given;
-    let found: Vec<&Metric> = metrics.iter().map(|definition| &definition.metric).filter(has_name).collect();
-    match found.as_slice() {
+    let span = name.span();
+    let name = name.get_ref();
+    let has_name = |metric: &&Metric| metric.name == *name || metric.key().to_string() == *name;
+    let matching: Vec<&Metric> = metrics.iter().map(|definition| &definition.metric).filter(has_name).collect();
+    match matching.as_slice() {
         [metric] => Ok(metric.key()),
         [] => {
-            let all: Vec<&str> = metrics.iter().map(|metric| metric.metric.name.as_str()).collect();
-            Err(text.locate(name.span(), unknown_name(format!("unknown metric `{given}`"), given, all)))
+            let known: Vec<&str> = metrics.iter().map(|definition| definition.metric.name.as_str()).collect();
+            Err(text.locate(span, unknown_name(format!("unknown metric `{name}`"), name, known)))
         }
         _ => Err(text.locate(
-            name.span(),
-            Diagnostic::new(format!("ambiguous metric `{given}`"))
+            span,
+            Diagnostic::new(format!("ambiguous metric `{name}`"))
                 .with_help("prefix it with its class, as in `latency/mean`"),
         )),
     }

@@ -171,7 +171,7 @@ fn checks_require_existing_metrics_and_recorded_bounds() {
     assert!(with("metric = \"rate\"\nmin = \"{n}\"\nmax = \"{work}\"").is_ok());
     let error = |check: &str| with(check).unwrap_err().to_string();
     assert!(error("metric = \"rat\"\nmin = 1").ends_with("unknown metric `rat`: did you mean `rate`?"));
-    assert!(error("metric = \"rate\"").contains("missing bound of the check"));
+    assert!(error("metric = \"rate\"").contains("the check has no bound"));
     assert!(error("metric = \"rate\"\nmin = \"{port}\"").contains("not recorded with the sample"));
     assert!(error("must = 'x'\nmust-not = 'y'").contains("write two checks"));
     assert!(error("file = \"../x\"\nmust = 'x'").contains("invalid path `../x`"));
