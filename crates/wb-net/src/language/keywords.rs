@@ -1,8 +1,10 @@
-//! The keywords of the language: types of flowops, and options with the flowops that they apply to.
+//! Keywords of uperf profiles: the types of flowops, and the options with the flowops that they apply to.
+//!
+//! A flowop is one operation on a connection, such as `read`. A profile lists them for each thread.
 
 use super::profile::SyscallFamily;
 
-/// The operation of a type of flowops.
+/// What a flowop does, which several types of flowops have in common.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FlowopKind {
     Connect,
@@ -15,7 +17,7 @@ pub(super) enum FlowopKind {
     Nop,
 }
 
-/// The types of flowops, as written in reports.
+/// The types of flowops by name, in the spelling used in reports.
 pub(super) const FLOWOP_KINDS: [(&str, FlowopKind); 15] = [
     ("connect", FlowopKind::Connect),
     ("accept", FlowopKind::Accept),
@@ -40,7 +42,8 @@ pub(super) fn find_flowop(name: &str) -> Option<(&'static str, FlowopKind)> {
     FLOWOP_KINDS.into_iter().find(|(candidate, _)| candidate.eq_ignore_ascii_case(name))
 }
 
-/// The name of the corresponding flowop on the other side.
+/// The name of the flowop that the peer executes at the same time: `write` for `read`. Flowops without a counterpart
+/// keep their name.
 pub(crate) fn opposite(name: &str) -> &str {
     const PAIRS: [(&str, &str); 7] = [
         ("connect", "accept"),
@@ -57,7 +60,7 @@ pub(crate) fn opposite(name: &str) -> &str {
         .unwrap_or(name)
 }
 
-/// Types of flowops that take the same options.
+/// Group of types of flowops that take the same options.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FlowopFamily {
     /// connect, accept
@@ -91,7 +94,7 @@ pub(super) struct OptionSpec {
     pub(super) name: &'static str,
     /// Whether it takes no value.
     pub(super) is_flag: bool,
-    /// The flowops that it applies to; on others it is ignored.
+    /// The flowops that it applies to; it is ignored on others.
     pub(super) applies_to: &'static [FlowopFamily],
 }
 
@@ -119,7 +122,7 @@ const fn flag(name: &'static str, applies_to: &'static [FlowopFamily]) -> Option
     OptionSpec { name, is_flag: true, applies_to }
 }
 
-/// All options.
+/// All options of flowops.
 pub(super) const OPTIONS: &[OptionSpec] = &[
     value("remotehost", OPEN),
     value("localhost", OPEN),
@@ -168,9 +171,9 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
     value("sctp_pr_value", MESSAGE),
 ];
 
-/// The help for a keyword that uperf had once and has removed: a type of flowops, an option or a protocol.
+/// The help for a keyword that uperf has removed: a type of flowops, an option or a protocol; `None` for other words.
 pub(super) fn removed_help(name: &str) -> Option<String> {
     const REMOVED: [&str; 6] = ["wait", "async", "subtype", "waittype", "waitfor", "udapl"];
     let is_removed = REMOVED.iter().any(|removed| removed.eq_ignore_ascii_case(name));
-    is_removed.then(|| format!("`{name}` is from an old dialect, which uperf no longer supports either"))
+    is_removed.then(|| format!("`{name}` is a keyword of older uperf versions and is not supported"))
 }
