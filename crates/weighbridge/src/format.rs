@@ -1,18 +1,23 @@
-//! Formats durations and reasons for people.
+//! Human-readable formatting of durations, and of lists of cells with the reasons why they are skipped.
 
 use wb_model::{Unit, pluralize};
 use wb_plan::TimeEstimate;
 
-/// Formats an estimated duration from minimum to maximum; `None` if no cell has an estimate.
-pub(crate) fn format_estimate(TimeEstimate { min: least, max: most }: TimeEstimate) -> Option<String> {
-    match (format_duration(least.seconds()), format_duration(most.seconds())) {
-        _ if least.0 == 0 => None,
-        (least, most) if least == most => Some(format!("about {least}")),
-        (least, most) => Some(format!("about {least} with the fewest samples, {most} with the most")),
+/// Formats an estimated time, as one figure if minimum and maximum look the same. `None` if the minimum is zero: there
+/// is no estimate.
+pub(crate) fn format_estimate(TimeEstimate { min, max }: TimeEstimate) -> Option<String> {
+    if min.0 == 0 {
+        return None;
     }
+    let (min, max) = (format_duration(min.seconds()), format_duration(max.seconds()));
+    Some(if min == max {
+        format!("about {min}")
+    } else {
+        format!("about {min} with the fewest samples, {max} with the most")
+    })
 }
 
-/// Formats a duration for people.
+/// Formats a duration with the unit that fits it: seconds, minutes or hours.
 pub(crate) fn format_duration(seconds: f64) -> String {
     match seconds {
         s if s < 100.0 => Unit::new("s").quantity(s).to_string(),
@@ -21,20 +26,20 @@ pub(crate) fn format_duration(seconds: f64) -> String {
     }
 }
 
-/// Groups cells by reason into lines `CELL and 3 others: REASON`, in order of the first cell.
+/// Groups cells (name and reason) by reason into lines like `CELL and 3 others: REASON`, in order of the first cells.
 pub(crate) fn group_by_reason(cells: impl Iterator<Item = (String, String)>) -> Vec<String> {
     let mut reasons: Vec<(String, String, usize)> = Vec::new();
     for (cell, reason) in cells {
         match reasons.iter_mut().find(|(_, existing, _)| *existing == reason) {
-            Some((_, _, others)) => *others += 1,
+            Some((_, _, other_cells)) => *other_cells += 1,
             None => reasons.push((cell, reason, 0)),
         }
     }
-    let line = |(cell, reason, others): (String, String, usize)| match others {
+    let format_line = |(cell, reason, other_cells): (String, String, usize)| match other_cells {
         0 => format!("{cell}: {reason}"),
         others => format!("{cell} and {}: {reason}", pluralize(others, "other")),
     };
-    reasons.into_iter().map(line).collect()
+    reasons.into_iter().map(format_line).collect()
 }
 
 #[cfg(test)]
@@ -45,8 +50,9 @@ mod tests {
 
     #[test]
     fn estimates_show_minimum_and_maximum() {
-        let format = |least: u64, most: u64| {
-            format_estimate(TimeEstimate { min: Nanos(least * 1_000_000_000), max: Nanos(most * 1_000_000_000) })
+        let format = |min_seconds: u64, max_seconds: u64| {
+            let [min, max] = [min_seconds, max_seconds].map(|seconds| Nanos(seconds * 1_000_000_000));
+            format_estimate(TimeEstimate { min, max })
         };
         assert_eq!(format(0, 0), None);
         assert_eq!(format(7, 7).unwrap(), "about 7 s");
