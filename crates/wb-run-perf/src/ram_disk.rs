@@ -1,4 +1,4 @@
-//! Replaces the RAM disk of run-perf's `fio-libblkio` by a private file in memory.
+//! Replaces the RAM disk of run-perf's `fio-libblkio` by a scratch file in memory.
 //!
 //! run-perf exports `/dev/ram0`, a RAM disk of 1 GiB that it creates with `modprobe brd`. The file is removed even if a
 //! run is killed.
@@ -39,7 +39,7 @@ pub(crate) fn translate(
         (true, true) => {
             params.retain(|name, _| !["target", "direct"].contains(&name.as_str()));
             notes.push(format!(
-                "a private file of 1 GiB in /dev/shm replaces the RAM disk `{DEVICE}` of `{TEST_NAME}` and is removed \
+                "a scratch file of 1 GiB in /dev/shm replaces the RAM disk `{DEVICE}` of `{TEST_NAME}` and is removed \
                  afterwards; file-size sets another size"
             ));
             vec![("target", "/dev/shm"), ("direct", "false"), ("file-size", "1024")]

@@ -27,8 +27,8 @@ pub struct FioLibblkio;
 pub struct Params {
     #[serde(flatten)]
     export: ExportParams,
-    /// File or block device to export; a folder or a path that does not exist: a private file there, removed
-    /// afterwards; empty: a private file on a disk of the worker
+    /// File or block device to export; a folder or a path that does not exist: a scratch file there, removed
+    /// afterwards; empty: a scratch file on a disk of the worker
     #[schemars(extend("x-aliases" = ["targets"]))]
     target: String,
     /// Allow the target's data to be overwritten; required for a block device

@@ -1,4 +1,4 @@
-//! fio-nbd: a private image is exported by qemu-nbd on the worker and accessed by fio's nbd engine.
+//! fio-nbd: a scratch image is exported by qemu-nbd on the worker and accessed by fio's nbd engine.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -36,8 +36,8 @@ pub struct Params {
     /// Size of each file, or of the part of a block device that is used
     #[schemars(extend("x-aliases" = ["size"]))]
     pub file_size: Bytes,
-    /// Files, folders, or block devices; a folder or a path that does not exist: a private file there, removed
-    /// afterwards; empty: a private file on a disk of the worker
+    /// Files, folders, or block devices; a folder or a path that does not exist: a scratch file there, removed
+    /// afterwards; empty: a scratch file on a disk of the worker
     #[schemars(extend("x-aliases" = ["target"]))]
     pub targets: Vec<String>,
     /// Allow the data on the targets to be overwritten; required for block devices

@@ -32,7 +32,7 @@ pub struct ExportParams {
     pub runtime: Nanos,
     /// Warm-up time of a sample, before the measurement
     pub ramptime: Nanos,
-    /// Size of the private image that is created and exported; of a target given by the user, the bytes used from its
+    /// Size of the scratch image that is created and exported; of a target given by the user, the bytes used from its
     /// start
     #[schemars(extend("x-aliases" = ["size"]))]
     pub file_size: Bytes,
@@ -67,7 +67,7 @@ impl Default for ExportParams {
             rate_iops: fio.rate_iops,
             runtime: fio.runtime,
             ramptime: fio.ramptime,
-            // Less than the 4 GiB of the test `fio`: the private image is written whole before it is measured.
+            // Less than the 4 GiB of the test `fio`: the scratch image is written whole before it is measured.
             file_size: Bytes(256 << 20),
             config: fio.config,
             tool_group: fio.tool_group,
