@@ -54,7 +54,8 @@ impl Group {
     /// Sets knobs (`NAME` or `NAME@TARGET`) until the group is torn down.
     ///
     /// # Errors
-    /// If a knob cannot be set to its value, or another process has locked the machine's undo log.
+    /// If a knob cannot be set to its value, another run measures on the machine, or another process has locked its undo
+    /// log.
     pub async fn tune(&self, knobs: BTreeMap<String, String>) -> Result<TuneReport, WorkerError> {
         self.set_knobs(knobs, true).await
     }
@@ -62,7 +63,8 @@ impl Group {
     /// Like [`Group::tune`], but a knob that cannot be set is reported in the result.
     ///
     /// # Errors
-    /// If a knob is unknown, or another process has locked the machine's undo log.
+    /// If a knob is unknown, another run measures on the machine, or another process has locked its undo
+    /// log.
     pub async fn tune_best_effort(&self, knobs: BTreeMap<String, String>) -> Result<TuneReport, WorkerError> {
         self.set_knobs(knobs, false).await
     }
@@ -71,7 +73,8 @@ impl Group {
     /// `state` is its new state; `None` if it must not exist. Returns whether anything had to be changed.
     ///
     /// # Errors
-    /// If the change cannot be made, or another process has locked the machine's undo log.
+    /// If the change cannot be made, another run measures on the machine, or another process has locked its undo
+    /// log.
     pub async fn apply_change(&self, step: Step, state: Option<String>) -> Result<bool, WorkerError> {
         // Recorded before the request: an agent that dies meanwhile may have begun the change.
         self.track_changes([step.description()]);

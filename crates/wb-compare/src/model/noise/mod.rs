@@ -79,7 +79,8 @@ pub struct MetricNoise {
     /// The spread between runs; `None` if it cannot be estimated.
     #[serde(flatten)]
     pub variation: Option<Replicates>,
-    /// The trend of the runs' levels (logarithms of their medians) in recorded order; `None` with fewer than three runs.
+    /// The trend of the levels of the runs (logarithms of their medians) in the order of the command line; `None` with
+    /// fewer than three runs.
     pub drift: Option<Trend>,
     /// The trend of samples within runs.
     pub drift_within: Option<Trend>,
