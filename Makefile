@@ -30,7 +30,7 @@ test: ## check formatting, clippy and licences, and run every test that needs no
 
 test-system: ## run the tests that need a VM or a browser
 	@scripts/setup demo test test-system
-	@scripts/test test-system --tests -- --ignored --show-output
+	@scripts/test test-system -- --ignored --show-output
 
 bench: ## compare our speed with other tools, interleaved, and write docs/performance.md; ARGS="himeno --pairs 11" selects rows
 	@scripts/setup demo bench
