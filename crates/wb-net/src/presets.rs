@@ -26,6 +26,8 @@ pub struct PresetConfig {
     pub no_delay: Option<bool>,
     /// Socket buffer size in bytes; `None` for the kernel's automatic tuning.
     pub window: Option<u32>,
+    /// Rounds per second of each strand; `None` for as many as possible.
+    pub rate: Option<f64>,
 }
 
 impl PresetConfig {
@@ -39,6 +41,7 @@ impl PresetConfig {
             runtime: Duration::from_secs(10),
             no_delay: None,
             window: None,
+            rate: None,
         }
     }
 
@@ -67,8 +70,8 @@ impl PresetConfig {
     fn group(&self, name: &str, parts: impl IntoIterator<Item = (Extent, Vec<Flowop>)>) -> Group {
         let transactions = parts.into_iter().enumerate().map(|(index, (extent, flowops))| Transaction {
             name: format!("Txn{index}"),
+            rate: self.rate.filter(|_| matches!(extent, Extent::Window(_))),
             extent,
-            rate: None,
             flowops,
         });
         Group {
@@ -111,6 +114,12 @@ pub fn crr(setup: &PresetConfig, request: u32, response: u32) -> NetProfile {
         Flowop::new("disconnect", FlowopAction::Disconnect),
     ];
     profile("crr", vec![setup.group("crr", [(Extent::Window(setup.runtime), round)])])
+}
+
+/// A connection in every round, without a message: measures the rate of handshakes.
+pub fn handshakes(setup: &PresetConfig) -> NetProfile {
+    let round = vec![setup.connect(true), Flowop::new("disconnect", FlowopAction::Disconnect)];
+    profile("handshakes", vec![setup.group("handshakes", [(Extent::Window(setup.runtime), round)])])
 }
 
 /// [`rr`] over UDP, whatever the protocol of `setup`.

@@ -32,6 +32,8 @@ pub(crate) fn run(both: &str) -> Result<(), Box<dyn Error>> {
 pub(super) struct ClientServerOutput {
     /// The client's standard output.
     pub(super) output: String,
+    /// From the start of the client to its exit, in seconds.
+    pub(super) client_seconds: f64,
     /// Peak memory of the server in bytes; `None` if the server has exited by itself.
     pub(super) server_memory: Option<u64>,
 }
@@ -47,14 +49,20 @@ impl ClientServer {
             }
             thread::sleep(Duration::from_millis(2));
         }
+        let began = Instant::now();
         let client = command(&self.client, &self.env)?.output()?;
+        let client_seconds = began.elapsed().as_secs_f64();
         if !client.status.success() {
             let output = [&client.stdout[..], &client.stderr].concat();
             return Err(format!("{}: {}", self.client.join(" "), String::from_utf8_lossy(&output)).into());
         }
         let status = procfs::process::Process::new(server.0.id() as i32).and_then(|server| server.status());
         let server_memory = status.ok().and_then(|status| status.vmhwm).map(|kilobytes| kilobytes * 1024);
-        Ok(ClientServerOutput { output: String::from_utf8_lossy(&client.stdout).into_owned(), server_memory })
+        Ok(ClientServerOutput {
+            output: String::from_utf8_lossy(&client.stdout).into_owned(),
+            client_seconds,
+            server_memory,
+        })
     }
 }
 

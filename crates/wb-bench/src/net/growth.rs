@@ -2,13 +2,16 @@
 
 use super::peers;
 use crate::bench_env::BenchEnv;
-use crate::limits::{BenchFigure, LimitCheck};
+use crate::limits::{BenchFigure, FigureBound, LimitCheck};
 
 /// Numbers of simultaneous connections.
 const CONNECTIONS: [u32; 5] = [1, 10, 100, 1000, 10_000];
 
 pub(crate) fn limits(env: &BenchEnv) -> Vec<LimitCheck<'_>> {
-    vec![LimitCheck::new("net growth", || growth_figures(env))]
+    vec![
+        LimitCheck::new("net growth", || growth_figures(env)),
+        LimitCheck::new("net start-up", || start_up_figures(env)),
+    ]
 }
 
 /// Measures round trips per second, and the server's memory for each additional connection.
@@ -40,4 +43,27 @@ fn growth_figures(env: &BenchEnv) -> Result<Vec<BenchFigure>, String> {
         }
     }
     Ok(figures)
+}
+
+/// Strands whose start is measured, and the limit of its time in seconds.
+const STARTED_STRANDS: u32 = 1000;
+const START_UP_LIMIT: f64 = 0.3;
+
+/// Repetitions of a start.
+const STARTS: usize = 7;
+
+/// Measures what a client needs around its transactions: from its start to its exit, without the time of the data phase.
+fn start_up_figures(env: &BenchEnv) -> Result<Vec<BenchFigure>, String> {
+    let starts: Result<Vec<f64>, String> = (0..STARTS)
+        .map(|_| {
+            let measured =
+                peers::many_connections(env, STARTED_STRANDS)?.measure().map_err(|error| error.to_string())?;
+            let results: serde_json::Value =
+                serde_json::from_str(&measured.output).map_err(|error| error.to_string())?;
+            let seconds = results[0]["totals"]["seconds"].as_f64().ok_or("missing `seconds` in the result")?;
+            Ok(measured.client_seconds - seconds)
+        })
+        .collect();
+    let label = format!("{STARTED_STRANDS} strands");
+    Ok(vec![BenchFigure::median(label, &starts?, "s", Some(FigureBound::Below(START_UP_LIMIT)))?])
 }

@@ -4,20 +4,24 @@ use std::time::Duration;
 
 const MAX_LENGTH: usize = 120;
 
-/// Returns the start of text from a peer, with characters escaped that would control or mislead a terminal
-pub(super) fn excerpt(text: &str) -> String {
-    let mut escaped = String::new();
-    for (count, char) in text.chars().enumerate() {
-        if count == MAX_LENGTH {
-            escaped.push('…');
-            break;
-        }
+/// Escapes the characters of a peer's text that would control or mislead a terminal
+pub fn escape_control(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for char in text.chars() {
         match char.is_control() || is_invisible(char) {
             true => escaped.extend(char.escape_default()),
             false => escaped.push(char),
         }
     }
     escaped
+}
+
+/// Returns the start of a peer's text, escaped like [`escape_control`]
+pub(super) fn excerpt(text: &str) -> String {
+    match text.char_indices().nth(MAX_LENGTH) {
+        Some((end, _)) => escape_control(&text[..end]) + "…",
+        None => escape_control(text),
+    }
 }
 
 /// Whether a character changes the text direction or is invisible

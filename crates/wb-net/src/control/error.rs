@@ -104,6 +104,12 @@ pub enum ControlError {
         /// The timeout
         within: Duration,
     },
+    /// Too many newer connections were not authenticated either
+    #[error("{peer} had not authenticated when too many newer connections arrived")]
+    Evicted {
+        /// The peer's address
+        peer: SocketAddr,
+    },
     /// The peer speaks another protocol
     #[error("{peer} does not speak weighbridge's protocol: {reason}; check the address and port")]
     UnknownProtocol {

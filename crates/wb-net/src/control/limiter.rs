@@ -1,8 +1,10 @@
-//! Limits the number of unauthenticated connections, in total and per host.
+//! Limits the number of unauthenticated connections, in total and per host: a new one takes the place of the oldest.
 
-use std::collections::HashMap;
+use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::Notify;
 
 use super::limits::ControlLimits;
 
@@ -15,39 +17,55 @@ pub(super) struct HandshakeLimiter {
 
 #[derive(Debug, Default)]
 struct ActiveHandshakes {
-    total: usize,
-    by_host: HashMap<IpAddr, usize>,
+    /// The oldest first.
+    handshakes: VecDeque<ActiveHandshake>,
+    next_number: u64,
     rejected: u64,
+}
+
+#[derive(Debug)]
+struct ActiveHandshake {
+    number: u64,
+    host: IpAddr,
+    eviction: Arc<Notify>,
 }
 
 /// A permit for one handshake, released when dropped
 #[derive(Debug)]
 pub(super) struct HandshakePermit {
     limiter: Arc<HandshakeLimiter>,
-    host: IpAddr,
+    number: u64,
+    eviction: Arc<Notify>,
 }
 
 impl HandshakeLimiter {
     pub(super) fn new(limits: &ControlLimits) -> Arc<Self> {
         Arc::new(Self {
             active: Mutex::default(),
-            max_total: limits.max_handshakes,
-            max_per_host: limits.max_handshakes_per_host,
+            max_total: limits.max_handshakes.max(1),
+            max_per_host: limits.max_handshakes_per_host.max(1),
         })
     }
 
-    /// Acquires a permit for a connection from this address, unless a limit is reached
-    pub(super) fn try_acquire(self: &Arc<Self>, from: IpAddr) -> Option<HandshakePermit> {
+    /// Acquires a permit for a connection from this address. If a limit is reached, the oldest connection of the same
+    /// host, or else of all hosts, is evicted.
+    pub(super) fn acquire(self: &Arc<Self>, from: IpAddr) -> HandshakePermit {
         let host = host_key(from);
         let mut active = self.lock();
-        let from_host = active.by_host.get(&host).copied().unwrap_or(0);
-        if active.total >= self.max_total || from_host >= self.max_per_host {
+        let of_host = active.handshakes.iter().filter(|handshake| handshake.host == host).count();
+        let oldest = if of_host >= self.max_per_host {
+            active.handshakes.iter().position(|handshake| handshake.host == host)
+        } else {
+            (active.handshakes.len() >= self.max_total).then_some(0)
+        };
+        if let Some(evicted) = oldest.and_then(|index| active.handshakes.remove(index)) {
+            evicted.eviction.notify_one();
             active.rejected += 1;
-            return None;
         }
-        active.total += 1;
-        active.by_host.insert(host, from_host + 1);
-        Some(HandshakePermit { limiter: Arc::clone(self), host })
+        let (number, eviction) = (active.next_number, Arc::new(Notify::new()));
+        active.next_number += 1;
+        active.handshakes.push_back(ActiveHandshake { number, host, eviction: eviction.clone() });
+        HandshakePermit { limiter: Arc::clone(self), number, eviction }
     }
 
     pub(super) fn rejected_count(&self) -> u64 {
@@ -60,15 +78,16 @@ impl HandshakeLimiter {
     }
 }
 
+impl HandshakePermit {
+    /// Waits until the handshake is evicted by a newer one.
+    pub(super) async fn evicted(&self) {
+        self.eviction.notified().await;
+    }
+}
+
 impl Drop for HandshakePermit {
     fn drop(&mut self) {
-        let mut active = self.limiter.lock();
-        active.total -= 1;
-        match active.by_host.get_mut(&self.host) {
-            Some(from_host) if *from_host > 1 => *from_host -= 1,
-            // The map holds only hosts with active handshakes, so that untrusted peers cannot grow it.
-            _ => drop(active.by_host.remove(&self.host)),
-        }
+        self.limiter.lock().handshakes.retain(|handshake| handshake.number != self.number);
     }
 }
 
@@ -96,43 +115,48 @@ mod tests {
         address.parse().unwrap()
     }
 
-    #[test]
-    fn a_dropped_permit_can_be_acquired_again() {
-        let gate = limiter(1, 1);
-        let permit = gate.try_acquire(from("10.0.0.1")).unwrap();
-        assert!(gate.try_acquire(from("10.0.0.2")).is_none());
-        drop(permit);
-        assert!(gate.try_acquire(from("10.0.0.2")).is_some());
-        assert_eq!(gate.rejected_count(), 1);
+    /// Whether a permit has been evicted.
+    fn is_evicted(permit: &HandshakePermit) -> bool {
+        tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .build()
+            .unwrap()
+            .block_on(async { tokio::time::timeout(std::time::Duration::ZERO, permit.evicted()).await.is_ok() })
     }
 
     #[test]
-    fn one_host_cannot_take_all_permits() {
+    fn a_new_connection_takes_the_place_of_the_oldest() {
+        let gate = limiter(2, 2);
+        let [first, second, third] = ["10.0.0.1", "10.0.0.2", "10.0.0.3"].map(|address| gate.acquire(from(address)));
+        assert_eq!([&first, &second, &third].map(is_evicted), [true, false, false]);
+        assert_eq!(gate.rejected_count(), 1);
+        drop(second);
+        let fourth = gate.acquire(from("10.0.0.4"));
+        assert_eq!([&third, &fourth].map(is_evicted), [false, false]);
+    }
+
+    #[test]
+    fn a_host_evicts_its_own_connections_first() {
         let gate = limiter(8, 2);
-        let permits = ["10.0.0.1", "::ffff:10.0.0.1"].map(|address| gate.try_acquire(from(address)).unwrap());
-        assert!(gate.try_acquire(from("10.0.0.1")).is_none());
-        assert!(gate.try_acquire(from("10.0.0.2")).is_some());
-        drop(permits);
-        assert!(gate.try_acquire(from("10.0.0.1")).is_some());
+        let other = gate.acquire(from("10.0.0.2"));
+        let own = ["10.0.0.1", "::ffff:10.0.0.1", "10.0.0.1"].map(|address| gate.acquire(from(address)));
+        assert_eq!((is_evicted(&other), own.each_ref().map(is_evicted)), (false, [true, false, false]));
     }
 
     #[test]
     fn addresses_of_one_ipv6_network_are_one_host() {
         let gate = limiter(8, 1);
-        let _permit = gate.try_acquire(from("2001:db8::1")).unwrap();
-        assert!(gate.try_acquire(from("2001:db8::ffff:1")).is_none());
-        assert!(gate.try_acquire(from("2001:db8:0:1::1")).is_some());
+        let first = gate.acquire(from("2001:db8::1"));
+        let _other = gate.acquire(from("2001:db8:0:1::1"));
+        assert!(!is_evicted(&first));
+        let _second = gate.acquire(from("2001:db8::ffff:1"));
+        assert!(is_evicted(&first));
     }
 
     #[test]
-    fn hosts_without_permits_are_removed() {
+    fn ended_handshakes_are_forgotten() {
         let gate = limiter(8, 8);
-        drop((
-            gate.try_acquire(from("10.0.0.1")),
-            gate.try_acquire(from("10.0.0.1")),
-            gate.try_acquire(from("10.0.0.2")),
-        ));
-        assert!(gate.lock().by_host.is_empty());
-        assert_eq!(gate.lock().total, 0);
+        drop((gate.acquire(from("10.0.0.1")), gate.acquire(from("10.0.0.1")), gate.acquire(from("10.0.0.2"))));
+        assert!(gate.lock().handshakes.is_empty());
     }
 }

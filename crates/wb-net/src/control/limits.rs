@@ -14,7 +14,7 @@ pub struct ControlLimits {
     pub handshake_timeout: Duration,
     /// Bytes of the longest message after authentication
     pub max_frame: usize,
-    /// Maximum number of unauthenticated connections; further ones are closed immediately
+    /// Maximum number of unauthenticated connections; a further one takes the place of the oldest
     pub max_handshakes: usize,
     /// Maximum number of unauthenticated connections per address (per /64 of IPv6), so that one host cannot use all
     pub max_handshakes_per_host: usize,
@@ -26,8 +26,8 @@ impl Default for ControlLimits {
             connect_timeout: Duration::from_secs(10),
             handshake_timeout: Duration::from_secs(10),
             max_frame: 16 * 1024 * 1024,
-            max_handshakes: 64,
-            max_handshakes_per_host: 16,
+            max_handshakes: 256,
+            max_handshakes_per_host: 64,
         }
     }
 }

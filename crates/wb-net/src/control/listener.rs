@@ -6,7 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rustls::ServerConfig;
+use socket2::Socket;
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Mutex;
+use tokio::sync::mpsc::Receiver;
 use tokio::time::sleep;
 
 use super::channel::Channel;
@@ -16,6 +19,7 @@ use super::limiter::{HandshakeLimiter, HandshakePermit};
 use super::limits::ControlLimits;
 use super::trust::Credentials;
 use super::{socket, tls};
+use crate::transport::data_ports::{DataPorts, PortPolicy, SharedListener};
 
 /// Pause after the process ran out of descriptors or memory
 const ACCEPT_BACKOFF: Duration = Duration::from_millis(100);
@@ -23,12 +27,21 @@ const ACCEPT_BACKOFF: Duration = Duration::from_millis(100);
 /// A server's listening socket for control connections
 #[derive(Debug)]
 pub struct ControlListener {
-    listener: TcpListener,
+    source: ConnectionSource,
     local: SocketAddr,
     credentials: Arc<Credentials>,
     config: Arc<ServerConfig>,
     limits: ControlLimits,
     limiter: Arc<HandshakeLimiter>,
+}
+
+/// Where control connections come from
+#[derive(Debug)]
+enum ConnectionSource {
+    /// A socket of their own
+    Exclusive(TcpListener),
+    /// A socket that they share with data connections, whose thread sorts them
+    Shared { receiver: Mutex<Receiver<Socket>>, _listener: Arc<SharedListener> },
 }
 
 impl ControlListener {
@@ -38,12 +51,50 @@ impl ControlListener {
         credentials: &Credentials,
         limits: &ControlLimits,
     ) -> Result<Self, ControlError> {
-        let config = Arc::new(tls::server_config(credentials).map_err(ControlError::Tls)?);
         let bind_failed = |source| ControlError::BindFailed { addr, source };
         let listener = TcpListener::bind(addr).await.map_err(bind_failed)?;
         let local = listener.local_addr().map_err(bind_failed)?;
+        Self::new(ConnectionSource::Exclusive(listener), local, credentials, limits)
+    }
+
+    /// Listens on this address for control connections and, on the same port, for data connections
+    pub async fn bind_shared(
+        addr: SocketAddr,
+        credentials: &Credentials,
+        limits: &ControlLimits,
+    ) -> Result<(Self, Arc<DataPorts>), ControlError> {
+        let bind_failed = |source| ControlError::BindFailed { addr, source };
+        let listener = TcpListener::bind(addr).await.map_err(bind_failed)?;
+        let local = listener.local_addr().map_err(bind_failed)?;
+        let ports = DataPorts::new(PortPolicy::Control(local.port()));
+        let listener = listener.into_std().map_err(bind_failed)?;
+        let (listener, receiver) = ports.share_with_control(Socket::from(listener)).map_err(bind_failed)?;
+        let source = ConnectionSource::Shared { receiver: Mutex::new(receiver), _listener: listener };
+        Ok((Self::new(source, local, credentials, limits)?, ports))
+    }
+
+    fn new(
+        source: ConnectionSource,
+        local: SocketAddr,
+        credentials: &Credentials,
+        limits: &ControlLimits,
+    ) -> Result<Self, ControlError> {
+        let config = Arc::new(tls::server_config(credentials).map_err(ControlError::Tls)?);
         let credentials = Arc::new(credentials.clone());
-        Ok(Self { listener, local, credentials, config, limits: *limits, limiter: HandshakeLimiter::new(limits) })
+        Ok(Self { source, local, credentials, config, limits: *limits, limiter: HandshakeLimiter::new(limits) })
+    }
+
+    async fn accept_stream(&self) -> io::Result<(TcpStream, SocketAddr)> {
+        match &self.source {
+            ConnectionSource::Exclusive(listener) => listener.accept().await,
+            ConnectionSource::Shared { receiver, .. } => {
+                let socket = receiver.lock().await.recv().await;
+                let socket = socket.ok_or_else(|| io::Error::other("the thread that accepts has ended"))?;
+                let stream = TcpStream::from_std(socket.into())?;
+                let peer = stream.peer_addr()?;
+                Ok((stream, peer))
+            }
+        }
     }
 
     /// The address it listens on
@@ -53,10 +104,10 @@ impl ControlListener {
 
     /// Accepts the next connection, which is not authenticated yet; safe to cancel
     ///
-    /// Connections beyond the limits are closed here. An error is permanent.
+    /// Beyond the limits, the oldest connections that are not authenticated are closed. An error is permanent.
     pub async fn accept(&self) -> Result<UnauthenticatedConnection, ControlError> {
         loop {
-            let (stream, peer) = match self.listener.accept().await {
+            let (stream, peer) = match self.accept_stream().await {
                 Ok(accepted) => accepted,
                 Err(error) if is_transient(&error) => continue,
                 Err(error) if is_resource_exhausted(&error) => {
@@ -65,17 +116,9 @@ impl ControlListener {
                 }
                 Err(source) => return Err(ControlError::AcceptFailed { source }),
             };
-            if let Some(place) = self.limiter.try_acquire(peer.ip()) {
-                let (credentials, config) = (Arc::clone(&self.credentials), Arc::clone(&self.config));
-                return Ok(UnauthenticatedConnection {
-                    stream,
-                    peer,
-                    credentials,
-                    config,
-                    limits: self.limits,
-                    permit: place,
-                });
-            }
+            let permit = self.limiter.acquire(peer.ip());
+            let (credentials, config) = (Arc::clone(&self.credentials), Arc::clone(&self.config));
+            return Ok(UnauthenticatedConnection { stream, peer, credentials, config, limits: self.limits, permit });
         }
     }
 
@@ -106,14 +149,15 @@ impl UnauthenticatedConnection {
     ///
     /// Spawn this in a task, so that an untrusted peer blocks nobody; it ends within the handshake timeout.
     pub async fn handshake(self) -> Result<Channel, ControlError> {
-        let Self { stream, peer, credentials, config, limits, permit: place } = self;
+        let Self { stream, peer, credentials, config, limits, permit } = self;
         let setup_failed = |source| ControlError::SetupFailed { peer, source };
         socket::configure(&stream).map_err(setup_failed)?;
         let addresses = Addresses { local: stream.local_addr().map_err(setup_failed)?, peer };
-        let channel =
-            handshake::perform(stream, addresses, HandshakeConfig::Server(config), &credentials, &limits).await;
-        drop(place);
-        channel
+        let handshake = handshake::perform(stream, addresses, HandshakeConfig::Server(config), &credentials, &limits);
+        tokio::select! {
+            channel = handshake => channel,
+            () = permit.evicted() => Err(ControlError::Evicted { peer }),
+        }
     }
 }
 
@@ -133,6 +177,7 @@ fn is_transient(error: &io::Error) -> bool {
                 | libc::EHOSTUNREACH
                 | libc::EOPNOTSUPP
                 | libc::ENETUNREACH
+                | libc::ENOTCONN
         )
     )
 }

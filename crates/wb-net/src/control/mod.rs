@@ -28,6 +28,7 @@ mod trust;
 
 pub use channel::{Channel, ChannelInfo, ChannelReceiver, ChannelSender};
 pub use connect::connect;
+pub use display::escape_control;
 pub use error::{ControlError, Role};
 pub use fingerprint::{Fingerprint, FingerprintError};
 pub use frame::{FrameError, FrameReader, FrameWriter};

@@ -66,6 +66,15 @@ impl Token {
         token.map_err(invalid_file)
     }
 
+    /// Writes the token to a new file that only its owner can read; false if the file exists, which stays as it is
+    pub fn save(&self, path: &Path) -> Result<bool, TokenError> {
+        let mut line = self.0.clone();
+        line.push(b'\n');
+        let created = secret_file::create(path, &line);
+        wipe(&mut line);
+        Ok(created?)
+    }
+
     /// The token as text, to show a newly generated one
     pub fn reveal(&self) -> &str {
         // A token is always created from text.

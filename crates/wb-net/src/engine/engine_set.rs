@@ -13,12 +13,10 @@ use super::protocol::{
 };
 use super::report::EngineReport;
 use crate::language::StrandKind;
+use crate::transport::data_ports::{DataPorts, PortPolicy};
 
 /// Creates the command that executes strands in a child process: it must call [`run_child`].
 pub type ChildCommandFactory = Arc<dyn Fn() -> io::Result<Command> + Send + Sync>;
-
-/// Maximum number of child processes; beyond it, each runs several strands as threads.
-pub const MAX_PROCESSES: u32 = 64;
 
 /// The engines of this machine. Dropping it ends them.
 #[derive(Debug)]
@@ -33,16 +31,23 @@ enum EngineSetInput {
 }
 
 impl EngineSet {
-    /// Starts the engines' driver thread; events go to `on_event`, which returns whether anybody still receives them.
+    /// Starts the engines' driver thread. Those of this process accept connections on `ports`; events go to `on_event`, which returns whether anybody still receives them.
     pub fn start(
         child: ChildCommandFactory,
+        ports: Arc<DataPorts>,
         on_event: impl Fn(EngineEvent) -> bool + Send + 'static,
     ) -> io::Result<Self> {
         let (input, inputs) = channel();
         let own = input.clone();
         thread::Builder::new().name("engine-set".to_owned()).spawn(move || {
-            let mut driver =
-                EngineSetDriver { on_event: Box::new(on_event), child, own, members: Vec::new(), groups: Vec::new() };
+            let mut driver = EngineSetDriver {
+                on_event: Box::new(on_event),
+                child,
+                ports,
+                own,
+                members: Vec::new(),
+                groups: Vec::new(),
+            };
             driver.run(&inputs);
         })?;
         Ok(Self(input))
@@ -64,6 +69,7 @@ impl Drop for EngineSet {
 struct EngineSetDriver {
     on_event: Box<dyn Fn(EngineEvent) -> bool + Send>,
     child: ChildCommandFactory,
+    ports: Arc<DataPorts>,
     own: Sender<EngineSetInput>,
     members: Vec<MemberEngine>,
     groups: Vec<PendingTotals>,
@@ -127,11 +133,11 @@ impl EngineSetDriver {
             let member = self.members.len();
             let sender = self.own.clone();
             let engine = match kind {
-                StrandKind::Thread => {
-                    LocalEngine::start(move |event| sender.send(EngineSetInput::Event(member, event)).is_ok())
-                        .map(AnyEngine::Local)
-                        .map_err(|error| EngineError::new(format!("cannot start thread: {error}")))?
-                }
+                StrandKind::Thread => LocalEngine::start(self.ports.clone(), move |event| {
+                    sender.send(EngineSetInput::Event(member, event)).is_ok()
+                })
+                .map(AnyEngine::Local)
+                .map_err(|error| EngineError::new(format!("cannot start thread: {error}")))?,
                 StrandKind::Process => ChildEngine::start(&self.child, member, sender)
                     .map(|child| AnyEngine::Child(Box::new(child)))
                     .map_err(|error| EngineError::new(format!("cannot start strand process: {error}")))?,
@@ -251,10 +257,9 @@ fn partition_strands(assignment: &Assignment) -> Vec<(StrandKind, Assignment)> {
             local[group] = strands.clone();
             continue;
         }
-        let per_process = (strands.len() as u32).div_ceil(MAX_PROCESSES).max(1);
-        for start in strands.clone().step_by(per_process as usize) {
+        for strand in strands.clone() {
             let mut own = empty();
-            own[group] = start..(start + per_process).min(strands.end);
+            own[group] = strand..strand + 1;
             parts.push((StrandKind::Process, Assignment { strands: own, ..assignment.clone() }));
         }
     }
@@ -335,7 +340,15 @@ impl Drop for ChildEngine {
 /// Executes strands in this process, as a child of an engine set: reads commands from standard input until it ends.
 pub fn run_child() -> io::Result<()> {
     let (sender, events) = channel::<EngineEvent>();
-    let engine = LocalEngine::start(move |event| sender.send(event).is_ok())?;
+    let mut lines = io::stdin().lock().lines();
+    let Some(first) = lines.next() else { return Ok(()) };
+    let first: EngineCommand = serde_json::from_str(&first?)?;
+    let policy = match &first {
+        EngineCommand::Prepare(assignment) => PortPolicy::from_range(assignment.settings.ports),
+        _ => PortPolicy::Any,
+    };
+    let engine = LocalEngine::start(DataPorts::new(policy), move |event| sender.send(event).is_ok())?;
+    engine.send(first);
     let writer = thread::Builder::new().name("events".to_owned()).spawn(move || -> io::Result<()> {
         let mut output = io::stdout().lock();
         for event in events {
@@ -345,7 +358,7 @@ pub fn run_child() -> io::Result<()> {
         }
         Ok(())
     })?;
-    for line in io::stdin().lock().lines() {
+    for line in lines {
         if !engine.send(serde_json::from_str(&line?)?) {
             break;
         }

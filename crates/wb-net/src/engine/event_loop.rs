@@ -120,7 +120,7 @@ impl<'a> EventLoop<'a> {
             wake_fd,
             watched: HashMap::new(),
             buffer: executor::incompressible_buffer(buffer),
-            next_maintenance: None,
+            next_maintenance: Some(0),
             engine: site,
         })
     }
@@ -137,8 +137,8 @@ impl<'a> EventLoop<'a> {
                 Err(TryRecvError::Empty) => return true,
                 Err(TryRecvError::Disconnected) => return false,
                 Ok(ExecutorCommand::Report) => {
-                    for group in std::mem::take(&mut self.groups) {
-                        self.send_event(ExecutorEvent::Report(Box::new(group.metrics.into_report(&group.strands))));
+                    for mut group in std::mem::take(&mut self.groups) {
+                        self.send_event(ExecutorEvent::Report(Box::new(group.metrics.into_report(&mut group.strands))));
                     }
                     return false;
                 }

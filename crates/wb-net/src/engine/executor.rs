@@ -14,7 +14,7 @@ use super::plan::GroupPlan;
 use super::protocol::{EngineError, Settings};
 use super::raw_log::RawLog;
 use super::strand::{Strand, StrandContext, StrandStatus};
-use super::tally::{FlowopTally, Intervals, LiveCounters, TransactionTally};
+use super::tally::{FlowopTally, Intervals, LiveCounters, PendingRounds, TransactionTally};
 use super::usage::Usage;
 use super::wait;
 use crate::transport::ConnectionInfo;
@@ -51,6 +51,8 @@ impl GroupMetrics {
                     began: Nanos::MAX,
                     ended: 0,
                     rounds: LatencyHistogram::new(digits),
+                    failed_rounds: 0,
+                    pending: PendingRounds::default(),
                     response: paced(),
                     lag: paced(),
                     flowops: transaction
@@ -106,7 +108,7 @@ impl GroupMetrics {
         }
     }
 
-    pub(super) fn into_report(mut self, strands: &[Strand]) -> ExecutorReport {
+    pub(super) fn into_report(mut self, strands: &mut [Strand]) -> ExecutorReport {
         self.latencies.flush(&mut self.transactions);
         if let Some(raw) = &mut self.raw {
             raw.flush();
@@ -119,7 +121,7 @@ impl GroupMetrics {
             strands: strands.iter().map(|strand| strand.tally).collect(),
             connections,
             usage: self.usage,
-            refused: strands.iter().map(Strand::take_rejected).sum(),
+            refused: strands.iter_mut().map(Strand::take_rejected).sum(),
         }
     }
 }
@@ -168,7 +170,7 @@ pub(super) fn run_blocking(
                 }
             }
             ExecutorCommand::Report => {
-                send(ExecutorEvent::Report(Box::new(metrics.into_report(&[strand]))));
+                send(ExecutorEvent::Report(Box::new(metrics.into_report(&mut [strand]))));
                 return;
             }
         };

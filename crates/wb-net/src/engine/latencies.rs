@@ -67,7 +67,7 @@ impl LatencyBuffer {
 mod tests {
     use super::*;
     use crate::engine::latency::LatencyHistogram;
-    use crate::engine::tally::{FlowopTally, Intervals};
+    use crate::engine::tally::{FlowopTally, Intervals, PendingRounds};
 
     #[test]
     fn each_entry_is_recorded_once() {
@@ -75,6 +75,8 @@ mod tests {
             began: 0,
             ended: 0,
             rounds: LatencyHistogram::new(3),
+            failed_rounds: 0,
+            pending: PendingRounds::default(),
             response: None,
             lag: None,
             flowops: vec![FlowopTally::new(3, false, 0)],

@@ -11,13 +11,13 @@ use std::{io, thread};
 
 use self::prepare::PreparedRun;
 use super::clock::{self, Nanos};
-use super::executor_message::{EngineInput, ExecutorCommand, ExecutorEvent, ExecutorReport};
+use super::executor_message::{EngineInput, ExecutorCommand, ExecutorEvent, ExecutorReport, Waker};
 use super::protocol::{Assignment, EngineCommand, EngineError, EngineEvent, EngineProgress, StrandTotals};
 use super::report::{EngineReport, GroupReport};
 use super::tally::LiveCounters;
 use crate::language::Extent;
 use crate::netstat::Netstat;
-use crate::transport::listener::SharedListeners;
+use crate::transport::data_ports::DataPorts;
 
 /// An engine in this process. Dropping it ends its strands and connections.
 #[derive(Debug)]
@@ -31,12 +31,13 @@ impl Drop for LocalEngine {
 }
 
 impl LocalEngine {
-    /// Starts an engine; events go to `on_event`, which returns whether anybody still receives them.
-    pub fn start(on_event: impl Fn(EngineEvent) -> bool + Send + 'static) -> io::Result<Self> {
+    /// Starts an engine that accepts connections on these ports; events go to `on_event`, which returns whether anybody
+    /// still receives them.
+    pub fn start(ports: Arc<DataPorts>, on_event: impl Fn(EngineEvent) -> bool + Send + 'static) -> io::Result<Self> {
         let (input, inputs) = channel();
         let executor_events = input.clone();
         thread::Builder::new().name("engine".to_owned()).spawn(move || {
-            let mut driver = Driver { on_event: Box::new(on_event), executor_events, state: None };
+            let mut driver = Driver { on_event: Box::new(on_event), executor_events, ports, state: None };
             driver.run(&inputs);
         })?;
         Ok(Self(input))
@@ -51,6 +52,7 @@ impl LocalEngine {
 struct Driver {
     on_event: Box<dyn Fn(EngineEvent) -> bool + Send>,
     executor_events: Sender<EngineInput>,
+    ports: Arc<DataPorts>,
     state: Option<RunState>,
 }
 
@@ -65,9 +67,12 @@ struct RunState {
     netstat: Netstat,
     executor_reports: Vec<ExecutorReport>,
     stopping: bool,
-    /// Shared listeners accept connections as long as this is alive.
-    _listeners: Arc<SharedListeners>,
+    /// Whether links are being set up.
+    linking: bool,
 }
+
+/// Interval between two steps of the setup of links.
+const SETUP_INTERVAL: Nanos = 300_000;
 
 #[derive(Default)]
 struct GroupState {
@@ -105,27 +110,32 @@ impl Driver {
                 None => true,
             };
             if !running || !self.tick() {
-                self.shut_down();
+                self.shut_down(inputs);
                 return;
             }
         }
     }
 
     /// Ends every strand and closes its connections.
-    fn shut_down(&mut self) {
+    fn shut_down(&mut self, inputs: &Receiver<EngineInput>) {
         let Some(state) = self.state.take() else { return };
         state.prepared.executors.iter().flat_map(|executor| executor.signals.iter()).for_each(|(_, signals)| {
             signals.stop.store(true, Relaxed);
         });
         let PreparedRun { executors, .. } = state.prepared;
-        for executor in executors {
-            drop(executor.commands);
-            while !executor.thread.is_finished() {
-                if let Some(waker) = &executor.waker {
-                    waker.wake();
+        let (mut wakers, threads): (Vec<_>, Vec<_>) =
+            executors.into_iter().map(|executor| (executor.waker, executor.thread)).unzip();
+        while threads.iter().any(|thread| !thread.is_finished()) {
+            // Those that had just started can be woken only now.
+            for input in inputs.try_iter() {
+                if let EngineInput::Executor(ExecutorEvent::Ready { executor, waker }) = input {
+                    wakers[executor] = Some(waker);
                 }
-                thread::sleep(Duration::from_millis(1));
             }
+            for (waker, _) in wakers.iter().zip(&threads).filter(|(_, thread)| !thread.is_finished()) {
+                waker.iter().for_each(Waker::wake);
+            }
+            thread::sleep(Duration::from_millis(1));
         }
     }
 
@@ -141,7 +151,7 @@ impl Driver {
             EngineCommand::Prepare(_) | EngineCommand::Heartbeat => true,
             EngineCommand::SetPeers(links) => match state.prepared.set_peers(links) {
                 Ok(()) => {
-                    state.prepared.spawn_executors(&self.executor_events);
+                    state.linking = true;
                     true
                 }
                 Err(fault) => (self.on_event)(EngineEvent::Failed(fault)),
@@ -175,13 +185,9 @@ impl Driver {
             return (self.on_event)(EngineEvent::Failed(EngineError::new("protocol error: second `Prepare`")));
         }
         let settings = &assignment.settings;
-        let listeners = match SharedListeners::new(settings.ports.map(|(low, high)| low..=high)) {
-            Ok(listeners) => listeners,
-            Err(error) => return (self.on_event)(EngineEvent::Failed(EngineError::new(error.to_string()))),
-        };
         let interval = settings.progress_interval.max(1_000_000);
         let groups = assignment.profile.groups.iter().map(|_| GroupState::default()).collect();
-        match PreparedRun::new(assignment, &listeners) {
+        match PreparedRun::new(assignment, &self.ports) {
             Ok(prepared) => {
                 let event = EngineEvent::Prepared { links: prepared.announcements(), executor: prepared.executor };
                 let live_counters = prepared.live_counters.clone();
@@ -197,7 +203,7 @@ impl Driver {
                     netstat: Netstat::now(),
                     executor_reports: Vec::new(),
                     stopping: false,
-                    _listeners: listeners,
+                    linking: false,
                 });
                 (self.on_event)(event)
             }
@@ -241,6 +247,19 @@ impl Driver {
     fn tick(&mut self) -> bool {
         let now = clock::now();
         let Some(state) = &mut self.state else { return true };
+        if state.linking {
+            match state.prepared.continue_setup() {
+                Ok(false) => {}
+                Ok(true) => {
+                    state.linking = false;
+                    state.prepared.spawn_executors(&self.executor_events);
+                }
+                Err(fault) => {
+                    state.linking = false;
+                    return (self.on_event)(EngineEvent::Failed(fault));
+                }
+            }
+        }
         state.wake_overdue(now);
         if now < state.next_progress {
             return true;
@@ -274,7 +293,8 @@ impl RunState {
                 group.end.map(|end| end.max(group.next_wake))
             }
         });
-        wake_times.chain([self.next_progress]).min().unwrap_or(self.next_progress)
+        let setup = self.linking.then(|| clock::now() + SETUP_INTERVAL);
+        wake_times.chain(setup).chain([self.next_progress]).min().unwrap_or(self.next_progress)
     }
 
     fn begin_transaction(&mut self, group: usize, transaction: usize, limit: Option<Nanos>) -> bool {

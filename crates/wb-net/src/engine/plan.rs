@@ -10,6 +10,10 @@ use crate::language::{Extent, Flowop, FlowopAction, Group, Message, MessageSize}
 #[derive(Debug)]
 pub(crate) struct GroupPlan {
     pub(crate) name: String,
+    /// Index of the group in the profile.
+    pub(crate) index: u32,
+    /// Number of strands of the whole group.
+    pub(crate) strands: u32,
     pub(crate) transactions: Vec<TransactionPlan>,
     /// The hosts of the profile; on a server, only the client.
     hosts: Vec<String>,
@@ -44,6 +48,10 @@ pub(crate) struct FlowopPlan {
     pub(crate) host: u32,
     /// Messages that one system call moves.
     pub(crate) batch: u64,
+    /// Whether a disconnect follows a receive that ended by time, so that the other side may still send.
+    pub(crate) drains: bool,
+    /// Whether a connect is followed by a message of this side on the same connection, at once.
+    pub(crate) sends_first: bool,
 }
 
 /// The number of executions of a flowop, and their size.
@@ -66,7 +74,7 @@ pub(crate) enum ByteTotal {
 
 impl GroupPlan {
     /// Plans one side's part of a group.
-    pub(crate) fn new(group: &Group, side: Side, hosts: &BTreeMap<String, u32>) -> Self {
+    pub(crate) fn new(index: usize, group: &Group, side: Side, hosts: &BTreeMap<String, u32>) -> Self {
         let mut next_id = 0;
         let mut connections =
             PlannedConnections { hosts, named: BTreeMap::new(), anonymous: PlannedConnection::default() };
@@ -82,7 +90,10 @@ impl GroupPlan {
                 let flowops: Vec<FlowopPlan> = transaction
                     .flowops
                     .iter()
-                    .map(|flowop| {
+                    .enumerate()
+                    .map(|(position, flowop)| {
+                        let sends_first = sends_first(flowop, transaction.flowops.get(position + 1));
+                        let drains = follows_timed_receive(&transaction.flowops[..=position]);
                         let executions = executions(flowop, side, alone, &mut extent);
                         next_id += 1;
                         let PlannedConnection { host, datagrams } = connections.resolve(flowop);
@@ -94,6 +105,8 @@ impl GroupPlan {
                             host,
                             batch: if received_alone { 1 } else { flowop.batch() },
                             flowop: with_polling(flowop),
+                            sends_first,
+                            drains,
                         }
                     })
                     .collect();
@@ -113,6 +126,8 @@ impl GroupPlan {
         });
         Self {
             name: group.name.clone(),
+            index: index as u32,
+            strands: group.strands,
             transactions,
             hosts: hosts.keys().cloned().collect(),
             buffer: buffers.max().unwrap_or(0).max(MIN_BUFFER),
@@ -126,6 +141,11 @@ impl GroupPlan {
 }
 
 impl GroupPlan {
+    /// The part of a period by which a strand's schedule is delayed, so that the strands of a group are spread over it.
+    pub(crate) fn phase(&self, strand: u32) -> f64 {
+        f64::from(strand) / f64::from(self.strands.max(1))
+    }
+
     /// Whether a transaction belongs to the data phase: it moves data, or none does.
     pub(crate) fn is_data_phase(&self, transaction: usize) -> bool {
         self.transactions[transaction].moves_data || !self.transactions.iter().any(|transaction| transaction.moves_data)
@@ -141,6 +161,27 @@ pub(crate) fn message(flowop: &Flowop) -> Option<&Message> {
         FlowopAction::Send(message) | FlowopAction::Receive(message) => Some(message),
         _ => None,
     }
+}
+
+/// Whether a connect is executed once and followed by a message of its side, which is sent at once.
+fn sends_first(flowop: &Flowop, next: Option<&Flowop>) -> bool {
+    next.is_some_and(|next| {
+        flowop.executions() == 1
+            && next.rate.is_none()
+            && next.connection == flowop.connection
+            && matches!(next.action, FlowopAction::Send(_))
+    })
+}
+
+/// Whether the last of these flowops is a disconnect, and another one received on the connection until a point in time.
+fn follows_timed_receive(flowops: &[Flowop]) -> bool {
+    let Some((last, before)) = flowops.split_last() else { return false };
+    matches!(last.action, FlowopAction::Disconnect)
+        && before.iter().filter(|flowop| flowop.connection == last.connection).any(|flowop| match &flowop.action {
+            FlowopAction::Receive(message) => flowop.duration.is_some() || message.timeout.is_some(),
+            FlowopAction::ReceiveFiles(_) => flowop.duration.is_some(),
+            _ => false,
+        })
 }
 
 /// Makes a flowop with a time limit non-blocking, so that it can be polled for its end.

@@ -14,6 +14,7 @@ use super::report::EngineReport;
 pub use super::report::{EngineProgress, ExecutorKind, Side};
 use crate::language::NetProfile;
 use crate::transport::address::HostAddress;
+use crate::transport::cookie::SessionKey;
 use crate::transport::link::Announcement;
 
 /// The part of a run that one engine executes.
@@ -25,21 +26,23 @@ pub struct Assignment {
     pub side: Side,
     /// The range of strands of each group.
     pub strands: Vec<Range<u32>>,
-    /// The addresses for each host, by its name in the profile; on a server, for the client under its own name.
-    pub hosts: BTreeMap<String, HostAddresses>,
+    /// The other hosts, by their names in the profile; on a server, the client alone.
+    pub hosts: BTreeMap<String, HostSession>,
     /// The seed for random sizes and the choice of files.
     pub seed: u64,
     /// The settings of the run.
     pub settings: Settings,
 }
 
-/// The addresses of both hosts of a control connection.
+/// The session with another host: the addresses of both ends of its control connection, and the key of data connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct HostAddresses {
+pub struct HostSession {
     /// The address of this machine.
     pub local: HostAddress,
     /// The address of the other machine.
     pub peer: HostAddress,
+    /// With this key data connections prove that they belong to the session.
+    pub key: SessionKey,
 }
 
 /// How strands are executed, and what is measured.
@@ -90,7 +93,7 @@ impl Default for Settings {
 pub enum EngineCommand {
     /// Create sockets; answered by [`EngineEvent::Prepared`].
     Prepare(Box<Assignment>),
-    /// Set the peers' addresses; answered by [`EngineEvent::Ready`].
+    /// Set up the links to the accepting sides that have been announced; answered by [`EngineEvent::Ready`].
     SetPeers(Vec<LinkAnnouncement>),
     /// Execute a transaction; answered by [`EngineEvent::Ended`] for each strand.
     Run {
@@ -128,12 +131,12 @@ pub enum EngineCommand {
 pub enum EngineEvent {
     /// Sockets have been created.
     Prepared {
-        /// The addresses that the other side needs.
+        /// The addresses of the links that this side accepts.
         links: Vec<LinkAnnouncement>,
         /// How the strands of this engine are executed.
         executor: ExecutorKind,
     },
-    /// The peers' addresses are set, and all executors run.
+    /// The links are set up, and all executors run.
     Ready,
     /// Strands have finished a transaction.
     Ended {
@@ -161,14 +164,14 @@ pub enum EngineEvent {
     Failed(EngineError),
 }
 
-/// One side's addresses of a link, for one strand.
+/// The accepting side's address of a link, for one strand.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct LinkAnnouncement {
     /// The link in the profile.
     pub link: LinkId,
     /// Index of the strand.
     pub strand: u32,
-    /// Its addresses.
+    /// Its address.
     pub announcement: Announcement,
 }
 
@@ -194,8 +197,10 @@ pub struct StrandTotals {
     pub opened: Vec<u32>,
 }
 
-/// Totals of one connection since it was opened: bytes of a stream, or datagrams.
+/// Totals of one connection since it was opened: bytes of a stream, or datagrams. It is encoded as a list, since a strand
+/// may have many thousands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "(u32, u32, bool, u64, u64)", into = "(u32, u32, bool, u64, u64)")]
 pub struct ConnectionTotals {
     /// Index of the other host among the client's hosts; 0 on a server.
     pub host: u32,
@@ -207,6 +212,18 @@ pub struct ConnectionTotals {
     pub sent: u64,
     /// Bytes or datagrams received.
     pub received: u64,
+}
+
+impl From<(u32, u32, bool, u64, u64)> for ConnectionTotals {
+    fn from((host, ordinal, datagrams, sent, received): (u32, u32, bool, u64, u64)) -> Self {
+        Self { host, ordinal, datagrams, sent, received }
+    }
+}
+
+impl From<ConnectionTotals> for (u32, u32, bool, u64, u64) {
+    fn from(totals: ConnectionTotals) -> Self {
+        (totals.host, totals.ordinal, totals.datagrams, totals.sent, totals.received)
+    }
 }
 
 /// A failure of a strand or an engine.

@@ -9,6 +9,8 @@
 pub(crate) struct RandomKey {
     /// The seed of the run.
     pub(crate) seed: u64,
+    /// Index of the group.
+    pub(crate) group: u32,
     /// Index of the strand in its group.
     pub(crate) strand: u32,
     /// Number of the flowop in its group.
@@ -21,7 +23,8 @@ impl RandomKey {
     /// Returns a uniformly distributed number in `min..=max`; `min` must not exceed `max`.
     pub(crate) fn uniform(self, min: u64, max: u64) -> u64 {
         let span = u128::from(max - min) + 1;
-        let mixed = mix(mix(self.seed ^ (u64::from(self.strand) << 32 | u64::from(self.flowop))) ^ self.execution);
+        let position = u64::from(self.strand) << 32 | u64::from(self.flowop);
+        let mixed = mix(mix(mix(self.seed ^ u64::from(self.group)) ^ position) ^ self.execution);
         // Multiply and shift: the bias is at most the span divided by 2^64 (Lemire, 2019).
         min + ((u128::from(mixed) * span) >> 64) as u64
     }
@@ -39,10 +42,19 @@ mod tests {
     use super::*;
 
     #[test]
+    fn strands_of_different_groups_draw_different_numbers() {
+        let draw = |group| {
+            let key = |execution| RandomKey { seed: 7, group, strand: 0, flowop: 0, execution };
+            (0..20).map(|execution| key(execution).uniform(1, 1 << 20)).collect::<Vec<_>>()
+        };
+        assert_ne!(draw(0), draw(1));
+    }
+
+    #[test]
     fn all_numbers_of_the_range_are_equally_frequent() {
         let mut seen = [0_u32; 8];
         for execution in 0..8000 {
-            let key = RandomKey { seed: 7, strand: 3, flowop: 1, execution };
+            let key = RandomKey { seed: 7, group: 0, strand: 3, flowop: 1, execution };
             seen[key.uniform(1, 8) as usize - 1] += 1;
         }
         assert!(seen.iter().all(|&count| (850..1150).contains(&count)), "{seen:?}");

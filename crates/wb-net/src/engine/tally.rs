@@ -1,6 +1,7 @@
 //! Counters and latencies of a run: recorded by each executor in memory of its own, and merged at the end.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
@@ -27,7 +28,7 @@ pub struct FlowopTally {
     pub timeouts: u64,
     /// Datagrams that arrived after they had been given up, or out of order.
     pub late: u64,
-    /// Failures that were ignored (`canfail`), by `errno`.
+    /// Failures that were ignored (`canfail`), by [`failure_number`].
     pub errors: BTreeMap<i32, u64>,
     /// From the start of an execution to its end.
     pub service: LatencyHistogram,
@@ -90,6 +91,10 @@ pub struct TransactionTally {
     pub ended: Nanos,
     /// Durations of rounds, from the start of the first flowop to the end of the last.
     pub rounds: LatencyHistogram,
+    /// Rounds in which a flowop failed or a datagram was lost: they have no duration.
+    pub failed_rounds: u64,
+    /// Rounds that were open at the end of the window.
+    pub pending: PendingRounds,
     /// From the intended start of a round to its end; only with a rate.
     pub response: Option<LatencyHistogram>,
     /// Delay of the actual start of rounds behind the intended one; only with a rate.
@@ -106,6 +111,8 @@ impl TransactionTally {
         self.began = self.began.min(other.began);
         self.ended = self.ended.max(other.ended);
         self.rounds.merge(&other.rounds);
+        self.failed_rounds += other.failed_rounds;
+        self.pending.add(other.pending);
         for (own, others) in [(&mut self.response, &other.response), (&mut self.lag, &other.lag)] {
             if let (Some(own), Some(others)) = (own, others) {
                 own.merge(others);
@@ -115,6 +122,26 @@ impl TransactionTally {
             own.add(others);
         }
         self.intervals.add(&other.intervals);
+    }
+}
+
+/// Rounds that were open when their window ended. Of each it is known that it took at least as long as it had been open.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PendingRounds {
+    /// Their number.
+    pub count: u64,
+    /// How long the oldest had been open, in nanoseconds.
+    pub longest: Nanos,
+    /// How long the oldest had been due, in nanoseconds: since the start that the rate intended. 0 without a rate.
+    pub longest_response: Nanos,
+}
+
+impl PendingRounds {
+    /// Adds others.
+    pub fn add(&mut self, other: Self) {
+        self.count += other.count;
+        self.longest = self.longest.max(other.longest);
+        self.longest_response = self.longest_response.max(other.longest_response);
     }
 }
 
@@ -235,5 +262,27 @@ impl LiveCounters {
             received: sum.received + one.received.load(Relaxed),
             operations: sum.operations + one.operations.load(Relaxed),
         })
+    }
+}
+
+/// The number under which the end of a connection is counted.
+const CLOSED: i32 = -1;
+
+/// The number under which a failure is counted: `errno`, or a negative one where the kernel reported no error.
+pub(crate) fn failure_number(error: &io::Error) -> i32 {
+    match (error.raw_os_error(), error.kind()) {
+        (Some(number), _) => number,
+        (None, io::ErrorKind::TimedOut) => libc::ETIMEDOUT,
+        (None, io::ErrorKind::NotConnected) => libc::ENOTCONN,
+        (None, io::ErrorKind::UnexpectedEof) => CLOSED,
+        (None, _) => libc::EIO,
+    }
+}
+
+/// Describes a failure by the number under which it is counted.
+pub(crate) fn describe_failure(number: i32) -> String {
+    match number {
+        CLOSED => "the other side closed the connection".to_owned(),
+        number => io::Error::from_raw_os_error(number).to_string(),
     }
 }

@@ -13,6 +13,9 @@ use super::spanned_text::Span;
 
 /// Upper limit for the number of strands: more are a typing error, and could not be started.
 const MAX_STRANDS: u64 = 1 << 20;
+
+/// Upper limit for the number of strands that are processes: each is one.
+const MAX_PROCESSES: u64 = 1024;
 pub(super) const ELEMENTS: [&str; 4] = ["profile", "group", "transaction", "flowop"];
 
 /// Builds the profile; the result is only valid if no error has been reported.
@@ -209,8 +212,8 @@ impl GroupDraft {
 
 fn parse_strands(scope: &mut ParseContext, tag: &Tag, attributes: &Attributes) -> (u32, StrandKind) {
     let mut strand_count =
-        |name| attributes.get(scope, name, |text| parse_scaled_integer(text, 1..=MAX_STRANDS)).unwrap_or(1) as u32;
-    let (threads, processes) = (strand_count("nthreads"), strand_count("nprocs"));
+        |name, limit| attributes.get(scope, name, |text| parse_scaled_integer(text, 1..=limit)).unwrap_or(1) as u32;
+    let (threads, processes) = (strand_count("nthreads", MAX_STRANDS), strand_count("nprocs", MAX_PROCESSES));
     match (attributes.span("nthreads"), attributes.span("nprocs")) {
         (Some(_), None) => return (threads, StrandKind::Thread),
         (None, Some(_)) => return (processes, StrandKind::Process),

@@ -111,7 +111,7 @@ impl<'a> ParseContext<'a> {
         if !self.unset.insert(name.to_owned()) {
             return;
         }
-        let error = Diagnostic::labelled(format!("the variable `{name}` is not set, or empty"), "used here")
+        let error = Diagnostic::labelled(format!("the variable `{name}` is not set"), "used here")
             .with_suggestion(suggest(name, self.variables.names().filter(|candidate| *candidate != name)))
             .with_help(format!("`--var {name}=VALUE` sets it"));
         self.report(span, error);

@@ -26,10 +26,10 @@ impl Variables {
         self
     }
 
-    /// The value of a variable, unless it is unset or empty.
+    /// The value of a variable: one that was set, which may be empty, or a non-empty one of the environment.
     pub fn get(&self, name: &str) -> Option<String> {
-        let value = self.given.get(name).cloned();
-        value.or_else(|| self.environment.then(|| std::env::var(name).ok()).flatten()).filter(|value| !value.is_empty())
+        let of_environment = || self.environment.then(|| std::env::var(name).ok()).flatten();
+        self.given.get(name).cloned().or_else(|| of_environment().filter(|value| !value.is_empty()))
     }
 
     /// The names of the variables that were set.

@@ -1,18 +1,17 @@
 //! Assembles the result of a run from the reports of all engines.
 
 use std::collections::BTreeMap;
-use std::io;
 
 use super::progress::progress_points;
 use super::{
     DatagramCounts, FlowopResult, FlowopSide, GroupResult, IntervalLatency, LatencySummary, MachineResult,
-    NestedLatency, RunResult, RunStatus, StrandResult, Totals, TransactionResult,
+    NestedLatency, PendingRounds, RunResult, RunStatus, StrandResult, Totals, TransactionResult,
 };
 use crate::engine::clock::Nanos;
 use crate::engine::latency::LatencyHistogram;
 use crate::engine::protocol::{ExecutorKind, Settings};
 use crate::engine::report::{EngineReport, GroupReport};
-use crate::engine::tally::{FlowopTally, TransactionTally};
+use crate::engine::tally::{self, FlowopTally, TransactionTally, describe_failure};
 use crate::engine::usage::Usage;
 use crate::language::{Extent, Flowop, FlowopAction, Group, NetProfile, StrandKind, Transaction};
 use crate::session::client::{ClientRun, FinishedRun};
@@ -55,16 +54,19 @@ impl RunResult {
         } else {
             Vec::new()
         };
-        let outcome = match run_outcome.failure {
-            None if truncation_notes.is_empty() => RunStatus::Completed,
-            None => RunStatus::Truncated,
-            Some(failure) => failure_status(failure),
+        let unsuccessful = groups.iter().find_map(GroupData::describe_lack_of_success);
+        let outcome = match (run_outcome.failure, unsuccessful) {
+            (Some(failure), _) => failure_status(failure),
+            (None, Some(reason)) => RunStatus::Failed { reason },
+            (None, None) if truncation_notes.is_empty() => RunStatus::Completed,
+            (None, None) => RunStatus::Truncated,
         };
+        let losses = groups.iter().flat_map(GroupData::loss_notes);
         Self {
             profile: profile.name.clone(),
             seed: run.seed,
             outcome,
-            notes: truncation_notes,
+            notes: truncation_notes.into_iter().chain(losses).collect(),
             totals: totals(groups.iter().map(|group| (group, group.data_transactions().collect()))),
             groups: groups.iter().map(GroupData::group_result).collect(),
             machines,
@@ -125,7 +127,8 @@ impl GroupData<'_> {
                     window.as_secs_f64()
                 )),
                 Extent::Iterations(each) if !self.settings.totals_only => {
-                    let (expected, done) = (each.saturating_mul(self.group.strands.into()), tally.rounds.count());
+                    let expected = each.saturating_mul(self.group.strands.into());
+                    let done = tally.rounds.count() + tally.failed_rounds;
                     (done < expected).then(|| {
                         format!(
                             "{name}: cut after {} s, {done} of {expected} rounds were done",
@@ -136,6 +139,79 @@ impl GroupData<'_> {
                 _ => None,
             }
         })
+    }
+
+    /// The reason why a transaction has no figures: nothing in it has succeeded.
+    fn describe_lack_of_success(&self) -> Option<String> {
+        let DatagramTotals { client_sent, server_received, server_sent, client_received } = self.datagrams;
+        if client_sent + server_sent > 0 && server_received + client_received == 0 {
+            let sent = client_sent + server_sent;
+            return Some(format!("group {}: none of {sent} datagrams arrived", self.group.name));
+        }
+        self.data_transactions().find_map(|position| {
+            let tally = self.client_tally(position)?;
+            let (failed, pending) = (tally.failed_rounds, tally.pending);
+            if self.settings.totals_only || tally.rounds.count() > 0 {
+                return None;
+            }
+            let received: u64 = self
+                .server_tallies(position)
+                .chain([tally])
+                .flat_map(|tally| &tally.flowops)
+                .map(|flowop| flowop.count)
+                .sum();
+            // A long round may have moved a part of its data, and a short window may end before the first one.
+            if failed == 0 && (received > 0 || pending.count == 0) {
+                return None;
+            }
+            let mut parts = Vec::new();
+            if failed > 0 {
+                parts.push(format!("{failed} failed"));
+            }
+            if pending.count > 0 {
+                let milliseconds = pending.longest / 1_000_000;
+                parts.push(format!("{} still open at the end, after {milliseconds} ms", pending.count));
+            }
+            let name = &self.group.transactions[position].name;
+            Some(format!("group {}, {name}: no round succeeded: {}", self.group.name, parts.join(", ")))
+        })
+    }
+
+    /// Notes of what was lost or did not end: it has no latency, so the latencies do not show it.
+    fn loss_notes(&self) -> Vec<String> {
+        let mut notes = Vec::new();
+        let DatagramTotals { client_sent, server_received, server_sent, client_received } = self.datagrams;
+        for (direction, sent, received) in
+            [("sent by the client", client_sent, server_received), ("sent by servers", server_sent, client_received)]
+        {
+            let lost = sent.saturating_sub(received);
+            if lost > 0 {
+                let percent = lost as f64 / sent as f64 * 100.0;
+                let name = &self.group.name;
+                notes.push(format!("group {name}: {lost} of {sent} datagrams {direction} were lost ({percent:.3} %)"));
+            }
+        }
+        for position in self.data_transactions() {
+            let (Some(tally), Some(transaction)) = (self.client_tally(position), self.group.transactions.get(position))
+            else {
+                continue;
+            };
+            let name = format!("group {}, {}", self.group.name, transaction.name);
+            if tally.failed_rounds > 0 {
+                let failed = tally.failed_rounds;
+                notes.push(format!("{name}: {failed} rounds failed or lost a datagram; they are in no latency"));
+            }
+            let pending = tally.pending;
+            // Otherwise the end of the window just interrupts a round like any other.
+            if pending.count > 0 && pending.longest > tally.rounds.max {
+                let milliseconds = pending.longest as f64 / 1e6;
+                notes.push(format!(
+                    "{name}: a round that was open at the end of the window had taken {milliseconds:.1} ms, longer than \
+                     any that ended; it is in the maximum only"
+                ));
+            }
+        }
+        notes
     }
 
     fn client_tally(&self, transaction: usize) -> Option<&TransactionTally> {
@@ -227,8 +303,13 @@ impl GroupData<'_> {
             operations: totals.operations,
             operations_per_second: totals.operations_per_second,
             rounds: (!self.settings.totals_only).then(|| tally.rounds.count()),
-            latency: LatencySummary::from_histogram(&tally.rounds),
-            response: tally.response.as_ref().and_then(LatencySummary::from_histogram),
+            failed_rounds: tally.failed_rounds,
+            pending_rounds: pending_rounds(&tally.pending),
+            latency: LatencySummary::with_pending(&tally.rounds, tally.pending.longest),
+            response: tally
+                .response
+                .as_ref()
+                .and_then(|response| LatencySummary::with_pending(response, tally.pending.longest_response)),
             lag: tally.lag.as_ref().and_then(LatencySummary::from_histogram),
             flowops: flowops.collect(),
             intervals: intervals.collect(),
@@ -237,7 +318,6 @@ impl GroupData<'_> {
     }
 
     fn flowop_side(&self, tally: &FlowopTally, seconds: f64) -> FlowopSide {
-        let error_text = |number: i32| io::Error::from_raw_os_error(number).to_string();
         let counters = self.settings.counters.iter().cloned().zip(tally.counters.iter().copied());
         FlowopSide {
             count: tally.count,
@@ -246,7 +326,7 @@ impl GroupData<'_> {
             latency: LatencySummary::from_histogram(&tally.service),
             response: tally.response.as_ref().and_then(LatencySummary::from_histogram),
             lag: tally.lag.as_ref().and_then(LatencySummary::from_histogram),
-            errors: tally.errors.iter().map(|(&number, &count)| (error_text(number), count)).collect(),
+            errors: tally.errors.iter().map(|(&number, &count)| (describe_failure(number), count)).collect(),
             timeouts: tally.timeouts,
             late: tally.late,
             cpu_ns: self.settings.flowop_cpu.then_some(tally.cpu),
@@ -273,6 +353,9 @@ fn totals<'a>(groups: impl IntoIterator<Item = (&'a GroupData<'a>, Vec<usize>)>)
     let mut totals = Totals::default();
     let mut spans: Vec<(Nanos, Nanos)> = Vec::new();
     let mut latencies: Option<LatencyHistogram> = None;
+    let mut responses: Option<LatencyHistogram> = None;
+    let mut has_responses = true;
+    let mut pending = tally::PendingRounds::default();
     let mut moved: Vec<ByteTotals> = Vec::new();
     for (group, positions) in groups {
         // Transactions run in sequence: a rate is the sum of their bytes over the sum of their durations.
@@ -313,9 +396,12 @@ fn totals<'a>(groups: impl IntoIterator<Item = (&'a GroupData<'a>, Vec<usize>)>)
                 totals.late += flowop.late;
             }
             totals.rounds += client.rounds.count();
-            match &mut latencies {
-                Some(latencies) => latencies.merge(&client.rounds),
-                None => latencies = Some(client.rounds.clone()),
+            totals.failed_rounds += client.failed_rounds;
+            pending.add(client.pending);
+            merge_histogram(&mut latencies, &client.rounds);
+            match &client.response {
+                Some(response) => merge_histogram(&mut responses, response),
+                None => has_responses = false,
             }
         }
         if group.settings.totals_only {
@@ -345,8 +431,23 @@ fn totals<'a>(groups: impl IntoIterator<Item = (&'a GroupData<'a>, Vec<usize>)>)
     totals.throughput = (received_rate > 0.0).then_some(received_rate);
     totals.sent_throughput = (sent_rate > 0.0).then_some(sent_rate);
     totals.difference_percent = difference(totals.sent_bytes, totals.received_bytes);
-    totals.latency = latencies.and_then(|latencies| LatencySummary::from_histogram(&latencies));
+    totals.pending_rounds = pending_rounds(&pending);
+    totals.latency = latencies.and_then(|latencies| LatencySummary::with_pending(&latencies, pending.longest));
+    totals.response = responses
+        .filter(|_| has_responses)
+        .and_then(|responses| LatencySummary::with_pending(&responses, pending.longest_response));
     totals
+}
+
+fn merge_histogram(sum: &mut Option<LatencyHistogram>, other: &LatencyHistogram) {
+    match sum {
+        Some(sum) => sum.merge(other),
+        None => *sum = Some(other.clone()),
+    }
+}
+
+fn pending_rounds(pending: &tally::PendingRounds) -> Option<PendingRounds> {
+    (pending.count > 0).then_some(PendingRounds { count: pending.count, at_least_ns: pending.longest })
 }
 
 /// Length of the union of spans.

@@ -49,6 +49,14 @@ pub(super) fn quantile(times: &LatencyHistogram, histogram: &Histogram<u32>, qua
 }
 
 impl LatencySummary {
+    /// Summarizes latencies, if there are any, besides which one took at least `pending` nanoseconds: that is known of
+    /// the maximum only.
+    pub(super) fn with_pending(times: &LatencyHistogram, pending: u64) -> Option<Self> {
+        let mut summary = Self::from_histogram(times)?;
+        summary.percentiles.max_ns = summary.percentiles.max_ns.max(pending);
+        Some(summary)
+    }
+
     /// Summarizes latencies, if there are any.
     pub(super) fn from_histogram(times: &LatencyHistogram) -> Option<Self> {
         let histogram = times.to_hdr();

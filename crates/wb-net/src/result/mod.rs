@@ -105,7 +105,14 @@ pub struct Totals {
     pub rounds: u64,
     /// Rounds per second.
     pub rounds_per_second: Option<f64>,
-    /// Durations of the client's rounds.
+    /// Rounds in which a flowop failed or a datagram was lost: they enter neither the rounds nor the latency.
+    pub failed_rounds: u64,
+    /// Rounds that were still open at the end of a window.
+    pub pending_rounds: Option<PendingRounds>,
+    /// Durations of the client's rounds from the start that the rate intended, if all transactions have a rate. The
+    /// maximum includes rounds that were still open at the end of a window.
+    pub response: Option<LatencySummary>,
+    /// Durations of the client's rounds; the maximum likewise.
     pub latency: Option<LatencySummary>,
     /// Failures that were ignored, on both sides.
     pub errors: u64,
@@ -115,6 +122,14 @@ pub struct Totals {
     pub late: u64,
     /// Datagrams that were sent and never arrived.
     pub lost_datagrams: u64,
+}
+
+impl Totals {
+    /// The latency that a user of the service would see: the response time where a rate is set, else the duration of
+    /// rounds.
+    pub fn headline_latency(&self) -> Option<&LatencySummary> {
+        self.response.as_ref().or(self.latency.as_ref())
+    }
 }
 
 /// The result of one group.
@@ -181,9 +196,13 @@ pub struct TransactionResult {
     pub operations_per_second: Option<f64>,
     /// Rounds on the client; none if only totals were recorded.
     pub rounds: Option<u64>,
-    /// Durations of rounds.
+    /// Rounds in which a flowop failed or a datagram was lost: they enter neither the rounds nor the latency.
+    pub failed_rounds: u64,
+    /// Rounds that were still open at the end of the window.
+    pub pending_rounds: Option<PendingRounds>,
+    /// Durations of rounds. The maximum includes rounds that were still open at the end of the window.
     pub latency: Option<LatencySummary>,
-    /// Durations of rounds, from the start that the rate intended.
+    /// Durations of rounds, from the start that the rate intended; the maximum likewise.
     pub response: Option<LatencySummary>,
     /// Delays of the start of rounds behind the start that the rate intended.
     pub lag: Option<LatencySummary>,
@@ -193,6 +212,16 @@ pub struct TransactionResult {
     pub intervals: Vec<IntervalLatency>,
     /// Percentiles of each interval, and their distribution over the intervals.
     pub nested: Option<NestedLatency>,
+}
+
+/// Rounds that were open when their window ended. Of each it is known that it took at least as long as it had been open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub struct PendingRounds {
+    /// Their number.
+    pub count: u64,
+    /// How long the oldest had been open, in nanoseconds.
+    pub at_least_ns: u64,
 }
 
 /// Durations of rounds in one interval.

@@ -11,10 +11,12 @@ use super::coordinator::{Participant, ParticipantEvent, RunObserver, RunOutcome,
 use crate::control::{Channel, ControlError, ControlLimits, Credentials, connect};
 use crate::engine::engine_set::{ChildCommandFactory, EngineSet};
 use crate::engine::files;
-use crate::engine::protocol::{Assignment, EngineCommand, HostAddresses, Settings, Side};
+use crate::engine::protocol::{Assignment, EngineCommand, HostSession, Settings, Side};
 use crate::language::{Files, FlowopAction, Group, NetProfile};
 use crate::mirror::{hosts, mirror};
 use crate::transport::address::HostAddress;
+use crate::transport::cookie::SessionKey;
+use crate::transport::data_ports::{DataPorts, PortPolicy};
 
 /// The default port of the control connection, as in uperf.
 pub const PORT: u16 = 20000;
@@ -72,6 +74,9 @@ pub enum ClientError {
     /// The files that the profile sends could not be listed.
     #[error("cannot list files to send: {0}")]
     Files(io::Error),
+    /// The key of a session could not be generated.
+    #[error("cannot generate the key of the session: {0}")]
+    Key(io::Error),
     /// A thread could not be started.
     #[error("cannot start thread: {0}")]
     Thread(io::Error),
@@ -91,17 +96,22 @@ impl ClientRun {
             let channel = self.connect_host(host).await?;
             channels.push((host.clone(), channel));
         }
-        let host_addresses = |channel: &Channel| HostAddresses {
-            local: HostAddress::Ip(channel.local_addr().ip()),
-            peer: HostAddress::Ip(channel.peer_addr().ip()),
-        };
-        let addresses_by_host =
-            channels.iter().map(|(host, channel)| (host.clone(), host_addresses(channel))).collect();
+        let mut sessions = BTreeMap::new();
+        for (host, channel) in &channels {
+            let session = HostSession {
+                local: HostAddress::of(channel.local_addr()),
+                peer: HostAddress::of(channel.peer_addr()),
+                key: SessionKey::generate().map_err(ClientError::Key)?,
+            };
+            sessions.insert(host.clone(), session);
+        }
         let server_addresses = channels.iter().map(|(host, channel)| (host.clone(), channel.peer_addr())).collect();
         let (event_sender, events) = unbounded_channel();
-        let mut participants = vec![self.local_participant(addresses_by_host, event_sender.clone())?];
+        let mut participants = vec![self.local_participant(sessions.clone(), event_sender.clone())?];
         for (position, (host, channel)) in channels.into_iter().enumerate() {
-            participants.push(self.server_participant(host, channel, position + 1, event_sender.clone()));
+            let session = sessions.remove(&host).map(|session| ("client".to_owned(), session));
+            let hosts = session.into_iter().collect();
+            participants.push(self.server_participant(host, channel, hosts, position + 1, event_sender.clone()));
         }
         drop(event_sender);
         let outcome = coordinate(&self.profile, participants, events, self.limit, interrupted, observer).await;
@@ -127,10 +137,10 @@ impl ClientRun {
 
     fn local_participant(
         &self,
-        hosts: BTreeMap<String, HostAddresses>,
+        hosts: BTreeMap<String, HostSession>,
         event_sender: UnboundedSender<(usize, ParticipantEvent)>,
     ) -> Result<Participant, ClientError> {
-        let engines = EngineSet::start(self.child.clone(), move |event| {
+        let engines = EngineSet::start(self.child.clone(), DataPorts::new(PortPolicy::Any), move |event| {
             event_sender.send((0, ParticipantEvent::Event(event))).is_ok()
         });
         let engines = engines.map_err(ClientError::Thread)?;
@@ -149,6 +159,7 @@ impl ClientRun {
         &self,
         host: String,
         channel: Channel,
+        hosts: BTreeMap<String, HostSession>,
         position: usize,
         event_sender: UnboundedSender<(usize, ParticipantEvent)>,
     ) -> Participant {
@@ -164,8 +175,7 @@ impl ClientRun {
         let limit = self.limit.map(|limit| limit.as_nanos() as u64);
         let settings =
             Settings { raw: false, cpus: Vec::new(), ports: None, max_duration: limit, ..self.settings.clone() };
-        let assignment =
-            Assignment { profile, side: Side::Server, strands, hosts: BTreeMap::new(), seed: self.seed, settings };
+        let assignment = Assignment { profile, side: Side::Server, strands, hosts, seed: self.seed, settings };
         let (commands, mut queue) = unbounded_channel::<EngineCommand>();
         let (mut sender, mut receiver) = channel.split();
         tokio::spawn(async move {

@@ -21,7 +21,7 @@ use crate::engine::clock::Nanos;
 use crate::engine::protocol::{Assignment, EngineCommand, EngineEvent, EngineProgress, StrandTotals};
 use crate::engine::raw_log::LatencyRecord;
 use crate::engine::report::EngineReport;
-use crate::language::{Extent, Flowop, FlowopAction, NetProfile, Transaction};
+use crate::language::{Extent, NetProfile};
 
 /// A participant of a run: this machine or a server.
 pub struct Participant {
@@ -160,9 +160,7 @@ impl Coordinator<'_> {
             return;
         };
         self.observer.on_transaction(group, transaction);
-        // Connection setup has no limit: later transactions need all connections.
-        let bound = self.limit.filter(|_| !is_connection_setup(next));
-        let limit = bound.map(|limit| limit.as_nanos() as Nanos);
+        let limit = self.limit.map(|limit| limit.as_nanos() as Nanos);
         let window = match next.extent {
             Extent::Window(window) => Some(window),
             Extent::Iterations(_) => None,
@@ -170,7 +168,7 @@ impl Coordinator<'_> {
         if self.limit.is_some_and(|limit| window.is_some_and(|window| window > limit)) {
             self.truncated.push((group, transaction));
         }
-        let longest = window.into_iter().chain(bound).min();
+        let longest = window.into_iter().chain(self.limit).min();
         let state = &mut self.groups[group];
         state.totals.clear();
         state.draining = false;
@@ -257,12 +255,4 @@ impl Coordinator<'_> {
             (participant.send)(command());
         }
     }
-}
-
-/// Whether a transaction only opens and closes a fixed number of connections.
-fn is_connection_setup(transaction: &Transaction) -> bool {
-    let connects = |flowop: &Flowop| {
-        matches!(flowop.action, FlowopAction::Connect(_) | FlowopAction::Accept(_) | FlowopAction::Disconnect)
-    };
-    matches!(transaction.extent, Extent::Iterations(_)) && transaction.flowops.iter().all(connects)
 }

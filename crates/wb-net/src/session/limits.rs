@@ -1,10 +1,10 @@
 //! Limits of what a server executes for a client.
 
-use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use crate::engine::protocol::{Assignment, EngineError, Side};
 use crate::language::{Extent, Flowop, FlowopAction, Message, StrandKind};
+use crate::transport::data_ports::PortPolicy;
 
 /// The limits of one session.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,8 +19,8 @@ pub struct SessionLimits {
     pub duration: Duration,
     /// A client that sends nothing for this long is disconnected.
     pub idle_timeout: Duration,
-    /// The ports on which a session may listen.
-    pub ports: Option<RangeInclusive<u16>>,
+    /// The ports on which sessions may listen.
+    pub ports: PortPolicy,
 }
 
 impl Default for SessionLimits {
@@ -31,7 +31,7 @@ impl Default for SessionLimits {
             memory: 2 << 30,
             duration: Duration::from_secs(3600),
             idle_timeout: Duration::from_secs(10),
-            ports: None,
+            ports: PortPolicy::Any,
         }
     }
 }
@@ -56,6 +56,17 @@ impl SessionLimits {
         let total: u64 = strands.iter().map(|strands| u64::from(strands.end.saturating_sub(strands.start))).sum();
         if total > self.strands {
             return refuse(format!("{total} strands; at most {} (`net serve --max-strands`)", self.strands));
+        }
+        if assignment.hosts.len() != 1 {
+            return refuse("invalid assignment: expected the session's key".to_owned());
+        }
+        let mut kinds = profile.groups.iter().zip(strands).filter(|(_, strands)| !strands.is_empty());
+        if matches!(self.ports, PortPolicy::Control(_)) && kinds.any(|(group, _)| group.kind == StrandKind::Process) {
+            return refuse(
+                "strands as processes cannot share one port (`net serve --one-port`): use threads, or `net serve \
+                 --data-ports`"
+                    .to_owned(),
+            );
         }
         let flowop_count: usize = profile.flowops().count();
         let transactions: usize = profile.groups.iter().map(|group| group.transactions.len()).sum();
@@ -154,8 +165,16 @@ fn estimate_memory(assignment: &Assignment) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::protocol::HostSession;
     use crate::mirror::mirror;
     use crate::presets::{PresetConfig, stream};
+    use crate::transport::address::HostAddress;
+    use crate::transport::cookie::SessionKey;
+
+    fn session() -> HostSession {
+        let host = HostAddress::ip("192.0.2.1".parse().unwrap());
+        HostSession { local: host, peer: host, key: SessionKey::generate().unwrap() }
+    }
 
     fn assignment(instances: u32, size: u32) -> Assignment {
         let setup = PresetConfig { instances, ..PresetConfig::new("there") };
@@ -164,7 +183,7 @@ mod tests {
             strands: std::iter::once(0..instances).collect(),
             profile,
             side: Side::Server,
-            hosts: Default::default(),
+            hosts: [("client".to_owned(), session())].into(),
             seed: 0,
             settings: Default::default(),
         }

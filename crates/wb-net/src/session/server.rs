@@ -1,6 +1,5 @@
 //! The server: accepts authenticated clients, and executes its part of their runs within limits.
 
-use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,8 +12,9 @@ use tokio::time::{Instant, sleep_until, timeout};
 use super::limits::SessionLimits;
 use crate::control::{Channel, ChannelReceiver, ChannelSender, ControlError, ControlListener};
 use crate::engine::engine_set::{ChildCommandFactory, EngineSet};
-use crate::engine::protocol::{Assignment, EngineCommand, EngineError, EngineEvent, HostAddresses};
+use crate::engine::protocol::{Assignment, EngineCommand, EngineError, EngineEvent, HostSession};
 use crate::transport::address::HostAddress;
+use crate::transport::data_ports::DataPorts;
 
 /// An event for the server's log.
 #[derive(Debug)]
@@ -47,6 +47,8 @@ pub struct Server {
     pub cpus: Vec<usize>,
     /// Creates the commands of child processes for strands.
     pub child: ChildCommandFactory,
+    /// The ports on which data connections are accepted, by [`SessionLimits::ports`].
+    pub ports: Arc<DataPorts>,
 }
 
 /// After a failure, how long to wait for a disconnect of the client that may have caused it.
@@ -80,7 +82,7 @@ impl Server {
     }
 
     async fn serve_session(&self, channel: Channel, busy: bool) -> SessionOutcome {
-        let addresses = (canonical_address(channel.local_addr()), canonical_address(channel.peer_addr()));
+        let addresses = (HostAddress::of(channel.local_addr()), HostAddress::of(channel.peer_addr()));
         let (mut sender, receiver) = channel.split();
         if busy {
             let limit = self.limits.sessions;
@@ -90,7 +92,9 @@ impl Server {
             return reject(&mut sender, fault).await;
         }
         let (event_sender, events) = unbounded_channel();
-        let engines = match EngineSet::start(self.child.clone(), move |event| event_sender.send(event).is_ok()) {
+        let engines = match EngineSet::start(self.child.clone(), self.ports.clone(), move |event| {
+            event_sender.send(event).is_ok()
+        }) {
             Ok(engines) => engines,
             Err(error) => {
                 return reject(&mut sender, EngineError::new(format!("the server cannot start a thread: {error}")))
@@ -106,7 +110,7 @@ impl Server {
     async fn run_session(
         &self,
         engines: &EngineSet,
-        addresses: (SocketAddr, SocketAddr),
+        addresses: (HostAddress, HostAddress),
         sender: &mut ChannelSender,
         mut receiver: ChannelReceiver,
         mut events: UnboundedReceiver<EngineEvent>,
@@ -173,19 +177,19 @@ impl Server {
     fn override_local_settings(
         &self,
         mut assignment: Assignment,
-        (local, peer): (SocketAddr, SocketAddr),
+        (local, peer): (HostAddress, HostAddress),
     ) -> Assignment {
-        let addresses = HostAddresses { local: HostAddress::Ip(local.ip()), peer: HostAddress::Ip(peer.ip()) };
-        assignment.hosts = BTreeMap::from([("client".to_owned(), addresses)]);
+        // The key is the client's choice; a second host would have no meaning.
+        assignment.hosts = assignment
+            .hosts
+            .into_values()
+            .take(1)
+            .map(|session| ("client".to_owned(), HostSession { local, peer, ..session }))
+            .collect();
         assignment.settings.cpus = self.cpus.clone();
-        assignment.settings.ports = self.limits.ports.clone().map(|ports| (*ports.start(), *ports.end()));
+        assignment.settings.ports = self.limits.ports.range();
         assignment
     }
-}
-
-/// Converts an IPv4-mapped IPv6 address to IPv4.
-fn canonical_address(address: SocketAddr) -> SocketAddr {
-    SocketAddr::new(address.ip().to_canonical(), address.port())
 }
 
 /// Finds the cause of a failure: strands often fail because the client disconnected.

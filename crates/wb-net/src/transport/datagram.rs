@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use rustix::net::{MMsgHdr, RecvFlags, SendAncillaryBuffer, SendFlags, sendmmsg};
 use socket2::Socket;
 
-use super::Transport;
+use super::{CloseMode, Transport};
 use crate::language::Message;
 
 /// Maximum number of datagrams per system call.
@@ -55,7 +55,7 @@ impl Transport for DatagramSocket {
         Ok(rustix::net::recv(&self.socket, into, flags)?.0)
     }
 
-    fn close(&mut self, _: bool) -> io::Result<()> {
+    fn close(&mut self, _: CloseMode) -> io::Result<()> {
         Ok(())
     }
 

@@ -1,10 +1,12 @@
-//! Links: how both sides create their sockets and exchange addresses before the run.
+//! Links: how both sides prepare the connections of a profile before the run, and open them during it.
 //!
-//! Every connect and accept of a profile is a link. Before the run both sides create their sockets, or reserve ports
-//! for them, and exchange the addresses over the control connection. So the accepting side accepts connections from
-//! these addresses only, and the measured traffic needs no marker and no round trip to be identified.
+//! Every connect and accept of a profile is a link. Before the run the accepting side listens, and announces its
+//! addresses over the control connection; the connecting side then tests that it reaches them ([`setup`]). A stream
+//! begins with a [`cookie`](super::cookie). A datagram socket sends one before the run, and each side connects its
+//! socket to the address that it arrived from, so that the measured datagrams carry nothing.
 
-use std::collections::HashSet;
+mod setup;
+
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,28 +14,30 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use socket2::Socket;
 
+use self::setup::{Probe, SocketPairing};
 use super::address::{HostAddress, TransportAddress};
 use super::certificate::{self, CertificateFingerprint};
+use super::cookie::{Cookie, LinkKey, Purpose, SessionKey};
+use super::data_ports::DataPorts;
 use super::datagram::DatagramSocket;
-use super::listener::{Listener, SharedListeners};
-use super::port_pool::PortPool;
+use super::listener::Listener;
 use super::socket::{self, SocketConfig};
 use super::stream::StreamSocket;
 use super::tls::{self, Tls};
+use super::unverified::{CookieVerifier, unknown_peer};
 use super::{InfoKind, Interest, Transport, WaitCondition, is_pending, quic, vsock};
 use crate::language::{Endpoint, Protocol};
 
-/// The addresses of one side of a link, sent to the other side.
+/// What the accepting side of a link sends to the other side.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Announcement {
-    /// Addresses of its sockets: one, or several for connections that are opened repeatedly.
-    pub addresses: Vec<TransportAddress>,
-    /// The fingerprint of the accepting side's certificate, for protocols with certificates.
+    /// The address of its socket. An unspecified IP address stands for that of the control connection.
+    pub address: TransportAddress,
+    /// The fingerprint of its certificate, for protocols with certificates.
     pub certificate: Option<String>,
 }
 
 impl Announcement {
-    /// The fingerprint of the accepting side's certificate.
     fn fingerprint(&self) -> io::Result<CertificateFingerprint> {
         let missing = || io::Error::new(io::ErrorKind::InvalidData, "the peer announced no certificate fingerprint");
         CertificateFingerprint::parse(self.certificate.as_deref().ok_or_else(missing)?)
@@ -58,26 +62,40 @@ pub struct LinkConfig<'a> {
     pub role: LinkRole,
     /// The address of this machine.
     pub local: HostAddress,
+    /// Whether the profile names the local address.
+    pub has_local: bool,
+    /// The session with the other side.
+    pub session: SessionKey,
+    /// The link.
+    pub key: LinkKey,
     /// Whether the connection is opened more than once.
     pub repeated: bool,
-    /// Number of strands in this group that open it.
-    pub strands: usize,
+    /// Whether this side sends a message as soon as it is connected, which the cookie can precede.
+    pub sends_first: bool,
     /// Whether system calls block.
     pub blocking: bool,
+    /// Whether accepting may block, too; otherwise it has a limit that the caller observes.
+    pub blocking_accept: bool,
     /// Timeout of a blocking receive.
     pub receive_timeout: Option<Duration>,
-    /// The listeners that strands of this process share.
-    pub listeners: &'a Arc<SharedListeners>,
+    /// The data ports of this process.
+    pub ports: &'a Arc<DataPorts>,
 }
 
 /// This side's end of a link.
 #[derive(Debug)]
 pub struct LinkEnd {
     endpoint: Endpoint,
-    part: LinkRole,
+    role: LinkRole,
     local: HostAddress,
+    has_local: bool,
+    session: SessionKey,
+    key: LinkKey,
+    sends_first: bool,
     blocking: bool,
     receive_timeout: Option<Duration>,
+    /// Connections that this side has begun to open.
+    attempts: u32,
     sockets: EndSockets,
     /// TLS configuration; on the connecting side only once the peer's certificate is announced.
     tls: Option<tls::TlsConfig>,
@@ -85,52 +103,46 @@ pub struct LinkEnd {
 
 #[derive(Debug)]
 enum EndSockets {
-    /// The ports that connections are opened from.
-    Connecting { pool: PortPool, peer: Option<TransportAddress> },
+    /// Connections are opened to this address.
+    Connecting { peer: Option<TransportAddress>, probe: Option<Probe> },
     /// The listener for connections.
     Listening(Listener),
-    /// A socket that is connected to the peer's.
+    /// A socket that is connected to the peer's before the run.
     Paired {
-        socket: Socket,
-        address: TransportAddress,
-        peer: Option<TransportAddress>,
+        pairing: SocketPairing,
+        fingerprint: Option<CertificateFingerprint>,
         quic: Option<Arc<quic::QuicSocketPair>>,
     },
 }
 
 impl LinkEnd {
-    /// Creates sockets, or reserves ports for them.
+    /// Creates the sockets that must exist before the run.
     pub fn prepare(config: &LinkConfig<'_>) -> io::Result<Self> {
+        let endpoint = config.endpoint;
         let socket_config = SocketConfig {
-            endpoint: config.endpoint,
+            endpoint,
             local: config.local,
             blocking: config.blocking,
             receive_timeout: config.receive_timeout,
         };
-        let port = config.endpoint.port.unwrap_or(0);
-        let sockets = match (is_paired(config.endpoint.protocol), config.role) {
-            (true, part) => {
-                let (port, shared) = match part {
-                    LinkRole::Connector => (0, false),
-                    LinkRole::Acceptor if port > 0 => (port, true),
-                    LinkRole::Acceptor => config.listeners.datagram_port(),
-                };
-                let socket = socket_config.bind(port, shared)?;
-                if config.endpoint.protocol == Protocol::Quic && config.endpoint.window.is_none() {
-                    quic::set_buffer_sizes(&socket)?;
-                }
-                let address = socket::local_address(&socket, config.local)?;
-                EndSockets::Paired { socket, address, peer: None, quic: None }
-            }
-            (false, LinkRole::Connector) => EndSockets::Connecting {
-                pool: PortPool::bind(&socket_config, config.repeated, config.strands)?,
-                peer: None,
+        let verifier = || CookieVerifier::new(config.session, config.key);
+        let sockets = match (is_paired(endpoint.protocol), config.role) {
+            (true, LinkRole::Connector) => EndSockets::Paired {
+                pairing: SocketPairing::connector(&socket_config, config.has_local, config.session, config.key)?,
+                fingerprint: None,
+                quic: None,
             },
+            (true, LinkRole::Acceptor) => EndSockets::Paired {
+                pairing: SocketPairing::acceptor(&socket_config, verifier(), config.ports)?,
+                fingerprint: None,
+                quic: None,
+            },
+            (false, LinkRole::Connector) => EndSockets::Connecting { peer: None, probe: None },
             (false, LinkRole::Acceptor) => {
-                EndSockets::Listening(Listener::bind(&socket_config, config.repeated, config.listeners)?)
+                let kind = (config.blocking && config.blocking_accept, config.repeated);
+                EndSockets::Listening(Listener::bind(&socket_config, verifier(), kind, config.ports)?)
             }
         };
-        let (endpoint, local) = (config.endpoint.clone(), config.local);
         let mut tls = None;
         if endpoint.protocol == Protocol::Tls {
             if endpoint.kernel_tls {
@@ -145,109 +157,160 @@ impl LinkEnd {
             certificate::server_certificate()?;
         }
         Ok(Self {
-            endpoint,
-            part: config.role,
-            local,
+            endpoint: endpoint.clone(),
+            role: config.role,
+            local: config.local,
+            has_local: config.has_local,
+            session: config.session,
+            key: config.key,
+            sends_first: config.sends_first,
             blocking: config.blocking,
             receive_timeout: config.receive_timeout,
+            attempts: 0,
             sockets,
             tls,
         })
     }
 
-    /// The addresses that the other side needs.
-    pub fn announcement(&self) -> Announcement {
-        let addresses = match &self.sockets {
-            EndSockets::Connecting { pool, .. } => pool.addresses().to_vec(),
-            EndSockets::Listening(listener) => vec![listener.address().clone()],
-            EndSockets::Paired { address, .. } => vec![address.clone()],
+    /// What the other side needs to know of the accepting side; `None` on the connecting side.
+    pub fn announcement(&self) -> Option<Announcement> {
+        let address = match &self.sockets {
+            EndSockets::Connecting { .. } => return None,
+            EndSockets::Listening(listener) => listener.address(),
+            EndSockets::Paired { pairing, .. } => pairing.announced_address()?,
         };
-        let certificate = match (self.endpoint.protocol, self.part) {
-            (Protocol::Tls | Protocol::Quic, LinkRole::Acceptor) => certificate::server_certificate().ok(),
+        let mut address = address.clone();
+        if let (TransportAddress::Ip(address), false) = (&mut address, self.has_local) {
+            // The other side may reach this machine at another address than that which it has itself.
+            let unspecified = if address.is_ipv4() {
+                std::net::IpAddr::V4(std::net::Ipv4Addr::UNSPECIFIED)
+            } else {
+                std::net::IpAddr::V6(std::net::Ipv6Addr::UNSPECIFIED)
+            };
+            *address = std::net::SocketAddr::new(unspecified, address.port());
+        }
+        let certificate = match self.endpoint.protocol {
+            Protocol::Tls | Protocol::Quic => certificate::server_certificate().ok(),
             _ => None,
         };
-        Announcement {
-            addresses,
-            certificate: certificate.map(|certificate| certificate.fingerprint.as_str().to_owned()),
-        }
+        let certificate = certificate.map(|certificate| certificate.fingerprint.as_str().to_owned());
+        Some(Announcement { address, certificate })
     }
 
-    /// Sets the other side's addresses. `peer_host` is the peer of the control connection: connections are opened to no
-    /// other host.
-    pub fn set_peer(&mut self, mut announcement: Announcement, peer_host: HostAddress) -> io::Result<()> {
-        if is_same_machine(self.local, peer_host) {
-            announcement.addresses.iter_mut().for_each(vsock::use_loopback);
-        }
-        let Some(first) = announcement.addresses.first().cloned() else {
-            return Err(io::Error::new(io::ErrorKind::InvalidData, "the peer announced no address"));
-        };
-        let local = self.local;
-        let is_foreign = |address: &TransportAddress| match (address, peer_host) {
-            (TransportAddress::Ip(address), HostAddress::Ip(peer_host)) => address.ip() != peer_host,
-            (TransportAddress::Vsock { cid, .. }, HostAddress::Vsock(peer_host)) => *cid != peer_host,
-            // Other programs' sockets on this machine do not belong to the run.
-            (TransportAddress::Unix { name, .. }, peer_host) => {
-                !name.starts_with(socket::UNIX_NAME_PREFIX) || !is_same_machine(local, peer_host)
-            }
-            _ => false,
-        };
-        if self.endpoint.protocol == Protocol::Tls && self.part == LinkRole::Connector {
+    /// Sets the address of the accepting side, as announced by the peer of the control connection, `host`. With
+    /// `probe`, the setup tests whether it can be reached.
+    ///
+    /// # Errors
+    /// If the announcement is invalid, or names an address that this side cannot reach.
+    pub fn set_peer(&mut self, announcement: &Announcement, host: HostAddress, probe: bool) -> io::Result<()> {
+        let peer = resolve_peer(&announcement.address, self.local, host)?;
+        if self.endpoint.protocol == Protocol::Tls {
             self.tls = Some(tls::TlsConfig::connector(announcement.fingerprint()?, self.endpoint.kernel_tls)?);
         }
         match &mut self.sockets {
-            EndSockets::Connecting { peer, .. } | EndSockets::Paired { peer, .. } if is_foreign(&first) => {
-                *peer = None;
-                let message = match first {
-                    TransportAddress::Unix { .. } => {
-                        format!("UNIX sockets cannot reach another machine: {peer_host}")
-                    }
-                    _ => format!("the peer at {peer_host} announced an address of another host"),
-                };
-                return Err(io::Error::new(io::ErrorKind::InvalidData, message));
+            EndSockets::Connecting { .. } => {
+                let probe = probe && !matches!(peer, TransportAddress::Unix(_));
+                let start = || Probe::start(&self.socket_config(), self.has_local, &peer, self.session, self.key);
+                let probe = probe.then(start).transpose()?;
+                self.sockets = EndSockets::Connecting { peer: Some(peer), probe };
             }
-            EndSockets::Connecting { peer, .. } => *peer = Some(first),
-            EndSockets::Listening(listener) => {
-                listener.expect_peers(announcement.addresses.into_iter().collect::<HashSet<_>>())
-            }
-            EndSockets::Paired { socket, peer, quic, .. } => {
-                socket.connect(&socket::sock_addr(&first)?)?;
-                socket::discard_received(socket);
-                if let (Protocol::Quic, TransportAddress::Ip(peer)) = (self.endpoint.protocol, &first) {
-                    let window = self.endpoint.window;
-                    let role = match self.part {
-                        LinkRole::Connector => quic::QuicConfig::connector(announcement.fingerprint()?, window),
-                        LinkRole::Acceptor => quic::QuicConfig::acceptor(window),
-                    };
-                    *quic = Some(Arc::new(quic::QuicSocketPair::new(socket, *peer, role?)?));
+            EndSockets::Paired { pairing, fingerprint, .. } => {
+                if self.endpoint.protocol == Protocol::Quic {
+                    *fingerprint = Some(announcement.fingerprint()?);
                 }
-                *peer = Some(first);
+                pairing.connect(peer)?;
+            }
+            EndSockets::Listening(_) => {
+                return Err(io::Error::other("this end of the link accepts connections and has no peer's address"));
             }
         }
         Ok(())
     }
 
-    /// Begins to open a connection. It is open once [`Transport::establish`] succeeds.
-    pub fn connect(&mut self) -> io::Result<Box<dyn Transport>> {
+    /// Continues the setup without waiting; returns whether it is complete.
+    ///
+    /// # Errors
+    /// If the other side cannot be reached within the limit.
+    pub fn continue_setup(&mut self) -> io::Result<bool> {
+        let window = self.endpoint.window;
         match &mut self.sockets {
-            EndSockets::Connecting { pool, peer } => {
-                let peer = socket::sock_addr(peer.as_ref().ok_or_else(unknown_peer)?)?;
-                let config = SocketConfig {
-                    endpoint: &self.endpoint,
-                    local: self.local,
-                    blocking: self.blocking,
-                    receive_timeout: self.receive_timeout,
-                };
-                for _ in 1..pool.port_count() {
-                    let socket = pool.next_socket(&config)?;
-                    match socket.connect(&peer) {
-                        // The previous connection from this port has not ended yet: try the next port.
-                        Err(error) if error.kind() == io::ErrorKind::AddrNotAvailable => {}
-                        connected => return self.connecting_transport(socket, connected),
-                    }
+            EndSockets::Connecting { probe, .. } => {
+                let complete = probe.as_mut().map_or(Ok(true), Probe::advance)?;
+                if complete {
+                    *probe = None;
                 }
-                let socket = pool.next_socket(&config)?;
-                let connected = socket.connect(&peer);
-                self.connecting_transport(socket, connected)
+                Ok(complete)
+            }
+            EndSockets::Listening(listener) => {
+                listener.answer_probes();
+                Ok(true)
+            }
+            EndSockets::Paired { pairing, fingerprint, quic } => {
+                if !pairing.advance()? {
+                    return Ok(false);
+                }
+                if let (Protocol::Quic, None, Some((socket, TransportAddress::Ip(peer)))) =
+                    (self.endpoint.protocol, &quic, pairing.connected())
+                {
+                    let role = match (self.role, fingerprint.take()) {
+                        (LinkRole::Connector, Some(fingerprint)) => quic::QuicConfig::connector(fingerprint, window)?,
+                        (LinkRole::Connector, None) => return Err(unknown_peer()),
+                        (LinkRole::Acceptor, _) => quic::QuicConfig::acceptor(window)?,
+                    };
+                    *quic = Some(Arc::new(quic::QuicSocketPair::new(socket, *peer, role)?));
+                }
+                Ok(true)
+            }
+        }
+    }
+
+    /// Answers what the other side repeats or tests while it has not completed its setup; returns whether that must be
+    /// repeated soon.
+    pub fn maintain_setup(&mut self) -> bool {
+        match &mut self.sockets {
+            EndSockets::Connecting { .. } => false,
+            EndSockets::Listening(listener) => {
+                listener.answer_probes();
+                true
+            }
+            EndSockets::Paired { pairing, .. } => pairing.repeat_answer(),
+        }
+    }
+
+    /// Describes what the accepting side waits at, for messages: `port 40000`.
+    pub fn describe_peer(&self) -> String {
+        match &self.sockets {
+            EndSockets::Connecting { peer: Some(peer), .. } => peer.to_string(),
+            EndSockets::Listening(listener) => listener.address().to_string(),
+            EndSockets::Connecting { peer: None, .. } => "an unknown address".to_owned(),
+            EndSockets::Paired { pairing, .. } => pairing.describe(),
+        }
+    }
+
+    fn socket_config(&self) -> SocketConfig<'_> {
+        SocketConfig {
+            endpoint: &self.endpoint,
+            local: self.local,
+            blocking: self.blocking,
+            receive_timeout: self.receive_timeout,
+        }
+    }
+
+    /// Begins to open a connection, whose number among those of the strand to this host is `ordinal`. It is open once
+    /// [`Transport::establish`] succeeds.
+    pub fn connect(&mut self, ordinal: u32) -> io::Result<Box<dyn Transport>> {
+        match &self.sockets {
+            EndSockets::Connecting { peer, .. } => {
+                let peer = socket::sock_addr(peer.as_ref().ok_or_else(unknown_peer)?)?;
+                let socket = self.socket_config().connecting_socket(self.has_local)?;
+                self.attempts += 1;
+                let cookie = Cookie { purpose: Purpose::Connection, link: self.key, attempt: self.attempts, ordinal };
+                let cookie = Some(self.session.seal(&cookie));
+                match socket.connect(&peer) {
+                    Ok(()) => self.transport(socket, true, cookie),
+                    Err(error) if is_pending(&error) => self.transport(socket, false, cookie),
+                    Err(error) => Err(error),
+                }
             }
             EndSockets::Paired { .. } => self.paired_transport(),
             EndSockets::Listening(_) => {
@@ -256,14 +319,15 @@ impl LinkEnd {
         }
     }
 
-    /// Accepts the next connection; for datagram sockets, returns the only one.
-    pub fn accept(&mut self) -> io::Result<Box<dyn Transport>> {
+    /// Accepts the next connection, with its number among those that the other side opened; for datagram sockets,
+    /// returns the only one, without a number.
+    pub fn accept(&mut self) -> io::Result<(Box<dyn Transport>, Option<u32>)> {
         match &mut self.sockets {
             EndSockets::Listening(listener) => {
-                let socket = listener.accept(self.blocking)?;
-                self.transport(socket, true)
+                let accepted = listener.accept(self.blocking)?;
+                Ok((self.transport(accepted.socket, true, None)?, Some(accepted.ordinal)))
             }
-            EndSockets::Paired { .. } => self.paired_transport(),
+            EndSockets::Paired { .. } => Ok((self.paired_transport()?, None)),
             EndSockets::Connecting { .. } => {
                 Err(io::Error::other("this end of the link opens connections and cannot accept any"))
             }
@@ -280,18 +344,17 @@ impl LinkEnd {
         }
     }
 
-    /// Takes the number of unexpected connections that were dropped.
-    pub fn take_rejected(&self) -> u64 {
-        match &self.sockets {
+    /// Takes the number of connections that were rejected.
+    pub fn take_rejected(&mut self) -> u64 {
+        match &mut self.sockets {
             EndSockets::Listening(listener) => listener.take_rejected(),
             EndSockets::Connecting { .. } | EndSockets::Paired { .. } => 0,
         }
     }
 
     fn paired_transport(&self) -> io::Result<Box<dyn Transport>> {
-        let EndSockets::Paired { socket, peer: Some(peer), quic, .. } = &self.sockets else {
-            return Err(unknown_peer());
-        };
+        let EndSockets::Paired { pairing, quic, .. } = &self.sockets else { return Err(unknown_peer()) };
+        let (socket, peer) = pairing.connected().ok_or_else(unknown_peer)?;
         let socket = socket.try_clone()?;
         if let Some(pair) = quic {
             return Ok(Box::new(quic::Quic::new(socket, pair.clone())?));
@@ -300,40 +363,60 @@ impl LinkEnd {
         Ok(Box::new(DatagramSocket::new(socket)))
     }
 
-    /// A transport over a connected socket, or one that is still connecting.
-    fn connecting_transport(&self, socket: Socket, connected: io::Result<()>) -> io::Result<Box<dyn Transport>> {
-        match connected {
-            Ok(()) => self.transport(socket, true),
-            Err(error) if is_pending(&error) => self.transport(socket, false),
-            Err(error) => Err(error),
-        }
-    }
-
-    fn transport(&self, socket: Socket, established: bool) -> io::Result<Box<dyn Transport>> {
+    /// A transport over a socket that is connected or connecting.
+    fn transport(
+        &self,
+        socket: Socket,
+        established: bool,
+        cookie: Option<[u8; super::cookie::LENGTH]>,
+    ) -> io::Result<Box<dyn Transport>> {
+        let stream = |socket, kind| StreamSocket::new(socket, kind, established, cookie, self.sends_first);
         Ok(match (self.endpoint.protocol, &self.tls) {
-            (Protocol::Tls, Some(tls_config)) => Box::new(Tls::new(socket, tls_config, self.endpoint.kernel_tls)?),
+            (Protocol::Tls, Some(config)) => Box::new(Tls::new(socket, config, self.endpoint.kernel_tls, cookie)?),
             (Protocol::Tls, None) => return Err(unknown_peer()),
-            (Protocol::Sctp, _) => Box::new(super::sctp::Association::new(socket)),
-            (Protocol::Tcp, _) => Box::new(StreamSocket::new(socket, InfoKind::Tcp, established)),
-            (Protocol::Vsock, _) => Box::new(StreamSocket::new(socket, InfoKind::Vsock, established)),
-            _ => Box::new(StreamSocket::new(socket, InfoKind::Buffers, established)),
+            (Protocol::Sctp, _) => Box::new(super::sctp::Association::new(socket, cookie)),
+            (Protocol::Tcp, _) => Box::new(stream(socket, InfoKind::Tcp)),
+            (Protocol::Vsock, _) => Box::new(stream(socket, InfoKind::Vsock)),
+            _ => Box::new(stream(socket, InfoKind::Buffers)),
         })
+    }
+}
+
+/// The address of a peer, from what it announced: on the host at the other end of the control connection.
+fn resolve_peer(announced: &TransportAddress, local: HostAddress, host: HostAddress) -> io::Result<TransportAddress> {
+    let invalid = |message: String| Err(io::Error::new(io::ErrorKind::InvalidData, message));
+    match announced {
+        TransportAddress::Ip(address) if address.ip().is_unspecified() => {
+            let address = host.with_port(address.port());
+            address.map(TransportAddress::Ip).ok_or_else(|| io::ErrorKind::AddrNotAvailable.into())
+        }
+        TransportAddress::Ip(_) => Ok(announced.clone()),
+        // Other programs' sockets on this machine do not belong to the run.
+        TransportAddress::Unix(name) if !name.starts_with(socket::UNIX_NAME_PREFIX) => {
+            invalid(format!("the peer announced a socket of another program: `{}`", name.escape_default()))
+        }
+        TransportAddress::Unix(_) if !is_same_machine(local, host) => {
+            invalid(format!("UNIX sockets cannot reach another machine: {host}"))
+        }
+        TransportAddress::Unix(_) => Ok(announced.clone()),
+        TransportAddress::Vsock { port, .. } if is_same_machine(local, host) => {
+            Ok(TransportAddress::Vsock { cid: vsock::LOOPBACK_CID, port: *port })
+        }
+        TransportAddress::Vsock { .. } => Ok(announced.clone()),
     }
 }
 
 /// Whether both ends of a control connection are on the same machine.
 fn is_same_machine(local: HostAddress, peer: HostAddress) -> bool {
     match (local, peer) {
-        (HostAddress::Ip(local), HostAddress::Ip(peer)) => local == peer || peer.is_loopback(),
+        (HostAddress::Ip { address: local, .. }, HostAddress::Ip { address: peer, .. }) => {
+            local == peer || peer.is_loopback()
+        }
         (local, peer) => local == peer,
     }
 }
 
-/// Whether each end has a single socket, which is connected to the peer's from the beginning.
+/// Whether each end has a single socket, which is connected to the peer's before the run.
 fn is_paired(protocol: Protocol) -> bool {
     protocol.is_datagram() || protocol == Protocol::Quic
-}
-
-fn unknown_peer() -> io::Error {
-    io::Error::new(io::ErrorKind::NotConnected, "the peer's address is unknown")
 }

@@ -4,21 +4,25 @@
 //! [`Transport::wait_condition`] returns the condition to wait for; with a blocking one, the system call waits, and a
 //! signal ends it with [`io::ErrorKind::Interrupted`].
 //!
-//! [`link`] describes how both sides exchange their addresses.
+//! [`link`] describes how both sides prepare and open connections.
 
 pub mod address;
 mod certificate;
+pub mod cookie;
+pub mod data_ports;
 pub mod datagram;
+mod datagram_port;
 pub mod info;
 pub mod link;
-pub mod listener;
-mod port_pool;
+mod listener;
 mod quic;
 pub mod sctp;
+mod shared_listener;
 pub mod socket;
 mod sockopt;
 pub mod stream;
 mod tls;
+mod unverified;
 mod vsock;
 
 use std::fs::File;
@@ -80,9 +84,8 @@ pub trait Transport: Send {
         WaitCondition { fd: Some(self.socket().as_raw_fd()), interest, until: None }
     }
 
-    /// Begins an orderly close. The side that opened the connection waits until the other side has closed, so that
-    /// TIME_WAIT is on the side whose port is not needed again.
-    fn close(&mut self, is_connector: bool) -> io::Result<()>;
+    /// Closes the connection in order, as far as `mode` requires.
+    fn close(&mut self, mode: CloseMode) -> io::Result<()>;
 
     /// The underlying socket.
     fn socket(&self) -> BorrowedFd<'_>;
@@ -116,6 +119,17 @@ pub(crate) fn is_unsupported(error: &io::Error) -> bool {
 pub(crate) fn is_pending(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
         || matches!(error.raw_os_error(), Some(libc::EINPROGRESS | libc::EALREADY))
+}
+
+/// How one side closes a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CloseMode {
+    /// It waits until the other side has closed. So TIME_WAIT is on the other side, whose port is not needed again.
+    Connector,
+    /// It closes at once: it has received everything.
+    Acceptor,
+    /// It receives what the other side still sends, and waits for its end: closing earlier would reset the connection.
+    DrainingAcceptor,
 }
 
 /// The operation that a strand waits for.

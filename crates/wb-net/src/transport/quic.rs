@@ -25,7 +25,7 @@ use socket2::Socket;
 
 pub(super) use self::socket_pair::{QuicConfig, QuicSocketPair, set_buffer_sizes};
 use self::socket_pair::{RECEIVE_SLOTS, SLOT_SIZE};
-use super::{ConnectionInfo, Intent, Interest, Transport, WaitCondition, certificate};
+use super::{CloseMode, ConnectionInfo, Intent, Interest, Transport, WaitCondition, certificate, cookie};
 use crate::engine::clock;
 use crate::language::Message;
 
@@ -133,6 +133,10 @@ impl Quic {
     }
 
     fn handle_datagram(&mut self, datagram: BytesMut, ecn: Option<quinn_udp::EcnCodepoint>) {
+        if cookie::resembles_cookie(&datagram) {
+            // A late copy of the one that set up the link.
+            return;
+        }
         if let Some(number) = socket_pair::initial_number(&datagram) {
             if self.number == 0 && self.socket_pair.claim_if_next(number) {
                 self.number = number;
@@ -254,6 +258,18 @@ impl Quic {
         self.lost.as_ref().map_or(Ok(()), |reason| Err(to_io_error(reason)))
     }
 
+    /// Discards all received data, so that the other side may send more; returns whether that was the end.
+    fn discard_received(&mut self) -> io::Result<bool> {
+        let mut rest = [0; 4096];
+        loop {
+            match self.read(&mut rest)? {
+                None => return Ok(true),
+                Some(0) => return Ok(false),
+                Some(_) => {}
+            }
+        }
+    }
+
     /// Opens or accepts the stream; returns whether it exists.
     fn ensure_stream(&mut self) -> io::Result<bool> {
         let Some((_, connection)) = &mut self.connection else { return Ok(false) };
@@ -330,7 +346,7 @@ impl Transport for Quic {
     }
 
     /// Waits until the other side has received everything, which the kernel does for other protocols.
-    fn close(&mut self, is_connector: bool) -> io::Result<()> {
+    fn close(&mut self, mode: CloseMode) -> io::Result<()> {
         if !self.finished {
             self.finished = true;
             if let (Some((_, connection)), Some(stream)) = (&mut self.connection, self.stream) {
@@ -339,9 +355,9 @@ impl Transport for Quic {
             }
             self.transmit();
         }
-        let mut rest = [0; 4096];
         loop {
-            let done = if is_connector { self.read(&mut rest)?.is_none() } else { self.finish_acknowledged };
+            let has_ended = mode == CloseMode::Acceptor || self.discard_received()?;
+            let done = has_ended && (mode == CloseMode::Connector || self.finish_acknowledged);
             if done || self.lost.is_some() {
                 break;
             }
@@ -349,7 +365,9 @@ impl Transport for Quic {
                 return Err(ErrorKind::WouldBlock.into());
             }
         }
-        if is_connector && let Some((_, connection)) = &mut self.connection {
+        if mode == CloseMode::Connector
+            && let Some((_, connection)) = &mut self.connection
+        {
             connection.close(Instant::now(), VarInt::from_u32(0), Bytes::new());
             self.transmit();
         }

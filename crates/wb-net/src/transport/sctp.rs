@@ -11,7 +11,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use rustix::net::{RecvFlags, SendFlags};
 use socket2::Socket;
 
-use super::{Transport, sockopt, stream};
+use super::{CloseMode, Transport, cookie, sockopt, stream};
 use crate::language::{Message, PartialReliability, SctpEndpoint};
 
 /// Maximum size of a message in bytes: a larger one would not fit into the send buffer, and the kernel accepts only
@@ -22,13 +22,16 @@ const MAX_MESSAGE: usize = 1 << 16;
 #[derive(Debug)]
 pub struct Association {
     socket: Socket,
+    /// The cookie, a message of its own, until it has been sent.
+    cookie: Option<stream::UnsentCookie>,
     graceful_close: stream::GracefulClose,
 }
 
 impl Association {
-    /// Creates an association from a socket that is connected or connecting.
-    pub fn new(socket: Socket) -> Self {
-        Self { socket, graceful_close: stream::GracefulClose::default() }
+    /// Creates an association from a socket that is connected or connecting. The connecting side has a cookie.
+    pub(super) fn new(socket: Socket, cookie: Option<[u8; cookie::LENGTH]>) -> Self {
+        let cookie = cookie.map(stream::UnsentCookie::new);
+        Self { socket, cookie, graceful_close: stream::GracefulClose::default() }
     }
 }
 
@@ -99,11 +102,16 @@ impl Transport for Association {
     }
 
     fn establish(&mut self) -> io::Result<()> {
-        stream::check_connected(&self.socket)
+        stream::check_connected(&self.socket)?;
+        if let Some(cookie) = &mut self.cookie {
+            cookie.send(&self.socket, SendFlags::DONTWAIT)?;
+            self.cookie = None;
+        }
+        Ok(())
     }
 
-    fn close(&mut self, is_connector: bool) -> io::Result<()> {
-        if !is_connector {
+    fn close(&mut self, mode: CloseMode) -> io::Result<()> {
+        if mode == CloseMode::Acceptor {
             return Ok(());
         }
         match self.graceful_close.finish(&self.socket, stream::receive_raw) {

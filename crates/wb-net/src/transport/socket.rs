@@ -1,14 +1,14 @@
 //! Creation of sockets according to the endpoints of a profile.
 
 use std::io;
-use std::mem::MaybeUninit;
 use std::net::SocketAddr;
+use std::os::fd::AsFd;
 use std::time::Duration;
 
 use socket2::{Domain, SockAddr, Socket, Type};
 
 use super::address::{HostAddress, TransportAddress};
-use super::vsock;
+use super::{sockopt, vsock};
 use crate::language::{Endpoint, Protocol};
 
 /// Default time limit for establishing a connection.
@@ -25,7 +25,7 @@ const BACKLOG: i32 = 4096;
 pub struct SocketConfig<'a> {
     /// The endpoint in the profile.
     pub endpoint: &'a Endpoint,
-    /// The address to bind to.
+    /// The address of this machine: listening sockets are bound to it.
     pub local: HostAddress,
     /// Whether system calls block.
     pub blocking: bool,
@@ -38,7 +38,7 @@ impl SocketConfig<'_> {
         match (self.endpoint.protocol, self.local) {
             (Protocol::Unix | Protocol::UnixDgram, _) => Domain::UNIX,
             (Protocol::Vsock, _) | (_, HostAddress::Vsock(_)) => Domain::VSOCK,
-            (_, HostAddress::Ip(address)) if address.is_ipv6() => Domain::IPV6,
+            (_, HostAddress::Ip { address, .. }) if address.is_ipv6() => Domain::IPV6,
             _ => Domain::IPV4,
         }
     }
@@ -56,30 +56,45 @@ impl SocketConfig<'_> {
         let kind = if self.blocking { kind } else { kind.nonblocking() };
         let socket = Socket::new(self.domain(), kind, protocol)?;
         let endpoint = self.endpoint;
-        if let Some(window) = endpoint.window.filter(|_| endpoint.protocol == Protocol::Vsock) {
-            vsock::set_buffer_size(&socket, window)?;
-        } else if let Some(window) = endpoint.window {
-            socket.set_send_buffer_size(window as usize)?;
-            socket.set_recv_buffer_size(window as usize)?;
-        }
+        set_buffer_sizes(&socket, endpoint)?;
         if self.blocking {
             socket.set_write_timeout(Some(endpoint.timeout.unwrap_or(CONNECT_TIMEOUT)))?;
             if self.receive_timeout.is_some() {
                 socket.set_read_timeout(self.receive_timeout)?;
             }
         }
-        if matches!(endpoint.protocol, Protocol::Tcp | Protocol::Tls) {
-            if endpoint.no_delay {
-                socket.set_tcp_nodelay(true)?;
-            }
-            if let Some(congestion) = &endpoint.congestion {
-                socket.set_tcp_congestion(congestion.as_bytes())?;
-            }
-        }
+        set_tcp_options(&socket, endpoint)?;
         if endpoint.protocol == Protocol::Sctp {
             super::sctp::configure(&socket, &endpoint.sctp, endpoint.no_delay)?;
         }
         Ok(socket)
+    }
+
+    /// Creates a socket for opening a connection. It is bound to the local address only on request: the kernel selects
+    /// address and port when it connects.
+    pub fn connecting_socket(&self, bind: bool) -> io::Result<Socket> {
+        let socket = self.socket()?;
+        if let (true, Some(address)) = (bind, self.local.with_port(0)) {
+            // The port is chosen by connect(2), so that one port serves for several peers.
+            sockopt::set(socket.as_fd(), libc::IPPROTO_IP, libc::IP_BIND_ADDRESS_NO_PORT, &1_i32)?;
+            socket.bind(&address.into())?;
+        }
+        Ok(socket)
+    }
+
+    /// Whether the protocol has ports of IP.
+    pub(super) fn has_ports(&self) -> bool {
+        !matches!(self.endpoint.protocol, Protocol::Unix | Protocol::UnixDgram | Protocol::Vsock)
+    }
+
+    /// Whether the protocol is TCP, or above it.
+    pub(super) fn is_tcp(&self) -> bool {
+        matches!(self.endpoint.protocol, Protocol::Tcp | Protocol::Tls)
+    }
+
+    /// The address of a port on this machine.
+    pub(super) fn local_socket_address(&self, port: u16) -> io::Result<SocketAddr> {
+        self.local.with_port(port).ok_or_else(|| io::ErrorKind::AddrNotAvailable.into())
     }
 
     /// Creates a socket bound to a port, or to a free one for port 0.
@@ -112,7 +127,7 @@ impl SocketConfig<'_> {
             (Protocol::Vsock, _) | (_, HostAddress::Vsock(_)) => {
                 SockAddr::vsock(libc::VMADDR_CID_ANY, if port == 0 { libc::VMADDR_PORT_ANY } else { u32::from(port) })
             }
-            (_, HostAddress::Ip(address)) => SocketAddr::new(address, port).into(),
+            (_, HostAddress::Ip { .. }) => self.local_socket_address(port)?.into(),
         })
     }
 }
@@ -139,20 +154,43 @@ pub fn local_address(socket: &Socket, host: HostAddress) -> io::Result<Transport
         return Ok(TransportAddress::Vsock { cid, port });
     }
     let name = name.as_abstract_namespace().unwrap_or_default();
-    Ok(TransportAddress::Unix { name: String::from_utf8_lossy(name).into_owned(), process: std::process::id() })
+    Ok(TransportAddress::Unix(String::from_utf8_lossy(name).into_owned()))
 }
 
 /// Converts an address to the kernel's representation.
 pub fn sock_addr(address: &TransportAddress) -> io::Result<SockAddr> {
     Ok(match address {
         TransportAddress::Ip(address) => (*address).into(),
-        TransportAddress::Unix { name, .. } => abstract_address(name)?,
+        TransportAddress::Unix(name) => abstract_address(name)?,
         TransportAddress::Vsock { cid, port } => SockAddr::vsock(*cid, *port),
     })
 }
 
-/// Discards everything that a socket has received so far.
-pub fn discard_received(socket: &Socket) {
-    let mut byte = [MaybeUninit::uninit(); 1];
-    while socket.recv_with_flags(&mut byte, libc::MSG_DONTWAIT | libc::MSG_TRUNC).is_ok() {}
+/// Sets the options of an endpoint for an accepted connection, which has those of the listener.
+pub(super) fn apply_options(socket: &Socket, endpoint: &Endpoint) -> io::Result<()> {
+    set_buffer_sizes(socket, endpoint)?;
+    set_tcp_options(socket, endpoint)
+}
+
+/// Sets the buffer sizes of an endpoint.
+pub(super) fn set_buffer_sizes(socket: &Socket, endpoint: &Endpoint) -> io::Result<()> {
+    let Some(window) = endpoint.window else { return Ok(()) };
+    if endpoint.protocol == Protocol::Vsock {
+        return vsock::set_buffer_size(socket, window);
+    }
+    socket.set_send_buffer_size(window as usize)?;
+    socket.set_recv_buffer_size(window as usize)
+}
+
+fn set_tcp_options(socket: &Socket, endpoint: &Endpoint) -> io::Result<()> {
+    if !matches!(endpoint.protocol, Protocol::Tcp | Protocol::Tls) {
+        return Ok(());
+    }
+    if endpoint.no_delay {
+        socket.set_tcp_nodelay(true)?;
+    }
+    match &endpoint.congestion {
+        Some(congestion) => socket.set_tcp_congestion(congestion.as_bytes()),
+        None => Ok(()),
+    }
 }

@@ -4,10 +4,10 @@ use std::fs::File;
 use std::io::{self, IoSlice, IoSliceMut};
 use std::os::fd::{AsFd, BorrowedFd};
 
-use rustix::net::{RecvFlags, SendFlags};
+use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, sendmsg};
 use socket2::Socket;
 
-use super::{InfoKind, Transport};
+use super::{CloseMode, InfoKind, Transport, cookie};
 use crate::language::{Message, SyscallFamily};
 
 /// A connected stream socket.
@@ -16,13 +16,82 @@ pub struct StreamSocket {
     socket: Socket,
     info_kind: InfoKind,
     established: bool,
+    /// The cookie, until it has been sent.
+    cookie: Option<UnsentCookie>,
+    /// Whether the cookie is sent with the first message, not when the connection is established.
+    sends_first: bool,
     graceful_close: GracefulClose,
 }
 
 impl StreamSocket {
-    /// Creates a transport from a socket that is connected or connecting.
-    pub fn new(socket: Socket, info_kind: InfoKind, established: bool) -> Self {
-        Self { socket, info_kind, established, graceful_close: GracefulClose::default() }
+    /// Creates a transport from a socket that is connected or connecting. The connecting side has a cookie.
+    pub(crate) fn new(
+        socket: Socket,
+        info_kind: InfoKind,
+        established: bool,
+        cookie: Option<[u8; cookie::LENGTH]>,
+        sends_first: bool,
+    ) -> Self {
+        let cookie = cookie.map(UnsentCookie::new);
+        Self { socket, info_kind, established, cookie, sends_first, graceful_close: GracefulClose::default() }
+    }
+
+    /// Sends the cookie and as much of a message as the socket accepts, with one system call.
+    #[cold]
+    fn send_with_cookie(&mut self, bytes: &[u8], flags: SendFlags) -> io::Result<usize> {
+        while let Some(cookie) = &mut self.cookie {
+            let slices = [IoSlice::new(cookie.unsent()), IoSlice::new(bytes)];
+            let sent = sendmsg(&self.socket, &slices, &mut SendAncillaryBuffer::default(), flags)?;
+            let moved = sent.saturating_sub(cookie.unsent().len());
+            if cookie.consume(sent) {
+                self.cookie = None;
+            }
+            if moved > 0 {
+                return Ok(moved);
+            }
+        }
+        Ok(rustix::net::send(&self.socket, bytes, flags)?)
+    }
+
+    #[cold]
+    fn send_cookie(&mut self, flags: SendFlags) -> io::Result<()> {
+        if let Some(cookie) = &mut self.cookie {
+            cookie.send(&self.socket, flags)?;
+            self.cookie = None;
+        }
+        Ok(())
+    }
+}
+
+/// A cookie that has not been sent completely.
+#[derive(Debug)]
+pub(super) struct UnsentCookie {
+    bytes: [u8; cookie::LENGTH],
+    sent: usize,
+}
+
+impl UnsentCookie {
+    pub(super) fn new(bytes: [u8; cookie::LENGTH]) -> Self {
+        Self { bytes, sent: 0 }
+    }
+
+    fn unsent(&self) -> &[u8] {
+        &self.bytes[self.sent..]
+    }
+
+    /// Marks bytes as sent; returns whether none is left.
+    fn consume(&mut self, count: usize) -> bool {
+        self.sent = (self.sent + count).min(cookie::LENGTH);
+        self.sent == cookie::LENGTH
+    }
+
+    /// Sends what is left.
+    pub(super) fn send(&mut self, socket: &Socket, flags: SendFlags) -> io::Result<()> {
+        while !self.unsent().is_empty() {
+            let sent = rustix::net::send(socket, self.unsent(), flags | SendFlags::NOSIGNAL)?;
+            self.consume(sent);
+        }
+        Ok(())
     }
 }
 
@@ -31,6 +100,9 @@ impl Transport for StreamSocket {
     fn send(&mut self, bytes: &[u8], message: &Message) -> io::Result<usize> {
         // No SIGPIPE: a lost peer is an ordinary error.
         let flags = SendFlags::NOSIGNAL | if message.non_blocking { SendFlags::DONTWAIT } else { SendFlags::empty() };
+        if self.cookie.is_some() {
+            return self.send_with_cookie(bytes, flags);
+        }
         Ok(match message.call {
             SyscallFamily::Vectored => rustix::io::writev(&self.socket, &[IoSlice::new(bytes)])?,
             _ => rustix::net::send(&self.socket, bytes, flags)?,
@@ -39,6 +111,9 @@ impl Transport for StreamSocket {
 
     #[inline]
     fn receive(&mut self, into: &mut [u8], message: &Message) -> io::Result<usize> {
+        if self.cookie.is_some() {
+            self.send_cookie(SendFlags::empty())?;
+        }
         let flags = if message.non_blocking { RecvFlags::DONTWAIT } else { RecvFlags::empty() };
         Ok(match message.call {
             SyscallFamily::Vectored => rustix::io::readv(&self.socket, &mut [IoSliceMut::new(into)])?,
@@ -51,15 +126,31 @@ impl Transport for StreamSocket {
             check_connected(&self.socket)?;
             self.established = true;
         }
+        if self.cookie.is_some() && !self.sends_first {
+            self.send_cookie(SendFlags::DONTWAIT)?;
+        }
         Ok(())
     }
 
+    fn flush(&mut self) -> io::Result<()> {
+        self.send_cookie(SendFlags::DONTWAIT)
+    }
+
     fn send_file(&mut self, file: &File, offset: u64, length: usize, _: &Message) -> io::Result<usize> {
+        if self.cookie.is_some() {
+            self.send_cookie(SendFlags::empty())?;
+        }
         send_file(&self.socket, file, offset, length)
     }
 
-    fn close(&mut self, is_connector: bool) -> io::Result<()> {
-        if is_connector { self.graceful_close.finish(&self.socket, receive_raw) } else { Ok(()) }
+    fn close(&mut self, mode: CloseMode) -> io::Result<()> {
+        if self.cookie.is_some() {
+            ignore_disconnect(self.send_cookie(SendFlags::DONTWAIT))?;
+        }
+        match mode {
+            CloseMode::Acceptor => Ok(()),
+            CloseMode::Connector | CloseMode::DrainingAcceptor => self.graceful_close.finish(&self.socket, receive_raw),
+        }
     }
 
     fn socket(&self) -> BorrowedFd<'_> {

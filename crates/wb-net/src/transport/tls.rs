@@ -18,7 +18,7 @@ use rustls::{ClientConfig, ServerConfig};
 use socket2::Socket;
 
 use self::records::{RecordLayer, truncated_error};
-use super::{InfoKind, Intent, Interest, Transport, WaitCondition, certificate, stream};
+use super::{CloseMode, InfoKind, Intent, Interest, Transport, WaitCondition, certificate, cookie, stream};
 use crate::language::Message;
 
 pub(super) use ktls::check_support as require_kernel;
@@ -68,12 +68,21 @@ enum Encryption {
 }
 
 impl Tls {
-    /// Creates a connection over a socket that is connected or connecting.
-    pub(super) fn new(socket: Socket, role: &TlsConfig, kernel: bool) -> io::Result<Self> {
-        let records = match role {
+    /// Creates a connection over a socket that is connected or connecting. The connecting side has a cookie, which
+    /// precedes the handshake.
+    pub(super) fn new(
+        socket: Socket,
+        role: &TlsConfig,
+        kernel: bool,
+        cookie: Option<[u8; cookie::LENGTH]>,
+    ) -> io::Result<Self> {
+        let mut records = match role {
             TlsConfig::Connector(config) => RecordLayer::connector(config.clone())?,
             TlsConfig::Acceptor(config) => RecordLayer::acceptor(config.clone())?,
         };
+        if let Some(cookie) = cookie {
+            records.outgoing.append(&cookie);
+        }
         let encryption = Encryption::Userspace(Box::new(records));
         Ok(Self {
             socket,
@@ -221,7 +230,9 @@ impl Transport for Tls {
         WaitCondition { fd: Some(self.socket.as_raw_fd()), interest, until: None }
     }
 
-    fn close(&mut self, is_connector: bool) -> io::Result<()> {
+    /// Both sides wait for the other's end: each has sent alerts or session tickets that nobody reads, and a connection
+    /// that is closed before they arrived is reset.
+    fn close(&mut self, _: CloseMode) -> io::Result<()> {
         if !self.close_notify_sent {
             match &mut self.encryption {
                 Encryption::Userspace(records) => records.queue_close_notify()?,
@@ -230,9 +241,6 @@ impl Transport for Tls {
             self.close_notify_sent = true;
         }
         stream::ignore_disconnect(self.send_records(SendFlags::DONTWAIT))?;
-        if !is_connector {
-            return Ok(());
-        }
         match self.encryption {
             Encryption::Userspace(_) => self.graceful_close.finish(&self.socket, stream::receive_raw),
             Encryption::Kernel => {

@@ -7,8 +7,10 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use rustix::io::Errno;
 use socket2::Socket;
 
-use super::address::TransportAddress;
 use super::sockopt;
+
+/// The context ID of the loopback, through which a machine reaches itself.
+pub(super) const LOOPBACK_CID: u32 = libc::VMADDR_CID_LOCAL;
 
 const SO_VM_SOCKETS_BUFFER_SIZE: libc::c_int = 0;
 const SO_VM_SOCKETS_BUFFER_MAX_SIZE: libc::c_int = 2;
@@ -30,7 +32,7 @@ pub(super) fn buffer_size(socket: BorrowedFd<'_>) -> Result<u64, Errno> {
 pub(super) fn local_cid_or_loopback() -> u32 {
     match local_cid() {
         Ok(cid) if cid != libc::VMADDR_CID_ANY => cid,
-        _ => libc::VMADDR_CID_LOCAL,
+        _ => LOOPBACK_CID,
     }
 }
 
@@ -41,11 +43,4 @@ fn local_cid() -> io::Result<u32> {
     // SAFETY: the kernel writes one 32-bit integer.
     let result = unsafe { libc::ioctl(device.as_raw_fd(), IOCTL_VM_SOCKETS_GET_LOCAL_CID, &raw mut cid) };
     if result == 0 { Ok(cid) } else { Err(io::Error::last_os_error()) }
-}
-
-/// Replaces the context ID by that of the loopback, through which a machine reaches itself.
-pub(super) fn use_loopback(address: &mut TransportAddress) {
-    if let TransportAddress::Vsock { cid, .. } = address {
-        *cid = libc::VMADDR_CID_LOCAL;
-    }
 }

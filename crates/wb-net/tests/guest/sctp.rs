@@ -2,7 +2,6 @@
 
 use wb_net::engine::report::EngineReport;
 use wb_net::language::*;
-use wb_net::transport::address::TransportAddress;
 
 use crate::Test;
 use crate::common::{link, *};
@@ -70,11 +69,12 @@ fn a_message_of_maximum_size_arrives_complete() {
 
 fn an_unexpected_connection_is_dropped_and_counted() {
     let mut ends = link::link(&endpoint(Protocol::Sctp), false, |announcement| announcement).expect("both ends");
-    let TransportAddress::Ip(listener_addr) = ends.1.announcement().addresses[0] else { panic!("an address") };
+    let listener_addr = link::announced_port(&ends.1);
     let unexpected = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, Some(socket2::Protocol::SCTP));
     let unexpected = unexpected.expect("a socket");
     unexpected.connect(&listener_addr.into()).expect("it listens");
+    unexpected.send(b"hello").expect("it is open");
     let (connected, accepted) = link::connect(&mut ends);
     connected.and(accepted).expect("the expected connection is established");
-    assert_eq!(ends.1.take_rejected(), 1);
+    link::wait_for_rejected(&mut ends.1, 1);
 }

@@ -164,15 +164,15 @@ fn every_unset_variable_is_reported_once() {
         <flowop type='nop' options='count=$a-b rate=$empty'/>";
     let diagnostics = diagnostics_with(text, &[("hh", "x"), ("empty", "")]);
     assert_snapshot!(lines(&diagnostics), @r"
-    1:27 the variable `n` is not set, or empty [used here]
-    1:54 the variable `time` is not set, or empty [used here]
-    2:52 the variable `h` is not set, or empty [did you mean `hh`?]
-    2:64 the variable `proto` is not set, or empty [used here]
-    3:49 the variable `min` is not set, or empty [used here]
-    3:54 the variable `max` is not set, or empty [used here]
-    4:39 the variable `how` is not set, or empty [used here]
+    1:27 the variable `n` is not set [used here]
+    1:54 the variable `time` is not set [used here]
+    2:52 the variable `h` is not set [did you mean `hh`?]
+    2:64 the variable `proto` is not set [used here]
+    3:49 the variable `min` is not set [used here]
+    3:54 the variable `max` is not set [used here]
+    4:39 the variable `how` is not set [used here]
     5:43 invalid variable `$a-b` [not a variable]
-    5:53 the variable `empty` is not set, or empty [used here]
+    5:53 invalid rate `` [not a rate]
     ");
     assert_eq!(diagnostics.diagnostics()[0].help(), Some("`--var n=VALUE` sets it"));
 }

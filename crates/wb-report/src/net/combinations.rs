@@ -29,7 +29,7 @@ pub fn combinations(all: &[Combination<'_>], style: Style) -> String {
     let mut table = Table::new(&heads);
     for combination in all {
         let totals = &combination.result.totals;
-        let quantiles = totals.latency.as_ref().map(|latency| latency.percentiles);
+        let quantiles = totals.headline_latency().map(|latency| latency.percentiles);
         let lost = ratio(totals.lost_datagrams as f64 * 100.0, sent_datagrams(combination.result) as f64);
         let mut cells = vec![
             format!("{}, {}, n={}", combination.protocol, combination.size, combination.instances),

@@ -21,8 +21,16 @@ pub fn preset(result: &RunResult, style: Style) -> String {
                 add_directions(&mut moved, result, (group, transaction, flowop));
             }
         }
-        let figures = without_min(latency_figures(group.totals.latency.as_ref()));
-        rounds.row(figure_row(format!("  {}", qualified_name(result, group, "rounds")), figures));
+        let mut row = |name: &str, latency| {
+            let figures = without_min(latency_figures(latency));
+            rounds.row(figure_row(format!("  {}", qualified_name(result, group, name)), figures));
+        };
+        if let Some(response) = &group.totals.response {
+            row("response", Some(response));
+            row("service", group.totals.latency.as_ref());
+        } else {
+            row("rounds", group.totals.latency.as_ref());
+        }
     }
     if result.totals.seconds == 0.0 {
         return remarks(result, style);

@@ -17,7 +17,16 @@ pub(super) fn totals_text(result: &RunResult, style: Style) -> String {
     if totals.latency.is_some() {
         let columns: Vec<&str> = without_min(LATENCY_COLUMNS).collect();
         let mut table = Table::new(&figure_columns("", &columns));
-        table.row(figure_row("  latency".to_owned(), without_min(latency_figures(totals.latency.as_ref()))));
+        let mut row = |name: &str, latency| {
+            table.row(figure_row(format!("  {name}"), without_min(latency_figures(latency))));
+        };
+        match &totals.response {
+            Some(response) => {
+                row("response", Some(response));
+                row("service", totals.latency.as_ref());
+            }
+            None => row("latency", totals.latency.as_ref()),
+        }
         out.push('\n');
         out += &table.draw(style);
     }
@@ -40,6 +49,7 @@ fn total_lines(totals: &Totals) -> Vec<(&'static str, String)> {
     lines.push(("operations", format_rate(totals.operations, totals.operations_per_second)));
     lines.push(("rounds", format_rate(totals.rounds, totals.rounds_per_second)));
     let counts = [
+        ("failed", totals.failed_rounds, "round", ""),
         ("lost", totals.lost_datagrams, "datagram", ""),
         ("errors", totals.errors, "failure", " tolerated"),
         ("timeouts", totals.timeouts, "datagram", " timed out"),

@@ -26,19 +26,17 @@ pub(super) fn throughput_table(result: &RunResult, style: Style) -> String {
     style.heading("transactions") + &table.draw(style)
 }
 
-/// Renders the latency of rounds and, with a target rate, response times and lag.
+/// Renders the latency of rounds: with a target rate the response times, then the service times and the lag.
 pub(super) fn latency_table(result: &RunResult, style: Style) -> String {
     let columns: Vec<&str> = std::iter::once("rounds").chain(LATENCY_COLUMNS).collect();
     let mut table = Table::new(&figure_columns("", &columns));
     let mut late = String::new();
     for (name, transaction) in named_transactions(result) {
         let count = transaction.rounds.map_or_else(|| NO_VALUE.to_owned(), |rounds| rounds.to_string());
-        table.row(figure_row(
-            format!("  {name}"),
-            std::iter::once(count).chain(latency_figures(transaction.latency.as_ref())),
-        ));
+        let headline = transaction.response.as_ref().or(transaction.latency.as_ref());
+        table.row(figure_row(format!("  {name}"), std::iter::once(count).chain(latency_figures(headline))));
         if transaction.response.is_some() {
-            table.row(paced_row("response", transaction.response.as_ref()));
+            table.row(paced_row("service", transaction.latency.as_ref()));
             table.row(paced_row("lag", transaction.lag.as_ref()));
         }
         late += &lag_remark(&name, transaction.lag.as_ref(), style);

@@ -84,6 +84,7 @@ impl XmlWriter {
             ("errors", totals.errors.to_string()),
             ("timeouts", totals.timeouts.to_string()),
             ("lost-datagrams", totals.lost_datagrams.to_string()),
+            ("failed-rounds", totals.failed_rounds.to_string()),
         ];
         let optional = [
             ("received-bytes-per-second", totals.throughput),
@@ -93,7 +94,10 @@ impl XmlWriter {
             ("rounds-per-second", totals.rounds_per_second),
         ];
         attributes.extend(optional.into_iter().filter_map(|(name, value)| Some((name, value?.to_string()))));
-        self.element("summary", attributes, |file| file.latency("round", totals.latency.as_ref()))
+        self.element("summary", attributes, |file| {
+            file.latency("response", totals.response.as_ref())?;
+            file.latency("round", totals.latency.as_ref())
+        })
     }
 
     fn transaction(&mut self, transaction: &wb_net::result::TransactionResult) -> io::Result<()> {
@@ -105,8 +109,8 @@ impl XmlWriter {
             ("operations", transaction.operations.to_string()),
         ];
         self.element("transaction", attributes, |file| {
-            file.latency("round", transaction.latency.as_ref())?;
             file.latency("response", transaction.response.as_ref())?;
+            file.latency("round", transaction.latency.as_ref())?;
             file.latency("lag", transaction.lag.as_ref())?;
             for flowop in &transaction.flowops {
                 for (side, tally) in [("client", Some(&flowop.client)), ("server", flowop.server.as_ref())] {

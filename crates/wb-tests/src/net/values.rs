@@ -76,7 +76,7 @@ fn set_throughput(measurement: &mut Measurement, result: &RunResult) {
             measurement.set(Class::Throughput, name, value);
         }
     }
-    if let Some(latency) = &totals.latency {
+    if let Some(latency) = totals.headline_latency() {
         let named = LATENCIES.into_iter().zip(latency_values(latency));
         named.for_each(|(name, value)| measurement.set(Class::Latency, name, value));
     }

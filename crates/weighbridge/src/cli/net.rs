@@ -24,8 +24,11 @@ pub(crate) enum NetCommand {
         after_help = "exit status: 0 all profiles are valid, 1 a profile is invalid, 3 this kernel lacks a feature"
     )]
     Check(NetCheckArgs),
-    /// Print a new random token
-    Token,
+    /// Print a new random token, or write it to a file that only its owner can read
+    Token {
+        /// File to create
+        file: Option<PathBuf>,
+    },
     /// Print the fingerprint of a key, creating the key if the file does not exist
     Identity {
         /// Key file
@@ -46,6 +49,9 @@ pub(crate) enum NetCommand {
     /// Exchange requests and responses, with a new connection for each
     #[command(after_help = RUN_EXIT_STATUS)]
     Crr(Box<PresetArgs>),
+    /// Open and close connections: by default TLS, so that each round is a handshake
+    #[command(after_help = RUN_EXIT_STATUS)]
+    Handshakes(Box<PresetArgs>),
     /// Exchange requests and responses as UDP datagrams, counting lost ones
     #[command(after_help = RUN_EXIT_STATUS)]
     UdpRr(Box<PresetArgs>),
@@ -84,9 +90,15 @@ pub(crate) struct NetServeArgs {
     /// Accept data connections only on these ports, for firewalls
     #[arg(long, value_name = "LOW-HIGH", value_parser = parse_port_range)]
     pub(crate) data_ports: Option<RangeInclusive<u16>>,
+    /// Accept data connections on the port of the control connection, which alone must then be open
+    #[arg(long, conflicts_with = "data_ports")]
+    pub(crate) one_port: bool,
     /// Pin strands to these CPUs, round-robin: `0-3,8`
     #[arg(long, value_name = "LIST", value_parser = parse_number_list)]
     pub(crate) cpus: Option<NumberList>,
+    /// Generate a token, listen on all addresses, and print a command line for the other machine
+    #[arg(long, conflicts_with_all = ["token_file", "listen"])]
+    pub(crate) pair: bool,
     /// Exit after one session
     #[arg(long)]
     pub(crate) once: bool,
@@ -237,6 +249,9 @@ pub(crate) struct PresetArgs {
     /// Size of the socket buffers; tuned by the kernel if not given
     #[arg(long, short, value_name = "SIZE")]
     pub(crate) window: Option<BufferSize>,
+    /// Target rate per connection: bits per second as `500M`, or rounds per second as `10k/s`; unlimited by default
+    #[arg(long, value_name = "RATE")]
+    pub(crate) rate: Option<PresetRate>,
     /// Use a process instead of a thread for each connection
     #[arg(long)]
     pub(crate) processes: bool,
@@ -266,6 +281,47 @@ impl std::str::FromStr for BufferSize {
 impl std::fmt::Display for BufferSize {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         Bytes(self.0.into()).fmt(f)
+    }
+}
+
+/// The target rate of a preset.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum PresetRate {
+    /// Bits of messages per second.
+    Bits(f64),
+    /// Rounds per second.
+    Rounds(f64),
+}
+
+impl PresetRate {
+    /// Rounds per second, if each moves this many bytes.
+    pub(crate) fn rounds_per_second(self, bytes: u32) -> f64 {
+        match self {
+            Self::Bits(bits) => bits / 8.0 / f64::from(bytes),
+            Self::Rounds(rounds) => rounds,
+        }
+    }
+}
+
+impl std::str::FromStr for PresetRate {
+    type Err = String;
+
+    /// Suffixes are decimal, as for rates everywhere.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (number, kind): (&str, fn(f64) -> Self) = match text.strip_suffix("/s") {
+            Some(number) => (number, Self::Rounds),
+            None => (text, Self::Bits),
+        };
+        let (digits, factor) = match number.char_indices().next_back() {
+            Some((end, 'k' | 'K')) => (&number[..end], 1e3),
+            Some((end, 'm' | 'M')) => (&number[..end], 1e6),
+            Some((end, 'g' | 'G')) => (&number[..end], 1e9),
+            _ => (number, 1.0),
+        };
+        let value =
+            digits.parse::<f64>().ok().map(|value| value * factor).filter(|value| value.is_normal() && *value > 0.0);
+        let expected = "expected bits per second such as `500M`, or rounds per second such as `10k/s`";
+        value.map(kind).ok_or_else(|| expected.to_owned())
     }
 }
 
@@ -305,4 +361,18 @@ fn parse_protocol(text: &str) -> Result<Protocol, String> {
         let names: Vec<_> = Protocol::ALL.iter().map(|protocol| protocol.name()).collect();
         format!("unknown protocol: expected one of {}", names.join(", "))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_are_bits_or_rounds_per_second() {
+        let rounds = |text: &str| text.parse::<PresetRate>().map(|rate| rate.rounds_per_second(1250));
+        assert_eq!((rounds("500M"), rounds("10k/s"), rounds("2.5/s")), (Ok(50_000.0), Ok(10_000.0), Ok(2.5)));
+        for text in ["", "M", "-1", "0", "ten", "5x", "inf", "nan/s"] {
+            assert!(rounds(text).is_err(), "{text}");
+        }
+    }
 }

@@ -131,19 +131,15 @@ async fn the_handshake_with_a_silent_server_times_out() {
 }
 
 #[tokio::test]
-async fn connections_beyond_the_limit_are_closed() {
+async fn a_new_connection_takes_the_place_of_the_oldest_beyond_the_limit() {
     let listener = bind_listener(&with_token(), &ControlLimits { max_handshakes: 1, ..ControlLimits::default() }).await;
-    let (addr, client, limits) = (listener.local_addr(), with_token(), ControlLimits::default());
-    let _silent = TcpStream::connect(addr).await.unwrap();
-    let half_open = listener.accept().await.unwrap();
-    let error = tokio::select! {
-        result = connect(addr, &client, &limits) => result.unwrap_err(),
-        _ = listener.accept() => panic!("a second connection was accepted"),
-    };
-    assert!(matches!(error, ControlError::ClosedEarly { .. }), "{error:?}");
-    assert_eq!(listener.rejected_count(), 1);
-
-    drop(half_open);
+    let (addr, client) = (listener.local_addr(), with_token());
+    let mut silent = TcpStream::connect(addr).await.unwrap();
+    let oldest = tokio::spawn(listener.accept().await.unwrap().handshake());
     let (at_server, at_client) = handshake_with(&listener, &client).await;
     assert!(at_server.is_ok() && at_client.is_ok());
+    let evicted = oldest.await.unwrap();
+    assert!(matches!(evicted, Err(ControlError::Evicted { .. })), "{evicted:?}");
+    assert_eq!(silent.read(&mut [0; 16]).await.unwrap(), 0);
+    assert_eq!(listener.rejected_count(), 1);
 }

@@ -1,6 +1,7 @@
 //! Preparation of an engine's run: strands with their ends of links, and the executors that run them.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::net::{IpAddr, ToSocketAddrs};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{self, JoinHandle};
@@ -12,17 +13,18 @@ use crate::engine::executor::{self, GroupMetrics};
 use crate::engine::executor_message::{EngineInput, ExecutorCommand, ExecutorEvent, Waker};
 use crate::engine::plan::GroupPlan;
 use crate::engine::protocol::{
-    Assignment, EngineError, ExecutorKind, HostAddresses, LinkAnnouncement, LinkId, Settings, Side, StrandTotals,
+    Assignment, EngineError, ExecutorKind, HostSession, LinkAnnouncement, LinkId, Settings, Side, StrandTotals,
 };
 use crate::engine::raw_log::{self, RawLog, RawLogReader};
 use crate::engine::strand::files::{self, FileLists};
 use crate::engine::strand::{Signals, Strand, StrandConfig};
 use crate::engine::tally::LiveCounters;
 use crate::language::FlowopAction;
-use crate::transport::address::HostAddress;
+use crate::transport::address::{HostAddress, TransportAddress};
+use crate::transport::cookie::LinkKey;
+use crate::transport::data_ports::DataPorts;
 use crate::transport::is_unsupported;
 use crate::transport::link::{LinkConfig, LinkEnd, LinkRole};
-use crate::transport::listener::SharedListeners;
 
 /// A prepared run: the strands, links and threads of one engine.
 pub(super) struct PreparedRun {
@@ -34,11 +36,10 @@ pub(super) struct PreparedRun {
     pub(super) raw: Vec<RawLogReader>,
     /// Number of executor reports that make up the engine's report.
     pub(super) report_count: usize,
-    links: HashMap<(LinkId, u32), (usize, HostAddress)>,
+    /// The links that this side connects, until their peers are set: the number of the connect, and the peer's host.
+    connecting: HashMap<(LinkId, u32), (u32, HostAddress)>,
     groups: Vec<Vec<GroupStrands>>,
     settings: Settings,
-    /// Number of strands of each group in this engine.
-    strands: Vec<usize>,
     announcements: Vec<LinkAnnouncement>,
 }
 
@@ -54,13 +55,17 @@ pub(super) struct Executor {
 const MAX_PRECISE_HISTOGRAMS: usize = 512;
 
 impl PreparedRun {
-    pub(super) fn new(assignment: Assignment, listeners: &Arc<SharedListeners>) -> Result<Self, EngineError> {
+    pub(super) fn new(assignment: Assignment, ports: &Arc<DataPorts>) -> Result<Self, EngineError> {
         let Assignment { profile, side, strands, hosts, seed, settings } = assignment;
         descriptors::raise_limit();
         let positions: BTreeMap<String, u32> = hosts.keys().cloned().zip(0..).collect();
-        let addresses: Vec<HostAddresses> = hosts.values().copied().collect();
-        let plans: Vec<Arc<GroupPlan>> =
-            profile.groups.iter().map(|group| Arc::new(GroupPlan::new(group, side, &positions))).collect();
+        let sessions: Vec<HostSession> = hosts.values().copied().collect();
+        let plans: Vec<Arc<GroupPlan>> = profile
+            .groups
+            .iter()
+            .zip(0..)
+            .map(|(group, index)| Arc::new(GroupPlan::new(index, group, side, &positions)))
+            .collect();
         let total: usize = strands.iter().map(|strands| strands.len()).sum();
         let cpus = thread::available_parallelism().map_or(1, usize::from);
         let cpus = if settings.cpus.is_empty() { cpus } else { settings.cpus.len() };
@@ -81,10 +86,9 @@ impl PreparedRun {
             live_counters: Vec::new(),
             raw: Vec::new(),
             report_count: 0,
-            links: HashMap::new(),
+            connecting: HashMap::new(),
             groups: (0..executor_count).map(|_| Vec::new()).collect(),
             settings,
-            strands: strands.iter().map(|strands| strands.len()).collect(),
             announcements: Vec::new(),
         };
         let flowops: usize =
@@ -94,7 +98,7 @@ impl PreparedRun {
         for (group, range) in strands.iter().enumerate() {
             let files = if range.is_empty() { FileLists::default() } else { list_files(&this.plans[group])? };
             for index in range.clone() {
-                let strand = this.build_strand(group, index, seed, &addresses, listeners, files.clone())?;
+                let strand = this.build_strand(group, index, seed, &sessions, ports, files.clone())?;
                 let target = next % executor_count;
                 next += 1;
                 this.group_mut(target, group, digits).strands.push(strand);
@@ -126,8 +130,8 @@ impl PreparedRun {
         group: usize,
         index: u32,
         seed: u64,
-        addresses: &[HostAddresses],
-        listeners: &Arc<SharedListeners>,
+        sessions: &[HostSession],
+        ports: &Arc<DataPorts>,
         files: FileLists,
     ) -> Result<Strand, EngineError> {
         let plan = self.plans[group].clone();
@@ -135,35 +139,38 @@ impl PreparedRun {
         let mut ends = Vec::new();
         for (transaction, flowops) in plan.transactions.iter().enumerate() {
             for (position, flowop) in flowops.flowops.iter().enumerate() {
-                let (endpoint, part) = match &flowop.flowop.action {
+                let (endpoint, role) = match &flowop.flowop.action {
                     FlowopAction::Connect(endpoint) => (endpoint, LinkRole::Connector),
                     FlowopAction::Accept(endpoint) => (endpoint, LinkRole::Acceptor),
                     _ => continue,
                 };
                 let location = Some(format!("{}, {}, {}", plan.name, flowops.name, flowop.flowop.name));
                 let failed = |message: String| EngineError { location: location.clone(), ..EngineError::new(message) };
-                let pair = addresses.get(flowop.host as usize).copied();
-                let HostAddresses { local: here, peer: there } =
-                    pair.ok_or_else(|| failed(format!("unknown host `{}`", endpoint.remote)))?;
-                let here = match (&endpoint.local, self.side) {
-                    (Some(local), Side::Client) => HostAddress::Ip(local.parse().map_err(|_| {
-                        failed(format!("invalid localhost={local}: expected an IP address of this machine"))
-                    })?),
-                    _ => here,
+                let session = sessions.get(flowop.host as usize).copied();
+                let session = session.ok_or_else(|| failed(format!("unknown host `{}`", endpoint.remote)))?;
+                let own_address = match (&endpoint.local, self.side) {
+                    (Some(local), Side::Client) => Some(resolve_local(local, session.local).map_err(failed)?),
+                    _ => None,
                 };
                 let repeated =
                     flowops.extent != crate::language::Extent::Iterations(1) || flowop.flowop.executions() > 1;
                 let deadline = (self.side == Side::Client && endpoint.protocol.is_datagram())
                     .then(|| Duration::from_nanos(self.settings.datagram_timeout));
+                // A thread that waits in accept(2) could not observe a limit.
+                let has_limit = role == LinkRole::Acceptor && self.side == Side::Client;
                 let end = LinkEnd::prepare(&LinkConfig {
                     endpoint,
-                    role: part,
-                    local: here,
+                    role,
+                    local: own_address.unwrap_or(session.local),
+                    has_local: own_address.is_some(),
+                    session: session.key,
+                    key: LinkKey { group: group as u32, flowop: flowop.id, strand: index },
                     repeated,
-                    strands: self.strands[group],
+                    sends_first: flowop.sends_first,
                     blocking: own_thread && !endpoint.non_blocking,
+                    blocking_accept: !has_limit,
                     receive_timeout: deadline,
-                    listeners,
+                    ports,
                 });
                 let end = end.map_err(|error| EngineError {
                     unsupported: is_unsupported(&error),
@@ -175,12 +182,16 @@ impl PreparedRun {
                     ))
                 })?;
                 let link = LinkId { group, transaction, flowop: position };
-                self.announcements.push(LinkAnnouncement { link, strand: index, announcement: end.announcement() });
-                self.links.insert((link, index), (flowop.id as usize, there));
+                match end.announcement() {
+                    Some(announcement) => {
+                        self.announcements.push(LinkAnnouncement { link, strand: index, announcement });
+                    }
+                    None => _ = self.connecting.insert((link, index), (flowop.id, session.peer)),
+                }
                 ends.push((flowop.id, end));
             }
         }
-        let (side, deadline, hosts) = (self.side, self.settings.datagram_timeout, addresses.len());
+        let (side, deadline, hosts) = (self.side, self.settings.datagram_timeout, sessions.len());
         Ok(Strand::new(StrandConfig {
             index,
             side,
@@ -198,23 +209,38 @@ impl PreparedRun {
         self.announcements.clone()
     }
 
-    /// Sets the peers' addresses of the links.
+    /// Sets the addresses of the accepting sides, and begins to set up the links.
     pub(super) fn set_peers(&mut self, links: Vec<LinkAnnouncement>) -> Result<(), EngineError> {
+        // Strands that share a port need only one probe of it.
+        let mut probed: HashSet<(HostAddress, TransportAddress)> = HashSet::new();
+        let mut strands: HashMap<(usize, u32), &mut Strand> = HashMap::new();
+        for entry in self.groups.iter_mut().flatten() {
+            let group = entry.metrics.group;
+            strands.extend(entry.strands.iter_mut().map(|strand| ((group, strand.index), strand)));
+        }
         for LinkAnnouncement { link, strand, announcement } in links {
             // Every engine of this machine gets all links, also those of the other engines.
-            let Some((id, there)) = self.links.remove(&(link, strand)) else { continue };
-            let mut groups = self.groups.iter_mut().flatten().filter(|entry| entry.metrics.group == link.group);
-            let end = groups
-                .find_map(|entry| entry.strands.iter_mut().find(|other| other.index == strand))
-                .and_then(|strand| strand.end_mut(id as u32));
-            if let Some(end) = end {
-                end.set_peer(announcement, there).map_err(|error| EngineError::new(error.to_string()))?;
+            let Some((id, peer)) = self.connecting.remove(&(link, strand)) else { continue };
+            let Some(strand) = strands.get_mut(&(link.group, strand)) else { continue };
+            let probe = probed.insert((peer, announcement.address.clone()));
+            if let Some(end) = strand.end_mut(id) {
+                let result = end.set_peer(&announcement, peer, probe);
+                result.map_err(|error| strand.link_error(id, &error))?;
             }
         }
-        match self.links.len() {
+        match self.connecting.len() {
             0 => Ok(()),
             count => Err(EngineError::new(format!("no peer address for {count} connections"))),
         }
+    }
+
+    /// Continues to set up the links without waiting; returns whether all are.
+    pub(super) fn continue_setup(&mut self) -> Result<bool, EngineError> {
+        let mut complete = true;
+        for strand in self.groups.iter_mut().flatten().flat_map(|entry| &mut entry.strands) {
+            complete &= strand.continue_setup()?;
+        }
+        Ok(complete)
     }
 
     /// Starts the executors' threads.
@@ -305,6 +331,18 @@ impl Executor {
             waker.wake();
         }
     }
+}
+
+/// Resolves `localhost=`: an IP address of this machine, or a name that has one of the control connection's family.
+fn resolve_local(local: &str, control: HostAddress) -> Result<HostAddress, String> {
+    let invalid = |reason: &str| format!("invalid localhost={local}: expected an address of this machine{reason}");
+    if let Ok(address) = local.parse() {
+        return Ok(HostAddress::ip(address));
+    }
+    let candidates = (local, 0).to_socket_addrs().map_err(|error| invalid(&format!(": {error}")))?;
+    let is_ipv6 = matches!(control, HostAddress::Ip { address: IpAddr::V6(_), .. });
+    let of_family = candidates.into_iter().find(|candidate| candidate.is_ipv6() == is_ipv6);
+    of_family.map(HostAddress::of).ok_or_else(|| invalid(", of the family of the control connection"))
 }
 
 fn list_files(plan: &GroupPlan) -> Result<FileLists, EngineError> {

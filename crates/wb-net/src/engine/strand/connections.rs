@@ -1,14 +1,15 @@
 //! Connections of a strand: opening, accepting and closing.
 
+use std::collections::VecDeque;
 use std::io::ErrorKind;
 
 use super::{StepResult, Strand, StrandOperation, datagram_header, io_error};
 use crate::engine::clock::{self, Nanos};
 use crate::engine::plan::{FlowopPlan, GroupPlan};
-use crate::engine::protocol::ConnectionTotals;
+use crate::engine::protocol::{ConnectionTotals, Side};
 use crate::language::{Endpoint, FlowopAction};
 use crate::transport::socket::CONNECT_TIMEOUT;
-use crate::transport::{ConnectionInfo, Intent, Transport, is_pending};
+use crate::transport::{CloseMode, ConnectionInfo, Intent, Transport, WaitCondition, is_pending};
 
 /// An open connection.
 pub(super) struct OpenConnection {
@@ -25,6 +26,10 @@ pub(super) struct OpenConnection {
     pub(super) received: u64,
     /// When the last datagram arrived.
     pub(super) last_received: Nanos,
+    /// Bytes of messages that were given up and have not arrived yet.
+    pub(super) overdue: usize,
+    /// Bytes of a message that was given up after a part of it had been sent.
+    pub(super) unsent: usize,
 }
 
 impl OpenConnection {
@@ -48,8 +53,9 @@ impl Strand {
             StrandOperation::Connecting { began, transport } => (began, transport),
             _ => {
                 let began = self.now;
+                let ordinal = self.opened[flowop.host as usize] + 1;
                 let Some(end) = self.end_mut(flowop.id) else { return no_link_end() };
-                match end.connect() {
+                match end.connect(ordinal) {
                     Ok(transport) => {
                         // Its descriptor may have belonged to an earlier attempt.
                         self.generation += 1;
@@ -61,7 +67,7 @@ impl Strand {
         };
         match transport.establish() {
             Ok(()) => {
-                self.add_connection(flowop, transport, true);
+                self.add_connection(flowop, transport, true, None);
                 StepResult::Done { messages: 1, began, intended: None, sent: 0, received: 0 }
             }
             Err(error) if is_pending(&error) => {
@@ -79,47 +85,69 @@ impl Strand {
         }
     }
 
-    pub(super) fn accept(&mut self, flowop: &FlowopPlan) -> StepResult {
+    pub(super) fn accept(&mut self, flowop: &FlowopPlan, endpoint: &Endpoint) -> StepResult {
         let (began, accepted) = match std::mem::replace(&mut self.operation, StrandOperation::Idle) {
-            StrandOperation::Connecting { began, transport } => (began, Some(transport)),
+            StrandOperation::Completing { began, transport, ordinal } => (began, Some((transport, ordinal))),
             StrandOperation::Accepting { began } => (began, None),
             _ => (self.now, None),
         };
+        // A server waits as long as its client runs, and then for what the client reports to have opened.
+        let limit = endpoint.timeout.unwrap_or(CONNECT_TIMEOUT);
+        let began_to_wait = match self.side {
+            Side::Client => Some(began),
+            Side::Server => self.finish_seen,
+        };
+        let deadline = began_to_wait.map(|began| began + clock::nanos(limit));
         let Some(end) = self.end_mut(flowop.id) else { return no_link_end() };
         let is_new = accepted.is_none();
-        let mut transport = match accepted.map_or_else(|| end.accept(), Ok) {
-            Ok(transport) => {
+        let (mut transport, ordinal) = match accepted.map_or_else(|| end.accept(), Ok) {
+            Ok(accepted) => {
                 self.generation += u64::from(is_new);
-                transport
+                accepted
             }
             Err(error) if is_pending(&error) => {
-                let wait = end.wait_condition();
+                let (wait, address) = (end.wait_condition(), end.describe_peer());
                 self.now = clock::now();
                 if self.is_over() || self.is_connector_done(flowop) {
                     return StepResult::TransactionOver;
                 }
-                self.operation = StrandOperation::Accepting { began };
-                return StepResult::Wait(wait);
+                return self.wait_for_connector(StrandOperation::Accepting { began }, wait, deadline, &address);
             }
             Err(error) => return StepResult::Failed(error),
         };
         match transport.establish() {
             Ok(()) => {
-                self.add_connection(flowop, transport, false);
+                self.add_connection(flowop, transport, false, ordinal);
                 StepResult::Done { messages: 1, began, intended: None, sent: 0, received: 0 }
             }
             Err(error) if is_pending(&error) => {
                 self.now = clock::now();
                 let wait = transport.wait_condition(Intent::Receive);
-                self.operation = StrandOperation::Connecting { began, transport };
+                let operation = StrandOperation::Completing { began, transport, ordinal };
                 if self.is_over() || self.is_connector_done(flowop) {
-                    StepResult::TransactionOver
-                } else {
-                    StepResult::Wait(wait)
+                    self.operation = operation;
+                    return StepResult::TransactionOver;
                 }
+                self.wait_for_connector(operation, wait, deadline, "the handshake")
             }
             Err(error) => StepResult::Failed(error),
         }
+    }
+
+    /// Waits for the other side to connect, or fails after the limit.
+    fn wait_for_connector(
+        &mut self,
+        operation: StrandOperation,
+        wait: WaitCondition,
+        deadline: Option<Nanos>,
+        address: &str,
+    ) -> StepResult {
+        if deadline.is_some_and(|deadline| self.now >= deadline) {
+            let message = format!("timed out waiting for a connection at {address}");
+            return StepResult::Failed(io_error(ErrorKind::TimedOut, &message));
+        }
+        self.operation = operation;
+        StepResult::Wait(deadline.map_or(wait, |deadline| wait.or_until(deadline)))
     }
 
     pub(super) fn disconnect(&mut self, flowop: &FlowopPlan) -> StepResult {
@@ -127,19 +155,24 @@ impl Strand {
             StrandOperation::Closing { began, open } => (began, open),
             _ => {
                 let position = self.open.iter().position(|open| open.name == flowop.flowop.connection);
-                let Some(position) = position else { return not_connected(flowop) };
-                let open = self.open.remove(position);
+                let Some(position) = position else { return self.without_connection(flowop) };
+                let Some(open) = self.open.remove(position) else { return self.without_connection(flowop) };
                 self.generation += 1;
                 let first = self.closed_info.connections == 0;
                 self.closed_info.add(&if first { open.transport.info() } else { open.transport.path_info() });
                 if open.datagrams {
-                    let closed = &mut self.closed_datagrams[open.host as usize];
+                    let closed = self.closed_datagrams[open.host as usize].get_or_insert_default();
                     *closed = (closed.0 + open.sent, closed.1 + open.received);
                 }
                 (self.now, open)
             }
         };
-        match open.transport.close(open.is_connector) {
+        let mode = match (open.is_connector, flowop.drains) {
+            (true, _) => CloseMode::Connector,
+            (false, true) => CloseMode::DrainingAcceptor,
+            (false, false) => CloseMode::Acceptor,
+        };
+        match open.transport.close(mode) {
             Err(error) if is_pending(&error) => {
                 self.now = clock::now();
                 if self.is_over() || self.signals.finish.load(std::sync::atomic::Ordering::Relaxed) {
@@ -157,16 +190,24 @@ impl Strand {
         }
     }
 
-    fn add_connection(&mut self, flowop: &FlowopPlan, transport: Box<dyn Transport>, is_connector: bool) {
+    /// Adds an open connection. The connecting side numbers the connections; `ordinal` is its number for an accepted one.
+    fn add_connection(
+        &mut self,
+        flowop: &FlowopPlan,
+        transport: Box<dyn Transport>,
+        is_connector: bool,
+        ordinal: Option<u32>,
+    ) {
         let (FlowopAction::Connect(endpoint) | FlowopAction::Accept(endpoint)) = &flowop.flowop.action else { return };
         let datagrams = endpoint.protocol.is_datagram();
-        let ordinal = &mut self.opened[flowop.host as usize];
-        *ordinal += 1;
+        let opened = &mut self.opened[flowop.host as usize];
+        *opened += 1;
+        let ordinal = ordinal.unwrap_or(*opened);
         self.generation += 1;
-        self.open.push(OpenConnection {
+        self.open.push_back(OpenConnection {
             name: flowop.flowop.connection,
             host: flowop.host,
-            ordinal: *ordinal,
+            ordinal,
             transport,
             is_connector,
             datagrams,
@@ -174,14 +215,27 @@ impl Strand {
             sent: 0,
             received: 0,
             last_received: 0,
+            overdue: 0,
+            unsent: 0,
         });
     }
 
+    /// The result of a flowop whose connection is not open: an error, unless a time limit has cut the transaction that
+    /// would have opened it.
+    pub(super) fn without_connection(&self, flowop: &FlowopPlan) -> StepResult {
+        if self.was_cut {
+            return StepResult::TransactionOver;
+        }
+        let name = flowop.flowop.connection.map_or("without a name".to_owned(), |name| format!("conn={name}"));
+        StepResult::Failed(io_error(ErrorKind::NotConnected, &format!("no connection {name} is open")))
+    }
+
     /// Whether the other side has finished, and all the connections that it opened have been accepted.
-    fn is_connector_done(&self, flowop: &FlowopPlan) -> bool {
+    fn is_connector_done(&mut self, flowop: &FlowopPlan) -> bool {
         if !self.signals.finish.load(std::sync::atomic::Ordering::Relaxed) {
             return false;
         }
+        self.finish_seen.get_or_insert(self.now);
         let totals = self.signals.peer_totals.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let host = flowop.host as usize;
         totals.as_ref().is_some_and(|peer| peer.opened.get(host).copied().unwrap_or(0) <= self.opened[host])
@@ -212,13 +266,8 @@ fn no_link_end() -> StepResult {
 /// The connection that a flowop uses.
 #[inline]
 pub(super) fn find_connection<'a>(
-    open: &'a mut [OpenConnection],
+    open: &'a mut VecDeque<OpenConnection>,
     flowop: &FlowopPlan,
 ) -> Option<&'a mut OpenConnection> {
     open.iter_mut().find(|open| open.name == flowop.flowop.connection)
-}
-
-pub(super) fn not_connected(flowop: &FlowopPlan) -> StepResult {
-    let name = flowop.flowop.connection.map_or("without a name".to_owned(), |name| format!("conn={name}"));
-    StepResult::Failed(io_error(ErrorKind::NotConnected, &format!("no connection {name} is open")))
 }

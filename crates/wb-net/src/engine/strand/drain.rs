@@ -8,6 +8,7 @@ use super::{DATAGRAM_GRACE, Strand, StrandStatus};
 use crate::engine::clock::{self, Nanos};
 use crate::engine::protocol::{ConnectionTotals, EngineError, StrandTotals};
 use crate::language::{Message, MessageSize, SyscallFamily};
+use crate::transport::cookie::resembles_cookie;
 use crate::transport::{Intent, WaitCondition};
 
 /// A stream connection is given up after this long without progress, in nanoseconds.
@@ -20,6 +21,7 @@ const NON_BLOCKING_MESSAGE: Message =
 /// The progress of draining a strand's connections.
 #[derive(Debug, Default)]
 pub(super) struct DrainState {
+    /// The other side's totals, by host and ordinal.
     peer_totals: Vec<ConnectionTotals>,
     /// Connections before this one are drained.
     position: usize,
@@ -31,10 +33,10 @@ impl Strand {
     /// Totals of this strand's connections.
     pub(in crate::engine) fn totals(&self) -> StrandTotals {
         // Connections are numbered from 1; 0 stands for all closed ones together.
-        let closed =
-            self.closed_datagrams.iter().zip(0..).filter(|(moved, _)| **moved != (0, 0)).map(
-                |(&(sent, received), host)| ConnectionTotals { host, ordinal: 0, datagrams: true, sent, received },
-            );
+        let closed = self.closed_datagrams.iter().zip(0..).filter_map(|(moved, host)| {
+            let (sent, received) = (*moved)?;
+            Some(ConnectionTotals { host, ordinal: 0, datagrams: true, sent, received })
+        });
         StrandTotals {
             strand: self.index,
             connections: self.open.iter().map(OpenConnection::totals).chain(closed).collect(),
@@ -43,7 +45,8 @@ impl Strand {
     }
 
     /// Begins to drain, up to the other side's totals.
-    pub(in crate::engine) fn begin_drain(&mut self, peer_totals: Vec<ConnectionTotals>) {
+    pub(in crate::engine) fn begin_drain(&mut self, mut peer_totals: Vec<ConnectionTotals>) {
+        peer_totals.sort_unstable_by_key(|totals| (totals.host, totals.ordinal));
         self.drain = DrainState { peer_totals, position: 0, last_moved: clock::now() };
     }
 
@@ -53,7 +56,8 @@ impl Strand {
             if self.signals.stop.load(Relaxed) {
                 break;
             }
-            let expected = self.drain.expected_bytes(open, self.received_on_others(open));
+            let received_elsewhere = if open.datagrams { self.received_on_others(open) } else { 0 };
+            let expected = self.drain.expected_bytes(open, received_elsewhere);
             let open = &mut self.open[self.drain.position];
             match self.drain.drain_connection(open, expected, buffer) {
                 Ok(None) => {
@@ -70,7 +74,8 @@ impl Strand {
     /// Datagrams received from the same host on other connections, including closed ones.
     fn received_on_others(&self, connection: &OpenConnection) -> u64 {
         let others = self.open.iter().filter(|open| open.host == connection.host && open.ordinal != connection.ordinal);
-        let closed = self.closed_datagrams.get(connection.host as usize).map_or(0, |(_, received)| *received);
+        let closed = self.closed_datagrams.get(connection.host as usize).copied().flatten();
+        let closed = closed.map_or(0, |(_, received)| received);
         closed + others.map(|open| open.received).sum::<u64>()
     }
 }
@@ -80,12 +85,13 @@ impl DrainState {
     /// already, that is what is missing in the sum; on other such connections nothing more is expected.
     fn expected_bytes(&self, open: &OpenConnection, received_elsewhere: u64) -> Option<u64> {
         let of_host = || self.peer_totals.iter().filter(|totals| totals.host == open.host);
-        match of_host().find(|totals| totals.ordinal == open.ordinal) {
-            Some(totals) => Some(totals.sent),
-            None if open.datagrams => {
+        let key = (open.host, open.ordinal);
+        match self.peer_totals.binary_search_by_key(&key, |totals| (totals.host, totals.ordinal)) {
+            Ok(index) => Some(self.peer_totals[index].sent),
+            Err(_) if open.datagrams => {
                 Some(of_host().map(|totals| totals.sent).sum::<u64>().saturating_sub(received_elsewhere))
             }
-            None => None,
+            Err(_) => None,
         }
     }
 
@@ -105,6 +111,7 @@ impl DrainState {
             }
             match open.transport.receive(buffer, &NON_BLOCKING_MESSAGE) {
                 Ok(0) if !open.datagrams => return Ok(None),
+                Ok(moved) if open.datagrams && resembles_cookie(&buffer[..moved]) => {}
                 Ok(moved) => {
                     open.received += if open.datagrams { 1 } else { moved as u64 };
                     self.last_moved = clock::now();

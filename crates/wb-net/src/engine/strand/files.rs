@@ -98,7 +98,7 @@ impl Strand {
         let file_message = FILE_MESSAGE;
         let total: u64 = picks.iter().map(|pick| pick.size).sum();
         let Some(open) = connections::find_connection(&mut self.open, flowop) else {
-            return connections::not_connected(flowop);
+            return self.without_connection(flowop);
         };
         while offset < total {
             let (pick, within) = locate(&picks, offset);
@@ -155,10 +155,10 @@ impl Strand {
     fn select_files(&self, flowop: &FlowopPlan, count: u32, available: usize) -> impl Iterator<Item = usize> {
         let executions = flowop.flowop.executions();
         let execution = self.position.round.wrapping_mul(executions).wrapping_add(self.position.execution);
-        let (seed, strand, id) = (self.seed, self.index, flowop.id);
+        let (seed, group, strand, id) = (self.seed, self.plan.index, self.index, flowop.id);
         (0..u64::from(count)).map(move |index| {
             let execution = execution.wrapping_mul(u64::from(count)).wrapping_add(index);
-            RandomKey { seed, strand, flowop: id, execution }.uniform(0, available as u64 - 1) as usize
+            RandomKey { seed, group, strand, flowop: id, execution }.uniform(0, available as u64 - 1) as usize
         })
     }
 }

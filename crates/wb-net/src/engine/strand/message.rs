@@ -2,7 +2,7 @@
 
 use std::io::ErrorKind;
 
-use super::connections::{find_connection, not_connected};
+use super::connections::find_connection;
 use super::datagram_header::{self, DatagramHeader};
 use super::{DATAGRAM_GRACE, Intent, Message, StepResult, Strand, StrandContext, StrandOperation, io_error};
 use crate::engine::clock::{self, Nanos};
@@ -10,6 +10,7 @@ use crate::engine::plan::{ByteTotal, Executions, FlowopPlan};
 use crate::engine::protocol::Side;
 use crate::engine::random::RandomKey;
 use crate::language::MessageSize;
+use crate::transport::cookie::resembles_cookie;
 
 /// A message in transfer.
 #[derive(Debug, Clone, Copy)]
@@ -35,7 +36,7 @@ impl Strand {
         };
         let messages = self.batch_size(flowop);
         let MessageTransfer { began, intended, size: goal, .. } = transfer;
-        let Some(open) = find_connection(&mut self.open, flowop) else { return not_connected(flowop) };
+        let Some(open) = find_connection(&mut self.open, flowop) else { return self.without_connection(flowop) };
         if open.datagrams {
             let (at, size) = (&self.position, goal / messages as usize);
             if transfer.moved == 0 && size >= datagram_header::LENGTH && open.has_headers {
@@ -57,6 +58,16 @@ impl Strand {
                 }
             }
             return StepResult::Done { messages, began, intended, sent: goal as u64, received: 0 };
+        }
+        while open.unsent > 0 {
+            // The rest of a message that was given up: the other side expects whole messages.
+            match open.transport.send(&context.buffer[..open.unsent.min(context.buffer.len())], message) {
+                Ok(moved) => {
+                    open.sent += moved as u64;
+                    open.unsent -= moved;
+                }
+                Err(error) => return self.handle_interruption(flowop, message, Intent::Send, transfer, error),
+            }
         }
         while transfer.moved < goal {
             match open.transport.send(&context.buffer[transfer.moved..goal], message) {
@@ -82,17 +93,26 @@ impl Strand {
         };
         let messages = self.batch_size(flowop);
         let MessageTransfer { began, intended, size: goal, .. } = transfer;
-        let Some(open) = find_connection(&mut self.open, flowop) else { return not_connected(flowop) };
+        let Some(open) = find_connection(&mut self.open, flowop) else { return self.without_connection(flowop) };
         if open.datagrams {
             return self.receive_datagram(flowop, message, context, transfer);
         }
         while transfer.moved < goal {
-            match open.transport.receive(&mut context.buffer[transfer.moved..goal], message) {
+            // A message that was given up is dropped when it arrives: this one follows it.
+            let (from, to) =
+                if open.overdue > 0 { (0, open.overdue.min(context.buffer.len())) } else { (transfer.moved, goal) };
+            match open.transport.receive(&mut context.buffer[from..to], message) {
+                // The other side's time was over first.
+                Ok(0) if flowop.flowop.duration.is_some() => return StepResult::TimeUp,
                 Ok(0) => {
                     return StepResult::Failed(io_error(
                         ErrorKind::UnexpectedEof,
                         "the other side closed the connection",
                     ));
+                }
+                Ok(moved) if open.overdue > 0 => {
+                    open.received += moved as u64;
+                    open.overdue -= moved;
                 }
                 Ok(moved) => {
                     open.received += moved as u64;
@@ -112,11 +132,15 @@ impl Strand {
         transfer: MessageTransfer,
     ) -> StepResult {
         loop {
-            let Some(open) = find_connection(&mut self.open, flowop) else { return not_connected(flowop) };
+            let Some(open) = find_connection(&mut self.open, flowop) else { return self.without_connection(flowop) };
             let moved = match open.transport.receive(context.buffer, message) {
                 Ok(moved) => moved,
                 Err(error) => return self.handle_interruption(flowop, message, Intent::Receive, transfer, error),
             };
+            if resembles_cookie(&context.buffer[..moved]) {
+                // A late copy of the one that set up the link.
+                continue;
+            }
             open.received += 1;
             open.last_received = self.now;
             let has_headers = open.has_headers;
@@ -190,7 +214,8 @@ impl Strand {
             (Executions::AsWritten(_), MessageSize::Fixed(size)) => size as usize * self.batch_size(flowop) as usize,
             (Executions::AsWritten(executions), MessageSize::Random { min, max }) => {
                 let execution = self.position.round.wrapping_mul(executions).wrapping_add(self.position.execution);
-                let key = RandomKey { seed: self.seed, strand: self.index, flowop: flowop.id, execution };
+                let (seed, group, strand) = (self.seed, self.plan.index, self.index);
+                let key = RandomKey { seed, group, strand, flowop: flowop.id, execution };
                 key.uniform(u64::from(min), u64::from(max)) as usize
             }
         }
@@ -222,7 +247,7 @@ impl Strand {
             self.operation = StrandOperation::Idle;
             return StepResult::TimeUp;
         }
-        let Some(open) = find_connection(&mut self.open, flowop) else { return not_connected(flowop) };
+        let Some(open) = find_connection(&mut self.open, flowop) else { return self.without_connection(flowop) };
         let datagrams = open.datagrams;
         let deadline = match (message.timeout, intent) {
             (Some(timeout), _) => Some(began + clock::nanos(timeout)),
@@ -234,11 +259,20 @@ impl Strand {
             if datagrams && intent == Intent::Receive {
                 return StepResult::Lost;
             }
-            let message = "timed out receiving";
-            return StepResult::Failed(io_error(
-                ErrorKind::TimedOut,
-                if intent == Intent::Receive { message } else { "timed out sending" },
-            ));
+            let left = transfer.size - transfer.moved;
+            let action = match intent {
+                Intent::Receive => {
+                    open.overdue += left;
+                    "receiving"
+                }
+                // Nothing of it has been sent: the other side waits for the next one instead.
+                Intent::Send if transfer.moved == 0 => "sending",
+                Intent::Send => {
+                    open.unsent += left;
+                    "sending"
+                }
+            };
+            return StepResult::Failed(io_error(ErrorKind::TimedOut, &format!("timed out {action}")));
         }
         let (received, ordinal, host, last) = (open.received, open.ordinal, open.host, open.last_received);
         let wait = open.transport.wait_condition(intent);

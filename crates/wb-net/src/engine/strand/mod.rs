@@ -9,6 +9,7 @@ mod drain;
 pub mod files;
 mod message;
 
+use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -25,7 +26,7 @@ use super::perf_counters::PerfCounters;
 use super::plan::{Executions, FlowopPlan, GroupPlan, TransactionPlan};
 use super::protocol::{EngineError, Side, StrandTotals};
 use super::raw_log::RawLog;
-use super::tally::{LiveCounters, StrandTally, TransactionTally};
+use super::tally::{LiveCounters, PendingRounds, StrandTally, TransactionTally, failure_number};
 use crate::language::{Extent, FlowopAction, Message};
 use crate::transport::link::LinkEnd;
 use crate::transport::{ConnectionInfo, Intent, Transport, WaitCondition, is_unsupported};
@@ -40,21 +41,30 @@ pub(super) struct Strand {
     /// Link ends, by the number of the connect or accept.
     ends: Vec<(u32, LinkEnd)>,
     files: FileLists,
-    open: Vec<OpenConnection>,
+    /// Open connections, in the order in which they were opened.
+    open: VecDeque<OpenConnection>,
     /// Connections opened so far, by host.
     opened: Vec<u32>,
     position: StrandPosition,
+    /// When it learned that the other side has finished the transaction.
+    finish_seen: Option<Nanos>,
+    /// When each flowop of the transaction may begin at the earliest, given by its rate.
+    schedules: Vec<Nanos>,
     operation: StrandOperation,
     now: Nanos,
     own_thread: bool,
     /// Kernel statistics of closed connections.
     closed_info: ConnectionInfo,
-    /// Datagrams of closed connections, by host: sent and received.
-    closed_datagrams: Vec<(u64, u64)>,
+    /// Datagrams of closed connections, by host: sent and received; none if no such connection was closed.
+    closed_datagrams: Vec<Option<(u64, u64)>>,
     /// State of draining after a transaction.
     drain: DrainState,
     /// Changes whenever a connection is opened or closed.
     generation: u64,
+    /// Whether it has begun its first transaction.
+    has_begun: bool,
+    /// Whether a transaction ended before its last iteration, by a time limit or because the other side ended it.
+    was_cut: bool,
     pub(super) signals: Arc<Signals>,
     pub(super) tally: StrandTally,
 }
@@ -113,8 +123,14 @@ struct StrandPosition {
     round_began: Nanos,
     /// Intended start of this round, given by the rate.
     round_intended: Nanos,
+    /// Whether a round has begun and not ended.
+    is_round_open: bool,
+    /// Whether a flowop of this round has failed, or a datagram was lost.
+    round_failed: bool,
     /// Start of the flowop's first execution in this round.
     flowop_began: Nanos,
+    /// Intended start of that execution, given by the rate of the flowop.
+    flowop_intended: Nanos,
     /// Bytes moved in pieces in this round.
     piece_bytes: u64,
 }
@@ -133,6 +149,8 @@ enum StrandOperation {
     Connecting { began: Nanos, transport: Box<dyn Transport> },
     /// Waiting for an incoming connection.
     Accepting { began: Nanos },
+    /// Completing the handshake of an accepted connection, whose number the other side gave.
+    Completing { began: Nanos, transport: Box<dyn Transport>, ordinal: Option<u32> },
     /// Closing a connection.
     Closing { began: Nanos, open: OpenConnection },
     /// Thinking: doing nothing until a point in time.
@@ -189,16 +207,20 @@ impl Strand {
             plan,
             ends,
             files,
-            open: Vec::new(),
+            open: VecDeque::new(),
             opened: vec![0; hosts.max(1)],
             position: StrandPosition::default(),
+            finish_seen: None,
+            schedules: Vec::new(),
             operation: StrandOperation::Idle,
             now: 0,
             own_thread,
             closed_info: ConnectionInfo::default(),
-            closed_datagrams: vec![(0, 0); hosts.max(1)],
+            closed_datagrams: vec![None; hosts.max(1)],
             drain: DrainState::default(),
             generation: 0,
+            has_begun: false,
+            was_cut: false,
             signals: Arc::default(),
             tally: StrandTally { strand: index, ..StrandTally::default() },
         }
@@ -209,14 +231,37 @@ impl Strand {
         self.ends.iter_mut().find(|(other, _)| *other == id).map(|(_, end)| end)
     }
 
-    /// Takes the number of unexpected connections that were dropped.
-    pub(super) fn take_rejected(&self) -> u64 {
-        self.ends.iter().map(|(_, end)| end.take_rejected()).sum()
+    /// Continues to set up the links without waiting; returns whether all are.
+    pub(super) fn continue_setup(&mut self) -> Result<bool, EngineError> {
+        let mut complete = true;
+        for index in 0..self.ends.len() {
+            let (id, end) = &mut self.ends[index];
+            let id = *id;
+            complete &= end.continue_setup().map_err(|error| self.link_error(id, &error))?;
+        }
+        Ok(complete)
+    }
+
+    /// The error of a link, by the number of its connect or accept.
+    pub(super) fn link_error(&self, id: u32, error: &io::Error) -> EngineError {
+        for transaction in &self.plan.transactions {
+            if let Some(flowop) = transaction.flowops.iter().find(|flowop| flowop.id == id) {
+                return self.locate_error(&transaction.name, flowop, error);
+            }
+        }
+        EngineError::new(error.to_string())
+    }
+
+    /// Takes the number of connections that were rejected.
+    pub(super) fn take_rejected(&mut self) -> u64 {
+        self.ends.iter_mut().map(|(_, end)| end.take_rejected()).sum()
     }
 
     /// Prepares the execution of a transaction in a window.
     pub(super) fn begin_transaction(&mut self, transaction: usize, began: Nanos, end: Option<Nanos>) {
         let is_data_phase = self.plan.is_data_phase(transaction);
+        // The other side has completed its setup.
+        self.has_begun = true;
         self.position = StrandPosition {
             transaction,
             is_data_phase,
@@ -226,12 +271,23 @@ impl Strand {
             round_intended: began,
             ..StrandPosition::default()
         };
+        self.finish_seen = None;
+        let phase = self.plan.phase(self.index);
+        self.schedules.clear();
+        let flowops = &self.plan.transactions[transaction].flowops;
+        let first = |period: Option<f64>| period.map_or(0, |period| began + (phase * period) as Nanos);
+        self.schedules.extend(flowops.iter().map(|flowop| first(flowop.period)));
         self.operation = StrandOperation::Idle;
     }
 
     /// Maintains the connections of an idle strand; returns whether that must be repeated soon.
     pub(super) fn maintain(&mut self) -> bool {
         let mut again = false;
+        if !self.has_begun {
+            for (_, end) in &mut self.ends {
+                again |= end.maintain_setup();
+            }
+        }
         for open in &mut self.open {
             again |= open.transport.maintain();
         }
@@ -240,6 +296,28 @@ impl Strand {
 
     /// Runs until the strand has to wait.
     pub(super) fn advance(&mut self, context: &mut StrandContext<'_>) -> StrandStatus {
+        let status = self.advance_transaction(context);
+        if !matches!(status, StrandStatus::Ended) {
+            return status;
+        }
+        let extent = self.plan.transactions[self.position.transaction].extent;
+        self.was_cut |= matches!(extent, Extent::Iterations(rounds) if self.position.round < rounds);
+        if let Some(end) = self.position.end.filter(|_| context.record && self.position.is_round_open) {
+            let end = end.min(clock::now());
+            let since = |start: Nanos| end.saturating_sub(start);
+            let longest_response = if self.is_paced() { since(self.position.round_intended) } else { 0 };
+            let pending = PendingRounds { count: 1, longest: since(self.position.round_began), longest_response };
+            context.transactions[self.position.transaction].pending.add(pending);
+        }
+        if let Some(open) = self.open.back_mut() {
+            // The other side waits for a cookie that no message has carried yet. Ignored: a connection that fails is
+            // reported by its next use.
+            let _: io::Result<()> = open.transport.flush();
+        }
+        status
+    }
+
+    fn advance_transaction(&mut self, context: &mut StrandContext<'_>) -> StrandStatus {
         self.now = clock::now();
         let plan = self.plan.clone();
         let transaction = &plan.transactions[self.position.transaction];
@@ -249,6 +327,8 @@ impl Strand {
         }
         loop {
             if self.is_over() {
+                self.was_cut |=
+                    matches!(transaction.extent, Extent::Iterations(rounds) if self.position.round < rounds);
                 self.abandon_operation();
                 return StrandStatus::Ended;
             }
@@ -306,6 +386,7 @@ impl Strand {
                 StepResult::TimeUp => self.next_flowop(transaction, context),
                 StepResult::TransactionOver => return StrandStatus::Ended,
                 StepResult::Lost => {
+                    self.position.round_failed = true;
                     context.transactions[self.position.transaction].flowops[self.position.flowop].timeouts += 1;
                     self.next_execution(flowop, transaction, (1, 0), context);
                 }
@@ -313,7 +394,8 @@ impl Strand {
                     if !flowop.flowop.can_fail {
                         return StrandStatus::Failed(self.engine_error(flowop, &error));
                     }
-                    let number = error.raw_os_error().unwrap_or(0);
+                    self.position.round_failed = true;
+                    let number = failure_number(&error);
                     let tally = &mut context.transactions[self.position.transaction].flowops[self.position.flowop];
                     *tally.errors.entry(number).or_default() += 1;
                     self.now = clock::now();
@@ -342,20 +424,18 @@ impl Strand {
     /// Abandons the current operation; but a connection that is being established remains until the next transaction,
     /// when the other side no longer waits for it.
     fn abandon_operation(&mut self) {
-        if !matches!(self.operation, StrandOperation::Connecting { .. }) {
+        if !matches!(self.operation, StrandOperation::Connecting { .. } | StrandOperation::Completing { .. }) {
             self.operation = StrandOperation::Idle;
         }
     }
 
     fn begin_round(&mut self, transaction: &TransactionPlan) -> RoundStart {
-        if let Extent::Iterations(rounds) = transaction.extent
-            && self.position.round >= rounds
-        {
-            return RoundStart::Never;
-        }
+        let is_last = matches!(transaction.extent, Extent::Iterations(rounds) if self.position.round >= rounds);
         if let Some(period) = transaction.period {
             // Computed from the number of the round, not from the last start: an open loop catches up.
-            let intended = self.position.began + (self.position.round as f64 * period) as Nanos;
+            let phase = self.plan.phase(self.index);
+            let intended = self.position.began + ((self.position.round as f64 + phase) * period) as Nanos;
+            // Also after the last round, whose period belongs to the transaction.
             if self.now < intended {
                 self.now = clock::now();
                 if self.now < intended {
@@ -365,7 +445,11 @@ impl Strand {
             }
             self.position.round_intended = intended;
         }
+        if is_last {
+            return RoundStart::Never;
+        }
         self.operation = StrandOperation::Idle;
+        self.position.is_round_open = true;
         self.position.round_began = self.now.max(self.position.began);
         self.position.flowop_began = self.now;
         RoundStart::Now
@@ -376,7 +460,7 @@ impl Strand {
             FlowopAction::Send(message) => self.send(flowop, message, context),
             FlowopAction::Receive(message) => self.receive(flowop, message, context),
             FlowopAction::Connect(endpoint) => self.connect(flowop, endpoint),
-            FlowopAction::Accept(_) => self.accept(flowop),
+            FlowopAction::Accept(endpoint) => self.accept(flowop, endpoint),
             FlowopAction::Disconnect => self.disconnect(flowop),
             FlowopAction::SendFiles(files) => self.send_files(flowop, files, context),
             FlowopAction::ReceiveFiles(sizes) => self.receive_files(flowop, sizes, context),
@@ -413,8 +497,12 @@ impl Strand {
     /// The intended start of an execution, or the condition to wait for if it has not come yet.
     fn intended_start(&mut self, flowop: &FlowopPlan) -> Result<Option<Nanos>, WaitCondition> {
         let Some(period) = flowop.period else { return Ok(None) };
-        let number = self.position.round.saturating_mul(flowop.flowop.executions()) + self.position.execution;
-        let intended = self.position.began + (number as f64 * period) as Nanos;
+        if self.position.execution == 0 {
+            // The schedule begins with the flowop, at least a period after its last execution in the round before.
+            let earliest = self.schedules.get(self.position.flowop).copied().unwrap_or(0);
+            self.position.flowop_intended = self.position.flowop_began.max(earliest);
+        }
+        let intended = self.position.flowop_intended + (self.position.execution as f64 * period) as Nanos;
         if self.now < intended {
             self.now = clock::now();
             if self.now < intended {
@@ -493,6 +581,11 @@ impl Strand {
     }
 
     fn next_flowop(&mut self, transaction: &TransactionPlan, context: &mut StrandContext<'_>) {
+        if let Some(period) = transaction.flowops[self.position.flowop].period
+            && let Some(schedule) = self.schedules.get_mut(self.position.flowop)
+        {
+            *schedule = self.position.flowop_intended + (self.position.execution as f64 * period) as Nanos;
+        }
         self.position.flowop += 1;
         self.position.execution = 0;
         self.position.piece_bytes = 0;
@@ -503,6 +596,21 @@ impl Strand {
     }
 
     fn end_round(&mut self, transaction: &TransactionPlan, context: &mut StrandContext<'_>) {
+        if self.position.round_failed {
+            context.transactions[self.position.transaction].failed_rounds += 1;
+        } else {
+            self.record_round(transaction, context);
+        }
+        self.position.flowop = 0;
+        self.position.round += 1;
+        self.position.round_failed = false;
+        self.position.is_round_open = false;
+        // Without a rate the next round begins when this one ends.
+        self.position.round_began = self.now;
+    }
+
+    #[inline]
+    fn record_round(&mut self, transaction: &TransactionPlan, context: &mut StrandContext<'_>) {
         let duration = self.now.saturating_sub(self.position.round_began);
         if self.position.is_data_phase {
             self.tally.record_round(duration);
@@ -522,14 +630,17 @@ impl Strand {
                 lag.record(self.position.round_began.saturating_sub(self.position.round_intended));
             }
         }
-        self.position.flowop = 0;
-        self.position.round += 1;
-        // Without a rate the next round begins when this one ends.
-        self.position.round_began = self.now;
+    }
+
+    fn is_paced(&self) -> bool {
+        self.plan.transactions[self.position.transaction].period.is_some()
     }
 
     fn engine_error(&self, flowop: &FlowopPlan, error: &io::Error) -> EngineError {
-        let transaction = &self.plan.transactions[self.position.transaction].name;
+        self.locate_error(&self.plan.transactions[self.position.transaction].name, flowop, error)
+    }
+
+    fn locate_error(&self, transaction: &str, flowop: &FlowopPlan, error: &io::Error) -> EngineError {
         EngineError {
             location: Some(format!(
                 "{}, {transaction}, {} with {}",

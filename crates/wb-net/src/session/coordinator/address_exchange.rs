@@ -1,4 +1,4 @@
-//! Preparation of a run: every participant creates its sockets, and gets the others' addresses.
+//! Preparation of a run: every participant listens where it accepts connections, and gets the others' addresses.
 
 use std::collections::HashMap;
 

@@ -69,6 +69,12 @@ impl ByteQueue {
         &mut self.bytes[self.to..]
     }
 
+    /// Appends bytes.
+    pub(super) fn append(&mut self, bytes: &[u8]) {
+        self.reserve(bytes.len())[..bytes.len()].copy_from_slice(bytes);
+        self.commit(bytes.len());
+    }
+
     /// Appends bytes that were written into the free space.
     pub(super) fn commit(&mut self, count: usize) {
         self.to += count;
@@ -128,10 +134,19 @@ impl RecordLayer {
         loop {
             match self.process(&mut [])? {
                 (RecordStatus::Progressed, _) => {}
+                // Messages and the other side's end may have arrived with the last part of the handshake.
+                (RecordStatus::Blocked, _) if self.closed && !self.is_handshaking() => return Ok(true),
                 (RecordStatus::Blocked, _) if self.closed => return Err(truncated_error()),
                 (RecordStatus::Blocked, _) => return Ok(false),
                 (RecordStatus::Ready, _) => return Ok(true),
             }
+        }
+    }
+
+    fn is_handshaking(&self) -> bool {
+        match &self.session {
+            TlsSession::Connector(session) => session.is_handshaking(),
+            TlsSession::Acceptor(session) => session.is_handshaking(),
         }
     }
 

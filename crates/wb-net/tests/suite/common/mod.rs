@@ -10,12 +10,14 @@ use std::time::Duration;
 
 use tokio::sync::mpsc::unbounded_channel;
 use wb_net::engine::local::LocalEngine;
-use wb_net::engine::protocol::{Assignment, EngineCommand, EngineProgress, HostAddresses, Settings, Side};
+use wb_net::engine::protocol::{Assignment, EngineCommand, EngineProgress, HostSession, Settings, Side};
 use wb_net::engine::report::EngineReport;
 use wb_net::language::*;
 use wb_net::mirror::mirror;
 use wb_net::session::coordinator::{Participant, ParticipantEvent, RunObserver, RunOutcome, coordinate};
 use wb_net::transport::address::HostAddress;
+use wb_net::transport::cookie::SessionKey;
+use wb_net::transport::data_ports::{DataPorts, PortPolicy};
 
 pub const WINDOW: Extent = Extent::Window(Duration::from_millis(300));
 
@@ -92,7 +94,8 @@ pub fn mirrored(profile: &NetProfile) -> NetProfile {
 }
 
 pub fn run(profile: &NetProfile, settings: &Settings) -> (RunOutcome, EngineReport, EngineReport) {
-    let host = HostAddress::Ip(Ipv4Addr::LOCALHOST.into());
+    let host = HostAddress::ip(Ipv4Addr::LOCALHOST.into());
+    let key = SessionKey::generate().expect("random numbers");
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let mut outcome = runtime.block_on(async {
         let (sender, events) = unbounded_channel();
@@ -100,11 +103,12 @@ pub fn run(profile: &NetProfile, settings: &Settings) -> (RunOutcome, EngineRepo
             [(None, Side::Client, profile.clone()), (Some("there".to_owned()), Side::Server, mirrored(profile))];
         let participants = participants.into_iter().enumerate().map(|(position, (name, side, profile))| {
             let sender = sender.clone();
-            let engine =
-                LocalEngine::start(move |event| sender.send((position, ParticipantEvent::Event(event))).is_ok())
-                    .expect("a thread");
+            let engine = LocalEngine::start(DataPorts::new(PortPolicy::Any), move |event| {
+                sender.send((position, ParticipantEvent::Event(event))).is_ok()
+            });
+            let engine = engine.expect("a thread");
             let strands = profile.groups.iter().map(|group| 0..group.strands).collect();
-            let hosts = BTreeMap::from([("there".to_owned(), HostAddresses { local: host, peer: host })]);
+            let hosts = BTreeMap::from([("there".to_owned(), HostSession { local: host, peer: host, key })]);
             let assignment = Assignment { profile, side, strands, hosts, seed: 42, settings: settings.clone() };
             Participant { host: name, assignment, send: Box::new(move |command: EngineCommand| engine.send(command)) }
         });

@@ -4,6 +4,7 @@ mod check;
 mod outcome;
 mod presets;
 mod progress;
+mod refusal_log;
 mod response_log;
 mod run;
 mod serve;
@@ -24,13 +25,14 @@ pub(super) fn net(command: NetCommand, console: &Console) -> Result<Exit, Error>
         NetCommand::Serve(args) => serve::serve(&args, console),
         NetCommand::Run(args) => run::run(&args, console),
         NetCommand::Check(args) => check::check(&args, console),
-        NetCommand::Token => trust::print_token(),
+        NetCommand::Token { file } => trust::create_token(file.as_deref()),
         NetCommand::Identity { file } => trust::print_fingerprint(&file),
         NetCommand::Stream(args) => presets::run(presets::Preset::Stream, &args, console),
         NetCommand::Maerts(args) => presets::run(presets::Preset::Maerts, &args, console),
         NetCommand::Bidirec(args) => presets::run(presets::Preset::Bidirec, &args, console),
         NetCommand::Rr(args) => presets::run(presets::Preset::Rr, &args, console),
         NetCommand::Crr(args) => presets::run(presets::Preset::Crr, &args, console),
+        NetCommand::Handshakes(args) => presets::run(presets::Preset::Handshakes, &args, console),
         NetCommand::UdpRr(args) => presets::run(presets::Preset::UdpRr, &args, console),
         NetCommand::Site => {
             run_child().map_err(|error| Error::Internal(error.to_string()))?;

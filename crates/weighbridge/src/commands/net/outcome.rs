@@ -46,6 +46,7 @@ pub(super) fn start_error(error: &ClientError) -> Error {
              another port"
         ),
         ClientError::Files(_) => "name a folder with files in `dir=`".to_owned(),
+        ClientError::Key(_) => "getrandom(2) must be permitted".to_owned(),
         ClientError::Thread(_) => "raise the process limit (`ulimit -u`)".to_owned(),
     };
     Error::Usage { what: error.to_string(), help }

@@ -28,6 +28,7 @@ pub(super) enum Preset {
     Bidirec,
     Rr,
     Crr,
+    Handshakes,
     UdpRr,
 }
 
@@ -43,6 +44,7 @@ impl Preset {
             Self::Bidirec => presets::bidirec(setup, size),
             Self::Rr => presets::rr(setup, size, response),
             Self::Crr => presets::crr(setup, size, response),
+            Self::Handshakes => presets::handshakes(setup),
             Self::UdpRr => presets::udp_rr(setup, size, response),
         }
     }
@@ -149,6 +151,7 @@ fn preset_cases(preset: Preset, args: &PresetArgs) -> Vec<PresetCase> {
     };
     let protocols = match preset {
         Preset::UdpRr => vec![Protocol::Udp],
+        Preset::Handshakes if args.protocols.is_empty() => vec![Protocol::Tls],
         _ if args.protocols.is_empty() => vec![Protocol::Tcp],
         _ => args.protocols.clone(),
     };
@@ -181,6 +184,7 @@ fn build_profile(preset: Preset, args: &PresetArgs, host: &str, point: &PresetCa
         instances: point.instances,
         runtime: args.runtime,
         window: args.window.map(|window| window.0),
+        rate: args.rate.map(|rate| rate.rounds_per_second(point.size.0)),
         kind: if args.processes { StrandKind::Process } else { StrandKind::Thread },
         ..PresetConfig::new(host)
     };

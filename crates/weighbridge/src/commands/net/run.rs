@@ -93,7 +93,9 @@ pub(super) fn run_profile(
     how: RunConfig,
     responses: Option<&mut ResponseLog>,
 ) -> Result<RunResult, Error> {
-    let notes = unused_servers(&profile, &flags.server);
+    let mut notes = unused_servers(&profile, &flags.server);
+    let (settings, counter_note) = settings(flags, how.counts_only);
+    notes.extend(counter_note);
     let run = ClientRun {
         profile,
         servers: flags.server.iter().cloned().collect(),
@@ -104,7 +106,7 @@ pub(super) fn run_profile(
             handshake_timeout: flags.connect_timeout.into(),
             ..ControlLimits::default()
         },
-        settings: settings(flags, how.counts_only)?,
+        settings,
         limit: flags.max_duration.map(Into::into),
         // 32 bits, so that a reader of JSON numbers gets the exact value.
         seed: flags.seed.unwrap_or_else(|| rand::random::<u32>().into()),
@@ -134,21 +136,23 @@ pub(super) fn write_xml(path: &Path, results: &[RunResult]) -> Result<(), Error>
     write_file(path, &text)
 }
 
-fn settings(flags: &NetClientFlags, bare: bool) -> Result<Settings, Error> {
+/// The settings of a run, and a note if events cannot be counted here: many virtual machines have no counters.
+fn settings(flags: &NetClientFlags, bare: bool) -> (Settings, Option<String>) {
     let mut counters = flags.events.clone();
     if counters.is_empty() && flags.counters {
         counters = engine::DEFAULT_EVENTS.map(str::to_owned).to_vec();
     }
-    if let Err(error) = engine::probe(&counters) {
-        let available = engine::SUPPORTED_EVENTS.iter().filter(|event| engine::probe(&[(**event).to_owned()]).is_ok());
-        let available: Vec<&str> = available.copied().collect();
-        let help = match available.as_slice() {
-            [] => "omit -e and -E: no event can be counted here".to_owned(),
-            events => format!("omit it, or use -E with events that can be counted here: {}", events.join(", ")),
+    let can_count = |event: &str| engine::probe(&[event.to_owned()]).is_ok();
+    let note = engine::probe(&counters).err().map(|error| {
+        let available: Vec<&str> = engine::SUPPORTED_EVENTS.iter().copied().filter(|event| can_count(event)).collect();
+        let alternatives = match available.as_slice() {
+            [] => "no event can be counted here".to_owned(),
+            events => format!("events that can be counted here: {}", events.join(", ")),
         };
-        return Err(Error::Incomplete { what: format!("cannot count an event: {error}"), help });
-    }
-    Ok(Settings {
+        counters.retain(|event| can_count(event));
+        format!("cannot count an event: {error}; {alternatives}")
+    });
+    let settings = Settings {
         max_duration: None,
         cpus: flags.cpus.iter().flat_map(|cpus| &cpus.0).map(|&cpu| cpu as usize).collect(),
         max_threads: flags.max_threads,
@@ -159,5 +163,6 @@ fn settings(flags: &NetClientFlags, bare: bool) -> Result<Settings, Error> {
         raw: flags.raw.is_some(),
         totals_only: bare,
         ports: None,
-    })
+    };
+    (settings, note)
 }

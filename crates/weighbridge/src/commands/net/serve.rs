@@ -1,59 +1,78 @@
 //! `weighbridge net serve`: serves the other side of network profiles.
 
 use std::{
-    net::SocketAddr,
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket},
     sync::{
-        Arc,
+        Arc, Mutex, PoisonError,
         atomic::{AtomicUsize, Ordering},
     },
     time::Duration,
 };
 
 use wb_net::{
-    control::{ControlLimits, ControlListener},
+    control::{ControlError, ControlLimits, ControlListener, escape_control},
     session::{
         limits::SessionLimits,
         server::{Server, ServerEvent},
     },
+    transport::data_ports::{DataPorts, PortPolicy},
 };
 use wb_session::program::runtime;
 
+use super::refusal_log::RefusalLog;
 use super::{child_command, trust};
 use crate::cli::net::NetServeArgs;
 use crate::console::Console;
 use crate::error::Error;
 use crate::exit::Exit;
+use crate::output::print_text;
 
 /// Serves clients until a signal, or after one session with `--once`.
 pub(super) fn serve(args: &NetServeArgs, console: &Console) -> Result<Exit, Error> {
-    let credentials = trust::credentials(&args.trust)?;
+    let (credentials, pairing_token) = trust::server_credentials(&args.trust, args.pair)?;
+    let listen = if args.pair { IpAddr::V6(Ipv6Addr::UNSPECIFIED) } else { args.listen };
     let fingerprint = credentials.identity.fingerprint();
-    let server = Server {
-        limits: SessionLimits {
-            sessions: args.max_sessions,
-            strands: args.max_strands,
-            memory: args.max_memory.0,
-            duration: Duration::from_nanos(args.max_time.0),
-            ports: args.data_ports.clone(),
-            ..SessionLimits::default()
-        },
-        cpus: args.cpus.iter().flat_map(|cpus| &cpus.0).map(|&cpu| cpu as usize).collect(),
-        child: child_command(),
+    let policy = args.data_ports.clone().map_or(PortPolicy::Any, PortPolicy::Range);
+    let limits = SessionLimits {
+        sessions: args.max_sessions,
+        strands: args.max_strands,
+        memory: args.max_memory.0,
+        duration: Duration::from_nanos(args.max_time.0),
+        ports: policy.clone(),
+        ..SessionLimits::default()
     };
-    let address = SocketAddr::new(args.listen, args.port);
-    let (quiet, once) = (console.quiet, args.once);
+    let cpus = args.cpus.iter().flat_map(|cpus| &cpus.0).map(|&cpu| cpu as usize).collect();
+    let address = SocketAddr::new(listen, args.port);
+    let (quiet, once, one_port) = (console.quiet, args.once, args.one_port);
     runtime()?.block_on(async {
-        let listener = ControlListener::bind(address, &credentials, &ControlLimits::default()).await;
-        let listener = listener.map_err(|error| Error::Usage {
+        let bind_failed = |error: ControlError| Error::Usage {
             what: error.to_string(),
             help: "choose another address with --listen or another port with --port".to_owned(),
-        })?;
+        };
+        let control_limits = ControlLimits::default();
+        let (listener, ports) = if one_port {
+            ControlListener::bind_shared(address, &credentials, &control_limits).await.map_err(bind_failed)?
+        } else {
+            let listener = ControlListener::bind(address, &credentials, &control_limits).await.map_err(bind_failed)?;
+            (listener, DataPorts::new(policy))
+        };
+        let limits = SessionLimits { ports: ports.policy().clone(), ..limits };
+        let server = Server { limits, cpus, child: child_command(), ports };
         let at = listener.local_addr();
         crate::console::message!("serving at {at}, with the key {fingerprint}");
+        if let Some(token) = pairing_token {
+            let host = machine_address().map_or_else(|| "HOST".to_owned(), |address| address.to_string());
+            crate::console::message!("on the other machine, run:");
+            print_text(&format!("WEIGHBRIDGE_NET_TOKEN={} weighbridge net rr {host}:{}\n", token.reveal(), at.port()))?;
+        } else if at.ip().is_loopback() && !quiet {
+            let host = machine_address().map_or_else(|| "ADDRESS".to_owned(), |address| address.to_string());
+            crate::console::message!("note: other machines cannot reach {}; `--listen {host}` lets them", at.ip());
+        }
         let done = Arc::new(tokio::sync::Notify::new());
         let session_over = done.clone();
         let sessions = Arc::new(AtomicUsize::new(0));
         let active_sessions = sessions.clone();
+        let refusals = Mutex::new(RefusalLog::default());
         let report = move |event: ServerEvent| {
             match &event {
                 ServerEvent::SessionStarted(..) => _ = sessions.fetch_add(1, Ordering::SeqCst),
@@ -62,11 +81,18 @@ pub(super) fn serve(args: &NetServeArgs, console: &Console) -> Result<Exit, Erro
             }
             if !quiet {
                 match &event {
-                    ServerEvent::Refused(from, error) => crate::console::message!("{from}: refused: {error}"),
+                    ServerEvent::Refused(from, error) => {
+                        if let Some(line) = refusals.lock().unwrap_or_else(PoisonError::into_inner).line(*from, error) {
+                            crate::console::message!("{line}");
+                        }
+                    }
                     ServerEvent::SessionStarted(from, key) => {
                         crate::console::message!("{from}: session started, with the key {key}")
                     }
-                    ServerEvent::SessionEnded(from, outcome) => crate::console::message!("{from}: {outcome}"),
+                    // Names of the client's profile may be part of the outcome.
+                    ServerEvent::SessionEnded(from, outcome) => {
+                        crate::console::message!("{from}: {}", escape_control(&outcome.to_string()))
+                    }
                 }
             }
             if once && matches!(event, ServerEvent::SessionEnded(..)) {
@@ -87,6 +113,14 @@ pub(super) fn serve(args: &NetServeArgs, console: &Console) -> Result<Exit, Erro
             }
         }
     })
+}
+
+/// The address of this machine on its default route; nothing is sent.
+fn machine_address() -> Option<IpAddr> {
+    let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).ok()?;
+    // An address for documentation (RFC 5737), so that it is behind the default route.
+    socket.connect((Ipv4Addr::new(192, 0, 2, 1), 9)).ok()?;
+    socket.local_addr().ok().map(|address| address.ip()).filter(|address| !address.is_loopback())
 }
 
 /// Waits for SIGINT or SIGTERM.

@@ -13,9 +13,18 @@ use crate::output::print_text;
 const TOKEN_VARIABLE: &str = "WEIGHBRIDGE_NET_TOKEN";
 
 /// Prints a new random token.
-pub(super) fn print_token() -> Result<Exit, Error> {
+pub(super) fn create_token(file: Option<&Path>) -> Result<Exit, Error> {
     let token = Token::generate().map_err(|error| Error::Internal(error.to_string()))?;
-    print_text(&format!("{}\n", token.reveal()))?;
+    let Some(file) = file else {
+        print_text(&format!("{}\n", token.reveal()))?;
+        return Ok(Exit::Success);
+    };
+    if !token.save(file).map_err(|error| Error::Internal(error.to_string()))? {
+        return Err(Error::Usage {
+            what: format!("`{}` exists already", file.display()),
+            help: "name another file, or remove it: its token may be in use".to_owned(),
+        });
+    }
     Ok(Exit::Success)
 }
 
@@ -28,14 +37,31 @@ pub(super) fn print_fingerprint(file: &Path) -> Result<Exit, Error> {
 
 /// The identity of this side, and the peers that it trusts.
 pub(super) fn credentials(flags: &TrustFlags) -> Result<Credentials, Error> {
-    let token = match (&flags.token_file, std::env::var(TOKEN_VARIABLE)) {
+    let token = read_token(flags)?;
+    credentials_with(flags, token)
+}
+
+/// The credentials of a server; with `pair`, they include a new token, which is returned too.
+pub(super) fn server_credentials(flags: &TrustFlags, pair: bool) -> Result<(Credentials, Option<Token>), Error> {
+    if !pair {
+        return Ok((credentials(flags)?, None));
+    }
+    let token = Token::generate().map_err(|error| Error::Internal(error.to_string()))?;
+    Ok((credentials_with(flags, Some(token.clone()))?, Some(token)))
+}
+
+fn read_token(flags: &TrustFlags) -> Result<Option<Token>, Error> {
+    Ok(match (&flags.token_file, std::env::var(TOKEN_VARIABLE)) {
         (Some(file), _) => Some(Token::from_file(file).map_err(|error| Error::Internal(error.to_string()))?),
         (None, Ok(text)) => Some(text.parse().map_err(|error| Error::Usage {
             what: format!("{TOKEN_VARIABLE}: {error}"),
             help: "`weighbridge net token` creates one".to_owned(),
         })?),
         (None, Err(_)) => None,
-    };
+    })
+}
+
+fn credentials_with(flags: &TrustFlags, token: Option<Token>) -> Result<Credentials, Error> {
     let trust = match (token, flags.trust.clone()) {
         (Some(token), pins) if pins.is_empty() => Trust::Token(token),
         (Some(token), pins) => Trust::Either(token, pins),
@@ -44,8 +70,9 @@ pub(super) fn credentials(flags: &TrustFlags) -> Result<Credentials, Error> {
             return Err(Error::Usage {
                 what: "no credentials: neither a token nor a trusted fingerprint was given".to_owned(),
                 help: format!(
-                    "create a token with `weighbridge net token > FILE && chmod 600 FILE` and give both sides \
-                     --token-file FILE or {TOKEN_VARIABLE}; or give each side --identity FILE and --trust FINGERPRINT"
+                    "`weighbridge net serve --pair` creates a token and prints the command for the other machine; or create one \
+                     with `weighbridge net token FILE` and give both sides --token-file FILE or {TOKEN_VARIABLE}; or give \
+                     each side --identity FILE and --trust FINGERPRINT"
                 ),
             });
         }

@@ -66,6 +66,23 @@ fn shipped_profiles_run() {
     }
 }
 
+/// uperf's own test profiles: connections that stay open by the thousand, streams that end by time, TLS.
+#[test]
+fn uperf_test_profiles_run() {
+    let (place, server) = NetLab::with_server();
+    let files = profiles(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/uperf-tests"));
+    if files.is_empty() {
+        println!("SKIPPED: uperf's test profiles are not beside the repository (../shared/data/uperf-tests)");
+    }
+    for file in &files {
+        for limit in ["", "--max-duration 300ms"] {
+            let line =
+                format!("run {} --var h=127.0.0.1 --var duration=300ms -P {} -q {limit}", file.display(), server.port);
+            place.net(&line).expect_code(0);
+        }
+    }
+}
+
 #[test]
 fn uperf_profiles_run_or_are_refused_with_a_reason() {
     let (place, server) = NetLab::with_server();

@@ -42,7 +42,8 @@ fn summary_is_printed_by_default() {
       rounds #, #
 
         mean p50 p90 p99 p99.9 p99.99 max
-      latency # # # # # # #
+      response # # # # # # #
+      service # # # # # # #
     ");
 }
 
@@ -76,7 +77,7 @@ fn all_sections_are_printed_for_both_sides() {
     for row in [
         "    write, client # # # # # # # #",
         "    read, server # # # # # # # #",
-        "    response # # # # # # # # #",
+        "    service # # # # # # # # #",
         "    lag # # # # # # # # #",
         "  Txn1 the generator lagged by # on average, # at p99, # at most",
         "    messages of this run # # # # # #",

@@ -1,7 +1,7 @@
 //! Test environment: hosts in network namespaces with real addresses on one switch, removed after the test.
 
 use std::io::Write;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -79,6 +79,24 @@ impl Lab {
         );
         self.write("rules.nft", &table);
         self.network.run(host, &["nft", "-f", &self.path("rules.nft").display().to_string()]).unwrap();
+    }
+
+    /// Ends what [`Self::drop`] has begun.
+    pub(crate) fn stop_dropping(&self, host: Host) {
+        self.network.run(host, &["nft", "delete", "table", "inet", "lab"]).unwrap();
+    }
+
+    /// Translates the source addresses of everything that a host sends: to another address, and to random ports.
+    pub(crate) fn translate_sources(&self, host: Host) {
+        let outside = Ipv4Addr::new(10, 77, 0, 200 + host.0);
+        let address = format!("{outside}/24");
+        self.network.run(host, &["ip", "addr", "add", &address, "dev", "eth0"]).unwrap();
+        let table = format!(
+            "table ip translation {{\nchain postrouting {{\ntype nat hook postrouting priority 100;\n\
+             oifname eth0 meta l4proto {{ tcp, udp }} snat to {outside}:50000-60000 fully-random\n}}\n}}\n"
+        );
+        self.write("nat.nft", &table);
+        self.network.run(host, &["nft", "-f", &self.path("nat.nft").display().to_string()]).unwrap();
     }
 
     /// Number of packets that a host has dropped.

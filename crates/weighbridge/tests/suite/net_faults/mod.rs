@@ -2,6 +2,7 @@
 
 mod failures;
 mod foreign_connections;
+mod identification;
 mod lab;
 mod limits;
 mod loss;
@@ -11,5 +12,6 @@ mod program;
 mod result;
 mod server;
 mod time;
+mod truth;
 mod unreachable;
 mod variations;

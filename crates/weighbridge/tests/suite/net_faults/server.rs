@@ -12,19 +12,22 @@ use super::{
 /// A server that is ready for clients.
 pub(crate) struct Server {
     program: Program,
+    /// Number of descriptors, and the names of threads, when no session runs.
     descriptors: usize,
+    threads: Vec<String>,
 }
 
 impl Server {
     /// Waits until the server is ready.
     pub(crate) fn ready(program: Program) -> Self {
         program.wait_for_stderr("serving at");
-        let mut this = Self { program, descriptors: 0 };
+        let mut this = Self { program, descriptors: 0, threads: Vec::new() };
         // It opens descriptors for signals just after printing that line.
-        while this.descriptors != this.count("fd") || this.descriptors == 0 {
-            this.descriptors = this.count("fd");
+        while this.descriptors != this.count_descriptors() || this.descriptors == 0 {
+            this.descriptors = this.count_descriptors();
             sleep(Duration::from_millis(30));
         }
+        this.threads = this.threads();
         this
     }
 
@@ -63,8 +66,8 @@ impl Server {
     /// Waits until nothing of a session is left: no descriptor, thread or process, not even a zombie.
     pub(crate) fn assert_unchanged(&self) {
         eventually("nothing of the session is left in the server", || {
-            let left = (self.count("fd").saturating_sub(self.descriptors), self.threads(), self.children());
-            if left == (0, Vec::new(), Vec::new()) {
+            let left = (self.count_descriptors().saturating_sub(self.descriptors), self.threads(), self.children());
+            if left == (0, self.threads.clone(), Vec::new()) {
                 Ok(())
             } else {
                 Err(format!("{left:?}; standard error: {}", self.stderr()))
@@ -72,8 +75,11 @@ impl Server {
         });
     }
 
-    fn count(&self, what: &str) -> usize {
-        read_dir(format!("/proc/{}/{what}", self.pid())).map_or(0, Iterator::count)
+    /// Number of descriptors, without the source of random numbers that a library opens once.
+    fn count_descriptors(&self) -> usize {
+        let entries = read_dir(format!("/proc/{}/fd", self.pid())).into_iter().flatten().flatten();
+        let targets = entries.filter_map(|entry| std::fs::read_link(entry.path()).ok());
+        targets.filter(|target| target.as_os_str() != "/dev/urandom").count()
     }
 
     /// The names of threads other than the first.

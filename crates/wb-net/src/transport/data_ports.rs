@@ -1,0 +1,301 @@
+//! The ports on which a process accepts data connections, and which link each connection is for.
+
+use std::collections::{HashMap, VecDeque};
+use std::io;
+use std::ops::RangeInclusive;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::{Arc, Mutex, Weak};
+
+use rustix::event::{EventfdFlags, eventfd};
+use socket2::Socket;
+use tokio::sync::mpsc::{Receiver, channel};
+
+use super::address::{HostAddress, TransportAddress};
+use super::cookie::{self, Cookie, LinkKey, Purpose};
+use super::datagram_port::DatagramPort;
+use super::listener::{AcceptedConnection, lock};
+pub use super::shared_listener::SharedListener;
+use super::socket::{self, SocketConfig};
+use super::unverified::CookieVerifier;
+use crate::language::{Endpoint, Protocol};
+
+/// Which ports data connections may use.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PortPolicy {
+    /// Any.
+    Any,
+    /// Those of a range.
+    Range(RangeInclusive<u16>),
+    /// That of the control connection, which offers the connections that it accepts.
+    Control(u16),
+}
+
+impl PortPolicy {
+    /// The policy for a range of ports; any port without one.
+    pub(crate) fn from_range(range: Option<(u16, u16)>) -> Self {
+        range.map_or(Self::Any, |(low, high)| Self::Range(low..=high))
+    }
+
+    /// The range of ports, if it is one.
+    pub fn range(&self) -> Option<(u16, u16)> {
+        match self {
+            Self::Range(range) => Some((*range.start(), *range.end())),
+            Self::Any | Self::Control(_) => None,
+        }
+    }
+
+    /// Whether a profile may name this port.
+    fn allows(&self, port: u16) -> bool {
+        match self {
+            Self::Any => true,
+            Self::Range(range) => range.contains(&port),
+            Self::Control(control) => *control == port,
+        }
+    }
+}
+
+impl std::fmt::Display for PortPolicy {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Any => f.write_str("any port"),
+            Self::Range(range) => write!(f, "{}-{}", range.start(), range.end()),
+            Self::Control(port) => port.fmt(f),
+        }
+    }
+}
+
+/// Maximum number of control connections that wait to be accepted; further ones are closed.
+const MAX_WAITING_CONTROL: usize = 256;
+
+/// The data ports of a process, which all its sessions share.
+#[derive(Debug)]
+pub struct DataPorts {
+    policy: PortPolicy,
+    routes: Arc<Routes>,
+    listeners: Mutex<HashMap<(Protocol, HostAddress, u16), Weak<SharedListener>>>,
+    datagram_ports: Mutex<HashMap<(Protocol, HostAddress, u16), Weak<DatagramPort>>>,
+}
+
+impl DataPorts {
+    /// Creates the set, with no open port.
+    pub fn new(policy: PortPolicy) -> Arc<Self> {
+        let (routes, listeners, datagram_ports) = Default::default();
+        Arc::new(Self { policy, routes, listeners, datagram_ports })
+    }
+
+    /// Which ports may be used.
+    pub fn policy(&self) -> &PortPolicy {
+        &self.policy
+    }
+
+    /// Whether not every port may be used.
+    pub(super) fn is_limited(&self) -> bool {
+        self.policy != PortPolicy::Any
+    }
+
+    /// The ports to try, in this order.
+    fn candidates(&self, port: Option<u16>) -> io::Result<RangeInclusive<u16>> {
+        match (port, &self.policy) {
+            (Some(port), policy) if !policy.allows(port) => Err(io::Error::new(
+                io::ErrorKind::PermissionDenied,
+                format!("port {port} is not among the ports for data, {policy} (`net serve --data-ports, --one-port`)"),
+            )),
+            (Some(port), _) => Ok(port..=port),
+            (None, PortPolicy::Control(port)) => Ok(*port..=*port),
+            (None, PortPolicy::Any) => Ok(0..=0),
+            (None, PortPolicy::Range(range)) => Ok(range.clone()),
+        }
+    }
+
+    /// The listener for an endpoint's connections, which may be one that is open already, and its address.
+    pub(super) fn listen(
+        &self,
+        config: &SocketConfig<'_>,
+    ) -> io::Result<(Option<Arc<SharedListener>>, TransportAddress)> {
+        if let (PortPolicy::Control(port), true) = (&self.policy, config.is_tcp()) {
+            self.candidates(config.endpoint.port)?;
+            return Ok((None, TransportAddress::Ip(config.local_socket_address(*port)?)));
+        }
+        let port = config.endpoint.port.filter(|_| config.has_ports());
+        let candidates = if config.has_ports() { self.candidates(port)? } else { 0..=0 };
+        let mut listeners = lock(&self.listeners);
+        let listener = open_shared(&mut listeners, config, port, candidates, |candidate| {
+            let listener = config.listen(candidate)?;
+            let address = socket::local_address(&listener, config.local)?;
+            SharedListener::start(listener, address, Arc::downgrade(&self.routes), None)
+        })?;
+        let address = listener.address.clone();
+        Ok((Some(listener), address))
+    }
+
+    /// The port for an endpoint's datagrams, which may be one that is open already; `None` if the strand needs no
+    /// shared one.
+    pub(super) fn datagram_port(&self, config: &SocketConfig<'_>) -> io::Result<Option<Arc<DatagramPort>>> {
+        let port = config.endpoint.port;
+        if !config.has_ports() || (port.is_none() && !self.is_limited()) {
+            return Ok(None);
+        }
+        let candidates = self.candidates(port)?;
+        let mut ports = lock(&self.datagram_ports);
+        let shared = open_shared(&mut ports, config, port, candidates, |candidate| {
+            DatagramPort::start(config, candidate, Arc::downgrade(&self.routes))
+        })?;
+        Ok(Some(shared))
+    }
+
+    /// Registers a link, whose connections are put into the queue of the result.
+    pub(super) fn register(&self, verifier: CookieVerifier, endpoint: &Endpoint) -> io::Result<Registration> {
+        let queue = Arc::new(SocketQueue::new()?);
+        let key = (verifier.session().id(), verifier.link());
+        let route = Route { verifier, queue: queue.clone(), endpoint: endpoint.clone() };
+        lock(&self.routes.0).insert(key, route);
+        Ok(Registration { key, queue, routes: self.routes.clone() })
+    }
+
+    /// Starts to accept connections from a socket on which the control connections of sessions arrive, too; those are
+    /// sent to the receiver of the result as they are. The thread that accepts ends when the first value is dropped.
+    pub fn share_with_control(&self, listener: Socket) -> io::Result<(Arc<SharedListener>, Receiver<Socket>)> {
+        let address = listener.local_addr()?.as_socket().ok_or(io::ErrorKind::AddrNotAvailable)?;
+        let (sender, receiver) = channel(MAX_WAITING_CONTROL);
+        let routes = Arc::downgrade(&self.routes);
+        let listener = SharedListener::start(listener, TransportAddress::Ip(address), routes, Some(sender))?;
+        Ok((listener, receiver))
+    }
+}
+
+/// The open entry for an endpoint, or a new one on the first candidate that can be bound.
+fn open_shared<T>(
+    open: &mut HashMap<(Protocol, HostAddress, u16), Weak<T>>,
+    config: &SocketConfig<'_>,
+    port: Option<u16>,
+    candidates: RangeInclusive<u16>,
+    bind: impl Fn(u16) -> io::Result<Arc<T>>,
+) -> io::Result<Arc<T>> {
+    let protocol = config.endpoint.protocol;
+    let key = (protocol, config.local, port.unwrap_or(0));
+    open.retain(|_, entry| entry.strong_count() > 0);
+    if let Some(entry) = open.get(&key).and_then(Weak::upgrade) {
+        return Ok(entry);
+    }
+    let mut last = io::Error::from(io::ErrorKind::AddrInUse);
+    for candidate in candidates.clone() {
+        match bind(candidate) {
+            Ok(entry) => {
+                open.insert(key, Arc::downgrade(&entry));
+                return Ok(entry);
+            }
+            Err(error) => last = error,
+        }
+    }
+    let ports = match (port, candidates.end()) {
+        (Some(port), _) => format!("port {port}"),
+        (None, 0) => return Err(last),
+        (None, _) => format!("a port of {}-{}", candidates.start(), candidates.end()),
+    };
+    Err(io::Error::new(last.kind(), format!("cannot listen on {ports} ({}): {last}", protocol.name())))
+}
+
+/// The links of all sessions, by session and link.
+#[derive(Debug, Default)]
+pub(super) struct Routes(Mutex<HashMap<(u64, LinkKey), Route>>);
+
+#[derive(Debug)]
+struct Route {
+    verifier: CookieVerifier,
+    queue: Arc<SocketQueue>,
+    endpoint: Endpoint,
+}
+
+/// What was done with a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Dispatch {
+    /// A strand has it, or a probe was answered.
+    Delivered,
+    /// It belongs to no session.
+    Rejected,
+}
+
+impl Routes {
+    /// Gives a connection to the strand that its cookie names, if it is valid.
+    pub(super) fn dispatch(&self, socket: Socket, bytes: &[u8; cookie::LENGTH]) -> Dispatch {
+        let deliver = |route: &mut Route, cookie: Cookie| match cookie.purpose {
+            Purpose::Connection => {
+                // A shared listener has the options of one endpoint. Ignored: those that the kernel refuses for a
+                // connection were accepted for the listener, and are reported from there.
+                let _: io::Result<()> = socket::apply_options(&socket, &route.endpoint);
+                route.queue.push(AcceptedConnection { socket, ordinal: cookie.ordinal });
+            }
+            Purpose::Probe | Purpose::Acknowledgement => route.verifier.answer_probe(&socket, cookie),
+        };
+        self.verify(bytes, deliver).map_or(Dispatch::Rejected, |()| Dispatch::Delivered)
+    }
+
+    /// Calls a function with the link of a cookie, if it is valid.
+    pub(super) fn with_route<T>(
+        &self,
+        bytes: &[u8; cookie::LENGTH],
+        call: impl FnOnce(&CookieVerifier, &SocketQueue, &Endpoint, Cookie) -> T,
+    ) -> Option<T> {
+        self.verify(bytes, |route, cookie| call(&route.verifier, &route.queue, &route.endpoint, cookie))
+    }
+
+    fn verify<T>(&self, bytes: &[u8; cookie::LENGTH], call: impl FnOnce(&mut Route, Cookie) -> T) -> Option<T> {
+        let mut routes = lock(&self.0);
+        let route = routes.get_mut(&(cookie::session_id(bytes)?, cookie::claimed_link(bytes)))?;
+        let cookie = route.verifier.verify(bytes)?;
+        Some(call(route, cookie))
+    }
+}
+
+/// A registered link. Dropping it ends the registration.
+#[derive(Debug)]
+pub(super) struct Registration {
+    key: (u64, LinkKey),
+    queue: Arc<SocketQueue>,
+    routes: Arc<Routes>,
+}
+
+impl Registration {
+    pub(super) fn queue(&self) -> &SocketQueue {
+        &self.queue
+    }
+}
+
+impl Drop for Registration {
+    fn drop(&mut self) {
+        lock(&self.routes.0).remove(&self.key);
+    }
+}
+
+/// Connections that were accepted for one link.
+#[derive(Debug)]
+pub(super) struct SocketQueue {
+    readable: OwnedFd,
+    connections: Mutex<VecDeque<AcceptedConnection>>,
+}
+
+impl SocketQueue {
+    fn new() -> io::Result<Self> {
+        let readable = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK | EventfdFlags::SEMAPHORE)?;
+        Ok(Self { readable, connections: Mutex::default() })
+    }
+
+    pub(super) fn push(&self, connection: AcceptedConnection) {
+        lock(&self.connections).push_back(connection);
+        // Cannot fail: memory is exhausted before the counter overflows.
+        let _: Result<usize, _> = rustix::io::write(&self.readable, &1_u64.to_ne_bytes());
+    }
+
+    /// Takes the next connection; `WouldBlock` if there is none.
+    pub(super) fn pop(&self) -> io::Result<AcceptedConnection> {
+        let mut count = [0; 8];
+        rustix::io::read(&self.readable, &mut count)?;
+        lock(&self.connections).pop_front().ok_or_else(|| io::ErrorKind::WouldBlock.into())
+    }
+}
+
+impl AsFd for SocketQueue {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.readable.as_fd()
+    }
+}

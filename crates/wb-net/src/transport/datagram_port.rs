@@ -1,0 +1,88 @@
+//! A port of datagrams that several strands share: each gets a socket of its own once its peer is known.
+
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Weak};
+use std::thread;
+
+use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
+use rustix::net::{RecvFlags, recvfrom};
+use socket2::Socket;
+
+use super::address::TransportAddress;
+use super::cookie::{self, Purpose};
+use super::data_ports::Routes;
+use super::listener::AcceptedConnection;
+use super::socket::{self, SocketConfig};
+use crate::language::Endpoint;
+
+/// A port of datagrams. The thread that waits for cookies ends when it is dropped.
+///
+/// Its socket is bound, but not connected: the kernel gives datagrams of known peers to the sockets that are connected
+/// to them, and all others to this one, which drops them.
+#[derive(Debug)]
+pub(super) struct DatagramPort {
+    pub(super) address: TransportAddress,
+    shutdown: OwnedFd,
+}
+
+impl DatagramPort {
+    /// Binds a port and starts the thread.
+    pub(super) fn start(config: &SocketConfig<'_>, port: u16, routes: Weak<Routes>) -> io::Result<Arc<Self>> {
+        let socket = config.bind(port, true)?;
+        let address = socket::local_address(&socket, config.local)?;
+        let shutdown = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        let watched_shutdown = shutdown.try_clone()?;
+        let bound = config.local_socket_address(address.port())?;
+        thread::Builder::new().name("datagrams".to_owned()).spawn(move || {
+            serve(&socket, bound, &watched_shutdown, &routes);
+        })?;
+        Ok(Arc::new(Self { address, shutdown }))
+    }
+}
+
+impl Drop for DatagramPort {
+    fn drop(&mut self) {
+        // Ends the thread.
+        let _: Result<usize, _> = rustix::io::write(&self.shutdown, &1_u64.to_ne_bytes());
+    }
+}
+
+fn serve(socket: &Socket, bound: SocketAddr, shutdown: &OwnedFd, routes: &Weak<Routes>) {
+    let mut buffer = [0; 2 * cookie::LENGTH];
+    loop {
+        let mut watched = [PollFd::new(socket, PollFlags::IN), PollFd::new(shutdown, PollFlags::IN)];
+        if poll(&mut watched, None).is_err() {
+            continue;
+        }
+        if !watched[1].revents().is_empty() {
+            return;
+        }
+        while let Ok((length, _, from)) = recvfrom(socket, &mut buffer, RecvFlags::DONTWAIT) {
+            let Some(Ok(from)) = from.map(SocketAddr::try_from) else { continue };
+            let Ok(bytes) = <&[u8; cookie::LENGTH]>::try_from(&buffer[..length]) else { continue };
+            let Some(routes) = routes.upgrade() else { return };
+            routes.with_route(bytes, |_, queue, endpoint, cookie| {
+                // Without a socket the peer repeats its cookie.
+                if let (Purpose::Connection, Ok(socket)) = (cookie.purpose, connected_socket(endpoint, bound, from)) {
+                    queue.push(AcceptedConnection { socket, ordinal: cookie.ordinal });
+                }
+            });
+        }
+    }
+}
+
+/// A socket on the shared port that is connected to a peer.
+fn connected_socket(endpoint: &Endpoint, bound: SocketAddr, peer: SocketAddr) -> io::Result<Socket> {
+    let socket = Socket::new(
+        socket2::Domain::for_address(bound),
+        socket2::Type::DGRAM.nonblocking().cloexec(),
+        Some(socket2::Protocol::UDP),
+    )?;
+    socket::set_buffer_sizes(&socket, endpoint)?;
+    socket.set_reuse_port(true)?;
+    socket.bind(&bound.into())?;
+    socket.connect(&peer.into())?;
+    Ok(socket)
+}

@@ -1,0 +1,334 @@
+//! The setup of links before the run: probes of listeners, and the pairing of datagram sockets.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendFlags, SocketAddrAny, SocketAddrUnix, getpeername, recvfrom};
+use socket2::Socket;
+
+use crate::language::Protocol;
+use crate::transport::address::TransportAddress;
+use crate::transport::cookie::{self, Cookie, LinkKey, Purpose, SessionKey};
+use crate::transport::data_ports::{DataPorts, Registration};
+use crate::transport::datagram_port::DatagramPort;
+use crate::transport::socket::{self, CONNECT_TIMEOUT, SocketConfig};
+use crate::transport::unverified::{CookieStatus, CookieVerifier, UnverifiedConnection};
+use crate::transport::{is_pending, quic, stream};
+
+/// How long a listener may take to answer a probe.
+const PROBE_TIMEOUT: Duration = Duration::from_secs(4);
+
+/// Interval between two cookies of a datagram socket: initial and maximum.
+const RESEND_INTERVAL: (Duration, Duration) = (Duration::from_millis(20), Duration::from_millis(500));
+
+/// A connection that tests whether a listener can be reached.
+#[derive(Debug)]
+pub(super) struct Probe {
+    connection: UnverifiedConnection,
+    peer: TransportAddress,
+    cookie: Cookie,
+    session: SessionKey,
+    is_sent: bool,
+    deadline: Instant,
+}
+
+impl Probe {
+    /// Begins to connect.
+    pub(super) fn start(
+        config: &SocketConfig<'_>,
+        bind: bool,
+        peer: &TransportAddress,
+        session: SessionKey,
+        link: LinkKey,
+    ) -> io::Result<Self> {
+        let socket = config.connecting_socket(bind)?;
+        socket.set_nonblocking(true)?;
+        match socket.connect(&socket::sock_addr(peer)?) {
+            Err(error) if !is_pending(&error) => return Err(describe_refusal(peer, &error)),
+            _ => {}
+        }
+        Ok(Self {
+            connection: UnverifiedConnection::new(socket),
+            peer: peer.clone(),
+            cookie: Cookie { purpose: Purpose::Probe, link, attempt: 0, ordinal: 0 },
+            session,
+            is_sent: false,
+            deadline: Instant::now() + PROBE_TIMEOUT,
+        })
+    }
+
+    /// Continues without waiting; returns whether the listener has answered.
+    pub(super) fn advance(&mut self) -> io::Result<bool> {
+        let Self { connection, peer, cookie, session, .. } = self;
+        if !self.is_sent {
+            match stream::check_connected(&connection.socket) {
+                Ok(()) => {
+                    rustix::net::send(&connection.socket, &session.seal(cookie), SendFlags::NOSIGNAL)?;
+                    self.is_sent = true;
+                }
+                Err(error) if is_pending(&error) => return self.check_deadline(),
+                Err(error) => return Err(describe_refusal(peer, &error)),
+            }
+        }
+        let expected = Cookie { purpose: Purpose::Acknowledgement, ..*cookie };
+        match connection.receive() {
+            CookieStatus::Complete(bytes) if session.open(&bytes) == Some(expected) => Ok(true),
+            CookieStatus::Incomplete => self.check_deadline(),
+            CookieStatus::Complete(_) | CookieStatus::Foreign => Err(io::Error::new(
+                io::ErrorKind::ConnectionRefused,
+                format!("{peer} is not a port of this session: something else answers there"),
+            )),
+            CookieStatus::Closed => Err(io::Error::new(
+                io::ErrorKind::ConnectionRefused,
+                format!(
+                    "{peer} closed the connection: something else answers there, or the server has no session left"
+                ),
+            )),
+        }
+    }
+
+    fn check_deadline(&self) -> io::Result<bool> {
+        if Instant::now() < self.deadline {
+            return Ok(false);
+        }
+        let seconds = PROBE_TIMEOUT.as_secs();
+        Err(io::Error::new(
+            io::ErrorKind::TimedOut,
+            format!(
+                "no answer from {} within {seconds} s: a firewall may drop connections to this port; \
+                 `net serve --one-port` and `--data-ports LOW-HIGH` limit the ports",
+                self.peer
+            ),
+        ))
+    }
+}
+
+fn describe_refusal(peer: &TransportAddress, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("cannot connect to {peer}: {error}"))
+}
+
+/// A datagram socket that becomes connected to the peer's before the run.
+#[derive(Debug)]
+pub(super) struct SocketPairing {
+    socket: Option<Socket>,
+    /// The address of this side's socket; unknown for the sockets of a shared port.
+    address: Option<TransportAddress>,
+    peer: Option<TransportAddress>,
+    role: PairingRole,
+    deadline: Instant,
+    is_paired: bool,
+}
+
+#[derive(Debug)]
+enum PairingRole {
+    /// Sends its cookie until it is acknowledged.
+    Connector { session: SessionKey, cookie: Cookie, next: Instant, interval: Duration },
+    /// Waits for the cookie at a socket of its own.
+    Acceptor { verifier: CookieVerifier, answer: Option<[u8; cookie::LENGTH]> },
+    /// Waits for a socket from a shared port, which has received the cookie.
+    SharedAcceptor { registration: Registration, _port: Arc<DatagramPort>, link: (SessionKey, LinkKey) },
+}
+
+impl SocketPairing {
+    /// Creates the socket of the connecting side.
+    pub(super) fn connector(
+        config: &SocketConfig<'_>,
+        bind: bool,
+        session: SessionKey,
+        link: LinkKey,
+    ) -> io::Result<Self> {
+        let socket = match config.endpoint.protocol {
+            // Without a name, it could not be answered.
+            Protocol::UnixDgram => config.bind(0, false)?,
+            _ => config.connecting_socket(bind)?,
+        };
+        set_quic_buffers(config, &socket)?;
+        let cookie = Cookie { purpose: Purpose::Connection, link, attempt: 1, ordinal: 0 };
+        let role = PairingRole::Connector { session, cookie, next: Instant::now(), interval: RESEND_INTERVAL.0 };
+        Ok(Self::new(Some(socket), None, role))
+    }
+
+    /// Creates the socket of the accepting side, or joins a shared port.
+    pub(super) fn acceptor(config: &SocketConfig<'_>, verifier: CookieVerifier, ports: &DataPorts) -> io::Result<Self> {
+        if let Some(port) = ports.datagram_port(config)? {
+            let address = port.address.clone();
+            let link = (*verifier.session(), verifier.link());
+            let registration = ports.register(verifier, config.endpoint)?;
+            return Ok(Self::new(None, Some(address), PairingRole::SharedAcceptor { registration, _port: port, link }));
+        }
+        let socket = config.bind(0, false)?;
+        set_quic_buffers(config, &socket)?;
+        let address = socket::local_address(&socket, config.local)?;
+        Ok(Self::new(Some(socket), Some(address), PairingRole::Acceptor { verifier, answer: None }))
+    }
+
+    fn new(socket: Option<Socket>, address: Option<TransportAddress>, role: PairingRole) -> Self {
+        let deadline = Instant::now() + CONNECT_TIMEOUT;
+        Self { socket, address, peer: None, role, deadline, is_paired: false }
+    }
+
+    /// The address that the other side needs; `None` on the connecting side.
+    pub(super) fn announced_address(&self) -> Option<&TransportAddress> {
+        self.address.as_ref()
+    }
+
+    /// Sets the address of the accepting side.
+    pub(super) fn connect(&mut self, peer: TransportAddress) -> io::Result<()> {
+        if let Some(socket) = &self.socket {
+            socket.connect(&socket::sock_addr(&peer)?)?;
+        }
+        self.peer = Some(peer);
+        self.deadline = Instant::now() + CONNECT_TIMEOUT;
+        Ok(())
+    }
+
+    /// The socket and its peer, once they are connected.
+    pub(super) fn connected(&self) -> Option<(&Socket, &TransportAddress)> {
+        self.is_paired.then_some(self.socket.as_ref().zip(self.peer.as_ref()))?
+    }
+
+    /// Describes where the peer is expected.
+    pub(super) fn describe(&self) -> String {
+        let address = self.peer.as_ref().or(self.address.as_ref());
+        address.map_or_else(|| "an unknown address".to_owned(), TransportAddress::to_string)
+    }
+
+    /// Continues without waiting; returns whether the sockets are connected to each other.
+    pub(super) fn advance(&mut self) -> io::Result<bool> {
+        if !self.is_paired {
+            self.is_paired = match &mut self.role {
+                PairingRole::Connector { session, cookie, next, interval } => {
+                    let Some(socket) = &self.socket else { return Ok(false) };
+                    if self.peer.is_none() {
+                        return Ok(false);
+                    }
+                    let now = Instant::now();
+                    if now >= *next {
+                        // Ignored: it is repeated, and a peer that cannot be reached is reported at the deadline.
+                        let _: rustix::io::Result<usize> =
+                            rustix::net::send(socket, &session.seal(cookie), SendFlags::NOSIGNAL | SendFlags::DONTWAIT);
+                        (*next, *interval) = (now + *interval, (*interval * 2).min(RESEND_INTERVAL.1));
+                    }
+                    let expected = Cookie { purpose: Purpose::Acknowledgement, ..*cookie };
+                    std::iter::from_fn(|| receive_cookie(socket))
+                        .any(|(bytes, _)| bytes.and_then(|bytes| session.open(&bytes)) == Some(expected))
+                }
+                PairingRole::Acceptor { verifier, answer } => {
+                    let Some(socket) = &self.socket else { return Ok(false) };
+                    let verified = std::iter::from_fn(|| receive_cookie(socket)).find_map(|(bytes, from)| {
+                        let cookie = verifier.verify(&bytes?)?;
+                        (cookie.purpose == Purpose::Connection).then_some((cookie, from?))
+                    });
+                    if let Some((cookie, from)) = verified {
+                        rustix::net::connect(socket, &from)?;
+                        // Of strangers, from before the kernel dropped theirs.
+                        discard_received(socket);
+                        self.peer = Some(peer_address(&from)?);
+                        let bytes = verifier.acknowledgement(cookie);
+                        *answer = Some(bytes);
+                        send_answer(socket, &bytes);
+                    }
+                    self.peer.is_some()
+                }
+                PairingRole::SharedAcceptor { registration, link: (session, link), .. } => {
+                    match registration.queue().pop() {
+                        Ok(accepted) => {
+                            let cookie =
+                                Cookie { purpose: Purpose::Acknowledgement, link: *link, attempt: 1, ordinal: 0 };
+                            send_answer(&accepted.socket, &session.seal(&cookie));
+                            self.peer = getpeername(&accepted.socket)?.map(|peer| peer_address(&peer)).transpose()?;
+                            self.socket = Some(accepted.socket);
+                            true
+                        }
+                        Err(error) if is_pending(&error) => false,
+                        Err(error) => return Err(error),
+                    }
+                }
+            };
+        }
+        if !self.is_paired && Instant::now() >= self.deadline {
+            return Err(self.timeout_error());
+        }
+        Ok(self.is_paired)
+    }
+
+    /// Repeats the answer if the other side repeats its cookie, since the first answer was lost; returns whether that
+    /// can happen.
+    pub(super) fn repeat_answer(&self) -> bool {
+        let Some(socket) = &self.socket else { return false };
+        let answer = match &self.role {
+            PairingRole::Connector { .. } => return false,
+            PairingRole::Acceptor { answer, .. } => match answer {
+                Some(answer) => *answer,
+                None => return false,
+            },
+            PairingRole::SharedAcceptor { link: (session, link), .. } => {
+                session.seal(&Cookie { purpose: Purpose::Acknowledgement, link: *link, attempt: 1, ordinal: 0 })
+            }
+        };
+        let mut begin = [0; 4];
+        while matches!(rustix::net::recv(socket, &mut begin, RecvFlags::DONTWAIT | RecvFlags::PEEK), Ok((4.., _)))
+            && cookie::resembles_cookie(&begin)
+        {
+            receive_cookie(socket);
+            send_answer(socket, &answer);
+        }
+        true
+    }
+
+    fn timeout_error(&self) -> io::Error {
+        let seconds = CONNECT_TIMEOUT.as_secs();
+        let address = self.describe();
+        let message = match self.role {
+            PairingRole::Connector { .. } => format!(
+                "no answer from {address} within {seconds} s: a firewall may drop datagrams to this port; \
+                 `net serve --one-port` and `--data-ports LOW-HIGH` limit the ports"
+            ),
+            _ => format!("no datagram of the other side arrived at {address} within {seconds} s"),
+        };
+        io::Error::new(io::ErrorKind::TimedOut, message)
+    }
+}
+
+fn set_quic_buffers(config: &SocketConfig<'_>, socket: &Socket) -> io::Result<()> {
+    if config.endpoint.protocol == Protocol::Quic && config.endpoint.window.is_none() {
+        quic::set_buffer_sizes(socket)?;
+    }
+    Ok(())
+}
+
+/// The next datagram, if it has the length of a cookie, and its sender; `None` if none is waiting.
+fn receive_cookie(socket: &Socket) -> Option<(Option<[u8; cookie::LENGTH]>, Option<SocketAddrAny>)> {
+    let mut buffer = [0; 2 * cookie::LENGTH];
+    loop {
+        match recvfrom(socket, &mut buffer, RecvFlags::DONTWAIT) {
+            Ok((length, _, from)) => return Some((buffer[..length].try_into().ok(), from)),
+            // An earlier datagram did not reach the other side, whose socket may not exist yet.
+            Err(Errno::CONNREFUSED | Errno::INTR) => {}
+            Err(_) => return None,
+        }
+    }
+}
+
+fn send_answer(socket: &Socket, answer: &[u8]) {
+    // Ignored: the other side repeats its cookie.
+    let _: rustix::io::Result<usize> = rustix::net::send(socket, answer, SendFlags::NOSIGNAL | SendFlags::DONTWAIT);
+}
+
+fn peer_address(address: &SocketAddrAny) -> io::Result<TransportAddress> {
+    if let Ok(address) = SocketAddr::try_from(address.clone()) {
+        return Ok(TransportAddress::Ip(address));
+    }
+    let address = SocketAddrUnix::try_from(address.clone())?;
+    let name = address.abstract_name().unwrap_or_default();
+    Ok(TransportAddress::Unix(String::from_utf8_lossy(name).into_owned()))
+}
+
+/// Discards everything that a socket has received so far.
+fn discard_received(socket: &Socket) {
+    let mut byte = [0; 1];
+    while rustix::net::recv(socket, &mut byte, RecvFlags::DONTWAIT | RecvFlags::TRUNC).is_ok() {}
+}

@@ -1,0 +1,125 @@
+//! Accepted connections whose cookie has not been verified yet.
+
+use std::io::{self, ErrorKind};
+use std::os::fd::{AsFd, BorrowedFd};
+
+use rustix::net::{RecvFlags, SendFlags};
+use socket2::Socket;
+
+use super::cookie::{self, Cookie, LinkKey, Purpose, ReplayGuard, SessionKey};
+
+/// An accepted connection, and what has arrived of its cookie.
+#[derive(Debug)]
+pub(super) struct UnverifiedConnection {
+    pub(super) socket: Socket,
+    bytes: [u8; cookie::LENGTH],
+    received: usize,
+}
+
+/// What has arrived of a cookie.
+#[derive(Debug)]
+pub(super) enum CookieStatus {
+    /// Not all of it.
+    Incomplete,
+    /// All of it; it has not been verified.
+    Complete([u8; cookie::LENGTH]),
+    /// The other side closed the connection without sending anything.
+    Closed,
+    /// Other bytes than a cookie.
+    Foreign,
+}
+
+impl UnverifiedConnection {
+    pub(super) fn new(socket: Socket) -> Self {
+        Self { socket, bytes: [0; cookie::LENGTH], received: 0 }
+    }
+
+    /// Like [`Self::receive`], but leaves other bytes than a cookie in the socket.
+    pub(super) fn receive_if_cookie(&mut self) -> CookieStatus {
+        let mut begin = [0; cookie::MAGIC.len()];
+        if self.received == 0
+            && let Ok((count, _)) = rustix::net::recv(&self.socket, &mut begin, RecvFlags::DONTWAIT | RecvFlags::PEEK)
+            && count > 0
+            && begin[..count] != cookie::MAGIC[..count]
+        {
+            return CookieStatus::Foreign;
+        }
+        self.receive()
+    }
+
+    /// Receives what has arrived, without waiting.
+    pub(super) fn receive(&mut self) -> CookieStatus {
+        while self.received < cookie::LENGTH {
+            match rustix::net::recv(&self.socket, &mut self.bytes[self.received..], RecvFlags::DONTWAIT) {
+                Ok((0, _)) if self.received == 0 => return CookieStatus::Closed,
+                Ok((0, _)) => return CookieStatus::Foreign,
+                Ok((count, _)) => self.received += count,
+                Err(rustix::io::Errno::INTR) => continue,
+                Err(rustix::io::Errno::WOULDBLOCK) => return CookieStatus::Incomplete,
+                // Reset by the other side.
+                Err(_) if self.received == 0 => return CookieStatus::Closed,
+                Err(_) => return CookieStatus::Foreign,
+            }
+            let prefix = self.received.min(cookie::MAGIC.len());
+            if self.bytes[..prefix] != cookie::MAGIC[..prefix] {
+                return CookieStatus::Foreign;
+            }
+        }
+        CookieStatus::Complete(self.bytes)
+    }
+}
+
+impl AsFd for UnverifiedConnection {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+/// Verifies the cookies of one link.
+#[derive(Debug)]
+pub(super) struct CookieVerifier {
+    session: SessionKey,
+    link: LinkKey,
+    guard: ReplayGuard,
+}
+
+impl CookieVerifier {
+    pub(super) fn new(session: SessionKey, link: LinkKey) -> Self {
+        Self { session, link, guard: ReplayGuard::default() }
+    }
+
+    pub(super) fn session(&self) -> &SessionKey {
+        &self.session
+    }
+
+    pub(super) fn link(&self) -> LinkKey {
+        self.link
+    }
+
+    /// The content of a cookie that is valid for this link; of a connection, each is valid once.
+    pub(super) fn verify(&mut self, bytes: &[u8; cookie::LENGTH]) -> Option<Cookie> {
+        let cookie = self.session.open(bytes).filter(|cookie| cookie.link == self.link)?;
+        match cookie.purpose {
+            Purpose::Connection => self.guard.accept(cookie.attempt).then_some(cookie),
+            Purpose::Probe => Some(cookie),
+            Purpose::Acknowledgement => None,
+        }
+    }
+
+    /// The answer to a cookie.
+    pub(super) fn acknowledgement(&self, cookie: Cookie) -> [u8; cookie::LENGTH] {
+        self.session.seal(&Cookie { purpose: Purpose::Acknowledgement, ..cookie })
+    }
+
+    /// Answers a probe: the prober learns that it has reached this link.
+    pub(super) fn answer_probe(&self, socket: &Socket, cookie: Cookie) {
+        // Ignored: the prober has gone, or reports that it got no answer.
+        let _: rustix::io::Result<usize> =
+            rustix::net::send(socket, &self.acknowledgement(cookie), SendFlags::NOSIGNAL | SendFlags::DONTWAIT);
+    }
+}
+
+/// The error of an operation on a link whose peer has not been set.
+pub(super) fn unknown_peer() -> io::Error {
+    io::Error::new(ErrorKind::NotConnected, "the peer's address is unknown")
+}

@@ -1,0 +1,229 @@
+//! Figures that stay true when the network or a program does not respond.
+
+use std::{thread::sleep, time::Duration};
+
+use rustix::process::Signal;
+
+use super::{
+    lab::{Lab, SERVER},
+    profiles::{connected, flowop, group, profile, rr, transaction},
+    result::{RunResult, number},
+};
+
+/// The notes of a run.
+fn notes(result: &RunResult) -> String {
+    result.0["notes"].to_string()
+}
+
+#[test]
+fn a_run_in_which_nothing_arrives_fails() {
+    // The cookies that set up a link are short.
+    const LONG_DATAGRAMS: &str = "udp length > 200";
+    for (preset, expected) in [
+        ("stream --protocols udp -l 1470", "group stream: none of"),
+        ("stream --protocols udp -l 1470 -n 20 --max-threads 1", "group stream: none of"),
+        ("udp-rr -l 300", "group udp-rr: none of"),
+    ] {
+        let Some(lab) = Lab::with_nft(2) else { return };
+        let server = lab.serve("");
+        lab.drop(SERVER, LONG_DATAGRAMS);
+        let (name, options) = preset.split_once(' ').unwrap();
+        let ran = lab.run(&format!("net {name} {} {options} -t 600ms --json", SERVER.v4()));
+        let reason = ran.fell_short("failed");
+        assert!(reason.starts_with(expected) && reason.ends_with("datagrams arrived"), "{reason}");
+        let totals = &ran.result().0["totals"];
+        assert!(totals["latency"].is_null() || name == "stream", "{totals}");
+        assert!(number(&totals["lost-datagrams"]) > 0, "{totals}");
+        server.assert_unchanged();
+    }
+}
+
+#[test]
+fn lost_datagrams_are_noted() {
+    let Some(lab) = Lab::with_nft(2) else { return };
+    let _server = lab.serve("");
+    lab.drop(SERVER, "udp length > 200 numgen inc mod 2 == 0");
+    let ran = lab.run(&format!("net stream {} --protocols udp -l 1470 -t 300ms", SERVER.v4()));
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(ran.out.contains("datagrams sent by the client were lost ("), "{ran:?}");
+}
+
+#[test]
+fn a_round_that_is_pending_at_the_end_is_in_the_maximum() {
+    for threads in ["", "--max-threads 1"] {
+        let Some(lab) = Lab::with_nft(2) else { return };
+        let server = lab.serve("");
+        let profile = connected(2, "protocol=tcp", &rr("duration=2s", "64", "64"));
+        let client = lab.start_profile(&profile, threads);
+        server.receives(100_000);
+        lab.drop(SERVER, "tcp dport != 20000");
+        sleep(Duration::from_millis(2200));
+        lab.stop_dropping(SERVER);
+        let result = client.finish().completed();
+        let pending = &result.0["totals"]["pending-rounds"];
+        assert_eq!(number(&pending["count"]), 2, "{pending}");
+        let at_least = number(&pending["at-least-ns"]);
+        assert!(at_least > 500_000_000, "{pending}");
+        let latency = &result.0["totals"]["latency"];
+        assert_eq!(number(&latency["max-ns"]), at_least, "{latency}");
+        assert!(number(&latency["p99-ns"]) < 500_000_000, "{latency}");
+        assert!(notes(&result).contains("open at the end of the window"), "{}", notes(&result));
+        server.assert_unchanged();
+    }
+}
+
+#[test]
+fn with_a_rate_the_response_time_is_the_headline() {
+    let Some(lab) = Lab::alone(2) else { return };
+    let server = lab.serve("");
+    let profile = connected(1, "protocol=tcp tcp_nodelay", &rr("duration=2s rate=1000", "64", "64"));
+    let client = lab.start_profile(&profile, "--xml result.xml");
+    server.receives(30_000);
+    server.signal(Signal::STOP);
+    sleep(Duration::from_millis(700));
+    server.signal(Signal::CONT);
+    let result = client.finish().completed();
+    let totals = &result.0["totals"];
+    assert!(number(&totals["response"]["p99-ns"]) > 500_000_000, "{}", totals["response"]);
+    assert!(number(&totals["latency"]["p99-ns"]) < 100_000_000, "{}", totals["latency"]);
+    let xml = std::fs::read_to_string(lab.path("result.xml")).unwrap();
+    let summary = &xml[xml.find("<summary").unwrap()..];
+    assert!(summary.find("of=\"response\"").unwrap() < summary.find("of=\"round\"").unwrap(), "{xml}");
+}
+
+#[test]
+fn the_schedule_of_a_flowop_begins_with_it() {
+    let Some(lab) = Lab::alone(2) else { return };
+    let _server = lab.serve("");
+    // Three times 300 ms of thinking and 15 messages at 50 a second.
+    let flowops = flowop("think", "duration=300ms") + &flowop("write", "size=64 count=15 rate=50");
+    let result = lab.run_profile(&connected(1, "protocol=tcp", &transaction("iterations=3", &flowops)), "").completed();
+    let paced = result.transaction(0, 1);
+    let seconds = paced["seconds"].as_f64().unwrap();
+    assert!((1.74..2.2).contains(&seconds), "{seconds} s");
+    // One after the other, without a round of thinking between them.
+    let flowops = flowop("write", "size=64 rate=50");
+    let result =
+        lab.run_profile(&connected(1, "protocol=tcp", &transaction("iterations=30", &flowops)), "").completed();
+    let seconds = result.transaction(0, 1)["seconds"].as_f64().unwrap();
+    assert!((0.57..0.9).contains(&seconds), "{seconds} s");
+}
+
+#[test]
+fn strands_of_one_rate_are_spread_over_the_period() {
+    let Some(lab) = Lab::alone(2) else { return };
+    let _server = lab.serve("");
+    let profile = connected(20, "protocol=tcp tcp_nodelay", &rr("duration=2s rate=10", "64", "64"));
+    lab.run_profile(&profile, "--raw responses").completed();
+    let log = std::fs::read_to_string(lab.path("responses")).unwrap();
+    let times = log.lines().filter(|line| line.contains("\twrite\t")).filter_map(|line| line.split('\t').next());
+    let mut bins = [0_u32; 10];
+    let mut begin = None;
+    for time in times.map(|time| time.parse::<f64>().unwrap()) {
+        let begin = *begin.get_or_insert(time);
+        bins[((time - begin).rem_euclid(0.1) / 0.01) as usize % 10] += 1;
+    }
+    let all: u32 = bins.iter().sum();
+    assert!(all >= 300 && bins.iter().all(|count| *count < all / 3), "{bins:?}");
+}
+
+#[test]
+fn iterations_at_a_rate_last_for_whole_periods() {
+    let Some(lab) = Lab::alone(2) else { return };
+    let _server = lab.serve("");
+    let profile = connected(1, "protocol=tcp tcp_nodelay", &rr("iterations=20 rate=50", "64", "64"));
+    let result = lab.run_profile(&profile, "").completed();
+    let rate = result.0["totals"]["rounds-per-second"].as_f64().unwrap();
+    assert!((47.0..=50.01).contains(&rate), "{rate} rounds per second");
+}
+
+#[test]
+fn an_answer_that_was_given_up_is_not_taken_for_a_later_one() {
+    for threads in ["", "--max-threads 1"] {
+        let Some(lab) = Lab::new(2) else { return };
+        let server = lab.serve("");
+        // The server thinks before its first answer; sizes tell the answers apart.
+        let first = flowop("write", "size=64")
+            + &flowop("read", "size=5000 timeout=50ms canfail")
+            + &flowop("write", "size=64")
+            + &flowop("read", "size=3000");
+        let think = flowop("think", "duration=100ms");
+        let round = first.replacen("<flowop type='read'", &format!("{think}<flowop type='read'"), 1);
+        let profile = connected(2, "protocol=tcp", &transaction("iterations=5", &round));
+        let result = lab.run_profile(&profile, threads).completed();
+        assert_eq!(result.transaction(0, 1)["sent-bytes"], result.transaction(0, 1)["received-bytes"]);
+        let reads = &result.transaction(0, 1)["flowops"];
+        assert_eq!(number(&reads[4]["client"]["count"]), 10, "{reads}");
+        server.assert_unchanged();
+    }
+}
+
+#[test]
+fn a_stream_that_ends_by_time_settles_before_its_connection_is_closed() {
+    let Some(lab) = Lab::new(2) else { return };
+    let server = lab.serve("");
+    for protocol in ["tcp", "ssl", "quic"] {
+        for kind in ["write", "read"] {
+            let flowops = flowop("connect", &format!("remotehost=there protocol={protocol}"))
+                + &flowop(kind, "duration=150ms size=16k")
+                + &flowop("disconnect", "");
+            let profile = profile(&format!("<group nthreads=2>{}</group>", transaction("iterations=4", &flowops)));
+            for threads in ["", "--max-threads 1"] {
+                let result = lab.run_profile(&profile, threads).completed();
+                assert_eq!(result.rounds(), 8, "{protocol} {kind}");
+            }
+        }
+    }
+    server.assert_unchanged();
+}
+
+#[test]
+fn tls_connections_are_opened_and_closed_in_one_transaction() {
+    let Some(lab) = Lab::new(2) else { return };
+    let server = lab.serve("");
+    let flowops = flowop("connect", "remotehost=there protocol=ssl wndsz=2k tcp_nodelay")
+        + &flowop("write", "count=2 size=64")
+        + &flowop("disconnect", "");
+    for threads in ["", "--max-threads 1"] {
+        let profile = profile(&format!("<group nthreads=1>{}</group>", transaction("iterations=50", &flowops)));
+        for _ in 0..5 {
+            assert_eq!(lab.run_profile(&profile, threads).completed().rounds(), 50);
+        }
+    }
+    server.assert_unchanged();
+}
+
+#[test]
+fn groups_draw_different_random_sizes() {
+    let Some(lab) = Lab::new(2) else { return };
+    let _server = lab.serve("");
+    let middle = rr("iterations=20", "rand(1,1m)", "64");
+    let groups = group("nthreads=1", "protocol=tcp", &middle) + &group("nthreads=1", "protocol=tcp", &middle);
+    let result = lab.run_profile(&profile(&groups), "--seed 7").completed();
+    let bytes = |group| number(&result.transaction(group, 1)["sent-bytes"]);
+    assert_ne!(bytes(0), bytes(1));
+}
+
+#[test]
+fn names_of_a_profile_are_escaped_in_the_log_of_a_server() {
+    let Some(lab) = Lab::new(2) else { return };
+    let server = lab.serve("--max-strands 1");
+    let middle = rr("iterations=1", "64", "64");
+    let group = group("name='evil\u{1b}[2J&#10;10.0.0.9:1: done' nthreads=1", "protocol=tcp port=20000", &middle);
+    lab.run_profile(&profile(&group), "").fell_short("failed");
+    let log = server.stderr();
+    assert!(!log.contains('\u{1b}') && !log.contains("\n10.0.0.9"), "{log:?}");
+}
+
+#[test]
+fn refused_connections_are_logged_once() {
+    let Some(lab) = Lab::new(2) else { return };
+    let server = lab.serve("");
+    let script = format!("for i in {{1..40}}; do echo hello > /dev/tcp/{}/20000; done", SERVER.v4());
+    let mut bash = lab.command(super::lab::CLIENT, "bash");
+    bash.args(["-c", &script]);
+    super::program::Program::start(bash, &lab.path("bash")).finish();
+    server.wait_for_stderr("refused: ");
+    lab.run_profile(&connected(1, "protocol=tcp", &rr("iterations=1", "64", "64")), "").completed();
+    assert_eq!(server.stderr().matches("refused: ").count(), 1, "{}", server.stderr());
+}
