@@ -13,7 +13,7 @@ use crate::engine::protocol::{ExecutorKind, Settings};
 use crate::engine::report::{EngineReport, GroupReport};
 use crate::engine::tally::{self, FlowopTally, TransactionTally, describe_failure};
 use crate::engine::usage::Usage;
-use crate::language::{Extent, Flowop, FlowopAction, Group, NetProfile, StrandKind, Transaction};
+use crate::language::{Extent, Flowop, FlowopAction, Group, NetProfile, Protocol, StrandKind, Transaction};
 use crate::session::client::{ClientRun, FinishedRun};
 use crate::session::coordinator::{DatagramTotals, RunFailure};
 use crate::transport::ConnectionInfo;
@@ -61,7 +61,7 @@ impl RunResult {
             (None, None) if truncation_notes.is_empty() => RunStatus::Completed,
             (None, None) => RunStatus::Truncated,
         };
-        let losses = groups.iter().flat_map(GroupData::loss_notes);
+        let losses = groups.iter().flat_map(|group| [group.window_notes(), group.loss_notes()].concat());
         Self {
             profile: profile.name.clone(),
             seed: run.seed,
@@ -175,6 +175,43 @@ impl GroupData<'_> {
             let name = &self.group.transactions[position].name;
             Some(format!("group {}, {name}: no round succeeded: {}", self.group.name, parts.join(", ")))
         })
+    }
+
+    /// Notes of socket buffers that the kernel granted smaller than requested (`wndsz`).
+    fn window_notes(&self) -> Vec<String> {
+        let endpoints = self.group.flowops().filter_map(|flowop| match &flowop.action {
+            // The buffer of vsock is not limited.
+            FlowopAction::Connect(endpoint) | FlowopAction::Accept(endpoint)
+                if endpoint.protocol != Protocol::Vsock =>
+            {
+                endpoint.window
+            }
+            _ => None,
+        });
+        let Some(requested) = endpoints.max().map(u64::from) else { return Vec::new() };
+        let sides = self
+            .client
+            .iter()
+            .map(|report| ("client", report))
+            .chain(self.servers.iter().map(|report| ("server", report)));
+        let mut notes = Vec::new();
+        for (side, report) in sides {
+            let connections = &report.connections;
+            for (buffer, granted, limit) in [
+                ("send", connections.send_buffer, "net.core.wmem_max"),
+                ("receive", connections.receive_buffer, "net.core.rmem_max"),
+            ] {
+                // The kernel doubles the requested size, for its own overhead (socket(7)).
+                let granted = granted / 2;
+                if 0 < granted && granted < requested {
+                    let name = &self.group.name;
+                    notes.push(format!(
+                        "group {name}, {side}: {granted} bytes of {buffer} buffer instead of wndsz={requested}: the limit is {limit}"
+                    ));
+                }
+            }
+        }
+        notes
     }
 
     /// Notes of what was lost or did not end: it has no latency, so the latencies do not show it.

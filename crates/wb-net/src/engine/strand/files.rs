@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::{Intent, StepResult, Strand, StrandContext, StrandOperation, connections};
-use crate::engine::clock::Nanos;
+use crate::engine::clock::{self, Nanos};
 use crate::engine::plan::FlowopPlan;
 use crate::engine::protocol::Side;
 use crate::engine::random::RandomKey;
@@ -61,7 +61,8 @@ impl Strand {
         let (began, picks, offset) = match std::mem::replace(&mut self.operation, StrandOperation::Idle) {
             StrandOperation::File { began, picks, offset } => (began, picks, offset),
             _ => match self.open_files(flowop, files) {
-                Ok(picks) => (self.now, picks, 0),
+                // What is timed begins with open files.
+                Ok(picks) => (clock::now(), picks, 0),
                 Err(error) => return StepResult::Failed(error),
             },
         };
@@ -127,7 +128,7 @@ impl Strand {
                 Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {
                     let wait = open.transport.wait_condition(intent);
                     let done = self.signals.finish.load(std::sync::atomic::Ordering::Relaxed);
-                    self.now = crate::engine::clock::now();
+                    self.now = clock::now();
                     if self.is_over() || (done && intent == Intent::Send) {
                         return StepResult::TransactionOver;
                     }

@@ -227,3 +227,18 @@ fn refused_connections_are_logged_once() {
     lab.run_profile(&connected(1, "protocol=tcp", &rr("iterations=1", "64", "64")), "").completed();
     assert_eq!(server.stderr().matches("refused: ").count(), 1, "{}", server.stderr());
 }
+
+#[test]
+fn a_window_that_the_kernel_limits_is_noted() {
+    let Some(lab) = Lab::new(2) else { return };
+    let _server = lab.serve("");
+    let run = |size: &str| {
+        let options = format!("protocol=tcp wndsz={size}");
+        notes(&lab.run_profile(&connected(1, &options, &rr("iterations=5", "64", "64")), "").completed())
+    };
+    assert_eq!(run("64k"), "[]");
+    let notes = run("900m");
+    for limit in ["client: ", "server: ", "net.core.wmem_max", "net.core.rmem_max", "instead of wndsz=943718400"] {
+        assert!(notes.contains(limit), "{notes}");
+    }
+}
