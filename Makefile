@@ -7,7 +7,7 @@ SHELL := /bin/bash
 # rustup's folder, for shells that were started before Rust was installed.
 export PATH := $(or $(CARGO_HOME),$(HOME)/.cargo)/bin:$(PATH)
 
-.PHONY: help demo demo-hosts test test-system bench package
+.PHONY: help demo demo-hosts test test-system test-long bench package
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.* ## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -30,7 +30,11 @@ test: ## check formatting, clippy and licences, and run every test that needs no
 
 test-system: ## run the tests that need a VM or a browser
 	@scripts/setup demo test test-system
-	@scripts/test test-system -- --ignored --show-output
+	@scripts/test test-system -- --ignored --show-output --skip soak_
+
+test-long: ## run tests that repeat others many times (about 10 minutes)
+	@scripts/setup demo test
+	@scripts/test test-long -- --ignored --show-output soak_
 
 bench: ## compare our speed with other tools, interleaved, and write docs/performance.md; ARGS="himeno --pairs 11" selects rows
 	@scripts/setup demo bench

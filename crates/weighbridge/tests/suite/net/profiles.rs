@@ -183,3 +183,15 @@ fn unsupported_features_are_reported_without_contacting_a_server() {
     assert_eq!((checked.code, run.code), (3, 3), "{}{}", checked.transcript(), run.transcript());
     assert!(run.err.starts_with("error: `lacks.xml`: ") && run.err.contains("nosuch"), "{}", run.err);
 }
+
+#[test]
+#[ignore = "takes minutes: make test-long"]
+fn soak_uperf_profiles_run_twenty_times() {
+    let (place, server) = NetLab::with_server();
+    let files = uperf_profiles();
+    let codes = || files.iter().map(|file| check_and_run(&place, &server, file)).collect::<Vec<_>>();
+    let first = codes();
+    for _ in 1..20 {
+        assert_eq!(codes(), first);
+    }
+}
