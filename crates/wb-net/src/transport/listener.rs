@@ -9,6 +9,7 @@ use std::os::fd::AsFd;
 use std::sync::{Arc, PoisonError};
 
 use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
 use rustix::net::{SocketFlags, accept_with};
 use rustix::time::Timespec;
 use socket2::Socket;
@@ -157,18 +158,32 @@ impl ExclusiveListener {
 
     /// Accepts the next connection, and verifies it if its cookie has arrived with it.
     fn accept_next(&mut self) -> io::Result<()> {
-        let mut connection = UnverifiedConnection::new(accept_with(&self.listener, SocketFlags::CLOEXEC)?.into());
+        let socket = loop {
+            match accept_with(&self.listener, SocketFlags::CLOEXEC) {
+                // Connections of strangers may hold the descriptors.
+                Err(Errno::MFILE) if self.close_oldest() => {}
+                accepted => break Socket::from(accepted?),
+            }
+        };
+        let mut connection = UnverifiedConnection::new(socket);
         match connection.receive() {
             CookieStatus::Incomplete => {
-                if self.unverified.len() == MAX_UNVERIFIED {
-                    self.unverified.pop_front();
-                    self.rejected += 1;
+                let is_overdue = self.unverified.front().is_some_and(UnverifiedConnection::is_overdue);
+                if is_overdue || self.unverified.len() == MAX_UNVERIFIED {
+                    self.close_oldest();
                 }
                 self.unverified.push_back(connection);
             }
             status => self.conclude(connection, status),
         }
         Ok(())
+    }
+
+    /// Closes the oldest unverified connection; false if there is none.
+    fn close_oldest(&mut self) -> bool {
+        let has_closed = self.unverified.pop_front().is_some();
+        self.rejected += u64::from(has_closed);
+        has_closed
     }
 
     fn conclude(&mut self, connection: UnverifiedConnection, status: CookieStatus) {

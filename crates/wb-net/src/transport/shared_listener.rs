@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use std::{io, thread};
 
 use rustix::event::{EventfdFlags, epoll, eventfd};
@@ -20,9 +20,6 @@ use super::unverified::{CookieStatus, UnverifiedConnection};
 
 /// Maximum number of unverified connections; beyond it, the oldest is closed.
 const MAX_UNVERIFIED: usize = 8192;
-
-/// How long a connection may take to send its cookie.
-const COOKIE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Pause after descriptors ran out.
 const ACCEPT_BACKOFF: Duration = Duration::from_millis(1);
@@ -90,7 +87,7 @@ struct Acceptor {
     control: Option<Sender<Socket>>,
     rejected: Arc<AtomicU64>,
     /// By token: the oldest first.
-    unverified: BTreeMap<u64, (UnverifiedConnection, Instant)>,
+    unverified: BTreeMap<u64, UnverifiedConnection>,
     next_token: u64,
 }
 
@@ -133,6 +130,7 @@ impl Acceptor {
             match accept_with(&self.listener, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK) {
                 Ok(socket) => self.add(Socket::from(socket)),
                 Err(Errno::WOULDBLOCK) => return,
+                Err(Errno::MFILE) if self.unverified.pop_first().is_some() => self.reject(),
                 Err(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM) => {
                     thread::sleep(ACCEPT_BACKOFF);
                     return;
@@ -161,15 +159,15 @@ impl Acceptor {
             self.unverified.pop_first();
             self.reject();
         }
-        self.unverified.insert(token, (connection, Instant::now()));
+        self.unverified.insert(token, connection);
     }
 
     fn verify(&mut self, token: u64) {
         let is_control = self.control.is_some();
-        let Some((connection, _)) = self.unverified.get_mut(&token) else { return };
+        let Some(connection) = self.unverified.get_mut(&token) else { return };
         let status = receive(connection, is_control);
         if !matches!(status, CookieStatus::Incomplete)
-            && let Some((connection, _)) = self.unverified.remove(&token)
+            && let Some(connection) = self.unverified.remove(&token)
         {
             // The strand watches the connection from now on.
             let _: rustix::io::Result<()> = epoll::delete(&self.epoll, connection.as_fd());
@@ -197,7 +195,7 @@ impl Acceptor {
 
     fn close_overdue(&mut self) {
         while let Some(entry) = self.unverified.first_entry()
-            && entry.get().1.elapsed() > COOKIE_TIMEOUT
+            && entry.get().is_overdue()
         {
             entry.remove();
             self.reject();

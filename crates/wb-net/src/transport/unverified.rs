@@ -2,16 +2,21 @@
 
 use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd, BorrowedFd};
+use std::time::{Duration, Instant};
 
 use rustix::net::{RecvFlags, SendFlags};
 use socket2::Socket;
 
 use super::cookie::{self, Cookie, LinkKey, Purpose, ReplayGuard, SessionKey};
 
+/// How long a connection may take to send its cookie.
+const COOKIE_TIMEOUT: Duration = Duration::from_secs(10);
+
 /// An accepted connection, and what has arrived of its cookie.
 #[derive(Debug)]
 pub(super) struct UnverifiedConnection {
     pub(super) socket: Socket,
+    accepted_at: Instant,
     bytes: [u8; cookie::LENGTH],
     received: usize,
 }
@@ -31,7 +36,12 @@ pub(super) enum CookieStatus {
 
 impl UnverifiedConnection {
     pub(super) fn new(socket: Socket) -> Self {
-        Self { socket, bytes: [0; cookie::LENGTH], received: 0 }
+        Self { socket, accepted_at: Instant::now(), bytes: [0; cookie::LENGTH], received: 0 }
+    }
+
+    /// Whether its cookie should have arrived by now.
+    pub(super) fn is_overdue(&self) -> bool {
+        self.accepted_at.elapsed() > COOKIE_TIMEOUT
     }
 
     /// Like [`Self::receive`], but leaves other bytes than a cookie in the socket.

@@ -8,6 +8,7 @@ use super::{
     profiles::{connected, flowop, profile, rr, transaction},
     program::{Program, eventually},
     result::number,
+    server::Server,
 };
 
 /// How a server may limit its ports, and the ports that a firewall then leaves open.
@@ -208,6 +209,37 @@ fn strangers_are_neither_counted_nor_answered_in_any_port_mode() {
                 server.assert_unchanged();
             }
         }
+    }
+}
+
+#[test]
+fn silent_strangers_do_not_use_up_the_descriptors_of_a_server() {
+    for threads in ["", "--max-threads 1"] {
+        let Some(lab) = Lab::new(3) else { return };
+        let line = format!("net serve --listen {} --data-ports 30000-30000", SERVER.v4());
+        let server = Server::ready(lab.start_limited(SERVER, "ulimit -n 150; exec", &line));
+        let flowops = flowop("connect", "conn=1 remotehost=there protocol=tcp")
+            + &flowop("think", "duration=2s")
+            + &flowop("connect", "conn=2 remotehost=there protocol=tcp")
+            + &flowop("write", "conn=2 size=64")
+            + &flowop("disconnect", "conn=2")
+            + &flowop("disconnect", "conn=1");
+        let profile = profile(&format!("<group nthreads=2>{}</group>", transaction("iterations=1", &flowops)));
+        let client = lab.start_profile(&profile, threads);
+        eventually("the server has a data port", || {
+            let has = lab.sockets(SERVER, "-tl").iter().any(|socket| socket.contains(":30000"));
+            if has { Ok(()) } else { Err(server.stderr()) }
+        });
+        let open = format!(
+            "for i in {{1..400}}; do exec {{fd}}<>/dev/tcp/{}/30000; done; echo open >&2; sleep 60",
+            SERVER.v4()
+        );
+        let mut bash = lab.command(OTHER, "bash");
+        bash.args(["-c", &open]);
+        let strangers = Program::start(bash, &lab.path("bash"));
+        strangers.wait_for_stderr("open");
+        assert_eq!(client.finish().completed().rounds(), 2, "{threads}");
+        drop(strangers);
     }
 }
 
