@@ -30,11 +30,11 @@ test: ## check formatting, clippy and licences, and run every test that needs no
 
 test-system: ## run the tests that need a VM or a browser
 	@scripts/setup demo test test-system
-	@scripts/test test-system -- --ignored --show-output --skip soak_
+	@scripts/test test-system --tests -- --ignored --show-output --skip soak_
 
 test-long: ## run tests that repeat others many times (about 10 minutes)
 	@scripts/setup demo test
-	@scripts/test test-long -- --ignored --show-output soak_
+	@scripts/test test-long --tests -- --ignored --show-output soak_
 
 bench: ## compare our speed with other tools, interleaved, and write docs/performance.md; ARGS="himeno --pairs 11" selects rows
 	@scripts/setup demo bench

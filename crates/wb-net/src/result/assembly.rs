@@ -54,7 +54,8 @@ impl RunResult {
         } else {
             Vec::new()
         };
-        let unsuccessful = groups.iter().find_map(GroupData::describe_lack_of_success);
+        let is_limited = run.limit.is_some();
+        let unsuccessful = groups.iter().find_map(|group| group.describe_lack_of_success(is_limited));
         let outcome = match (run_outcome.failure, unsuccessful) {
             (Some(failure), _) => failure_status(failure),
             (None, Some(reason)) => RunStatus::Failed { reason },
@@ -141,8 +142,9 @@ impl GroupData<'_> {
         })
     }
 
-    /// The reason why a transaction has no figures: nothing in it has succeeded.
-    fn describe_lack_of_success(&self) -> Option<String> {
+    /// The reason why a transaction has no figures: nothing in it has succeeded. A run with a time limit may end before
+    /// the first round does.
+    fn describe_lack_of_success(&self, is_limited: bool) -> Option<String> {
         let DatagramTotals { client_sent, server_received, server_sent, client_received } = self.datagrams;
         if client_sent + server_sent > 0 && server_received + client_received == 0 {
             let sent = client_sent + server_sent;
@@ -161,7 +163,7 @@ impl GroupData<'_> {
                 .map(|flowop| flowop.count)
                 .sum();
             // A long round may have moved a part of its data, and a short window may end before the first one.
-            if failed == 0 && (received > 0 || pending.count == 0) {
+            if failed == 0 && (received > 0 || pending.count == 0 || is_limited) {
                 return None;
             }
             let mut parts = Vec::new();
