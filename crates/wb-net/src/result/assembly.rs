@@ -85,6 +85,10 @@ fn failure_status(failure: RunFailure) -> RunStatus {
     }
 }
 
+/// A round that was open at the end of its window is noted from this age on, in nanoseconds, if it is twice as old as the
+/// longest round.
+const NOTABLE_PENDING: Nanos = 100_000_000;
+
 /// A group with the reports of both sides.
 struct GroupData<'a> {
     group: &'a Group,
@@ -242,7 +246,7 @@ impl GroupData<'_> {
             }
             let pending = tally.pending;
             // Otherwise the end of the window just interrupts a round like any other.
-            if pending.count > 0 && pending.longest > tally.rounds.max {
+            if pending.longest >= NOTABLE_PENDING && pending.longest / 2 > tally.rounds.max {
                 let milliseconds = pending.longest as f64 / 1e6;
                 notes.push(format!(
                     "{name}: a round that was open at the end of the window had taken {milliseconds:.1} ms, longer than \

@@ -21,7 +21,9 @@ fn summary_is_printed_by_default() {
     place.lab.write("pair.xml", PROFILE);
     let ran = place.net(&format!("run pair.xml --var h=127.0.0.1 -P {} -q", server.port));
     assert_eq!((ran.code, ran.err.as_str()), (0, ""), "{}", ran.transcript());
-    assert_snapshot!(masked(&ran.out, &server), @r"
+    // On a busy machine a round may be open for long when the window ends, which is noted.
+    let summary = ran.out.split("\nnote: ").next().unwrap();
+    assert_snapshot!(masked(summary, &server), @r"
     transactions
         time received throughput operations per second
       Txn0 # # # # #
