@@ -31,7 +31,8 @@ enum EngineSetInput {
 }
 
 impl EngineSet {
-    /// Starts the engines' driver thread. Those of this process accept connections on `ports`; events go to `on_event`, which returns whether anybody still receives them.
+    /// Starts the engines' driver thread. Those of this process accept connections on `ports`; events go to `on_event`,
+    /// which returns whether anybody still receives them.
     pub fn start(
         child: ChildCommandFactory,
         ports: Arc<DataPorts>,

@@ -106,12 +106,12 @@ impl Strand {
                 accepted
             }
             Err(error) if is_pending(&error) => {
-                let (wait, address) = (end.wait_condition(), end.describe_peer());
+                let wait = end.wait_condition();
                 self.now = clock::now();
                 if self.is_over() || self.is_connector_done(flowop) {
                     return StepResult::TransactionOver;
                 }
-                return self.wait_for_connector(StrandOperation::Accepting { began }, wait, deadline, &address);
+                return self.wait_for_connector(flowop, StrandOperation::Accepting { began }, wait, deadline);
             }
             Err(error) => return StepResult::Failed(error),
         };
@@ -128,7 +128,7 @@ impl Strand {
                     self.operation = operation;
                     return StepResult::TransactionOver;
                 }
-                self.wait_for_connector(operation, wait, deadline, "the handshake")
+                self.wait_for_connector(flowop, operation, wait, deadline)
             }
             Err(error) => StepResult::Failed(error),
         }
@@ -137,12 +137,13 @@ impl Strand {
     /// Waits for the other side to connect, or fails after the limit.
     fn wait_for_connector(
         &mut self,
+        flowop: &FlowopPlan,
         operation: StrandOperation,
         wait: WaitCondition,
         deadline: Option<Nanos>,
-        address: &str,
     ) -> StepResult {
         if deadline.is_some_and(|deadline| self.now >= deadline) {
+            let address = self.end_mut(flowop.id).map(|end| end.describe_peer()).unwrap_or_default();
             let message = format!("timed out waiting for a connection at {address}");
             return StepResult::Failed(io_error(ErrorKind::TimedOut, &message));
         }

@@ -8,6 +8,7 @@ mod datagram_header;
 mod drain;
 pub mod files;
 mod message;
+mod rounds;
 
 use std::collections::VecDeque;
 use std::io;
@@ -19,6 +20,7 @@ use self::connections::OpenConnection;
 use self::drain::DrainState;
 use self::files::{FileLists, SelectedFile};
 use self::message::MessageTransfer;
+use self::rounds::RoundStart;
 use super::clock::{self, Nanos};
 use super::descriptors;
 use super::latencies::{LatencyBuffer, LatencyEntry, LatencyKind};
@@ -429,32 +431,6 @@ impl Strand {
         }
     }
 
-    fn begin_round(&mut self, transaction: &TransactionPlan) -> RoundStart {
-        let is_last = matches!(transaction.extent, Extent::Iterations(rounds) if self.position.round >= rounds);
-        if let Some(period) = transaction.period {
-            // Computed from the number of the round, not from the last start: an open loop catches up.
-            let phase = self.plan.phase(self.index);
-            let intended = self.position.began + ((self.position.round as f64 + phase) * period) as Nanos;
-            // Also after the last round, whose period belongs to the transaction.
-            if self.now < intended {
-                self.now = clock::now();
-                if self.now < intended {
-                    self.operation = StrandOperation::Pacing;
-                    return RoundStart::At(intended);
-                }
-            }
-            self.position.round_intended = intended;
-        }
-        if is_last {
-            return RoundStart::Never;
-        }
-        self.operation = StrandOperation::Idle;
-        self.position.is_round_open = true;
-        self.position.round_began = self.now.max(self.position.began);
-        self.position.flowop_began = self.now;
-        RoundStart::Now
-    }
-
     fn execute(&mut self, flowop: &FlowopPlan, context: &mut StrandContext<'_>) -> StepResult {
         match &flowop.flowop.action {
             FlowopAction::Send(message) => self.send(flowop, message, context),
@@ -492,24 +468,6 @@ impl Strand {
         }
         self.operation = StrandOperation::Idle;
         StepResult::Done { messages: 1, began, intended: None, sent: 0, received: 0 }
-    }
-
-    /// The intended start of an execution, or the condition to wait for if it has not come yet.
-    fn intended_start(&mut self, flowop: &FlowopPlan) -> Result<Option<Nanos>, WaitCondition> {
-        let Some(period) = flowop.period else { return Ok(None) };
-        if self.position.execution == 0 {
-            // The schedule begins with the flowop, at least a period after its last execution in the round before.
-            let earliest = self.schedules.get(self.position.flowop).copied().unwrap_or(0);
-            self.position.flowop_intended = self.position.flowop_began.max(earliest);
-        }
-        let intended = self.position.flowop_intended + (self.position.execution as f64 * period) as Nanos;
-        if self.now < intended {
-            self.now = clock::now();
-            if self.now < intended {
-                return Err(WaitCondition::until(intended));
-            }
-        }
-        Ok(Some(intended))
     }
 
     #[inline]
@@ -595,47 +553,6 @@ impl Strand {
         }
     }
 
-    fn end_round(&mut self, transaction: &TransactionPlan, context: &mut StrandContext<'_>) {
-        if self.position.round_failed {
-            context.transactions[self.position.transaction].failed_rounds += 1;
-        } else {
-            self.record_round(transaction, context);
-        }
-        self.position.flowop = 0;
-        self.position.round += 1;
-        self.position.round_failed = false;
-        self.position.is_round_open = false;
-        // Without a rate the next round begins when this one ends.
-        self.position.round_began = self.now;
-    }
-
-    #[inline]
-    fn record_round(&mut self, transaction: &TransactionPlan, context: &mut StrandContext<'_>) {
-        let duration = self.now.saturating_sub(self.position.round_began);
-        if self.position.is_data_phase {
-            self.tally.record_round(duration);
-        }
-        if context.record {
-            let entry = LatencyEntry {
-                transaction: self.position.transaction as u32,
-                kind: LatencyKind::Round { now: self.now },
-                nanos: duration,
-            };
-            context.latencies.push(entry, context.transactions);
-            if transaction.period.is_some()
-                && let tally = &mut context.transactions[self.position.transaction]
-                && let (Some(response), Some(lag)) = (&mut tally.response, &mut tally.lag)
-            {
-                response.record(self.now.saturating_sub(self.position.round_intended));
-                lag.record(self.position.round_began.saturating_sub(self.position.round_intended));
-            }
-        }
-    }
-
-    fn is_paced(&self) -> bool {
-        self.plan.transactions[self.position.transaction].period.is_some()
-    }
-
     fn engine_error(&self, flowop: &FlowopPlan, error: &io::Error) -> EngineError {
         self.locate_error(&self.plan.transactions[self.position.transaction].name, flowop, error)
     }
@@ -652,12 +569,6 @@ impl Strand {
             unsupported: is_unsupported(error),
         }
     }
-}
-
-enum RoundStart {
-    Now,
-    At(Nanos),
-    Never,
 }
 
 /// Creates an I/O error with a message.
