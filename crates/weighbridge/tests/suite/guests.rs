@@ -17,26 +17,28 @@ const QUICK: &str = "--min-time 1ms --warm-up 0 --samples 6";
 const PROGRAM: &str = env!("CARGO_BIN_EXE_weighbridge");
 /// The image of the guests.
 const IMAGE: &str = r#"{"built":"bookworm","packages":["fio"]}"#;
+/// The image folder of these tests, which compare what it has before and after a run.
+const CACHE: &str = "guest-images";
 
 /// An image folder that the guests' user can access, with the image built; `None`, with a message, if it cannot be
 /// built.
 fn images() -> Option<&'static Path> {
     static BUILT: OnceLock<Option<PathBuf>> = OnceLock::new();
-    BUILT.get_or_init(|| built(IMAGE).map(|_| cache())).as_deref()
+    BUILT.get_or_init(|| built(IMAGE, CACHE).map(|_| cache(CACHE))).as_deref()
 }
 
 /// An image folder that the guests' user can access.
-fn cache() -> PathBuf {
-    let target = Path::new(PROGRAM).ancestors().nth(3).unwrap().join("guest-images");
+fn cache(name: &str) -> PathBuf {
+    let target = Path::new(PROGRAM).ancestors().nth(3).unwrap().join(name);
     let mode = |path: &Path| std::os::unix::fs::MetadataExt::mode(&std::fs::metadata(path).unwrap());
     let is_open = target.ancestors().skip(1).all(|path| mode(path) & 0o001 != 0);
-    if is_open { target } else { PathBuf::from("/var/tmp/weighbridge-guest-images") }
+    if is_open { target } else { Path::new("/var/tmp").join(format!("weighbridge-{name}")) }
 }
 
-/// Builds an image in that folder; `None`, with a message, if it cannot be built.
-pub(crate) fn built(image: &str) -> Option<BaseImage> {
+/// Builds an image in the image folder `folder`; `None`, with a message, if it cannot be built.
+pub(crate) fn built(image: &str, folder: &str) -> Option<BaseImage> {
     let image: ImageSpec = serde_json::from_str(image).unwrap();
-    let options = ImageOptions { cache: Some(cache().display().to_string()), ..ImageOptions::default() };
+    let options = ImageOptions { cache: Some(cache(folder).display().to_string()), ..ImageOptions::default() };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let built = runtime.block_on(async {
         let worker = Worker::local_named(WorkerName::new("images").unwrap(), Path::new(PROGRAM)).await.unwrap();

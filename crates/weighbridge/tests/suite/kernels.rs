@@ -16,7 +16,7 @@ const QUICK: &str = "--min-time 1ms --warm-up 0 --samples 1 --hosts box";
 #[test]
 #[ignore = "starts a machine in software, and its kernel six times"]
 fn kernel_has_the_arguments_of_a_profile_while_it_is_applied() {
-    let Some(base) = built(IMAGE) else { return };
+    let Some(base) = built(IMAGE, "kernel-images") else { return };
     let lab = Lab::new();
     lab.define_script("sees", SEES);
     lab.define_script("long", &SEES.replace("sleep 0", "sleep 600"));
