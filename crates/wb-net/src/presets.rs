@@ -14,6 +14,8 @@ use crate::language::{
 pub struct PresetConfig {
     /// The remote host.
     pub host: String,
+    /// The local address of connections; `None` for the one that the kernel selects.
+    pub local: Option<String>,
     /// The transport protocol.
     pub protocol: Protocol,
     /// Number of connections, each with a strand of its own; at least 1.
@@ -28,6 +30,14 @@ pub struct PresetConfig {
     pub window: Option<u32>,
     /// Rounds per second of each strand; `None` for as many as possible.
     pub rate: Option<f64>,
+    /// How long messages move before the data phase, which follows over the same connections.
+    pub warm_up: Option<Duration>,
+    /// TCP congestion control algorithm; `None` for the system's default.
+    pub congestion: Option<String>,
+    /// Maximum segment size of TCP in bytes.
+    pub mss: Option<u32>,
+    /// Type of service of IPv4, or traffic class of IPv6.
+    pub tos: Option<u8>,
 }
 
 impl PresetConfig {
@@ -35,6 +45,7 @@ impl PresetConfig {
     pub fn new(host: impl Into<String>) -> Self {
         Self {
             host: host.into(),
+            local: None,
             protocol: Protocol::Tcp,
             instances: 1,
             kind: StrandKind::Thread,
@@ -42,14 +53,22 @@ impl PresetConfig {
             no_delay: None,
             window: None,
             rate: None,
+            warm_up: None,
+            congestion: None,
+            mss: None,
+            tos: None,
         }
     }
 
     fn connect(&self, no_delay: bool) -> Flowop {
         let no_delay = self.no_delay.unwrap_or(no_delay);
         let endpoint = Endpoint {
+            local: self.local.clone(),
             window: self.window,
             no_delay,
+            congestion: self.congestion.clone(),
+            mss: self.mss,
+            tos: self.tos,
             sctp: SctpEndpoint { no_delay, ..SctpEndpoint::default() },
             ..Endpoint::new(&self.host, self.protocol)
         };
@@ -59,20 +78,28 @@ impl PresetConfig {
     /// A group that connects, repeats `messages` for the runtime, and disconnects.
     fn connected_group(&self, name: &str, no_delay: bool, messages: Vec<Flowop>) -> Group {
         let once = Extent::Iterations(1);
-        let parts = [
-            (once, vec![self.connect(no_delay)]),
-            (Extent::Window(self.runtime), messages),
-            (once, vec![Flowop::new("disconnect", FlowopAction::Disconnect)]),
-        ];
-        self.group(name, parts)
+        let connect = (once, vec![self.connect(no_delay)]);
+        let disconnect = (once, vec![Flowop::new("disconnect", FlowopAction::Disconnect)]);
+        self.group(name, std::iter::once(connect).chain(self.windows(messages)).chain([disconnect]))
+    }
+
+    /// The same flowops for the warm-up, if there is one, and for the runtime.
+    fn windows(&self, flowops: Vec<Flowop>) -> impl Iterator<Item = (Extent, Vec<Flowop>)> {
+        let warm_up = self.warm_up.map(|warm_up| (Extent::Window(warm_up), flowops.clone()));
+        warm_up.into_iter().chain([(Extent::Window(self.runtime), flowops)])
     }
 
     fn group(&self, name: &str, parts: impl IntoIterator<Item = (Extent, Vec<Flowop>)>) -> Group {
-        let transactions = parts.into_iter().enumerate().map(|(index, (extent, flowops))| Transaction {
-            name: format!("Txn{index}"),
-            rate: self.rate.filter(|_| matches!(extent, Extent::Window(_))),
-            extent,
-            flowops,
+        let mut warm_up = self.warm_up;
+        let transactions = parts.into_iter().enumerate().map(|(index, (extent, flowops))| {
+            let is_window = matches!(extent, Extent::Window(_));
+            Transaction {
+                name: format!("Txn{index}"),
+                rate: self.rate.filter(|_| is_window),
+                warm_up: is_window && warm_up.take().is_some(),
+                extent,
+                flowops,
+            }
         });
         Group {
             name: name.to_owned(),
@@ -113,13 +140,13 @@ pub fn crr(setup: &PresetConfig, request: u32, response: u32) -> NetProfile {
         receive(response),
         Flowop::new("disconnect", FlowopAction::Disconnect),
     ];
-    profile("crr", vec![setup.group("crr", [(Extent::Window(setup.runtime), round)])])
+    profile("crr", vec![setup.group("crr", setup.windows(round))])
 }
 
 /// A connection in every round, without a message: measures the rate of handshakes.
 pub fn handshakes(setup: &PresetConfig) -> NetProfile {
     let round = vec![setup.connect(true), Flowop::new("disconnect", FlowopAction::Disconnect)];
-    profile("handshakes", vec![setup.group("handshakes", [(Extent::Window(setup.runtime), round)])])
+    profile("handshakes", vec![setup.group("handshakes", setup.windows(round))])
 }
 
 /// [`rr`] over UDP, whatever the protocol of `setup`.

@@ -5,24 +5,24 @@ use std::net::SocketAddr;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::io::{AsyncWriteExt, ReadHalf, WriteHalf};
-use tokio::net::TcpStream;
 use tokio_rustls::TlsStream;
 
 use super::error::ControlError;
 use super::fingerprint::Fingerprint;
+use super::foreign_peer::RecordedStream;
 use super::frame::{FrameError, FrameReader, FrameWriter};
 use super::hello::ControlHello;
 
 /// Frames over TLS, before or after the peer is authenticated
 #[derive(Debug)]
 pub(super) struct FramedTls {
-    stream: TlsStream<TcpStream>,
+    stream: TlsStream<RecordedStream>,
     reader: FrameReader,
     writer: FrameWriter,
 }
 
 impl FramedTls {
-    pub(super) fn new(stream: TlsStream<TcpStream>, max_length: usize) -> Self {
+    pub(super) fn new(stream: TlsStream<RecordedStream>, max_length: usize) -> Self {
         Self { stream, reader: FrameReader::new(max_length), writer: FrameWriter::new(max_length) }
     }
 
@@ -122,7 +122,7 @@ impl Channel {
 /// The sending half of a channel
 #[derive(Debug)]
 pub struct ChannelSender {
-    half: WriteHalf<TlsStream<TcpStream>>,
+    half: WriteHalf<TlsStream<RecordedStream>>,
     writer: FrameWriter,
     peer: SocketAddr,
 }
@@ -145,7 +145,7 @@ impl ChannelSender {
 /// The receiving half of a channel
 #[derive(Debug)]
 pub struct ChannelReceiver {
-    half: ReadHalf<TlsStream<TcpStream>>,
+    half: ReadHalf<TlsStream<RecordedStream>>,
     reader: FrameReader,
     peer: SocketAddr,
 }

@@ -8,6 +8,7 @@ use rustls::{AlertDescription, CertificateError};
 
 use super::display::{excerpt, seconds};
 use super::fingerprint::Fingerprint;
+use super::foreign_peer::ForeignProgram;
 use super::frame::FrameError;
 use super::hello::ControlHello;
 use super::tls::UnpinnedKey;
@@ -117,6 +118,19 @@ pub enum ControlError {
         peer: SocketAddr,
         /// What was unexpected
         reason: String,
+    },
+    /// The peer is another program
+    #[error(
+        "the {peer_role} at {peer} is {program}, not `weighbridge net {program}`: its protocol is not spoken here; start \
+         weighbridge at both ends"
+    )]
+    ForeignPeer {
+        /// The peer's address
+        peer: SocketAddr,
+        /// The peer's role
+        peer_role: Role,
+        /// The program
+        program: ForeignProgram,
     },
     /// The peer closed the connection before it sent anything
     #[error("{peer} closed the connection during the handshake: not a weighbridge peer, or too many connections")]

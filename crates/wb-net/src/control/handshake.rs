@@ -13,6 +13,7 @@ use super::channel::{Channel, ChannelInfo, FramedTls};
 use super::display::excerpt;
 use super::error::{ControlError, Role};
 use super::fingerprint::Fingerprint;
+use super::foreign_peer::{FirstBytes, RecordedStream};
 use super::hello::ControlHello;
 use super::limits::{ControlLimits, UNAUTHENTICATED_FRAME_LIMIT};
 use super::proof::{self, AuthContext, Binding, EXPORTER_LABEL};
@@ -53,9 +54,10 @@ pub(super) async fn perform(
     limits: &ControlLimits,
 ) -> Result<Channel, ControlError> {
     let peer = addresses.peer;
+    let role = config.role();
+    let first = FirstBytes::default();
     let steps = async {
-        let role = config.role();
-        let tls = encrypt(stream, peer, config).await;
+        let tls = encrypt(RecordedStream::new(stream, first.clone()), peer, config).await;
         let tls =
             tls.map_err(|error| ControlError::from_tls_error(peer, role, credentials.identity.fingerprint(), error))?;
         let context = auth_context(&tls, role, peer)?;
@@ -66,14 +68,18 @@ pub(super) async fn perform(
         Ok(Channel::new(frames, info, limits.max_frame))
     };
     let timed_out = |_| ControlError::HandshakeTimeout { peer, within: limits.handshake_timeout };
-    timeout(limits.handshake_timeout, steps).await.map_err(timed_out)?
+    let result = timeout(limits.handshake_timeout, steps).await.map_err(timed_out).flatten();
+    result.map_err(|error| match first.program(role.other()) {
+        Some(program) => ControlError::ForeignPeer { peer, peer_role: role.other(), program },
+        None => error,
+    })
 }
 
 pub(super) async fn encrypt(
-    stream: TcpStream,
+    stream: RecordedStream,
     peer: SocketAddr,
     config: HandshakeConfig,
-) -> std::io::Result<TlsStream<TcpStream>> {
+) -> std::io::Result<TlsStream<RecordedStream>> {
     match config {
         HandshakeConfig::Client(config) => {
             // Required by the API and not used: keys are compared, names are not.
@@ -85,7 +91,7 @@ pub(super) async fn encrypt(
 }
 
 pub(super) fn auth_context(
-    tls: &TlsStream<TcpStream>,
+    tls: &TlsStream<RecordedStream>,
     role: Role,
     peer: SocketAddr,
 ) -> Result<AuthContext, ControlError> {

@@ -1,7 +1,7 @@
 //! The server side of control connections: accepting is quick, and each handshake is a future of its own.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -116,6 +116,7 @@ impl ControlListener {
                 }
                 Err(source) => return Err(ControlError::AcceptFailed { source }),
             };
+            let peer = canonical(peer);
             let permit = self.limiter.acquire(peer.ip());
             let (credentials, config) = (Arc::clone(&self.credentials), Arc::clone(&self.config));
             return Ok(UnauthenticatedConnection { stream, peer, credentials, config, limits: self.limits, permit });
@@ -152,12 +153,20 @@ impl UnauthenticatedConnection {
         let Self { stream, peer, credentials, config, limits, permit } = self;
         let setup_failed = |source| ControlError::SetupFailed { peer, source };
         socket::configure(&stream).map_err(setup_failed)?;
-        let addresses = Addresses { local: stream.local_addr().map_err(setup_failed)?, peer };
+        let addresses = Addresses { local: canonical(stream.local_addr().map_err(setup_failed)?), peer };
         let handshake = handshake::perform(stream, addresses, HandshakeConfig::Server(config), &credentials, &limits);
         tokio::select! {
             channel = handshake => channel,
             () = permit.evicted() => Err(ControlError::Evicted { peer }),
         }
+    }
+}
+
+/// An address of IPv4 as such, which a socket for both families has as one of IPv6
+fn canonical(address: SocketAddr) -> SocketAddr {
+    match address.ip().to_canonical() {
+        ip @ IpAddr::V4(_) => SocketAddr::new(ip, address.port()),
+        IpAddr::V6(_) => address,
     }
 }
 

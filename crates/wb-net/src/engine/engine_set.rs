@@ -236,7 +236,10 @@ impl EngineSetDriver {
                 }
                 false
             }
-            event @ (EngineEvent::Heartbeat | EngineEvent::Raw(_) | EngineEvent::Failed(_)) => (self.on_event)(event),
+            event @ (EngineEvent::Heartbeat
+            | EngineEvent::Raw(_)
+            | EngineEvent::StrandProgress(_)
+            | EngineEvent::Failed(_)) => (self.on_event)(event),
         }
     }
 

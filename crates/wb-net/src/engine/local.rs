@@ -9,10 +9,12 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 use std::{io, thread};
 
-use self::prepare::PreparedRun;
+use self::prepare::{LiveStrand, PreparedRun};
 use super::clock::{self, Nanos};
 use super::executor_message::{EngineInput, ExecutorCommand, ExecutorEvent, ExecutorReport, Waker};
-use super::protocol::{Assignment, EngineCommand, EngineError, EngineEvent, EngineProgress, StrandTotals};
+use super::protocol::{
+    Assignment, EngineCommand, EngineError, EngineEvent, EngineProgress, StrandProgress, StrandTotals,
+};
 use super::report::{EngineReport, GroupReport};
 use super::tally::LiveCounters;
 use crate::language::Extent;
@@ -60,6 +62,8 @@ struct Driver {
 struct RunState {
     prepared: PreparedRun,
     groups: Vec<GroupState>,
+    /// Whether the intervals of progress began with a warm-up or with the data phase; `None` before both.
+    aligned_to_warm_up: Option<bool>,
     live_counters: Vec<Arc<LiveCounters>>,
     progress: Vec<EngineProgress>,
     interval: Nanos,
@@ -78,6 +82,11 @@ const SETUP_INTERVAL: Nanos = 300_000;
 struct GroupState {
     /// Number of strands that are executing a transaction or draining.
     running: usize,
+    /// The transaction that it executes or has executed last.
+    transaction: usize,
+    /// Whether the transaction moves data.
+    moves_data: bool,
+    began: Nanos,
     end: Option<Nanos>,
     finishing: bool,
     /// Totals of the strands that have finished the step; reported once all have.
@@ -156,7 +165,10 @@ impl Driver {
                 }
                 Err(fault) => (self.on_event)(EngineEvent::Failed(fault)),
             },
-            EngineCommand::Run { group, transaction, limit } => state.begin_transaction(group, transaction, limit),
+            EngineCommand::Run { group, transaction, limit } => {
+                state.begin_transaction(group, transaction, limit);
+                self.send_strand_progress(Some(group))
+            }
             EngineCommand::Finish { group, totals } => {
                 state.finish(group, totals);
                 true
@@ -196,6 +208,7 @@ impl Driver {
                 self.state = Some(RunState {
                     prepared,
                     groups,
+                    aligned_to_warm_up: None,
                     live_counters,
                     progress: vec![start],
                     interval,
@@ -221,9 +234,10 @@ impl Driver {
                 }
                 true
             }
-            ExecutorEvent::Ended { group, totals } => state
-                .collect_totals(group, totals)
-                .is_none_or(|strands| (self.on_event)(EngineEvent::Ended { group, strands })),
+            ExecutorEvent::Ended { group, totals } => {
+                let Some(strands) = state.collect_totals(group, totals) else { return true };
+                self.send_strand_progress(Some(group)) && (self.on_event)(EngineEvent::Ended { group, strands })
+            }
             ExecutorEvent::Drained { group, totals } => state
                 .collect_totals(group, totals)
                 .is_none_or(|strands| (self.on_event)(EngineEvent::Drained { group, strands })),
@@ -265,9 +279,15 @@ impl Driver {
             return true;
         }
         let progress = state.record_progress(now);
-        let connected = (self.on_event)(EngineEvent::Progress(progress));
+        let connected = (self.on_event)(EngineEvent::Progress(progress)) && self.send_strand_progress(None);
         self.send_raw();
         connected
+    }
+
+    /// Reports the progress of the strands of a group, or of all that are executing a transaction.
+    fn send_strand_progress(&self, group: Option<usize>) -> bool {
+        let progress = self.state.as_ref().map(|state| state.strand_progress(group)).unwrap_or_default();
+        progress.is_empty() || (self.on_event)(EngineEvent::StrandProgress(progress))
     }
 
     fn send_raw(&self) {
@@ -297,14 +317,14 @@ impl RunState {
         wake_times.chain(setup).chain([self.next_progress]).min().unwrap_or(self.next_progress)
     }
 
-    fn begin_transaction(&mut self, group: usize, transaction: usize, limit: Option<Nanos>) -> bool {
+    fn begin_transaction(&mut self, group: usize, transaction: usize, limit: Option<Nanos>) {
         let strands = self.prepared.strand_count(group);
         // Ignore a second Run: our own clients never send one.
         let Some(group_state) = self.groups.get_mut(group).filter(|group_state| group_state.running == 0) else {
-            return true;
+            return;
         };
         let Some(plan) = self.prepared.plans.get(group).and_then(|plan| plan.transactions.get(transaction)) else {
-            return true;
+            return;
         };
         let began = clock::now() + (strands as Nanos * START_DELAY).min(100_000_000);
         let window = match plan.extent {
@@ -312,12 +332,52 @@ impl RunState {
             Extent::Iterations(_) => None,
         };
         let end = window.into_iter().chain(limit).min().map(|length| began + length);
-        *group_state =
-            GroupState { running: strands, end, next_wake: 0, wake_interval: WAKE_BACKOFF.0, ..GroupState::default() };
+        let moves_data = plan.moves_data();
+        *group_state = GroupState {
+            running: strands,
+            transaction,
+            moves_data,
+            began,
+            end,
+            wake_interval: WAKE_BACKOFF.0,
+            ..GroupState::default()
+        };
+        if moves_data && self.aligned_to_warm_up != Some(!plan.is_data_phase) {
+            // Intervals begin with what they describe.
+            self.aligned_to_warm_up = Some(!plan.is_data_phase);
+            self.next_progress = began + self.interval;
+        }
         // Reset here, by the thread that sets it: the peer's end may arrive before a strand has begun.
         self.prepared.signals(group).for_each(|(_, signals)| signals.finish.store(false, Relaxed));
         self.prepared.send_to_group(group, || ExecutorCommand::Run { group, transaction, began, end });
-        true
+    }
+
+    /// The progress of the strands of a group, or of all groups that are executing, where they move data.
+    fn strand_progress(&self, group: Option<usize>) -> Vec<StrandProgress> {
+        let now = clock::now();
+        let concerned = |live: &LiveStrand| match group {
+            Some(group) => live.group == group,
+            None => self.groups[live.group].running > 0,
+        };
+        let live = self.prepared.live_strands.iter().filter(|live| concerned(live));
+        live.filter(|live| self.groups[live.group].moves_data)
+            .map(|live| {
+                let state = &self.groups[live.group];
+                let totals = live.counters.totals();
+                StrandProgress {
+                    group: live.group as u32,
+                    transaction: state.transaction as u32,
+                    strand: live.strand,
+                    // Nothing that ends after the window is counted.
+                    time: now.max(state.began).min(state.end.unwrap_or(Nanos::MAX)),
+                    sent: totals.sent,
+                    received: totals.received,
+                    operations: totals.operations,
+                    datagrams: live.counters.datagrams(),
+                    connection: live.connection.snapshot(),
+                }
+            })
+            .collect()
     }
 
     fn finish(&mut self, group: usize, totals: Vec<StrandTotals>) {

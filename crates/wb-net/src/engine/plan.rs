@@ -29,8 +29,8 @@ pub(crate) struct TransactionPlan {
     /// Nanoseconds between the starts of two rounds of a strand.
     pub(crate) period: Option<f64>,
     pub(crate) flowops: Vec<FlowopPlan>,
-    /// Whether any of its flowops moves data.
-    pub(crate) moves_data: bool,
+    /// Whether it belongs to the data phase.
+    pub(crate) is_data_phase: bool,
     /// Whether none of its flowops concerns this side.
     pub(crate) idle: bool,
 }
@@ -74,14 +74,16 @@ pub(crate) enum ByteTotal {
 
 impl GroupPlan {
     /// Plans one side's part of a group.
-    pub(crate) fn new(index: usize, group: &Group, side: Side, hosts: &BTreeMap<String, u32>) -> Self {
+    pub(crate) fn new(group_index: usize, group: &Group, side: Side, hosts: &BTreeMap<String, u32>) -> Self {
         let mut next_id = 0;
         let mut connections =
             PlannedConnections { hosts, named: BTreeMap::new(), anonymous: PlannedConnection::default() };
+        let data_phase: Vec<usize> = group.data_phase().collect();
         let transactions: Vec<TransactionPlan> = group
             .transactions
             .iter()
-            .map(|transaction| {
+            .enumerate()
+            .map(|(index, transaction)| {
                 let alone = transaction.flowops.iter().filter(|flowop| is_message(flowop)).count() == 1
                     && transaction.flowops.iter().all(|flowop| {
                         is_message(flowop) || matches!(flowop.action, FlowopAction::Nop | FlowopAction::Skip)
@@ -114,7 +116,7 @@ impl GroupPlan {
                     name: transaction.name.clone(),
                     extent,
                     period: transaction.rate.map(|rate| 1e9 / rate),
-                    moves_data: transaction.flowops.iter().any(moves_data),
+                    is_data_phase: data_phase.contains(&index),
                     idle: transaction.flowops.iter().all(|flowop| matches!(flowop.action, FlowopAction::Skip)),
                     flowops,
                 }
@@ -126,7 +128,7 @@ impl GroupPlan {
         });
         Self {
             name: group.name.clone(),
-            index: index as u32,
+            index: group_index as u32,
             strands: group.strands,
             transactions,
             hosts: hosts.keys().cloned().collect(),
@@ -140,15 +142,22 @@ impl GroupPlan {
     }
 }
 
+impl TransactionPlan {
+    /// Whether any of its flowops moves data.
+    pub(crate) fn moves_data(&self) -> bool {
+        self.flowops.iter().any(|flowop| flowop.flowop.action.moves_data())
+    }
+}
+
 impl GroupPlan {
     /// The part of a period by which a strand's schedule is delayed, so that the strands of a group are spread over it.
     pub(crate) fn phase(&self, strand: u32) -> f64 {
         f64::from(strand) / f64::from(self.strands.max(1))
     }
 
-    /// Whether a transaction belongs to the data phase: it moves data, or none does.
+    /// Whether a transaction belongs to the data phase.
     pub(crate) fn is_data_phase(&self, transaction: usize) -> bool {
-        self.transactions[transaction].moves_data || !self.transactions.iter().any(|transaction| transaction.moves_data)
+        self.transactions[transaction].is_data_phase
     }
 }
 
@@ -196,13 +205,6 @@ fn with_polling(flowop: &Flowop) -> Flowop {
 
 fn is_message(flowop: &Flowop) -> bool {
     message(flowop).is_some()
-}
-
-fn moves_data(flowop: &Flowop) -> bool {
-    matches!(
-        flowop.action,
-        FlowopAction::Send(_) | FlowopAction::Receive(_) | FlowopAction::SendFiles(_) | FlowopAction::ReceiveFiles(_)
-    )
 }
 
 /// The executions of a flowop on one side: on a server, with `rsize`, the same bytes in messages of another size. A

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::clock::Nanos;
 use super::raw_log::LatencyRecord;
 use super::report::EngineReport;
-pub use super::report::{EngineProgress, ExecutorKind, Side};
+pub use super::report::{DatagramProgress, EngineProgress, ExecutorKind, Side, StrandProgress};
 use crate::language::NetProfile;
 use crate::transport::address::HostAddress;
 use crate::transport::cookie::SessionKey;
@@ -65,6 +65,8 @@ pub struct Settings {
     pub raw: bool,
     /// Whether only totals are recorded.
     pub totals_only: bool,
+    /// Whether the progress of every strand is reported, which needs a thread for each.
+    pub strand_progress: bool,
     /// The range of ports on which a server may listen.
     pub ports: Option<(u16, u16)>,
     /// Time limit after which the client ends a transaction, in nanoseconds.
@@ -82,6 +84,7 @@ impl Default for Settings {
             counters: Vec::new(),
             raw: false,
             totals_only: false,
+            strand_progress: false,
             ports: None,
             max_duration: None,
         }
@@ -156,6 +159,9 @@ pub enum EngineEvent {
     Heartbeat,
     /// Totals so far.
     Progress(EngineProgress),
+    /// The same by strand, if [`Settings::strand_progress`] is set: while a transaction moves data, and at its start and
+    /// end.
+    StrandProgress(Vec<StrandProgress>),
     /// Individual response times, if they are recorded.
     Raw(Vec<LatencyRecord>),
     /// The metrics of the engine.

@@ -7,6 +7,7 @@ use super::tally::{StrandTally, TransactionTally};
 use super::usage::Usage;
 use crate::netstat::NetworkCounters;
 use crate::transport::ConnectionInfo;
+use crate::transport::watched_connection::ConnectionSnapshot;
 
 /// The metrics of an engine.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -91,6 +92,40 @@ pub struct EngineProgress {
     pub received: u64,
     /// Executions of flowops.
     pub operations: u64,
+}
+
+/// Totals of a strand since the start of the run, and the state of its connection.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct StrandProgress {
+    /// Index of the group.
+    pub group: u32,
+    /// Index of the transaction in the group.
+    pub transaction: u32,
+    /// Index of the strand in the group.
+    pub strand: u32,
+    /// Time on the engine's monotonic clock.
+    pub time: Nanos,
+    /// Bytes sent in complete messages.
+    pub sent: u64,
+    /// Bytes received in complete messages.
+    pub received: u64,
+    /// Executions of flowops.
+    pub operations: u64,
+    /// The datagrams that it received.
+    pub datagrams: DatagramProgress,
+    /// The connection that it opened last, if that is open.
+    pub connection: Option<ConnectionSnapshot>,
+}
+
+/// What a receiver of numbered datagrams has seen so far.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct DatagramProgress {
+    /// Datagrams that were sent before others that arrived earlier.
+    pub reordered: u64,
+    /// Datagrams that are missing before the last one.
+    pub missing: u64,
+    /// Interarrival jitter in nanoseconds (RFC 3550, section 6.4.1).
+    pub jitter_ns: f64,
 }
 
 /// How strands are executed.

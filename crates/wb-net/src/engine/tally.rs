@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::clock::Nanos;
 use super::latency::LatencyHistogram;
+use super::report::DatagramProgress;
 
 /// Significant digits of the histograms of intervals: an error of about 1 %.
 const INTERVAL_DIGITS: u8 = 2;
@@ -28,6 +29,10 @@ pub struct FlowopTally {
     pub timeouts: u64,
     /// Datagrams that arrived after they had been given up, or out of order.
     pub late: u64,
+    /// Datagrams that arrived after one that was sent later, of those that this flowop alone receives.
+    pub reordered: u64,
+    /// Jitter of the connections on which numbered datagrams arrived.
+    pub jitter: JitterTally,
     /// Failures that were ignored (`canfail`), by [`failure_number`].
     pub errors: BTreeMap<i32, u64>,
     /// From the start of an execution to its end.
@@ -51,6 +56,8 @@ impl FlowopTally {
             bytes: 0,
             timeouts: 0,
             late: 0,
+            reordered: 0,
+            jitter: JitterTally::default(),
             errors: BTreeMap::new(),
             service: histogram(),
             response: paced.then(histogram),
@@ -66,6 +73,8 @@ impl FlowopTally {
         self.bytes += other.bytes;
         self.timeouts += other.timeouts;
         self.late += other.late;
+        self.reordered += other.reordered;
+        self.jitter.merge(other.jitter);
         for (&error, count) in &other.errors {
             *self.errors.entry(error).or_default() += count;
         }
@@ -79,6 +88,32 @@ impl FlowopTally {
         for (own, others) in self.counters.iter_mut().zip(&other.counters) {
             *own += others;
         }
+    }
+}
+
+/// The jitter of several connections at the end of a transaction.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct JitterTally {
+    /// Number of connections.
+    pub connections: u64,
+    /// Sum of their jitter in nanoseconds.
+    pub sum: f64,
+}
+
+impl JitterTally {
+    /// Adds the jitter of one connection.
+    pub(crate) fn add(&mut self, jitter: f64) {
+        self.merge(Self { connections: 1, sum: jitter });
+    }
+
+    fn merge(&mut self, other: Self) {
+        self.connections += other.connections;
+        self.sum += other.sum;
+    }
+
+    /// The mean in nanoseconds, as iperf3 reports it for several streams; `None` without a connection.
+    pub fn mean(self) -> Option<f64> {
+        (self.connections > 0).then(|| self.sum / self.connections as f64)
     }
 }
 
@@ -236,6 +271,10 @@ pub(crate) struct LiveCounters {
     sent: AtomicU64,
     received: AtomicU64,
     operations: AtomicU64,
+    reordered: AtomicU64,
+    missing: AtomicU64,
+    /// The bits of a float.
+    jitter: AtomicU64,
 }
 
 /// A snapshot of live counters, summed over executors.
@@ -256,11 +295,35 @@ impl LiveCounters {
         self.operations.store(self.operations.load(Relaxed) + operations, Relaxed);
     }
 
+    /// Replaces what is known of received datagrams; only their owner may call this.
+    #[inline]
+    pub(crate) fn set_datagrams(&self, counts: DatagramProgress) {
+        self.reordered.store(counts.reordered, Relaxed);
+        self.missing.store(counts.missing, Relaxed);
+        self.jitter.store(counts.jitter_ns.to_bits(), Relaxed);
+    }
+
+    pub(crate) fn datagrams(&self) -> DatagramProgress {
+        DatagramProgress {
+            reordered: self.reordered.load(Relaxed),
+            missing: self.missing.load(Relaxed),
+            jitter_ns: f64::from_bits(self.jitter.load(Relaxed)),
+        }
+    }
+
+    pub(crate) fn totals(&self) -> LiveTotals {
+        LiveTotals {
+            sent: self.sent.load(Relaxed),
+            received: self.received.load(Relaxed),
+            operations: self.operations.load(Relaxed),
+        }
+    }
+
     pub(crate) fn snapshot(all: &[Arc<Self>]) -> LiveTotals {
-        all.iter().fold(LiveTotals::default(), |sum, one| LiveTotals {
-            sent: sum.sent + one.sent.load(Relaxed),
-            received: sum.received + one.received.load(Relaxed),
-            operations: sum.operations + one.operations.load(Relaxed),
+        all.iter().map(|one| one.totals()).fold(LiveTotals::default(), |sum, one| LiveTotals {
+            sent: sum.sent + one.sent,
+            received: sum.received + one.received,
+            operations: sum.operations + one.operations,
         })
     }
 }

@@ -128,7 +128,7 @@ impl ProfileBuilder<'_, '_> {
         };
         let name = format!("Txn{}", draft.transactions.len());
         draft.transactions.push(TransactionDraft {
-            transaction: Transaction { name, extent, rate, flowops: Vec::new() },
+            transaction: Transaction { name, extent, rate, warm_up: false, flowops: Vec::new() },
             tag: tag.span.clone(),
             open: true,
             flowops: Vec::new(),

@@ -9,6 +9,9 @@ use super::options::FlowopOptions;
 use super::profile::{Endpoint, Protocol, SctpEndpoint};
 use super::quantity::{parse_duration, parse_integer, parse_scaled_integer, parse_size};
 
+/// The maximum segment sizes that Linux accepts (tcp(7)).
+const MSS_RANGE: std::ops::RangeInclusive<u64> = 88..=32_767;
+
 /// Parses an endpoint; `None` if a required option is missing.
 pub(super) fn parse_endpoint(scope: &mut ParseContext, source: &FlowopSource, processes: u32) -> Option<Endpoint> {
     source.require(scope, "remotehost", "write `remotehost=HOST`, where the other side runs");
@@ -32,6 +35,8 @@ pub(super) fn parse_endpoint(scope: &mut ParseContext, source: &FlowopSource, pr
         window: options.get(scope, "wndsz", parse_size),
         no_delay: options.has("tcp_nodelay"),
         congestion: options.word("cc"),
+        mss: options.get(scope, "mss", |text| parse_integer(text, MSS_RANGE)).map(|size| size as u32),
+        tos: options.get(scope, "tos", |text| parse_integer(text, 0..=255)).map(|tos| tos as u8),
         non_blocking: options.has("non_blocking"),
         kernel_tls: is_kernel_tls(options),
         timeout: parse_timeout(scope, options),
@@ -99,11 +104,22 @@ fn parse_sctp(scope: &mut ParseContext, options: &FlowopOptions) -> SctpEndpoint
     sctp
 }
 
+/// Whether the packets of a protocol have a header of IP.
+fn has_ip_header(protocol: Protocol) -> bool {
+    !matches!(protocol, Protocol::Unix | Protocol::UnixDgram | Protocol::Vsock)
+}
+
 /// Adds notes on options without effect: those of another protocol or another system.
 fn note_ignored_options(scope: &mut ParseContext, options: &FlowopOptions, protocol: Protocol) {
     let tcp = matches!(protocol, Protocol::Tcp | Protocol::Tls);
     let name = protocol.name();
-    for (option, of_this_protocol) in [("tcp_nodelay", tcp), ("cc", tcp), ("encaps", protocol == Protocol::Sctp)] {
+    for (option, of_this_protocol) in [
+        ("tcp_nodelay", tcp),
+        ("cc", tcp),
+        ("mss", tcp),
+        ("tos", has_ip_header(protocol)),
+        ("encaps", protocol == Protocol::Sctp),
+    ] {
         if let (false, Some(span)) = (of_this_protocol, options.span(option)) {
             scope.add_note(span, format!("`{option}` has no effect with protocol {name}"));
         }

@@ -131,6 +131,8 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
     value("wndsz", OPEN),
     flag("tcp_nodelay", OPEN),
     value("cc", OPEN),
+    value("mss", OPEN),
+    value("tos", OPEN),
     value("stack", OPEN),
     value("bblog", OPEN),
     value("engine", OPEN),

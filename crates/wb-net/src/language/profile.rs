@@ -41,6 +41,14 @@ impl Group {
     pub fn flowops(&self) -> impl Iterator<Item = &Flowop> {
         self.transactions.iter().flat_map(|transaction| &transaction.flowops)
     }
+
+    /// The transactions of the data phase, by position: those that move data, or all if none does; without warm-ups.
+    pub fn data_phase(&self) -> impl Iterator<Item = usize> {
+        let any = self.transactions.iter().any(Transaction::moves_data);
+        let transactions = self.transactions.iter().enumerate();
+        let is_data = move |transaction: &Transaction| !transaction.warm_up && (!any || transaction.moves_data());
+        transactions.filter(move |(_, transaction)| is_data(transaction)).map(|(position, _)| position)
+    }
 }
 
 /// The kind of a strand.
@@ -61,8 +69,18 @@ pub struct Transaction {
     pub extent: Extent,
     /// Rounds per second and strand, started by the clock whether or not the last has ended (an open loop).
     pub rate: Option<f64>,
+    /// Whether it only prepares what follows, such as the congestion window: its figures belong to no total.
+    #[serde(default)]
+    pub warm_up: bool,
     /// Its flowops; at least one.
     pub flowops: Vec<Flowop>,
+}
+
+impl Transaction {
+    /// Whether a flowop of it moves data.
+    pub fn moves_data(&self) -> bool {
+        self.flowops.iter().any(|flowop| flowop.action.moves_data())
+    }
 }
 
 /// The length of a transaction.
@@ -160,6 +178,13 @@ pub enum FlowopAction {
     Skip,
 }
 
+impl FlowopAction {
+    /// Whether it moves messages or files.
+    pub fn moves_data(&self) -> bool {
+        matches!(self, Self::Send(_) | Self::Receive(_) | Self::SendFiles(_) | Self::ReceiveFiles(_))
+    }
+}
+
 /// The remote end of a connection, and the options of its socket.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Endpoint {
@@ -177,6 +202,12 @@ pub struct Endpoint {
     pub no_delay: bool,
     /// TCP congestion control algorithm (`cc`).
     pub congestion: Option<String>,
+    /// Maximum segment size of TCP in bytes (`mss`).
+    #[serde(default)]
+    pub mss: Option<u32>,
+    /// Type of service of IPv4, or traffic class of IPv6 (`tos`).
+    #[serde(default)]
+    pub tos: Option<u8>,
     /// Polls instead of blocking in system calls (`non_blocking`).
     pub non_blocking: bool,
     /// Time limit for the connection (`timeout`).
@@ -199,6 +230,8 @@ impl Endpoint {
             window: None,
             no_delay: false,
             congestion: None,
+            mss: None,
+            tos: None,
             non_blocking: false,
             timeout: None,
             kernel_tls: false,

@@ -90,22 +90,15 @@ fn failure_status(failure: RunFailure) -> RunStatus {
 const NOTABLE_PENDING: Nanos = 100_000_000;
 
 /// A group with the reports of both sides.
-struct GroupData<'a> {
-    group: &'a Group,
+pub(super) struct GroupData<'a> {
+    pub(super) group: &'a Group,
     client: Option<&'a GroupReport>,
     servers: Vec<&'a GroupReport>,
-    datagrams: DatagramTotals,
-    settings: &'a Settings,
+    pub(super) datagrams: DatagramTotals,
+    pub(super) settings: &'a Settings,
 }
 
-fn moves_data(flowop: &Flowop) -> bool {
-    matches!(
-        flowop.action,
-        FlowopAction::Send(_) | FlowopAction::Receive(_) | FlowopAction::SendFiles(_) | FlowopAction::ReceiveFiles(_)
-    )
-}
-
-fn is_send(flowop: &Flowop) -> Option<bool> {
+pub(super) fn is_send(flowop: &Flowop) -> Option<bool> {
     match flowop.action {
         FlowopAction::Send(_) | FlowopAction::SendFiles(_) => Some(true),
         FlowopAction::Receive(_) | FlowopAction::ReceiveFiles(_) => Some(false),
@@ -115,8 +108,8 @@ fn is_send(flowop: &Flowop) -> Option<bool> {
 
 impl GroupData<'_> {
     /// The transactions of the data phase, by position.
-    fn data_transactions(&self) -> impl Iterator<Item = usize> {
-        data_phase(self.group)
+    pub(super) fn data_transactions(&self) -> impl Iterator<Item = usize> {
+        self.group.data_phase()
     }
 
     /// Describes the transactions that did not run to their own end.
@@ -143,43 +136,6 @@ impl GroupData<'_> {
                 }
                 _ => None,
             }
-        })
-    }
-
-    /// The reason why a transaction has no figures: nothing in it has succeeded. A run with a time limit may end before
-    /// the first round does.
-    fn describe_lack_of_success(&self, is_limited: bool) -> Option<String> {
-        let DatagramTotals { client_sent, server_received, server_sent, client_received } = self.datagrams;
-        if client_sent + server_sent > 0 && server_received + client_received == 0 {
-            let sent = client_sent + server_sent;
-            return Some(format!("group {}: none of {sent} datagrams arrived", self.group.name));
-        }
-        self.data_transactions().find_map(|position| {
-            let tally = self.client_tally(position)?;
-            let (failed, pending) = (tally.failed_rounds, tally.pending);
-            if self.settings.totals_only || tally.rounds.count() > 0 {
-                return None;
-            }
-            let received: u64 = self
-                .server_tallies(position)
-                .chain([tally])
-                .flat_map(|tally| &tally.flowops)
-                .map(|flowop| flowop.count)
-                .sum();
-            // A long round may have moved a part of its data, and a short window may end before the first one.
-            if failed == 0 && (received > 0 || pending.count == 0 || is_limited) {
-                return None;
-            }
-            let mut parts = Vec::new();
-            if failed > 0 {
-                parts.push(format!("{failed} failed"));
-            }
-            if pending.count > 0 {
-                let milliseconds = pending.longest / 1_000_000;
-                parts.push(format!("{} still open at the end, after {milliseconds} ms", pending.count));
-            }
-            let name = &self.group.transactions[position].name;
-            Some(format!("group {}, {name}: no round succeeded: {}", self.group.name, parts.join(", ")))
         })
     }
 
@@ -257,11 +213,11 @@ impl GroupData<'_> {
         notes
     }
 
-    fn client_tally(&self, transaction: usize) -> Option<&TransactionTally> {
+    pub(super) fn client_tally(&self, transaction: usize) -> Option<&TransactionTally> {
         self.client.and_then(|client| client.transactions.get(transaction)).filter(|tally| tally.began < Nanos::MAX)
     }
 
-    fn server_tallies(&self, transaction: usize) -> impl Iterator<Item = &TransactionTally> {
+    pub(super) fn server_tallies(&self, transaction: usize) -> impl Iterator<Item = &TransactionTally> {
         self.servers
             .iter()
             .filter_map(move |server| server.transactions.get(transaction))
@@ -338,7 +294,7 @@ impl GroupData<'_> {
         });
         Some(TransactionResult {
             name: transaction.name.clone(),
-            is_data_phase: transaction.flowops.iter().any(moves_data),
+            is_data_phase: transaction.moves_data() && !transaction.warm_up,
             seconds: seconds(tally),
             sent_bytes: totals.sent_bytes,
             received_bytes: totals.received_bytes,
@@ -372,6 +328,8 @@ impl GroupData<'_> {
             errors: tally.errors.iter().map(|(&number, &count)| (describe_failure(number), count)).collect(),
             timeouts: tally.timeouts,
             late: tally.late,
+            reordered: tally.reordered,
+            jitter_ns: tally.jitter.mean(),
             cpu_ns: self.settings.flowop_cpu.then_some(tally.cpu),
             counters: counters.collect(),
         }
@@ -564,18 +522,10 @@ fn machine_result(
 fn spans(profile: &NetProfile, report: &EngineReport) -> Vec<(Nanos, Nanos)> {
     let groups = profile.groups.iter().zip(&report.groups);
     groups
-        .flat_map(|(group, report)| data_phase(group).filter_map(|position| report.transactions.get(position)))
+        .flat_map(|(group, report)| group.data_phase().filter_map(|position| report.transactions.get(position)))
         .filter(|tally| tally.began < Nanos::MAX)
         .map(|tally| (tally.began, tally.ended))
         .collect()
-}
-
-/// The transactions of a group's data phase, by position: those that move data, or all if none does.
-fn data_phase(group: &Group) -> impl Iterator<Item = usize> {
-    let moves = |transaction: &Transaction| transaction.flowops.iter().any(moves_data);
-    let any = group.transactions.iter().any(moves);
-    let transactions = group.transactions.iter().enumerate();
-    transactions.filter(move |(_, transaction)| !any || moves(transaction)).map(|(position, _)| position)
 }
 
 fn round_to_millis(seconds: f64) -> f64 {

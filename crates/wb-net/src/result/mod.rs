@@ -4,6 +4,7 @@
 //! received in its own window, divided by that window.
 
 mod assembly;
+mod lack_of_success;
 mod latency;
 mod nested;
 mod progress;
@@ -270,6 +271,10 @@ pub struct FlowopSide {
     pub timeouts: u64,
     /// Datagrams that arrived too late or out of order.
     pub late: u64,
+    /// Datagrams of a stream that arrived after one that was sent later.
+    pub reordered: u64,
+    /// Interarrival jitter of datagrams in nanoseconds (RFC 3550) at the end of the window; the mean of connections.
+    pub jitter_ns: Option<f64>,
     /// CPU time of the executions in nanoseconds, if it was measured.
     pub cpu_ns: Option<u64>,
     /// Performance counters over the executions, if any were measured.

@@ -18,7 +18,7 @@ use tokio::time::Instant;
 use self::events::RESPONSE_TIMEOUT;
 pub use self::outcome::{DatagramTotals, RunFailure, RunOutcome};
 use crate::engine::clock::Nanos;
-use crate::engine::protocol::{Assignment, EngineCommand, EngineEvent, EngineProgress, StrandTotals};
+use crate::engine::protocol::{Assignment, EngineCommand, EngineEvent, EngineProgress, StrandProgress, StrandTotals};
 use crate::engine::raw_log::LatencyRecord;
 use crate::engine::report::EngineReport;
 use crate::language::{Extent, NetProfile};
@@ -46,6 +46,8 @@ pub enum ParticipantEvent {
 pub trait RunObserver {
     /// A participant reports its progress.
     fn on_progress(&mut self, host: Option<&str>, progress: EngineProgress);
+    /// A participant reports the progress of its strands, if that was requested.
+    fn on_strand_progress(&mut self, _host: Option<&str>, _progress: &[StrandProgress]) {}
     /// A transaction begins.
     fn on_transaction(&mut self, group: usize, transaction: usize);
     /// Response times of the client's flowops.

@@ -11,8 +11,9 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use super::limits::SessionLimits;
 use crate::control::{Channel, ChannelReceiver, ChannelSender, ControlError, ControlListener};
+use crate::engine::clock;
 use crate::engine::engine_set::{ChildCommandFactory, EngineSet};
-use crate::engine::protocol::{Assignment, EngineCommand, EngineError, EngineEvent, HostSession};
+use crate::engine::protocol::{Assignment, EngineCommand, EngineError, EngineEvent, HostSession, StrandProgress};
 use crate::transport::address::HostAddress;
 use crate::transport::data_ports::DataPorts;
 
@@ -23,8 +24,19 @@ pub enum ServerEvent {
     Refused(SocketAddr, ControlError),
     /// A client started a session.
     SessionStarted(SocketAddr, String),
+    /// A client's run was accepted: this is the part of it that is executed here.
+    RunAccepted(SocketAddr, Box<Assignment>),
+    /// Strands of a session made progress, if the client requested reports of it.
+    StrandProgress(SocketAddr, Vec<StrandProgress>),
     /// A session ended.
     SessionEnded(SocketAddr, SessionOutcome),
+}
+
+impl ServerEvent {
+    /// Whether something went wrong.
+    pub fn is_failure(&self) -> bool {
+        matches!(self, Self::Refused(..) | Self::SessionEnded(_, SessionOutcome::Failed(_)))
+    }
 }
 
 /// The outcome of a session.
@@ -45,10 +57,24 @@ pub struct Server {
     pub limits: SessionLimits,
     /// CPUs that strands are pinned to, round-robin.
     pub cpus: Vec<usize>,
+    /// Interval between progress reports; `None` for that of the client.
+    pub progress_interval: Option<Duration>,
     /// Creates the commands of child processes for strands.
     pub child: ChildCommandFactory,
     /// The ports on which data connections are accepted, by [`SessionLimits::ports`].
     pub ports: Arc<DataPorts>,
+}
+
+/// Who learns of the events of one session.
+struct SessionObserver<'a> {
+    from: SocketAddr,
+    on_event: &'a (dyn Fn(ServerEvent) + Send + Sync),
+}
+
+impl SessionObserver<'_> {
+    fn report(&self, event: impl FnOnce(SocketAddr) -> ServerEvent) {
+        (self.on_event)(event(self.from));
+    }
 }
 
 /// After a failure, how long to wait for a disconnect of the client that may have caused it.
@@ -70,7 +96,7 @@ impl Server {
                         let key = channel.info().key.to_string();
                         on_event(ServerEvent::SessionStarted(from, key));
                         let busy = sessions.fetch_add(1, Ordering::SeqCst) >= server.limits.sessions;
-                        let outcome = server.serve_session(channel, busy).await;
+                        let outcome = server.serve_session(channel, busy, &*on_event).await;
                         sessions.fetch_sub(1, Ordering::SeqCst);
                         on_event(ServerEvent::SessionEnded(from, outcome));
                     }
@@ -81,7 +107,13 @@ impl Server {
         }
     }
 
-    async fn serve_session(&self, channel: Channel, busy: bool) -> SessionOutcome {
+    async fn serve_session(
+        &self,
+        channel: Channel,
+        busy: bool,
+        on_event: &(dyn Fn(ServerEvent) + Send + Sync),
+    ) -> SessionOutcome {
+        let from = channel.peer_addr();
         let addresses = (HostAddress::of(channel.local_addr()), HostAddress::of(channel.peer_addr()));
         let (mut sender, receiver) = channel.split();
         if busy {
@@ -101,7 +133,8 @@ impl Server {
                     .await;
             }
         };
-        let outcome = self.run_session(&engines, addresses, &mut sender, receiver, events).await;
+        let observer = SessionObserver { from, on_event };
+        let outcome = self.run_session(&engines, addresses, &mut sender, receiver, events, observer).await;
         // Ignored: the session is over, and the client may have disconnected.
         let _: Result<Result<(), ControlError>, _> = timeout(Duration::from_secs(1), sender.close()).await;
         outcome
@@ -114,6 +147,7 @@ impl Server {
         sender: &mut ChannelSender,
         mut receiver: ChannelReceiver,
         mut events: UnboundedReceiver<EngineEvent>,
+        observer: SessionObserver<'_>,
     ) -> SessionOutcome {
         let deadline = Instant::now() + self.limits.duration;
         let mut last_received = Instant::now();
@@ -128,7 +162,11 @@ impl Server {
                     };
                     let command = match command {
                         EngineCommand::Prepare(assignment) => match self.limits.check(&assignment) {
-                            Ok(()) => EngineCommand::Prepare(Box::new(self.override_local_settings(*assignment, addresses))),
+                            Ok(()) => {
+                                let assignment = Box::new(self.override_local_settings(*assignment, addresses));
+                                observer.report(|from| ServerEvent::RunAccepted(from, assignment.clone()));
+                                EngineCommand::Prepare(assignment)
+                            }
                             Err(fault) => return reject(sender, fault).await,
                         },
                         command => command,
@@ -147,6 +185,9 @@ impl Server {
                         return outcome;
                     }
                     match event {
+                        EngineEvent::StrandProgress(progress) => {
+                            observer.report(|from| ServerEvent::StrandProgress(from, progress));
+                        }
                         EngineEvent::Report(_) => return SessionOutcome::Done,
                         EngineEvent::Failed(fault) => return find_root_cause(fault, &mut receiver).await,
                         _ => {}
@@ -187,6 +228,9 @@ impl Server {
             .map(|session| ("client".to_owned(), HostSession { local, peer, ..session }))
             .collect();
         assignment.settings.cpus = self.cpus.clone();
+        if let Some(interval) = self.progress_interval {
+            assignment.settings.progress_interval = clock::nanos(interval);
+        }
         assignment.settings.ports = self.limits.ports.range();
         assignment
     }

@@ -81,7 +81,7 @@ impl ConnectionInfo {
 }
 
 #[allow(unsafe_code)]
-fn tcp_info(socket: BorrowedFd<'_>) -> Option<libc::tcp_info> {
+pub(super) fn tcp_info(socket: BorrowedFd<'_>) -> Option<libc::tcp_info> {
     // SAFETY: the structure is all numbers, so zeroes are valid.
     let info: libc::tcp_info = unsafe { std::mem::zeroed() };
     // None where the kernel has no statistics of the socket.

@@ -24,6 +24,7 @@ pub mod stream;
 mod tls;
 mod unverified;
 mod vsock;
+pub mod watched_connection;
 
 use std::fs::File;
 use std::io;

@@ -64,6 +64,7 @@ impl SocketConfig<'_> {
             }
         }
         set_tcp_options(&socket, endpoint)?;
+        set_type_of_service(&socket, endpoint)?;
         if endpoint.protocol == Protocol::Sctp {
             super::sctp::configure(&socket, &endpoint.sctp, endpoint.no_delay)?;
         }
@@ -169,7 +170,17 @@ pub fn sock_addr(address: &TransportAddress) -> io::Result<SockAddr> {
 /// Sets the options of an endpoint for an accepted connection, which has those of the listener.
 pub(super) fn apply_options(socket: &Socket, endpoint: &Endpoint) -> io::Result<()> {
     set_buffer_sizes(socket, endpoint)?;
-    set_tcp_options(socket, endpoint)
+    set_tcp_options(socket, endpoint)?;
+    set_type_of_service(socket, endpoint)
+}
+
+fn set_type_of_service(socket: &Socket, endpoint: &Endpoint) -> io::Result<()> {
+    let Some(tos) = endpoint.tos else { return Ok(()) };
+    match socket.domain()? {
+        Domain::IPV4 => socket.set_tos_v4(tos.into()),
+        Domain::IPV6 => socket.set_tclass_v6(tos.into()),
+        _ => Ok(()),
+    }
 }
 
 /// Sets the buffer sizes of an endpoint.
@@ -188,6 +199,9 @@ fn set_tcp_options(socket: &Socket, endpoint: &Endpoint) -> io::Result<()> {
     }
     if endpoint.no_delay {
         socket.set_tcp_nodelay(true)?;
+    }
+    if let Some(mss) = endpoint.mss {
+        socket.set_tcp_mss(mss)?;
     }
     match &endpoint.congestion {
         Some(congestion) => socket.set_tcp_congestion(congestion.as_bytes()),

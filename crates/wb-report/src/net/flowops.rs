@@ -109,10 +109,17 @@ fn remarks(result: &RunResult, style: Style) -> String {
     for (transaction, name, side) in sides(result) {
         let name = format!("{transaction} {name}");
         let errors = side.errors.iter().map(|(word, count)| (*count, format!("failed: {word}")));
-        let waits = [(side.timeouts, "datagrams timed out"), (side.late, "datagrams late")];
+        let waits = [
+            (side.timeouts, "datagrams timed out"),
+            (side.late, "datagrams late"),
+            (side.reordered, "of them reordered"),
+        ];
         let counts = errors.chain(waits.map(|(count, description)| (count, description.to_owned())));
         for (count, description) in counts.filter(|(count, _)| *count > 0) {
             out += &style.remark(&name, &format!("{count} {description}"));
+        }
+        if let Some(jitter) = side.jitter_ns {
+            out += &style.remark(&name, &format!("jitter of datagrams: {}", format_nanos(Some(jitter))));
         }
         out += &lag_remark(&name, side.lag.as_ref(), style);
     }

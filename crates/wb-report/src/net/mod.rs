@@ -8,6 +8,7 @@ mod connections;
 mod figures;
 mod flowops;
 mod groups;
+pub mod iperf3;
 mod machines;
 mod netstat;
 mod preset;
@@ -15,6 +16,7 @@ pub mod progress;
 mod threads;
 mod total;
 mod transactions;
+pub mod uperf;
 pub mod xml;
 
 use wb_net::result::RunResult;

@@ -5,8 +5,8 @@ use wb_net::result::{FlowopResult, FlowopSide, GroupResult, RunResult, Transacti
 use wb_model::pluralize;
 
 use super::figures::{
-    LATENCY_COLUMNS, format_bit_rate, format_bytes, format_figure, format_percent, latency_figures, qualified_name,
-    without_min,
+    LATENCY_COLUMNS, format_bit_rate, format_bytes, format_figure, format_nanos, format_percent, latency_figures,
+    qualified_name, without_min,
 };
 use crate::text::{Style, Table, figure_columns, figure_row};
 
@@ -70,15 +70,32 @@ fn resource_line(result: &RunResult, style: Style) -> String {
     let retransmits: u64 = connections.map(|info| info.retransmits).sum();
     let cpu: Vec<String> = cpu.collect();
     let rate = format_figure(result.totals.rounds_per_second, "/s");
-    style.indent(2, &format!("rounds: {rate}; CPU: {}; retransmits: {retransmits}", cpu.join(", ")))
+    let mut line = format!("rounds: {rate}; CPU: {}; retransmits: {retransmits}", cpu.join(", "));
+    let jitters: Vec<String> =
+        received_streams(result).filter_map(|side| side.jitter_ns).map(|jitter| format_nanos(Some(jitter))).collect();
+    if !jitters.is_empty() {
+        line += &format!("; jitter: {}", jitters.join(", "));
+    }
+    style.indent(2, &line)
+}
+
+/// The receiving sides of flowops that receive without sending in between.
+fn received_streams(result: &RunResult) -> impl Iterator<Item = &FlowopSide> {
+    let transactions = result.groups.iter().flat_map(|group| &group.transactions);
+    let streams = transactions.filter(|transaction| transaction.is_data_phase && transaction.flowops.len() == 1);
+    streams
+        .flat_map(|transaction| &transaction.flowops)
+        .flat_map(|flowop| std::iter::once(&flowop.client).chain(&flowop.server))
 }
 
 fn remarks(result: &RunResult, style: Style) -> String {
     let totals = &result.totals;
+    let reordered: u64 = received_streams(result).map(|side| side.reordered).sum();
     let counts = [
         (totals.lost_datagrams, "datagram", "lost"),
         (totals.timeouts, "datagram", "timed out"),
-        (totals.late, "datagram", "late"),
+        (totals.late.saturating_sub(reordered), "datagram", "late"),
+        (reordered, "datagram", "reordered"),
         (totals.errors, "failure", "tolerated"),
     ];
     let remarks = counts.into_iter().filter(|(count, ..)| *count > 0);

@@ -115,14 +115,16 @@ impl XmlWriter {
             for flowop in &transaction.flowops {
                 for (side, tally) in [("client", Some(&flowop.client)), ("server", flowop.server.as_ref())] {
                     let Some(tally) = tally else { continue };
-                    let attributes = vec![
+                    let mut attributes = vec![
                         ("name", flowop.name.clone()),
                         ("side", side.to_owned()),
                         ("count", tally.count.to_string()),
                         ("bytes", tally.bytes.to_string()),
                         ("timeouts", tally.timeouts.to_string()),
                         ("late", tally.late.to_string()),
+                        ("reordered", tally.reordered.to_string()),
                     ];
+                    attributes.extend(tally.jitter_ns.map(|jitter| ("jitter-ns", jitter.to_string())));
                     file.element("flowop", attributes, |file| file.latency("service", tally.latency.as_ref()))?;
                 }
             }

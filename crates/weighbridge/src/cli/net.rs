@@ -1,5 +1,8 @@
 //! Arguments of `net` and its subcommands.
 
+pub(crate) mod iperf3;
+pub(crate) mod uperf;
+
 use std::{net::IpAddr, ops::RangeInclusive, path::PathBuf, time::Duration};
 
 use clap::{Args, Subcommand};
@@ -55,12 +58,29 @@ pub(crate) enum NetCommand {
     /// Exchange requests and responses as UDP datagrams, counting lost ones
     #[command(after_help = RUN_EXIT_STATUS)]
     UdpRr(Box<PresetArgs>),
+    /// Run profiles as uperf does, with its options and output, between machines that run this program
+    ///
+    /// Measuring, authentication and accounting are those of the other commands.
+    #[command(after_help = UPERF_HELP, disable_version_flag = true)]
+    Uperf(Box<uperf::UperfArgs>),
+    /// Measure as iperf3 does, with its options and output, between two machines that run this program
+    ///
+    /// Measuring, authentication and accounting are those of the other commands.
+    #[command(after_help = IPERF3_HELP, disable_version_flag = true)]
+    Iperf3(Box<iperf3::Iperf3Args>),
     /// Execute strands in a separate process
     #[command(hide = true)]
     Site,
 }
 
 const RUN_EXIT_STATUS: &str = "exit status: 0 measured (or stopped by --max-duration), 1 not started, 3 lost, failed or unsupported, 130 interrupted";
+
+const UPERF_HELP: &str = "Variables of the profile are taken from the environment. Both sides need a token: in the environment \
+    variable WEIGHBRIDGE_NET_TOKEN, or by --token-file.\n\n\
+    exit status: 0 measured, 1 not started, 3 lost, failed or unsupported, 130 interrupted";
+
+const IPERF3_HELP: &str = "Both sides need a token: in the environment variable WEIGHBRIDGE_NET_TOKEN, or by --token-file.\n\n\
+    exit status: 0 measured, 1 not started, 3 lost, failed or unsupported, 130 interrupted";
 
 /// Identity of this side, and trusted peers
 #[derive(Debug, Args)]
@@ -249,6 +269,18 @@ pub(crate) struct PresetArgs {
     /// Size of the socket buffers; tuned by the kernel if not given
     #[arg(long, short, value_name = "SIZE")]
     pub(crate) window: Option<BufferSize>,
+    /// Time of traffic before the measurement, over the same connections
+    #[arg(long, value_name = "TIME", value_parser = parse_runtime)]
+    pub(crate) omit: Option<Duration>,
+    /// Maximum segment size of TCP in bytes
+    #[arg(long, value_name = "BYTES", value_parser = parse_mss)]
+    pub(crate) mss: Option<u32>,
+    /// Congestion control algorithm of TCP
+    #[arg(long, value_name = "NAME")]
+    pub(crate) congestion: Option<String>,
+    /// Type of service of IPv4, or traffic class of IPv6: 0 to 255, also as 0x…
+    #[arg(long, value_name = "N", value_parser = parse_type_of_service)]
+    pub(crate) tos: Option<u8>,
     /// Target rate per connection: bits per second as `500M`, or rounds per second as `10k/s`; unlimited by default
     #[arg(long, value_name = "RATE")]
     pub(crate) rate: Option<PresetRate>,
@@ -346,6 +378,24 @@ fn parse_runtime(text: &str) -> Result<Duration, String> {
 fn parse_positive_time(text: &str) -> Result<Nanos, String> {
     let time = text.parse::<Nanos>().map_err(|error| error.to_string())?;
     if time.0 == 0 { Err("expected a time above 0".to_owned()) } else { Ok(time) }
+}
+
+/// The maximum segment sizes that Linux accepts (tcp(7)).
+const MSS_RANGE: RangeInclusive<u32> = 88..=32_767;
+
+fn parse_mss(text: &str) -> Result<u32, String> {
+    let mss = text.parse().ok().filter(|mss| MSS_RANGE.contains(mss));
+    mss.ok_or_else(|| format!("expected bytes from {} to {}", MSS_RANGE.start(), MSS_RANGE.end()))
+}
+
+/// Parses a byte in decimal, hexadecimal (0x…) or octal (0…), as iperf3 and ping do.
+fn parse_type_of_service(text: &str) -> Result<u8, String> {
+    let parsed = match (text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")), text.strip_prefix('0')) {
+        (Some(hex), _) => u8::from_str_radix(hex, 16),
+        (None, Some(octal)) if !octal.is_empty() => u8::from_str_radix(octal, 8),
+        _ => text.parse(),
+    };
+    parsed.map_err(|_| "expected a number from 0 to 255".to_owned())
 }
 
 fn parse_interval(text: &str) -> Result<Nanos, String> {

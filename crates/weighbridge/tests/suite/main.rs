@@ -22,6 +22,7 @@ mod messages;
 mod net;
 mod net_faults;
 mod net_guest;
+mod net_peers;
 mod net_plan;
 mod other_runs;
 mod outdated_results;

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use tokio::net::TcpStream;
 
 use super::channel::FramedTls;
+use super::foreign_peer::{FirstBytes, RecordedStream};
 use super::handshake::{HandshakeConfig, auth_context, encrypt};
 use super::proof::AuthContext;
 use super::{
@@ -75,7 +76,7 @@ async fn channel_pair() -> (Channel, Channel) {
 /// A client that performs only the TLS handshake
 async fn tls_client(to: SocketAddr, credentials: &Credentials) -> (FramedTls, AuthContext) {
     let config = HandshakeConfig::Client(Arc::new(tls::client_config(credentials).unwrap()));
-    let stream = encrypt(TcpStream::connect(to).await.unwrap(), to, config).await.unwrap();
+    let stream = encrypt(recorded(TcpStream::connect(to).await.unwrap()), to, config).await.unwrap();
     let context = auth_context(&stream, Role::Client, to).unwrap();
     (FramedTls::new(stream, MAX_FRAME), context)
 }
@@ -84,5 +85,9 @@ async fn tls_client(to: SocketAddr, credentials: &Credentials) -> (FramedTls, Au
 async fn tls_server(stream: TcpStream, credentials: &Credentials) -> FramedTls {
     let config = HandshakeConfig::Server(Arc::new(tls::server_config(credentials).unwrap()));
     let peer = stream.peer_addr().unwrap();
-    FramedTls::new(encrypt(stream, peer, config).await.unwrap(), MAX_FRAME)
+    FramedTls::new(encrypt(recorded(stream), peer, config).await.unwrap(), MAX_FRAME)
+}
+
+fn recorded(stream: TcpStream) -> RecordedStream {
+    RecordedStream::new(stream, FirstBytes::default())
 }

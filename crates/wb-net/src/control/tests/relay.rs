@@ -104,8 +104,9 @@ async fn a_copied_certificate_without_its_key_is_rejected_by_the_server() {
     let mut config = tls::client_config(&client).unwrap();
     config.client_auth_cert_resolver = Arc::new(stolen_certificate(&client));
     let peer = listener.local_addr();
-    let impostor =
-        async { encrypt(TcpStream::connect(peer).await?, peer, HandshakeConfig::Client(Arc::new(config))).await };
+    let impostor = async {
+        encrypt(super::recorded(TcpStream::connect(peer).await?), peer, HandshakeConfig::Client(Arc::new(config))).await
+    };
     let (at_server, _) = tokio::join!(async { listener.accept().await.unwrap().handshake().await }, impostor);
     assert!(matches!(at_server, Err(ControlError::UnknownProtocol { .. })), "{at_server:?}");
 }
@@ -127,7 +128,7 @@ async fn client_of_tls_server(
     let (addr, limits) = (listener.local_addr().unwrap(), ControlLimits::default());
     let serve = async {
         let (stream, peer) = listener.accept().await?;
-        encrypt(stream, peer, HandshakeConfig::Server(Arc::new(config))).await.map(drop)
+        encrypt(super::recorded(stream), peer, HandshakeConfig::Server(Arc::new(config))).await.map(drop)
     };
     tokio::join!(connect(addr, client, &limits), serve)
 }

@@ -25,6 +25,7 @@ use crate::transport::cookie::LinkKey;
 use crate::transport::data_ports::DataPorts;
 use crate::transport::is_unsupported;
 use crate::transport::link::{LinkConfig, LinkEnd, LinkRole};
+use crate::transport::watched_connection::WatchedConnection;
 
 /// A prepared run: the strands, links and threads of one engine.
 pub(super) struct PreparedRun {
@@ -33,6 +34,8 @@ pub(super) struct PreparedRun {
     pub(super) plans: Vec<Arc<GroupPlan>>,
     pub(super) executors: Vec<Executor>,
     pub(super) live_counters: Vec<Arc<LiveCounters>>,
+    /// The strands whose progress is reported one by one.
+    pub(super) live_strands: Vec<LiveStrand>,
     pub(super) raw: Vec<RawLogReader>,
     /// Number of executor reports that make up the engine's report.
     pub(super) report_count: usize,
@@ -41,6 +44,14 @@ pub(super) struct PreparedRun {
     groups: Vec<Vec<GroupStrands>>,
     settings: Settings,
     announcements: Vec<LinkAnnouncement>,
+}
+
+/// What the engine's thread observes of a strand.
+pub(super) struct LiveStrand {
+    pub(super) group: usize,
+    pub(super) strand: u32,
+    pub(super) counters: Arc<LiveCounters>,
+    pub(super) connection: Arc<WatchedConnection>,
 }
 
 /// A thread that executes strands.
@@ -84,6 +95,7 @@ impl PreparedRun {
             plans: plans.clone(),
             executors: Vec::new(),
             live_counters: Vec::new(),
+            live_strands: Vec::new(),
             raw: Vec::new(),
             report_count: 0,
             connecting: HashMap::new(),
@@ -101,7 +113,12 @@ impl PreparedRun {
                 let strand = this.build_strand(group, index, seed, &sessions, ports, files.clone())?;
                 let target = next % executor_count;
                 next += 1;
-                this.group_mut(target, group, digits).strands.push(strand);
+                let watched = strand.watched.clone();
+                let entry = this.group_mut(target, group, digits);
+                let counters = entry.metrics.live_counters.clone();
+                entry.strands.push(strand);
+                let live = watched.map(|connection| LiveStrand { group, strand: index, counters, connection });
+                this.live_strands.extend(live);
             }
         }
         this.report_count = this.groups.iter().map(Vec::len).sum();
@@ -202,6 +219,7 @@ impl PreparedRun {
             files,
             hosts,
             own_thread,
+            watched: (own_thread && self.settings.strand_progress).then(Arc::default),
         }))
     }
 

@@ -3,9 +3,11 @@
 use std::collections::VecDeque;
 use std::io::ErrorKind;
 
-use super::{StepResult, Strand, StrandOperation, datagram_header, io_error};
+use super::arrivals::Arrivals;
+use super::datagram_header::{self, DatagramHeader};
+use super::{StepResult, Strand, StrandOperation, StrandPosition, io_error};
 use crate::engine::clock::{self, Nanos};
-use crate::engine::plan::{FlowopPlan, GroupPlan};
+use crate::engine::plan::{FlowopPlan, GroupPlan, TransactionPlan};
 use crate::engine::protocol::{ConnectionTotals, Side};
 use crate::language::{Endpoint, FlowopAction};
 use crate::transport::socket::CONNECT_TIMEOUT;
@@ -26,6 +28,8 @@ pub(super) struct OpenConnection {
     pub(super) received: u64,
     /// When the last datagram arrived.
     pub(super) last_received: Nanos,
+    /// The numbered datagrams that arrived in this transaction.
+    pub(super) arrivals: Arrivals,
     /// Bytes of messages that were given up and have not arrived yet.
     pub(super) overdue: usize,
     /// Bytes of a message that was given up after a part of it had been sent.
@@ -36,6 +40,33 @@ impl OpenConnection {
     pub(super) fn totals(&self) -> ConnectionTotals {
         let &Self { host, ordinal, datagrams, sent, received, .. } = self;
         ConnectionTotals { host, ordinal, datagrams, sent, received }
+    }
+
+    /// Records when a numbered datagram arrived, at which position instead of the expected one.
+    #[inline]
+    pub(super) fn record_arrival(
+        &mut self,
+        transaction: &TransactionPlan,
+        expected: &StrandPosition,
+        actual: DatagramHeader,
+        sent: Option<Nanos>,
+    ) {
+        if actual.transaction != expected.transaction as u8 {
+            return;
+        }
+        if let Some(sent) = sent {
+            self.arrivals.record_times(sent, clock::now());
+        }
+        self.arrivals.flowop = expected.flowop;
+        // Where several flowops take turns, a gap is not a number of datagrams.
+        let [flowop] = &transaction.flowops[..] else { return };
+        let executions = flowop.flowop.executions() as i64;
+        let ahead = actual.rounds_ahead(expected.round) * executions + i64::from(actual.execution)
+            - i64::from(expected.execution as u16);
+        match u64::try_from(ahead) {
+            Ok(gap) => self.arrivals.record_gap(gap),
+            Err(_) => self.arrivals.record_reordered(),
+        }
     }
 }
 
@@ -159,6 +190,9 @@ impl Strand {
                 let Some(position) = position else { return self.without_connection(flowop) };
                 let Some(open) = self.open.remove(position) else { return self.without_connection(flowop) };
                 self.generation += 1;
+                if let Some(watched) = &self.watched {
+                    watched.release();
+                }
                 let first = self.closed_info.connections == 0;
                 self.closed_info.add(&if first { open.transport.info() } else { open.transport.path_info() });
                 if open.datagrams {
@@ -205,6 +239,9 @@ impl Strand {
         *opened += 1;
         let ordinal = ordinal.unwrap_or(*opened);
         self.generation += 1;
+        if let Some(watched) = &self.watched {
+            watched.watch(transport.socket(), transport.info_kind());
+        }
         self.open.push_back(OpenConnection {
             name: flowop.flowop.connection,
             host: flowop.host,
@@ -216,6 +253,7 @@ impl Strand {
             sent: 0,
             received: 0,
             last_received: 0,
+            arrivals: Arrivals::default(),
             overdue: 0,
             unsent: 0,
         });

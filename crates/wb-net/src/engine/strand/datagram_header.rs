@@ -3,6 +3,8 @@
 //! Both sides execute the same sequence of positions, so a receiver that was waiting for an earlier one knows that
 //! everything in between is lost, and continues from there.
 
+use crate::engine::clock::Nanos;
+
 /// The position of a sender.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct DatagramHeader {
@@ -15,6 +17,9 @@ pub(super) struct DatagramHeader {
 
 /// Length of the header in bytes.
 pub(super) const LENGTH: usize = 8;
+
+/// Length of the header with the time of sending.
+const TIMED_LENGTH: usize = 16;
 
 const ROUNDS: u32 = 1 << 24;
 
@@ -48,6 +53,20 @@ impl DatagramHeader {
         })
     }
 
+    /// Adds the time of sending, by the sender's clock, to a datagram that has room for it behind the header.
+    #[inline]
+    pub(super) fn write_time(into: &mut [u8], sent: Nanos) {
+        if let Some(place) = into.get_mut(LENGTH..TIMED_LENGTH) {
+            place.copy_from_slice(&sent.to_be_bytes());
+        }
+    }
+
+    /// The time of sending, if the datagram has room for it.
+    #[inline]
+    pub(super) fn read_time(from: &[u8]) -> Option<Nanos> {
+        Some(Nanos::from_be_bytes(from.get(LENGTH..TIMED_LENGTH)?.try_into().ok()?))
+    }
+
     /// Number of rounds that this is ahead of a round; negative if behind.
     pub(super) fn rounds_ahead(self, round: u64) -> i64 {
         let ahead = self.round.wrapping_sub((round % u64::from(ROUNDS)) as u32) % ROUNDS;
@@ -69,5 +88,9 @@ mod tests {
         at(77).write(&mut bytes);
         assert_eq!(DatagramHeader::read(&bytes), Some(at(77)));
         assert_eq!(DatagramHeader::read(&bytes[1..]), None);
+        let mut timed = [0; TIMED_LENGTH];
+        DatagramHeader::write_time(&mut timed, 9);
+        DatagramHeader::write_time(&mut bytes, 9);
+        assert_eq!((DatagramHeader::read_time(&timed), DatagramHeader::read_time(&bytes)), (Some(9), None));
     }
 }

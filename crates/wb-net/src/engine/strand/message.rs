@@ -42,6 +42,7 @@ impl Strand {
             if transfer.moved == 0 && size >= datagram_header::LENGTH && open.has_headers {
                 for (datagram, execution) in context.buffer[..goal].chunks_exact_mut(size).zip(at.execution..) {
                     DatagramHeader::new(at.transaction, at.round, at.flowop, execution).write(datagram);
+                    DatagramHeader::write_time(datagram, began);
                 }
             }
             while transfer.moved < goal {
@@ -143,8 +144,13 @@ impl Strand {
             }
             open.received += 1;
             open.last_received = self.now;
-            let has_headers = open.has_headers;
-            let position = DatagramHeader::read(&context.buffer[..moved]).filter(|_| has_headers);
+            let position = DatagramHeader::read(&context.buffer[..moved]).filter(|_| open.has_headers);
+            if let Some(position) = position {
+                let transaction = &self.plan.transactions[self.position.transaction];
+                let sent = DatagramHeader::read_time(&context.buffer[..moved]);
+                open.record_arrival(transaction, &self.position, position, sent);
+                context.live_counters.set_datagrams(open.arrivals.counts);
+            }
             if position.is_none_or(|position| self.resync(flowop, position, context)) {
                 let MessageTransfer { began, intended, .. } = transfer;
                 return StepResult::Done { messages: 1, began, intended, sent: 0, received: moved as u64 };

@@ -3,6 +3,7 @@
 //! [`Strand::advance`] runs a strand until it has to wait. On a thread of its own its sockets block, so that it waits
 //! in the kernel; in an event loop it returns the condition that it waits for. Everything else is the same.
 
+mod arrivals;
 mod connections;
 mod datagram_header;
 mod drain;
@@ -16,6 +17,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 
+use self::arrivals::Arrivals;
 use self::connections::OpenConnection;
 use self::drain::DrainState;
 use self::files::{FileLists, SelectedFile};
@@ -31,6 +33,7 @@ use super::raw_log::RawLog;
 use super::tally::{LiveCounters, PendingRounds, StrandTally, TransactionTally, failure_number};
 use crate::language::{Extent, FlowopAction, Message};
 use crate::transport::link::LinkEnd;
+use crate::transport::watched_connection::WatchedConnection;
 use crate::transport::{ConnectionInfo, Intent, Transport, WaitCondition, is_unsupported};
 
 /// A strand of a group.
@@ -59,6 +62,8 @@ pub(super) struct Strand {
     closed_info: ConnectionInfo,
     /// Datagrams of closed connections, by host: sent and received; none if no such connection was closed.
     closed_datagrams: Vec<Option<(u64, u64)>>,
+    /// Its connection, if the engine's thread observes it.
+    pub(super) watched: Option<Arc<WatchedConnection>>,
     /// State of draining after a transaction.
     drain: DrainState,
     /// Changes whenever a connection is opened or closed.
@@ -196,11 +201,14 @@ pub(super) struct StrandConfig {
     pub(super) hosts: usize,
     /// Whether it runs on a thread of its own, which it may block.
     pub(super) own_thread: bool,
+    /// Where the engine's thread observes its connection.
+    pub(super) watched: Option<Arc<WatchedConnection>>,
 }
 
 impl Strand {
     pub(super) fn new(config: StrandConfig) -> Self {
-        let StrandConfig { index, side, seed, datagram_timeout, plan, ends, files, hosts, own_thread } = config;
+        let StrandConfig { index, side, seed, datagram_timeout, plan, ends, files, hosts, own_thread, watched } =
+            config;
         Self {
             index,
             side,
@@ -219,6 +227,7 @@ impl Strand {
             own_thread,
             closed_info: ConnectionInfo::default(),
             closed_datagrams: vec![None; hosts.max(1)],
+            watched,
             drain: DrainState::default(),
             generation: 0,
             has_begun: false,
@@ -274,6 +283,7 @@ impl Strand {
             ..StrandPosition::default()
         };
         self.finish_seen = None;
+        self.open.iter_mut().for_each(|open| open.arrivals = Arrivals::default());
         let phase = self.plan.phase(self.index);
         self.schedules.clear();
         let flowops = &self.plan.transactions[transaction].flowops;
@@ -310,6 +320,11 @@ impl Strand {
             let longest_response = if self.is_paced() { since(self.position.round_intended) } else { 0 };
             let pending = PendingRounds { count: 1, longest: since(self.position.round_began), longest_response };
             context.transactions[self.position.transaction].pending.add(pending);
+        }
+        for open in &self.open {
+            let tally = &mut context.transactions[self.position.transaction].flowops[open.arrivals.flowop];
+            tally.reordered += open.arrivals.counts.reordered;
+            open.arrivals.jitter().into_iter().for_each(|jitter| tally.jitter.add(jitter));
         }
         if let Some(open) = self.open.back_mut() {
             // The other side waits for a cookie that no message has carried yet. Ignored: a connection that fails is

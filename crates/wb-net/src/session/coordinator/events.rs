@@ -103,6 +103,10 @@ impl Coordinator<'_> {
                 self.observer.on_progress(host.as_deref(), progress);
                 Ok(None)
             }
+            ParticipantEvent::Event(EngineEvent::StrandProgress(progress)) => {
+                self.observer.on_strand_progress(host.as_deref(), &progress);
+                Ok(None)
+            }
             ParticipantEvent::Event(EngineEvent::Raw(times)) => {
                 if host.is_none() {
                     self.observer.on_latencies(&times);

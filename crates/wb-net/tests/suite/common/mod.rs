@@ -46,7 +46,7 @@ pub fn receive(size: u32) -> Flowop {
 }
 
 pub fn transaction(extent: Extent, flowops: Vec<Flowop>) -> Transaction {
-    Transaction { name: "Txn".to_owned(), extent, rate: None, flowops }
+    Transaction { name: "Txn".to_owned(), extent, rate: None, warm_up: false, flowops }
 }
 
 /// A profile that connects, executes `middle`, and disconnects.

@@ -1,6 +1,7 @@
 //! `weighbridge net`: runs network workloads between this machine and servers.
 
 mod check;
+mod iperf3;
 mod outcome;
 mod presets;
 mod progress;
@@ -9,6 +10,7 @@ mod response_log;
 mod run;
 mod serve;
 mod trust;
+mod uperf;
 
 use std::{io, process::Command, sync::Arc};
 
@@ -34,6 +36,8 @@ pub(super) fn net(command: NetCommand, console: &Console) -> Result<Exit, Error>
         NetCommand::Crr(args) => presets::run(presets::Preset::Crr, &args, console),
         NetCommand::Handshakes(args) => presets::run(presets::Preset::Handshakes, &args, console),
         NetCommand::UdpRr(args) => presets::run(presets::Preset::UdpRr, &args, console),
+        NetCommand::Uperf(args) => uperf::uperf(&args, console),
+        NetCommand::Iperf3(args) => iperf3::iperf3(&args, console),
         NetCommand::Site => {
             run_child().map_err(|error| Error::Internal(error.to_string()))?;
             Ok(Exit::Success)

@@ -184,6 +184,10 @@ fn build_profile(preset: Preset, args: &PresetArgs, host: &str, point: &PresetCa
         instances: point.instances,
         runtime: args.runtime,
         window: args.window.map(|window| window.0),
+        warm_up: args.omit,
+        congestion: args.congestion.clone(),
+        mss: args.mss,
+        tos: args.tos,
         rate: args.rate.map(|rate| rate.rounds_per_second(point.size.0)),
         kind: if args.processes { StrandKind::Process } else { StrandKind::Thread },
         ..PresetConfig::new(host)

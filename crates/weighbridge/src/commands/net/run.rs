@@ -136,10 +136,27 @@ pub(super) fn write_xml(path: &Path, results: &[RunResult]) -> Result<(), Error>
     write_file(path, &text)
 }
 
-/// The settings of a run, and a note if events cannot be counted here: many virtual machines have no counters.
+/// The settings of a run, and a note if events cannot be counted here.
 fn settings(flags: &NetClientFlags, bare: bool) -> (Settings, Option<String>) {
-    let mut counters = flags.events.clone();
-    if counters.is_empty() && flags.counters {
+    let (settings, note) = engine_settings(&flags.events, flags.counters);
+    let settings = Settings {
+        cpus: flags.cpus.iter().flat_map(|cpus| &cpus.0).map(|&cpu| cpu as usize).collect(),
+        max_threads: flags.max_threads,
+        progress_interval: flags.interval.0,
+        datagram_timeout: flags.datagram_deadline.0,
+        flowop_cpu: flags.cpu,
+        raw: flags.raw.is_some(),
+        totals_only: bare,
+        ..settings
+    };
+    (settings, note)
+}
+
+/// Settings that count these events, or the default ones; and a note if an event cannot be counted here: many virtual
+/// machines have no counters.
+pub(super) fn engine_settings(events: &[String], default_events: bool) -> (Settings, Option<String>) {
+    let mut counters = events.to_vec();
+    if counters.is_empty() && default_events {
         counters = engine::DEFAULT_EVENTS.map(str::to_owned).to_vec();
     }
     let can_count = |event: &str| engine::probe(&[event.to_owned()]).is_ok();
@@ -152,17 +169,5 @@ fn settings(flags: &NetClientFlags, bare: bool) -> (Settings, Option<String>) {
         counters.retain(|event| can_count(event));
         format!("cannot count an event: {error}; {alternatives}")
     });
-    let settings = Settings {
-        max_duration: None,
-        cpus: flags.cpus.iter().flat_map(|cpus| &cpus.0).map(|&cpu| cpu as usize).collect(),
-        max_threads: flags.max_threads,
-        progress_interval: flags.interval.0,
-        datagram_timeout: flags.datagram_deadline.0,
-        flowop_cpu: flags.cpu,
-        counters,
-        raw: flags.raw.is_some(),
-        totals_only: bare,
-        ports: None,
-    };
-    (settings, note)
+    (Settings { counters, ..Settings::default() }, note)
 }

@@ -10,7 +10,7 @@ use std::{
 };
 
 use wb_net::{
-    control::{ControlError, ControlLimits, ControlListener, escape_control},
+    control::{ControlError, ControlLimits, ControlListener, Credentials, escape_control},
     session::{
         limits::SessionLimits,
         server::{Server, ServerEvent},
@@ -27,23 +27,35 @@ use crate::error::Error;
 use crate::exit::Exit;
 use crate::output::print_text;
 
-/// Serves clients until a signal, or after one session with `--once`.
-pub(super) fn serve(args: &NetServeArgs, console: &Console) -> Result<Exit, Error> {
-    let (credentials, pairing_token) = trust::server_credentials(&args.trust, args.pair)?;
-    let listen = if args.pair { IpAddr::V6(Ipv6Addr::UNSPECIFIED) } else { args.listen };
-    let fingerprint = credentials.identity.fingerprint();
-    let policy = args.data_ports.clone().map_or(PortPolicy::Any, PortPolicy::Range);
-    let limits = SessionLimits {
-        sessions: args.max_sessions,
-        strands: args.max_strands,
-        memory: args.max_memory.0,
-        duration: Duration::from_nanos(args.max_time.0),
-        ports: policy.clone(),
-        ..SessionLimits::default()
-    };
-    let cpus = args.cpus.iter().flat_map(|cpus| &cpus.0).map(|&cpu| cpu as usize).collect();
-    let address = SocketAddr::new(listen, args.port);
-    let (quiet, once, one_port) = (console.quiet, args.once, args.one_port);
+/// How to serve.
+pub(super) struct ServerConfig {
+    pub(super) address: SocketAddr,
+    pub(super) credentials: Credentials,
+    pub(super) limits: SessionLimits,
+    pub(super) cpus: Vec<usize>,
+    /// Whether data connections use the port of control connections.
+    pub(super) one_port: bool,
+    /// Interval between progress reports; `None` for that of the client.
+    pub(super) progress_interval: Option<Duration>,
+    /// Whether to serve one session only.
+    pub(super) once: bool,
+}
+
+/// Why a server ended.
+pub(super) enum ServerEnd {
+    /// It served its one session.
+    Once,
+    /// A signal, with this number of sessions in progress.
+    Signal(usize),
+}
+
+/// Serves clients until a signal, or one session.
+pub(super) fn run_server(
+    config: ServerConfig,
+    on_listening: impl FnOnce(SocketAddr) -> Result<(), Error>,
+    on_event: impl Fn(&ServerEvent) + Send + Sync + 'static,
+) -> Result<ServerEnd, Error> {
+    let ServerConfig { address, credentials, limits, cpus, one_port, progress_interval, once } = config;
     runtime()?.block_on(async {
         let bind_failed = |error: ControlError| Error::Usage {
             what: error.to_string(),
@@ -54,11 +66,59 @@ pub(super) fn serve(args: &NetServeArgs, console: &Console) -> Result<Exit, Erro
             ControlListener::bind_shared(address, &credentials, &control_limits).await.map_err(bind_failed)?
         } else {
             let listener = ControlListener::bind(address, &credentials, &control_limits).await.map_err(bind_failed)?;
-            (listener, DataPorts::new(policy))
+            (listener, DataPorts::new(limits.ports.clone()))
         };
         let limits = SessionLimits { ports: ports.policy().clone(), ..limits };
-        let server = Server { limits, cpus, child: child_command(), ports };
-        let at = listener.local_addr();
+        let server = Server { limits, cpus, progress_interval, child: child_command(), ports };
+        on_listening(listener.local_addr())?;
+        let done = Arc::new(tokio::sync::Notify::new());
+        let session_over = done.clone();
+        let sessions = Arc::new(AtomicUsize::new(0));
+        let active_sessions = sessions.clone();
+        let report = move |event: ServerEvent| {
+            match &event {
+                ServerEvent::SessionStarted(..) => _ = sessions.fetch_add(1, Ordering::SeqCst),
+                ServerEvent::SessionEnded(..) => _ = sessions.fetch_sub(1, Ordering::SeqCst),
+                ServerEvent::Refused(..) | ServerEvent::RunAccepted(..) | ServerEvent::StrandProgress(..) => {}
+            }
+            on_event(&event);
+            if once && matches!(event, ServerEvent::SessionEnded(..)) {
+                session_over.notify_one();
+            }
+        };
+        tokio::select! {
+            () = server.serve(&listener, report) => {
+                Err(Error::Internal("the listening socket is broken".to_owned()))
+            }
+            () = done.notified() => Ok(ServerEnd::Once),
+            () = wait_for_signal() => Ok(ServerEnd::Signal(active_sessions.load(Ordering::SeqCst))),
+        }
+    })
+}
+
+/// Serves clients until a signal, or after one session with `--once`.
+pub(super) fn serve(args: &NetServeArgs, console: &Console) -> Result<Exit, Error> {
+    let (credentials, pairing_token) = trust::server_credentials(&args.trust, args.pair)?;
+    let listen = if args.pair { IpAddr::V6(Ipv6Addr::UNSPECIFIED) } else { args.listen };
+    let fingerprint = credentials.identity.fingerprint();
+    let config = ServerConfig {
+        address: SocketAddr::new(listen, args.port),
+        credentials,
+        limits: SessionLimits {
+            sessions: args.max_sessions,
+            strands: args.max_strands,
+            memory: args.max_memory.0,
+            duration: Duration::from_nanos(args.max_time.0),
+            ports: args.data_ports.clone().map_or(PortPolicy::Any, PortPolicy::Range),
+            ..SessionLimits::default()
+        },
+        cpus: args.cpus.iter().flat_map(|cpus| &cpus.0).map(|&cpu| cpu as usize).collect(),
+        one_port: args.one_port,
+        progress_interval: None,
+        once: args.once,
+    };
+    let quiet = console.quiet;
+    let on_listening = |at: SocketAddr| {
         crate::console::message!("serving at {at}, with the key {fingerprint}");
         if let Some(token) = pairing_token {
             let host = machine_address().map_or_else(|| "HOST".to_owned(), |address| address.to_string());
@@ -68,51 +128,46 @@ pub(super) fn serve(args: &NetServeArgs, console: &Console) -> Result<Exit, Erro
             let host = machine_address().map_or_else(|| "ADDRESS".to_owned(), |address| address.to_string());
             crate::console::message!("note: other machines cannot reach {}; `--listen {host}` lets them", at.ip());
         }
-        let done = Arc::new(tokio::sync::Notify::new());
-        let session_over = done.clone();
-        let sessions = Arc::new(AtomicUsize::new(0));
-        let active_sessions = sessions.clone();
-        let refusals = Mutex::new(RefusalLog::default());
-        let report = move |event: ServerEvent| {
-            match &event {
-                ServerEvent::SessionStarted(..) => _ = sessions.fetch_add(1, Ordering::SeqCst),
-                ServerEvent::SessionEnded(..) => _ = sessions.fetch_sub(1, Ordering::SeqCst),
-                ServerEvent::Refused(..) => {}
-            }
-            if !quiet {
-                match &event {
-                    ServerEvent::Refused(from, error) => {
-                        if let Some(line) = refusals.lock().unwrap_or_else(PoisonError::into_inner).line(*from, error) {
-                            crate::console::message!("{line}");
-                        }
-                    }
-                    ServerEvent::SessionStarted(from, key) => {
-                        crate::console::message!("{from}: session started, with the key {key}")
-                    }
-                    // Names of the client's profile may be part of the outcome.
-                    ServerEvent::SessionEnded(from, outcome) => {
-                        crate::console::message!("{from}: {}", escape_control(&outcome.to_string()))
-                    }
-                }
-            }
-            if once && matches!(event, ServerEvent::SessionEnded(..)) {
-                session_over.notify_one();
-            }
-        };
-        tokio::select! {
-            () = server.serve(&listener, report) => {
-                Err(Error::Internal("the listening socket is broken".to_owned()))
-            }
-            () = done.notified() => Ok(Exit::Success),
-            () = wait_for_signal() => {
-                if !quiet {
-                    let active = wb_model::pluralize(active_sessions.load(Ordering::SeqCst), "session");
-                    crate::console::message!("stopped by a signal, with {active} in progress");
-                }
-                Ok(Exit::Success)
-            }
+        Ok(())
+    };
+    let log = SessionLog::default();
+    let end = run_server(config, on_listening, move |event| {
+        if !quiet {
+            log.print(event);
         }
-    })
+    })?;
+    if let (ServerEnd::Signal(active), false) = (end, quiet) {
+        let active = wb_model::pluralize(active, "session");
+        crate::console::message!("stopped by a signal, with {active} in progress");
+    }
+    Ok(Exit::Success)
+}
+
+/// The log of a server, on standard error.
+#[derive(Debug, Default)]
+pub(super) struct SessionLog {
+    refusals: Mutex<RefusalLog>,
+}
+
+impl SessionLog {
+    /// Prints the line of an event, if it has one.
+    pub(super) fn print(&self, event: &ServerEvent) {
+        match event {
+            ServerEvent::Refused(from, error) => {
+                if let Some(line) = self.refusals.lock().unwrap_or_else(PoisonError::into_inner).line(*from, error) {
+                    crate::console::message!("{line}");
+                }
+            }
+            ServerEvent::SessionStarted(from, key) => {
+                crate::console::message!("{from}: session started, with the key {key}")
+            }
+            // Names of the client's profile may be part of the outcome.
+            ServerEvent::SessionEnded(from, outcome) => {
+                crate::console::message!("{from}: {}", escape_control(&outcome.to_string()))
+            }
+            ServerEvent::RunAccepted(..) | ServerEvent::StrandProgress(..) => {}
+        }
+    }
 }
 
 /// The address of this machine on its default route; nothing is sent.

@@ -2,7 +2,7 @@
 
 mod errors;
 mod files;
-mod place;
+pub(crate) mod place;
 mod presets;
 mod profiles;
 mod results;

@@ -3,13 +3,13 @@
 mod failures;
 mod foreign_connections;
 mod identification;
-mod lab;
+pub(crate) mod lab;
 mod limits;
 mod loss;
 mod many;
 mod profiles;
-mod program;
-mod result;
+pub(crate) mod program;
+pub(crate) mod result;
 mod server;
 mod time;
 mod truth;

@@ -5,7 +5,7 @@ use std::{thread::sleep, time::Duration};
 use rustix::process::Signal;
 
 use super::{
-    lab::{Lab, SERVER},
+    lab::{CLIENT, Lab, SERVER},
     profiles::{connected, flowop, group, profile, rr, transaction},
     result::{RunResult, number},
 };
@@ -241,4 +241,51 @@ fn a_window_that_the_kernel_limits_is_noted() {
     for limit in ["client: ", "server: ", "net.core.wmem_max", "net.core.rmem_max", "instead of wndsz=943718400"] {
         assert!(notes.contains(limit), "{notes}");
     }
+}
+
+/// `--omit`, `--mss`, `--congestion` and `--tos` of presets.
+#[test]
+fn preset_options_reach_the_connections() {
+    let Some(lab) = Lab::with_nft(2) else { return };
+    let server = lab.serve("");
+    // Packets as they are, not in bundles: then those that do not have the requested size and type are dropped.
+    lab.network.run(CLIENT, &["ip", "link", "set", "eth0", "gso_max_segs", "1"]).unwrap();
+    lab.drop(SERVER, "tcp dport != 20000 meta length > 100 ip dscp != 4 drop\ntcp dport != 20000 meta length > 600");
+    let line = format!("net stream {} -t 1 --omit 300ms --mss 500 --congestion reno --tos 0x10 --json", SERVER.v4());
+    let result = lab.run(&line).completed();
+    let transactions = result.group(0)["transactions"].as_array().unwrap().clone();
+    let is_data = transactions.iter().map(|one| one["is-data-phase"].as_bool().unwrap());
+    assert_eq!(is_data.collect::<Vec<_>>(), [false, false, true, false]);
+    let seconds = result.0["totals"]["seconds"].as_f64().unwrap();
+    assert!((0.9..1.2).contains(&seconds), "{seconds}");
+    let omitted = transactions[1]["received-bytes"].as_u64().unwrap();
+    assert!(omitted > 0 && result.bytes().1 == transactions[2]["received-bytes"].as_u64().unwrap(), "{omitted}");
+    for (flag, message) in [("--mss 10", "from 88 to 32767"), ("--tos 256", "from 0 to 255"), ("--congestion no", "no")]
+    {
+        let ran = lab.run(&format!("net stream {} -t 1 {flag}", SERVER.v4()));
+        assert!(ran.code != Some(0) && ran.err.contains(message), "{flag}: {ran:?}");
+    }
+    drop(server);
+}
+
+#[test]
+fn datagram_streams_have_jitter_and_losses() {
+    let Some(lab) = Lab::with_nft(2) else { return };
+    let server = lab.serve("");
+    lab.drop(SERVER, "meta l4proto udp numgen inc mod 4 0");
+    let ran = lab.run(&format!("net stream {} -t 1 --protocols udp --rate 1k/s -l 200", SERVER.v4()));
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(ran.out.contains("; jitter: ") && ran.out.contains("datagrams: lost"), "{}", ran.out);
+    drop(server);
+}
+
+#[test]
+fn a_stream_of_which_nothing_arrives_is_no_measurement() {
+    let Some(lab) = Lab::with_nft(2) else { return };
+    let server = lab.serve("");
+    // Connections open, but data does not get through.
+    lab.drop(SERVER, "tcp dport != 20000 meta length > 200");
+    let ran = lab.run(&format!("net stream {} -t 1 --json", SERVER.v4()));
+    assert_eq!(ran.code, Some(3), "{ran:?}");
+    drop(server);
 }

@@ -1,0 +1,361 @@
+//! The JSON of a test, with the keys of iperf3 3.12.
+
+use serde_json::{Map, Value, json};
+use wb_net::engine::usage::Usage;
+
+use super::samples::{Interval, Samples};
+use super::text::{StreamTotal, lost_percent};
+use super::{Amount, Side, Stream, Test};
+
+/// When and where a test ran.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Identity {
+    /// Name and version of the program.
+    pub version: String,
+    /// The machine and its kernel, as uname(1) prints them.
+    pub system_info: String,
+    /// Start of the test in seconds since 1970.
+    pub seconds: i64,
+    /// The same as a date of HTTP (RFC 9110, section 5.6.7).
+    pub time: String,
+    /// Random text that identifies the test.
+    pub cookie: String,
+}
+
+/// CPU time of both sides in the measurement, where it is known.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct CpuUsage {
+    /// The reporting side.
+    pub host: Option<Usage>,
+    /// The other side.
+    pub remote: Option<Usage>,
+    /// Length of the measurement in seconds.
+    pub seconds: f64,
+}
+
+/// The JSON of one side of a test.
+#[derive(Debug, Clone, Copy)]
+pub struct JsonReport<'a> {
+    /// The test.
+    pub test: &'a Test,
+    /// When and where it ran.
+    pub identity: &'a Identity,
+    /// What this side sampled.
+    pub samples: &'a Samples,
+    /// What the other side sampled, where it is known.
+    pub other: Option<&'a Samples>,
+    /// CPU time.
+    pub cpu: CpuUsage,
+}
+
+impl JsonReport<'_> {
+    /// The whole document.
+    pub fn document(&self) -> Map<String, Value> {
+        let mut document = Map::new();
+        if let Some(title) = &self.test.title {
+            document.insert("title".to_owned(), json!(title));
+        }
+        document.insert("start".to_owned(), self.start());
+        document.insert("intervals".to_owned(), (0..).map_while(|index| self.interval(index)).collect());
+        document.insert("end".to_owned(), self.end());
+        document
+    }
+
+    /// The document of a test that did not start.
+    pub fn failed_start(identity: &Identity, error: &str) -> Value {
+        let (version, system_info) = (&identity.version, &identity.system_info);
+        json!({
+            "start": { "connected": [], "version": version, "system_info": system_info },
+            "intervals": [],
+            "end": {},
+            "error": error,
+        })
+    }
+
+    /// What is known when the connections are open.
+    pub fn start(&self) -> Value {
+        let Self { test, identity, .. } = self;
+        let first = test.streams.first().and_then(|stream| self.samples.first_connection(stream.id));
+        let connected: Vec<Value> = test.streams.iter().filter_map(|stream| self.connected(stream)).collect();
+        let mut start = json!({
+            "connected": connected,
+            "version": identity.version,
+            "system_info": identity.system_info,
+            "timestamp": { "time": identity.time, "timesecs": identity.seconds },
+        });
+        let peer = json!({ "host": test.host, "port": test.port });
+        start[if test.side == Side::Client { "connecting_to" } else { "accepted_connection" }] = peer;
+        start["cookie"] = json!(identity.cookie);
+        if !test.is_udp() {
+            start["tcp_mss_default"] = json!(first.and_then(|first| first.tcp.as_ref()).map(|tcp| tcp.mss));
+        }
+        let bitrate = integer(test.target_bitrate);
+        start["target_bitrate"] = bitrate.clone();
+        start["sock_bufsize"] = json!(test.window);
+        start["sndbuf_actual"] = json!(first.map(|first| first.send_buffer));
+        start["rcvbuf_actual"] = json!(first.map(|first| first.receive_buffer));
+        let (duration, bytes, blocks) = match test.amount {
+            Amount::Time(duration) => (integer(duration.as_secs_f64()), 0, 0),
+            Amount::Bytes(bytes) => (json!(0), bytes, 0),
+            Amount::Blocks(blocks) => (json!(0), 0, blocks),
+        };
+        start["test_start"] = json!({
+            "protocol": test.protocol.name().to_ascii_uppercase(),
+            "num_streams": test.parallel(),
+            "blksize": test.block_size,
+            "omit": integer(test.omit.as_secs_f64()),
+            "duration": duration,
+            "bytes": bytes,
+            "blocks": blocks,
+            "reverse": u8::from(test.is_reverse()),
+            "tos": test.tos,
+            "target_bitrate": bitrate,
+        });
+        start
+    }
+
+    fn connected(&self, stream: &Stream) -> Option<Value> {
+        let connection = self.samples.first_connection(stream.id)?;
+        let split = |address: &str| {
+            let (host, port) = address.rsplit_once(':').unwrap_or((address, ""));
+            (host.trim_matches(['[', ']']).to_owned(), port.parse::<u16>().ok())
+        };
+        let ((local_host, local_port), (remote_host, remote_port)) =
+            (split(&connection.local), split(&connection.peer));
+        Some(json!({
+            "socket": stream.socket,
+            "local_host": local_host,
+            "local_port": local_port,
+            "remote_host": remote_host,
+            "remote_port": remote_port,
+        }))
+    }
+
+    /// The interval with this index; `None` behind the last.
+    pub fn interval(&self, index: usize) -> Option<Value> {
+        let of = |stream: &Stream| self.samples.intervals(stream.id).get(index);
+        let intervals: Vec<(&Stream, &Interval)> =
+            self.test.streams.iter().filter_map(|stream| Some((stream, of(stream)?))).collect();
+        let (first, _) = intervals.first()?;
+        let streams: Vec<Value> = intervals
+            .iter()
+            .map(|(stream, interval)| {
+                let mut value = json!({ "socket": stream.socket });
+                self.fill_interval(&mut value, self.test.sends(stream), interval, true);
+                value
+            })
+            .collect();
+        let mut value = json!({ "streams": streams });
+        for (name, client_sends) in self.directions(first.client_sends, "sum") {
+            let of_direction = intervals.iter().filter(|(stream, _)| stream.client_sends == client_sends);
+            if let Some(sum) = Interval::sum(of_direction.map(|(_, interval)| *interval)) {
+                let mut total = json!({});
+                self.fill_interval(&mut total, client_sends == (self.test.side == Side::Client), &sum, false);
+                value[name] = total;
+            }
+        }
+        Some(value)
+    }
+
+    /// The names of the sums of the first direction and of the other, which a bidirectional test has.
+    fn directions(&self, first: bool, name: &str) -> Vec<(String, bool)> {
+        let mut directions = vec![(name.to_owned(), first)];
+        if self.test.is_bidirectional() {
+            directions.push((format!("{name}_bidir_reverse"), !first));
+        }
+        directions
+    }
+
+    fn fill_interval(&self, value: &mut Value, sends: bool, interval: &Interval, has_connection: bool) {
+        self.fill_amount(value, interval);
+        match (self.test.is_udp(), sends) {
+            (false, true) => {
+                value["retransmits"] = json!(interval.retransmits);
+                if has_connection {
+                    let tcp = interval.tcp.as_ref();
+                    value["snd_cwnd"] = json!(tcp.map(|tcp| tcp.congestion_window));
+                    value["snd_wnd"] = json!(tcp.map(|tcp| tcp.send_window));
+                    value["rtt"] = json!(tcp.map(|tcp| tcp.rtt_us));
+                    value["rttvar"] = json!(tcp.map(|tcp| tcp.rtt_variance_us));
+                    value["pmtu"] = json!(tcp.map(|tcp| tcp.path_mtu));
+                }
+            }
+            (false, false) => {}
+            (true, true) => value["packets"] = json!(interval.blocks),
+            (true, false) => fill_datagrams(value, interval),
+        }
+        value["omitted"] = json!(interval.omitted);
+        value["sender"] = json!(sends);
+    }
+
+    fn fill_amount(&self, value: &mut Value, interval: &Interval) {
+        value["start"] = integer(interval.start);
+        value["end"] = integer(interval.end);
+        value["seconds"] = integer(interval.seconds());
+        value["bytes"] = json!(interval.bytes);
+        value["bits_per_second"] = integer(interval.bits_per_second());
+    }
+
+    /// The totals.
+    pub fn end(&self) -> Value {
+        let totals: Vec<(&Stream, StreamTotal)> = self
+            .test
+            .streams
+            .iter()
+            .map(|stream| (stream, StreamTotal::new(self.test, stream, self.samples, self.other)))
+            .collect();
+        let streams: Vec<Value> = totals.iter().map(|(stream, total)| self.stream_total(stream, total)).collect();
+        let mut end = json!({ "streams": streams });
+        let first = self.test.streams.first().is_none_or(|stream| stream.client_sends);
+        if self.test.is_udp() {
+            for (name, client_sends) in self.directions(first, "sum") {
+                end[name] = self.sum(&totals, client_sends, Figures::Both);
+            }
+        }
+        let names = self.directions(first, "sum_sent").into_iter().zip(self.directions(first, "sum_received"));
+        for ((sent, client_sends), (received, _)) in names {
+            end[sent] = self.sum(&totals, client_sends, Figures::Sender);
+            end[received] = self.sum(&totals, client_sends, Figures::Receiver);
+        }
+        end["cpu_utilization_percent"] = self.cpu_utilization();
+        if !self.test.is_udp() {
+            let congestion = |samples: Option<&Samples>| {
+                let first = self.test.streams.first()?;
+                samples?.total(first.id)?.tcp.map(|tcp| tcp.congestion)
+            };
+            let (own, other) = (congestion(Some(self.samples)), congestion(self.other));
+            // The first stream is that of the client, but a server that sends at all reports as a sender.
+            let sends = match self.other {
+                Some(_) => self.test.streams.first().is_none_or(|stream| self.test.sends(stream)),
+                None => self.test.streams.iter().any(|stream| self.test.sends(stream)),
+            };
+            let (sender, receiver) = if sends { (own, other) } else { (other, own) };
+            for (name, congestion, is_own) in [("sender", sender, sends), ("receiver", receiver, !sends)] {
+                // A server knows its own side alone.
+                if is_own || self.other.is_some() {
+                    end[format!("{name}_tcp_congestion")] = json!(congestion);
+                }
+            }
+        }
+        end
+    }
+
+    fn stream_total(&self, stream: &Stream, total: &StreamTotal) -> Value {
+        let socket = stream.socket;
+        let sends = self.test.sends(stream);
+        if self.test.is_udp() {
+            let mut udp = json!({ "socket": socket });
+            self.fill_total(&mut udp, total, Figures::Both, sends);
+            udp["out_of_order"] = json!(total.receiver.as_ref().map(|receiver| receiver.datagrams.reordered));
+            udp["sender"] = json!(sends);
+            return json!({ "udp": udp });
+        }
+        let mut sender = json!({ "socket": socket });
+        self.fill_total(&mut sender, total, Figures::Sender, sends);
+        if let Some(samples) = if sends { Some(self.samples) } else { self.other } {
+            fill_path(&mut sender, samples.intervals(stream.id));
+        }
+        sender["sender"] = json!(sends);
+        let mut receiver = json!({ "socket": socket });
+        self.fill_total(&mut receiver, total, Figures::Receiver, sends);
+        receiver["sender"] = json!(sends);
+        json!({ "sender": sender, "receiver": receiver })
+    }
+
+    fn sum(&self, totals: &[(&Stream, StreamTotal)], client_sends: bool, figures: Figures) -> Value {
+        let of_direction = || totals.iter().filter(|(stream, _)| stream.client_sends == client_sends);
+        let sum = StreamTotal {
+            sender: Interval::sum(of_direction().filter_map(|(_, total)| total.sender.as_ref())),
+            receiver: Interval::sum(of_direction().filter_map(|(_, total)| total.receiver.as_ref())),
+        };
+        let mut value = json!({});
+        self.fill_total(&mut value, &sum, figures, client_sends == (self.test.side == Side::Client));
+        value["sender"] = json!(client_sends == (self.test.side == Side::Client));
+        value
+    }
+
+    fn fill_total(&self, value: &mut Value, total: &StreamTotal, figures: Figures, sends: bool) {
+        let side = match figures {
+            Figures::Sender => total.sender.as_ref(),
+            Figures::Receiver => total.receiver.as_ref(),
+            Figures::Both => total.receiver.as_ref().or(total.sender.as_ref()),
+        };
+        match side {
+            Some(side) => self.fill_amount(value, side),
+            None => {
+                for name in ["start", "end", "seconds", "bytes", "bits_per_second"] {
+                    value[name] = Value::Null;
+                }
+            }
+        }
+        match (self.test.is_udp(), figures) {
+            (false, Figures::Sender) if sends || self.other.is_some() => {
+                value["retransmits"] = json!(total.sender.as_ref().map(|sender| sender.retransmits));
+            }
+            (false, _) => {}
+            (true, Figures::Sender) => {
+                value["jitter_ms"] = json!(0);
+                value["lost_packets"] = json!(0);
+                value["packets"] = json!(total.sender.as_ref().map(|sender| sender.blocks));
+                value["lost_percent"] = json!(0);
+            }
+            (true, _) => match &total.receiver {
+                Some(receiver) => fill_datagrams(value, receiver),
+                None => {
+                    for name in ["jitter_ms", "lost_packets", "packets", "lost_percent"] {
+                        value[name] = Value::Null;
+                    }
+                }
+            },
+        }
+    }
+
+    fn cpu_utilization(&self) -> Value {
+        let percent = |usage: Option<Usage>, part: fn(&Usage) -> u64| {
+            let usage = usage.filter(|_| self.cpu.seconds > 0.0)?;
+            Some(integer(part(&usage) as f64 / 1e9 / self.cpu.seconds * 100.0))
+        };
+        let mut value = json!({});
+        for (name, usage) in [("host", self.cpu.host), ("remote", self.cpu.remote)] {
+            value[format!("{name}_total")] = json!(percent(usage, |usage| usage.user_ns + usage.system_ns));
+            value[format!("{name}_user")] = json!(percent(usage, |usage| usage.user_ns));
+            value[format!("{name}_system")] = json!(percent(usage, |usage| usage.system_ns));
+        }
+        value
+    }
+}
+
+/// Which side's figures an object has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Figures {
+    Sender,
+    Receiver,
+    /// The receiver's, with the times of the sender where no receiver is known.
+    Both,
+}
+
+fn fill_datagrams(value: &mut Value, interval: &Interval) {
+    let lost = interval.datagrams.missing;
+    let all = interval.blocks + lost;
+    value["jitter_ms"] = json!(interval.datagrams.jitter_ns / 1e6);
+    value["lost_packets"] = json!(lost);
+    value["packets"] = json!(all);
+    value["lost_percent"] = integer(lost_percent(lost, all));
+}
+
+/// Windows and round-trip times over the measurement, from the samples of the sender.
+fn fill_path(value: &mut Value, intervals: &[Interval]) {
+    let measured = || intervals.iter().filter(|interval| !interval.omitted).filter_map(|one| one.tcp.as_ref());
+    let rtts = || measured().map(|tcp| tcp.rtt_us);
+    let count = measured().count() as u64;
+    value["max_snd_cwnd"] = json!(measured().map(|tcp| tcp.congestion_window).max());
+    value["max_snd_wnd"] = json!(measured().filter_map(|tcp| tcp.send_window).max());
+    value["max_rtt"] = json!(rtts().max());
+    value["min_rtt"] = json!(rtts().min());
+    value["mean_rtt"] = json!(rtts().sum::<u64>().checked_div(count));
+}
+
+/// A number, without a fraction where it has none.
+fn integer(value: f64) -> Value {
+    if value.fract() == 0.0 && value.abs() < 9e15 { json!(value as i64) } else { json!(value) }
+}

@@ -1,0 +1,280 @@
+//! The text of a test, in iperf3's layout.
+
+use std::fmt::Write;
+
+use wb_net::engine::protocol::StrandProgress;
+use wb_net::language::NetProfile;
+
+use super::samples::{Interval, Samples};
+use super::{Side, Stream, Test, units};
+
+const SEPARATOR: &str = "- - - - - - - - - - - - - - - - - - - - - - - - -\n";
+const RULE: &str = "-----------------------------------------------------------\n";
+
+/// What a server prints while it waits.
+pub fn listening(port: u16, test: u64) -> String {
+    format!("{RULE}Server listening on {port} (test #{test})\n{RULE}")
+}
+
+/// The text of one side of a test, as it proceeds.
+#[derive(Debug)]
+pub struct TextReport {
+    test: Test,
+    samples: Samples,
+    announced: Vec<Stream>,
+    has_header: bool,
+    has_intervals_before: bool,
+}
+
+impl TextReport {
+    /// The report of a test that runs this profile.
+    pub fn new(test: Test, profile: &NetProfile) -> Self {
+        let samples = Samples::new(profile);
+        let (announced, has_header, has_intervals_before) = (Vec::new(), false, false);
+        Self { test, samples, announced, has_header, has_intervals_before }
+    }
+
+    /// What was sampled.
+    pub fn samples(&self) -> &Samples {
+        &self.samples
+    }
+
+    /// The test.
+    pub fn test(&self) -> &Test {
+        &self.test
+    }
+
+    /// The text before connections are open.
+    pub fn heading(&self) -> String {
+        let Test { host, port, .. } = &self.test;
+        match (self.test.side, port) {
+            (Side::Client, Some(port)) => {
+                let mut out = format!("Connecting to host {host}, port {port}\n");
+                if self.test.is_reverse() {
+                    let _ = writeln!(out, "Reverse mode, remote host {host} is sending");
+                }
+                out
+            }
+            (Side::Server, Some(port)) => format!("Accepted connection from {host}, port {port}\n"),
+            (_, None) => String::new(),
+        }
+    }
+
+    /// Adds samples; returns the lines that they give.
+    pub fn push(&mut self, samples: &[StrandProgress]) -> String {
+        let mut out = String::new();
+        let mut intervals: Vec<(Stream, Interval)> = Vec::new();
+        for sample in samples {
+            let is_sampled = |stream: &&Stream| (stream.id.group, stream.id.strand) == (sample.group, sample.strand);
+            let Some(stream) = self.test.streams.iter().find(is_sampled).copied() else { continue };
+            let interval = self.samples.push(sample).cloned();
+            intervals.extend(interval.map(|interval| (stream, interval)));
+            if !self.announced.contains(&stream) {
+                self.announced.push(stream);
+                out += &self.connection_line(&stream);
+            }
+        }
+        if intervals.is_empty() {
+            return out;
+        }
+        if !self.has_header {
+            self.has_header = true;
+            out += &self.interval_header();
+        }
+        let has_sums = self.test.parallel() > 1;
+        if has_sums && self.has_intervals_before {
+            out += SEPARATOR;
+        }
+        self.has_intervals_before = true;
+        for (stream, interval) in &intervals {
+            out += &self.interval_line(&format!("{:3}", stream.socket), self.test.sends(stream), interval);
+        }
+        for client_sends in [true, false] {
+            let of_direction = intervals.iter().filter(|(stream, _)| stream.client_sends == client_sends);
+            let streams: Vec<&Interval> = of_direction.map(|(_, interval)| interval).collect();
+            if let Some(sum) = Interval::sum(streams.iter().copied()).filter(|_| has_sums && streams.len() > 1) {
+                out += &self.interval_line("SUM", client_sends == (self.test.side == Side::Client), &sum);
+            }
+        }
+        out
+    }
+
+    fn connection_line(&self, stream: &Stream) -> String {
+        let Some(connection) = self.samples.first_connection(stream.id) else { return String::new() };
+        let split = |address: &str| {
+            let (host, port) = address.rsplit_once(':').unwrap_or((address, ""));
+            (host.trim_matches(['[', ']']).to_owned(), port.to_owned())
+        };
+        let ((local, local_port), (peer, peer_port)) = (split(&connection.local), split(&connection.peer));
+        format!("[{:3}] local {local} port {local_port} connected to {peer} port {peer_port}\n", stream.socket)
+    }
+
+    /// Whether this side's lines have retransmissions: as in iperf3, those of senders.
+    fn has_retransmits(&self) -> bool {
+        !self.test.is_udp() && self.test.streams.iter().any(|stream| self.test.sends(stream))
+    }
+
+    fn role_header(&self) -> &'static str {
+        if self.test.is_bidirectional() { "[ ID][Role] Interval" } else { "[ ID] Interval" }
+    }
+
+    fn interval_header(&self) -> String {
+        let all_receive = !self.test.streams.iter().any(|stream| self.test.sends(stream));
+        let columns = match (self.test.is_udp(), all_receive, self.has_retransmits()) {
+            (true, true, _) => "         Jitter    Lost/Total Datagrams",
+            (true, false, _) => "         Total Datagrams",
+            (false, _, true) => "         Retr  Cwnd",
+            (false, _, false) => "",
+        };
+        format!("{}           Transfer     Bitrate{columns}\n", self.role_header())
+    }
+
+    fn role(&self, sends: bool) -> String {
+        if !self.test.is_bidirectional() {
+            return String::new();
+        }
+        let side = match self.test.side {
+            Side::Client => 'C',
+            Side::Server => 'S',
+        };
+        format!("[{}-{side}]", if sends { "TX" } else { "RX" })
+    }
+
+    fn line_start(&self, id: &str, sends: bool, interval: &Interval) -> String {
+        format!(
+            "[{id}]{} {:6.2}-{:<6.2} sec  {}  {}/sec",
+            self.role(sends),
+            interval.start,
+            interval.end,
+            units::bytes(interval.bytes as f64),
+            units::rate(interval.bits_per_second(), self.test.rate_unit),
+        )
+    }
+
+    fn interval_line(&self, id: &str, sends: bool, interval: &Interval) -> String {
+        let start = self.line_start(id, sends, interval);
+        let omitted = if interval.omitted { "(omitted)" } else { "" };
+        match (self.test.is_udp(), sends) {
+            (true, true) => format!("{start}  {}  {omitted}\n", interval.blocks),
+            (true, false) => format!("{start}  {}  {omitted}\n", datagrams(interval, interval.blocks)),
+            (false, true) => {
+                let window = interval
+                    .tcp
+                    .as_ref()
+                    .map(|tcp| format!("   {}       ", units::bytes(tcp.congestion_window as f64)));
+                let window = window.unwrap_or_else(|| " ".repeat(13));
+                format!("{start}  {:3}{window}{omitted}\n", interval.retransmits)
+            }
+            (false, false) => format!("{start}                  {omitted}\n"),
+        }
+    }
+
+    /// The totals of the measurement. The other side's samples, where they are known, give its lines.
+    pub fn summary(&self, other: Option<&Samples>) -> String {
+        let mut out = SEPARATOR.to_owned();
+        let columns = match (self.test.is_udp(), self.has_retransmits() || other.is_some()) {
+            (true, _) => "         Jitter    Lost/Total Datagrams",
+            (false, true) => "         Retr",
+            (false, false) => "",
+        };
+        let _ = writeln!(out, "{}           Transfer     Bitrate{columns}", self.role_header());
+        let mut totals: Vec<(Stream, Option<Interval>, Option<Interval>)> = Vec::new();
+        for stream in &self.test.streams {
+            let total = StreamTotal::new(&self.test, stream, &self.samples, other);
+            out += &self.total_lines(&format!("{:3}", stream.socket), stream, &total);
+            totals.push((*stream, total.sender, total.receiver));
+        }
+        for client_sends in [true, false] {
+            let of_direction = || totals.iter().filter(|(stream, ..)| stream.client_sends == client_sends);
+            let Some((stream, ..)) = of_direction().next().filter(|_| of_direction().count() > 1) else { continue };
+            let sum = StreamTotal {
+                sender: Interval::sum(of_direction().filter_map(|(_, sender, _)| sender.as_ref())),
+                receiver: Interval::sum(of_direction().filter_map(|(.., receiver)| receiver.as_ref())),
+            };
+            out += &self.total_lines("SUM", stream, &sum);
+        }
+        out
+    }
+
+    fn total_lines(&self, id: &str, stream: &Stream, total: &StreamTotal) -> String {
+        let sends = self.test.sends(stream);
+        let mut out = String::new();
+        if let Some(sender) = &total.sender {
+            let start = self.line_start(id, sends, sender);
+            let _ = if self.test.is_udp() {
+                writeln!(out, "{start}  0.000 ms  0/{} (0%)  sender", sender.blocks)
+            } else {
+                writeln!(out, "{start}  {:3}             sender", sender.retransmits)
+            };
+        }
+        if let Some(receiver) = &total.receiver {
+            let start = self.line_start(id, sends, receiver);
+            let _ = if self.test.is_udp() {
+                writeln!(out, "{start}  {}  receiver", datagrams(receiver, receiver.blocks))
+            } else {
+                writeln!(out, "{start}                  receiver")
+            };
+        }
+        out
+    }
+}
+
+/// What both sides moved on a stream; `None` for a side that is not known.
+#[derive(Debug, Clone)]
+pub(super) struct StreamTotal {
+    pub(super) sender: Option<Interval>,
+    pub(super) receiver: Option<Interval>,
+}
+
+impl StreamTotal {
+    pub(super) fn new(test: &Test, stream: &Stream, own: &Samples, other: Option<&Samples>) -> Self {
+        let own = own.total(stream.id);
+        let other = other.and_then(|other| other.total(stream.id));
+        let (sender, receiver) = if test.sends(stream) { (own, other) } else { (other, own) };
+        Self { sender, receiver }
+    }
+}
+
+/// Jitter, lost and all datagrams of an interval in which this many arrived.
+fn datagrams(interval: &Interval, arrived: u64) -> String {
+    let lost = interval.datagrams.missing;
+    let all = arrived + lost;
+    let percent = lost_percent(lost, all);
+    format!("{:5.3} ms  {lost}/{all} ({}%)", interval.datagrams.jitter_ns / 1e6, two_digits(percent))
+}
+
+/// Percentage of datagrams that were lost.
+pub(super) fn lost_percent(lost: u64, all: u64) -> f64 {
+    if all == 0 { 0.0 } else { 100.0 * lost as f64 / all as f64 }
+}
+
+/// Two significant digits without trailing zeros, as `%.2g` of C prints them.
+fn two_digits(value: f64) -> String {
+    if value == 0.0 {
+        return "0".to_owned();
+    }
+    let exponent = format!("{value:.1e}").split_once('e').and_then(|(_, exponent)| exponent.parse::<i32>().ok());
+    match exponent.unwrap_or(0) {
+        exponent if !(-4..2).contains(&exponent) => {
+            let (digits, exponent) = (format!("{value:.1e}"), exponent);
+            let mantissa =
+                digits.split('e').next().unwrap_or_default().trim_end_matches('0').trim_end_matches('.').to_owned();
+            format!("{mantissa}e{}{:02}", if exponent < 0 { '-' } else { '+' }, exponent.abs())
+        }
+        exponent => {
+            let text = format!("{value:.*}", usize::try_from(1 - exponent).unwrap_or(0));
+            if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentages_are_written_as_by_c() {
+        let texts = [0.0, 0.123, 1.0, 5.55, 12.6, 100.0, 0.000_012].map(two_digits);
+        assert_eq!(texts, ["0", "0.12", "1", "5.5", "13", "1e+02", "1.2e-05"]);
+    }
+}

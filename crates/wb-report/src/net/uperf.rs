@@ -1,0 +1,301 @@
+//! A result in the layout of uperf 1.0.8. The figures and their definitions are of this program.
+
+use std::fmt::Write;
+
+use wb_net::result::{FlowopResult, GroupResult, LatencySummary, MachineResult, RunResult, TransactionResult};
+
+use super::ResultSections;
+
+const RULE: &str = "-------------------------------------------------------------------------------\n";
+
+/// What a line of progress shows.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Moved {
+    /// Bytes moved.
+    pub bytes: u64,
+    /// Time in seconds.
+    pub seconds: f64,
+    /// Executions of flowops.
+    pub operations: u64,
+}
+
+impl Moved {
+    /// One line of progress, without its end.
+    pub fn line(&self, name: &str) -> String {
+        let Self { bytes, seconds, operations } = *self;
+        let per_second = |amount: f64| if seconds > 0.0 { amount / seconds } else { 0.0 };
+        format!(
+            "{name:<8}{:>9} / {seconds:6.2}(s) = {:>12} {:>11.0}op/s ",
+            format_bytes(bytes as f64),
+            format_rate(per_second(bytes as f64 * 8.0)),
+            per_second(operations as f64)
+        )
+    }
+}
+
+/// The whole of a run: the lines of its transactions, the total, and the sections that are selected.
+///
+/// With `stamped`, the lines of transactions and the total have been printed in that form.
+pub fn result_text(result: &RunResult, sections: ResultSections, stamped: bool) -> String {
+    let mut out = String::new();
+    if !stamped {
+        for (name, moved) in transactions(result) {
+            let _ = writeln!(out, "{}", moved.line(&name));
+        }
+        out += RULE;
+        let _ = writeln!(out, "{}\n", total(result).line("Total"));
+    }
+    if sections.groups {
+        heading(&mut out, "Group Details");
+        result.groups.iter().for_each(|group| _ = writeln!(out, "{}", group_moved(group).line(&group.name)));
+        out.push_str("\n\n");
+    }
+    if sections.threads {
+        heading(&mut out, "Strand Details");
+        let strands = result.groups.iter().flat_map(|group| group.strands.iter().map(move |strand| (group, strand)));
+        for (number, (group, strand)) in strands.enumerate() {
+            let moved = Moved {
+                bytes: strand.sent_bytes + strand.received_bytes,
+                seconds: group.totals.seconds,
+                operations: strand.operations,
+            };
+            let _ = writeln!(out, "{}", moved.line(&format!("Thr{number}")));
+        }
+        out.push_str("\n\n");
+    }
+    if sections.transactions {
+        latency_heading(&mut out, "Txn");
+        for transaction in all_transactions(result) {
+            let cpu = transaction.flowops.iter().filter_map(|flowop| flowop.client.cpu_ns).sum::<u64>();
+            let count = transaction.rounds.unwrap_or(0);
+            latency_row(&mut out, &transaction.name, count, transaction.latency.as_ref(), cpu);
+        }
+        out.push_str("\n\n");
+    }
+    if sections.flowops {
+        latency_heading(&mut out, "Flowop");
+        for flowop in flowops(result) {
+            let cpu = flowop.client.cpu_ns.unwrap_or(0);
+            latency_row(&mut out, &flowop.name, flowop.client.count, flowop.client.latency.as_ref(), cpu);
+            for (name, count) in &flowop.client.counters {
+                let each = *count as f64 / flowop.client.count.max(1) as f64;
+                let _ = writeln!(out, "  {name:<22}{each:>12.1} each");
+            }
+        }
+        out.push_str("\n\n");
+    }
+    out += &netstat(result);
+    out += &run_statistics(result);
+    out
+}
+
+/// The line of script-readable progress (`-R`).
+pub fn stamped_line(millis: f64, name: &str, bytes: u64, operations: u64) -> String {
+    format!("timestamp_ms:{millis:.4} name:{name} nr_bytes:{bytes} nr_ops:{operations}\n")
+}
+
+/// The rule before the total.
+pub fn rule() -> &'static str {
+    RULE
+}
+
+/// Bytes that were received by both sides, in the data phase.
+fn total(result: &RunResult) -> Moved {
+    let totals = &result.totals;
+    Moved { bytes: totals.received_bytes, seconds: totals.seconds, operations: totals.operations }
+}
+
+fn group_moved(group: &GroupResult) -> Moved {
+    let totals = &group.totals;
+    Moved { bytes: totals.received_bytes, seconds: totals.seconds, operations: totals.operations }
+}
+
+/// The transactions of all groups by their number, which uperf counts from 1 in these lines.
+fn transactions(result: &RunResult) -> Vec<(String, Moved)> {
+    let longest = result.groups.iter().map(|group| group.transactions.len()).max().unwrap_or(0);
+    let at = |position: usize| result.groups.iter().filter_map(move |group| group.transactions.get(position));
+    let moved = |position: usize| Moved {
+        bytes: at(position).map(|transaction| transaction.received_bytes).sum(),
+        seconds: at(position).map(|transaction| transaction.seconds).fold(0.0, f64::max),
+        operations: at(position).map(|transaction| transaction.operations).sum(),
+    };
+    (0..longest).map(|position| (format!("Txn{}", position + 1), moved(position))).collect()
+}
+
+fn all_transactions(result: &RunResult) -> impl Iterator<Item = &TransactionResult> {
+    result.groups.iter().flat_map(|group| &group.transactions)
+}
+
+fn flowops(result: &RunResult) -> impl Iterator<Item = &FlowopResult> {
+    all_transactions(result).flat_map(|transaction| &transaction.flowops)
+}
+
+fn heading(out: &mut String, title: &str) {
+    let _ = writeln!(out, "{title}");
+    out.push_str(RULE);
+}
+
+fn latency_heading(out: &mut String, name: &str) {
+    let _ = writeln!(out, "{name:<10}{:>14}{:>12}{:>12}{:>12}{:>12} ", "Count", "avg", "cpu", "max", "min");
+    out.push_str(RULE);
+}
+
+fn latency_row(out: &mut String, name: &str, count: u64, latency: Option<&LatencySummary>, cpu: u64) {
+    let time = |nanos: Option<f64>| format_time(nanos.unwrap_or(0.0));
+    let _ = writeln!(
+        out,
+        "{name:<10}{count:>14}{:>12}{:>12}{:>12}{:>12} ",
+        time(latency.map(|latency| latency.mean_ns)),
+        format_time(cpu as f64 / count.max(1) as f64),
+        time(latency.map(|latency| latency.percentiles.max_ns as f64)),
+        time(latency.map(|latency| latency.percentiles.min_ns as f64)),
+    );
+}
+
+fn netstat(result: &RunResult) -> String {
+    let mut out = String::new();
+    let Some(master) = result.machines.first() else { return out };
+    heading(&mut out, "Netstat statistics for this run");
+    let _ = writeln!(out, "{:<5}{:>12}{:>12}{:>13}{:>13}", "Nic", "opkts/s", "ipkts/s", "obits/s", "ibits/s");
+    let per_second = |count: u64| if result.totals.seconds > 0.0 { count as f64 / result.totals.seconds } else { 0.0 };
+    for interface in &master.network.interfaces {
+        let _ = writeln!(
+            out,
+            "{:<5}{:>12.0}{:>12.0}{:>13}{:>13} ",
+            interface.name,
+            per_second(interface.packets_out),
+            per_second(interface.packets_in),
+            format_rate(per_second(interface.bytes_out) * 8.0),
+            format_rate(per_second(interface.bytes_in) * 8.0),
+        );
+    }
+    out.push_str(RULE);
+    out.push('\n');
+    out
+}
+
+/// A row of the table of hosts.
+struct HostRow {
+    bytes: u64,
+    operations: u64,
+    errors: u64,
+}
+
+impl HostRow {
+    fn new(machine: &MachineResult, errors: u64) -> Self {
+        let points = || machine.progress.iter();
+        let bytes = points().map(|point| point.sent_bytes + point.received_bytes).sum();
+        Self { bytes, operations: points().map(|point| point.operations).sum(), errors }
+    }
+
+    fn write(&self, out: &mut String, name: &str, seconds: f64) {
+        let rate = if seconds > 0.0 { self.bytes as f64 * 8.0 / seconds } else { 0.0 };
+        let _ = writeln!(
+            out,
+            "{name:<15}{:>9}{:>11}{:>13}{:>13}{:>12.2}",
+            format!("{seconds:.2}s"),
+            format_bytes(self.bytes as f64),
+            format_rate(rate),
+            self.operations,
+            self.errors as f64,
+        );
+    }
+}
+
+fn run_statistics(result: &RunResult) -> String {
+    let mut out = String::new();
+    let Some((master, servers)) = result.machines.split_first() else { return out };
+    let _ = writeln!(out, "Run Statistics");
+    let columns = ("Hostname", "Time", "Data", "Throughput", "Operations", "Errors");
+    let (host, time, data, throughput, operations, errors) = columns;
+    let _ = writeln!(out, "{host:<15}{time:>9}{data:>11}{throughput:>13}{operations:>13}{errors:>12}");
+    out.push_str(RULE);
+    let own_errors = flowops(result).flat_map(|flowop| flowop.client.errors.values()).sum();
+    // The failures of servers are counted together: they stand in the row of the first.
+    let server_errors: u64 =
+        flowops(result).filter_map(|flowop| flowop.server.as_ref()).flat_map(|side| side.errors.values()).sum();
+    let seconds = result.totals.seconds;
+    let mut all = HostRow { bytes: 0, operations: 0, errors: 0 };
+    for (index, server) in servers.iter().enumerate() {
+        let row = HostRow::new(server, if index == 0 { server_errors } else { 0 });
+        row.write(&mut out, &server.name, seconds);
+        all.bytes += row.bytes;
+        all.operations += row.operations;
+        all.errors += row.errors;
+    }
+    let own = HostRow::new(master, own_errors);
+    own.write(&mut out, "master", seconds);
+    out.push_str(RULE);
+    let difference = |own: u64, others: u64| {
+        let percent = if own == 0 { 0.0 } else { (own as f64 - others as f64) / own as f64 * 100.0 };
+        format!("{percent:.2}%")
+    };
+    let _ = writeln!(
+        out,
+        "Difference(%) {:>10}{:>11}{:>13}{:>13}{:>12}\n",
+        "0.00%",
+        difference(own.bytes, all.bytes),
+        difference(own.bytes, all.bytes),
+        difference(own.operations, all.operations),
+        difference(own.errors, all.errors),
+    );
+    out
+}
+
+/// Bytes in powers of 1024, in at most seven characters as in uperf.
+fn format_bytes(bytes: f64) -> String {
+    if bytes == 0.0 {
+        return "0".to_owned();
+    }
+    // Four digits before the point would leave no room for the unit.
+    let (mut value, mut unit) = (bytes, 0);
+    let units = ["B", "KB", "MB", "GB", "TB"];
+    while value >= 999.995 && unit + 1 < units.len() {
+        value /= 1024.0;
+        unit += 1;
+    }
+    let mut text = format!("{value:.2}{}", units[unit]);
+    text.truncate(7);
+    text
+}
+
+fn format_rate(bits_per_second: f64) -> String {
+    if bits_per_second == 0.0 {
+        return "0".to_owned();
+    }
+    scaled(bits_per_second, 1000.0, ["b/s", "Kb/s", "Mb/s", "Gb/s", "Tb/s"])
+}
+
+fn format_time(nanos: f64) -> String {
+    scaled(nanos, 1000.0, ["ns", "us", "ms", "s", "s"])
+}
+
+fn scaled(mut value: f64, base: f64, units: [&str; 5]) -> String {
+    let mut unit = 0;
+    while value >= base && unit + 1 < units.len() && units[unit + 1] != units[unit] {
+        value /= base;
+        unit += 1;
+    }
+    format!("{value:.2}{}", units[unit])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_progress_have_uperfs_columns() {
+        let total = Moved { bytes: 2_018_634_629, seconds: 4.31, operations: 488_681 };
+        assert_eq!(total.line("Total"), "Total      1.88GB /   4.31(s) =     3.75Gb/s      113383op/s ");
+        let part = Moved { bytes: 1_022_518_886, seconds: 1.0, operations: 247_508 };
+        assert_eq!(part.line("Txn2"), "Txn2      975.15M /   1.00(s) =     8.18Gb/s      247508op/s ");
+        let none = Moved { bytes: 0, seconds: 0.0, operations: 0 };
+        assert_eq!(none.line("Txn1"), "Txn1            0 /   0.00(s) =            0           0op/s ");
+    }
+
+    #[test]
+    fn times_have_the_unit_that_fits() {
+        let times = [0.0, 901.0, 8_780_000.0, 65e9].map(format_time);
+        assert_eq!(times, ["0.00ns", "901.00ns", "8.78ms", "65.00s"]);
+    }
+}

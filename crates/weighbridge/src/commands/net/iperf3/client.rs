@@ -1,0 +1,352 @@
+//! The client: translates iperf3's options into a profile, and reports it as iperf3 does.
+
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs, UdpSocket};
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+use wb_net::control::ControlLimits;
+use wb_net::engine::clock;
+use wb_net::engine::protocol::{EngineProgress, Settings, StrandProgress};
+use wb_net::engine::raw_log::LatencyRecord;
+use wb_net::engine::usage::Usage;
+use wb_net::language::{Extent, MAX_UDP_PAYLOAD, NetProfile, Protocol};
+use wb_net::presets::{self, PresetConfig};
+use wb_net::result::{RunResult, RunStatus};
+use wb_net::session::client::ClientRun;
+use wb_net::session::coordinator::RunObserver;
+use wb_report::net::iperf3::json::{CpuUsage, Identity, JsonReport};
+use wb_report::net::iperf3::text::TextReport;
+use wb_report::net::iperf3::{Amount, Samples, Side, Test};
+use wb_session::program::runtime;
+
+use super::{Output, OutputForm, identity};
+use crate::cli::net::iperf3::{Iperf3Args, Iperf3TestFlags};
+use crate::commands::net::outcome::{report_outcome, start_error};
+use crate::commands::net::serve::wait_for_signal;
+use crate::commands::net::{child_command, trust};
+use crate::console::Console;
+use crate::error::Error;
+use crate::exit::Exit;
+
+/// Block size of TCP and SCTP, as in iperf3.
+const STREAM_BLOCK: u32 = 128 << 10;
+
+/// Rate of UDP in bits per second, as in iperf3.
+const UDP_RATE: f64 = 1_048_576.0;
+
+/// Both directions of the most streams that can be requested have a thread each.
+const MAX_THREADS: u32 = 256;
+
+/// Measures.
+pub(super) fn run(args: &Iperf3Args, host: &str, output: Output, console: &Console) -> Result<Exit, Error> {
+    let form = OutputForm::of(args);
+    let identity = identity();
+    let address = resolve(args, host)?;
+    let profile = build_profile(args, host, address)?;
+    let mut test = Test::from_profile(&profile, Side::Client, host, Some(args.port))
+        .ok_or_else(|| Error::Internal("no test of iperf3".to_owned()))?;
+    test.amount = amount(&args.test);
+    test.target_bitrate = target_bitrate(&args.test).unwrap_or(0.0);
+    test.rate_unit = args.format;
+    test.title = args.test.title.clone();
+    let run = ClientRun {
+        profile,
+        servers: [(host.to_owned(), address.to_string())].into(),
+        port: args.port,
+        credentials: trust::credentials(&args.trust)?,
+        limits: ControlLimits {
+            connect_timeout: Duration::from_millis(args.test.connect_timeout),
+            ..ControlLimits::default()
+        },
+        settings: Settings {
+            cpus: args.affinity.into_iter().collect(),
+            max_threads: MAX_THREADS,
+            progress_interval: clock::nanos(args.interval.length()),
+            strand_progress: true,
+            ..Settings::default()
+        },
+        limit: None,
+        seed: u64::from(rand::random::<u32>()),
+        child: child_command(),
+    };
+    let mut observer = Observer {
+        report: TextReport::new(test, &run.profile),
+        server: Samples::new(&run.profile),
+        server_events: Vec::new(),
+        keep_server_events: args.test.get_server_output,
+        output: &output,
+        identity: &identity,
+        form,
+        intervals: 0,
+        has_start: false,
+        failure: None,
+    };
+    if form == OutputForm::Text {
+        output.write_text(&observer.report.heading())?;
+    }
+    let record = match runtime()?.block_on(run.execute(wait_for_signal(), &mut observer)) {
+        Ok(record) => record,
+        Err(error) => return Err(failed_start(form, &output, &identity, &start_error(&error))),
+    };
+    let result = RunResult::new(&run, record);
+    if let Some(failure) = observer.failure.take() {
+        return Err(failure);
+    }
+    observer.finish(&result, &run.profile)?;
+    Ok(report_outcome(&result.outcome, console))
+}
+
+/// An error before the start, which JSON contains, too.
+fn failed_start(form: OutputForm, output: &Output, identity: &Identity, error: &Error) -> Error {
+    let help = "`weighbridge net iperf3 -s` must run there, with the same token; -p selects another port".to_owned();
+    let written = match form {
+        OutputForm::Text => Ok(()),
+        OutputForm::Json => output.write_json(&JsonReport::failed_start(identity, &error.to_string()), true),
+        OutputForm::JsonStream => output.write_json(&event("error", json!(error.to_string())), false),
+    };
+    written.err().unwrap_or_else(|| Error::Usage { what: error.to_string(), help })
+}
+
+fn event(name: &str, data: Value) -> Value {
+    json!({ "event": name, "data": data })
+}
+
+/// The address of the server, in the requested family.
+fn resolve(args: &Iperf3Args, host: &str) -> Result<SocketAddr, Error> {
+    let name = host.trim_matches(['[', ']']);
+    let usage =
+        |what: String| Error::Usage { what, help: "give a name or an address, and -4 or -6 as it has".to_owned() };
+    let addresses = (name, args.port).to_socket_addrs();
+    let addresses = addresses.map_err(|error| usage(format!("cannot resolve host `{host}`: {error}")))?;
+    let has_family = |address: &SocketAddr| match args.bind {
+        _ if args.version4 => address.is_ipv4(),
+        _ if args.version6 => address.is_ipv6(),
+        Some(local) => local.is_ipv6() == address.is_ipv6(),
+        None => true,
+    };
+    let family = if args.version6 { "IPv6" } else { "IPv4" };
+    let found = addresses.into_iter().find(has_family);
+    found.ok_or_else(|| usage(format!("host `{host}` has no address of the requested family ({family})")))
+}
+
+fn build_profile(args: &Iperf3Args, host: &str, address: SocketAddr) -> Result<NetProfile, Error> {
+    let flags = &args.test;
+    let protocol = match (flags.udp, flags.sctp) {
+        (true, _) => Protocol::Udp,
+        (_, true) => Protocol::Sctp,
+        _ => Protocol::Tcp,
+    };
+    let size = flags.length.unwrap_or_else(|| if flags.udp { datagram_size(address) } else { STREAM_BLOCK });
+    if flags.udp && size > MAX_UDP_PAYLOAD {
+        return Err(Error::Usage {
+            what: format!("a block of {size} bytes does not fit into a UDP datagram"),
+            help: format!("at most {MAX_UDP_PAYLOAD} bytes fit: choose a smaller size with -l"),
+        });
+    }
+    let config = PresetConfig {
+        local: args.bind.map(|address: IpAddr| address.to_string()),
+        protocol,
+        instances: flags.parallel,
+        runtime: flags.time,
+        no_delay: Some(flags.no_delay),
+        window: flags.window,
+        rate: target_bitrate(flags).map(|bits| bits / 8.0 / f64::from(size)),
+        warm_up: flags.omit,
+        congestion: flags.congestion.clone(),
+        mss: flags.mss,
+        tos: flags.tos,
+        ..PresetConfig::new(host)
+    };
+    let mut profile = match (flags.reverse, flags.bidir) {
+        (_, true) => presets::bidirec(&config, size),
+        (true, _) => presets::maerts(&config, size),
+        _ => presets::stream(&config, size),
+    };
+    "iperf3".clone_into(&mut profile.name);
+    let blocks = match amount(flags) {
+        Amount::Time(_) => return Ok(profile),
+        Amount::Bytes(bytes) => bytes.div_ceil(u64::from(size)),
+        Amount::Blocks(blocks) => blocks,
+    };
+    let rounds = blocks.div_ceil(u64::from(flags.parallel));
+    for transaction in profile.groups.iter_mut().flat_map(|group| &mut group.transactions) {
+        if transaction.moves_data() && !transaction.warm_up {
+            transaction.extent = Extent::Iterations(rounds);
+        }
+    }
+    Ok(profile)
+}
+
+fn amount(flags: &Iperf3TestFlags) -> Amount {
+    match (flags.bytes, flags.blockcount) {
+        (Some(bytes), _) => Amount::Bytes(bytes),
+        (None, Some(blocks)) => Amount::Blocks(blocks),
+        (None, None) => Amount::Time(flags.time),
+    }
+}
+
+/// Bits per second of each stream, if limited.
+fn target_bitrate(flags: &Iperf3TestFlags) -> Option<f64> {
+    flags.bitrate.or(flags.udp.then_some(UDP_RATE)).filter(|rate| *rate > 0.0)
+}
+
+/// The payload that a packet on the route has room for beside the headers of TCP, which iperf3 takes for UDP; 1460
+/// where the route has no known MTU.
+fn datagram_size(server: SocketAddr) -> u32 {
+    let (any, headers): (SocketAddr, u32) =
+        if server.is_ipv4() { (([0; 4], 0).into(), 52) } else { (([0_u16; 8], 0).into(), 72) };
+    let mtu = UdpSocket::bind(any).and_then(|socket| {
+        socket.connect(server)?;
+        let mtu = match server {
+            SocketAddr::V4(_) => rustix::net::sockopt::ip_mtu(&socket),
+            SocketAddr::V6(_) => rustix::net::sockopt::ipv6_mtu(&socket),
+        };
+        Ok(mtu?)
+    });
+    mtu.map_or(1460, |mtu| mtu.saturating_sub(headers).clamp(1, 32 << 10))
+}
+
+/// Prints a test while it runs.
+struct Observer<'a> {
+    report: TextReport,
+    server: Samples,
+    server_events: Vec<Vec<StrandProgress>>,
+    keep_server_events: bool,
+    output: &'a Output,
+    identity: &'a Identity,
+    form: OutputForm,
+    /// Intervals that have been printed.
+    intervals: usize,
+    has_start: bool,
+    /// Why the output could not be written; the run goes on.
+    failure: Option<Error>,
+}
+
+impl RunObserver for Observer<'_> {
+    fn on_progress(&mut self, _: Option<&str>, _: EngineProgress) {}
+    fn on_transaction(&mut self, _: usize, _: usize) {}
+    fn on_latencies(&mut self, _: &[LatencyRecord]) {}
+
+    fn on_strand_progress(&mut self, host: Option<&str>, progress: &[StrandProgress]) {
+        if host.is_some() {
+            for sample in progress {
+                self.server.push(sample);
+            }
+            if self.keep_server_events {
+                self.server_events.push(progress.to_vec());
+            }
+            return;
+        }
+        let text = self.report.push(progress);
+        let written = match self.form {
+            OutputForm::Text => self.output.write_text(&text),
+            OutputForm::Json => Ok(()),
+            OutputForm::JsonStream => self.stream_intervals(),
+        };
+        self.failure = self.failure.take().or(written.err());
+    }
+}
+
+impl Observer<'_> {
+    fn json(&self, cpu: CpuUsage) -> JsonReport<'_> {
+        JsonReport {
+            test: self.report.test(),
+            identity: self.identity,
+            samples: self.report.samples(),
+            other: Some(&self.server),
+            cpu,
+        }
+    }
+
+    /// Prints the documents of what is complete.
+    fn stream_intervals(&mut self) -> Result<(), Error> {
+        let json = self.json(CpuUsage::default());
+        let streams = &self.report.test().streams;
+        let complete = streams.iter().map(|stream| self.report.samples().intervals(stream.id).len()).min().unwrap_or(0);
+        if !self.has_start && complete > 0 {
+            self.output.write_json(&event("start", json.start()), false)?;
+        }
+        for index in self.intervals..complete {
+            if let Some(interval) = json.interval(index) {
+                self.output.write_json(&event("interval", interval), false)?;
+            }
+        }
+        self.has_start |= complete > 0;
+        self.intervals = complete;
+        Ok(())
+    }
+
+    fn finish(&mut self, result: &RunResult, profile: &NetProfile) -> Result<(), Error> {
+        let sum = |usage: fn(&wb_net::result::GroupResult) -> Usage| {
+            result.groups.iter().map(usage).fold(Usage::default(), |mut sum, usage| {
+                sum.add(usage);
+                sum
+            })
+        };
+        let cpu = CpuUsage {
+            host: Some(sum(|group| group.client_usage)),
+            remote: Some(sum(|group| group.server_usage)),
+            seconds: result.totals.seconds,
+        };
+        let failure = match &result.outcome {
+            RunStatus::Completed | RunStatus::Truncated => None,
+            RunStatus::Interrupted => Some("interrupt - the client has terminated".to_owned()),
+            RunStatus::Unsupported { reason } | RunStatus::Failed { reason } | RunStatus::Lost { reason } => {
+                Some(reason.clone())
+            }
+        };
+        let json = self.json(cpu);
+        match self.form {
+            OutputForm::Text => {
+                let mut text = self.report.summary(Some(&self.server));
+                if self.keep_server_events {
+                    text += "\nServer output:\n";
+                    text += &self.server_text(profile);
+                }
+                if failure.is_none() {
+                    text += "\niperf Done.\n";
+                }
+                self.output.write_text(&text)
+            }
+            OutputForm::Json => {
+                let mut document = json.document();
+                if self.keep_server_events {
+                    document.insert("server_output_json".to_owned(), Value::Object(self.server_json(cpu)));
+                }
+                if let Some(failure) = failure {
+                    document.insert("error".to_owned(), json!(failure));
+                }
+                self.output.write_json(&document, true)
+            }
+            OutputForm::JsonStream => {
+                let end = json.end();
+                self.stream_intervals()?;
+                self.output.write_json(&event("end", end), false)?;
+                match failure {
+                    Some(failure) => self.output.write_json(&event("error", json!(failure)), false),
+                    None => Ok(()),
+                }
+            }
+        }
+    }
+
+    fn server_test(&self) -> Test {
+        let own =
+            self.report.test().streams.first().and_then(|stream| self.report.samples().first_connection(stream.id));
+        let address = own.and_then(|own| own.local.parse::<SocketAddr>().ok());
+        self.report.test().other_side(&address.map(|address| address.ip().to_string()).unwrap_or_default())
+    }
+
+    /// What the server prints, from what it reported.
+    fn server_text(&self, profile: &NetProfile) -> String {
+        let mut report = TextReport::new(self.server_test(), profile);
+        let lines: String = self.server_events.iter().map(|samples| report.push(samples)).collect();
+        lines + &report.summary(None)
+    }
+
+    fn server_json(&self, cpu: CpuUsage) -> Map<String, Value> {
+        let cpu = CpuUsage { host: cpu.remote, remote: cpu.host, seconds: cpu.seconds };
+        let (test, samples) = (&self.server_test(), &self.server);
+        JsonReport { test, identity: self.identity, samples, other: Some(self.report.samples()), cpu }.document()
+    }
+}

@@ -1,0 +1,144 @@
+//! The server, which reports each test as iperf3's does.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::{Mutex, PoisonError};
+
+use serde_json::json;
+use wb_net::session::limits::SessionLimits;
+use wb_net::session::server::{ServerEvent, SessionOutcome};
+use wb_report::net::iperf3::json::{CpuUsage, Identity, JsonReport};
+use wb_report::net::iperf3::text::{TextReport, listening};
+use wb_report::net::iperf3::{Side, Test};
+
+use super::{Output, OutputForm, identity};
+use crate::cli::net::iperf3::Iperf3Args;
+use crate::commands::net::serve::{ServerConfig, SessionLog, run_server};
+use crate::commands::net::trust;
+use crate::error::Error;
+use crate::exit::Exit;
+
+/// Serves one test after the other.
+pub(super) fn run(args: &Iperf3Args, output: Output) -> Result<Exit, Error> {
+    let any = if args.version4 { Ipv4Addr::UNSPECIFIED.into() } else { IpAddr::V6(Ipv6Addr::UNSPECIFIED) };
+    let config = ServerConfig {
+        address: SocketAddr::new(args.bind.unwrap_or(any), args.port),
+        credentials: trust::credentials(&args.trust)?,
+        limits: SessionLimits { sessions: 1, ..SessionLimits::default() },
+        cpus: args.affinity.into_iter().collect(),
+        // As with iperf3, a firewall has to permit one port only.
+        one_port: true,
+        progress_interval: Some(args.interval.length()),
+        once: args.one_off,
+    };
+    let form = OutputForm::of(args);
+    let reporter = Reporter {
+        port: args.port,
+        form,
+        format: args.format,
+        log: SessionLog::default(),
+        once: args.one_off,
+        state: Mutex::default(),
+        output,
+    };
+    let announced = reporter.announce();
+    run_server(config, |_| announced, move |event| reporter.report(event))?;
+    Ok(Exit::Success)
+}
+
+/// Prints the tests of a server.
+struct Reporter {
+    port: u16,
+    form: OutputForm,
+    format: wb_report::net::iperf3::RateUnit,
+    once: bool,
+    output: Output,
+    /// What iperf3 has no line for.
+    log: SessionLog,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    tests: u64,
+    running: Option<RunningTest>,
+}
+
+struct RunningTest {
+    report: TextReport,
+    identity: Identity,
+}
+
+impl Reporter {
+    fn announce(&self) -> Result<(), Error> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.tests += 1;
+        match self.form {
+            OutputForm::Text => self.output.write(&listening(self.port, state.tests)),
+            OutputForm::Json | OutputForm::JsonStream => Ok(()),
+        }
+    }
+
+    fn report(&self, event: &ServerEvent) {
+        if let Err(error) = self.handle(event) {
+            // The test goes on; its client has the figures, too.
+            error.warn();
+        }
+    }
+
+    fn handle(&self, event: &ServerEvent) -> Result<(), Error> {
+        match event {
+            ServerEvent::RunAccepted(from, assignment) => {
+                let profile = &assignment.profile;
+                let host = from.ip().to_canonical().to_string();
+                let Some(mut test) = Test::from_profile(profile, Side::Server, &host, Some(from.port())) else {
+                    return Ok(());
+                };
+                test.rate_unit = self.format;
+                let report = TextReport::new(test, profile);
+                if self.form == OutputForm::Text {
+                    self.output.write(&report.heading())?;
+                }
+                let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+                state.running = Some(RunningTest { report, identity: identity() });
+                Ok(())
+            }
+            ServerEvent::StrandProgress(_, progress) => {
+                let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+                let Some(running) = &mut state.running else { return Ok(()) };
+                let lines = running.report.push(progress);
+                if self.form == OutputForm::Text { self.output.write(&lines) } else { Ok(()) }
+            }
+            ServerEvent::SessionEnded(_, outcome) => {
+                let running = self.state.lock().unwrap_or_else(PoisonError::into_inner).running.take();
+                if let Some(running) = running {
+                    self.finish(&running, outcome)?;
+                }
+                if !matches!(outcome, SessionOutcome::Done) {
+                    self.log.print(event);
+                }
+                if self.once { Ok(()) } else { self.announce() }
+            }
+            ServerEvent::Refused(..) => {
+                self.log.print(event);
+                Ok(())
+            }
+            ServerEvent::SessionStarted(..) => Ok(()),
+        }
+    }
+
+    fn finish(&self, running: &RunningTest, outcome: &SessionOutcome) -> Result<(), Error> {
+        let RunningTest { report, identity } = running;
+        let cpu = CpuUsage::default();
+        let json = JsonReport { test: report.test(), identity, samples: report.samples(), other: None, cpu };
+        match self.form {
+            OutputForm::Text => self.output.write(&report.summary(None)),
+            OutputForm::Json | OutputForm::JsonStream => {
+                let mut document = json.document();
+                if let SessionOutcome::Failed(reason) = outcome {
+                    document.insert("error".to_owned(), json!(reason));
+                }
+                self.output.write_json(&document, self.form == OutputForm::Json)
+            }
+        }
+    }
+}

@@ -1,0 +1,237 @@
+//! `weighbridge net uperf`: uperf's options and output, over this program's engine.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::IsTerminal;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use wb_net::control::ControlLimits;
+use wb_net::engine::clock;
+use wb_net::engine::protocol::EngineProgress;
+use wb_net::engine::raw_log::LatencyRecord;
+use wb_net::language::{NetProfile, StrandKind};
+use wb_net::result::RunResult;
+use wb_net::session::client::ClientRun;
+use wb_net::session::coordinator::RunObserver;
+use wb_net::session::limits::SessionLimits;
+use wb_report::net::ResultSections;
+use wb_report::net::uperf::{Moved, result_text, rule, stamped_line};
+use wb_session::program::runtime;
+
+use super::outcome::{report_outcome, start_error};
+use super::response_log::ResponseLog;
+use super::run::engine_settings;
+use super::serve::{ServerConfig, SessionLog, run_server, wait_for_signal};
+use super::{check, child_command, trust};
+use crate::cli::net::uperf::UperfArgs;
+use crate::console::Console;
+use crate::error::Error;
+use crate::exit::Exit;
+use crate::output::print_text;
+
+/// Runs either side.
+pub(super) fn uperf(args: &UperfArgs, console: &Console) -> Result<Exit, Error> {
+    match &args.profile {
+        _ if args.version => {
+            print_text(&format!("weighbridge {}, with the options of uperf 1.0.8\n", env!("CARGO_PKG_VERSION")))?;
+            Ok(Exit::Success)
+        }
+        Some(profile) => run_master(args, profile, console),
+        None => serve(args),
+    }
+}
+
+fn serve(args: &UperfArgs) -> Result<Exit, Error> {
+    let config = ServerConfig {
+        address: SocketAddr::new(IpAddr::V6(Ipv6Addr::UNSPECIFIED), args.port),
+        credentials: trust::credentials(&args.trust)?,
+        limits: SessionLimits::default(),
+        cpus: Vec::new(),
+        one_port: false,
+        progress_interval: None,
+        once: false,
+    };
+    let (log, verbose) = (SessionLog::default(), args.verbose);
+    run_server(
+        config,
+        |_| Ok(()),
+        move |event| {
+            if verbose || event.is_failure() {
+                log.print(event);
+            }
+        },
+    )?;
+    Ok(Exit::Success)
+}
+
+fn run_master(args: &UperfArgs, path: &Path, console: &Console) -> Result<Exit, Error> {
+    let (profile, mut notes) = check::load_profile(path, &[])?;
+    let mut responses = args.raw.as_deref().map(ResponseLog::create).transpose()?;
+    if let Some(responses) = &mut responses {
+        responses.start_profile(&profile, None);
+    }
+    let (mut settings, note) = engine_settings(&args.events, args.counters);
+    notes.extend(note);
+    settings.progress_interval = args.interval.0;
+    settings.flowop_cpu = args.cpu;
+    settings.raw = responses.is_some();
+    settings.totals_only = args.no_statistics;
+    let run = ClientRun {
+        profile,
+        servers: BTreeMap::new(),
+        port: args.port,
+        credentials: trust::credentials(&args.trust)?,
+        limits: ControlLimits::default(),
+        settings,
+        limit: None,
+        seed: u64::from(rand::random::<u32>()),
+        child: child_command(),
+    };
+    print_text(&starting_line(&run.profile))?;
+    let mut observer = Progress::new(&run.profile, args.stamped, responses.as_mut());
+    let record = runtime()?.block_on(run.execute(wait_for_signal(), &mut observer));
+    let result = RunResult::new(&run, record.map_err(|error| start_error(&error))?);
+    observer.finish(&result)?;
+    let has_flowops = args.all || args.flowops || args.cpu || args.counters || !args.events.is_empty();
+    let sections = ResultSections {
+        groups: args.all || args.groups,
+        threads: args.all || args.threads,
+        transactions: args.all || args.transactions,
+        flowops: has_flowops,
+        netstat: true,
+        nested: false,
+    };
+    print_text(&result_text(&result, sections, args.stamped))?;
+    responses.map_or(Ok(()), ResponseLog::finish)?;
+    if args.verbose {
+        notes.push(format!("seed {}", result.seed));
+        notes.extend(result.machines.iter().map(|machine| format!("{}: {}", machine.name, machine.executor)));
+    }
+    for note in notes.iter().chain(&result.notes) {
+        crate::console::message!("note: {note}");
+    }
+    Ok(report_outcome(&result.outcome, console))
+}
+
+fn starting_line(profile: &NetProfile) -> String {
+    let strands =
+        |kind| profile.groups.iter().filter(|group| group.kind == kind).map(|group| group.strands).sum::<u32>();
+    let counts = [(strands(StrandKind::Thread), "threads"), (strands(StrandKind::Process), "processes")];
+    let counts: Vec<String> =
+        counts.iter().filter(|(count, _)| *count > 0).map(|(count, unit)| format!("{count} {unit}")).collect();
+    format!("Starting {} running profile:{} ...   0.00 seconds\n", counts.join(", "), profile.name)
+}
+
+/// Prints progress as uperf does: one line that changes, on a terminal, or lines for scripts.
+struct Progress<'a> {
+    profile: &'a NetProfile,
+    stamped: bool,
+    is_terminal: bool,
+    /// The transaction of the first group, and when it began.
+    transaction: usize,
+    began: u64,
+    /// Counts of each machine, and their sums when the transaction began.
+    counts: BTreeMap<Option<String>, EngineProgress>,
+    before: (u64, u64),
+    /// The machines that have reported since the last line, of how many.
+    reported: BTreeSet<Option<String>>,
+    machines: usize,
+    responses: Option<&'a mut ResponseLog>,
+    /// Why a line could not be printed; the run goes on.
+    failure: Option<Error>,
+}
+
+impl<'a> Progress<'a> {
+    fn new(profile: &'a NetProfile, stamped: bool, responses: Option<&'a mut ResponseLog>) -> Self {
+        let is_terminal = std::io::stdout().is_terminal();
+        Self {
+            profile,
+            stamped,
+            is_terminal,
+            transaction: 0,
+            began: clock::now(),
+            counts: BTreeMap::new(),
+            before: (0, 0),
+            reported: BTreeSet::new(),
+            machines: 1 + wb_net::mirror::hosts(profile).len(),
+            responses,
+            failure: None,
+        }
+    }
+
+    /// Bytes received by all machines and executions of this one, as far as they are known.
+    fn totals(&self) -> (u64, u64) {
+        let operations = self.counts.get(&None).map_or(0, |counts| counts.operations);
+        (self.counts.values().map(|counts| counts.received).sum(), operations)
+    }
+
+    fn print_line(&mut self) {
+        let name = format!("Txn{}", self.transaction + 1);
+        let (bytes, operations) = self.totals();
+        let (bytes, operations) = (bytes.saturating_sub(self.before.0), operations.saturating_sub(self.before.1));
+        let text = if self.stamped {
+            stamped_line(millis_of_day(), &name, bytes, operations)
+        } else if self.is_terminal {
+            let seconds = clock::now().saturating_sub(self.began) as f64 / 1e9;
+            format!("\r{}", Moved { bytes, seconds, operations }.line(&name))
+        } else {
+            return;
+        };
+        self.failure = self.failure.take().or(print_text(&text).err());
+    }
+
+    fn finish(&mut self, result: &RunResult) -> Result<(), Error> {
+        if let Some(failure) = self.failure.take() {
+            return Err(failure);
+        }
+        if self.stamped {
+            self.print_line();
+            let moved = &result.totals;
+            let line = stamped_line(millis_of_day(), "Total", moved.received_bytes, moved.operations);
+            return print_text(&format!("\n{}{line}\n", rule()));
+        }
+        if self.is_terminal { print_text(&format!("\r{:79}\r", "")) } else { Ok(()) }
+    }
+}
+
+impl RunObserver for Progress<'_> {
+    fn on_progress(&mut self, host: Option<&str>, progress: EngineProgress) {
+        let host = host.map(str::to_owned);
+        // One line for the reports of all machines, as they arrive at about the same time.
+        if self.reported.contains(&host) {
+            self.print_line();
+            self.reported.clear();
+        }
+        self.counts.insert(host.clone(), progress);
+        self.reported.insert(host);
+        if self.reported.len() == self.machines {
+            self.print_line();
+            self.reported.clear();
+        }
+    }
+
+    fn on_transaction(&mut self, group: usize, transaction: usize) {
+        if group > 0 || self.profile.groups.is_empty() {
+            return;
+        }
+        if self.stamped && transaction > 0 {
+            self.print_line();
+            self.failure = self.failure.take().or(print_text("\n").err());
+        }
+        self.before = self.totals();
+        (self.transaction, self.began) = (transaction, clock::now());
+        self.print_line();
+    }
+
+    fn on_latencies(&mut self, times: &[LatencyRecord]) {
+        if let Some(responses) = &mut self.responses {
+            responses.append(self.began, times);
+        }
+    }
+}
+
+fn millis_of_day() -> f64 {
+    // A clock before 1970 has no such time.
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64() * 1e3
+}

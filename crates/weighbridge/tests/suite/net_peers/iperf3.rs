@@ -1,0 +1,231 @@
+//! `net iperf3` beside Debian's iperf3.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+use wb_test_net::Host;
+
+use super::serve;
+use crate::net_faults::lab::{CLIENT, Lab, SERVER};
+use crate::net_faults::program::Program;
+
+const WEIGHBRIDGE: &str = env!("CARGO_BIN_EXE_weighbridge");
+const PORT: u16 = 5201;
+
+/// Whether iperf3 is installed; says so if not.
+fn has_iperf3() -> bool {
+    let found = std::process::Command::new("iperf3").arg("--version").output().is_ok();
+    if !found {
+        println!("SKIPPED: comparing with iperf3 needs iperf3");
+    }
+    found
+}
+
+/// Runs a test on both hosts of a lab; returns the outputs of client and server.
+fn measure(lab: &Lab, program: &str, server: &str, client: &str) -> (String, String) {
+    let words = if program == WEIGHBRIDGE { "net iperf3 " } else { "" };
+    let server = serve(lab, program, &format!("{words}-s -1 {server}"), PORT);
+    let mut command = lab.command(CLIENT, program);
+    command.args(format!("{words}-c {} {client}", SERVER.v4()).split_whitespace());
+    let client = Program::start(command, &lab.path("client")).finish();
+    assert_eq!(client.code, Some(0), "{client:?}");
+    (client.out, server.finish().out)
+}
+
+fn measure_here(client: &str) -> Option<(String, String)> {
+    Some(measure(&Lab::new(2)?, WEIGHBRIDGE, "", client))
+}
+
+/// The paths of all keys of a JSON document.
+fn keys(text: &str) -> BTreeSet<String> {
+    fn collect(value: &Value, path: &str, into: &mut BTreeSet<String>) {
+        match value {
+            Value::Object(object) => {
+                for (key, value) in object {
+                    let path = format!("{path}.{key}");
+                    collect(value, &path, into);
+                    into.insert(path);
+                }
+            }
+            Value::Array(values) => values.iter().for_each(|value| collect(value, &format!("{path}[]"), into)),
+            _ => {}
+        }
+    }
+    let mut into = BTreeSet::new();
+    collect(&parse(text), "", &mut into);
+    into
+}
+
+fn parse(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
+}
+
+#[test]
+fn json_has_the_keys_of_iperf3() {
+    if !has_iperf3() {
+        return;
+    }
+    let Some(lab) = Lab::new(2) else { return };
+    let cases = ["", "-P 2 -O 1", "-R", "--bidir", "-n 10M", "-k 10", "-u -b 10M", "-u -R", "-u --bidir"];
+    for case in cases {
+        let time = if case.contains("-n") || case.contains("-k") { "" } else { "-t 1" };
+        let line = format!("{case} {time} -J");
+        let reference = measure(&lab, "iperf3", "-J", &line);
+        let actual = measure(&lab, WEIGHBRIDGE, "-J", &line);
+        assert_eq!(keys(&actual.0), keys(&reference.0), "client: {case}");
+        assert_eq!(keys(&actual.1), keys(&reference.1), "server: {case}");
+    }
+}
+
+/// Text without figures: digits, and the units that depend on them, are masked. Layout stays.
+fn masked(text: &str) -> String {
+    let mut out = String::new();
+    for line in text.lines() {
+        let words: Vec<String> = line
+            .split(' ')
+            .filter(|word| !word.is_empty())
+            .map(|word| word.chars().map(|one| if one.is_ascii_digit() { '#' } else { one }).collect::<String>())
+            .map(|word| word.replace("##", "#").replace("##", "#").replace("##", "#").replace("#.#", "#"))
+            .collect();
+        let mut line = words.join(" ");
+        for unit in ["K", "M", "G", "T"] {
+            line = line.replace(&format!(" {unit}Bytes"), " Bytes").replace(&format!(" {unit}bits"), " bits");
+        }
+        out += line.trim_end();
+        out.push('\n');
+    }
+    out
+}
+
+#[test]
+fn text_has_the_lines_of_iperf3() {
+    if !has_iperf3() {
+        return;
+    }
+    let Some(lab) = Lab::new(2) else { return };
+    for case in ["-t 2", "-t 1 -P 2 -O 1", "-t 1 --bidir", "-t 1 -u -b 10M", "-t 1 -i 0", "-t 1 -f m", "-t 1 -u -R"] {
+        let reference = measure(&lab, "iperf3", "", case);
+        let actual = measure(&lab, WEIGHBRIDGE, "", case);
+        assert_eq!(masked(&actual.0), masked(&reference.0), "client: {case}\n{}", reference.0);
+        // iperf3's server has an interval more, of the milliseconds after the end, and lines on streams as they come.
+        let header = |text: &str| masked(text).lines().take(5).map(str::to_owned).collect::<Vec<_>>();
+        assert_eq!(header(&actual.1), header(&reference.1), "server: {case}");
+    }
+}
+
+#[test]
+fn json_can_be_imported() {
+    let Some(lab) = Lab::new(2) else { return };
+    let (client, _) = measure(&lab, WEIGHBRIDGE, "", "-t 1 -J --get-server-output");
+    assert!(parse(&client)["server_output_json"]["end"]["sum_received"]["bytes"].as_u64().unwrap() > 0);
+    lab.write("report.json", &client);
+    let imported = lab.run("import report.json --into R");
+    assert_eq!(imported.code, Some(0), "{imported:?}");
+    let summary = lab.run("summary R");
+    assert!(summary.out.contains("iperf3-json"), "{summary:?}");
+}
+
+#[test]
+fn options_are_those_of_iperf3() {
+    let line = "-t 1 -J -w 64K -M 1000 -C reno -S 0x10 -N -4 -l 10K -A 0 -B 10.77.0.1 -T name";
+    let Some((client, _)) = measure_here(line) else { return };
+    let report = parse(&client);
+    let start = &report["start"];
+    assert_eq!(report["title"], "name");
+    assert_eq!((&start["test_start"]["blksize"], &start["test_start"]["tos"]), (&10_240.into(), &16.into()), "{start}");
+    assert_eq!((&start["sock_bufsize"], &start["sndbuf_actual"]), (&65_536.into(), &131_072.into()), "{start}");
+    assert_eq!(start["connected"][0]["local_host"], CLIENT.v4().to_string(), "{start}");
+    assert_eq!(start["connected"][0]["remote_port"], PORT, "{start}");
+    assert_eq!(report["end"]["sender_tcp_congestion"], "reno");
+    let mss = start["tcp_mss_default"].as_u64().unwrap();
+    assert!(mss <= 1000, "{mss}");
+}
+
+#[test]
+fn output_is_streamed_or_appended_to_a_file() {
+    let Some(lab) = Lab::new(2) else { return };
+    let (stream, _) = measure(&lab, WEIGHBRIDGE, "", "-t 1 -i 0.5 --json-stream");
+    let events: Vec<String> = stream.lines().map(|line| parse(line)["event"].as_str().unwrap().to_owned()).collect();
+    assert_eq!(events, ["start", "interval", "interval", "end"]);
+    for _ in 0..2 {
+        let (out, _) = measure(&lab, WEIGHBRIDGE, "", "-t 1 --logfile log");
+        assert_eq!(out, "");
+    }
+    let log = std::fs::read_to_string(lab.path("log")).unwrap();
+    assert_eq!(log.matches("iperf Done.").count(), 2, "{log}");
+}
+
+#[test]
+fn ipv6_is_used_on_request() {
+    let Some(lab) = Lab::new(2) else { return };
+    let server = serve(&lab, WEIGHBRIDGE, "net iperf3 -s -1", PORT);
+    let ran = lab.run(&format!("net iperf3 -6 -c {} -t 1 -J", SERVER.v6()));
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert_eq!(parse(&ran.out)["start"]["connected"][0]["remote_host"], SERVER.v6().to_string());
+    drop(server);
+    let ran = lab.run(&format!("net iperf3 -6 -c {} -t 1", SERVER.v4()));
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert!(ran.err.contains("has no address of the requested family (IPv6)"), "{ran:?}");
+}
+
+#[test]
+fn errors_are_in_the_json_too() {
+    let Some(lab) = Lab::new(2) else { return };
+    let ran = lab.run(&format!("net iperf3 -c {} -J", SERVER.v4()));
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    let error = parse(&ran.out)["error"].as_str().unwrap().to_owned();
+    assert!(error.contains("nothing listens at"), "{error}");
+    assert!(ran.err.contains("help: `weighbridge net iperf3 -s` must run there"), "{ran:?}");
+    for (line, message) in [
+        ("-c h -s", "cannot be used with"),
+        ("-c h -P 129", "expected a number from 1 to 128"),
+        ("-c h -b 1M/10", "packets are not sent in bursts"),
+        ("-c h -u -l 70000", "does not fit into a UDP datagram"),
+        ("-s -t 5", "cannot be used with"),
+    ] {
+        let ran = lab.run(&format!("net iperf3 {line}").replace(" h", &format!(" {}", SERVER.v4())));
+        assert!(ran.code == Some(1) && ran.err.contains(message), "{line}: {ran:?}");
+    }
+}
+
+#[test]
+fn losses_and_jitter_are_those_of_the_receiver() {
+    let Some(lab) = Lab::with_nft(2) else { return };
+    let server = serve(&lab, WEIGHBRIDGE, "net iperf3 -s -1", PORT);
+    // One datagram in ten.
+    lab.drop(SERVER, "meta l4proto udp numgen inc mod 10 0");
+    let ran = lab.run(&format!("net iperf3 -c {} -u -b 4M -l 500 -t 2 -J", SERVER.v4()));
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let sum = &parse(&ran.out)["end"]["sum"];
+    let lost = sum["lost_percent"].as_f64().unwrap();
+    assert!((9.0..11.0).contains(&lost), "{sum}");
+    assert!(sum["jitter_ms"].as_f64().unwrap() > 0.0, "{sum}");
+    assert_eq!(sum["packets"].as_u64().unwrap(), 2000, "{sum}");
+    drop(server);
+}
+
+#[test]
+fn a_real_iperf3_is_recognised() {
+    if !has_iperf3() {
+        return;
+    }
+    let Some(lab) = Lab::new(3) else { return };
+    let foreign = serve(&lab, "iperf3", "-s", PORT);
+    let ran = lab.run(&format!("net iperf3 -c {}", SERVER.v4()));
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert!(ran.err.contains("is iperf3, not `weighbridge net iperf3`"), "{ran:?}");
+    drop(foreign);
+    let actual = serve(&lab, WEIGHBRIDGE, "net iperf3 -s -p 5202", 5202);
+    let mut command = lab.command(Host(2), "iperf3");
+    let words = format!("-c {} -p 5202", SERVER.v4());
+    let refused = Program::start(
+        {
+            command.args(words.split_whitespace());
+            command
+        },
+        &lab.path("their-client"),
+    )
+    .finish();
+    assert_eq!(refused.code, Some(1), "{refused:?}");
+    actual.wait_for_stderr("is iperf3, not `weighbridge net iperf3`");
+}
