@@ -19,4 +19,5 @@ pub mod presets;
 pub mod result;
 pub mod session;
 pub mod support;
+pub mod sweep;
 pub mod transport;

@@ -83,6 +83,22 @@ pub enum ClientError {
 }
 
 impl ClientRun {
+    /// A run with the default settings, of servers at the names of their hosts and the default port, with a random seed.
+    pub fn new(profile: NetProfile, credentials: Credentials, child: ChildCommandFactory) -> Self {
+        Self {
+            profile,
+            servers: BTreeMap::new(),
+            port: PORT,
+            credentials,
+            limits: ControlLimits::default(),
+            settings: Settings::default(),
+            limit: None,
+            // 32 bits, so that a reader of JSON numbers gets the exact value.
+            seed: rand::random::<u32>().into(),
+            child,
+        }
+    }
+
     /// Executes the run; `interrupted` ends it early.
     pub async fn execute(
         &self,

@@ -11,6 +11,13 @@ use super::{Chart, Drawing, truncate_to_width};
 #[derive(Debug, Clone, Copy)]
 pub struct CurveChart<'a>(pub &'a Curve);
 
+/// A position on the horizontal axis that is marked, with its label.
+#[derive(Debug, Clone)]
+pub(crate) struct KneeMark {
+    pub(crate) x: f64,
+    pub(crate) label: String,
+}
+
 const TOP: f64 = 18.0;
 const BELOW: f64 = 36.0;
 const LEFT: f64 = 46.0;
@@ -34,12 +41,25 @@ impl Chart for CurveChart<'_> {
     }
 
     fn draw(&self, width: f64) -> Drawing {
+        self.draw_with_mark(width, None)
+    }
+}
+
+impl CurveChart<'_> {
+    /// Draws it with a vertical line at a position.
+    pub(crate) fn draw_with_mark(&self, width: f64, mark: Option<&KneeMark>) -> Drawing {
         let curve = self.0;
         let height = (width * 0.44).clamp(210.0, 320.0);
         let (right, bottom) = (width - LABEL_WIDTH, height - BELOW);
         let x = self.x_scale().with_range(LEFT, right);
         let y = self.y_scale().with_range(bottom, TOP);
         let mut body = draw_axes(&x, &y, curve, (right, bottom));
+        if let Some(mark) = mark {
+            let at = x.position(mark.x);
+            body.push(Element::line("baseline", (at, TOP), (at, bottom)));
+            let text = Element::text("end", (at - 5.0, TOP + 10.0), &mark.label);
+            body.push(text.with_attribute("class", "line-name"));
+        }
         let mut names = Vec::new();
         for (index, line) in curve.lines.iter().enumerate() {
             let style = index % STYLES;
@@ -53,9 +73,7 @@ impl Chart for CurveChart<'_> {
         body.extend(line_labels(names, right));
         Drawing { width, height, body }
     }
-}
 
-impl CurveChart<'_> {
     fn points(&self) -> impl Iterator<Item = &LinePoint> {
         self.0.lines.iter().flat_map(|line| &line.points)
     }

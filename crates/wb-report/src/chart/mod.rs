@@ -25,6 +25,7 @@ pub(crate) use bar::{SummaryBars, summary_bar};
 pub use box_plot::{BoxPlot, BoxRow, ReferenceLine};
 pub(crate) use counts::{CountRow, CountsChart, count_key};
 pub use curve::CurveChart;
+pub(crate) use curve::KneeMark;
 pub(crate) use palette::css_variables;
 pub use png::{PngError, png};
 pub(crate) use ratio::{RatioBars, RatioEstimate};

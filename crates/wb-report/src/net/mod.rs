@@ -13,6 +13,7 @@ mod machines;
 mod netstat;
 mod preset;
 pub mod progress;
+pub mod sweep;
 mod threads;
 mod total;
 mod transactions;

@@ -1,6 +1,7 @@
 //! Arguments of `net` and its subcommands.
 
 pub(crate) mod iperf3;
+pub(crate) mod sweep;
 pub(crate) mod uperf;
 
 use std::{net::IpAddr, ops::RangeInclusive, path::PathBuf, time::Duration};
@@ -58,6 +59,13 @@ pub(crate) enum NetCommand {
     /// Exchange requests and responses as UDP datagrams, counting lost ones
     #[command(after_help = RUN_EXIT_STATUS)]
     UdpRr(Box<PresetArgs>),
+    /// Measure latency over offered load up to saturation, and find the knee
+    ///
+    /// First the capacity is measured without a rate. Then the loads are offered one after the other, by a fixed schedule
+    /// whether or not earlier rounds have ended. The knee is the last load whose p99 response time is at most twice that of
+    /// the lowest load.
+    #[command(after_help = RUN_EXIT_STATUS)]
+    Sweep(Box<sweep::SweepArgs>),
     /// Run profiles as uperf does, with its options and output, between machines that run this program
     ///
     /// Measuring, authentication and accounting are those of the other commands.

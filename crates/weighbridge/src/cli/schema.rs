@@ -53,4 +53,6 @@ pub(crate) enum SchemaName {
     NoiseModel,
     /// Output of `net --json`
     NetResult,
+    /// Output of `net sweep --json`
+    NetSweep,
 }

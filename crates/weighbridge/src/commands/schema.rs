@@ -47,5 +47,6 @@ fn generate(name: SchemaName) -> Schema {
         SchemaName::ImportedSample => schema_for!(wb_model::imported::ImportedSample),
         SchemaName::NoiseModel => schema_for!(wb_compare::NoiseModel),
         SchemaName::NetResult => schema_for!(wb_net::result::RunResult),
+        SchemaName::NetSweep => schema_for!(wb_net::sweep::Sweep),
     }
 }

@@ -9,6 +9,7 @@ mod refusal_log;
 mod response_log;
 mod run;
 mod serve;
+mod sweep;
 mod trust;
 mod uperf;
 
@@ -36,6 +37,7 @@ pub(super) fn net(command: NetCommand, console: &Console) -> Result<Exit, Error>
         NetCommand::Crr(args) => presets::run(presets::Preset::Crr, &args, console),
         NetCommand::Handshakes(args) => presets::run(presets::Preset::Handshakes, &args, console),
         NetCommand::UdpRr(args) => presets::run(presets::Preset::UdpRr, &args, console),
+        NetCommand::Sweep(args) => sweep::sweep(&args, console),
         NetCommand::Uperf(args) => uperf::uperf(&args, console),
         NetCommand::Iperf3(args) => iperf3::iperf3(&args, console),
         NetCommand::Site => {

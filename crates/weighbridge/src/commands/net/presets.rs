@@ -60,7 +60,7 @@ struct PresetCase {
 
 /// Measures each requested combination.
 pub(super) fn run(preset: Preset, args: &PresetArgs, console: &Console) -> Result<Exit, Error> {
-    let (host, port) = host_and_port(args)?;
+    let (host, port) = host_and_port(&args.host, args.port)?;
     let points = preset_cases(preset, args);
     check_sizes(&points, args)?;
     let flags = &args.common;
@@ -130,16 +130,17 @@ fn print_results(
     print_text(&net::combinations(&all, console.stdout_style))
 }
 
-fn host_and_port(args: &PresetArgs) -> Result<(String, u16), Error> {
-    match args.host.rsplit_once(':') {
+/// Splits HOST:PORT; without a port, it is `port`.
+pub(super) fn host_and_port(text: &str, port: u16) -> Result<(String, u16), Error> {
+    match text.rsplit_once(':') {
         Some((host, port)) if !host.contains(':') || host.ends_with(']') => {
             let port = port.parse().map_err(|_| Error::Usage {
-                what: format!("invalid port `{port}` in `{}`: expected a number from 0 to 65535", args.host),
+                what: format!("invalid port `{port}` in `{text}`: expected a number from 0 to 65535"),
                 help: "write HOST or HOST:PORT, with an IPv6 address in brackets".to_owned(),
             })?;
             Ok((host.trim_matches(['[', ']']).to_owned(), port))
         }
-        _ => Ok((args.host.trim_matches(['[', ']']).to_owned(), args.port)),
+        _ => Ok((text.trim_matches(['[', ']']).to_owned(), port)),
     }
 }
 

@@ -96,11 +96,9 @@ pub(super) fn run_profile(
     let mut notes = unused_servers(&profile, &flags.server);
     let (settings, counter_note) = settings(flags, how.counts_only);
     notes.extend(counter_note);
-    let run = ClientRun {
-        profile,
+    let mut run = ClientRun {
         servers: flags.server.iter().cloned().collect(),
         port: how.port,
-        credentials: trust::credentials(&flags.trust)?,
         limits: ControlLimits {
             connect_timeout: flags.connect_timeout.into(),
             handshake_timeout: flags.connect_timeout.into(),
@@ -108,10 +106,9 @@ pub(super) fn run_profile(
         },
         settings,
         limit: flags.max_duration.map(Into::into),
-        // 32 bits, so that a reader of JSON numbers gets the exact value.
-        seed: flags.seed.unwrap_or_else(|| rand::random::<u32>().into()),
-        child: child_command(),
+        ..ClientRun::new(profile, trust::credentials(&flags.trust)?, child_command())
     };
+    run.seed = flags.seed.unwrap_or(run.seed);
     let mut live = ProgressPrinter::new(&run, how.progress, responses);
     let record = runtime()?.block_on(run.execute(wait_for_signal(), &mut live));
     let record = record.map_err(|error| start_error(&error))?;

@@ -6,7 +6,6 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use wb_net::control::ControlLimits;
 use wb_net::engine::clock;
 use wb_net::engine::protocol::EngineProgress;
 use wb_net::engine::raw_log::LatencyRecord;
@@ -77,17 +76,8 @@ fn run_master(args: &UperfArgs, path: &Path, console: &Console) -> Result<Exit, 
     settings.flowop_cpu = args.cpu;
     settings.raw = responses.is_some();
     settings.totals_only = args.no_statistics;
-    let run = ClientRun {
-        profile,
-        servers: BTreeMap::new(),
-        port: args.port,
-        credentials: trust::credentials(&args.trust)?,
-        limits: ControlLimits::default(),
-        settings,
-        limit: None,
-        seed: u64::from(rand::random::<u32>()),
-        child: child_command(),
-    };
+    let credentials = trust::credentials(&args.trust)?;
+    let run = ClientRun { port: args.port, settings, ..ClientRun::new(profile, credentials, child_command()) };
     print_text(&starting_line(&run.profile))?;
     let mut observer = Progress::new(&run.profile, args.stamped, responses.as_mut());
     let record = runtime()?.block_on(run.execute(wait_for_signal(), &mut observer));

@@ -1,6 +1,7 @@
 //! `weighbridge net` in place of other programs: their options and output, and those programs at the other end.
 
 mod iperf3;
+mod sweep;
 mod uperf;
 
 use std::process::Command;

@@ -50,10 +50,8 @@ pub(super) fn run(args: &Iperf3Args, host: &str, output: Output, console: &Conso
     test.rate_unit = args.format;
     test.title = args.test.title.clone();
     let run = ClientRun {
-        profile,
         servers: [(host.to_owned(), address.to_string())].into(),
         port: args.port,
-        credentials: trust::credentials(&args.trust)?,
         limits: ControlLimits {
             connect_timeout: Duration::from_millis(args.test.connect_timeout),
             ..ControlLimits::default()
@@ -65,9 +63,7 @@ pub(super) fn run(args: &Iperf3Args, host: &str, output: Output, console: &Conso
             strand_progress: true,
             ..Settings::default()
         },
-        limit: None,
-        seed: u64::from(rand::random::<u32>()),
-        child: child_command(),
+        ..ClientRun::new(profile, trust::credentials(&args.trust)?, child_command())
     };
     let mut observer = Observer {
         report: TextReport::new(test, &run.profile),

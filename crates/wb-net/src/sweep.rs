@@ -1,0 +1,177 @@
+//! Latency over offered load: from a tenth of the capacity up to saturation, and the knee of the curve.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::result::{LatencySummary, RunResult, RunStatus};
+
+/// Loads in percent of the capacity that are measured by default.
+pub const DEFAULT_LOADS: [f64; 12] = [10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, 95.0, 100.0, 110.0];
+
+/// At the knee the p99 is at most this multiple of that at the lowest load.
+const KNEE_FACTOR: f64 = 2.0;
+
+/// A load of which less than this share is achieved saturates the system.
+const SATURATED_BELOW: f64 = 0.97;
+
+/// Latencies of a workload over the load that is offered to it.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub struct Sweep {
+    /// What was measured: the preset with its host, protocol, sizes and connections.
+    pub title: String,
+    /// Rounds per second without a rate: 100 % load.
+    pub capacity: f64,
+    /// The loads, in ascending order.
+    pub points: Vec<SweepPoint>,
+    /// Load of the knee in percent: the last whose p99 is at most twice that of the lowest load.
+    pub knee_percent: Option<f64>,
+    /// Remarks that matter for interpreting the figures.
+    pub notes: Vec<String>,
+}
+
+/// One load of a sweep: the run with the median p99, of several.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub struct SweepPoint {
+    /// The load in percent of the capacity.
+    pub load_percent: f64,
+    /// Rounds per second that were to begin.
+    pub offered: f64,
+    /// Rounds per second that were completed.
+    pub achieved: f64,
+    /// Whether less was achieved than offered.
+    pub is_saturated: bool,
+    /// Durations of rounds from the start that the rate intended.
+    pub response: Option<LatencySummary>,
+    /// Durations of rounds from their actual start.
+    pub service: Option<LatencySummary>,
+    /// Rounds that failed, and rounds that were still open at the end.
+    pub unsuccessful_rounds: u64,
+    /// How the run of this load ended; that of the first that did not complete, if there is one.
+    pub outcome: RunStatus,
+    /// Number of runs of this load.
+    pub runs: u32,
+    /// The smallest and the largest p99 of the runs, in nanoseconds.
+    pub p99_range_ns: Option<(u64, u64)>,
+}
+
+impl SweepPoint {
+    /// A load with the results of its runs; `None` without any.
+    pub fn new(load_percent: f64, offered: f64, results: &[RunResult]) -> Option<Self> {
+        let p99 = |result: &RunResult| result.totals.response.as_ref().map(|response| response.percentiles.p99_ns);
+        let mut by_p99: Vec<&RunResult> = results.iter().collect();
+        by_p99.sort_by_key(|result| p99(result).unwrap_or(u64::MAX));
+        let result = *by_p99.get(by_p99.len().checked_sub(1)? / 2)?;
+        let known: Vec<u64> = by_p99.iter().filter_map(|result| p99(result)).collect();
+        let failed = results.iter().map(|result| &result.outcome).find(|outcome| **outcome != RunStatus::Completed);
+        let totals = &result.totals;
+        let achieved = totals.rounds_per_second.unwrap_or(0.0);
+        Some(Self {
+            load_percent,
+            offered,
+            achieved,
+            is_saturated: achieved < offered * SATURATED_BELOW,
+            response: totals.response.clone(),
+            service: totals.latency.clone(),
+            unsuccessful_rounds: totals.failed_rounds + totals.pending_rounds.map_or(0, |pending| pending.count),
+            outcome: failed.unwrap_or(&result.outcome).clone(),
+            runs: results.len() as u32,
+            p99_range_ns: known.first().copied().zip(known.last().copied()),
+        })
+    }
+
+    /// The p99 of the response times, in nanoseconds.
+    pub fn p99(&self) -> Option<f64> {
+        self.response.as_ref().map(|response| response.percentiles.p99_ns as f64)
+    }
+}
+
+impl Sweep {
+    /// Finds the knee of loads in ascending order.
+    pub fn new(title: String, capacity: f64, points: Vec<SweepPoint>) -> Self {
+        let mut notes = Vec::new();
+        let knee = find_knee(&points);
+        if let (Some(first), Some(_)) = (points.first(), knee)
+            && first.load_percent > 10.0
+        {
+            notes
+                .push(format!("the knee is relative to the p99 at {} % load, the lowest measured", first.load_percent));
+        }
+        if let Some(last) = points.last().filter(|last| !last.is_saturated) {
+            notes.push(format!("not saturated at {} % load: the capacity was estimated too low", last.load_percent));
+        }
+        let above = |index: usize| points.iter().take(index).find(|point| !keeps_up(point, &points));
+        if let Some(other) = knee.and_then(above) {
+            notes.push(format!(
+                "the p99 at {} % load, below the knee, is more than twice that of the lowest load: something disturbed \
+                 it, or more runs are needed (--runs)",
+                other.load_percent
+            ));
+        }
+        let knee_percent = knee.and_then(|index| points.get(index)).map(|point| point.load_percent);
+        Self { title, capacity, points, knee_percent, notes }
+    }
+
+    /// The point at the knee.
+    pub fn knee(&self) -> Option<&SweepPoint> {
+        self.points.iter().find(|point| Some(point.load_percent) == self.knee_percent)
+    }
+}
+
+/// The last point that keeps up; `None` without a first.
+fn find_knee(points: &[SweepPoint]) -> Option<usize> {
+    points.iter().rposition(|point| keeps_up(point, points))
+}
+
+/// Whether everything that a point offers is done, with a p99 of at most twice that of the first.
+fn keeps_up(point: &SweepPoint, points: &[SweepPoint]) -> bool {
+    let base = points.first().and_then(SweepPoint::p99);
+    let within = point.p99().zip(base).is_some_and(|(p99, base)| p99 <= base * KNEE_FACTOR);
+    within && !point.is_saturated
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::latency::LatencyHistogram;
+
+    fn point(load_percent: f64, achieved: f64, p99: u64) -> SweepPoint {
+        let mut histogram = LatencyHistogram::new(3);
+        histogram.record(p99);
+        SweepPoint {
+            load_percent,
+            offered: load_percent * 100.0,
+            achieved,
+            is_saturated: achieved < load_percent * 100.0 * SATURATED_BELOW,
+            response: LatencySummary::from_histogram(&histogram),
+            service: None,
+            unsuccessful_rounds: 0,
+            outcome: RunStatus::Completed,
+            runs: 1,
+            p99_range_ns: Some((p99, p99)),
+        }
+    }
+
+    #[test]
+    fn the_knee_is_the_last_load_with_twice_the_first_p99() {
+        let points = vec![
+            point(10.0, 1000.0, 100),
+            point(50.0, 5000.0, 150),
+            point(80.0, 8000.0, 199),
+            point(90.0, 9000.0, 300),
+        ];
+        let sweep = Sweep::new(String::new(), 10_000.0, points);
+        assert_eq!(sweep.knee_percent, Some(80.0));
+        assert!(sweep.notes[0].contains("not saturated at 90 % load"), "{:?}", sweep.notes);
+    }
+
+    #[test]
+    fn a_saturated_load_is_no_knee() {
+        let points = vec![point(20.0, 2000.0, 100), point(110.0, 9000.0, 150)];
+        let sweep = Sweep::new(String::new(), 10_000.0, points);
+        assert_eq!(sweep.knee_percent, Some(20.0));
+        assert!(sweep.notes[0].contains("at 20 % load, the lowest"), "{:?}", sweep.notes);
+        assert_eq!(Sweep::new(String::new(), 1.0, Vec::new()).knee_percent, None);
+    }
+}

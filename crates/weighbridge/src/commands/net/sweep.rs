@@ -1,0 +1,148 @@
+//! `weighbridge net sweep`: latency over offered load.
+
+use wb_net::engine::protocol::{EngineProgress, Settings};
+use wb_net::engine::raw_log::LatencyRecord;
+use wb_net::language::{NetProfile, Protocol};
+use wb_net::presets::{self, PresetConfig};
+use wb_net::result::{RunResult, RunStatus};
+use wb_net::session::client::ClientRun;
+use wb_net::session::coordinator::RunObserver;
+use wb_net::sweep::{Sweep, SweepPoint};
+use wb_report::chart::{png, svg};
+use wb_report::net::sweep::{SweepChart, sweep_page, sweep_text};
+use wb_session::program::runtime;
+
+use super::outcome::{report_outcome, start_error, worst_exit};
+use super::presets::host_and_port;
+use super::serve::wait_for_signal;
+use super::{child_command, trust};
+use crate::cli::net::sweep::{SweepArgs, SweepPreset};
+use crate::console::Console;
+use crate::error::Error;
+use crate::exit::Exit;
+use crate::output::{print_json, print_text, write_file};
+
+/// Width of image files in pixels.
+const IMAGE_WIDTH: f64 = 860.0;
+
+/// Measures the capacity, then the loads.
+pub(super) fn sweep(args: &SweepArgs, console: &Console) -> Result<Exit, Error> {
+    if !args.loads.is_sorted_by(|one, next| one < next) {
+        return Err(Error::Usage {
+            what: "invalid --loads: expected percentages in ascending order".to_owned(),
+            help: "the lowest load is what the others are compared with".to_owned(),
+        });
+    }
+    let (host, port) = host_and_port(&args.host, args.port)?;
+    let progress = |text: &str| {
+        if !console.quiet {
+            crate::console::message!("{text}");
+        }
+    };
+    let measure = |rate: Option<f64>| measure(args, &host, port, rate);
+    progress("measuring the capacity");
+    let unlimited = measure(None)?;
+    let title = title(args, &host);
+    let capacity = unlimited.totals.rounds_per_second.filter(|_| unlimited.outcome == RunStatus::Completed);
+    let Some(capacity) = capacity else {
+        return Ok(report_outcome(&unlimited.outcome, console));
+    };
+    let mut points: Vec<SweepPoint> = Vec::new();
+    for &load in &args.loads {
+        let offered = capacity * load / 100.0;
+        progress(&format!("load {load} %: {offered:.0} rounds per second"));
+        let mut results = Vec::new();
+        for _ in 0..args.runs {
+            results.push(measure(Some(offered))?);
+            if results.last().is_some_and(|result| result.outcome == RunStatus::Interrupted) {
+                break;
+            }
+        }
+        points.extend(SweepPoint::new(load, offered, &results));
+        // More load would only lengthen the queue.
+        if points.last().is_some_and(|last| last.is_saturated || last.outcome != RunStatus::Completed) {
+            break;
+        }
+    }
+    let sweep = Sweep::new(title, capacity, points);
+    if args.json {
+        print_json(&sweep)?;
+    } else {
+        print_text(&sweep_text(&sweep, console.stdout_style))?;
+    }
+    write_files(args, &sweep)?;
+    let mut outcomes: Vec<&RunStatus> = Vec::new();
+    for point in &sweep.points {
+        if !outcomes.contains(&&point.outcome) {
+            outcomes.push(&point.outcome);
+        }
+    }
+    Ok(worst_exit(outcomes.into_iter().map(|outcome| report_outcome(outcome, console))))
+}
+
+fn write_files(args: &SweepArgs, sweep: &Sweep) -> Result<(), Error> {
+    if let Some(path) = &args.html {
+        write_file(path, &sweep_page(sweep).map_err(|error| Error::Internal(error.to_string()))?)?;
+    }
+    let image = svg(&SweepChart::new(sweep), IMAGE_WIDTH);
+    if let Some(path) = &args.svg {
+        write_file(path, &image)?;
+    }
+    if let Some(path) = &args.png {
+        write_file(path, &png(&image).map_err(|error| Error::Internal(error.to_string()))?)?;
+    }
+    Ok(())
+}
+
+fn protocol(args: &SweepArgs) -> Protocol {
+    if args.preset == SweepPreset::UdpRr { Protocol::Udp } else { args.protocol }
+}
+
+fn title(args: &SweepArgs, host: &str) -> String {
+    let connections = wb_model::pluralize(args.instances as usize, "connection");
+    let name = match args.preset {
+        SweepPreset::Rr => "rr",
+        SweepPreset::Crr => "crr",
+        SweepPreset::UdpRr => "udp-rr",
+    };
+    format!("{name} with {host}: {}, messages of {}, {connections}", protocol(args).name(), args.message_size)
+}
+
+fn build_profile(args: &SweepArgs, host: &str, rate: Option<f64>) -> NetProfile {
+    let config = PresetConfig {
+        protocol: protocol(args),
+        instances: args.instances,
+        runtime: args.runtime,
+        warm_up: Some(args.omit),
+        rate: rate.map(|rate| rate / f64::from(args.instances)),
+        ..PresetConfig::new(host)
+    };
+    let (request, response) = (args.message_size.0, args.response_size.unwrap_or(args.message_size).0);
+    match args.preset {
+        SweepPreset::Rr => presets::rr(&config, request, response),
+        SweepPreset::Crr => presets::crr(&config, request, response),
+        SweepPreset::UdpRr => presets::udp_rr(&config, request, response),
+    }
+}
+
+/// Measures with a number of rounds per second of all connections, or with as many as possible.
+fn measure(args: &SweepArgs, host: &str, port: u16, rate: Option<f64>) -> Result<RunResult, Error> {
+    let credentials = trust::credentials(&args.trust)?;
+    let settings = Settings {
+        cpus: args.cpus.iter().flat_map(|cpus| &cpus.0).map(|&cpu| cpu as usize).collect(),
+        ..Settings::default()
+    };
+    let profile = build_profile(args, host, rate);
+    let run = ClientRun { port, settings, ..ClientRun::new(profile, credentials, child_command()) };
+    let record = runtime()?.block_on(run.execute(wait_for_signal(), &mut Unobserved));
+    Ok(RunResult::new(&run, record.map_err(|error| start_error(&error))?))
+}
+
+/// The runs of a sweep have no progress of their own.
+struct Unobserved;
+
+impl RunObserver for Unobserved {
+    fn on_progress(&mut self, _: Option<&str>, _: EngineProgress) {}
+    fn on_transaction(&mut self, _: usize, _: usize) {}
+    fn on_latencies(&mut self, _: &[LatencyRecord]) {}
+}

@@ -1,0 +1,50 @@
+//! `net sweep`: loads up to saturation, and the files that it writes.
+
+use serde_json::Value;
+
+use crate::net_faults::lab::{Lab, SERVER};
+
+#[test]
+fn loads_are_measured_up_to_saturation_and_the_knee_is_named() {
+    let Some(lab) = Lab::alone(2) else { return };
+    let server = lab.serve("");
+    let files = "--html sweep.html --svg sweep.svg --png sweep.png";
+    let line = format!("net sweep {} -t 400ms -n 2 --runs 1 --loads 10,30,150 {files} --json", SERVER.v4());
+    let ran = lab.run(&line);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let sweep: Value = serde_json::from_str(&ran.out).unwrap();
+    let points = sweep["points"].as_array().unwrap();
+    let loads: Vec<f64> = points.iter().map(|point| point["load-percent"].as_f64().unwrap()).collect();
+    assert_eq!(loads, [10.0, 30.0, 150.0]);
+    let capacity = sweep["capacity"].as_f64().unwrap();
+    for point in &points[..2] {
+        let (offered, achieved) = (point["offered"].as_f64().unwrap(), point["achieved"].as_f64().unwrap());
+        assert!((0.97..1.03).contains(&(achieved / offered)), "{point}");
+        assert!(point["response"]["p99-ns"].as_u64() >= point["service"]["p99-ns"].as_u64(), "{point}");
+    }
+    // More than the capacity cannot be done, and its queue makes response times grow with time.
+    assert_eq!(points[2]["is-saturated"], true, "{sweep}");
+    assert!(points[2]["achieved"].as_f64().unwrap() < capacity * 1.3, "{sweep}");
+    assert!(points[2]["response"]["p50-ns"].as_u64() > points[0]["response"]["p50-ns"].as_u64(), "{sweep}");
+    assert!(sweep["knee-percent"].as_f64().is_some_and(|knee| knee < 150.0), "{sweep}");
+    let read = |name: &str| std::fs::read(lab.path(name)).unwrap();
+    let page = String::from_utf8(read("sweep.html")).unwrap();
+    assert!(page.contains("knee at") && page.contains("<svg"), "{page}");
+    assert!(String::from_utf8(read("sweep.svg")).unwrap().contains("% load"));
+    assert!(read("sweep.png").starts_with(b"\x89PNG"));
+    drop(server);
+}
+
+#[test]
+fn wrong_loads_and_hosts_are_errors() {
+    let Some(lab) = Lab::new(2) else { return };
+    for (flags, message) in [
+        ("--loads 50,20", "in ascending order"),
+        ("--loads 0", "expected a percentage"),
+        ("--runs 0", "--runs"),
+        ("-t 1", "nothing listens at"),
+    ] {
+        let ran = lab.run(&format!("net sweep {} {flags}", SERVER.v4()));
+        assert!(ran.code == Some(1) && ran.err.contains(message), "{flags}: {ran:?}");
+    }
+}
