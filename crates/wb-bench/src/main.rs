@@ -48,6 +48,9 @@ struct Args {
     /// Number of pairs per benchmark; an interval needs 6
     #[arg(long, default_value_t = 21, value_parser = clap::value_parser!(u32).range(1..))]
     pairs: u32,
+    /// Maximum number of pairs of a benchmark whose interval is still wider than 4 %
+    #[arg(long, default_value_t = 41, value_parser = clap::value_parser!(u32).range(1..))]
+    most_pairs: u32,
     /// Seconds per figure, for tools that support it
     #[arg(long, default_value_t = 1.0)]
     seconds: f64,
@@ -118,7 +121,7 @@ fn bench(args: &Args) -> Result<(), Box<dyn std::error::Error>> {
         return Ok(());
     }
     println!("machine: {}", machine::describe_machine());
-    let plan = PairRunner { pairs: args.pairs };
+    let plan = PairRunner { pairs: args.pairs, most_pairs: args.most_pairs };
     let results: Vec<PairResult> = rows.into_iter().map(|row| print_result(plan.run(row))).collect();
     let limit_results: Vec<LimitResult> = limits.into_iter().map(|limit| print_result(limit.run())).collect();
     if let Some(file) = &args.json {

@@ -12,6 +12,9 @@ use wb_stats::{PairedRatio, Samples, paired_ratio};
 /// Minimum lower bound of the ratio's interval for "not slower".
 const NOT_SLOWER: f64 = 0.97;
 
+/// An interval is narrow enough if its upper end is at most this multiple of the lower one.
+const NARROW: f64 = 1.04;
+
 /// A paired benchmark: our side, the peer's side, and the unit of their figures. Higher is better.
 pub(crate) struct PairedBenchmark<'a> {
     pub(crate) name: String,
@@ -149,7 +152,10 @@ pub(crate) fn json_figure(key: &'static str) -> impl Fn(&str) -> Option<f64> {
 
 /// Runs paired benchmarks.
 pub(crate) struct PairRunner {
+    /// Pairs of each benchmark, at least.
     pub(crate) pairs: u32,
+    /// Pairs of a benchmark whose interval is not narrow enough before.
+    pub(crate) most_pairs: u32,
 }
 
 /// The result of a paired benchmark.
@@ -210,7 +216,10 @@ impl PairRunner {
         ours.measure()?;
         peer.measure()?;
         let (mut a, mut b) = (Vec::new(), Vec::new());
-        for pair in 1..=self.pairs {
+        for pair in 1..=self.most_pairs.max(self.pairs) {
+            if pair > self.pairs && is_narrow(&paired_ratio(&a, &b).map_err(|error| error.to_string())?) {
+                break;
+            }
             if rand::rng().random() {
                 a.push(ours.measure()?);
                 b.push(peer.measure()?);
@@ -218,7 +227,7 @@ impl PairRunner {
                 b.push(peer.measure()?);
                 a.push(ours.measure()?);
             }
-            print_progress(name, pair, self.pairs);
+            print_progress(name, pair, self.pairs.max(pair));
         }
         let ratio = paired_ratio(&a, &b).map_err(|error| error.to_string())?;
         let verdict = judge(&ratio);
@@ -231,6 +240,10 @@ impl SideResult {
         let median = Samples::new(&figures).map_err(|error| error.to_string())?.median();
         Ok(Self { name: side.name, median, figures, rejected: side.rejected })
     }
+}
+
+fn is_narrow(ratio: &PairedRatio) -> bool {
+    ratio.interval.as_ref().is_some_and(|interval| interval.high <= interval.low * NARROW)
 }
 
 fn judge(ratio: &PairedRatio) -> PairVerdict {
@@ -253,7 +266,10 @@ fn print_progress(name: &str, pair: u32, pairs: u32) {
 /// Formats a ratio with its interval.
 fn format_ratio(ratio: &PairedRatio) -> String {
     match &ratio.interval {
-        Some(interval) => format!("{:.3} [{:.3}, {:.3}]", ratio.median, interval.low, interval.high),
+        Some(interval) => {
+            let wide = if is_narrow(ratio) { "" } else { ", wider than 4 %" };
+            format!("{:.3} [{:.3}, {:.3}{wide}]", ratio.median, interval.low, interval.high)
+        }
         None => format!("{:.3} [no interval below 6 pairs]", ratio.median),
     }
 }
@@ -306,7 +322,7 @@ mod tests {
     }
 
     fn judged(a: &str, b: &str, pairs: u32) -> String {
-        PairRunner { pairs }
+        PairRunner { pairs, most_pairs: pairs }
             .run(PairedBenchmark::new("row".into(), "u/s", || Ok((side("a", a), side("b", b)))))
             .to_string()
     }
@@ -339,7 +355,7 @@ mod tests {
         let peer = BenchSide::fastest(candidates).unwrap();
         let row = PairedBenchmark::new("row".into(), "u/s", || Ok((side("ours", "echo 60"), peer)));
         assert_eq!(
-            PairRunner { pairs: 6 }.run(row).to_string(),
+            PairRunner { pairs: 6, most_pairs: 6 }.run(row).to_string(),
             "row: ours 60 u/s, b 30 u/s, 6 pairs\nrow: a: slower, 10\nrow: d: unavailable: no wheel\n\
              row: c: unavailable: sh: exit status: 3: \nrow: ratio 2.000 [2.000, 2.000] ok"
         );

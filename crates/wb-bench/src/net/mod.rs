@@ -4,6 +4,7 @@
 //! Every figure is what the receiver received, or the rounds that the client counted; ours with all histograms enabled.
 
 mod client_server;
+mod connections;
 mod growth;
 mod peers;
 
@@ -144,8 +145,16 @@ pub(crate) fn rows(env: &BenchEnv) -> Vec<PairedBenchmark<'_>> {
                     Ok((peers::our_side(env, load, cores)?, peer.side(env, load, cores)?))
                 }));
             }
+            if peers.contains(&Peer::Bare) {
+                // What this machine can resolve: a difference below the width of this interval is none.
+                let name = format!("net {} {} bare loop vs itself", load.name(), cores.name());
+                rows.push(PairedBenchmark::new(name, load.unit(), move || {
+                    Ok((Peer::Bare.side(env, load, cores)?, Peer::Bare.side(env, load, cores)?))
+                }));
+            }
         }
     }
+    rows.extend(connections::rows(env));
     rows
 }
 

@@ -97,7 +97,13 @@ pub(super) fn many_connections(env: &BenchEnv, connections: u32) -> Result<Clien
     Ok(both)
 }
 
-fn weighbridge_pair(program: &str, client: usize, server: usize, port: u16, run: Vec<String>) -> ClientServer {
+pub(super) fn weighbridge_pair(
+    program: &str,
+    client: usize,
+    server: usize,
+    port: u16,
+    run: Vec<String>,
+) -> ClientServer {
     let serve = ["net", "serve", "--once", "--port"].map(str::to_owned).into_iter().chain([port.to_string()]);
     ClientServer {
         server: pin_command(server, program, serve.collect()),
@@ -253,11 +259,11 @@ fn openssl_side(env: &BenchEnv, load: LoopbackWorkload, cores: CorePlacement) ->
 }
 
 /// The command of a program that is pinned to one CPU from outside.
-fn pin_command(cpu: usize, program: &str, arguments: Vec<String>) -> Vec<String> {
+pub(super) fn pin_command(cpu: usize, program: &str, arguments: Vec<String>) -> Vec<String> {
     ["taskset".to_owned(), "-c".to_owned(), cpu.to_string(), program.to_owned()].into_iter().chain(arguments).collect()
 }
 
-fn free_port() -> Result<u16, String> {
+pub(super) fn free_port() -> Result<u16, String> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|listener| listener.local_addr());
     listener.map(|address| address.port()).map_err(|error| error.to_string())
 }

@@ -58,7 +58,7 @@ impl LatencySummary {
     }
 
     /// Summarizes latencies, if there are any.
-    pub(super) fn from_histogram(times: &LatencyHistogram) -> Option<Self> {
+    pub(crate) fn from_histogram(times: &LatencyHistogram) -> Option<Self> {
         let histogram = times.to_hdr();
         let count = histogram.len();
         if count == 0 {
