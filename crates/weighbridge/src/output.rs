@@ -30,6 +30,6 @@ pub(crate) fn print_bytes(bytes: &[u8]) -> Result<(), Error> {
 }
 
 /// Writes a file requested by the user, atomically.
-pub(crate) fn write_file(path: &Path, content: impl AsRef<[u8]>) -> Result<(), Error> {
+pub(crate) fn write_file(path: &Path, content: &(impl AsRef<[u8]> + ?Sized)) -> Result<(), Error> {
     Ok(wb_record::files::write_atomic(path, content.as_ref())?)
 }
