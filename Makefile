@@ -32,9 +32,10 @@ test-system: ## run the tests that need a VM or a browser
 	@scripts/setup demo test test-system
 	@scripts/test test-system --tests -- --ignored --show-output --skip soak_
 
-test-long: ## run tests that repeat others many times (about 10 minutes)
-	@scripts/setup demo test
+test-long: ## run tests that repeat others many times, and fuzz for a minute each (about 15 minutes)
+	@scripts/setup demo test test-long
 	@scripts/test test-long --tests -- --ignored --show-output soak_
+	@scripts/fuzz 60
 
 bench: ## compare our speed with other tools, interleaved, and write docs/performance.md; ARGS="himeno --pairs 11" selects rows
 	@scripts/setup demo bench

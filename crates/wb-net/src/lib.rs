@@ -11,6 +11,7 @@
 
 pub mod control;
 pub mod engine;
+pub mod fuzzing;
 mod handshake_signatures;
 pub mod language;
 pub mod mirror;

@@ -74,6 +74,11 @@ fn recognise(bytes: &[u8], peer: Role) -> Option<ForeignProgram> {
     }
 }
 
+/// The program that sent these first bytes, in either role
+pub(crate) fn recognise_program(bytes: &[u8]) -> Option<ForeignProgram> {
+    [Role::Client, Role::Server].into_iter().find_map(|peer| recognise(bytes, peer))
+}
+
 /// A connection that records the first bytes that it receives
 #[derive(Debug)]
 pub(super) struct RecordedStream {

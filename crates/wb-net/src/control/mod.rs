@@ -33,6 +33,7 @@ pub use display::escape_control;
 pub use error::{ControlError, Role};
 pub use fingerprint::{Fingerprint, FingerprintError};
 pub use foreign_peer::ForeignProgram;
+pub(crate) use foreign_peer::recognise_program;
 pub use frame::{FrameError, FrameReader, FrameWriter};
 pub use hello::{ControlHello, PROTOCOL};
 pub use identity::{Identity, IdentityError};

@@ -28,4 +28,5 @@ pub mod usage;
 mod wait;
 
 pub use perf_counters::{DEFAULT_EVENTS, SUPPORTED_EVENTS, probe};
+pub(crate) use strand::datagram_header::datagram_position;
 pub use strand::files;

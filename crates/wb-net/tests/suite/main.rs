@@ -4,6 +4,7 @@
 
 mod commands;
 mod common;
+mod corpus;
 mod engine;
 mod language;
 mod secure;

@@ -74,6 +74,12 @@ impl DatagramHeader {
     }
 }
 
+/// What a datagram of unknown origin says of its position and time.
+pub(crate) fn datagram_position(datagram: &[u8]) -> Option<(i64, Option<Nanos>)> {
+    let header = DatagramHeader::read(datagram)?;
+    Some((header.rounds_ahead(u64::from(header.round) + 1), DatagramHeader::read_time(datagram)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -5,7 +5,7 @@
 
 mod arrivals;
 mod connections;
-mod datagram_header;
+pub(super) mod datagram_header;
 mod drain;
 pub mod files;
 mod message;
