@@ -98,6 +98,8 @@ fn part(name: &str, flowop: &str, data: bool) -> TransactionResult {
         errors: BTreeMap::new(),
         timeouts: 0,
         late: 0,
+        reordered: 0,
+        jitter_ns: None,
         cpu_ns: None,
         counters: BTreeMap::new(),
     };
