@@ -30,7 +30,8 @@ pub struct PresetConfig {
     pub window: Option<u32>,
     /// Rounds per second of each strand; `None` for as many as possible.
     pub rate: Option<f64>,
-    /// How long messages move before the data phase, which follows over the same connections.
+    /// How long messages move before the data phase, which follows over the same connections; without effect where each
+    /// round has a connection of its own.
     pub warm_up: Option<Duration>,
     /// TCP congestion control algorithm; `None` for the system's default.
     pub congestion: Option<String>,
@@ -90,13 +91,15 @@ impl PresetConfig {
     }
 
     fn group(&self, name: &str, parts: impl IntoIterator<Item = (Extent, Vec<Flowop>)>) -> Group {
-        let mut warm_up = self.warm_up;
+        let parts: Vec<_> = parts.into_iter().collect();
+        let is_window = |(extent, _): &(Extent, Vec<Flowop>)| matches!(extent, Extent::Window(_));
+        let mut warm_ups = parts.iter().filter(|part| is_window(part)).count().saturating_sub(1);
         let transactions = parts.into_iter().enumerate().map(|(index, (extent, flowops))| {
             let is_window = matches!(extent, Extent::Window(_));
             Transaction {
                 name: format!("Txn{index}"),
                 rate: self.rate.filter(|_| is_window),
-                warm_up: is_window && warm_up.take().is_some(),
+                warm_up: is_window && std::mem::replace(&mut warm_ups, 0) > 0,
                 extent,
                 flowops,
             }
@@ -140,13 +143,13 @@ pub fn crr(setup: &PresetConfig, request: u32, response: u32) -> NetProfile {
         receive(response),
         Flowop::new("disconnect", FlowopAction::Disconnect),
     ];
-    profile("crr", vec![setup.group("crr", setup.windows(round))])
+    profile("crr", vec![setup.group("crr", [(Extent::Window(setup.runtime), round)])])
 }
 
 /// A connection in every round, without a message: measures the rate of handshakes.
 pub fn handshakes(setup: &PresetConfig) -> NetProfile {
     let round = vec![setup.connect(true), Flowop::new("disconnect", FlowopAction::Disconnect)];
-    profile("handshakes", vec![setup.group("handshakes", setup.windows(round))])
+    profile("handshakes", vec![setup.group("handshakes", [(Extent::Window(setup.runtime), round)])])
 }
 
 /// [`rr`] over UDP, whatever the protocol of `setup`.

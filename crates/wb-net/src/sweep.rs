@@ -11,6 +11,9 @@ pub const DEFAULT_LOADS: [f64; 12] = [10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 
 /// At the knee the p99 is at most this multiple of that at the lowest load.
 const KNEE_FACTOR: f64 = 2.0;
 
+/// Fewer rounds than this are too few for a p99.
+const MIN_ROUNDS: u64 = 1000;
+
 /// A load of which less than this share is achieved saturates the system.
 const SATURATED_BELOW: f64 = 0.97;
 
@@ -81,6 +84,11 @@ impl SweepPoint {
         })
     }
 
+    /// Rounds that have a response time.
+    fn rounds(&self) -> u64 {
+        self.response.as_ref().map_or(0, |response| response.count)
+    }
+
     /// The p99 of the response times, in nanoseconds.
     pub fn p99(&self) -> Option<f64> {
         self.response.as_ref().map(|response| response.percentiles.p99_ns as f64)
@@ -98,8 +106,21 @@ impl Sweep {
             notes
                 .push(format!("the knee is relative to the p99 at {} % load, the lowest measured", first.load_percent));
         }
-        if let Some(last) = points.last().filter(|last| !last.is_saturated) {
+        if let Some(last) = points.last().filter(|last| !last.is_saturated && last.load_percent >= 100.0) {
             notes.push(format!("not saturated at {} % load: the capacity was estimated too low", last.load_percent));
+        }
+        if let Some(early) = points.iter().find(|point| point.is_saturated && point.load_percent < 90.0) {
+            notes.push(format!(
+                "saturated at {} % load: the capacity was estimated too high, or something disturbed the run",
+                early.load_percent
+            ));
+        }
+        if let Some(small) = points.iter().find(|point| point.rounds() < MIN_ROUNDS) {
+            notes.push(format!(
+                "{} rounds at {} % load: fewer than {MIN_ROUNDS} have no p99; measure longer (-t)",
+                small.rounds(),
+                small.load_percent
+            ));
         }
         let above = |index: usize| points.iter().take(index).find(|point| !keeps_up(point, &points));
         if let Some(other) = knee.and_then(above) {
@@ -163,7 +184,7 @@ mod tests {
         ];
         let sweep = Sweep::new(String::new(), 10_000.0, points);
         assert_eq!(sweep.knee_percent, Some(80.0));
-        assert!(sweep.notes[0].contains("not saturated at 90 % load"), "{:?}", sweep.notes);
+        assert!(sweep.notes[0].contains("1 rounds at 10 % load"), "{:?}", sweep.notes);
     }
 
     #[test]

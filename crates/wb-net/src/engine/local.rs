@@ -95,6 +95,17 @@ struct GroupState {
     wake_interval: Nanos,
 }
 
+impl GroupState {
+    /// The time of a sample. Nothing that ends after the window is counted; and who has received a number of datagrams
+    /// has waited in vain for others since the last.
+    fn sample_time(&self, now: Nanos, counters: &LiveCounters) -> Nanos {
+        match (self.end, counters.last_datagram()) {
+            (None, last) if self.running == 0 && last > self.began => last,
+            (end, _) => now.max(self.began).min(end.unwrap_or(Nanos::MAX)),
+        }
+    }
+}
+
 /// Interval between two attempts to interrupt strands: initial and maximum.
 const WAKE_BACKOFF: (Nanos, Nanos) = (500_000, 20_000_000);
 
@@ -166,8 +177,14 @@ impl Driver {
                 Err(fault) => (self.on_event)(EngineEvent::Failed(fault)),
             },
             EngineCommand::Run { group, transaction, limit } => {
-                state.begin_transaction(group, transaction, limit);
-                self.send_strand_progress(Some(group))
+                let Some((began, end)) = state.begin_transaction(group, transaction, limit) else { return true };
+                // The counts at the start, which the first strand may change at once.
+                let connected = self.send_strand_progress(Some(group));
+                if let Some(state) = &mut self.state {
+                    let run = || ExecutorCommand::Run { group, transaction, began, end };
+                    state.prepared.send_to_group(group, run);
+                }
+                connected
             }
             EngineCommand::Finish { group, totals } => {
                 state.finish(group, totals);
@@ -186,6 +203,9 @@ impl Driver {
                 true
             }
             EngineCommand::Report => {
+                // What a run that is cut short has moved since the last report.
+                let connected = self.send_strand_progress(None);
+                let Some(state) = &mut self.state else { return connected };
                 state.prepared.broadcast(|| ExecutorCommand::Report);
                 true
             }
@@ -317,15 +337,17 @@ impl RunState {
         wake_times.chain(setup).chain([self.next_progress]).min().unwrap_or(self.next_progress)
     }
 
-    fn begin_transaction(&mut self, group: usize, transaction: usize, limit: Option<Nanos>) {
+    /// Prepares a transaction; returns when it begins and ends. A second `Run`, which our own clients
+    /// never send, is ignored.
+    fn begin_transaction(
+        &mut self,
+        group: usize,
+        transaction: usize,
+        limit: Option<Nanos>,
+    ) -> Option<(Nanos, Option<Nanos>)> {
         let strands = self.prepared.strand_count(group);
-        // Ignore a second Run: our own clients never send one.
-        let Some(group_state) = self.groups.get_mut(group).filter(|group_state| group_state.running == 0) else {
-            return;
-        };
-        let Some(plan) = self.prepared.plans.get(group).and_then(|plan| plan.transactions.get(transaction)) else {
-            return;
-        };
+        let group_state = self.groups.get_mut(group).filter(|group_state| group_state.running == 0)?;
+        let plan = self.prepared.plans.get(group).and_then(|plan| plan.transactions.get(transaction))?;
         let began = clock::now() + (strands as Nanos * START_DELAY).min(100_000_000);
         let window = match plan.extent {
             Extent::Window(window) => Some(clock::nanos(window)),
@@ -349,7 +371,7 @@ impl RunState {
         }
         // Reset here, by the thread that sets it: the peer's end may arrive before a strand has begun.
         self.prepared.signals(group).for_each(|(_, signals)| signals.finish.store(false, Relaxed));
-        self.prepared.send_to_group(group, || ExecutorCommand::Run { group, transaction, began, end });
+        Some((began, end))
     }
 
     /// The progress of the strands of a group, or of all groups that are executing, where they move data.
@@ -368,8 +390,7 @@ impl RunState {
                     group: live.group as u32,
                     transaction: state.transaction as u32,
                     strand: live.strand,
-                    // Nothing that ends after the window is counted.
-                    time: now.max(state.began).min(state.end.unwrap_or(Nanos::MAX)),
+                    time: state.sample_time(now, &live.counters),
                     sent: totals.sent,
                     received: totals.received,
                     operations: totals.operations,

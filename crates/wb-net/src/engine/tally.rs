@@ -275,6 +275,7 @@ pub(crate) struct LiveCounters {
     missing: AtomicU64,
     /// The bits of a float.
     jitter: AtomicU64,
+    last_datagram: AtomicU64,
 }
 
 /// A snapshot of live counters, summed over executors.
@@ -297,7 +298,8 @@ impl LiveCounters {
 
     /// Replaces what is known of received datagrams; only their owner may call this.
     #[inline]
-    pub(crate) fn set_datagrams(&self, counts: DatagramProgress) {
+    pub(crate) fn set_datagrams(&self, counts: DatagramProgress, arrived: Nanos) {
+        self.last_datagram.store(arrived, Relaxed);
         self.reordered.store(counts.reordered, Relaxed);
         self.missing.store(counts.missing, Relaxed);
         self.jitter.store(counts.jitter_ns.to_bits(), Relaxed);
@@ -309,6 +311,11 @@ impl LiveCounters {
             missing: self.missing.load(Relaxed),
             jitter_ns: f64::from_bits(self.jitter.load(Relaxed)),
         }
+    }
+
+    /// When the last numbered datagram arrived; 0 if none did.
+    pub(crate) fn last_datagram(&self) -> Nanos {
+        self.last_datagram.load(Relaxed)
     }
 
     pub(crate) fn totals(&self) -> LiveTotals {

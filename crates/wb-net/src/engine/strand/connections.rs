@@ -49,13 +49,13 @@ impl OpenConnection {
         transaction: &TransactionPlan,
         expected: &StrandPosition,
         actual: DatagramHeader,
-        sent: Option<Nanos>,
+        (sent, arrived): (Option<Nanos>, Nanos),
     ) {
         if actual.transaction != expected.transaction as u8 {
             return;
         }
         if let Some(sent) = sent {
-            self.arrivals.record_times(sent, clock::now());
+            self.arrivals.record_times(sent, arrived);
         }
         self.arrivals.flowop = expected.flowop;
         // Where several flowops take turns, a gap is not a number of datagrams.

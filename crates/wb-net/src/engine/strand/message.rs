@@ -148,8 +148,9 @@ impl Strand {
             if let Some(position) = position {
                 let transaction = &self.plan.transactions[self.position.transaction];
                 let sent = DatagramHeader::read_time(&context.buffer[..moved]);
-                open.record_arrival(transaction, &self.position, position, sent);
-                context.live_counters.set_datagrams(open.arrivals.counts);
+                let arrived = clock::now();
+                open.record_arrival(transaction, &self.position, position, (sent, arrived));
+                context.live_counters.set_datagrams(open.arrivals.counts, arrived);
             }
             if position.is_none_or(|position| self.resync(flowop, position, context)) {
                 let MessageTransfer { began, intended, .. } = transfer;

@@ -172,6 +172,10 @@ impl Coordinator<'_> {
                     pending[participant] = false;
                     self.store_report(participant, event);
                 }
+                Ok(Some((participant, ParticipantEvent::Event(EngineEvent::StrandProgress(progress))))) => {
+                    let host = self.participants[participant].host.clone();
+                    self.observer.on_strand_progress(host.as_deref(), &progress);
+                }
                 Ok(Some((participant, ParticipantEvent::Lost(_)))) => pending[participant] = false,
                 Ok(Some(_)) => {}
                 Ok(None) | Err(_) => return,

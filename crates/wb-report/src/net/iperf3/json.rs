@@ -270,7 +270,11 @@ impl JsonReport<'_> {
         };
         let mut value = json!({});
         self.fill_total(&mut value, &sum, figures, client_sends == (self.test.side == Side::Client));
-        value["sender"] = json!(client_sends == (self.test.side == Side::Client));
+        value["sender"] = json!(match figures {
+            Figures::Sender if self.test.is_udp() => true,
+            Figures::Receiver if self.test.is_udp() => false,
+            _ => client_sends == (self.test.side == Side::Client),
+        });
         value
     }
 
@@ -278,7 +282,8 @@ impl JsonReport<'_> {
         let side = match figures {
             Figures::Sender => total.sender.as_ref(),
             Figures::Receiver => total.receiver.as_ref(),
-            Figures::Both => total.receiver.as_ref().or(total.sender.as_ref()),
+            // iperf3's sums of datagrams are those of the sender, with the receiver's losses.
+            Figures::Both => total.sender.as_ref().or(total.receiver.as_ref()),
         };
         match side {
             Some(side) => self.fill_amount(value, side),

@@ -105,7 +105,12 @@ impl Test {
             amount = match window.extent {
                 Extent::Window(length) => Amount::Time(length),
                 Extent::Iterations(rounds) => {
-                    Amount::Bytes(rounds.saturating_mul(size.into()).saturating_mul(group.strands.into()))
+                    let bytes = rounds.saturating_mul(size.into()).saturating_mul(group.strands.into());
+                    // Groups of one direction share an amount.
+                    match amount {
+                        Amount::Bytes(others) => Amount::Bytes(others.saturating_add(bytes)),
+                        _ => Amount::Bytes(bytes),
+                    }
                 }
             };
             target_bitrate = window.rate.map_or(target_bitrate, |rate| rate * f64::from(size) * 8.0);

@@ -6,7 +6,7 @@ use wb_net::engine::protocol::StrandProgress;
 use wb_net::language::NetProfile;
 
 use super::samples::{Interval, Samples};
-use super::{Side, Stream, Test, units};
+use super::{Amount, Side, Stream, Test, units};
 
 const SEPARATOR: &str = "- - - - - - - - - - - - - - - - - - - - - - - - -\n";
 const RULE: &str = "-----------------------------------------------------------\n";
@@ -23,15 +23,15 @@ pub struct TextReport {
     samples: Samples,
     announced: Vec<Stream>,
     has_header: bool,
-    has_intervals_before: bool,
+    /// Intervals whose lines have been written.
+    written: usize,
 }
 
 impl TextReport {
     /// The report of a test that runs this profile.
     pub fn new(test: Test, profile: &NetProfile) -> Self {
         let samples = Samples::new(profile);
-        let (announced, has_header, has_intervals_before) = (Vec::new(), false, false);
-        Self { test, samples, announced, has_header, has_intervals_before }
+        Self { test, samples, announced: Vec::new(), has_header: false, written: 0 }
     }
 
     /// What was sampled.
@@ -63,40 +63,46 @@ impl TextReport {
     /// Adds samples; returns the lines that they give.
     pub fn push(&mut self, samples: &[StrandProgress]) -> String {
         let mut out = String::new();
-        let mut intervals: Vec<(Stream, Interval)> = Vec::new();
         for sample in samples {
             let is_sampled = |stream: &&Stream| (stream.id.group, stream.id.strand) == (sample.group, sample.strand);
             let Some(stream) = self.test.streams.iter().find(is_sampled).copied() else { continue };
-            let interval = self.samples.push(sample).cloned();
-            intervals.extend(interval.map(|interval| (stream, interval)));
+            self.samples.push(sample);
             if !self.announced.contains(&stream) {
                 self.announced.push(stream);
                 out += &self.connection_line(&stream);
             }
         }
-        if intervals.is_empty() {
-            return out;
-        }
-        if !self.has_header {
-            self.has_header = true;
-            out += &self.interval_header();
-        }
+        let counts = self.test.streams.iter().map(|stream| self.samples.intervals(stream.id).len());
+        // Directions end at slightly different times: lines wait until all streams have the interval.
+        let complete = counts.min().unwrap_or(0);
+        self.write_intervals(&mut out, complete);
+        out
+    }
+
+    fn write_intervals(&mut self, out: &mut String, until: usize) {
         let has_sums = self.test.parallel() > 1;
-        if has_sums && self.has_intervals_before {
-            out += SEPARATOR;
-        }
-        self.has_intervals_before = true;
-        for (stream, interval) in &intervals {
-            out += &self.interval_line(&format!("{:3}", stream.socket), self.test.sends(stream), interval);
-        }
-        for client_sends in [true, false] {
-            let of_direction = intervals.iter().filter(|(stream, _)| stream.client_sends == client_sends);
-            let streams: Vec<&Interval> = of_direction.map(|(_, interval)| interval).collect();
-            if let Some(sum) = Interval::sum(streams.iter().copied()).filter(|_| has_sums && streams.len() > 1) {
-                out += &self.interval_line("SUM", client_sends == (self.test.side == Side::Client), &sum);
+        for index in self.written..until {
+            if !self.has_header {
+                self.has_header = true;
+                *out += &self.interval_header();
+            }
+            if has_sums && index > 0 {
+                *out += SEPARATOR;
+            }
+            let of = |stream: &Stream| Some((*stream, self.samples.intervals(stream.id).get(index)?));
+            let intervals: Vec<(Stream, &Interval)> = self.test.streams.iter().filter_map(of).collect();
+            for (stream, interval) in &intervals {
+                *out += &self.interval_line(&format!("{:3}", stream.socket), self.test.sends(stream), interval);
+            }
+            for client_sends in [true, false] {
+                let of_direction = || intervals.iter().filter(|(stream, _)| stream.client_sends == client_sends);
+                let sum = Interval::sum(of_direction().map(|(_, interval)| *interval));
+                if let Some(sum) = sum.filter(|_| has_sums && of_direction().count() > 1) {
+                    *out += &self.interval_line("SUM", client_sends == (self.test.side == Side::Client), &sum);
+                }
             }
         }
-        out
+        self.written = self.written.max(until);
     }
 
     fn connection_line(&self, stream: &Stream) -> String {
@@ -170,8 +176,12 @@ impl TextReport {
     }
 
     /// The totals of the measurement. The other side's samples, where they are known, give its lines.
-    pub fn summary(&self, other: Option<&Samples>) -> String {
-        let mut out = SEPARATOR.to_owned();
+    pub fn summary(&mut self, other: Option<&Samples>) -> String {
+        let mut out = String::new();
+        let counts = self.test.streams.iter().map(|stream| self.samples.intervals(stream.id).len());
+        let all = counts.max().unwrap_or(0);
+        self.write_intervals(&mut out, all);
+        out += SEPARATOR;
         let columns = match (self.test.is_udp(), self.has_retransmits() || other.is_some()) {
             (true, _) => "         Jitter    Lost/Total Datagrams",
             (false, true) => "         Retr",
@@ -230,7 +240,12 @@ impl StreamTotal {
     pub(super) fn new(test: &Test, stream: &Stream, own: &Samples, other: Option<&Samples>) -> Self {
         let own = own.total(stream.id);
         let other = other.and_then(|other| other.total(stream.id));
-        let (sender, receiver) = if test.sends(stream) { (own, other) } else { (other, own) };
+        let (sender, mut receiver) = if test.sends(stream) { (own, other) } else { (other, own) };
+        let is_finite = !matches!(test.amount, Amount::Time(_));
+        if let (Some(sender), Some(receiver), true) = (&sender, &mut receiver, test.is_udp() && is_finite) {
+            // Those behind the last that arrived leave no gap; of a finite number they are known.
+            receiver.datagrams.missing = sender.blocks.saturating_sub(receiver.blocks);
+        }
         Self { sender, receiver }
     }
 }

@@ -22,7 +22,7 @@ pub(crate) struct UperfArgs {
     #[arg(short = 'S', value_name = "PROTOCOL", default_value = "tcp", value_parser = parse_control_protocol)]
     pub(crate) control_protocol: String,
     /// Record only counts, no latencies
-    #[arg(short = 'n', conflicts_with_all = ["threads", "transactions", "flowops", "groups", "all"])]
+    #[arg(short = 'n')]
     pub(crate) no_statistics: bool,
     /// Print threads
     #[arg(short = 'T')]

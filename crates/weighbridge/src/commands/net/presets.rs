@@ -63,6 +63,12 @@ pub(super) fn run(preset: Preset, args: &PresetArgs, console: &Console) -> Resul
     let (host, port) = host_and_port(&args.host, args.port)?;
     let points = preset_cases(preset, args);
     check_sizes(&points, args)?;
+    if args.omit.is_some() && matches!(preset, Preset::Crr | Preset::Handshakes) {
+        return Err(Error::Usage {
+            what: "invalid --omit: every round of this preset has a connection of its own".to_owned(),
+            help: "remove --omit: there is no connection to warm up".to_owned(),
+        });
+    }
     let flags = &args.common;
     let mut responses = flags.raw.as_deref().map(ResponseLog::create).transpose()?;
     let mut results: Vec<(PresetCase, RunResult)> = Vec::new();

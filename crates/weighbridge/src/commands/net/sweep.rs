@@ -33,6 +33,16 @@ pub(super) fn sweep(args: &SweepArgs, console: &Console) -> Result<Exit, Error> 
             help: "the lowest load is what the others are compared with".to_owned(),
         });
     }
+    for path in [&args.html, &args.svg, &args.png].into_iter().flatten() {
+        // Before minutes of measuring.
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        if folder.is_some_and(|folder| !folder.is_dir()) {
+            return Err(Error::Usage {
+                what: format!("cannot write `{}`: its folder does not exist", path.display()),
+                help: "create the folder, or name another".to_owned(),
+            });
+        }
+    }
     let (host, port) = host_and_port(&args.host, args.port)?;
     let progress = |text: &str| {
         if !console.quiet {
@@ -43,9 +53,14 @@ pub(super) fn sweep(args: &SweepArgs, console: &Console) -> Result<Exit, Error> 
     progress("measuring the capacity");
     let unlimited = measure(None)?;
     let title = title(args, &host);
-    let capacity = unlimited.totals.rounds_per_second.filter(|_| unlimited.outcome == RunStatus::Completed);
-    let Some(capacity) = capacity else {
+    if unlimited.outcome != RunStatus::Completed {
         return Ok(report_outcome(&unlimited.outcome, console));
+    }
+    let Some(capacity) = unlimited.totals.rounds_per_second.filter(|capacity| *capacity > 0.0) else {
+        return Err(Error::Incomplete {
+            what: "no round was completed without a rate, so no load can be derived".to_owned(),
+            help: "measure longer with -t".to_owned(),
+        });
     };
     let mut points: Vec<SweepPoint> = Vec::new();
     for &load in &args.loads {
@@ -113,7 +128,7 @@ fn build_profile(args: &SweepArgs, host: &str, rate: Option<f64>) -> NetProfile 
         protocol: protocol(args),
         instances: args.instances,
         runtime: args.runtime,
-        warm_up: Some(args.omit),
+        warm_up: (args.preset != SweepPreset::Crr).then_some(args.omit),
         rate: rate.map(|rate| rate / f64::from(args.instances)),
         ..PresetConfig::new(host)
     };

@@ -177,8 +177,10 @@ impl<'a> Progress<'a> {
         }
         if self.stamped {
             self.print_line();
-            let moved = &result.totals;
-            let line = stamped_line(millis_of_day(), "Total", moved.received_bytes, moved.operations);
+            let all = || result.groups.iter().flat_map(|group| &group.transactions);
+            let bytes = all().map(|transaction| transaction.received_bytes).sum();
+            let operations = all().map(|transaction| transaction.operations).sum();
+            let line = stamped_line(millis_of_day(), "Total", bytes, operations);
             return print_text(&format!("\n{}{line}\n", rule()));
         }
         if self.is_terminal { print_text(&format!("\r{:79}\r", "")) } else { Ok(()) }

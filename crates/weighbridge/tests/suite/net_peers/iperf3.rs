@@ -180,7 +180,8 @@ fn errors_are_in_the_json_too() {
         ("-c h -s", "cannot be used with"),
         ("-c h -P 129", "expected a number from 1 to 128"),
         ("-c h -b 1M/10", "packets are not sent in bursts"),
-        ("-c h -u -l 70000", "does not fit into a UDP datagram"),
+        ("-c h -u -l 70000", "expected 16 to 65507 bytes"),
+        ("-c h -u -l 8", "expected 16 to 65507 bytes"),
         ("-s -t 5", "cannot be used with"),
     ] {
         let ran = lab.run(&format!("net iperf3 {line}").replace(" h", &format!(" {}", SERVER.v4())));
@@ -228,4 +229,39 @@ fn a_real_iperf3_is_recognised() {
     .finish();
     assert_eq!(refused.code, Some(1), "{refused:?}");
     actual.wait_for_stderr("is iperf3, not `weighbridge net iperf3`");
+}
+
+#[test]
+fn finite_amounts_are_exact_over_all_streams() {
+    let Some(lab) = Lab::new(2) else { return };
+    let number = |value: &Value| value.as_u64().unwrap_or_else(|| panic!("{value}"));
+    for (line, bytes) in [("-n 5M -P 3", 5 << 20), ("-k 7 -P 3", 7 * (128 << 10)), ("-n 1M -P 2 -R", 1 << 20)] {
+        let end = parse(&measure(&lab, WEIGHBRIDGE, "", &format!("{line} -J")).0)["end"].clone();
+        let moved = (number(&end["sum_sent"]["bytes"]), number(&end["sum_received"]["bytes"]));
+        assert_eq!(moved, (bytes, bytes), "{line}: {end}");
+    }
+    // Every datagram is received or lost, also those behind the last that arrived.
+    let end = parse(&measure(&lab, WEIGHBRIDGE, "", "-n 20M -P 2 -u -b 0 -l 8k -J").0)["end"].clone();
+    for stream in end["streams"].as_array().unwrap() {
+        assert_eq!(number(&stream["udp"]["packets"]), 1280, "{end}");
+    }
+    assert_eq!(number(&end["sum_sent"]["bytes"]), 20 << 20, "{end}");
+    assert_eq!(number(&end["sum"]["bytes"]), 20 << 20, "{end}");
+}
+
+#[test]
+fn an_interrupted_test_has_the_figures_until_then() {
+    let Some(lab) = Lab::new(2) else { return };
+    let server = serve(&lab, WEIGHBRIDGE, "net iperf3 -s -1", PORT);
+    let client = lab.start(CLIENT, &format!("net iperf3 -c {} -t 20 -J -R", SERVER.v4()));
+    std::thread::sleep(std::time::Duration::from_millis(1600));
+    client.signal(rustix::process::Signal::INT);
+    let ran = client.finish();
+    assert_eq!(ran.code, Some(130), "{ran:?}");
+    let report = parse(&ran.out);
+    assert_eq!(report["error"], "interrupt - the client has terminated");
+    let seconds = report["end"]["sum_received"]["seconds"].as_f64().unwrap();
+    // Above the last whole interval; how far depends on when the signal arrives.
+    assert!(seconds > 1.01, "{seconds}");
+    drop(server);
 }

@@ -42,6 +42,7 @@ fn wrong_loads_and_hosts_are_errors() {
         ("--loads 50,20", "in ascending order"),
         ("--loads 0", "expected a percentage"),
         ("--runs 0", "--runs"),
+        ("--html none/sweep.html", "its folder does not exist"),
         ("-t 1", "nothing listens at"),
     ] {
         let ran = lab.run(&format!("net sweep {} {flags}", SERVER.v4()));

@@ -9,7 +9,7 @@ use wb_net::engine::clock;
 use wb_net::engine::protocol::{EngineProgress, Settings, StrandProgress};
 use wb_net::engine::raw_log::LatencyRecord;
 use wb_net::engine::usage::Usage;
-use wb_net::language::{Extent, MAX_UDP_PAYLOAD, NetProfile, Protocol};
+use wb_net::language::{Extent, Group, MAX_UDP_PAYLOAD, NetProfile, Protocol};
 use wb_net::presets::{self, PresetConfig};
 use wb_net::result::{RunResult, RunStatus};
 use wb_net::session::client::ClientRun;
@@ -33,6 +33,9 @@ const STREAM_BLOCK: u32 = 128 << 10;
 
 /// Rate of UDP in bits per second, as in iperf3.
 const UDP_RATE: f64 = 1_048_576.0;
+
+/// Size of a datagram with its number and the time of sending, as in iperf3.
+const MIN_DATAGRAM: u32 = 16;
 
 /// Both directions of the most streams that can be requested have a thread each.
 const MAX_THREADS: u32 = 256;
@@ -89,7 +92,21 @@ pub(super) fn run(args: &Iperf3Args, host: &str, output: Output, console: &Conso
         return Err(failure);
     }
     observer.finish(&result, &run.profile)?;
-    Ok(report_outcome(&result.outcome, console))
+    Ok(match &result.outcome {
+        RunStatus::Failed { reason } | RunStatus::Lost { reason } => {
+            let (what, help) = describe_failure(reason);
+            Error::Incomplete { what, help: help.to_owned() }.report(console)
+        }
+        outcome => report_outcome(outcome, console),
+    })
+}
+
+/// The message and help of a test that failed, in iperf3's terms.
+fn describe_failure(reason: &str) -> (String, &'static str) {
+    if reason.contains("has reached its limit of 1 session") {
+        return ("the server is busy running a test".to_owned(), "try again later, or start another server with -p");
+    }
+    (reason.to_owned(), "see the output of the server; figures cover what was received")
 }
 
 /// An error before the start, which JSON contains, too.
@@ -133,10 +150,10 @@ fn build_profile(args: &Iperf3Args, host: &str, address: SocketAddr) -> Result<N
         _ => Protocol::Tcp,
     };
     let size = flags.length.unwrap_or_else(|| if flags.udp { datagram_size(address) } else { STREAM_BLOCK });
-    if flags.udp && size > MAX_UDP_PAYLOAD {
+    if flags.udp && !(MIN_DATAGRAM..=MAX_UDP_PAYLOAD).contains(&size) {
         return Err(Error::Usage {
-            what: format!("a block of {size} bytes does not fit into a UDP datagram"),
-            help: format!("at most {MAX_UDP_PAYLOAD} bytes fit: choose a smaller size with -l"),
+            what: format!("invalid -l {size}: expected {MIN_DATAGRAM} to {MAX_UDP_PAYLOAD} bytes in a UDP datagram"),
+            help: "a datagram has room for its number and the time of sending".to_owned(),
         });
     }
     let config = PresetConfig {
@@ -164,10 +181,20 @@ fn build_profile(args: &Iperf3Args, host: &str, address: SocketAddr) -> Result<N
         Amount::Bytes(bytes) => bytes.div_ceil(u64::from(size)),
         Amount::Blocks(blocks) => blocks,
     };
-    let rounds = blocks.div_ceil(u64::from(flags.parallel));
-    for transaction in profile.groups.iter_mut().flat_map(|group| &mut group.transactions) {
-        if transaction.moves_data() && !transaction.warm_up {
-            transaction.extent = Extent::Iterations(rounds);
+    let parallel = u64::from(flags.parallel);
+    let (rounds, more) = (blocks / parallel, (blocks % parallel) as u32);
+    // The first streams move a block more than the others.
+    let parts = [(more, rounds + 1), (flags.parallel - more, rounds)];
+    let groups = std::mem::take(&mut profile.groups);
+    for group in groups {
+        for (strands, rounds) in parts.into_iter().filter(|(strands, _)| *strands > 0) {
+            let mut part = Group { strands, ..group.clone() };
+            for transaction in &mut part.transactions {
+                if transaction.moves_data() && !transaction.warm_up {
+                    transaction.extent = Extent::Iterations(rounds);
+                }
+            }
+            profile.groups.push(part);
         }
     }
     Ok(profile)
@@ -279,9 +306,11 @@ impl Observer<'_> {
                 sum
             })
         };
+        // A server that was lost has reported nothing.
+        let is_known = !matches!(result.outcome, RunStatus::Lost { .. });
         let cpu = CpuUsage {
             host: Some(sum(|group| group.client_usage)),
-            remote: Some(sum(|group| group.server_usage)),
+            remote: is_known.then(|| sum(|group| group.server_usage)),
             seconds: result.totals.seconds,
         };
         let failure = match &result.outcome {

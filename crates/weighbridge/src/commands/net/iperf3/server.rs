@@ -1,7 +1,7 @@
 //! The server, which reports each test as iperf3's does.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::json;
 use wb_net::session::limits::SessionLimits;
@@ -31,7 +31,7 @@ pub(super) fn run(args: &Iperf3Args, output: Output) -> Result<Exit, Error> {
         once: args.one_off,
     };
     let form = OutputForm::of(args);
-    let reporter = Reporter {
+    let reporter = Arc::new(Reporter {
         port: args.port,
         form,
         format: args.format,
@@ -39,9 +39,9 @@ pub(super) fn run(args: &Iperf3Args, output: Output) -> Result<Exit, Error> {
         once: args.one_off,
         state: Mutex::default(),
         output,
-    };
-    let announced = reporter.announce();
-    run_server(config, |_| announced, move |event| reporter.report(event))?;
+    });
+    let listening = reporter.clone();
+    run_server(config, move |_| listening.announce(), move |event| reporter.report(event))?;
     Ok(Exit::Success)
 }
 
@@ -111,7 +111,7 @@ impl Reporter {
             ServerEvent::SessionEnded(_, outcome) => {
                 let running = self.state.lock().unwrap_or_else(PoisonError::into_inner).running.take();
                 if let Some(running) = running {
-                    self.finish(&running, outcome)?;
+                    self.finish(running, outcome)?;
                 }
                 if !matches!(outcome, SessionOutcome::Done) {
                     self.log.print(event);
@@ -126,13 +126,19 @@ impl Reporter {
         }
     }
 
-    fn finish(&self, running: &RunningTest, outcome: &SessionOutcome) -> Result<(), Error> {
-        let RunningTest { report, identity } = running;
-        let cpu = CpuUsage::default();
-        let json = JsonReport { test: report.test(), identity, samples: report.samples(), other: None, cpu };
+    fn finish(&self, running: RunningTest, outcome: &SessionOutcome) -> Result<(), Error> {
+        let RunningTest { mut report, identity } = running;
         match self.form {
             OutputForm::Text => self.output.write(&report.summary(None)),
             OutputForm::Json | OutputForm::JsonStream => {
+                let cpu = CpuUsage::default();
+                let json = JsonReport {
+                    test: report.test(),
+                    identity: &identity,
+                    samples: report.samples(),
+                    other: None,
+                    cpu,
+                };
                 let mut document = json.document();
                 if let SessionOutcome::Failed(reason) = outcome {
                     document.insert("error".to_owned(), json!(reason));
