@@ -65,8 +65,8 @@ pub(super) fn run(preset: Preset, args: &PresetArgs, console: &Console) -> Resul
     check_sizes(&points, args)?;
     if args.omit.is_some() && matches!(preset, Preset::Crr | Preset::Handshakes) {
         return Err(Error::Usage {
-            what: "invalid --omit: every round of this preset has a connection of its own".to_owned(),
-            help: "remove --omit: there is no connection to warm up".to_owned(),
+            what: "invalid --omit: expected a preset whose connections stay open".to_owned(),
+            help: "remove --omit: every round of this preset has a connection of its own".to_owned(),
         });
     }
     let flags = &args.common;
