@@ -111,13 +111,14 @@ fn describe_failure(reason: &str) -> (String, &'static str) {
 
 /// An error before the start, which JSON contains, too.
 fn failed_start(form: OutputForm, output: &Output, identity: &Identity, error: &Error) -> Error {
+    let error = error.to_string().replace("`weighbridge net serve`", "`weighbridge net iperf3 -s`");
     let help = "`weighbridge net iperf3 -s` must run there, with the same token; -p selects another port".to_owned();
     let written = match form {
         OutputForm::Text => Ok(()),
-        OutputForm::Json => output.write_json(&JsonReport::failed_start(identity, &error.to_string()), true),
-        OutputForm::JsonStream => output.write_json(&event("error", json!(error.to_string())), false),
+        OutputForm::Json => output.write_json(&JsonReport::failed_start(identity, &error), true),
+        OutputForm::JsonStream => output.write_json(&event("error", json!(error)), false),
     };
-    written.err().unwrap_or_else(|| Error::Usage { what: error.to_string(), help })
+    written.err().unwrap_or(Error::Usage { what: error, help })
 }
 
 fn event(name: &str, data: Value) -> Value {
