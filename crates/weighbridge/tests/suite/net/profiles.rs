@@ -195,3 +195,18 @@ fn soak_uperf_profiles_run_twenty_times() {
         assert_eq!(codes(), first);
     }
 }
+
+/// Ten processes on each side, since the limit of descriptors is that of a process.
+#[test]
+#[ignore = "opens 100,000 connections: make test-long"]
+fn soak_a_hundred_thousand_connections_are_held_at_once() {
+    let (place, server) = NetLab::with_server();
+    let profile = r#"<profile name="held"><group nprocs="10">
+        <transaction iterations="10000"><flowop type="connect" options="remotehost=127.0.0.1 protocol=tcp"/></transaction>
+        <transaction iterations="10000"><flowop type="disconnect"/></transaction></group></profile>"#;
+    place.lab.write("held.xml", profile);
+    let run = place.net(&format!("run held.xml -P {} --json", server.port));
+    assert_eq!(run.code, 0, "{}", run.transcript());
+    let transactions = run.json()["groups"][0]["transactions"].clone();
+    assert_eq!((&transactions[0]["operations"], &transactions[1]["operations"]), (&100_000.into(), &100_000.into()));
+}
