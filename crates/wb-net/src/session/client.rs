@@ -83,8 +83,8 @@ pub enum ClientError {
 }
 
 impl ClientRun {
-    /// A run with the default settings, of servers at the names of their hosts and the default port, with a random seed.
-    pub fn new(profile: NetProfile, credentials: Credentials, child: ChildCommandFactory) -> Self {
+    /// A run with the default settings, of servers at the names of their hosts and the default port.
+    pub fn new(profile: NetProfile, credentials: Credentials, child: ChildCommandFactory, seed: u64) -> Self {
         Self {
             profile,
             servers: BTreeMap::new(),
@@ -93,8 +93,7 @@ impl ClientRun {
             limits: ControlLimits::default(),
             settings: Settings::default(),
             limit: None,
-            // 32 bits, so that a reader of JSON numbers gets the exact value.
-            seed: rand::random::<u32>().into(),
+            seed,
             child,
         }
     }

@@ -55,3 +55,8 @@ fn child_command() -> ChildCommandFactory {
         Ok(command)
     })
 }
+
+/// A random seed, of 32 bits, so that a reader of JSON numbers gets the exact value.
+fn random_seed() -> u64 {
+    rand::random::<u32>().into()
+}

@@ -17,6 +17,7 @@ use super::{
     check, child_command,
     outcome::{report_outcome, start_error},
     progress::{ProgressFormat, ProgressPrinter},
+    random_seed,
     response_log::ResponseLog,
     serve::wait_for_signal,
     trust,
@@ -96,7 +97,7 @@ pub(super) fn run_profile(
     let mut notes = unused_servers(&profile, &flags.server);
     let (settings, counter_note) = settings(flags, how.counts_only);
     notes.extend(counter_note);
-    let mut run = ClientRun {
+    let run = ClientRun {
         servers: flags.server.iter().cloned().collect(),
         port: how.port,
         limits: ControlLimits {
@@ -106,9 +107,13 @@ pub(super) fn run_profile(
         },
         settings,
         limit: flags.max_duration.map(Into::into),
-        ..ClientRun::new(profile, trust::credentials(&flags.trust)?, child_command())
+        ..ClientRun::new(
+            profile,
+            trust::credentials(&flags.trust)?,
+            child_command(),
+            flags.seed.unwrap_or_else(random_seed),
+        )
     };
-    run.seed = flags.seed.unwrap_or(run.seed);
     let mut live = ProgressPrinter::new(&run, how.progress, responses);
     let record = runtime()?.block_on(run.execute(wait_for_signal(), &mut live));
     let record = record.map_err(|error| start_error(&error))?;

@@ -15,7 +15,7 @@ use wb_session::program::runtime;
 use super::outcome::{report_outcome, start_error, worst_exit};
 use super::presets::host_and_port;
 use super::serve::wait_for_signal;
-use super::{child_command, trust};
+use super::{child_command, random_seed, trust};
 use crate::cli::net::sweep::{SweepArgs, SweepPreset};
 use crate::console::Console;
 use crate::error::Error;
@@ -148,7 +148,7 @@ fn measure(args: &SweepArgs, host: &str, port: u16, rate: Option<f64>) -> Result
         ..Settings::default()
     };
     let profile = build_profile(args, host, rate);
-    let run = ClientRun { port, settings, ..ClientRun::new(profile, credentials, child_command()) };
+    let run = ClientRun { port, settings, ..ClientRun::new(profile, credentials, child_command(), random_seed()) };
     let record = runtime()?.block_on(run.execute(wait_for_signal(), &mut Unobserved));
     Ok(RunResult::new(&run, record.map_err(|error| start_error(&error))?))
 }

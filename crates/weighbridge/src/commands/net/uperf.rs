@@ -22,7 +22,7 @@ use super::outcome::{report_outcome, start_error};
 use super::response_log::ResponseLog;
 use super::run::engine_settings;
 use super::serve::{ServerConfig, SessionLog, run_server, wait_for_signal};
-use super::{check, child_command, trust};
+use super::{check, child_command, random_seed, trust};
 use crate::cli::net::uperf::UperfArgs;
 use crate::console::Console;
 use crate::error::Error;
@@ -77,7 +77,8 @@ fn run_master(args: &UperfArgs, path: &Path, console: &Console) -> Result<Exit, 
     settings.raw = responses.is_some();
     settings.totals_only = args.no_statistics;
     let credentials = trust::credentials(&args.trust)?;
-    let run = ClientRun { port: args.port, settings, ..ClientRun::new(profile, credentials, child_command()) };
+    let run =
+        ClientRun { port: args.port, settings, ..ClientRun::new(profile, credentials, child_command(), random_seed()) };
     print_text(&starting_line(&run.profile))?;
     let mut observer = Progress::new(&run.profile, args.stamped, responses.as_mut());
     let record = runtime()?.block_on(run.execute(wait_for_signal(), &mut observer));

@@ -23,7 +23,7 @@ use super::{Output, OutputForm, identity};
 use crate::cli::net::iperf3::{Iperf3Args, Iperf3TestFlags};
 use crate::commands::net::outcome::{report_outcome, start_error};
 use crate::commands::net::serve::wait_for_signal;
-use crate::commands::net::{child_command, trust};
+use crate::commands::net::{child_command, random_seed, trust};
 use crate::console::Console;
 use crate::error::Error;
 use crate::exit::Exit;
@@ -66,7 +66,7 @@ pub(super) fn run(args: &Iperf3Args, host: &str, output: Output, console: &Conso
             strand_progress: true,
             ..Settings::default()
         },
-        ..ClientRun::new(profile, trust::credentials(&args.trust)?, child_command())
+        ..ClientRun::new(profile, trust::credentials(&args.trust)?, child_command(), random_seed())
     };
     let mut observer = Observer {
         report: TextReport::new(test, &run.profile),
