@@ -66,7 +66,7 @@ impl SweepPoint {
         let mut by_p99: Vec<&RunResult> = results.iter().collect();
         by_p99.sort_by_key(|result| p99(result).unwrap_or(u64::MAX));
         let result = *by_p99.get(by_p99.len().checked_sub(1)? / 2)?;
-        let known: Vec<u64> = by_p99.iter().filter_map(|result| p99(result)).collect();
+        let p99s: Vec<u64> = by_p99.iter().filter_map(|result| p99(result)).collect();
         let failed = results.iter().map(|result| &result.outcome).find(|outcome| **outcome != RunStatus::Completed);
         let totals = &result.totals;
         let achieved = totals.rounds_per_second.unwrap_or(0.0);
@@ -80,7 +80,7 @@ impl SweepPoint {
             unsuccessful_rounds: totals.failed_rounds + totals.pending_rounds.map_or(0, |pending| pending.count),
             outcome: failed.unwrap_or(&result.outcome).clone(),
             runs: results.len() as u32,
-            p99_range_ns: known.first().copied().zip(known.last().copied()),
+            p99_range_ns: p99s.first().copied().zip(p99s.last().copied()),
         })
     }
 

@@ -306,6 +306,7 @@ impl Driver {
 
     /// Reports the progress of the strands of a group, or of all that are executing a transaction.
     fn send_strand_progress(&self, group: Option<usize>) -> bool {
+        // Nothing without a run.
         let progress = self.state.as_ref().map(|state| state.strand_progress(group)).unwrap_or_default();
         progress.is_empty() || (self.on_event)(EngineEvent::StrandProgress(progress))
     }

@@ -1,5 +1,6 @@
 //! A result in the layout of uperf 1.0.8. The figures and their definitions are of this program.
 
+// Writing to a string cannot fail: results of `writeln!` are dropped.
 use std::fmt::Write;
 
 use wb_net::result::{FlowopResult, GroupResult, LatencySummary, MachineResult, RunResult, TransactionResult};

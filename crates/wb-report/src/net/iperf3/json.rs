@@ -5,7 +5,7 @@ use wb_net::engine::usage::Usage;
 
 use super::samples::{Interval, Samples};
 use super::text::{StreamTotal, lost_percent};
-use super::{Amount, Side, Stream, Test};
+use super::{Amount, Side, Stream, Test, split_address};
 
 /// When and where a test ran.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -116,18 +116,16 @@ impl JsonReport<'_> {
 
     fn connected(&self, stream: &Stream) -> Option<Value> {
         let connection = self.samples.first_connection(stream.id)?;
-        let split = |address: &str| {
-            let (host, port) = address.rsplit_once(':').unwrap_or((address, ""));
-            (host.trim_matches(['[', ']']).to_owned(), port.parse::<u16>().ok())
-        };
+        // Null for a socket without ports.
+        let number = |port: &str| port.parse::<u16>().ok();
         let ((local_host, local_port), (remote_host, remote_port)) =
-            (split(&connection.local), split(&connection.peer));
+            (split_address(&connection.local), split_address(&connection.peer));
         Some(json!({
             "socket": stream.socket,
             "local_host": local_host,
-            "local_port": local_port,
+            "local_port": number(local_port),
             "remote_host": remote_host,
-            "remote_port": remote_port,
+            "remote_port": number(remote_port),
         }))
     }
 

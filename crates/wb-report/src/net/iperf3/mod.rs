@@ -13,7 +13,7 @@ use std::time::Duration;
 use wb_net::language::{Endpoint, Extent, FlowopAction, Group, MessageSize, NetProfile, Protocol};
 
 pub use samples::{Interval, Samples, StreamId};
-pub use units::{RateUnit, UnknownUnit};
+pub use units::{RateUnit, RateUnitError};
 
 /// The side of a test whose view is reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -186,6 +186,12 @@ fn socket_number(index: u32, side: Side) -> u32 {
         (Side::Client, _) => 5 + 2 * index,
         (Side::Server, _) => 6 + 2 * index,
     }
+}
+
+/// The host and the port of an address.
+fn split_address(address: &str) -> (&str, &str) {
+    let (host, port) = address.rsplit_once(':').unwrap_or((address, ""));
+    (host.trim_matches(['[', ']']), port)
 }
 
 fn endpoint_of(group: &Group) -> Option<&Endpoint> {

@@ -1,12 +1,13 @@
 //! The text of a test, in iperf3's layout.
 
+// Writing to a string cannot fail: results of `writeln!` are dropped.
 use std::fmt::Write;
 
 use wb_net::engine::protocol::StrandProgress;
 use wb_net::language::NetProfile;
 
 use super::samples::{Interval, Samples};
-use super::{Amount, Side, Stream, Test, units};
+use super::{Amount, Side, Stream, Test, split_address, units};
 
 const SEPARATOR: &str = "- - - - - - - - - - - - - - - - - - - - - - - - -\n";
 const RULE: &str = "-----------------------------------------------------------\n";
@@ -107,11 +108,8 @@ impl TextReport {
 
     fn connection_line(&self, stream: &Stream) -> String {
         let Some(connection) = self.samples.first_connection(stream.id) else { return String::new() };
-        let split = |address: &str| {
-            let (host, port) = address.rsplit_once(':').unwrap_or((address, ""));
-            (host.trim_matches(['[', ']']).to_owned(), port.to_owned())
-        };
-        let ((local, local_port), (peer, peer_port)) = (split(&connection.local), split(&connection.peer));
+        let ((local, local_port), (peer, peer_port)) =
+            (split_address(&connection.local), split_address(&connection.peer));
         format!("[{:3}] local {local} port {local_port} connected to {peer} port {peer_port}\n", stream.socket)
     }
 

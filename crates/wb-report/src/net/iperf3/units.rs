@@ -14,17 +14,17 @@ pub enum RateUnit {
     Bytes(usize),
 }
 
-/// A unit of rates that is none of iperf3's.
+/// An invalid unit of rates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("expected one of k, m, g, t (bits), K, M, G, T (bytes)")]
-pub struct UnknownUnit;
+pub struct RateUnitError;
 
 impl FromStr for RateUnit {
-    type Err = UnknownUnit;
+    type Err = RateUnitError;
 
-    fn from_str(text: &str) -> Result<Self, UnknownUnit> {
-        let [letter] = text.as_bytes() else { return Err(UnknownUnit) };
-        let prefix = b"kmgt".iter().position(|prefix| prefix.eq_ignore_ascii_case(letter)).ok_or(UnknownUnit)?;
+    fn from_str(text: &str) -> Result<Self, RateUnitError> {
+        let [letter] = text.as_bytes() else { return Err(RateUnitError) };
+        let prefix = b"kmgt".iter().position(|prefix| prefix.eq_ignore_ascii_case(letter)).ok_or(RateUnitError)?;
         Ok(if letter.is_ascii_lowercase() { Self::Bits(prefix + 1) } else { Self::Bytes(prefix + 1) })
     }
 }
@@ -77,7 +77,7 @@ mod tests {
         assert_eq!(rate(15.46e9, "m".parse().unwrap()), "15460 Mbits");
         assert_eq!(rate(8.0 * 1048576.0, "M".parse().unwrap()), "1.00 MBytes");
         for text in ["", "x", "kb"] {
-            assert_eq!(text.parse::<RateUnit>(), Err(UnknownUnit), "{text}");
+            assert_eq!(text.parse::<RateUnit>(), Err(RateUnitError), "{text}");
         }
     }
 }

@@ -78,7 +78,7 @@ fn json_has_the_keys_of_iperf3() {
 }
 
 /// Text without figures: digits, and the units that depend on them, are masked. Layout stays.
-fn masked(text: &str) -> String {
+fn mask_figures(text: &str) -> String {
     let mut out = String::new();
     for line in text.lines() {
         let words: Vec<String> = line
@@ -106,9 +106,9 @@ fn text_has_the_lines_of_iperf3() {
     for case in ["-t 2", "-t 1 -P 2 -O 1", "-t 1 --bidir", "-t 1 -u -b 10M", "-t 1 -i 0", "-t 1 -f m", "-t 1 -u -R"] {
         let reference = measure(&lab, "iperf3", "", case);
         let actual = measure(&lab, WEIGHBRIDGE, "", case);
-        assert_eq!(masked(&actual.0), masked(&reference.0), "client: {case}\n{}", reference.0);
+        assert_eq!(mask_figures(&actual.0), mask_figures(&reference.0), "client: {case}\n{}", reference.0);
         // iperf3's server has an interval more, of the milliseconds after the end, and lines on streams as they come.
-        let header = |text: &str| masked(text).lines().take(5).map(str::to_owned).collect::<Vec<_>>();
+        let header = |text: &str| mask_figures(text).lines().take(5).map(str::to_owned).collect::<Vec<_>>();
         assert_eq!(header(&actual.1), header(&reference.1), "server: {case}");
     }
 }

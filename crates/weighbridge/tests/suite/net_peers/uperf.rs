@@ -29,7 +29,7 @@ fn measure(lab: &Lab, flags: &str) -> ProgramResult {
 }
 
 /// Figures replaced by `#`, and blanks in a row by one.
-fn masked(text: &str) -> String {
+fn mask_figures(text: &str) -> String {
     let mask = |word: &str| {
         let is_figure = word.starts_with(|one: char| one.is_ascii_digit() || one == '-') && !word.contains("--");
         let is_address = word.parse::<std::net::IpAddr>().is_ok();
@@ -49,7 +49,7 @@ fn everything_is_printed_in_uperfs_layout() {
     let Some(lab) = Lab::new(2) else { return };
     let ran = measure(&lab, "-a");
     assert_eq!(ran.code, Some(0), "{ran:?}");
-    assert_snapshot!(masked(&ran.out), @"
+    assert_snapshot!(mask_figures(&ran.out), @"
     Starting # threads running profile:demo ... # seconds
     Txn1 # / # = # #
     Txn2 # / # = # #

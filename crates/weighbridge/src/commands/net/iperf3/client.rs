@@ -308,10 +308,10 @@ impl Observer<'_> {
             })
         };
         // A server that was lost has reported nothing.
-        let is_known = !matches!(result.outcome, RunStatus::Lost { .. });
+        let has_report = !matches!(result.outcome, RunStatus::Lost { .. });
         let cpu = CpuUsage {
             host: Some(sum(|group| group.client_usage)),
-            remote: is_known.then(|| sum(|group| group.server_usage)),
+            remote: has_report.then(|| sum(|group| group.server_usage)),
             seconds: result.totals.seconds,
         };
         let failure = match &result.outcome {
