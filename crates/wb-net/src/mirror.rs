@@ -9,7 +9,7 @@ use crate::language::{
 pub fn hosts(profile: &NetProfile) -> Vec<String> {
     let mut hosts: Vec<String> = Vec::new();
     for flowop in profile.flowops() {
-        if let FlowopAction::Connect(endpoint) | FlowopAction::Accept(endpoint) = &flowop.action
+        if let Some(endpoint) = flowop.endpoint()
             && !hosts.contains(&endpoint.remote)
         {
             hosts.push(endpoint.remote.clone());

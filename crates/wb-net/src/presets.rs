@@ -5,9 +5,12 @@
 use std::time::Duration;
 
 use crate::language::{
-    Endpoint, Extent, Flowop, FlowopAction, Group, Message, MessageSize, NetProfile, Protocol, SctpEndpoint,
-    StrandKind, SyscallFamily, Transaction,
+    Endpoint, Extent, Flowop, FlowopAction, Group, MAX_UDP_PAYLOAD, Message, MessageSize, NetProfile, Protocol,
+    SctpEndpoint, StrandKind, SyscallFamily, Transaction,
 };
+
+/// Datagrams that the kernel segments at once (UDP_MAX_SEGMENTS).
+const MAX_SEGMENTS: u32 = 64;
 
 /// Options that all presets share.
 #[derive(Debug, Clone, PartialEq)]
@@ -39,6 +42,8 @@ pub struct PresetConfig {
     pub mss: Option<u32>,
     /// Type of service of IPv4, or traffic class of IPv6.
     pub tos: Option<u8>,
+    /// Whether streams of UDP use segmentation offload.
+    pub gso: bool,
 }
 
 impl PresetConfig {
@@ -58,6 +63,7 @@ impl PresetConfig {
             congestion: None,
             mss: None,
             tos: None,
+            gso: false,
         }
     }
 
@@ -70,10 +76,20 @@ impl PresetConfig {
             congestion: self.congestion.clone(),
             mss: self.mss,
             tos: self.tos,
+            gso: self.gso,
             sctp: SctpEndpoint { no_delay, ..SctpEndpoint::default() },
             ..Endpoint::new(&self.host, self.protocol)
         };
         Flowop::new("connect", FlowopAction::Connect(Box::new(endpoint)))
+    }
+
+    /// With segmentation offload, as many datagrams as the kernel segments at once.
+    fn batch(&self, flowop: Flowop, size: u32) -> Flowop {
+        if !self.gso {
+            return flowop;
+        }
+        let batch = segments(size);
+        Flowop { count: batch.into(), batch, ..flowop }
     }
 
     /// A group that connects, repeats `messages` for the runtime, and disconnects.
@@ -113,20 +129,25 @@ impl PresetConfig {
     }
 }
 
+/// Number of datagrams of a size that segmentation offload moves with one system call: a round of the preset.
+pub fn segments(size: u32) -> u32 {
+    (MAX_UDP_PAYLOAD / size.max(1)).clamp(1, MAX_SEGMENTS)
+}
+
 /// Bulk transfer to the host: measures throughput.
 pub fn stream(setup: &PresetConfig, size: u32) -> NetProfile {
-    profile("stream", vec![setup.connected_group("stream", false, vec![send(size)])])
+    profile("stream", vec![setup.connected_group("stream", false, vec![setup.batch(send(size), size)])])
 }
 
 /// Bulk transfer from the host: [`stream`] in the other direction.
 pub fn maerts(setup: &PresetConfig, size: u32) -> NetProfile {
-    profile("maerts", vec![setup.connected_group("maerts", false, vec![receive(size)])])
+    profile("maerts", vec![setup.connected_group("maerts", false, vec![setup.batch(receive(size), size)])])
 }
 
 /// Bulk transfer in both directions at once, each with `instances` connections of its own.
 pub fn bidirec(setup: &PresetConfig, size: u32) -> NetProfile {
-    let outgoing = setup.connected_group("stream", false, vec![send(size)]);
-    let incoming = setup.connected_group("maerts", false, vec![receive(size)]);
+    let outgoing = setup.connected_group("stream", false, vec![setup.batch(send(size), size)]);
+    let incoming = setup.connected_group("maerts", false, vec![setup.batch(receive(size), size)]);
     profile("bidirec", vec![outgoing, incoming])
 }
 

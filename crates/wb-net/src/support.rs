@@ -5,7 +5,7 @@ use std::{fmt, io};
 
 use rustix::net::{AddressFamily, SocketType, ipproto, socket, sockopt};
 
-use crate::language::{Endpoint, FlowopAction, NetProfile, Protocol};
+use crate::language::{Endpoint, NetProfile, Protocol};
 
 /// A feature that is not supported.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -132,15 +132,13 @@ fn endpoints(profile: &NetProfile) -> impl Iterator<Item = (&Endpoint, FlowopPat
     profile.groups.iter().flat_map(|group| {
         group.transactions.iter().flat_map(move |transaction| {
             transaction.flowops.iter().filter_map(move |flowop| {
-                let (FlowopAction::Connect(endpoint) | FlowopAction::Accept(endpoint)) = &flowop.action else {
-                    return None;
-                };
+                let endpoint = flowop.endpoint()?;
                 let path = FlowopPath {
                     group: group.name.clone(),
                     transaction: transaction.name.clone(),
                     flowop: flowop.name.clone(),
                 };
-                Some((&**endpoint, path))
+                Some((endpoint, path))
             })
         })
     })

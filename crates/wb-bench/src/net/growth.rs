@@ -4,6 +4,9 @@ use super::peers;
 use crate::bench_env::BenchEnv;
 use crate::limits::{BenchFigure, FigureBound, LimitCheck};
 
+/// The limit of the server's memory for each additional connection in kB, with this number of connections.
+const MEMORY_LIMIT: (u32, f64) = (10_000, 4.096);
+
 /// Numbers of simultaneous connections.
 const CONNECTIONS: [u32; 5] = [1, 10, 100, 1000, 10_000];
 
@@ -33,11 +36,12 @@ fn growth_figures(env: &BenchEnv) -> Result<Vec<BenchFigure>, String> {
             }
             Some(baseline) => {
                 let per_connection = (memory - baseline) / f64::from(connections - 1) / 1e3;
+                let bound = (connections == MEMORY_LIMIT.0).then_some(FigureBound::Below(MEMORY_LIMIT.1));
                 figures.push(BenchFigure::new(
                     format!("{name}: server memory per additional connection"),
                     per_connection,
                     "kB",
-                    None,
+                    bound,
                 ));
             }
         }

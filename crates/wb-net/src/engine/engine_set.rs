@@ -1,21 +1,22 @@
 //! The engines of one machine as one: in this process for threads, in child processes for strands that are processes.
 
-use std::io::{self, BufRead, BufReader, Write};
-use std::process::{Child, ChildStdin, Command, Stdio};
+use std::io;
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
-use std::time::{Duration, Instant};
 
+use super::child::ChildEngine;
 use super::local::LocalEngine;
 use super::protocol::{
     Assignment, EngineCommand, EngineError, EngineEvent, EngineProgress, ExecutorKind, LinkAnnouncement, StrandTotals,
 };
 use super::report::EngineReport;
 use crate::language::StrandKind;
-use crate::transport::data_ports::{DataPorts, PortPolicy};
+use crate::transport::data_ports::DataPorts;
 
-/// Creates the command that executes strands in a child process: it must call [`run_child`].
+/// Creates the command that executes strands in a child process: it must call
+/// [`run_child`](super::child::run_child).
 pub type ChildCommandFactory = Arc<dyn Fn() -> io::Result<Command> + Send + Sync>;
 
 /// The engines of this machine. Dropping it ends them.
@@ -23,7 +24,7 @@ pub type ChildCommandFactory = Arc<dyn Fn() -> io::Result<Command> + Send + Sync
 pub struct EngineSet(Sender<EngineSetInput>);
 
 #[derive(Debug)]
-enum EngineSetInput {
+pub(super) enum EngineSetInput {
     Command(EngineCommand),
     Event(usize, EngineEvent),
     Exited(usize, String),
@@ -130,7 +131,7 @@ impl EngineSetDriver {
         let strands = assignment.strands.iter();
         self.groups =
             strands.map(|strands| PendingTotals { strands: strands.len(), ..PendingTotals::default() }).collect();
-        for (kind, part) in partition_strands(&assignment) {
+        for (kind, mut part) in partition_strands(&assignment) {
             let member = self.members.len();
             let sender = self.own.clone();
             let engine = match kind {
@@ -139,7 +140,7 @@ impl EngineSetDriver {
                 })
                 .map(AnyEngine::Local)
                 .map_err(|error| EngineError::new(format!("cannot start thread: {error}")))?,
-                StrandKind::Process => ChildEngine::start(&self.child, member, sender)
+                StrandKind::Process => ChildEngine::start(&self.child, member, sender, &mut part, &self.ports)
                     .map(|child| AnyEngine::Child(Box::new(child)))
                     .map_err(|error| EngineError::new(format!("cannot start strand process: {error}")))?,
             };
@@ -283,90 +284,4 @@ impl AnyEngine {
             Self::Child(child) => child.send(&command),
         }
     }
-}
-
-/// A child process that executes strands. It reads commands and writes events, one line of JSON each.
-struct ChildEngine {
-    child: Child,
-    input: Option<ChildStdin>,
-}
-
-impl ChildEngine {
-    fn start(command: &ChildCommandFactory, member: usize, sender: Sender<EngineSetInput>) -> io::Result<Self> {
-        let mut child = command()?.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
-        let (input, output) = (child.stdin.take(), child.stdout.take());
-        let output = output.ok_or_else(|| io::Error::other("the process has no output"))?;
-        thread::Builder::new().name("child".to_owned()).spawn(move || {
-            for line in BufReader::new(output).lines() {
-                let parsed = line.and_then(|line| serde_json::from_str(&line).map_err(io::Error::other));
-                let input = match parsed {
-                    Ok(event) => EngineSetInput::Event(member, event),
-                    Err(error) => {
-                        EngineSetInput::Exited(member, format!("invalid message from strand process: {error}"))
-                    }
-                };
-                if sender.send(input).is_err() {
-                    return;
-                }
-            }
-            // Ignored: after the run nobody receives events.
-            let _: Result<(), _> =
-                sender.send(EngineSetInput::Exited(member, "strand process exited unexpectedly".to_owned()));
-        })?;
-        Ok(Self { child, input })
-    }
-
-    fn send(&mut self, command: &EngineCommand) {
-        let Some(input) = &mut self.input else { return };
-        let Ok(mut line) = serde_json::to_vec(command) else { return };
-        line.push(b'\n');
-        if input.write_all(&line).is_err() {
-            // The process has exited; the reader of its output reports that.
-            self.input = None;
-        }
-    }
-}
-
-impl Drop for ChildEngine {
-    fn drop(&mut self) {
-        self.input = None;
-        let deadline = Instant::now() + Duration::from_secs(2);
-        while matches!(self.child.try_wait(), Ok(None)) {
-            if Instant::now() > deadline {
-                // Ignored: the process may have exited meanwhile.
-                let _: io::Result<()> = self.child.kill();
-            }
-            thread::sleep(Duration::from_millis(5));
-        }
-    }
-}
-
-/// Executes strands in this process, as a child of an engine set: reads commands from standard input until it ends.
-pub fn run_child() -> io::Result<()> {
-    let (sender, events) = channel::<EngineEvent>();
-    let mut lines = io::stdin().lock().lines();
-    let Some(first) = lines.next() else { return Ok(()) };
-    let first: EngineCommand = serde_json::from_str(&first?)?;
-    let policy = match &first {
-        EngineCommand::Prepare(assignment) => PortPolicy::from_range(assignment.settings.ports),
-        _ => PortPolicy::Any,
-    };
-    let engine = LocalEngine::start(DataPorts::new(policy), move |event| sender.send(event).is_ok())?;
-    engine.send(first);
-    let writer = thread::Builder::new().name("events".to_owned()).spawn(move || -> io::Result<()> {
-        let mut output = io::stdout().lock();
-        for event in events {
-            serde_json::to_writer(&mut output, &event)?;
-            output.write_all(b"\n")?;
-            output.flush()?;
-        }
-        Ok(())
-    })?;
-    for line in lines {
-        if !engine.send(serde_json::from_str(&line?)?) {
-            break;
-        }
-    }
-    drop(engine);
-    writer.join().unwrap_or_else(|_| Err(io::Error::other("the thread that writes events panicked")))
 }

@@ -220,8 +220,8 @@ impl Driver {
         let interval = settings.progress_interval.max(1_000_000);
         let groups = assignment.profile.groups.iter().map(|_| GroupState::default()).collect();
         match PreparedRun::new(assignment, &self.ports) {
-            Ok(prepared) => {
-                let event = EngineEvent::Prepared { links: prepared.announcements(), executor: prepared.executor };
+            Ok(mut prepared) => {
+                let event = EngineEvent::Prepared { links: prepared.take_announcements(), executor: prepared.executor };
                 let live_counters = prepared.live_counters.clone();
                 let now = clock::now();
                 let start = EngineProgress { time: now, ..EngineProgress::default() };

@@ -5,6 +5,7 @@
 //! counters, [`latency`] the latencies.
 
 mod buckets;
+pub mod child;
 pub mod clock;
 mod descriptors;
 pub mod engine_set;

@@ -2,9 +2,10 @@
 //! measured.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use super::protocol::Side;
-use crate::language::{Extent, Flowop, FlowopAction, Group, Message, MessageSize};
+use crate::language::{Endpoint, Extent, Flowop, FlowopAction, Group, Message, MessageSize};
 
 /// A group from the point of view of one side.
 #[derive(Debug)]
@@ -39,6 +40,8 @@ pub(crate) struct TransactionPlan {
 #[derive(Debug)]
 pub(crate) struct FlowopPlan {
     pub(crate) flowop: Flowop,
+    /// The endpoint of a connect or accept, which the links of all strands share.
+    pub(crate) endpoint: Option<Arc<Endpoint>>,
     /// Its number in the group, the same on both sides.
     pub(crate) id: u32,
     pub(crate) executions: Executions,
@@ -107,6 +110,7 @@ impl GroupPlan {
                             host,
                             batch: if received_alone { 1 } else { flowop.batch() },
                             flowop: with_polling(flowop),
+                            endpoint: flowop.endpoint().cloned().map(Arc::new),
                             sends_first,
                             drains,
                         }
@@ -252,7 +256,7 @@ struct PlannedConnections<'a> {
 impl PlannedConnections<'_> {
     /// The connection that a flowop uses.
     fn resolve(&mut self, flowop: &Flowop) -> PlannedConnection {
-        if let FlowopAction::Connect(endpoint) | FlowopAction::Accept(endpoint) = &flowop.action {
+        if let Some(endpoint) = flowop.endpoint() {
             let host = self.hosts.get(&endpoint.remote).copied().unwrap_or(0);
             let connection = PlannedConnection { host, datagrams: endpoint.protocol.is_datagram() };
             match flowop.connection {

@@ -15,6 +15,7 @@ pub use super::report::{DatagramProgress, EngineProgress, ExecutorKind, Side, St
 use crate::language::NetProfile;
 use crate::transport::address::HostAddress;
 use crate::transport::cookie::SessionKey;
+use crate::transport::data_ports::PortPolicy;
 use crate::transport::link::Announcement;
 
 /// The part of a run that one engine executes.
@@ -67,8 +68,8 @@ pub struct Settings {
     pub totals_only: bool,
     /// Whether the progress of every strand is reported, which needs a thread for each.
     pub strand_progress: bool,
-    /// The range of ports on which a server may listen.
-    pub ports: Option<(u16, u16)>,
+    /// The ports on which a server may listen.
+    pub ports: PortPolicy,
     /// Time limit after which the client ends a transaction, in nanoseconds.
     pub max_duration: Option<Nanos>,
 }
@@ -85,7 +86,7 @@ impl Default for Settings {
             raw: false,
             totals_only: false,
             strand_progress: false,
-            ports: None,
+            ports: PortPolicy::Any,
             max_duration: None,
         }
     }

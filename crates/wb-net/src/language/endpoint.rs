@@ -37,6 +37,7 @@ pub(super) fn parse_endpoint(scope: &mut ParseContext, source: &FlowopSource, pr
         congestion: options.word("cc"),
         mss: options.get(scope, "mss", |text| parse_integer(text, MSS_RANGE)).map(|size| size as u32),
         tos: options.get(scope, "tos", |text| parse_integer(text, 0..=255)).map(|tos| tos as u8),
+        gso: options.has("gso"),
         non_blocking: options.has("non_blocking"),
         kernel_tls: is_kernel_tls(options),
         timeout: parse_timeout(scope, options),
@@ -118,6 +119,7 @@ fn note_ignored_options(scope: &mut ParseContext, options: &FlowopOptions, proto
         ("cc", tcp),
         ("mss", tcp),
         ("tos", has_ip_header(protocol)),
+        ("gso", protocol == Protocol::Udp),
         ("encaps", protocol == Protocol::Sctp),
     ] {
         if let (false, Some(span)) = (of_this_protocol, options.span(option)) {

@@ -133,6 +133,7 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
     value("cc", OPEN),
     value("mss", OPEN),
     value("tos", OPEN),
+    flag("gso", OPEN),
     value("stack", OPEN),
     value("bblog", OPEN),
     value("engine", OPEN),

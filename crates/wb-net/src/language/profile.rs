@@ -142,6 +142,14 @@ impl Flowop {
         if simple { u64::from(self.batch.clamp(1, MAX_BATCH)) } else { 1 }
     }
 
+    /// The endpoint of the connection that it opens or accepts, if it does.
+    pub fn endpoint(&self) -> Option<&Endpoint> {
+        match &self.action {
+            FlowopAction::Connect(endpoint) | FlowopAction::Accept(endpoint) => Some(endpoint),
+            _ => None,
+        }
+    }
+
     /// Executions in a round that nothing ends early.
     pub fn executions(&self) -> u64 {
         self.count.saturating_mul(self.repeat)
@@ -208,6 +216,9 @@ pub struct Endpoint {
     /// Type of service of IPv4, or traffic class of IPv6 (`tos`).
     #[serde(default)]
     pub tos: Option<u8>,
+    /// Sends and receives several datagrams of UDP with one system call, which the kernel segments and joins (`gso`).
+    #[serde(default)]
+    pub gso: bool,
     /// Polls instead of blocking in system calls (`non_blocking`).
     pub non_blocking: bool,
     /// Time limit for the connection (`timeout`).
@@ -232,6 +243,7 @@ impl Endpoint {
             congestion: None,
             mss: None,
             tos: None,
+            gso: false,
             non_blocking: false,
             timeout: None,
             kernel_tls: false,

@@ -62,7 +62,8 @@ impl RunResult {
             (None, None) if truncation_notes.is_empty() => RunStatus::Completed,
             (None, None) => RunStatus::Truncated,
         };
-        let losses = groups.iter().flat_map(|group| [group.window_notes(), group.loss_notes()].concat());
+        let losses =
+            groups.iter().flat_map(|group| [group.window_notes(), group.offload_note(), group.loss_notes()].concat());
         Self {
             profile: profile.name.clone(),
             seed: run.seed,
@@ -139,18 +140,24 @@ impl GroupData<'_> {
         })
     }
 
+    /// Says so if the kernel segmented and joined datagrams, which changes what is measured.
+    fn offload_note(&self) -> Vec<String> {
+        let name = &self.group.name;
+        let note = format!("group {name}: datagrams passed the network stack together (gso), not one by one");
+        self.group
+            .flowops()
+            .any(|flowop| flowop.endpoint().is_some_and(|endpoint| endpoint.gso))
+            .then_some(note)
+            .into_iter()
+            .collect()
+    }
+
     /// Notes of socket buffers that the kernel granted smaller than requested (`wndsz`).
     fn window_notes(&self) -> Vec<String> {
-        let endpoints = self.group.flowops().filter_map(|flowop| match &flowop.action {
-            // The buffer of vsock is not limited.
-            FlowopAction::Connect(endpoint) | FlowopAction::Accept(endpoint)
-                if endpoint.protocol != Protocol::Vsock =>
-            {
-                endpoint.window
-            }
-            _ => None,
-        });
-        let Some(requested) = endpoints.max().map(u64::from) else { return Vec::new() };
+        let endpoints = self.group.flowops().filter_map(Flowop::endpoint);
+        // The buffer of vsock is not limited.
+        let windows = endpoints.filter(|endpoint| endpoint.protocol != Protocol::Vsock).filter_map(|end| end.window);
+        let Some(requested) = windows.max().map(u64::from) else { return Vec::new() };
         let sides = self
             .client
             .iter()

@@ -188,8 +188,13 @@ impl ClientRun {
         let strands =
             profile.groups.iter().map(|group| if concerned(group) { 0..group.strands } else { 0..0 }).collect();
         let limit = self.limit.map(|limit| limit.as_nanos() as u64);
-        let settings =
-            Settings { raw: false, cpus: Vec::new(), ports: None, max_duration: limit, ..self.settings.clone() };
+        let settings = Settings {
+            raw: false,
+            cpus: Vec::new(),
+            ports: PortPolicy::Any,
+            max_duration: limit,
+            ..self.settings.clone()
+        };
         let assignment = Assignment { profile, side: Side::Server, strands, hosts, seed: self.seed, settings };
         let (commands, mut queue) = unbounded_channel::<EngineCommand>();
         let (mut sender, mut receiver) = channel.split();

@@ -60,14 +60,6 @@ impl SessionLimits {
         if assignment.hosts.len() != 1 {
             return refuse("invalid assignment: expected the session's key".to_owned());
         }
-        let mut kinds = profile.groups.iter().zip(strands).filter(|(_, strands)| !strands.is_empty());
-        if matches!(self.ports, PortPolicy::Control(_)) && kinds.any(|(group, _)| group.kind == StrandKind::Process) {
-            return refuse(
-                "strands as processes cannot share one port (`net serve --one-port`): use threads, or `net serve \
-                 --data-ports`"
-                    .to_owned(),
-            );
-        }
         let flowop_count: usize = profile.flowops().count();
         let transactions: usize = profile.groups.iter().map(|group| group.transactions.len()).sum();
         if flowop_count.max(transactions).max(profile.groups.len()) > MAX_ITEMS {

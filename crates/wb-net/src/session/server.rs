@@ -231,7 +231,7 @@ impl Server {
         if let Some(interval) = self.progress_interval {
             assignment.settings.progress_interval = clock::nanos(interval);
         }
-        assignment.settings.ports = self.limits.ports.range();
+        assignment.settings.ports = self.limits.ports.clone();
         assignment
     }
 }

@@ -38,7 +38,7 @@ impl std::fmt::Debug for SessionKey {
 }
 
 /// A link of one strand, by its position in the profile.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct LinkKey {
     /// Index of the group.
     pub group: u32,

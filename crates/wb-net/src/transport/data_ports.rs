@@ -7,12 +7,15 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex, Weak};
 
 use rustix::event::{EventfdFlags, eventfd};
+use serde::{Deserialize, Serialize};
 use socket2::Socket;
 use tokio::sync::mpsc::{Receiver, channel};
 
 use super::address::{HostAddress, TransportAddress};
 use super::cookie::{self, Cookie, LinkKey, Purpose};
 use super::datagram_port::DatagramPort;
+use super::handover::{HandedOver, HandoverSender};
+use super::link::is_paired;
 use super::listener::{AcceptedConnection, lock};
 pub use super::shared_listener::SharedListener;
 use super::socket::{self, SocketConfig};
@@ -20,9 +23,10 @@ use super::unverified::CookieVerifier;
 use crate::language::{Endpoint, Protocol};
 
 /// Which ports data connections may use.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum PortPolicy {
     /// Any.
+    #[default]
     Any,
     /// Those of a range.
     Range(RangeInclusive<u16>),
@@ -31,19 +35,6 @@ pub enum PortPolicy {
 }
 
 impl PortPolicy {
-    /// The policy for a range of ports; any port without one.
-    pub(crate) fn from_range(range: Option<(u16, u16)>) -> Self {
-        range.map_or(Self::Any, |(low, high)| Self::Range(low..=high))
-    }
-
-    /// The range of ports, if it is one.
-    pub fn range(&self) -> Option<(u16, u16)> {
-        match self {
-            Self::Range(range) => Some((*range.start(), *range.end())),
-            Self::Any | Self::Control(_) => None,
-        }
-    }
-
     /// Whether a profile may name this port.
     fn allows(&self, port: u16) -> bool {
         match self {
@@ -71,6 +62,8 @@ const MAX_WAITING_CONTROL: usize = 256;
 #[derive(Debug)]
 pub struct DataPorts {
     policy: PortPolicy,
+    /// Whether another process owns the ports, and hands over the connections that belong to this one.
+    owned_elsewhere: bool,
     routes: Arc<Routes>,
     listeners: Mutex<HashMap<(Protocol, HostAddress, u16), Weak<SharedListener>>>,
     datagram_ports: Mutex<HashMap<(Protocol, HostAddress, u16), Weak<DatagramPort>>>,
@@ -80,7 +73,14 @@ impl DataPorts {
     /// Creates the set, with no open port.
     pub fn new(policy: PortPolicy) -> Arc<Self> {
         let (routes, listeners, datagram_ports) = Default::default();
-        Arc::new(Self { policy, routes, listeners, datagram_ports })
+        Arc::new(Self { policy, owned_elsewhere: false, routes, listeners, datagram_ports })
+    }
+
+    /// Creates the set of a child process. Limited ports are owned by its parent, which hands connections over.
+    pub fn of_child(policy: PortPolicy) -> Arc<Self> {
+        let owned_elsewhere = policy != PortPolicy::Any;
+        let (routes, listeners, datagram_ports) = Default::default();
+        Arc::new(Self { policy, owned_elsewhere, routes, listeners, datagram_ports })
     }
 
     /// Which ports may be used.
@@ -89,7 +89,7 @@ impl DataPorts {
     }
 
     /// Whether not every port may be used.
-    pub(super) fn is_limited(&self) -> bool {
+    pub(crate) fn is_limited(&self) -> bool {
         self.policy != PortPolicy::Any
     }
 
@@ -112,9 +112,10 @@ impl DataPorts {
         &self,
         config: &SocketConfig<'_>,
     ) -> io::Result<(Option<Arc<SharedListener>>, TransportAddress)> {
-        if let (PortPolicy::Control(port), true) = (&self.policy, config.is_tcp()) {
-            self.candidates(config.endpoint.port)?;
-            return Ok((None, TransportAddress::Ip(config.local_socket_address(*port)?)));
+        let is_owned_elsewhere = self.owned_elsewhere && config.has_ports();
+        if is_owned_elsewhere || (matches!(self.policy, PortPolicy::Control(_)) && config.is_tcp()) {
+            let port = *self.candidates(config.endpoint.port)?.start();
+            return Ok((None, TransportAddress::Ip(config.local_socket_address(port)?)));
         }
         let port = config.endpoint.port.filter(|_| config.has_ports());
         let candidates = if config.has_ports() { self.candidates(port)? } else { 0..=0 };
@@ -136,6 +137,10 @@ impl DataPorts {
             return Ok(None);
         }
         let candidates = self.candidates(port)?;
+        if self.owned_elsewhere {
+            let address = TransportAddress::Ip(config.local_socket_address(*candidates.start())?);
+            return Ok(Some(DatagramPort::owned_elsewhere(address)));
+        }
         let mut ports = lock(&self.datagram_ports);
         let shared = open_shared(&mut ports, config, port, candidates, |candidate| {
             DatagramPort::start(config, candidate, Arc::downgrade(&self.routes))
@@ -144,12 +149,47 @@ impl DataPorts {
     }
 
     /// Registers a link, whose connections are put into the queue of the result.
-    pub(super) fn register(&self, verifier: CookieVerifier, endpoint: &Endpoint) -> io::Result<Registration> {
+    pub(super) fn register(&self, verifier: CookieVerifier, endpoint: &Arc<Endpoint>) -> io::Result<Registration> {
         let queue = Arc::new(SocketQueue::new()?);
-        let key = (verifier.session().id(), verifier.link());
-        let route = Route { verifier, queue: queue.clone(), endpoint: endpoint.clone() };
-        lock(&self.routes.0).insert(key, route);
+        let key = self.insert(verifier, endpoint, Destination::Strand(queue.clone()));
         Ok(Registration { key, queue, routes: self.routes.clone() })
+    }
+
+    /// Opens the port for an endpoint of a child process's strand, and registers the link: its connections are handed
+    /// over.
+    pub(crate) fn register_for_child(
+        &self,
+        config: &SocketConfig<'_>,
+        verifier: CookieVerifier,
+        child: &HandoverSender,
+    ) -> io::Result<ChildRegistration> {
+        let (mut listener, mut datagrams) = (None, None);
+        let address = if is_paired(config.endpoint.protocol) {
+            datagrams = self.datagram_port(config)?;
+            datagrams.as_ref().map(|port| port.address.clone())
+        } else {
+            let (shared, address) = self.listen(config)?;
+            listener = shared;
+            Some(address)
+        };
+        let port = address.ok_or(io::ErrorKind::AddrNotAvailable)?.port();
+        let key = self.insert(verifier, config.endpoint, Destination::Process(child.clone()));
+        Ok(ChildRegistration { key, port, routes: self.routes.clone(), _listener: listener, _datagrams: datagrams })
+    }
+
+    fn insert(&self, verifier: CookieVerifier, endpoint: &Arc<Endpoint>, destination: Destination) -> (u64, LinkKey) {
+        let key = (verifier.session().id(), verifier.link());
+        lock(&self.routes.0).insert(key, Route { verifier, destination, endpoint: endpoint.clone() });
+        key
+    }
+
+    /// Takes over a connection that the parent process has verified.
+    pub(crate) fn take_over(&self, handed: HandedOver, descriptor: OwnedFd) {
+        let connection = AcceptedConnection { socket: Socket::from(descriptor), ordinal: handed.ordinal };
+        // Closed if its link has ended.
+        if let Some(route) = lock(&self.routes.0).get(&(handed.session, handed.link)) {
+            route.destination.deliver((handed.session, handed.link), connection);
+        }
     }
 
     /// Starts to accept connections from a socket on which the control connections of sessions arrive, too; those are
@@ -202,8 +242,30 @@ pub(super) struct Routes(Mutex<HashMap<(u64, LinkKey), Route>>);
 #[derive(Debug)]
 struct Route {
     verifier: CookieVerifier,
-    queue: Arc<SocketQueue>,
-    endpoint: Endpoint,
+    destination: Destination,
+    endpoint: Arc<Endpoint>,
+}
+
+/// Where the connections of a link go.
+#[derive(Debug)]
+pub(super) enum Destination {
+    /// To a strand of this process.
+    Strand(Arc<SocketQueue>),
+    /// To a child process.
+    Process(HandoverSender),
+}
+
+impl Destination {
+    pub(super) fn deliver(&self, (session, link): (u64, LinkKey), connection: AcceptedConnection) {
+        match self {
+            Self::Strand(queue) => queue.push(connection),
+            Self::Process(child) => {
+                // Ignored: a process that has ended has failed, which is reported as that.
+                let handed = HandedOver { session, link, ordinal: connection.ordinal };
+                let _: io::Result<()> = child.hand_over(handed, &connection);
+            }
+        }
+    }
 }
 
 /// What was done with a connection.
@@ -223,7 +285,8 @@ impl Routes {
                 // A shared listener has the options of one endpoint. Ignored: those that the kernel refuses for a
                 // connection were accepted for the listener, and are reported from there.
                 let _: io::Result<()> = socket::apply_options(&socket, &route.endpoint);
-                route.queue.push(AcceptedConnection { socket, ordinal: cookie.ordinal });
+                let key = (route.verifier.session().id(), cookie.link);
+                route.destination.deliver(key, AcceptedConnection { socket, ordinal: cookie.ordinal });
             }
             Purpose::Probe | Purpose::Acknowledgement => route.verifier.answer_probe(&socket, cookie),
         };
@@ -234,9 +297,9 @@ impl Routes {
     pub(super) fn with_route<T>(
         &self,
         bytes: &[u8; cookie::LENGTH],
-        call: impl FnOnce(&CookieVerifier, &SocketQueue, &Endpoint, Cookie) -> T,
+        call: impl FnOnce(&CookieVerifier, &Destination, &Endpoint, Cookie) -> T,
     ) -> Option<T> {
-        self.verify(bytes, |route, cookie| call(&route.verifier, &route.queue, &route.endpoint, cookie))
+        self.verify(bytes, |route, cookie| call(&route.verifier, &route.destination, &route.endpoint, cookie))
     }
 
     fn verify<T>(&self, bytes: &[u8; cookie::LENGTH], call: impl FnOnce(&mut Route, Cookie) -> T) -> Option<T> {
@@ -262,6 +325,23 @@ impl Registration {
 }
 
 impl Drop for Registration {
+    fn drop(&mut self) {
+        lock(&self.routes.0).remove(&self.key);
+    }
+}
+
+/// A registered link of a child process, with what keeps its port open. Dropping it ends the registration.
+#[derive(Debug)]
+pub(crate) struct ChildRegistration {
+    key: (u64, LinkKey),
+    /// The port on which its connections arrive.
+    pub(crate) port: u16,
+    routes: Arc<Routes>,
+    _listener: Option<Arc<SharedListener>>,
+    _datagrams: Option<Arc<DatagramPort>>,
+}
+
+impl Drop for ChildRegistration {
     fn drop(&mut self) {
         lock(&self.routes.0).remove(&self.key);
     }

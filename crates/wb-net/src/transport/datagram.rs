@@ -1,5 +1,7 @@
 //! Datagram transport over two connected sockets: UDP and UNIX.
 
+mod offload;
+
 use std::array;
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -7,6 +9,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use rustix::net::{MMsgHdr, RecvFlags, SendAncillaryBuffer, SendFlags, sendmmsg};
 use socket2::Socket;
 
+use self::offload::SegmentationOffload;
 use super::{CloseMode, Transport};
 use crate::language::Message;
 
@@ -17,12 +20,22 @@ const MAX_BATCH: usize = 64;
 #[derive(Debug)]
 pub struct DatagramSocket {
     socket: Socket,
+    offload: Option<Box<SegmentationOffload>>,
 }
 
 impl DatagramSocket {
     /// Creates a transport from a connected socket.
     pub fn new(socket: Socket) -> Self {
-        Self { socket }
+        Self { socket, offload: None }
+    }
+
+    /// Creates one whose datagrams are segmented and joined by the kernel (`gso`).
+    ///
+    /// # Errors
+    /// If the kernel cannot do that.
+    pub fn with_offload(socket: Socket) -> io::Result<Self> {
+        let offload = Some(Box::new(SegmentationOffload::enable(&socket)?));
+        Ok(Self { socket, offload })
     }
 }
 
@@ -30,11 +43,17 @@ impl Transport for DatagramSocket {
     #[inline]
     fn send(&mut self, bytes: &[u8], message: &Message) -> io::Result<usize> {
         let flags = SendFlags::NOSIGNAL | if message.non_blocking { SendFlags::DONTWAIT } else { SendFlags::empty() };
-        Ok(rustix::net::send(&self.socket, bytes, flags)?)
+        match &mut self.offload {
+            Some(offload) => offload.send(&self.socket, bytes, flags).map(|()| bytes.len()),
+            None => Ok(rustix::net::send(&self.socket, bytes, flags)?),
+        }
     }
 
     fn send_many(&mut self, bytes: &[u8], size: usize, message: &Message) -> io::Result<usize> {
         let flags = SendFlags::NOSIGNAL | if message.non_blocking { SendFlags::DONTWAIT } else { SendFlags::empty() };
+        if let Some(offload) = &mut self.offload {
+            return offload.send_many(&self.socket, bytes, size, flags);
+        }
         // On the stack, to avoid allocation during the measurement; what does not fit is sent by the next call.
         let mut control_buffers: [SendAncillaryBuffer<'_, '_, '_>; MAX_BATCH] =
             array::from_fn(|_| SendAncillaryBuffer::default());
@@ -51,6 +70,9 @@ impl Transport for DatagramSocket {
 
     #[inline]
     fn receive(&mut self, into: &mut [u8], message: &Message) -> io::Result<usize> {
+        if let Some(offload) = &mut self.offload {
+            return offload.receive(&self.socket, into);
+        }
         let flags = if message.non_blocking { RecvFlags::DONTWAIT } else { RecvFlags::empty() };
         Ok(rustix::net::recv(&self.socket, into, flags)?.0)
     }

@@ -24,7 +24,8 @@ use crate::language::Endpoint;
 #[derive(Debug)]
 pub(super) struct DatagramPort {
     pub(super) address: TransportAddress,
-    shutdown: OwnedFd,
+    /// `None` if the port belongs to the parent process.
+    shutdown: Option<OwnedFd>,
 }
 
 impl DatagramPort {
@@ -38,14 +39,21 @@ impl DatagramPort {
         thread::Builder::new().name("datagrams".to_owned()).spawn(move || {
             serve(&socket, bound, &watched_shutdown, &routes);
         })?;
-        Ok(Arc::new(Self { address, shutdown }))
+        Ok(Arc::new(Self { address, shutdown: Some(shutdown) }))
+    }
+
+    /// A port that belongs to the parent process.
+    pub(super) fn owned_elsewhere(address: TransportAddress) -> Arc<Self> {
+        Arc::new(Self { address, shutdown: None })
     }
 }
 
 impl Drop for DatagramPort {
     fn drop(&mut self) {
-        // Ends the thread.
-        let _: Result<usize, _> = rustix::io::write(&self.shutdown, &1_u64.to_ne_bytes());
+        if let Some(shutdown) = &self.shutdown {
+            // Ends the thread.
+            let _: Result<usize, _> = rustix::io::write(shutdown, &1_u64.to_ne_bytes());
+        }
     }
 }
 
@@ -63,10 +71,11 @@ fn serve(socket: &Socket, bound: SocketAddr, shutdown: &OwnedFd, routes: &Weak<R
             let Some(Ok(from)) = from.map(SocketAddr::try_from) else { continue };
             let Ok(bytes) = <&[u8; cookie::LENGTH]>::try_from(&buffer[..length]) else { continue };
             let Some(routes) = routes.upgrade() else { return };
-            routes.with_route(bytes, |_, queue, endpoint, cookie| {
+            routes.with_route(bytes, |verifier, destination, endpoint, cookie| {
                 // Without a socket the peer repeats its cookie.
                 if let (Purpose::Connection, Ok(socket)) = (cookie.purpose, connected_socket(endpoint, bound, from)) {
-                    queue.push(AcceptedConnection { socket, ordinal: cookie.ordinal });
+                    let key = (verifier.session().id(), cookie.link);
+                    destination.deliver(key, AcceptedConnection { socket, ordinal: cookie.ordinal });
                 }
             });
         }

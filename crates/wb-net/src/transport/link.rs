@@ -57,7 +57,7 @@ pub enum LinkRole {
 #[derive(Debug)]
 pub struct LinkConfig<'a> {
     /// The endpoint in the profile.
-    pub endpoint: &'a Endpoint,
+    pub endpoint: &'a Arc<Endpoint>,
     /// The role of this side.
     pub role: LinkRole,
     /// The address of this machine.
@@ -85,7 +85,7 @@ pub struct LinkConfig<'a> {
 /// This side's end of a link.
 #[derive(Debug)]
 pub struct LinkEnd {
-    endpoint: Endpoint,
+    endpoint: Arc<Endpoint>,
     role: LinkRole,
     local: HostAddress,
     has_local: bool,
@@ -104,15 +104,26 @@ pub struct LinkEnd {
 #[derive(Debug)]
 enum EndSockets {
     /// Connections are opened to this address.
-    Connecting { peer: Option<TransportAddress>, probe: Option<Probe> },
+    Connecting { peer: Option<TransportAddress>, probe: Option<Box<Probe>> },
     /// The listener for connections.
     Listening(Listener),
     /// A socket that is connected to the peer's before the run.
-    Paired {
-        pairing: SocketPairing,
-        fingerprint: Option<CertificateFingerprint>,
-        quic: Option<Arc<quic::QuicSocketPair>>,
-    },
+    Paired(Box<PairedSocket>),
+}
+
+/// The only socket of one side, which is connected to the peer's before the run.
+#[derive(Debug)]
+struct PairedSocket {
+    pairing: SocketPairing,
+    /// The fingerprint that the accepting side announced.
+    fingerprint: Option<CertificateFingerprint>,
+    quic: Option<Arc<quic::QuicSocketPair>>,
+}
+
+impl EndSockets {
+    fn paired(pairing: SocketPairing) -> Self {
+        Self::Paired(Box::new(PairedSocket { pairing, fingerprint: None, quic: None }))
+    }
 }
 
 impl LinkEnd {
@@ -127,16 +138,13 @@ impl LinkEnd {
         };
         let verifier = || CookieVerifier::new(config.session, config.key);
         let sockets = match (is_paired(endpoint.protocol), config.role) {
-            (true, LinkRole::Connector) => EndSockets::Paired {
-                pairing: SocketPairing::connector(&socket_config, config.has_local, config.session, config.key)?,
-                fingerprint: None,
-                quic: None,
-            },
-            (true, LinkRole::Acceptor) => EndSockets::Paired {
-                pairing: SocketPairing::acceptor(&socket_config, verifier(), config.ports)?,
-                fingerprint: None,
-                quic: None,
-            },
+            (true, LinkRole::Connector) => {
+                let bind = config.has_local;
+                EndSockets::paired(SocketPairing::connector(&socket_config, bind, config.session, config.key)?)
+            }
+            (true, LinkRole::Acceptor) => {
+                EndSockets::paired(SocketPairing::acceptor(&socket_config, verifier(), config.ports)?)
+            }
             (false, LinkRole::Connector) => EndSockets::Connecting { peer: None, probe: None },
             (false, LinkRole::Acceptor) => {
                 let kind = (config.blocking && config.blocking_accept, config.repeated);
@@ -177,7 +185,7 @@ impl LinkEnd {
         let address = match &self.sockets {
             EndSockets::Connecting { .. } => return None,
             EndSockets::Listening(listener) => listener.address(),
-            EndSockets::Paired { pairing, .. } => pairing.announced_address()?,
+            EndSockets::Paired(paired) => paired.pairing.announced_address()?,
         };
         let mut address = address.clone();
         if let (TransportAddress::Ip(address), false) = (&mut address, self.has_local) {
@@ -211,14 +219,14 @@ impl LinkEnd {
             EndSockets::Connecting { .. } => {
                 let probe = probe && !matches!(peer, TransportAddress::Unix(_));
                 let start = || Probe::start(&self.socket_config(), self.has_local, &peer, self.session, self.key);
-                let probe = probe.then(start).transpose()?;
+                let probe = probe.then(start).transpose()?.map(Box::new);
                 self.sockets = EndSockets::Connecting { peer: Some(peer), probe };
             }
-            EndSockets::Paired { pairing, fingerprint, .. } => {
+            EndSockets::Paired(paired) => {
                 if self.endpoint.protocol == Protocol::Quic {
-                    *fingerprint = Some(announcement.fingerprint()?);
+                    paired.fingerprint = Some(announcement.fingerprint()?);
                 }
-                pairing.connect(peer)?;
+                paired.pairing.connect(peer)?;
             }
             EndSockets::Listening(_) => {
                 return Err(io::Error::other("this end of the link accepts connections and has no peer's address"));
@@ -233,9 +241,15 @@ impl LinkEnd {
     /// If the other side cannot be reached within the limit.
     pub fn continue_setup(&mut self) -> io::Result<bool> {
         let window = self.endpoint.window;
+        let config = SocketConfig {
+            endpoint: &self.endpoint,
+            local: self.local,
+            blocking: self.blocking,
+            receive_timeout: self.receive_timeout,
+        };
         match &mut self.sockets {
             EndSockets::Connecting { probe, .. } => {
-                let complete = probe.as_mut().map_or(Ok(true), Probe::advance)?;
+                let complete = probe.as_mut().map_or(Ok(true), |probe| probe.advance(&config, self.has_local))?;
                 if complete {
                     *probe = None;
                 }
@@ -245,7 +259,8 @@ impl LinkEnd {
                 listener.answer_probes();
                 Ok(true)
             }
-            EndSockets::Paired { pairing, fingerprint, quic } => {
+            EndSockets::Paired(paired) => {
+                let PairedSocket { pairing, fingerprint, quic } = &mut **paired;
                 if !pairing.advance()? {
                     return Ok(false);
                 }
@@ -273,7 +288,7 @@ impl LinkEnd {
                 listener.answer_probes();
                 true
             }
-            EndSockets::Paired { pairing, .. } => pairing.repeat_answer(),
+            EndSockets::Paired(paired) => paired.pairing.repeat_answer(),
         }
     }
 
@@ -283,7 +298,7 @@ impl LinkEnd {
             EndSockets::Connecting { peer: Some(peer), .. } => peer.to_string(),
             EndSockets::Listening(listener) => listener.address().to_string(),
             EndSockets::Connecting { peer: None, .. } => "an unknown address".to_owned(),
-            EndSockets::Paired { pairing, .. } => pairing.describe(),
+            EndSockets::Paired(paired) => paired.pairing.describe(),
         }
     }
 
@@ -312,7 +327,7 @@ impl LinkEnd {
                     Err(error) => Err(error),
                 }
             }
-            EndSockets::Paired { .. } => self.paired_transport(),
+            EndSockets::Paired(_) => self.paired_transport(),
             EndSockets::Listening(_) => {
                 Err(io::Error::other("this end of the link accepts connections and cannot open any"))
             }
@@ -327,7 +342,7 @@ impl LinkEnd {
                 let accepted = listener.accept(self.blocking)?;
                 Ok((self.transport(accepted.socket, true, None)?, Some(accepted.ordinal)))
             }
-            EndSockets::Paired { .. } => Ok((self.paired_transport()?, None)),
+            EndSockets::Paired(_) => Ok((self.paired_transport()?, None)),
             EndSockets::Connecting { .. } => {
                 Err(io::Error::other("this end of the link opens connections and cannot accept any"))
             }
@@ -338,7 +353,7 @@ impl LinkEnd {
     pub fn wait_condition(&self) -> WaitCondition {
         match &self.sockets {
             EndSockets::Listening(listener) => listener.wait_condition(),
-            EndSockets::Connecting { .. } | EndSockets::Paired { .. } => {
+            EndSockets::Connecting { .. } | EndSockets::Paired(_) => {
                 WaitCondition { fd: None, interest: Interest::Readable, until: None }
             }
         }
@@ -348,19 +363,23 @@ impl LinkEnd {
     pub fn take_rejected(&mut self) -> u64 {
         match &mut self.sockets {
             EndSockets::Listening(listener) => listener.take_rejected(),
-            EndSockets::Connecting { .. } | EndSockets::Paired { .. } => 0,
+            EndSockets::Connecting { .. } | EndSockets::Paired(_) => 0,
         }
     }
 
     fn paired_transport(&self) -> io::Result<Box<dyn Transport>> {
-        let EndSockets::Paired { pairing, quic, .. } = &self.sockets else { return Err(unknown_peer()) };
-        let (socket, peer) = pairing.connected().ok_or_else(unknown_peer)?;
+        let EndSockets::Paired(paired) = &self.sockets else { return Err(unknown_peer()) };
+        let (socket, peer) = paired.pairing.connected().ok_or_else(unknown_peer)?;
         let socket = socket.try_clone()?;
-        if let Some(pair) = quic {
+        if let Some(pair) = &paired.quic {
             return Ok(Box::new(quic::Quic::new(socket, pair.clone())?));
         }
         socket.connect(&socket::sock_addr(peer)?)?;
-        Ok(Box::new(DatagramSocket::new(socket)))
+        Ok(Box::new(if self.endpoint.gso {
+            DatagramSocket::with_offload(socket)?
+        } else {
+            DatagramSocket::new(socket)
+        }))
     }
 
     /// A transport over a socket that is connected or connecting.
@@ -417,6 +436,6 @@ fn is_same_machine(local: HostAddress, peer: HostAddress) -> bool {
 }
 
 /// Whether each end has a single socket, which is connected to the peer's before the run.
-fn is_paired(protocol: Protocol) -> bool {
+pub(super) fn is_paired(protocol: Protocol) -> bool {
     protocol.is_datagram() || protocol == Protocol::Quic
 }

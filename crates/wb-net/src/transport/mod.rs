@@ -12,6 +12,7 @@ pub mod cookie;
 pub mod data_ports;
 pub mod datagram;
 mod datagram_port;
+pub mod handover;
 pub mod info;
 pub mod link;
 mod listener;
@@ -22,7 +23,7 @@ pub mod socket;
 mod sockopt;
 pub mod stream;
 mod tls;
-mod unverified;
+pub(crate) mod unverified;
 mod vsock;
 pub mod watched_connection;
 

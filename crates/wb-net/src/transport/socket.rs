@@ -3,6 +3,7 @@
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
+use std::sync::Arc;
 use std::time::Duration;
 
 use socket2::{Domain, SockAddr, Socket, Type};
@@ -24,7 +25,7 @@ const BACKLOG: i32 = 4096;
 #[derive(Debug, Clone)]
 pub struct SocketConfig<'a> {
     /// The endpoint in the profile.
-    pub endpoint: &'a Endpoint,
+    pub endpoint: &'a Arc<Endpoint>,
     /// The address of this machine: listening sockets are bound to it.
     pub local: HostAddress,
     /// Whether system calls block.
@@ -84,7 +85,7 @@ impl SocketConfig<'_> {
     }
 
     /// Whether the protocol has ports of IP.
-    pub(super) fn has_ports(&self) -> bool {
+    pub(crate) fn has_ports(&self) -> bool {
         !matches!(self.endpoint.protocol, Protocol::Unix | Protocol::UnixDgram | Protocol::Vsock)
     }
 

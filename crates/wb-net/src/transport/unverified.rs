@@ -87,14 +87,14 @@ impl AsFd for UnverifiedConnection {
 
 /// Verifies the cookies of one link.
 #[derive(Debug)]
-pub(super) struct CookieVerifier {
+pub(crate) struct CookieVerifier {
     session: SessionKey,
     link: LinkKey,
     guard: ReplayGuard,
 }
 
 impl CookieVerifier {
-    pub(super) fn new(session: SessionKey, link: LinkKey) -> Self {
+    pub(crate) fn new(session: SessionKey, link: LinkKey) -> Self {
         Self { session, link, guard: ReplayGuard::default() }
     }
 

@@ -289,6 +289,9 @@ pub(crate) struct PresetArgs {
     /// Type of service of IPv4, or traffic class of IPv6: 0 to 255, also as 0x…
     #[arg(long, value_name = "N", value_parser = parse_type_of_service)]
     pub(crate) tos: Option<u8>,
+    /// Segmentation offload for UDP streams (GSO and GRO): one system call moves up to 64 datagrams
+    #[arg(long)]
+    pub(crate) gso: bool,
     /// Target rate per connection: bits per second as `500M`, or rounds per second as `10k/s`; unlimited by default
     #[arg(long, value_name = "RATE")]
     pub(crate) rate: Option<PresetRate>,

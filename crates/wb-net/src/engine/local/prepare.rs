@@ -153,13 +153,15 @@ impl PreparedRun {
     ) -> Result<Strand, EngineError> {
         let plan = self.plans[group].clone();
         let own_thread = self.executor == ExecutorKind::ThreadPerStrand;
-        let mut ends = Vec::new();
+        let flowops = || plan.transactions.iter().flat_map(|transaction| &transaction.flowops);
+        // Exactly, since there may be many strands.
+        let mut ends = Vec::with_capacity(flowops().filter(|flowop| flowop.endpoint.is_some()).count());
         for (transaction, flowops) in plan.transactions.iter().enumerate() {
             for (position, flowop) in flowops.flowops.iter().enumerate() {
-                let (endpoint, role) = match &flowop.flowop.action {
-                    FlowopAction::Connect(endpoint) => (endpoint, LinkRole::Connector),
-                    FlowopAction::Accept(endpoint) => (endpoint, LinkRole::Acceptor),
-                    _ => continue,
+                let Some(endpoint) = &flowop.endpoint else { continue };
+                let role = match flowop.flowop.action {
+                    FlowopAction::Connect(_) => LinkRole::Connector,
+                    _ => LinkRole::Acceptor,
                 };
                 let location = Some(format!("{}, {}, {}", plan.name, flowops.name, flowop.flowop.name));
                 let failed = |message: String| EngineError { location: location.clone(), ..EngineError::new(message) };
@@ -223,8 +225,8 @@ impl PreparedRun {
         }))
     }
 
-    pub(super) fn announcements(&self) -> Vec<LinkAnnouncement> {
-        self.announcements.clone()
+    pub(super) fn take_announcements(&mut self) -> Vec<LinkAnnouncement> {
+        std::mem::take(&mut self.announcements)
     }
 
     /// Sets the addresses of the accepting sides, and begins to set up the links.

@@ -9,7 +9,7 @@ use super::{StepResult, Strand, StrandOperation, StrandPosition, io_error};
 use crate::engine::clock::{self, Nanos};
 use crate::engine::plan::{FlowopPlan, GroupPlan, TransactionPlan};
 use crate::engine::protocol::{ConnectionTotals, Side};
-use crate::language::{Endpoint, FlowopAction};
+use crate::language::Endpoint;
 use crate::transport::socket::CONNECT_TIMEOUT;
 use crate::transport::{CloseMode, ConnectionInfo, Intent, Transport, WaitCondition, is_pending};
 
@@ -233,7 +233,7 @@ impl Strand {
         is_connector: bool,
         ordinal: Option<u32>,
     ) {
-        let (FlowopAction::Connect(endpoint) | FlowopAction::Accept(endpoint)) = &flowop.flowop.action else { return };
+        let Some(endpoint) = flowop.flowop.endpoint() else { return };
         let datagrams = endpoint.protocol.is_datagram();
         let opened = &mut self.opened[flowop.host as usize];
         *opened += 1;

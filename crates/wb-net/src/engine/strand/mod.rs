@@ -180,8 +180,8 @@ enum StepResult {
     Failed(io::Error),
 }
 
-/// Number of executions after which a strand lets others run.
-const EXECUTIONS_PER_TURN: u32 = 64;
+/// Executions, and bytes that they moved, after which a strand lets others run.
+const PER_TURN: (u32, u64) = (64, 128 << 10);
 
 /// Datagrams that have not arrived this long after the other side finished are lost, in nanoseconds.
 const DATAGRAM_GRACE: Nanos = 100_000_000;
@@ -217,7 +217,8 @@ impl Strand {
             plan,
             ends,
             files,
-            open: VecDeque::new(),
+            // Most strands have one connection, and there may be many strands.
+            open: VecDeque::with_capacity(1),
             opened: vec![0; hosts.max(1)],
             position: StrandPosition::default(),
             finish_seen: None,
@@ -338,7 +339,7 @@ impl Strand {
         self.now = clock::now();
         let plan = self.plan.clone();
         let transaction = &plan.transactions[self.position.transaction];
-        let mut left = EXECUTIONS_PER_TURN;
+        let (mut executions_left, mut bytes_left) = PER_TURN;
         if self.now < self.position.began && !self.signals.stop.load(Relaxed) {
             return StrandStatus::Wait(WaitCondition::until(self.position.began));
         }
@@ -387,6 +388,7 @@ impl Strand {
             match result {
                 StepResult::Done { messages, began, intended, sent, received } => {
                     self.now = clock::now();
+                    bytes_left = bytes_left.saturating_sub(sent + received);
                     if self.position.end.is_some_and(|end| self.now > end) {
                         return StrandStatus::Ended;
                     }
@@ -419,12 +421,9 @@ impl Strand {
                     self.next_execution(flowop, transaction, (1, 0), context);
                 }
             }
-            left -= 1;
-            if left == 0 {
-                left = EXECUTIONS_PER_TURN;
-                if !self.own_thread {
-                    return StrandStatus::Yield;
-                }
+            executions_left = executions_left.saturating_sub(1);
+            if !self.own_thread && (executions_left == 0 || bytes_left == 0) {
+                return StrandStatus::Yield;
             }
         }
     }

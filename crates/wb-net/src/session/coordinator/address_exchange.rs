@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::events::RESPONSE_TIMEOUT;
 use super::{Coordinator, RunFailure};
 use crate::engine::protocol::{EngineCommand, EngineEvent, LinkAnnouncement, LinkId};
-use crate::language::{FlowopAction, NetProfile};
+use crate::language::NetProfile;
 
 impl Coordinator<'_> {
     /// Prepares every participant, and sends each the others' addresses.
@@ -53,7 +53,7 @@ fn link_hosts(profile: &NetProfile) -> HashMap<LinkId, String> {
     for (group, groups) in profile.groups.iter().enumerate() {
         for (transaction, transactions) in groups.transactions.iter().enumerate() {
             for (flowop, flowops) in transactions.flowops.iter().enumerate() {
-                if let FlowopAction::Connect(endpoint) | FlowopAction::Accept(endpoint) = &flowops.action {
+                if let Some(endpoint) = flowops.endpoint() {
                     hosts.insert(LinkId { group, transaction, flowop }, endpoint.remote.clone());
                 }
             }

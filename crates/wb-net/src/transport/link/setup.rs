@@ -18,21 +18,61 @@ use crate::transport::socket::{self, CONNECT_TIMEOUT, SocketConfig};
 use crate::transport::unverified::{CookieStatus, CookieVerifier, UnverifiedConnection};
 use crate::transport::{is_pending, quic, stream};
 
-/// How long a listener may take to answer a probe.
-const PROBE_TIMEOUT: Duration = Duration::from_secs(4);
+/// How long a listener that accepts connections may take to answer a probe.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(4);
+
+/// How long it may take to connect to a listener. Every `CONNECT_INTERVAL` another attempt is made, since lost packets
+/// would otherwise be repeated only after a second.
+const PROBE_CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
+const CONNECT_INTERVAL: Duration = Duration::from_millis(180);
+
+/// How long a datagram socket may take to answer a cookie.
+const DATAGRAM_ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Interval between two cookies of a datagram socket: initial and maximum.
 const RESEND_INTERVAL: (Duration, Duration) = (Duration::from_millis(20), Duration::from_millis(500));
 
-/// A connection that tests whether a listener can be reached.
+/// Tests whether a listener can be reached.
 #[derive(Debug)]
 pub(super) struct Probe {
-    connection: UnverifiedConnection,
+    attempts: Vec<ProbeAttempt>,
     peer: TransportAddress,
     cookie: Cookie,
     session: SessionKey,
-    is_sent: bool,
-    deadline: Instant,
+    began: Instant,
+}
+
+/// A connection that tests whether a listener can be reached.
+#[derive(Debug)]
+struct ProbeAttempt {
+    connection: UnverifiedConnection,
+    is_connected: bool,
+}
+
+impl ProbeAttempt {
+    fn start(config: &SocketConfig<'_>, bind: bool, peer: &TransportAddress) -> io::Result<Self> {
+        let socket = config.connecting_socket(bind)?;
+        socket.set_nonblocking(true)?;
+        match socket.connect(&socket::sock_addr(peer)?) {
+            Err(error) if !is_pending(&error) => Err(describe_refusal(peer, &error)),
+            _ => Ok(Self { connection: UnverifiedConnection::new(socket), is_connected: false }),
+        }
+    }
+
+    /// Sends the cookie once the connection is open; returns what has arrived of the answer.
+    fn advance(&mut self, peer: &TransportAddress, cookie: &[u8]) -> io::Result<CookieStatus> {
+        if !self.is_connected {
+            match stream::check_connected(&self.connection.socket) {
+                Ok(()) => {
+                    rustix::net::send(&self.connection.socket, cookie, SendFlags::NOSIGNAL)?;
+                    self.is_connected = true;
+                }
+                Err(error) if is_pending(&error) => return Ok(CookieStatus::Incomplete),
+                Err(error) => return Err(describe_refusal(peer, &error)),
+            }
+        }
+        Ok(self.connection.receive())
+    }
 }
 
 impl Probe {
@@ -44,65 +84,57 @@ impl Probe {
         session: SessionKey,
         link: LinkKey,
     ) -> io::Result<Self> {
-        let socket = config.connecting_socket(bind)?;
-        socket.set_nonblocking(true)?;
-        match socket.connect(&socket::sock_addr(peer)?) {
-            Err(error) if !is_pending(&error) => return Err(describe_refusal(peer, &error)),
-            _ => {}
-        }
         Ok(Self {
-            connection: UnverifiedConnection::new(socket),
+            attempts: vec![ProbeAttempt::start(config, bind, peer)?],
             peer: peer.clone(),
             cookie: Cookie { purpose: Purpose::Probe, link, attempt: 0, ordinal: 0 },
             session,
-            is_sent: false,
-            deadline: Instant::now() + PROBE_TIMEOUT,
+            began: Instant::now(),
         })
     }
 
     /// Continues without waiting; returns whether the listener has answered.
-    pub(super) fn advance(&mut self) -> io::Result<bool> {
-        let Self { connection, peer, cookie, session, .. } = self;
-        if !self.is_sent {
-            match stream::check_connected(&connection.socket) {
-                Ok(()) => {
-                    rustix::net::send(&connection.socket, &session.seal(cookie), SendFlags::NOSIGNAL)?;
-                    self.is_sent = true;
+    pub(super) fn advance(&mut self, config: &SocketConfig<'_>, bind: bool) -> io::Result<bool> {
+        let bytes = self.session.seal(&self.cookie);
+        let expected = Cookie { purpose: Purpose::Acknowledgement, ..self.cookie };
+        let peer = &self.peer;
+        let refused = |message: String| Err(io::Error::new(io::ErrorKind::ConnectionRefused, message));
+        for attempt in &mut self.attempts {
+            match attempt.advance(peer, &bytes)? {
+                CookieStatus::Complete(bytes) if self.session.open(&bytes) == Some(expected) => return Ok(true),
+                CookieStatus::Incomplete => {}
+                CookieStatus::Complete(_) | CookieStatus::Foreign => {
+                    return refused(format!("{peer} is not a port of this session: something else answers there"));
                 }
-                Err(error) if is_pending(&error) => return self.check_deadline(),
-                Err(error) => return Err(describe_refusal(peer, &error)),
+                CookieStatus::Closed => {
+                    return refused(format!(
+                        "{peer} closed the connection: something else answers there, or the server has no session left"
+                    ));
+                }
             }
         }
-        let expected = Cookie { purpose: Purpose::Acknowledgement, ..*cookie };
-        match connection.receive() {
-            CookieStatus::Complete(bytes) if session.open(&bytes) == Some(expected) => Ok(true),
-            CookieStatus::Incomplete => self.check_deadline(),
-            CookieStatus::Complete(_) | CookieStatus::Foreign => Err(io::Error::new(
-                io::ErrorKind::ConnectionRefused,
-                format!("{peer} is not a port of this session: something else answers there"),
-            )),
-            CookieStatus::Closed => Err(io::Error::new(
-                io::ErrorKind::ConnectionRefused,
-                format!(
-                    "{peer} closed the connection: something else answers there, or the server has no session left"
-                ),
-            )),
-        }
+        self.continue_waiting(config, bind)?;
+        Ok(false)
     }
 
-    fn check_deadline(&self) -> io::Result<bool> {
-        if Instant::now() < self.deadline {
-            return Ok(false);
-        }
-        let seconds = PROBE_TIMEOUT.as_secs();
-        Err(io::Error::new(
-            io::ErrorKind::TimedOut,
-            format!(
-                "no answer from {} within {seconds} s: a firewall may drop connections to this port; \
+    /// Begins another attempt if it is due, unless the time is over.
+    fn continue_waiting(&mut self, config: &SocketConfig<'_>, bind: bool) -> io::Result<()> {
+        let elapsed = self.began.elapsed();
+        let is_connected = self.attempts.iter().any(|attempt| attempt.is_connected);
+        let limit = if is_connected { ANSWER_TIMEOUT } else { PROBE_CONNECT_TIMEOUT };
+        if elapsed >= limit {
+            let message = format!(
+                "no answer from {} within {} s: a firewall may drop connections to this port; \
                  `net serve --one-port` and `--data-ports LOW-HIGH` limit the ports",
-                self.peer
-            ),
-        ))
+                self.peer,
+                limit.as_secs()
+            );
+            return Err(io::Error::new(io::ErrorKind::TimedOut, message));
+        }
+        if !is_connected && elapsed >= CONNECT_INTERVAL * self.attempts.len() as u32 {
+            self.attempts.push(ProbeAttempt::start(config, bind, &self.peer)?);
+        }
+        Ok(())
     }
 }
 
@@ -181,7 +213,7 @@ impl SocketPairing {
             socket.connect(&socket::sock_addr(&peer)?)?;
         }
         self.peer = Some(peer);
-        self.deadline = Instant::now() + CONNECT_TIMEOUT;
+        self.deadline = Instant::now() + DATAGRAM_ANSWER_TIMEOUT;
         Ok(())
     }
 
@@ -280,14 +312,17 @@ impl SocketPairing {
     }
 
     fn timeout_error(&self) -> io::Error {
-        let seconds = CONNECT_TIMEOUT.as_secs();
         let address = self.describe();
         let message = match self.role {
             PairingRole::Connector { .. } => format!(
-                "no answer from {address} within {seconds} s: a firewall may drop datagrams to this port; \
-                 `net serve --one-port` and `--data-ports LOW-HIGH` limit the ports"
+                "no answer from {address} within {} s: a firewall may drop datagrams to this port; \
+                 `net serve --one-port` and `--data-ports LOW-HIGH` limit the ports",
+                DATAGRAM_ANSWER_TIMEOUT.as_secs()
             ),
-            _ => format!("no datagram of the other side arrived at {address} within {seconds} s"),
+            _ => {
+                let seconds = CONNECT_TIMEOUT.as_secs();
+                format!("no datagram of the other side arrived at {address} within {seconds} s")
+            }
         };
         io::Error::new(io::ErrorKind::TimedOut, message)
     }

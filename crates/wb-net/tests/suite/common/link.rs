@@ -2,6 +2,7 @@
 
 use std::io::{self, ErrorKind};
 use std::net::Ipv4Addr;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use wb_net::language::{Endpoint, Protocol};
@@ -17,7 +18,7 @@ pub fn end(endpoint: &Endpoint, role: LinkRole, repeated: bool, session: Session
     // Ports are open as long as this is alive: until the test's process ends.
     std::mem::forget(ports.clone());
     LinkEnd::prepare(&LinkConfig {
-        endpoint,
+        endpoint: &Arc::new(endpoint.clone()),
         role,
         local: loopback(endpoint),
         has_local: false,

@@ -15,7 +15,8 @@ mod uperf;
 
 use std::{io, process::Command, sync::Arc};
 
-use wb_net::engine::engine_set::{ChildCommandFactory, run_child};
+use wb_net::engine::child::run_child;
+use wb_net::engine::engine_set::ChildCommandFactory;
 
 use crate::cli::net::NetCommand;
 use crate::console::Console;

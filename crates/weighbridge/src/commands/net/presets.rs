@@ -69,6 +69,12 @@ pub(super) fn run(preset: Preset, args: &PresetArgs, console: &Console) -> Resul
             help: "remove --omit: every round of this preset has a connection of its own".to_owned(),
         });
     }
+    if args.gso && !(preset.is_stream() && points.iter().all(|point| point.protocol == Protocol::Udp)) {
+        return Err(Error::Usage {
+            what: "invalid --gso: expected a stream of UDP".to_owned(),
+            help: "add --protocols udp to stream, maerts or bidirec, or remove --gso".to_owned(),
+        });
+    }
     let flags = &args.common;
     let mut responses = flags.raw.as_deref().map(ResponseLog::create).transpose()?;
     let mut results: Vec<(PresetCase, RunResult)> = Vec::new();
@@ -186,6 +192,8 @@ fn check_sizes(points: &[PresetCase], args: &PresetArgs) -> Result<(), Error> {
 }
 
 fn build_profile(preset: Preset, args: &PresetArgs, host: &str, point: &PresetCase) -> NetProfile {
+    let messages = if args.gso { presets::segments(point.size.0) } else { 1 };
+    let bytes_per_round = point.size.0.saturating_mul(messages);
     let setup = PresetConfig {
         protocol: point.protocol,
         instances: point.instances,
@@ -195,7 +203,8 @@ fn build_profile(preset: Preset, args: &PresetArgs, host: &str, point: &PresetCa
         congestion: args.congestion.clone(),
         mss: args.mss,
         tos: args.tos,
-        rate: args.rate.map(|rate| rate.rounds_per_second(point.size.0)),
+        gso: args.gso,
+        rate: args.rate.map(|rate| rate.rounds_per_second(bytes_per_round)),
         kind: if args.processes { StrandKind::Process } else { StrandKind::Thread },
         ..PresetConfig::new(host)
     };

@@ -2,6 +2,7 @@
 
 mod errors;
 mod files;
+mod first_use;
 pub(crate) mod place;
 mod presets;
 mod profiles;

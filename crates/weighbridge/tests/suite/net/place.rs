@@ -25,6 +25,10 @@ impl NetLab {
     pub(crate) fn new() -> Self {
         let lab = Lab::new();
         let token = lab.weighbridge("net token").out.trim().to_owned();
+        Self::with_token(lab, token)
+    }
+
+    pub(crate) fn with_token(lab: Lab, token: String) -> Self {
         Self { lab, token }
     }
 

@@ -35,6 +35,57 @@ fn every_preset_measures() {
 }
 
 #[test]
+fn handshakes_are_counted_without_messages() {
+    let (place, server) = NetLab::with_server();
+    for flags in ["", "--protocols tcp", "-n 4 --max-threads 1"] {
+        let ran = place.net(&format!("handshakes 127.0.0.1:{} -t 300ms {flags} --json", server.port));
+        assert_eq!(ran.code, 0, "{}", ran.transcript());
+        let results = ran.json();
+        let totals = &results[0]["totals"];
+        assert!(totals["rounds"].as_u64().unwrap() > 0, "{totals}");
+        assert_eq!(totals["received-bytes"].as_u64(), Some(0), "{totals}");
+    }
+}
+
+#[test]
+fn a_rate_is_not_exceeded_and_has_response_times() {
+    let (place, server) = NetLab::with_server();
+    // 90 bytes are 720 bits, in each of 500 rounds.
+    for rate in ["1k/s", "720k"] {
+        let ran = place.net(&format!("rr 127.0.0.1:{} -t 500ms --rate {rate} --json", server.port));
+        assert_eq!(ran.code, 0, "{}", ran.transcript());
+        let results = ran.json();
+        let rounds = results[0]["totals"]["rounds"].as_u64().unwrap();
+        assert!((1..=500).contains(&rounds), "{rate}: {rounds}");
+        assert!(results[0].to_string().contains("\"response\""), "{}", results[0]);
+    }
+}
+
+#[test]
+fn segmentation_offload_moves_the_same_datagrams() {
+    let (place, server) = NetLab::with_server();
+    for preset in ["stream", "maerts", "bidirec", "stream --max-threads 1 -n 3"] {
+        let (name, flags) = preset.split_once(' ').unwrap_or((preset, ""));
+        let line = format!("{name} 127.0.0.1:{} {flags} --protocols udp --gso --rate 200M", server.port);
+        let ran = place.net(&format!("{line} -t 300ms --json"));
+        assert_eq!(ran.code, 0, "{preset}: {}", ran.transcript());
+        let result = &ran.json()[0];
+        assert!(result["notes"].to_string().contains("(gso)"), "{preset}: {}", result["notes"]);
+        let totals = &result["totals"];
+        let count = |name: &str| totals[name].as_u64().unwrap();
+        assert!(count("rounds") > 0 && count("received-bytes") > 0, "{preset}: {totals}");
+        assert_eq!(count("received-bytes") % 1470, 0, "{preset}: {totals}");
+        assert!(count("sent-bytes") >= count("received-bytes"), "{preset}: {totals}");
+    }
+    for refused in ["stream --gso", "udp-rr --gso", "stream --protocols udp,tcp --gso"] {
+        let (name, flags) = refused.split_once(' ').unwrap();
+        let ran = place.net(&format!("{name} 127.0.0.1:{} {flags}", server.port));
+        assert_eq!(ran.code, 1, "{refused}: {}", ran.transcript());
+        assert!(ran.err.contains("invalid --gso: expected a stream of UDP"), "{}", ran.err);
+    }
+}
+
+#[test]
 fn progress_lines_cover_only_the_data_phase() {
     let (place, server) = NetLab::with_server();
     let ran = place.net(&format!("stream 127.0.0.1 -P {} -t 1 -i 100ms", server.port));

@@ -15,7 +15,7 @@ use super::{
 const PORT_MODES: [(&str, &str); 3] =
     [("", "0-65535"), ("--data-ports 30000-30003", "{ 20000, 30000-30003 }"), ("--one-port", "20000")];
 
-const PRESETS: [&str; 7] = [
+const PRESETS: [&str; 10] = [
     "rr",
     "crr",
     "stream",
@@ -23,6 +23,9 @@ const PRESETS: [&str; 7] = [
     "udp-rr",
     "rr --protocols quic",
     "stream --protocols udp --max-threads 1",
+    "crr --processes",
+    "udp-rr --processes",
+    "rr --protocols quic --processes",
 ];
 
 /// Runs each preset in each port mode, with four strands.
@@ -38,7 +41,8 @@ fn presets_complete(translated: bool) {
             for threads in ["", " --max-threads 1"] {
                 let (name, options) = preset.split_once(' ').unwrap_or((preset, ""));
                 let line = format!("net {name} {} {options}{threads} -t 300ms -n 4 --json", SERVER.v4());
-                if options.contains("--max-threads") && !threads.is_empty() {
+                let has_threads = !options.contains("--max-threads") && !options.contains("--processes");
+                if !has_threads && !threads.is_empty() {
                     continue;
                 }
                 let result = lab.run(&line).completed();
@@ -108,14 +112,17 @@ fn a_profile_cannot_leave_the_data_ports() {
 
 #[test]
 fn a_port_behind_a_firewall_is_named_at_once() {
-    for protocol in ["tcp", "ssl"] {
+    for (protocol, limit, packets) in
+        [("tcp", "1 s", "connections"), ("ssl", "1 s", "connections"), ("udp", "2 s", "datagrams")]
+    {
         let Some(lab) = Lab::with_nft(2) else { return };
         let server = lab.serve("--data-ports 30000-30003");
-        lab.drop(SERVER, "tcp dport 30000-30003");
+        lab.drop(SERVER, "meta l4proto { tcp, udp } th dport 30000-30003");
         let options = format!("protocol={protocol}");
         let reason = lab.run_profile(&connected(2, &options, &rr("iterations=1", "64", "64")), "").fell_short("failed");
-        let expected = "no answer from 10.77.0.2:30000 within 4 s: a firewall may drop connections to this port";
-        assert!(reason.contains(expected), "{reason}");
+        let expected =
+            format!("no answer from 10.77.0.2:30000 within {limit}: a firewall may drop {packets} to this port");
+        assert!(reason.contains(&expected), "{reason}");
         server.assert_unchanged();
     }
 }
