@@ -37,6 +37,8 @@ pub struct ClientRun {
     pub settings: Settings,
     /// Time limit after which transactions are truncated.
     pub limit: Option<Duration>,
+    /// CPUs of the servers' strands, for servers that let their clients choose them.
+    pub server_cpus: Vec<usize>,
     /// The seed for random sizes and the choice of files.
     pub seed: u64,
     /// Creates the commands of child processes for strands.
@@ -93,6 +95,7 @@ impl ClientRun {
             limits: ControlLimits::default(),
             settings: Settings::default(),
             limit: None,
+            server_cpus: Vec::new(),
             seed,
             child,
         }
@@ -190,7 +193,7 @@ impl ClientRun {
         let limit = self.limit.map(|limit| limit.as_nanos() as u64);
         let settings = Settings {
             raw: false,
-            cpus: Vec::new(),
+            cpus: self.server_cpus.clone(),
             ports: PortPolicy::Any,
             max_duration: limit,
             ..self.settings.clone()

@@ -68,6 +68,9 @@ impl SessionLimits {
         if settings.progress_interval < 10_000_000 || settings.counters.len() > 8 || settings.raw {
             return refuse("invalid settings".to_owned());
         }
+        if let Some(cpu) = settings.cpus.iter().find(|cpu| **cpu >= online_cpus()) {
+            return refuse(format!("CPU {cpu}: the server's are 0 to {}", online_cpus() - 1));
+        }
         for flowop in profile.flowops() {
             if let Err(reason) = check_flowop(flowop) {
                 return refuse(reason.to_owned());
@@ -99,6 +102,15 @@ impl SessionLimits {
         }
         Ok(())
     }
+}
+
+/// One more than the highest number of a CPU on which this process may run.
+fn online_cpus() -> usize {
+    // If the kernel does not tell: what it may run on at once.
+    let allowed = rustix::thread::sched_getaffinity(None);
+    let highest = allowed.map(|set| (0..rustix::thread::CpuSet::MAX_CPU).rev().find(|&cpu| set.is_set(cpu)));
+    let count = std::thread::available_parallelism().map_or(1, usize::from);
+    highest.ok().flatten().map_or(count, |highest| highest + 1)
 }
 
 fn check_flowop(flowop: &Flowop) -> Result<(), &'static str> {

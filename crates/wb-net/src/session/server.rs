@@ -57,6 +57,8 @@ pub struct Server {
     pub limits: SessionLimits,
     /// CPUs that strands are pinned to, round-robin.
     pub cpus: Vec<usize>,
+    /// Whether the client chooses them if that is empty, as iperf3's clients do.
+    pub client_cpus: bool,
     /// Interval between progress reports; `None` for that of the client.
     pub progress_interval: Option<Duration>,
     /// Creates the commands of child processes for strands.
@@ -227,7 +229,9 @@ impl Server {
             .take(1)
             .map(|session| ("client".to_owned(), HostSession { local, peer, ..session }))
             .collect();
-        assignment.settings.cpus = self.cpus.clone();
+        if !(self.client_cpus && self.cpus.is_empty()) {
+            assignment.settings.cpus = self.cpus.clone();
+        }
         if let Some(interval) = self.progress_interval {
             assignment.settings.progress_interval = clock::nanos(interval);
         }

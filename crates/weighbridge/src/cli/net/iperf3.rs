@@ -34,9 +34,9 @@ pub(crate) struct Iperf3Args {
     /// Local address of the client's data connections, or the address that the server listens on
     #[arg(long, short = 'B', value_name = "ADDRESS")]
     pub(crate) bind: Option<IpAddr>,
-    /// CPU of this side's threads
-    #[arg(long, short = 'A', value_name = "N", value_parser = parse_affinity)]
-    pub(crate) affinity: Option<usize>,
+    /// CPU of this side's threads; from a client also that of the server's: N,M
+    #[arg(long, short = 'A', value_name = "N[,M]", value_parser = parse_affinity)]
+    pub(crate) affinity: Option<Affinity>,
     /// Use IPv4 only
     #[arg(long, short = '4', conflicts_with = "version6")]
     pub(crate) version4: bool,
@@ -168,11 +168,20 @@ fn parse_interval(text: &str) -> Result<ReportInterval, String> {
     }
 }
 
-fn parse_affinity(text: &str) -> Result<usize, String> {
-    if text.contains(',') {
-        return Err("expected one CPU: the server's is set there, by its own -A".to_owned());
+/// The CPUs of both sides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Affinity {
+    pub(crate) own: usize,
+    /// That of the server, if a client sets it.
+    pub(crate) server: Option<usize>,
+}
+
+fn parse_affinity(text: &str) -> Result<Affinity, String> {
+    let cpu = |text: &str| text.trim().parse().map_err(|_| "expected the number of a CPU, or two: N,M".to_owned());
+    match text.split_once(',') {
+        Some((own, server)) => Ok(Affinity { own: cpu(own)?, server: Some(cpu(server)?) }),
+        None => Ok(Affinity { own: cpu(text)?, server: None }),
     }
-    text.parse().map_err(|_| "expected the number of a CPU".to_owned())
 }
 
 /// A number with an optional prefix, in powers of `base`.
@@ -218,6 +227,6 @@ mod tests {
         }
         assert!(parse_rate("1M/10").is_err() && parse_block_size("2G").is_err());
         assert_eq!(parse_interval("0.5"), Ok(ReportInterval(Some(Nanos(500_000_000)))));
-        assert!(parse_interval("0.01").is_err() && parse_affinity("1,2").is_err());
+        assert!(parse_interval("0.01").is_err() && parse_affinity("1,").is_err());
     }
 }

@@ -33,6 +33,8 @@ pub(super) struct ServerConfig {
     pub(super) credentials: Credentials,
     pub(super) limits: SessionLimits,
     pub(super) cpus: Vec<usize>,
+    /// Whether clients choose the CPUs if `cpus` is empty.
+    pub(super) client_cpus: bool,
     /// Whether data connections use the port of control connections.
     pub(super) one_port: bool,
     /// Interval between progress reports; `None` for that of the client.
@@ -55,7 +57,7 @@ pub(super) fn run_server(
     on_listening: impl FnOnce(SocketAddr) -> Result<(), Error>,
     on_event: impl Fn(&ServerEvent) + Send + Sync + 'static,
 ) -> Result<ServerEnd, Error> {
-    let ServerConfig { address, credentials, limits, cpus, one_port, progress_interval, once } = config;
+    let ServerConfig { address, credentials, limits, cpus, client_cpus, one_port, progress_interval, once } = config;
     runtime()?.block_on(async {
         let bind_failed = |error: ControlError| Error::Usage {
             what: error.to_string(),
@@ -69,7 +71,7 @@ pub(super) fn run_server(
             (listener, DataPorts::new(limits.ports.clone()))
         };
         let limits = SessionLimits { ports: ports.policy().clone(), ..limits };
-        let server = Server { limits, cpus, progress_interval, child: child_command(), ports };
+        let server = Server { limits, cpus, client_cpus, progress_interval, child: child_command(), ports };
         on_listening(listener.local_addr())?;
         let done = Arc::new(tokio::sync::Notify::new());
         let session_over = done.clone();
@@ -113,6 +115,7 @@ pub(super) fn serve(args: &NetServeArgs, console: &Console) -> Result<Exit, Erro
             ..SessionLimits::default()
         },
         cpus: args.cpus.iter().flat_map(|cpus| &cpus.0).map(|&cpu| cpu as usize).collect(),
+        client_cpus: false,
         one_port: args.one_port,
         progress_interval: None,
         once: args.once,

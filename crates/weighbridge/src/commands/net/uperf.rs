@@ -47,6 +47,7 @@ fn serve(args: &UperfArgs) -> Result<Exit, Error> {
         credentials: trust::credentials(&args.trust)?,
         limits: SessionLimits::default(),
         cpus: Vec::new(),
+        client_cpus: false,
         one_port: false,
         progress_interval: None,
         once: false,

@@ -7,7 +7,7 @@ use wb_test_net::Host;
 
 use super::serve;
 use crate::net_faults::lab::{CLIENT, Lab, SERVER};
-use crate::net_faults::program::Program;
+use crate::net_faults::program::{Program, eventually};
 
 const WEIGHBRIDGE: &str = env!("CARGO_BIN_EXE_weighbridge");
 const PORT: u16 = 5201;
@@ -166,6 +166,41 @@ fn ipv6_is_used_on_request() {
     let ran = lab.run(&format!("net iperf3 -6 -c {} -t 1", SERVER.v4()));
     assert_eq!(ran.code, Some(1), "{ran:?}");
     assert!(ran.err.contains("has no address of the requested family (IPv6)"), "{ran:?}");
+}
+
+/// The CPUs on which the strands of a process may run.
+fn strand_cpus(pid: u32) -> Result<Vec<String>, String> {
+    let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).map_err(|error| error.to_string())?;
+    let statuses = tasks.flatten().filter_map(|task| std::fs::read_to_string(task.path().join("status")).ok());
+    let field = |status: &str, name: &str| {
+        let line = status.lines().find_map(|line| line.strip_prefix(name));
+        line.unwrap_or_default().trim().to_owned()
+    };
+    let strands = statuses.filter(|status| field(status, "Name:").starts_with("strand-"));
+    Ok(strands.map(|status| field(&status, "Cpus_allowed_list:")).collect())
+}
+
+#[test]
+fn a_client_sets_the_cpu_of_the_server_too() {
+    let Some(lab) = Lab::new(2) else { return };
+    let last = std::thread::available_parallelism().map_or(0, |cpus| cpus.get() - 1);
+    for (own, expected) in [("", last), ("-A 0", 0)] {
+        let server = serve(&lab, WEIGHBRIDGE, &format!("net iperf3 -s -1 {own}"), PORT);
+        let client = lab.start(CLIENT, &format!("net iperf3 -c {} -t 20 -A 0,{last}", SERVER.v4()));
+        for (pid, expected) in [(server.pid(), expected), (client.pid(), 0)] {
+            eventually("strands are pinned", || {
+                let cpus = strand_cpus(pid)?;
+                if cpus == [expected.to_string()] { Ok(()) } else { Err(format!("{cpus:?}")) }
+            });
+        }
+        client.signal(rustix::process::Signal::INT);
+        assert_eq!(client.finish().code, Some(130));
+        server.finish();
+    }
+    let server = serve(&lab, WEIGHBRIDGE, "net iperf3 -s -1", PORT);
+    let ran = lab.run(&format!("net iperf3 -c {} -t 1 -A 0,4096", SERVER.v4()));
+    assert!(ran.code != Some(0) && ran.err.contains("CPU 4096: the server's are 0 to"), "{ran:?}");
+    server.finish();
 }
 
 #[test]

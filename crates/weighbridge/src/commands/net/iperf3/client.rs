@@ -60,12 +60,13 @@ pub(super) fn run(args: &Iperf3Args, host: &str, output: Output, console: &Conso
             ..ControlLimits::default()
         },
         settings: Settings {
-            cpus: args.affinity.into_iter().collect(),
+            cpus: args.affinity.iter().map(|affinity| affinity.own).collect(),
             max_threads: MAX_THREADS,
             progress_interval: clock::nanos(args.interval.length()),
             strand_progress: true,
             ..Settings::default()
         },
+        server_cpus: args.affinity.and_then(|affinity| affinity.server).into_iter().collect(),
         ..ClientRun::new(profile, trust::credentials(&args.trust)?, child_command(), random_seed())
     };
     let mut observer = Observer {

@@ -24,7 +24,8 @@ pub(super) fn run(args: &Iperf3Args, output: Output) -> Result<Exit, Error> {
         address: SocketAddr::new(args.bind.unwrap_or(any), args.port),
         credentials: trust::credentials(&args.trust)?,
         limits: SessionLimits { sessions: 1, ..SessionLimits::default() },
-        cpus: args.affinity.into_iter().collect(),
+        cpus: args.affinity.iter().map(|affinity| affinity.own).collect(),
+        client_cpus: true,
         // As with iperf3, a firewall has to permit one port only.
         one_port: true,
         progress_interval: Some(args.interval.length()),
