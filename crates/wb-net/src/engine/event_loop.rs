@@ -289,14 +289,14 @@ impl<'a> EventLoop<'a> {
         if self.next_maintenance.is_none_or(|next| now < next) {
             return self.next_maintenance;
         }
-        let mut again = false;
+        let mut interval: Option<Nanos> = None;
         for (group, states) in self.groups.iter_mut().zip(&self.states) {
             for (strand, _) in group.strands.iter_mut().zip(states).filter(|(_, state)| state.task == StrandTask::Idle)
             {
-                again |= strand.maintain();
+                interval = strand.maintain().into_iter().chain(interval).min();
             }
         }
-        self.next_maintenance = again.then(|| now + clock::nanos(executor::MAINTENANCE_INTERVAL));
+        self.next_maintenance = interval.map(|interval| now + interval);
         self.next_maintenance
     }
 

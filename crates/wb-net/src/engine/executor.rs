@@ -180,16 +180,13 @@ pub(super) fn run_blocking(
     }
 }
 
-/// Interval between maintenance of the connections of idle strands.
-pub(super) const MAINTENANCE_INTERVAL: Duration = Duration::from_millis(1);
-
 /// Receives the next command; until then the strand's connections are maintained.
 fn next_command(
     commands: &Receiver<ExecutorCommand>,
     strand: &mut Strand,
 ) -> Result<ExecutorCommand, RecvTimeoutError> {
-    while strand.maintain() {
-        match commands.recv_timeout(MAINTENANCE_INTERVAL) {
+    while let Some(interval) = strand.maintain() {
+        match commands.recv_timeout(Duration::from_nanos(interval)) {
             Err(RecvTimeoutError::Timeout) => {}
             result => return result,
         }

@@ -71,12 +71,12 @@ struct RunState {
     netstat: Netstat,
     executor_reports: Vec<ExecutorReport>,
     stopping: bool,
-    /// Whether links are being set up.
-    linking: bool,
+    /// Since when links are being set up, if they are.
+    linking_since: Option<Nanos>,
 }
 
-/// Interval between two steps of the setup of links.
-const SETUP_INTERVAL: Nanos = 300_000;
+/// Interval between two steps of the setup of links: it grows with the time that the setup takes.
+const SETUP_INTERVAL: (Nanos, Nanos) = (300_000, 10_000_000);
 
 #[derive(Default)]
 struct GroupState {
@@ -171,7 +171,7 @@ impl Driver {
             EngineCommand::Prepare(_) | EngineCommand::Heartbeat => true,
             EngineCommand::SetPeers(links) => match state.prepared.set_peers(links) {
                 Ok(()) => {
-                    state.linking = true;
+                    state.linking_since = Some(clock::now());
                     true
                 }
                 Err(fault) => (self.on_event)(EngineEvent::Failed(fault)),
@@ -236,7 +236,7 @@ impl Driver {
                     netstat: Netstat::now(),
                     executor_reports: Vec::new(),
                     stopping: false,
-                    linking: false,
+                    linking_since: None,
                 });
                 (self.on_event)(event)
             }
@@ -281,15 +281,15 @@ impl Driver {
     fn tick(&mut self) -> bool {
         let now = clock::now();
         let Some(state) = &mut self.state else { return true };
-        if state.linking {
+        if state.linking_since.is_some() {
             match state.prepared.continue_setup() {
                 Ok(false) => {}
                 Ok(true) => {
-                    state.linking = false;
+                    state.linking_since = None;
                     state.prepared.spawn_executors(&self.executor_events);
                 }
                 Err(fault) => {
-                    state.linking = false;
+                    state.linking_since = None;
                     return (self.on_event)(EngineEvent::Failed(fault));
                 }
             }
@@ -334,7 +334,10 @@ impl RunState {
                 group.end.map(|end| end.max(group.next_wake))
             }
         });
-        let setup = self.linking.then(|| clock::now() + SETUP_INTERVAL);
+        let setup = self.linking_since.map(|since| {
+            let now = clock::now();
+            now + (now.saturating_sub(since) / 8).clamp(SETUP_INTERVAL.0, SETUP_INTERVAL.1)
+        });
         wake_times.chain(setup).chain([self.next_progress]).min().unwrap_or(self.next_progress)
     }
 

@@ -284,10 +284,7 @@ impl LinkEnd {
     pub fn maintain_setup(&mut self) -> bool {
         match &mut self.sockets {
             EndSockets::Connecting { .. } => false,
-            EndSockets::Listening(listener) => {
-                listener.answer_probes();
-                true
-            }
+            EndSockets::Listening(listener) => listener.answer_probes(),
             EndSockets::Paired(paired) => paired.pairing.repeat_answer(),
         }
     }

@@ -97,10 +97,15 @@ impl Listener {
         }
     }
 
-    /// Answers probes of strands that have not started yet.
-    pub(super) fn answer_probes(&mut self) {
-        if let Self::Exclusive(exclusive) = self {
-            exclusive.verify_waiting();
+    /// Answers probes of a strand that has not started yet; returns whether that must be repeated.
+    pub(super) fn answer_probes(&mut self) -> bool {
+        match self {
+            Self::Exclusive(exclusive) => {
+                exclusive.verify_waiting();
+                true
+            }
+            // The thread of the shared listener does.
+            Self::Shared(_) => false,
         }
     }
 

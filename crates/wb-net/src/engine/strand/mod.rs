@@ -8,6 +8,7 @@ mod connections;
 pub(super) mod datagram_header;
 mod drain;
 pub mod files;
+mod maintenance;
 mod message;
 mod rounds;
 
@@ -68,6 +69,8 @@ pub(super) struct Strand {
     drain: DrainState,
     /// Changes whenever a connection is opened or closed.
     generation: u64,
+    /// When it was prepared.
+    prepared: Nanos,
     /// Whether it has begun its first transaction.
     has_begun: bool,
     /// Whether a transaction ended before its last iteration, by a time limit or because the other side ended it.
@@ -231,6 +234,7 @@ impl Strand {
             watched,
             drain: DrainState::default(),
             generation: 0,
+            prepared: clock::now(),
             has_begun: false,
             was_cut: false,
             signals: Arc::default(),
@@ -291,20 +295,6 @@ impl Strand {
         let first = |period: Option<f64>| period.map_or(0, |period| began + (phase * period) as Nanos);
         self.schedules.extend(flowops.iter().map(|flowop| first(flowop.period)));
         self.operation = StrandOperation::Idle;
-    }
-
-    /// Maintains the connections of an idle strand; returns whether that must be repeated soon.
-    pub(super) fn maintain(&mut self) -> bool {
-        let mut again = false;
-        if !self.has_begun {
-            for (_, end) in &mut self.ends {
-                again |= end.maintain_setup();
-            }
-        }
-        for open in &mut self.open {
-            again |= open.transport.maintain();
-        }
-        again
     }
 
     /// Runs until the strand has to wait.

@@ -19,7 +19,7 @@ use crate::transport::unverified::{CookieStatus, CookieVerifier, UnverifiedConne
 use crate::transport::{is_pending, quic, stream};
 
 /// How long a listener that accepts connections may take to answer a probe.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(4);
+const ANSWER_TIMEOUT: Duration = CONNECT_TIMEOUT;
 
 /// How long it may take to connect to a listener. Every `CONNECT_INTERVAL` another attempt is made, since lost packets
 /// would otherwise be repeated only after a second.
@@ -123,12 +123,17 @@ impl Probe {
         let is_connected = self.attempts.iter().any(|attempt| attempt.is_connected);
         let limit = if is_connected { ANSWER_TIMEOUT } else { PROBE_CONNECT_TIMEOUT };
         if elapsed >= limit {
-            let message = format!(
-                "no answer from {} within {} s: a firewall may drop connections to this port; \
-                 `net serve --one-port` and `--data-ports LOW-HIGH` limit the ports",
-                self.peer,
-                limit.as_secs()
-            );
+            let (peer, seconds) = (&self.peer, limit.as_secs());
+            let message = if is_connected {
+                format!(
+                    "{peer} accepted a connection and did not answer within {seconds} s: the server may be overloaded"
+                )
+            } else {
+                format!(
+                    "no answer from {peer} within {seconds} s: a firewall may drop connections to this port; `net \
+                     serve --one-port` and `--data-ports LOW-HIGH` limit the ports"
+                )
+            };
             return Err(io::Error::new(io::ErrorKind::TimedOut, message));
         }
         if !is_connected && elapsed >= CONNECT_INTERVAL * self.attempts.len() as u32 {

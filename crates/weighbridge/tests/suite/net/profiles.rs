@@ -1,6 +1,8 @@
 //! Network profiles: checked and run, both the shipped ones and uperf's own.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use insta::assert_snapshot;
 
@@ -209,4 +211,45 @@ fn soak_a_hundred_thousand_connections_are_held_at_once() {
     assert_eq!(run.code, 0, "{}", run.transcript());
     let transactions = run.json()["groups"][0]["transactions"].clone();
     assert_eq!((&transactions[0]["operations"], &transactions[1]["operations"]), (&100_000.into(), &100_000.into()));
+}
+
+/// Keeps every CPU busy with two threads until it is dropped.
+struct BusyMachine(Arc<AtomicBool>);
+
+impl BusyMachine {
+    fn new() -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
+        for _ in 0..2 * std::thread::available_parallelism().map_or(1, usize::from) {
+            let stop = stop.clone();
+            std::thread::spawn(move || while !stop.load(Ordering::Relaxed) {});
+        }
+        Self(stop)
+    }
+}
+
+impl Drop for BusyMachine {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Every strand has a listener of its own; idle ones must leave the machine to those that still prepare.
+#[test]
+#[ignore = "keeps the machine busy: make test-long"]
+fn soak_many_listeners_are_reached_on_a_busy_machine() {
+    let (place, server) = NetLab::with_server();
+    let group = r#"<group nthreads="75">
+        <transaction><flowop type="connect" options="remotehost=127.0.0.1 protocol=tcp"/></transaction>
+        <transaction duration="100ms"><flowop type="write" options="size=64k"/></transaction>
+        <transaction><flowop type="disconnect"/></transaction></group>"#;
+    let hosts = (1..=4).map(|host| group.replace("127.0.0.1", &format!("127.0.0.{host}")));
+    let profile: String = hosts.collect();
+    place.lab.write("many.xml", &format!(r#"<profile name="many">{profile}</profile>"#));
+    let servers: Vec<String> =
+        (1..=4).map(|host| format!("--server 127.0.0.{host}=127.0.0.1:{}", server.port)).collect();
+    let _busy = BusyMachine::new();
+    for _ in 0..20 {
+        let run = place.net(&format!("run many.xml -q {}", servers.join(" ")));
+        assert_eq!(run.code, 0, "{}", run.transcript());
+    }
 }

@@ -1,0 +1,25 @@
+//! What an idle strand does: it answers what the other side repeats or tests, and maintains its connections.
+
+use super::Strand;
+use crate::engine::clock::{self, Nanos};
+
+/// Interval between maintenance of connections whose protocol has timers in this process.
+const CONNECTION_INTERVAL: Nanos = 1_000_000;
+
+/// Interval between looks at what the other side tests while it prepares: it grows with the time since this side was
+/// prepared, so that many strands do not keep a busy machine from preparing at all.
+const SETUP_INTERVAL: (Nanos, Nanos) = (1_000_000, 32_000_000);
+
+impl Strand {
+    /// Maintains the connections of an idle strand; returns after which time that must be repeated, if at all.
+    pub(in crate::engine) fn maintain(&mut self) -> Option<Nanos> {
+        let mut interval = None;
+        if !self.has_begun {
+            let answers = self.ends.iter_mut().fold(false, |any, (_, end)| end.maintain_setup() | any);
+            let elapsed = clock::now().saturating_sub(self.prepared);
+            interval = answers.then(|| (elapsed / 8).clamp(SETUP_INTERVAL.0, SETUP_INTERVAL.1));
+        }
+        let needs_timers = self.open.iter_mut().fold(false, |any, open| open.transport.maintain() | any);
+        if needs_timers { Some(CONNECTION_INTERVAL) } else { interval }
+    }
+}
