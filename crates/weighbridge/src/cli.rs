@@ -7,6 +7,7 @@ mod groups;
 mod hosts;
 pub(crate) mod import;
 pub(crate) mod net;
+pub(crate) mod peers;
 mod preparation;
 pub(crate) mod profile;
 pub(crate) mod run_perf;
@@ -102,6 +103,9 @@ pub(crate) enum Command {
     Plan(Box<PlanArgs>),
     /// List tests, their parameters and metrics, and plans
     List(ListArgs),
+    /// List the cells of a matrix of implementations: who is measured with whom, over what
+    #[command(subcommand)]
+    Peers(peers::PeersCommand),
     /// Print one line per cell of a run
     Summary(ReadArgs),
     /// Print all details of each cell of a run

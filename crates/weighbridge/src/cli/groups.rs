@@ -6,7 +6,7 @@ use clap::Command;
 
 /// The groups and their commands, in the order of the help.
 const GROUPS: [(&str, &[&str]); 6] = [
-    ("Measure", &["run", "plan", "list", "doctor"]),
+    ("Measure", &["run", "plan", "list", "peers", "doctor"]),
     ("Read results", &["summary", "format", "report", "study", "solve", "import"]),
     ("Compare", &["compare", "ab", "calibrate", "bisect", "model", "analyze", "nearest", "strip"]),
     ("Machines", &["tune", "profile", "clean"]),

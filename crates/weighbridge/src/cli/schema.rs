@@ -55,4 +55,6 @@ pub(crate) enum SchemaName {
     NetResult,
     /// Output of `net sweep --json`
     NetSweep,
+    /// Output of `peers list --json`
+    PeersList,
 }

@@ -9,6 +9,7 @@ mod import;
 mod list;
 mod man;
 mod net;
+mod peers;
 mod plan;
 mod profile;
 mod read;
@@ -33,6 +34,7 @@ pub(crate) fn run_command(command: Command, console: &Console) -> Result<Exit, E
         Command::Run(args) => run::run(&args, console),
         Command::Plan(args) => plan::plan(&args, console),
         Command::List(args) => list::list(&args, console),
+        Command::Peers(command) => peers::peers(&command, console),
         Command::Summary(args) => read::summary(&args, console),
         Command::Format(args) => read::format(&args, console),
         Command::Study(args) => read::study(&args, console),

@@ -48,5 +48,6 @@ fn generate(name: SchemaName) -> Schema {
         SchemaName::NoiseModel => schema_for!(wb_compare::NoiseModel),
         SchemaName::NetResult => schema_for!(wb_net::result::RunResult),
         SchemaName::NetSweep => schema_for!(wb_net::sweep::Sweep),
+        SchemaName::PeersList => schema_for!(super::peers::MatrixListing),
     }
 }

@@ -26,6 +26,7 @@ mod net_peers;
 mod net_plan;
 mod other_runs;
 mod outdated_results;
+mod peers;
 mod plan;
 mod preflight;
 mod profiles;

@@ -1,0 +1,71 @@
+//! Files that define a matrix: TOML or YAML of our own, and the YAML of libp2p's performance suites.
+
+mod peers_file;
+mod suite;
+
+use std::path::Path;
+
+use wb_diagnostics::{Diagnostic, SourceText, humanize_serde_error};
+
+use crate::matrix::Matrix;
+
+/// Why a file does not define a matrix.
+#[derive(Debug, thiserror::Error)]
+pub enum MatrixError {
+    /// It cannot be read.
+    #[error("cannot read {path}: {source}")]
+    Unreadable {
+        /// Its path.
+        path: String,
+        /// The cause.
+        source: std::io::Error,
+    },
+    /// It is invalid.
+    #[error(transparent)]
+    Invalid(#[from] Diagnostic),
+}
+
+/// Reads a file: TOML if its name ends in `.toml`, YAML otherwise. A YAML file with `implementations` is one of libp2p's
+/// suites: with `servers` that of test-plans (`impls.yaml`), without that of unified-testing (`images.yaml`).
+///
+/// # Errors
+/// If it cannot be read or is invalid.
+pub fn read_matrix(path: &Path) -> Result<Matrix, MatrixError> {
+    let name = path.display().to_string();
+    let text =
+        std::fs::read_to_string(path).map_err(|source| MatrixError::Unreadable { path: name.clone(), source })?;
+    let is_toml = path.extension().is_some_and(|extension| extension == "toml");
+    Ok(parse_matrix(&SourceText::new(&name, &text), &text, is_toml)?)
+}
+
+/// Parses the text of such a file.
+///
+/// # Errors
+/// If it is invalid.
+pub fn parse_matrix(source: &SourceText, text: &str, is_toml: bool) -> Result<Matrix, Diagnostic> {
+    if is_toml {
+        let file = toml::from_str(text).map_err(|error| {
+            let message = humanize_serde_error(error.message());
+            Diagnostic::at(source, error.span().unwrap_or(0..0), message, "here")
+        })?;
+        return peers_file::to_matrix(file).map_err(Diagnostic::new);
+    }
+    if suite::is_suite(text) {
+        return suite::to_matrix(parse_yaml(source, text)?).map_err(Diagnostic::new);
+    }
+    peers_file::to_matrix(parse_yaml(source, text)?).map_err(Diagnostic::new)
+}
+
+fn parse_yaml<T: serde::de::DeserializeOwned>(source: &SourceText, text: &str) -> Result<T, Diagnostic> {
+    serde_saphyr::from_str(text).map_err(|error| {
+        let at = error.location().and_then(|location| {
+            let (line, column) = (usize::try_from(location.line()).ok()?, usize::try_from(location.column()).ok()?);
+            let start: usize = text.split_inclusive('\n').take(line.checked_sub(1)?).map(str::len).sum();
+            let rest = text[start..].lines().next().unwrap_or_default();
+            let within = rest.char_indices().nth(column.checked_sub(1)?).map_or(rest.len(), |(at, _)| at);
+            Some(start + within..start + rest.len())
+        });
+        let message = humanize_serde_error(&error.without_snippet().to_string());
+        Diagnostic::at(source, at.unwrap_or(0..0), message, "here")
+    })
+}

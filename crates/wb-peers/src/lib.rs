@@ -1,0 +1,19 @@
+//! Matrices of implementations: every pair of implementations of a protocol, over every combination of what both support.
+//!
+//! This crate starts nothing and measures nothing: it reads the file that defines a matrix, lists its cells, and selects
+//! among them, with the reason for each cell that is left out.
+//!
+//! Start with [`matrix`] (endpoints and axes), then [`expansion`] (the cells) and [`selection`] (filters). [`format`](mod@format)
+//! reads files: our own in TOML or YAML, and those of libp2p's performance suites.
+
+#![forbid(unsafe_code)]
+
+pub mod expansion;
+pub mod format;
+pub mod matrix;
+pub mod selection;
+
+pub use expansion::Cell;
+pub use format::{MatrixError, read_matrix};
+pub use matrix::{Aliases, Axis, Endpoint, Matrix, Rule, Suite};
+pub use selection::{Decision, Exclusion, SelectionError, SelectionFlags, select};

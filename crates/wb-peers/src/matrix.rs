@@ -1,0 +1,79 @@
+//! The definition of a matrix: axes, endpoints, rules and aliases.
+
+use std::collections::BTreeMap;
+
+/// A matrix of implementations.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Matrix {
+    /// Whose rules it follows.
+    pub suite: Suite,
+    /// What the two endpoints of a cell have in common, such as a transport; in the order of names and of nesting.
+    pub axes: Vec<Axis>,
+    /// Which axes do not apply to which values of others.
+    pub rules: Vec<Rule>,
+    /// The implementations, in the order of the file.
+    pub endpoints: Vec<Endpoint>,
+    /// Implementations that show what is possible, measured only with each other.
+    pub baselines: Vec<Endpoint>,
+    /// Names of patterns.
+    pub aliases: Aliases,
+}
+
+/// Whose rules a matrix follows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Suite {
+    /// Ours: the whole product; filters work on names.
+    Weighbridge,
+    /// libp2p/test-plans (`impls.yaml`): the whole product; test filters select by id, ignore by name, and leave
+    /// baselines alone.
+    TestPlans,
+    /// libp2p/unified-testing (`images.yaml`): only pairs of an endpoint with itself, unless the full matrix is
+    /// requested; filters work on names.
+    UnifiedTesting,
+}
+
+/// A dimension of a matrix: its name.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Axis(pub String);
+
+/// An implementation of a protocol, which can be at either end of a connection.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Endpoint {
+    /// Its name in the matrix; unique.
+    pub id: String,
+    /// The version of the implementation, if the file has it.
+    pub version: Option<String>,
+    /// The protocol that it speaks; only endpoints with the same are paired.
+    pub protocol: Option<String>,
+    /// What it supports: the values of each axis of the matrix, in its order of preference.
+    pub supports: Vec<Vec<String>>,
+}
+
+/// Axes that do not apply where other axes have certain values.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rule {
+    /// By axis, the values of which the cell has one; all must hold.
+    pub when: Vec<(usize, Vec<String>)>,
+    /// The axes that do not apply then; each comes after those of `when`.
+    pub drop: Vec<usize>,
+}
+
+/// Names of patterns, for filters.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Aliases(pub BTreeMap<String, String>);
+
+impl Matrix {
+    /// The position of an axis.
+    pub fn axis(&self, name: &str) -> Option<usize> {
+        self.axes.iter().position(|axis| axis.0 == name)
+    }
+
+    /// All values of an axis that any implementation supports, sorted.
+    pub fn values(&self, axis: usize) -> Vec<&str> {
+        let mut values: Vec<&str> =
+            self.endpoints.iter().flat_map(|endpoint| &endpoint.supports[axis]).map(String::as_str).collect();
+        values.sort_unstable();
+        values.dedup();
+        values
+    }
+}
