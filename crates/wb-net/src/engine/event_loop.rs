@@ -104,7 +104,7 @@ pub(super) fn run_event_loop(
 }
 
 impl<'a> EventLoop<'a> {
-    fn new(groups: Vec<GroupStrands>, site: &'a Sender<EngineInput>) -> Result<Self, Errno> {
+    fn new(groups: Vec<GroupStrands>, engine: &'a Sender<EngineInput>) -> Result<Self, Errno> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let wake_fd = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
         epoll::add(&epoll, &*wake_fd, epoll::EventData::new_u64(WAKE_TOKEN), epoll::EventFlags::IN)?;
@@ -121,7 +121,7 @@ impl<'a> EventLoop<'a> {
             watched: HashMap::new(),
             buffer: executor::incompressible_buffer(buffer),
             next_maintenance: Some(0),
-            engine: site,
+            engine,
         })
     }
 

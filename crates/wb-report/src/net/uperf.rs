@@ -1,4 +1,4 @@
-//! A result in the layout of uperf 1.0.8. The figures and their definitions are of this program.
+//! Renders a result. The layout is uperf 1.0.8's; the values are defined as in Weighbridge.
 
 // Writing to a string cannot fail: results of `writeln!` are dropped.
 use std::fmt::Write;
@@ -7,11 +7,11 @@ use wb_net::result::{FlowopResult, GroupResult, LatencySummary, MachineResult, R
 
 use super::ResultSections;
 
-const RULE: &str = "-------------------------------------------------------------------------------\n";
+const SEPARATOR: &str = "-------------------------------------------------------------------------------\n";
 
 /// What a line of progress shows.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Moved {
+pub struct ProgressLine {
     /// Bytes moved.
     pub bytes: u64,
     /// Time in seconds.
@@ -20,7 +20,7 @@ pub struct Moved {
     pub operations: u64,
 }
 
-impl Moved {
+impl ProgressLine {
     /// One line of progress, without its end.
     pub fn line(&self, name: &str) -> String {
         let Self { bytes, seconds, operations } = *self;
@@ -36,31 +36,31 @@ impl Moved {
 
 /// The whole of a run: the lines of its transactions, the total, and the sections that are selected.
 ///
-/// With `stamped`, the lines of transactions and the total have been printed in that form.
-pub fn result_text(result: &RunResult, sections: ResultSections, stamped: bool) -> String {
+/// With `timestamped`, the lines of transactions and the total have been printed in that form.
+pub fn result_text(result: &RunResult, sections: ResultSections, timestamped: bool) -> String {
     let mut out = String::new();
-    if !stamped {
-        for (name, moved) in transactions(result) {
-            let _ = writeln!(out, "{}", moved.line(&name));
+    if !timestamped {
+        for (name, totals) in transactions(result) {
+            let _ = writeln!(out, "{}", totals.line(&name));
         }
-        out += RULE;
+        out += SEPARATOR;
         let _ = writeln!(out, "{}\n", total(result).line("Total"));
     }
     if sections.groups {
         heading(&mut out, "Group Details");
-        result.groups.iter().for_each(|group| _ = writeln!(out, "{}", group_moved(group).line(&group.name)));
+        result.groups.iter().for_each(|group| _ = writeln!(out, "{}", group_totals(group).line(&group.name)));
         out.push_str("\n\n");
     }
     if sections.threads {
         heading(&mut out, "Strand Details");
         let strands = result.groups.iter().flat_map(|group| group.strands.iter().map(move |strand| (group, strand)));
         for (number, (group, strand)) in strands.enumerate() {
-            let moved = Moved {
+            let totals = ProgressLine {
                 bytes: strand.sent_bytes + strand.received_bytes,
                 seconds: group.totals.seconds,
                 operations: strand.operations,
             };
-            let _ = writeln!(out, "{}", moved.line(&format!("Thr{number}")));
+            let _ = writeln!(out, "{}", totals.line(&format!("Thr{number}")));
         }
         out.push_str("\n\n");
     }
@@ -79,8 +79,8 @@ pub fn result_text(result: &RunResult, sections: ResultSections, stamped: bool) 
             let cpu = flowop.client.cpu_ns.unwrap_or(0);
             latency_row(&mut out, &flowop.name, flowop.client.count, flowop.client.latency.as_ref(), cpu);
             for (name, count) in &flowop.client.counters {
-                let each = *count as f64 / flowop.client.count.max(1) as f64;
-                let _ = writeln!(out, "  {name:<22}{each:>12.1} each");
+                let per_operation = *count as f64 / flowop.client.count.max(1) as f64;
+                let _ = writeln!(out, "  {name:<22}{per_operation:>12.1} per operation");
             }
         }
         out.push_str("\n\n");
@@ -91,36 +91,36 @@ pub fn result_text(result: &RunResult, sections: ResultSections, stamped: bool) 
 }
 
 /// The line of script-readable progress (`-R`).
-pub fn stamped_line(millis: f64, name: &str, bytes: u64, operations: u64) -> String {
+pub fn timestamped_line(millis: f64, name: &str, bytes: u64, operations: u64) -> String {
     format!("timestamp_ms:{millis:.4} name:{name} nr_bytes:{bytes} nr_ops:{operations}\n")
 }
 
-/// The rule before the total.
-pub fn rule() -> &'static str {
-    RULE
+/// The separator before the total.
+pub fn separator() -> &'static str {
+    SEPARATOR
 }
 
 /// Bytes that were received by both sides, in the data phase.
-fn total(result: &RunResult) -> Moved {
+fn total(result: &RunResult) -> ProgressLine {
     let totals = &result.totals;
-    Moved { bytes: totals.received_bytes, seconds: totals.seconds, operations: totals.operations }
+    ProgressLine { bytes: totals.received_bytes, seconds: totals.seconds, operations: totals.operations }
 }
 
-fn group_moved(group: &GroupResult) -> Moved {
+fn group_totals(group: &GroupResult) -> ProgressLine {
     let totals = &group.totals;
-    Moved { bytes: totals.received_bytes, seconds: totals.seconds, operations: totals.operations }
+    ProgressLine { bytes: totals.received_bytes, seconds: totals.seconds, operations: totals.operations }
 }
 
 /// The transactions of all groups by their number, which uperf counts from 1 in these lines.
-fn transactions(result: &RunResult) -> Vec<(String, Moved)> {
+fn transactions(result: &RunResult) -> Vec<(String, ProgressLine)> {
     let longest = result.groups.iter().map(|group| group.transactions.len()).max().unwrap_or(0);
     let at = |position: usize| result.groups.iter().filter_map(move |group| group.transactions.get(position));
-    let moved = |position: usize| Moved {
+    let totals = |position: usize| ProgressLine {
         bytes: at(position).map(|transaction| transaction.received_bytes).sum(),
         seconds: at(position).map(|transaction| transaction.seconds).fold(0.0, f64::max),
         operations: at(position).map(|transaction| transaction.operations).sum(),
     };
-    (0..longest).map(|position| (format!("Txn{}", position + 1), moved(position))).collect()
+    (0..longest).map(|position| (format!("Txn{}", position + 1), totals(position))).collect()
 }
 
 fn all_transactions(result: &RunResult) -> impl Iterator<Item = &TransactionResult> {
@@ -133,12 +133,12 @@ fn flowops(result: &RunResult) -> impl Iterator<Item = &FlowopResult> {
 
 fn heading(out: &mut String, title: &str) {
     let _ = writeln!(out, "{title}");
-    out.push_str(RULE);
+    out.push_str(SEPARATOR);
 }
 
 fn latency_heading(out: &mut String, name: &str) {
     let _ = writeln!(out, "{name:<10}{:>14}{:>12}{:>12}{:>12}{:>12} ", "Count", "avg", "cpu", "max", "min");
-    out.push_str(RULE);
+    out.push_str(SEPARATOR);
 }
 
 fn latency_row(out: &mut String, name: &str, count: u64, latency: Option<&LatencySummary>, cpu: u64) {
@@ -170,7 +170,7 @@ fn netstat(result: &RunResult) -> String {
             format_rate(per_second(interface.bytes_in) * 8.0),
         );
     }
-    out.push_str(RULE);
+    out.push_str(SEPARATOR);
     out.push('\n');
     out
 }
@@ -210,35 +210,35 @@ fn run_statistics(result: &RunResult) -> String {
     let columns = ("Hostname", "Time", "Data", "Throughput", "Operations", "Errors");
     let (host, time, data, throughput, operations, errors) = columns;
     let _ = writeln!(out, "{host:<15}{time:>9}{data:>11}{throughput:>13}{operations:>13}{errors:>12}");
-    out.push_str(RULE);
-    let own_errors = flowops(result).flat_map(|flowop| flowop.client.errors.values()).sum();
-    // The failures of servers are counted together: they stand in the row of the first.
+    out.push_str(SEPARATOR);
+    let master_errors = flowops(result).flat_map(|flowop| flowop.client.errors.values()).sum();
+    // The failures of servers are counted together: they are reported in the first server's row.
     let server_errors: u64 =
         flowops(result).filter_map(|flowop| flowop.server.as_ref()).flat_map(|side| side.errors.values()).sum();
     let seconds = result.totals.seconds;
-    let mut all = HostRow { bytes: 0, operations: 0, errors: 0 };
+    let mut server_totals = HostRow { bytes: 0, operations: 0, errors: 0 };
     for (index, server) in servers.iter().enumerate() {
         let row = HostRow::new(server, if index == 0 { server_errors } else { 0 });
         row.write(&mut out, &server.name, seconds);
-        all.bytes += row.bytes;
-        all.operations += row.operations;
-        all.errors += row.errors;
+        server_totals.bytes += row.bytes;
+        server_totals.operations += row.operations;
+        server_totals.errors += row.errors;
     }
-    let own = HostRow::new(master, own_errors);
-    own.write(&mut out, "master", seconds);
-    out.push_str(RULE);
-    let difference = |own: u64, others: u64| {
-        let percent = if own == 0 { 0.0 } else { (own as f64 - others as f64) / own as f64 * 100.0 };
+    let master_row = HostRow::new(master, master_errors);
+    master_row.write(&mut out, "master", seconds);
+    out.push_str(SEPARATOR);
+    let difference = |master: u64, servers: u64| {
+        let percent = if master == 0 { 0.0 } else { (master as f64 - servers as f64) / master as f64 * 100.0 };
         format!("{percent:.2}%")
     };
     let _ = writeln!(
         out,
         "Difference(%) {:>10}{:>11}{:>13}{:>13}{:>12}\n",
         "0.00%",
-        difference(own.bytes, all.bytes),
-        difference(own.bytes, all.bytes),
-        difference(own.operations, all.operations),
-        difference(own.errors, all.errors),
+        difference(master_row.bytes, server_totals.bytes),
+        difference(master_row.bytes, server_totals.bytes),
+        difference(master_row.operations, server_totals.operations),
+        difference(master_row.errors, server_totals.errors),
     );
     out
 }
@@ -286,11 +286,11 @@ mod tests {
 
     #[test]
     fn lines_of_progress_have_uperfs_columns() {
-        let total = Moved { bytes: 2_018_634_629, seconds: 4.31, operations: 488_681 };
+        let total = ProgressLine { bytes: 2_018_634_629, seconds: 4.31, operations: 488_681 };
         assert_eq!(total.line("Total"), "Total      1.88GB /   4.31(s) =     3.75Gb/s      113383op/s ");
-        let part = Moved { bytes: 1_022_518_886, seconds: 1.0, operations: 247_508 };
+        let part = ProgressLine { bytes: 1_022_518_886, seconds: 1.0, operations: 247_508 };
         assert_eq!(part.line("Txn2"), "Txn2      975.15M /   1.00(s) =     8.18Gb/s      247508op/s ");
-        let none = Moved { bytes: 0, seconds: 0.0, operations: 0 };
+        let none = ProgressLine { bytes: 0, seconds: 0.0, operations: 0 };
         assert_eq!(none.line("Txn1"), "Txn1            0 /   0.00(s) =            0           0op/s ");
     }
 

@@ -41,7 +41,7 @@ pub(crate) enum NetCommand {
     /// Stream messages to HOST at full speed
     #[command(after_help = RUN_EXIT_STATUS)]
     Stream(Box<PresetArgs>),
-    /// Stream messages from HOST at full speed
+    /// Stream messages from HOST at full speed (netperf's TCP_MAERTS)
     #[command(after_help = RUN_EXIT_STATUS)]
     Maerts(Box<PresetArgs>),
     /// Stream messages both ways at full speed, over separate connections
@@ -68,27 +68,28 @@ pub(crate) enum NetCommand {
     Sweep(Box<sweep::SweepArgs>),
     /// Run profiles as uperf does, with its options and output, between machines that run this program
     ///
-    /// Measuring, authentication and accounting are those of the other commands.
+    /// Measuring, authentication and the definitions of figures are those of the other commands.
     #[command(after_help = UPERF_HELP, disable_version_flag = true)]
     Uperf(Box<uperf::UperfArgs>),
     /// Measure as iperf3 does, with its options and output, between two machines that run this program
     ///
-    /// Measuring, authentication and accounting are those of the other commands.
+    /// Measuring, authentication and the definitions of figures are those of the other commands.
     #[command(after_help = IPERF3_HELP, disable_version_flag = true)]
     Iperf3(Box<iperf3::Iperf3Args>),
     /// Execute strands in a separate process
     #[command(hide = true)]
-    Site,
+    StrandProcess,
 }
 
-const RUN_EXIT_STATUS: &str = "exit status: 0 measured (or stopped by --max-duration), 1 not started, 3 lost, failed or unsupported, 130 interrupted";
+const RUN_EXIT_STATUS: &str = "exit status: 0 measured (or stopped by --max-duration), 1 not started, 3 connection lost, \
+    run failed or feature unsupported, 130 interrupted";
 
 const UPERF_HELP: &str = "Variables of the profile are taken from the environment. Both sides need a token: in the environment \
     variable WEIGHBRIDGE_NET_TOKEN, or by --token-file.\n\n\
-    exit status: 0 measured, 1 not started, 3 lost, failed or unsupported, 130 interrupted";
+    exit status: 0 measured, 1 not started, 3 connection lost, run failed or feature unsupported, 130 interrupted";
 
 const IPERF3_HELP: &str = "Both sides need a token: in the environment variable WEIGHBRIDGE_NET_TOKEN, or by --token-file.\n\n\
-    exit status: 0 measured, 1 not started, 3 lost, failed or unsupported, 130 interrupted";
+    exit status: 0 measured, 1 not started, 3 connection lost, run failed or feature unsupported, 130 interrupted";
 
 /// Identity of this side, and trusted peers
 #[derive(Debug, Args)]
@@ -207,7 +208,7 @@ pub(crate) struct NetClientFlags {
     pub(crate) interval: Nanos,
     /// Print machine-readable progress: cumulative counts with the time of day in ms, as uperf does
     #[arg(long, short = 'R', conflicts_with = "json")]
-    pub(crate) stamped: bool,
+    pub(crate) timestamped: bool,
     /// Print the result as JSON
     #[arg(long, short = 'J')]
     pub(crate) json: bool,

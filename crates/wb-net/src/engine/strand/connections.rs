@@ -126,7 +126,7 @@ impl Strand {
         let limit = endpoint.timeout.unwrap_or(CONNECT_TIMEOUT);
         let began_to_wait = match self.side {
             Side::Client => Some(began),
-            Side::Server => self.finish_seen,
+            Side::Server => self.peer_finished_at,
         };
         let deadline = began_to_wait.map(|began| began + clock::nanos(limit));
         let Some(end) = self.end_mut(flowop.id) else { return no_link_end() };
@@ -187,8 +187,8 @@ impl Strand {
             StrandOperation::Closing { began, open } => (began, open),
             _ => {
                 let position = self.open.iter().position(|open| open.name == flowop.flowop.connection);
-                let Some(position) = position else { return self.without_connection(flowop) };
-                let Some(open) = self.open.remove(position) else { return self.without_connection(flowop) };
+                let Some(position) = position else { return self.connection_not_open(flowop) };
+                let Some(open) = self.open.remove(position) else { return self.connection_not_open(flowop) };
                 self.generation += 1;
                 if let Some(watched) = &self.watched {
                     watched.release();
@@ -261,8 +261,8 @@ impl Strand {
 
     /// The result of a flowop whose connection is not open: an error, unless a time limit has cut the transaction that
     /// would have opened it.
-    pub(super) fn without_connection(&self, flowop: &FlowopPlan) -> StepResult {
-        if self.was_cut {
+    pub(super) fn connection_not_open(&self, flowop: &FlowopPlan) -> StepResult {
+        if self.ended_early {
             return StepResult::TransactionOver;
         }
         let name = flowop.flowop.connection.map_or("without a name".to_owned(), |name| format!("conn={name}"));
@@ -274,7 +274,7 @@ impl Strand {
         if !self.signals.finish.load(std::sync::atomic::Ordering::Relaxed) {
             return false;
         }
-        self.finish_seen.get_or_insert(self.now);
+        self.peer_finished_at.get_or_insert(self.now);
         let totals = self.signals.peer_totals.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let host = flowop.host as usize;
         totals.as_ref().is_some_and(|peer| peer.opened.get(host).copied().unwrap_or(0) <= self.opened[host])

@@ -99,7 +99,7 @@ impl Strand {
         let file_message = FILE_MESSAGE;
         let total: u64 = picks.iter().map(|pick| pick.size).sum();
         let Some(open) = connections::find_connection(&mut self.open, flowop) else {
-            return self.without_connection(flowop);
+            return self.connection_not_open(flowop);
         };
         while offset < total {
             let (pick, within) = locate(&picks, offset);

@@ -36,7 +36,7 @@ impl Strand {
         };
         let messages = self.batch_size(flowop);
         let MessageTransfer { began, intended, size: goal, .. } = transfer;
-        let Some(open) = find_connection(&mut self.open, flowop) else { return self.without_connection(flowop) };
+        let Some(open) = find_connection(&mut self.open, flowop) else { return self.connection_not_open(flowop) };
         if open.datagrams {
             let (at, size) = (&self.position, goal / messages as usize);
             if transfer.moved == 0 && size >= datagram_header::LENGTH && open.has_headers {
@@ -94,7 +94,7 @@ impl Strand {
         };
         let messages = self.batch_size(flowop);
         let MessageTransfer { began, intended, size: goal, .. } = transfer;
-        let Some(open) = find_connection(&mut self.open, flowop) else { return self.without_connection(flowop) };
+        let Some(open) = find_connection(&mut self.open, flowop) else { return self.connection_not_open(flowop) };
         if open.datagrams {
             return self.receive_datagram(flowop, message, context, transfer);
         }
@@ -133,7 +133,7 @@ impl Strand {
         transfer: MessageTransfer,
     ) -> StepResult {
         loop {
-            let Some(open) = find_connection(&mut self.open, flowop) else { return self.without_connection(flowop) };
+            let Some(open) = find_connection(&mut self.open, flowop) else { return self.connection_not_open(flowop) };
             let moved = match open.transport.receive(context.buffer, message) {
                 Ok(moved) => moved,
                 Err(error) => return self.handle_interruption(flowop, message, Intent::Receive, transfer, error),
@@ -254,7 +254,7 @@ impl Strand {
             self.operation = StrandOperation::Idle;
             return StepResult::TimeUp;
         }
-        let Some(open) = find_connection(&mut self.open, flowop) else { return self.without_connection(flowop) };
+        let Some(open) = find_connection(&mut self.open, flowop) else { return self.connection_not_open(flowop) };
         let datagrams = open.datagrams;
         let deadline = match (message.timeout, intent) {
             (Some(timeout), _) => Some(began + clock::nanos(timeout)),

@@ -53,7 +53,7 @@ pub(super) struct Strand {
     opened: Vec<u32>,
     position: StrandPosition,
     /// When it learned that the other side has finished the transaction.
-    finish_seen: Option<Nanos>,
+    peer_finished_at: Option<Nanos>,
     /// When each flowop of the transaction may begin at the earliest, given by its rate.
     schedules: Vec<Nanos>,
     operation: StrandOperation,
@@ -74,7 +74,7 @@ pub(super) struct Strand {
     /// Whether it has begun its first transaction.
     has_begun: bool,
     /// Whether a transaction ended before its last iteration, by a time limit or because the other side ended it.
-    was_cut: bool,
+    ended_early: bool,
     pub(super) signals: Arc<Signals>,
     pub(super) tally: StrandTally,
 }
@@ -224,7 +224,7 @@ impl Strand {
             open: VecDeque::with_capacity(1),
             opened: vec![0; hosts.max(1)],
             position: StrandPosition::default(),
-            finish_seen: None,
+            peer_finished_at: None,
             schedules: Vec::new(),
             operation: StrandOperation::Idle,
             now: 0,
@@ -236,7 +236,7 @@ impl Strand {
             generation: 0,
             prepared: clock::now(),
             has_begun: false,
-            was_cut: false,
+            ended_early: false,
             signals: Arc::default(),
             tally: StrandTally { strand: index, ..StrandTally::default() },
         }
@@ -287,7 +287,7 @@ impl Strand {
             round_intended: began,
             ..StrandPosition::default()
         };
-        self.finish_seen = None;
+        self.peer_finished_at = None;
         self.open.iter_mut().for_each(|open| open.arrivals = Arrivals::default());
         let phase = self.plan.phase(self.index);
         self.schedules.clear();
@@ -304,7 +304,7 @@ impl Strand {
             return status;
         }
         let extent = self.plan.transactions[self.position.transaction].extent;
-        self.was_cut |= matches!(extent, Extent::Iterations(rounds) if self.position.round < rounds);
+        self.ended_early |= matches!(extent, Extent::Iterations(rounds) if self.position.round < rounds);
         if let Some(end) = self.position.end.filter(|_| context.record && self.position.is_round_open) {
             let end = end.min(clock::now());
             let since = |start: Nanos| end.saturating_sub(start);
@@ -335,7 +335,7 @@ impl Strand {
         }
         loop {
             if self.is_over() {
-                self.was_cut |=
+                self.ended_early |=
                     matches!(transaction.extent, Extent::Iterations(rounds) if self.position.round < rounds);
                 self.abandon_operation();
                 return StrandStatus::Ended;

@@ -63,7 +63,7 @@ pub(crate) struct UperfArgs {
     pub(crate) port: u16,
     /// Print cumulative counts with the time of day in ms, for scripts
     #[arg(short = 'R')]
-    pub(crate) stamped: bool,
+    pub(crate) timestamped: bool,
     /// Print notes on the run, and the sessions of a slave
     #[arg(short = 'v')]
     pub(crate) verbose: bool,

@@ -41,7 +41,7 @@ pub(super) fn net(command: NetCommand, console: &Console) -> Result<Exit, Error>
         NetCommand::Sweep(args) => sweep::sweep(&args, console),
         NetCommand::Uperf(args) => uperf::uperf(&args, console),
         NetCommand::Iperf3(args) => iperf3::iperf3(&args, console),
-        NetCommand::Site => {
+        NetCommand::StrandProcess => {
             run_child().map_err(|error| Error::Internal(error.to_string()))?;
             Ok(Exit::Success)
         }
@@ -52,7 +52,7 @@ pub(super) fn net(command: NetCommand, console: &Console) -> Result<Exit, Error>
 fn child_command() -> ChildCommandFactory {
     Arc::new(|| -> io::Result<Command> {
         let mut command = Command::new(std::env::current_exe()?);
-        command.args(["net", "site"]);
+        command.args(["net", "strand-process"]);
         Ok(command)
     })
 }

@@ -25,7 +25,7 @@ pub(super) enum ProgressFormat {
     /// Lines for people, with this many decimals of times and optionally the names of transactions.
     Lines { decimals: usize, names: bool },
     /// Lines for programs, as in uperf: cumulative counts with the time of day.
-    Stamped,
+    Timestamped,
 }
 
 /// Prints the progress of a run and records response times.
@@ -121,7 +121,7 @@ impl<'a> ProgressPrinter<'a> {
     pub(super) fn finish(&self, result: &RunResult) {
         match self.format {
             ProgressFormat::Silent => {}
-            ProgressFormat::Stamped => {
+            ProgressFormat::Timestamped => {
                 let machines = || result.machines.iter();
                 let (received, sent) =
                     (machines().map(|one| one.received_bytes).sum(), machines().map(|one| one.sent_bytes).sum());
@@ -180,11 +180,11 @@ impl RunObserver for ProgressPrinter<'_> {
         let in_data_phase = self.data_start.is_some() && self.is_in_data_phase();
         let is_pending =
             self.progress_by_host.get(&host.map(str::to_owned)).is_some_and(|party| party.pending.is_some());
-        if in_data_phase && is_pending && self.format != ProgressFormat::Stamped {
+        if in_data_phase && is_pending && self.format != ProgressFormat::Timestamped {
             self.print_interval();
         }
         let party = self.progress_by_host.entry(host.map(str::to_owned)).or_default();
-        if !in_data_phase || self.format == ProgressFormat::Stamped {
+        if !in_data_phase || self.format == ProgressFormat::Timestamped {
             party.last = Some(progress);
             if in_data_phase && host.is_none() {
                 self.print_timestamp(&self.transaction_names());
@@ -226,7 +226,7 @@ impl RunObserver for ProgressPrinter<'_> {
                     &format!("{group}{} ({})", next.name, flowops.join(", ")),
                 ));
             }
-            ProgressFormat::Stamped => self.print_timestamp(&next.name),
+            ProgressFormat::Timestamped => self.print_timestamp(&next.name),
             _ => {}
         }
     }

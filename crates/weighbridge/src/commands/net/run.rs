@@ -80,8 +80,8 @@ pub(super) fn progress_format(flags: &NetClientFlags, names: bool, console: &Con
         interval if interval.is_multiple_of(10_000_000) => 2,
         _ => 3,
     };
-    match (flags.stamped, flags.json || console.quiet) {
-        (true, _) => ProgressFormat::Stamped,
+    match (flags.timestamped, flags.json || console.quiet) {
+        (true, _) => ProgressFormat::Timestamped,
         (false, true) => ProgressFormat::Silent,
         (false, false) => ProgressFormat::Lines { decimals, names },
     }

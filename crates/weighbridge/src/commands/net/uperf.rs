@@ -15,7 +15,7 @@ use wb_net::session::client::ClientRun;
 use wb_net::session::coordinator::RunObserver;
 use wb_net::session::limits::SessionLimits;
 use wb_report::net::ResultSections;
-use wb_report::net::uperf::{Moved, result_text, rule, stamped_line};
+use wb_report::net::uperf::{ProgressLine, result_text, separator, timestamped_line};
 use wb_session::program::runtime;
 
 use super::outcome::{report_outcome, start_error};
@@ -81,7 +81,7 @@ fn run_master(args: &UperfArgs, path: &Path, console: &Console) -> Result<Exit, 
     let run =
         ClientRun { port: args.port, settings, ..ClientRun::new(profile, credentials, child_command(), random_seed()) };
     print_text(&starting_line(&run.profile))?;
-    let mut observer = Progress::new(&run.profile, args.stamped, responses.as_mut());
+    let mut observer = Progress::new(&run.profile, args.timestamped, responses.as_mut());
     let record = runtime()?.block_on(run.execute(wait_for_signal(), &mut observer));
     let result = RunResult::new(&run, record.map_err(|error| start_error(&error))?);
     observer.finish(&result)?;
@@ -94,7 +94,7 @@ fn run_master(args: &UperfArgs, path: &Path, console: &Console) -> Result<Exit, 
         netstat: true,
         nested: false,
     };
-    print_text(&result_text(&result, sections, args.stamped))?;
+    print_text(&result_text(&result, sections, args.timestamped))?;
     responses.map_or(Ok(()), ResponseLog::finish)?;
     if args.verbose {
         notes.push(format!("seed {}", result.seed));
@@ -118,7 +118,7 @@ fn starting_line(profile: &NetProfile) -> String {
 /// Prints progress as uperf does: one line that changes, on a terminal, or lines for scripts.
 struct Progress<'a> {
     profile: &'a NetProfile,
-    stamped: bool,
+    timestamped: bool,
     is_terminal: bool,
     /// The transaction of the first group, and when it began.
     transaction: usize,
@@ -135,11 +135,11 @@ struct Progress<'a> {
 }
 
 impl<'a> Progress<'a> {
-    fn new(profile: &'a NetProfile, stamped: bool, responses: Option<&'a mut ResponseLog>) -> Self {
+    fn new(profile: &'a NetProfile, timestamped: bool, responses: Option<&'a mut ResponseLog>) -> Self {
         let is_terminal = std::io::stdout().is_terminal();
         Self {
             profile,
-            stamped,
+            timestamped,
             is_terminal,
             transaction: 0,
             began: clock::now(),
@@ -162,11 +162,11 @@ impl<'a> Progress<'a> {
         let name = format!("Txn{}", self.transaction + 1);
         let (bytes, operations) = self.totals();
         let (bytes, operations) = (bytes.saturating_sub(self.before.0), operations.saturating_sub(self.before.1));
-        let text = if self.stamped {
-            stamped_line(millis_of_day(), &name, bytes, operations)
+        let text = if self.timestamped {
+            timestamped_line(millis_of_day(), &name, bytes, operations)
         } else if self.is_terminal {
             let seconds = clock::now().saturating_sub(self.began) as f64 / 1e9;
-            format!("\r{}", Moved { bytes, seconds, operations }.line(&name))
+            format!("\r{}", ProgressLine { bytes, seconds, operations }.line(&name))
         } else {
             return;
         };
@@ -177,13 +177,13 @@ impl<'a> Progress<'a> {
         if let Some(failure) = self.failure.take() {
             return Err(failure);
         }
-        if self.stamped {
+        if self.timestamped {
             self.print_line();
             let all = || result.groups.iter().flat_map(|group| &group.transactions);
             let bytes = all().map(|transaction| transaction.received_bytes).sum();
             let operations = all().map(|transaction| transaction.operations).sum();
-            let line = stamped_line(millis_of_day(), "Total", bytes, operations);
-            return print_text(&format!("\n{}{line}\n", rule()));
+            let line = timestamped_line(millis_of_day(), "Total", bytes, operations);
+            return print_text(&format!("\n{}{line}\n", separator()));
         }
         if self.is_terminal { print_text(&format!("\r{:79}\r", "")) } else { Ok(()) }
     }
@@ -209,7 +209,7 @@ impl RunObserver for Progress<'_> {
         if group > 0 || self.profile.groups.is_empty() {
             return;
         }
-        if self.stamped && transaction > 0 {
+        if self.timestamped && transaction > 0 {
             self.print_line();
             self.failure = self.failure.take().or(print_text("\n").err());
         }

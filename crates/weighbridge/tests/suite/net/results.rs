@@ -127,14 +127,14 @@ fn json_result_matches_its_schema() {
 }
 
 #[test]
-fn stamped_progress_has_the_format_of_uperf() {
+fn timestamped_progress_has_the_format_of_uperf() {
     let (place, server) = NetLab::with_server();
     place.lab.write("pair.xml", PROFILE);
     let ran = place.net(&format!("run pair.xml --var h=127.0.0.1 -P {} -R -i 50ms", server.port));
-    let stamped: Vec<&str> = ran.out.lines().filter(|line| line.starts_with("timestamp_ms:")).collect();
-    let begins: Vec<&str> = stamped.iter().copied().filter(|line| line.contains(" nr_bytes:0 nr_ops:0 ")).collect();
+    let timestamped: Vec<&str> = ran.out.lines().filter(|line| line.starts_with("timestamp_ms:")).collect();
+    let begins: Vec<&str> = timestamped.iter().copied().filter(|line| line.contains(" nr_bytes:0 nr_ops:0 ")).collect();
     assert!(begins[0].contains(" name:Txn0 "), "{}", ran.out);
-    let last = stamped.iter().rfind(|line| line.contains(" name:Txn1 ")).unwrap();
+    let last = timestamped.iter().rfind(|line| line.contains(" name:Txn1 ")).unwrap();
     let fields: Vec<&str> = last.split([' ', ':']).collect();
     assert!(fields[1].parse::<f64>().unwrap() > 1.7e12, "{last}");
     assert!(fields[5].parse::<u64>().unwrap() > 0 && fields[7].parse::<u64>().unwrap() > 0, "{last}");
