@@ -45,7 +45,7 @@ impl MetricIndex {
 /// The interned identity of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct InternedMetric {
-    pub(crate) naming: IdFormat,
+    pub(crate) id_format: IdFormat,
     pub(crate) profile: Symbol,
     pub(crate) test: Symbol,
     pub(crate) serial: Symbol,
@@ -279,10 +279,10 @@ impl Builds {
 
     /// The identifier of a statistic of a metric.
     pub fn id(&self, row: MetricIndex, statistic: Statistic) -> CheckId<'_> {
-        let InternedMetric { naming, profile, test, serial, case, class, metric } = self.rows[row.index()];
+        let InternedMetric { id_format, profile, test, serial, case, class, metric } = self.rows[row.index()];
         let [profile, test, serial, case, metric] =
             [profile, test, serial, case, metric].map(|name| self.names.resolve(name));
-        CheckId { naming, profile, test, serial, case, class, metric, statistic }
+        CheckId { id_format, profile, test, serial, case, class, metric, statistic }
     }
 
     /// The unit of a metric, if declared by the results.
@@ -295,7 +295,7 @@ impl Builds {
     pub fn find(&self, id: &CheckId<'_>) -> Option<MetricIndex> {
         let name = |text| self.names.find(text);
         let key = InternedMetric {
-            naming: id.naming,
+            id_format: id.id_format,
             profile: name(id.profile)?,
             test: name(id.test)?,
             serial: name(id.serial)?,

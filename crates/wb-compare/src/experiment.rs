@@ -23,8 +23,8 @@ pub struct Criterion {
     pub unit: Unit,
     /// Which direction of change is better.
     pub direction: Direction,
-    /// The smallest relevant difference, in percent: if the whole interval of the ratio is closer to 1, the verdict is
-    /// `equivalent`.
+    /// The smallest relevant difference, in percent: if the whole confidence interval of the ratio is closer to 1, the
+    /// verdict is `equivalent`.
     pub threshold: f64,
     /// The false-positive rate, in percent: how often identical variants (in a calibration, identical sides) may be
     /// reported as different.
@@ -106,7 +106,7 @@ pub struct VariantInputs {
 impl VariantInputs {
     /// The names of the build's inputs that differ, if everything else is the same. `None` if it is not, or if no
     /// program is known.
-    fn build_differences(&self, other: &Self) -> Option<Vec<String>> {
+    fn build_only_differences(&self, other: &Self) -> Option<Vec<String>> {
         let is_same = self.params == other.params && self.programs == other.programs && !self.programs.is_empty();
         is_same.then(|| {
             let params: BTreeSet<&String> = self.build_params.keys().chain(other.build_params.keys()).collect();
@@ -126,7 +126,7 @@ fn duplicates(variants: &[VariantSamples]) -> Vec<DuplicateVariants> {
     let mut pairs = Vec::new();
     for (index, one) in variants.iter().enumerate() {
         for other in &variants[index + 1..] {
-            pairs.extend(one.inputs.build_differences(&other.inputs).map(|differences| DuplicateVariants {
+            pairs.extend(one.inputs.build_only_differences(&other.inputs).map(|differences| DuplicateVariants {
                 variants: [one.name.clone(), other.name.clone()],
                 programs: one.inputs.programs.clone(),
                 differences,
@@ -145,8 +145,8 @@ pub struct VariantSummary {
     pub spec: String,
     /// The number of counted samples.
     pub samples: usize,
-    /// How many of the counted samples were disturbed by activity outside the workload: other processes, stolen CPU
-    /// time, foreign I/O. `None` if an older version recorded the run.
+    /// How many of the counted samples were disturbed by activity outside the workload: stolen CPU time, CPU
+    /// time and I/O of other processes. `None` if an older version recorded the run.
     #[serde(default)]
     pub disturbed: Option<usize>,
     /// The median of the counted samples; `None` without samples.
@@ -171,8 +171,8 @@ pub struct VariantSamples {
     /// How many of the counted samples were disturbed by activity outside the workload.
     pub disturbed: usize,
     /// Why there are fewer samples than required; `None` if there are enough.
-    pub shortfall: Option<String>,
-    /// What was measured.
+    pub shortfall_reason: Option<String>,
+    /// What determines its results.
     pub inputs: VariantInputs,
 }
 
@@ -212,7 +212,7 @@ impl VariantCase {
                 disturbed: Some(variant.disturbed),
                 median: Samples::new(&values).ok().map(|samples| samples.median()),
                 result,
-                shortfall: variant.shortfall,
+                shortfall: variant.shortfall_reason,
             }
         });
         Ok(Self {

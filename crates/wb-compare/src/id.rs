@@ -71,7 +71,7 @@ impl IdFormat {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CheckId<'a> {
     /// The syntax in which it is written.
-    pub naming: IdFormat,
+    pub id_format: IdFormat,
     /// The profile of the host.
     pub profile: &'a str,
     /// The test.
@@ -113,23 +113,23 @@ impl<'a> CheckId<'a> {
         let (profile, rest) = text.split_once('/')?;
         let (test, rest) = rest.split_once('/')?;
         let (serial, rest) = rest.split_once(':')?;
-        let (naming, rest) = match rest.strip_prefix("./") {
+        let (id_format, rest) = match rest.strip_prefix("./") {
             Some(rest) => (IdFormat::RunPerf, rest),
             None => (IdFormat::Weighbridge, rest),
         };
-        let (rest, statistic) = rest.rsplit_once(naming.before_statistic())?;
+        let (rest, statistic) = rest.rsplit_once(id_format.before_statistic())?;
         let (rest, metric) = rest.rsplit_once('/')?;
         let (case, class) = rest.rsplit_once('/')?;
         let is_complete = [profile, test, serial, metric].iter().all(|part| !part.is_empty());
         let (class, statistic) = (class.parse().ok()?, Statistic::parse(statistic)?);
-        is_complete.then_some(Self { naming, profile, test, serial, case, class, metric, statistic })
+        is_complete.then_some(Self { id_format, profile, test, serial, case, class, metric, statistic })
     }
 }
 
 impl fmt::Display for CheckId<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { naming, profile, test, serial, case, class, metric, statistic } = self;
-        let (before_case, before_statistic) = (naming.before_case(), naming.before_statistic());
+        let Self { id_format, profile, test, serial, case, class, metric, statistic } = self;
+        let (before_case, before_statistic) = (id_format.before_case(), id_format.before_statistic());
         write!(f, "{profile}/{test}/{serial}{before_case}{case}/{class}/{metric}{before_statistic}{statistic}")
     }
 }

@@ -8,7 +8,7 @@ use wb_model::secrets::mask_secret_words;
 use wb_model::{Facts, System};
 use wb_sys::Environment;
 
-use crate::environment::{Environments, MachineEnvironment};
+use crate::environment::{BASE_ENVIRONMENT, Environments, MachineEnvironment};
 
 /// Metadata of a run. Keys without a field of their own are in `others`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -71,13 +71,14 @@ impl Metadata {
             };
             bad.extend(result.err());
         }
-        metadata.systems = metadata.environment.get("World").into_iter().flatten().map(describe_system).collect();
+        metadata.systems =
+            metadata.environment.get(BASE_ENVIRONMENT).into_iter().flatten().map(describe_system).collect();
         (metadata, bad)
     }
 
     /// The kernel's release, if recorded in the environment.
     pub fn kernel(&self) -> Option<String> {
-        let machines = self.environment.get("World").or_else(|| self.environment.values().next());
+        let machines = self.environment.get(BASE_ENVIRONMENT).or_else(|| self.environment.values().next());
         match machines?.first()?.sections.get("kernel")? {
             Json::String(text) => text.lines().next().map(str::to_owned),
             section => section.get("release")?.as_str().map(str::to_owned),
@@ -94,7 +95,7 @@ impl Metadata {
             "guest_distro" => &mut self.guest_distro,
             "runperf_version" => &mut self.version,
             "runperf_cmd" => &mut self.command,
-            "environment_world" => return self.set_environment(key, "World", value),
+            "environment_world" => return self.set_environment(key, BASE_ENVIRONMENT, value),
             _ => {
                 if let Some(profile) = key.strip_prefix(PROFILE) {
                     return self.set_environment(key, profile, value);
@@ -173,7 +174,7 @@ mod tests {
         assert_eq!(metadata.url.as_deref(), Some("https://x/y:1"));
         assert_eq!(metadata.command.as_deref(), Some("run-perf --default-password ***"));
         assert_eq!(metadata.kernel().as_deref(), Some("5.0"));
-        assert_eq!(metadata.environment["World"][0].sections["params"], serde_json::json!({"cpus": 3}));
+        assert_eq!(metadata.environment[BASE_ENVIRONMENT][0].sections["params"], serde_json::json!({"cpus": 3}));
         assert_eq!(metadata.others["project"], "p");
         assert_eq!(bad[0], MetadataError::NoKey { line: 4 });
         assert!(matches!(&bad[1], MetadataError::NoEnvironment { key, .. } if key == "environment_profile_Tuned"));

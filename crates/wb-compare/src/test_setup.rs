@@ -24,7 +24,7 @@ pub struct TestSetups<'a> {
 /// The setup of a cell.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct CellSetup<'a> {
-    naming: IdFormat,
+    id_format: IdFormat,
     params: ParamSetId,
     /// Paths, versions and hashes of programs, by name.
     programs: &'a [(Symbol, Symbol)],
@@ -66,7 +66,7 @@ impl<'a> TestSetups<'a> {
             }
             let test = format!("{}/{}/{}", text(cell.profile), text(cell.test), text(cell.serial));
             let programs = run.programs.get(&cell).map_or(&[][..], Vec::as_slice);
-            let setup = CellSetup { naming: key.naming, params: reading.params, programs };
+            let setup = CellSetup { id_format: key.id_format, params: reading.params, programs };
             tests.entry(test).or_default().insert(text(cell.case), setup);
         }
         Self { builds, tests }
@@ -127,7 +127,7 @@ impl<'a> TestSetups<'a> {
 
     /// The parameters without the key, which is derived from them.
     fn params(&self, setup: &CellSetup<'a>) -> Values {
-        let comparable = |name: &str, value: &str| match setup.naming {
+        let comparable = |name: &str, value: &str| match setup.id_format {
             // The addresses of guests change at every start.
             IdFormat::RunPerf if name.ends_with(CLIENTS_PARAM) => pluralize(value.split(',').count(), "client"),
             IdFormat::RunPerf | IdFormat::Weighbridge => value.to_owned(),

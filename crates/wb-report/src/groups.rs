@@ -79,7 +79,7 @@ impl<'a> CellGroup<'a> {
     }
 
     /// The metric and the better direction: `mflops, higher is better`.
-    pub(crate) fn measure(&self) -> String {
+    pub(crate) fn metric_description(&self) -> String {
         let direction = self.scale.map(|(_, direction)| phrasing::describe_direction(direction));
         [self.metric, direction].into_iter().flatten().collect::<Vec<_>>().join(", ")
     }

@@ -86,7 +86,7 @@ pub(crate) fn outcome_label(outcome: &CellOutcome) -> String {
 }
 
 /// The figures of a cell at a glance: median, half-width of its interval, spread and number of samples.
-pub(crate) fn overview_figures(cell: &CellResult) -> [String; 4] {
+pub(crate) fn overview_values(cell: &CellResult) -> [String; 4] {
     let primary = cell.primary();
     let summary = primary.and_then(|primary| primary.summary.as_ref());
     let or_none = |text: Option<String>| text.unwrap_or_else(|| NO_VALUE.to_owned());
@@ -101,7 +101,7 @@ pub(crate) fn overview_figures(cell: &CellResult) -> [String; 4] {
 }
 
 /// Describes why a cell was not measured as requested; none if it was.
-pub(crate) fn describe_shortfall(cell: &CellResult) -> Option<String> {
+pub(crate) fn describe_incompleteness(cell: &CellResult) -> Option<String> {
     match &cell.outcome {
         CellOutcome::Measured => None,
         CellOutcome::NotConverged { percent } => {

@@ -143,8 +143,8 @@ pub struct AttemptResult {
     pub outcome: AttemptOutcome,
     /// Whether its values passed the plausibility checks; absent if it did not complete.
     pub validity: Option<Validity>,
-    /// Activity outside the workload that disturbed it (stolen CPU time, other processes, foreign I/O), each a sentence
-    /// with the measured values.
+    /// Activity outside the workload that disturbed it (stolen CPU time, CPU time and I/O of other processes), each a
+    /// sentence with the measured values.
     pub disturbances: Vec<String>,
     /// Whether its values are in the cell's result: it is a valid sample, and the sampling rule uses it.
     pub counted: bool,

@@ -121,7 +121,7 @@ pub(super) struct CheckDecision {
 /// tolerance is reported as different, and decides nothing.
 pub(super) fn decide(
     statistic: Statistic,
-    naming: IdFormat,
+    id_format: IdFormat,
     status: Status,
     statistical_check: Option<&statistical::MetricComparison>,
     requested: Option<ComparisonMethod>,
@@ -130,7 +130,7 @@ pub(super) fn decide(
     let by_statistics = match requested {
         Some(ComparisonMethod::Tolerance) => None,
         Some(ComparisonMethod::Statistical) => statistical_check,
-        None => statistical_check.filter(|check| naming == IdFormat::Weighbridge || has_enough_samples(check)),
+        None => statistical_check.filter(|check| id_format == IdFormat::Weighbridge || has_enough_samples(check)),
     };
     let by = if by_statistics.is_some() { ComparisonMethod::Statistical } else { ComparisonMethod::Tolerance };
     let is_incomparable =

@@ -13,8 +13,9 @@ use crate::run_perf::tolerance::groups::Group;
 use crate::run_perf::tolerance::{self, Status};
 use crate::statistical;
 
-/// All checks in all builds: the data that an [`Outcome`](super::Outcome) has of the last build, for each. Builds are
-/// given by their index, the first later one being 1; checks by theirs in [`tolerance::Comparison::checks`].
+/// The result of every check in every later build; [`ComparisonResult`](super::ComparisonResult) has the same for the
+/// last build only. Builds are given by their index, the first later one being 1; checks by theirs in
+/// [`tolerance::Comparison::checks`].
 #[derive(Debug)]
 pub struct BuildHistory<'a> {
     /// The builds.
@@ -79,7 +80,7 @@ impl<'a> BuildHistory<'a> {
         let statistical_check = stored.statistical_check.and_then(|index| self.statistical_checks(build)?.get(index));
         let by_statistics = statistical_check.filter(|_| self.tolerances.checks[check].statistic == Statistic::Mean);
         let StoredCheck { decided, decided_by, differences, .. } = stored;
-        let differences = differences.map_or(&[][..], |range| &self.differences[range]);
+        let differences = differences.map_or(&[][..], |index| &self.differences[index]);
         Some(BuildCheck { final_verdict: decided, decided_by, by_tolerance, by_statistics, differences })
     }
 
@@ -98,10 +99,10 @@ impl<'a> BuildHistory<'a> {
     pub fn totals(&self, build: usize) -> Totals {
         let mut totals = self.totals_of(0..self.tolerances.checks.len(), build);
         totals.errors = self.tolerances.errors(build).count();
-        for group in self.tolerances.groups.iter().filter(|group| self.decides(group, build)) {
+        for group in self.tolerances.groups.iter().filter(|group| self.affects_exit_code(group, build)) {
             match group.cell(build).map(|cell| cell.status) {
-                Some(Status::Regression) => totals.groups_lost += 1,
-                Some(Status::Improvement) => totals.groups_gained += 1,
+                Some(Status::Regression) => totals.groups_regressed += 1,
+                Some(Status::Improvement) => totals.groups_improved += 1,
                 _ => {}
             }
         }
@@ -109,7 +110,7 @@ impl<'a> BuildHistory<'a> {
     }
 
     /// Whether a group is part of the exit code of a build, which is the case if tolerances decide all of its members.
-    pub fn decides(&self, group: &Group<'_>, build: usize) -> bool {
+    pub fn affects_exit_code(&self, group: &Group<'_>, build: usize) -> bool {
         // A member that neither side has does not matter.
         let by_tolerance =
             |at: &usize| self.build_check(*at, build).is_none_or(|it| it.decided_by == ComparisonMethod::Tolerance);
@@ -119,12 +120,12 @@ impl<'a> BuildHistory<'a> {
     /// The average improvement of a build over the first in percent, over primary means; negative if worse. `None` if
     /// no mean with a better direction has a finite score.
     pub fn score(&self, build: usize) -> Option<f64> {
-        let scores: Vec<f64> = self.primary_scores(build).map(|(_, score)| score).collect();
+        let scores: Vec<f64> = self.primary_improvements(build).map(|(_, score)| score).collect();
         (!scores.is_empty()).then(|| scores.iter().sum::<f64>() / scores.len() as f64)
     }
 
     /// The finite scores of a build's primary means, each with the index of its check, in percent; positive is better.
-    pub fn primary_scores(&self, build: usize) -> impl Iterator<Item = (usize, f64)> {
+    pub fn primary_improvements(&self, build: usize) -> impl Iterator<Item = (usize, f64)> {
         let primary = self.tolerances.checks.iter().enumerate();
         let primary = primary.filter(|(_, check)| check.primary && check.statistic == Statistic::Mean);
         primary.filter_map(move |(at, _)| Some((at, self.gain(at, build)?)))
@@ -134,7 +135,7 @@ impl<'a> BuildHistory<'a> {
     /// finite or neither direction is better.
     pub fn gain(&self, check: usize, build: usize) -> Option<f64> {
         let score = self.tolerances.cell(check, build)?.score.filter(|score| score.is_finite())?;
-        Some(score * self.tolerances.sign(self.tolerances.checks[check])?)
+        Some(score * self.tolerances.direction_sign(self.tolerances.checks[check])?)
     }
 
     fn column(&mut self, build: usize, cache: &mut DifferenceCache) -> Vec<Option<StoredCheck>> {
@@ -147,9 +148,9 @@ impl<'a> BuildHistory<'a> {
             let differences = self.difference_index(check.row, build, cache);
             let differing = differences.map_or(&[][..], |index| &self.differences[index]);
             let by_statistics = statistical_check.map(|(_, check)| *check);
-            let naming = tolerances.id(at).naming;
+            let id_format = tolerances.id(at).id_format;
             let CheckDecision { by: decided_by, final_verdict: decided, .. } =
-                decide(check.statistic, naming, status, by_statistics, self.method, differing);
+                decide(check.statistic, id_format, status, by_statistics, self.method, differing);
             Some(StoredCheck {
                 decided,
                 decided_by,

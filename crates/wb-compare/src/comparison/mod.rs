@@ -1,6 +1,6 @@
 //! A finished comparison: the results of both methods and the final verdicts. This is what is displayed and exported.
 //!
-//! Start with [`Outcome::of`].
+//! Start with [`ComparisonResult::of`].
 
 mod context;
 mod decide;
@@ -162,9 +162,9 @@ pub struct Totals {
     #[serde(default)]
     pub not_primary_failed: usize,
     /// Deciding groups that got worse.
-    pub groups_lost: usize,
+    pub groups_regressed: usize,
     /// Deciding groups that got better.
-    pub groups_gained: usize,
+    pub groups_improved: usize,
 }
 
 impl Totals {
@@ -202,10 +202,10 @@ impl Totals {
     }
 
     fn exit(&self, comparable: bool, fail_on_gain: bool) -> ComparisonExit {
-        let gains = if fail_on_gain { self.gains + self.groups_gained } else { 0 };
+        let gains = if fail_on_gain { self.gains + self.groups_improved } else { 0 };
         if !comparable && self.errors == 0 {
             ComparisonExit::NothingComparable
-        } else if self.losses + self.groups_lost + gains > 0 {
+        } else if self.losses + self.groups_regressed + gains > 0 {
             ComparisonExit::Regression
         } else if self.missing + self.invalid + self.incomparable + self.errors > 0 {
             ComparisonExit::Incomplete
@@ -246,8 +246,8 @@ impl ComparisonResult {
         }
         totals.errors = last.map_or(0, |last| tolerances.errors(last).count());
         let deciding = groups.iter().filter(|group| group.decides);
-        totals.groups_lost = deciding.clone().filter(|group| group.status == Status::Regression).count();
-        totals.groups_gained = deciding.filter(|group| group.status == Status::Improvement).count();
+        totals.groups_regressed = deciding.clone().filter(|group| group.status == Status::Regression).count();
+        totals.groups_improved = deciding.filter(|group| group.status == Status::Improvement).count();
         let comparable = checks.iter().any(|check| check.final_verdict.is_compared());
         let exit = totals.exit(comparable, fail_on_gain);
         let regressed_by = match exit {
@@ -290,7 +290,7 @@ impl ComparisonResult {
         let ends = [values.first(), values.last()].map(|value| value.copied().flatten());
         let cells = || all.clone().skip(1).map(|build| tolerances.cell(at, build));
         let differences = report::last_param_differences(builds, check.row);
-        let decision = decide(check.statistic, id.naming, cell.status, statistical_check, method, &differences);
+        let decision = decide(check.statistic, id.id_format, cell.status, statistical_check, method, &differences);
         CheckResult {
             id: id.text(),
             statistic: check.statistic,

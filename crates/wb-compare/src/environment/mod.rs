@@ -16,7 +16,10 @@ pub use changes::ValueChange;
 pub(crate) use changes::changes;
 pub(crate) use values::Values;
 
-/// The machines of a run by profile. The profile `World` is run-perf's name for hosts before any profile is applied.
+/// The name of the environment without a profile, in place of a profile's. `World` is run-perf's word for it.
+pub const BASE_ENVIRONMENT: &str = "World";
+
+/// The machines of a run by profile, or [`BASE_ENVIRONMENT`].
 pub type Environments = BTreeMap<String, Vec<MachineEnvironment>>;
 
 /// The recorded state of a machine.
@@ -44,7 +47,7 @@ pub struct SectionDifference {
 /// A reference to a machine.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct MachineRef {
-    /// The profile in which it was measured, or `World`.
+    /// The profile in which it was measured, or `World` for the environment without a profile.
     #[serde(rename = "environment")]
     pub profile: String,
     /// The worker; `None` if both builds have one machine.

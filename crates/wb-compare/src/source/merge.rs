@@ -42,8 +42,15 @@ pub(super) fn merge(
     let (mut repeated, mut first) = (0, None);
     for metric in &parsed.metrics {
         let (case, name) = (translate(&metric.case), translate(&metric.metric));
-        let key =
-            InternedMetric { naming: parsed.naming, profile, test, serial, case, class: metric.class, metric: name };
+        let key = InternedMetric {
+            id_format: parsed.id_format,
+            profile,
+            test,
+            serial,
+            case,
+            class: metric.class,
+            metric: name,
+        };
         let row = builds.rows.insert_full(key).0;
         if let Some(unit) = &metric.unit {
             builds.units.resize(builds.units.len().max(row + 1), None);

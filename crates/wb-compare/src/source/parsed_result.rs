@@ -13,7 +13,7 @@ use crate::interner::{Interner, Set, Symbol};
 #[derive(Debug, Default)]
 pub(crate) struct ParsedResult {
     /// The syntax of its identifiers.
-    pub(crate) naming: IdFormat,
+    pub(crate) id_format: IdFormat,
     pub(crate) names: Interner,
     pub(crate) metrics: Vec<ParsedMetric>,
     pub(crate) samples: Vec<f64>,

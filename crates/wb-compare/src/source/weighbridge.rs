@@ -90,7 +90,7 @@ pub(super) fn parse(
     keys: &BTreeMap<String, String>,
 ) -> Result<ParsedResult, serde_json::Error> {
     let RawSerial { cells } = serde_json::from_str(text)?;
-    let mut parsed = ParsedResult { naming: IdFormat::Weighbridge, ..ParsedResult::default() };
+    let mut parsed = ParsedResult { id_format: IdFormat::Weighbridge, ..ParsedResult::default() };
     for mut cell in cells {
         if let Some(key) = keys.get(cell.cell.as_ref()) {
             cell.key = Cow::Borrowed(key);

@@ -204,14 +204,18 @@ fn averages_are_over_primary_scores() {
     let builds = lab.read(&["a", "b"]);
     let options = Options::default();
     let compared = compare(&builds, &[], &options);
-    let [row] = &compared.averages(1, Wildcards::CASES)[..] else { panic!() };
-    assert_eq!(row.id.to_string(), "Localhost/fio/0000:./read-*/throughput/iops_sec");
+    let [row] = &compared.averages(1, Wildcards::PER_CASE)[..] else { panic!() };
+    assert_eq!(row.pattern.to_string(), "Localhost/fio/0000:./read-*/throughput/iops_sec");
     let (means, stddevs) = (row.means.unwrap(), row.stddevs.unwrap());
     assert_eq!((means.count, stddevs.count), (2, 2));
-    assert!((means.positives - 5.0).abs() < 1e-9 && (means.max - 10.0).abs() < 1e-9 && means.negatives < 0.0);
+    assert!(
+        (means.positive_contribution - 5.0).abs() < 1e-9
+            && (means.max - 10.0).abs() < 1e-9
+            && means.negative_contribution < 0.0
+    );
     assert!((stddevs.median + 0.1).abs() < 1e-9);
-    assert_eq!(compared.spread(1, &[Status::Improvement]).unwrap().count, 1);
-    assert_eq!(compared.spread(1, &[Status::Missing]), None);
+    assert_eq!(compared.score_distribution(1, &[Status::Improvement]).unwrap().count, 1);
+    assert_eq!(compared.score_distribution(1, &[Status::Missing]), None);
 }
 
 proptest! {

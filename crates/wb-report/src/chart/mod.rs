@@ -67,10 +67,10 @@ pub fn svg(chart: &dyn Chart, width: f64) -> String {
     let transform = format!("translate({} {})", format_pixels(MARGIN), format_pixels(MARGIN + TITLE_HEIGHT));
     let body = Element::new("g").with_attribute("transform", transform).with_children(drawing.body);
     let frame = Drawing { width, height: drawing.height + TITLE_HEIGHT + 2.0 * MARGIN, body: Vec::new() };
-    let ground =
+    let background =
         Element::rect("paper", (0.0, 0.0), (width, frame.height)).with_attribute("fill", palette::PALETTE[0].1);
     let root = root(chart, &frame, "chart").with_attribute("xmlns", "http://www.w3.org/2000/svg");
-    format!("{}\n", root.with_children([style, ground, name.with_attribute("class", "name"), body]))
+    format!("{}\n", root.with_children([style, background, name.with_attribute("class", "name"), body]))
 }
 
 /// Margin around a chart in a file in pixels. [`NAME`] is the height of its title.

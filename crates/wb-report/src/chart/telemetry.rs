@@ -24,13 +24,13 @@ pub struct TelemetrySegment {
     /// The sample's name.
     pub label: String,
     /// Whether the sample is counted and undisturbed.
-    pub is_undisturbed: bool,
+    pub is_counted_and_undisturbed: bool,
     /// Pairs of seconds since the start of the sample and the value.
     pub points: Vec<(f64, f64)>,
 }
 
 const HEIGHT: f64 = 56.0;
-const VALUES: f64 = 58.0;
+const LABEL_WIDTH: f64 = 58.0;
 const GAP: f64 = 3.0;
 
 impl Chart for TelemetryChart {
@@ -45,7 +45,7 @@ impl Chart for TelemetryChart {
     }
 
     fn draw(&self, width: f64) -> Drawing {
-        let right = width - VALUES;
+        let right = width - LABEL_WIDTH;
         let (low, high) = self.range();
         let scale = Scale::fit(&self.unit, [low, high], 0.02).with_range(HEIGHT - 6.0, 6.0);
         let gaps = GAP * self.segments.len().saturating_sub(1) as f64;
@@ -55,12 +55,13 @@ impl Chart for TelemetryChart {
         let mut left = 0.0;
         for segment in &self.segments {
             let end = left + segment.seconds() * per_second;
-            let ground = if segment.is_undisturbed { "ground" } else { "band" };
+            let background_class =
+                if segment.is_counted_and_undisturbed { "background" } else { "disturbed-background" };
             let positions =
                 segment.points.iter().map(|(time, value)| (left + time * per_second, scale.position(*value)));
             let line = Element::path("series", path_data(downsample(positions.collect())));
-            let ground = Element::rect(ground, (left, 0.0), (end, HEIGHT)).with_title(&segment.label);
-            body.extend([ground, line]);
+            let background = Element::rect(background_class, (left, 0.0), (end, HEIGHT)).with_title(&segment.label);
+            body.extend([background, line]);
             left = end + GAP;
         }
         for (value, y) in [(high, 12.0), (low, HEIGHT - 3.0)] {

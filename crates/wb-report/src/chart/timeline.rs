@@ -75,7 +75,7 @@ impl SampleTimeline {
     fn draw_row(&self, row: &TimelineRow, clock: &Scale, top: f64, width: f64) -> Vec<Element> {
         let (upper, lower) = (top + NAME_LINE, top + NAME_LINE + STRIP);
         let scale = self.scale(row).with_range(lower - EDGE, upper + EDGE);
-        let mut body = vec![Element::rect("ground", (0.0, upper), (width, lower))];
+        let mut body = vec![Element::rect("background", (0.0, upper), (width, lower))];
         let mut label_width = width;
         if let Some(interval) = row.summary.as_ref().and_then(|summary| summary.median_interval) {
             let (low, high) = (scale.position(interval.low), scale.position(interval.high));

@@ -90,7 +90,7 @@ impl TrendChart {
     /// Draws the tolerance band, the grid and its labels.
     fn draw_background(&self, scale: &Scale, width: f64) -> Vec<Element> {
         let (upper, lower) = (scale.position(self.tolerance), scale.position(-self.tolerance));
-        let mut body = vec![Element::rect("ground", (LEFT, upper), (width, lower))];
+        let mut body = vec![Element::rect("background", (LEFT, upper), (width, lower))];
         let (ticks, unit) = scale.ticks(4);
         for tick in ticks {
             body.push(Element::line("grid", (LEFT, tick.at), (width, tick.at)));

@@ -1,6 +1,6 @@
 //! Tables of averages and score distributions.
 
-use wb_compare::run_perf::tolerance::averages::{AverageRow, Distribution};
+use wb_compare::run_perf::tolerance::averages::{Distribution, SummaryRow};
 
 use super::figures::readable_id;
 use super::{AveragesTable, ScoreDistribution};
@@ -9,7 +9,7 @@ use crate::text::{Style, Table, figure_columns, figure_row};
 
 /// Renders the tables; those with the same figures are merged, with the identifiers of the first.
 pub(super) fn render_averages(all: &[AveragesTable<'_>], style: Style) -> String {
-    let mut distinct: Vec<(Vec<&str>, &[AverageRow<'_>])> = Vec::new();
+    let mut distinct: Vec<(Vec<&str>, &[SummaryRow<'_>])> = Vec::new();
     for (over, rows) in all {
         match distinct.iter_mut().find(|(_, existing)| has_same_figures(existing, rows)) {
             Some((names, _)) => names.push(over),
@@ -22,8 +22,8 @@ pub(super) fn render_averages(all: &[AveragesTable<'_>], style: Style) -> String
         .collect()
 }
 
-fn has_same_figures(left: &[AverageRow<'_>], right: &[AverageRow<'_>]) -> bool {
-    let figures = |row: &AverageRow<'_>| (row.means, row.stddevs);
+fn has_same_figures(left: &[SummaryRow<'_>], right: &[SummaryRow<'_>]) -> bool {
+    let figures = |row: &SummaryRow<'_>| (row.means, row.stddevs);
     left.len() == right.len() && left.iter().zip(right).all(|(left, right)| figures(left) == figures(right))
 }
 
@@ -61,14 +61,14 @@ fn join_names(names: &[&str]) -> String {
 }
 
 /// Renders one table, with rows for scores of means and of standard deviations.
-fn table(title: &str, rows: &[AverageRow<'_>], style: Style) -> String {
+fn table(title: &str, rows: &[SummaryRow<'_>], style: Style) -> String {
     if rows.is_empty() {
         return String::new();
     }
     let columns = ["n", "min", "q1", "median", "q3", "max", "negatives", "positives"];
     let mut table = Table::new(&figure_columns("", &columns));
     for row in rows {
-        table.heading(&readable_id(&row.id.to_string()));
+        table.heading(&readable_id(&row.pattern.to_string()));
         for (name, distribution) in [("mean", row.means), ("stddev", row.stddevs)] {
             let count = distribution.map_or(0, |distribution| distribution.count).to_string();
             table.row(figure_row(format!("  {name}"), std::iter::once(count).chain(format_distribution(distribution))));
@@ -85,8 +85,8 @@ fn format_distribution(distribution: Option<Distribution>) -> [String; 7] {
         scores.median,
         scores.third_quartile,
         scores.max,
-        scores.negatives,
-        scores.positives,
+        scores.negative_contribution,
+        scores.positive_contribution,
     ]
     .map(format_score)
 }

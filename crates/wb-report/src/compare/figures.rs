@@ -66,7 +66,7 @@ pub(super) fn readable_id(id: &str) -> String {
 
 /// Unescapes the case of a check for people.
 pub(super) fn case_name(id: &CheckId<'_>) -> String {
-    match id.naming {
+    match id.id_format {
         IdFormat::RunPerf => id.case.to_owned(),
         IdFormat::Weighbridge => unescape_lossy(id.case),
     }

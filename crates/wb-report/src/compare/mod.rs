@@ -27,14 +27,14 @@ pub use plots::{Plot, plots};
 
 use wb_compare::ComparisonResult;
 use wb_compare::comparison::BuildSummary;
-use wb_compare::run_perf::tolerance::averages::{AverageRow, Distribution};
+use wb_compare::run_perf::tolerance::averages::{Distribution, SummaryRow};
 use wb_model::pluralize;
 
 use crate::systems::SystemTable;
 use crate::text::Style;
 
 /// A table of averages with the name of its grouping, such as `case`.
-pub type AveragesTable<'a> = (&'a str, Vec<AverageRow<'a>>);
+pub type AveragesTable<'a> = (&'a str, Vec<SummaryRow<'a>>);
 
 /// The distribution of the scores of a verdict's checks, with its name, such as `losses`.
 pub type ScoreDistribution<'a> = (&'a str, Option<Distribution>);

@@ -25,8 +25,8 @@ pub(super) const VERDICTS: [NamedTotal; 7] = [
 pub(super) const OTHERS: [NamedTotal; 4] = [
     ("not primary", |totals| totals.not_primary),
     ("not primary, failed", |totals| totals.not_primary_failed),
-    ("groups lost", |totals| totals.groups_lost),
-    ("groups gained", |totals| totals.groups_gained),
+    ("groups regressed", |totals| totals.groups_regressed),
+    ("groups improved", |totals| totals.groups_improved),
 ];
 
 /// Number of verdicts that are shown even if they do not occur.

@@ -178,8 +178,11 @@ fn telemetry_views(cell: &CellResult, extras: &RunExtras, ids: &mut IdGenerator)
         let label = phrasing::sample_name(sample) + disturbed;
         let plain = sample.counted && sample.disturbances.is_empty();
         for series in series {
-            let segment =
-                TelemetrySegment { label: label.clone(), is_undisturbed: plain, points: series.points.clone() };
+            let segment = TelemetrySegment {
+                label: label.clone(),
+                is_counted_and_undisturbed: plain,
+                points: series.points.clone(),
+            };
             match strips.iter_mut().find(|strip| strip.title == series.name && strip.unit == series.unit) {
                 Some(strip) => strip.segments.push(segment),
                 None => {

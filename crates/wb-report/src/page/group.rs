@@ -19,7 +19,7 @@ pub(super) struct GroupView {
     title: String,
     summary: String,
     shared: String,
-    measure: String,
+    metric_description: String,
     rows: Vec<RowView>,
     axis: Option<Value>,
     figures: Vec<PageFigure>,
@@ -32,12 +32,12 @@ struct RowView {
     id: String,
     label: String,
     median: String,
-    plus_minus: String,
+    half_width: String,
     bar: Option<Value>,
     spread: String,
     n: String,
     outcome: String,
-    kind: &'static str,
+    css_class: &'static str,
     symbol: &'static str,
     disturbed: usize,
     undisturbed: Option<String>,
@@ -63,7 +63,7 @@ impl GroupView {
             title: group.title.clone(),
             summary: group.summary().to_owned(),
             shared: group.shared_text(),
-            measure: group.measure(),
+            metric_description: group.metric_description(),
             rows: cells.clone().map(|(nth, cell)| overview_row(group, cell, id(nth), bars.as_ref())).collect(),
             axis: bars.as_ref().map(|bars| Value::from_safe_string(bars.axis())),
             figures: group_charts(group, ids),
@@ -87,22 +87,22 @@ fn overview_row(group: &CellGroup, cell: &CellResult, id: String, bars: Option<&
         .zip(summary)
         .zip(description)
         .map(|((bars, summary), description)| summary_bar(bars, summary, &description));
-    let [median, plus_minus, spread, n] = phrasing::overview_figures(cell);
-    let (kind, symbol) = outcome_symbol(&cell.outcome);
+    let [median, half_width, spread, n] = phrasing::overview_values(cell);
+    let (css_class, symbol) = outcome_symbol(&cell.outcome);
     RowView {
         id,
         label: group.label(cell),
         median,
-        plus_minus,
+        half_width,
         bar: chart.map(Value::from_safe_string),
         spread,
         n,
         outcome: phrasing::outcome_label(&cell.outcome) + &phrasing::describe_workers(cell),
-        kind,
+        css_class,
         symbol,
         disturbed: phrasing::disturbed_count(cell),
         undisturbed: primary.and_then(describe_undisturbed),
-        reason: phrasing::describe_shortfall(cell),
+        reason: phrasing::describe_incompleteness(cell),
     }
 }
 
@@ -130,7 +130,7 @@ fn outcome_symbol(outcome: &CellOutcome) -> (&'static str, &'static str) {
 
 fn group_charts(group: &CellGroup, ids: &mut IdGenerator) -> Vec<PageFigure> {
     let Some((unit, _)) = group.scale else { return Vec::new() };
-    let measure = group.metric().map_or("primary metric", |metric| metric.name.as_str());
+    let metric_name = group.metric().map_or("primary metric", |metric| metric.name.as_str());
     let mut boxes = Vec::new();
     let mut strips = Vec::new();
     for cell in &group.cells {
@@ -149,16 +149,16 @@ fn group_charts(group: &CellGroup, ids: &mut IdGenerator) -> Vec<PageFigure> {
     }
     let mut figures = Vec::new();
     if !boxes.is_empty() {
-        let title = format!("{}: {measure} by case", group.title);
+        let title = format!("{}: {metric_name} by case", group.title);
         let caption = format!(
-            "{measure}: range, quartiles, median and every sample; below each box the 95 % interval of the median."
+            "{metric_name}: range, quartiles, median and every sample; below each box the 95 % interval of the median."
         );
         figures.push(PageFigure::of(&BoxPlot::new(title, unit.clone(), boxes), caption, ids));
     }
     if !strips.is_empty() {
         let title = format!("{}: samples in time order", group.title);
         let caption = "The samples in time order, each row on its own scale, with their median and its \
-                       interval. A sample far outside is drawn at the edge, with an arrow.";
+                       interval. Outliers beyond the scale are drawn at its edge, with an arrow.";
         let occurs = |mark: &SampleMark| strips.iter().flat_map(|row| &row.dots).any(|dot| dot.mark == *mark);
         let marks: Vec<SampleMark> = SampleMark::ALL.into_iter().filter(occurs).collect();
         let legend = marks.into_iter().map(|mark| (mark.legend_symbol(), mark.name()));

@@ -40,7 +40,7 @@ fn cells_table(groups: &[CellGroup], style: Style) -> String {
 }
 
 fn heading(group: &CellGroup) -> String {
-    let parts = [group.title.clone(), group.shared_text(), group.measure()];
+    let parts = [group.title.clone(), group.shared_text(), group.metric_description()];
     parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" · ")
 }
 
@@ -55,7 +55,7 @@ fn cell_row(group: &CellGroup, cell: &CellResult) -> Vec<TableCell> {
     let remarks = nonzero(phrasing::invalid_count(cell), "invalid")
         + &nonzero(phrasing::disturbed_count(cell), "disturbed")
         + &phrasing::describe_workers(cell);
-    let mut row = figure_row(format!("  {}", group.label(cell)), phrasing::overview_figures(cell));
+    let mut row = figure_row(format!("  {}", group.label(cell)), phrasing::overview_values(cell));
     row.push(TableCell::with_tone(phrasing::outcome_label(&cell.outcome) + &remarks, tone));
     row
 }
@@ -96,7 +96,7 @@ fn undisturbed_table(groups: &[CellGroup], style: Style) -> String {
 fn shortfalls(study: &Study, style: Style) -> String {
     let short =
         study.cells.iter().filter(|cell| cell.outcome.is_incomplete()).filter_map(|cell| {
-            let reason = phrasing::describe_shortfall(cell)?;
+            let reason = phrasing::describe_incompleteness(cell)?;
             Some(style.remark(
                 &phrasing::cell_name(&cell.cell),
                 &format!("{}: {reason}", phrasing::outcome_label(&cell.outcome)),

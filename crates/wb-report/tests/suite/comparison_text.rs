@@ -34,8 +34,8 @@ fn outcome(checks: &[Value]) -> ComparisonResult {
         "context": { "metadata": [], "programs": [], "environment": [] }, "regressed_by": ["tolerance"],
         "totals": {
             "gains": 1, "minor-gains": 0, "equals": 0, "minor-losses": 0, "losses": 1, "differing": 0,
-            "inconclusive": 0, "errors": 0, "missing": 0, "invalid": 0, "incomparable": 0, "not-primary": 0, "groups-lost": 0,
-            "groups-gained": 0
+            "inconclusive": 0, "errors": 0, "missing": 0, "invalid": 0, "incomparable": 0, "not-primary": 0, "groups-regressed": 0,
+            "groups-improved": 0
         },
         "exit_code": 2
     }))
@@ -132,8 +132,10 @@ fn averages(is_selected: impl Fn(&str) -> bool) -> String {
     let builds = read(&[folders[0].clone(), folders[2].clone()]);
     let options = tolerance::Options::default();
     let compared = compare(&builds, &[], &options);
-    let tables: Vec<AveragesTable<'_>> =
-        ["case", "metric", "profile"].into_iter().zip(TABLES.map(|stars| compared.averages(1, stars))).collect();
+    let tables: Vec<AveragesTable<'_>> = ["case", "metric", "profile"]
+        .into_iter()
+        .zip(TABLES.map(|wildcards| compared.averages(1, wildcards)))
+        .collect();
     let text = text(&outcome(&[]), &[], &tables, &[], Verbosity::Changes, PLAIN);
     text.lines().filter(|line| line.starts_with("averages")).map(|line| format!("{line}\n")).collect()
 }

@@ -172,14 +172,14 @@ fn evaluate(
     let mut cases: BTreeMap<String, Vec<VariantSamples>> = BTreeMap::new();
     for variant in &options.variants {
         for cell in study.cells.iter().filter(|cell| cell.cell.serial.to_string() == variant.name.to_string()) {
-            let shortfall = cell.outcome.is_incomplete().then(|| cell.outcome.to_string());
+            let shortfall_reason = cell.outcome.is_incomplete().then(|| cell.outcome.to_string());
             let samples = VariantSamples {
                 name: variant.name.to_string(),
                 spec: variant.masked_text(),
                 values: counted_values(cell, &criterion),
                 block_numbers: sample_numbers(cell),
                 disturbed: disturbed_count(cell, &criterion),
-                shortfall,
+                shortfall_reason,
                 inputs: measured_inputs(cell, registry)?,
             };
             cases.entry(stopping_rule.case(&cell.cell).to_string()).or_default().push(samples);

@@ -10,9 +10,9 @@ use crate::id::Statistic;
 use crate::interner::Map;
 
 /// The three tables of averages: by cases, by metric of a test, by profile.
-pub const TABLES: [Wildcards; 3] = [Wildcards::CASES, Wildcards::METRIC_OF_TEST, Wildcards::PROFILE];
+pub const TABLES: [Wildcards; 3] = [Wildcards::PER_CASE, Wildcards::PER_TEST_METRIC, Wildcards::PER_PROFILE];
 
-/// The distribution of scores, in percent. The sum of `negatives` and `positives` is the mean.
+/// The distribution of scores, in percent. The sum of `negative_contribution` and `positive_contribution` is the mean.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Distribution {
     /// The number of scores.
@@ -28,16 +28,17 @@ pub struct Distribution {
     /// The maximum.
     pub max: f64,
     /// The sum of all negative scores, divided by the number of all scores.
-    pub negatives: f64,
+    pub negative_contribution: f64,
     /// The sum of all positive scores, divided by the number of all scores.
-    pub positives: f64,
+    pub positive_contribution: f64,
 }
 
 impl Distribution {
     /// The distribution of finite scores; `None` without any.
     fn of(scores: &[f64]) -> Option<Self> {
         let samples = Samples::new(scores).ok()?;
-        let mean = |counts: fn(&f64) -> bool| scores.iter().copied().filter(counts).sum::<f64>() / scores.len() as f64;
+        let contribution =
+            |counts: fn(&f64) -> bool| scores.iter().copied().filter(counts).sum::<f64>() / scores.len() as f64;
         Some(Self {
             count: samples.count(),
             min: samples.min(),
@@ -45,22 +46,22 @@ impl Distribution {
             median: samples.median(),
             third_quartile: samples.quantile(0.75),
             max: samples.max(),
-            negatives: mean(|score| *score < 0.0),
-            positives: mean(|score| *score > 0.0),
+            negative_contribution: contribution(|score| *score < 0.0),
+            positive_contribution: contribution(|score| *score > 0.0),
         })
     }
 
     /// The arithmetic mean.
     pub fn mean(&self) -> f64 {
-        self.negatives + self.positives
+        self.negative_contribution + self.positive_contribution
     }
 }
 
 /// A row of a table of averages.
 #[derive(Debug, Clone, PartialEq)]
-pub struct AverageRow<'a> {
+pub struct SummaryRow<'a> {
     /// The pattern of the checks.
-    pub id: CheckPattern<'a>,
+    pub pattern: CheckPattern<'a>,
     /// The scores of their means.
     pub means: Option<Distribution>,
     /// The scores of their standard deviations.
@@ -70,21 +71,21 @@ pub struct AverageRow<'a> {
 impl<'a> Comparison<'a> {
     /// A table of averages over a build's primary checks, in the order of the checks; scores that are not finite are
     /// skipped.
-    pub fn averages(&self, build: usize, stars: Wildcards) -> Vec<AverageRow<'a>> {
+    pub fn averages(&self, build: usize, wildcards: Wildcards) -> Vec<SummaryRow<'a>> {
         let mut scores: Map<CheckPattern<'a>, [Vec<f64>; 2]> = Map::default();
         for (at, score) in self.finite_scores(build) {
-            let by_statistic = scores.entry(CheckPattern::of(&self.id(at), stars)).or_default();
+            let by_statistic = scores.entry(CheckPattern::of(&self.id(at), wildcards)).or_default();
             by_statistic[self.checks[at].statistic as usize].push(score);
         }
-        let row = |(id, scores): (_, [Vec<f64>; 2])| {
+        let row = |(pattern, scores): (_, [Vec<f64>; 2])| {
             let [means, stddevs] = Statistic::ALL.map(|statistic| Distribution::of(&scores[statistic as usize]));
-            AverageRow { id, means, stddevs }
+            SummaryRow { pattern, means, stddevs }
         };
         scores.into_iter().map(row).collect()
     }
 
     /// The distribution of a build's primary scores with one of these statuses; `None` without any.
-    pub fn spread(&self, build: usize, statuses: &[Status]) -> Option<Distribution> {
+    pub fn score_distribution(&self, build: usize, statuses: &[Status]) -> Option<Distribution> {
         let has_status = |at: &usize| self.cell(*at, build).is_some_and(|cell| statuses.contains(&cell.status));
         let scores: Vec<_> =
             self.finite_scores(build).filter(|(at, _)| has_status(at)).map(|(_, score)| score).collect();
@@ -102,10 +103,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_mean_is_the_sum_of_negatives_and_positives() {
-        let spread = Distribution::of(&[-4.0, 1.0, 2.0, 5.0]).unwrap();
-        assert_eq!((spread.negatives, spread.positives, spread.mean()), (-1.0, 2.0, 1.0));
-        assert_eq!((spread.min, spread.first_quartile, spread.median, spread.max), (-4.0, -0.25, 1.5, 5.0));
+    fn the_mean_is_the_sum_of_both_contributions() {
+        let distribution = Distribution::of(&[-4.0, 1.0, 2.0, 5.0]).unwrap();
+        assert_eq!(
+            (distribution.negative_contribution, distribution.positive_contribution, distribution.mean()),
+            (-1.0, 2.0, 1.0)
+        );
+        assert_eq!(
+            (distribution.min, distribution.first_quartile, distribution.median, distribution.max),
+            (-4.0, -0.25, 1.5, 5.0)
+        );
         assert_eq!(Distribution::of(&[]), None);
     }
 }

@@ -42,10 +42,10 @@ impl Group<'_> {
 /// The groups of primary means: by case, by case over all profiles, by profile.
 pub(super) fn groups<'a>(comparison: &Comparison<'a>) -> Vec<Group<'a>> {
     let mut members: Map<CheckPattern<'a>, Vec<usize>> = Map::default();
-    for stars in [Wildcards::CASES, Wildcards::CASES_OF_ALL_PROFILES, Wildcards::PROFILE] {
+    for wildcards in [Wildcards::PER_CASE, Wildcards::PER_CASE_OF_ALL_PROFILES, Wildcards::PER_PROFILE] {
         for (at, check) in comparison.checks.iter().enumerate() {
             if check.primary && check.statistic == Statistic::Mean {
-                let id = CheckPattern::of(&comparison.id(at), stars).with(Statistic::Mean);
+                let id = CheckPattern::of(&comparison.id(at), wildcards).with(Statistic::Mean);
                 members.entry(id).or_default().push(at);
             }
         }
@@ -55,7 +55,7 @@ pub(super) fn groups<'a>(comparison: &Comparison<'a>) -> Vec<Group<'a>> {
 }
 
 fn cells(comparison: &Comparison<'_>, members: &[usize]) -> Vec<Option<GroupScore>> {
-    let signs: Vec<_> = members.iter().map(|at| comparison.sign(comparison.checks[*at])).collect();
+    let signs: Vec<_> = members.iter().map(|at| comparison.direction_sign(comparison.checks[*at])).collect();
     let last = comparison.last().unwrap_or(0);
     let (mut history, mut directed_history) = (ScoreHistory::default(), ScoreHistory::default());
     let cell = |build| {

@@ -175,7 +175,7 @@ impl<'a> Comparison<'a> {
         let builds = self.builds.list();
         let tolerance = self.options.tolerance_of(statistic);
         let entries = || self.models.iter().map(|model| model.entry(row, statistic));
-        let sign = self.sign(check);
+        let sign = self.direction_sign(check);
         let (mut history, mut parts) = (ScoreHistory::default(), Vec::new());
         let Some((first, others)) = builds.split_first() else { return };
         let src = first.value(row, statistic);
@@ -204,11 +204,11 @@ impl<'a> Comparison<'a> {
     }
 
     /// The sign by which a score is multiplied so that positive is better; `None` if neither direction is better.
-    pub fn sign(&self, check: Check) -> Option<f64> {
+    pub fn direction_sign(&self, check: Check) -> Option<f64> {
         let Check { row, statistic, .. } = check;
         let modelled = self.models.iter().any(|model| model.entry(row, statistic).is_some());
         let id = self.builds.id(row, statistic);
-        status::sign(self.options.directions.of(id.class, id.metric), statistic, modelled)
+        status::direction_sign(self.options.directions.of(id.class, id.metric), statistic, modelled)
     }
 }
 

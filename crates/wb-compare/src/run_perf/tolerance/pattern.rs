@@ -29,20 +29,20 @@ const NONE: Wildcards =
 
 impl Wildcards {
     /// The cases of a test that only differ in values.
-    pub const CASES: Self = NONE;
+    pub const PER_CASE: Self = NONE;
     /// The cases of a test that only differ in values, over all profiles.
-    pub const CASES_OF_ALL_PROFILES: Self = Self { profile: true, ..NONE };
+    pub const PER_CASE_OF_ALL_PROFILES: Self = Self { profile: true, ..NONE };
     /// A metric over all serials, cases and classes of a test.
-    pub const METRIC_OF_TEST: Self = Self { serial: true, case: true, class: true, ..NONE };
+    pub const PER_TEST_METRIC: Self = Self { serial: true, case: true, class: true, ..NONE };
     /// All tests of a profile.
-    pub const PROFILE: Self = Self { test: true, serial: true, case: true, class: true, metric: true, ..NONE };
+    pub const PER_PROFILE: Self = Self { test: true, serial: true, case: true, class: true, metric: true, ..NONE };
 }
 
 /// A pattern for identifiers; `Display` writes it in run-perf's or Weighbridge's syntax.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CheckPattern<'a> {
     /// The syntax in which it is written.
-    pub naming: IdFormat,
+    pub id_format: IdFormat,
     /// The profile.
     pub profile: Option<&'a str>,
     /// The test.
@@ -61,15 +61,15 @@ pub struct CheckPattern<'a> {
 
 impl<'a> CheckPattern<'a> {
     /// The pattern of an identifier, for both statistics.
-    pub fn of(id: &CheckId<'a>, stars: Wildcards) -> Self {
+    pub fn of(id: &CheckId<'a>, wildcards: Wildcards) -> Self {
         Self {
-            naming: id.naming,
-            profile: (!stars.profile).then_some(id.profile),
-            test: (!stars.test).then_some(id.test),
-            serial: (!stars.serial).then_some(id.serial),
-            case: (!stars.case).then(|| case_pattern(id.naming, id.case)),
-            class: (!stars.class).then_some(id.class),
-            metric: (!stars.metric).then_some(id.metric),
+            id_format: id.id_format,
+            profile: (!wildcards.profile).then_some(id.profile),
+            test: (!wildcards.test).then_some(id.test),
+            serial: (!wildcards.serial).then_some(id.serial),
+            case: (!wildcards.case).then(|| case_pattern(id.id_format, id.case)),
+            class: (!wildcards.class).then_some(id.class),
+            metric: (!wildcards.metric).then_some(id.metric),
             statistic: None,
         }
     }
@@ -81,8 +81,8 @@ impl<'a> CheckPattern<'a> {
 }
 
 /// `read-4KiB` → `read-*`; `block-size=4k,rw=read` → `block-size=*,rw=*`.
-fn case_pattern(naming: IdFormat, case: &str) -> Cow<'_, str> {
-    match naming {
+fn case_pattern(id_format: IdFormat, case: &str) -> Cow<'_, str> {
+    match id_format {
         IdFormat::RunPerf => format!("{}-*", case.split_once('-').map_or(case, |(stem, _)| stem)).into(),
         IdFormat::Weighbridge if case.contains('=') => {
             let names = case.split(',').map(|axis| axis.split_once('=').map_or(axis, |(name, _)| name));
@@ -95,7 +95,7 @@ fn case_pattern(naming: IdFormat, case: &str) -> Cow<'_, str> {
 impl fmt::Display for CheckPattern<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let part_or_star = |part: Option<&str>| part.unwrap_or("*").to_owned();
-        let every_case = match self.naming {
+        let every_case = match self.id_format {
             IdFormat::RunPerf => "*-*",
             IdFormat::Weighbridge => "*",
         };
@@ -105,13 +105,13 @@ impl fmt::Display for CheckPattern<'_> {
             part_or_star(self.profile),
             part_or_star(self.test),
             part_or_star(self.serial),
-            self.naming.before_case(),
+            self.id_format.before_case(),
             self.case.as_deref().unwrap_or(every_case),
             self.class.map_or_else(|| "*".to_owned(), |class| class.to_string()),
             part_or_star(self.metric)
         )?;
         match self.statistic {
-            Some(statistic) => write!(f, "{}{statistic}", self.naming.before_statistic()),
+            Some(statistic) => write!(f, "{}{statistic}", self.id_format.before_statistic()),
             None => Ok(()),
         }
     }
@@ -123,24 +123,24 @@ mod tests {
 
     #[test]
     fn stars_replace_the_wildcard_parts() {
-        let of = |text, stars| CheckPattern::of(&CheckId::parse(text).unwrap(), stars);
+        let of = |text, wildcards| CheckPattern::of(&CheckId::parse(text).unwrap(), wildcards);
         let fio = "Localhost/fio/0000:./read-4KiB/throughput/iops_sec.mean";
         let mean = Statistic::Mean;
-        for (stars, expected) in [
-            (Wildcards::CASES, "Localhost/fio/0000:./read-*/throughput/iops_sec.mean"),
-            (Wildcards::CASES_OF_ALL_PROFILES, "*/fio/0000:./read-*/throughput/iops_sec.mean"),
-            (Wildcards::PROFILE, "Localhost/*/*:./*-*/*/*.mean"),
+        for (wildcards, expected) in [
+            (Wildcards::PER_CASE, "Localhost/fio/0000:./read-*/throughput/iops_sec.mean"),
+            (Wildcards::PER_CASE_OF_ALL_PROFILES, "*/fio/0000:./read-*/throughput/iops_sec.mean"),
+            (Wildcards::PER_PROFILE, "Localhost/*/*:./*-*/*/*.mean"),
         ] {
-            assert_eq!(of(fio, stars).with(mean).to_string(), expected);
+            assert_eq!(of(fio, wildcards).with(mean).to_string(), expected);
         }
-        assert_eq!(of(fio, Wildcards::METRIC_OF_TEST).to_string(), "Localhost/fio/*:./*-*/*/iops_sec");
+        assert_eq!(of(fio, Wildcards::PER_TEST_METRIC).to_string(), "Localhost/fio/*:./*-*/*/iops_sec");
         let own = "Localhost/fio/0000:block-size=4k,rw=read/throughput/iops#mean";
         assert_eq!(
-            of(own, Wildcards::CASES).with(mean).to_string(),
+            of(own, Wildcards::PER_CASE).with(mean).to_string(),
             "Localhost/fio/0000:block-size=*,rw=*/throughput/iops#mean"
         );
-        assert_eq!(of(own, Wildcards::PROFILE).to_string(), "Localhost/*/*:*/*/*");
-        let plain = of("Localhost/x/0000:./linpack/throughput/gflops.mean", Wildcards::CASES);
+        assert_eq!(of(own, Wildcards::PER_PROFILE).to_string(), "Localhost/*/*:*/*/*");
+        let plain = of("Localhost/x/0000:./linpack/throughput/gflops.mean", Wildcards::PER_CASE);
         assert_eq!(plain.to_string(), "Localhost/x/0000:./linpack-*/throughput/gflops");
     }
 }

@@ -91,7 +91,7 @@ impl fmt::Display for Status {
 ///
 /// Less deviation is better for every metric. A difference of deviations is positive if it decreased, but a model's
 /// score rises with its value, also for deviations.
-pub(super) fn sign(direction: Direction, statistic: Statistic, modelled: bool) -> Option<f64> {
+pub(super) fn direction_sign(direction: Direction, statistic: Statistic, modelled: bool) -> Option<f64> {
     match (statistic, direction) {
         (Statistic::Stddev, _) => Some(if modelled { -1.0 } else { 1.0 }),
         (Statistic::Mean, Direction::Higher) => Some(1.0),
@@ -116,7 +116,9 @@ mod tests {
 
     #[test]
     fn the_direction_decides() {
-        let of = |score, direction, statistic, modelled| Status::of(score, sign(direction, statistic, modelled), 5.0);
+        let of = |score, direction, statistic, modelled| {
+            Status::of(score, direction_sign(direction, statistic, modelled), 5.0)
+        };
         assert_eq!(of(6.0, Direction::Lower, Statistic::Mean, false), Status::Regression);
         assert_eq!(of(-6.0, Direction::Lower, Statistic::Mean, true), Status::Improvement);
         assert_eq!(of(-6.0, Direction::Neither, Statistic::Mean, false), Status::Changed);

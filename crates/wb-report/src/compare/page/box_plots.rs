@@ -19,8 +19,8 @@ type BoxKeyFn = fn(&CheckId<'_>) -> String;
 /// All charts that are not empty.
 pub(super) fn box_plots(history: &BuildHistory<'_>, names: &[String], ids: &mut IdGenerator) -> Vec<PageFigure> {
     let last = history.builds.list().len().saturating_sub(1);
-    let by_build =
-        (1..=last).map(|index| (names[index].clone(), history.primary_scores(index).map(|(_, score)| score).collect()));
+    let by_build = (1..=last)
+        .map(|index| (names[index].clone(), history.primary_improvements(index).map(|(_, score)| score).collect()));
     let mut charts = vec![("by build".to_owned(), by_build.collect::<Vec<(String, Vec<f64>)>>())];
     let mut parts: Vec<(&str, BoxKeyFn)> = vec![
         ("profile", |id| id.profile.to_owned()),
@@ -41,7 +41,7 @@ pub(super) fn box_plots(history: &BuildHistory<'_>, names: &[String], ids: &mut 
 /// The differences of a build, grouped by part of their identifiers.
 fn scores_by(history: &BuildHistory<'_>, build: usize, key: BoxKeyFn) -> Vec<(String, Vec<f64>)> {
     let mut boxes: BTreeMap<String, Vec<f64>> = BTreeMap::new();
-    for (check, score) in history.primary_scores(build) {
+    for (check, score) in history.primary_improvements(build) {
         boxes.entry(key(&history.tolerances.id(check))).or_default().push(score);
     }
     boxes.into_iter().collect()

@@ -114,7 +114,7 @@ impl BuildVerdict {
         let score = history.score(build);
         Self {
             failures: totals.losses + totals.missing + totals.invalid + totals.incomparable + totals.errors,
-            groups: totals.groups_lost,
+            groups: totals.groups_regressed,
             not_primary: totals.not_primary_failed,
             score: score.map(format_percent),
             tint: score.map_or("", |score| score_class(score, history.tolerances.options.tolerance, &totals)),
@@ -125,7 +125,7 @@ impl BuildVerdict {
 /// The CSS class of a score: none within a quarter of the tolerance, a strong one beyond the tolerance if a check or a
 /// group agrees.
 fn score_class(score: f64, tolerance: f64, totals: &Totals) -> &'static str {
-    let (better, worse) = (totals.gains + totals.groups_gained > 0, totals.losses + totals.groups_lost > 0);
+    let (better, worse) = (totals.gains + totals.groups_improved > 0, totals.losses + totals.groups_regressed > 0);
     match score {
         score if score > tolerance && better => "much-better",
         score if score > tolerance / 4.0 => "better",
@@ -141,7 +141,7 @@ mod tests {
 
     #[test]
     fn colours_follow_the_tolerance() {
-        let both = Totals { gains: 1, groups_lost: 1, ..Totals::default() };
+        let both = Totals { gains: 1, groups_regressed: 1, ..Totals::default() };
         let tints = [6.0, 2.0, 1.0, 0.0, -2.0, -6.0].map(|score| score_class(score, 5.0, &both));
         assert_eq!(tints, ["much-better", "better", "", "", "worse", "much-worse"]);
         // Without failures no strong colour is used.

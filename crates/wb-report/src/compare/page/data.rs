@@ -153,7 +153,7 @@ impl<'a> PageData<'a> {
             direction_sign: tolerances
                 .checks
                 .iter()
-                .map(|check| tolerances.sign(*check).unwrap_or(0.0) as i8)
+                .map(|check| tolerances.direction_sign(*check).unwrap_or(0.0) as i8)
                 .collect(),
             tolerance: checks.clone().map(|check| JsonFigure::of(Some(tolerances.tolerance(check)), 4)).collect(),
             least: end(|range| range.0),

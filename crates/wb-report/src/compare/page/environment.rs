@@ -6,13 +6,15 @@ use std::collections::BTreeSet;
 use serde::Serialize;
 use wb_compare::Builds;
 use wb_compare::comparison::BuildSummary;
-use wb_compare::environment::{ComparableMachines, MachineDifference, MachineEnvironment, ValueChange};
+use wb_compare::environment::{
+    BASE_ENVIRONMENT, ComparableMachines, MachineDifference, MachineEnvironment, ValueChange,
+};
 use wb_compare::test_setup::TestSetups;
 use wb_model::pluralize;
 
 use crate::compare::context::DifferenceRow;
 
-/// The environment of one name (`World`, a profile, or `Tests`) in all builds.
+/// The environment of one name (the base environment, a profile, or `Tests`) in all builds.
 #[derive(Serialize)]
 pub(super) struct EnvironmentView {
     pub(super) name: String,
@@ -44,32 +46,32 @@ struct EnvironmentRecord {
 
 #[derive(Serialize)]
 struct EnvironmentDiff {
-    against: String,
+    compared_with: String,
     /// Counts of the differences in total and by section.
-    counts: String,
+    summary: String,
     sections: Vec<DiffSection>,
     /// Number of differences that are not shown.
-    more: usize,
+    hidden_count: usize,
 }
 
 #[derive(Serialize)]
 struct DiffSection {
     name: String,
-    count: String,
+    count_text: String,
     rows: Vec<DifferenceRow>,
 }
 
 /// Maximum number of changes shown per environment.
-const MAX_VALUES: usize = 400;
+const MAX_SHOWN_CHANGES: usize = 400;
 
 /// The environments of all names that occur in any build.
 pub(super) fn environments(builds: &[BuildSummary]) -> Vec<EnvironmentView> {
     let runs = || builds.iter().flat_map(|build| &build.runs);
     let profiles: BTreeSet<&String> = runs().flat_map(|run| run.environment.keys()).collect();
-    let world = profiles.iter().position(|name| *name == "World");
+    let base_environment = profiles.iter().position(|name| *name == BASE_ENVIRONMENT);
     let mut profiles: Vec<&String> = profiles.into_iter().collect();
-    if let Some(world) = world {
-        profiles[..=world].rotate_right(1);
+    if let Some(index) = base_environment {
+        profiles[..=index].rotate_right(1);
     }
     let names: Vec<&str> = builds.iter().map(|build| build.name.as_str()).collect();
     let of_profile = |profile: &String| {
@@ -163,8 +165,8 @@ impl EnvironmentView {
             matching.map(|(build, _)| *build).collect::<Vec<_>>().join(", ")
         };
         let others = (1..distinct.len()).map(|index| {
-            let against = if index == 1 { vec![0] } else { vec![0, index - 1] };
-            let diffs = against
+            let compared_with = if index == 1 { vec![0] } else { vec![0, index - 1] };
+            let diffs = compared_with
                 .into_iter()
                 .map(|other| EnvironmentDiff::of(other, distinct[other].differences(&distinct[index])));
             EnvironmentVariant { letter: index_letters(index), builds: builds_with(index), diffs: diffs.collect() }
@@ -190,18 +192,18 @@ fn index_letters(index: usize) -> String {
 }
 
 impl EnvironmentDiff {
-    fn of(against: usize, differences: Vec<(String, Vec<ValueChange>)>) -> Self {
-        let (mut sections, mut counts, mut total, mut more) = (Vec::new(), Vec::new(), 0, 0);
+    fn of(compared_with: usize, differences: Vec<(String, Vec<ValueChange>)>) -> Self {
+        let (mut sections, mut counts, mut total, mut hidden_count) = (Vec::new(), Vec::new(), 0, 0);
         for (name, changes) in differences {
             counts.push(format!("{name} {}", changes.len()));
-            let shown = changes.len().min(MAX_VALUES - (total - more));
+            let shown = changes.len().min(MAX_SHOWN_CHANGES - (total - hidden_count));
             total += changes.len();
-            more += changes.len() - shown;
+            hidden_count += changes.len() - shown;
             let rows = changes[..shown].iter().map(DifferenceRow::of).collect();
-            sections.push(DiffSection { name, count: pluralize(changes.len(), "difference"), rows });
+            sections.push(DiffSection { name, count_text: pluralize(changes.len(), "difference"), rows });
         }
-        let counts = format!("{}: {}", pluralize(total, "difference"), counts.join(", "));
-        Self { against: index_letters(against), counts, sections, more }
+        let summary = format!("{}: {}", pluralize(total, "difference"), counts.join(", "));
+        Self { compared_with: index_letters(compared_with), summary, sections, hidden_count }
     }
 }
 
@@ -220,7 +222,7 @@ mod tests {
     fn build(name: &str, kernels: &[&str]) -> BuildSummary {
         let run = |kernel: &&str| {
             let sections = json!({"kernel": {"release": kernel, "smt": "on"}, "transient": name, "kernel_raw": name});
-            let environment = Environments::from([("World".to_owned(), machines(sections))]);
+            let environment = Environments::from([(BASE_ENVIRONMENT.to_owned(), machines(sections))]);
             RunSummary { environment, ..RunSummary::default() }
         };
         BuildSummary { name: name.to_owned(), runs: kernels.iter().map(run).collect(), errors: vec![], samples: None }
@@ -235,21 +237,25 @@ mod tests {
             build("four", &["6.3"]),
             build("five", &[]),
         ];
-        let [world] = &environments(&builds)[..] else { panic!("one environment") };
-        assert_eq!(world.letters, ["A", "A", "B A", "C", ""]);
-        let [b, c] = &world.others[..] else { panic!("two others") };
+        let [base_environment] = &environments(&builds)[..] else { panic!("one environment") };
+        assert_eq!(base_environment.letters, ["A", "A", "B A", "C", ""]);
+        let [b, c] = &base_environment.others[..] else { panic!("two others") };
         assert_eq!((b.letter.as_str(), b.builds.as_str(), b.diffs.len()), ("B", "three", 1));
         let row = |diff: &EnvironmentDiff| {
             let DifferenceRow { name, before, after, .. } = &diff.sections[0].rows[0];
-            format!("{}; {name} {before} → {after}", diff.counts)
+            format!("{}; {name} {before} → {after}", diff.summary)
         };
         assert_eq!(row(&b.diffs[0]), "1 difference: kernel 1; release 6.1 → 6.2");
-        let against: Vec<&str> = c.diffs.iter().map(|diff| diff.against.as_str()).collect();
-        assert_eq!(against, ["A", "B"]);
+        let compared_with: Vec<&str> = c.diffs.iter().map(|diff| diff.compared_with.as_str()).collect();
+        assert_eq!(compared_with, ["A", "B"]);
         assert_eq!(row(&c.diffs[1]), "1 difference: kernel 1; release 6.2 → 6.3");
-        let records: Vec<&str> = world.records.iter().map(|record| record.builds.as_str()).collect();
+        let records: Vec<&str> = base_environment.records.iter().map(|record| record.builds.as_str()).collect();
         assert_eq!(records, ["one, two, three", "three", "four"]);
-        assert!(world.records[0].json.contains("\"kernel_raw\": \"one\""), "{}", world.records[0].json);
+        assert!(
+            base_environment.records[0].json.contains("\"kernel_raw\": \"one\""),
+            "{}",
+            base_environment.records[0].json
+        );
     }
 
     #[test]
@@ -262,8 +268,11 @@ mod tests {
         let [one, other] = ["1", "2"].map(|version| ComparableMachines::from_run(&many(version)));
         let sections = one.differences(&other).into_iter().flat_map(|difference| difference.sections).collect();
         let diff = EnvironmentDiff::of(0, sections);
-        assert_eq!((diff.counts.as_str(), diff.more), ("500 differences: packages 500", 100));
-        assert_eq!((diff.sections[0].count.as_str(), diff.sections[0].rows.len()), ("500 differences", MAX_VALUES));
+        assert_eq!((diff.summary.as_str(), diff.hidden_count), ("500 differences: packages 500", 100));
+        assert_eq!(
+            (diff.sections[0].count_text.as_str(), diff.sections[0].rows.len()),
+            ("500 differences", MAX_SHOWN_CHANGES)
+        );
     }
 
     #[test]

@@ -63,7 +63,7 @@ fn write_cell(
     kind.write(rows);
     rows.raw(" ").figure(format_percent(cell.score).trim_end_matches(" %"));
     rows.raw("<small>±").figure(format_value(cell.tolerance));
-    if !history.decides(group, build) {
+    if !history.affects_exit_code(group, build) {
         rows.raw(", not decisive");
     }
     rows.raw("</small>");

@@ -94,9 +94,9 @@ fn write_first_value(
 /// Writes an identifier with its distinguishing parts emphasised.
 fn write_name(rows: &mut HtmlWriter, id: &CheckId<'_>, suffix: &str) {
     rows.raw("<th scope=row class=id><span>").text(id.profile).raw("/").text(id.test).raw("/").text(id.serial);
-    rows.raw(id.naming.before_case()).raw("</span><wbr><bdi>").text(&case_name(id));
+    rows.raw(id.id_format.before_case()).raw("</span><wbr><bdi>").text(&case_name(id));
     rows.raw("</bdi><wbr><span>/").figure(id.class).raw("/</span><bdi>").text(id.metric).raw("</bdi><span>");
-    rows.figure(id.naming.before_statistic()).figure(id.statistic).raw("</span>");
+    rows.figure(id.id_format.before_statistic()).figure(id.statistic).raw("</span>");
     if !suffix.is_empty() {
         rows.raw(" <span>in ").text(suffix).raw("</span>");
     }

@@ -110,7 +110,7 @@ fn totals_line(outcome: &ComparisonResult) -> String {
     };
     let parts = [
         counted(totals.losses, "loss", "losses"),
-        counted(totals.groups_lost, "group lost", "groups lost"),
+        counted(totals.groups_regressed, "group regressed", "groups regressed"),
         counted(totals.gains, "gain", "gains"),
         counted(totals.differing, "differs", "differ"),
         counted(totals.inconclusive, "inconclusive", "inconclusive"),

@@ -32,7 +32,7 @@ pub(crate) fn experiment() -> Experiment {
         values: (0..14).map(|block| (block, level * (1.0 + noise(block * 3 + variant.len() as u32)))).collect(),
         block_numbers: (0..14).collect(),
         disturbed: 0,
-        shortfall: None,
+        shortfall_reason: None,
         inputs: VariantInputs::default(),
     };
     let case =

@@ -114,9 +114,9 @@ pub(crate) fn compare(args: &CompareArgs, console: &Console) -> Result<Exit, Err
         let last = by_tolerance.last().unwrap_or_default();
         let shown = if args.verbose { Verbosity::All } else { Verbosity::Changes };
         let averages: Vec<AveragesTable<'_>> =
-            AVERAGES.into_iter().zip(TABLES.map(|stars| by_tolerance.averages(last, stars))).collect();
+            AVERAGES.into_iter().zip(TABLES.map(|wildcards| by_tolerance.averages(last, wildcards))).collect();
         let decides = outcome.checks.iter().any(|check| check.decided_by == ComparisonMethod::Tolerance);
-        let scores = SCORES.map(|(name, statuses)| (name, by_tolerance.spread(last, statuses)));
+        let scores = SCORES.map(|(name, statuses)| (name, by_tolerance.score_distribution(last, statuses)));
         let scores = if decides { &scores[..] } else { &[] };
         print_text(&text(&outcome, &describe_options(args), &averages, scores, shown, console.stdout_style))?;
     }
