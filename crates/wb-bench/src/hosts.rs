@@ -29,7 +29,7 @@ const SAMPLES: usize = 51;
 /// Number and length of the samples during which an agent is observed.
 const AGENT_SAMPLES: (usize, Duration) = (5, Duration::from_secs(10));
 /// The default interval of telemetry.
-const INTERVAL: Nanos = Nanos(1_000_000_000);
+const TELEMETRY_INTERVAL: Nanos = Nanos(1_000_000_000);
 /// Number and length of the observations of idle hosts; each spans several keep-alive messages.
 const IDLE_SAMPLES: (usize, Duration) = (5, Duration::from_secs(20));
 
@@ -49,42 +49,42 @@ regex = 'figure: (\S+)'
 "#;
 
 pub(crate) fn limits(env: &BenchEnv) -> Vec<LimitCheck<'_>> {
-    let fleet = Rc::new(LazyHosts { env, hosts: OnceCell::new() });
+    let hosts = Rc::new(LazyHosts { env, hosts: OnceCell::new() });
     let row = |name, measure: fn(&LazyHosts<'_>) -> Result<Vec<BenchFigure>, String>| {
-        let fleet = Rc::clone(&fleet);
-        LimitCheck::new(name, move || measure(&fleet))
+        let hosts = Rc::clone(&hosts);
+        LimitCheck::new(name, move || measure(&hosts))
     };
     vec![
-        row("hosts, process start on 32 hosts", |fleet| start_spread(fleet, HOSTS)),
-        row("hosts, process start on one host per CPU", |fleet| {
+        row("hosts, process start on 32 hosts", |hosts| start_skew(hosts, HOSTS)),
+        row("hosts, process start on one host per CPU", |hosts| {
             let cpus = thread::available_parallelism().map_or(1, usize::from);
-            start_spread(fleet, u8::try_from(cpus).unwrap_or(HOSTS).clamp(2, HOSTS))
+            start_skew(hosts, u8::try_from(cpus).unwrap_or(HOSTS).clamp(2, HOSTS))
         }),
         row("hosts, sample over ssh", sample_overhead),
-        row("hosts, agent during a sample of 10 s", agent_cost),
-        row("hosts, 32 idle hosts", idle_cost),
+        row("hosts, agent during a sample of 10 s", agent_overhead),
+        row("hosts, 32 idle hosts", idle_hosts_overhead),
     ]
 }
 
 /// Measures the time from the first to the last start of processes that are released together.
-fn start_spread(fleet: &LazyHosts<'_>, hosts: u8) -> Result<Vec<BenchFigure>, String> {
+fn start_skew(hosts: &LazyHosts<'_>, host_count: u8) -> Result<Vec<BenchFigure>, String> {
     let (mut actual, mut reported, mut errors, mut running) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-    fleet.with_workers(hosts, async |workers| {
+    hosts.with_workers(host_count, async |workers| {
         for _ in 0..STARTS {
             let groups = try_join_all(workers.iter().map(Worker::new_group)).await.map_err(to_message)?;
             let date = || AgentCommand::new(["date", "+%s%N"]);
             let processes =
                 try_join_all(groups.iter().map(|group| group.spawn_suspended(date()))).await.map_err(to_message)?;
-            let together = start_synchronized(&processes.iter().collect::<Vec<_>>()).await.map_err(to_message)?;
+            let start = start_synchronized(&processes.iter().collect::<Vec<_>>()).await.map_err(to_message)?;
             let ended = try_join_all(processes.iter().map(|process| process.wait(None))).await.map_err(to_message)?;
             try_join_all(groups.into_iter().map(|group| group.close())).await.map_err(to_message)?;
             let dates = ended.iter().map(|ended| String::from_utf8_lossy(&ended.stdout).trim().parse());
             let dates = dates.collect::<Result<Vec<u64>, _>>().map_err(to_message)?;
-            let error = together.starts.iter().map(|start| start.clock.error_ns).max().unwrap_or(0);
-            actual.push(spread(ended.iter().map(|ended| ended.started_ns)));
-            reported.push(together.spread().0 as f64 / 1e6);
+            let error = start.starts.iter().map(|process| process.clock.error_ns).max().unwrap_or(0);
+            actual.push(range_ms(ended.iter().map(|ended| ended.started_ns)));
+            reported.push(start.skew().0 as f64 / 1e6);
             errors.push(error as f64 / 1e6);
-            running.push(spread(dates.into_iter()));
+            running.push(range_ms(dates.into_iter()));
         }
         Ok(())
     })?;
@@ -97,21 +97,21 @@ fn start_spread(fleet: &LazyHosts<'_>, hosts: u8) -> Result<Vec<BenchFigure>, St
 }
 
 /// Measures the overhead of attempts beyond their process, on a host and on this machine.
-fn sample_overhead(fleet: &LazyHosts<'_>) -> Result<Vec<BenchFigure>, String> {
-    let hosts = fleet.hosts()?;
-    let (ssh, config) = (hosts.path("ssh"), hosts.path("config"));
+fn sample_overhead(hosts: &LazyHosts<'_>) -> Result<Vec<BenchFigure>, String> {
+    let ssh_hosts = hosts.hosts()?;
+    let (ssh, config) = (ssh_hosts.path("ssh"), ssh_hosts.path("config"));
     let address = address(Host(1));
     let args = ["--hosts", &address, "--ssh-config", &config.display().to_string()].map(str::to_owned);
     Ok(vec![
         BenchFigure::median(
             "attempt minus its process",
-            &attempt_overheads(fleet, "there", &args, ssh.parent())?,
+            &attempt_overheads(hosts, "there", &args, ssh.parent())?,
             "ms",
             Some(FigureBound::Below(50.0)),
         )?,
         BenchFigure::median(
             "attempt minus its process, without ssh",
-            &attempt_overheads(fleet, "here", &[], None)?,
+            &attempt_overheads(hosts, "here", &[], None)?,
             "ms",
             None,
         )?,
@@ -120,16 +120,16 @@ fn sample_overhead(fleet: &LazyHosts<'_>) -> Result<Vec<BenchFigure>, String> {
 
 /// Milliseconds of each attempt of one run, minus those of its process. `first` goes to the front of `PATH`.
 fn attempt_overheads(
-    fleet: &LazyHosts<'_>,
+    hosts: &LazyHosts<'_>,
     name: &str,
     args: &[String],
     first: Option<&Path>,
 ) -> Result<Vec<f64>, String> {
-    let (tests, run) = (fleet.env.folder().join("tests"), fleet.env.folder().join(name));
+    let (tests, run) = (hosts.env.folder().join("tests"), hosts.env.folder().join(name));
     fs::create_dir_all(&tests).and_then(|()| fs::write(tests.join("nothing.toml"), NOTHING)).map_err(to_message)?;
     let path = env::var_os("PATH").unwrap_or_default();
     let folders = first.map(Path::to_owned).into_iter().chain(env::split_paths(&path));
-    let mut command = Command::new(fleet.env.weighbridge_program()?);
+    let mut command = Command::new(hosts.env.weighbridge_program()?);
     command.args(["run", "nothing", "--quiet", "--min-time", "1ms", "--warm-up", "0"]);
     command.args(["--samples", &SAMPLES.to_string()]).args(args).arg("--tests-d").arg(&tests).arg("--into").arg(&run);
     command.env("PATH", env::join_paths(folders).map_err(to_message)?).stdout(Stdio::null());
@@ -147,17 +147,17 @@ fn attempt_overheads(
 }
 
 /// Measures the memory and CPU time of an agent while a sample runs that needs nothing from it.
-fn agent_cost(fleet: &LazyHosts<'_>) -> Result<Vec<BenchFigure>, String> {
+fn agent_overhead(hosts: &LazyHosts<'_>) -> Result<Vec<BenchFigure>, String> {
     let (mut anonymous, mut peak, mut cpu) = (Vec::new(), Vec::new(), Vec::new());
-    fleet.with_workers(1, async |workers| {
-        let agent = ProcfsProcess::new(fleet.agent(Host(1))?).map_err(to_message)?;
+    hosts.with_workers(1, async |workers| {
+        let agent = ProcfsProcess::new(hosts.agent(Host(1))?).map_err(to_message)?;
         for _ in 0..AGENT_SAMPLES.0 {
             let group = workers[0].new_group().await.map_err(to_message)?;
-            let recording = group.record(INTERVAL).await.map_err(to_message)?;
+            let recording = group.record(TELEMETRY_INTERVAL).await.map_err(to_message)?;
             let (start, before) = (Instant::now(), cpu_ns(&agent)?);
             let sleep = AgentCommand::new(["sleep", &AGENT_SAMPLES.1.as_secs().to_string()]);
             group.spawn(sleep).await.map_err(to_message)?.wait(None).await.map_err(to_message)?;
-            cpu.push(share(cpu_ns(&agent)? - before, start));
+            cpu.push(percent_of_elapsed(cpu_ns(&agent)? - before, start));
             recording.finish().await.map_err(to_message)?;
             let status = agent.status().map_err(to_message)?;
             let megabytes = |kib: Option<u64>| {
@@ -177,9 +177,9 @@ fn agent_cost(fleet: &LazyHosts<'_>) -> Result<Vec<BenchFigure>, String> {
 }
 
 /// Measures the CPU time that idle hosts cost the controller: this process, and one ssh client per host.
-fn idle_cost(fleet: &LazyHosts<'_>) -> Result<Vec<BenchFigure>, String> {
+fn idle_hosts_overhead(hosts: &LazyHosts<'_>) -> Result<Vec<BenchFigure>, String> {
     let (mut total, mut controller) = (Vec::new(), Vec::new());
-    fleet.with_workers(HOSTS, async |_| {
+    hosts.with_workers(HOSTS, async |_| {
         let clients = ssh_clients()?;
         if clients.len() != usize::from(HOSTS) {
             return Err(format!("expected {HOSTS} ssh clients for as many hosts, found {}", clients.len()));
@@ -189,8 +189,8 @@ fn idle_cost(fleet: &LazyHosts<'_>) -> Result<Vec<BenchFigure>, String> {
             let (start, before) = (Instant::now(), (own_cpu_ns(), of_clients()?));
             tokio::time::sleep(IDLE_SAMPLES.1).await;
             let (own_ns, clients_ns) = (own_cpu_ns() - before.0, of_clients()? - before.1);
-            total.push(share(own_ns + clients_ns, start));
-            controller.push(share(own_ns, start));
+            total.push(percent_of_elapsed(own_ns + clients_ns, start));
+            controller.push(percent_of_elapsed(own_ns, start));
         }
         Ok(())
     })?;
@@ -240,7 +240,7 @@ impl LazyHosts<'_> {
             let line = ProcfsProcess::new(*pid).and_then(|process| process.cmdline()).unwrap_or_default();
             matches!(&line[..], [program, agent, ..] if program.ends_with("weighbridge") && agent == "agent")
         };
-        let mut processes = self.hosts()?.lab.processes(host).into_iter().map(u32::cast_signed);
+        let mut processes = self.hosts()?.network.processes(host).into_iter().map(u32::cast_signed);
         processes.find(is_agent).ok_or_else(|| "missing agent process on the host".to_owned())
     }
 }
@@ -263,7 +263,7 @@ fn own_cpu_ns() -> u64 {
 /// The running ssh clients that threads of this process have started.
 fn ssh_clients() -> Result<Vec<ProcfsProcess>, String> {
     let mut pids = BTreeSet::new();
-    for task in ProcfsProcess::myself().and_then(|us| us.tasks()).map_err(to_message)? {
+    for task in ProcfsProcess::myself().and_then(|process| process.tasks()).map_err(to_message)? {
         pids.extend(task.and_then(|task| task.children()).map_err(to_message)?);
     }
     let is_ssh = |child: &ProcfsProcess| child.stat().is_ok_and(|stat| stat.comm == "ssh");
@@ -271,12 +271,12 @@ fn ssh_clients() -> Result<Vec<ProcfsProcess>, String> {
 }
 
 /// Nanoseconds in percent of the time since `start`.
-fn share(nanoseconds: u64, start: Instant) -> f64 {
+fn percent_of_elapsed(nanoseconds: u64, start: Instant) -> f64 {
     nanoseconds as f64 / start.elapsed().as_nanos() as f64 * 100.0
 }
 
 /// The time from the first to the last, in milliseconds.
-fn spread(times_ns: impl Iterator<Item = u64> + Clone) -> f64 {
+fn range_ms(times_ns: impl Iterator<Item = u64> + Clone) -> f64 {
     let (first, last) = (times_ns.clone().min().unwrap_or(0), times_ns.max().unwrap_or(0));
     (last - first) as f64 / 1e6
 }

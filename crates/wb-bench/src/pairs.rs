@@ -170,7 +170,7 @@ pub(crate) struct PairResult {
 #[serde(rename_all = "kebab-case")]
 enum PairOutcome {
     Compared { ours: SideResult, peer: SideResult, ratio: PairedRatio, verdict: PairVerdict },
-    Skipped { why: String },
+    Skipped { reason: String },
 }
 
 #[derive(Serialize)]
@@ -208,7 +208,7 @@ impl PairRunner {
     /// Warms up both sides once, then measures the pairs, each in random order.
     pub(crate) fn run(&self, row: PairedBenchmark<'_>) -> PairResult {
         let outcome = (row.sides)().and_then(|sides| self.compare(&row.name, sides));
-        let outcome = outcome.unwrap_or_else(|reason| PairOutcome::Skipped { why: reason });
+        let outcome = outcome.unwrap_or_else(|reason| PairOutcome::Skipped { reason });
         PairResult { name: row.name, unit: row.unit, outcome }
     }
 
@@ -296,7 +296,7 @@ impl fmt::Display for PairResult {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { name, unit, outcome } = self;
         match outcome {
-            PairOutcome::Skipped { why: reason } => write!(f, "{name}: SKIPPED: {reason}"),
+            PairOutcome::Skipped { reason } => write!(f, "{name}: SKIPPED: {reason}"),
             PairOutcome::Compared { ours, peer, ratio, verdict } => {
                 writeln!(
                     f,

@@ -68,8 +68,8 @@ pub struct ConditionReport {
 }
 
 impl ConditionReport {
-    pub(crate) fn quiet(state: impl Into<String>) -> Self {
-        Self { target: KnobTarget::System, state: state.into(), verdict: NoiseVerdict::Quiet, advice: None }
+    pub(crate) fn no_noise(state: impl Into<String>) -> Self {
+        Self { target: KnobTarget::System, state: state.into(), verdict: NoiseVerdict::NoNoise, advice: None }
     }
 
     pub(crate) fn noisy(state: impl Into<String>, advice: impl Into<String>, command: Option<String>) -> Self {
@@ -77,7 +77,7 @@ impl ConditionReport {
         Self { target: KnobTarget::System, state: state.into(), verdict: NoiseVerdict::Noisy, advice }
     }
 
-    pub(crate) fn unknown(state: impl Into<String>, reason: impl Into<String>) -> Self {
+    pub(crate) fn may_be_noisy(state: impl Into<String>, reason: impl Into<String>) -> Self {
         let verdict = NoiseVerdict::Unknown { reason: reason.into() };
         Self { target: KnobTarget::System, state: state.into(), verdict, advice: None }
     }

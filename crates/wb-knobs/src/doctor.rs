@@ -155,7 +155,7 @@ fn examine(knob: &dyn Knob, root: &SysRoot) -> Vec<Finding> {
 fn state(knob: &dyn Knob, root: &SysRoot, target: KnobTarget) -> TargetGroup {
     let (state, verdict, advice) = match knob.read(root, &target) {
         Ok(value) => match knob.assess(&value) {
-            Assessment::Yes => (value.to_string(), NoiseVerdict::Quiet, None),
+            Assessment::Yes => (value.to_string(), NoiseVerdict::NoNoise, None),
             Assessment::No { advice } => (value.to_string(), NoiseVerdict::Noisy, Some(advice)),
             Assessment::Unknown { reason } => {
                 (value.to_string(), NoiseVerdict::Unknown { reason: reason.to_owned() }, None)
@@ -260,7 +260,7 @@ mod tests {
         assert!(
             ["governor", "turbo", "swappiness"]
                 .iter()
-                .all(|name| named(&after, name)[0].verdict == NoiseVerdict::Quiet)
+                .all(|name| named(&after, name)[0].verdict == NoiseVerdict::NoNoise)
         );
     }
 
@@ -269,7 +269,7 @@ mod tests {
         let fake = fake_root::server().file("/sys/devices/system/cpu/smt/active", "0");
         let diagnosis = doctor(&fake.root());
         assert!(diagnosis.is_quiet(), "{:#?}", diagnosis.findings);
-        assert_eq!(named(&diagnosis, "numa-balancing")[0].verdict, NoiseVerdict::Quiet);
+        assert_eq!(named(&diagnosis, "numa-balancing")[0].verdict, NoiseVerdict::NoNoise);
     }
 
     #[test]
@@ -304,7 +304,7 @@ mod tests {
         let idle = |fake: &FakeRoot| named(&doctor(&fake.root()), "idle-states")[0].clone();
         assert_eq!((idle(&fake).state.as_str(), idle(&fake).verdict), ("133 µs", NoiseVerdict::Noisy));
         let requested = fake.file("/dev/cpu_dma_latency", 5i32.to_ne_bytes());
-        assert_eq!((idle(&requested).state.as_str(), idle(&requested).verdict), ("2 µs", NoiseVerdict::Quiet));
+        assert_eq!((idle(&requested).state.as_str(), idle(&requested).verdict), ("2 µs", NoiseVerdict::NoNoise));
     }
 
     #[test]

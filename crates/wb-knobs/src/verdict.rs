@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 #[serde(tag = "verdict", rename_all = "kebab-case")]
 pub enum NoiseVerdict {
     /// It adds no noise.
-    Quiet,
+    NoNoise,
     /// It adds noise.
     Noisy,
     /// It may add noise.
@@ -27,7 +27,7 @@ impl NoiseVerdict {
     /// The verdict as one word.
     pub fn word(&self) -> &'static str {
         match self {
-            Self::Quiet => "quiet",
+            Self::NoNoise => "no-noise",
             Self::Noisy => "noisy",
             Self::Unknown { .. } => "unknown",
             Self::Unsupported { .. } => "unsupported",

@@ -1,5 +1,5 @@
-//! Adds kernel arguments to a host by restarting its running kernel with kexec. Nothing is written to disk, so the next
-//! ordinary boot starts the machine unchanged.
+//! Adds kernel parameters to a host by restarting its running kernel with kexec. Nothing is written to disk, so the
+//! next ordinary boot starts the machine unchanged.
 
 use wb_agent::{Worker, WorkerError};
 use wb_model::Bytes;
@@ -8,24 +8,24 @@ use wb_model::Bytes;
 /// dot that name a module it does not have.
 const ADDED_ARGUMENTS_MARKER: &str = "weighbridge.added";
 /// The file with the running kernel's command line.
-pub const COMMAND_LINE: &str = "/proc/cmdline";
+pub const PROC_CMDLINE: &str = "/proc/cmdline";
 /// Maximum length of a command line; no architecture accepts more.
 const MAX_COMMAND_LINE: Bytes = Bytes(64 << 10);
 
 /// Reboots through the machine's own boot loader.
 const REBOOT_SCRIPT: &str = "systemctl reboot || reboot";
 /// Finds kexec, and the running kernel and its initrd in the paths that distributions use.
-const FIND: &str = r#"
+const FIND_KERNEL_SCRIPT: &str = r#"
 command -v kexec >/dev/null || { echo "no such program: \`kexec\` (Debian's package kexec-tools)" >&2; exit 1; }
 release=$(uname -r)
 for kernel in "/boot/vmlinuz-$release" "/usr/lib/modules/$release/vmlinuz" ""; do [ ! -e "$kernel" ] || break; done
 for initrd in "/boot/initrd.img-$release" "/boot/initramfs-$release.img" "/boot/initrd-$release" ""; do
     [ ! -e "$initrd" ] || break
 done
-[ -n "$kernel" ] || { echo "the running kernel $release is not in /boot" >&2; exit 1; }
+[ -n "$kernel" ] || { echo "the running kernel $release is not in /boot or /usr/lib/modules" >&2; exit 1; }
 "#;
 /// Restarts that kernel with the command line `$1`.
-const KEXEC: &str = r#"
+const KEXEC_SCRIPT: &str = r#"
 kexec -a -l "$kernel" ${initrd:+--initrd="$initrd"} --append="$1" >&2 || exit 1
 systemctl kexec || { sync; kexec -e; }
 "#;
@@ -44,7 +44,7 @@ impl Boot {
     pub(crate) fn command(&self) -> Vec<String> {
         let (script, line) = match self {
             Self::Default => (REBOOT_SCRIPT.to_owned(), ""),
-            Self::Kexec(line) => (format!("{FIND}{KEXEC}"), line.as_str()),
+            Self::Kexec(line) => (format!("{FIND_KERNEL_SCRIPT}{KEXEC_SCRIPT}"), line.as_str()),
         };
         ["sh", "-c", &script, "sh", line].map(str::to_owned).into()
     }
@@ -53,7 +53,7 @@ impl Boot {
     pub(crate) fn check_command(&self) -> Vec<String> {
         let script = match self {
             Self::Default => "command -v systemctl >/dev/null || command -v reboot >/dev/null",
-            Self::Kexec(_) => FIND,
+            Self::Kexec(_) => FIND_KERNEL_SCRIPT,
         };
         ["sh", "-c", script].map(str::to_owned).into()
     }
@@ -62,7 +62,7 @@ impl Boot {
 /// The arguments that a running kernel was started with.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CommandLine {
-    own: Vec<String>,
+    original: Vec<String>,
     added: Vec<String>,
 }
 
@@ -72,7 +72,7 @@ impl CommandLine {
     /// # Errors
     /// If it cannot be read.
     pub async fn read(worker: &Worker) -> Result<Self, WorkerError> {
-        Ok(Self::parse(&String::from_utf8_lossy(&worker.get(COMMAND_LINE, MAX_COMMAND_LINE).await?)))
+        Ok(Self::parse(&String::from_utf8_lossy(&worker.get(PROC_CMDLINE, MAX_COMMAND_LINE).await?)))
     }
 
     /// Reads the command line of this machine.
@@ -80,14 +80,14 @@ impl CommandLine {
     /// # Errors
     /// If it cannot be read.
     pub fn local() -> std::io::Result<Self> {
-        Ok(Self::parse(&std::fs::read_to_string(COMMAND_LINE)?))
+        Ok(Self::parse(&std::fs::read_to_string(PROC_CMDLINE)?))
     }
 
     fn parse(text: &str) -> Self {
         let words: Vec<String> = text.split_whitespace().map(str::to_owned).collect();
         match words.iter().position(|word| word == ADDED_ARGUMENTS_MARKER) {
-            None => Self { own: words, added: Vec::new() },
-            Some(marker) => Self { own: words[..marker].to_vec(), added: words[marker + 1..].to_vec() },
+            None => Self { original: words, added: Vec::new() },
+            Some(marker) => Self { original: words[..marker].to_vec(), added: words[marker + 1..].to_vec() },
         }
     }
 
@@ -106,24 +106,25 @@ impl CommandLine {
 
     /// The boot required for the kernel to have exactly these added arguments; none if it already has them.
     pub fn required_boot(&self, required: &[String]) -> Option<Boot> {
-        let missing: Vec<&str> = required.iter().filter(|word| !self.own.contains(word)).map(String::as_str).collect();
+        let missing: Vec<&str> =
+            required.iter().filter(|word| !self.original.contains(word)).map(String::as_str).collect();
         if missing == self.added {
             return None;
         }
         if missing.is_empty() {
             return Some(Boot::Default);
         }
-        // BOOT_IMAGE is added by the boot loader and is not a kernel argument.
-        let own = self.own.iter().map(String::as_str).filter(|word| !word.starts_with("BOOT_IMAGE="));
-        Some(Boot::Kexec(own.chain([ADDED_ARGUMENTS_MARKER]).chain(missing).collect::<Vec<_>>().join(" ")))
+        // BOOT_IMAGE is added by the boot loader and is not a kernel parameter.
+        let original = self.original.iter().map(String::as_str).filter(|word| !word.starts_with("BOOT_IMAGE="));
+        Some(Boot::Kexec(original.chain([ADDED_ARGUMENTS_MARKER]).chain(missing).collect::<Vec<_>>().join(" ")))
     }
 }
 
-/// The error in a kernel argument, if any.
+/// The error in a kernel parameter, if any.
 pub(crate) fn argument_error(argument: &str) -> Option<String> {
     let is_plain = |c: char| c.is_ascii_graphic() && !matches!(c, '"' | '\'' | '\\');
     let bad = argument.is_empty() || argument == ADDED_ARGUMENTS_MARKER || !argument.chars().all(is_plain);
-    bad.then(|| format!("invalid kernel argument `{argument}`: expected one word, such as `nosmt` or `hugepagesz=1G`"))
+    bad.then(|| format!("invalid kernel parameter `{argument}`: expected one word, such as `nosmt` or `hugepagesz=1G`"))
 }
 
 #[cfg(test)]

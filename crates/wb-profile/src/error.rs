@@ -94,11 +94,11 @@ pub enum ProfileErrorKind {
     /// KVM is not available, with the output of the check.
     #[error("KVM is not available: {0}")]
     NoKvm(String),
-    /// Kernel arguments for this machine, which cannot be rebooted during its own run.
-    #[error("its kernel arguments require a reboot of this machine, which would end the run")]
+    /// Kernel parameters for this machine, which cannot be rebooted during its own run.
+    #[error("its kernel parameters require a reboot of this machine, which would end the run")]
     LocalReboot,
     /// A host whose kernel cannot be restarted with kexec, with the output of the check.
-    #[error("cannot restart the kernel with other arguments: {0}")]
+    #[error("cannot restart the kernel with other parameters: {0}")]
     RebootUnavailable(String),
     /// A network that libvirt does not define.
     #[error("libvirt has no network `{network}`: {output}")]

@@ -27,7 +27,7 @@ pub struct Preflight {
 }
 
 /// Checks whether a profile can be applied to a host: root, knobs, the folders of files, the syntax of commands, kexec
-/// for kernel arguments, and for guests libvirt, its network and emulator, virt-install, the image and the domain's
+/// for kernel parameters, and for guests libvirt, its network and emulator, virt-install, the image and the domain's
 /// XML. Nothing remains on the host.
 ///
 /// # Errors
@@ -79,7 +79,7 @@ fn requires_root(profile: &Profile) -> bool {
     guests.is_some() || are_empty.contains(&false)
 }
 
-/// The knobs that the host does not have or cannot set to the requested value. Commands and kernel arguments are
+/// The knobs that the host does not have or cannot set to the requested value. Commands and kernel parameters are
 /// applied before knobs and may add some: then nothing can be checked yet.
 async fn check_knobs(profile: &Profile, site: &ApplySite<'_>) -> Result<Vec<ProfileErrorKind>, ProfileErrorKind> {
     if !profile.commands.is_empty() || !profile.kernel_arguments.is_empty() {

@@ -33,7 +33,7 @@ pub struct Profile {
     /// Commands that apply and revert something.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub commands: Vec<ReversibleCommand>,
-    /// Additional kernel arguments of the host.
+    /// Additional kernel parameters of the host.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub kernel_arguments: Vec<String>,
     /// Virtual machines that measure in place of the host.

@@ -21,12 +21,12 @@ const RETRY_PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::fr
 #[derive(Debug, thiserror::Error)]
 pub enum RebootError {
     /// The command that starts the reboot failed.
-    #[error("cannot reboot `{host}`: {why}")]
+    #[error("cannot reboot `{host}`: {reason}")]
     Refused {
         /// The host.
         host: WorkerName,
         /// The command's output.
-        why: String,
+        reason: String,
         /// The requested boot.
         next: Boot,
     },
@@ -48,7 +48,7 @@ pub enum RebootError {
         /// The error of the last attempt.
         last: String,
     },
-    /// The machine rebooted, but its kernel has other arguments than requested.
+    /// The machine rebooted, but its kernel has other parameters than requested.
     #[error("`{host}` rebooted, but its kernel was started {}", describe_arguments(.added))]
     WrongArguments {
         /// The host.
@@ -75,7 +75,7 @@ impl RebootError {
                 Some("`systemctl reboot` or `reboot` must work on the host as root".to_owned())
             }
             Self::Refused { next: Boot::Kexec(_), .. } => {
-                Some("kernel arguments require kexec on the host as root; docs/profiles.md has alternatives".to_owned())
+                Some("kernel parameters need kexec on the host as root; docs/profiles.md has alternatives".to_owned())
             }
             Self::WrongArguments { .. } => Some(
                 "a service on the host loads another kernel at every reboot; disable it (Debian: LOAD_KEXEC in /etc/default/kexec)"
@@ -88,7 +88,7 @@ impl RebootError {
 }
 
 fn describe_arguments(added: &[String]) -> String {
-    if added.is_empty() { "without the requested arguments".to_owned() } else { format!("with {}", added.join(" ")) }
+    if added.is_empty() { "without the requested parameters".to_owned() } else { format!("with {}", added.join(" ")) }
 }
 
 /// Reboots the host of a worker and reconnects to it. `boot` is the ID of its current boot.
@@ -172,8 +172,8 @@ async fn request_reboot(worker: &Worker, next: &Boot, host: &Host) -> Result<(),
         Ok(finished) if finished.exit_reason.is_success() => Ok(()),
         Ok(finished) => {
             let message = last_lines(&finished.stderr);
-            let why = if message.is_empty() { finished.exit_reason.to_string() } else { message };
-            Err(RebootError::Refused { host: host.name.clone(), why, next: next.clone() })
+            let reason = if message.is_empty() { finished.exit_reason.to_string() } else { message };
+            Err(RebootError::Refused { host: host.name.clone(), reason, next: next.clone() })
         }
     }
 }

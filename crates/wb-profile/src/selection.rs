@@ -316,7 +316,7 @@ mod tests {
         assert!(message("Localhost:{\"force_guest_cpus\":2}").ends_with("this profile has no guests"));
         assert!(message("DefaultLibvirt:{\"force_guest_cpu\":2}").ends_with("unknown parameter `force_guest_cpu`"));
         assert!(message("DefaultLibvirt:{\"force_no_vms\":0}").contains("at least one"));
-        assert!(message("TunedHost:{\"grub_args\":[\"a b\"]}").contains("invalid kernel argument"));
+        assert!(message("TunedHost:{\"grub_args\":[\"a b\"]}").contains("invalid kernel parameter"));
         assert!(message("Localhost,Localhost").contains("duplicate profile"));
         assert_eq!(message("Nope"), "no such profile: `Nope`");
     }

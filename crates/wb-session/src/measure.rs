@@ -189,7 +189,7 @@ pub(crate) struct SessionContext<'a> {
     pub(crate) publisher: Option<&'a Publisher>,
     pub(crate) program_sha256: String,
     pub(crate) cancel: watch::Receiver<bool>,
-    /// Whether any of the profiles has kernel arguments.
+    /// Whether any of the profiles has kernel parameters.
     pub(crate) has_arguments: bool,
     /// Address and parameters of hosts, as recorded.
     pub(crate) hosts: BTreeMap<WorkerName, serde_json::Value>,

@@ -114,7 +114,7 @@ impl MeasureSession<'_> {
         Err(SessionError::RedefinedProfile { folder: self.folder().to_owned(), profile: named.name.clone() })
     }
 
-    /// Restores the default kernel arguments of all hosts. Returns whether all hosts came back.
+    /// Restores the default kernel parameters of all hosts. Returns whether all hosts came back.
     pub(crate) async fn restore_kernels(&self, hosts: &mut ConnectedHosts) -> Result<bool, SessionError> {
         let before = hosts.pool.workers.len();
         self.start_kernels(&[], hosts).await?;

@@ -24,7 +24,7 @@ pub struct SshdConfig<'a> {
 pub struct SshHosts {
     // Dropped before the folder: its processes are killed first.
     /// The network between them.
-    pub lab: TestNetwork,
+    pub network: TestNetwork,
     servers: Vec<Child>,
     folder: TempDir,
 }
@@ -47,15 +47,17 @@ impl SshHosts {
             return None;
         }
         let fleet =
-            Self { lab: TestNetwork::new(hosts + 1)?, servers: Vec::new(), folder: tempfile::tempdir().unwrap() };
+            Self { network: TestNetwork::new(hosts + 1)?, servers: Vec::new(), folder: tempfile::tempdir().unwrap() };
         // Users other than root must be able to traverse it.
         fs::set_permissions(fleet.folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
         fleet.generate_key("user");
         fs::copy(fleet.path("user.pub"), fleet.path("authorized_keys")).unwrap();
         fs::write(fleet.path("known_hosts"), "").unwrap();
         // By its absolute path: this script may precede it in PATH.
-        let script =
-            format!("#!/bin/sh\nexec ip netns exec {} /usr/bin/ssh \"$@\"\n", fleet.lab.namespace(Self::CONTROLLER));
+        let script = format!(
+            "#!/bin/sh\nexec ip netns exec {} /usr/bin/ssh \"$@\"\n",
+            fleet.network.namespace(Self::CONTROLLER)
+        );
         fleet.write_script("ssh", &script);
         fleet.configure("");
         Some(fleet)
@@ -127,12 +129,12 @@ impl SshHosts {
             if sshd.setup_command.is_empty() { "true" } else { sshd.setup_command }
         );
         let log = File::create(self.path(&format!("{name}.log"))).unwrap();
-        let mut server = self.lab.command(host, "unshare");
+        let mut server = self.network.command(host, "unshare");
         server.args(["--mount", "--propagation", "private", "sh", "-ec", &script]);
         let server = server.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).spawn().unwrap();
         self.servers.push(server);
         wait_until("sshd", || {
-            self.lab.run(host, &["ss", "-Hltn", "sport", "=", ":22"]).is_ok_and(|text| !text.is_empty())
+            self.network.run(host, &["ss", "-Hltn", "sport", "=", ":22"]).is_ok_and(|text| !text.is_empty())
         });
     }
 
@@ -157,7 +159,7 @@ impl SshHosts {
                 let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
                 is_alive(*pid) && name.trim() != "sshd"
             };
-            !self.lab.processes(host).iter().any(is_busy)
+            !self.network.processes(host).iter().any(is_busy)
         });
     }
 }

@@ -13,13 +13,13 @@ const SERIES: [SeriesDefinition; 11] = [
         cpu_percent(used, a.cpu.total(), b.cpu.total())
     }),
     ("CPU of all processes", "%", |a, b| {
-        cpu_percent(b.cpu.tasks().saturating_sub(a.cpu.tasks()), a.cpu.total(), b.cpu.total())
+        cpu_percent(b.cpu.task_time().saturating_sub(a.cpu.task_time()), a.cpu.total(), b.cpu.total())
     }),
     ("CPU stolen by the hypervisor", "%", |a, b| {
         cpu_percent(b.cpu.steal.saturating_sub(a.cpu.steal), a.cpu.total(), b.cpu.total())
     }),
     ("memory available", "B", |_, b| Some(b.memory.available as f64)),
-    ("huge pages of processes", "B", |_, b| Some(b.memory.anonymous_huge as f64)),
+    ("huge pages of processes", "B", |_, b| Some(b.memory.anonymous_huge_pages as f64)),
     ("page faults", "1/s", |a, b| per_second(a, b, |reading| reading.events.faults)),
     ("context switches", "1/s", |a, b| per_second(a, b, |reading| reading.context_switches)),
     ("read from disks", "B/s", |a, b| per_second(a, b, |r| r.disks.values().map(|disk| disk.read_bytes).sum())),

@@ -36,7 +36,7 @@ pub(super) fn find_program(program: &str, path: &str, cwd: &Path) -> Option<Path
 }
 
 /// Finds a program and its hash.
-pub(super) fn which(program: &str) -> Result<Option<InstalledProgram>, Fault> {
+pub(super) fn locate_program(program: &str) -> Result<Option<InstalledProgram>, Fault> {
     let Some(path) = find_program(program, &search_path(), Path::new("/")) else { return Ok(None) };
     let sha256 = File::open(&path).and_then(Sha256::of_reader).map_err(|error| file_fault(path.display(), &error))?;
     let sha256 = sha256.as_str().to_owned();
@@ -58,11 +58,11 @@ pub(super) fn get(path: &str, offset: u64) -> Result<WithBytes<u64>, Fault> {
     read().map_err(|error| file_fault(path, &error))
 }
 
-/// Reads at most `most` bytes at `offset`.
-pub(super) fn read_at_most(file: &File, offset: u64, most: usize) -> io::Result<Vec<u8>> {
-    let mut bytes = vec![0; most];
+/// Reads at most `max_length` bytes at `offset`.
+pub(super) fn read_at_most(file: &File, offset: u64, max_length: usize) -> io::Result<Vec<u8>> {
+    let mut bytes = vec![0; max_length];
     let mut filled = 0;
-    while filled < most {
+    while filled < max_length {
         match file.read_at(&mut bytes[filled..], offset + filled as u64) {
             Ok(0) => break,
             Ok(read) => filled += read,
@@ -91,16 +91,17 @@ pub(super) fn list(path: &str) -> Result<Vec<FileEntry>, Fault> {
     Ok(entries)
 }
 
-/// Removes a file, or a folder with its contents if it is inside a private one.
-pub(super) fn remove(path: &str, is_private: bool) -> Result<(), Fault> {
+/// Removes a file, or a folder with its contents if it is inside the agent's own folder.
+pub(super) fn remove(path: &str, in_agent_folder: bool) -> Result<(), Fault> {
     let metadata = fs::symlink_metadata(path).map_err(|error| file_fault(path, &error))?;
     let removed = if !metadata.is_dir() {
         fs::remove_file(path)
-    } else if is_private {
+    } else if in_agent_folder {
         fs::remove_dir_all(path)
     } else {
-        let reason =
-            format!("cannot remove folder `{path}`: only folders inside the agent's own are removed recursively");
+        let reason = format!(
+            "cannot remove folder `{path}`: only folders inside the agent's own folder are removed recursively"
+        );
         return Err(Fault::Refused { why: reason });
     };
     removed.map_err(|error| file_fault(path, &error))

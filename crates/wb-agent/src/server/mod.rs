@@ -259,7 +259,7 @@ impl Agent {
             Request::Facts(call) => call.reply(wb_sys::facts(&self.root)),
             Request::Environment(call) => call.reply(Environment::read(&self.root, &call.programs)),
             Request::Doctor(call) => call.reply(doctor(&self.root)),
-            Request::Which(call) => call.reply(files::which(&call.program)?),
+            Request::Which(call) => call.reply(files::locate_program(&call.program)?),
             Request::Scratch(call) => {
                 call.reply(self.agent_folder.create_scratch(self.next_id(), call.base.as_deref())?)
             }

@@ -228,17 +228,17 @@ impl Worker {
         }
     }
 
-    /// Reads a file; fails if it is larger than `most`.
-    pub async fn get(&self, path: &str, most: Bytes) -> Result<Vec<u8>, WorkerError> {
+    /// Reads a file; fails if it is larger than `max_length`.
+    pub async fn get(&self, path: &str, max_length: Bytes) -> Result<Vec<u8>, WorkerError> {
         let mut bytes = Vec::new();
         loop {
             let get = call::Get { path: path.to_owned(), offset: bytes.len() as u64 };
             let WithBytes { value: length, bytes: chunk } = self.call(get).await?;
-            if length.max((bytes.len() + chunk.len()) as u64) > most.0 {
+            if length.max((bytes.len() + chunk.len()) as u64) > max_length.0 {
                 return Err(WorkerError::FileTooLarge {
                     worker: self.name().clone(),
                     path: path.to_owned(),
-                    limit: most,
+                    limit: max_length,
                 });
             }
             if chunk.is_empty() {

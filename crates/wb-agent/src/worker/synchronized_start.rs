@@ -34,7 +34,7 @@ pub struct SynchronizedStart {
 
 impl SynchronizedStart {
     /// Time between the first and the last start, up to the errors of the clock offsets.
-    pub fn spread(&self) -> Nanos {
+    pub fn skew(&self) -> Nanos {
         let late = || self.starts.iter().map(|start| start.delay.0);
         Nanos(late().max().unwrap_or(0) - late().min().unwrap_or(0))
     }

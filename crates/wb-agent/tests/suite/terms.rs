@@ -198,7 +198,7 @@ fn held_processes_of_several_workers_start_at_one_time() {
             // Both got the same start time, up to the errors of the clock offsets.
             let error: u64 = together.starts.iter().map(|start| start.clock.error_ns).sum();
             assert!(started[0].abs_diff(started[1]) <= error + 2, "{together:?}");
-            eprintln!("two processes started within {}", together.spread());
+            eprintln!("two processes started within {}", together.skew());
         })
         .await;
     });

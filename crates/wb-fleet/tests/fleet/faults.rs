@@ -43,7 +43,7 @@ fn a_host_without_sshd_refuses() {
 #[test]
 fn a_host_that_drops_everything_is_unreachable() {
     let Some(fleet) = Fleet::new(1) else { return };
-    if let Err(why) = fleet.lab.drop_packets_from(HOST, DESK) {
+    if let Err(why) = fleet.network.drop_packets_from(HOST, DESK) {
         println!("SKIPPED: dropping packets needs nft (nftables): {why}");
         return;
     }
@@ -113,7 +113,7 @@ fn disabled_host_key_checking_is_reported() {
 #[test]
 fn a_jump_host_of_the_users_configuration_is_used() {
     let Some(fleet) = Fleet::new(2) else { return };
-    if let Err(why) = fleet.lab.drop_packets_from(HOST, DESK) {
+    if let Err(why) = fleet.network.drop_packets_from(HOST, DESK) {
         println!("SKIPPED: dropping packets needs nft (nftables): {why}");
         return;
     }
@@ -177,7 +177,7 @@ fn a_host_without_space_keeps_nothing_of_the_program() {
         let size = fleet.program().size();
         assert!(matches!(&*error.kind, ConnectErrorKind::NoSpace { required, .. } if required.0 == size), "{error:?}");
         // List the cache in the mount namespace of the host.
-        let sshd = fleet.lab.processes(HOST)[0].to_string();
+        let sshd = fleet.network.processes(HOST)[0].to_string();
         wait_until("nothing is left", || {
             let find = Program::new("nsenter")
                 .args(["--target", &sshd, "--mount", "find"])
@@ -214,13 +214,13 @@ fn a_broken_link_is_noticed_at_both_ends() {
         let connected = connect(&fleet.host(HOST), &fleet.program(), &options).await.unwrap();
         let group = connected.worker.new_group().await.unwrap();
         let process = group.spawn(Command::new(["sleep", "1000"])).await.unwrap();
-        fleet.lab.disconnect(HOST);
+        fleet.network.disconnect(HOST);
         let error = process.wait(None).await.unwrap_err();
         assert!(error.is_lost(), "{error}");
         wait_until("the workload's end", || !is_alive(process.pid()));
     });
     fleet.wait_until_idle(HOST);
-    wait_until("the end of ssh", || fleet.lab.processes(DESK).is_empty());
+    wait_until("the end of ssh", || fleet.network.processes(DESK).is_empty());
 }
 
 #[test]
@@ -255,7 +255,7 @@ fn ssh_notices_a_broken_link_before_the_idle_timeout() {
     let Some(fleet) = Fleet::new(1) else { return };
     run(async {
         let connected = fleet.must_connect(HOST).await;
-        fleet.lab.disconnect(HOST);
+        fleet.network.disconnect(HOST);
         let error = connected.worker.facts().await.unwrap_err().to_string();
         let expected =
             "the worker `host1` is lost: its ssh connection ended: Timeout, server 10.77.0.2 not responding.";
@@ -302,7 +302,7 @@ fn kill_agents(fleet: &Fleet) {
     let is_agent = |pid: &u32| {
         fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default().contains("/weighbridge\0agent")
     };
-    let agents: Vec<u32> = fleet.lab.processes(HOST).into_iter().filter(is_agent).collect();
+    let agents: Vec<u32> = fleet.network.processes(HOST).into_iter().filter(is_agent).collect();
     assert!(!agents.is_empty());
     for agent in agents {
         assert!(Program::new("kill").args(["-9", &agent.to_string()]).status().unwrap().success());
@@ -333,6 +333,6 @@ fn a_killed_controller_leaves_nothing_on_its_hosts() {
     controller.wait().unwrap();
     wait_until("the workload's end", || !is_alive(workload));
     fleet.wait_until_idle(HOST);
-    wait_until("the end of ssh", || fleet.lab.processes(DESK).is_empty());
+    wait_until("the end of ssh", || fleet.network.processes(DESK).is_empty());
     run(async { fleet.must_connect(HOST).await.worker.close().await.unwrap() });
 }

@@ -39,7 +39,7 @@ fn a_command_runs_on_a_host_and_nothing_but_the_program_stays() {
 
 /// Number of bytes received by the network card of a host.
 fn received(fleet: &Fleet) -> u64 {
-    let count = fleet.lab.run(HOST, &["cat", "/sys/class/net/eth0/statistics/rx_bytes"]).unwrap();
+    let count = fleet.network.run(HOST, &["cat", "/sys/class/net/eth0/statistics/rx_bytes"]).unwrap();
     count.trim().parse().unwrap()
 }
 
@@ -192,7 +192,7 @@ fn a_user_with_sudo_is_root_and_one_without_gets_a_warning() {
         mkdir -p /etc/sudoers.d; chmod 755 /run";
     fleet.start(HOST, &SshdConfig { setup_command: before, ..SshdConfig::default() });
     fleet.configure("Host *\nUser nobody");
-    let sshd = fleet.lab.processes(HOST)[0].to_string();
+    let sshd = fleet.network.processes(HOST)[0].to_string();
     let allow = |script: &str| {
         let arguments = ["--target", &sshd, "--mount", "--net", "sh", "-c", script];
         assert!(
@@ -255,8 +255,8 @@ fn many_hosts_connect_and_start_concurrently() {
         }
         let worst = together.starts.iter().map(|start| start.clock.error_ns).max().unwrap();
         let milliseconds = |time: Nanos| time.0 as f64 / 1e6;
-        let (spread, clocks) = (milliseconds(together.spread()), milliseconds(Nanos(worst)));
-        println!("{COUNT} hosts started within {spread:.2} ms, with clock offsets known to {clocks:.2} ms");
+        let (skew, clocks) = (milliseconds(together.skew()), milliseconds(Nanos(worst)));
+        println!("{COUNT} hosts started within {skew:.2} ms, with clock offsets known to {clocks:.2} ms");
         for one in connected {
             one.worker.close().await.unwrap();
         }

@@ -45,7 +45,7 @@ fn used(folder: &std::path::Path) -> Option<f64> {
 fn assess(folder: &str, percent: f64) -> ConditionReport {
     let state = format!("{percent:.0} % in use");
     let observed = match percent < NEARLY_FULL_PERCENT {
-        true => ConditionReport::quiet(state),
+        true => ConditionReport::no_noise(state),
         false => ConditionReport::noisy(
             state,
             "free some space",
@@ -63,7 +63,7 @@ mod tests {
     #[test]
     fn a_full_disk_is_noisy() {
         assert_eq!(assess("/", 97.2).verdict, NoiseVerdict::Noisy);
-        assert_eq!(assess("/", 30.0).verdict, NoiseVerdict::Quiet);
+        assert_eq!(assess("/", 30.0).verdict, NoiseVerdict::NoNoise);
         assert!(used(std::path::Path::new("/")).is_some_and(|percent| (0.0..=100.0).contains(&percent)));
     }
 }

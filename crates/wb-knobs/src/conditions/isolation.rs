@@ -24,13 +24,17 @@ impl Condition for Isolation {
             return vec![ConditionReport::unsupported("the kernel does not report isolated CPUs")];
         };
         vec![match (isolated.is_empty(), some("nohz_full")) {
-            (false, Some(tickless)) => ConditionReport::quiet(format!("isolated {isolated}, without tick {tickless}")),
-            (false, None) => ConditionReport::quiet(format!("isolated {isolated}")),
-            (true, _) => ConditionReport::unknown("none isolated", "nothing keeps other work off the measured CPUs")
-                .with_advice(
-                    "isolate CPUs on the kernel's command line: isolcpus=managed_irq,domain,LIST nohz_full=LIST",
-                    None,
-                ),
+            (false, Some(tickless)) => {
+                ConditionReport::no_noise(format!("isolated {isolated}, without tick {tickless}"))
+            }
+            (false, None) => ConditionReport::no_noise(format!("isolated {isolated}")),
+            (true, _) => {
+                ConditionReport::may_be_noisy("none isolated", "nothing keeps other work off the measured CPUs")
+                    .with_advice(
+                        "isolate CPUs on the kernel's command line: isolcpus=managed_irq,domain,LIST nohz_full=LIST",
+                        None,
+                    )
+            }
         }]
     }
 }
@@ -51,7 +55,7 @@ impl Condition for Mitigations {
         if states.is_empty() {
             return vec![ConditionReport::unsupported("the kernel does not report hardware vulnerabilities")];
         }
-        vec![ConditionReport::quiet(counts(&states))]
+        vec![ConditionReport::no_noise(counts(&states))]
     }
 }
 
@@ -81,7 +85,7 @@ mod tests {
             .file(&format!("{folder}/new"), "Unknown: no data");
         let report = Mitigations.observe(&SystemSample::take(&fake.root())).remove(0);
         assert_eq!(report.state, "1 mitigated, 1 vulnerable, 1 not affected, 1 other");
-        assert_eq!(report.verdict, NoiseVerdict::Quiet);
+        assert_eq!(report.verdict, NoiseVerdict::NoNoise);
     }
 
     #[test]
@@ -91,7 +95,7 @@ mod tests {
             let fake = FakeRoot::new().file(path, text);
             Isolation.observe(&SystemSample::take(&fake.root())).remove(0).verdict
         };
-        assert_eq!(verdict("2-3\n"), NoiseVerdict::Quiet);
+        assert_eq!(verdict("2-3\n"), NoiseVerdict::NoNoise);
         assert!(matches!(verdict("\n"), NoiseVerdict::Unknown { .. }));
     }
 }

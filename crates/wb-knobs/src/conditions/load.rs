@@ -23,7 +23,7 @@ impl Condition for OtherProcesses {
         let users = cpu_consumers(sample);
         let total: f64 = users.iter().map(|(_, percent)| percent).sum();
         if total <= QUIET_PERCENT {
-            return vec![ConditionReport::quiet(format!("{total:.0} % of one CPU"))];
+            return vec![ConditionReport::no_noise(format!("{total:.0} % of one CPU"))];
         }
         let names = users.iter().take(5).map(|(name, percent)| format!("{name} {percent:.0} %"));
         let state = format!("{total:.0} % of one CPU: {}", names.collect::<Vec<_>>().join(", "));
@@ -65,7 +65,7 @@ impl Condition for LoadAverage {
         let load = text.split_whitespace().next().and_then(|load| load.parse::<f64>().ok());
         vec![match load {
             None => ConditionReport::unsupported("the kernel does not report its load"),
-            Some(load) if load < 0.5 => ConditionReport::quiet(format!("{load:.2}")),
+            Some(load) if load < 0.5 => ConditionReport::no_noise(format!("{load:.2}")),
             Some(load) => {
                 ConditionReport::noisy(format!("{load:.2}"), "wait until it is below 0.5", Some("uptime".to_owned()))
             }
@@ -97,7 +97,7 @@ impl Condition for Steal {
         let since_boot = percent(after.steal, after.total());
         let state = format!("{now:.1} % now, {since_boot:.1} % since boot");
         vec![match now.max(since_boot) < QUIET_STEAL_PERCENT {
-            true => ConditionReport::quiet(state),
+            true => ConditionReport::no_noise(state),
             false => ConditionReport::noisy(state, "use a host or an instance type with dedicated CPUs", None),
         }]
     }
@@ -131,7 +131,7 @@ mod tests {
         assert_eq!(report.state, "50 % of one CPU: gzip x 50 %");
         assert_eq!(
             observe(&OtherProcesses, &fake_system(100, 5, 0, 0), &fake_system(101, 5, 0, 0)).verdict,
-            NoiseVerdict::Quiet
+            NoiseVerdict::NoNoise
         );
     }
 
@@ -147,7 +147,7 @@ mod tests {
         assert_eq!((report.verdict, report.state.as_str()), (NoiseVerdict::Noisy, "5.0 % now, 0.1 % since boot"));
         assert_eq!(
             observe(&Steal, &fake_system(0, 0, 1, 1000), &fake_system(0, 0, 1, 1040)).verdict,
-            NoiseVerdict::Quiet
+            NoiseVerdict::NoNoise
         );
     }
 }

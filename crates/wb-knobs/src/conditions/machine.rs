@@ -20,8 +20,8 @@ impl Condition for VirtualMachine {
     fn observe(&self, sample: &SystemSample<'_>) -> Vec<ConditionReport> {
         let hypervisor = virtualisation::hypervisor(sample.root, &CpuInfo::read(sample.root));
         vec![match hypervisor {
-            None => ConditionReport::quiet("none detected"),
-            Some(name) => ConditionReport::unknown(name, "its noise depends on the other guests of the host"),
+            None => ConditionReport::no_noise("none detected"),
+            Some(name) => ConditionReport::may_be_noisy(name, "its noise depends on the other guests of the host"),
         }]
     }
 }
@@ -39,7 +39,7 @@ impl Condition for Emulation {
     }
     fn observe(&self, sample: &SystemSample<'_>) -> Vec<ConditionReport> {
         vec![match virtualisation::emulated(sample.root, &CpuInfo::read(sample.root)) {
-            false => ConditionReport::quiet("none"),
+            false => ConditionReport::no_noise("none"),
             true => ConditionReport::noisy("qemu tcg", "measure on hardware or with KVM", None),
         }]
     }
@@ -62,11 +62,14 @@ impl Condition for VirtualClock {
         };
         let is_virtual = clock == "kvm-clock" || clock == "xen" || clock.starts_with("hyperv");
         vec![match (is_virtual, has_unstable_tsc(sample.root) && clock == "tsc") {
-            (true, _) => {
-                ConditionReport::unknown(clock, "steady as long as the host neither migrates nor pauses this machine")
+            (true, _) => ConditionReport::may_be_noisy(
+                clock,
+                "steady as long as the host neither migrates nor pauses this machine",
+            ),
+            (false, true) => {
+                ConditionReport::may_be_noisy(clock, "the processor does not guarantee a constant counter")
             }
-            (false, true) => ConditionReport::unknown(clock, "the processor does not guarantee a constant counter"),
-            (false, false) => ConditionReport::quiet(clock),
+            (false, false) => ConditionReport::no_noise(clock),
         }]
     }
 }
@@ -88,11 +91,11 @@ mod tests {
 
     #[test]
     fn a_guest_is_unknown_and_an_emulated_one_is_noisy() {
-        assert_eq!(verdict(&VirtualMachine, &fake_root::laptop()), NoiseVerdict::Quiet);
+        assert_eq!(verdict(&VirtualMachine, &fake_root::laptop()), NoiseVerdict::NoNoise);
         assert!(matches!(verdict(&VirtualMachine, &fake_root::container()), NoiseVerdict::Unknown { .. }));
         let tcg = FakeRoot::new().file("/proc/cpuinfo", "processor: 0\nmodel name: QEMU TCG CPU version 2.5+\n");
         assert_eq!(verdict(&Emulation, &tcg), NoiseVerdict::Noisy);
-        assert_eq!(verdict(&Emulation, &fake_root::laptop()), NoiseVerdict::Quiet);
+        assert_eq!(verdict(&Emulation, &fake_root::laptop()), NoiseVerdict::NoNoise);
     }
 
     #[test]
@@ -102,6 +105,6 @@ mod tests {
             verdict(&VirtualClock, &fake_root::laptop().file(current, "kvm-clock")),
             NoiseVerdict::Unknown { .. }
         ));
-        assert_eq!(verdict(&VirtualClock, &fake_root::laptop()), NoiseVerdict::Quiet);
+        assert_eq!(verdict(&VirtualClock, &fake_root::laptop()), NoiseVerdict::NoNoise);
     }
 }

@@ -51,7 +51,7 @@ impl Condition for MaintenanceJobs {
         let mut names: Vec<&str> = running.map(|(_, process)| process.name.as_str()).collect();
         names.dedup();
         vec![match names.is_empty() {
-            true => ConditionReport::quiet("none running"),
+            true => ConditionReport::no_noise("none running"),
             false => ConditionReport::noisy(
                 names.join(", "),
                 "wait until it has finished",
@@ -105,10 +105,10 @@ impl Condition for ScheduledJobs {
                 ConditionReport::noisy(timers.join(", "), "stop them until the next reboot", Some(command))
             }
             (true, Some(cron)) => {
-                ConditionReport::unknown(format!("{cron} running"), "its jobs may start during a run")
+                ConditionReport::may_be_noisy(format!("{cron} running"), "its jobs may start during a run")
                     .with_advice("stop it while measuring", Some(format!("sudo systemctl stop {cron}")))
             }
-            (true, None) => ConditionReport::quiet("none"),
+            (true, None) => ConditionReport::no_noise("none"),
         }]
     }
 }
@@ -142,7 +142,7 @@ mod tests {
         let fake = with_process(fake, 7, "unattended-upgr");
         assert_eq!(observe(&MaintenanceJobs, &fake).verdict, NoiseVerdict::Noisy);
         let fake = fake.file("/proc/7/cmdline", "python3\0/usr/share/unattended-upgrade-shutdown\0--wait-for-signal\0");
-        assert_eq!(observe(&MaintenanceJobs, &fake).verdict, NoiseVerdict::Quiet);
+        assert_eq!(observe(&MaintenanceJobs, &fake).verdict, NoiseVerdict::NoNoise);
     }
 
     #[test]

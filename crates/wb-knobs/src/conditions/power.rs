@@ -24,15 +24,16 @@ impl Condition for Throttling {
             _ if sample.after.throttled.is_empty() => {
                 ConditionReport::unsupported("the processor does not report it, as is usual in a virtual machine")
             }
-            0 => ConditionReport::quiet("never"),
+            0 => ConditionReport::no_noise("never"),
             _ if after > before => ConditionReport::noisy(
                 format!("{after} times, including now"),
                 "let the machine cool down, or improve its cooling",
                 Some("sensors".into()),
             ),
-            _ => {
-                ConditionReport::unknown(format!("{after} times since boot"), "not now, but it has occurred under load")
-            }
+            _ => ConditionReport::may_be_noisy(
+                format!("{after} times since boot"),
+                "not now, but it has occurred under load",
+            ),
         }]
     }
 }
@@ -52,7 +53,7 @@ impl Condition for Battery {
         let supplies = sample.root.list("/sys/class/power_supply").unwrap_or_default();
         let discharging = supplies.iter().any(|name| is_discharging(sample.root, name));
         vec![match discharging {
-            false => ConditionReport::quiet("not in use"),
+            false => ConditionReport::no_noise("not in use"),
             true => ConditionReport::noisy("in use", "connect the machine to mains power", None),
         }]
     }
@@ -77,7 +78,7 @@ mod tests {
         let laptop = fake_root::laptop();
         let verdict = |fake: &fake_root::FakeRoot| Battery.observe(&SystemSample::take(&fake.root())).remove(0).verdict;
         assert_eq!(verdict(&laptop), NoiseVerdict::Noisy);
-        assert_eq!(verdict(&laptop.file("/sys/class/power_supply/BAT0/scope", "Device")), NoiseVerdict::Quiet);
+        assert_eq!(verdict(&laptop.file("/sys/class/power_supply/BAT0/scope", "Device")), NoiseVerdict::NoNoise);
     }
 
     #[test]
@@ -91,7 +92,7 @@ mod tests {
             let root = after.root();
             Throttling.observe(&SystemSample::between(&root, first, second, 0.2)).remove(0).verdict
         };
-        assert_eq!(verdict("0", "0"), NoiseVerdict::Quiet);
+        assert_eq!(verdict("0", "0"), NoiseVerdict::NoNoise);
         assert_eq!(verdict("3", "4"), NoiseVerdict::Noisy);
         assert!(matches!(verdict("4", "4"), NoiseVerdict::Unknown { .. }));
     }

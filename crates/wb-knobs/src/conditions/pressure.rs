@@ -33,7 +33,7 @@ impl Condition for Pressure {
             .collect::<Vec<_>>()
             .join(", ");
         vec![match shares.iter().all(|(_, percent)| *percent < QUIET_PERCENT) {
-            true => ConditionReport::quiet(state),
+            true => ConditionReport::no_noise(state),
             false => ConditionReport::noisy(
                 state,
                 "wait until the machine is idle",
@@ -67,7 +67,7 @@ impl Condition for AvailableMemory {
         let percent = available as f64 / total as f64 * 100.0;
         let state = format!("{percent:.0} % available");
         vec![match percent >= 10.0 {
-            true => ConditionReport::quiet(state),
+            true => ConditionReport::no_noise(state),
             false => ConditionReport::noisy(
                 state,
                 "stop processes that use much memory",
@@ -94,7 +94,7 @@ impl Condition for CpuQuota {
         };
         let tightest = memberships(&text).flat_map(|group| quotas(sample.root, group)).min_by(f64::total_cmp);
         vec![match tightest {
-            None => ConditionReport::quiet("none"),
+            None => ConditionReport::no_noise("none"),
             Some(cpus) => ConditionReport::noisy(
                 format!("{cpus:.2} CPUs"),
                 "run outside of the cgroup, or in a container without a CPU limit",
@@ -151,7 +151,7 @@ mod tests {
         let report = observe(&CpuQuota, &fake);
         assert_eq!((report.verdict, report.state.as_str()), (NoiseVerdict::Noisy, "0.50 CPUs"));
         let none = FakeRoot::new().file("/proc/self/cgroup", "0::/\n");
-        assert_eq!(observe(&CpuQuota, &none).verdict, NoiseVerdict::Quiet);
+        assert_eq!(observe(&CpuQuota, &none).verdict, NoiseVerdict::NoNoise);
     }
 
     #[test]

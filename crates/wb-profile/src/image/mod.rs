@@ -61,7 +61,7 @@ pub enum GuestBoot {
         kernel: String,
         /// Path of its initial RAM file system on the host.
         initrd: String,
-        /// Kernel arguments, such as the root device.
+        /// Kernel parameters, such as the root device.
         arguments: String,
     },
 }

@@ -59,7 +59,7 @@ pub struct LocalImage {
     /// The kernel's initial RAM file system.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub initrd: Option<String>,
-    /// The kernel's arguments.
+    /// The kernel's parameters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arguments: Option<String>,
 }

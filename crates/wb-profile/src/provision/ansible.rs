@@ -38,7 +38,7 @@ impl Ansible {
     pub(super) fn text(&self) -> Result<Vec<u8>, ParseProvisionerError> {
         let path = || self.playbook.display().to_string();
         std::fs::read(&self.playbook)
-            .map_err(|error| ParseProvisionerError::Playbook { path: path(), why: error.to_string() })
+            .map_err(|error| ParseProvisionerError::Playbook { path: path(), reason: error.to_string() })
     }
 
     pub(super) async fn run(

@@ -9,12 +9,12 @@ pub enum ParseProvisionerError {
     #[error("invalid provisioner `{0}`: expected NAME or NAME:{{JSON}}, such as command:{{\"command\": \"…\"}}")]
     Name(String),
     /// Invalid parameters.
-    #[error("invalid parameters of provisioner `{name}`: {why}")]
+    #[error("invalid parameters of provisioner `{name}`: {reason}")]
     Json {
         /// The name of the provisioner.
         name: String,
         /// The cause.
-        why: String,
+        reason: String,
     },
     /// An unknown placeholder in a command.
     #[error("unknown placeholder `{}`: expected one of {}", .0, super::target::Placeholder::all())]
@@ -23,12 +23,12 @@ pub enum ParseProvisionerError {
     #[error("invalid command `{0}`: it is empty, or a quote is not closed")]
     Command(String),
     /// A playbook that cannot be read.
-    #[error("cannot read the playbook {path}: {why}")]
+    #[error("cannot read the playbook {path}: {reason}")]
     Playbook {
         /// Its path.
         path: String,
         /// The system's error.
-        why: String,
+        reason: String,
     },
 }
 

@@ -124,11 +124,11 @@ impl FromStr for Provisioner {
             None => Value::Object(serde_json::Map::default()),
             Some(json) => serde_json::from_str(json).map_err(|error| ParseProvisionerError::Json {
                 name: name.to_owned(),
-                why: humanize_serde_error(&error.to_string()),
+                reason: humanize_serde_error(&error.to_string()),
             })?,
         };
         if !params.is_object() {
-            return Err(ParseProvisionerError::Json { name: name.to_owned(), why: "expected an object".to_owned() });
+            return Err(ParseProvisionerError::Json { name: name.to_owned(), reason: "expected an object".to_owned() });
         }
         let mut identity = format!("{name}\0{params}").into_bytes();
         let kind = match name {
@@ -154,7 +154,7 @@ impl fmt::Display for Provisioner {
 fn parse_params<T: serde::de::DeserializeOwned>(name: &str, params: Value) -> Result<T, ParseProvisionerError> {
     serde_json::from_value(params).map_err(|error| ParseProvisionerError::Json {
         name: name.to_owned(),
-        why: humanize_serde_error(&error.to_string()),
+        reason: humanize_serde_error(&error.to_string()),
     })
 }
 

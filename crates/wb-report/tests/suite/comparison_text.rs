@@ -34,8 +34,8 @@ fn outcome(checks: &[Value]) -> ComparisonResult {
         "context": { "metadata": [], "programs": [], "environment": [] }, "regressed_by": ["tolerance"],
         "totals": {
             "gains": 1, "minor-gains": 0, "equals": 0, "minor-losses": 0, "losses": 1, "differing": 0,
-            "inconclusive": 0, "errors": 0, "missing": 0, "invalid": 0, "incomparable": 0, "not-primary": 0, "groups-regressed": 0,
-            "groups-improved": 0
+            "inconclusive": 0, "errors": 0, "missing": 0, "invalid": 0, "incomparable": 0, "not-primary": 0,
+            "groups-regressed": 0, "groups-improved": 0
         },
         "exit_code": 2
     }))

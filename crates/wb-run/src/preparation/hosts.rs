@@ -92,7 +92,7 @@ pub async fn apply_kernel_arguments(
                     exclude_worker(pool, name, LOCAL_REBOOT_REASON, Some(LOCAL_REBOOT_HELP.to_owned()), report)
                 }
                 Some(Boot::Default) => report(SetupEvent::Progress(format!(
-                    "note: the kernel of this machine keeps arguments of a run from another machine until its next \
+                    "note: the kernel of this machine keeps parameters of a run from another machine until its next \
                      reboot: {}",
                     line.added().join(" ")
                 ))),
@@ -104,7 +104,7 @@ pub async fn apply_kernel_arguments(
     if due.is_empty() { Ok(()) } else { StepJournal::open(folder)?.reboot(due, limit, ways, pool, report).await }
 }
 
-const LOCAL_REBOOT_REASON: &str = "changing kernel arguments requires a reboot, which would end a run on this machine";
+const LOCAL_REBOOT_REASON: &str = "changing kernel parameters requires a reboot, which would end a run on this machine";
 const LOCAL_REBOOT_HELP: &str = "name other hosts with --hosts, and start the run from a machine that is not measured";
 
 /// Result of a reboot.

@@ -19,7 +19,7 @@ pub enum HostError {
     /// Parameters for a host, by name or address, that is not selected.
     #[error("--force-params names unknown host `{0}`")]
     UnknownForcedHost(String),
-    /// A request that would reboot this machine: an option, or the kernel arguments of a profile.
+    /// A request that would reboot this machine: an option, or the kernel parameters of a profile.
     #[error("{0} would reboot this machine, and the run would end with it")]
     LocalReboot(String),
     /// The preparation failed on every host.

@@ -1,10 +1,10 @@
-//! Applies and reverts kernel arguments of hosts, for profiles that have some.
+//! Applies and reverts kernel parameters of hosts, for profiles that have some.
 
 use std::path::Path;
 
 use wb_model::{Nanos, WorkerName};
 use wb_profile::NamedProfile;
-use wb_profile::boot::{Boot, COMMAND_LINE, CommandLine};
+use wb_profile::boot::{Boot, CommandLine, PROC_CMDLINE};
 use wb_profile::reboot::{RebootError, reboot};
 use wb_run::PooledWorker;
 use wb_run::preparation::{ConnectContext, apply_kernel_arguments};
@@ -36,7 +36,7 @@ impl ConnectedHosts {
     /// Reboots the hosts whose kernels still have arguments of a profile.
     ///
     /// # Errors
-    /// When a host does not report its kernel arguments.
+    /// When a host does not report its kernel parameters.
     pub async fn reset_kernels(&mut self, limit: Nanos) -> Result<Vec<KernelReset>, SessionError> {
         let program = read_program()?;
         let mut all = Vec::new();
@@ -62,7 +62,7 @@ impl ConnectedHosts {
     }
 }
 
-/// Refuses profiles whose kernel arguments would require a reboot of this machine.
+/// Refuses profiles whose kernel parameters would require a reboot of this machine.
 pub(crate) fn refuse_local_kernel_arguments(
     profiles: &[NamedProfile],
     host_options: &HostOptions,
@@ -70,12 +70,12 @@ pub(crate) fn refuse_local_kernel_arguments(
     if !resolve_hosts(host_options)?.includes_local() {
         return Ok(());
     }
-    let line = CommandLine::local().map_err(|source| SessionError::File { path: COMMAND_LINE.to_owned(), source })?;
+    let line = CommandLine::local().map_err(|source| SessionError::File { path: PROC_CMDLINE.to_owned(), source })?;
     let lacking = profiles
         .iter()
         .find(|named| matches!(line.required_boot(&named.profile.kernel_arguments), Some(Boot::Kexec(_))));
     match lacking {
         None => Ok(()),
-        Some(named) => Err(HostError::LocalReboot(format!("the kernel arguments of `{}`", named.name)).into()),
+        Some(named) => Err(HostError::LocalReboot(format!("the kernel parameters of `{}`", named.name)).into()),
     }
 }

@@ -182,7 +182,7 @@ pub fn compute(start: &TelemetryReading, end: &TelemetryReading, thresholds: &Th
     let seconds = elapsed_ns as f64 / 1e9;
     let capacity = end.cpu.total().saturating_sub(start.cpu.total());
     let steal = end.cpu.steal.saturating_sub(start.cpu.steal);
-    let tasks = end.cpu.tasks().saturating_sub(start.cpu.tasks());
+    let tasks = end.cpu.task_time().saturating_sub(start.cpu.task_time());
     let own = end.own_cpu_ns.saturating_sub(start.own_cpu_ns);
     let workload = start.workload.zip(end.workload).map(|(start, end)| workload_delta(&start, &end));
     let concurrent = workload_delta(&start.concurrent, &end.concurrent);

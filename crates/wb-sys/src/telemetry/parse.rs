@@ -6,14 +6,14 @@ use std::collections::BTreeMap;
 use wb_model::Bytes;
 
 use crate::proc::{self, pressure::StallKind};
-use crate::process::tree::TICK_NS as TICK;
+use crate::process::tree::TICK_NS;
 
 use super::reading::{
     CpuReading, CpuTimes, DiskCounters, Memory, NetworkCounters, StallTimes, TelemetryReading, VmEvents,
 };
 
 /// The sector size in `/proc/diskstats`, in bytes, for all disks.
-const SECTOR: u64 = 512;
+const SECTOR_BYTES: u64 = 512;
 
 /// Parses `/proc/stat` into the reading's CPU times and counts.
 pub(super) fn stat(text: &str, reading: &mut TelemetryReading) {
@@ -25,7 +25,7 @@ pub(super) fn stat(text: &str, reading: &mut TelemetryReading) {
             "ctxt" => reading.context_switches = first(),
             "intr" => reading.interrupts = first(),
             "processes" => reading.forks = first(),
-            "procs_running" => reading.running = first(),
+            "procs_running" => reading.runnable_tasks = first(),
             _ => {
                 if let Some(id) = name.strip_prefix("cpu").and_then(|id| id.parse().ok()) {
                     reading.cpus.push(CpuReading { id, times: cpu_times(rest), khz: None });
@@ -42,7 +42,7 @@ pub fn total_cpu_times(text: &str) -> CpuTimes {
 
 fn cpu_times(text: &str) -> CpuTimes {
     let mut fields = numbers(text);
-    let mut next = || fields.next().unwrap_or(0).saturating_mul(TICK);
+    let mut next = || fields.next().unwrap_or(0).saturating_mul(TICK_NS);
     CpuTimes {
         user: next(),
         nice: next(),
@@ -67,13 +67,13 @@ pub(super) fn meminfo(text: &str) -> Memory {
             "Buffers" => memory.buffers = bytes,
             "Dirty" => memory.dirty = bytes,
             "Writeback" => memory.writeback = bytes,
-            "AnonHugePages" => memory.anonymous_huge = bytes,
+            "AnonHugePages" => memory.anonymous_huge_pages = bytes,
             "SwapTotal" => swap[0] = bytes,
             "SwapFree" => swap[1] = bytes,
             _ => {}
         }
     }
-    memory.swapped = swap[0].saturating_sub(swap[1]);
+    memory.swap_used = swap[0].saturating_sub(swap[1]);
     memory
 }
 
@@ -87,10 +87,10 @@ pub(super) fn vmstat(text: &str) -> VmEvents {
             "pgmajfault" => &mut events.major_faults,
             "pswpin" => &mut events.swapped_in,
             "pswpout" => &mut events.swapped_out,
-            "thp_fault_alloc" => &mut events.huge_faults,
-            "thp_fault_fallback" => &mut events.huge_fallbacks,
-            "thp_collapse_alloc" => &mut events.huge_collapses,
-            "thp_split_page" => &mut events.huge_splits,
+            "thp_fault_alloc" => &mut events.huge_page_faults,
+            "thp_fault_fallback" => &mut events.huge_page_fallbacks,
+            "thp_collapse_alloc" => &mut events.huge_page_collapses,
+            "thp_split_page" => &mut events.huge_page_splits,
             "compact_stall" => &mut events.compaction_stalls,
             "numa_pages_migrated" => &mut events.numa_migrations,
             "oom_kill" => &mut events.oom_kills,
@@ -112,9 +112,9 @@ pub(super) fn diskstats(text: &str, is_selected: impl Fn(&str) -> bool) -> BTree
         let value = |index: usize| values.get(index).copied().unwrap_or(0);
         let disk = DiskCounters {
             reads: value(0),
-            read_bytes: value(2).saturating_mul(SECTOR),
+            read_bytes: value(2).saturating_mul(SECTOR_BYTES),
             writes: value(4),
-            written_bytes: value(6).saturating_mul(SECTOR),
+            written_bytes: value(6).saturating_mul(SECTOR_BYTES),
             in_flight: value(8),
             busy_ns: value(9).saturating_mul(1_000_000),
         };
@@ -132,10 +132,10 @@ pub(super) fn net_dev(text: &str) -> BTreeMap<String, NetworkCounters> {
         let interface = NetworkCounters {
             received_bytes: value(0),
             received_packets: value(1),
-            received_lost: value(2).saturating_add(value(3)),
+            receive_errors_and_drops: value(2).saturating_add(value(3)),
             sent_bytes: value(8),
             sent_packets: value(9),
-            sent_lost: value(10).saturating_add(value(11)),
+            transmit_errors_and_drops: value(10).saturating_add(value(11)),
         };
         Some((name.trim().to_owned(), interface))
     };
@@ -174,16 +174,22 @@ mod tests {
             "cpu  10 1 2 30 4 5 6 7 8 9\ncpu3 1 0 0 3\nintr 99 1 2\nctxt 55\nprocesses 7\nprocs_running 2\n",
             &mut reading,
         );
-        assert_eq!((reading.cpu.user, reading.cpu.steal, reading.cpu.total()), (10 * TICK, 7 * TICK, 65 * TICK));
-        assert_eq!((reading.cpus[0].id, reading.cpus[0].times.idle), (3, 3 * TICK));
-        assert_eq!((reading.interrupts, reading.context_switches, reading.forks, reading.running), (99, 55, 7, 2));
+        assert_eq!(
+            (reading.cpu.user, reading.cpu.steal, reading.cpu.total()),
+            (10 * TICK_NS, 7 * TICK_NS, 65 * TICK_NS)
+        );
+        assert_eq!((reading.cpus[0].id, reading.cpus[0].times.idle), (3, 3 * TICK_NS));
+        assert_eq!(
+            (reading.interrupts, reading.context_switches, reading.forks, reading.runnable_tasks),
+            (99, 55, 7, 2)
+        );
     }
 
     #[test]
     fn memory_and_its_events_are_read() {
         let memory =
             meminfo("MemFree:  5 kB\nAnonHugePages: 2048 kB\nSwapTotal: 8 kB\nSwapFree: 3 kB\nHugePages_Total: 1\n");
-        assert_eq!((memory.free, memory.anonymous_huge, memory.swapped), (5 << 10, 2 << 20, 5 << 10));
+        assert_eq!((memory.free, memory.anonymous_huge_pages, memory.swap_used), (5 << 10, 2 << 20, 5 << 10));
         let events = vmstat("pgfault 3\npgmajfault 2\nallocstall_dma 1\nallocstall_normal 4\nother 9\n");
         assert_eq!((events.faults, events.major_faults, events.allocation_stalls), (3, 2, 5));
     }
@@ -206,10 +212,10 @@ mod tests {
         let expected = NetworkCounters {
             received_bytes: 1,
             received_packets: 2,
-            received_lost: 7,
+            receive_errors_and_drops: 7,
             sent_bytes: 5,
             sent_packets: 6,
-            sent_lost: 15,
+            transmit_errors_and_drops: 15,
         };
         assert_eq!(interfaces["lo"], expected);
     }
@@ -230,7 +236,7 @@ mod tests {
             for text in [&any, &near] {
                 let mut reading = TelemetryReading::default();
                 stat(text, &mut reading);
-                let _ = (reading.cpu.total(), reading.cpu.tasks());
+                let _ = (reading.cpu.total(), reading.cpu.task_time());
                 meminfo(text);
                 vmstat(text);
                 diskstats(text, |_| true);

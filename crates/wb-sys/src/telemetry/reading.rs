@@ -25,7 +25,7 @@ pub struct TelemetryReading {
     /// Number of processes and threads created.
     pub forks: u64,
     /// Number of runnable tasks at the moment.
-    pub running: u64,
+    pub runnable_tasks: u64,
     /// Memory usage.
     pub memory: Memory,
     /// Memory management events.
@@ -83,7 +83,7 @@ impl CpuTimes {
     }
 
     /// The time used by tasks, which is the part accounted per task.
-    pub fn tasks(&self) -> u64 {
+    pub fn task_time(&self) -> u64 {
         self.user.saturating_add(self.nice).saturating_add(self.system)
     }
 }
@@ -119,9 +119,9 @@ pub struct Memory {
     /// Pages being written back.
     pub writeback: u64,
     /// Anonymous memory in transparent huge pages.
-    pub anonymous_huge: u64,
+    pub anonymous_huge_pages: u64,
     /// Swap space in use.
-    pub swapped: u64,
+    pub swap_used: u64,
 }
 
 /// Counts of memory management events.
@@ -137,13 +137,13 @@ pub struct VmEvents {
     /// Pages swapped out.
     pub swapped_out: u64,
     /// Huge pages allocated at a fault.
-    pub huge_faults: u64,
+    pub huge_page_faults: u64,
     /// Huge pages that could not be allocated at a fault.
-    pub huge_fallbacks: u64,
+    pub huge_page_fallbacks: u64,
     /// Huge pages collapsed from small ones.
-    pub huge_collapses: u64,
+    pub huge_page_collapses: u64,
     /// Huge pages split.
-    pub huge_splits: u64,
+    pub huge_page_splits: u64,
     /// Allocations that had to wait for memory to be reclaimed.
     pub allocation_stalls: u64,
     /// Allocations that had to wait for memory to be compacted.
@@ -181,13 +181,13 @@ pub struct NetworkCounters {
     /// Packets received.
     pub received_packets: u64,
     /// Receive errors and drops, in packets.
-    pub received_lost: u64,
+    pub receive_errors_and_drops: u64,
     /// Bytes sent.
     pub sent_bytes: u64,
     /// Packets sent.
     pub sent_packets: u64,
     /// Transmit errors and drops, in packets.
-    pub sent_lost: u64,
+    pub transmit_errors_and_drops: u64,
 }
 
 /// Pressure stall information: the time in which tasks waited for each resource.

@@ -61,12 +61,12 @@ pub enum UndoError {
         path: String,
     },
     /// Other users could have written the log.
-    #[error("{path} {why}: an undo log is executed, so it must be in a folder that only its owner can write to")]
+    #[error("{path} {reason}: an undo log is executed, so it must be in a folder that only its owner can write to")]
     Untrusted {
         /// The folder.
         path: String,
         /// The reason.
-        why: String,
+        reason: String,
     },
     /// A change could not be applied.
     #[error(transparent)]

@@ -207,7 +207,7 @@ fn complete_length(bytes: &[u8]) -> usize {
 
 /// Verifies that only this user can write to a folder, because the log is executed with this user's privileges.
 fn require_trusted(folder: &Path) -> Result<(), UndoError> {
-    let untrusted = |why: String| Err(UndoError::Untrusted { path: folder.display().to_string(), why });
+    let untrusted = |reason: String| Err(UndoError::Untrusted { path: folder.display().to_string(), reason });
     let metadata = fs::symlink_metadata(folder).map_err(io_error("read", folder))?;
     let uid = rustix::process::geteuid().as_raw();
     match metadata.permissions().mode() {

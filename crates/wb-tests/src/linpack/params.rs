@@ -91,7 +91,7 @@ impl Params {
         *self.problem_sizes as usize
     }
 
-    /// Leading dimension of the matrix: distance between columns, in numbers.
+    /// Leading dimension of the matrix: distance between columns, in elements.
     pub(super) fn leading_dimension(&self) -> u64 {
         if self.leading_dimensions == 0 { *self.problem_sizes } else { self.leading_dimensions }
     }

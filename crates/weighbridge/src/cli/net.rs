@@ -81,8 +81,8 @@ pub(crate) enum NetCommand {
     StrandProcess,
 }
 
-const RUN_EXIT_STATUS: &str = "exit status: 0 measured (or stopped by --max-duration), 1 not started, 3 connection lost, \
-    run failed or feature unsupported, 130 interrupted";
+const RUN_EXIT_STATUS: &str = "exit status: 0 measured (or stopped by --max-duration), 1 not started, 3 connection \
+    lost, run failed or feature unsupported, 130 interrupted";
 
 const UPERF_HELP: &str = "Variables of the profile are taken from the environment. Both sides need a token: in the environment \
     variable WEIGHBRIDGE_NET_TOKEN, or by --token-file.\n\n\

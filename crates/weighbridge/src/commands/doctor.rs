@@ -83,7 +83,7 @@ fn render_findings(findings: &[Finding], target: Option<&RemoteTarget>, all: boo
         ]);
         for finding in findings {
             let (word, tone) = match &finding.verdict {
-                NoiseVerdict::Quiet => ("quiet".to_owned(), Tone::Good),
+                NoiseVerdict::NoNoise => ("no noise".to_owned(), Tone::Good),
                 NoiseVerdict::Noisy => ("noisy".to_owned(), Tone::Bad),
                 NoiseVerdict::Unknown { reason } => (format!("unknown: {reason}"), Tone::Doubtful),
                 NoiseVerdict::Unsupported { reason } => (format!("unsupported: {reason}"), Tone::Quiet),
@@ -101,9 +101,9 @@ fn render_findings(findings: &[Finding], target: Option<&RemoteTarget>, all: boo
     }
     let count = |kind: fn(&NoiseVerdict) -> bool| findings.iter().filter(|finding| kind(&finding.verdict)).count();
     text + &format!(
-        "{} noisy, {} quiet, {} unknown, {} unsupported{}\n",
+        "{} noisy, {} without noise, {} unknown, {} unsupported{}\n",
         noisy.len(),
-        count(|verdict| matches!(verdict, NoiseVerdict::Quiet)),
+        count(|verdict| matches!(verdict, NoiseVerdict::NoNoise)),
         count(|verdict| matches!(verdict, NoiseVerdict::Unknown { .. })),
         count(|verdict| matches!(verdict, NoiseVerdict::Unsupported { .. })),
         if all { "" } else { "; --all shows each" }

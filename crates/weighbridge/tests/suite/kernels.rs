@@ -1,4 +1,4 @@
-//! Real reboots of a host: with and without a profile's kernel arguments, and after a setup script.
+//! Real reboots of a host: with and without a profile's kernel parameters, and after a setup script.
 
 use std::process::Stdio;
 
@@ -46,7 +46,7 @@ fn kernel_has_the_arguments_of_a_profile_while_it_is_applied() {
     lab.weighbridge(&line(&format!("run sees {both}"))).expect_code_of(&[3, 4]);
     assert_eq!(reboots().count(), 2);
 
-    // After a controller was killed, `profile revert` restores the default kernel arguments.
+    // After a controller was killed, `profile revert` restores the default kernel parameters.
     let profile = "--profiles TunedHost:{\"grub_args\":[\"audit=0\"],\"sets\":[]}";
     let mut run = lab.command(&line(&format!("run long {profile} --into K"))).stderr(Stdio::null()).spawn().unwrap();
     let journal = || std::fs::read_to_string(lab.path("K/journal.jsonl")).unwrap_or_default();
@@ -78,6 +78,6 @@ fn profile_that_would_reboot_this_machine_is_refused() {
     lab.define_script("sees", SEES);
     let ran = lab.weighbridge("run sees --profiles Localhost:{\"grub_args\":\"weighbridge.nothing=1\"} --into R");
     assert_eq!(ran.code, 1, "{}", ran.transcript());
-    ran.expect_stderr("the kernel arguments of `Localhost` would reboot this machine");
+    ran.expect_stderr("the kernel parameters of `Localhost` would reboot this machine");
     assert!(!lab.path("R").exists());
 }

@@ -139,8 +139,8 @@ fn plan_reports_kernel_arguments_that_need_a_reboot() {
     let Some(lab) = lab(&STUBS) else { return };
     let profile = r#"TunedHost:{"grub_args":"weighbridge.test"}"#;
     let ran = plan(&lab, profile, "").expect_code(3);
-    ran.expect_stdout("its kernel arguments require a reboot of this machine, which would end the run");
-    // A profile without kernel arguments is planned all the same.
+    ran.expect_stdout("its kernel parameters require a reboot of this machine, which would end the run");
+    // A profile without kernel parameters is planned all the same.
     plan(&lab, &format!("Localhost,{profile}"), "").expect_code(3).expect_stdout("\n1 of 2 cells, about 140 ms with");
 }
 

@@ -72,7 +72,7 @@ fn doctor_exit_status_matches_its_findings() {
     let ran = lab.weighbridge("doctor --json");
     let noisy = ran.json()["findings"].as_array().unwrap().iter().any(|finding| finding["verdict"] == "noisy");
     assert_eq!(ran.code, if noisy { 3 } else { 0 });
-    assert!(lab.weighbridge("doctor --all").out.contains("quiet"));
+    assert!(lab.weighbridge("doctor --all").out.contains("no noise"));
 }
 
 #[test]

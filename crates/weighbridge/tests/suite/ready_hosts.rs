@@ -61,10 +61,12 @@ fn start(hosts: &mut SshHosts) {
 
 /// Kills all processes on the host, as a reboot does.
 fn go_down(hosts: &SshHosts) {
-    for process in hosts.lab.processes(HOST) {
+    for process in hosts.network.processes(HOST) {
         let _ = Command::new("kill").args(["-9", &process.to_string()]).output();
     }
-    wb_test_net::wait_until("everything to end", || !hosts.lab.processes(HOST).into_iter().any(wb_test_net::is_alive));
+    wb_test_net::wait_until("everything to end", || {
+        !hosts.network.processes(HOST).into_iter().any(wb_test_net::is_alive)
+    });
 }
 
 fn command(hosts: &SshHosts, lab: &Lab, more: &str) -> Command {

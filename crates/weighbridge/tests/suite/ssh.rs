@@ -108,7 +108,7 @@ fn host_disconnected_during_a_run_is_lost_and_the_others_continue() {
         || std::fs::read_to_string(lab.path("R/journal.jsonl")).is_ok_and(|text| text.contains("attempt-started"));
     let on_two = || started() && lab.read("R/journal.jsonl").contains("/long/");
     wb_test_net::wait_until("the long test to start", on_two);
-    hosts.lab.disconnect(Host(2));
+    hosts.network.disconnect(Host(2));
     CommandResult::wait_for(child).expect_code(3);
     let study = lab.weighbridge("study R --json").json();
     let outcomes: Vec<(String, String)> = study["cells"]

@@ -21,7 +21,7 @@ const BASE_PACKAGES: [&str; 6] = ["systemd-sysv", "udev", "dbus", "openssh-serve
 const KERNEL: &str = if cfg!(target_arch = "aarch64") { "linux-image-cloud-arm64" } else { "linux-image-cloud-amd64" };
 /// The label of its file system.
 const LABEL: &str = "weighbridge";
-/// Its kernel arguments.
+/// Its kernel parameters.
 const ARGUMENTS: &str = "root=LABEL=weighbridge rw console=ttyS0 net.ifnames=0 quiet";
 /// Free space that the build requires, without the requested packages.
 const REQUIRED_SPACE: Bytes = Bytes(2 << 30);

@@ -22,8 +22,8 @@ pub(super) fn set(name: &str, words: &[String], state: &[u8], lock: &File) -> Re
     run(name, &words, lock.into()).map(drop)
 }
 
-fn failed(name: &str, why: String) -> StepError {
-    StepError::Command { name: name.to_owned(), why }
+fn failed(name: &str, reason: String) -> StepError {
+    StepError::Command { name: name.to_owned(), reason }
 }
 
 fn run(name: &str, words: &[String], input: Stdio) -> Result<Vec<u8>, StepError> {

@@ -97,12 +97,12 @@ pub enum StepError {
         failed: String,
     },
     /// A command failed.
-    #[error("{name}: {why}")]
+    #[error("{name}: {reason}")]
     Command {
         /// Name of the state that it reads or sets.
         name: String,
         /// Its exit status and standard error.
-        why: String,
+        reason: String,
     },
 }
 

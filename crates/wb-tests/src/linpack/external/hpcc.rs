@@ -21,7 +21,7 @@ impl HpccSummary {
     pub fn number(&self, name: &'static str) -> Result<f64, OutputError> {
         let entry = self.0.get(name).ok_or(OutputError::Missing(name))?;
         let number = entry.value.parse().ok().filter(|number: &f64| number.is_finite());
-        number.ok_or_else(|| OutputError::line(entry.line, name, &entry.value))
+        number.ok_or_else(|| OutputError::invalid_line(entry.line, name, &entry.value))
     }
 
     /// Returns the text of an entry, whether it is a number or not.
@@ -61,8 +61,9 @@ pub fn parse(output: &str) -> Result<HpccSummary, OutputError> {
         if line.trim() == "End of Summary section." {
             return Ok(HpccSummary(entries));
         }
-        let (name, value) =
-            line.split_once('=').ok_or_else(|| OutputError::line(index, "`name=value` of hpcc's summary", line))?;
+        let (name, value) = line
+            .split_once('=')
+            .ok_or_else(|| OutputError::invalid_line(index, "`name=value` of hpcc's summary", line))?;
         let entry = Entry { line: index, value: value.trim().to_owned() };
         entries.insert(name.trim().to_owned(), entry);
     }

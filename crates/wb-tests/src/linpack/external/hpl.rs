@@ -2,6 +2,9 @@
 
 use super::{OutputError, check_consistent};
 
+/// Resolution of the times in the output.
+const TIME_RESOLUTION_SECONDS: f64 = 0.01;
+
 /// One solved system.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HplResult {
@@ -13,7 +16,7 @@ pub struct HplResult {
     pub block: u64,
     /// Rows and columns of the process grid.
     pub grid: (u64, u64),
-    /// Seconds to factor and solve, in steps of 10 ms.
+    /// Seconds to factor and solve, with a resolution of 10 ms.
     pub seconds: f64,
     /// Speed in 10⁹ operations per second.
     pub gflops: f64,
@@ -46,11 +49,12 @@ pub fn parse(output: &str) -> Result<Vec<HplResult>, OutputError> {
     let mut solves: Vec<HplResult> = Vec::new();
     for (index, line) in output.lines().enumerate() {
         if is_result_line(line) {
-            let solve = parse_result(line).ok_or_else(|| OutputError::line(index, "result line of HPL", line))?;
-            check_consistent(index, solve.size, solve.seconds, 0.01, solve.gflops)?;
+            let solve =
+                parse_result(line).ok_or_else(|| OutputError::invalid_line(index, "result line of HPL", line))?;
+            check_consistent(index, solve.size, solve.seconds, TIME_RESOLUTION_SECONDS, solve.gflops)?;
             solves.push(solve);
         } else if let Some((_, verdict)) = line.split_once(")=") {
-            let error = |expected| OutputError::line(index, expected, line);
+            let error = |expected| OutputError::invalid_line(index, expected, line);
             let check = parse_check(verdict).ok_or_else(|| error("residual check of HPL"))?;
             let solve = solves.last_mut().ok_or_else(|| error("residual check (no result before it)"))?;
             solve.checks.push(check);
@@ -71,14 +75,14 @@ fn is_result_line(line: &str) -> bool {
 fn parse_result(line: &str) -> Option<HplResult> {
     let fields: Vec<_> = line.split_whitespace().collect();
     let [variant, size, block, p, q, seconds, gflops] = fields[..] else { return None };
-    let positive = |text: &str| text.parse().ok().filter(|x: &f64| x.is_finite() && *x >= 0.0);
+    let non_negative = |text: &str| text.parse().ok().filter(|x: &f64| x.is_finite() && *x >= 0.0);
     Some(HplResult {
         variant: variant.to_owned(),
         size: size.parse().ok()?,
         block: block.parse().ok()?,
         grid: (p.parse().ok()?, q.parse().ok()?),
-        seconds: positive(seconds)?,
-        gflops: positive(gflops).filter(|gflops| *gflops > 0.0)?,
+        seconds: non_negative(seconds)?,
+        gflops: non_negative(gflops).filter(|gflops| *gflops > 0.0)?,
         checks: Vec::new(),
     })
 }

@@ -16,11 +16,11 @@ pub struct XlinpackOutput {
 pub struct Trial {
     /// Number of equations.
     pub size: u64,
-    /// Leading dimension of the matrix: distance between columns, in numbers.
+    /// Leading dimension of the matrix: distance between columns, in elements.
     pub leading_dimension: u64,
     /// Alignment of the data in KiB.
     pub alignment_kib: u64,
-    /// Seconds to factor and solve, in steps of a millisecond.
+    /// Seconds to factor and solve, with a resolution of 1 ms.
     pub seconds: f64,
     /// Speed in 10⁹ operations per second.
     pub gflops: f64,
@@ -32,7 +32,9 @@ pub struct Trial {
     pub passed: bool,
 }
 
-const TITLES: [&str; 8] = ["Size", "LDA", "Align.", "Time(s)", "GFlops", "Residual", "Residual(norm)", "Check"];
+/// Resolution of the times in the table.
+const TIME_RESOLUTION_SECONDS: f64 = 0.001;
+const COLUMN_HEADERS: [&str; 8] = ["Size", "LDA", "Align.", "Time(s)", "GFlops", "Residual", "Residual(norm)", "Check"];
 
 /// Parses the output of xlinpack.
 ///
@@ -45,7 +47,7 @@ pub fn parse(output: &str) -> Result<XlinpackOutput, OutputError> {
         let Some((_, line)) = lines.next() else {
             return Err(OutputError::Missing("table of trials (`Size LDA Align. …`)"));
         };
-        if line.split_whitespace().eq(TITLES) {
+        if line.split_whitespace().eq(COLUMN_HEADERS) {
             break;
         }
         if let Some(("Number of threads", value)) = line.split_once(':').map(|(name, value)| (name.trim(), value)) {
@@ -63,8 +65,8 @@ pub fn parse(output: &str) -> Result<XlinpackOutput, OutputError> {
 }
 
 fn parse_trial(index: usize, line: &str) -> Result<Trial, OutputError> {
-    let trial = parse_fields(line).ok_or_else(|| OutputError::line(index, "row of xlinpack's table", line))?;
-    check_consistent(index, trial.size, trial.seconds, 0.001, trial.gflops)?;
+    let trial = parse_fields(line).ok_or_else(|| OutputError::invalid_line(index, "row of xlinpack's table", line))?;
+    check_consistent(index, trial.size, trial.seconds, TIME_RESOLUTION_SECONDS, trial.gflops)?;
     Ok(trial)
 }
 
@@ -73,13 +75,13 @@ fn parse_fields(line: &str) -> Option<Trial> {
     let [size, leading_dimension, alignment, seconds, gflops, residual, normalized, check] = fields[..] else {
         return None;
     };
-    let positive = |text: &str| text.parse().ok().filter(|x: &f64| x.is_finite() && *x >= 0.0);
+    let non_negative = |text: &str| text.parse().ok().filter(|x: &f64| x.is_finite() && *x >= 0.0);
     Some(Trial {
         size: size.parse().ok()?,
         leading_dimension: leading_dimension.parse().ok()?,
         alignment_kib: alignment.parse().ok()?,
-        seconds: positive(seconds)?,
-        gflops: positive(gflops).filter(|gflops| *gflops > 0.0)?,
+        seconds: non_negative(seconds)?,
+        gflops: non_negative(gflops).filter(|gflops| *gflops > 0.0)?,
         residual: residual.parse().ok()?,
         normalized_residual: normalized.parse().ok()?,
         passed: match check {

@@ -39,18 +39,24 @@ pub enum OutputError {
 }
 
 impl OutputError {
-    fn line(index: usize, expected: &'static str, text: &str) -> Self {
+    fn invalid_line(index: usize, expected: &'static str, text: &str) -> Self {
         Self::Line { line: index + 1, expected, text: text.trim().to_owned() }
     }
 }
 
 /// Checks that a speed agrees with the solution of `n` equations (2/3 n³ + 3/2 n² operations) in a time that was
-/// rounded to `seconds_step`.
-fn check_consistent(index: usize, n: u64, seconds: f64, seconds_step: f64, gflops: f64) -> Result<(), OutputError> {
+/// rounded to `time_resolution_seconds`.
+fn check_consistent(
+    index: usize,
+    n: u64,
+    seconds: f64,
+    time_resolution_seconds: f64,
+    gflops: f64,
+) -> Result<(), OutputError> {
     let size = n as f64;
     let operations = size * size * (2.0 / 3.0 * size + 1.5);
     let by_speed = operations / gflops * 1e-9;
-    let tolerance = 0.6 * seconds_step + 0.01 * seconds;
+    let tolerance = 0.6 * time_resolution_seconds + 0.01 * seconds;
     if (by_speed - seconds).abs() <= tolerance {
         return Ok(());
     }
