@@ -28,15 +28,15 @@ fn flags(text: &str) -> SelectionFlags {
             flags.full_matrix = true;
             continue;
         }
-        let (name, pattern) = word.split_once('=').unwrap();
-        let (subject, action) = name.rsplit_once('-').unwrap();
+        let (name, pattern) = word.split_once('=').expect("NAME=FILTER");
+        let (subject, action) = name.rsplit_once('-').expect("SUBJECT-ACTION");
         let filter = match subject {
             "test" => &mut flags.test,
             "baseline" => &mut flags.baseline,
             "impl" => &mut flags.implementation,
             axis => {
                 flags.axes.push((axis.to_owned(), SelectIgnore::default()));
-                &mut flags.axes.last_mut().unwrap().1
+                &mut flags.axes.last_mut().expect("just added").1
             }
         };
         let target = if action == "select" { &mut filter.select } else { &mut filter.ignore };
@@ -58,7 +58,7 @@ fn counts(matrix: &Matrix, text: &str) -> (usize, usize) {
 }
 
 fn lines(folder: &Path, file: &str) -> Vec<String> {
-    std::fs::read_to_string(folder.join(file)).unwrap().lines().map(str::to_owned).collect()
+    std::fs::read_to_string(folder.join(file)).expect(file).lines().map(str::to_owned).collect()
 }
 
 #[test]
