@@ -7,6 +7,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 
 use super::child::ChildEngine;
+use super::clock::Nanos;
 use super::local::LocalEngine;
 use super::protocol::{
     Assignment, EngineCommand, EngineError, EngineEvent, EngineProgress, ExecutorKind, LinkAnnouncement, StrandTotals,
@@ -203,28 +204,19 @@ impl EngineSetDriver {
                 self.members[member].ready = true;
                 !self.members.iter().all(|member| member.ready) || (self.on_event)(EngineEvent::Ready)
             }
-            EngineEvent::Ended { group, strands } => self
-                .collect_totals(group, strands)
-                .is_none_or(|strands| (self.on_event)(EngineEvent::Ended { group, strands })),
+            EngineEvent::Ended { group, progress, strands } => {
+                self.members[member].progress = progress;
+                let strands = self.collect_totals(group, strands);
+                let progress = self.total_progress(progress.time);
+                strands.is_none_or(|strands| (self.on_event)(EngineEvent::Ended { group, progress, strands }))
+            }
             EngineEvent::Drained { group, strands } => self
                 .collect_totals(group, strands)
                 .is_none_or(|strands| (self.on_event)(EngineEvent::Drained { group, strands })),
             EngineEvent::Progress(progress) => {
                 self.members[member].progress = progress;
                 // One member triggers the report of the sum.
-                member > 0 || {
-                    let all = self.members.iter().map(|member| member.progress);
-                    let sum =
-                        all.fold(EngineProgress { time: progress.time, ..EngineProgress::default() }, |sum, one| {
-                            EngineProgress {
-                                time: sum.time,
-                                sent: sum.sent + one.sent,
-                                received: sum.received + one.received,
-                                operations: sum.operations + one.operations,
-                            }
-                        });
-                    (self.on_event)(EngineEvent::Progress(sum))
-                }
+                member > 0 || (self.on_event)(EngineEvent::Progress(self.total_progress(progress.time)))
             }
             EngineEvent::Report(report) => {
                 self.members[member].report = Some(*report);
@@ -242,6 +234,17 @@ impl EngineSetDriver {
             | EngineEvent::StrandProgress(_)
             | EngineEvent::Failed(_)) => (self.on_event)(event),
         }
+    }
+
+    /// What all members have moved and executed, as far as they have reported.
+    fn total_progress(&self, time: Nanos) -> EngineProgress {
+        let all = self.members.iter().map(|member| member.progress);
+        all.fold(EngineProgress { time, ..EngineProgress::default() }, |sum, one| EngineProgress {
+            time,
+            sent: sum.sent + one.sent,
+            received: sum.received + one.received,
+            operations: sum.operations + one.operations,
+        })
     }
 
     fn collect_totals(&mut self, group: usize, strands: Vec<StrandTotals>) -> Option<Vec<StrandTotals>> {

@@ -16,7 +16,7 @@ use super::protocol::{
     Assignment, EngineCommand, EngineError, EngineEvent, EngineProgress, StrandProgress, StrandTotals,
 };
 use super::report::{EngineReport, GroupReport};
-use super::tally::LiveCounters;
+use super::tally::{LiveCounters, LiveTotals};
 use crate::language::Extent;
 use crate::netstat::Netstat;
 use crate::transport::data_ports::DataPorts;
@@ -256,7 +256,9 @@ impl Driver {
             }
             ExecutorEvent::Ended { group, totals } => {
                 let Some(strands) = state.collect_totals(group, totals) else { return true };
-                self.send_strand_progress(Some(group)) && (self.on_event)(EngineEvent::Ended { group, strands })
+                let progress = state.progress_at(clock::now());
+                self.send_strand_progress(Some(group))
+                    && (self.on_event)(EngineEvent::Ended { group, progress, strands })
             }
             ExecutorEvent::Drained { group, totals } => state
                 .collect_totals(group, totals)
@@ -451,14 +453,18 @@ impl RunState {
     }
 
     fn record_progress(&mut self, now: Nanos) -> EngineProgress {
-        let totals = LiveCounters::snapshot(&self.live_counters);
         while self.next_progress <= now {
             self.next_progress += self.interval;
         }
-        let progress =
-            EngineProgress { time: now, sent: totals.sent, received: totals.received, operations: totals.operations };
+        let progress = self.progress_at(now);
         self.progress.push(progress);
         progress
+    }
+
+    /// What has been moved and executed so far.
+    fn progress_at(&self, now: Nanos) -> EngineProgress {
+        let LiveTotals { sent, received, operations } = LiveCounters::snapshot(&self.live_counters);
+        EngineProgress { time: now, sent, received, operations }
     }
 
     fn report(&mut self) -> EngineReport {

@@ -146,6 +146,8 @@ pub enum EngineEvent {
     Ended {
         /// Index of the group.
         group: usize,
+        /// What the engine has moved and executed until then.
+        progress: EngineProgress,
         /// The strands and their totals.
         strands: Vec<StrandTotals>,
     },

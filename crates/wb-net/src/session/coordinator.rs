@@ -48,6 +48,8 @@ pub trait RunObserver {
     fn on_progress(&mut self, host: Option<&str>, progress: EngineProgress);
     /// A participant reports the progress of its strands, if that was requested.
     fn on_strand_progress(&mut self, _host: Option<&str>, _progress: &[StrandProgress]) {}
+    /// A participant has finished a transaction, and has moved this much until then.
+    fn on_ended(&mut self, _host: Option<&str>, _progress: EngineProgress) {}
     /// A transaction begins.
     fn on_transaction(&mut self, group: usize, transaction: usize);
     /// Response times of the client's flowops.
@@ -135,7 +137,8 @@ impl Coordinator<'_> {
         }
         while self.groups.iter().any(|group| !group.done) {
             match self.next_event().await? {
-                (participant, EngineEvent::Ended { group, strands }) => {
+                (participant, EngineEvent::Ended { group, progress, strands }) => {
+                    self.observer.on_ended(self.participants[participant].host.as_deref(), progress);
                     self.handle_ended(participant, group, strands)?
                 }
                 (participant, EngineEvent::Drained { group, strands }) => {

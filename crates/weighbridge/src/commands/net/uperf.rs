@@ -205,6 +205,10 @@ impl RunObserver for Progress<'_> {
         }
     }
 
+    fn on_ended(&mut self, host: Option<&str>, progress: EngineProgress) {
+        self.counts.insert(host.map(str::to_owned), progress);
+    }
+
     fn on_transaction(&mut self, group: usize, transaction: usize) {
         if group > 0 || self.profile.groups.is_empty() {
             return;

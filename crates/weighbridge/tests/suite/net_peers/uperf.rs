@@ -119,6 +119,9 @@ fn lines_for_scripts_are_those_of_uperf() {
     assert!(lines.iter().all(|line| line[3].1.parse::<u64>().is_ok()), "{}", ran.out);
     assert!(names.starts_with(&["Txn1"]) && names.ends_with(&["Txn3", "Total"]), "{}", ran.out);
     assert!(names.iter().filter(|name| **name == "Txn2").count() >= 4, "{}", ran.out);
+    // The transaction that connects is shorter than an interval.
+    let connected = lines.iter().rfind(|line| line[1].1 == "Txn1").unwrap();
+    assert_ne!(connected[3].1, "0", "{}", ran.out);
     let total: u64 = lines.last().unwrap()[2].1.parse().unwrap();
     assert!(total > 1_000_000, "{}", ran.out);
     assert!(!ran.out.contains("\nTxn2 "), "{}", ran.out);
