@@ -1,6 +1,6 @@
 //! Profiles with guests: emulated ones, started by a real libvirt. Each test has its own namespaces for libvirt.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -108,8 +108,20 @@ impl World {
         server
     }
 
-    /// State of the machine that a run must leave unchanged.
-    fn machine_state(&self) -> BTreeMap<&'static str, String> {
+    /// State of the machine that a run must leave unchanged, as lines; read until two readings agree, since libvirt
+    /// starts and ends helpers of its own at any time.
+    fn machine_state(&self) -> BTreeSet<String> {
+        let mut last = self.read_machine_state();
+        wait_until("two equal readings of the machine's state", || {
+            let state = self.read_machine_state();
+            let is_equal = state == last;
+            last = state;
+            is_equal
+        });
+        last
+    }
+
+    fn read_machine_state(&self) -> BTreeSet<String> {
         // Names of groups and folders contain the namespace's number, since other tests may run on the machine.
         let namespace = "$(readlink /proc/self/ns/pid | tr -dc 0-9)";
         let groups = format!("find /sys/fs/cgroup -type d -name \"*weighbridge*{namespace}*\" 2>/dev/null");
@@ -140,10 +152,20 @@ impl World {
             ("processes", "ps -eo comm= | grep -v -e ^ps -e ^sh -e ^grep -e ^sort -e ^libvirt_lease | sort -u"),
             ("temporary", &temporary),
         ]
-        .map(|(name, script)| {
-            (name, self.libvirt.output_of(&["sh", "-c", script]).unwrap_or_else(|| panic!("{script}")))
+        .iter()
+        .flat_map(|(name, script)| {
+            let output = self.libvirt.output_of(&["sh", "-c", script]).unwrap_or_else(|| panic!("{script}"));
+            output.lines().map(|line| format!("{name}: {line}")).collect::<Vec<_>>()
         })
-        .into()
+        .collect()
+    }
+
+    /// Panics, naming the lines that differ, unless the machine is in this state.
+    fn expect_machine_state(&self, before: &BTreeSet<String>) {
+        let after = self.machine_state();
+        let added: Vec<&String> = after.difference(before).collect();
+        let removed: Vec<&String> = before.difference(&after).collect();
+        assert!(added.is_empty() && removed.is_empty(), "added: {added:#?}\nremoved: {removed:#?}");
     }
 }
 
@@ -176,7 +198,7 @@ fn fio_on_host_and_in_guest_is_compared_and_the_host_is_restored() {
     );
     let cells: Vec<String> = outcomes(&ran).into_iter().map(|(cell, _)| cell).collect();
     assert_eq!(cells.len(), 4, "{cells:?}");
-    assert_eq!(world.machine_state(), before);
+    world.expect_machine_state(&before);
 
     // The environments of guest and host, and the guest's definition, are recorded.
     let environment = world.lab.path("R/environment");
@@ -198,7 +220,7 @@ fn fio_on_host_and_in_guest_is_compared_and_the_host_is_restored() {
     // Complete cells are not measured again, and no guest is started to find that out.
     let again = world.run(&format!("run {test} {QUICK} --into R"), &profiles);
     assert!([3, 4].contains(&again.code) && !again.err.contains("waiting for"), "{}", again.transcript());
-    assert_eq!(world.machine_state(), before);
+    world.expect_machine_state(&before);
 }
 
 #[test]
@@ -306,7 +328,7 @@ fn guest_on_a_remote_host_is_reached_through_the_host() {
     assert_eq!((&state[0]["host"], &state[0]["guests"][0]["name"]), (&"far".into(), &"far-vm1".into()));
     assert!(read("console-0@far-vm1.log").contains("login:"));
     assert!(world.lab.path("R/environment/world-0-before@far.json").exists());
-    assert_eq!(world.machine_state(), before);
+    world.expect_machine_state(&before);
     drop(sshd);
 }
 
