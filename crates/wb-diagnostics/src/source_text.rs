@@ -45,6 +45,17 @@ impl SourceText {
         Position { line: before.matches('\n').count() + 1, column }
     }
 
+    /// The byte range from a position, counted from 1 in lines and characters, to the end of its line; `None` if the text
+    /// has no such line.
+    pub fn rest_of_line(&self, line: u64, column: u64) -> Option<Range<usize>> {
+        let (line, column) =
+            (usize::try_from(line).ok()?.checked_sub(1)?, usize::try_from(column).ok()?.checked_sub(1)?);
+        let content = self.text.split('\n').nth(line)?;
+        let start = content.as_ptr() as usize - self.text.as_ptr() as usize;
+        let first = content.char_indices().nth(column).map_or(content.len(), |(at, _)| at);
+        Some(start + first..start + content.trim_end().len().max(first))
+    }
+
     /// Gives a diagnostic its location: a byte range of this text.
     pub fn locate(&self, span: Range<usize>, diagnostic: Diagnostic) -> Diagnostic {
         diagnostic.with_location(self, span)

@@ -34,7 +34,7 @@ web = "nginx|curl"
 "#;
 
 fn parse(text: &str) -> Result<Matrix, String> {
-    parse_matrix(&SourceText::new("peers.toml", text), text, true).map_err(|error| error.to_string())
+    parse_matrix(&SourceText::new("peers.toml", text), true).map_err(|error| error.to_string())
 }
 
 fn decisions(flags: &SelectionFlags) -> Vec<(String, Option<String>)> {

@@ -25,26 +25,17 @@ fn parse_yaml(path: &Path, text: &str) -> Result<HostParams, Diagnostic> {
     let source = SourceText::new(&path.display().to_string(), text);
     let error_at = |at, message: String| Diagnostic::at(&source, at, message, "here");
     let entries: BTreeMap<String, serde_saphyr::Spanned<Value>> = serde_saphyr::from_str(text).map_err(|error| {
-        let at = error.location().and_then(|location| span_at(text, location.line(), location.column()));
+        let at = error.location().and_then(|location| source.rest_of_line(location.line(), location.column()));
         error_at(at.unwrap_or(0..0), format!("cannot parse this host file: {}", error.without_snippet()))
             .with_help("expected one `name: value` per line, such as `guest_cpus: 4`")
     })?;
     let mut params = HostParams::default();
     for (name, value) in entries {
         let location = value.referenced;
-        let at = span_at(text, location.line(), location.column()).unwrap_or(0..0);
+        let at = source.rest_of_line(location.line(), location.column()).unwrap_or(0..0);
         params.set_or_store(&name, value.value).map_err(|error| error_at(at, error.to_string()))?;
     }
     Ok(params)
-}
-
-/// Returns the span from a position, counted from 1 in lines and characters, to the end of its line.
-fn span_at(text: &str, line: u64, column: u64) -> Option<std::ops::Range<usize>> {
-    let (line, column) = (usize::try_from(line).ok()?.checked_sub(1)?, usize::try_from(column).ok()?.checked_sub(1)?);
-    let content = text.split('\n').nth(line)?;
-    let start = content.as_ptr() as usize - text.as_ptr() as usize;
-    let first = content.char_indices().nth(column).map_or(content.len(), |(at, _)| at);
-    Some(start + first..start + content.trim_end().len().max(first))
 }
 
 /// Host parameters of `--force-params`.

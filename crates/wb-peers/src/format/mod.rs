@@ -35,14 +35,15 @@ pub fn read_matrix(path: &Path) -> Result<Matrix, MatrixError> {
     let text =
         std::fs::read_to_string(path).map_err(|source| MatrixError::Unreadable { path: name.clone(), source })?;
     let is_toml = path.extension().is_some_and(|extension| extension == "toml");
-    Ok(parse_matrix(&SourceText::new(&name, &text), &text, is_toml)?)
+    Ok(parse_matrix(&SourceText::new(&name, &text), is_toml)?)
 }
 
-/// Parses the text of such a file.
+/// Parses such a file.
 ///
 /// # Errors
 /// If it is invalid.
-pub fn parse_matrix(source: &SourceText, text: &str, is_toml: bool) -> Result<Matrix, Diagnostic> {
+pub fn parse_matrix(source: &SourceText, is_toml: bool) -> Result<Matrix, Diagnostic> {
+    let text = &source.text;
     if is_toml {
         let file = toml::from_str(text).map_err(|error| {
             let message = humanize_serde_error(error.message());
@@ -51,20 +52,14 @@ pub fn parse_matrix(source: &SourceText, text: &str, is_toml: bool) -> Result<Ma
         return peers_file::to_matrix(file).map_err(Diagnostic::new);
     }
     if suite::is_suite(text) {
-        return suite::to_matrix(parse_yaml(source, text)?).map_err(Diagnostic::new);
+        return suite::to_matrix(parse_yaml(source)?).map_err(Diagnostic::new);
     }
-    peers_file::to_matrix(parse_yaml(source, text)?).map_err(Diagnostic::new)
+    peers_file::to_matrix(parse_yaml(source)?).map_err(Diagnostic::new)
 }
 
-fn parse_yaml<T: serde::de::DeserializeOwned>(source: &SourceText, text: &str) -> Result<T, Diagnostic> {
-    serde_saphyr::from_str(text).map_err(|error| {
-        let at = error.location().and_then(|location| {
-            let (line, column) = (usize::try_from(location.line()).ok()?, usize::try_from(location.column()).ok()?);
-            let start: usize = text.split_inclusive('\n').take(line.checked_sub(1)?).map(str::len).sum();
-            let rest = text[start..].lines().next().unwrap_or_default();
-            let within = rest.char_indices().nth(column.checked_sub(1)?).map_or(rest.len(), |(at, _)| at);
-            Some(start + within..start + rest.len())
-        });
+fn parse_yaml<T: serde::de::DeserializeOwned>(source: &SourceText) -> Result<T, Diagnostic> {
+    serde_saphyr::from_str(&source.text).map_err(|error| {
+        let at = error.location().and_then(|location| source.rest_of_line(location.line(), location.column()));
         let message = humanize_serde_error(&error.without_snippet().to_string());
         Diagnostic::at(source, at.unwrap_or(0..0), message, "here")
     })

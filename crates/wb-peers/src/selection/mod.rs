@@ -163,9 +163,8 @@ struct Expanded {
 
 impl Expanded {
     fn new(matrix: &Matrix, flags: &SelectIgnore, universe: &[&str]) -> Result<Self, SelectionError> {
-        let expand = |text: &Option<String>| {
-            text.as_deref().map(|text| Filter::expand(text, &matrix.aliases, universe)).transpose()
-        };
+        let expand =
+            |text: &Option<String>| text.as_deref().map(|text| Filter::expand(text, matrix, universe)).transpose();
         Ok(Self { select: expand(&flags.select)?, ignore: expand(&flags.ignore)? })
     }
 
