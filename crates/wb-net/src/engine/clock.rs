@@ -26,6 +26,12 @@ pub fn nanos(duration: Duration) -> Nanos {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
+/// The interval between two steps of something that is waited for: an eighth of the time that it has taken so far,
+/// within bounds. So what is quick is noticed at once, and what takes long costs little.
+pub fn growing_interval(elapsed: Nanos, (shortest, longest): (Nanos, Nanos)) -> Nanos {
+    (elapsed / 8).clamp(shortest, longest)
+}
+
 /// Sleeps until a point in time, or until a signal arrives.
 pub fn sleep_until(point: Nanos) {
     let request = Timespec { tv_sec: (point / 1_000_000_000) as i64, tv_nsec: (point % 1_000_000_000) as _ };

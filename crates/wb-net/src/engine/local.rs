@@ -75,7 +75,7 @@ struct RunState {
     linking_since: Option<Nanos>,
 }
 
-/// Interval between two steps of the setup of links: it grows with the time that the setup takes.
+/// Shortest and longest interval between two steps of the setup of links.
 const SETUP_INTERVAL: (Nanos, Nanos) = (300_000, 10_000_000);
 
 #[derive(Default)]
@@ -338,7 +338,7 @@ impl RunState {
         });
         let setup = self.linking_since.map(|since| {
             let now = clock::now();
-            now + (now.saturating_sub(since) / 8).clamp(SETUP_INTERVAL.0, SETUP_INTERVAL.1)
+            now + clock::growing_interval(now.saturating_sub(since), SETUP_INTERVAL)
         });
         wake_times.chain(setup).chain([self.next_progress]).min().unwrap_or(self.next_progress)
     }

@@ -6,7 +6,7 @@ use crate::engine::clock::{self, Nanos};
 /// Interval between maintenance of connections whose protocol has timers in this process.
 const CONNECTION_INTERVAL: Nanos = 1_000_000;
 
-/// Interval between looks at what the other side tests while it prepares: it grows with the time since this side was
+/// Shortest and longest interval between answers to the other side's setup. It grows with the time since this side was
 /// prepared, so that many strands do not keep a busy machine from preparing at all.
 const SETUP_INTERVAL: (Nanos, Nanos) = (1_000_000, 32_000_000);
 
@@ -17,7 +17,7 @@ impl Strand {
         if !self.has_begun {
             let answers = self.ends.iter_mut().fold(false, |any, (_, end)| end.maintain_setup() | any);
             let elapsed = clock::now().saturating_sub(self.prepared);
-            interval = answers.then(|| (elapsed / 8).clamp(SETUP_INTERVAL.0, SETUP_INTERVAL.1));
+            interval = answers.then(|| clock::growing_interval(elapsed, SETUP_INTERVAL));
         }
         let needs_timers = self.open.iter_mut().fold(false, |any, open| open.transport.maintain() | any);
         if needs_timers { Some(CONNECTION_INTERVAL) } else { interval }
