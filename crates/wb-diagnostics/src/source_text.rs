@@ -85,4 +85,14 @@ mod tests {
         assert_eq!(source.position(9).to_string(), "2:3");
         assert_eq!(source.position(900).to_string(), "3:1");
     }
+
+    #[test]
+    fn the_rest_of_a_line_ends_before_its_newline() {
+        let source = SourceText::new("x.yaml", "a: 1\né: 22  \n");
+        let rest = |line, column| source.rest_of_line(line, column).map(|range| &source.text[range]);
+        assert_eq!((rest(1, 1), rest(2, 2), rest(2, 4)), (Some("a: 1"), Some(": 22"), Some("22")));
+        // A position behind the end of a line is at its end.
+        assert_eq!(rest(1, 9), Some(""));
+        assert_eq!((rest(4, 1), rest(0, 1), rest(1, 0)), (None, None, None));
+    }
 }
