@@ -20,6 +20,11 @@ const IMAGE: &str = r#"{"built":"bookworm","packages":["fio"]}"#;
 /// The image folder of these tests, which compare what it has before and after a run.
 const CACHE: &str = "guest-images";
 
+/// Prints the names of the processes that exist throughout two seconds, without its own: libvirt starts helpers at any
+/// time, which end at once.
+const PROCESSES: &str = "for i in 0 1 2 3 4 5 6 7 8 9; do ps -eo comm= | sort -u; sleep 0.2; done | sort | uniq -c | \
+                         sed -n 's/^ *10 //p' | grep -v -x -e ps -e sh -e sleep -e sort -e uniq -e sed -e grep";
+
 /// An image folder that the guests' user can access, with the image built; `None`, with a message, if it cannot be
 /// built.
 fn images() -> Option<&'static Path> {
@@ -108,20 +113,8 @@ impl World {
         server
     }
 
-    /// State of the machine that a run must leave unchanged, as lines; read until two readings agree, since libvirt
-    /// starts and ends helpers of its own at any time.
+    /// State of the machine that a run must leave unchanged, as lines.
     fn machine_state(&self) -> BTreeSet<String> {
-        let mut last = self.read_machine_state();
-        wait_until("two equal readings of the machine's state", || {
-            let state = self.read_machine_state();
-            let is_equal = state == last;
-            last = state;
-            is_equal
-        });
-        last
-    }
-
-    fn read_machine_state(&self) -> BTreeSet<String> {
         // Names of groups and folders contain the namespace's number, since other tests may run on the machine.
         let namespace = "$(readlink /proc/self/ns/pid | tr -dc 0-9)";
         let groups = format!("find /sys/fs/cgroup -type d -name \"*weighbridge*{namespace}*\" 2>/dev/null");
@@ -149,7 +142,7 @@ impl World {
             ("files", &files),
             ("mounts", "cut -d' ' -f4- /proc/self/mountinfo | sort"),
             ("groups", &groups),
-            ("processes", "ps -eo comm= | grep -v -e ^ps -e ^sh -e ^grep -e ^sort -e ^libvirt_lease | sort -u"),
+            ("processes", PROCESSES),
             ("temporary", &temporary),
         ]
         .iter()
