@@ -180,7 +180,7 @@ impl JsonReport<'_> {
             }
             (false, false) => {}
             (true, true) => value["packets"] = json!(interval.blocks),
-            (true, false) => fill_datagrams(value, interval),
+            (true, false) => fill_datagrams(value, interval, interval.blocks + interval.datagrams.missing),
         }
         value["omitted"] = json!(interval.omitted);
         value["sender"] = json!(sends);
@@ -303,7 +303,11 @@ impl JsonReport<'_> {
                 value["lost_percent"] = json!(0);
             }
             (true, _) => match &total.receiver {
-                Some(receiver) => fill_datagrams(value, receiver),
+                Some(receiver) => {
+                    // Each side has a window of its own, so the receiver's count may differ from the sender's.
+                    let sent = total.sender.as_ref().filter(|_| figures == Figures::Both).map(|sender| sender.blocks);
+                    fill_datagrams(value, receiver, sent.unwrap_or(receiver.blocks + receiver.datagrams.missing));
+                }
                 None => {
                     for name in ["jitter_ms", "lost_packets", "packets", "lost_percent"] {
                         value[name] = Value::Null;
@@ -337,9 +341,9 @@ enum Figures {
     Both,
 }
 
-fn fill_datagrams(value: &mut Value, interval: &Interval) {
+/// Fills in what the receiver saw of `all` datagrams.
+fn fill_datagrams(value: &mut Value, interval: &Interval, all: u64) {
     let lost = interval.datagrams.missing;
-    let all = interval.blocks + lost;
     value["jitter_ms"] = json!(interval.datagrams.jitter_ns / 1e6);
     value["lost_packets"] = json!(lost);
     value["packets"] = json!(all);
@@ -361,4 +365,61 @@ fn fill_path(value: &mut Value, intervals: &[Interval]) {
 /// A number, without a fraction where it has none.
 fn integer(value: f64) -> Value {
     if value.fract() == 0.0 && value.abs() < 9e15 { json!(value as i64) } else { json!(value) }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use wb_net::engine::protocol::{DatagramProgress, StrandProgress};
+    use wb_net::language::Protocol;
+    use wb_net::presets::{PresetConfig, stream};
+
+    use super::*;
+
+    /// Samples at the start and the end of a window of 2 s.
+    fn samples(profile: &wb_net::language::NetProfile, bytes: [u64; 2], operations: u64, missing: u64) -> Samples {
+        let mut samples = Samples::new(profile);
+        for (time, done) in [(0, 0), (2_000_000_000, 1)] {
+            samples.push(&StrandProgress {
+                group: 0,
+                transaction: 1,
+                strand: 0,
+                time,
+                sent: bytes[0] * done,
+                received: bytes[1] * done,
+                operations: operations * done,
+                datagrams: DatagramProgress { missing: missing * done, ..DatagramProgress::default() },
+                connection: None,
+            });
+        }
+        samples
+    }
+
+    #[test]
+    fn totals_of_datagrams_count_those_of_the_sender_and_the_losses_of_the_receiver() {
+        let config =
+            PresetConfig { protocol: Protocol::Udp, runtime: Duration::from_secs(2), ..PresetConfig::new("h") };
+        let profile = stream(&config, 500);
+        let test = Test::from_profile(&profile, Side::Client, "h", Some(5201)).unwrap();
+        let identity = Identity {
+            version: String::new(),
+            system_info: String::new(),
+            seconds: 0,
+            time: String::new(),
+            cookie: String::new(),
+        };
+        let sent = samples(&profile, [1_000_000, 0], 2000, 0);
+        // The receiver's window ended before the last two arrived.
+        let received = samples(&profile, [0, 899_500], 1799, 199);
+        let report =
+            |other| JsonReport { test: &test, identity: &identity, samples: &sent, other, cpu: CpuUsage::default() };
+        let end = Value::Object(report(Some(&received)).document())["end"].take();
+        for total in [&end["sum"], &end["streams"][0]["udp"]] {
+            let figures = ["bytes", "packets", "lost_packets", "lost_percent"].map(|name| total[name].as_f64());
+            assert_eq!(figures, [Some(1_000_000.0), Some(2000.0), Some(199.0), Some(9.95)], "{end}");
+        }
+        let unknown = Value::Object(report(None).document())["end"].take();
+        assert_eq!(unknown["sum"]["lost_packets"], Value::Null, "{unknown}");
+    }
 }
