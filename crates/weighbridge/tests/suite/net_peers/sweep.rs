@@ -9,24 +9,25 @@ fn loads_are_measured_up_to_saturation_and_the_knee_is_named() {
     let Some(lab) = Lab::alone(2) else { return };
     let server = lab.serve("");
     let files = "--html sweep.html --svg sweep.svg --png sweep.png";
-    let line = format!("net sweep {} -t 400ms -n 2 --runs 1 --loads 10,30,150 {files} --json", SERVER.v4());
+    let line = format!("net sweep {} -t 600ms -n 2 --runs 3 --loads 5,10,1000 {files} --json", SERVER.v4());
     let ran = lab.run(&line);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     let sweep: Value = serde_json::from_str(&ran.out).unwrap();
     let points = sweep["points"].as_array().unwrap();
     let loads: Vec<f64> = points.iter().map(|point| point["load-percent"].as_f64().unwrap()).collect();
-    assert_eq!(loads, [10.0, 30.0, 150.0]);
-    let capacity = sweep["capacity"].as_f64().unwrap();
+    assert_eq!(loads, [5.0, 10.0, 1000.0]);
+    let share = |point: &Value| point["achieved"].as_f64().unwrap() / point["offered"].as_f64().unwrap();
     for point in &points[..2] {
-        let (offered, achieved) = (point["offered"].as_f64().unwrap(), point["achieved"].as_f64().unwrap());
-        assert!((0.97..1.03).contains(&(achieved / offered)), "{point}");
+        // Not saturated, or the sweep would have ended there.
+        assert!((0.97..1.1).contains(&share(point)), "{point}");
         assert!(point["response"]["p99-ns"].as_u64() >= point["service"]["p99-ns"].as_u64(), "{point}");
     }
-    // More than the capacity cannot be done, and its queue makes response times grow with time.
+    // Ten times the capacity cannot be done, whatever else ran while the capacity was measured, and its queue makes
+    // response times grow with time.
     assert_eq!(points[2]["is-saturated"], true, "{sweep}");
-    assert!(points[2]["achieved"].as_f64().unwrap() < capacity * 1.3, "{sweep}");
+    assert!(share(&points[2]) < 0.9, "{sweep}");
     assert!(points[2]["response"]["p50-ns"].as_u64() > points[0]["response"]["p50-ns"].as_u64(), "{sweep}");
-    assert!(sweep["knee-percent"].as_f64().is_some_and(|knee| knee < 150.0), "{sweep}");
+    assert!(sweep["knee-percent"].as_f64().is_some_and(|knee| knee < 1000.0), "{sweep}");
     let read = |name: &str| std::fs::read(lab.path(name)).unwrap();
     let page = String::from_utf8(read("sweep.html")).unwrap();
     assert!(page.contains("knee at") && page.contains("<svg"), "{page}");
