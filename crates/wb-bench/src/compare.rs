@@ -107,19 +107,26 @@ impl GeneratedBuilds {
 
     /// Runs one comparison and returns its seconds and its peak memory in bytes.
     fn time_once(&self, flags: &[&str]) -> Result<(f64, u64), String> {
-        let program = self.program.display();
-        let start = Instant::now();
         let mut command = Command::new(&self.program);
-        let command = command.arg("compare").args(flags).args(&self.builds);
-        let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
-        let child = child.map_err(|error| format!("{program}: {error}"))?;
-        let exit = reap(child.id()).ok_or("cannot wait for the comparison")?;
-        let seconds = start.elapsed().as_secs_f64();
-        match exit.status {
-            // Of generated builds, some checks may regress (2), be missing or not be comparable (3).
-            ExitStatus::Exited(0 | 2 | 3) => Ok((seconds, exit.usage.max_rss)),
-            status => Err(format!("unexpected exit of `{program} compare`: {status:?}")),
-        }
+        // Of generated builds, some checks may regress (2), be missing or not be comparable (3).
+        time_command(command.arg("compare").args(flags).args(&self.builds), &[0, 2, 3])
+    }
+}
+
+/// Runs a command and returns its seconds and its peak memory in bytes.
+///
+/// # Errors
+/// If it cannot be started, or ends with another exit status than these.
+pub(crate) fn time_command(command: &mut Command, allowed: &[i32]) -> Result<(f64, u64), String> {
+    let program = command.get_program().display().to_string();
+    let start = Instant::now();
+    let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+    let child = child.map_err(|error| format!("{program}: {error}"))?;
+    let exit = reap(child.id()).ok_or_else(|| format!("cannot wait for {program}"))?;
+    let seconds = start.elapsed().as_secs_f64();
+    match exit.status {
+        ExitStatus::Exited(status) if allowed.contains(&status) => Ok((seconds, exit.usage.max_rss)),
+        status => Err(format!("unexpected exit of `{program}`: {status:?}")),
     }
 }
 

@@ -16,23 +16,23 @@ const POLL_INTERVAL: Duration = Duration::from_millis(250);
 const STARTS: usize = 101;
 
 /// A run with the default sampling (one warm-up, six samples of five seconds) of three kinds of workload.
-const DEFAULT_RUN_ARGS: [&str; 5] =
-    ["himeno:grid=M,threads=1", "ramspeed:mode=triad", "redis:command=get,requests=auto", "--max-samples", "6"];
+const DEFAULT_RUN_ARGS: [&str; 6] =
+    ["run", "himeno:grid=M,threads=1", "ramspeed:mode=triad", "redis:command=get,requests=auto", "--max-samples", "6"];
 
 pub(crate) fn limits(env: &BenchEnv) -> Vec<LimitCheck<'_>> {
     vec![
         LimitCheck::new("harness, samples of 5 s", || {
             run_figures(env, "default", &DEFAULT_RUN_ARGS, Some(FigureBound::AtLeast(90.0)))
         }),
-        LimitCheck::new("harness, plan quick", || run_figures(env, "quick", &["--plan", "quick"], None)),
+        LimitCheck::new("harness, plan quick", || run_figures(env, "quick", &["run", "--plan", "quick"], None)),
         LimitCheck::new("harness, weighbridge --help", || help_figures(env)),
         elapsed::limit(env),
     ]
 }
 
-/// Measures one run into a new folder: the share of the workload in the wall time, with the limit `required`, and the
+/// Measures one run, a command line of `weighbridge`, into a new folder: the share of the workload in the wall time, with the limit `required`, and the
 /// CPU time and memory of controller and agent.
-fn run_figures(
+pub(crate) fn run_figures(
     env: &BenchEnv,
     name: &str,
     args: &[&str],
@@ -42,8 +42,8 @@ fn run_figures(
     let program = env.weighbridge_program()?;
     let start = Instant::now();
     let mut child = Command::new(&program)
-        .args(["run", "--quiet"])
         .args(args)
+        .arg("--quiet")
         .arg("--into")
         .arg(&folder)
         .stdout(Stdio::null())

@@ -9,6 +9,7 @@
 //!
 //! Start with [`session::client`], then [`engine::protocol`], the messages that drive an engine.
 
+pub mod ceiling;
 pub mod control;
 pub mod engine;
 pub mod fuzzing;

@@ -9,11 +9,16 @@
 #![forbid(unsafe_code)]
 
 pub mod expansion;
+pub mod expectation;
 pub mod format;
+pub mod launch;
 pub mod matrix;
 pub mod selection;
+pub mod suite_output;
 
 pub use expansion::Cell;
+pub use expectation::Expectations;
 pub use format::{MatrixError, read_matrix};
-pub use matrix::{Aliases, Axis, Endpoint, Matrix, Rule, Suite};
+pub use launch::{Dialect, EndpointCommand, Launch};
+pub use matrix::{Aliases, Axis, Endpoint, ExpectedFailure, Matrix, Rule, Suite};
 pub use selection::{Decision, Exclusion, SelectionError, SelectionFlags, select};

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use crate::launch::Launch;
+
 /// A matrix of implementations.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Matrix {
@@ -17,6 +19,19 @@ pub struct Matrix {
     pub baselines: Vec<Endpoint>,
     /// Names of patterns.
     pub aliases: Aliases,
+    /// Cells that are known to fail.
+    pub expected_failures: Vec<ExpectedFailure>,
+}
+
+/// Cells that are known to fail, until a day.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExpectedFailure {
+    /// A filter on the names of cells.
+    pub cells: String,
+    /// Why they fail.
+    pub reason: String,
+    /// The last day on which they are expected to fail, `YYYY-MM-DD`.
+    pub until: String,
 }
 
 /// Whose rules a matrix follows.
@@ -47,6 +62,8 @@ pub struct Endpoint {
     pub protocol: Option<String>,
     /// What it supports: the values of each axis of the matrix, in its order of preference.
     pub supports: Vec<Vec<String>>,
+    /// How it is built and started, if the file has it.
+    pub launch: Option<Launch>,
 }
 
 /// Axes that do not apply where other axes have certain values.

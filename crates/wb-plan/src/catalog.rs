@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use wb_diagnostics::Diagnostic;
 use wb_model::{Declaration, Facts, Nanos, ParamValue, Params, Requirement, Topology};
 use wb_stats::SamplingRule;
 
@@ -24,6 +25,14 @@ pub trait Catalog {
 
     /// Values that the machine determines for parameters not given, by parameter; several values make an axis.
     fn resolve(&self, test: &str, given: &Params, facts: &Facts) -> BTreeMap<String, Vec<ParamValue>>;
+
+    /// The cells of a test that is defined by a matrix; `None` if its cells are the product of its parameters.
+    ///
+    /// # Errors
+    /// If the matrix, or the selection among its cells, is invalid.
+    fn matrix(&self, _test: &str, _given: &Params) -> Result<Option<CellMatrix>, Diagnostic> {
+        Ok(None)
+    }
 
     /// The cell of a test with these parameters; `None` if there is no such test.
     fn cell(&self, test: &str, params: &Params) -> Option<Box<dyn CatalogCell>>;
@@ -63,4 +72,24 @@ pub trait CatalogCell {
     fn is_estimated(&self) -> bool {
         true
     }
+}
+
+/// Cells that a file defines, instead of the product of parameters.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct CellMatrix {
+    /// Parameters that determine which cells there are, and are no part of them.
+    pub selection_params: Vec<&'static str>,
+    /// The cells, in the order in which they are to be listed.
+    pub cells: Vec<MatrixCell>,
+}
+
+/// A cell of a matrix. Each combination of the test's other axes makes a cell of the plan.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct MatrixCell {
+    /// Its name in the matrix, which selects it like the name of the plan's cell.
+    pub name: String,
+    /// The parameters that identify it.
+    pub axes: Params,
+    /// Parameters that follow from it.
+    pub params: Params,
 }

@@ -1,19 +1,23 @@
 //! Expansion of requested tests into cells.
 
+mod combination;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use wb_diagnostics::{Diagnostic, DiagnosticCollector, Diagnostics, suggest};
 use wb_model::roles::all_workers;
 use wb_model::{
-    Case, CellId, Declaration, DefinitionKey, Facts, Param, ParamKind, ParamValue, Params, ProfileName, Roles, Scope,
-    Serial, TestName, WorkerName,
+    CellId, Declaration, DefinitionKey, Facts, Param, ParamKind, ParamValue, Params, ProfileName, Roles, Scope, Serial,
+    TestName, WorkerName,
 };
 
+use crate::catalog::CellMatrix;
 use crate::plan::{Cell, Plan, SkippedCell};
 use crate::programs;
 use crate::request::{PropertyGroup, SpannedValue, ValueForm, split_commas};
 use crate::role_assignment::RoleAssignment;
 use crate::{Catalog, CatalogCell, PlanWorkers, Request, Sampling, Selection, SpannedParam};
+use combination::{Combination, Dimension, combine};
 
 /// The prefix of parameters that are knobs, applied during each sample: `knobs.thp-enabled`. Every test accepts them,
 /// and they are axes.
@@ -96,7 +100,7 @@ impl PlanExpansion<'_> {
             participants: involved,
             sampling,
         };
-        for (case, params, open) in context.combinations()? {
+        for Combination { case, params, open, matrix_name } in context.combinations()? {
             let test = declaration.name.clone();
             let id = CellId { profile: self.profile.clone(), test, serial: serial.clone(), case };
             if !self.seen.insert(id.clone()) {
@@ -105,7 +109,7 @@ impl PlanExpansion<'_> {
                     .with_help("list each value once, and use each `id=` for one test only")
                     .into());
             }
-            match self.selection.skip_reason(&id) {
+            match self.selection.skip_reason(&id, matrix_name.as_deref()) {
                 Some(reason) => self.plan.skipped.push(SkippedCell { id, reason }),
                 None => self.plan.cells.push(context.cell(id, params, open)?),
             }
@@ -156,27 +160,22 @@ struct RequestExpansion<'a> {
     sampling: &'a Sampling,
 }
 
-/// A parameter and its values, each of which makes a cell.
-struct Dimension<'a> {
-    param: &'a Param,
-    values: Vec<ParamValue>,
-    axis: bool,
-}
-
-type Combination = (Case, Params, BTreeMap<String, String>);
-
 impl RequestExpansion<'_> {
     fn combinations(&self) -> Result<Vec<Combination>, Diagnostics> {
         let mut given = self.normalize_params()?;
         let unresolved = self.substitute_worker_cpus(&mut given)?;
         let fixed = |values: &(Vec<ParamValue>, bool)| (values.0.len() == 1).then(|| values.0[0].clone());
         let single_values: Params = given.iter().filter_map(|(name, v)| Some((name.clone(), fixed(v)?))).collect();
+        let matrix = self.matrix(&given, &single_values)?;
         let resolved = self.resolve_from_machine(&single_values)?;
         let mut open = BTreeMap::new();
         let mut dimensions = Vec::new();
         let knobs: Vec<Param> =
             given.keys().filter(|name| name.starts_with(KNOBS)).map(|name| knob_param(name)).collect();
         for param in self.declaration.params.iter().chain(&knobs) {
+            if matrix.as_ref().is_some_and(|matrix| matrix.selection_params.contains(&param.name.as_str())) {
+                continue;
+            }
             if unresolved.contains(&param.name) {
                 if self.workers.is_none() {
                     open.insert(param.name.clone(), "the CPUs of a worker".to_owned());
@@ -198,7 +197,31 @@ impl RequestExpansion<'_> {
             };
             dimensions.push(Dimension { param, values, axis: param.axis || is_list });
         }
-        Ok(cartesian_product(&dimensions).into_iter().map(|(case, params)| (case, params, open.clone())).collect())
+        Ok(combine(matrix, &dimensions, &open))
+    }
+
+    /// The matrix that defines the test's cells, if one does.
+    fn matrix(
+        &self,
+        given: &BTreeMap<String, (Vec<ParamValue>, bool)>,
+        single_values: &Params,
+    ) -> Result<Option<CellMatrix>, Diagnostic> {
+        let Request { source, test, test_span, .. } = self.request;
+        let located = |error: Diagnostic| match error.location() {
+            Some(_) => error,
+            None => Diagnostic::at(source, test_span.clone(), error.to_string(), "of this test")
+                .with_help(error.help().unwrap_or_default()),
+        };
+        let matrix = self.catalogue.matrix(test, single_values).map_err(located)?;
+        let names = matrix.iter().flat_map(|matrix| &matrix.selection_params);
+        match names.into_iter().find(|name| given.get(**name).is_some_and(|(_, is_list)| *is_list)) {
+            Some(list) => {
+                let message = format!("`{list}` of `{test}` cannot have several values");
+                Err(Diagnostic::at(source, test_span.clone(), message, "of this test")
+                    .with_help("each matrix requires its own [[peers]]"))
+            }
+            None => Ok(matrix),
+        }
     }
 
     /// Replaces [`WORKER_CPUS`] by the number of CPUs, and removes the parameters for which no worker is known.
@@ -485,27 +508,6 @@ fn knob_param(name: &str) -> Param {
         resolved_from: None,
         axis: true,
     }
-}
-
-/// Every combination of the dimensions' values, the last dimension changing fastest.
-fn cartesian_product(dimensions: &[Dimension]) -> Vec<(Case, Params)> {
-    let mut combinations = vec![(Vec::new(), Params::new())];
-    for dimension in dimensions {
-        let extend = |(axes, params): &(Vec<(String, ParamValue)>, Params), value: &ParamValue| {
-            let (mut axes, mut params) = (axes.clone(), params.clone());
-            if dimension.axis {
-                axes.push((dimension.param.name.clone(), value.clone()));
-            }
-            params.insert(dimension.param.name.clone(), value.clone());
-            (axes, params)
-        };
-        combinations =
-            combinations.iter().flat_map(|one| dimension.values.iter().map(move |value| extend(one, value))).collect();
-    }
-    let to_case = |(axes, params): (Vec<(String, ParamValue)>, Params)| {
-        (Case::new(axes.iter().map(|(name, value)| (name.as_str(), value))), params)
-    };
-    combinations.into_iter().map(to_case).collect()
 }
 
 /// Divides the cells into blocks in which at most `max_prepared` cells stay prepared between samples.

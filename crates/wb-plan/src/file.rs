@@ -1,4 +1,5 @@
-//! Plan files: TOML with a table `[sampling]` and one `[[test]]` per test.
+//! Plan files: TOML with a table `[sampling]`, one `[[test]]` per test, and one `[[peers]]` per matrix of
+//! implementations, which is a test named `peers`.
 //!
 //! ```toml
 //! name = "nightly"
@@ -35,6 +36,9 @@ use crate::request::{SpannedValue, ValueForm};
 use crate::tools::{self, ToolGroups};
 use crate::{Request, Sampling, SpannedParam, spec};
 
+/// The test of a matrix of implementations.
+const PEERS: &str = "peers";
+
 /// A parsed plan file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PlanFile {
@@ -68,6 +72,8 @@ struct PlanHead {
     tool_groups: ToolGroups,
     #[serde(default, rename = "test")]
     _tests: Vec<toml::Table>,
+    #[serde(default, rename = "peers")]
+    _peers: Vec<toml::Table>,
 }
 
 /// Parses a plan file. `name` is the file's path, for messages.
@@ -93,14 +99,18 @@ pub fn parse(name: &str, text: &str) -> Result<PlanFile, Diagnostics> {
         Some(SpannedParam { name: name.get_ref().to_string(), name_span: name.span(), value })
     });
     let mut requests = Vec::new();
-    if let Some(DeValue::Array(tests)) = table.get("test").map(Spanned::get_ref) {
+    for (key, default_name) in [("test", None), ("peers", Some(PEERS))] {
+        let Some(DeValue::Array(tests)) = table.get(key).map(Spanned::get_ref) else { continue };
         for test in tests {
-            let Some(mut request) = errors.ok(parse_request(&source, test, &head.tool_groups)) else { continue };
+            let request = errors.ok(parse_request(&source, test, default_name, &head.tool_groups));
+            let Some(mut request) = request else { continue };
             request.tools.splice(0..0, plan_tools.iter().cloned());
             request.default_on.clone_from(&on);
             requests.push(request);
         }
     }
+    // In the order of the file, whatever the key.
+    requests.sort_by_key(|request: &Request| request.test_span.start);
     errors.finish()?;
     let stem = std::path::Path::new(name).file_stem().map(|stem| stem.to_string_lossy().into_owned());
     let name = head.name.or(stem).unwrap_or_default();
@@ -140,7 +150,7 @@ fn toml_error(source: &SourceText, error: &toml::de::Error) -> Diagnostic {
     let Some(unknown) = UnknownName::parse(&message) else {
         let message = humanize_serde_error(&message);
         return Diagnostic::at(source, at, format!("invalid plan: {message}"), "here").with_help(
-            "a plan has `name`, `summary`, `tools`, `on`, `publish`, [sampling], [tool-groups] and one [[test]] per test",
+            "a plan has `name`, `summary`, `tools`, `on`, `publish`, [sampling], [tool-groups], one [[test]] per test and one [[peers]] per matrix",
         );
     };
     let kind = match unknown.kind {
@@ -161,14 +171,20 @@ fn sampling_key_span(table: &DeTable, keys: &[&str]) -> Range<usize> {
     entry.map_or(name.span(), |(key, value)| key.span().start..value.span().end)
 }
 
-fn parse_request(source: &SourceText, test: &Spanned<DeValue>, groups: &ToolGroups) -> Result<Request, Diagnostics> {
+/// Parses the table of one test. `default_name` is the test's name if the key of the table implies it.
+fn parse_request(
+    source: &SourceText,
+    test: &Spanned<DeValue>,
+    default_name: Option<&str>,
+    groups: &ToolGroups,
+) -> Result<Request, Diagnostics> {
     let DeValue::Table(entries) = test.get_ref() else {
         let message = "invalid test: expected a table";
         return Err(Diagnostic::at(source, test.span(), message, "expected `[[test]]`").into());
     };
     let mut request = Request {
         source: source.clone(),
-        test: String::new(),
+        test: default_name.unwrap_or_default().to_owned(),
         test_span: test.span(),
         id: None,
         given: Vec::new(),
@@ -189,7 +205,9 @@ fn parse_request(source: &SourceText, test: &Spanned<DeValue>, groups: &ToolGrou
         }
         let Some(value) = errors.ok(parse_value(source, value)) else { continue };
         match name.get_ref().as_ref() {
-            "name" => (request.test, request.test_span) = (value.value().to_string(), value.span),
+            "name" if default_name.is_none() => {
+                (request.test, request.test_span) = (value.value().to_string(), value.span)
+            }
             "id" => request.id = errors.ok(spec::parse_id(source, &value)),
             "tools" => request.tools.extend(errors.ok(tools::expand_tools(source, &value, groups)).unwrap_or_default()),
             // pbench's name, used by fio and uperf: it starts the group and remains a parameter.

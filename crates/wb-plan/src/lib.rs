@@ -24,7 +24,7 @@ pub mod tools;
 pub mod variant;
 pub mod workers;
 
-pub use catalog::{Catalog, CatalogCell};
+pub use catalog::{Catalog, CatalogCell, CellMatrix, MatrixCell};
 pub use expand::{KNOBS, SIDES, WORKER_CPUS, WORKERS, expand};
 pub use plan::{Cell, Plan, Shortfall, SkippedCell, TimeEstimate};
 pub use request::{Request, SpannedParam, split_commas};

@@ -19,13 +19,14 @@ impl Selection {
         Ok(Self { select: all(select)?, ignore: all(ignore)? })
     }
 
-    /// Why this cell is skipped; `None` if it is selected.
-    pub fn skip_reason(&self, cell: &CellId) -> Option<String> {
+    /// Why this cell is skipped; `None` if it is selected. A cell of a matrix has a second name.
+    pub fn skip_reason(&self, cell: &CellId, matrix_name: Option<&str>) -> Option<String> {
         let name = cell.to_string();
-        if let Some(glob) = self.ignore.iter().find(|glob| matches(glob, &name)) {
+        let matches = |glob: &GlobMatcher| matches(glob, &name) || matrix_name.is_some_and(|name| glob.is_match(name));
+        if let Some(glob) = self.ignore.iter().find(|glob| matches(glob)) {
             return Some(format!("ignored by `{}`", glob.glob()));
         }
-        let selected = self.select.is_empty() || self.select.iter().any(|glob| matches(glob, &name));
+        let selected = self.select.is_empty() || self.select.iter().any(matches);
         if selected { None } else { Some("not selected".to_owned()) }
     }
 
@@ -57,9 +58,13 @@ mod tests {
     use super::*;
 
     fn is_selected(select: &[&str], ignore: &[&str]) -> bool {
+        is_named_selected(select, ignore, None)
+    }
+
+    fn is_named_selected(select: &[&str], ignore: &[&str], name: Option<&str>) -> bool {
         let to_owned = |globs: &[&str]| globs.iter().map(|glob| glob.to_string()).collect::<Vec<_>>();
         let cell = "Localhost/fio/0000:block-size=4k,rw=read".parse().unwrap();
-        Selection::new(&to_owned(select), &to_owned(ignore)).unwrap().skip_reason(&cell).is_none()
+        Selection::new(&to_owned(select), &to_owned(ignore)).unwrap().skip_reason(&cell, name).is_none()
     }
 
     #[test]
@@ -70,6 +75,16 @@ mod tests {
         for glob in ["fi", "himeno", "*rw=write*", "Local"] {
             assert!(!is_selected(&[glob], &[]), "{glob}");
         }
+    }
+
+    #[test]
+    fn a_cell_of_a_matrix_is_selected_by_its_name_too() {
+        let name = Some("rust-v0.57 x go-v0.51 (tcp, noise, yamux)");
+        for glob in ["rust-v0.57 x go-v0.51 (tcp, noise, yamux)", "rust* x *", "fio"] {
+            assert!(is_named_selected(&[glob], &[], name), "{glob}");
+            assert!(!is_named_selected(&[], &[glob], name), "{glob}");
+        }
+        assert!(!is_named_selected(&["rust"], &[], name));
     }
 
     #[test]

@@ -6,6 +6,7 @@ use wb_diagnostics::SourceText;
 use wb_plan::Catalog;
 use wb_record::RunFolder;
 use wb_tests::net::Net;
+use wb_tests::peers::Peers;
 use wb_tests::{DefinitionError, Registry};
 
 use crate::error::SessionError;
@@ -37,6 +38,7 @@ pub fn registry_for(
     let mut registry = Registry::built_in();
     if let Some(folder) = beside_plan.and_then(Path::parent) {
         registry.add(Net::with_profile_folder(folder));
+        registry.add(Peers::with_folder(folder));
     }
     let mut unreadable = Vec::new();
     for folder in optional.chain(tests_d.iter().cloned()) {

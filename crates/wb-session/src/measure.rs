@@ -171,7 +171,7 @@ impl<'a> MeasureSession<'a> {
             }
             RunEnd::Finished | RunEnd::Complete => publish_run(self.publish.as_ref(), self.folder(), &self.events)?,
         };
-        Ok(MeasureResult { end, study, published, unmet_profiles })
+        Ok(MeasureResult { end, study, published, expected_failures: 0, unmet_profiles })
     }
 
     /// Reports hosts to which a later profile cannot be applied.

@@ -26,6 +26,8 @@ pub mod linpack;
 pub mod measurement;
 pub mod native;
 pub mod net;
+pub mod peers;
+mod port;
 pub mod ramspeed;
 pub mod ramspeed_sweep;
 pub mod redis;

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
+use wb_diagnostics::Diagnostic;
 use wb_model::{Declaration, Facts, ParamValue, Params};
-use wb_plan::{Catalog, CatalogCell};
+use wb_plan::{Catalog, CatalogCell, CellMatrix};
 
 use crate::declarative::{self, DeclarativeTest, DefinitionError};
 use crate::fio::Fio;
@@ -16,6 +17,7 @@ use crate::himeno::Himeno;
 use crate::invalid_cell::InvalidCell;
 use crate::linpack::Linpack;
 use crate::net::Net;
+use crate::peers::Peers;
 use crate::ramspeed::Ramspeed;
 use crate::ramspeed_sweep::RamspeedSweep;
 use crate::redis::Redis;
@@ -51,6 +53,7 @@ impl Registry {
         registry.add(Redis);
         registry.add(Net::default());
         registry.add(Uperf);
+        registry.add(Peers::default());
         declarative::builtin_tests().for_each(|test| registry.add(test));
         registry
     }
@@ -151,6 +154,10 @@ impl Catalog for Registry {
 
     fn resolve(&self, test: &str, given: &Params, facts: &Facts) -> BTreeMap<String, Vec<ParamValue>> {
         self.test(test).map(|test| test.resolve(given, facts)).unwrap_or_default()
+    }
+
+    fn matrix(&self, test: &str, given: &Params) -> Result<Option<CellMatrix>, Diagnostic> {
+        self.test(test).map_or(Ok(None), |test| test.matrix(given))
     }
 
     fn cell(&self, test: &str, params: &Params) -> Option<Box<dyn CatalogCell>> {

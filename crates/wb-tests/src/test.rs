@@ -7,8 +7,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use wb_diagnostics::Diagnostic;
 use wb_model::{Case, Declaration, Facts, Metric, MetricKey, ParamValue, Params};
-use wb_plan::CatalogCell;
+use wb_peers::ExpectedFailure;
+use wb_plan::{CatalogCell, CellMatrix};
 
 use crate::{
     Artefacts, Attempt, Conclusion, Failure, InvalidParams, Measurement, Rejection, SharedParams, WorkerContext,
@@ -27,6 +29,14 @@ pub trait Test: Send + Sync {
     /// Default values that depend on the machine, by parameter; several values make an axis.
     fn resolve(&self, _given: &Params, _facts: &Facts) -> BTreeMap<String, Vec<ParamValue>> {
         BTreeMap::new()
+    }
+
+    /// The cells that its matrix defines; `None` if they are the product of its parameters.
+    ///
+    /// # Errors
+    /// If the matrix, or the selection among its cells, is invalid.
+    fn matrix(&self, _given: &Params) -> Result<Option<CellMatrix>, Diagnostic> {
+        Ok(None)
     }
 
     /// Its cell with these effective parameters: in canonical form, and with those that every test has.
@@ -69,6 +79,11 @@ pub trait TestCell: CatalogCell + Send + Sync {
     /// Inputs that affect only the build of its programs, if it builds any.
     fn build_inputs(&self) -> BuildInputs {
         BuildInputs::default()
+    }
+
+    /// Why it is known to fail, if it is.
+    fn expected_failure(&self) -> Option<ExpectedFailure> {
+        None
     }
 
     /// Its metrics; exactly one is primary.

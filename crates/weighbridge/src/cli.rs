@@ -3,6 +3,7 @@
 pub(crate) mod bisect;
 pub(crate) mod clean;
 pub(crate) mod compare;
+pub(crate) mod exec;
 mod groups;
 mod hosts;
 pub(crate) mod import;
@@ -194,7 +195,7 @@ pub(crate) enum Command {
     Exec {
         /// Kernel to run
         #[arg(value_enum)]
-        kernel: Kernel,
+        kernel: exec::Kernel,
         /// Configuration of the kernel, as JSON
         config: String,
     },
@@ -224,19 +225,6 @@ pub(crate) enum Command {
     /// Run as the agent, over standard input and output
     #[command(hide = true)]
     Agent,
-}
-
-/// Built-in compute kernels
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Kernel {
-    /// Jacobi iterations of a 19-point stencil
-    Himeno,
-    /// Memory bandwidth of passes over arrays
-    Ramspeed,
-    /// Reads and writes of blocks of growing size
-    RamspeedSweep,
-    /// LU factorisation and solve
-    Linpack,
 }
 
 /// Flags that select what is measured, how and where

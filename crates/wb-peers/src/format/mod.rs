@@ -1,5 +1,6 @@
 //! Files that define a matrix: TOML or YAML of our own, and the YAML of libp2p's performance suites.
 
+mod endpoint;
 mod peers_file;
 mod suite;
 

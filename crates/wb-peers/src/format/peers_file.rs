@@ -5,11 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Deserialize;
 use wb_diagnostics::{help_with_suggestion, suggest};
 
-use crate::matrix::{Aliases, Axis, Endpoint, Matrix, Rule, Suite};
+use super::endpoint::EndpointEntry;
+use crate::matrix::{Aliases, Axis, Endpoint, ExpectedFailure, Matrix, Rule, Suite};
 
 /// A peers file.
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(super) struct PeersFile {
     axes: Vec<String>,
     #[serde(default)]
@@ -19,6 +20,16 @@ pub(super) struct PeersFile {
     baselines: Vec<EndpointEntry>,
     #[serde(default)]
     aliases: BTreeMap<String, String>,
+    #[serde(default)]
+    expected_failures: Vec<FailureEntry>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FailureEntry {
+    cells: String,
+    reason: String,
+    until: String,
 }
 
 #[derive(Debug, Deserialize)]
@@ -35,19 +46,9 @@ enum OneOrMany {
     Many(Vec<String>),
 }
 
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct EndpointEntry {
-    id: String,
-    version: Option<String>,
-    protocol: Option<String>,
-    #[serde(default)]
-    supports: BTreeMap<String, Vec<String>>,
-}
-
 /// The matrix that a file defines.
 pub(super) fn to_matrix(file: PeersFile) -> Result<Matrix, String> {
-    let PeersFile { axes, rules, endpoints, baselines, aliases } = file;
+    let PeersFile { axes, rules, endpoints, baselines, aliases, expected_failures } = file;
     if let Some(twice) = first_duplicate(&axes) {
         return Err(format!("invalid axes: `{twice}` occurs twice"));
     }
@@ -57,7 +58,9 @@ pub(super) fn to_matrix(file: PeersFile) -> Result<Matrix, String> {
     };
     let (endpoints, baselines) = (endpoints_of(endpoints)?, endpoints_of(baselines)?);
     let axes = axes.into_iter().map(Axis).collect();
-    let matrix = Matrix { suite: Suite::Weighbridge, axes, rules, endpoints, baselines, aliases: Aliases(aliases) };
+    let expected_failures = expected_failures.into_iter().map(to_expected_failure).collect::<Result<_, _>>()?;
+    let aliases = Aliases(aliases);
+    let matrix = Matrix { suite: Suite::Weighbridge, axes, rules, endpoints, baselines, aliases, expected_failures };
     check_ids(&matrix)?;
     Ok(matrix)
 }
@@ -84,15 +87,30 @@ fn to_rule(rule: RuleEntry, axes: &[String]) -> Result<Rule, String> {
 }
 
 fn to_endpoint(entry: EndpointEntry, axes: &[String]) -> Result<Endpoint, String> {
-    let EndpointEntry { id, version, protocol, supports } = entry;
     let mut by_axis = vec![Vec::new(); axes.len()];
-    for (name, values) in supports {
-        if let Some(twice) = first_duplicate(&values) {
+    let id = &entry.id;
+    for (name, values) in &entry.supports {
+        if let Some(twice) = first_duplicate(values) {
             return Err(format!("invalid endpoint `{id}`: `{twice}` occurs twice in `{name}`"));
         }
-        by_axis[find_axis(axes, &name, &format!("endpoint `{id}`"))?] = values;
+        by_axis[find_axis(axes, name, &format!("endpoint `{id}`"))?].clone_from(values);
     }
-    Ok(Endpoint { id, version, protocol, supports: by_axis })
+    let launch = entry.launch(axes).map_err(|reason| format!("invalid endpoint `{id}`: {reason}"))?;
+    let EndpointEntry { id, version, protocol, .. } = entry;
+    Ok(Endpoint { id, version, protocol, supports: by_axis, launch })
+}
+
+fn to_expected_failure(entry: FailureEntry) -> Result<ExpectedFailure, String> {
+    let FailureEntry { cells, reason, until } = entry;
+    let is_day = |text: &str| {
+        let parts: Vec<&str> = text.split('-').collect();
+        let digits = |part: &str, length| part.len() == length && part.bytes().all(|byte| byte.is_ascii_digit());
+        matches!(parts[..], [year, month, day] if digits(year, 4) && digits(month, 2) && digits(day, 2))
+    };
+    if !is_day(&until) {
+        return Err(format!("invalid `until` `{until}` of an expected failure: expected a day, YYYY-MM-DD"));
+    }
+    Ok(ExpectedFailure { cells, reason, until })
 }
 
 fn find_axis(axes: &[String], name: &str, subject: &str) -> Result<usize, String> {

@@ -57,6 +57,7 @@ pub(super) fn to_matrix(file: SuiteFile) -> Result<Matrix, String> {
         endpoints: file.implementations.into_iter().map(endpoint).collect(),
         baselines: file.baselines.into_iter().map(endpoint).collect(),
         aliases: Aliases(file.aliases.into_iter().map(|SuiteAlias { alias, value }| (alias, value)).collect()),
+        expected_failures: Vec::new(),
     };
     check_ids(&matrix)?;
     Ok(matrix)
@@ -64,5 +65,5 @@ pub(super) fn to_matrix(file: SuiteFile) -> Result<Matrix, String> {
 
 fn endpoint(endpoint: SuiteEndpoint) -> Endpoint {
     let SuiteEndpoint { id, transports, secure_channels, muxers } = endpoint;
-    Endpoint { id, version: None, protocol: None, supports: vec![transports, secure_channels, muxers] }
+    Endpoint { id, version: None, protocol: None, supports: vec![transports, secure_channels, muxers], launch: None }
 }

@@ -17,7 +17,6 @@ mod files;
 mod metric;
 mod params;
 mod parser;
-mod port;
 mod prepare;
 mod raw;
 mod sample;

@@ -7,9 +7,9 @@ use wb_model::{ParamValue, Params, Sha256};
 
 use super::definition::{Definition, File, FileContent, Readiness, Service};
 use super::params::cpu_and_core_counts;
-use super::port;
 use super::raw::TargetFolder;
 use super::template::{Bindings, Builtin, CommandTemplate};
+use crate::port;
 use crate::{Failure, WorkerContext};
 
 /// Prepared state of a definition.

@@ -6,7 +6,7 @@
 pub(crate) mod expectation;
 mod gates;
 pub(crate) mod nodes;
-mod output;
+pub(crate) mod output;
 mod params;
 pub(crate) mod run;
 mod server;
@@ -103,8 +103,8 @@ impl TypedTest for Net {
         if params.max_duration.0 > 0 {
             arguments.extend(["--max-duration".to_owned(), params.max_duration.to_string()]);
         }
-        let workload = NetWorkload { arguments, hosts: hosts(&profile), nodes: params.nodes(), response_times: false };
-        run::run(&workload, attempt).await
+        let workload = NetWorkload { arguments, hosts: hosts(&profile), response_times: false };
+        run::run(&workload, params.nodes(), attempt).await
     }
 
     fn study(&self, params: &Params, artefacts: &Artefacts) -> Result<Measurement, Rejection> {

@@ -3,10 +3,10 @@
 use wb_net::result::RunResult;
 
 /// Artefact name of the client's output, which is the result.
-pub(super) const CLIENT_NAME: &str = "client";
+pub(crate) const CLIENT_NAME: &str = "client";
 
 /// Parses the output of `net run`, or of a preset with a single combination: one result.
-pub(super) fn parse_result(stdout: &[u8]) -> Result<RunResult, String> {
+pub(crate) fn parse_result(stdout: &[u8]) -> Result<RunResult, String> {
     let is_list = stdout.trim_ascii_start().starts_with(b"[");
     let results = if is_list {
         serde_json::from_slice(stdout)

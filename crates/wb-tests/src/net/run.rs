@@ -23,27 +23,38 @@ pub(crate) struct NetWorkload {
     pub(crate) arguments: Vec<String>,
     /// Hosts of the workload; each has its own server.
     pub(crate) hosts: Vec<String>,
-    /// NUMA nodes of the sides.
-    pub(crate) nodes: SideNodes,
     /// Whether every response time is recorded.
     pub(crate) response_times: bool,
 }
 
-/// Starts the servers, runs the client, and waits until all servers have exited.
-pub(crate) async fn run(workload: &NetWorkload, attempt: &mut Attempt) -> Result<(), Failure> {
-    let client_placement =
-        workload.nodes.client(&attempt.context.placement, &attempt.context.facts).map_err(Failure::refused)?;
+/// Runs a workload whose sides are placed on these NUMA nodes.
+pub(crate) async fn run(workload: &NetWorkload, nodes: SideNodes, attempt: &mut Attempt) -> Result<(), Failure> {
+    let client = nodes.client(&attempt.context.placement, &attempt.context.facts).map_err(Failure::refused)?;
+    let server = |number| {
+        let context = attempt.context.server(number);
+        nodes.server(&context.placement, &context.facts).map_err(Failure::refused)
+    };
+    let servers = (0..workload.hosts.len()).map(server).collect::<Result<Vec<_>, _>>()?;
+    run_placed(workload, client, &servers, attempt).await
+}
+
+/// Starts the servers, one with each of these placements, runs the client, and waits until all servers have exited.
+pub(crate) async fn run_placed(
+    workload: &NetWorkload,
+    client: Placement,
+    server_placements: &[Placement],
+    attempt: &mut Attempt,
+) -> Result<(), Failure> {
     let token = Token::generate().map_err(|error| Failure::refused(error.to_string()))?;
     let mut servers = Vec::new();
-    for number in 0..workload.hosts.len() {
+    for (number, placement) in server_placements.iter().enumerate() {
         let context = attempt.context.server(number);
-        let server_placement = workload.nodes.server(&context.placement, &context.facts).map_err(Failure::refused)?;
         let is_local = context.worker().name() == attempt.context.worker().name();
-        let server = NetServer::start(&server_placement, &token, context, is_local).await?;
+        let server = NetServer::start(placement, &token, context, is_local).await?;
         server.record(&format!("server-{number}"), attempt).await?;
         servers.push(server);
     }
-    let result = run_client(workload, &servers, client_placement, &token, attempt).await;
+    let result = run_client(workload, &servers, client, &token, attempt).await;
     for (number, server) in servers.into_iter().enumerate() {
         // A server without a client is ended with the attempt.
         let log = if result.is_ok() { server.wait_for_exit(&attempt.context).await? } else { server.log().await };

@@ -89,10 +89,9 @@ impl TypedTest for Uperf {
         let workload = NetWorkload {
             arguments: params.arguments(SERVER),
             hosts: vec![SERVER.to_owned()],
-            nodes: params.nodes(),
             response_times: params.log_response_times,
         };
-        run::run(&workload, attempt).await
+        run::run(&workload, params.nodes(), attempt).await
     }
 
     fn study(&self, params: &Params, artefacts: &Artefacts) -> Result<Measurement, Rejection> {

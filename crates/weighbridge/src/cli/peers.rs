@@ -3,8 +3,11 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
+use wb_model::{Bytes, Nanos};
 use wb_peers::SelectionFlags;
 use wb_peers::selection::SelectIgnore;
+
+use super::{HostFlags, PlacementFlags, PreparationFlags, RunFolderFlags, SamplingFlags};
 
 /// Exit statuses of `peers list`.
 const LIST_EXIT_STATUS: &str = "\
@@ -13,12 +16,95 @@ the file; `!` in front selects each id that the pattern does not match.
 
 exit status: 0 success, 1 error, 4 nothing is selected";
 
+/// Exit statuses of `peers run`.
+const RUN_EXIT_STATUS: &str = "\
+Each pair of endpoints is a cell `PROFILE/peers/0000:dialer=…,listener=…,…`; --select and --ignore also match its name in \
+the matrix, as `peers list` prints it. docs/peers.md describes peers files, filters and gates.
+
+exit status: 0 success, 1 error, 3 a cell could not be measured, 4 nothing to do";
+
 /// Commands of matrices
 #[derive(Debug, Subcommand)]
 pub(crate) enum PeersCommand {
     /// Print the names of the cells, baselines first
     #[command(after_help = LIST_EXIT_STATUS)]
     List(Box<PeersListArgs>),
+    /// Measure the cells, and record them in a run folder
+    #[command(after_help = RUN_EXIT_STATUS)]
+    Run(Box<PeersRunArgs>),
+}
+
+/// Arguments of `peers run`
+#[derive(Debug, Args)]
+pub(crate) struct PeersRunArgs {
+    /// Peers file in TOML or YAML
+    pub(crate) file: PathBuf,
+    /// Run folder, metadata, publishing and secrets
+    #[command(flatten)]
+    pub(crate) run_folder: RunFolderFlags,
+    /// Print the study as JSON instead of the summary
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Plan whose sampling settings apply: a TOML file, or the name of a built-in plan
+    #[arg(long, short, value_name = "FILE|NAME")]
+    pub(crate) plan: Option<String>,
+    /// Include only cells whose name matches this glob; may be given more than once
+    #[arg(long, value_name = "GLOB")]
+    pub(crate) select: Vec<String>,
+    /// Exclude cells whose name matches this glob; may be given more than once
+    #[arg(long, value_name = "GLOB")]
+    pub(crate) ignore: Vec<String>,
+    /// What is transferred
+    #[command(flatten)]
+    pub(crate) workload: WorkloadFlags,
+    /// Which cells
+    #[command(flatten)]
+    pub(crate) selection: MatrixFlags,
+    /// Sampling options
+    #[command(flatten)]
+    pub(crate) sampling: SamplingFlags,
+    /// Hosts to measure on
+    #[command(flatten)]
+    pub(crate) hosts: HostFlags,
+    /// Placement of measured processes
+    #[command(flatten)]
+    pub(crate) placement: PlacementFlags,
+    /// Preparation of machines before measuring
+    #[command(flatten)]
+    pub(crate) preparation: PreparationFlags,
+}
+
+/// What the endpoints of a cell transfer in one sample
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Workload of a sample")]
+pub(crate) struct WorkloadFlags {
+    /// Number of uploads and of downloads [default: 5]
+    #[arg(long, value_name = "N")]
+    pub(crate) iterations: Option<u32>,
+    /// Size of an upload; 0 for none [default: 32m]
+    #[arg(long, value_name = "BYTES")]
+    pub(crate) upload_bytes: Option<Bytes>,
+    /// Size of a download; 0 for none [default: 32m]
+    #[arg(long, value_name = "BYTES")]
+    pub(crate) download_bytes: Option<Bytes>,
+    /// Number of round trips of one byte [default: 50]
+    #[arg(long, value_name = "N")]
+    pub(crate) latency_iterations: Option<u32>,
+    /// Time limit of an iteration [default: 1min]
+    #[arg(long, value_name = "TIME")]
+    pub(crate) iteration_limit: Option<Nanos>,
+    /// Duration that endpoints are given as `{duration}` or DURATION [default: 20s]
+    #[arg(long, value_name = "TIME")]
+    pub(crate) duration: Option<Nanos>,
+    /// Defaults of libp2p's suites: 10 iterations of 1 GiB, 100 round trips
+    #[arg(long)]
+    pub(crate) as_suite: bool,
+    /// Worker of the listeners; the dialers run on that of --hosts
+    #[arg(long, value_name = "WORKER")]
+    pub(crate) listener_on: Option<String>,
+    /// Worker of the dialers
+    #[arg(long, value_name = "WORKER")]
+    pub(crate) dialer_on: Option<String>,
 }
 
 /// Arguments of `peers list`

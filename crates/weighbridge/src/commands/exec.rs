@@ -1,13 +1,16 @@
 //! Internal commands that run inside this process: a compute kernel, an image order, or the agent.
 
+use std::net::TcpListener;
+
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use wb_diagnostics::humanize_serde_error;
 use wb_kernels::{himeno, linpack, ramspeed};
+use wb_net::ceiling;
 use wb_session::program::runtime;
 use wb_sys::SysRoot;
 
-use crate::cli::Kernel;
+use crate::cli::exec::Kernel;
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::output::print_text;
@@ -19,7 +22,23 @@ pub(crate) fn exec(kernel: Kernel, config: &str) -> Result<Exit, Error> {
         Kernel::Ramspeed => run_kernel(config, ramspeed::run),
         Kernel::RamspeedSweep => run_kernel(config, ramspeed::sweep::run),
         Kernel::Linpack => run_kernel(config, linpack::run),
+        Kernel::CeilingServer => serve_ceiling(config),
+        Kernel::CeilingClient => run_kernel(config, |address: &String| ceiling::measure(address, &ceiling_token()?)),
     }
+}
+
+/// Prints the address that it listens on, and serves until it is ended.
+fn serve_ceiling(host: &str) -> Result<Exit, Error> {
+    let failed = |source: std::io::Error| Error::File { path: format!("socket at {host}"), source };
+    let listener = TcpListener::bind((host, 0)).map_err(failed)?;
+    let token = ceiling_token().map_err(failed)?;
+    print_text(&format!("{}\n", listener.local_addr().map_err(failed)?))?;
+    ceiling::serve(&listener, &token).map_err(failed)?;
+    Ok(Exit::Success)
+}
+
+fn ceiling_token() -> std::io::Result<String> {
+    std::env::var(ceiling::TOKEN_VARIABLE).map_err(std::io::Error::other)
 }
 
 fn run_kernel<C: DeserializeOwned, R: Serialize, E: std::fmt::Display>(

@@ -34,7 +34,7 @@ pub(crate) fn format(args: &FormatArgs, console: &Console) -> Result<Exit, Error
     let selection = Selection::new(&args.select, &args.ignore)?;
     let (_, mut study) = load_study(&args.read, console)?;
     let all = study.cells.len();
-    study.cells.retain(|cell| selection.skip_reason(&cell.cell).is_none());
+    study.cells.retain(|cell| selection.skip_reason(&cell.cell, None).is_none());
     if study.cells.is_empty() {
         return Err(Error::NothingToDo {
             what: "no cell matches".to_owned(),

@@ -2,8 +2,10 @@
 
 use wb_model::pluralize;
 use wb_run::RunEnd;
-use wb_session::MeasureSession;
 use wb_session::publishing::PublishState;
+use wb_session::{MeasureRequest, MeasureSession, SessionOptions};
+use wb_study::Study;
+use wb_tests::Registry;
 
 use super::selection::resolve_request;
 use crate::cli::RunArgs;
@@ -17,10 +19,22 @@ pub(crate) fn run(args: &RunArgs, console: &Console) -> Result<Exit, Error> {
     let events = console.events();
     let request = resolve_request(&args.measurement, &events)?;
     let session = args.run_folder.session_options("weighbridge", &args.measurement.hosts, &args.preparation);
+    measure(&request, &session, args.json, console)
+}
+
+/// Measures a request and prints the summary, or the study as JSON.
+pub(super) fn measure(
+    request: &MeasureRequest,
+    session: &SessionOptions,
+    json: bool,
+    console: &Console,
+) -> Result<Exit, Error> {
+    let events = console.events();
     let folder = &session.run_folder.path;
-    let measured = MeasureSession::new(&request, &session, &events)?
+    let mut measured = MeasureSession::new(request, session, &events)?
         .run(|workers, named| request.plan(Some(workers), named, &events))?;
-    if args.json {
+    measured.expected_failures = report_expectations(&measured.study, &request.registry);
+    if json {
         print_json(&measured.study)?;
     } else {
         print_text(&wb_report::text::summary(&measured.study, console.stdout_style))?;
@@ -31,10 +45,31 @@ pub(crate) fn run(args: &RunArgs, console: &Console) -> Result<Exit, Error> {
             message!("nothing to do: every cell of {} is complete", folder.display());
             return Ok(Exit::NothingToDo);
         }
-        (RunEnd::Complete, incomplete) if incomplete > 0 => {
+        (RunEnd::Complete, incomplete) if incomplete > measured.expected_failures => {
             message!("nothing left to measure: {} incomplete (see above)", pluralize(incomplete, "cell"));
         }
         _ => {}
     }
     Ok(measured.status().into())
+}
+
+/// Reports the cells that are known to fail, whether they do or not; returns how many do, before the day until which
+/// they may.
+fn report_expectations(study: &Study, registry: &Registry) -> usize {
+    let today = jiff::Zoned::now().date().to_string();
+    let mut failures = 0;
+    for result in &study.cells {
+        let test_cell = registry.test_cell(result.cell.test.as_str(), &result.params);
+        let Some(expected) = test_cell.and_then(|cell| cell.expected_failure()) else { continue };
+        let (cell, reason, until) = (&result.cell, &expected.reason, &expected.until);
+        match result.outcome.is_incomplete() {
+            false => message!("passed, but expected to fail until {until}: {cell} ({reason}): remove the expectation"),
+            true if *until < today => message!("expected to fail until {until}, which is over: {cell} ({reason})"),
+            true => {
+                failures += 1;
+                message!("failed as expected until {until}: {cell} ({reason})");
+            }
+        }
+    }
+    failures
 }

@@ -27,6 +27,7 @@ mod net_plan;
 mod other_runs;
 mod outdated_results;
 mod peers;
+mod peers_run;
 mod plan;
 mod preflight;
 mod profiles;

@@ -15,7 +15,7 @@ const LAST_PORT: u16 = 32_000;
 const TCP_LISTEN: &str = "0A";
 
 /// Finds a port that no TCP or UDP socket of the worker is bound to.
-pub(super) async fn find_free_port(context: &WorkerContext) -> Result<u16, Failure> {
+pub(crate) async fn find_free_port(context: &WorkerContext) -> Result<u16, Failure> {
     let taken = bound_ports(context, |_| true).await?;
     let count = u64::from(LAST_PORT - FIRST_PORT);
     // Random, so that two runs on one machine do not choose the same port.
@@ -27,7 +27,7 @@ pub(super) async fn find_free_port(context: &WorkerContext) -> Result<u16, Failu
 }
 
 /// Waits until a TCP socket listens on a port, or a UDP socket is bound to it.
-pub(super) async fn wait_for_listener(
+pub(crate) async fn wait_for_listener(
     context: &WorkerContext,
     name: &str,
     port: u16,

@@ -1,4 +1,4 @@
-//! `weighbridge peers`: matrices of implementations.
+//! `weighbridge peers list`: the cells of a matrix.
 
 use std::collections::BTreeMap;
 
@@ -8,18 +8,12 @@ use wb_model::pluralize;
 use wb_peers::{Cell, Decision, Matrix, MatrixError, SelectionError, read_matrix, select};
 use wb_report::text::{Align, Table};
 
-use crate::cli::peers::{PeersCommand, PeersListArgs};
+use super::nothing_selected;
+use crate::cli::peers::PeersListArgs;
 use crate::console::Console;
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::output::{print_json, print_text};
-
-/// Executes a command.
-pub(crate) fn peers(command: &PeersCommand, console: &Console) -> Result<Exit, Error> {
-    match command {
-        PeersCommand::List(args) => list(args, console),
-    }
-}
 
 /// The cells of a matrix, in their order.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -53,7 +47,8 @@ struct ListedCell {
     reason: Option<String>,
 }
 
-fn list(args: &PeersListArgs, console: &Console) -> Result<Exit, Error> {
+/// Prints the cells of a matrix.
+pub(super) fn list(args: &PeersListArgs, console: &Console) -> Result<Exit, Error> {
     let matrix = read_matrix(&args.file).map_err(|error| match error {
         MatrixError::Unreadable { path, source } => Error::File { path, source },
         MatrixError::Invalid(diagnostic) => Error::from(diagnostic),
@@ -71,10 +66,7 @@ fn list(args: &PeersListArgs, console: &Console) -> Result<Exit, Error> {
         print_text(&selected().map(|decision| format!("{}\n", decision.name())).collect::<String>())?;
     }
     if baselines + tests == 0 {
-        return Err(Error::NothingToDo {
-            what: "no cell of the matrix is selected".to_owned(),
-            help: "`weighbridge peers list --why` with the same filters says why".to_owned(),
-        });
+        return Err(nothing_selected());
     }
     if !console.quiet && !args.json {
         crate::console::message!("{}, {}", pluralize(baselines, "baseline"), pluralize(tests, "test"));

@@ -1,0 +1,245 @@
+//! How the endpoints of a cell are started: commands with placeholders.
+
+use std::collections::BTreeMap;
+
+use regex::Regex;
+use wb_diagnostics::{help_with_suggestion, suggest};
+
+/// Placeholders beside the axes of the matrix, which a command may use as `{NAME}`.
+pub const PLACEHOLDERS: [&str; 10] =
+    ["host", "port", "address", "send", "receive", "iterations", "timeout", "duration", "scenario", "folder"];
+
+/// How an endpoint is built and started.
+#[derive(Debug, Clone)]
+pub struct Launch {
+    /// What its programs print, and how they find each other.
+    pub dialect: Dialect,
+    /// The command that builds its programs.
+    pub build: Vec<String>,
+    /// The side that accepts connections; none if it only opens them.
+    pub listener: Option<EndpointCommand>,
+    /// The side that opens connections; none if it only accepts them.
+    pub dialer: Option<EndpointCommand>,
+}
+
+impl PartialEq for Launch {
+    fn eq(&self, other: &Self) -> bool {
+        self.definition() == other.definition()
+    }
+}
+
+impl Eq for Launch {}
+
+impl Launch {
+    /// What defines it, as a text: equal for equal definitions.
+    pub fn definition(&self) -> String {
+        format!("{self:?}")
+    }
+}
+
+/// What the programs of an endpoint print, and how they find each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Dialect {
+    /// Lines of JSON, as in endpoints/README.md; the listener prints its address.
+    #[default]
+    Weighbridge,
+    /// Nothing: the network engine of Weighbridge, over the transport tcp, tls or quic.
+    Engine,
+    /// libp2p/test-plans: environment variables, the address in a redis, statistics in YAML.
+    TestPlans,
+    /// libp2p/unified-testing: the same with keys of the redis that are unique.
+    UnifiedTesting,
+}
+
+/// A command with placeholders.
+#[derive(Debug, Clone)]
+pub struct EndpointCommand {
+    /// The program and its arguments.
+    pub argv: Vec<Argument>,
+    /// Environment variables.
+    pub env: BTreeMap<String, Template>,
+    /// The line of standard output that a listener prints when it accepts connections. Its group `address` is what its
+    /// dialer connects to. Without it, the line is `{"listening": "ADDRESS"}`.
+    pub ready: Option<Regex>,
+}
+
+/// One or several arguments.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Argument {
+    /// One that is always given.
+    Single(Template),
+    /// Several that are given if all their placeholders have a value.
+    Group(Vec<Template>),
+}
+
+/// A text with placeholders.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Template(Vec<Part>);
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Part {
+    Text(String),
+    Placeholder(String),
+}
+
+/// Values of placeholders, by name.
+pub type Values<'a> = BTreeMap<&'a str, String>;
+
+/// Why a command cannot be completed: a placeholder that has no value in this cell.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{{{0}}}` has no value in this cell: write the arguments that need it as a list of their own")]
+pub struct MissingValue(String);
+
+impl Template {
+    /// Parses a text in which `{NAME}` is a placeholder, and `{{` and `}}` are braces.
+    ///
+    /// # Errors
+    /// If a brace is not closed, or a placeholder is neither an axis nor one of [`PLACEHOLDERS`].
+    pub fn parse(text: &str, axes: &[String]) -> Result<Self, String> {
+        let mut parts = Vec::new();
+        let mut literal = String::new();
+        let mut rest = text;
+        while let Some(at) = rest.find(['{', '}']) {
+            literal.push_str(&rest[..at]);
+            let brace = &rest[at..=at];
+            rest = &rest[at + 1..];
+            if let Some(after) = rest.strip_prefix(brace) {
+                literal.push_str(brace);
+                rest = after;
+                continue;
+            }
+            let end = (brace == "{").then(|| rest.find('}')).flatten();
+            let end =
+                end.ok_or_else(|| format!("invalid text `{text}`: expected `{{NAME}}`, or `{{{{` for a brace"))?;
+            let name = &rest[..end];
+            check_placeholder(name, axes)?;
+            if !literal.is_empty() {
+                parts.push(Part::Text(std::mem::take(&mut literal)));
+            }
+            parts.push(Part::Placeholder(name.to_owned()));
+            rest = &rest[end + 1..];
+        }
+        literal.push_str(rest);
+        if !literal.is_empty() {
+            parts.push(Part::Text(literal));
+        }
+        Ok(Self(parts))
+    }
+
+    /// Its text with these values.
+    ///
+    /// # Errors
+    /// If a placeholder has no value.
+    pub fn fill(&self, values: &Values<'_>) -> Result<String, MissingValue> {
+        self.0.iter().try_fold(String::new(), |text, part| match part {
+            Part::Text(part) => Ok(text + part),
+            Part::Placeholder(name) => match values.get(name.as_str()) {
+                Some(value) => Ok(text + value),
+                None => Err(MissingValue(name.clone())),
+            },
+        })
+    }
+}
+
+fn check_placeholder(name: &str, axes: &[String]) -> Result<(), String> {
+    let all = || axes.iter().map(String::as_str).chain(PLACEHOLDERS);
+    if all().any(|known| known == name) {
+        return Ok(());
+    }
+    let help = format!("expected one of {}", all().collect::<Vec<_>>().join(", "));
+    Err(format!("unknown placeholder `{{{name}}}`: {}", help_with_suggestion(suggest(name, all()).as_ref(), &help)))
+}
+
+impl EndpointCommand {
+    /// Its program and arguments with these values.
+    ///
+    /// # Errors
+    /// If a placeholder outside of a group has no value.
+    pub fn fill(&self, values: &Values<'_>) -> Result<Vec<String>, MissingValue> {
+        let mut argv = Vec::new();
+        for argument in &self.argv {
+            match argument {
+                Argument::Single(template) => argv.push(template.fill(values)?),
+                Argument::Group(group) => {
+                    if let Ok(group) = group.iter().map(|template| template.fill(values)).collect::<Result<Vec<_>, _>>()
+                    {
+                        argv.extend(group);
+                    }
+                }
+            }
+        }
+        Ok(argv)
+    }
+
+    /// Its environment variables with these values; one that needs a missing value is not set.
+    pub fn fill_env(&self, values: &Values<'_>) -> Vec<(String, String)> {
+        let filled = self.env.iter().filter_map(|(name, value)| Some((name.clone(), value.fill(values).ok()?)));
+        filled.collect()
+    }
+
+    /// Its program, if that does not depend on a placeholder.
+    pub fn program(&self) -> Option<String> {
+        match self.argv.first()? {
+            Argument::Single(template) => template.fill(&Values::new()).ok(),
+            Argument::Group(_) => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn template(text: &str) -> Result<Template, String> {
+        Template::parse(text, &["transport".to_owned(), "security".to_owned()])
+    }
+
+    fn command(argv: Vec<Argument>) -> EndpointCommand {
+        EndpointCommand { argv, env: BTreeMap::from([("S".to_owned(), template("{security}").unwrap())]), ready: None }
+    }
+
+    #[test]
+    fn placeholders_are_replaced_and_braces_can_be_escaped() {
+        let values = Values::from([("transport", "tcp".to_owned())]);
+        assert_eq!(template("a-{transport}-{{b}}").unwrap().fill(&values).unwrap(), "a-tcp-{b}");
+        let missing = template("{security}").unwrap().fill(&values).unwrap_err().to_string();
+        assert!(missing.starts_with("`{security}` has no value in this cell"), "{missing}");
+    }
+
+    #[test]
+    fn invalid_placeholders_are_refused_with_a_suggestion() {
+        let error = template("{transprt}").unwrap_err();
+        assert!(error.starts_with("unknown placeholder `{transprt}`: did you mean `transport`?"), "{error}");
+        for text in ["{", "}", "{host", "a}b"] {
+            assert!(template(text).unwrap_err().starts_with("invalid text"), "{text}");
+        }
+    }
+
+    #[test]
+    fn groups_and_variables_without_a_value_are_left_out() {
+        let group = |texts: [&str; 2]| Argument::Group(texts.map(|text| template(text).unwrap()).to_vec());
+        let of = |text: &str| Argument::Single(template(text).unwrap());
+        let command = command(vec![of("./x"), group(["--s", "{security}"]), group(["--t", "{transport}"])]);
+        let values = Values::from([("transport", "quic-v1".to_owned())]);
+        assert_eq!(command.fill(&values).unwrap(), ["./x", "--t", "quic-v1"]);
+        assert_eq!(command.fill_env(&values), []);
+        assert_eq!(command.program().as_deref(), Some("./x"));
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_a_template_or_an_error(text: String) {
+            if let Ok(template) = template(&text) {
+                let _ = template.fill(&Values::new());
+            }
+        }
+
+        #[test]
+        fn a_text_without_braces_stays_as_it_is(text in "[^{}]*") {
+            prop_assert_eq!(template(&text).unwrap().fill(&Values::new()).unwrap(), text);
+        }
+    }
+}

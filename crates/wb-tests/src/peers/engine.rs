@@ -1,0 +1,201 @@
+//! Weighbridge's own network engine as a baseline: a profile with one connection, and a transaction for each iteration.
+
+use std::fmt::Write;
+
+use wb_model::outcome::Gate;
+use wb_net::ceiling::Ceiling;
+use wb_net::result::{RunResult, TransactionResult};
+
+use super::cell::{PeersCell, Side};
+use super::endpoint::{listen_host, placement};
+use super::figures::IterationFigures;
+use super::gates::{check_durations, check_rate, check_round_trip, check_total_traffic};
+use super::params::{Params, Scenario, ScenarioName};
+use super::sample::{CEILINGS, measure_ceiling, traffic_name};
+use super::study::{ProcessRecord, set_median, set_rate};
+use super::traffic::{InterfaceBytes, Traffic};
+use crate::net::output::{CLIENT_NAME, parse_result};
+use crate::net::run::{NetWorkload, run_placed};
+use crate::{Artefacts, Attempt, Failure, Measurement, Rejection, WorkerContext};
+
+/// Artefact name of the profile.
+const PROFILE: &str = "profile.xml";
+/// Size of each write and read of a transfer.
+const BLOCK: u64 = 64 << 10;
+/// The axis whose value is the engine's protocol.
+const TRANSPORT: &str = "transport";
+
+/// The protocol of a cell in the language of profiles; none if the engine has no such transport.
+pub(super) fn protocol(cell: &PeersCell) -> Option<&'static str> {
+    match cell.values.get(TRANSPORT)?.as_str() {
+        "tcp" => Some("tcp"),
+        "tls" => Some("tls"),
+        "quic" => Some("quic"),
+        _ => None,
+    }
+}
+
+/// The profile of a cell.
+fn profile(protocol: &str, params: &Params) -> String {
+    let mut text = "<profile name=\"peers\"><group nthreads=\"1\">\n".to_owned();
+    let connect = format!("<flowop type=\"connect\" options=\"remotehost=peer protocol={protocol} tcp_nodelay\"/>");
+    let mut add = |iterations: u32, flowops: &str| {
+        // Writing to a string does not fail.
+        let _ = writeln!(text, "<transaction iterations=\"{iterations}\">{flowops}</transaction>");
+    };
+    add(1, &connect);
+    for scenario in params.scenarios() {
+        let (transactions, iterations) = match scenario.name {
+            ScenarioName::Latency => (1, scenario.iterations),
+            ScenarioName::Upload | ScenarioName::Download => (scenario.iterations, 1),
+        };
+        for _ in 0..transactions {
+            add(iterations, &flowops(scenario));
+        }
+    }
+    add(1, "<flowop type=\"disconnect\"/>");
+    text.push_str("</group></profile>\n");
+    text
+}
+
+/// The flowops of an iteration. The other side answers an upload with a byte, and begins a download at one.
+fn flowops(scenario: Scenario) -> String {
+    let transfer = |action: &str, bytes: u64| {
+        let part = |size: u64, count: u64| match size * count {
+            0 => String::new(),
+            _ => format!("<flowop type=\"{action}\" options=\"size={size} count={count}\"/>"),
+        };
+        part(BLOCK, bytes / BLOCK) + &part(bytes % BLOCK, 1)
+    };
+    transfer("write", scenario.send.max(1)) + &transfer("read", scenario.receive.max(1))
+}
+
+/// Takes a sample.
+pub(super) async fn take(cell: &PeersCell, attempt: &mut Attempt) -> Result<(), Failure> {
+    let protocol = protocol(cell).ok_or_else(|| Failure::refused("the engine has no such transport"))?;
+    let host = listen_host(&attempt.context, attempt.context.server(0))?;
+    measure_ceiling(CEILINGS[0], cell, &host, attempt).await?;
+    let text = profile(protocol, &cell.params);
+    attempt.add_artefact(PROFILE, text.clone());
+    let path = attempt.context.path(PROFILE);
+    attempt.context.put(&path, text.as_bytes()).await?;
+    let workload =
+        NetWorkload { arguments: vec!["run".to_owned(), path], hosts: vec!["peer".to_owned()], response_times: false };
+    let side = |side, context: &WorkerContext| placement(side, cell, &context.placement, &context.facts);
+    let client = side(Side::Dialer, &attempt.context);
+    let server = side(Side::Listener, attempt.context.server(0));
+    let before = InterfaceBytes::read(&attempt.context).await?;
+    run_placed(&workload, client, &[server], attempt).await?;
+    let after = InterfaceBytes::read(&attempt.context).await?;
+    let traffic = serde_json::to_vec(&Traffic { before, after });
+    attempt.add_artefact(&traffic_name(CLIENT_NAME), traffic.map_err(|error| Failure::refused(error.to_string()))?);
+    measure_ceiling(CEILINGS[1], cell, &host, attempt).await
+}
+
+/// Evaluates a sample.
+pub(super) fn study(cell: &PeersCell, artefacts: &Artefacts, ceiling: &Ceiling) -> Result<Measurement, Rejection> {
+    let result = read_result(artefacts)?;
+    let traffic: Traffic = artefacts.json(&traffic_name(CLIENT_NAME))?;
+    let process: ProcessRecord = artefacts.json(&format!("{CLIENT_NAME}.process.json"))?;
+    let transactions: Vec<&TransactionResult> = result.groups.iter().flat_map(|group| &group.transactions).collect();
+    let mut measurement = Measurement::default();
+    let mut rest = transactions.iter().copied();
+    set_median(
+        &mut measurement,
+        "connect",
+        &rest.next().map(|connect| connect.seconds).into_iter().collect::<Vec<_>>(),
+    );
+    let (mut sent, mut received) = (0, 0);
+    for scenario in cell.params.scenarios() {
+        let name = scenario.name.as_str();
+        sent += scenario.send * u64::from(scenario.iterations);
+        received += scenario.receive * u64::from(scenario.iterations);
+        if scenario.name == ScenarioName::Latency {
+            let Some(latency) = rest.next().and_then(|transaction| transaction.latency.as_ref()) else {
+                measurement.reject(Gate::Output, format!("{name}: not in the result"));
+                continue;
+            };
+            let seconds = |nanos: u64| nanos as f64 / 1e9;
+            check_round_trip(&mut measurement, name, &[seconds(latency.percentiles.min_ns)], ceiling);
+            set_median(&mut measurement, "round-trip", &[seconds(latency.percentiles.p50_ns)]);
+            set_median(&mut measurement, "raw-round-trip", &[ceiling.median_round_trip]);
+            continue;
+        }
+        let iterations: Vec<&TransactionResult> = rest.by_ref().take(scenario.iterations as usize).collect();
+        check_bytes(&mut measurement, name, scenario, &iterations);
+        let bytes = (scenario.send + scenario.receive) as f64;
+        let rates: Vec<f64> = iterations.iter().map(|iteration| bytes / iteration.seconds).collect();
+        let raw = if scenario.name == ScenarioName::Upload { ceiling.upload } else { ceiling.download };
+        check_rate(&mut measurement, name, &rates, raw);
+        set_rate(&mut measurement, name, &rates, raw);
+    }
+    let seconds = transactions.iter().map(|transaction| transaction.seconds).sum();
+    check_durations(&mut measurement, CLIENT_NAME, seconds, process.elapsed_seconds);
+    check_total_traffic(&mut measurement, CLIENT_NAME, sent, received, &traffic);
+    Ok(measurement)
+}
+
+/// Whether a sample was taken with the engine.
+pub(super) fn is_result(artefacts: &Artefacts) -> bool {
+    artefacts.length(&format!("{CLIENT_NAME}.stdout")).is_ok()
+}
+
+/// The result that the client printed.
+fn read_result(artefacts: &Artefacts) -> Result<RunResult, Rejection> {
+    parse_result(&artefacts.bytes(&format!("{CLIENT_NAME}.stdout"))?).map_err(Rejection::output)
+}
+
+/// Checks that both sides counted the bytes of each iteration: payload, and the byte of the other direction.
+fn check_bytes(measurement: &mut Measurement, name: &str, scenario: Scenario, iterations: &[&TransactionResult]) {
+    measurement.require(iterations.len() == scenario.iterations as usize, Gate::Work, || {
+        format!("{name}: {} of {} iterations are in the result", iterations.len(), scenario.iterations)
+    });
+    let expected = scenario.send.max(1) + scenario.receive.max(1);
+    for (i, iteration) in iterations.iter().enumerate() {
+        let (sent, received) = (iteration.sent_bytes, iteration.received_bytes);
+        measurement.require((sent, received) == (expected, expected), Gate::Work, || {
+            format!(
+                "{name}, iteration {i}: {sent} bytes sent and {received} received by both sides, expected {expected}"
+            )
+        });
+    }
+}
+
+/// The figures of the iterations. Of the round trips, the engine records a histogram, so that their median stands for
+/// them.
+pub(super) fn figures(cell: &PeersCell, artefacts: &Artefacts) -> Result<IterationFigures, Rejection> {
+    let result = read_result(artefacts)?;
+    let mut rest = result.groups.iter().flat_map(|group| &group.transactions);
+    let mut figures =
+        IterationFigures { connect: rest.next().map(|one| one.seconds).into_iter().collect(), ..Default::default() };
+    for scenario in cell.params.scenarios() {
+        let bytes = (scenario.send + scenario.receive) as f64;
+        let mut rates = || rest.by_ref().take(scenario.iterations as usize).map(|one| bytes / one.seconds).collect();
+        match scenario.name {
+            ScenarioName::Upload => figures.upload = rates(),
+            ScenarioName::Download => figures.download = rates(),
+            ScenarioName::Latency => {
+                let latency = rest.next().and_then(|one| one.latency.as_ref());
+                figures.round_trip = latency.map(|one| one.percentiles.p50_ns as f64 / 1e9).into_iter().collect();
+            }
+        }
+    }
+    Ok(figures)
+}
+
+#[cfg(test)]
+mod tests {
+    use wb_net::language::{Variables, parse};
+
+    use super::*;
+
+    #[test]
+    fn the_profile_has_a_transaction_for_each_iteration() {
+        let params = Params { iterations: 3, upload_bytes: wb_model::Bytes((1 << 20) + 7), ..Params::default() };
+        let text = profile("tls", &params);
+        assert!(text.contains(r#"options="size=7 count=1""#), "{text}");
+        let parsed = parse("peers", &text, &Variables::default()).unwrap();
+        // Connect, three uploads, three downloads, the round trips, disconnect.
+        assert_eq!(parsed.profile.groups[0].transactions.len(), 9);
+    }
+}

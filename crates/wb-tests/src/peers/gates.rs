@@ -1,0 +1,314 @@
+//! Gates of a sample: what the endpoints report, held against each other, the kernel, and the raw ceiling.
+
+use std::collections::BTreeMap;
+
+use wb_model::outcome::Gate;
+use wb_model::{Quantity, pluralize};
+use wb_net::ceiling::Ceiling;
+
+use super::cell::PeersCell;
+use super::output::{EndpointOutput, Served};
+use super::params::{PROBE_DIVISOR, ScenarioName};
+use super::study::ScenarioOutput;
+use super::traffic::Traffic;
+use crate::Measurement;
+
+/// A rate may exceed the best raw transfer beside it by this factor: both vary.
+const CEILING_MARGIN: f64 = 1.5;
+/// A round trip may be shorter than the shortest raw one by this factor.
+const ROUND_TRIP_MARGIN: f64 = 0.8;
+/// Durations in total may exceed the run time of their process by this factor.
+const CLOCK_MARGIN: f64 = 1.01;
+/// A transfer of [`PROBE_DIVISOR`] times the bytes that takes a multiple of the time within this range does not depend
+/// on them. If it takes less, something else delayed the probe.
+const SLEEP_RATIO: std::ops::Range<f64> = 0.8..1.3;
+/// Shorter transfers may be delayed by anything.
+const MIN_CONCLUSIVE: f64 = 0.01;
+/// A transfer that takes less than this multiple of the raw one is no sleep.
+const CONCLUSIVE_SHARE: f64 = 4.0;
+
+fn bytes(bytes: u64) -> Quantity<'static> {
+    Quantity { value: bytes as f64, unit: "B" }
+}
+
+/// Checks that both sides negotiated what the cell requires, and that the listener counted what the dialers did.
+pub(super) fn check_endpoints(
+    measurement: &mut Measurement,
+    cell: &PeersCell,
+    all: &[ScenarioOutput],
+    listener: &EndpointOutput,
+) {
+    for one in all {
+        check_negotiated(
+            measurement,
+            cell,
+            &format!("dialer `{}` ({})", cell.dialer, one.name),
+            &one.output.negotiated,
+        );
+    }
+    check_negotiated(measurement, cell, &format!("listener `{}`", cell.listener), &listener.negotiated);
+    let dialed = all.iter().flat_map(|one| &one.output.iterations);
+    let expected: Vec<Served> =
+        dialed.map(|iteration| Served { received: iteration.sent, sent: iteration.received, error: None }).collect();
+    measurement.require(listener.served.len() == expected.len(), Gate::Work, || {
+        let served = pluralize(listener.served.len(), "stream");
+        format!("the listener reported {served}, the dialers {}", expected.len())
+    });
+    for (number, (served, expected)) in listener.served.iter().zip(&expected).enumerate() {
+        measurement.require(served == expected, Gate::Work, || {
+            let error = served.error.as_deref().map(|error| format!(", and `{error}`")).unwrap_or_default();
+            format!(
+                "stream {number}: the listener reported {} received and {} sent{error}; the dialer {} sent and {} received",
+                bytes(served.received),
+                bytes(served.sent),
+                bytes(expected.received),
+                bytes(expected.sent)
+            )
+        });
+    }
+}
+
+fn check_negotiated(
+    measurement: &mut Measurement,
+    cell: &PeersCell,
+    side: &str,
+    connections: &[BTreeMap<String, String>],
+) {
+    measurement.require(!connections.is_empty(), Gate::Work, || format!("{side}: nothing reported as negotiated"));
+    for negotiated in connections {
+        for (axis, value) in &cell.values {
+            let actual = negotiated.get(axis);
+            measurement.require(actual == Some(value), Gate::Work, || match actual {
+                Some(actual) => format!("{side}: {axis} `{actual}` was negotiated instead of `{value}`"),
+                None => format!("{side}: no {axis} was reported as negotiated, expected `{value}`"),
+            });
+        }
+    }
+}
+
+/// Checks that each iteration transferred what was requested, and that their times are possible.
+pub(super) fn check_iterations(measurement: &mut Measurement, one: &ScenarioOutput) {
+    let ScenarioOutput { name, scenario, output, elapsed, .. } = one;
+    let (send, receive) = (scenario.send, scenario.receive);
+    let count = output.iterations.len();
+    let is_complete = output.iterations.iter().map(|iteration| iteration.i).eq(0..u64::from(scenario.iterations));
+    measurement.require(is_complete, Gate::Work, || {
+        format!("{name}: {count} of {} iterations were reported", scenario.iterations)
+    });
+    for iteration in &output.iterations {
+        let i = iteration.i;
+        measurement.require((iteration.sent, iteration.received) == (send, receive), Gate::Work, || {
+            format!(
+                "{name}, iteration {i}: {} sent and {} received, expected {} and {}",
+                bytes(iteration.sent),
+                bytes(iteration.received),
+                bytes(send),
+                bytes(receive)
+            )
+        });
+        let is_positive = iteration.duration().is_some_and(|seconds| seconds > 0.0 && seconds.is_finite());
+        measurement.require(is_positive, Gate::Output, || format!("{name}, iteration {i}: no time from open to end"));
+    }
+    check_durations(measurement, name, one.durations().iter().sum(), *elapsed);
+}
+
+/// Checks that iterations did not take longer in total than their process, both in seconds.
+pub(super) fn check_durations(measurement: &mut Measurement, name: &str, total: f64, elapsed: f64) {
+    measurement.require(total <= elapsed * CLOCK_MARGIN, Gate::Possible, || {
+        format!(
+            "{name}: iterations of {total:.3} s in total in a process that ran {elapsed:.3} s: times in another unit, or \
+             made up"
+        )
+    });
+}
+
+/// Checks that the kernel counted at least what the dialer reports: both sides may lie alike.
+pub(super) fn check_traffic(measurement: &mut Measurement, one: &ScenarioOutput) {
+    let ScenarioOutput { name, output, traffic, .. } = one;
+    let sent = output.iterations.iter().map(|iteration| iteration.sent).sum();
+    let received = output.iterations.iter().map(|iteration| iteration.received).sum();
+    check_total_traffic(measurement, name, sent, received, traffic);
+}
+
+/// Checks that the kernel counted at least these bytes.
+pub(super) fn check_total_traffic(
+    measurement: &mut Measurement,
+    name: &str,
+    sent: u64,
+    received: u64,
+    traffic: &Traffic,
+) {
+    for (direction, reported, counted) in [("sent", sent, traffic.sent()), ("received", received, traffic.received())] {
+        measurement.require(reported <= counted, Gate::Work, || {
+            let (reported, counted) = (bytes(reported), bytes(counted));
+            format!(
+                "{name}: {reported} reported as {direction}, but the interfaces of the dialer's host counted {counted}"
+            )
+        });
+    }
+}
+
+/// Checks that nothing is faster than the raw path beside it.
+pub(super) fn check_ceiling(measurement: &mut Measurement, one: &ScenarioOutput, ceiling: &Ceiling) {
+    match one.scenario.name {
+        ScenarioName::Upload => check_rate(measurement, &one.name, &one.rates(), ceiling.upload),
+        ScenarioName::Download => check_rate(measurement, &one.name, &one.rates(), ceiling.download),
+        ScenarioName::Latency => check_round_trip(measurement, &one.name, &one.durations(), ceiling),
+    }
+}
+
+/// Checks that no rate, in bytes per second, exceeds that of a raw connection.
+pub(super) fn check_rate(measurement: &mut Measurement, name: &str, rates: &[f64], raw_rate: f64) {
+    let fastest = rates.iter().copied().fold(0.0, f64::max);
+    measurement.require(fastest <= raw_rate * CEILING_MARGIN, Gate::Possible, || {
+        let [fastest, raw] = [fastest, raw_rate].map(|value| Quantity { value, unit: "B/s" });
+        format!("{name}: {fastest}, but a raw TCP connection between the same CPUs reached {raw}")
+    });
+}
+
+/// Checks that no round trip, in seconds, is shorter than the shortest of a raw connection.
+pub(super) fn check_round_trip(measurement: &mut Measurement, name: &str, durations: &[f64], ceiling: &Ceiling) {
+    let shortest = durations.iter().copied().fold(f64::INFINITY, f64::min);
+    measurement.require(shortest >= ceiling.min_round_trip * ROUND_TRIP_MARGIN, Gate::Possible, || {
+        let [shortest, raw] = [shortest, ceiling.min_round_trip].map(|seconds| seconds * 1e6);
+        format!("{name}: a round trip of {shortest:.1} µs, but the shortest of a raw TCP connection took {raw:.1} µs")
+    });
+}
+
+/// Checks that a transfer takes longer than its probe with a fraction of the bytes, by the shortest iteration of each.
+pub(super) fn check_effort(
+    measurement: &mut Measurement,
+    one: &ScenarioOutput,
+    probe: &ScenarioOutput,
+    ceiling: &Ceiling,
+) {
+    let shortest = |of: &ScenarioOutput| of.durations().into_iter().fold(f64::INFINITY, f64::min);
+    let (full, part) = (shortest(one), shortest(probe));
+    let raw_rate = if one.scenario.name == ScenarioName::Upload { ceiling.upload } else { ceiling.download };
+    let raw_seconds = (one.scenario.send + one.scenario.receive) as f64 / raw_rate;
+    let is_conclusive = full > (raw_seconds * CONCLUSIVE_SHARE).max(MIN_CONCLUSIVE);
+    measurement.require(!is_conclusive || !SLEEP_RATIO.contains(&(full / part)), Gate::Effort, || {
+        let name = &one.name;
+        format!(
+            "{name}: {PROBE_DIVISOR} times the bytes took {:.2} times as long ({full:.3} s after {part:.3} s): the time does \
+             not depend on them",
+            full / part
+        )
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use wb_model::Validity;
+
+    use super::*;
+    use crate::peers::output::Iteration;
+    use crate::peers::params::Params;
+    use crate::peers::traffic::InterfaceBytes;
+
+    const CEILING: Ceiling = Ceiling { upload: 4e9, download: 4e9, min_round_trip: 10e-6, median_round_trip: 15e-6 };
+
+    /// Uploads of 32 MiB at 1 GB/s.
+    fn upload() -> ScenarioOutput {
+        let [scenario, ..] = Params::default().scenarios()[..] else { panic!() };
+        let seconds = scenario.send as f64 / 1e9;
+        let iteration = |i: u64| Iteration {
+            i,
+            sent: scenario.send,
+            received: 0,
+            t_dial: Some(0.0),
+            t_connect: Some(0.001),
+            t_open: Some(i as f64),
+            t_first: None,
+            t_last: Some(i as f64 + seconds),
+            error: None,
+        };
+        let all = scenario.send * u64::from(scenario.iterations);
+        let after = InterfaceBytes { received: all + 1000, sent: all + 1000 };
+        ScenarioOutput {
+            name: "upload".to_owned(),
+            scenario,
+            output: EndpointOutput {
+                iterations: (0..u64::from(scenario.iterations)).map(iteration).collect(),
+                ..EndpointOutput::default()
+            },
+            traffic: Traffic { before: InterfaceBytes::default(), after },
+            elapsed: 5.1,
+        }
+    }
+
+    fn check(one: &ScenarioOutput) -> Validity {
+        let mut measurement = Measurement::default();
+        check_iterations(&mut measurement, one);
+        check_traffic(&mut measurement, one);
+        check_ceiling(&mut measurement, one, &CEILING);
+        measurement.validity
+    }
+
+    fn failed(change: impl FnOnce(&mut ScenarioOutput)) -> (Gate, String) {
+        let mut one = upload();
+        change(&mut one);
+        match check(&one) {
+            Validity::Invalid { gate, figures } => (gate, figures),
+            Validity::Valid => panic!("valid"),
+        }
+    }
+
+    #[test]
+    fn a_correct_scenario_is_valid() {
+        assert_eq!(check(&upload()), Validity::Valid);
+    }
+
+    #[test]
+    fn bytes_that_were_not_transferred_are_found() {
+        let (gate, figures) = failed(|one| one.output.iterations[2].sent = 1_600_000);
+        assert_eq!(gate, Gate::Work);
+        assert!(
+            figures.starts_with("upload, iteration 2: 1.6 MB sent and 0 B received, expected 33.6 MB"),
+            "{figures}"
+        );
+        let (gate, figures) = failed(|one| one.output.iterations.truncate(3));
+        assert_eq!((gate, figures.as_str()), (Gate::Work, "upload: 3 of 5 iterations were reported"));
+    }
+
+    #[test]
+    fn both_sides_lying_alike_are_found_by_the_counters_of_the_interfaces() {
+        let (gate, figures) = failed(|one| one.traffic.after.sent = 5000);
+        assert_eq!(gate, Gate::Work);
+        assert!(figures.contains("reported as sent, but the interfaces of the dialer's host counted"), "{figures}");
+    }
+
+    #[test]
+    fn times_in_another_unit_are_found_in_either_direction() {
+        let scale = |factor: f64| {
+            move |one: &mut ScenarioOutput| {
+                for iteration in &mut one.output.iterations {
+                    iteration.t_last =
+                        iteration.t_last.zip(iteration.t_open).map(|(last, open)| open + (last - open) * factor);
+                }
+            }
+        };
+        let (gate, figures) = failed(scale(1000.0));
+        assert_eq!(gate, Gate::Possible);
+        assert!(figures.contains("times in another unit"), "{figures}");
+        let (gate, figures) = failed(scale(0.001));
+        assert_eq!(gate, Gate::Possible);
+        assert!(figures.contains("raw TCP connection between the same CPUs reached 4 GB/s"), "{figures}");
+    }
+
+    #[test]
+    fn a_time_that_does_not_depend_on_the_bytes_is_found() {
+        let take = |seconds: f64| {
+            let mut one = upload();
+            for iteration in &mut one.output.iterations {
+                iteration.t_last = iteration.t_open.map(|open| open + seconds);
+            }
+            one
+        };
+        let mut measurement = Measurement::default();
+        check_effort(&mut measurement, &take(0.8), &take(0.1), &CEILING);
+        assert_eq!(measurement.validity, Validity::Valid);
+        check_effort(&mut measurement, &take(0.9), &take(0.88), &CEILING);
+        assert!(matches!(measurement.validity, Validity::Invalid { gate: Gate::Effort, .. }));
+    }
+}

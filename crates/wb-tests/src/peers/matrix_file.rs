@@ -1,0 +1,109 @@
+//! From a peers file to the cells of a plan.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use wb_diagnostics::Diagnostic;
+use wb_model::{Param, ParamValue, Params as Given};
+use wb_peers::{Cell, Decision, Expectations, Matrix, MatrixError, SelectionError, read_matrix, select};
+use wb_plan::{CellMatrix, MatrixCell};
+
+use super::params::{Params, SELECTION_PARAMS};
+use crate::SharedParams;
+use crate::shared_params::decode;
+
+/// The parameter with the id of the endpoint that opens connections.
+pub(super) const DIALER: &str = "dialer";
+/// The parameter with the id of the endpoint that accepts them.
+pub(super) const LISTENER: &str = "listener";
+/// The parameter with the name of the cell in its matrix.
+pub(super) const CELL_NAME: &str = "cell";
+/// The parameter of a cell whose endpoints are baselines.
+pub(super) const IS_BASELINE: &str = "is-baseline";
+/// Parameters that the matrix sets beside its axes.
+pub(super) const MATRIX_PARAMS: [&str; 4] = [DIALER, LISTENER, CELL_NAME, IS_BASELINE];
+
+/// Peers files, each read once.
+#[derive(Debug, Default)]
+pub(super) struct MatrixFiles {
+    folder: PathBuf,
+    read: Mutex<BTreeMap<PathBuf, Result<Arc<Matrix>, Diagnostic>>>,
+}
+
+impl MatrixFiles {
+    /// Files whose relative paths refer to a folder.
+    pub(super) fn new(folder: PathBuf) -> Self {
+        Self { folder, read: Mutex::default() }
+    }
+
+    /// The path of a file.
+    pub(super) fn path(&self, file: &str) -> PathBuf {
+        self.folder.join(file)
+    }
+
+    /// The matrix that a file defines.
+    pub(super) fn matrix(&self, file: &str) -> Result<Arc<Matrix>, Diagnostic> {
+        if file.is_empty() {
+            return Err(Diagnostic::new("missing `file`").with_help("name a peers file; docs/peers.md describes them"));
+        }
+        let path = self.path(file);
+        // A panic while a file was being read leaves no entry behind.
+        let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+        read.entry(path).or_insert_with_key(|path| read_file(path)).clone()
+    }
+
+    /// The selected cells of a file.
+    pub(super) fn cells(&self, given: &Given) -> Result<CellMatrix, Diagnostic> {
+        let declared = Param::from_schema::<Params>();
+        let own = given.iter().filter(|(name, _)| declared.iter().any(|param| param.name == **name));
+        let own: Given = own.map(|(name, value)| (name.clone(), value.clone())).collect();
+        let params: Params = decode(&own).map_err(|error| Diagnostic::new(error.to_string()))?;
+        let matrix = self.matrix(&params.file)?;
+        check_axes(&matrix, &declared)?;
+        let flags = params.selection().map_err(Diagnostic::new)?;
+        let invalid = |error: SelectionError| Diagnostic::new(error.to_string()).with_help(error.help());
+        Expectations::new(&matrix).map_err(invalid)?;
+        let decisions = select(&matrix, &flags).map_err(invalid)?;
+        let cells = decisions.iter().filter_map(|decision| match decision {
+            Decision::In(cell) => Some(matrix_cell(&matrix, cell)),
+            Decision::Out(..) | Decision::Impossible(_) => None,
+        });
+        Ok(CellMatrix { selection_params: SELECTION_PARAMS.to_vec(), cells: cells.collect() })
+    }
+}
+
+fn read_file(path: &Path) -> Result<Arc<Matrix>, Diagnostic> {
+    match read_matrix(path) {
+        Ok(matrix) => Ok(Arc::new(matrix)),
+        Err(MatrixError::Invalid(diagnostic)) => Err(diagnostic),
+        Err(error @ MatrixError::Unreadable { .. }) => Err(Diagnostic::new(error.to_string())),
+    }
+}
+
+/// Refuses axes that have the name of a parameter.
+fn check_axes(matrix: &Matrix, declared: &[Param]) -> Result<(), Diagnostic> {
+    let shared = SharedParams::declarations();
+    let mut names = declared.iter().chain(&shared).map(|param| param.name.as_str()).chain(MATRIX_PARAMS);
+    match names.find(|name| matrix.axis(name).is_some()) {
+        Some(name) => Err(Diagnostic::new(format!("invalid axis `{name}`: it is the name of a parameter of `peers`"))
+            .with_help("give the axis another name")),
+        None => Ok(()),
+    }
+}
+
+fn matrix_cell(matrix: &Matrix, cell: &Cell<'_>) -> MatrixCell {
+    let text = |text: &str| ParamValue::Text(text.to_owned());
+    let mut axes =
+        Given::from([(DIALER.to_owned(), text(&cell.dialer.id)), (LISTENER.to_owned(), text(&cell.listener.id))]);
+    for (axis, value) in matrix.axes.iter().zip(&cell.values) {
+        if let Some(value) = value {
+            axes.insert(axis.0.clone(), text(value));
+        }
+    }
+    let mut params = Given::from([(CELL_NAME.to_owned(), text(&cell.name()))]);
+    if cell.is_baseline {
+        params.insert(IS_BASELINE.to_owned(), ParamValue::Bool(true));
+    }
+    MatrixCell { name: cell.name(), axes, params }
+}

@@ -1,0 +1,73 @@
+//! peers: a matrix of implementations of a protocol, each pair measured over what both support.
+//!
+//! Start with [`matrix_file`] (from a peers file to the cells of a plan) and [`params`]; then [`sample`] runs both sides
+//! of a cell, [`output`] parses what they print, and [`study`] evaluates it, with its gates.
+
+mod cell;
+mod endpoint;
+mod engine;
+mod failure;
+mod figures;
+mod gates;
+mod matrix_file;
+mod output;
+mod params;
+mod sample;
+mod study;
+mod suite;
+mod traffic;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use wb_diagnostics::Diagnostic;
+use wb_model::{Declaration, Param, Params as Given, Scope, TestName};
+use wb_plan::CellMatrix;
+
+use crate::{InvalidParams, SharedParams, Test, TestCell};
+use cell::PeersCell;
+use matrix_file::MatrixFiles;
+
+pub use failure::FailureKind;
+pub use figures::IterationFigures;
+pub use params::Params;
+
+/// The name of the test.
+const NAME: &str = "peers";
+
+/// The test of matrices of implementations.
+#[derive(Debug, Default)]
+pub struct Peers {
+    files: MatrixFiles,
+}
+
+impl Peers {
+    /// Creates the test with a folder that relative paths of peers files refer to.
+    pub fn with_folder(folder: &Path) -> Self {
+        Self { files: MatrixFiles::new(PathBuf::from(folder)) }
+    }
+}
+
+impl Test for Peers {
+    fn declaration(&self) -> Declaration {
+        let mut params = Param::from_schema::<Params>();
+        params.extend(SharedParams::declarations());
+        Declaration {
+            // A unit test of the registry checks the names of built-in tests.
+            name: TestName::new(NAME).unwrap_or_else(|_| unreachable!("`{NAME}` is a valid name")),
+            summary: "implementations of a protocol, each with each other over what both support".to_owned(),
+            version: 1,
+            params,
+            scope: Scope::Sample,
+            requires: Vec::new(),
+        }
+    }
+
+    fn matrix(&self, given: &Given) -> Result<Option<CellMatrix>, Diagnostic> {
+        self.files.cells(given).map(Some)
+    }
+
+    fn cell(self: Arc<Self>, params: &Given) -> Result<Box<dyn TestCell>, InvalidParams> {
+        Ok(Box::new(PeersCell::new(self, params)?))
+    }
+}

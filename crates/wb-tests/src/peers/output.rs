@@ -1,0 +1,148 @@
+//! What endpoints print: lines of JSON, as endpoints/README.md describes them.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+/// A line of a listener or a dialer. Other lines are ignored and counted.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(untagged)]
+pub(super) enum Line {
+    /// The listener accepts connections.
+    Listening {
+        /// What its dialer connects to.
+        listening: String,
+    },
+    /// The handshake of a connection is complete.
+    Negotiated {
+        /// What both sides use, by axis.
+        negotiated: BTreeMap<String, String>,
+    },
+    /// An iteration of a dialer.
+    Iteration(Iteration),
+    /// A stream that a listener has served.
+    Served(Served),
+}
+
+/// An iteration, as its dialer reports it. Times are seconds on one clock of the process.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub(super) struct Iteration {
+    /// Its number, from 0.
+    pub(super) i: u64,
+    /// Bytes that were written.
+    pub(super) sent: u64,
+    /// Bytes that were read.
+    pub(super) received: u64,
+    /// When the connection was begun.
+    pub(super) t_dial: Option<f64>,
+    /// When the connection could be used, after all handshakes.
+    pub(super) t_connect: Option<f64>,
+    /// Right before the stream was opened.
+    pub(super) t_open: Option<f64>,
+    /// When the first byte of the answer arrived.
+    pub(super) t_first: Option<f64>,
+    /// When the end of the stream was read.
+    pub(super) t_last: Option<f64>,
+    /// Why it failed.
+    pub(super) error: Option<String>,
+}
+
+/// A stream, as the listener reports it.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub(super) struct Served {
+    /// Bytes that were read.
+    pub(super) received: u64,
+    /// Bytes that were written.
+    pub(super) sent: u64,
+    /// Why it failed.
+    pub(super) error: Option<String>,
+}
+
+impl Iteration {
+    /// The time from the opening of the stream to its end, in seconds.
+    pub(super) fn duration(&self) -> Option<f64> {
+        Some(self.t_last? - self.t_open?)
+    }
+
+    /// The time from dialing to the end of all handshakes, in seconds.
+    pub(super) fn connect(&self) -> Option<f64> {
+        Some(self.t_connect? - self.t_dial.unwrap_or(0.0))
+    }
+
+    /// The time from the opening of the stream to the first byte of the answer, in seconds.
+    pub(super) fn first_byte(&self) -> Option<f64> {
+        Some(self.t_first? - self.t_open?)
+    }
+}
+
+/// Everything that one process printed.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct EndpointOutput {
+    /// What was negotiated, by connection.
+    pub(super) negotiated: Vec<BTreeMap<String, String>>,
+    /// The iterations, of a dialer.
+    pub(super) iterations: Vec<Iteration>,
+    /// The streams, of a listener.
+    pub(super) served: Vec<Served>,
+    /// Number of lines that are none of these.
+    pub(super) other_lines: usize,
+}
+
+impl EndpointOutput {
+    /// Parses standard output; bytes that are no text are replaced.
+    pub(super) fn parse(bytes: &[u8]) -> Self {
+        let mut output = Self::default();
+        for line in String::from_utf8_lossy(bytes).lines().filter(|line| !line.trim().is_empty()) {
+            match serde_json::from_str(line) {
+                Ok(Line::Listening { .. }) => {}
+                Ok(Line::Negotiated { negotiated }) => output.negotiated.push(negotiated),
+                Ok(Line::Iteration(iteration)) => output.iterations.push(iteration),
+                Ok(Line::Served(served)) => output.served.push(served),
+                Err(_) => output.other_lines += 1,
+            }
+        }
+        output
+    }
+}
+
+/// The address in a listener's line `{"listening": "ADDRESS"}`.
+pub(super) fn parse_listening(line: &str) -> Option<String> {
+    match serde_json::from_str(line) {
+        Ok(Line::Listening { listening }) => Some(listening),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn lines_are_told_apart() {
+        let text = concat!(
+            r#"{"listening": "/ip4/127.0.0.1/tcp/4001/p2p/Qm"}"#,
+            "\nlog\n",
+            r#"{"negotiated": {"transport": "tcp", "muxer": "yamux"}}"#,
+            "\n\n",
+            r#"{"i": 0, "sent": 5, "received": 7, "t_dial": 0, "t_connect": 0.5, "t_open": 1, "t_first": null, "t_last": 3.5, "error": null}"#,
+            "\n",
+            r#"{"received": 5, "sent": 7, "error": "reset"}"#,
+        );
+        let output = EndpointOutput::parse(text.as_bytes());
+        assert_eq!(output.negotiated[0]["muxer"], "yamux");
+        assert_eq!((output.iterations[0].sent, output.iterations[0].duration()), (5, Some(2.5)));
+        assert_eq!(output.served, [Served { received: 5, sent: 7, error: Some("reset".to_owned()) }]);
+        assert_eq!(output.other_lines, 1);
+        assert_eq!(parse_listening(r#"{"listening": "a:1"}"#).as_deref(), Some("a:1"));
+        assert_eq!(parse_listening(r#"{"negotiated": {}}"#), None);
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_parsed(bytes: Vec<u8>) {
+            let _ = EndpointOutput::parse(&bytes);
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! A sample: the ceiling of the path, a listener with the dialers of each scenario, and the ceiling again.
+
+use wb_agent::{Command, Stream};
+use wb_model::{Nanos, Placement};
+use wb_net::ceiling::TOKEN_VARIABLE;
+use wb_net::control::Token;
+use wb_peers::{Dialect, EndpointCommand};
+
+use super::cell::{CellLaunch, PeersCell, Side};
+use super::endpoint::{Dial, Listener, dial, listen_host, placement};
+use super::failure::FailureKind;
+use super::params::Scenario;
+use super::traffic::{InterfaceBytes, Traffic};
+use super::{engine, suite};
+use crate::{Attempt, Failure};
+
+/// Artefact names of the ceiling.
+pub(super) const CEILINGS: [&str; 2] = ["ceiling-before", "ceiling-after"];
+/// Artefact name of the listener's output.
+pub(super) const LISTENER: &str = "listener";
+/// Largest recorded log of a listener, of which the end is kept.
+pub(super) const MAX_LOG: usize = 64 << 10;
+/// Time limit for the server of the ceiling to listen.
+const CEILING_LIMIT: Nanos = Nanos(10_000_000_000);
+
+/// Artefact name of a scenario's traffic.
+pub(super) fn traffic_name(scenario: &str) -> String {
+    format!("{scenario}.traffic.json")
+}
+
+/// Artefact name of a scenario's probe.
+pub(super) fn probe_name(scenario: &str) -> String {
+    format!("{scenario}-probe")
+}
+
+/// The dialers of a sample, in order, with the names of their artefacts.
+pub(super) fn dials(cell: &PeersCell) -> Vec<(String, Scenario)> {
+    let mut all = Vec::new();
+    for scenario in cell.params.scenarios() {
+        let name = scenario.name.as_str();
+        all.extend(scenario.probe().map(|probe| (probe_name(name), probe)));
+        all.push((name.to_owned(), scenario));
+    }
+    all
+}
+
+/// Takes a sample of a cell.
+pub(super) async fn take(cell: &PeersCell, attempt: &mut Attempt) -> Result<(), Failure> {
+    let launch = match cell.launch().map_err(Failure::refused)? {
+        CellLaunch::Engine => return engine::take(cell, attempt).await,
+        CellLaunch::Processes(launch) if launch.dialect == Dialect::Weighbridge => launch,
+        CellLaunch::Processes(launch) => return suite::take(cell, &launch, attempt).await,
+    };
+    let host = listen_host(&attempt.context, attempt.context.server(0))?;
+    measure_ceiling(CEILINGS[0], cell, &host, attempt).await?;
+    let listener = Listener::start(cell, &launch.listener, &host, attempt.context.server(0)).await?;
+    listener.record(attempt).await?;
+    let result = run_dialers(cell, &launch.dialer, &listener, attempt).await;
+    let streams = dials(cell).iter().map(|(_, scenario)| scenario.iterations as usize).sum();
+    let expected = if result.is_ok() { streams } else { 0 };
+    let log = listener.stop(expected, &attempt.context).await?;
+    attempt.add_artefact(&format!("{LISTENER}.stdout"), log.stdout);
+    attempt.add_artefact(&format!("{LISTENER}.stderr"), &log.stderr[log.stderr.len().saturating_sub(MAX_LOG)..]);
+    match (log.irregular_end, result) {
+        (None, result) => result?,
+        (Some(_), Err(failure @ (Failure::Cancelled | Failure::Lost { .. }))) => return Err(failure),
+        (Some(end), result) => {
+            // The cause of whatever the dialer reports.
+            let consequence = result.err().map(|failure| format!("; then {failure}")).unwrap_or_default();
+            let what = format!("the listener of `{}` ended with {end}{consequence}", cell.listener);
+            return Err(FailureKind::Crash.failure(what, &[]));
+        }
+    }
+    measure_ceiling(CEILINGS[1], cell, &host, attempt).await?;
+    attempt.record_work(1);
+    Ok(())
+}
+
+async fn run_dialers(
+    cell: &PeersCell,
+    endpoint: &EndpointCommand,
+    listener: &Listener,
+    attempt: &mut Attempt,
+) -> Result<(), Failure> {
+    for (name, scenario) in dials(cell) {
+        let before = InterfaceBytes::read(&attempt.context).await?;
+        dial(cell, endpoint, &Dial { name: &name, scenario, listener }, attempt).await?;
+        let after = InterfaceBytes::read(&attempt.context).await?;
+        let json = serde_json::to_vec(&Traffic { before, after });
+        attempt.add_artefact(&traffic_name(&name), json.map_err(|error| Failure::refused(error.to_string()))?);
+    }
+    Ok(())
+}
+
+/// Measures what one TCP connection can do between the same CPUs.
+pub(super) async fn measure_ceiling(
+    name: &str,
+    cell: &PeersCell,
+    host: &str,
+    attempt: &mut Attempt,
+) -> Result<(), Failure> {
+    let token = Token::generate().map_err(|error| Failure::refused(error.to_string()))?;
+    let command = |program: &str, kernel: &str, config: &str, placement: &Placement| {
+        let command = Command::new([program, "exec", kernel, config]).placement(placement.clone());
+        command.env(TOKEN_VARIABLE, token.reveal())
+    };
+    let context = attempt.context.server(0);
+    let server_placement = placement(Side::Listener, cell, &context.placement, &context.facts);
+    let server =
+        context.start_service(command(context.worker().program(), "ceiling-server", host, &server_placement)).await?;
+    let listening = server.wait_for_line(Stream::Stdout, CEILING_LIMIT, |line| !line.is_empty());
+    let address = context.until_cancelled(listening).await??;
+    let address = address.ok_or_else(|| Failure::crashed("the server of the ceiling does not listen"))?;
+    let client_placement = placement(Side::Dialer, cell, &attempt.context.placement, &attempt.context.facts);
+    let config = serde_json::to_string(&address).map_err(|error| Failure::refused(error.to_string()))?;
+    let program = attempt.context.worker().program().to_owned();
+    let client = command(&program, "ceiling-client", &config, &client_placement);
+    attempt.run(name, client).await?;
+    // It serves until it is ended, and has nothing to report.
+    server.signal(9).await?;
+    server.wait(Some(CEILING_LIMIT)).await?;
+    Ok(())
+}

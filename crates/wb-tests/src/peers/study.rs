@@ -1,0 +1,174 @@
+//! Evaluation of a sample: the values of each scenario, and its gates.
+
+use serde::Deserialize;
+use wb_model::outcome::Gate;
+use wb_model::{Class, Metric};
+use wb_net::ceiling::Ceiling;
+use wb_stats::Samples;
+
+use super::cell::PeersCell;
+use super::output::{EndpointOutput, Iteration};
+use super::params::{Params, Scenario, ScenarioName};
+use super::sample::{CEILINGS, LISTENER, dials, probe_name, traffic_name};
+use super::suite;
+use super::traffic::Traffic;
+use super::{engine, gates};
+use crate::{Artefacts, Measurement, Rejection};
+
+/// The metrics of a cell; the first is primary.
+pub(super) fn metrics(params: &Params) -> Vec<Metric> {
+    let mut metrics = Vec::new();
+    for scenario in params.scenarios() {
+        match scenario.name {
+            ScenarioName::Upload => {
+                metrics.push(Metric::throughput("upload", "B/s"));
+                metrics.push(Metric::check("upload-of-ceiling", "%"));
+            }
+            ScenarioName::Download => {
+                metrics.push(Metric::throughput("download", "B/s"));
+                metrics.push(Metric::check("download-of-ceiling", "%"));
+                metrics.push(Metric::latency("first-byte", "ns"));
+            }
+            ScenarioName::Latency => {
+                metrics.push(Metric::latency("round-trip", "ns"));
+                metrics.push(Metric::latency("raw-round-trip", "ns"));
+            }
+        }
+    }
+    if !metrics.is_empty() {
+        metrics.push(Metric::latency("connect", "ns"));
+        metrics[0].primary = true;
+    }
+    metrics
+}
+
+/// A scenario of a sample, with what its processes reported.
+pub(super) struct ScenarioOutput {
+    pub(super) name: String,
+    pub(super) scenario: Scenario,
+    pub(super) output: EndpointOutput,
+    pub(super) traffic: Traffic,
+    /// Seconds that the dialer's process ran.
+    pub(super) elapsed: f64,
+}
+
+/// The part of a process's record that is needed.
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) struct ProcessRecord {
+    pub(super) elapsed_seconds: f64,
+}
+
+impl ScenarioOutput {
+    fn read(name: String, scenario: Scenario, artefacts: &Artefacts) -> Result<Self, Rejection> {
+        let process: ProcessRecord = artefacts.json(&format!("{name}.process.json"))?;
+        Ok(Self {
+            output: EndpointOutput::parse(&artefacts.bytes(&format!("{name}.stdout"))?),
+            traffic: artefacts.json(&traffic_name(&name))?,
+            elapsed: process.elapsed_seconds,
+            name,
+            scenario,
+        })
+    }
+
+    /// Durations of the iterations, in seconds.
+    pub(super) fn durations(&self) -> Vec<f64> {
+        self.output.iterations.iter().filter_map(Iteration::duration).collect()
+    }
+
+    /// Bytes per second of the iterations.
+    pub(super) fn rates(&self) -> Vec<f64> {
+        let bytes = (self.scenario.send + self.scenario.receive) as f64;
+        self.durations().into_iter().map(|seconds| bytes / seconds).collect()
+    }
+}
+
+/// Evaluates a sample.
+pub(super) fn study(cell: &PeersCell, artefacts: &Artefacts) -> Result<Measurement, Rejection> {
+    let [before, after]: [Ceiling; 2] = {
+        let ceiling = |name: &str| artefacts.json(&format!("{name}.stdout"));
+        [ceiling(CEILINGS[0])?, ceiling(CEILINGS[1])?]
+    };
+    let ceiling = best(before, after);
+    // The artefact shows what was run, whatever the peers file says now.
+    if artefacts.length(&format!("{}.stdout", suite::DIALER)).is_ok() {
+        return suite::study(cell, artefacts, &ceiling);
+    }
+    if engine::is_result(artefacts) {
+        return engine::study(cell, artefacts, &ceiling);
+    }
+    let all = dials(cell).into_iter().map(|(name, scenario)| ScenarioOutput::read(name, scenario, artefacts));
+    let all = all.collect::<Result<Vec<_>, _>>()?;
+    let listener = EndpointOutput::parse(&artefacts.bytes(&format!("{LISTENER}.stdout"))?);
+
+    let mut measurement = Measurement::default();
+    // What was not transferred is the first thing to know; what both sides say of it follows.
+    all.iter().for_each(|one| gates::check_iterations(&mut measurement, one));
+    gates::check_endpoints(&mut measurement, cell, &all, &listener);
+    for one in &all {
+        gates::check_traffic(&mut measurement, one);
+        gates::check_ceiling(&mut measurement, one, &ceiling);
+        let probe = all.iter().find(|other| other.name == probe_name(&one.name));
+        if let Some(probe) = probe {
+            gates::check_effort(&mut measurement, one, probe, &ceiling);
+        }
+    }
+    let measured = all.iter().filter(|one| one.name == one.scenario.name.as_str());
+    for one in measured {
+        set_values(&mut measurement, one, &ceiling);
+    }
+    let connects = all.iter().filter_map(|one| one.output.iterations.first()).filter_map(Iteration::connect);
+    set_median(&mut measurement, "connect", &connects.collect::<Vec<_>>());
+    let lines: usize = all.iter().map(|one| one.output.other_lines).sum::<usize>() + listener.other_lines;
+    if lines > 0 {
+        measurement.findings.push(format!("{lines} lines of standard output were not JSON of an endpoint"));
+    }
+    Ok(measurement)
+}
+
+/// The higher of two ceilings.
+fn best(one: Ceiling, other: Ceiling) -> Ceiling {
+    Ceiling {
+        upload: one.upload.max(other.upload),
+        download: one.download.max(other.download),
+        min_round_trip: one.min_round_trip.min(other.min_round_trip),
+        median_round_trip: one.median_round_trip.min(other.median_round_trip),
+    }
+}
+
+/// Sets the values of a scenario: medians over its iterations.
+fn set_values(measurement: &mut Measurement, one: &ScenarioOutput, ceiling: &Ceiling) {
+    match one.scenario.name {
+        ScenarioName::Upload => set_rate(measurement, "upload", &one.rates(), ceiling.upload),
+        ScenarioName::Download => {
+            set_rate(measurement, "download", &one.rates(), ceiling.download);
+            let first = one.output.iterations.iter().filter_map(Iteration::first_byte);
+            set_median(measurement, "first-byte", &first.collect::<Vec<_>>());
+        }
+        ScenarioName::Latency => {
+            set_median(measurement, "round-trip", &one.durations());
+            set_median(measurement, "raw-round-trip", &[ceiling.median_round_trip]);
+        }
+    }
+}
+
+/// Sets a throughput to the median of rates in bytes per second, and its share of that of a raw connection.
+pub(super) fn set_rate(measurement: &mut Measurement, name: &str, rates: &[f64], raw_rate: f64) {
+    let Some(rate) = median(rates) else { return };
+    measurement.set(Class::Throughput, name, rate);
+    measurement.set(Class::Check, &format!("{name}-of-ceiling"), rate / raw_rate * 100.0);
+}
+
+/// Sets a latency to the median of durations in seconds, if there are any.
+pub(super) fn set_median(measurement: &mut Measurement, name: &str, seconds: &[f64]) {
+    match median(seconds) {
+        Some(seconds) if seconds >= 0.0 => measurement.set(Class::Latency, name, seconds * 1e9),
+        Some(seconds) => measurement.reject(Gate::Output, format!("{name}: negative time {seconds} s")),
+        None => {}
+    }
+}
+
+/// The median; none of no values, or if one of them is not finite, which a gate reports.
+pub(super) fn median(values: &[f64]) -> Option<f64> {
+    Some(Samples::new(values).ok()?.median())
+}

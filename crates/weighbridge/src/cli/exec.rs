@@ -1,0 +1,20 @@
+//! Arguments of `exec`.
+
+use clap::ValueEnum;
+
+/// Built-in compute kernels, and the raw transfers that limit what implementations of a protocol can reach
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Kernel {
+    /// Jacobi iterations of a 19-point stencil
+    Himeno,
+    /// Memory bandwidth of passes over arrays
+    Ramspeed,
+    /// Reads and writes of blocks of growing size
+    RamspeedSweep,
+    /// LU factorisation and solve
+    Linpack,
+    /// Transfers over one TCP connection, the side that listens
+    CeilingServer,
+    /// Transfers over one TCP connection, the side that measures
+    CeilingClient,
+}

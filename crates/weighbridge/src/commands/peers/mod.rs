@@ -1,0 +1,27 @@
+//! `weighbridge peers`: matrices of implementations.
+
+mod list;
+mod run;
+
+use crate::cli::peers::PeersCommand;
+use crate::console::Console;
+use crate::error::Error;
+use crate::exit::Exit;
+
+pub(crate) use list::MatrixListing;
+
+/// Executes a command.
+pub(crate) fn peers(command: &PeersCommand, console: &Console) -> Result<Exit, Error> {
+    match command {
+        PeersCommand::List(args) => list::list(args, console),
+        PeersCommand::Run(args) => run::run(args, console),
+    }
+}
+
+/// The error of filters that leave no cell.
+fn nothing_selected() -> Error {
+    Error::NothingToDo {
+        what: "no cell of the matrix is selected".to_owned(),
+        help: "`weighbridge peers list --why` with the same filters says why".to_owned(),
+    }
+}

@@ -1,0 +1,253 @@
+//! `peers run`: the cells of a matrix are measured, and endpoints that lie or fail are found.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::lab::{CommandResult, Lab};
+
+/// Flags for two small samples.
+const QUICK: &str = "--samples 2 --warm-up 0 --attempts 1 --iterations 3 --upload-bytes 4m --download-bytes 4m \
+    --latency-iterations 20";
+
+/// A matrix of endpoints, each with a fault or without, with plain TCP.
+fn matrix(ids: &[&str]) -> String {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/endpoint.py");
+    let script = script.display();
+    let endpoint = |id: &&str| {
+        let fault = if *id == "good" || *id == "better" { String::new() } else { format!(r#""--fault", "{id}","#) };
+        let axes = r#"["--transport", "{transport}"], ["--muxer", "{muxer}"]"#;
+        format!(
+            r#"
+[[endpoints]]
+id = "{id}"
+supports = {{ transport = ["tcp", "udp"], muxer = ["none"] }}
+listener = {{ command = ["python3", "{script}", "listen", {fault} {axes}, "--host", "{{host}}"] }}
+dialer = {{ command = ["python3", "{script}", "dial", {fault} {axes}, "--address", "{{address}}", "--send", "{{send}}",
+    "--receive", "{{receive}}", "--iterations", "{{iterations}}"] }}
+"#
+        )
+    };
+    let endpoints: String = ids.iter().map(endpoint).collect();
+    format!(
+        r#"
+axes = ["transport", "muxer"]
+
+[[rules]]
+when = {{ transport = "udp" }}
+drop = ["muxer"]
+{endpoints}"#
+    )
+}
+
+fn lab(ids: &[&str]) -> Lab {
+    let lab = Lab::new();
+    lab.write("peers.toml", &matrix(ids));
+    lab
+}
+
+/// The only cell of a run of one pair.
+fn measure(dialer: &str, listener: &str, flags: &str) -> (CommandResult, Value) {
+    let ids: Vec<&str> = if dialer == listener { vec![dialer] } else { vec![dialer, listener] };
+    let lab = lab(&ids);
+    let name = format!("{dialer}?x?{listener}?(tcp,?none)");
+    let ran = lab.weighbridge(&format!("peers run peers.toml --select {name} --into R {QUICK} {flags}"));
+    let study = lab.weighbridge("summary R --json").json();
+    assert_eq!(lab.wait_for_processes(), [""; 0]);
+    (ran, study["cells"][0].clone())
+}
+
+fn median(cell: &Value, metric: &str) -> f64 {
+    let mut metrics = cell["metrics"].as_array().unwrap().iter();
+    let found = metrics.find(|one| one["metric"]["name"] == metric).unwrap_or_else(|| panic!("{metric}: {cell:#}"));
+    found["summary"]["median"].as_f64().unwrap_or_else(|| panic!("{metric}: {found:#}"))
+}
+
+#[test]
+fn each_pair_is_measured_over_what_both_support() {
+    let lab = lab(&["good", "better"]);
+    let ran = lab.weighbridge(&format!("peers run peers.toml --into R --impl-ignore better {QUICK}")).expect_code(0);
+    ran.expect_stdout("muxer=none, transport=tcp").expect_stdout("transport=udp");
+    let study = lab.weighbridge("summary R --json").json();
+    let cell = &study["cells"][0];
+    assert!(median(cell, "upload") > 1e6 && median(cell, "download") > 1e6, "{cell:#}");
+    assert!(median(cell, "round-trip") > median(cell, "raw-round-trip"), "{cell:#}");
+    assert!((0.0..150.0).contains(&median(cell, "upload-of-ceiling")), "{cell:#}");
+    assert!(median(cell, "connect") > 0.0 && median(cell, "first-byte") > 0.0, "{cell:#}");
+    // Resumed with more cells: the first two are complete, their samples stay.
+    lab.weighbridge(&format!("peers run peers.toml --into R {QUICK}")).expect_code(0);
+    let cells = lab.weighbridge("summary R --json").json()["cells"].as_array().unwrap().len();
+    assert_eq!(cells, 8);
+    lab.weighbridge(&format!("peers run peers.toml --into R {QUICK}")).expect_code(4).expect_stderr("nothing to do");
+}
+
+#[test]
+fn endpoints_that_lie_are_found() {
+    for (dialer, listener, gate, figures) in [
+        ("header-16", "good", "work", "stream"),
+        ("sleep", "good", "work", ""),
+        ("good", "close-early", "work", "1.53 MiB received"),
+        ("milliseconds", "good", "possible", "times in another unit"),
+        ("kiloseconds", "good", "possible", "a raw TCP connection between the same CPUs reached"),
+        ("drops-timeouts", "good", "work", "2 of 3 iterations were reported"),
+        ("lie", "lie", "work", "but the interfaces of the dialer's host counted"),
+        ("wrong-muxer", "good", "work", "muxer `other` was negotiated instead of `none`"),
+        ("good", "wrong-muxer", "work", "muxer `other` was negotiated instead of `none`"),
+    ] {
+        let (ran, cell) = measure(dialer, listener, "");
+        assert_eq!(ran.code, 3, "{}", ran.transcript());
+        for attempt in cell["attempts"].as_array().unwrap() {
+            let validity = &attempt["validity"];
+            assert_eq!(validity["validity"], "invalid", "{dialer} x {listener}: {cell:#}");
+            assert_eq!(validity["gate"], gate, "{dialer} x {listener}: {validity}");
+            assert!(validity["figures"].as_str().unwrap().contains(figures), "{dialer} x {listener}: {validity}");
+        }
+    }
+}
+
+#[test]
+fn failures_are_typed_with_the_last_lines_of_the_logs() {
+    for (dialer, listener, flags, failure) in [
+        ("good", "never-ready", "", "timeout: `never-ready` accepted no connections within 1s"),
+        ("good", "killed", "", "crash: the listener of `killed` ended with killed by signal 9"),
+        ("killed-dialer", "good", "", "crash: upload-probe: killed by signal 9 after 1 of 3 iterations"),
+    ] {
+        let lab = lab(&[dialer, listener]);
+        let text = std::fs::read_to_string(lab.path("peers.toml")).unwrap();
+        lab.write("plan.toml", "[[peers]]\nfile = \"peers.toml\"\nready-limit = \"1s\"\niterations = 3\n");
+        lab.write("peers.toml", &text);
+        let name = format!("{dialer}?x?{listener}?(tcp,?none)");
+        let ran = lab.weighbridge(&format!(
+            "run --plan plan.toml --select {name} --into R --samples 1 --warm-up 0 --attempts 1 --retakes 0 {flags}"
+        ));
+        assert_eq!(ran.code, 3, "{}", ran.transcript());
+        ran.expect_stdout(failure);
+        assert_eq!(lab.wait_for_processes(), [""; 0]);
+    }
+}
+
+#[test]
+fn noise_and_an_exit_by_sigterm_do_not_matter() {
+    for (dialer, finding) in [
+        ("noise", "lines of standard output were not JSON"),
+        ("binary", "lines of standard output were not JSON"),
+        ("exit-143", "ended with exit status 143"),
+    ] {
+        let (ran, cell) = measure(dialer, "good", "");
+        assert_eq!(ran.code, 0, "{}", ran.transcript());
+        assert!(cell.to_string().contains(finding), "{dialer}: {cell:#}");
+    }
+}
+
+#[test]
+fn what_cannot_be_started_is_unsupported_and_the_others_are_measured() {
+    let lab = lab(&["good"]);
+    let text = std::fs::read_to_string(lab.path("peers.toml")).unwrap();
+    let missing = r#"
+[[endpoints]]
+id = "missing"
+supports = { transport = ["udp"] }
+listener = { command = ["./none", "listen"] }
+dialer = { command = ["./none", "dial"] }
+"#;
+    lab.write("peers.toml", &format!("{text}{missing}"));
+    let ran = lab.weighbridge(&format!("peers run peers.toml --into R --transport-select udp {QUICK}")).expect_code(3);
+    ran.expect_stdout("no such program on local");
+    let outcomes: Vec<Value> = lab.weighbridge("summary R --json").json()["cells"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|cell| cell["outcome"]["outcome"].clone())
+        .collect();
+    assert_eq!(outcomes.iter().filter(|outcome| *outcome == "unsupported").count(), 3, "{outcomes:?}");
+    assert_eq!(outcomes.iter().filter(|outcome| *outcome == "unsupported").count() + 1, outcomes.len());
+}
+
+#[test]
+fn expected_failures_are_named_whether_they_fail_or_not() {
+    let lab = lab(&["good", "header-16"]);
+    let text = std::fs::read_to_string(lab.path("peers.toml")).unwrap();
+    let expect = |cells: &str, until: &str| {
+        format!("{text}\n[[expected-failures]]\ncells = \"{cells}\"\nreason = \"issue 7\"\nuntil = \"{until}\"\n")
+    };
+    let select = "--test-select glob:header-16?x?good* --transport-select tcp";
+    let cases = [
+        ("header-16 x good", "2999-01-01", 0, "failed as expected until 2999-01-01"),
+        ("header-16 x good", "2020-01-01", 3, "expected to fail until 2020-01-01, which is over"),
+        ("good x good", "2999-01-01", 0, "passed, but expected to fail until 2999-01-01"),
+    ];
+    for (number, (cells, until, code, message)) in cases.into_iter().enumerate() {
+        lab.write("peers.toml", &expect(cells, until));
+        let select = if cells == "good x good" { "--test-select glob:good?x?good?(tcp*" } else { select };
+        let ran = lab.weighbridge(&format!("peers run peers.toml {select} --into R{number} {QUICK}"));
+        assert_eq!(ran.code, code, "{}", ran.transcript());
+        ran.expect_stderr(message).expect_stderr("issue 7");
+    }
+    lab.write("peers.toml", &expect("~none", "2999-01-01"));
+    lab.weighbridge("peers run peers.toml --into X").expect_code(1).expect_stderr("unknown alias");
+}
+
+#[test]
+fn invalid_matrices_are_refused_before_anything_is_measured() {
+    let lab = lab(&["good"]);
+    for (line, message) in [
+        ("peers run none.toml", "none.toml"),
+        ("peers run peers.toml --test-select ~none", "unknown alias"),
+        ("peers run peers.toml --test-select nothing", "no cell of the matrix is selected"),
+        ("run peers", "missing `file`"),
+    ] {
+        let ran = lab.weighbridge(&format!("{line} --into R"));
+        assert!(ran.code == 1 || ran.code == 4, "{}", ran.transcript());
+        ran.expect_stderr(message);
+        assert!(!lab.path("R").exists(), "{line}");
+    }
+}
+
+/// A matrix of endpoints in the dialect of libp2p's suites.
+fn suite_matrix(dialect: &str, ids: &[&str]) -> String {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/suite_endpoint.py");
+    let script = script.display();
+    let unified = if dialect == "unified-testing" { r#", "unified""# } else { "" };
+    let endpoint = |id: &&str| {
+        format!(
+            r#"
+[[endpoints]]
+id = "{id}"
+dialect = "{dialect}"
+supports = {{ transport = ["tcp"] }}
+listener = {{ command = ["python3", "{script}", "{id}"{unified}] }}
+dialer = {{ command = ["python3", "{script}", "{id}"{unified}] }}
+"#
+        )
+    };
+    format!("axes = [\"transport\"]\n{}", ids.iter().map(endpoint).collect::<String>())
+}
+
+#[test]
+fn endpoints_of_the_suites_are_measured() {
+    for dialect in ["test-plans", "unified-testing"] {
+        let lab = Lab::new();
+        lab.write("peers.toml", &suite_matrix(dialect, &["good"]));
+        lab.weighbridge(&format!("peers run peers.toml --into R {QUICK}")).expect_code(0);
+        let cell = lab.weighbridge("summary R --json").json()["cells"][0].clone();
+        assert!(median(&cell, "upload") > 1e6 && median(&cell, "download") > 1e6, "{cell:#}");
+        assert!(median(&cell, "round-trip") > median(&cell, "raw-round-trip"), "{cell:#}");
+        assert_eq!(lab.wait_for_processes(), [""; 0]);
+    }
+}
+
+#[test]
+fn lies_and_failures_of_endpoints_of_the_suites_are_found() {
+    for (id, text) in [
+        ("empty-download", "invalid"),
+        ("microseconds", "times in another unit"),
+        ("redis-gone", "the redis of the endpoints ended with exit status 0"),
+    ] {
+        let lab = Lab::new();
+        lab.write("peers.toml", &suite_matrix("test-plans", &[id]));
+        let ran = lab.weighbridge(&format!("peers run peers.toml --into R {QUICK}")).expect_code(3);
+        let cell = lab.weighbridge("summary R --json").json()["cells"][0].clone();
+        assert!(cell.to_string().contains(text), "{id}: {cell:#}\n{}", ran.transcript());
+        assert_eq!(lab.wait_for_processes(), [""; 0]);
+    }
+}
