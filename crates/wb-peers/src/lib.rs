@@ -4,13 +4,15 @@
 //! among them, with the reason for each cell that is left out.
 //!
 //! Start with [`matrix`] (endpoints and axes), then [`expansion`] (the cells) and [`selection`] (filters). [`format`](mod@format)
-//! reads files: our own in TOML or YAML, and those of libp2p's performance suites.
+//! reads files: our own in TOML or YAML, and those of libp2p's performance suites. [`plausibility`] judges the figures of
+//! cells.
 
 #![forbid(unsafe_code)]
 
 pub mod expansion;
 pub mod format;
 pub mod matrix;
+pub mod plausibility;
 pub mod selection;
 
 pub use expansion::Cell;
