@@ -249,7 +249,7 @@ impl RowJudge<'_> {
     /// Whether a scenario has the higher rate of both.
     fn is_faster(&self, scenario: Scenario) -> bool {
         let [upload, download] = [Scenario::Upload, Scenario::Download].map(|scenario| self.row.median(scenario));
-        (scenario == Scenario::Upload) == (upload > download)
+        scenario.is_rate() && (scenario == Scenario::Upload) == (upload > download)
     }
 
     /// What is notable about the figures of a scenario that are not invalid.
@@ -304,14 +304,24 @@ fn only_sample(scenario: Scenario, figures: &Figures, median: f64, base: &str) -
     }
     sample.push_reading(Metric::check(&format!("{name}-outliers"), ""), figures.outliers);
     let n = figures.iterations.map_or_else(|| "all".to_owned(), |n| n.to_string());
-    let whiskers = match figures.outliers {
-        Some(outliers) if outliers > 0.0 => {
-            format!("; min and max are whiskers, and {outliers} outliers are beyond them")
-        }
-        _ => String::new(),
-    };
+    let outliers = figures.outliers.filter(|outliers| *outliers > 0.0 && ends_at_whiskers(figures));
+    let whiskers = outliers.map(|outliers| {
+        let noun = if outliers == 1.0 { "outlier is" } else { "outliers are" };
+        format!("; its min and max are whiskers, and {outliers} {noun} beyond them")
+    });
+    let whiskers = whiskers.unwrap_or_default();
     sample.findings.push(format!("{name}: the only sample is the median of {n} iterations{whiskers}"));
     sample
+}
+
+/// Whether min and max are within 1.5 interquartile ranges of the quartiles: the last samples there. Some programs print
+/// the extremes instead.
+fn ends_at_whiskers(figures: &Figures) -> bool {
+    let Figures { min: Some(min), q1: Some(q1), q3: Some(q3), max: Some(max), resolution, .. } = *figures else {
+        return false;
+    };
+    let reach = 1.5 * (q3 - q1) + resolution;
+    min >= q1 - reach && max <= q3 + reach
 }
 
 /// Quartiles that are not in ascending order.
@@ -485,6 +495,19 @@ mod tests {
                 "upload: max is 3.20 Gbit/s, the samples' is 9 Gbit/s: min and max of the file are whiskers",
             ]
         );
+    }
+
+    #[test]
+    fn extremes_are_not_called_whiskers() {
+        let statistics = |max: f64| {
+            let [min, q1, median, q3] = [2.9, 3.0, 3.1, 3.2].map(|rate| Some(rate * GBIT));
+            let outliers = Some(1.0);
+            Some(Figures { min, q1, median, q3, max: Some(max * GBIT), outliers, ..Figures::default() })
+        };
+        let found = |max: f64| findings(Vec::new(), passed([statistics(max), figures(&[3.0]), latencies(&[0.3])]));
+        let beginning = "upload: the only sample is the median of all iterations";
+        assert_eq!(found(3.4)[0], format!("{beginning}; its min and max are whiskers, and 1 outlier is beyond them"));
+        assert_eq!(found(9.0)[0], beginning);
     }
 
     #[test]
