@@ -13,6 +13,10 @@ const MAX_FILE_BYTES: u64 = 512 << 20;
 /// Number of bytes of a file in a folder that are inspected.
 const SNIFFED_BYTES: u64 = 64 << 10;
 
+/// Names of the results of libp2p's performance suites, whose table is derived from the other file.
+const SUITE_YAML: &str = "results.yaml";
+const SUITE_TABLE: &str = "results.md";
+
 /// A file that may be imported.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Candidate {
@@ -62,6 +66,7 @@ impl Candidates {
                 }
             };
             entries.sort_by_key(fs::DirEntry::file_name);
+            let has_yaml = entries.iter().any(|entry| entry.file_name() == SUITE_YAML);
             let mut subfolders = Vec::new();
             for entry in entries {
                 let path = entry.path();
@@ -74,6 +79,8 @@ impl Candidates {
                     subfolders.push(path);
                 } else if has_non_numeric_serial(&path) && !include_incorrect {
                     self.skipped_serials += 1;
+                } else if has_yaml && entry.file_name() == SUITE_TABLE {
+                    // The same results again, without samples.
                 } else if path.is_file() && is_likely_result(&path) {
                     self.files.push(Candidate { path, root: Some(root.to_owned()) });
                 }
@@ -83,8 +90,11 @@ impl Candidates {
     }
 }
 
-/// Whether a file has the extension or the beginning of a result; reports of fio may have any name.
+/// Whether a file has the name, the extension or the beginning of a result; reports of fio may have any name.
 fn is_likely_result(path: &Path) -> bool {
+    if path.file_name().is_some_and(|name| name == SUITE_YAML || name == SUITE_TABLE) {
+        return true;
+    }
     if path.extension().is_some_and(|extension| extension == "json" || extension == "xml") {
         return true;
     }
@@ -122,6 +132,9 @@ mod tests {
         write("in/a/notes.txt", "nothing here {");
         write("in/a/__error0__/exception", "no disk");
         write("in/a/__error0__/FILES/fio.json", "{}");
+        write("in/a/both/results.md", "");
+        write("in/a/both/results.yaml", "");
+        write("in/a/table/results.md", "");
         write("in/P/fio/0000/result.json", "[]");
         write("in/P/fio/odd/result.json", "[]");
         let file = write("x.txt", "");
@@ -135,7 +148,7 @@ mod tests {
             (names.collect::<Vec<_>>().join(" "), failed.len(), skipped_serials)
         };
         let results = "x.txt in/b.json in/c.json in/P/fio/0000/result.json";
-        let rest = "in/a/__error0__/exception in/a/fio.out";
+        let rest = "in/a/__error0__/exception in/a/fio.out in/a/both/results.yaml in/a/table/results.md";
         assert_eq!(find(false), (format!("{results} {rest}"), 1, 1));
         assert_eq!(find_candidates(&["/dev/null".into()], false).failed.len(), 1);
         assert_eq!(find(true), (format!("{results} in/P/fio/odd/result.json {rest}"), 1, 0));

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use wb_model::imported::ImportedValue;
-use wb_model::{Case, Facts, Metric, ParamValue, Params, ProfileName, TestName};
+use wb_model::imported::{ImportRejection, ImportedValue};
+use wb_model::{Case, Facts, Gate, Metric, ParamValue, Params, ProfileName, TestName};
 
 use crate::ReadError;
 
@@ -54,6 +54,8 @@ pub struct ForeignSample {
     pub seconds: Option<f64>,
     /// Why it failed, if it did; it is not evaluated then.
     pub failure: Option<String>,
+    /// Why its figures are invalid, if they are; they are kept.
+    pub rejection: Option<ImportRejection>,
     /// Observations, a sentence each.
     pub findings: Vec<String>,
 }
@@ -94,6 +96,11 @@ impl ForeignSample {
     /// Creates a sample without figures.
     pub(crate) fn at(location: impl Into<String>) -> Self {
         Self { location: location.into(), ..Self::default() }
+    }
+
+    /// Marks its figures as invalid, unless they are already.
+    pub(crate) fn reject(&mut self, gate: Gate, figures: impl Into<String>) {
+        self.rejection.get_or_insert_with(|| ImportRejection { gate, figures: figures.into() });
     }
 
     /// Adds a figure, if there is a value.
@@ -146,7 +153,7 @@ impl ForeignResults {
     /// Marks samples without figures as failed.
     pub(crate) fn fail_empty_samples(&mut self) {
         for sample in self.cells.iter_mut().flat_map(|cell| &mut cell.samples) {
-            if sample.readings.is_empty() && sample.failure.is_none() {
+            if sample.readings.is_empty() && sample.failure.is_none() && sample.rejection.is_none() {
                 sample.failure = Some(format!("no figures at {}", sample.location));
             }
         }

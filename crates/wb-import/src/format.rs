@@ -3,6 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::formats::libp2p;
+
 /// A format of results that can be imported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Format {
@@ -18,6 +20,8 @@ pub enum Format {
     GoogleBenchmark,
     /// The Phoronix Test Suite's `composite.xml`.
     Phoronix,
+    /// `results.yaml` and `results.md` of libp2p's performance suites.
+    Libp2p,
 }
 
 /// A text that is not the name of a format.
@@ -27,8 +31,8 @@ pub struct UnknownFormat(String);
 
 impl Format {
     /// All formats.
-    pub const ALL: [Self; 6] =
-        [Self::Pbench, Self::Fio, Self::Iperf3, Self::Hyperfine, Self::GoogleBenchmark, Self::Phoronix];
+    pub const ALL: [Self; 7] =
+        [Self::Pbench, Self::Fio, Self::Iperf3, Self::Hyperfine, Self::GoogleBenchmark, Self::Phoronix, Self::Libp2p];
 
     /// Its name.
     pub fn name(self) -> &'static str {
@@ -39,6 +43,7 @@ impl Format {
             Self::Hyperfine => "hyperfine",
             Self::GoogleBenchmark => "google-benchmark",
             Self::Phoronix => "phoronix",
+            Self::Libp2p => "libp2p",
         }
     }
 
@@ -63,6 +68,7 @@ impl Format {
             Self::Hyperfine => has("\"results\"") && has("\"command\"") && (has("\"mean\"") || has("\"times\"")),
             Self::GoogleBenchmark => has("\"benchmarks\"") && has("\"context\""),
             Self::Phoronix => has("<PhoronixTestSuite"),
+            Self::Libp2p => libp2p::is_suite_results(text),
         };
         Self::ALL.into_iter().find(is)
     }

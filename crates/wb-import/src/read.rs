@@ -1,7 +1,7 @@
 //! Parsing of a file into foreign results.
 
 use crate::foreign::ForeignResults;
-use crate::formats::{fio, google_benchmark, hyperfine, iperf3, pbench, phoronix};
+use crate::formats::{fio, google_benchmark, hyperfine, iperf3, libp2p, pbench, phoronix};
 use crate::{Format, ReadError};
 
 /// Options of [`read`].
@@ -29,6 +29,7 @@ pub fn read(text: &str, options: ReadOptions<'_>) -> Result<(Format, ForeignResu
         Format::Hyperfine => hyperfine::read(text),
         Format::GoogleBenchmark => google_benchmark::read(text),
         Format::Phoronix => phoronix::read(text, system),
+        Format::Libp2p => libp2p::read(text),
     }?;
     foreign.disambiguate();
     foreign.fail_empty_samples();

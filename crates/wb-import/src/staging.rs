@@ -221,6 +221,7 @@ impl StagedCell {
                 values: sample.readings.clone(),
                 seconds: sample.seconds,
                 findings: sample.findings.clone(),
+                rejection: sample.rejection.clone(),
                 provenance: source.results.provenance.clone(),
             };
             self.samples.push((imported, outcome));

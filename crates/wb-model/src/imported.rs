@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Metric, Sha256, TestName};
+use crate::{Gate, Metric, Sha256, TestName};
 
 /// Name of the artefact with an [`ImportedSample`].
 pub const SAMPLE_ARTEFACT: &str = "imported.json";
@@ -43,9 +43,21 @@ pub struct ImportedSample {
     /// Findings, one sentence each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub findings: Vec<String>,
+    /// The gate that the figures failed when they were imported.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rejection: Option<ImportRejection>,
     /// Provenance of the figures: host, kernel, versions.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub provenance: BTreeMap<String, String>,
+}
+
+/// Why the figures of an imported sample are invalid, from what else its file has.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ImportRejection {
+    /// The failed check.
+    pub gate: Gate,
+    /// The figures that failed it.
+    pub figures: String,
 }
 
 /// Source of an imported sample; no source is imported twice.

@@ -4,7 +4,8 @@
 //! among them, with the reason for each cell that is left out.
 //!
 //! Start with [`matrix`] (endpoints and axes), then [`expansion`] (the cells) and [`selection`] (filters). [`format`](mod@format)
-//! reads files: our own in TOML or YAML, and those of libp2p's performance suites.
+//! reads files: our own in TOML or YAML, and those of libp2p's performance suites. [`plausibility`] judges the figures of
+//! cells.
 
 #![forbid(unsafe_code)]
 
@@ -13,6 +14,7 @@ pub mod expectation;
 pub mod format;
 pub mod launch;
 pub mod matrix;
+pub mod plausibility;
 pub mod selection;
 pub mod suite_output;
 

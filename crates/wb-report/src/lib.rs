@@ -1,8 +1,8 @@
 //! Renders results as tables, charts and pages.
 //!
 //! All human-readable output of a study is rendered here: terminal tables ([`text`]), files for other programs
-//! ([`csv`]), charts ([`chart`]), the HTML page ([`page`]), results of network workloads ([`net`]) and comparisons
-//! ([`compare`]). The crate computes no figures and is independent of how they are measured, compared or stored; it
+//! ([`csv`]), charts ([`chart`]), the HTML page ([`page`]), results of network workloads ([`net`]), of matrices of
+//! implementations ([`peers`]) and comparisons ([`compare`]). The crate computes no figures and is independent of how they are measured, compared or stored; it
 //! reads no file and no clock.
 //!
 //! Start with [`text::summary`], then [`page::html`]; `groups` and `words` are shared by both.
@@ -16,6 +16,7 @@ mod groups;
 mod links;
 pub mod net;
 pub mod page;
+pub mod peers;
 mod phrasing;
 mod systems;
 pub mod text;

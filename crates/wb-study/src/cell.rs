@@ -27,7 +27,8 @@ pub struct Judgement {
 }
 
 /// Decides whether a cell needs more samples. For each disturbed sample an additional one is taken, up to the
-/// definition's `retakes`; the disturbed ones still count, since dropping samples would bias the result.
+/// definition's `retakes`; the disturbed ones still count, since dropping samples would bias the result. Samples of
+/// other metrics alone, as imports have them, count too, and the rule takes as many fewer.
 pub fn judge(definition: &CellDefinition, studied: &[StudiedAttempt], budget: Budget) -> Judgement {
     let contradiction = range(definition, studied).filter(ValueRange::is_contradiction);
     if contradiction.is_some() {
@@ -36,14 +37,21 @@ pub fn judge(definition: &CellDefinition, studied: &[StudiedAttempt], budget: Bu
     }
     let valid: Vec<usize> = (0..studied.len()).filter(|at| studied[*at].valid_sample().is_some()).collect();
     let value = |at: &usize| studied[*at].valid_sample().and_then(|measured| measured.get(primary(definition)?));
-    let values: Vec<f64> = valid.iter().filter_map(value).collect();
+    let with_value: Vec<(usize, f64)> = valid.iter().filter_map(|at| Some((*at, value(at)?))).collect();
+    let values: Vec<f64> = with_value.iter().map(|(_, value)| *value).collect();
     let disturbed = valid.iter().filter(|at| studied[**at].is_disturbed()).count();
     let rule = with_retakes(definition.rule, disturbed.min(definition.retakes));
+    let rule = without_samples(rule, valid.len() - values.len());
     // Values are finite: the gates guarantee it for every valid sample.
     let decision = rule.decide(&values, budget).unwrap_or(SamplingDecision::Continue);
     let counted = match &decision {
         SamplingDecision::Continue => valid,
-        SamplingDecision::Done(stop) | SamplingDecision::NotConverged(stop) => valid[stop.counted.clone()].to_vec(),
+        SamplingDecision::Done(stop) | SamplingDecision::NotConverged(stop) => {
+            let positions = with_value.iter().enumerate();
+            let excluded: Vec<usize> =
+                positions.filter(|(position, _)| !stop.counted.contains(position)).map(|(_, (at, _))| *at).collect();
+            valid.into_iter().filter(|at| !excluded.contains(at)).collect()
+        }
     };
     Judgement { counted, decision, contradiction: None }
 }
@@ -63,6 +71,17 @@ fn with_retakes(rule: SamplingRule, retakes: usize) -> SamplingRule {
             SamplingRule::Precision { percent, min_samples: min_samples + retakes, max_samples: max_samples + retakes }
         }
         other @ (SamplingRule::MaxStddev { .. } | SamplingRule::External { .. }) => other,
+    }
+}
+
+/// The rule for the samples with the primary metric, of a rule for all samples.
+fn without_samples(rule: SamplingRule, others: usize) -> SamplingRule {
+    match rule {
+        SamplingRule::External { min_samples, max_samples } => SamplingRule::External {
+            min_samples: min_samples.saturating_sub(others),
+            max_samples: max_samples.saturating_sub(others),
+        },
+        other => other,
     }
 }
 
@@ -204,6 +223,9 @@ fn attempt_results(studied: &[StudiedAttempt], judgement: &Judgement, origin: &S
 
 #[cfg(test)]
 mod tests {
+    use wb_model::Class;
+    use wb_tests::Measurement;
+
     use super::*;
     use crate::testing::{attempt, definition, precision, samples};
 
@@ -259,6 +281,22 @@ mod tests {
         assert!(!matches!(with(29_000.0).outcome, CellOutcome::Failed { .. }));
         assert!(matches!(with(29_700.0).outcome, CellOutcome::Failed { .. }));
         assert_eq!(with(190.0).findings, [""; 0]);
+    }
+
+    #[test]
+    fn samples_of_another_metric_alone_count_too() {
+        let rule = SamplingRule::External { min_samples: 4, max_samples: 4 };
+        let mut studied = samples(&[100.0, 101.0, 0.0, 0.0]);
+        for sample in &mut studied[2..] {
+            sample.measurement = Some(Measurement::default().with_value(Class::Latency, "time", 7.0));
+        }
+        let judged = judge(&definition(rule), &studied, Budget::Spent);
+        assert_eq!(judged.counted, [0, 1, 2, 3]);
+        assert_eq!(result(rule, studied.clone()).outcome, CellOutcome::Measured);
+        if let Some(measurement) = &mut studied[3].measurement {
+            measurement.reject(wb_model::Gate::Possible, "too short");
+        }
+        assert_eq!(result(rule, studied).outcome, CellOutcome::Partial { valid: 3, required: 4 });
     }
 
     #[test]

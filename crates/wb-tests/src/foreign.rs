@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use wb_diagnostics::SourceText;
-use wb_model::imported::{ImportedSample, ImportedTest, SAMPLE_ARTEFACT};
+use wb_model::imported::{ImportRejection, ImportedSample, ImportedTest, SAMPLE_ARTEFACT};
 use wb_model::{Declaration, Facts, Metric, Nanos, Params, Scope};
 use wb_plan::CatalogCell;
 
@@ -120,10 +120,14 @@ impl TestCell for ForeignCell {
     }
 
     fn study(&self, artefacts: &Artefacts) -> Result<Measurement, Rejection> {
-        let ImportedSample { values: readings, seconds, findings, provenance, .. } = artefacts.json(SAMPLE_ARTEFACT)?;
+        let ImportedSample { values: readings, seconds, findings, rejection, provenance, .. } =
+            artefacts.json(SAMPLE_ARTEFACT)?;
         let mut measurement = Measurement { intervals: seconds, findings, provenance, ..Measurement::default() };
         for reading in &readings {
             measurement.set(reading.metric.class, &reading.metric.name, reading.value);
+        }
+        if let Some(ImportRejection { gate, figures }) = rejection {
+            measurement.reject(gate, figures);
         }
         readings.iter().for_each(|reading| check_metric(&mut measurement, &reading.metric));
         Ok(measurement)
@@ -147,12 +151,17 @@ mod tests {
     }
 
     fn study(readings: Vec<(Metric, f64)>) -> Measurement {
+        study_rejected(readings, None)
+    }
+
+    fn study_rejected(readings: Vec<(Metric, f64)>, rejection: Option<ImportRejection>) -> Measurement {
         let folder = tempfile::tempdir().unwrap();
         let sample = ImportedSample {
             origin: ImportOrigin { sha256: Sha256::of(b""), location: "jobs/0".to_owned() },
             values: readings.into_iter().map(|(metric, value)| ImportedValue { metric, value }).collect(),
             seconds: Some(2.0),
             findings: vec!["it is warm".to_owned()],
+            rejection,
             provenance: BTreeMap::new(),
         };
         std::fs::write(folder.path().join(SAMPLE_ARTEFACT), serde_json::to_vec(&sample).unwrap()).unwrap();
@@ -178,6 +187,14 @@ mod tests {
         assert_eq!(gate(iops().primary(), 0.0), Some(Gate::Work));
         assert_eq!(gate(iops(), -1.0), Some(Gate::Possible));
         assert_eq!(gate(iops(), 0.0), None);
+    }
+
+    #[test]
+    fn a_sample_that_was_rejected_when_it_was_imported_is_invalid_and_keeps_its_figures() {
+        let rejection = ImportRejection { gate: Gate::Possible, figures: "22 times the baseline".to_owned() };
+        let measurement = study_rejected(vec![(Metric::throughput("download", "B/s"), 5.0)], Some(rejection));
+        assert_eq!(measurement.validity.to_string(), "invalid (possible: 22 times the baseline)");
+        assert_eq!(value(&measurement, "throughput/download"), 5.0);
     }
 
     #[test]

@@ -117,7 +117,7 @@ pub(crate) enum Command {
     Solve(ReadArgs),
     /// Write a run as an HTML page, or its figures as CSV
     Report(ReportArgs),
-    /// Import results of pbench, fio, iperf3, hyperfine, Google Benchmark or Phoronix
+    /// Import results of pbench, fio, iperf3, hyperfine, Google Benchmark, Phoronix or libp2p
     #[command(after_help = import::AFTER_HELP)]
     Import(Box<import::ImportArgs>),
     /// Compare builds: find regressions, their size and their confidence

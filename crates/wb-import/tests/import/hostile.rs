@@ -5,7 +5,7 @@ use wb_import::{Format, ReadError, ReadOptions, read};
 
 use crate::lab::{ImportEnv, text};
 
-const EXAMPLES: [(&str, Format); 7] = [
+const EXAMPLES: [(&str, Format); 9] = [
     ("pbench.json", Format::Pbench),
     ("fio.json", Format::Fio),
     ("fio-normal-json+.txt", Format::Fio),
@@ -13,6 +13,8 @@ const EXAMPLES: [(&str, Format); 7] = [
     ("hyperfine.json", Format::Hyperfine),
     ("google-benchmark.json", Format::GoogleBenchmark),
     ("phoronix.xml", Format::Phoronix),
+    ("libp2p-results.yaml", Format::Libp2p),
+    ("libp2p-results.md", Format::Libp2p),
 ];
 
 /// Parses a text as each format, and formats the errors.

@@ -7,3 +7,4 @@ mod extend;
 mod formats;
 mod hostile;
 mod lab;
+mod libp2p;

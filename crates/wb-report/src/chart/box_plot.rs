@@ -67,9 +67,11 @@ impl BoxPlot {
             return Scale::linear_between(&self.unit, low, high);
         }
         let ends = self.rows.iter().flat_map(|row| [row.summary.min, row.summary.max]);
+        // Outliers may be beyond the whiskers.
+        let dots = self.rows.iter().flat_map(|row| &row.dots).filter_map(|dot| dot.value);
         let references = self.rows.iter().filter_map(|row| row.reference);
         let lines = self.reference_lines.iter().map(|line| line.value);
-        Scale::fit(&self.unit, ends.chain(references).chain(lines), MIN_SPAN)
+        Scale::fit(&self.unit, ends.chain(dots).chain(references).chain(lines), MIN_SPAN)
     }
 }
 

@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_told_apart() {
+    fn lines_are_distinguished() {
         let text = concat!(
             r#"{"listening": "/ip4/127.0.0.1/tcp/4001/p2p/Qm"}"#,
             "\nlog\n",

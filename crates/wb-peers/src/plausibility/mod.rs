@@ -1,0 +1,153 @@
+//! Rules that recognise impossible or meaningless figures of a transfer, as functions over plain figures.
+//!
+//! Rates are in bytes per second, times in seconds. Nothing here reads or measures anything: whoever has figures,
+//! measured or imported, applies the rules that its figures allow. A rule that cannot decide returns `None`.
+
+mod rates;
+mod samples;
+mod times;
+
+use std::fmt;
+
+use wb_model::Gate;
+
+pub use rates::{ASYMMETRY, CEILING_MARGIN, asymmetric_rates, rate_above_ceiling};
+pub use samples::{
+    TimeCluster, clustered_rates, clustered_times, quantised_samples, quantised_times, rate_cluster, time_cluster,
+};
+pub use times::{
+    INITIAL_WINDOW, independent_of_bytes, latency_below_round_trip, slow_start, unit_against_magnitude, unit_factor,
+};
+
+use wb_model::Unit;
+
+/// A figure that is impossible, or that does not measure what it claims to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Implausibility {
+    /// The violated rule.
+    pub rule: Rule,
+    /// The figures that violate it, in a sentence without a full stop.
+    pub figures: String,
+}
+
+impl fmt::Display for Implausibility {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.rule, self.figures)
+    }
+}
+
+/// A rule for the figures of a transfer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Rule {
+    /// Upload and download of one cell have similar rates.
+    Asymmetry,
+    /// No rate exceeds what a baseline reaches.
+    Ceiling,
+    /// No latency is below the raw round trip of the connection.
+    RoundTrip,
+    /// A figure has the magnitude of its unit.
+    Unit,
+    /// Samples do not end at a time limit.
+    TimeLimit,
+    /// More bytes take more time.
+    Effort,
+    /// Samples are not multiples of the step of a clock.
+    Resolution,
+    /// A transfer lasts longer than the opening of its window.
+    SlowStart,
+}
+
+impl Rule {
+    /// All rules.
+    pub const ALL: [Self; 8] = [
+        Self::Asymmetry,
+        Self::Ceiling,
+        Self::RoundTrip,
+        Self::Unit,
+        Self::TimeLimit,
+        Self::Effort,
+        Self::Resolution,
+        Self::SlowStart,
+    ];
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Asymmetry => "asymmetry",
+            Self::Ceiling => "ceiling",
+            Self::RoundTrip => "round-trip",
+            Self::Unit => "unit",
+            Self::TimeLimit => "time-limit",
+            Self::Effort => "effort",
+            Self::Resolution => "resolution",
+            Self::SlowStart => "slow-start",
+        }
+    }
+
+    /// The gate that a sample fails if it violates the rule.
+    pub fn gate(self) -> Gate {
+        match self {
+            Self::Asymmetry | Self::Ceiling | Self::RoundTrip | Self::Resolution => Gate::Possible,
+            Self::Unit => Gate::Output,
+            Self::TimeLimit | Self::Effort | Self::SlowStart => Gate::Effort,
+        }
+    }
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// Formats a rate in bytes per second as bits per second, the unit of the suites.
+pub fn format_rate(bytes_per_second: f64) -> String {
+    Unit::new("bit/s").quantity(bytes_per_second * 8.0).to_string()
+}
+
+/// Formats a time in seconds.
+pub fn format_time(seconds: f64) -> String {
+    Unit::new("s").quantity(seconds).to_string()
+}
+
+/// Whether a figure can be judged: finite and above 0.
+fn is_positive(figure: f64) -> bool {
+    figure.is_finite() && figure > 0.0
+}
+
+/// The rates of a suite, which are in Gbit/s, in bytes per second.
+#[cfg(test)]
+fn gbps(rate: f64) -> f64 {
+    rate * 1e9 / 8.0
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn names_of_rules_are_unique() {
+        let mut names: Vec<&str> = Rule::ALL.iter().map(|rule| rule.name()).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), Rule::ALL.len());
+    }
+
+    proptest! {
+        #[test]
+        fn no_figures_panic(a: f64, b: f64, c: f64, d: f64, list: Vec<f64>) {
+            asymmetric_rates(a, b);
+            rate_above_ceiling(a, b, c);
+            latency_below_round_trip(a, b, c);
+            unit_against_magnitude(a, (b, c), "s");
+            independent_of_bytes((a, b), (c, d));
+            slow_start(a, b, c);
+            clustered_times(&list, Some(a));
+            clustered_rates(&list);
+            quantised_samples(&list, a);
+            quantised_times(&list, a);
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! Writes `results.md` in the suites' shape; what did not pass has its cause.
+
+use std::fmt::Write;
+
+use super::yaml::Totals;
+use super::{BoxStatistics, MatrixResults, Scenario};
+
+/// Writes results as Markdown: header, summary, a table of each scenario, and the status of each cell.
+pub fn markdown(results: &MatrixResults) -> String {
+    let mut text = String::new();
+    // Writing to a string does not fail.
+    let _ = write_results(&mut text, results);
+    text
+}
+
+fn write_results(out: &mut String, results: &MatrixResults) -> std::fmt::Result {
+    let metadata = &results.metadata;
+    let totals = Totals::of(results);
+    let (all, passed) = totals.all();
+    let rate = if all > 0 { passed as f64 * 100.0 / all as f64 } else { 0.0 };
+    writeln!(out, "# Performance Test Results\n")?;
+    writeln!(out, "**Test Pass:** {}", line(&metadata.test_pass))?;
+    writeln!(out, "**Started:** {}", line(&metadata.started_at))?;
+    writeln!(out, "**Completed:** {}", line(&metadata.completed_at))?;
+    writeln!(out, "**Duration:** {}s", metadata.duration_seconds)?;
+    writeln!(out, "**Platform:** {} ({})\n", line(&metadata.platform), line(&metadata.os))?;
+    writeln!(out, "## Summary\n")?;
+    writeln!(out, "- **Total Tests:** {all} ({} baseline + {} main)", totals.baselines.0, totals.tests.0)?;
+    writeln!(out, "- **Passed:** {passed} ({rate:.1}%)")?;
+    writeln!(out, "- **Failed:** {}\n", all - passed)?;
+    for (title, (count, passed)) in [("Baseline Results", totals.baselines), ("Main Test Results", totals.tests)] {
+        writeln!(out, "### {title}\n- Total: {count}\n- Passed: {passed}\n- Failed: {}\n", count - passed)?;
+    }
+    writeln!(out, "---\n\n## Box Plot Statistics\n")?;
+    for scenario in Scenario::ALL {
+        write_table(out, results, scenario)?;
+    }
+    for (title, cells) in [("Baseline Results", &results.baselines), ("Test Results", &results.tests)] {
+        writeln!(out, "---\n\n## {title}\n")?;
+        for cell in cells {
+            writeln!(out, "### {}\n- Status: {}", line(&cell.name), cell.status.word())?;
+            if let Some(cause) = cell.status.cause() {
+                writeln!(out, "- Cause: {}", line(&cause))?;
+            }
+            for scenario in Scenario::ALL.into_iter().filter(|_| cell.status.cause().is_none()) {
+                if let Some(obstacle) = cell.obstacle(scenario) {
+                    writeln!(out, "- No {}: {}", scenario.name(), line(&obstacle))?;
+                }
+            }
+            writeln!(out)?;
+        }
+    }
+    Ok(())
+}
+
+fn write_table(out: &mut String, results: &MatrixResults, scenario: Scenario) -> std::fmt::Result {
+    let what = if scenario.is_rate() { " Throughput" } else { "" };
+    writeln!(out, "### {}{what} ({})\n", scenario.title(), scenario.suite_unit())?;
+    writeln!(out, "| Test | Min | Q1 | Median | Q3 | Max | Outliers |")?;
+    writeln!(out, "|------|-----|-------|--------|-------|-----|----------|")?;
+    for cell in &results.tests {
+        let statistics = cell.valid_samples(scenario).map(|samples| BoxStatistics::of(&samples));
+        let figures = match &statistics {
+            Some(statistics) => {
+                let BoxStatistics { low_whisker, q1, median, q3, high_whisker, outliers } = statistics;
+                let numbers = [low_whisker, q1, median, q3, high_whisker].map(|value| scenario.suite_number(*value));
+                format!("{} | {}", numbers.join(" | "), outliers.len())
+            }
+            None => "null | null | null | null | null | 0".to_owned(),
+        };
+        writeln!(out, "| {} | {figures} |", line(&cell.name))?;
+    }
+    writeln!(out)
+}
+
+/// A text on one line that ends no cell of a table and is no markup.
+fn line(text: &str) -> String {
+    text.replace(['\n', '\r'], " ").replace('|', "\\|").replace('<', "&lt;")
+}

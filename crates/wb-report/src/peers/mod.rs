@@ -1,0 +1,62 @@
+//! Results of a matrix of implementations: the files of libp2p's performance suites, and a report of our own.
+//!
+//! [`MatrixResults`] is what a measured matrix consists of. [`yaml`], [`markdown`] and [`page`] write `results.yaml`,
+//! `results.md` and `results.html` in the suites' shape; [`charts`] draws heat maps and box plots. [`result_files`] is
+//! all of them.
+
+pub mod charts;
+mod display;
+mod markdown;
+mod page;
+mod results;
+mod statistics;
+mod tables;
+mod yaml;
+
+pub use markdown::markdown;
+pub use page::page;
+pub use results::{CellStatus, MatrixCell, MatrixMetadata, MatrixResults, Scenario, ScenarioSamples};
+pub use statistics::BoxStatistics;
+pub use yaml::yaml;
+
+use crate::chart::PngError;
+use crate::page::PageError;
+
+/// Error of rendering the results of a matrix.
+#[derive(Debug, thiserror::Error)]
+pub enum RenderError {
+    /// The page cannot be rendered.
+    #[error(transparent)]
+    Page(#[from] PageError),
+    /// A chart is too large for PNG.
+    #[error(transparent)]
+    Png(#[from] PngError),
+}
+
+/// A file with results.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ResultFile {
+    /// Its name.
+    pub name: String,
+    /// Its content.
+    pub content: Vec<u8>,
+}
+
+/// Renders all files of a matrix: the suites' three, and each chart as SVG and PNG. Charts without figures are left out.
+///
+/// # Errors
+/// If a chart is too large, or for a bug in a template.
+pub fn result_files(results: &MatrixResults) -> Result<Vec<ResultFile>, RenderError> {
+    let text = |name: &str, content: String| ResultFile { name: name.to_owned(), content: content.into_bytes() };
+    let mut files = vec![
+        text("results.yaml", yaml(results)),
+        text("results.md", markdown(results)),
+        text("results.html", page(results)?),
+    ];
+    for plot in charts::plots(results) {
+        let svg = plot.svg();
+        files.push(ResultFile { name: format!("{}.png", plot.name), content: crate::chart::png(&svg)? });
+        files.push(text(&format!("{}.svg", plot.name), svg));
+    }
+    Ok(files)
+}

@@ -1,0 +1,175 @@
+//! Writes `results.yaml` in the suites' shape. Keys beyond theirs: `cause` of a cell that did not pass, `invalid` of a
+//! scenario whose figures are impossible, and `connect` and `firstByte`.
+
+use std::fmt::Write;
+
+use wb_model::Validity;
+use wb_stats::Samples;
+
+use super::{BoxStatistics, CellStatus, MatrixCell, MatrixResults, Scenario, ScenarioSamples};
+
+/// Writes results as YAML.
+pub fn yaml(results: &MatrixResults) -> String {
+    let mut text = String::new();
+    // Writing to a string does not fail.
+    let _ = write_results(&mut text, results);
+    text
+}
+
+fn write_results(out: &mut String, results: &MatrixResults) -> std::fmt::Result {
+    let metadata = &results.metadata;
+    writeln!(out, "metadata:")?;
+    for (key, value) in [
+        ("testPass", scalar(&metadata.test_pass)),
+        ("startedAt", scalar(&metadata.started_at)),
+        ("completedAt", scalar(&metadata.completed_at)),
+        ("duration", format!("{}s", metadata.duration_seconds)),
+        ("platform", scalar(&metadata.platform)),
+        ("os", scalar(&metadata.os)),
+        ("workerCount", metadata.worker_count.to_string()),
+    ] {
+        writeln!(out, "  {key}: {value}")?;
+    }
+    let totals = Totals::of(results);
+    writeln!(out, "\nsummary:")?;
+    for (key, value) in [
+        ("totalBaselines", totals.baselines.0),
+        ("baselinesPassed", totals.baselines.1),
+        ("baselinesFailed", totals.baselines.0 - totals.baselines.1),
+        ("totalTests", totals.tests.0),
+        ("testsPassed", totals.tests.1),
+        ("testsFailed", totals.tests.0 - totals.tests.1),
+        ("totalAll", totals.all().0),
+        ("passedAll", totals.all().1),
+        ("failedAll", totals.all().0 - totals.all().1),
+    ] {
+        writeln!(out, "  {key}: {value}")?;
+    }
+    for (key, cells) in [("baselineResults", &results.baselines), ("testResults", &results.tests)] {
+        if cells.is_empty() {
+            writeln!(out, "\n{key}: []")?;
+            continue;
+        }
+        writeln!(out, "\n{key}:")?;
+        for cell in cells {
+            write_cell(out, results, cell)?;
+        }
+    }
+    Ok(())
+}
+
+/// Numbers of cells, and how many of them passed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Totals {
+    pub(super) baselines: (usize, usize),
+    pub(super) tests: (usize, usize),
+}
+
+impl Totals {
+    pub(super) fn of(results: &MatrixResults) -> Self {
+        let count =
+            |cells: &[MatrixCell]| (cells.len(), cells.iter().filter(|cell| cell.status == CellStatus::Pass).count());
+        Self { baselines: count(&results.baselines), tests: count(&results.tests) }
+    }
+
+    pub(super) fn all(self) -> (usize, usize) {
+        (self.baselines.0 + self.tests.0, self.baselines.1 + self.tests.1)
+    }
+}
+
+fn write_cell(out: &mut String, results: &MatrixResults, cell: &MatrixCell) -> std::fmt::Result {
+    let axis = |name: &str| cell.value(&results.axes, name).map_or_else(|| "null".to_owned(), scalar);
+    writeln!(out, "  - name: {}", scalar(&cell.name))?;
+    writeln!(out, "    dialer: {}", scalar(&cell.dialer))?;
+    writeln!(out, "    listener: {}", scalar(&cell.listener))?;
+    writeln!(out, "    transport: {}", axis("transport"))?;
+    writeln!(out, "    secureChannel: {}", axis("security"))?;
+    writeln!(out, "    muxer: {}", axis("muxer"))?;
+    let known = ["transport", "security", "muxer"];
+    for (name, value) in results.axes.iter().zip(&cell.values).filter(|(name, _)| !known.contains(&name.as_str())) {
+        writeln!(out, "    {}: {}", scalar(name), value.as_deref().map_or_else(|| "null".to_owned(), scalar))?;
+    }
+    writeln!(out, "    status: {}", cell.status.word())?;
+    if let Some(cause) = cell.status.cause() {
+        writeln!(out, "    cause: {}", scalar(&cause))?;
+    }
+    for scenario in Scenario::ALL {
+        match cell.scenarios.get(&scenario).filter(|measured| !measured.samples.is_empty()) {
+            Some(measured) => write_scenario(out, scenario, measured)?,
+            None => writeln!(out, "    {}: null", scenario.name())?,
+        }
+    }
+    for (key, samples) in [("connect", &cell.connect), ("firstByte", &cell.first_byte)] {
+        if !samples.is_empty() {
+            writeln!(out, "    {key}:")?;
+            write_statistics(out, Scenario::Latency, samples.len(), samples, true)?;
+        }
+    }
+    Ok(())
+}
+
+fn write_scenario(out: &mut String, scenario: Scenario, measured: &ScenarioSamples) -> std::fmt::Result {
+    writeln!(out, "    {}:", scenario.name())?;
+    let is_valid = measured.validity == Validity::Valid;
+    write_statistics(out, scenario, measured.iterations, &measured.samples, is_valid)?;
+    if let Validity::Invalid { gate, figures } = &measured.validity {
+        writeln!(out, "      invalid: {}", scalar(&format!("{gate}: {figures}")))?;
+    }
+    Ok(())
+}
+
+/// Writes samples, and their statistics unless they are invalid, so that nobody takes these for figures.
+fn write_statistics(
+    out: &mut String,
+    scenario: Scenario,
+    iterations: usize,
+    samples: &[f64],
+    is_valid: bool,
+) -> std::fmt::Result {
+    let statistics = Samples::new(samples).ok().filter(|_| is_valid).map(|samples| BoxStatistics::of(&samples));
+    let number = |value: Option<f64>| value.map_or_else(|| "null".to_owned(), |value| scenario.suite_number(value));
+    let list = |values: &[f64]| {
+        let numbers: Vec<String> = values.iter().map(|value| scenario.suite_number(*value)).collect();
+        format!("[{}]", numbers.join(", "))
+    };
+    let of = |pick: fn(&BoxStatistics) -> f64| number(statistics.as_ref().map(pick));
+    writeln!(out, "      iterations: {iterations}")?;
+    writeln!(out, "      min: {}", of(|statistics| statistics.low_whisker))?;
+    writeln!(out, "      q1: {}", of(|statistics| statistics.q1))?;
+    writeln!(out, "      median: {}", of(|statistics| statistics.median))?;
+    writeln!(out, "      q3: {}", of(|statistics| statistics.q3))?;
+    writeln!(out, "      max: {}", of(|statistics| statistics.high_whisker))?;
+    writeln!(out, "      outliers: {}", list(statistics.as_ref().map_or(&[], |statistics| &statistics.outliers)))?;
+    writeln!(out, "      samples: {}", list(samples))?;
+    writeln!(out, "      unit: {}", scenario.suite_unit())
+}
+
+/// A text as a YAML scalar: plain where that is unambiguous, in double quotes otherwise.
+fn scalar(text: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || " _.(),/+-:".contains(c);
+    let is_word = text.starts_with(|c: char| c.is_ascii_alphabetic() || c.is_ascii_digit());
+    let lower = text.to_ascii_lowercase();
+    let is_other_type = text.parse::<f64>().is_ok()
+        || lower.starts_with("0x")
+        || lower.starts_with("0o")
+        || matches!(lower.as_str(), "null" | "true" | "false" | "yes" | "no" | "on" | "off" | "y" | "n");
+    let is_ambiguous = text.contains(": ") || text.ends_with([':', ' ']);
+    if is_word && text.chars().all(is_plain) && !is_other_type && !is_ambiguous {
+        return text.to_owned();
+    }
+    serde_json::Value::from(text).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ambiguous_texts_are_quoted() {
+        assert_eq!(scalar("a x b (tcp, noise, yamux)"), "a x b (tcp, noise, yamux)");
+        assert_eq!(scalar("2026-01-01T00:00:00Z"), "2026-01-01T00:00:00Z");
+        for text in ["1.0", "null", "NO", "", " a", "a: b", "- a", "a\nb", "é", "x #y", "inf"] {
+            assert!(scalar(text).starts_with('"'), "{text}");
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! Tests of the files of a matrix.
+
+use wb_import::{Format, ReadOptions};
+use wb_model::Gate;
+use wb_report::peers::{MatrixResults, charts, markdown, page, result_files, yaml};
+
+use crate::matrix;
+
+/// What a reader of the suites' files finds: failed cells, invalid samples with their gates, and medians of uploads.
+fn read(text: &str) -> (usize, Vec<Gate>, usize) {
+    let (format, foreign) = wb_import::read(text, ReadOptions::default()).unwrap();
+    assert_eq!(format, Format::Libp2p);
+    let samples = || foreign.cells.iter().flat_map(|cell| &cell.samples);
+    let failed = samples().filter(|sample| sample.failure.is_some()).count();
+    let invalid = samples().filter_map(|sample| Some(sample.rejection.as_ref()?.gate)).collect();
+    (failed, invalid, foreign.cells.len())
+}
+
+#[test]
+fn yaml_is_read_as_results_of_the_suites() {
+    let text = yaml(&matrix::results());
+    let (failed, invalid, cells) = read(&text);
+    assert_eq!((failed, cells), (1 + 5 + 1, 48));
+    assert_eq!(invalid, vec![Gate::Possible; 4 * 10], "four downloads of ten samples");
+    assert!(text.contains("    cause: timeout after 5min\n"), "{text}");
+    assert!(text.contains("      median: null\n") && text.contains("      invalid: \"possible: 195 Gbit/s"), "{text}");
+}
+
+#[test]
+fn yaml_has_the_keys_of_the_suites_in_their_order() {
+    let text = yaml(&matrix::results());
+    let start: Vec<&str> = text.lines().take(39).map(|line| line.split(':').next().unwrap().trim()).collect();
+    let expected = "metadata testPass startedAt completedAt duration platform os workerCount  summary totalBaselines \
+                    baselinesPassed baselinesFailed totalTests testsPassed testsFailed totalAll passedAll failedAll  \
+                    baselineResults - name dialer listener transport secureChannel muxer status upload iterations min q1 \
+                    median q3 max outliers samples unit download";
+    assert_eq!(start.join(" "), expected);
+    assert!(text.contains("totalAll: 48\n  passedAll: 41\n  failedAll: 7\n"), "{text}");
+}
+
+#[test]
+fn markdown_is_read_as_the_table_of_the_suites() {
+    let text = markdown(&matrix::results());
+    let (failed, invalid, _) = read(&text);
+    assert_eq!(failed, 1 + 5 + 1);
+    assert_eq!(invalid, vec![Gate::Output; 4], "figures that are not in the table");
+    assert!(text.contains("### Latency (ms)") && !text.contains("(seconds)"));
+    let named = "### rust-v0.56 x dotnet-v1.0 (tcp, noise, yamux)\n- Status: pass\n- No download: possible: 195 Gbit/s";
+    assert!(text.contains(named), "{text}");
+}
+
+#[test]
+fn plots_have_a_box_for_each_measured_cell_and_a_line_for_each_baseline() {
+    let plots = charts::plots(&matrix::results());
+    let names: Vec<&str> = plots.iter().map(|plot| plot.name.as_str()).collect();
+    let expected = [
+        "heatmap-upload",
+        "boxplot-upload",
+        "heatmap-download",
+        "boxplot-download",
+        "heatmap-latency",
+        "boxplot-latency",
+    ];
+    assert_eq!(names, expected);
+    let upload = plots[1].svg();
+    assert_eq!((upload.matches("class=\"box\"").count(), upload.matches("class=\"baseline\"").count()), (39, 2));
+    assert!(upload.contains("logarithmic"), "from 0.2 to 8.6 Gbit/s");
+    assert_eq!(plots[3].svg().matches("class=\"box\"").count(), 35, "invalid downloads are not drawn");
+    let heat = plots[2].svg();
+    assert_eq!(heat.matches("class=\"heat\"").count(), 35);
+    assert!(heat.contains(">invalid</text>") && heat.contains(">fail</text>"));
+}
+
+#[test]
+fn page_names_what_was_not_measured_and_escapes_it() {
+    let page = page(&matrix::results()).unwrap();
+    assert!(page.contains("&lt;panicked&gt; at &quot;quot;quic") || page.contains("&lt;panicked&gt;"));
+    assert!(!page.contains("<panicked>"));
+    assert!(page.contains("41 of 48 cells passed (2 of 3 baselines, 39 of 45 tests)"));
+    for heading in ["Overhead", "Asymmetry", "Connecting", "Not measured"] {
+        assert!(page.contains(heading), "{heading}");
+    }
+}
+
+#[test]
+fn an_empty_matrix_has_files_without_charts() {
+    let files = result_files(&MatrixResults::default()).unwrap();
+    let names: Vec<&str> = files.iter().map(|file| file.name.as_str()).collect();
+    assert_eq!(names, ["results.yaml", "results.md", "results.html"]);
+}
