@@ -172,7 +172,12 @@ func (c *iperf3Connection) run(ctx context.Context, options endpoint.Options, co
 func (c *iperf3Connection) transferOnce(ctx context.Context, bytes int64, more ...string) (iperf3Result, error) {
 	arguments := append([]string{"-n", strconv.FormatInt(bytes, 10), "-l", strconv.FormatInt(blockSize(bytes), 10)}, more...)
 	result, err := runIperf3(ctx, append(arguments, c.arguments...))
-	c.duration += time.Duration(max(result.End.Sent.Seconds, result.End.Received.Seconds) * float64(time.Second))
+	seconds := result.End.Received.Seconds
+	if len(more) == 0 {
+		// The sender is done as soon as the last block is in the socket's buffer, the receiver when it is told so.
+		seconds = max(seconds, result.End.Sent.Seconds)
+	}
+	c.duration += time.Duration(seconds * float64(time.Second))
 	return result, err
 }
 
