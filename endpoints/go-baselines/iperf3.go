@@ -172,6 +172,10 @@ func (c *iperf3Connection) run(ctx context.Context, options endpoint.Options, co
 func (c *iperf3Connection) transferOnce(ctx context.Context, bytes int64, more ...string) (iperf3Result, error) {
 	arguments := append([]string{"-n", strconv.FormatInt(bytes, 10), "-l", strconv.FormatInt(blockSize(bytes), 10)}, more...)
 	result, err := runIperf3(ctx, append(arguments, c.arguments...))
+	// The server takes a moment to leave the previous test.
+	for err != nil && strings.Contains(err.Error(), "server is busy") && sleep(ctx, 20*time.Millisecond) {
+		result, err = runIperf3(ctx, append(arguments, c.arguments...))
+	}
 	seconds := result.End.Received.Seconds
 	if len(more) == 0 {
 		// The sender is done as soon as the last block is in the socket's buffer, the receiver when it is told so.
@@ -179,6 +183,16 @@ func (c *iperf3Connection) transferOnce(ctx context.Context, bytes int64, more .
 	}
 	c.duration += time.Duration(seconds * float64(time.Second))
 	return result, err
+}
+
+// sleep reports whether the context has not ended.
+func sleep(ctx context.Context, duration time.Duration) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(duration):
+		return true
+	}
 }
 
 // blockSize is the largest block of up to 64 KiB that divides the bytes: iperf3 sends whole blocks.
