@@ -20,7 +20,7 @@ demo-hosts: ## measure hosts in namespaces, traffic between them, and an emulate
 	@scripts/setup demo demo-hosts
 	@scripts/demo-hosts
 
-endpoints: ## build the endpoints that ship into target/endpoints; about 10 minutes; ARGS="NAME…" selects some
+endpoints: ## build the endpoints that ship into target/endpoints (about 6 minutes); ARGS="NAME…" selects some
 	@scripts/setup demo endpoints
 	@scripts/endpoints $(ARGS)
 
