@@ -13,7 +13,8 @@ const imports = {
   },
   muxer: {
     yamux: async () => (await import('@libp2p/yamux')).yamux(),
-    mplex: async () => (await import('@libp2p/mplex')).mplex()
+    // By default, a sixth stream within a second ends the connection.
+    mplex: async () => (await import('@libp2p/mplex')).mplex({ disconnectThreshold: Number.MAX_SAFE_INTEGER })
   }
 }
 
