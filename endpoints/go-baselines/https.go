@@ -71,11 +71,12 @@ func answerHTTP(response http.ResponseWriter, request *http.Request, counts *end
 	return endpoint.Send(response, bytes, counts)
 }
 
-func dialHTTPS(ctx context.Context, options endpoint.Options) (endpoint.Connection, error) {
+func prepareHTTPS(options endpoint.Options) (endpoint.Connect, error) {
 	host, fingerprint, err := parseAddress(options.Address, "https")
-	if err != nil {
-		return nil, err
-	}
+	return func(ctx context.Context) (endpoint.Connection, error) { return dialHTTPS(ctx, host, fingerprint) }, err
+}
+
+func dialHTTPS(ctx context.Context, host, fingerprint string) (endpoint.Connection, error) {
 	dialer := tls.Dialer{Config: clientTLS("http/1.1", fingerprint)}
 	dialed, err := dialer.DialContext(ctx, "tcp", host)
 	if err != nil {

@@ -126,8 +126,8 @@ func freePort(host string) (int, error) {
 	return listener.Addr().(*net.TCPAddr).Port, nil
 }
 
-// dialIperf3 connects to nothing yet: each transfer is one run of iperf3, or two if it has both directions.
-func dialIperf3(_ context.Context, options endpoint.Options) (endpoint.Connection, error) {
+// prepareIperf3 returns a Connect that connects to nothing: each transfer is one run of iperf3, or two if it has both directions.
+func prepareIperf3(options endpoint.Options) (endpoint.Connect, error) {
 	address, _, err := parseAddress(options.Address, "iperf3")
 	if err != nil {
 		return nil, err
@@ -138,7 +138,7 @@ func dialIperf3(_ context.Context, options endpoint.Options) (endpoint.Connectio
 	}
 	client := &iperf3Connection{arguments: []string{"-c", host, "-p", port, "-J"}}
 	client.connection = connection{transport: "iperf3", transfer: client.run, close: func() {}}
-	return client, nil
+	return func(context.Context) (endpoint.Connection, error) { return client, nil }, nil
 }
 
 type iperf3Connection struct {

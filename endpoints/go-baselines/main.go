@@ -13,10 +13,10 @@ import (
 
 // baselines by the name of their transport
 var baselines = map[string]endpoint.Implementation{
-	"tcp":    {Listen: listenTCP, Dial: dialTCP},
-	"quic":   {Listen: listenQUIC, Dial: dialQUIC},
-	"https":  {Listen: listenHTTPS, Dial: dialHTTPS},
-	"iperf3": {Listen: listenIperf3, Dial: dialIperf3},
+	"tcp":    {Listen: listenTCP, Prepare: prepareTCP},
+	"quic":   {Listen: listenQUIC, Prepare: prepareQUIC},
+	"https":  {Listen: listenHTTPS, Prepare: prepareHTTPS},
+	"iperf3": {Listen: listenIperf3, Prepare: prepareIperf3},
 }
 
 func main() {
@@ -28,12 +28,12 @@ func main() {
 			}
 			return baseline.Listen(ctx, options)
 		},
-		Dial: func(ctx context.Context, options endpoint.Options) (endpoint.Connection, error) {
+		Prepare: func(options endpoint.Options) (endpoint.Connect, error) {
 			baseline, err := find(options)
 			if err != nil {
 				return nil, err
 			}
-			return baseline.Dial(ctx, options)
+			return baseline.Prepare(options)
 		},
 		// The end of a TCP connection is the end of its only transfer.
 		ConnectsAlways: func(options endpoint.Options) bool { return options.Transport == "tcp" },

@@ -47,24 +47,23 @@ func listenQUIC(ctx context.Context, options endpoint.Options) error {
 	}
 }
 
-func dialQUIC(ctx context.Context, options endpoint.Options) (endpoint.Connection, error) {
+func prepareQUIC(options endpoint.Options) (endpoint.Connect, error) {
 	host, fingerprint, err := parseAddress(options.Address, "quic")
-	if err != nil {
-		return nil, err
-	}
-	dialed, err := quic.DialAddr(ctx, host, clientTLS(perfProtocol, fingerprint), nil)
-	if err != nil {
-		return nil, err
-	}
-	return &connection{
-		transport: "quic",
-		transfer: func(ctx context.Context, options endpoint.Options, counts *endpoint.Counts) error {
-			stream, err := dialed.OpenStreamSync(ctx)
-			if err != nil {
-				return err
-			}
-			return endpoint.Request(ctx, quicStream{stream}, options, counts)
-		},
-		close: func() { _ = dialed.CloseWithError(0, "") },
-	}, nil
+	return func(ctx context.Context) (endpoint.Connection, error) {
+		dialed, err := quic.DialAddr(ctx, host, clientTLS(perfProtocol, fingerprint), nil)
+		if err != nil {
+			return nil, err
+		}
+		return &connection{
+			transport: "quic",
+			transfer: func(ctx context.Context, options endpoint.Options, counts *endpoint.Counts) error {
+				stream, err := dialed.OpenStreamSync(ctx)
+				if err != nil {
+					return err
+				}
+				return endpoint.Request(ctx, quicStream{stream}, options, counts)
+			},
+			close: func() { _ = dialed.CloseWithError(0, "") },
+		}, nil
+	}, err
 }

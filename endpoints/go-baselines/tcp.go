@@ -29,21 +29,20 @@ func listenTCP(ctx context.Context, options endpoint.Options) error {
 	}
 }
 
-func dialTCP(ctx context.Context, options endpoint.Options) (endpoint.Connection, error) {
+func prepareTCP(options endpoint.Options) (endpoint.Connect, error) {
 	host, _, err := parseAddress(options.Address, "tcp")
-	if err != nil {
-		return nil, err
-	}
-	var dialer net.Dialer
-	stream, err := dialer.DialContext(ctx, "tcp", host)
-	if err != nil {
-		return nil, err
-	}
-	return &connection{
-		transport: "tcp",
-		transfer: func(ctx context.Context, options endpoint.Options, counts *endpoint.Counts) error {
-			return endpoint.Request(ctx, stream.(*net.TCPConn), options, counts)
-		},
-		close: func() { stream.Close() },
-	}, nil
+	return func(ctx context.Context) (endpoint.Connection, error) {
+		var dialer net.Dialer
+		stream, err := dialer.DialContext(ctx, "tcp", host)
+		if err != nil {
+			return nil, err
+		}
+		return &connection{
+			transport: "tcp",
+			transfer: func(ctx context.Context, options endpoint.Options, counts *endpoint.Counts) error {
+				return endpoint.Request(ctx, stream.(*net.TCPConn), options, counts)
+			},
+			close: func() { stream.Close() },
+		}, nil
+	}, err
 }

@@ -52,6 +52,9 @@ type Connection interface {
 	Close()
 }
 
+// Connect opens a connection, including all handshakes; the context limits its time.
+type Connect func(ctx context.Context) (Connection, error)
+
 // Timed is a connection that measures the duration of its transfers itself.
 type Timed interface {
 	// Duration of the last transfer
@@ -62,8 +65,8 @@ type Timed interface {
 type Implementation struct {
 	// Listen serves transfers until the context ends. It calls Listening, Connected and Served.
 	Listen func(ctx context.Context, options Options) error
-	// Dial connects; the context limits its time.
-	Dial func(ctx context.Context, options Options) (Connection, error)
+	// Prepare does all that a dialer needs before it connects, which is not measured.
+	Prepare func(options Options) (Connect, error)
 	// ConnectsAlways is whether a connection can carry just one transfer.
 	ConnectsAlways func(options Options) bool
 }
@@ -143,6 +146,10 @@ type iteration struct {
 
 // dial runs the iterations and reports whether all succeeded.
 func dial(ctx context.Context, implementation Implementation, options Options) bool {
+	connect, err := implementation.Prepare(options)
+	if err != nil {
+		fail(err)
+	}
 	start := time.Now()
 	seconds := func(at time.Time) *float64 {
 		if at.IsZero() {
@@ -165,7 +172,7 @@ func dial(ctx context.Context, implementation Implementation, options Options) b
 		line.I, line.Sent, line.Received, line.Open, line.First, line.Last = i, 0, 0, nil, nil, nil
 		if failure == nil && connection == nil {
 			line.Dial, line.Connect = seconds(time.Now()), nil
-			connection, failure = connect(ctx, implementation, options)
+			connection, failure = connectWithin(ctx, options.Timeout, connect)
 			if failure == nil {
 				line.Connect = seconds(time.Now())
 				Connected(connection.Negotiated())
@@ -197,10 +204,10 @@ func dial(ctx context.Context, implementation Implementation, options Options) b
 	return failure == nil
 }
 
-func connect(ctx context.Context, implementation Implementation, options Options) (Connection, error) {
-	ctx, cancel := context.WithTimeout(ctx, options.Timeout)
+func connectWithin(ctx context.Context, timeout time.Duration, connect Connect) (Connection, error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	return implementation.Dial(ctx, options)
+	return connect(ctx)
 }
 
 func transfer(ctx context.Context, connection Connection, options Options, counts *Counts) error {

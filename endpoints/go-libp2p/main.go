@@ -37,7 +37,7 @@ const perf = protocol.ID("/perf/1.0.0")
 func main() {
 	endpoint.Main(endpoint.Implementation{
 		Listen:         listen,
-		Dial:           dial,
+		Prepare:        prepare,
 		ConnectsAlways: func(endpoint.Options) bool { return false },
 	})
 }
@@ -85,7 +85,7 @@ func listenAddress(options endpoint.Options) string {
 	return fmt.Sprintf(format[options.Transport], version, options.Host, options.Port)
 }
 
-func dial(ctx context.Context, options endpoint.Options) (endpoint.Connection, error) {
+func prepare(options endpoint.Options) (endpoint.Connect, error) {
 	info, err := peer.AddrInfoFromString(options.Address)
 	if err != nil {
 		return nil, err
@@ -95,12 +95,13 @@ func dial(ctx context.Context, options endpoint.Options) (endpoint.Connection, e
 		return nil, err
 	}
 	node.Peerstore().AddAddrs(info.ID, info.Addrs, peerstore.PermanentAddrTTL)
-	conn, err := node.DialPeer(ctx, info.ID)
-	if err != nil {
-		node.Close()
-		return nil, err
-	}
-	return &connection{node, conn}, nil
+	return func(ctx context.Context) (endpoint.Connection, error) {
+		conn, err := node.DialPeer(ctx, info.ID)
+		if err != nil {
+			return nil, err
+		}
+		return &connection{node, conn}, nil
+	}, nil
 }
 
 type connection struct {
