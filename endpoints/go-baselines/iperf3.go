@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -172,8 +173,7 @@ func (c *iperf3Connection) run(ctx context.Context, options endpoint.Options, co
 func (c *iperf3Connection) transferOnce(ctx context.Context, bytes int64, more ...string) (iperf3Result, error) {
 	arguments := append([]string{"-n", strconv.FormatInt(bytes, 10), "-l", strconv.FormatInt(blockSize(bytes), 10)}, more...)
 	result, err := runIperf3(ctx, append(arguments, c.arguments...))
-	// The server takes a moment to leave the previous test.
-	for err != nil && strings.Contains(err.Error(), "server is busy") && sleep(ctx, 20*time.Millisecond) {
+	for tries := 1; tries < 50 && isBetweenTests(err) && sleep(ctx, 20*time.Millisecond); tries++ {
 		result, err = runIperf3(ctx, append(arguments, c.arguments...))
 	}
 	seconds := result.End.Received.Seconds
@@ -183,6 +183,16 @@ func (c *iperf3Connection) transferOnce(ctx context.Context, bytes int64, more .
 	}
 	c.duration += time.Duration(seconds * float64(time.Second))
 	return result, err
+}
+
+// isBetweenTests recognises a server that has not left the previous test, or that listens anew after it.
+func isBetweenTests(err error) bool {
+	if err == nil {
+		return false
+	}
+	return slices.ContainsFunc([]string{"server is busy", "reset by peer", "refused"}, func(text string) bool {
+		return strings.Contains(err.Error(), text)
+	})
 }
 
 // sleep reports whether the context has not ended.
