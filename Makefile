@@ -7,7 +7,7 @@ SHELL := /bin/bash
 # rustup's folder, for shells that were started before Rust was installed.
 export PATH := $(or $(CARGO_HOME),$(HOME)/.cargo)/bin:$(PATH)
 
-.PHONY: help demo demo-hosts test test-system test-long bench package
+.PHONY: help demo demo-hosts endpoints test test-system test-long bench package
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.* ## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -19,6 +19,10 @@ demo: ## build, measure this machine with the plan `quick` (under 4 minutes), wr
 demo-hosts: ## measure hosts in namespaces, traffic between them, and an emulated guest (requires root; about 10 minutes)
 	@scripts/setup demo demo-hosts
 	@scripts/demo-hosts
+
+endpoints: ## build the endpoints that ship into target/endpoints (about 6 minutes); ARGS="NAME…" selects some
+	@scripts/setup demo endpoints
+	@scripts/endpoints $(ARGS)
 
 test: ## check formatting, clippy and licences, and run every test that needs no VM and no browser
 	@scripts/setup demo test

@@ -1,0 +1,169 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+	"sync"
+
+	"weighbridge.local/endpoint"
+)
+
+// The bytes of the answer that a request asks for
+const receiveHeader = "Weighbridge-Receive"
+
+const httpBuffer = 64 * 1024
+
+func listenHTTPS(ctx context.Context, options endpoint.Options) error {
+	config, fingerprint, err := serverTLS("http/1.1")
+	if err != nil {
+		return err
+	}
+	listener, err := net.Listen("tcp", hostPort(options))
+	if err != nil {
+		return err
+	}
+	var known sync.Map
+	server := &http.Server{
+		TLSConfig: config,
+		Protocols: http1(),
+		Handler:   http.HandlerFunc(serveHTTP),
+		ConnState: func(accepted net.Conn, state http.ConnState) {
+			switch state {
+			case http.StateActive: // a request has begun, so that the handshake is complete
+				if _, again := known.LoadOrStore(accepted, true); !again {
+					endpoint.Connected(negotiatedHTTPS(accepted.(*tls.Conn)))
+				}
+			case http.StateClosed:
+				known.Delete(accepted)
+			}
+		},
+	}
+	context.AfterFunc(ctx, func() { server.Close() })
+	endpoint.Listening(address("https", options.Host, listener.Addr(), fingerprint))
+	return server.ServeTLS(listener, "", "")
+}
+
+func serveHTTP(response http.ResponseWriter, request *http.Request) {
+	var counts endpoint.Counts
+	err := answerHTTP(response, request, &counts)
+	endpoint.Served(counts, err)
+	if err != nil {
+		panic(http.ErrAbortHandler)
+	}
+}
+
+func answerHTTP(response http.ResponseWriter, request *http.Request, counts *endpoint.Counts) error {
+	bytes, err := strconv.ParseInt(request.Header.Get(receiveHeader), 10, 64)
+	if err != nil {
+		return fmt.Errorf("invalid %s: %w", receiveHeader, err)
+	}
+	if err := endpoint.Receive(request.Body, counts); err != nil {
+		return err
+	}
+	response.Header().Set("Content-Type", "application/octet-stream")
+	response.Header().Set("Content-Length", strconv.FormatInt(bytes, 10))
+	return endpoint.Send(response, bytes, counts)
+}
+
+func prepareHTTPS(options endpoint.Options) (endpoint.Connect, error) {
+	host, fingerprint, err := parseAddress(options.Address, "https")
+	return func(ctx context.Context) (endpoint.Connection, error) { return dialHTTPS(ctx, host, fingerprint) }, err
+}
+
+func dialHTTPS(ctx context.Context, host, fingerprint string) (endpoint.Connection, error) {
+	dialer := tls.Dialer{Config: clientTLS("http/1.1", fingerprint)}
+	dialed, err := dialer.DialContext(ctx, "tcp", host)
+	if err != nil {
+		return nil, err
+	}
+	prepared := make(chan net.Conn, 1)
+	prepared <- dialed
+	transport := &http.Transport{
+		Protocols:          http1(),
+		DisableCompression: true,
+		MaxConnsPerHost:    1,
+		WriteBufferSize:    httpBuffer,
+		ReadBufferSize:     httpBuffer,
+		DialTLSContext: func(context.Context, string, string) (net.Conn, error) {
+			select {
+			case connection := <-prepared:
+				return connection, nil
+			default:
+				return nil, errors.New("the connection was closed")
+			}
+		},
+	}
+	return &httpsConnection{connection{
+		transport: "https",
+		transfer: func(ctx context.Context, options endpoint.Options, counts *endpoint.Counts) error {
+			return requestHTTP(ctx, transport, host, options, counts)
+		},
+		close: func() {
+			transport.CloseIdleConnections()
+			dialed.Close()
+		},
+	}, dialed.(*tls.Conn)}, nil
+}
+
+type httpsConnection struct {
+	connection
+	secure *tls.Conn
+}
+
+func (c *httpsConnection) Negotiated() endpoint.Negotiated { return negotiatedHTTPS(c.secure) }
+
+func negotiatedHTTPS(secure *tls.Conn) endpoint.Negotiated {
+	if version := secure.ConnectionState().Version; version != tls.VersionTLS13 {
+		return endpoint.Negotiated{Transport: "https over " + tls.VersionName(version)}
+	}
+	return endpoint.Negotiated{Transport: "https"}
+}
+
+func requestHTTP(
+	ctx context.Context, transport *http.Transport, host string, options endpoint.Options, counts *endpoint.Counts,
+) error {
+	body := &payloadReader{left: options.Send}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+host+"/", body)
+	if err != nil {
+		return err
+	}
+	request.ContentLength = options.Send
+	if options.Send == 0 {
+		request.Body = http.NoBody
+	}
+	request.Header.Set(receiveHeader, strconv.FormatInt(options.Receive, 10))
+	response, err := transport.RoundTrip(request)
+	counts.Sent = options.Send - body.left
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("the listener answered %s", response.Status)
+	}
+	return endpoint.Receive(response.Body, counts)
+}
+
+// payloadReader is a body of zeros that counts how much of it is left.
+type payloadReader struct{ left int64 }
+
+func (r *payloadReader) Read(buffer []byte) (int, error) {
+	if r.left == 0 {
+		return 0, io.EOF
+	}
+	size := min(int64(len(buffer)), r.left)
+	r.left -= size
+	return int(size), nil
+}
+
+func http1() *http.Protocols {
+	protocols := new(http.Protocols)
+	protocols.SetHTTP1(true)
+	return protocols
+}

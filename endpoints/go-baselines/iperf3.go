@@ -1,0 +1,239 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"weighbridge.local/endpoint"
+)
+
+// iperf3Result has the figures of iperf3's JSON that matter here.
+type iperf3Result struct {
+	Start struct {
+		Test struct {
+			Reverse int `json:"reverse"`
+		} `json:"test_start"`
+	} `json:"start"`
+	End struct {
+		Sent     iperf3Sum `json:"sum_sent"`
+		Received iperf3Sum `json:"sum_received"`
+	} `json:"end"`
+	Error string `json:"error"`
+}
+
+type iperf3Sum struct {
+	Bytes   int64   `json:"bytes"`
+	Seconds float64 `json:"seconds"`
+}
+
+// listenIperf3 runs one server for all transfers: it reports each of them in an object of its own.
+func listenIperf3(ctx context.Context, options endpoint.Options) error {
+	if options.Port == 0 {
+		port, err := freePort(options.Host)
+		if err != nil {
+			return err
+		}
+		options.Port = port
+	}
+	arguments := []string{"-s", "-J", "--forceflush", "-B", options.Host, "-p", strconv.Itoa(options.Port)}
+	server := iperf3(ctx, arguments...)
+	output, err := server.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := server.Start(); err != nil {
+		return err
+	}
+	reported := make(chan error, 1)
+	go func() { reported <- reportIperf3(output) }()
+	if err := waitUntilListening(ctx, options.Port, reported); err != nil {
+		return err
+	}
+	endpoint.Listening("iperf3://" + hostPort(options))
+	err = <-reported
+	return errors.Join(err, server.Wait())
+}
+
+// reportIperf3 prints the lines of each transfer that the server's output has.
+func reportIperf3(output io.Reader) error {
+	decoder := json.NewDecoder(output)
+	for {
+		var result iperf3Result
+		if err := decoder.Decode(&result); err != nil {
+			return fmt.Errorf("iperf3: %w", err)
+		}
+		var err error
+		if result.Error != "" {
+			err = errors.New(result.Error)
+		}
+		endpoint.Connected(endpoint.Negotiated{Transport: "iperf3"})
+		counts := endpoint.Counts{Received: result.End.Received.Bytes}
+		if result.Start.Test.Reverse != 0 {
+			counts = endpoint.Counts{Sent: result.End.Sent.Bytes}
+		}
+		endpoint.Served(counts, err)
+	}
+}
+
+// waitUntilListening looks at the kernel's table of sockets: a connection would be a failed test to iperf3.
+func waitUntilListening(ctx context.Context, port int, ended <-chan error) error {
+	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case err := <-ended:
+			return err
+		case <-time.After(10 * time.Millisecond):
+		}
+		if isListening(port) {
+			return nil
+		}
+	}
+	return errors.New("iperf3 does not listen after 10 s")
+}
+
+func isListening(port int) bool {
+	suffix := fmt.Sprintf(":%04X", port)
+	for _, table := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
+		text, _ := os.ReadFile(table)
+		for line := range strings.Lines(string(text)) {
+			const listening = "0A"
+			if fields := strings.Fields(line); len(fields) > 3 && fields[3] == listening && strings.HasSuffix(fields[1], suffix) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func freePort(host string) (int, error) {
+	listener, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
+	if err != nil {
+		return 0, err
+	}
+	defer listener.Close()
+	return listener.Addr().(*net.TCPAddr).Port, nil
+}
+
+// prepareIperf3 returns a Connect that connects to nothing: each transfer is one run of iperf3, or two if it has both directions.
+func prepareIperf3(options endpoint.Options) (endpoint.Connect, error) {
+	address, _, err := parseAddress(options.Address, "iperf3")
+	if err != nil {
+		return nil, err
+	}
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, err
+	}
+	client := &iperf3Connection{arguments: []string{"-c", host, "-p", port, "-J"}}
+	client.connection = connection{transport: "iperf3", transfer: client.run, close: func() {}}
+	return func(context.Context) (endpoint.Connection, error) { return client, nil }, nil
+}
+
+type iperf3Connection struct {
+	connection
+	arguments []string
+	duration  time.Duration
+}
+
+// Duration of the last transfer as iperf3 measured it, without its control connection.
+func (c *iperf3Connection) Duration() time.Duration { return c.duration }
+
+func (c *iperf3Connection) run(ctx context.Context, options endpoint.Options, counts *endpoint.Counts) error {
+	c.duration = 0
+	if options.Send > 0 {
+		result, err := c.transferOnce(ctx, options.Send)
+		if err != nil {
+			return err
+		}
+		counts.Sent = result.End.Sent.Bytes
+	}
+	if options.Receive > 0 {
+		result, err := c.transferOnce(ctx, options.Receive, "-R")
+		if err != nil {
+			return err
+		}
+		counts.Received = result.End.Received.Bytes
+	}
+	return nil
+}
+
+func (c *iperf3Connection) transferOnce(ctx context.Context, bytes int64, more ...string) (iperf3Result, error) {
+	arguments := append([]string{"-n", strconv.FormatInt(bytes, 10), "-l", strconv.FormatInt(blockSize(bytes), 10)}, more...)
+	result, err := runIperf3(ctx, append(arguments, c.arguments...))
+	for tries := 1; tries < 50 && isBetweenTests(err) && sleep(ctx, 20*time.Millisecond); tries++ {
+		result, err = runIperf3(ctx, append(arguments, c.arguments...))
+	}
+	seconds := result.End.Received.Seconds
+	if len(more) == 0 {
+		// The sender is done as soon as the last block is in the socket's buffer, the receiver when it is told so.
+		seconds = max(seconds, result.End.Sent.Seconds)
+	}
+	c.duration += time.Duration(seconds * float64(time.Second))
+	return result, err
+}
+
+// isBetweenTests recognises a server that has not left the previous test, or that listens anew after it.
+func isBetweenTests(err error) bool {
+	if err == nil {
+		return false
+	}
+	return slices.ContainsFunc([]string{"server is busy", "reset by peer", "refused"}, func(text string) bool {
+		return strings.Contains(err.Error(), text)
+	})
+}
+
+// sleep reports whether the context has not ended.
+func sleep(ctx context.Context, duration time.Duration) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(duration):
+		return true
+	}
+}
+
+// blockSize is the largest block of up to 64 KiB that divides the bytes: iperf3 sends whole blocks.
+func blockSize(bytes int64) int64 {
+	const largest, smallest = 64 * 1024, 1024
+	for size := min(bytes, largest); size >= min(bytes, smallest); size-- {
+		if bytes%size == 0 {
+			return size
+		}
+	}
+	return largest
+}
+
+func runIperf3(ctx context.Context, arguments []string) (result iperf3Result, err error) {
+	var output bytes.Buffer
+	client := iperf3(ctx, arguments...)
+	client.Stdout = &output
+	failure := client.Run()
+	if err := json.Unmarshal(output.Bytes(), &result); err != nil {
+		return result, errors.Join(failure, fmt.Errorf("iperf3: %w", err))
+	}
+	if result.Error != "" {
+		return result, errors.New(result.Error)
+	}
+	return result, failure
+}
+
+// iperf3 is ended with this process, and when the context ends.
+func iperf3(ctx context.Context, arguments ...string) *exec.Cmd {
+	command := exec.CommandContext(ctx, "iperf3", arguments...)
+	command.Stderr = os.Stderr
+	command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	return command
+}

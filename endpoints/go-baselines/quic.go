@@ -1,0 +1,69 @@
+package main
+
+import (
+	"context"
+
+	"github.com/quic-go/quic-go"
+	"weighbridge.local/endpoint"
+)
+
+const perfProtocol = "weighbridge-perf"
+
+// quicStream is a stream whose Close ends only its own direction.
+type quicStream struct{ *quic.Stream }
+
+func (s quicStream) CloseWrite() error { return s.Close() }
+
+func listenQUIC(ctx context.Context, options endpoint.Options) error {
+	config, fingerprint, err := serverTLS(perfProtocol)
+	if err != nil {
+		return err
+	}
+	listener, err := quic.ListenAddr(hostPort(options), config, nil)
+	if err != nil {
+		return err
+	}
+	defer listener.Close()
+	endpoint.Listening(address("quic", options.Host, listener.Addr(), fingerprint))
+	for {
+		accepted, err := listener.Accept(ctx)
+		if err != nil {
+			return err
+		}
+		endpoint.Connected(endpoint.Negotiated{Transport: "quic"})
+		go func() {
+			for {
+				stream, err := accepted.AcceptStream(ctx)
+				if err != nil {
+					return
+				}
+				go func() {
+					var counts endpoint.Counts
+					err := endpoint.Answer(quicStream{stream}, &counts)
+					endpoint.Served(counts, err)
+				}()
+			}
+		}()
+	}
+}
+
+func prepareQUIC(options endpoint.Options) (endpoint.Connect, error) {
+	host, fingerprint, err := parseAddress(options.Address, "quic")
+	return func(ctx context.Context) (endpoint.Connection, error) {
+		dialed, err := quic.DialAddr(ctx, host, clientTLS(perfProtocol, fingerprint), nil)
+		if err != nil {
+			return nil, err
+		}
+		return &connection{
+			transport: "quic",
+			transfer: func(ctx context.Context, options endpoint.Options, counts *endpoint.Counts) error {
+				stream, err := dialed.OpenStreamSync(ctx)
+				if err != nil {
+					return err
+				}
+				return endpoint.Request(ctx, quicStream{stream}, options, counts)
+			},
+			close: func() { _ = dialed.CloseWithError(0, "") },
+		}, nil
+	}, err
+}

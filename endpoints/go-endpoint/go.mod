@@ -1,0 +1,3 @@
+module weighbridge.local/endpoint
+
+go 1.24

@@ -1,0 +1,116 @@
+//! Measures transfers.
+
+use std::{
+    error::Error,
+    process::ExitCode,
+    time::{Duration, Instant},
+};
+
+use futures::StreamExt;
+use libp2p::{Multiaddr, PeerId, multiaddr::Protocol, swarm::SwarmEvent};
+use libp2p_stream::Control;
+use tokio::{sync::oneshot, task::JoinHandle, time};
+
+use crate::{
+    Stack,
+    node::Node,
+    perf::{self, Counts, Sizes},
+    report::{self, Times},
+};
+
+/// Runs transfers over one connection.
+pub(crate) async fn dial(
+    stack: Stack,
+    address: Multiaddr,
+    sizes: Sizes,
+    iterations: u32,
+    timeout: Duration,
+) -> Result<ExitCode, Box<dyn Error>> {
+    report::start_clock();
+    let Some(Protocol::P2p(peer)) = address.iter().last() else {
+        return Err(format!("invalid address `{address}`: expected it to end in /p2p/PEER").into());
+    };
+    let mut node = Node::new(stack)?;
+    let mut control = node.swarm.behaviour().new_control();
+    let mut times = Times { dial: Some(Instant::now()), ..Times::default() };
+    let connected = within(timeout, connect(&mut node, address)).await;
+    let mut failure = None;
+    match connected {
+        Ok(()) => times.connect = Some(Instant::now()),
+        Err(error) => failure = Some(error),
+    }
+    let connection = Connection::spawn(node, peer);
+    for i in 0..iterations {
+        let mut counts = Counts::default();
+        let mut iteration_times = times;
+        let skipped = failure.clone();
+        let error = match skipped {
+            Some(error) => Some(error),
+            None => {
+                iteration_times.open = Some(Instant::now());
+                let result = within(timeout, transfer(&mut control, peer, sizes, &mut counts)).await;
+                iteration_times.last = result.is_ok().then(Instant::now);
+                result.err()
+            }
+        };
+        report::iteration(i, &counts, iteration_times, error.as_deref());
+        if failure.is_none() {
+            failure = error.map(|error| format!("skipped after iteration {i}: {error}"));
+        }
+    }
+    connection.close().await;
+    Ok(if failure.is_none() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+async fn connect(node: &mut Node, address: Multiaddr) -> Result<(), String> {
+    node.swarm.dial(address).map_err(|error| error.to_string())?;
+    loop {
+        match node.swarm.select_next_some().await {
+            SwarmEvent::ConnectionEstablished { endpoint, .. } => {
+                report::negotiated(node.negotiated(endpoint.get_remote_address()));
+                return Ok(());
+            }
+            SwarmEvent::OutgoingConnectionError { error, .. } => return Err(error.to_string()),
+            _ => {}
+        }
+    }
+}
+
+async fn transfer(control: &mut Control, peer: PeerId, sizes: Sizes, counts: &mut Counts) -> Result<(), String> {
+    let mut stream = control.open_stream(peer, perf::PROTOCOL).await.map_err(|error| error.to_string())?;
+    perf::request(&mut stream, sizes, counts).await.map_err(|error| error.to_string())
+}
+
+async fn within(timeout: Duration, task: impl Future<Output = Result<(), String>>) -> Result<(), String> {
+    time::timeout(timeout, task).await.unwrap_or_else(|_| Err(format!("timed out after {} s", timeout.as_secs_f64())))
+}
+
+/// The task that drives the swarm while transfers run.
+struct Connection {
+    task: JoinHandle<()>,
+    close: oneshot::Sender<()>,
+}
+
+impl Connection {
+    fn spawn(mut node: Node, peer: PeerId) -> Self {
+        let (close, mut closing) = oneshot::channel();
+        let task = tokio::spawn(async move {
+            loop {
+                tokio::select! {
+                    _ = &mut closing => break,
+                    _ = node.swarm.select_next_some() => {}
+                }
+            }
+            if node.swarm.disconnect_peer_id(peer).is_ok() {
+                while !matches!(node.swarm.select_next_some().await, SwarmEvent::ConnectionClosed { .. }) {}
+            }
+        });
+        Self { task, close }
+    }
+
+    /// Closes the connection, so that the listener does not wait for a timeout.
+    async fn close(self) {
+        let _ = self.close.send(());
+        let _ = time::timeout(Duration::from_secs(1), self.task).await;
+    }
+}
