@@ -47,8 +47,11 @@ impl SecretError {
     }
 }
 
-/// Declares every line of these files and variables as a secret.
-pub(crate) fn declare_all(from: &[String]) -> Result<(), SecretError> {
+/// Declares every line of these files and variables (`env:NAME`) as a secret.
+///
+/// # Errors
+/// If one cannot be read, or has no line that is long enough.
+pub fn declare_all(from: &[String]) -> Result<(), SecretError> {
     for from in from {
         let text = match from.strip_prefix("env:") {
             Some(name) => std::env::var(name).map_err(|_| SecretError::NoVariable(name.to_owned()))?,
