@@ -228,7 +228,9 @@ impl UnpackError {
         Some(match self {
             Self::TargetNotEmpty { .. } | Self::TargetNotAFolder { .. } => "choose a new or empty folder with -C",
             Self::UnsupportedFormat { .. } => "use a newer weighbridge",
-            Self::Damaged { .. } | Self::Missing { .. } | Self::TrailingData => "copy the archive again; nothing was extracted",
+            Self::Damaged { .. } | Self::Missing { .. } | Self::TrailingData => {
+                "copy the archive again; nothing was extracted"
+            }
             Self::NoManifest => "expected a file of `weighbridge pack` or `weighbridge snapshot`",
             Self::LargeManifest
             | Self::InvalidManifest { .. }

@@ -253,7 +253,10 @@ mod tests {
     fn paths_that_lead_elsewhere_are_refused() {
         let long = "x".repeat(256);
         for path in ["/etc/passwd", "..", "a/../b", "", "a//b", "./a", "a/", "a\0b", &long] {
-            assert!(matches!(parse(serde_json::json!([folder(path)])), Err(UnpackError::UnsafePath { .. })), "{path:?}");
+            assert!(
+                matches!(parse(serde_json::json!([folder(path)])), Err(UnpackError::UnsafePath { .. })),
+                "{path:?}"
+            );
         }
         assert!(parse(serde_json::json!([folder("a..b"), folder("a..b/...")])).is_ok());
     }
@@ -273,7 +276,8 @@ mod tests {
 
     #[test]
     fn links_lead_to_listed_files_and_folders() {
-        let check = |target: &str| parse(serde_json::json!([folder("a"), folder("a/b"), link("a/l", target), link("m", "a")]));
+        let check =
+            |target: &str| parse(serde_json::json!([folder("a"), folder("a/b"), link("a/l", target), link("m", "a")]));
         for target in ["b", "../a", "../a/b"] {
             assert!(check(target).is_ok(), "{target}");
         }

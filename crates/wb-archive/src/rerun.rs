@@ -293,7 +293,10 @@ mod tests {
     #[test]
     fn programs_are_rebuilt_on_request() {
         let (code, output) = FakeSnapshot::new(&rerun()).rerun(&["--rebuild"], &[]);
-        assert_eq!((code, output.as_str()), (Some(1), "error: nothing to rebuild: the run recorded no sources with a build command\n"));
+        assert_eq!(
+            (code, output.as_str()),
+            (Some(1), "error: nothing to rebuild: the run recorded no sources with a build command\n")
+        );
         let build = "mkdir -p out && echo built > out/x && echo also > \"$WEIGHBRIDGE_PROGRAMS/y\"";
         let rebuild = |command: &str| Rebuild {
             command: ["sh", "-c", command].map(str::to_owned).into(),

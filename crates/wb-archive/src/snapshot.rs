@@ -106,9 +106,8 @@ pub fn packed_peers_file(inputs: &RunInputs) -> Option<String> {
 /// The variables of an environment that a snapshot records: `PATH`, `LANG` and `WEIGHBRIDGE_*`. Those whose names suggest
 /// secrets are left out, and secrets in the others are masked.
 pub fn allowed_environment(variables: impl IntoIterator<Item = (String, String)>) -> BTreeMap<String, String> {
-    let is_allowed = |name: &str| {
-        matches!(name, "PATH" | "LANG") || (name.starts_with("WEIGHBRIDGE_") && !is_secret_name(name))
-    };
+    let is_allowed =
+        |name: &str| matches!(name, "PATH" | "LANG") || (name.starts_with("WEIGHBRIDGE_") && !is_secret_name(name));
     let allowed = variables.into_iter().filter(|(name, _)| is_allowed(name));
     allowed.map(|(name, value)| (mask_declared(&name).into_owned(), mask_argument(&value))).collect()
 }

@@ -61,9 +61,7 @@ fn damaged(source: io::Error) -> UnpackError {
 }
 
 /// Reads the manifest, which is the first member.
-fn read_manifest<R: Read>(
-    first: Option<io::Result<Entry<'_, R>>>,
-) -> Result<(ArchiveManifest, Vec<u8>), UnpackError> {
+fn read_manifest<R: Read>(first: Option<io::Result<Entry<'_, R>>>) -> Result<(ArchiveManifest, Vec<u8>), UnpackError> {
     let entry = match first {
         Some(Ok(entry)) => entry,
         Some(Err(error)) if error.kind() == io::ErrorKind::UnexpectedEof => return Err(damaged(error)),
@@ -334,7 +332,8 @@ impl Drop for Staging {
 
 /// Moves everything in a folder to another one; if that fails, moves back what was moved.
 fn move_content(from: &Path, to: &Path) -> io::Result<()> {
-    let names: Vec<_> = fs::read_dir(from)?.map(|entry| entry.map(|entry| entry.file_name())).collect::<Result<_, _>>()?;
+    let names: Vec<_> =
+        fs::read_dir(from)?.map(|entry| entry.map(|entry| entry.file_name())).collect::<Result<_, _>>()?;
     for (index, name) in names.iter().enumerate() {
         if let Err(error) = fs::rename(from.join(name), to.join(name)) {
             // The first failure is the one to report.

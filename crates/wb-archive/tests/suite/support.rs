@@ -80,7 +80,8 @@ pub(crate) fn listing(folder: &Path) -> BTreeMap<String, (u32, Vec<u8>)> {
             let target = fs::read_link(&path).unwrap();
             all.insert(name, (mode, target.into_os_string().into_encoded_bytes()));
         } else {
-            all.insert(name, (mode, fs::read(&path).unwrap()));
+            // A modified manifest can take away the permission to read a file.
+            all.insert(name, (mode, fs::read(&path).unwrap_or_default()));
         }
     }
     all
@@ -115,7 +116,14 @@ impl RawTar {
     }
 
     /// Appends a member whose header has another size than its content.
-    pub(crate) fn member_of_size(mut self, kind: EntryType, name: &str, target: &str, content: &[u8], size: u64) -> Self {
+    pub(crate) fn member_of_size(
+        mut self,
+        kind: EntryType,
+        name: &str,
+        target: &str,
+        content: &[u8],
+        size: u64,
+    ) -> Self {
         let mut header = Header::new_gnu();
         header.set_entry_type(kind);
         header.set_size(size);

@@ -45,7 +45,9 @@ pub(crate) fn snapshot(args: &SnapshotArgs, console: &Console) -> Result<Exit, E
         commands,
         recorded_commands,
         plans,
-        environment: std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?))).collect(),
+        environment: std::env::vars_os()
+            .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+            .collect(),
         inputs,
     };
     let summary = wb_archive::snapshot(request, &output)?;

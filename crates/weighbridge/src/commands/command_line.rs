@@ -57,7 +57,8 @@ impl CommandLine {
         let (mut positional, mut only_positional) = (0, false);
         while let Some(word) = words.next() {
             if only_positional || word == "-" || !word.starts_with('-') {
-                if !only_positional && positional == 0
+                if !only_positional
+                    && positional == 0
                     && let Some(subcommand) = command.find_subcommand(word)
                 {
                     line.names.push(subcommand.get_name().to_owned());
@@ -87,7 +88,11 @@ impl CommandLine {
 }
 
 /// Splits a word of short options: `-q`, `-qi`, `-iDIR`.
-fn short_options<'a>(command: &Command, word: &str, words: &mut impl Iterator<Item = &'a str>) -> Option<Vec<Argument>> {
+fn short_options<'a>(
+    command: &Command,
+    word: &str,
+    words: &mut impl Iterator<Item = &'a str>,
+) -> Option<Vec<Argument>> {
     let mut arguments = Vec::new();
     let mut letters = word[1..].chars();
     while let Some(letter) = letters.next() {
@@ -103,11 +108,7 @@ fn short_options<'a>(command: &Command, word: &str, words: &mut impl Iterator<It
 }
 
 /// The argument of an option, with this value or the next word if it takes one.
-fn argument<'a>(
-    declaration: &Arg,
-    value: Option<&str>,
-    words: &mut impl Iterator<Item = &'a str>,
-) -> Option<Argument> {
+fn argument<'a>(declaration: &Arg, value: Option<&str>, words: &mut impl Iterator<Item = &'a str>) -> Option<Argument> {
     let flag = match (declaration.get_long(), declaration.get_short()) {
         (Some(long), _) => format!("--{long}"),
         (None, short) => format!("-{}", short?),
@@ -170,7 +171,10 @@ mod tests {
             ]
         );
         assert_eq!(arguments("w run -qi R x"), ["quiet:--quiet", "into:--into=R", "tests:x"]);
-        assert_eq!(arguments("w ab t --into A -- base -x"), ["test:t", "into:--into=A", ":--", "variants:base", "variants:-x"]);
+        assert_eq!(
+            arguments("w ab t --into A -- base -x"),
+            ["test:t", "into:--into=A", ":--", "variants:base", "variants:-x"]
+        );
     }
 
     #[test]
