@@ -304,7 +304,7 @@ impl Staging {
         let name = target.path.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
         let folder = if target.exists { &target.path } else { parent(&target.path) };
         let path = folder.join(format!(".{name}.{}.new", std::process::id()));
-        fs::create_dir(&path).map_err(UnpackError::io("create", &path))?;
+        fs::create_dir(&path).map_err(UnpackError::io("write", &target.path))?;
         Ok(Self { path })
     }
 

@@ -68,10 +68,10 @@ pub(crate) enum Error {
     #[error(transparent)]
     Archive(wb_archive::ArchiveError),
     /// An archive that cannot be extracted.
-    #[error("{file}: {source}")]
+    #[error("{subject}{source}")]
     Unpack {
-        /// The archive.
-        file: String,
+        /// The archive and a colon, or empty.
+        subject: String,
         /// What is wrong.
         source: wb_archive::UnpackError,
     },

@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use wb_archive::{ArchiveSummary, SnapshotRequest};
-use wb_model::{Bytes, pluralize};
+use wb_archive::{ArchiveSummary, SnapshotRequest, UnpackError};
+use wb_model::{Unit, pluralize};
 use wb_record::{RunFolder, RunInputs};
 use wb_session::declare_secrets;
 use wb_session::program::{current_program, current_program_hash};
@@ -64,10 +64,19 @@ pub(crate) fn unpack(args: &UnpackArgs, _: &Console) -> Result<Exit, Error> {
         Some(directory) => directory.clone(),
         None => default_target(&args.file)?,
     };
-    let manifest = wb_archive::unpack(&args.file, &target)
-        .map_err(|source| Error::Unpack { file: args.file.display().to_string(), source })?;
+    let manifest = wb_archive::unpack(&args.file, &target).map_err(|source| invalid_archive(&args.file, source))?;
     print_text(&format!("{}: {}\n", target.display(), describe(manifest.summary())))?;
     Ok(Exit::Success)
+}
+
+/// The error of an archive, which names it unless the error names a file already.
+fn invalid_archive(file: &Path, source: UnpackError) -> Error {
+    let names_file = matches!(
+        source,
+        UnpackError::Io { .. } | UnpackError::TargetNotEmpty { .. } | UnpackError::TargetNotAFolder { .. }
+    );
+    let subject = if names_file { String::new() } else { format!("{}: ", file.display()) };
+    Error::Unpack { subject, source }
 }
 
 /// Declares the given secrets, and those of the run that can be read here.
@@ -90,7 +99,7 @@ fn program_note(run: &RunFolder) -> Result<Option<String>, Error> {
 }
 
 fn describe(ArchiveSummary { files, bytes }: ArchiveSummary) -> String {
-    format!("{}, {}", pluralize(files, "file"), Bytes(bytes))
+    format!("{}, {}", pluralize(files, "file"), Unit::new("B").quantity(bytes as f64))
 }
 
 /// The name of an archive without its extension, in the working folder.
@@ -99,7 +108,7 @@ fn default_target(file: &Path) -> Result<PathBuf, Error> {
     match name.strip_suffix(EXTENSION).or_else(|| name.strip_suffix(".tgz")).filter(|name| !name.is_empty()) {
         Some(name) => Ok(PathBuf::from(name)),
         None => Err(Error::Usage {
-            what: format!("missing folder to extract {} to", file.display()),
+            what: format!("missing folder to extract `{}` to", file.display()),
             help: "name a new or empty folder with -C".to_owned(),
         }),
     }

@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn options_values_and_positional_arguments_are_told_apart() {
+    fn options_values_and_positional_arguments_are_distinguished() {
         let line = "weighbridge -q run himeno:grid=XS --samples 2 -iR --plan=p.toml --no-aslr --metadata a=b fio";
         assert_eq!(parse(line).unwrap().names, ["run"]);
         assert_eq!(

@@ -69,7 +69,7 @@ impl Replay {
         if replay.commands.is_empty() {
             return Err(Error::Incomplete {
                 what: format!("{} has no command that can be repeated", run.path().display()),
-                help: format!("`weighbridge pack {}` archives it without", run.path().display()),
+                help: format!("`weighbridge pack {}` archives the run alone", run.path().display()),
             });
         }
         Ok(replay)

@@ -75,6 +75,28 @@ fn archives_that_would_overwrite_something_are_refused() {
     std::fs::write(lab.path("bin/x"), "").unwrap();
     let all: String = lines.iter().map(|line| format!("$ {line}\n{}", lab.weighbridge(line).transcript())).collect();
     insta::assert_snapshot!(all, @r"
+    $ pack R
+    exit 1
+    error: R.tar.gz exists already
+    help: choose another file with -o
+    $ pack R -o R/x.tar.gz
+    exit 1
+    error: invalid archive R/x.tar.gz: it would be in the run folder, which is not changed
+    help: choose another file with -o
+    $ pack nosuch
+    exit 1
+    error: no such run: nosuch; create one with `weighbridge run --into`
+    $ pack bin
+    exit 1
+    error: bin is not a run folder: it has no run.json; expected the folder of `weighbridge run --into`
+    $ unpack R.tar.gz -C x
+    exit 1
+    error: x is not empty
+    help: choose a new or empty folder with -C
+    $ unpack R.tar.gz -C R.tar.gz
+    exit 1
+    error: R.tar.gz is not a folder
+    help: choose a new or empty folder with -C
     ");
 }
 
@@ -99,6 +121,29 @@ fn damaged_archives_are_refused_and_leave_nothing() {
     ];
     let all: String = lines.iter().map(|line| format!("$ {line}\n{}", lab.weighbridge(line).transcript())).collect();
     insta::assert_snapshot!(all, @r"
+    $ unpack half.tar.gz
+    exit 1
+    error: half.tar.gz: damaged or truncated archive: incomplete deflate stream
+    help: copy the archive again; nothing was extracted
+    $ unpack more.tar.gz
+    exit 1
+    error: more.tar.gz: unexpected data after the end of the archive
+    help: copy the archive again; nothing was extracted
+    $ unpack text.tar.gz
+    exit 1
+    error: text.tar.gz: not an archive of weighbridge: expected manifest.json as its first member
+    help: expected a file of `weighbridge pack` or `weighbridge snapshot`
+    $ unpack other.tar.gz
+    exit 1
+    error: other.tar.gz: not an archive of weighbridge: expected manifest.json as its first member
+    help: expected a file of `weighbridge pack` or `weighbridge snapshot`
+    $ unpack nosuch.tar.gz
+    exit 1
+    error: cannot read nosuch.tar.gz: No such file or directory (os error 2)
+    $ unpack name
+    exit 1
+    error: missing folder to extract `name` to
+    help: name a new or empty folder with -C
     ");
     for name in ["half", "more", "text", "other"] {
         assert!(!lab.path(name).exists(), "{name}");
@@ -114,6 +159,10 @@ fn run_that_is_being_measured_is_refused() {
     journal.lock().unwrap();
     let both = ["pack R", "snapshot R"].map(|line| lab.weighbridge(line).transcript());
     insta::assert_snapshot!(both.concat(), @r"
+    exit 1
+    error: another weighbridge is writing to R: wait for it or choose another folder
+    exit 1
+    error: another weighbridge is writing to R: wait for it or choose another folder
     ");
     drop(journal);
     lab.weighbridge("pack R").expect_code(0);
@@ -217,7 +266,7 @@ fn measured_programs_and_their_sources_are_packed_and_rebuilt() {
 fn program_of_an_option_is_packed() {
     let lab = Lab::new();
     let tool = lab.program("measured-tool", "#!/bin/sh\necho figure: 97\n");
-    let head = "name = \"tool\"\nsummary = \"a tool\"\nversion = 1\ncommand = [\"measured-tool\"]\n[[requires]]\nprogram = \"measured-tool\"\n";
+    let head = "name = \"tool\"\nsummary = \"a tool\"\nversion = 1\ncommand = [\"measured-tool\"]\n[[requires]]\nprogram = \"measured-tool\"\npackage = \"measured-tool\"\n";
     lab.define_figure("tool", head);
     std::fs::rename(&tool, lab.path("mine")).unwrap();
     lab.weighbridge(&format!("run tool {QUICK} --into R --program measured-tool=./mine")).expect_code(0);
@@ -256,6 +305,7 @@ fn archives_contain_no_secrets() {
     }
     // What was masked cannot be repeated.
     lab.weighbridge("unpack s.tar.gz").expect_code(0);
+    assert!(lab.read("s/rerun").contains("set -- --secret-from env:MY_WORD \"$@\""), "{}", lab.read("s/rerun"));
     let masked = rerun(&lab, "s", &[]);
     lab.write("src/main.c", "char *password = \"declared-word\";\n");
     lab.write(
@@ -265,6 +315,12 @@ fn archives_contain_no_secrets() {
     let refused = snapshot("t.tar.gz");
     let all = masked.transcript() + &refused.transcript().replace(&*lab.path("").display().to_string(), "LAB/");
     insta::assert_snapshot!(all, @r"
+    exit 1
+    error: a secret of the recorded command is masked: ***
+    help: replace it in this script, or pass the secret in an environment variable
+    exit 1
+    error: LAB/src/main.c contains a declared secret
+    help: archives are handed on: remove the secret from the file
     ");
     assert!(!lab.path("t.tar.gz").exists());
     lab.write("R/inputs.json", "{}");
@@ -281,5 +337,8 @@ fn run_without_a_command_that_can_be_repeated_has_no_snapshot() {
     lab.write("hyperfine.json", r#"{"results": [{"command": "true", "times": [1.5]}]}"#);
     lab.weighbridge("import --into R hyperfine.json").expect_code(0);
     insta::assert_snapshot!(lab.weighbridge("snapshot R").transcript(), @r"
+    exit 3
+    error: R has no command that can be repeated
+    help: `weighbridge pack R` archives the run alone
     ");
 }
