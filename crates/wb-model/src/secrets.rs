@@ -8,7 +8,7 @@ use serde_json::Value as Json;
 
 pub use declared::{
     MIN_SECRET_LENGTH, SecretTooShort, contains_declared, declare, has_declared_secrets, mask_declared,
-    mask_declared_json,
+    mask_declared_json, reader_contains_declared,
 };
 
 /// Replacement of a secret.

@@ -9,8 +9,9 @@
 //! | `environment/world-ENTRY-PHASE.json` | the environment of a worker `before` or `after` an entry |
 //! | `environment/world-ENTRY-PHASE@WORKER.json` | the same of each further worker |
 //! | `tests.d/NAME.toml` | the definition of a test that is not built in |
+//! | `inputs.json` | the files outside of the folder that it was measured with, for `weighbridge snapshot` |
 
-use std::fs::{self, File};
+use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -93,6 +94,25 @@ impl RunFolder {
         }
         let has_files = fs::read_dir(path).is_ok_and(|mut files| files.next().is_some());
         Err(if has_files { not_a_run("it has no run.json") } else { RecordError::NoRun { path: path.to_owned() } })
+    }
+
+    /// Keeps controllers from writing to the folder until the returned file is dropped; other readers are not affected.
+    /// `None` if it has no journal: nothing has been measured in it.
+    ///
+    /// # Errors
+    /// [`RecordError::Busy`] if a controller is writing to it.
+    pub fn lock_shared(&self) -> Result<Option<File>, RecordError> {
+        let path = self.journal_path();
+        let journal = match File::open(&path) {
+            Ok(journal) => journal,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(RecordError::io("read", &path)(error)),
+        };
+        match journal.try_lock_shared() {
+            Ok(()) => Ok(Some(journal)),
+            Err(TryLockError::WouldBlock) => Err(RecordError::Busy { path: self.path.clone() }),
+            Err(TryLockError::Error(error)) => Err(RecordError::io("lock", &path)(error)),
+        }
     }
 
     /// The path of the folder.
@@ -252,6 +272,20 @@ mod tests {
         fs::write(folder.path().join("letter.txt"), "mine").unwrap();
         assert!(matches!(RunFolder::create(folder.path()), Err(RecordError::NotARun { .. })));
         assert!(matches!(RunFolder::open(&folder.path().join("none")), Err(RecordError::NoRun { .. })));
+    }
+
+    #[test]
+    fn readers_and_a_controller_exclude_each_other() {
+        let folder = tempfile::tempdir().unwrap();
+        let run = folder.path().join("RUN");
+        let controller = RunFolder::create(&run).unwrap();
+        assert!(matches!(controller.lock_shared(), Err(RecordError::Busy { .. })));
+        drop(controller);
+        let reader = RunFolder { path: run.clone(), lock: None };
+        let locks = [reader.lock_shared().unwrap(), reader.lock_shared().unwrap()];
+        assert!(matches!(RunFolder::create(&run), Err(RecordError::Busy { .. })));
+        drop(locks);
+        assert!(RunFolder::create(&run).is_ok());
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! Secrets declared by the user, read from files or environment variables, since other users can see the command line.
 
-use wb_model::secrets::{MASK, MIN_SECRET_LENGTH, contains_declared, contains_secret, declare};
+use wb_model::secrets::{
+    MASK, MIN_SECRET_LENGTH, contains_declared, contains_secret, declare, mask_arguments, mask_declared,
+};
 use wb_plan::Plan;
 
 /// Why a secret cannot be protected.
@@ -47,8 +49,11 @@ impl SecretError {
     }
 }
 
-/// Declares every line of these files and variables as a secret.
-pub(crate) fn declare_all(from: &[String]) -> Result<(), SecretError> {
+/// Declares every line of these files and variables (`env:NAME`) as a secret.
+///
+/// # Errors
+/// If one cannot be read, or has no line that is long enough.
+pub fn declare_all(from: &[String]) -> Result<(), SecretError> {
     for from in from {
         let text = match from.strip_prefix("env:") {
             Some(name) => std::env::var(name).map_err(|_| SecretError::NoVariable(name.to_owned()))?,
@@ -62,6 +67,22 @@ pub(crate) fn declare_all(from: &[String]) -> Result<(), SecretError> {
         }
     }
     Ok(())
+}
+
+/// The option that names where a secret is, which is no secret itself.
+const SOURCE_OPTION: &str = "--secret-from";
+
+/// Masks the secrets in a command line of this program.
+pub(crate) fn mask_command(words: &[String]) -> Vec<String> {
+    let mut masked = mask_arguments(words);
+    let mut is_source = false;
+    for (word, masked) in words.iter().zip(&mut masked) {
+        if is_source || word.strip_prefix(SOURCE_OPTION).is_some_and(|rest| rest.starts_with('=')) {
+            *masked = mask_declared(word).into_owned();
+        }
+        is_source = word == SOURCE_OPTION;
+    }
+    masked
 }
 
 /// Refuses a plan with a secret in a cell name, which cannot be masked, because cells are identified by their names.
@@ -104,6 +125,15 @@ fn mask_variables(line: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sources_of_secrets_are_recorded_and_secrets_are_not() {
+        let line =
+            "weighbridge run t --secret-from env:MY_TOKEN --secret-from=file --token abc --secret-from x --password=y";
+        let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
+        let masked = "weighbridge run t --secret-from env:MY_TOKEN --secret-from=file --token *** --secret-from x --password=***";
+        assert_eq!(mask_command(&words).join(" "), masked);
+    }
 
     #[test]
     fn variables_are_not_secrets() {

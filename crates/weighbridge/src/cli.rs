@@ -1,5 +1,6 @@
 //! Every command and flag. Help, man page and completions are generated from these declarations.
 
+pub(crate) mod archive;
 pub(crate) mod bisect;
 pub(crate) mod clean;
 pub(crate) mod compare;
@@ -9,6 +10,7 @@ mod hosts;
 pub(crate) mod import;
 pub(crate) mod net;
 pub(crate) mod peers;
+mod placement;
 mod preparation;
 pub(crate) mod profile;
 pub(crate) mod run_perf;
@@ -22,7 +24,7 @@ use std::path::PathBuf;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Arg, Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use serde::de::DeserializeOwned;
-use wb_model::{HugePages, Nanos};
+use wb_model::Nanos;
 use wb_plan::{Sampling, SamplingOrder, tools};
 
 use crate::cli::run_perf::PROGRAMS;
@@ -30,6 +32,7 @@ use crate::cli::schema::SchemaName;
 use crate::exit;
 
 pub(crate) use hosts::{HostFlags, HostSelectionFlags};
+pub(crate) use placement::{NumberList, PlacementFlags, parse_number_list};
 pub(crate) use preparation::PreparationFlags;
 
 /// Version, commit and build: `0.1.0 (4d94be8 2026-11-23, release build for x86_64-unknown-linux-gnu)`.
@@ -120,6 +123,13 @@ pub(crate) enum Command {
     /// Import results of pbench, fio, iperf3, hyperfine, Google Benchmark, Phoronix or libp2p
     #[command(after_help = import::AFTER_HELP)]
     Import(Box<import::ImportArgs>),
+    /// Write a run as one archive, with hashes of everything in it
+    Pack(archive::PackArgs),
+    /// Check an archive of `pack` or `snapshot` and extract it
+    Unpack(archive::UnpackArgs),
+    /// Write a run as one archive with everything that is needed to measure it again offline
+    #[command(after_help = archive::SNAPSHOT_AFTER_HELP)]
+    Snapshot(archive::SnapshotArgs),
     /// Compare builds: find regressions, their size and their confidence
     #[command(after_help = "exit status: 0 no regression, 1 error, 2 regression (or gain with --fail-on-gain), \
         3 something missing or invalid, 4 nothing comparable")]
@@ -334,32 +344,6 @@ pub(crate) struct RunFolderFlags {
     pub(crate) secret_from: Vec<String>,
 }
 
-/// Placement of measured processes
-#[derive(Debug, Args)]
-#[command(next_help_heading = "Placement of measured processes")]
-pub(crate) struct PlacementFlags {
-    /// Restrict measured processes to these CPUs: `0-3,8`
-    #[arg(long, value_name = "LIST", value_parser = parse_number_list)]
-    pub(crate) cpus: Option<NumberList>,
-    /// Allocate memory only on these NUMA nodes
-    #[arg(long, value_name = "LIST", value_parser = parse_number_list)]
-    pub(crate) memory_nodes: Option<NumberList>,
-    /// Transparent huge pages of measured processes
-    #[arg(long, value_name = "POLICY", value_parser = enum_parser::<HugePages, 3>(HUGE_PAGES))]
-    pub(crate) huge_pages: Option<HugePages>,
-    /// Disable address-space layout randomisation
-    #[arg(long)]
-    pub(crate) no_aslr: bool,
-    /// Use this file as a program in all cells that need it: `redis-server=./src/redis-server`; may be given more than
-    /// once
-    #[arg(long, value_name = "PROGRAM=PATH", value_parser = parse_program_override)]
-    pub(crate) program: Vec<(String, String)>,
-}
-
-/// A list of CPU or NUMA node numbers.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct NumberList(pub Vec<u32>);
-
 /// `run`
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
@@ -478,12 +462,6 @@ const ORDERS: [(&str, &str); 2] = [
     ("sequential", "finish each cell before the next"),
 ];
 
-const HUGE_PAGES: [(&str, &str); 3] = [
-    ("inherit", "as the system is set"),
-    ("always", "asked for, whatever the system's default"),
-    ("never", "switched off for the process"),
-];
-
 impl Cli {
     /// The declarations, each option of sampling with its default.
     pub(crate) fn build_command() -> clap::Command {
@@ -533,22 +511,6 @@ fn parse_command_line(text: &str) -> Result<String, String> {
     }
 }
 
-fn parse_program_override(text: &str) -> Result<(String, String), String> {
-    let (name, path) = parse_key_value(text)?;
-    let path = std::path::absolute(path).map_err(|error| error.to_string())?;
-    Ok((name, path.display().to_string()))
-}
-
-pub(crate) fn parse_number_list(text: &str) -> Result<NumberList, String> {
-    let range = |part: &str| -> Option<Vec<u32>> {
-        let (low, high) = part.split_once('-').unwrap_or((part, part));
-        let (low, high): (u32, u32) = (low.trim().parse().ok()?, high.trim().parse().ok()?);
-        (low <= high && high < 65_536).then(|| (low..=high).collect())
-    };
-    let all: Option<Vec<Vec<u32>>> = text.split(',').map(range).collect();
-    all.map(|parts| NumberList(parts.concat())).ok_or_else(|| "numbers and ranges are expected: `0-3,8`".to_owned())
-}
-
 pub(crate) fn parse_key_value(text: &str) -> Result<(String, String), String> {
     let (key, value) = text.split_once('=').ok_or("KEY=VALUE is expected")?;
     if key.is_empty() { Err("the key is empty".to_owned()) } else { Ok((key.to_owned(), value.to_owned())) }
@@ -557,6 +519,7 @@ pub(crate) fn parse_key_value(text: &str) -> Result<(String, String), String> {
 #[cfg(test)]
 mod tests {
     use clap::FromArgMatches;
+    use wb_model::HugePages;
 
     use super::*;
 
@@ -573,15 +536,5 @@ mod tests {
         assert_eq!(args.measurement.sampling.precision, Some(2.5));
         assert_eq!(args.measurement.sampling.order, Some(SamplingOrder::Sequential));
         assert_eq!(args.measurement.placement.huge_pages, Some(HugePages::Never));
-    }
-
-    #[test]
-    fn lists_of_cpus_are_ranges_and_numbers() {
-        assert_eq!(parse_number_list("0-2,5").unwrap().0, [0, 1, 2, 5]);
-        assert!(
-            parse_number_list("2-0").is_err()
-                && parse_number_list("x").is_err()
-                && parse_number_list("0-4000000000").is_err()
-        );
     }
 }

@@ -64,6 +64,17 @@ pub(crate) enum Error {
     /// Results that cannot be imported.
     #[error(transparent)]
     Import(#[from] wb_import::ImportError),
+    /// An archive that cannot be written.
+    #[error(transparent)]
+    Archive(wb_archive::ArchiveError),
+    /// An archive that cannot be extracted.
+    #[error("{subject}{source}")]
+    Unpack {
+        /// The archive and a colon, or empty.
+        subject: String,
+        /// What is wrong.
+        source: wb_archive::UnpackError,
+    },
     /// An image that is not available.
     #[error(transparent)]
     Image(#[from] wb_profile::image::ImageError),
@@ -93,6 +104,15 @@ session_errors! {
     Diagnostic, Diagnostics, RecordError, RunError, StudyError, WorkerError, SourceError, NearestError,
 }
 
+impl From<wb_archive::ArchiveError> for Error {
+    fn from(error: wb_archive::ArchiveError) -> Self {
+        match error {
+            wb_archive::ArchiveError::Record(error) => error.into(),
+            other => Self::Archive(other),
+        }
+    }
+}
+
 impl Error {
     /// How to resolve the error, if known.
     fn help(&self) -> Option<Cow<'_, str>> {
@@ -115,6 +135,8 @@ impl Error {
             Self::Undo(UndoError::Damaged { .. }) => {
                 "each line has an original value as `before`: restore these values by hand, then remove the file".into()
             }
+            Self::Archive(error) => error.help()?.into(),
+            Self::Unpack { source, .. } => source.help()?.into(),
             Self::Image(error) => error.help()?.into(),
             Self::Session(SessionError::Run(RunError::Provision(error))) => error.help()?.into(),
             Self::Session(SessionError::Run(RunError::Changed { .. })) => {

@@ -9,8 +9,13 @@ use crate::error::Error;
 
 /// Prints a value as JSON.
 pub(crate) fn print_json(value: &impl Serialize) -> Result<(), Error> {
+    print_text(&json_text(value)?)
+}
+
+/// A value as indented JSON.
+pub(crate) fn json_text(value: &impl Serialize) -> Result<String, Error> {
     let text = serde_json::to_string_pretty(value).map_err(|error| Error::Internal(error.to_string()))?;
-    print_text(&format!("{text}\n"))
+    Ok(text + "\n")
 }
 
 /// Prints text.

@@ -1,6 +1,7 @@
 //! Secrets declared by the user: masked wherever they occur.
 
 use std::borrow::Cow;
+use std::io;
 use std::sync::{PoisonError, RwLock};
 
 use serde_json::Value as Json;
@@ -49,6 +50,44 @@ pub fn contains_declared(text: &str) -> bool {
     DECLARED.read().unwrap_or_else(PoisonError::into_inner).iter().any(|secret| text.contains(secret.as_str()))
 }
 
+/// Whether what a reader yields contains a declared secret.
+///
+/// # Errors
+/// If reading fails.
+pub fn reader_contains_declared(mut reader: impl io::Read) -> io::Result<bool> {
+    let declared = DECLARED.read().unwrap_or_else(PoisonError::into_inner);
+    // The first is the longest. What could be the beginning of a secret is searched again with the next part.
+    let Some(overlap) = declared.first().map(|secret| secret.len() - 1) else { return Ok(false) };
+    let mut buffer = vec![0; overlap + (1 << 16)];
+    let mut filled = 0;
+    loop {
+        let length = reader.read(&mut buffer[filled..])?;
+        if length == 0 {
+            return Ok(false);
+        }
+        filled += length;
+        if declared.iter().any(|secret| contains(&buffer[..filled], secret.as_bytes())) {
+            return Ok(true);
+        }
+        let start = filled.saturating_sub(overlap);
+        buffer.copy_within(start..filled, 0);
+        filled -= start;
+    }
+}
+
+/// Whether bytes contain others, which are not empty.
+fn contains(bytes: &[u8], searched: &[u8]) -> bool {
+    let Some(first) = searched.first() else { return false };
+    let mut rest = bytes;
+    while let Some(at) = rest.iter().position(|byte| byte == first) {
+        if rest[at..].starts_with(searched) {
+            return true;
+        }
+        rest = &rest[at + 1..];
+    }
+    false
+}
+
 /// Masks all declared secrets in a text.
 pub fn mask_declared(text: &str) -> Cow<'_, str> {
     let declared = DECLARED.read().unwrap_or_else(PoisonError::into_inner);
@@ -93,6 +132,9 @@ mod tests {
         for masked in [mask_option(secret), mask_options(secret), mask_value("colour", secret)] {
             assert_eq!(masked, "***");
         }
+        let across_reads = format!("{}{secret}", "z".repeat((1 << 16) - 5));
+        assert!(reader_contains_declared(across_reads.as_bytes()).unwrap());
+        assert!(!reader_contains_declared(&across_reads.as_bytes()[..across_reads.len() - 1]).unwrap());
         let json = serde_json::json!({"n": 5, "list": [{"zq-open sesame": line}]});
         assert_eq!(mask_declared_json(json), serde_json::json!({"n": 5, "list": [{"***": "echo *** there"}]}));
     }

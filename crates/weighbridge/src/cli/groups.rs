@@ -5,9 +5,10 @@ use std::fmt::Write;
 use clap::Command;
 
 /// The groups and their commands, in the order of the help.
-const GROUPS: [(&str, &[&str]); 6] = [
+const GROUPS: [(&str, &[&str]); 7] = [
     ("Measure", &["run", "plan", "list", "peers", "doctor"]),
     ("Read results", &["summary", "format", "report", "study", "solve", "import"]),
+    ("Archive", &["pack", "unpack", "snapshot"]),
     ("Compare", &["compare", "ab", "calibrate", "bisect", "model", "analyze", "nearest", "strip"]),
     ("Machines", &["tune", "profile", "clean"]),
     ("Network", &["net"]),

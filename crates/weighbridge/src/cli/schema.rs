@@ -15,6 +15,10 @@ pub(crate) enum SchemaName {
     JournalLine,
     /// result.json: the values and outcomes of a serial
     Result,
+    /// inputs.json: files outside of a run that it was measured with
+    RunInputs,
+    /// manifest.json: the members of an archive, with hashes
+    ArchiveManifest,
     /// Output of `study --json`
     Study,
     /// Output of `plan --json`

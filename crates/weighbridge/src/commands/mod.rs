@@ -1,7 +1,9 @@
 //! The commands.
 
+mod archive;
 mod bisect;
 mod clean;
+mod command_line;
 mod compare;
 mod doctor;
 mod exec;
@@ -14,6 +16,7 @@ mod plan;
 mod profile;
 mod read;
 mod remote;
+mod replay;
 mod report;
 mod run;
 pub(crate) mod run_perf;
@@ -41,6 +44,9 @@ pub(crate) fn run_command(command: Command, console: &Console) -> Result<Exit, E
         Command::Solve(args) => read::solve(&args, console),
         Command::Report(args) => report::report(&args, console),
         Command::Import(args) => import::import(*args, console),
+        Command::Pack(args) => archive::pack(&args, console),
+        Command::Unpack(args) => archive::unpack(&args, console),
+        Command::Snapshot(args) => archive::snapshot(&args, console),
         Command::Compare(args) => compare::compare(&args, console),
         Command::Ab(args) => variants::ab(&args, console),
         Command::Calibrate(args) => variants::calibrate(&args, console),

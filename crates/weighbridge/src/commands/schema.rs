@@ -6,18 +6,26 @@ use schemars::{Schema, schema_for};
 use crate::cli::schema::SchemaName;
 use crate::error::Error;
 use crate::exit::Exit;
-use crate::output::{print_json, print_text};
+use crate::output::{json_text, print_json, print_text};
 
 /// Prints a schema, or the names of all schemas.
 pub(crate) fn print_schema(name: Option<SchemaName>) -> Result<Exit, Error> {
     match name {
         Some(name) => print_json(&generate(name))?,
-        None => SchemaName::value_variants()
-            .iter()
-            .filter_map(SchemaName::to_possible_value)
-            .try_for_each(|name| print_text(&format!("{}\n", name.get_name())))?,
+        None => names().try_for_each(|(_, name)| print_text(&format!("{name}\n")))?,
     }
     Ok(Exit::Success)
+}
+
+/// The names and texts of all schemas.
+pub(crate) fn all_schemas() -> Result<Vec<(String, String)>, Error> {
+    names().map(|(schema, name)| Ok((name, json_text(&generate(schema))?))).collect()
+}
+
+/// All schemas with their names.
+fn names() -> impl Iterator<Item = (SchemaName, String)> {
+    let name = |schema: &SchemaName| Some((*schema, schema.to_possible_value()?.get_name().to_owned()));
+    SchemaName::value_variants().iter().filter_map(name)
 }
 
 /// Generates the schema of a file or an output from its type.
@@ -28,6 +36,8 @@ fn generate(name: SchemaName) -> Schema {
         SchemaName::DefinitionFiles => schema_for!(wb_record::definition_files::DefinitionFiles),
         SchemaName::JournalLine => schema_for!(wb_record::JournalLine),
         SchemaName::Result => schema_for!(wb_study::run::SerialResult),
+        SchemaName::RunInputs => schema_for!(wb_record::RunInputs),
+        SchemaName::ArchiveManifest => schema_for!(wb_archive::ArchiveManifest),
         SchemaName::Study => schema_for!(wb_study::Study),
         SchemaName::Plan => schema_for!(super::plan::PlanPreview),
         SchemaName::Declaration => schema_for!(wb_model::Declaration),

@@ -1,0 +1,292 @@
+//! The contents of an archive, collected before they are packed.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File, Metadata};
+use std::io::{self, Read};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use sha2::{Digest, Sha256 as Hasher};
+use wb_model::Sha256;
+use wb_model::secrets::{has_declared_secrets, reader_contains_declared};
+
+use crate::error::ArchiveError;
+use crate::links::resolve_link;
+use crate::manifest::{Member, MemberKind};
+
+/// Permissions of generated files.
+pub const FILE_MODE: u32 = 0o644;
+
+/// Permissions of generated programs and folders.
+pub const PROGRAM_MODE: u32 = 0o755;
+
+/// Folders that sources are packed without: what is built, installed or recorded by version control.
+pub const SKIPPED_IN_SOURCES: [&str; 3] = ["target", "node_modules", ".git"];
+
+/// The contents of an archive, by path.
+#[derive(Debug, Default)]
+pub struct Contents {
+    sources: BTreeMap<String, MemberSource>,
+}
+
+/// Where a member comes from.
+#[derive(Debug)]
+pub(crate) enum MemberSource {
+    /// A folder.
+    Folder {
+        /// Its permissions.
+        mode: u32,
+    },
+    /// A file of this machine.
+    File {
+        /// Its location.
+        path: PathBuf,
+        /// Its permissions.
+        mode: u32,
+    },
+    /// A generated file.
+    Generated {
+        /// Its content.
+        content: Vec<u8>,
+        /// Its permissions.
+        mode: u32,
+    },
+    /// A symbolic link.
+    Link {
+        /// Its location.
+        path: PathBuf,
+        /// Its target.
+        target: String,
+    },
+}
+
+impl Contents {
+    /// Adds a folder, unless it is there already.
+    pub fn add_folder(&mut self, name: &str, mode: u32) {
+        self.add_parents(name);
+        self.sources.entry(name.to_owned()).or_insert(MemberSource::Folder { mode });
+    }
+
+    /// Adds a generated file.
+    ///
+    /// # Errors
+    /// If the path is taken.
+    pub fn add_generated(&mut self, name: &str, content: Vec<u8>, mode: u32) -> Result<(), ArchiveError> {
+        self.insert(name, MemberSource::Generated { content, mode }, Path::new(name))
+    }
+
+    /// Adds a file with these permissions, or else its own.
+    ///
+    /// # Errors
+    /// If it cannot be read, or the path is taken.
+    pub fn add_file(&mut self, name: &str, path: &Path, mode: Option<u32>) -> Result<(), ArchiveError> {
+        let metadata = fs::metadata(path).map_err(ArchiveError::io("read", path))?;
+        let mode = mode.unwrap_or_else(|| permissions(&metadata));
+        self.insert(name, MemberSource::File { path: path.to_owned(), mode }, path)
+    }
+
+    /// Adds a file, or a folder with everything in it except folders of the names in `skipped`.
+    ///
+    /// # Errors
+    /// If something cannot be read or packed, or a path is taken.
+    pub fn add_tree(&mut self, name: &str, path: &Path, skipped: &[&str]) -> Result<(), ArchiveError> {
+        let metadata = fs::metadata(path).map_err(ArchiveError::io("read", path))?;
+        if !metadata.is_dir() {
+            return self.add_entry(name, path, &metadata);
+        }
+        self.add_folder(name, permissions(&metadata));
+        for entry in fs::read_dir(path).map_err(ArchiveError::io("read", path))? {
+            let entry = entry.map_err(ArchiveError::io("read", path))?;
+            let path = entry.path();
+            let file_name = entry.file_name();
+            let Some(file_name) = file_name.to_str() else { return Err(ArchiveError::InvalidName { path }) };
+            let metadata = entry.metadata().map_err(ArchiveError::io("read", &path))?;
+            let name = format!("{name}/{file_name}");
+            match metadata.is_dir() {
+                true if skipped.contains(&file_name) => {}
+                true => self.add_tree(&name, &path, skipped)?,
+                false => self.add_entry(&name, &path, &metadata)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds a file or a link.
+    fn add_entry(&mut self, name: &str, path: &Path, metadata: &Metadata) -> Result<(), ArchiveError> {
+        let source = if metadata.is_symlink() {
+            let target = fs::read_link(path).map_err(ArchiveError::io("read", path))?;
+            let target = target.into_os_string().into_string();
+            let target = target.map_err(|_| ArchiveError::InvalidName { path: path.to_owned() })?;
+            MemberSource::Link { path: path.to_owned(), target }
+        } else if metadata.is_file() {
+            MemberSource::File { path: path.to_owned(), mode: permissions(metadata) }
+        } else {
+            return Err(ArchiveError::UnsupportedFile { path: path.to_owned() });
+        };
+        self.insert(name, source, path)
+    }
+
+    fn insert(&mut self, name: &str, source: MemberSource, path: &Path) -> Result<(), ArchiveError> {
+        let is_in_file = name.match_indices('/').any(|(at, _)| {
+            self.sources.get(&name[..at]).is_some_and(|parent| !matches!(parent, MemberSource::Folder { .. }))
+        });
+        if is_in_file || self.sources.contains_key(name) {
+            return Err(ArchiveError::Duplicate { name: name.to_owned(), path: path.to_owned() });
+        }
+        self.add_parents(name);
+        self.sources.insert(name.to_owned(), source);
+        Ok(())
+    }
+
+    fn add_parents(&mut self, name: &str) {
+        for (at, _) in name.match_indices('/') {
+            self.sources.entry(name[..at].to_owned()).or_insert(MemberSource::Folder { mode: PROGRAM_MODE });
+        }
+    }
+
+    /// The sources, sorted by path.
+    pub(crate) fn sources(&self) -> impl Iterator<Item = (&String, &MemberSource)> {
+        self.sources.iter()
+    }
+
+    /// Reads everything and describes it for the manifest.
+    ///
+    /// # Errors
+    /// If something cannot be read, contains a declared secret, or is a link to something that is not packed.
+    pub(crate) fn describe(&self) -> Result<Vec<Member>, ArchiveError> {
+        let describe = |(name, source): (&String, &MemberSource)| {
+            let kind = self.describe_source(name, source)?;
+            Ok(Member { path: name.clone(), kind })
+        };
+        self.sources.iter().map(describe).collect()
+    }
+
+    fn describe_source(&self, name: &str, source: &MemberSource) -> Result<MemberKind, ArchiveError> {
+        Ok(match source {
+            MemberSource::Folder { mode } => MemberKind::Folder { mode: *mode },
+            MemberSource::Link { path, target } => {
+                let member = resolve_link(name, target).and_then(|name| self.sources.get(&name));
+                if member.is_none_or(|member| matches!(member, MemberSource::Link { .. })) {
+                    return Err(ArchiveError::UnsafeLink { path: path.clone(), target: target.into() });
+                }
+                MemberKind::Link { target: target.clone() }
+            }
+            MemberSource::Generated { content, mode } => {
+                refuse_secret(Path::new(name), &content[..])?;
+                MemberKind::File { size: content.len() as u64, mode: *mode, sha256: Sha256::of(content) }
+            }
+            MemberSource::File { path, mode } => {
+                let open = || File::open(path).map_err(ArchiveError::io("read", path));
+                if has_declared_secrets() {
+                    refuse_secret(path, open()?)?;
+                }
+                let mut reader = HashingReader::new(open()?);
+                io::copy(&mut reader, &mut io::sink()).map_err(ArchiveError::io("read", path))?;
+                let (size, sha256) = reader.finish();
+                MemberKind::File { size, mode: *mode, sha256 }
+            }
+        })
+    }
+}
+
+/// Refuses a file that contains a declared secret.
+fn refuse_secret(path: &Path, content: impl Read) -> Result<(), ArchiveError> {
+    match reader_contains_declared(content).map_err(ArchiveError::io("read", path))? {
+        true => Err(ArchiveError::Secret { path: path.to_owned() }),
+        false => Ok(()),
+    }
+}
+
+/// The permissions of a file, without special bits.
+fn permissions(metadata: &Metadata) -> u32 {
+    metadata.permissions().mode() & 0o777
+}
+
+/// A reader that counts and hashes what it yields.
+pub(crate) struct HashingReader<R> {
+    reader: R,
+    hasher: Hasher,
+    length: u64,
+}
+
+impl<R: Read> HashingReader<R> {
+    /// Counts and hashes what `reader` yields.
+    pub(crate) fn new(reader: R) -> Self {
+        Self { reader, hasher: Hasher::new(), length: 0 }
+    }
+
+    /// The length and the hash of everything that was read.
+    pub(crate) fn finish(self) -> (u64, Sha256) {
+        self.into_parts().1
+    }
+
+    /// The reader, and the length and the hash of everything that was read from it.
+    pub(crate) fn into_parts(self) -> (R, (u64, Sha256)) {
+        (self.reader, (self.length, Sha256::from_hasher(self.hasher)))
+    }
+}
+
+impl<R: Read> Read for HashingReader<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let length = self.reader.read(buffer)?;
+        self.hasher.update(&buffer[..length]);
+        self.length += length as u64;
+        Ok(length)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sources_are_packed_without_what_is_built_from_them() {
+        let folder = tempfile::tempdir().unwrap();
+        for path in ["src/main.rs", "target/release/x", "js/node_modules/y/z.js", ".git/HEAD", "Cargo.lock"] {
+            let path = folder.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, "x").unwrap();
+        }
+        let mut contents = Contents::default();
+        contents.add_tree("sources/x", folder.path(), &SKIPPED_IN_SOURCES).unwrap();
+        let names: Vec<&str> = contents.sources.keys().map(String::as_str).collect();
+        assert_eq!(
+            names,
+            ["sources", "sources/x", "sources/x/Cargo.lock", "sources/x/js", "sources/x/src", "sources/x/src/main.rs"]
+        );
+    }
+
+    #[test]
+    fn two_members_of_one_path_are_refused() {
+        let mut contents = Contents::default();
+        contents.add_generated("a/b", Vec::new(), FILE_MODE).unwrap();
+        for name in ["a/b", "a", "a/b/c"] {
+            let error = contents.add_generated(name, Vec::new(), FILE_MODE).unwrap_err();
+            assert!(matches!(error, ArchiveError::Duplicate { .. }), "{name}: {error}");
+        }
+    }
+
+    #[test]
+    fn links_within_are_packed_and_others_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("a"), "x").unwrap();
+        std::os::unix::fs::symlink("a", folder.path().join("l")).unwrap();
+        let describe = || {
+            let mut contents = Contents::default();
+            contents.add_tree("run", folder.path(), &[]).unwrap();
+            contents.describe()
+        };
+        assert_eq!(describe().unwrap()[2].kind, MemberKind::Link { target: "a".to_owned() });
+        std::os::unix::fs::symlink("/etc/passwd", folder.path().join("m")).unwrap();
+        assert!(matches!(describe().unwrap_err(), ArchiveError::UnsafeLink { .. }));
+    }
+
+    #[test]
+    fn special_files_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let socket = std::os::unix::net::UnixListener::bind(folder.path().join("s")).unwrap();
+        let error = Contents::default().add_tree("run", folder.path(), &[]).unwrap_err();
+        assert!(matches!(error, ArchiveError::UnsupportedFile { .. }), "{error}");
+        drop(socket);
+    }
+}

@@ -1,0 +1,252 @@
+//! Errors of packing and extracting.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use wb_model::Sha256;
+use wb_record::RecordError;
+
+use crate::manifest::MAX_MANIFEST;
+
+/// Why an archive could not be written.
+#[derive(Debug, thiserror::Error)]
+pub enum ArchiveError {
+    /// An operation on a file failed.
+    #[error("cannot {operation} {}: {source}", path.display())]
+    Io {
+        /// The operation: `read`, `write`.
+        operation: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// The run cannot be read, or a controller is writing to it.
+    #[error(transparent)]
+    Record(#[from] RecordError),
+    /// The archive exists already.
+    #[error("{} exists already", path.display())]
+    OutputExists {
+        /// The archive.
+        path: PathBuf,
+    },
+    /// The archive would be in the run folder.
+    #[error("invalid archive {}: it would be in the run folder, which is not changed", path.display())]
+    OutputInRun {
+        /// The archive.
+        path: PathBuf,
+    },
+    /// Something that is neither a file, a folder nor a link.
+    #[error("cannot pack {}: it is neither a file, a folder nor a link", path.display())]
+    UnsupportedFile {
+        /// Its path.
+        path: PathBuf,
+    },
+    /// A name that is not UTF-8.
+    #[error("cannot pack {}: its name is not valid UTF-8", path.display())]
+    InvalidName {
+        /// Its path.
+        path: PathBuf,
+    },
+    /// A link out of what is packed.
+    #[error("cannot pack the link {}: its target {} is not packed", path.display(), target.display())]
+    UnsafeLink {
+        /// The link.
+        path: PathBuf,
+        /// Its target.
+        target: PathBuf,
+    },
+    /// A file changed while it was packed.
+    #[error("{} changed while it was packed", path.display())]
+    Changed {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A file contains a declared secret.
+    #[error("{} contains a declared secret", path.display())]
+    Secret {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A program is not the one that was measured.
+    #[error("the program {} is not the one that was measured: its SHA-256 is {found}, expected {expected}", path.display())]
+    ProgramChanged {
+        /// The program.
+        path: PathBuf,
+        /// The recorded hash.
+        expected: Sha256,
+        /// Its hash.
+        found: Sha256,
+    },
+    /// An input cannot have this path in the archive.
+    #[error("invalid path `{name}` for {} in the archive: expected a path below `{folder}/`", path.display())]
+    InvalidInputPath {
+        /// The requested path.
+        name: String,
+        /// The input.
+        path: PathBuf,
+        /// The folder of such inputs.
+        folder: &'static str,
+    },
+    /// Two members of the same path.
+    #[error("cannot pack {}: `{name}` is in the archive already", path.display())]
+    Duplicate {
+        /// The path in the archive.
+        name: String,
+        /// The file.
+        path: PathBuf,
+    },
+}
+
+impl ArchiveError {
+    /// How to resolve the error.
+    pub fn help(&self) -> Option<&'static str> {
+        Some(match self {
+            Self::OutputExists { .. } | Self::OutputInRun { .. } => "choose another file with -o",
+            Self::UnsupportedFile { .. } | Self::InvalidName { .. } => "remove or rename it",
+            Self::UnsafeLink { .. } => "replace the link by a copy of its target",
+            Self::Changed { .. } => "repeat the command when nothing writes to it",
+            Self::Secret { .. } => "archives are handed on: remove the secret from the file",
+            Self::ProgramChanged { .. } => "restore the program, or measure again with this one",
+            Self::InvalidInputPath { .. } | Self::Duplicate { .. } => "correct its `as` in the run's inputs.json",
+            Self::Io { .. } | Self::Record(_) => return None,
+        })
+    }
+
+    /// For `map_err`: the error of an operation on `path`.
+    pub(crate) fn io(operation: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
+        let path = path.to_owned();
+        move |source| Self::Io { operation, path, source }
+    }
+}
+
+/// Why an archive could not be extracted.
+#[derive(Debug, thiserror::Error)]
+pub enum UnpackError {
+    /// An operation on a file failed.
+    #[error("cannot {operation} {}: {source}", path.display())]
+    Io {
+        /// The operation: `read`, `write`.
+        operation: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// The archive is truncated or damaged, or is not a compressed tar file.
+    #[error("damaged or truncated archive: {source}")]
+    Damaged {
+        /// What is wrong.
+        source: io::Error,
+    },
+    /// The archive has no manifest at its beginning.
+    #[error("not an archive of weighbridge: expected {} as its first member", crate::manifest::MANIFEST)]
+    NoManifest,
+    /// The manifest is larger than any archive needs.
+    #[error("invalid manifest: larger than {MAX_MANIFEST} bytes")]
+    LargeManifest,
+    /// The manifest is invalid.
+    #[error("invalid manifest: {reason}")]
+    InvalidManifest {
+        /// What is wrong.
+        reason: String,
+    },
+    /// The archive was written by a newer version of the program.
+    #[error("unsupported archive format {version}: this version reads formats up to {supported}")]
+    UnsupportedFormat {
+        /// The format of the archive.
+        version: u32,
+        /// The newest supported format.
+        supported: u32,
+    },
+    /// A path that is absolute or contains `..`.
+    #[error("unsafe path `{}`: expected a relative path without `..`", path.escape_default())]
+    UnsafePath {
+        /// The path.
+        path: String,
+    },
+    /// A link to something outside of the archive.
+    #[error("unsafe link `{}` to `{}`: expected a file or folder of the archive", path.escape_default(), target.escape_default())]
+    UnsafeLink {
+        /// The link.
+        path: String,
+        /// Its target.
+        target: String,
+    },
+    /// A member that is neither a file, a folder nor a symbolic link.
+    #[error("unsupported member `{}`: expected only files, folders and symbolic links", path.escape_default())]
+    UnsupportedMember {
+        /// Its path.
+        path: String,
+    },
+    /// A member that occurs twice.
+    #[error("duplicate member `{}`", path.escape_default())]
+    Duplicate {
+        /// Its path.
+        path: String,
+    },
+    /// A member that the manifest does not list.
+    #[error("unexpected member `{}`: the manifest does not list it", path.escape_default())]
+    Unlisted {
+        /// Its path.
+        path: String,
+    },
+    /// A member that differs from the manifest.
+    #[error("member `{}` differs from the manifest: {reason}", path.escape_default())]
+    Mismatch {
+        /// Its path.
+        path: String,
+        /// The difference.
+        reason: String,
+    },
+    /// A listed member that is not in the archive.
+    #[error("missing member `{}`: the archive is incomplete", path.escape_default())]
+    Missing {
+        /// Its path.
+        path: String,
+    },
+    /// Data after the end of the archive.
+    #[error("unexpected data after the end of the archive")]
+    TrailingData,
+    /// The target folder is in use.
+    #[error("{} is not empty", path.display())]
+    TargetNotEmpty {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// The target is not a folder.
+    #[error("{} is not a folder", path.display())]
+    TargetNotAFolder {
+        /// The path.
+        path: PathBuf,
+    },
+}
+
+impl UnpackError {
+    /// How to resolve the error.
+    pub fn help(&self) -> Option<&'static str> {
+        Some(match self {
+            Self::TargetNotEmpty { .. } | Self::TargetNotAFolder { .. } => "choose a new or empty folder with -C",
+            Self::UnsupportedFormat { .. } => "use a newer weighbridge",
+            Self::Damaged { .. } | Self::Missing { .. } | Self::TrailingData => {
+                "copy the archive again; nothing was extracted"
+            }
+            Self::NoManifest => "expected a file of `weighbridge pack` or `weighbridge snapshot`",
+            Self::LargeManifest
+            | Self::InvalidManifest { .. }
+            | Self::UnsafePath { .. }
+            | Self::UnsafeLink { .. }
+            | Self::UnsupportedMember { .. }
+            | Self::Duplicate { .. }
+            | Self::Unlisted { .. }
+            | Self::Mismatch { .. } => "the archive was modified; nothing was extracted",
+            Self::Io { .. } => return None,
+        })
+    }
+
+    /// For `map_err`: the error of an operation on `path`.
+    pub(crate) fn io(operation: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
+        let path = path.to_owned();
+        move |source| Self::Io { operation, path, source }
+    }
+}

@@ -1,0 +1,222 @@
+//! Packing: writes an archive whose bytes depend on nothing but its contents.
+
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Read, Write};
+use std::path::{Path, PathBuf};
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use tar::{Builder, EntryType, Header};
+use wb_record::RunFolder;
+
+use crate::contents::{Contents, FILE_MODE, HashingReader, MemberSource};
+use crate::error::ArchiveError;
+use crate::manifest::{
+    ArchiveKind, ArchiveManifest, ArchiveSummary, FORMAT, MANIFEST, MemberKind, PackedInput, PackedRun,
+};
+
+/// The folder of the run in an archive.
+pub const RUN: &str = "run";
+
+/// The time of all members: 1980-01-01. Zero would be reported as implausible by some programs.
+const TIME: u64 = 315_532_800;
+
+/// Writes an archive of a run alone.
+///
+/// # Errors
+/// If a controller is writing to the run, something cannot be read or packed, or the archive exists or cannot be
+/// written.
+pub fn pack_run(run: &RunFolder, version: &str, output: &Path) -> Result<ArchiveSummary, ArchiveError> {
+    let _lock = run.lock_shared()?;
+    refuse_output(run, output)?;
+    let mut contents = Contents::default();
+    contents.add_tree(RUN, run.path(), &[])?;
+    pack(&contents, ArchiveKind::Run, version, PackedRun::of(run)?, Vec::new(), output)
+}
+
+/// Refuses an archive that exists, or would be in the run folder.
+pub(crate) fn refuse_output(run: &RunFolder, output: &Path) -> Result<(), ArchiveError> {
+    if fs::symlink_metadata(output).is_ok() {
+        return Err(ArchiveError::OutputExists { path: output.to_owned() });
+    }
+    let folder = fs::canonicalize(parent(output)).map_err(ArchiveError::io("write", output))?;
+    let run = fs::canonicalize(run.path()).map_err(ArchiveError::io("read", run.path()))?;
+    if folder.starts_with(run) {
+        return Err(ArchiveError::OutputInRun { path: output.to_owned() });
+    }
+    Ok(())
+}
+
+/// The folder of a file.
+pub(crate) fn parent(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// Writes an archive. It appears under its name when it is complete.
+///
+/// # Errors
+/// If something cannot be read or packed, or the archive cannot be written.
+pub fn pack(
+    contents: &Contents,
+    kind: ArchiveKind,
+    version: &str,
+    run: PackedRun,
+    inputs: Vec<PackedInput>,
+    output: &Path,
+) -> Result<ArchiveSummary, ArchiveError> {
+    let members = contents.describe()?;
+    let manifest = ArchiveManifest { format: FORMAT, kind, version: version.to_owned(), run, inputs, members };
+    let temporary = TemporaryFile::beside(output);
+    let file = File::create(&temporary.path).map_err(ArchiveError::io("write", output))?;
+    let file = write_archive(contents, &manifest, BufWriter::new(file), output)?;
+    let file = file.into_inner().map_err(|error| ArchiveError::io("write", output)(error.into_error()))?;
+    file.sync_all().and_then(|()| temporary.persist(output)).map_err(ArchiveError::io("write", output))?;
+    Ok(manifest.summary())
+}
+
+/// Writes the archive to `writer`; `output` is its name in messages.
+fn write_archive<W: Write>(
+    contents: &Contents,
+    manifest: &ArchiveManifest,
+    writer: W,
+    output: &Path,
+) -> Result<W, ArchiveError> {
+    let write = |error| ArchiveError::io("write", output)(error);
+    let mut builder = Builder::new(GzEncoder::new(writer, Compression::default()));
+    let mut text = serde_json::to_vec_pretty(manifest).map_err(|error| write(error.into()))?;
+    text.push(b'\n');
+    let mut header = new_header(EntryType::Regular, text.len() as u64, FILE_MODE);
+    builder.append_data(&mut header, MANIFEST, &text[..]).map_err(write)?;
+    for ((name, source), member) in contents.sources().zip(&manifest.members) {
+        match (source, &member.kind) {
+            (MemberSource::Link { target, .. }, _) => {
+                let mut header = new_header(EntryType::Symlink, 0, 0o777);
+                builder.append_link(&mut header, name, target).map_err(write)?;
+            }
+            (MemberSource::Generated { content, .. }, MemberKind::File { size, mode, .. }) => {
+                let mut header = new_header(EntryType::Regular, *size, *mode);
+                builder.append_data(&mut header, name, &content[..]).map_err(write)?;
+            }
+            (MemberSource::File { path, .. }, MemberKind::File { size, mode, sha256 }) => {
+                let mut header = new_header(EntryType::Regular, *size, *mode);
+                let file = File::open(path).map_err(ArchiveError::io("read", path))?;
+                let mut reader = HashingReader::new(file.take(*size));
+                builder.append_data(&mut header, name, &mut reader).map_err(write)?;
+                if reader.finish() != (*size, sha256.clone()) {
+                    return Err(ArchiveError::Changed { path: path.clone() });
+                }
+            }
+            (_, MemberKind::Folder { mode }) => {
+                let mut header = new_header(EntryType::Directory, 0, *mode);
+                builder.append_data(&mut header, name, io::empty()).map_err(write)?;
+            }
+            // The members were made from these sources.
+            (_, MemberKind::File { .. } | MemberKind::Link { .. }) => {
+                return Err(ArchiveError::Changed { path: PathBuf::from(name) });
+            }
+        }
+    }
+    builder.into_inner().and_then(GzEncoder::finish).map_err(write)
+}
+
+/// A header that depends on nothing but these properties of a member.
+fn new_header(kind: EntryType, size: u64, mode: u32) -> Header {
+    let mut header = Header::new_gnu();
+    header.set_entry_type(kind);
+    header.set_size(size);
+    header.set_mode(mode);
+    header.set_uid(0);
+    header.set_gid(0);
+    header.set_mtime(TIME);
+    header
+}
+
+/// A file beside its final name, removed on drop unless it is persisted.
+struct TemporaryFile {
+    path: PathBuf,
+}
+
+impl TemporaryFile {
+    fn beside(output: &Path) -> Self {
+        let name = output.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
+        Self { path: output.with_file_name(format!(".{name}.{}.new", std::process::id())) }
+    }
+
+    /// Gives the file its final name, unless a file of that name exists.
+    fn persist(self, output: &Path) -> io::Result<()> {
+        fs::hard_link(&self.path, output).or_else(|error| match error.kind() {
+            io::ErrorKind::AlreadyExists => Err(error),
+            // A filesystem without hard links.
+            _ => fs::rename(&self.path, output),
+        })
+    }
+}
+
+impl Drop for TemporaryFile {
+    fn drop(&mut self) {
+        // It does not exist where it could not be created or was renamed; another failure has been reported.
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn contents() -> Contents {
+        let mut contents = Contents::default();
+        contents.add_generated("run/b", b"2".to_vec(), FILE_MODE).unwrap();
+        contents.add_generated(&format!("run/{}/a", "x".repeat(180)), b"1".to_vec(), FILE_MODE).unwrap();
+        contents
+    }
+
+    fn packed_run() -> PackedRun {
+        PackedRun { id: "id".to_owned(), started: "now".to_owned(), plans: Vec::new() }
+    }
+
+    #[test]
+    fn equal_contents_give_equal_archives_and_leave_no_temporary_files() {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |name: &str| {
+            let path = folder.path().join(name);
+            pack(&contents(), ArchiveKind::Run, "1", packed_run(), Vec::new(), &path).unwrap();
+            fs::read(path).unwrap()
+        };
+        assert_eq!(write("a.tar.gz"), write("b.tar.gz"));
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
+    }
+
+    #[test]
+    fn a_file_that_changes_while_it_is_packed_is_an_error() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("f");
+        fs::write(&path, "before").unwrap();
+        let mut contents = contents();
+        contents.add_file("run/f", &path, None).unwrap();
+        let members = contents.describe().unwrap();
+        let manifest = ArchiveManifest {
+            format: FORMAT,
+            kind: ArchiveKind::Run,
+            version: String::new(),
+            run: packed_run(),
+            inputs: Vec::new(),
+            members,
+        };
+        assert!(write_archive(&contents, &manifest, Vec::new(), Path::new("x")).is_ok());
+        for text in ["other!", "less"] {
+            fs::write(&path, text).unwrap();
+            let error = write_archive(&contents, &manifest, Vec::new(), Path::new("x")).unwrap_err();
+            assert!(matches!(error, ArchiveError::Changed { .. }), "{error}");
+        }
+    }
+
+    #[test]
+    fn an_archive_in_the_run_folder_or_over_another_file_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let run = RunFolder::create(&folder.path().join("R")).unwrap();
+        let refuse = |name: &str| refuse_output(&run, &folder.path().join(name));
+        assert!(matches!(refuse("R/x.tar.gz"), Err(ArchiveError::OutputInRun { .. })));
+        assert!(matches!(refuse("R"), Err(ArchiveError::OutputExists { .. })));
+        assert!(refuse("x.tar.gz").is_ok());
+    }
+}

@@ -1,0 +1,345 @@
+//! Extracting: checks everything in an archive against its manifest, and writes nothing outside of the target folder.
+//!
+//! Members are written to a temporary folder, links last, so that nothing is written through one. The target has the
+//! content when all of it is there and has the recorded hashes.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File, OpenOptions, Permissions};
+use std::io::{self, Read};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+
+use flate2::bufread::GzDecoder;
+use tar::{Archive, Entry, EntryType};
+
+use crate::contents::{FILE_MODE, HashingReader};
+use crate::error::UnpackError;
+use crate::manifest::{ArchiveManifest, MANIFEST, MAX_MANIFEST, MAX_PATH, MemberKind};
+use crate::pack::parent;
+
+/// Maximum length of the zeros after the last member: other programs fill a tar file up to a multiple of 10 KiB.
+const MAX_PADDING: u64 = 1 << 20;
+
+/// Extracts the archive `file` to the folder `target`, which must not exist or be empty, and returns its manifest.
+///
+/// # Errors
+/// If the archive cannot be read, is damaged, contains anything that its manifest does not list, or the target is not
+/// empty or cannot be written. Then the target is unchanged.
+pub fn unpack(file: &Path, target: &Path) -> Result<ArchiveManifest, UnpackError> {
+    let archive = File::open(file).map_err(UnpackError::io("read", file))?;
+    unpack_from(io::BufReader::with_capacity(1 << 16, archive), target)
+}
+
+/// Extracts an archive from a reader, as [`unpack`] does.
+///
+/// # Errors
+/// As for [`unpack`].
+pub fn unpack_from(reader: impl io::BufRead, target: &Path) -> Result<ArchiveManifest, UnpackError> {
+    let target = Target::check(target)?;
+    let mut archive = Archive::new(GzDecoder::new(reader));
+    let manifest = {
+        // Raw entries: what other programs add to the format (sparse files, extended headers) is refused, and a long
+        // name is read up to a limit.
+        let mut entries = archive.entries().map_err(damaged)?.raw(true);
+        let (manifest, text) = read_manifest(entries.next())?;
+        let staging = Staging::create(&target)?;
+        let mut extraction = Extraction::new(&manifest, &staging.path)?;
+        while let Some(member) = next_member(&mut entries)? {
+            extraction.extract(member)?;
+        }
+        extraction.finish(&text)?;
+        drop(entries);
+        check_end(archive.into_inner())?;
+        staging.persist(&target)?;
+        manifest
+    };
+    Ok(manifest)
+}
+
+fn damaged(source: io::Error) -> UnpackError {
+    UnpackError::Damaged { source }
+}
+
+/// Reads the manifest, which is the first member.
+fn read_manifest<R: Read>(first: Option<io::Result<Entry<'_, R>>>) -> Result<(ArchiveManifest, Vec<u8>), UnpackError> {
+    let entry = match first {
+        Some(Ok(entry)) => entry,
+        Some(Err(error)) if error.kind() == io::ErrorKind::UnexpectedEof => return Err(damaged(error)),
+        Some(Err(_)) | None => return Err(UnpackError::NoManifest),
+    };
+    if entry.header().entry_type() != EntryType::Regular || *entry.path_bytes() != *MANIFEST.as_bytes() {
+        return Err(UnpackError::NoManifest);
+    }
+    if entry.size() > MAX_MANIFEST {
+        return Err(UnpackError::LargeManifest);
+    }
+    let size = entry.size();
+    let mut text = Vec::new();
+    entry.take(MAX_MANIFEST).read_to_end(&mut text).map_err(damaged)?;
+    if text.len() as u64 != size {
+        return Err(damaged(io::ErrorKind::UnexpectedEof.into()));
+    }
+    Ok((ArchiveManifest::parse(&text)?, text))
+}
+
+/// A member as it is in the tar file, with its long name and target.
+struct TarMember<'a, R: Read> {
+    path: String,
+    target: String,
+    entry: Entry<'a, R>,
+}
+
+/// Reads the next member; `None` at the end. Long names and targets are members of their own before it.
+fn next_member<'a, R: Read>(
+    entries: &mut impl Iterator<Item = io::Result<Entry<'a, R>>>,
+) -> Result<Option<TarMember<'a, R>>, UnpackError> {
+    let (mut long_path, mut long_target) = (None, None);
+    while let Some(entry) = entries.next().transpose().map_err(damaged)? {
+        let long = match entry.header().entry_type() {
+            EntryType::GNULongName => &mut long_path,
+            EntryType::GNULongLink => &mut long_target,
+            _ => {
+                let path = match long_path {
+                    Some(path) => path,
+                    None => text(&entry.path_bytes())?,
+                };
+                let target = match long_target {
+                    Some(target) => target,
+                    None => entry.link_name_bytes().map_or_else(|| Ok(String::new()), |target| text(&target))?,
+                };
+                let path = path.strip_suffix('/').map_or(path.clone(), str::to_owned);
+                return Ok(Some(TarMember { path, target, entry }));
+            }
+        };
+        let (mut bytes, size) = (Vec::new(), entry.size());
+        entry.take(MAX_PATH as u64 + 2).read_to_end(&mut bytes).map_err(damaged)?;
+        if bytes.len() as u64 != size || long.is_some() {
+            return Err(damaged(io::Error::new(io::ErrorKind::InvalidData, "invalid long name")));
+        }
+        *long = Some(text(bytes.strip_suffix(&[0]).unwrap_or(&bytes))?);
+    }
+    Ok(None)
+}
+
+/// A name that is UTF-8, as all names of our archives.
+fn text(bytes: &[u8]) -> Result<String, UnpackError> {
+    let unsafe_path = |_| UnpackError::UnsafePath { path: String::from_utf8_lossy(bytes).into_owned() };
+    String::from_utf8(bytes.to_vec()).map_err(unsafe_path)
+}
+
+/// The extraction of members into a folder.
+struct Extraction<'a> {
+    folder: &'a Path,
+    members: BTreeMap<&'a str, &'a MemberKind>,
+    extracted: BTreeSet<&'a str>,
+}
+
+impl<'a> Extraction<'a> {
+    /// Creates the folders of a manifest, whose paths have been checked.
+    fn new(manifest: &'a ArchiveManifest, folder: &'a Path) -> Result<Self, UnpackError> {
+        let members: BTreeMap<_, _> =
+            manifest.members.iter().map(|member| (member.path.as_str(), &member.kind)).collect();
+        // A folder is sorted before what it contains.
+        for (path, kind) in &members {
+            if let MemberKind::Folder { .. } = kind {
+                let path = folder.join(path);
+                fs::create_dir(&path).map_err(UnpackError::io("create", &path))?;
+            }
+        }
+        Ok(Self { folder, members, extracted: BTreeSet::new() })
+    }
+
+    /// Checks a member, and writes it if it is a file.
+    fn extract<R: Read>(&mut self, member: TarMember<'_, R>) -> Result<(), UnpackError> {
+        let TarMember { path, target, entry } = member;
+        crate::manifest::check_path(&path)?;
+        let Some((&name, &kind)) = self.members.get_key_value(path.as_str()) else {
+            return Err(match path == MANIFEST {
+                true => UnpackError::Duplicate { path },
+                false => UnpackError::Unlisted { path },
+            });
+        };
+        if !self.extracted.insert(name) {
+            return Err(UnpackError::Duplicate { path });
+        }
+        let mismatch = |reason: String| UnpackError::Mismatch { path: path.clone(), reason };
+        match (entry.header().entry_type(), kind) {
+            (EntryType::Regular, MemberKind::File { size, sha256, .. }) => {
+                if entry.size() != *size {
+                    return Err(mismatch(format!("{} bytes, expected {size}", entry.size())));
+                }
+                let (written, hash) = write_file(&self.folder.join(name), entry.take(*size))?;
+                if written != *size {
+                    return Err(damaged(io::ErrorKind::UnexpectedEof.into()));
+                }
+                if hash != *sha256 {
+                    return Err(mismatch(format!("SHA-256 {hash}, expected {sha256}")));
+                }
+            }
+            (EntryType::Directory, MemberKind::Folder { .. }) if entry.size() == 0 => {}
+            (EntryType::Symlink, MemberKind::Link { target: expected }) if entry.size() == 0 => {
+                if target != *expected {
+                    return Err(mismatch(format!("target `{}`, expected `{expected}`", target.escape_default())));
+                }
+            }
+            (EntryType::Regular | EntryType::Directory | EntryType::Symlink, _) => {
+                return Err(mismatch("another type or size".to_owned()));
+            }
+            _ => return Err(UnpackError::UnsupportedMember { path }),
+        }
+        Ok(())
+    }
+
+    /// Checks that nothing is missing; then writes the manifest, the links and the permissions.
+    fn finish(self, manifest: &[u8]) -> Result<(), UnpackError> {
+        if let Some(path) = self.members.keys().find(|path| !self.extracted.contains(*path)) {
+            return Err(UnpackError::Missing { path: (*path).to_owned() });
+        }
+        let path = self.folder.join(MANIFEST);
+        write_file(&path, manifest)?;
+        set_mode(&path, FILE_MODE)?;
+        for (name, kind) in &self.members {
+            let path = self.folder.join(name);
+            match kind {
+                MemberKind::Link { target } => symlink(target, &path).map_err(UnpackError::io("create", &path))?,
+                MemberKind::File { mode, .. } => set_mode(&path, *mode)?,
+                MemberKind::Folder { .. } => {}
+            }
+        }
+        // Last, because nothing can be created in a folder without write permission. The owner keeps access.
+        for (name, kind) in self.members.iter().rev() {
+            if let MemberKind::Folder { mode } = kind {
+                set_mode(&self.folder.join(name), mode | 0o700)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Writes a new file, and returns the length and hash of its content.
+fn write_file(path: &Path, content: impl Read) -> Result<(u64, wb_model::Sha256), UnpackError> {
+    let opened = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
+    let mut file = opened.map_err(UnpackError::io("create", path))?;
+    let mut reader = HashingReader::new(SourceReader { reader: content, error: None });
+    let copied = io::copy(&mut reader, &mut file);
+    let (SourceReader { error, .. }, written) = reader.into_parts();
+    match (error, copied) {
+        // The archive failed, not the file that is written.
+        (Some(error), _) => Err(damaged(error)),
+        (None, Err(error)) => Err(UnpackError::io("write", path)(error)),
+        (None, Ok(_)) => Ok(written),
+    }
+}
+
+/// A reader that remembers its error, to tell errors of reading and writing apart.
+struct SourceReader<R> {
+    reader: R,
+    error: Option<io::Error>,
+}
+
+impl<R: Read> Read for SourceReader<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.reader.read(buffer).map_err(|error| {
+            let kind = error.kind();
+            if kind != io::ErrorKind::Interrupted {
+                self.error = Some(error);
+            }
+            kind.into()
+        })
+    }
+}
+
+fn set_mode(path: &Path, mode: u32) -> Result<(), UnpackError> {
+    fs::set_permissions(path, Permissions::from_mode(mode)).map_err(UnpackError::io("write", path))
+}
+
+/// Requires the end of the compressed data, whose checksum is verified there, after nothing but zeros.
+fn check_end<R: io::BufRead>(mut decoder: GzDecoder<R>) -> Result<(), UnpackError> {
+    let mut padding = Vec::new();
+    (&mut decoder).take(MAX_PADDING + 1).read_to_end(&mut padding).map_err(damaged)?;
+    let has_content = padding.len() as u64 > MAX_PADDING || padding.iter().any(|byte| *byte != 0);
+    if has_content || !decoder.into_inner().fill_buf().map_err(damaged)?.is_empty() {
+        return Err(UnpackError::TrailingData);
+    }
+    Ok(())
+}
+
+/// The folder that receives the content.
+struct Target {
+    path: PathBuf,
+    /// Whether it exists, and is empty.
+    exists: bool,
+}
+
+impl Target {
+    fn check(path: &Path) -> Result<Self, UnpackError> {
+        let path = path.to_owned();
+        match fs::metadata(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                // A link to nowhere cannot be replaced.
+                if fs::symlink_metadata(&path).is_ok() {
+                    return Err(UnpackError::TargetNotAFolder { path });
+                }
+                return Ok(Self { path, exists: false });
+            }
+            Err(error) => return Err(UnpackError::io("read", &path)(error)),
+            Ok(metadata) if !metadata.is_dir() => return Err(UnpackError::TargetNotAFolder { path }),
+            Ok(_) => {}
+        }
+        match fs::read_dir(&path).map_err(UnpackError::io("read", &path))?.next() {
+            None => Ok(Self { path, exists: true }),
+            Some(_) => Err(UnpackError::TargetNotEmpty { path }),
+        }
+    }
+}
+
+/// The folder in which an archive is extracted before it is moved to the target; removed on drop.
+struct Staging {
+    path: PathBuf,
+}
+
+impl Staging {
+    /// Creates the folder: in the target if that exists, which may be the root of a filesystem, otherwise beside it.
+    fn create(target: &Target) -> Result<Self, UnpackError> {
+        let name = target.path.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
+        let folder = if target.exists { &target.path } else { parent(&target.path) };
+        let path = folder.join(format!(".{name}.{}.new", std::process::id()));
+        fs::create_dir(&path).map_err(UnpackError::io("write", &target.path))?;
+        Ok(Self { path })
+    }
+
+    /// Moves the content to the target.
+    fn persist(self, target: &Target) -> Result<(), UnpackError> {
+        let write = UnpackError::io("write", &target.path);
+        let moved = File::open(&self.path).and_then(|folder| {
+            // So that the folder does not have its name before its content after a power failure.
+            rustix::fs::syncfs(folder)?;
+            match target.exists {
+                true => move_content(&self.path, &target.path),
+                false => fs::rename(&self.path, &target.path),
+            }
+        });
+        moved.map_err(write)
+    }
+}
+
+impl Drop for Staging {
+    fn drop(&mut self) {
+        // It does not exist any more if it was renamed; another failure has been reported.
+        let _ = fs::remove_dir_all(&self.path);
+    }
+}
+
+/// Moves everything in a folder to another one; if that fails, moves back what was moved.
+fn move_content(from: &Path, to: &Path) -> io::Result<()> {
+    let names: Vec<_> =
+        fs::read_dir(from)?.map(|entry| entry.map(|entry| entry.file_name())).collect::<Result<_, _>>()?;
+    for (index, name) in names.iter().enumerate() {
+        if let Err(error) = fs::rename(from.join(name), to.join(name)) {
+            // The first failure is the one to report.
+            names[..index].iter().for_each(|name| drop(fs::rename(to.join(name), from.join(name))));
+            return Err(error);
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,68 @@
+//! What is packed is what is extracted.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+
+use wb_archive::Contents;
+
+use crate::support::{Workshop, listing, sample_contents};
+
+#[test]
+fn everything_is_extracted_with_its_permissions() {
+    let workshop = Workshop::new();
+    let manifest = workshop.unpack(&workshop.pack(&sample_contents())).unwrap();
+    let all = listing(&workshop.path("box/target"));
+    assert_eq!(all["run/tool"], (0o755, b"#!/bin/sh\n".to_vec()));
+    assert_eq!(all["run/empty"], (0o600, Vec::new()));
+    assert_eq!(all["run/folder"], (0o750, b"folder".to_vec()));
+    let long = all.iter().find(|(name, _)| name.contains("artefact")).unwrap();
+    assert_eq!(long.1.1, vec![7; 3000]);
+    let mut listed: Vec<&str> = manifest.members.iter().map(|member| member.path.as_str()).collect();
+    listed.push("manifest.json");
+    listed.sort_unstable();
+    assert_eq!(all.keys().collect::<Vec<_>>(), listed);
+}
+
+#[test]
+fn packing_what_was_extracted_gives_the_same_archive() {
+    let workshop = Workshop::new();
+    let source = workshop.path("source");
+    fs::create_dir_all(source.join("folder")).unwrap();
+    fs::write(source.join("folder/file"), "x").unwrap();
+    symlink("../folder/file", source.join("folder/link")).unwrap();
+    symlink("folder", source.join("link")).unwrap();
+    let pack = |path: &std::path::Path| {
+        let mut contents = Contents::default();
+        contents.add_tree("run", path, &[]).unwrap();
+        workshop.pack(&contents)
+    };
+    let archive = pack(&source);
+    workshop.unpack(&archive).unwrap();
+    assert_eq!(listing(&workshop.path("box/target/run")), listing(&source));
+    assert!(pack(&workshop.path("box/target/run")) == archive, "the archives differ");
+}
+
+#[test]
+fn an_empty_folder_is_filled_and_another_one_refused() {
+    let workshop = Workshop::new();
+    let archive = workshop.pack(&sample_contents());
+    fs::create_dir(workshop.path("box/target")).unwrap();
+    workshop.unpack(&archive).unwrap();
+    let before = listing(&workshop.path("box"));
+    assert!(before.contains_key("target/run/tool") && before.keys().all(|name| !name.ends_with(".new")));
+    let error = workshop.unpack(&archive).unwrap_err();
+    assert!(error.to_string().ends_with("target is not empty"), "{error}");
+    assert_eq!(listing(&workshop.path("box")), before);
+    fs::write(workshop.path("file"), "x").unwrap();
+    let error = wb_archive::unpack::unpack_from(&archive[..], &workshop.path("file")).unwrap_err();
+    assert!(error.to_string().ends_with("file is not a folder"), "{error}");
+}
+
+#[test]
+fn an_archive_in_an_empty_folder_that_is_refused_leaves_it_empty() {
+    let workshop = Workshop::new();
+    let archive = workshop.pack(&sample_contents());
+    fs::create_dir(workshop.path("box/target")).unwrap();
+    workshop.unpack(&archive[..archive.len() - 20]).unwrap_err();
+    assert_eq!(listing(&workshop.path("box")).into_keys().collect::<Vec<_>>(), ["target"]);
+}

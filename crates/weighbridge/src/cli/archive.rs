@@ -1,0 +1,46 @@
+//! Arguments of `pack`, `unpack` and `snapshot`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+/// Contents of a snapshot, printed after the help of `snapshot`.
+pub(crate) const SNAPSHOT_AFTER_HELP: &str = "A snapshot has the run, this program, its schemas, the plans and commands \
+    of the run, and the programs and sources that the run names in its inputs.json. To measure again on another \
+    machine: `weighbridge unpack FILE`, then `./rerun` in the folder.";
+
+/// `pack`
+#[derive(Debug, Args)]
+pub(crate) struct PackArgs {
+    /// Run folder; it is not changed
+    pub(crate) run: PathBuf,
+    /// Archive to write [default: the name of the run with .tar.gz]
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// Refuse files that contain the text of this file or environment variable; may be given more than once
+    #[arg(long, value_name = "FILE|env:NAME")]
+    pub(crate) secret_from: Vec<String>,
+}
+
+/// `snapshot`
+#[derive(Debug, Args)]
+pub(crate) struct SnapshotArgs {
+    /// Run folder; it is not changed
+    pub(crate) run: PathBuf,
+    /// Archive to write [default: the name of the run with -snapshot.tar.gz]
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// Refuse files that contain the text of this file or environment variable; may be given more than once
+    #[arg(long, value_name = "FILE|env:NAME")]
+    pub(crate) secret_from: Vec<String>,
+}
+
+/// `unpack`
+#[derive(Debug, Args)]
+pub(crate) struct UnpackArgs {
+    /// Archive of `pack` or `snapshot`
+    pub(crate) file: PathBuf,
+    /// New or empty folder to extract to [default: the name of the archive without .tar.gz]
+    #[arg(long, short = 'C', value_name = "DIR")]
+    pub(crate) directory: Option<PathBuf>,
+}

@@ -1,0 +1,115 @@
+//! `weighbridge pack`, `unpack` and `snapshot`: archives of runs.
+
+use std::path::{Path, PathBuf};
+
+use wb_archive::{ArchiveSummary, SnapshotRequest, UnpackError};
+use wb_model::{Unit, pluralize};
+use wb_record::{RunFolder, RunInputs};
+use wb_session::declare_secrets;
+use wb_session::program::{current_program, current_program_hash};
+
+use super::replay::{Replay, secret_sources};
+use super::schema::all_schemas;
+use crate::cli::archive::{PackArgs, SnapshotArgs, UnpackArgs};
+use crate::console::{Console, message};
+use crate::error::Error;
+use crate::exit::Exit;
+use crate::output::print_text;
+
+/// Extension of archives.
+const EXTENSION: &str = ".tar.gz";
+
+/// Writes an archive of a run.
+pub(crate) fn pack(args: &PackArgs, _: &Console) -> Result<Exit, Error> {
+    let run = RunFolder::open(&args.run)?;
+    declare(&run, &args.secret_from)?;
+    let output = args.output.clone().unwrap_or_else(|| format!("{}{EXTENSION}", run.name()).into());
+    let summary = wb_archive::pack_run(&run, env!("CARGO_PKG_VERSION"), &output)?;
+    print_text(&format!("{}: {}\n", output.display(), describe(summary)))?;
+    Ok(Exit::Success)
+}
+
+/// Writes an archive of a run with everything that measuring it again needs.
+pub(crate) fn snapshot(args: &SnapshotArgs, console: &Console) -> Result<Exit, Error> {
+    let run = RunFolder::open(&args.run)?;
+    declare(&run, &args.secret_from)?;
+    let run_inputs = RunInputs::read(&run)?.unwrap_or_default();
+    let Replay { commands, recorded_commands, plans, inputs, notes } = Replay::of(&run, &run_inputs)?;
+    let output = args.output.clone().unwrap_or_else(|| format!("{}-snapshot{EXTENSION}", run.name()).into());
+    let request = SnapshotRequest {
+        run: &run,
+        run_inputs: &run_inputs,
+        version: env!("CARGO_PKG_VERSION"),
+        program: &current_program()?,
+        schemas: all_schemas()?,
+        commands,
+        recorded_commands,
+        plans,
+        environment: std::env::vars_os()
+            .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+            .collect(),
+        inputs,
+    };
+    let summary = wb_archive::snapshot(request, &output)?;
+    print_text(&format!("{}: {}\n", output.display(), describe(summary)))?;
+    if !console.quiet {
+        program_note(&run)?.into_iter().chain(notes).for_each(|note| message!("note: {note}"));
+    }
+    Ok(Exit::Success)
+}
+
+/// Checks an archive and extracts it.
+pub(crate) fn unpack(args: &UnpackArgs, _: &Console) -> Result<Exit, Error> {
+    let target = match &args.directory {
+        Some(directory) => directory.clone(),
+        None => default_target(&args.file)?,
+    };
+    let manifest = wb_archive::unpack(&args.file, &target).map_err(|source| invalid_archive(&args.file, source))?;
+    print_text(&format!("{}: {}\n", target.display(), describe(manifest.summary())))?;
+    Ok(Exit::Success)
+}
+
+/// The error of an archive, which names it unless the error names a file already.
+fn invalid_archive(file: &Path, source: UnpackError) -> Error {
+    let names_file = matches!(
+        source,
+        UnpackError::Io { .. } | UnpackError::TargetNotEmpty { .. } | UnpackError::TargetNotAFolder { .. }
+    );
+    let subject = if names_file { String::new() } else { format!("{}: ", file.display()) };
+    Error::Unpack { subject, source }
+}
+
+/// Declares the given secrets, and those of the run that can be read here.
+fn declare(run: &RunFolder, given: &[String]) -> Result<(), Error> {
+    declare_secrets(given).map_err(wb_session::SessionError::from)?;
+    for source in secret_sources(&run.run_file()?) {
+        // The secrets of another machine or another day are not available, and not in the files of this one.
+        let _ = declare_secrets(&[source]);
+    }
+    Ok(())
+}
+
+/// A note if this program is not the one that measured.
+fn program_note(run: &RunFolder) -> Result<Option<String>, Error> {
+    let Some(entry) = run.run_file()?.entries.pop() else { return Ok(None) };
+    let is_same = entry.program_sha256 == current_program_hash()?;
+    Ok((!is_same).then(|| {
+        format!("the run was measured by another build of weighbridge ({}); the snapshot has this one", entry.version)
+    }))
+}
+
+fn describe(ArchiveSummary { files, bytes }: ArchiveSummary) -> String {
+    format!("{}, {}", pluralize(files, "file"), Unit::new("B").quantity(bytes as f64))
+}
+
+/// The name of an archive without its extension, in the working folder.
+fn default_target(file: &Path) -> Result<PathBuf, Error> {
+    let name = file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    match name.strip_suffix(EXTENSION).or_else(|| name.strip_suffix(".tgz")).filter(|name| !name.is_empty()) {
+        Some(name) => Ok(PathBuf::from(name)),
+        None => Err(Error::Usage {
+            what: format!("missing folder to extract `{}` to", file.display()),
+            help: "name a new or empty folder with -C".to_owned(),
+        }),
+    }
+}
