@@ -3,7 +3,7 @@ module weighbridge.local/go-baselines
 go 1.26.0
 
 require (
-	github.com/quic-go/quic-go v0.65.0
+	github.com/quic-go/quic-go v0.64.1
 	weighbridge.local/endpoint v0.0.0
 )
 

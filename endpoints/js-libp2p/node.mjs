@@ -26,7 +26,12 @@ export async function createNode (options) {
     transports: [await select('transport', options)],
     connectionEncrypters: standalone ? [] : [await select('security', options)],
     streamMuxers: standalone ? [] : [await select('muxer', options)],
-    connectionManager: { dialTimeout: options.timeout, addressDialTimeout: options.timeout },
+    // By default, a sixth connection of a host within a second is refused.
+    connectionManager: {
+      dialTimeout: options.timeout,
+      addressDialTimeout: options.timeout,
+      inboundConnectionThreshold: Number.MAX_SAFE_INTEGER
+    },
     connectionMonitor: { enabled: false }
   })
   // A peer that does not answer must not keep the process.

@@ -33,6 +33,7 @@ pub(crate) struct Node {
 impl Node {
     /// Creates a node with a new identity.
     pub(crate) fn new(stack: Stack) -> Result<Self, Box<dyn Error>> {
+        initialise_randomness(stack)?;
         let key = Keypair::generate_ed25519();
         let observed = Observed::default();
         let transport = transport(&key, stack, &observed)?;
@@ -94,6 +95,16 @@ where
         (Security::Tls, Muxer::Yamux) => builder.authenticate(tls()?).multiplex(yamux).boxed(),
         (Security::Tls, Muxer::Mplex) => builder.authenticate(tls()?).multiplex(mplex).boxed(),
     })
+}
+
+/// The cryptography behind TLS and QUIC takes tens of milliseconds to seed its generator of random numbers when the first
+/// one is drawn, once per process: that is not part of the first handshake.
+fn initialise_randomness(stack: Stack) -> Result<(), Box<dyn Error>> {
+    if matches!(stack.transport, Transport::QuicV1) || matches!(stack.security, Some(Security::Tls)) {
+        let provider = rustls::crypto::aws_lc_rs::default_provider();
+        provider.secure_random.fill(&mut [0; 32]).map_err(|error| format!("no random numbers: {error:?}"))?;
+    }
+    Ok(())
 }
 
 /// mplex has no flow control: a full buffer must block its connection, where the default would reset the stream.
