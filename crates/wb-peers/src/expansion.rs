@@ -48,6 +48,10 @@ pub struct ImpossiblePair<'m> {
 pub enum Obstacle<'m> {
     /// They speak different protocols.
     DifferentProtocols,
+    /// The first cannot open connections.
+    NoDialer,
+    /// The second cannot accept connections.
+    NoListener,
     /// They support no common value of this axis.
     NothingInCommon(&'m str),
 }
@@ -56,6 +60,8 @@ impl std::fmt::Display for Obstacle<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::DifferentProtocols => f.write_str("different protocols"),
+            Self::NoDialer => f.write_str("the first is no dialer"),
+            Self::NoListener => f.write_str("the second is no listener"),
             Self::NothingInCommon(axis) => write!(f, "no common {axis}"),
         }
     }
@@ -88,11 +94,15 @@ fn pair_cells<'m>(
 ) -> PairCells<'m> {
     let mut cells = Vec::new();
     let mut obstacle = None;
-    if dialer.protocol == listener.protocol {
+    if dialer.protocol != listener.protocol {
+        obstacle = Some(Obstacle::DifferentProtocols);
+    } else if !dialer.can_dial() {
+        obstacle = Some(Obstacle::NoDialer);
+    } else if !listener.can_listen() {
+        obstacle = Some(Obstacle::NoListener);
+    } else {
         let expansion = Expansion { matrix, is_baseline, dialer, listener };
         expansion.add_cells(&mut Vec::new(), &mut cells, &mut obstacle);
-    } else {
-        obstacle = Some(Obstacle::DifferentProtocols);
     }
     match obstacle {
         Some(obstacle) if cells.is_empty() => Err(ImpossiblePair { is_baseline, dialer, listener, obstacle }),

@@ -14,6 +14,8 @@ pub const PLACEHOLDERS: [&str; 10] =
 pub struct Launch {
     /// What its programs print, and how they find each other.
     pub dialect: Dialect,
+    /// Whose counts of bytes are exact.
+    pub counts: Counts,
     /// The command that builds its programs.
     pub build: Vec<String>,
     /// The side that accepts connections; none if it only opens them.
@@ -35,6 +37,17 @@ impl Launch {
     pub fn definition(&self) -> String {
         format!("{self:?}")
     }
+}
+
+/// Whose counts of transferred bytes are exact.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Counts {
+    /// Those of dialer and listener, which are compared.
+    #[default]
+    Both,
+    /// Those of the dialer alone: the listener does not wait for data in flight, as that of iperf3.
+    Dialer,
 }
 
 /// What the programs of an endpoint print, and how they find each other.

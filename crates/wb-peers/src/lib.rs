@@ -21,6 +21,6 @@ pub mod suite_output;
 pub use expansion::Cell;
 pub use expectation::Expectations;
 pub use format::{MatrixError, read_matrix};
-pub use launch::{Dialect, EndpointCommand, Launch};
-pub use matrix::{Aliases, Axis, Endpoint, ExpectedFailure, Matrix, Rule, Suite};
+pub use launch::{Counts, Dialect, EndpointCommand, Launch};
+pub use matrix::{Aliases, Axis, Endpoint, ExpectedFailure, Matrix, Rule, Scenario, Suite};
 pub use selection::{Decision, Exclusion, SelectionError, SelectionFlags, select};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::launch::Launch;
+use crate::launch::{Dialect, Launch};
 
 /// A matrix of implementations.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -62,8 +62,53 @@ pub struct Endpoint {
     pub protocol: Option<String>,
     /// What it supports: the values of each axis of the matrix, in its order of preference.
     pub supports: Vec<Vec<String>>,
+    /// What can be measured with it.
+    pub scenarios: Vec<Scenario>,
     /// How it is built and started, if the file has it.
     pub launch: Option<Launch>,
+}
+
+/// What an iteration measures.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Scenario {
+    /// From dialer to listener.
+    Upload,
+    /// From listener to dialer.
+    Download,
+    /// A round trip of a small request.
+    Latency,
+}
+
+impl Endpoint {
+    /// Whether it can open connections, as far as the file says how it is started.
+    pub fn can_dial(&self) -> bool {
+        self.launch.as_ref().is_none_or(|launch| launch.dialect == Dialect::Engine || launch.dialer.is_some())
+    }
+
+    /// Whether it can accept connections, likewise.
+    pub fn can_listen(&self) -> bool {
+        self.launch.as_ref().is_none_or(|launch| launch.dialect == Dialect::Engine || launch.listener.is_some())
+    }
+}
+
+impl Scenario {
+    /// All scenarios.
+    pub const ALL: [Self; 3] = [Self::Upload, Self::Download, Self::Latency];
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Upload => "upload",
+            Self::Download => "download",
+            Self::Latency => "latency",
+        }
+    }
+
+    /// Whether its samples are rates.
+    pub fn is_rate(self) -> bool {
+        self != Self::Latency
+    }
 }
 
 /// Axes that do not apply where other axes have certain values.

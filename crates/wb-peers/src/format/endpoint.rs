@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use regex::Regex;
 use serde::Deserialize;
 
-use crate::launch::{Argument, Dialect, EndpointCommand, Launch, Template};
+use crate::launch::{Argument, Counts, Dialect, EndpointCommand, Launch, Template};
+use crate::matrix::Scenario;
 
 /// An endpoint or baseline.
 #[derive(Debug, Deserialize)]
@@ -16,8 +17,11 @@ pub(super) struct EndpointEntry {
     pub(super) protocol: Option<String>,
     #[serde(default)]
     pub(super) supports: BTreeMap<String, Vec<String>>,
+    pub(super) scenarios: Option<Vec<Scenario>>,
     #[serde(default)]
     dialect: Dialect,
+    #[serde(default)]
+    counts: Counts,
     #[serde(default)]
     build: Vec<String>,
     listener: Option<CommandEntry>,
@@ -58,6 +62,7 @@ impl EndpointEntry {
         }
         Ok(Some(Launch {
             dialect: self.dialect,
+            counts: self.counts,
             build: self.build.clone(),
             listener: side("listener", &self.listener)?,
             dialer: side("dialer", &self.dialer)?,

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use wb_diagnostics::{help_with_suggestion, suggest};
 
 use super::endpoint::EndpointEntry;
-use crate::matrix::{Aliases, Axis, Endpoint, ExpectedFailure, Matrix, Rule, Suite};
+use crate::matrix::{Aliases, Axis, Endpoint, ExpectedFailure, Matrix, Rule, Scenario, Suite};
 
 /// A peers file.
 #[derive(Debug, Deserialize)]
@@ -96,8 +96,9 @@ fn to_endpoint(entry: EndpointEntry, axes: &[String]) -> Result<Endpoint, String
         by_axis[find_axis(axes, name, &format!("endpoint `{id}`"))?].clone_from(values);
     }
     let launch = entry.launch(axes).map_err(|reason| format!("invalid endpoint `{id}`: {reason}"))?;
-    let EndpointEntry { id, version, protocol, .. } = entry;
-    Ok(Endpoint { id, version, protocol, supports: by_axis, launch })
+    let EndpointEntry { id, version, protocol, scenarios, .. } = entry;
+    let scenarios = scenarios.unwrap_or_else(|| Scenario::ALL.to_vec());
+    Ok(Endpoint { id, version, protocol, supports: by_axis, scenarios, launch })
 }
 
 fn to_expected_failure(entry: FailureEntry) -> Result<ExpectedFailure, String> {

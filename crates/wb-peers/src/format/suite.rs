@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 
 use super::peers_file::check_ids;
-use crate::matrix::{Aliases, Axis, Endpoint, Matrix, Rule, Suite};
+use crate::matrix::{Aliases, Axis, Endpoint, Matrix, Rule, Scenario, Suite};
 
 /// Transports that have security and multiplexing of their own.
 const STANDALONE: [&str; 6] = ["quic", "quic-v1", "webtransport", "webrtc", "webrtc-direct", "https"];
@@ -65,5 +65,12 @@ pub(super) fn to_matrix(file: SuiteFile) -> Result<Matrix, String> {
 
 fn endpoint(endpoint: SuiteEndpoint) -> Endpoint {
     let SuiteEndpoint { id, transports, secure_channels, muxers } = endpoint;
-    Endpoint { id, version: None, protocol: None, supports: vec![transports, secure_channels, muxers], launch: None }
+    Endpoint {
+        id,
+        version: None,
+        protocol: None,
+        supports: vec![transports, secure_channels, muxers],
+        scenarios: Scenario::ALL.to_vec(),
+        launch: None,
+    }
 }

@@ -2,6 +2,7 @@
 
 use wb_model::Unit;
 
+use super::display::DisplayScenario;
 use super::results::in_order_of_occurrence;
 use super::{BoxStatistics, MatrixCell, MatrixResults, Scenario};
 use crate::chart::{self, BoxPlot, BoxRow, Chart, HeatCell, HeatHue, HeatMap, HeatPanel, PngError, ReferenceLine};

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use super::display::DisplayScenario;
 use super::yaml::Totals;
 use super::{BoxStatistics, MatrixResults, Scenario};
 

@@ -15,8 +15,9 @@ mod yaml;
 
 pub use markdown::markdown;
 pub use page::page;
-pub use results::{CellStatus, MatrixCell, MatrixMetadata, MatrixResults, Scenario, ScenarioSamples};
+pub use results::{CellStatus, MatrixCell, MatrixMetadata, MatrixResults, ScenarioSamples};
 pub use statistics::BoxStatistics;
+pub use wb_peers::Scenario;
 pub use yaml::yaml;
 
 use crate::chart::PngError;

@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::charts::{MatrixPlot, plots};
+use super::display::DisplayScenario;
 use super::yaml::Totals;
 use super::{MatrixCell, MatrixResults, Scenario, tables};
 use crate::page::PageError;

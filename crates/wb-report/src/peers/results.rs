@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use wb_model::{AttemptOutcome, Gate, Validity};
+use wb_peers::Scenario;
 use wb_stats::Samples;
 
 /// The results of a matrix.
@@ -74,17 +75,6 @@ pub enum CellStatus {
     },
 }
 
-/// What an iteration measures.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Scenario {
-    /// From dialer to listener.
-    Upload,
-    /// From listener to dialer.
-    Download,
-    /// A round trip of a small request.
-    Latency,
-}
-
 /// The samples of a scenario.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ScenarioSamples {
@@ -94,25 +84,6 @@ pub struct ScenarioSamples {
     pub samples: Vec<f64>,
     /// Whether they are plausible.
     pub validity: Validity,
-}
-
-impl Scenario {
-    /// All scenarios.
-    pub const ALL: [Self; 3] = [Self::Upload, Self::Download, Self::Latency];
-
-    /// Its name in the suites' files.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Upload => "upload",
-            Self::Download => "download",
-            Self::Latency => "latency",
-        }
-    }
-
-    /// Whether its samples are rates.
-    pub fn is_rate(self) -> bool {
-        self != Self::Latency
-    }
 }
 
 impl CellStatus {

@@ -2,6 +2,7 @@
 
 use wb_stats::Samples;
 
+use super::display::DisplayScenario;
 use super::{MatrixCell, MatrixResults, Scenario};
 use crate::page::components::FigureTable;
 

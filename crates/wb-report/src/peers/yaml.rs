@@ -6,6 +6,7 @@ use std::fmt::Write;
 use wb_model::Validity;
 use wb_stats::Samples;
 
+use super::display::DisplayScenario;
 use super::{BoxStatistics, CellStatus, MatrixCell, MatrixResults, Scenario, ScenarioSamples};
 
 /// Writes results as YAML.

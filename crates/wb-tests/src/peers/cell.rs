@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use wb_model::{Facts, Metric, Nanos, Param, Params as Given, Requirement, Sha256, Topology};
-use wb_peers::{Dialect, EndpointCommand, Expectations, ExpectedFailure, Launch, Matrix};
+use wb_model::{Facts, Metric, Nanos, Param, ParamValue, Params as Given, Requirement, Sha256, Topology};
+use wb_peers::{Dialect, EndpointCommand, Expectations, ExpectedFailure, Launch, Matrix, Scenario};
 use wb_plan::CatalogCell;
 
-use super::matrix_file::{CELL_NAME, DIALER, IS_BASELINE, LISTENER};
-use super::params::Params;
+use super::matrix_file::{CELL_NAME, COUNTED_BY, DIALER, IS_BASELINE, LISTENER, SCENARIOS};
+use super::params::{Params, ScenarioRun};
 use super::{Peers, engine, sample, study};
 use crate::shared_params::decode;
 use crate::test::{AnyPrepared, NamedFile};
@@ -36,6 +36,10 @@ pub(super) struct PeersCell {
     pub(super) name: String,
     /// What both are to use, by axis.
     pub(super) values: BTreeMap<String, String>,
+    /// What both can measure.
+    scenarios: Vec<Scenario>,
+    /// Whether the counts of the listener are exact.
+    pub(super) has_listener_counts: bool,
 }
 
 /// How both sides of a cell are started.
@@ -70,8 +74,22 @@ impl PeersCell {
         let [dialer, listener, name] = [DIALER, LISTENER, CELL_NAME].map(&mut take);
         // For reports, not for the measurement.
         matrix.remove(IS_BASELINE);
+        let has_listener_counts = matrix.remove(COUNTED_BY).is_none();
+        let scenarios = match matrix.remove(SCENARIOS) {
+            Some(ParamValue::List(names)) => {
+                let is_named = |scenario: &Scenario| names.iter().any(|name| name.to_string() == scenario.name());
+                Scenario::ALL.into_iter().filter(is_named).collect()
+            }
+            _ => Scenario::ALL.to_vec(),
+        };
         let values = matrix.into_iter().map(|(axis, value)| (axis, value.to_string())).collect();
-        Ok(Self { test, params: decode(&own)?, shared, dialer, listener, name, values })
+        Ok(Self { test, params: decode(&own)?, shared, dialer, listener, name, values, scenarios, has_listener_counts })
+    }
+
+    /// What is measured, in order.
+    pub(super) fn scenario_runs(&self) -> Vec<ScenarioRun> {
+        let all = self.params.scenarios().into_iter();
+        all.filter(|run| self.scenarios.contains(&run.name)).collect()
     }
 
     fn matrix(&self) -> Result<Arc<Matrix>, String> {
@@ -150,7 +168,7 @@ impl CatalogCell for PeersCell {
         };
         let cpus = self.params.dialer_cpus.iter().chain(&self.params.listener_cpus);
         let missing_cpu = || cpus.into_iter().find(|cpu| facts.cpus.iter().all(|existing| existing.id != **cpu));
-        let nothing = || self.params.scenarios().is_empty().then(|| "nothing to measure: no iterations".to_owned());
+        let nothing = || self.scenario_runs().is_empty().then(|| "nothing to measure: no iterations".to_owned());
         self.shared
             .unsupported(facts)
             .or(launched)
@@ -163,7 +181,7 @@ impl CatalogCell for PeersCell {
     }
 
     fn estimate(&self, _: Nanos) -> Nanos {
-        let scenarios = self.params.scenarios();
+        let scenarios = self.scenario_runs();
         let bytes =
             scenarios.iter().map(|one| (one.send + one.receive) as f64 * f64::from(one.iterations)).sum::<f64>();
         Nanos::from_seconds(ESTIMATED_OVERHEAD + bytes / ESTIMATED_RATE)
@@ -204,7 +222,7 @@ impl TestCell for PeersCell {
     }
 
     fn metrics(&self) -> Vec<Metric> {
-        study::metrics(&self.params)
+        study::metrics(&self.scenario_runs())
     }
 
     async fn prepare(&self, _: &WorkerContext) -> Result<AnyPrepared, Failure> {

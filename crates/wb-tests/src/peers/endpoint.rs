@@ -11,7 +11,7 @@ use wb_peers::launch::Values;
 use super::cell::{PeersCell, Side};
 use super::failure::FailureKind;
 use super::output::{EndpointOutput, parse_listening};
-use super::params::Scenario;
+use super::params::ScenarioRun;
 use crate::port::find_free_port;
 use crate::{Attempt, Failure, RunningService, WorkerContext};
 
@@ -168,7 +168,7 @@ impl Listener {
 pub(super) struct Dial<'a> {
     /// Name of its artefacts.
     pub(super) name: &'a str,
-    pub(super) scenario: Scenario,
+    pub(super) scenario: ScenarioRun,
     pub(super) listener: &'a Listener,
 }
 
@@ -183,7 +183,7 @@ pub(super) async fn dial(
     let placement = placement(Side::Dialer, cell, &attempt.context.placement, &attempt.context.facts);
     let values = [
         ("address", listener.address.clone()),
-        ("scenario", scenario.name.as_str().to_owned()),
+        ("scenario", scenario.name.name().to_owned()),
         ("send", scenario.send.to_string()),
         ("receive", scenario.receive.to_string()),
         ("iterations", scenario.iterations.to_string()),

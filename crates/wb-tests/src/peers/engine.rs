@@ -5,12 +5,13 @@ use std::fmt::Write;
 use wb_model::outcome::Gate;
 use wb_net::ceiling::Ceiling;
 use wb_net::result::{RunResult, TransactionResult};
+use wb_peers::Scenario;
 
 use super::cell::{PeersCell, Side};
 use super::endpoint::{listen_host, placement};
 use super::figures::IterationFigures;
 use super::gates::{check_durations, check_rate, check_round_trip, check_total_traffic};
-use super::params::{Params, Scenario, ScenarioName};
+use super::params::ScenarioRun;
 use super::sample::{CEILINGS, measure_ceiling, traffic_name};
 use super::study::{ProcessRecord, set_median, set_rate};
 use super::traffic::{InterfaceBytes, Traffic};
@@ -36,7 +37,7 @@ pub(super) fn protocol(cell: &PeersCell) -> Option<&'static str> {
 }
 
 /// The profile of a cell.
-fn profile(protocol: &str, params: &Params) -> String {
+fn profile(protocol: &str, scenarios: &[ScenarioRun]) -> String {
     let mut text = "<profile name=\"peers\"><group nthreads=\"1\">\n".to_owned();
     let connect = format!("<flowop type=\"connect\" options=\"remotehost=peer protocol={protocol} tcp_nodelay\"/>");
     let mut add = |iterations: u32, flowops: &str| {
@@ -44,10 +45,10 @@ fn profile(protocol: &str, params: &Params) -> String {
         let _ = writeln!(text, "<transaction iterations=\"{iterations}\">{flowops}</transaction>");
     };
     add(1, &connect);
-    for scenario in params.scenarios() {
+    for &scenario in scenarios {
         let (transactions, iterations) = match scenario.name {
-            ScenarioName::Latency => (1, scenario.iterations),
-            ScenarioName::Upload | ScenarioName::Download => (scenario.iterations, 1),
+            Scenario::Latency => (1, scenario.iterations),
+            Scenario::Upload | Scenario::Download => (scenario.iterations, 1),
         };
         for _ in 0..transactions {
             add(iterations, &flowops(scenario));
@@ -59,7 +60,7 @@ fn profile(protocol: &str, params: &Params) -> String {
 }
 
 /// The flowops of an iteration. The other side answers an upload with a byte, and begins a download at one.
-fn flowops(scenario: Scenario) -> String {
+fn flowops(scenario: ScenarioRun) -> String {
     let transfer = |action: &str, bytes: u64| {
         let part = |size: u64, count: u64| match size * count {
             0 => String::new(),
@@ -75,7 +76,7 @@ pub(super) async fn take(cell: &PeersCell, attempt: &mut Attempt) -> Result<(), 
     let protocol = protocol(cell).ok_or_else(|| Failure::refused("the engine has no such transport"))?;
     let host = listen_host(&attempt.context, attempt.context.server(0))?;
     measure_ceiling(CEILINGS[0], cell, &host, attempt).await?;
-    let text = profile(protocol, &cell.params);
+    let text = profile(protocol, &cell.scenario_runs());
     attempt.add_artefact(PROFILE, text.clone());
     let path = attempt.context.path(PROFILE);
     attempt.context.put(&path, text.as_bytes()).await?;
@@ -106,11 +107,11 @@ pub(super) fn study(cell: &PeersCell, artefacts: &Artefacts, ceiling: &Ceiling) 
         &rest.next().map(|connect| connect.seconds).into_iter().collect::<Vec<_>>(),
     );
     let (mut sent, mut received) = (0, 0);
-    for scenario in cell.params.scenarios() {
-        let name = scenario.name.as_str();
+    for scenario in cell.scenario_runs() {
+        let name = scenario.name.name();
         sent += scenario.send * u64::from(scenario.iterations);
         received += scenario.receive * u64::from(scenario.iterations);
-        if scenario.name == ScenarioName::Latency {
+        if scenario.name == Scenario::Latency {
             let Some(latency) = rest.next().and_then(|transaction| transaction.latency.as_ref()) else {
                 measurement.reject(Gate::Output, format!("{name}: not in the result"));
                 continue;
@@ -125,7 +126,7 @@ pub(super) fn study(cell: &PeersCell, artefacts: &Artefacts, ceiling: &Ceiling) 
         check_bytes(&mut measurement, name, scenario, &iterations);
         let bytes = (scenario.send + scenario.receive) as f64;
         let rates: Vec<f64> = iterations.iter().map(|iteration| bytes / iteration.seconds).collect();
-        let raw = if scenario.name == ScenarioName::Upload { ceiling.upload } else { ceiling.download };
+        let raw = if scenario.name == Scenario::Upload { ceiling.upload } else { ceiling.download };
         check_rate(&mut measurement, name, &rates, raw);
         set_rate(&mut measurement, name, &rates, raw);
     }
@@ -146,7 +147,7 @@ fn read_result(artefacts: &Artefacts) -> Result<RunResult, Rejection> {
 }
 
 /// Checks that both sides counted the bytes of each iteration: payload, and the byte of the other direction.
-fn check_bytes(measurement: &mut Measurement, name: &str, scenario: Scenario, iterations: &[&TransactionResult]) {
+fn check_bytes(measurement: &mut Measurement, name: &str, scenario: ScenarioRun, iterations: &[&TransactionResult]) {
     measurement.require(iterations.len() == scenario.iterations as usize, Gate::Work, || {
         format!("{name}: {} of {} iterations are in the result", iterations.len(), scenario.iterations)
     });
@@ -168,13 +169,13 @@ pub(super) fn figures(cell: &PeersCell, artefacts: &Artefacts) -> Result<Iterati
     let mut rest = result.groups.iter().flat_map(|group| &group.transactions);
     let mut figures =
         IterationFigures { connect: rest.next().map(|one| one.seconds).into_iter().collect(), ..Default::default() };
-    for scenario in cell.params.scenarios() {
+    for scenario in cell.scenario_runs() {
         let bytes = (scenario.send + scenario.receive) as f64;
         let mut rates = || rest.by_ref().take(scenario.iterations as usize).map(|one| bytes / one.seconds).collect();
         match scenario.name {
-            ScenarioName::Upload => figures.upload = rates(),
-            ScenarioName::Download => figures.download = rates(),
-            ScenarioName::Latency => {
+            Scenario::Upload => figures.upload = rates(),
+            Scenario::Download => figures.download = rates(),
+            Scenario::Latency => {
                 let latency = rest.next().and_then(|one| one.latency.as_ref());
                 figures.round_trip = latency.map(|one| one.percentiles.p50_ns as f64 / 1e9).into_iter().collect();
             }
@@ -188,11 +189,12 @@ mod tests {
     use wb_net::language::{Variables, parse};
 
     use super::*;
+    use crate::peers::params::Params;
 
     #[test]
     fn the_profile_has_a_transaction_for_each_iteration() {
         let params = Params { iterations: 3, upload_bytes: wb_model::Bytes((1 << 20) + 7), ..Params::default() };
-        let text = profile("tls", &params);
+        let text = profile("tls", &params.scenarios());
         assert!(text.contains(r#"options="size=7 count=1""#), "{text}");
         let parsed = parse("peers", &text, &Variables::default()).unwrap();
         // Connect, three uploads, three downloads, the round trips, disconnect.

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use wb_model::Params as Given;
+use wb_peers::Scenario;
 use wb_peers::suite_output::{SuiteOutput, SuiteStatistics};
 
 use super::cell::PeersCell;
 use super::engine;
 use super::output::{EndpointOutput, Iteration};
-use super::params::ScenarioName;
 use super::suite;
 use crate::{Artefacts, Rejection};
 
@@ -42,8 +42,8 @@ impl IterationFigures {
             return Ok(Self::of_suite(&output));
         }
         let mut all = Self::default();
-        for scenario in [ScenarioName::Upload, ScenarioName::Download, ScenarioName::Latency] {
-            let name = format!("{}.stdout", scenario.as_str());
+        for scenario in [Scenario::Upload, Scenario::Download, Scenario::Latency] {
+            let name = format!("{}.stdout", scenario.name());
             // A scenario that the cell does not have has no artefact.
             if let Ok(bytes) = artefacts.bytes(&name) {
                 all.add(scenario, &EndpointOutput::parse(&bytes).iterations);
@@ -65,15 +65,15 @@ impl IterationFigures {
         }
     }
 
-    fn add(&mut self, scenario: ScenarioName, iterations: &[Iteration]) {
+    fn add(&mut self, scenario: Scenario, iterations: &[Iteration]) {
         let rate = |iteration: &Iteration| Some((iteration.sent + iteration.received) as f64 / iteration.duration()?);
         match scenario {
-            ScenarioName::Upload => self.upload.extend(iterations.iter().filter_map(rate)),
-            ScenarioName::Download => {
+            Scenario::Upload => self.upload.extend(iterations.iter().filter_map(rate)),
+            Scenario::Download => {
                 self.download.extend(iterations.iter().filter_map(rate));
                 self.first_byte.extend(iterations.iter().filter_map(Iteration::first_byte));
             }
-            ScenarioName::Latency => self.round_trip.extend(iterations.iter().filter_map(Iteration::duration)),
+            Scenario::Latency => self.round_trip.extend(iterations.iter().filter_map(Iteration::duration)),
         }
         self.connect.extend(iterations.first().and_then(Iteration::connect));
     }

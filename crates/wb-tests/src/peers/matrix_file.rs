@@ -6,7 +6,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use wb_diagnostics::Diagnostic;
 use wb_model::{Param, ParamValue, Params as Given};
-use wb_peers::{Cell, Decision, Expectations, Matrix, MatrixError, SelectionError, read_matrix, select};
+use wb_peers::{
+    Cell, Counts, Decision, Expectations, Matrix, MatrixError, Scenario, SelectionError, read_matrix, select,
+};
 use wb_plan::{CellMatrix, MatrixCell};
 
 use super::params::{Params, SELECTION_PARAMS};
@@ -21,8 +23,12 @@ pub(super) const LISTENER: &str = "listener";
 pub(super) const CELL_NAME: &str = "cell";
 /// The parameter of a cell whose endpoints are baselines.
 pub(super) const IS_BASELINE: &str = "is-baseline";
+/// The parameter of a cell in which not every scenario can be measured: the names of those that can.
+pub(super) const SCENARIOS: &str = "scenarios";
+/// The parameter of a cell whose listener does not count exactly.
+pub(super) const COUNTED_BY: &str = "counted-by";
 /// Parameters that the matrix sets beside its axes.
-pub(super) const MATRIX_PARAMS: [&str; 4] = [DIALER, LISTENER, CELL_NAME, IS_BASELINE];
+pub(super) const MATRIX_PARAMS: [&str; 6] = [DIALER, LISTENER, CELL_NAME, IS_BASELINE, SCENARIOS, COUNTED_BY];
 
 /// Peers files, each read once.
 #[derive(Debug, Default)]
@@ -104,6 +110,16 @@ fn matrix_cell(matrix: &Matrix, cell: &Cell<'_>) -> MatrixCell {
     let mut params = Given::from([(CELL_NAME.to_owned(), text(&cell.name()))]);
     if cell.is_baseline {
         params.insert(IS_BASELINE.to_owned(), ParamValue::Bool(true));
+    }
+    let (dialer, listener) = (cell.dialer, cell.listener);
+    let common = |scenario: &Scenario| dialer.scenarios.contains(scenario) && listener.scenarios.contains(scenario);
+    let scenarios: Vec<ParamValue> =
+        Scenario::ALL.iter().filter(|one| common(one)).map(|scenario| text(scenario.name())).collect();
+    if scenarios.len() < Scenario::ALL.len() {
+        params.insert(SCENARIOS.to_owned(), ParamValue::List(scenarios));
+    }
+    if listener.launch.as_ref().is_some_and(|launch| launch.counts == Counts::Dialer) {
+        params.insert(COUNTED_BY.to_owned(), text(DIALER));
     }
     MatrixCell { name: cell.name(), axes, params }
 }

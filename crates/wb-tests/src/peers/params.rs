@@ -3,8 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use wb_model::{Bytes, Nanos};
-use wb_peers::SelectionFlags;
 use wb_peers::selection::SelectIgnore;
+use wb_peers::{Scenario, SelectionFlags};
 
 /// How a cell of a matrix of implementations is measured
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -91,10 +91,10 @@ impl Default for Params {
     }
 }
 
-/// What the iterations of one scenario transfer.
+/// A scenario that is measured: what its iterations transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Scenario {
-    pub(super) name: ScenarioName,
+pub(super) struct ScenarioRun {
+    pub(super) name: Scenario,
     /// Bytes from the dialer to the listener.
     pub(super) send: u64,
     /// Bytes from the listener to the dialer.
@@ -102,31 +102,12 @@ pub(super) struct Scenario {
     pub(super) iterations: u32,
 }
 
-/// The scenarios.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ScenarioName {
-    Upload,
-    Download,
-    Latency,
-}
-
-impl ScenarioName {
-    /// Its name in artefacts and messages.
-    pub(super) fn as_str(self) -> &'static str {
-        match self {
-            Self::Upload => "upload",
-            Self::Download => "download",
-            Self::Latency => "latency",
-        }
-    }
-}
-
-impl Scenario {
+impl ScenarioRun {
     /// A transfer of a fraction of the bytes, which must take less time; none for a latency.
     pub(super) fn probe(self) -> Option<Self> {
         let fraction = |bytes: u64| bytes.div_ceil(PROBE_DIVISOR);
         let Self { send, receive, .. } = self;
-        (self.name != ScenarioName::Latency).then(|| Self {
+        (self.name != Scenario::Latency).then(|| Self {
             send: fraction(send),
             receive: fraction(receive),
             iterations: PROBE_ITERATIONS,
@@ -143,12 +124,12 @@ const PROBE_ITERATIONS: u32 = 3;
 
 impl Params {
     /// What is measured, in order.
-    pub(super) fn scenarios(&self) -> Vec<Scenario> {
+    pub(super) fn scenarios(&self) -> Vec<ScenarioRun> {
         let (up, down) = (self.upload_bytes.0, self.download_bytes.0);
         let all = [
-            Scenario { name: ScenarioName::Upload, send: up, receive: 0, iterations: self.iterations },
-            Scenario { name: ScenarioName::Download, send: 0, receive: down, iterations: self.iterations },
-            Scenario { name: ScenarioName::Latency, send: 1, receive: 1, iterations: self.latency_iterations },
+            ScenarioRun { name: Scenario::Upload, send: up, receive: 0, iterations: self.iterations },
+            ScenarioRun { name: Scenario::Download, send: 0, receive: down, iterations: self.iterations },
+            ScenarioRun { name: Scenario::Latency, send: 1, receive: 1, iterations: self.latency_iterations },
         ];
         all.into_iter().filter(|scenario| scenario.iterations > 0 && scenario.send + scenario.receive > 0).collect()
     }
@@ -191,7 +172,7 @@ mod tests {
 
     #[test]
     fn a_scenario_without_iterations_or_bytes_is_not_measured() {
-        let names = |params: Params| params.scenarios().iter().map(|one| one.name.as_str()).collect::<Vec<_>>();
+        let names = |params: Params| params.scenarios().iter().map(|one| one.name.name()).collect::<Vec<_>>();
         assert_eq!(names(Params::default()), ["upload", "download", "latency"]);
         assert_eq!(names(Params { iterations: 0, ..Params::default() }), ["latency"]);
         assert_eq!(names(Params { upload_bytes: Bytes(0), latency_iterations: 0, ..Params::default() }), ["download"]);

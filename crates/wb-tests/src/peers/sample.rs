@@ -9,7 +9,7 @@ use wb_peers::{Dialect, EndpointCommand};
 use super::cell::{CellLaunch, PeersCell, Side};
 use super::endpoint::{Dial, Listener, dial, listen_host, placement};
 use super::failure::FailureKind;
-use super::params::Scenario;
+use super::params::ScenarioRun;
 use super::traffic::{InterfaceBytes, Traffic};
 use super::{engine, suite};
 use crate::{Attempt, Failure};
@@ -34,10 +34,10 @@ pub(super) fn probe_name(scenario: &str) -> String {
 }
 
 /// The dialers of a sample, in order, with the names of their artefacts.
-pub(super) fn dials(cell: &PeersCell) -> Vec<(String, Scenario)> {
+pub(super) fn dials(cell: &PeersCell) -> Vec<(String, ScenarioRun)> {
     let mut all = Vec::new();
-    for scenario in cell.params.scenarios() {
-        let name = scenario.name.as_str();
+    for scenario in cell.scenario_runs() {
+        let name = scenario.name.name();
         all.extend(scenario.probe().map(|probe| (probe_name(name), probe)));
         all.push((name.to_owned(), scenario));
     }

@@ -4,11 +4,12 @@ use serde::Deserialize;
 use wb_model::outcome::Gate;
 use wb_model::{Class, Metric};
 use wb_net::ceiling::Ceiling;
+use wb_peers::Scenario;
 use wb_stats::Samples;
 
 use super::cell::PeersCell;
 use super::output::{EndpointOutput, Iteration};
-use super::params::{Params, Scenario, ScenarioName};
+use super::params::ScenarioRun;
 use super::sample::{CEILINGS, LISTENER, dials, probe_name, traffic_name};
 use super::suite;
 use super::traffic::Traffic;
@@ -16,20 +17,20 @@ use super::{engine, gates};
 use crate::{Artefacts, Measurement, Rejection};
 
 /// The metrics of a cell; the first is primary.
-pub(super) fn metrics(params: &Params) -> Vec<Metric> {
+pub(super) fn metrics(scenarios: &[ScenarioRun]) -> Vec<Metric> {
     let mut metrics = Vec::new();
-    for scenario in params.scenarios() {
+    for scenario in scenarios {
         match scenario.name {
-            ScenarioName::Upload => {
+            Scenario::Upload => {
                 metrics.push(Metric::throughput("upload", "B/s"));
                 metrics.push(Metric::check("upload-of-ceiling", "%"));
             }
-            ScenarioName::Download => {
+            Scenario::Download => {
                 metrics.push(Metric::throughput("download", "B/s"));
                 metrics.push(Metric::check("download-of-ceiling", "%"));
                 metrics.push(Metric::latency("first-byte", "ns"));
             }
-            ScenarioName::Latency => {
+            Scenario::Latency => {
                 metrics.push(Metric::latency("round-trip", "ns"));
                 metrics.push(Metric::latency("raw-round-trip", "ns"));
             }
@@ -45,7 +46,7 @@ pub(super) fn metrics(params: &Params) -> Vec<Metric> {
 /// A scenario of a sample, with what its processes reported.
 pub(super) struct ScenarioOutput {
     pub(super) name: String,
-    pub(super) scenario: Scenario,
+    pub(super) scenario: ScenarioRun,
     pub(super) output: EndpointOutput,
     pub(super) traffic: Traffic,
     /// Seconds that the dialer's process ran.
@@ -60,7 +61,7 @@ pub(super) struct ProcessRecord {
 }
 
 impl ScenarioOutput {
-    fn read(name: String, scenario: Scenario, artefacts: &Artefacts) -> Result<Self, Rejection> {
+    fn read(name: String, scenario: ScenarioRun, artefacts: &Artefacts) -> Result<Self, Rejection> {
         let process: ProcessRecord = artefacts.json(&format!("{name}.process.json"))?;
         Ok(Self {
             output: EndpointOutput::parse(&artefacts.bytes(&format!("{name}.stdout"))?),
@@ -113,7 +114,7 @@ pub(super) fn study(cell: &PeersCell, artefacts: &Artefacts) -> Result<Measureme
             gates::check_effort(&mut measurement, one, probe, &ceiling);
         }
     }
-    let measured = all.iter().filter(|one| one.name == one.scenario.name.as_str());
+    let measured = all.iter().filter(|one| one.name == one.scenario.name.name());
     for one in measured {
         set_values(&mut measurement, one, &ceiling);
     }
@@ -139,13 +140,13 @@ fn best(one: Ceiling, other: Ceiling) -> Ceiling {
 /// Sets the values of a scenario: medians over its iterations.
 fn set_values(measurement: &mut Measurement, one: &ScenarioOutput, ceiling: &Ceiling) {
     match one.scenario.name {
-        ScenarioName::Upload => set_rate(measurement, "upload", &one.rates(), ceiling.upload),
-        ScenarioName::Download => {
+        Scenario::Upload => set_rate(measurement, "upload", &one.rates(), ceiling.upload),
+        Scenario::Download => {
             set_rate(measurement, "download", &one.rates(), ceiling.download);
             let first = one.output.iterations.iter().filter_map(Iteration::first_byte);
             set_median(measurement, "first-byte", &first.collect::<Vec<_>>());
         }
-        ScenarioName::Latency => {
+        Scenario::Latency => {
             set_median(measurement, "round-trip", &one.durations());
             set_median(measurement, "raw-round-trip", &[ceiling.median_round_trip]);
         }

@@ -84,7 +84,7 @@ fn each_pair_is_measured_over_what_both_support() {
 #[test]
 fn endpoints_that_lie_are_found() {
     for (dialer, listener, gate, figures) in [
-        ("header-16", "good", "work", "stream"),
+        ("header-16", "good", "work", "the listener reported"),
         ("sleep", "good", "work", ""),
         ("good", "close-early", "work", "1.53 MiB received"),
         ("milliseconds", "good", "possible", "times in another unit"),

@@ -4,12 +4,13 @@
 use wb_model::Quantity;
 use wb_model::outcome::Gate;
 use wb_net::ceiling::Ceiling;
+use wb_peers::Scenario;
 use wb_peers::suite_output::{SuiteOutput, SuiteStatistics};
 
 use super::DIALER;
 use crate::peers::cell::PeersCell;
 use crate::peers::gates::{check_durations, check_rate, check_round_trip, check_total_traffic};
-use crate::peers::params::{Scenario, ScenarioName};
+use crate::peers::params::ScenarioRun;
 use crate::peers::sample::traffic_name;
 use crate::peers::study::{ProcessRecord, median, set_median, set_rate};
 use crate::peers::traffic::Traffic;
@@ -30,17 +31,17 @@ pub(in crate::peers) fn study(
     let process: ProcessRecord = artefacts.json(&format!("{DIALER}.process.json"))?;
     let mut measurement = Measurement::default();
     let (mut seconds, mut sent, mut received) = (0.0, 0, 0);
-    for scenario in cell.params.scenarios() {
-        let name = scenario.name.as_str();
+    for scenario in cell.scenario_runs() {
+        let name = scenario.name.name();
         let statistics = match scenario.name {
-            ScenarioName::Upload => &output.upload,
-            ScenarioName::Download => &output.download,
-            ScenarioName::Latency => &output.latency,
+            Scenario::Upload => &output.upload,
+            Scenario::Download => &output.download,
+            Scenario::Latency => &output.latency,
         };
         let Some(figures) = figures(&mut measurement, name, &scenario, statistics.as_ref()) else { continue };
         sent += scenario.send * u64::from(scenario.iterations);
         received += scenario.receive * u64::from(scenario.iterations);
-        if scenario.name == ScenarioName::Latency {
+        if scenario.name == Scenario::Latency {
             let durations: Vec<f64> = figures.iter().map(|milliseconds| milliseconds / 1e3).collect();
             seconds += durations.iter().sum::<f64>();
             check_round_trip(&mut measurement, name, &durations, ceiling);
@@ -50,7 +51,7 @@ pub(in crate::peers) fn study(
             let rates: Vec<f64> = figures.iter().map(|rate| rate * GBPS).collect();
             let bytes = (scenario.send + scenario.receive) as f64;
             seconds += rates.iter().map(|rate| bytes / rate).sum::<f64>();
-            let raw = if scenario.name == ScenarioName::Upload { ceiling.upload } else { ceiling.download };
+            let raw = if scenario.name == Scenario::Upload { ceiling.upload } else { ceiling.download };
             check_rate(&mut measurement, name, &rates, raw);
             set_rate(&mut measurement, name, &rates, raw);
         }
@@ -67,7 +68,7 @@ pub(in crate::peers) fn study(
 fn figures(
     measurement: &mut Measurement,
     name: &str,
-    scenario: &Scenario,
+    scenario: &ScenarioRun,
     statistics: Option<&SuiteStatistics>,
 ) -> Option<Vec<f64>> {
     let requested = scenario.iterations;
