@@ -37,22 +37,18 @@ pub fn unpack(file: &Path, target: &Path) -> Result<ArchiveManifest, UnpackError
 pub fn unpack_from(reader: impl io::BufRead, target: &Path) -> Result<ArchiveManifest, UnpackError> {
     let target = Target::check(target)?;
     let mut archive = Archive::new(GzDecoder::new(reader));
-    let manifest = {
-        // Raw entries: what other programs add to the format (sparse files, extended headers) is refused, and a long
-        // name is read up to a limit.
-        let mut entries = archive.entries().map_err(damaged)?.raw(true);
-        let (manifest, text) = read_manifest(entries.next())?;
-        let staging = Staging::create(&target)?;
-        let mut extraction = Extraction::new(&manifest, &staging.path)?;
-        while let Some(member) = next_member(&mut entries)? {
-            extraction.extract(member)?;
-        }
-        extraction.finish(&text)?;
-        drop(entries);
-        check_end(archive.into_inner())?;
-        staging.persist(&target)?;
-        manifest
-    };
+    // Raw entries: what other programs add to the format (sparse files, extended headers) is refused, and a long name is
+    // read up to a limit.
+    let mut entries = archive.entries().map_err(damaged)?.raw(true);
+    let (manifest, text) = read_manifest(entries.next())?;
+    let staging = Staging::create(&target)?;
+    let mut extraction = Extraction::new(&manifest, &staging.path)?;
+    while let Some(member) = next_member(&mut entries)? {
+        extraction.extract(member)?;
+    }
+    extraction.finish(&text)?;
+    check_end(archive.into_inner())?;
+    staging.persist(&target)?;
     Ok(manifest)
 }
 
