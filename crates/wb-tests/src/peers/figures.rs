@@ -52,6 +52,15 @@ impl IterationFigures {
         Ok(all)
     }
 
+    /// Adds the figures of another sample.
+    pub fn extend(&mut self, other: Self) {
+        self.upload.extend(other.upload);
+        self.download.extend(other.download);
+        self.round_trip.extend(other.round_trip);
+        self.connect.extend(other.connect);
+        self.first_byte.extend(other.first_byte);
+    }
+
     fn of_suite(output: &SuiteOutput) -> Self {
         let scaled = |statistics: &Option<SuiteStatistics>, factor: f64| {
             let figures = statistics.as_ref().map(SuiteStatistics::figures).unwrap_or_default();

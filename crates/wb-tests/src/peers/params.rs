@@ -78,9 +78,9 @@ impl Default for Params {
             axis_select: Vec::new(),
             axis_ignore: Vec::new(),
             full_matrix_test: false,
-            iterations: 5,
-            upload_bytes: Bytes(32 << 20),
-            download_bytes: Bytes(32 << 20),
+            iterations: 4,
+            upload_bytes: Bytes(16 << 20),
+            download_bytes: Bytes(16 << 20),
             latency_iterations: 50,
             iteration_limit: Nanos(60_000_000_000),
             duration: Nanos(20_000_000_000),
@@ -182,7 +182,7 @@ mod tests {
     fn a_probe_transfers_a_fraction() {
         let [upload, _, latency] = Params::default().scenarios()[..] else { panic!() };
         let probe = upload.probe().unwrap();
-        assert_eq!((probe.send, probe.receive, probe.iterations), (4 << 20, 0, PROBE_ITERATIONS));
+        assert_eq!((probe.send, probe.receive, probe.iterations), (2 << 20, 0, PROBE_ITERATIONS));
         assert_eq!(latency.probe(), None);
     }
 }

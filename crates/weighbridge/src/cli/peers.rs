@@ -32,6 +32,18 @@ pub(crate) enum PeersCommand {
     /// Measure the cells, and record them in a run folder
     #[command(after_help = RUN_EXIT_STATUS)]
     Run(Box<PeersRunArgs>),
+    /// Write the results of a matrix: the files of libp2p's suites, heat maps and box plots
+    Report(PeersReportArgs),
+}
+
+/// Arguments of `peers report`
+#[derive(Debug, Args)]
+pub(crate) struct PeersReportArgs {
+    /// Run folder
+    pub(crate) run: PathBuf,
+    /// Folder to write to [default: peers-report in the run folder]
+    #[arg(long, short, value_name = "DIR")]
+    pub(crate) into: Option<PathBuf>,
 }
 
 /// Arguments of `peers run`
@@ -78,13 +90,13 @@ pub(crate) struct PeersRunArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Workload of a sample")]
 pub(crate) struct WorkloadFlags {
-    /// Number of uploads and of downloads [default: 5]
+    /// Number of uploads and of downloads [default: 4]
     #[arg(long, value_name = "N")]
     pub(crate) iterations: Option<u32>,
-    /// Size of an upload; 0 for none [default: 32m]
+    /// Size of an upload; 0 for none [default: 16m]
     #[arg(long, value_name = "BYTES")]
     pub(crate) upload_bytes: Option<Bytes>,
-    /// Size of a download; 0 for none [default: 32m]
+    /// Size of a download; 0 for none [default: 16m]
     #[arg(long, value_name = "BYTES")]
     pub(crate) download_bytes: Option<Bytes>,
     /// Number of round trips of one byte [default: 50]

@@ -74,6 +74,11 @@ fn each_pair_is_measured_over_what_both_support() {
     assert!(median(cell, "round-trip") > median(cell, "raw-round-trip"), "{cell:#}");
     assert!((0.0..150.0).contains(&median(cell, "upload-of-ceiling")), "{cell:#}");
     assert!(median(cell, "connect") > 0.0 && median(cell, "first-byte") > 0.0, "{cell:#}");
+    let ran = lab.weighbridge("peers report R").expect_code(0);
+    ran.expect_stderr("files in R/peers-report");
+    let results = std::fs::read_to_string(lab.path("R/peers-report/results.yaml")).unwrap();
+    assert!(results.contains("name: good x good (tcp, none)") && results.contains("status: pass"), "{results}");
+    assert!(lab.path("R/peers-report/boxplot-upload.png").is_file());
     // Resumed with more cells: the first two are complete, their samples stay.
     lab.weighbridge(&format!("peers run peers.toml --into R {QUICK}")).expect_code(0);
     let cells = lab.weighbridge("summary R --json").json()["cells"].as_array().unwrap().len();

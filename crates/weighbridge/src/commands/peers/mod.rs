@@ -1,6 +1,8 @@
 //! `weighbridge peers`: matrices of implementations.
 
 mod list;
+mod report;
+mod results;
 mod run;
 
 use crate::cli::peers::PeersCommand;
@@ -15,6 +17,7 @@ pub(crate) fn peers(command: &PeersCommand, console: &Console) -> Result<Exit, E
     match command {
         PeersCommand::List(args) => list::list(args, console),
         PeersCommand::Run(args) => run::run(args, console),
+        PeersCommand::Report(args) => report::report(args, console),
     }
 }
 

@@ -1,0 +1,139 @@
+//! The results of a matrix, from the study of its run and the artefacts of its samples.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use wb_model::{AttemptOutcome, ParamValue, Validity};
+use wb_report::peers::{CellStatus, MatrixCell, MatrixMetadata, MatrixResults, Scenario, ScenarioSamples};
+use wb_study::Study;
+use wb_study::result::{AttemptResult, CellResult};
+use wb_tests::Artefacts;
+use wb_tests::peers::IterationFigures;
+
+use crate::error::Error;
+
+/// The test of matrices.
+const TEST: &str = "peers";
+/// Nanoseconds of a second.
+const NANOS: f64 = 1e9;
+
+/// Collects the results of the matrices of a run.
+///
+/// # Errors
+/// If the artefacts of a counted sample cannot be read.
+pub(super) fn matrix_results(run: &Path, study: &Study) -> Result<MatrixResults, Error> {
+    let cells: Vec<&CellResult> = study.cells.iter().filter(|cell| cell.cell.test.as_str() == TEST).collect();
+    let axes = axes(&cells);
+    let (mut baselines, mut tests) = (Vec::new(), Vec::new());
+    for cell in cells {
+        let is_baseline = cell.params.get("is-baseline") == Some(&ParamValue::Bool(true));
+        let group = if is_baseline { &mut baselines } else { &mut tests };
+        group.push(matrix_cell(run, cell, &axes)?);
+    }
+    Ok(MatrixResults { metadata: metadata(study), axes, baselines, tests })
+}
+
+fn metadata(study: &Study) -> MatrixMetadata {
+    let run = &study.run;
+    let end = |start: &str| {
+        let start: jiff::Timestamp = start.parse().ok()?;
+        start.checked_add(jiff::SignedDuration::from_secs_f64(run.seconds)).ok()
+    };
+    MatrixMetadata {
+        test_pass: run.name.clone(),
+        started_at: run.started.clone(),
+        // A start that is no time is shown as recorded; there is no end to show then.
+        completed_at: end(&run.started).map_or_else(String::new, |end| end.strftime("%FT%TZ").to_string()),
+        duration_seconds: run.seconds.round() as u64,
+        platform: std::env::consts::ARCH.to_owned(),
+        os: "Linux".to_owned(),
+        worker_count: 1,
+    }
+}
+
+/// The value of a parameter as text.
+fn text(cell: &CellResult, name: &str) -> String {
+    cell.params.get(name).map(ParamValue::to_string).unwrap_or_default()
+}
+
+/// The axes of a matrix in its order, which the names of the cells show: `DIALER x LISTENER (VALUE, …)`.
+fn axes(cells: &[&CellResult]) -> Vec<String> {
+    let mut axes: Vec<String> = Vec::new();
+    for cell in cells {
+        let mut free: Vec<(&str, &str)> =
+            cell.cell.case.axes().filter(|(axis, _)| !["dialer", "listener"].contains(axis)).collect();
+        for value in name_values(&text(cell, "cell")) {
+            let Some(at) = free.iter().position(|(_, of)| *of == value) else { continue };
+            let (axis, _) = free.remove(at);
+            if !axes.iter().any(|known| known == axis) {
+                axes.push(axis.to_owned());
+            }
+        }
+    }
+    axes
+}
+
+/// The values in the name of a cell.
+fn name_values(name: &str) -> Vec<String> {
+    let inner = name.rsplit_once('(').map(|(_, rest)| rest.trim_end_matches(')'));
+    inner.map(|inner| inner.split(", ").map(str::to_owned).collect()).unwrap_or_default()
+}
+
+fn matrix_cell(run: &Path, cell: &CellResult, axes: &[String]) -> Result<MatrixCell, Error> {
+    let mut figures = IterationFigures::default();
+    let counted: Vec<&AttemptResult> = cell.attempts.iter().filter(|attempt| attempt.counted).collect();
+    for attempt in &counted {
+        let read = IterationFigures::read(&cell.params, &Artefacts::new(&run.join(&attempt.folder)));
+        figures.extend(read.map_err(|rejection| Error::Internal(format!("{}: {rejection}", attempt.folder)))?);
+    }
+    let requested = |param: &str| text(cell, param).parse::<usize>().unwrap_or(0) * counted.len();
+    let scaled = |figures: Vec<f64>| figures.into_iter().map(|seconds| seconds * NANOS).collect::<Vec<f64>>();
+    let mut scenarios = BTreeMap::new();
+    let all = [
+        (Scenario::Upload, figures.upload, "iterations"),
+        (Scenario::Download, figures.download, "iterations"),
+        (Scenario::Latency, scaled(figures.round_trip), "latency-iterations"),
+    ];
+    for (scenario, samples, param) in all {
+        if !samples.is_empty() {
+            let iterations = requested(param);
+            scenarios.insert(scenario, ScenarioSamples { iterations, samples, validity: Validity::Valid });
+        }
+    }
+    Ok(MatrixCell {
+        name: text(cell, "cell"),
+        dialer: text(cell, "dialer"),
+        listener: text(cell, "listener"),
+        values: axes.iter().map(|axis| cell.cell.case.get(axis).map(str::to_owned)).collect(),
+        status: status(cell),
+        scenarios,
+        connect: scaled(figures.connect),
+        first_byte: scaled(figures.first_byte),
+    })
+}
+
+/// Whether a cell was measured, and why not.
+fn status(cell: &CellResult) -> CellStatus {
+    if cell.attempts.iter().any(|attempt| attempt.counted) {
+        return CellStatus::Pass;
+    }
+    if let Some(Validity::Invalid { gate, figures }) = cell.attempts.iter().rev().find_map(|one| one.validity.clone()) {
+        return CellStatus::Invalid { gate, figures };
+    }
+    match cell.attempts.last() {
+        Some(last) => CellStatus::Fail(last.outcome.clone()),
+        None => CellStatus::Fail(AttemptOutcome::Refused { reason: cell.outcome.to_string() }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_read_from_the_name_of_a_cell() {
+        assert_eq!(name_values("rust x go (tcp, noise, yamux)"), ["tcp", "noise", "yamux"]);
+        assert_eq!(name_values("a x b (c)"), ["c"]);
+        assert!(name_values("a x b").is_empty());
+    }
+}
