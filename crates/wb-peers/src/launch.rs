@@ -16,8 +16,13 @@ pub struct Launch {
     pub dialect: Dialect,
     /// Whose counts of bytes are exact.
     pub counts: Counts,
-    /// The command that builds its programs.
+    /// The command that builds its programs, in the root of the matrix.
     pub build: Vec<String>,
+    /// What it is built from, relative to the root of the matrix.
+    pub sources: Vec<String>,
+    /// Files and folders that its programs need, themselves included, relative to the peers file; empty if they need
+    /// only themselves.
+    pub files: Vec<String>,
     /// The side that accepts connections; none if it only opens them.
     pub listener: Option<EndpointCommand>,
     /// The side that opens connections; none if it only accepts them.

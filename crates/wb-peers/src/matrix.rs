@@ -21,6 +21,8 @@ pub struct Matrix {
     pub aliases: Aliases,
     /// Cells that are known to fail.
     pub expected_failures: Vec<ExpectedFailure>,
+    /// The folder in which endpoints are built, relative to the peers file.
+    pub root: String,
 }
 
 /// Cells that are known to fail, until a day.

@@ -24,6 +24,10 @@ pub(super) struct EndpointEntry {
     counts: Counts,
     #[serde(default)]
     build: Vec<String>,
+    #[serde(default)]
+    sources: Vec<String>,
+    #[serde(default)]
+    files: Vec<String>,
     listener: Option<CommandEntry>,
     dialer: Option<CommandEntry>,
 }
@@ -64,6 +68,8 @@ impl EndpointEntry {
             dialect: self.dialect,
             counts: self.counts,
             build: self.build.clone(),
+            sources: self.sources.clone(),
+            files: self.files.clone(),
             listener: side("listener", &self.listener)?,
             dialer: side("dialer", &self.dialer)?,
         }))

@@ -22,6 +22,8 @@ pub(super) struct PeersFile {
     aliases: BTreeMap<String, String>,
     #[serde(default)]
     expected_failures: Vec<FailureEntry>,
+    #[serde(default)]
+    root: String,
 }
 
 #[derive(Debug, Deserialize)]
@@ -48,7 +50,7 @@ enum OneOrMany {
 
 /// The matrix that a file defines.
 pub(super) fn to_matrix(file: PeersFile) -> Result<Matrix, String> {
-    let PeersFile { axes, rules, endpoints, baselines, aliases, expected_failures } = file;
+    let PeersFile { axes, rules, endpoints, baselines, aliases, expected_failures, root } = file;
     if let Some(twice) = first_duplicate(&axes) {
         return Err(format!("invalid axes: `{twice}` occurs twice"));
     }
@@ -60,7 +62,8 @@ pub(super) fn to_matrix(file: PeersFile) -> Result<Matrix, String> {
     let axes = axes.into_iter().map(Axis).collect();
     let expected_failures = expected_failures.into_iter().map(to_expected_failure).collect::<Result<_, _>>()?;
     let aliases = Aliases(aliases);
-    let matrix = Matrix { suite: Suite::Weighbridge, axes, rules, endpoints, baselines, aliases, expected_failures };
+    let matrix =
+        Matrix { suite: Suite::Weighbridge, axes, rules, endpoints, baselines, aliases, expected_failures, root };
     check_ids(&matrix)?;
     Ok(matrix)
 }

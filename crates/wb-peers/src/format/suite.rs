@@ -58,6 +58,7 @@ pub(super) fn to_matrix(file: SuiteFile) -> Result<Matrix, String> {
         baselines: file.baselines.into_iter().map(endpoint).collect(),
         aliases: Aliases(file.aliases.into_iter().map(|SuiteAlias { alias, value }| (alias, value)).collect()),
         expected_failures: Vec::new(),
+        root: String::new(),
     };
     check_ids(&matrix)?;
     Ok(matrix)

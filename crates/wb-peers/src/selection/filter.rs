@@ -162,7 +162,16 @@ mod tests {
     fn matrix(suite: Suite, aliases: &[(&str, &str)]) -> Matrix {
         let aliases = aliases.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
         let (axes, rules, endpoints, baselines) = Default::default();
-        Matrix { suite, axes, rules, endpoints, baselines, aliases: Aliases(aliases), expected_failures: Vec::new() }
+        Matrix {
+            suite,
+            axes,
+            rules,
+            endpoints,
+            baselines,
+            aliases: Aliases(aliases),
+            expected_failures: Vec::new(),
+            root: String::new(),
+        }
     }
 
     fn matched(filter: &str, matrix: &Matrix) -> Vec<&'static str> {

@@ -107,7 +107,7 @@ pub(super) fn study(cell: &PeersCell, artefacts: &Artefacts) -> Result<Measureme
     all.iter().for_each(|one| gates::check_iterations(&mut measurement, one));
     gates::check_endpoints(&mut measurement, cell, &all, &listener);
     for one in &all {
-        gates::check_traffic(&mut measurement, one);
+        gates::check_traffic(&mut measurement, cell, one);
         gates::check_ceiling(&mut measurement, one, &ceiling);
         let probe = all.iter().find(|other| other.name == probe_name(&one.name));
         if let Some(probe) = probe {

@@ -8,6 +8,7 @@ use wb_plan::request::{SpannedValue, ValueForm};
 use wb_plan::{Request, SpannedParam};
 use wb_session::SessionError;
 
+use super::inputs::record_inputs;
 use super::nothing_selected;
 use crate::cli::peers::{MatrixFlags, PeersRunArgs, WorkloadFlags};
 use crate::commands::run::measure;
@@ -35,7 +36,9 @@ pub(super) fn run(args: &PeersRunArgs, console: &Console) -> Result<Exit, Error>
     };
     let request = resolve_matrix(matrix_request(args), args.plan.as_deref(), &flags, &events)?;
     let session = args.run_folder.session_options("weighbridge", &args.hosts, &args.preparation);
-    measure(&request, &session, args.json, console).map_err(|error| match error {
+    let measured = measure(&request, &session, args.json, console);
+    record_inputs(&session.run_folder.path, &args.file);
+    measured.map_err(|error| match error {
         Error::Session(SessionError::EmptyPlan { patterns, skipped: 0, .. }) if patterns.is_empty() => {
             nothing_selected()
         }
