@@ -66,8 +66,10 @@ pub(super) fn endpoint_command(
     values.insert("folder", cell.folder().display().to_string());
     values.extend(further.iter().cloned());
     let mut argv = endpoint.fill(&values).map_err(|error| Failure::refused(error.to_string()))?;
-    if let Some(program) = argv.first_mut() {
-        *program = cell.program(program);
+    for (position, argument) in argv.iter_mut().enumerate() {
+        if position == 0 || argument.starts_with("./") || argument.starts_with("../") {
+            *argument = cell.program(argument);
+        }
     }
     let command = Command::new(argv).placement(placement.clone()).output_limit(OUTPUT_LIMIT);
     Ok(endpoint.fill_env(&values).into_iter().fold(command, |command, (name, value)| command.env(name, value)))

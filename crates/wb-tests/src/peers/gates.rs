@@ -29,7 +29,7 @@ const MIN_CONCLUSIVE: f64 = 0.01;
 const CONCLUSIVE_SHARE: f64 = 4.0;
 
 /// The share of inexact counts that the kernel has to confirm: data in flight is dropped at the end of a transfer.
-const INEXACT_SHARE: f64 = 0.8;
+const INEXACT_SHARE: f64 = 0.5;
 
 fn bytes(bytes: u64) -> Quantity<'static> {
     Quantity { value: bytes as f64, unit: "B" }

@@ -8,6 +8,7 @@ mod endpoint;
 mod engine;
 mod failure;
 mod figures;
+mod findings;
 mod gates;
 mod matrix_file;
 mod output;

@@ -8,6 +8,7 @@ use wb_peers::Scenario;
 use wb_stats::Samples;
 
 use super::cell::PeersCell;
+use super::findings::add_findings;
 use super::output::{EndpointOutput, Iteration};
 use super::params::ScenarioRun;
 use super::sample::{CEILINGS, LISTENER, dials, probe_name, traffic_name};
@@ -114,10 +115,11 @@ pub(super) fn study(cell: &PeersCell, artefacts: &Artefacts) -> Result<Measureme
             gates::check_effort(&mut measurement, one, probe, &ceiling);
         }
     }
-    let measured = all.iter().filter(|one| one.name == one.scenario.name.name());
-    for one in measured {
+    let measured: Vec<&ScenarioOutput> = all.iter().filter(|one| one.name == one.scenario.name.name()).collect();
+    for one in &measured {
         set_values(&mut measurement, one, &ceiling);
     }
+    add_findings(&mut measurement, cell, &measured, &ceiling);
     let connects = all.iter().filter_map(|one| one.output.iterations.first()).filter_map(Iteration::connect);
     set_median(&mut measurement, "connect", &connects.collect::<Vec<_>>());
     let lines: usize = all.iter().map(|one| one.output.other_lines).sum::<usize>() + listener.other_lines;

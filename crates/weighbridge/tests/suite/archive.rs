@@ -28,7 +28,7 @@ fn contains(content: &[u8], text: &str) -> bool {
 }
 
 /// Runs `./rerun` of an extracted snapshot, without the configuration and the programs of the lab.
-fn rerun(lab: &Lab, folder: &str, arguments: &[&str]) -> CommandResult {
+pub(crate) fn rerun(lab: &Lab, folder: &str, arguments: &[&str]) -> CommandResult {
     let mut command = Command::new(lab.path(folder).join("rerun"));
     command
         .args(arguments)

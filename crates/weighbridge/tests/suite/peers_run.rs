@@ -4,7 +4,9 @@ use std::path::Path;
 
 use serde_json::Value;
 
+use crate::archive::rerun;
 use crate::lab::{CommandResult, Lab};
+use crate::ssh;
 
 /// Flags for two small samples.
 const QUICK: &str = "--samples 2 --warm-up 0 --attempts 1 --iterations 3 --upload-bytes 4m --download-bytes 4m \
@@ -22,6 +24,7 @@ fn matrix(ids: &[&str]) -> String {
 [[endpoints]]
 id = "{id}"
 supports = {{ transport = ["tcp", "udp"], muxer = ["none"] }}
+files = ["{script}"]
 listener = {{ command = ["python3", "{script}", "listen", {fault} {axes}, "--host", "{{host}}"] }}
 dialer = {{ command = ["python3", "{script}", "dial", {fault} {axes}, "--address", "{{address}}", "--send", "{{send}}",
     "--receive", "{{receive}}", "--iterations", "{{iterations}}"] }}
@@ -208,6 +211,61 @@ fn invalid_matrices_are_refused_before_anything_is_measured() {
     }
 }
 
+#[test]
+fn a_killed_run_is_resumed_in_the_middle_of_the_matrix() {
+    let lab = lab(&["good", "better"]);
+    let line = format!("peers run peers.toml --into R {QUICK}");
+    let mut child = lab.start(&line);
+    let ended = || {
+        std::fs::read_to_string(lab.path("R/journal.jsonl"))
+            .is_ok_and(|text| text.matches("\"attempt-ended\"").count() >= 3)
+    };
+    wb_test_net::wait_until("three attempts to end", ended);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let before = lab.read("R/journal.jsonl").matches("\"attempt-ended\"").count();
+    lab.weighbridge(&line).expect_code(0);
+    let study = lab.weighbridge("summary R --json").json();
+    let attempts = |cell: &Value| cell["attempts"].as_array().unwrap().len();
+    let all: usize = study["cells"].as_array().unwrap().iter().map(attempts).sum();
+    // Eight cells of two samples; the attempt that was killed may have left an entry, none was repeated.
+    assert!((16..=17).contains(&all) && before < 16, "{all} attempts, {before} before the kill");
+    assert_eq!(lab.wait_for_processes(), [""; 0]);
+}
+
+#[test]
+fn both_sides_are_measured_on_different_machines() {
+    let Some((hosts, _)) = ssh::lab(2) else { return };
+    let lab = Lab::with_ssh(&hosts);
+    lab.write("peers.toml", &matrix(&["good"]));
+    let sides = "--dialer-on host1 --listener-on host2";
+    let line = format!("peers run peers.toml --hosts {} {sides} --into R {QUICK}", ssh::addresses(1..=2));
+    ssh::weighbridge(&hosts, &lab, &line).expect_code(0);
+    let study = lab.weighbridge("summary R --json").json();
+    let cell = &study["cells"][0];
+    assert_eq!(cell["params"]["sides"], "apart", "{cell:#}");
+    assert!(median(cell, "upload") > 1e6, "{cell:#}");
+    let folder = cell["attempts"][0]["folder"].as_str().unwrap();
+    let address = wb_test_net::Host(2).v4().to_string();
+    assert!(lab.read(format!("R/{folder}/listener.stdout")).contains(&address), "{cell:#}");
+    hosts.wait_until_idle(wb_test_net::Host(2));
+}
+
+#[test]
+fn a_snapshot_measures_the_matrix_again_with_the_packed_endpoints() {
+    let lab = lab(&["good"]);
+    lab.weighbridge(&format!("peers run peers.toml --into R {QUICK} --transport-select tcp")).expect_code(0);
+    let inputs = lab.read_json("R/inputs.json");
+    assert_eq!(inputs["programs"][0]["as"], "programs/endpoint.py", "{inputs:#}");
+    lab.weighbridge("snapshot R -o S.tar.gz").expect_code(0);
+    lab.weighbridge("unpack S.tar.gz -C elsewhere").expect_code(0);
+    let peers = lab.read("elsewhere/inputs/peers/peers.toml");
+    assert!(!peers.contains("tests/fixtures/endpoint.py"), "{peers}");
+    rerun(&lab, "elsewhere", &[]).expect_code(0);
+    let study = lab.weighbridge("summary elsewhere/rerun-1 --json").json();
+    assert_eq!(study["cells"][0]["outcome"]["outcome"], "not-converged", "{study:#}");
+}
+
 /// A matrix of endpoints in the dialect of libp2p's suites.
 fn suite_matrix(dialect: &str, ids: &[&str]) -> String {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/suite_endpoint.py");
@@ -255,4 +313,23 @@ fn lies_and_failures_of_endpoints_of_the_suites_are_found() {
         assert!(cell.to_string().contains(text), "{id}: {cell:#}\n{}", ran.transcript());
         assert_eq!(lab.wait_for_processes(), [""; 0]);
     }
+}
+
+#[test]
+#[ignore = "needs the endpoints that ship: make test-peers"]
+fn shipped_endpoints_are_measured_and_measured_again_from_a_snapshot() {
+    let lab = Lab::new();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap();
+    let file = root.join("examples/peers/libp2p.toml");
+    let select = "--impl-select rust-libp2p|go-libp2p --transport-ignore ws --baseline-select weighbridge|quic-go";
+    let samples = "--samples 1 --warm-up 0 --retakes 0";
+    let line = format!("peers run {} {select} {samples} --into R", file.display());
+    lab.weighbridge(&line).expect_code(0);
+    let study = lab.weighbridge("summary R --json").json();
+    // Over tcp 4 + 2 + 2 + 2, over QUIC 4; the engine over three transports, and quic-go.
+    assert_eq!(study["cells"].as_array().unwrap().len(), 18, "{study:#}");
+    lab.weighbridge("peers report R").expect_code(0);
+    lab.weighbridge("snapshot R -o S.tar.gz").expect_code(0);
+    lab.weighbridge("unpack S.tar.gz -C elsewhere").expect_code(0);
+    rerun(&lab, "elsewhere", &[]).expect_code(0);
 }

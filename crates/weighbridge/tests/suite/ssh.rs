@@ -8,18 +8,18 @@ use crate::profiles::define_file_and_flag;
 const QUICK: &str = "--min-time 1ms --warm-up 0 --samples 6";
 
 /// This many hosts and a lab whose `ssh` connects to them; `None`, with a message, if namespaces cannot be created.
-fn lab(hosts: u8) -> Option<(SshHosts, Lab)> {
+pub(crate) fn lab(hosts: u8) -> Option<(SshHosts, Lab)> {
     let hosts = SshHosts::new(hosts)?;
     let lab = Lab::with_ssh(&hosts);
     Some((hosts, lab))
 }
 
 /// Runs the program with the lab's `ssh` on the PATH.
-fn weighbridge(hosts: &SshHosts, lab: &Lab, line: &str) -> CommandResult {
+pub(crate) fn weighbridge(hosts: &SshHosts, lab: &Lab, line: &str) -> CommandResult {
     lab.weighbridge(&format!("{line} --ssh-config {}", hosts.path("config").display()))
 }
 
-fn addresses(hosts: std::ops::RangeInclusive<u8>) -> String {
+pub(crate) fn addresses(hosts: std::ops::RangeInclusive<u8>) -> String {
     hosts.map(|host| format!("host{host}:{}", Host(host).v4())).collect::<Vec<_>>().join(",")
 }
 
