@@ -49,6 +49,14 @@ pub struct Ceiling {
     pub min_round_trip: f64,
     /// The median round trip, in seconds.
     pub median_round_trip: f64,
+    /// The median rate as a share of the best: little on a busy machine, where the best may be too low as well.
+    pub steadiness: f64,
+}
+
+/// Times of the transfers in one direction.
+struct TransferTimes {
+    shortest: Duration,
+    median: Duration,
 }
 
 /// Serves connections, each on a thread of its own, until the process ends. A connection ends with its peer.
@@ -137,12 +145,12 @@ pub fn measure(address: &str, token: &str) -> io::Result<Ceiling> {
         Ok(stream)
     };
     let mut stream = open(Request::Upload, TRANSFER)?;
-    let upload = fastest(|| {
+    let upload = time_transfers(|| {
         send(&mut stream, TRANSFER)?;
         receive(&mut stream, 1)
     })?;
     let mut stream = open(Request::Download, TRANSFER)?;
-    let download = fastest(|| {
+    let download = time_transfers(|| {
         stream.write_all(&[0])?;
         receive(&mut stream, TRANSFER)
     })?;
@@ -156,24 +164,31 @@ pub fn measure(address: &str, token: &str) -> io::Result<Ceiling> {
     }
     trips.sort_unstable();
     Ok(Ceiling {
-        upload: TRANSFER as f64 / upload.as_secs_f64(),
-        download: TRANSFER as f64 / download.as_secs_f64(),
+        upload: TRANSFER as f64 / upload.shortest.as_secs_f64(),
+        download: TRANSFER as f64 / download.shortest.as_secs_f64(),
         min_round_trip: trips[0].as_secs_f64(),
         median_round_trip: trips[ROUND_TRIPS / 2].as_secs_f64(),
+        steadiness: upload.steadiness().min(download.steadiness()),
     })
 }
 
-/// The shortest time of several transfers.
-fn fastest(mut transfer: impl FnMut() -> io::Result<()>) -> io::Result<Duration> {
+/// Times several transfers.
+fn time_transfers(mut transfer: impl FnMut() -> io::Result<()>) -> io::Result<TransferTimes> {
     let begin = Instant::now();
-    let (mut best, mut done) = (Duration::MAX, 0);
-    while done < MIN_TRANSFERS || begin.elapsed() < DIRECTION_TIME {
+    let mut times = Vec::new();
+    while times.len() < MIN_TRANSFERS || begin.elapsed() < DIRECTION_TIME {
         let start = Instant::now();
         transfer()?;
-        best = best.min(start.elapsed());
-        done += 1;
+        times.push(start.elapsed());
     }
-    Ok(best)
+    times.sort_unstable();
+    Ok(TransferTimes { shortest: times[0], median: times[times.len() / 2] })
+}
+
+impl TransferTimes {
+    fn steadiness(&self) -> f64 {
+        self.shortest.as_secs_f64() / self.median.as_secs_f64()
+    }
 }
 
 #[cfg(test)]
@@ -190,6 +205,7 @@ mod tests {
     #[test]
     fn both_directions_and_round_trips_are_measured() {
         let ceiling = measure(&server("secret"), "secret").unwrap();
+        assert!(ceiling.steadiness > 0.0 && ceiling.steadiness <= 1.0, "{ceiling:?}");
         assert!(ceiling.upload > 0.0 && ceiling.download > 0.0, "{ceiling:?}");
         assert!(ceiling.min_round_trip > 0.0 && ceiling.min_round_trip <= ceiling.median_round_trip, "{ceiling:?}");
     }

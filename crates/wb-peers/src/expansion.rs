@@ -60,8 +60,8 @@ impl std::fmt::Display for Obstacle<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::DifferentProtocols => f.write_str("different protocols"),
-            Self::NoDialer => f.write_str("the first is no dialer"),
-            Self::NoListener => f.write_str("the second is no listener"),
+            Self::NoDialer => f.write_str("the first cannot open connections"),
+            Self::NoListener => f.write_str("the second cannot accept connections"),
             Self::NothingInCommon(axis) => write!(f, "no common {axis}"),
         }
     }

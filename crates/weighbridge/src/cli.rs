@@ -107,7 +107,7 @@ pub(crate) enum Command {
     Plan(Box<PlanArgs>),
     /// List tests, their parameters and metrics, and plans
     List(ListArgs),
-    /// List the cells of a matrix of implementations: who is measured with whom, over what
+    /// Measure a matrix of implementations: each with each, over what both support
     #[command(subcommand)]
     Peers(peers::PeersCommand),
     /// Print one line per cell of a run
@@ -120,7 +120,7 @@ pub(crate) enum Command {
     Solve(ReadArgs),
     /// Write a run as an HTML page, or its figures as CSV
     Report(ReportArgs),
-    /// Import results of pbench, fio, iperf3, hyperfine, Google Benchmark, Phoronix or libp2p
+    /// Import results of pbench, fio, iperf3, hyperfine, Google Benchmark, Phoronix, libp2p
     #[command(after_help = import::AFTER_HELP)]
     Import(Box<import::ImportArgs>),
     /// Write a run as one archive, with hashes of everything in it

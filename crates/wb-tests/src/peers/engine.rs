@@ -10,7 +10,7 @@ use wb_peers::Scenario;
 use super::cell::{PeersCell, Side};
 use super::endpoint::{listen_host, placement};
 use super::figures::IterationFigures;
-use super::gates::{check_durations, check_rate, check_round_trip, check_total_traffic};
+use super::gates::{check_durations, check_rate, check_round_trip, check_total_traffic, raw_rate};
 use super::params::ScenarioRun;
 use super::sample::{CEILINGS, measure_ceiling, traffic_name};
 use super::study::{ProcessRecord, set_median, set_rate};
@@ -126,8 +126,8 @@ pub(super) fn study(cell: &PeersCell, artefacts: &Artefacts, ceiling: &Ceiling) 
         check_bytes(&mut measurement, name, scenario, &iterations);
         let bytes = (scenario.send + scenario.receive) as f64;
         let rates: Vec<f64> = iterations.iter().map(|iteration| bytes / iteration.seconds).collect();
-        let raw = if scenario.name == Scenario::Upload { ceiling.upload } else { ceiling.download };
-        check_rate(&mut measurement, name, &rates, raw);
+        let raw = raw_rate(scenario.name, ceiling);
+        check_rate(&mut measurement, name, scenario.name, &rates, ceiling);
         set_rate(&mut measurement, name, &rates, raw);
     }
     let seconds = transactions.iter().map(|transaction| transaction.seconds).sum();

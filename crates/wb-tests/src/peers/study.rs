@@ -136,6 +136,7 @@ fn best(one: Ceiling, other: Ceiling) -> Ceiling {
         download: one.download.max(other.download),
         min_round_trip: one.min_round_trip.min(other.min_round_trip),
         median_round_trip: one.median_round_trip.min(other.median_round_trip),
+        steadiness: one.steadiness.min(other.steadiness),
     }
 }
 

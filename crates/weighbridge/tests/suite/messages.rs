@@ -133,7 +133,7 @@ fn plan_errors_do_not_mention_rust_types() {
        ·             ╰── here
      3 │ 
        ╰────
-    help: a plan has `name`, `summary`, `tools`, `on`, `publish`, [sampling], [tool-groups] and one [[test]] per test
+    help: a plan has `name`, `summary`, `tools`, `on`, `publish`, [sampling], [tool-groups], one [[test]] per test and one [[peers]] per matrix
     "#);
 }
 

@@ -9,7 +9,7 @@ use wb_peers::suite_output::{SuiteOutput, SuiteStatistics};
 
 use super::DIALER;
 use crate::peers::cell::PeersCell;
-use crate::peers::gates::{check_durations, check_rate, check_round_trip, check_total_traffic};
+use crate::peers::gates::{check_durations, check_rate, check_round_trip, check_total_traffic, raw_rate};
 use crate::peers::params::ScenarioRun;
 use crate::peers::sample::traffic_name;
 use crate::peers::study::{ProcessRecord, median, set_median, set_rate};
@@ -51,8 +51,8 @@ pub(in crate::peers) fn study(
             let rates: Vec<f64> = figures.iter().map(|rate| rate * GBPS).collect();
             let bytes = (scenario.send + scenario.receive) as f64;
             seconds += rates.iter().map(|rate| bytes / rate).sum::<f64>();
-            let raw = if scenario.name == Scenario::Upload { ceiling.upload } else { ceiling.download };
-            check_rate(&mut measurement, name, &rates, raw);
+            let raw = raw_rate(scenario.name, ceiling);
+            check_rate(&mut measurement, name, scenario.name, &rates, ceiling);
             set_rate(&mut measurement, name, &rates, raw);
         }
     }
