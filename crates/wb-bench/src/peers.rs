@@ -53,7 +53,12 @@ fn pair_figures(env: &BenchEnv) -> Result<Vec<BenchFigure>, String> {
         return Err("the endpoints are not built: `make endpoints` builds them".to_owned());
     }
     let file = file.display().to_string();
-    let mut figures = run_figures(env, "peers", &["peers", "run", &file, "--samples", "3", "--warm-up", "0"], None)?;
+    let mut figures = run_figures(
+        env,
+        "peers",
+        &["peers", "run", &file, "--transport-ignore", "ws", "--samples", "3", "--warm-up", "0"],
+        None,
+    )?;
     let program = env.weighbridge_program()?;
     let summary = Command::new(&program).args(["summary", "--json"]).arg(env.folder().join("peers")).output();
     let summary = summary.map_err(|error| error.to_string())?;
