@@ -128,6 +128,12 @@ impl World {
             "find /var/lib/libvirt /var/lib/weighbridge /var/log/libvirt/qemu {} -path /var/lib/libvirt/dnsmasq -prune -o -path /var/log/libvirt/qemu -o -print 2>/dev/null | sort",
             self.images.display()
         );
+        // Exclude what other tests mount in their own temporary folders, as the builds of their images do.
+        let mounts = format!(
+            "awk 'index($5, \"{}/.tmp\") != 1 || index($5, \"{}\") == 1' /proc/self/mountinfo | cut -d' ' -f4- | sort",
+            std::env::temp_dir().display(),
+            self.lab.path("").display()
+        );
         [
             ("domains", "virsh -c qemu:///system list --all"),
             (
@@ -140,7 +146,7 @@ impl World {
             ("packets", "iptables-save | grep -v -e '^#' -e '^:' -e 'LIBVIRT_' -e COMMIT -e '^[*]'; true"),
             ("forwarding", "cat /proc/sys/net/ipv4/ip_forward"),
             ("files", &files),
-            ("mounts", "cut -d' ' -f4- /proc/self/mountinfo | sort"),
+            ("mounts", &mounts),
             ("groups", &groups),
             ("processes", PROCESSES),
             ("temporary", &temporary),
