@@ -10,7 +10,7 @@ pub const PLACEHOLDERS: [&str; 10] =
     ["host", "port", "address", "send", "receive", "iterations", "timeout", "duration", "scenario", "folder"];
 
 /// How an endpoint is built and started.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Launch {
     /// What its programs print, and how they find each other.
     pub dialect: Dialect,
@@ -27,21 +27,6 @@ pub struct Launch {
     pub listener: Option<EndpointCommand>,
     /// The side that opens connections; none if it only accepts them.
     pub dialer: Option<EndpointCommand>,
-}
-
-impl PartialEq for Launch {
-    fn eq(&self, other: &Self) -> bool {
-        self.definition() == other.definition()
-    }
-}
-
-impl Eq for Launch {}
-
-impl Launch {
-    /// What defines it, as a text: equal for equal definitions.
-    pub fn definition(&self) -> String {
-        format!("{self:?}")
-    }
 }
 
 /// Whose counts of transferred bytes are exact.
@@ -93,7 +78,10 @@ pub enum Argument {
 
 /// A text with placeholders.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Template(Vec<Part>);
+pub struct Template {
+    text: String,
+    parts: Vec<Part>,
+}
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Part {
@@ -142,7 +130,7 @@ impl Template {
         if !literal.is_empty() {
             parts.push(Part::Text(literal));
         }
-        Ok(Self(parts))
+        Ok(Self { text: text.to_owned(), parts })
     }
 
     /// Its text with these values.
@@ -150,7 +138,7 @@ impl Template {
     /// # Errors
     /// If a placeholder has no value.
     pub fn fill(&self, values: &Values<'_>) -> Result<String, MissingValue> {
-        self.0.iter().try_fold(String::new(), |text, part| match part {
+        self.parts.iter().try_fold(String::new(), |text, part| match part {
             Part::Text(part) => Ok(text + part),
             Part::Placeholder(name) => match values.get(name.as_str()) {
                 Some(value) => Ok(text + value),
@@ -162,14 +150,39 @@ impl Template {
 
 fn check_placeholder(name: &str, axes: &[String]) -> Result<(), String> {
     let all = || axes.iter().map(String::as_str).chain(PLACEHOLDERS);
-    if all().any(|known| known == name) {
+    if all().any(|placeholder| placeholder == name) {
         return Ok(());
     }
     let help = format!("expected one of {}", all().collect::<Vec<_>>().join(", "));
     Err(format!("unknown placeholder `{{{name}}}`: {}", help_with_suggestion(suggest(name, all()).as_ref(), &help)))
 }
 
+impl PartialEq for EndpointCommand {
+    fn eq(&self, other: &Self) -> bool {
+        self.definition() == other.definition()
+    }
+}
+
+impl Eq for EndpointCommand {}
+
 impl EndpointCommand {
+    /// What defines it, as in the file: a line for each argument and variable, and the pattern.
+    pub fn definition(&self) -> String {
+        let mut lines: Vec<String> = Vec::new();
+        for argument in &self.argv {
+            match argument {
+                Argument::Single(template) => lines.push(format!("argument {}", template.text)),
+                Argument::Group(group) => {
+                    lines.extend(group.iter().map(|template| format!("group {}", template.text)));
+                    lines.push("end of group".to_owned());
+                }
+            }
+        }
+        lines.extend(self.env.iter().map(|(name, value)| format!("variable {name}={}", value.text)));
+        lines.extend(self.ready.iter().map(|ready| format!("ready {ready}")));
+        lines.join("\n")
+    }
+
     /// Its program and arguments with these values.
     ///
     /// # Errors

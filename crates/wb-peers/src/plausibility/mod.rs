@@ -15,9 +15,7 @@ pub use rates::{ASYMMETRY, CEILING_MARGIN, asymmetric_rates, rate_above_ceiling}
 pub use samples::{
     TimeCluster, clustered_rates, clustered_times, quantised_samples, quantised_times, rate_cluster, time_cluster,
 };
-pub use times::{
-    INITIAL_WINDOW, independent_of_bytes, latency_below_round_trip, slow_start, unit_against_magnitude, unit_factor,
-};
+pub use times::{INITIAL_WINDOW, slow_start, unit_against_magnitude, unit_factor};
 
 use wb_model::Unit;
 
@@ -43,14 +41,10 @@ pub enum Rule {
     Asymmetry,
     /// No rate exceeds what a baseline reaches.
     Ceiling,
-    /// No latency is below the raw round trip of the connection.
-    RoundTrip,
     /// A figure has the magnitude of its unit.
     Unit,
     /// Samples do not end at a time limit.
     TimeLimit,
-    /// More bytes take more time.
-    Effort,
     /// Samples are not multiples of the step of a clock.
     Resolution,
     /// A transfer lasts longer than the opening of its window.
@@ -59,26 +53,16 @@ pub enum Rule {
 
 impl Rule {
     /// All rules.
-    pub const ALL: [Self; 8] = [
-        Self::Asymmetry,
-        Self::Ceiling,
-        Self::RoundTrip,
-        Self::Unit,
-        Self::TimeLimit,
-        Self::Effort,
-        Self::Resolution,
-        Self::SlowStart,
-    ];
+    pub const ALL: [Self; 6] =
+        [Self::Asymmetry, Self::Ceiling, Self::Unit, Self::TimeLimit, Self::Resolution, Self::SlowStart];
 
     /// Its name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Asymmetry => "asymmetry",
             Self::Ceiling => "ceiling",
-            Self::RoundTrip => "round-trip",
             Self::Unit => "unit",
             Self::TimeLimit => "time-limit",
-            Self::Effort => "effort",
             Self::Resolution => "resolution",
             Self::SlowStart => "slow-start",
         }
@@ -87,9 +71,9 @@ impl Rule {
     /// The gate that a sample fails if it violates the rule.
     pub fn gate(self) -> Gate {
         match self {
-            Self::Asymmetry | Self::Ceiling | Self::RoundTrip | Self::Resolution => Gate::Possible,
+            Self::Asymmetry | Self::Ceiling | Self::Resolution => Gate::Possible,
             Self::Unit => Gate::Output,
-            Self::TimeLimit | Self::Effort | Self::SlowStart => Gate::Effort,
+            Self::TimeLimit | Self::SlowStart => Gate::Effort,
         }
     }
 }
@@ -137,12 +121,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_figures_panic(a: f64, b: f64, c: f64, d: f64, list: Vec<f64>) {
+        fn no_figures_panic(a: f64, b: f64, c: f64, list: Vec<f64>) {
             asymmetric_rates(a, b);
             rate_above_ceiling(a, b, c);
-            latency_below_round_trip(a, b, c);
             unit_against_magnitude(a, (b, c), "s");
-            independent_of_bytes((a, b), (c, d));
             slow_start(a, b, c);
             clustered_times(&list, Some(a));
             clustered_rates(&list);
