@@ -37,7 +37,7 @@ use crate::tools::{self, ToolGroups};
 use crate::{Request, Sampling, SpannedParam, spec};
 
 /// The test of a matrix of implementations.
-const PEERS: &str = "peers";
+pub const PEERS: &str = "peers";
 
 /// A parsed plan file.
 #[derive(Debug, Clone, PartialEq)]

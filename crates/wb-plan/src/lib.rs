@@ -26,6 +26,7 @@ pub mod workers;
 
 pub use catalog::{Catalog, CatalogCell, CellMatrix, MatrixCell};
 pub use expand::{KNOBS, SIDES, WORKER_CPUS, WORKERS, expand};
+pub use file::PEERS;
 pub use plan::{Cell, Plan, Shortfall, SkippedCell, TimeEstimate};
 pub use request::{Request, SpannedParam, split_commas};
 pub use sampling::{Sampling, SamplingOrder};

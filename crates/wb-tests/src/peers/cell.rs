@@ -203,12 +203,11 @@ impl TestCell for PeersCell {
     }
 
     fn source_hashes(&self) -> BTreeMap<String, String> {
-        let hash = |(name, id): (&str, &String)| {
-            // An endpoint that the file no longer has makes the cell unsupported.
-            let launch = self.endpoint_launch(&*self.matrix().ok()?, id).ok()?;
-            Some((format!("{name} definition sha256"), Sha256::of(launch.definition().as_bytes()).to_string()))
-        };
-        [("dialer", &self.dialer), ("listener", &self.listener)].into_iter().filter_map(hash).collect()
+        // Whatever prevents it makes the cell unsupported.
+        let Ok(CellLaunch::Processes(launch)) = self.launch() else { return BTreeMap::new() };
+        let sides = [(DIALER, &launch.dialer), (LISTENER, &launch.listener)];
+        let hash = |command: &EndpointCommand| Sha256::of(command.definition().as_bytes()).to_string();
+        sides.map(|(side, command)| (format!("{side} definition sha256"), hash(command))).into()
     }
 
     fn sets_duration(&self) -> bool {

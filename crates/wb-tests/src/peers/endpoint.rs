@@ -16,7 +16,7 @@ use crate::port::find_free_port;
 use crate::{Attempt, Failure, RunningService, WorkerContext};
 
 /// Signal that ends a listener.
-const SIGTERM: i32 = 15;
+pub(super) const SIGTERM: i32 = 15;
 /// Exit status of a program that a shell or a runtime ended by SIGTERM.
 const TERMINATED: i32 = 128 + SIGTERM;
 /// Time limit for a listener to exit after SIGTERM.

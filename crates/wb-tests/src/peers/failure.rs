@@ -11,7 +11,7 @@ const QUOTED_LENGTH: usize = 200;
 
 /// The kind of a failure of two endpoints.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum FailureKind {
+pub(super) enum FailureKind {
     /// The connection was made, and no handshake was completed.
     Handshake,
     /// A time limit was reached.
@@ -27,11 +27,8 @@ pub enum FailureKind {
 }
 
 impl FailureKind {
-    const ALL: [Self; 6] =
-        [Self::Handshake, Self::Timeout, Self::Crash, Self::Truncated, Self::Refused, Self::Unsupported];
-
     /// Its name.
-    pub fn as_str(self) -> &'static str {
+    fn as_str(self) -> &'static str {
         match self {
             Self::Handshake => "handshake",
             Self::Timeout => "timeout",
@@ -40,11 +37,6 @@ impl FailureKind {
             Self::Refused => "refused",
             Self::Unsupported => "unsupported",
         }
-    }
-
-    /// The kind of a recorded failure of an attempt, from its text.
-    pub fn of(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| text.strip_prefix(kind.as_str()).is_some_and(|rest| rest.starts_with(':')))
     }
 
     /// The kind of an iteration's failure, from what its dialer reports.
@@ -96,8 +88,6 @@ mod tests {
             .failure("exit status 2", &[("dialer", b"one\ntwo\n\nthree\nfour\x1b[m\n"), ("listener", b"")]);
         let text = failure.to_string();
         assert_eq!(text, r"crash: exit status 2; dialer: two | three | four\u{1b}[m");
-        assert_eq!(FailureKind::of(&text), Some(FailureKind::Crash));
-        assert_eq!(FailureKind::of("crashes"), None);
     }
 
     #[test]

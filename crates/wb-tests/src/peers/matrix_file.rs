@@ -16,13 +16,13 @@ use crate::SharedParams;
 use crate::shared_params::decode;
 
 /// The parameter with the id of the endpoint that opens connections.
-pub(super) const DIALER: &str = "dialer";
+pub const DIALER: &str = "dialer";
 /// The parameter with the id of the endpoint that accepts them.
-pub(super) const LISTENER: &str = "listener";
+pub const LISTENER: &str = "listener";
 /// The parameter with the name of the cell in its matrix.
-pub(super) const CELL_NAME: &str = "cell";
+pub const CELL_NAME: &str = "cell";
 /// The parameter of a cell whose endpoints are baselines.
-pub(super) const IS_BASELINE: &str = "is-baseline";
+pub const IS_BASELINE: &str = "is-baseline";
 /// The parameter of a cell in which not every scenario can be measured: the names of those that can.
 pub(super) const SCENARIOS: &str = "scenarios";
 /// The parameter of a cell whose listener does not count exactly.

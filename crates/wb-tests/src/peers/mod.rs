@@ -29,12 +29,12 @@ use crate::{InvalidParams, SharedParams, Test, TestCell};
 use cell::PeersCell;
 use matrix_file::MatrixFiles;
 
-pub use failure::FailureKind;
 pub use figures::IterationFigures;
+pub use matrix_file::{CELL_NAME, DIALER, IS_BASELINE, LISTENER};
 pub use params::Params;
 
 /// The name of the test.
-const NAME: &str = "peers";
+pub const NAME: &str = wb_plan::PEERS;
 
 /// The test of matrices of implementations.
 #[derive(Debug, Default)]

@@ -19,7 +19,9 @@ pub(super) const CEILINGS: [&str; 2] = ["ceiling-before", "ceiling-after"];
 /// Artefact name of the listener's output.
 pub(super) const LISTENER: &str = "listener";
 /// Largest recorded log of a listener, of which the end is kept.
-pub(super) const MAX_LOG: usize = 64 << 10;
+const MAX_LOG: usize = 64 << 10;
+/// Signal that ends the server of the ceiling.
+const SIGKILL: i32 = 9;
 /// Time limit for the server of the ceiling to listen.
 const CEILING_LIMIT: Nanos = Nanos(10_000_000_000);
 
@@ -59,8 +61,7 @@ pub(super) async fn take(cell: &PeersCell, attempt: &mut Attempt) -> Result<(), 
     let streams = dials(cell).iter().map(|(_, scenario)| scenario.iterations as usize).sum();
     let expected = if result.is_ok() { streams } else { 0 };
     let log = listener.stop(expected, &attempt.context).await?;
-    attempt.add_artefact(&format!("{LISTENER}.stdout"), log.stdout);
-    attempt.add_artefact(&format!("{LISTENER}.stderr"), &log.stderr[log.stderr.len().saturating_sub(MAX_LOG)..]);
+    record_listener_output(log.stdout, &log.stderr, attempt);
     match (log.irregular_end, result) {
         (None, result) => result?,
         (Some(_), Err(failure @ (Failure::Cancelled | Failure::Lost { .. }))) => return Err(failure),
@@ -74,6 +75,12 @@ pub(super) async fn take(cell: &PeersCell, attempt: &mut Attempt) -> Result<(), 
     measure_ceiling(CEILINGS[1], cell, &host, attempt).await?;
     attempt.record_work(1);
     Ok(())
+}
+
+/// Records the output of a listener, of its log the end.
+pub(super) fn record_listener_output(stdout: Vec<u8>, stderr: &[u8], attempt: &mut Attempt) {
+    attempt.add_artefact(&format!("{LISTENER}.stdout"), stdout);
+    attempt.add_artefact(&format!("{LISTENER}.stderr"), &stderr[stderr.len().saturating_sub(MAX_LOG)..]);
 }
 
 async fn run_dialers(
@@ -117,7 +124,7 @@ pub(super) async fn measure_ceiling(
     let client = command(&program, "ceiling-client", &config, &client_placement);
     attempt.run(name, client).await?;
     // It serves until it is ended, and has nothing to report.
-    server.signal(9).await?;
+    server.signal(SIGKILL).await?;
     server.wait(Some(CEILING_LIMIT)).await?;
     Ok(())
 }

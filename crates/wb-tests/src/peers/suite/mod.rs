@@ -8,9 +8,9 @@ use wb_model::{Nanos, Placement, Sha256};
 use wb_peers::{Dialect, EndpointCommand};
 
 use super::cell::{PeersCell, ProcessLaunch, Side};
-use super::endpoint::{endpoint_command, is_regular_end, listen_host, placement};
+use super::endpoint::{SIGTERM, endpoint_command, is_regular_end, listen_host, placement};
 use super::failure::FailureKind;
-use super::sample::{CEILINGS, LISTENER, MAX_LOG, measure_ceiling, traffic_name};
+use super::sample::{CEILINGS, LISTENER, measure_ceiling, record_listener_output, traffic_name};
 use super::traffic::{InterfaceBytes, Traffic};
 use crate::{Attempt, Failure};
 use rendezvous::Rendezvous;
@@ -91,10 +91,9 @@ pub(super) async fn take(cell: &PeersCell, launch: &ProcessLaunch, attempt: &mut
     redis.wait_for_key(&address_key(*dialect, cell), cell.params.ready_limit, &process, context).await?;
     attempt.record_service(LISTENER, &process).await?;
     let result = run_dialer(cell, dialer, &redis, attempt).await;
-    process.signal(15).await?;
+    process.signal(SIGTERM).await?;
     let ended = process.wait(Some(EXIT_LIMIT)).await?;
-    attempt.add_artefact(&format!("{LISTENER}.stdout"), ended.stdout);
-    attempt.add_artefact(&format!("{LISTENER}.stderr"), &ended.stderr[ended.stderr.len().saturating_sub(MAX_LOG)..]);
+    record_listener_output(ended.stdout, &ended.stderr, attempt);
     result?;
     redis.stop().await?;
     measure_ceiling(CEILINGS[1], cell, &host, attempt).await?;

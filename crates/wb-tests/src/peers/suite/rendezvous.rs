@@ -3,6 +3,7 @@
 use wb_agent::Command;
 use wb_model::Nanos;
 
+use crate::peers::endpoint::SIGTERM;
 use crate::peers::failure::FailureKind;
 use crate::port::{find_free_port, wait_for_listener};
 use crate::{Failure, RunningService, WorkerContext};
@@ -74,7 +75,7 @@ impl Rendezvous {
                 let what = format!("the listener ended with {} before it announced its address", ended.exit_reason);
                 Err(FailureKind::Crash.failure(what, &[("listener", &ended.stderr)]))
             }
-            ended = self.process.wait(None) => Err(Self::gone(ended?.exit_reason)),
+            ended = self.process.wait(None) => Err(Self::failure(ended?.exit_reason)),
         }
     }
 
@@ -86,18 +87,18 @@ impl Rendezvous {
             true => Ok(()),
             false => {
                 let ended = self.process.wait(Some(LIMIT)).await?;
-                Err(Self::gone(ended.exit_reason))
+                Err(Self::failure(ended.exit_reason))
             }
         }
     }
 
-    fn gone(reason: wb_agent::ExitReason) -> Failure {
+    fn failure(reason: wb_agent::ExitReason) -> Failure {
         FailureKind::Crash.failure(format!("the redis of the endpoints ended with {reason}"), &[])
     }
 
     /// Ends it.
     pub(super) async fn stop(self) -> Result<(), Failure> {
-        self.process.signal(15).await?;
+        self.process.signal(SIGTERM).await?;
         self.process.wait(Some(LIMIT)).await?;
         Ok(())
     }
