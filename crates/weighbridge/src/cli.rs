@@ -251,15 +251,23 @@ pub(crate) struct MeasurementFlags {
     /// Plan: a TOML file, or the name of a built-in plan (see `list plans`); sampling options override its settings
     #[arg(long, short, value_name = "FILE|NAME")]
     pub(crate) plan: Option<String>,
+    /// Folder of custom test definitions (*.toml), besides ~/.config/weighbridge/tests.d and the plan's folder
+    #[arg(long, value_name = "DIR")]
+    pub(crate) tests_d: Vec<PathBuf>,
+    /// Which cells, where, and how they are sampled
+    #[command(flatten)]
+    pub(crate) cells: CellFlags,
+}
+
+/// Flags that apply to every cell of a run
+#[derive(Debug, Args)]
+pub(crate) struct CellFlags {
     /// Include only cells whose name matches this glob; may be given more than once
     #[arg(long, value_name = "GLOB")]
     pub(crate) select: Vec<String>,
     /// Exclude cells whose name matches this glob; may be given more than once
     #[arg(long, value_name = "GLOB")]
     pub(crate) ignore: Vec<String>,
-    /// Folder of custom test definitions (*.toml), besides ~/.config/weighbridge/tests.d and the plan's folder
-    #[arg(long, value_name = "DIR")]
-    pub(crate) tests_d: Vec<PathBuf>,
     /// Sampling options
     #[command(flatten)]
     pub(crate) sampling: SamplingFlags,
@@ -533,8 +541,8 @@ mod tests {
         let read = |line: &str| Cli::from_arg_matches(&Cli::build_command().get_matches_from(line.split(' '))).unwrap();
         let line = "weighbridge run t --precision 2.5% --order sequential --huge-pages never";
         let Command::Run(args) = read(line).command else { panic!("expected the command `run`") };
-        assert_eq!(args.measurement.sampling.precision, Some(2.5));
-        assert_eq!(args.measurement.sampling.order, Some(SamplingOrder::Sequential));
-        assert_eq!(args.measurement.placement.huge_pages, Some(HugePages::Never));
+        assert_eq!(args.measurement.cells.sampling.precision, Some(2.5));
+        assert_eq!(args.measurement.cells.sampling.order, Some(SamplingOrder::Sequential));
+        assert_eq!(args.measurement.cells.placement.huge_pages, Some(HugePages::Never));
     }
 }

@@ -7,7 +7,7 @@ use wb_model::{Bytes, Nanos};
 use wb_peers::SelectionFlags;
 use wb_peers::selection::SelectIgnore;
 
-use super::{HostFlags, PlacementFlags, PreparationFlags, RunFolderFlags, SamplingFlags};
+use super::{CellFlags, PreparationFlags, RunFolderFlags};
 
 /// Exit statuses of `peers list`.
 const LIST_EXIT_STATUS: &str = "\
@@ -60,27 +60,15 @@ pub(crate) struct PeersRunArgs {
     /// Plan whose sampling settings apply: a TOML file, or the name of a built-in plan
     #[arg(long, short, value_name = "FILE|NAME")]
     pub(crate) plan: Option<String>,
-    /// Include only cells whose name matches this glob; may be given more than once
-    #[arg(long, value_name = "GLOB")]
-    pub(crate) select: Vec<String>,
-    /// Exclude cells whose name matches this glob; may be given more than once
-    #[arg(long, value_name = "GLOB")]
-    pub(crate) ignore: Vec<String>,
     /// What is transferred
     #[command(flatten)]
     pub(crate) workload: WorkloadFlags,
     /// Which cells
     #[command(flatten)]
     pub(crate) selection: MatrixFlags,
-    /// Sampling options
+    /// Which of these cells, where, and how they are sampled
     #[command(flatten)]
-    pub(crate) sampling: SamplingFlags,
-    /// Hosts to measure on
-    #[command(flatten)]
-    pub(crate) hosts: HostFlags,
-    /// Placement of measured processes
-    #[command(flatten)]
-    pub(crate) placement: PlacementFlags,
+    pub(crate) cells: CellFlags,
     /// Preparation of machines before measuring
     #[command(flatten)]
     pub(crate) preparation: PreparationFlags,

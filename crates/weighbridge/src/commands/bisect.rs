@@ -72,7 +72,7 @@ fn check_run_arguments(words: &[String], events: &EventSink) -> Result<(), Error
     match Cli::try_parse_from(line).map_err(|error| usage_error(error.to_string().trim().to_owned()))?.command {
         Command::Run(args) => {
             let request = resolve_request(&args.measurement, events)?;
-            for named in requested_profiles(&(&args.measurement.hosts).into())? {
+            for named in requested_profiles(&(&args.measurement.cells.hosts).into())? {
                 request.plan(None, &named, events)?;
             }
             Ok(())

@@ -67,7 +67,7 @@ pub(crate) fn plan(args: &PlanArgs, console: &Console) -> Result<Exit, Error> {
     }
     // Check that programs and scripts exist, as a run does, without running any.
     HostPreparation::new(&(&args.preparation).into())?;
-    let host_options = HostOptions::from(&args.measurement.hosts);
+    let host_options = HostOptions::from(&args.measurement.cells.hosts);
     let profiles = requested_profiles(&host_options)?;
     let planned = match args.no_worker {
         true => PlanPreview { plan: plan_without_workers(&request, &profiles, &events)?, guests: Vec::new() },

@@ -18,7 +18,7 @@ use crate::output::{print_json, print_text};
 pub(crate) fn run(args: &RunArgs, console: &Console) -> Result<Exit, Error> {
     let events = console.events();
     let request = resolve_request(&args.measurement, &events)?;
-    let session = args.run_folder.session_options("weighbridge", &args.measurement.hosts, &args.preparation);
+    let session = args.run_folder.session_options("weighbridge", &args.measurement.cells.hosts, &args.preparation);
     measure(&request, &session, args.json, console)
 }
 

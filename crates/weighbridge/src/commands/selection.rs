@@ -12,7 +12,7 @@ use wb_session::{EventSink, MeasureRequest};
 use wb_tests::Registry;
 
 use crate::cli::variants::SingleTestFlags;
-use crate::cli::{AttemptFlags, MeasurementFlags, PlacementFlags, SamplingFlags};
+use crate::cli::{AttemptFlags, CellFlags, MeasurementFlags, PlacementFlags, SamplingFlags};
 use crate::error::Error;
 
 /// Resolves the measurement flags.
@@ -39,35 +39,19 @@ pub(crate) fn resolve_request(what: &MeasurementFlags, events: &EventSink) -> Re
         }
         return Err(all.into());
     }
-    let flags = RequestFlags {
-        sampling: &what.sampling,
-        placement: &what.placement,
-        select: &what.select,
-        ignore: &what.ignore,
-        tests_d: &what.tests_d,
-    };
-    build_request(mask_arguments(names).join(" "), plan, requests, &flags, events)
+    build_request(mask_arguments(names).join(" "), plan, requests, &what.cells, &what.tests_d, events)
 }
 
 /// The request of a matrix of implementations. Of the plan, only the sampling settings apply.
 pub(crate) fn resolve_matrix(
     request: Request,
     plan: Option<&str>,
-    flags: &RequestFlags<'_>,
+    flags: &CellFlags,
     events: &EventSink,
 ) -> Result<MeasureRequest, Error> {
     let sampling = plan.map(read_plan).transpose()?.unwrap_or_default().sampling;
     let name = mask_argument(&request.source.text);
-    build_request(name, LoadedPlan { sampling, ..LoadedPlan::default() }, vec![request], flags, events)
-}
-
-/// Flags that apply to each test of a request.
-pub(crate) struct RequestFlags<'a> {
-    pub(crate) sampling: &'a SamplingFlags,
-    pub(crate) placement: &'a PlacementFlags,
-    pub(crate) select: &'a [String],
-    pub(crate) ignore: &'a [String],
-    pub(crate) tests_d: &'a [PathBuf],
+    build_request(name, LoadedPlan { sampling, ..LoadedPlan::default() }, vec![request], flags, &[], events)
 }
 
 /// Makes a request of a plan and further tests.
@@ -75,19 +59,20 @@ fn build_request(
     name: String,
     plan: LoadedPlan,
     tests: Vec<Request>,
-    flags: &RequestFlags<'_>,
+    flags: &CellFlags,
+    tests_d: &[PathBuf],
     events: &EventSink,
 ) -> Result<MeasureRequest, Error> {
     let mut requests = plan.requests;
     requests.extend(tests);
     let mut sampling = plan.sampling;
-    apply_sampling(flags.sampling, &mut sampling)?;
+    apply_sampling(&flags.sampling, &mut sampling)?;
     for request in &mut requests {
-        apply_placement(flags.placement, request);
+        apply_placement(&flags.placement, request);
         request.tools.extend(flags.sampling.attempt.tools.iter().cloned());
     }
     let tests: Vec<&str> = requests.iter().map(|request| request.test.as_str()).collect();
-    let registry = registry_for(&tests, flags.tests_d, plan.tests_d.as_deref(), events)?;
+    let registry = registry_for(&tests, tests_d, plan.tests_d.as_deref(), events)?;
     if let Some(test) = tests.iter().find(|test| is_plan(test, &registry)) {
         return Err(Error::Usage {
             what: format!("expected a test, but `{test}` is a plan"),
@@ -95,14 +80,14 @@ fn build_request(
         });
     }
     refuse_list_words(&tests, &registry)?;
-    requests.iter_mut().for_each(|request| prefer_sample_flags(flags.sampling, request, &registry));
+    requests.iter_mut().for_each(|request| prefer_sample_flags(&flags.sampling, request, &registry));
     Ok(MeasureRequest {
         name,
         text: plan.text,
         publish: plan.publish,
         requests,
         sampling,
-        selection: Selection::new(flags.select, flags.ignore)?,
+        selection: Selection::new(&flags.select, &flags.ignore)?,
         registry,
     })
 }

@@ -93,7 +93,8 @@ fn each_pair_is_measured_over_what_both_support() {
 fn endpoints_that_lie_are_found() {
     for (dialer, listener, gate, figures) in [
         ("header-16", "good", "work", "the listener reported"),
-        ("sleep", "good", "work", ""),
+        ("sleep", "good", "work", "the listener reported"),
+        ("pause", "good", "effort", "the time does not depend on them"),
         ("good", "close-early", "work", "1.53 MiB received"),
         ("milliseconds", "good", "possible", "times in another unit"),
         ("kiloseconds", "good", "possible", "a raw TCP connection between the same CPUs reached"),
@@ -132,6 +133,33 @@ fn failures_are_typed_with_the_last_lines_of_the_logs() {
         ran.expect_stdout(failure);
         assert_eq!(lab.wait_for_processes(), [""; 0]);
     }
+}
+
+#[test]
+fn a_taken_port_is_reported_with_the_log_of_the_listener() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port().to_string();
+    let lab = lab(&["good"]);
+    let text = lab.read("peers.toml").replace("\"--host\", \"{host}\"", &format!("\"--taken\", \"{port}\""));
+    lab.write("peers.toml", &text);
+    let ran = lab.weighbridge(&format!("peers run peers.toml --into R --transport-select tcp {QUICK}")).expect_code(3);
+    ran.expect_stderr("crash: `good` ended before it accepted connections; listener: ").expect_stderr("in use");
+    assert_eq!(lab.wait_for_processes(), [""; 0]);
+}
+
+#[test]
+fn a_cell_whose_command_was_changed_is_not_resumed() {
+    let lab = lab(&["good"]);
+    let line =
+        "peers run peers.toml --into R --transport-select tcp --iterations 2 --upload-bytes 1m --download-bytes 0";
+    lab.weighbridge(&format!("{line} --samples 1 --warm-up 0 --retakes 0")).expect_code(0);
+    let text = lab.read("peers.toml");
+    lab.write("peers.toml", &text.replace("\"dial\",", "\"dial\", \"--fault\", \"none\","));
+    let ran = lab.weighbridge(&format!("{line} --samples 2 --warm-up 0 --retakes 0")).expect_code(1);
+    ran.expect_stderr("dialer definition");
+    // What only builds it does not matter.
+    lab.write("peers.toml", &text.replace("files = [", "build = [\"make\"]\nfiles = ["));
+    lab.weighbridge(&format!("{line} --samples 2 --warm-up 0 --retakes 0")).expect_code(0);
 }
 
 #[test]

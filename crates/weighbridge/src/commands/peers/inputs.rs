@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use wb_peers::{Endpoint, Matrix, read_matrix};
 use wb_record::RunFolder;
 use wb_record::inputs::{ProgramInput, RunInputs, SourceInput, content_hash};
+use wb_tests::peers::{DIALER, LISTENER};
 
 use crate::console::message;
 
@@ -32,7 +33,7 @@ fn try_record(run: &Path, file: &Path) -> Result<(), String> {
 fn measured_endpoints(run: &RunFolder) -> Result<BTreeSet<String>, String> {
     let entries = run.run_file().map_err(|error| error.to_string())?.entries;
     let cells = entries.iter().flat_map(|entry| &entry.cells);
-    let sides = cells.flat_map(|cell| ["dialer", "listener"].map(|side| cell.case.get(side).map(str::to_owned)));
+    let sides = cells.flat_map(|cell| [DIALER, LISTENER].map(|side| cell.case.get(side).map(str::to_owned)));
     Ok(sides.flatten().collect())
 }
 

@@ -17,7 +17,7 @@ use crate::output::write_file;
 pub(super) fn report(args: &PeersReportArgs, console: &Console) -> Result<Exit, Error> {
     let read = ReadArgs { run: args.run.clone(), tests_d: Vec::new(), json: false };
     let (run, study) = load_study(&read, console)?;
-    let results = matrix_results(run.path(), &study)?;
+    let results = matrix_results(&run, &study)?;
     if results.tests.is_empty() && results.baselines.is_empty() {
         return Err(Error::NothingToDo {
             what: format!("no matrix in {}", args.run.display()),

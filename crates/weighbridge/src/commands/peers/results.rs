@@ -4,16 +4,15 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use wb_model::{AttemptOutcome, ParamValue, Validity};
+use wb_record::RunFolder;
 use wb_report::peers::{CellStatus, MatrixCell, MatrixMetadata, MatrixResults, Scenario, ScenarioSamples};
 use wb_study::Study;
 use wb_study::result::{AttemptResult, CellResult};
 use wb_tests::Artefacts;
-use wb_tests::peers::IterationFigures;
+use wb_tests::peers::{CELL_NAME, DIALER, IS_BASELINE, IterationFigures, LISTENER, NAME};
 
 use crate::error::Error;
 
-/// The test of matrices.
-const TEST: &str = "peers";
 /// Nanoseconds of a second.
 const NANOS: f64 = 1e9;
 
@@ -21,34 +20,36 @@ const NANOS: f64 = 1e9;
 ///
 /// # Errors
 /// If the artefacts of a counted sample cannot be read.
-pub(super) fn matrix_results(run: &Path, study: &Study) -> Result<MatrixResults, Error> {
-    let cells: Vec<&CellResult> = study.cells.iter().filter(|cell| cell.cell.test.as_str() == TEST).collect();
+pub(super) fn matrix_results(run: &RunFolder, study: &Study) -> Result<MatrixResults, Error> {
+    let cells: Vec<&CellResult> = study.cells.iter().filter(|cell| cell.cell.test.as_str() == NAME).collect();
     let axes = axes(&cells);
     let (mut baselines, mut tests) = (Vec::new(), Vec::new());
     for cell in cells {
-        let is_baseline = cell.params.get("is-baseline") == Some(&ParamValue::Bool(true));
+        let is_baseline = cell.params.get(IS_BASELINE) == Some(&ParamValue::Bool(true));
         let group = if is_baseline { &mut baselines } else { &mut tests };
-        group.push(matrix_cell(run, cell, &axes)?);
+        group.push(matrix_cell(run.path(), cell, &axes)?);
     }
-    Ok(MatrixResults { metadata: metadata(study), axes, baselines, tests })
+    Ok(MatrixResults { metadata: metadata(run, study)?, axes, baselines, tests })
 }
 
-fn metadata(study: &Study) -> MatrixMetadata {
+fn metadata(folder: &RunFolder, study: &Study) -> Result<MatrixMetadata, Error> {
     let run = &study.run;
+    let entries = folder.run_file()?.entries;
+    let facts = entries.iter().rev().find_map(|entry| entry.facts.values().next());
     let end = |start: &str| {
         let start: jiff::Timestamp = start.parse().ok()?;
         start.checked_add(jiff::SignedDuration::from_secs_f64(run.seconds)).ok()
     };
-    MatrixMetadata {
+    Ok(MatrixMetadata {
         test_pass: run.name.clone(),
         started_at: run.started.clone(),
         // A start that is no time is shown as recorded; there is no end to show then.
         completed_at: end(&run.started).map_or_else(String::new, |end| end.strftime("%FT%TZ").to_string()),
         duration_seconds: run.seconds.round() as u64,
-        platform: std::env::consts::ARCH.to_owned(),
+        platform: facts.map(|facts| facts.arch.clone()).unwrap_or_default(),
         os: "Linux".to_owned(),
         worker_count: 1,
-    }
+    })
 }
 
 /// The value of a parameter as text.
@@ -61,11 +62,11 @@ fn axes(cells: &[&CellResult]) -> Vec<String> {
     let mut axes: Vec<String> = Vec::new();
     for cell in cells {
         let mut free: Vec<(&str, &str)> =
-            cell.cell.case.axes().filter(|(axis, _)| !["dialer", "listener"].contains(axis)).collect();
-        for value in name_values(&text(cell, "cell")) {
+            cell.cell.case.axes().filter(|(axis, _)| ![DIALER, LISTENER].contains(axis)).collect();
+        for value in name_values(&text(cell, CELL_NAME)) {
             let Some(at) = free.iter().position(|(_, of)| *of == value) else { continue };
             let (axis, _) = free.remove(at);
-            if !axes.iter().any(|known| known == axis) {
+            if !axes.iter().any(|existing| existing == axis) {
                 axes.push(axis.to_owned());
             }
         }
@@ -101,9 +102,9 @@ fn matrix_cell(run: &Path, cell: &CellResult, axes: &[String]) -> Result<MatrixC
         }
     }
     Ok(MatrixCell {
-        name: text(cell, "cell"),
-        dialer: text(cell, "dialer"),
-        listener: text(cell, "listener"),
+        name: text(cell, CELL_NAME),
+        dialer: text(cell, DIALER),
+        listener: text(cell, LISTENER),
         values: axes.iter().map(|axis| cell.cell.case.get(axis).map(str::to_owned)).collect(),
         status: status(cell),
         scenarios,

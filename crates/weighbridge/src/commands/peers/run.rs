@@ -7,12 +7,13 @@ use wb_model::{Bytes, ParamValue};
 use wb_plan::request::{SpannedValue, ValueForm};
 use wb_plan::{Request, SpannedParam};
 use wb_session::SessionError;
+use wb_tests::peers::NAME;
 
 use super::inputs::record_inputs;
 use super::nothing_selected;
 use crate::cli::peers::{MatrixFlags, PeersRunArgs, WorkloadFlags};
 use crate::commands::run::measure;
-use crate::commands::selection::{RequestFlags, resolve_matrix};
+use crate::commands::selection::resolve_matrix;
 use crate::console::Console;
 use crate::error::Error;
 use crate::exit::Exit;
@@ -27,15 +28,8 @@ const SUITE_LATENCY_ITERATIONS: u32 = 100;
 /// Measures the cells and prints the summary.
 pub(super) fn run(args: &PeersRunArgs, console: &Console) -> Result<Exit, Error> {
     let events = console.events();
-    let flags = RequestFlags {
-        sampling: &args.sampling,
-        placement: &args.placement,
-        select: &args.select,
-        ignore: &args.ignore,
-        tests_d: &[],
-    };
-    let request = resolve_matrix(matrix_request(args), args.plan.as_deref(), &flags, &events)?;
-    let session = args.run_folder.session_options("weighbridge", &args.hosts, &args.preparation);
+    let request = resolve_matrix(matrix_request(args), args.plan.as_deref(), &args.cells, &events)?;
+    let session = args.run_folder.session_options("weighbridge", &args.cells.hosts, &args.preparation);
     let measured = measure(&request, &session, args.json, console);
     record_inputs(&session.run_folder.path, &args.file);
     measured.map_err(|error| match error {
@@ -57,9 +51,9 @@ fn matrix_request(args: &PeersRunArgs) -> Request {
         value: SpannedValue { form, span: 0..0 },
     });
     Request {
-        source: SourceText::new("command line", &format!("peers {file}")),
-        test: "peers".to_owned(),
-        test_span: 0.."peers".len(),
+        source: SourceText::new("command line", &format!("{NAME} {file}")),
+        test: NAME.to_owned(),
+        test_span: 0..NAME.len(),
         id: None,
         given: given.collect(),
         stages: Vec::new(),
