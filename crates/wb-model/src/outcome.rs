@@ -89,6 +89,11 @@ pub enum Gate {
     Output,
 }
 
+impl Gate {
+    /// All gates.
+    pub const ALL: [Self; 6] = [Self::Work, Self::Answer, Self::Possible, Self::State, Self::Effort, Self::Output];
+}
+
 impl fmt::Display for Gate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {

@@ -1,10 +1,15 @@
-//! Cells that are known to fail.
+//! What a peers file says about cells by filters on their names: which are known to fail, and which figures are bounded.
 
+use crate::check::FigureCheck;
 use crate::matrix::{ExpectedFailure, Matrix};
 use crate::selection::{Filter, SelectionError};
 
-/// The filters of a matrix's expected failures.
-pub struct Expectations<'m>(Vec<(Filter, &'m ExpectedFailure)>);
+/// The filters of a matrix's expected failures and checks.
+pub struct Expectations<'m> {
+    failures: Vec<(Filter, &'m ExpectedFailure)>,
+    /// Without a filter for all cells.
+    checks: Vec<(Option<Filter>, &'m FigureCheck)>,
+}
 
 impl<'m> Expectations<'m> {
     /// Expands the filters of a matrix.
@@ -14,12 +19,23 @@ impl<'m> Expectations<'m> {
     pub fn new(matrix: &'m Matrix) -> Result<Self, SelectionError> {
         let endpoints = matrix.endpoints.iter().chain(&matrix.baselines);
         let ids: Vec<&str> = endpoints.map(|endpoint| endpoint.id.as_str()).collect();
-        let expand = |failure: &'m ExpectedFailure| Ok((Filter::expand(&failure.cells, matrix, &ids)?, failure));
-        Ok(Self(matrix.expected_failures.iter().map(expand).collect::<Result<_, _>>()?))
+        let filter = |text: &str| Filter::expand(text, matrix, &ids);
+        let failures = matrix.expected_failures.iter().map(|failure| Ok((filter(&failure.cells)?, failure)));
+        let checks = matrix.checks.iter().map(|check| {
+            let of = (!check.cells.is_empty()).then(|| filter(&check.cells)).transpose()?;
+            Ok((of, check))
+        });
+        Ok(Self { failures: failures.collect::<Result<_, _>>()?, checks: checks.collect::<Result<_, _>>()? })
     }
 
     /// Why a cell with this name is known to fail, if it is.
-    pub fn of(&self, name: &str) -> Option<&'m ExpectedFailure> {
-        self.0.iter().find(|(filter, _)| filter.find(name).is_some()).map(|(_, failure)| *failure)
+    pub fn expected_failure(&self, name: &str) -> Option<&'m ExpectedFailure> {
+        self.failures.iter().find(|(filter, _)| filter.find(name).is_some()).map(|(_, failure)| *failure)
+    }
+
+    /// The checks of a cell with this name.
+    pub fn checks(&self, name: &str) -> impl Iterator<Item = &'m FigureCheck> {
+        let applies = |filter: &Option<Filter>| filter.as_ref().is_none_or(|filter| filter.find(name).is_some());
+        self.checks.iter().filter(move |(filter, _)| applies(filter)).map(|(_, check)| *check)
     }
 }

@@ -55,6 +55,13 @@ pub enum Dialect {
     UnifiedTesting,
 }
 
+impl Dialect {
+    /// Whether it is one of libp2p's suites.
+    pub fn is_suite(self) -> bool {
+        matches!(self, Self::TestPlans | Self::UnifiedTesting)
+    }
+}
+
 /// A command with placeholders.
 #[derive(Debug, Clone)]
 pub struct EndpointCommand {
@@ -65,6 +72,17 @@ pub struct EndpointCommand {
     /// The line of standard output that a listener prints when it accepts connections. Its group `address` is what its
     /// dialer connects to. Without it, the line is `{"listening": "ADDRESS"}`.
     pub ready: Option<Regex>,
+    /// The image in whose container it runs; `argv` are then the arguments of its entry point, and may be empty.
+    pub container: Option<ContainerImage>,
+}
+
+/// An image of a container engine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ContainerImage {
+    /// Its name, as the engine knows it.
+    pub name: String,
+    /// Further options of the engine's `create`, such as `--init`.
+    pub options: Vec<String>,
 }
 
 /// One or several arguments.
@@ -180,6 +198,10 @@ impl EndpointCommand {
         }
         lines.extend(self.env.iter().map(|(name, value)| format!("variable {name}={}", value.text)));
         lines.extend(self.ready.iter().map(|ready| format!("ready {ready}")));
+        if let Some(ContainerImage { name, options }) = &self.container {
+            lines.push(format!("image {name}"));
+            lines.extend(options.iter().map(|option| format!("option {option}")));
+        }
         lines.join("\n")
     }
 
@@ -209,8 +231,11 @@ impl EndpointCommand {
         filled.collect()
     }
 
-    /// Its program, if that does not depend on a placeholder.
+    /// Its program, if it is one of the host and does not depend on a placeholder.
     pub fn program(&self) -> Option<String> {
+        if self.container.is_some() {
+            return None;
+        }
         match self.argv.first()? {
             Argument::Single(template) => template.fill(&Values::new()).ok(),
             Argument::Group(_) => None,
@@ -229,7 +254,12 @@ mod tests {
     }
 
     fn command(argv: Vec<Argument>) -> EndpointCommand {
-        EndpointCommand { argv, env: BTreeMap::from([("S".to_owned(), template("{security}").unwrap())]), ready: None }
+        EndpointCommand {
+            argv,
+            env: BTreeMap::from([("S".to_owned(), template("{security}").unwrap())]),
+            ready: None,
+            container: None,
+        }
     }
 
     #[test]

@@ -9,18 +9,22 @@
 
 #![forbid(unsafe_code)]
 
+pub mod check;
 pub mod expansion;
 pub mod expectation;
 pub mod format;
 pub mod launch;
 pub mod matrix;
 pub mod plausibility;
+pub mod scenario;
 pub mod selection;
 pub mod suite_output;
 
+pub use check::FigureCheck;
 pub use expansion::Cell;
 pub use expectation::Expectations;
 pub use format::{MatrixError, read_matrix};
-pub use launch::{Counts, Dialect, EndpointCommand, Launch};
-pub use matrix::{Aliases, Axis, Endpoint, ExpectedFailure, Matrix, Rule, Scenario, Suite};
+pub use launch::{ContainerImage, Counts, Dialect, EndpointCommand, Launch};
+pub use matrix::{Aliases, Axis, AxisValues, Endpoint, ExpectedFailure, Matrix, Rule, Suite};
+pub use scenario::{CustomScenario, Measure, Scenario};
 pub use selection::{Decision, Exclusion, SelectionError, SelectionFlags, select};

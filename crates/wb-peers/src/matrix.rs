@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use crate::check::FigureCheck;
 use crate::launch::{Dialect, Launch};
+use crate::scenario::{CustomScenario, Scenario};
 
 /// A matrix of implementations.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Matrix {
     /// Whose rules it follows.
     pub suite: Suite,
@@ -19,6 +21,10 @@ pub struct Matrix {
     pub baselines: Vec<Endpoint>,
     /// Names of patterns.
     pub aliases: Aliases,
+    /// What is measured beside uploads, downloads and round trips.
+    pub scenarios: Vec<CustomScenario>,
+    /// Bounds of figures.
+    pub checks: Vec<FigureCheck>,
     /// Cells that are known to fail.
     pub expected_failures: Vec<ExpectedFailure>,
     /// The folder in which endpoints are built, relative to the peers file.
@@ -66,21 +72,18 @@ pub struct Endpoint {
     pub supports: Vec<Vec<String>>,
     /// What can be measured with it.
     pub scenarios: Vec<Scenario>,
+    /// The worker on which its listeners run; none for that of the run.
+    pub server: Option<String>,
+    /// As a baseline: the cells whose limit it shows. None without a restriction.
+    pub ceiling: Option<AxisValues>,
+    /// As a baseline: further cells that it is shown beside, which may be faster.
+    pub comparison: Option<AxisValues>,
     /// How it is built and started, if the file has it.
     pub launch: Option<Launch>,
 }
 
-/// What an iteration measures.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Scenario {
-    /// From dialer to listener.
-    Upload,
-    /// From listener to dialer.
-    Download,
-    /// A round trip of a small request.
-    Latency,
-}
+/// By position of an axis, the values of which a cell has one; all must hold.
+pub type AxisValues = Vec<(usize, Vec<String>)>;
 
 impl Endpoint {
     /// Whether it can open connections, as far as the file says how it is started.
@@ -94,30 +97,11 @@ impl Endpoint {
     }
 }
 
-impl Scenario {
-    /// All scenarios.
-    pub const ALL: [Self; 3] = [Self::Upload, Self::Download, Self::Latency];
-
-    /// Its name.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Upload => "upload",
-            Self::Download => "download",
-            Self::Latency => "latency",
-        }
-    }
-
-    /// Whether its samples are rates.
-    pub fn is_rate(self) -> bool {
-        self != Self::Latency
-    }
-}
-
 /// Axes that do not apply where other axes have certain values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rule {
-    /// By axis, the values of which the cell has one; all must hold.
-    pub when: Vec<(usize, Vec<String>)>,
+    /// The cells that it is about.
+    pub when: AxisValues,
     /// The axes that do not apply then; each comes after those of `when`.
     pub drop: Vec<usize>,
 }

@@ -92,4 +92,6 @@ pub struct MatrixCell {
     pub axes: Params,
     /// Parameters that follow from it.
     pub params: Params,
+    /// The worker that serves, unless the test names others.
+    pub server: Option<String>,
 }

@@ -100,7 +100,7 @@ impl PlanExpansion<'_> {
             participants: involved,
             sampling,
         };
-        for Combination { case, params, open, matrix_name } in context.combinations()? {
+        for Combination { case, params, open, matrix_name, server } in context.combinations()? {
             let test = declaration.name.clone();
             let id = CellId { profile: self.profile.clone(), test, serial: serial.clone(), case };
             if !self.seen.insert(id.clone()) {
@@ -111,7 +111,7 @@ impl PlanExpansion<'_> {
             }
             match self.selection.skip_reason(&id, matrix_name.as_deref()) {
                 Some(reason) => self.plan.skipped.push(SkippedCell { id, reason }),
-                None => self.plan.cells.push(context.cell(id, params, open)?),
+                None => self.plan.cells.push(context.cell(id, params, open, server.as_deref())?),
             }
         }
         Ok(())
@@ -418,12 +418,18 @@ impl RequestExpansion<'_> {
             .with_help(help)
     }
 
-    fn cell(&self, id: CellId, mut params: Params, open: BTreeMap<String, String>) -> Result<Cell, Diagnostic> {
+    fn cell(
+        &self,
+        id: CellId,
+        mut params: Params,
+        open: BTreeMap<String, String>,
+        server: Option<&str>,
+    ) -> Result<Cell, Diagnostic> {
         let Declaration { name, version, scope, .. } = self.declaration;
         let test_cell = self.catalogue.cell(&self.request.test, &params);
         let test_cell = test_cell.ok_or_else(|| unknown_test(self.request, self.catalogue))?;
         let teams = match self.workers {
-            Some(workers) => self.roles.assign_roles(self.request, test_cell.topology(), workers)?,
+            Some(workers) => self.roles.assign_roles(self.request, test_cell.topology(), server, workers)?,
             None => Vec::new(),
         };
         let mut programs = self.request.programs.clone();

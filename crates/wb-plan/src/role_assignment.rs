@@ -53,11 +53,12 @@ impl<'a> RoleAssignment<'a> {
         if named.is_empty() { self.eligible_workers(request, workers) } else { Ok(named) }
     }
 
-    /// The teams of a test with this topology.
+    /// The teams of a test with this topology. Without servers in the request, `server` is the one.
     pub(crate) fn assign_roles(
         &self,
         request: &Request,
         sides: Topology,
+        server: Option<&str>,
         workers: &PlanWorkers,
     ) -> Result<Vec<Roles>, Diagnostic> {
         let on = self.eligible_workers(request, workers)?;
@@ -79,7 +80,11 @@ impl<'a> RoleAssignment<'a> {
             let rest: Vec<WorkerName> = on.iter().filter(|worker| !some.contains(worker)).cloned().collect();
             if rest.is_empty() { some.to_vec() } else { rest }
         };
-        let (servers, clients) = match (of(self.servers)?, of(self.clients)?) {
+        let servers = match (of(self.servers)?, server) {
+            (None, Some(server)) => Some(resolve_server(server, request, workers)?),
+            (given, _) => given,
+        };
+        let (servers, clients) = match (servers, of(self.clients)?) {
             (Some(servers), Some(clients)) => {
                 self.reject_overlap(request, &servers, &clients, &without(&servers))?;
                 (servers, clients)
@@ -143,7 +148,7 @@ fn resolve_workers(
             EACH => Some(workers.names().cloned().collect()),
             text => workers.resolve(text),
         };
-        all.extend(found.ok_or_else(|| unknown_worker(&text, given, request, workers))?);
+        all.extend(found.ok_or_else(|| unknown_worker(&text, given.value.span.clone(), request, workers))?);
     }
     let mut unique = Vec::new();
     all.into_iter().for_each(|worker| {
@@ -160,9 +165,14 @@ fn resolve_workers(
     }
 }
 
-fn unknown_worker(text: &str, given: &SpannedParam, request: &Request, workers: &PlanWorkers) -> Diagnostic {
+/// The worker that a cell of a matrix names as its server.
+fn resolve_server(name: &str, request: &Request, workers: &PlanWorkers) -> Result<Vec<WorkerName>, Diagnostic> {
+    workers.resolve(name).ok_or_else(|| unknown_worker(name, request.test_span.clone(), request, workers))
+}
+
+fn unknown_worker(text: &str, span: std::ops::Range<usize>, request: &Request, workers: &PlanWorkers) -> Diagnostic {
     let names = || workers.names().map(WorkerName::as_str).chain(workers.groups.keys().map(String::as_str));
-    Diagnostic::at(&request.source, given.value.span.clone(), format!("unknown worker `{text}`"), "unknown")
+    Diagnostic::at(&request.source, span, format!("unknown worker `{text}`"), "unknown")
         .with_suggestion(suggest(text, names()))
         .with_help(format!(
             "known workers: {}; `{EACH}` selects all; add workers with --hosts",
@@ -204,7 +214,7 @@ mod tests {
             let servers: Vec<&str> = team.servers.iter().map(WorkerName::as_str).collect();
             if servers.is_empty() { team.worker.to_string() } else { format!("{}<{}", team.worker, servers.join("+")) }
         };
-        Ok(cast.assign_roles(&request, sides, &workers)?.into_iter().map(format_team).collect())
+        Ok(cast.assign_roles(&request, sides, None, &workers)?.into_iter().map(format_team).collect())
     }
 
     #[test]
@@ -261,7 +271,7 @@ mod tests {
         let declaration = test();
         let of = |request: &Request| {
             let (cast, _) = RoleAssignment::from_request(request, &declaration).unwrap();
-            let teams = cast.assign_roles(request, Topology::Single, &workers).unwrap();
+            let teams = cast.assign_roles(request, Topology::Single, None, &workers).unwrap();
             teams.into_iter().map(|team| team.worker.to_string()).collect::<Vec<_>>()
         };
         let teams: Vec<_> = plan.unwrap().requests.iter().map(of).collect();

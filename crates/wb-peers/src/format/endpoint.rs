@@ -5,8 +5,7 @@ use std::collections::BTreeMap;
 use regex::Regex;
 use serde::Deserialize;
 
-use crate::launch::{Argument, Counts, Dialect, EndpointCommand, Launch, Template};
-use crate::matrix::Scenario;
+use crate::launch::{Argument, ContainerImage, Counts, Dialect, EndpointCommand, Launch, Template};
 
 /// An endpoint or baseline.
 #[derive(Debug, Deserialize)]
@@ -17,7 +16,10 @@ pub(super) struct EndpointEntry {
     pub(super) protocol: Option<String>,
     #[serde(default)]
     pub(super) supports: BTreeMap<String, Vec<String>>,
-    pub(super) scenarios: Option<Vec<Scenario>>,
+    pub(super) scenarios: Option<Vec<String>>,
+    pub(super) server: Option<String>,
+    pub(super) ceiling: Option<AxisEntry>,
+    pub(super) comparison: Option<AxisEntry>,
     #[serde(default)]
     dialect: Dialect,
     #[serde(default)]
@@ -28,13 +30,33 @@ pub(super) struct EndpointEntry {
     sources: Vec<String>,
     #[serde(default)]
     files: Vec<String>,
+    container: Option<ContainerEntry>,
     listener: Option<CommandEntry>,
     dialer: Option<CommandEntry>,
 }
 
+/// Values of axes, one or several of each.
+pub(super) type AxisEntry = BTreeMap<String, OneOrMany>;
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(untagged)]
+pub(super) enum OneOrMany {
+    One(String),
+    Many(Vec<String>),
+}
+
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
+struct ContainerEntry {
+    image: String,
+    #[serde(default)]
+    options: Vec<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct CommandEntry {
+    #[serde(default)]
     command: Vec<ArgumentEntry>,
     #[serde(default)]
     env: BTreeMap<String, String>,
@@ -49,17 +71,27 @@ enum ArgumentEntry {
 }
 
 impl EndpointEntry {
+    /// What its programs print.
+    pub(super) fn dialect(&self) -> Dialect {
+        self.dialect
+    }
+
     /// How it is started; none if the file does not say.
     pub(super) fn launch(&self, axes: &[String]) -> Result<Option<Launch>, String> {
-        let has_commands = self.listener.is_some() || self.dialer.is_some();
+        let has_commands = self.listener.is_some() || self.dialer.is_some() || self.container.is_some();
         match (self.dialect, has_commands) {
-            (Dialect::Engine, true) => return Err("the dialect `engine` has no commands".to_owned()),
+            (Dialect::Engine, true) => {
+                return Err("the dialect `engine` has neither commands nor containers".to_owned());
+            }
             (Dialect::Engine, false) | (_, true) => {}
             (_, false) => return Ok(None),
         }
         let side = |name: &str, entry: &Option<CommandEntry>| {
-            let command = entry.as_ref().map(|entry| entry.command(axes)).transpose();
-            command.map_err(|reason| format!("{name}: {reason}"))
+            // The programs of the suites need no arguments: their images serve both sides.
+            let is_implied = self.container.is_some() && self.dialect.is_suite();
+            let implied = is_implied.then(CommandEntry::default);
+            let command = entry.as_ref().or(implied.as_ref()).map(|entry| entry.command(axes, self.container.as_ref()));
+            command.transpose().map_err(|reason| format!("{name}: {reason}"))
         };
         if self.dialer.as_ref().is_some_and(|dialer| dialer.ready.is_some()) {
             return Err("dialer: invalid `ready`: expected it in `listener`".to_owned());
@@ -77,8 +109,8 @@ impl EndpointEntry {
 }
 
 impl CommandEntry {
-    fn command(&self, axes: &[String]) -> Result<EndpointCommand, String> {
-        if self.command.is_empty() {
+    fn command(&self, axes: &[String], container: Option<&ContainerEntry>) -> Result<EndpointCommand, String> {
+        if self.command.is_empty() && container.is_none() {
             return Err("invalid `command`: expected a program".to_owned());
         }
         let template = |text: &String| Template::parse(text, axes);
@@ -95,6 +127,8 @@ impl CommandEntry {
                 .map(|(name, value)| Ok((name.clone(), template(value)?)))
                 .collect::<Result<_, String>>()?,
             ready: ready.map_err(|error| format!("invalid `ready`: {error}"))?,
+            container: container
+                .map(|entry| ContainerImage { name: entry.image.clone(), options: entry.options.clone() }),
         })
     }
 }

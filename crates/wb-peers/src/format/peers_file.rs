@@ -4,9 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserialize;
 use wb_diagnostics::{help_with_suggestion, suggest};
+use wb_model::outcome::Gate;
+use wb_model::{Bytes, MetricKey};
 
-use super::endpoint::EndpointEntry;
-use crate::matrix::{Aliases, Axis, Endpoint, ExpectedFailure, Matrix, Rule, Scenario, Suite};
+use super::endpoint::{AxisEntry, EndpointEntry, OneOrMany};
+use crate::check::FigureCheck;
+use crate::launch::Dialect;
+use crate::matrix::{Aliases, Axis, AxisValues, Endpoint, ExpectedFailure, Matrix, Rule, Suite};
+use crate::scenario::{CustomScenario, Measure, Scenario};
 
 /// A peers file.
 #[derive(Debug, Deserialize)]
@@ -21,9 +26,39 @@ pub(super) struct PeersFile {
     #[serde(default)]
     aliases: BTreeMap<String, String>,
     #[serde(default)]
+    scenarios: Vec<ScenarioEntry>,
+    #[serde(default)]
+    servers: BTreeMap<String, String>,
+    #[serde(default)]
+    checks: Vec<CheckEntry>,
+    #[serde(default)]
     expected_failures: Vec<FailureEntry>,
     #[serde(default)]
     root: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ScenarioEntry {
+    id: String,
+    #[serde(default)]
+    measure: Measure,
+    #[serde(default)]
+    send: Bytes,
+    #[serde(default)]
+    receive: Bytes,
+    iterations: u32,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CheckEntry {
+    #[serde(default)]
+    cells: String,
+    metric: String,
+    min: Option<f64>,
+    max: Option<f64>,
+    gate: Option<Gate>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -37,48 +72,58 @@ struct FailureEntry {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RuleEntry {
-    when: BTreeMap<String, OneOrMany>,
+    when: AxisEntry,
     drop: Vec<String>,
 }
 
-#[derive(Debug, Deserialize)]
-#[serde(untagged)]
-enum OneOrMany {
-    One(String),
-    Many(Vec<String>),
+/// What endpoints refer to by name.
+struct Names<'a> {
+    axes: &'a [String],
+    scenarios: &'a [CustomScenario],
+    /// Workers by the names of servers.
+    servers: &'a BTreeMap<String, String>,
 }
 
 /// The matrix that a file defines.
 pub(super) fn to_matrix(file: PeersFile) -> Result<Matrix, String> {
-    let PeersFile { axes, rules, endpoints, baselines, aliases, expected_failures, root } = file;
+    let PeersFile { axes, rules, endpoints, baselines, aliases, scenarios, servers, checks, expected_failures, root } =
+        file;
     if let Some(twice) = first_duplicate(&axes) {
         return Err(format!("invalid axes: `{twice}` occurs twice"));
     }
     let rules = rules.into_iter().map(|rule| to_rule(rule, &axes)).collect::<Result<_, _>>()?;
+    let scenarios = scenarios.into_iter().map(to_scenario).collect::<Result<Vec<_>, _>>()?;
+    let names: Vec<String> = Scenario::STANDARD
+        .iter()
+        .map(Scenario::name)
+        .chain(scenarios.iter().map(|one| &*one.name))
+        .map(str::to_owned)
+        .collect();
+    if let Some(twice) = first_duplicate(&names) {
+        return Err(format!("invalid scenarios: `{twice}` occurs twice"));
+    }
+    let checks = checks.into_iter().map(to_check).collect::<Result<_, _>>()?;
+    let names = Names { axes: &axes, scenarios: &scenarios, servers: &servers };
     let endpoints_of = |entries: Vec<EndpointEntry>| {
-        entries.into_iter().map(|entry| to_endpoint(entry, &axes)).collect::<Result<Vec<_>, _>>()
+        entries.into_iter().map(|entry| to_endpoint(entry, &names)).collect::<Result<Vec<_>, _>>()
     };
     let (endpoints, baselines) = (endpoints_of(endpoints)?, endpoints_of(baselines)?);
+    if let Some(endpoint) = endpoints.iter().find(|one| one.ceiling.is_some() || one.comparison.is_some()) {
+        return Err(format!("invalid endpoint `{}`: `ceiling` and `comparison` are keys of baselines", endpoint.id));
+    }
     let axes = axes.into_iter().map(Axis).collect();
     let expected_failures = expected_failures.into_iter().map(to_expected_failure).collect::<Result<_, _>>()?;
     let aliases = Aliases(aliases);
+    let suite = Suite::Weighbridge;
     let matrix =
-        Matrix { suite: Suite::Weighbridge, axes, rules, endpoints, baselines, aliases, expected_failures, root };
+        Matrix { suite, axes, rules, endpoints, baselines, aliases, scenarios, checks, expected_failures, root };
     check_ids(&matrix)?;
     Ok(matrix)
 }
 
 fn to_rule(rule: RuleEntry, axes: &[String]) -> Result<Rule, String> {
-    let position = |name: &str| find_axis(axes, name, "rule");
-    let mut when = Vec::new();
-    for (name, values) in rule.when {
-        let values = match values {
-            OneOrMany::One(value) => vec![value],
-            OneOrMany::Many(values) => values,
-        };
-        when.push((position(&name)?, values));
-    }
-    let drop = rule.drop.iter().map(|name| position(name)).collect::<Result<Vec<_>, _>>()?;
+    let when = to_axis_values(rule.when, axes, "rule")?;
+    let drop = rule.drop.iter().map(|name| find_axis(axes, name, "rule")).collect::<Result<Vec<_>, _>>()?;
     let last = when.iter().map(|(axis, _)| *axis).max().ok_or("invalid rule: expected `when` to name an axis")?;
     if let Some(early) = drop.iter().find(|axis| **axis <= last) {
         return Err(format!(
@@ -89,7 +134,39 @@ fn to_rule(rule: RuleEntry, axes: &[String]) -> Result<Rule, String> {
     Ok(Rule { when, drop })
 }
 
-fn to_endpoint(entry: EndpointEntry, axes: &[String]) -> Result<Endpoint, String> {
+fn to_axis_values(entry: AxisEntry, axes: &[String], subject: &str) -> Result<AxisValues, String> {
+    let to_values = |values| match values {
+        OneOrMany::One(value) => vec![value],
+        OneOrMany::Many(values) => values,
+    };
+    entry.into_iter().map(|(name, values)| Ok((find_axis(axes, &name, subject)?, to_values(values)))).collect()
+}
+
+fn to_scenario(entry: ScenarioEntry) -> Result<CustomScenario, String> {
+    let ScenarioEntry { id, measure, send, receive, iterations } = entry;
+    let is_name = !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte));
+    if !is_name {
+        return Err(format!("invalid scenario `{id}`: expected a name of letters, digits, `-`, `_` and `.`"));
+    }
+    if iterations == 0 || send.0 + receive.0 == 0 {
+        return Err(format!("invalid scenario `{id}`: expected iterations, and bytes to send or to receive"));
+    }
+    Ok(CustomScenario { name: id.into(), measure, send, receive, iterations })
+}
+
+fn to_check(entry: CheckEntry) -> Result<FigureCheck, String> {
+    let CheckEntry { cells, metric, min, max, gate } = entry;
+    let key = metric.parse().ok().filter(|_| !metric.contains(' '));
+    let expected = "expected CLASS/NAME, such as throughput/upload";
+    let metric: MetricKey = key.ok_or_else(|| format!("invalid metric `{metric}` of a check: {expected}"))?;
+    if min.is_none() && max.is_none() {
+        return Err(format!("invalid check of `{metric}`: expected `min` or `max`"));
+    }
+    Ok(FigureCheck { cells, gate: gate.unwrap_or(Gate::Possible), metric, min, max })
+}
+
+fn to_endpoint(entry: EndpointEntry, names: &Names<'_>) -> Result<Endpoint, String> {
+    let axes = names.axes;
     let mut by_axis = vec![Vec::new(); axes.len()];
     let id = &entry.id;
     for (name, values) in &entry.supports {
@@ -99,9 +176,38 @@ fn to_endpoint(entry: EndpointEntry, axes: &[String]) -> Result<Endpoint, String
         by_axis[find_axis(axes, name, &format!("endpoint `{id}`"))?].clone_from(values);
     }
     let launch = entry.launch(axes).map_err(|reason| format!("invalid endpoint `{id}`: {reason}"))?;
-    let EndpointEntry { id, version, protocol, scenarios, .. } = entry;
-    let scenarios = scenarios.unwrap_or_else(|| Scenario::ALL.to_vec());
-    Ok(Endpoint { id, version, protocol, supports: by_axis, scenarios, launch })
+    let subject = format!("endpoint `{id}`");
+    let scenarios = to_scenarios(&entry, names).map_err(|reason| format!("invalid {subject}: {reason}"))?;
+    let server = entry.server.as_deref().map(|server| find_server(server, names.servers, &subject)).transpose()?;
+    let EndpointEntry { id, version, protocol, ceiling, comparison, .. } = entry;
+    let axis_values = |entry: Option<AxisEntry>| entry.map(|entry| to_axis_values(entry, axes, &subject)).transpose();
+    let (ceiling, comparison) = (axis_values(ceiling)?, axis_values(comparison)?);
+    Ok(Endpoint { id, version, protocol, supports: by_axis, scenarios, server, ceiling, comparison, launch })
+}
+
+/// The scenarios of an endpoint: those that it names, or all that its dialect can do.
+fn to_scenarios(entry: &EndpointEntry, names: &Names<'_>) -> Result<Vec<Scenario>, String> {
+    let custom = names.scenarios.iter().map(CustomScenario::scenario);
+    let has_custom = entry.dialect() == Dialect::Weighbridge;
+    let possible: Vec<Scenario> = Scenario::STANDARD.into_iter().chain(custom.filter(|_| has_custom)).collect();
+    let Some(named) = &entry.scenarios else { return Ok(possible) };
+    let find = |name: &String| {
+        possible.iter().find(|scenario| scenario.name() == name).cloned().ok_or_else(|| {
+            let all: Vec<&str> = possible.iter().map(Scenario::name).collect();
+            let help = format!("expected one of {}", all.join(", "));
+            format!("unknown scenario `{name}`: {}", help_with_suggestion(suggest(name, &all).as_ref(), &help))
+        })
+    };
+    named.iter().map(find).collect()
+}
+
+/// The worker that a server stands for.
+fn find_server(name: &str, servers: &BTreeMap<String, String>, subject: &str) -> Result<String, String> {
+    servers.get(name).cloned().ok_or_else(|| {
+        let help = format!("expected a key of `servers`: {}", servers.keys().cloned().collect::<Vec<_>>().join(", "));
+        let help = help_with_suggestion(suggest(name, servers.keys()).as_ref(), &help);
+        format!("invalid {subject}: unknown server `{name}`: {help}")
+    })
 }
 
 fn to_expected_failure(entry: FailureEntry) -> Result<ExpectedFailure, String> {

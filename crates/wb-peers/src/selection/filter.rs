@@ -169,6 +169,8 @@ mod tests {
             endpoints,
             baselines,
             aliases: Aliases(aliases),
+            scenarios: Vec::new(),
+            checks: Vec::new(),
             expected_failures: Vec::new(),
             root: String::new(),
         }

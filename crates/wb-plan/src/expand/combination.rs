@@ -21,6 +21,8 @@ pub(super) struct Combination {
     pub(super) open: BTreeMap<String, String>,
     /// Its name in the matrix that defines it.
     pub(super) matrix_name: Option<String>,
+    /// The worker that serves in it, by the matrix.
+    pub(super) server: Option<String>,
 }
 
 /// Every combination of the dimensions' values, the last dimension changing fastest; for each cell of the matrix.
@@ -62,6 +64,7 @@ fn product(
         params,
         open: open.clone(),
         matrix_name: matrix_name.map(str::to_owned),
+        server: cell.server.clone(),
     };
     combinations.into_iter().map(to_combination).collect()
 }

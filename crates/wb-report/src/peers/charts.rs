@@ -14,6 +14,8 @@ const WIDTH: f64 = 860.0;
 pub struct MatrixPlot {
     /// File name without extension: `boxplot-upload`, `heatmap-latency`.
     pub name: String,
+    /// Whose figures it shows.
+    pub(super) scenario: Scenario,
     /// The chart.
     pub(super) chart: Box<dyn Chart>,
     /// What it shows, for the page.
@@ -37,32 +39,34 @@ impl MatrixPlot {
 
 /// The charts of a matrix, without those that have no figures: of each scenario a heat map and box plots.
 pub fn plots(results: &MatrixResults) -> Vec<MatrixPlot> {
-    let of_scenario = |scenario: Scenario| {
+    let of_scenario = |scenario: &Scenario| {
         let heat = heat_map(results, scenario).map(|chart| MatrixPlot {
             name: format!("heatmap-{}", scenario.name()),
+            scenario: scenario.clone(),
             chart: Box::new(chart),
             caption: "Medians of each pair.",
         });
         let boxes = box_plot(results, scenario).map(|chart| MatrixPlot {
             name: format!("boxplot-{}", scenario.name()),
+            scenario: scenario.clone(),
             chart: Box::new(chart),
             caption: "All valid samples.",
         });
         [heat, boxes].into_iter().flatten().collect::<Vec<_>>()
     };
-    Scenario::ALL.into_iter().flat_map(of_scenario).collect()
+    results.scenarios().iter().flat_map(of_scenario).collect()
 }
 
 /// The name of the figures of a scenario.
-fn title(scenario: Scenario) -> &'static str {
+fn title(scenario: &Scenario) -> String {
     match scenario {
-        Scenario::Upload => "Upload throughput",
-        Scenario::Download => "Download throughput",
-        Scenario::Latency => "Round trip",
+        Scenario::Latency => "Round trip".to_owned(),
+        one if one.is_rate() => format!("{} throughput", one.title()),
+        one => one.title(),
     }
 }
 
-fn heat_map(results: &MatrixResults, scenario: Scenario) -> Option<HeatMap> {
+fn heat_map(results: &MatrixResults, scenario: &Scenario) -> Option<HeatMap> {
     if results.tests.iter().all(|cell| cell.median(scenario).is_none()) {
         return None;
     }
@@ -80,7 +84,7 @@ fn heat_map(results: &MatrixResults, scenario: Scenario) -> Option<HeatMap> {
     };
     let panels = results.combinations().into_iter().map(panel).collect();
     Some(HeatMap {
-        title: title(scenario).to_owned(),
+        title: title(scenario),
         unit: scenario.display_unit(),
         row_axis: "dialer".to_owned(),
         column_axis: "listener".to_owned(),
@@ -91,7 +95,7 @@ fn heat_map(results: &MatrixResults, scenario: Scenario) -> Option<HeatMap> {
     })
 }
 
-fn heat_cell(cell: &MatrixCell, scenario: Scenario) -> HeatCell {
+fn heat_cell(cell: &MatrixCell, scenario: &Scenario) -> HeatCell {
     match cell.median(scenario) {
         Some(median) => HeatCell::Value {
             value: scenario.displayed(median),
@@ -100,7 +104,6 @@ fn heat_cell(cell: &MatrixCell, scenario: Scenario) -> HeatCell {
         None => {
             let obstacle = cell.obstacle(scenario).unwrap_or_default();
             let word = match cell.status.word() {
-                "pass" if cell.scenarios.contains_key(&scenario) => "invalid",
                 "pass" => "none",
                 word => word,
             };
@@ -109,7 +112,7 @@ fn heat_cell(cell: &MatrixCell, scenario: Scenario) -> HeatCell {
     }
 }
 
-fn box_plot(results: &MatrixResults, scenario: Scenario) -> Option<BoxPlot> {
+fn box_plot(results: &MatrixResults, scenario: &Scenario) -> Option<BoxPlot> {
     let unit = scenario.display_unit();
     let mut rows = Vec::new();
     for combination in results.combinations() {
@@ -127,15 +130,16 @@ fn box_plot(results: &MatrixResults, scenario: Scenario) -> Option<BoxPlot> {
     let line = |cell: &MatrixCell| {
         Some(ReferenceLine { label: cell.name.clone(), value: scenario.displayed(cell.median(scenario)?) })
     };
-    let reference_lines = results.baselines.iter().filter_map(line).collect();
+    let is_shown = |baseline: &&MatrixCell| results.tests.iter().any(|cell| results.is_shown_beside(baseline, cell));
+    let reference_lines = results.baselines.iter().filter(is_shown).filter_map(line).collect();
     let note =
         Some("whiskers: 1.5 IQR; dots: outliers; bar: 95 % interval of the median; dashed: baselines".to_owned());
-    Some(BoxPlot { reference_lines, note, ..BoxPlot::new(title(scenario).to_owned(), unit, rows) })
+    Some(BoxPlot { reference_lines, note, ..BoxPlot::new(title(scenario), unit, rows) })
 }
 
-fn box_row(cell: &MatrixCell, scenario: Scenario, unit: &Unit) -> Option<BoxRow> {
+fn box_row(cell: &MatrixCell, scenario: &Scenario, unit: &Unit) -> Option<BoxRow> {
     let displayed: Vec<f64> =
-        cell.valid_samples(scenario)?.in_order().iter().map(|sample| scenario.displayed(*sample)).collect();
+        cell.samples(scenario)?.in_order().iter().map(|sample| scenario.displayed(*sample)).collect();
     let samples = wb_stats::Samples::new(&displayed).ok()?;
     let statistics = BoxStatistics::of(&samples);
     let dot = |value: &f64| SampleDot {
@@ -145,6 +149,7 @@ fn box_row(cell: &MatrixCell, scenario: Scenario, unit: &Unit) -> Option<BoxRow>
         tooltip: format!("outlier: {}", unit.quantity(*value)),
     };
     let dots = statistics.outliers.iter().map(dot).collect();
-    let label = format!("{} → {}", cell.dialer, cell.listener);
+    let are_medians = cell.scenarios.get(scenario).is_some_and(|measured| measured.are_medians);
+    let label = format!("{} → {}{}", cell.dialer, cell.listener, if are_medians { " (medians)" } else { "" });
     Some(BoxRow { dots, ..BoxRow::new(label, statistics.drawn(&samples)) })
 }

@@ -12,51 +12,49 @@ const MILLIS: f64 = 1.0 / 1e6;
 /// How figures of a scenario are shown.
 pub(super) trait DisplayScenario {
     /// The unit of charts and tables.
-    fn display_unit(self) -> Unit;
+    fn display_unit(&self) -> Unit;
 
     /// A sample in [`Self::display_unit`].
-    fn displayed(self, sample: f64) -> f64;
+    fn displayed(&self, sample: f64) -> f64;
 
     /// Formats a sample.
-    fn format(self, sample: f64) -> String;
+    fn format(&self, sample: f64) -> String;
 
     /// The unit in the suites' files.
-    fn suite_unit(self) -> &'static str;
+    fn suite_unit(&self) -> &'static str;
 
     /// A sample as a number in the suites' files.
-    fn suite_number(self, sample: f64) -> String;
+    fn suite_number(&self, sample: f64) -> String;
 
     /// Its name at the start of a title.
-    fn title(self) -> &'static str;
+    fn title(&self) -> String;
 }
 
 impl DisplayScenario for Scenario {
-    fn display_unit(self) -> Unit {
+    fn display_unit(&self) -> Unit {
         Unit::new(if self.is_rate() { "bit/s" } else { "ns" })
     }
 
-    fn displayed(self, sample: f64) -> f64 {
+    fn displayed(&self, sample: f64) -> f64 {
         if self.is_rate() { sample * 8.0 } else { sample }
     }
 
-    fn format(self, sample: f64) -> String {
+    fn format(&self, sample: f64) -> String {
         self.display_unit().quantity(self.displayed(sample)).to_string()
     }
 
-    fn suite_unit(self) -> &'static str {
+    fn suite_unit(&self) -> &'static str {
         if self.is_rate() { "Gbps" } else { "ms" }
     }
 
-    fn suite_number(self, sample: f64) -> String {
+    fn suite_number(&self, sample: f64) -> String {
         format_decimal(sample * if self.is_rate() { GBPS } else { MILLIS })
     }
 
-    fn title(self) -> &'static str {
-        match self {
-            Self::Upload => "Upload",
-            Self::Download => "Download",
-            Self::Latency => "Latency",
-        }
+    fn title(&self) -> String {
+        let mut letters = self.name().chars();
+        let first = letters.next().map(|letter| letter.to_ascii_uppercase());
+        first.into_iter().chain(letters).collect()
     }
 }
 

@@ -33,17 +33,18 @@ fn write_results(out: &mut String, results: &MatrixResults) -> std::fmt::Result 
         writeln!(out, "### {title}\n- Total: {count}\n- Passed: {passed}\n- Failed: {}\n", count - passed)?;
     }
     writeln!(out, "---\n\n## Box Plot Statistics\n")?;
-    for scenario in Scenario::ALL {
+    let scenarios = results.scenarios();
+    for scenario in &scenarios {
         write_table(out, results, scenario)?;
     }
     for (title, cells) in [("Baseline Results", &results.baselines), ("Test Results", &results.tests)] {
         writeln!(out, "---\n\n## {title}\n")?;
         for cell in cells {
-            writeln!(out, "### {}\n- Status: {}", line(&cell.name), cell.status.word())?;
+            writeln!(out, "### {}\n- Status: {}", line(&cell.name), cell.status.suite_word())?;
             if let Some(cause) = cell.status.cause() {
                 writeln!(out, "- Cause: {}", line(&cause))?;
             }
-            for scenario in Scenario::ALL.into_iter().filter(|_| cell.status.cause().is_none()) {
+            for scenario in scenarios.iter().filter(|_| cell.status.cause().is_none()) {
                 if let Some(obstacle) = cell.obstacle(scenario) {
                     writeln!(out, "- No {}: {}", scenario.name(), line(&obstacle))?;
                 }
@@ -54,27 +55,31 @@ fn write_results(out: &mut String, results: &MatrixResults) -> std::fmt::Result 
     Ok(())
 }
 
-fn write_table(out: &mut String, results: &MatrixResults, scenario: Scenario) -> std::fmt::Result {
+fn write_table(out: &mut String, results: &MatrixResults, scenario: &Scenario) -> std::fmt::Result {
     let what = if scenario.is_rate() { " Throughput" } else { "" };
     writeln!(out, "### {}{what} ({})\n", scenario.title(), scenario.suite_unit())?;
     writeln!(out, "| Test | Min | Q1 | Median | Q3 | Max | Outliers |")?;
     writeln!(out, "|------|-----|-------|--------|-------|-----|----------|")?;
     for cell in &results.tests {
-        let statistics = cell.valid_samples(scenario).map(|samples| BoxStatistics::of(&samples));
-        let figures = match &statistics {
+        let figures = match &cell.statistics(scenario) {
             Some(statistics) => {
                 let BoxStatistics { low_whisker, q1, median, q3, high_whisker, outliers } = statistics;
                 let numbers = [low_whisker, q1, median, q3, high_whisker].map(|value| scenario.suite_number(*value));
                 format!("{} | {}", numbers.join(" | "), outliers.len())
             }
-            None => "null | null | null | null | null | 0".to_owned(),
+            None => {
+                let median = cell.median(scenario).map(|median| scenario.suite_number(median));
+                format!("null | null | {} | null | null | 0", median.unwrap_or_else(|| "null".to_owned()))
+            }
         };
         writeln!(out, "| {} | {figures} |", line(&cell.name))?;
     }
     writeln!(out)
 }
 
-/// A text on one line that ends no cell of a table and is no markup.
+/// A text on one line, of which nothing is markup: special characters have a backslash.
 fn line(text: &str) -> String {
-    text.replace(['\n', '\r'], " ").replace('|', "\\|").replace('<', "&lt;")
+    let text = text.replace(['\n', '\r'], " ");
+    let is_special = |letter: char| r"\|<*`[".contains(letter);
+    text.chars().flat_map(|letter| is_special(letter).then_some('\\').into_iter().chain([letter])).collect()
 }

@@ -15,7 +15,7 @@ mod yaml;
 
 pub use markdown::markdown;
 pub use page::page;
-pub use results::{CellStatus, MatrixCell, MatrixMetadata, MatrixResults, ScenarioSamples};
+pub use results::{BaselineScope, CellFilter, CellStatus, MatrixCell, MatrixMetadata, MatrixResults, ScenarioSamples};
 pub use statistics::BoxStatistics;
 pub use wb_peers::Scenario;
 pub use yaml::yaml;

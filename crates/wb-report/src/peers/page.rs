@@ -24,8 +24,8 @@ struct MatrixView {
 /// The charts of a scenario.
 #[derive(Serialize)]
 struct ChartSection {
-    id: &'static str,
-    title: &'static str,
+    id: String,
+    title: String,
     charts: Vec<PageFigure>,
 }
 
@@ -43,14 +43,15 @@ struct TableSection {
 pub fn page(results: &MatrixResults) -> Result<String, PageError> {
     let mut ids = IdGenerator::default();
     let all = plots(results);
-    let section = |scenario: Scenario| {
-        let is_of = |plot: &&MatrixPlot| plot.name.ends_with(scenario.name());
+    let scenarios = results.scenarios();
+    let section = |scenario: &Scenario| {
+        let is_of = |plot: &&MatrixPlot| plot.scenario == *scenario;
         let charts = all.iter().filter(is_of);
         let charts: Vec<PageFigure> =
             charts.map(|plot| PageFigure::of(plot.chart.as_ref(), plot.caption.to_owned(), &mut ids)).collect();
-        (!charts.is_empty()).then_some(ChartSection { id: scenario.name(), title: scenario.title(), charts })
+        (!charts.is_empty()).then_some(ChartSection { id: scenario.name().to_owned(), title: scenario.title(), charts })
     };
-    let sections = Scenario::ALL.into_iter().filter_map(section).collect();
+    let sections = scenarios.iter().filter_map(section).collect();
     let tables = [
         ("overhead", "Overhead", tables::overhead(results)),
         ("asymmetry", "Asymmetry", tables::asymmetry(results)),
@@ -74,7 +75,12 @@ pub fn page(results: &MatrixResults) -> Result<String, PageError> {
         facts: facts.into_iter().map(|(name, text)| named_text(name, text)).collect(),
         sections,
         tables: tables.collect(),
-        obstacles: results.baselines.iter().chain(&results.tests).flat_map(obstacles).collect(),
+        obstacles: results
+            .baselines
+            .iter()
+            .chain(&results.tests)
+            .flat_map(|cell| obstacles(cell, &scenarios))
+            .collect(),
         baselines: results.baselines.iter().filter_map(baseline).collect(),
     };
     Document { template, styles: &[], scripts: &[] }.render(view)
@@ -92,22 +98,22 @@ fn conclusion(results: &MatrixResults) -> String {
 
 /// The medians of a baseline, if it has any.
 fn baseline(cell: &MatrixCell) -> Option<NamedText> {
-    let median = |scenario: Scenario| {
+    let median = |scenario: &Scenario| {
         let median = cell.median(scenario)?;
         Some(format!("{} {}", scenario.name(), scenario.format(median)))
     };
-    let figures: Vec<String> = Scenario::ALL.into_iter().filter_map(median).collect();
+    let figures: Vec<String> = cell.scenarios.keys().filter_map(median).collect();
     (!figures.is_empty()).then(|| named_text(cell.name.clone(), figures.join(", ")))
 }
 
 /// What of a cell has no figures, and why.
-fn obstacles(cell: &MatrixCell) -> Vec<NamedText> {
+fn obstacles(cell: &MatrixCell, scenarios: &[Scenario]) -> Vec<NamedText> {
     if let Some(cause) = cell.status.cause() {
         return vec![named_text(cell.name.clone(), format!("{}: {cause}", cell.status.word()))];
     }
-    let obstacle = |scenario: Scenario| {
+    let obstacle = |scenario: &Scenario| {
         let obstacle = cell.obstacle(scenario)?;
         Some(named_text(cell.name.clone(), format!("no {}: {obstacle}", scenario.name())))
     };
-    Scenario::ALL.into_iter().filter_map(obstacle).collect()
+    scenarios.iter().filter_map(obstacle).collect()
 }

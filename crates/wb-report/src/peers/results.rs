@@ -1,10 +1,12 @@
 //! The results of a matrix of implementations.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use wb_model::{AttemptOutcome, Gate, Validity};
+use wb_model::{AttemptOutcome, Gate};
 use wb_peers::Scenario;
 use wb_stats::Samples;
+
+use super::BoxStatistics;
 
 /// The results of a matrix.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -49,6 +51,8 @@ pub struct MatrixCell {
     pub listener: String,
     /// By axis of the matrix, the value; `None` where the axis does not apply.
     pub values: Vec<Option<String>>,
+    /// As a baseline: the cells that it is shown beside.
+    pub scope: BaselineScope,
     /// Whether it was measured.
     pub status: CellStatus,
     /// The samples of each measured scenario.
@@ -75,6 +79,18 @@ pub enum CellStatus {
     },
 }
 
+/// The cells that a baseline is shown beside.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct BaselineScope {
+    /// The cells whose limit it shows; `None` for all, unless it is only compared with some.
+    pub ceiling: Option<CellFilter>,
+    /// Further cells that it is compared with.
+    pub comparison: Option<CellFilter>,
+}
+
+/// By name of an axis, the values of which a cell has one; all must hold.
+pub type CellFilter = Vec<(String, Vec<String>)>;
+
 /// The samples of a scenario.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ScenarioSamples {
@@ -82,18 +98,23 @@ pub struct ScenarioSamples {
     pub iterations: usize,
     /// Bytes per second or nanoseconds, in the order in which they were taken.
     pub samples: Vec<f64>,
-    /// Whether they are plausible.
-    pub validity: Validity,
+    /// Whether each stands for several iterations, of which it is the median: nothing else of them was reported.
+    pub are_medians: bool,
 }
 
 impl CellStatus {
-    /// Its word in the suites' files.
+    /// Its word.
     pub fn word(&self) -> &'static str {
         match self {
             Self::Pass => "pass",
             Self::Fail(_) => "fail",
             Self::Invalid { .. } => "invalid",
         }
+    }
+
+    /// Its word in the suites' files, which know no other.
+    pub(super) fn suite_word(&self) -> &'static str {
+        if *self == Self::Pass { "pass" } else { "fail" }
     }
 
     /// Why it is not `pass`.
@@ -119,32 +140,63 @@ impl MatrixCell {
     }
 
     /// The samples of a scenario, if they count.
-    pub(super) fn valid_samples(&self, scenario: Scenario) -> Option<Samples> {
-        let measured = self.scenarios.get(&scenario).filter(|measured| measured.validity == Validity::Valid)?;
+    pub(super) fn samples(&self, scenario: &Scenario) -> Option<Samples> {
+        let measured = self.scenarios.get(scenario)?;
         (self.status == CellStatus::Pass).then(|| Samples::new(&measured.samples).ok()).flatten()
     }
 
+    /// The statistics of a scenario, if its samples count and are those of single iterations.
+    pub(super) fn statistics(&self, scenario: &Scenario) -> Option<BoxStatistics> {
+        self.scenarios.get(scenario).filter(|measured| !measured.are_medians)?;
+        self.samples(scenario).map(|samples| BoxStatistics::of(&samples))
+    }
+
+    /// Whether a filter matches it.
+    fn matches(&self, axes: &[String], filter: &CellFilter) -> bool {
+        filter.iter().all(|(axis, values)| {
+            self.value(axes, axis).is_some_and(|value| values.iter().any(|candidate| candidate == value))
+        })
+    }
+
     /// The median of a scenario, if its samples count.
-    pub fn median(&self, scenario: Scenario) -> Option<f64> {
-        self.valid_samples(scenario).map(|samples| samples.median())
+    pub fn median(&self, scenario: &Scenario) -> Option<f64> {
+        self.samples(scenario).map(|samples| samples.median())
     }
 
     /// Why a scenario has no median.
-    pub(super) fn obstacle(&self, scenario: Scenario) -> Option<String> {
-        let measured = self.scenarios.get(&scenario);
-        let invalid = match measured.map(|measured| &measured.validity) {
-            Some(Validity::Invalid { gate, figures }) => Some(format!("{gate}: {figures}")),
-            _ => None,
-        };
-        let missing = || self.valid_samples(scenario).is_none().then(|| "not measured".to_owned());
-        self.status.cause().or(invalid).or_else(missing)
+    pub(super) fn obstacle(&self, scenario: &Scenario) -> Option<String> {
+        let missing = || self.samples(scenario).is_none().then(|| "not measured".to_owned());
+        self.status.cause().or_else(missing)
     }
 }
 
 impl MatrixResults {
-    /// The baseline with the best median of a scenario.
-    pub(super) fn best_baseline(&self, scenario: Scenario) -> Option<(&MatrixCell, f64)> {
-        let measured = self.baselines.iter().filter_map(|cell| Some((cell, cell.median(scenario)?)));
+    /// The scenarios of its cells: the standard ones, and those of the peers file by name.
+    pub fn scenarios(&self) -> Vec<Scenario> {
+        let is_custom = |scenario: &&Scenario| !Scenario::STANDARD.contains(scenario);
+        let measured = self.baselines.iter().chain(&self.tests).flat_map(|cell| cell.scenarios.keys());
+        let custom: BTreeSet<&Scenario> = measured.filter(is_custom).collect();
+        Scenario::STANDARD.into_iter().chain(custom.into_iter().cloned()).collect()
+    }
+
+    /// Whether a baseline shows the limit of a cell.
+    fn is_ceiling(&self, baseline: &MatrixCell, cell: &MatrixCell) -> bool {
+        match &baseline.scope {
+            BaselineScope { ceiling: Some(filter), .. } => cell.matches(&self.axes, filter),
+            BaselineScope { ceiling: None, comparison } => comparison.is_none(),
+        }
+    }
+
+    /// Whether a baseline is shown beside a cell.
+    pub(super) fn is_shown_beside(&self, baseline: &MatrixCell, cell: &MatrixCell) -> bool {
+        let is_compared = |filter: &CellFilter| cell.matches(&self.axes, filter);
+        self.is_ceiling(baseline, cell) || baseline.scope.comparison.as_ref().is_some_and(is_compared)
+    }
+
+    /// Of the baselines that show the limit of a cell, the one with the best median of a scenario.
+    pub(super) fn best_baseline(&self, cell: &MatrixCell, scenario: &Scenario) -> Option<(&MatrixCell, f64)> {
+        let ceilings = self.baselines.iter().filter(|baseline| self.is_ceiling(baseline, cell));
+        let measured = ceilings.filter_map(|baseline| Some((baseline, baseline.median(scenario)?)));
         if scenario.is_rate() {
             measured.max_by(|left, right| left.1.total_cmp(&right.1))
         } else {

@@ -14,30 +14,28 @@ const NOTABLE_ASYMMETRY: f64 = 2.0;
 
 /// Rates in percent of the best baseline, and round trips beyond its own; none without a baseline.
 pub(super) fn overhead(results: &MatrixResults) -> Option<FigureTable> {
-    let best = Scenario::ALL.map(|scenario| results.best_baseline(scenario));
-    if best.iter().all(Option::is_none) {
+    let best = |cell: &MatrixCell| Scenario::STANDARD.map(|scenario| results.best_baseline(cell, &scenario));
+    if results.tests.iter().all(|cell| best(cell).iter().all(Option::is_none)) {
         return None;
     }
     let heads = ["upload", "of the ceiling", "download", "of the ceiling", "round trip", "beyond the baseline"];
     let row = |cell: &MatrixCell| {
-        let figures = Scenario::ALL.into_iter().zip(best).flat_map(|(scenario, best)| {
-            let median = cell.median(scenario);
-            let relative = median.zip(best).map(|(median, (_, best))| match scenario.is_rate() {
-                true => format!("{:.1} %", median / best * 100.0),
-                false if median < best => format!("−{}", scenario.format(best - median)),
-                false => format!("+{}", scenario.format(median - best)),
+        let figures = Scenario::STANDARD.into_iter().zip(best(cell)).flat_map(|(scenario, best)| {
+            let median = cell.median(&scenario);
+            let relative = median.zip(best).map(|(median, (baseline, best))| {
+                let difference = match scenario.is_rate() {
+                    true => format!("{:.1} %", median / best * 100.0),
+                    false if median < best => format!("−{}", scenario.format(best - median)),
+                    false => format!("+{}", scenario.format(median - best)),
+                };
+                format!("{difference} {}", baseline.dialer)
             });
             [median.map(|median| scenario.format(median)), relative]
         });
         (cell.name.clone(), figures.map(|figure| figure.unwrap_or_else(|| NONE.to_owned())).collect())
     };
-    let ceiling = |(scenario, best): (Scenario, Option<(&MatrixCell, f64)>)| {
-        let (cell, median) = best?;
-        Some(format!("{}: {} of {}", scenario.name(), scenario.format(median), cell.name))
-    };
-    let ceilings: Vec<String> = Scenario::ALL.into_iter().zip(best).filter_map(ceiling).collect();
     Some(FigureTable {
-        title: format!("medians against the best baselines ({})", ceilings.join("; ")),
+        title: "medians against the best baseline that shows the limit of the cell".to_owned(),
         over: None,
         heads: std::iter::once("cell").chain(heads).map(str::to_owned).collect(),
         rows: measured(results).map(row).collect(),
@@ -47,7 +45,7 @@ pub(super) fn overhead(results: &MatrixResults) -> Option<FigureTable> {
 /// Upload against download; none if no cell has both.
 pub(super) fn asymmetry(results: &MatrixResults) -> Option<FigureTable> {
     let row = |cell: &MatrixCell| {
-        let (upload, download) = (cell.median(Scenario::Upload)?, cell.median(Scenario::Download)?);
+        let (upload, download) = (cell.median(&Scenario::Upload)?, cell.median(&Scenario::Download)?);
         let factor = f64::max(upload / download, download / upload);
         let faster = match upload > download {
             _ if factor < NOTABLE_ASYMMETRY => "",
@@ -81,7 +79,7 @@ pub(super) fn connecting(results: &MatrixResults) -> Option<FigureTable> {
         median.map_or_else(|| NONE.to_owned(), |median| Scenario::Latency.format(median))
     };
     let row = |cell: &MatrixCell| {
-        let latency = cell.median(Scenario::Latency);
+        let latency = cell.median(&Scenario::Latency);
         let figures = vec![
             time(&cell.connect),
             time(&cell.first_byte),
@@ -101,5 +99,5 @@ pub(super) fn connecting(results: &MatrixResults) -> Option<FigureTable> {
 
 /// The cells with a figure.
 fn measured(results: &MatrixResults) -> impl Iterator<Item = &MatrixCell> {
-    results.tests.iter().filter(|cell| Scenario::ALL.into_iter().any(|scenario| cell.median(scenario).is_some()))
+    results.tests.iter().filter(|cell| cell.scenarios.keys().any(|scenario| cell.median(scenario).is_some()))
 }

@@ -1,9 +1,8 @@
-//! Writes `results.yaml` in the suites' shape. Keys beyond theirs: `cause` of a cell that did not pass, `invalid` of a
-//! scenario whose figures are impossible, and `connect` and `firstByte`.
+//! Writes `results.yaml` in the suites' shape. Keys beyond theirs: `axes` and `scenarios` with those that the suites do
+//! not have, `cause` of a cell that did not pass, `connect` and `firstByte`.
 
 use std::fmt::Write;
 
-use wb_model::Validity;
 use wb_stats::Samples;
 
 use super::display::DisplayScenario;
@@ -86,63 +85,73 @@ fn write_cell(out: &mut String, results: &MatrixResults, cell: &MatrixCell) -> s
     writeln!(out, "    transport: {}", axis("transport"))?;
     writeln!(out, "    secureChannel: {}", axis("security"))?;
     writeln!(out, "    muxer: {}", axis("muxer"))?;
-    let known = ["transport", "security", "muxer"];
-    for (name, value) in results.axes.iter().zip(&cell.values).filter(|(name, _)| !known.contains(&name.as_str())) {
-        writeln!(out, "    {}: {}", scalar(name), value.as_deref().map_or_else(|| "null".to_owned(), scalar))?;
+    let suite_axes = ["transport", "security", "muxer"];
+    let named = results.axes.iter().zip(&cell.values).filter(|(name, _)| !suite_axes.contains(&name.as_str()));
+    for (at, (name, value)) in named.enumerate() {
+        if at == 0 {
+            writeln!(out, "    axes:")?;
+        }
+        writeln!(out, "      {}: {}", scalar(name), value.as_deref().map_or_else(|| "null".to_owned(), scalar))?;
     }
-    writeln!(out, "    status: {}", cell.status.word())?;
+    writeln!(out, "    status: {}", cell.status.suite_word())?;
     if let Some(cause) = cell.status.cause() {
         writeln!(out, "    cause: {}", scalar(&cause))?;
     }
-    for scenario in Scenario::ALL {
-        match cell.scenarios.get(&scenario).filter(|measured| !measured.samples.is_empty()) {
-            Some(measured) => write_scenario(out, scenario, measured)?,
-            None => writeln!(out, "    {}: null", scenario.name())?,
-        }
+    for scenario in Scenario::STANDARD {
+        write_scenario(out, cell, &scenario, "    ")?;
+    }
+    let custom: Vec<&Scenario> = cell.scenarios.keys().filter(|one| !Scenario::STANDARD.contains(one)).collect();
+    if !custom.is_empty() {
+        writeln!(out, "    scenarios:")?;
+        custom.into_iter().try_for_each(|scenario| write_scenario(out, cell, scenario, "      "))?;
     }
     for (key, samples) in [("connect", &cell.connect), ("firstByte", &cell.first_byte)] {
         if !samples.is_empty() {
             writeln!(out, "    {key}:")?;
-            write_statistics(out, Scenario::Latency, samples.len(), samples, true)?;
+            let measured = ScenarioSamples { iterations: samples.len(), samples: samples.clone(), are_medians: false };
+            write_statistics(out, &Scenario::Latency, &measured, "      ")?;
         }
     }
     Ok(())
 }
 
-fn write_scenario(out: &mut String, scenario: Scenario, measured: &ScenarioSamples) -> std::fmt::Result {
-    writeln!(out, "    {}:", scenario.name())?;
-    let is_valid = measured.validity == Validity::Valid;
-    write_statistics(out, scenario, measured.iterations, &measured.samples, is_valid)?;
-    if let Validity::Invalid { gate, figures } = &measured.validity {
-        writeln!(out, "      invalid: {}", scalar(&format!("{gate}: {figures}")))?;
+fn write_scenario(out: &mut String, cell: &MatrixCell, scenario: &Scenario, indent: &str) -> std::fmt::Result {
+    let name = scenario.name();
+    match cell.scenarios.get(scenario).filter(|measured| !measured.samples.is_empty()) {
+        Some(measured) => {
+            writeln!(out, "{indent}{name}:")?;
+            write_statistics(out, scenario, measured, &format!("{indent}  "))
+        }
+        None => writeln!(out, "{indent}{name}: null"),
     }
-    Ok(())
 }
 
-/// Writes samples, and their statistics unless they are invalid, so that nobody takes these for figures.
+/// Writes samples and their statistics. Of iterations whose median alone is known, nothing else is written.
 fn write_statistics(
     out: &mut String,
-    scenario: Scenario,
-    iterations: usize,
-    samples: &[f64],
-    is_valid: bool,
+    scenario: &Scenario,
+    measured: &ScenarioSamples,
+    indent: &str,
 ) -> std::fmt::Result {
-    let statistics = Samples::new(samples).ok().filter(|_| is_valid).map(|samples| BoxStatistics::of(&samples));
+    let ScenarioSamples { iterations, samples, are_medians } = measured;
+    let all = Samples::new(samples).ok();
+    let statistics = all.as_ref().filter(|_| !are_medians).map(BoxStatistics::of);
     let number = |value: Option<f64>| value.map_or_else(|| "null".to_owned(), |value| scenario.suite_number(value));
     let list = |values: &[f64]| {
         let numbers: Vec<String> = values.iter().map(|value| scenario.suite_number(*value)).collect();
         format!("[{}]", numbers.join(", "))
     };
     let of = |pick: fn(&BoxStatistics) -> f64| number(statistics.as_ref().map(pick));
-    writeln!(out, "      iterations: {iterations}")?;
-    writeln!(out, "      min: {}", of(|statistics| statistics.low_whisker))?;
-    writeln!(out, "      q1: {}", of(|statistics| statistics.q1))?;
-    writeln!(out, "      median: {}", of(|statistics| statistics.median))?;
-    writeln!(out, "      q3: {}", of(|statistics| statistics.q3))?;
-    writeln!(out, "      max: {}", of(|statistics| statistics.high_whisker))?;
-    writeln!(out, "      outliers: {}", list(statistics.as_ref().map_or(&[], |statistics| &statistics.outliers)))?;
-    writeln!(out, "      samples: {}", list(samples))?;
-    writeln!(out, "      unit: {}", scenario.suite_unit())
+    let single = if *are_medians { &[] } else { samples.as_slice() };
+    writeln!(out, "{indent}iterations: {iterations}")?;
+    writeln!(out, "{indent}min: {}", of(|statistics| statistics.low_whisker))?;
+    writeln!(out, "{indent}q1: {}", of(|statistics| statistics.q1))?;
+    writeln!(out, "{indent}median: {}", number(all.map(|samples| samples.median())))?;
+    writeln!(out, "{indent}q3: {}", of(|statistics| statistics.q3))?;
+    writeln!(out, "{indent}max: {}", of(|statistics| statistics.high_whisker))?;
+    writeln!(out, "{indent}outliers: {}", list(statistics.as_ref().map_or(&[], |statistics| &statistics.outliers)))?;
+    writeln!(out, "{indent}samples: {}", list(single))?;
+    writeln!(out, "{indent}unit: {}", scenario.suite_unit())
 }
 
 /// A text as a YAML scalar: plain where that is unambiguous, in double quotes otherwise.

@@ -2,14 +2,19 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use wb_model::{Facts, Metric, Nanos, Param, ParamValue, Params as Given, Requirement, Sha256, Topology};
-use wb_peers::{Dialect, EndpointCommand, Expectations, ExpectedFailure, Launch, Matrix, Scenario};
+use wb_model::{Facts, Metric, Nanos, Param, ParamValue, Params as Given, Placement, Requirement, Sha256, Topology};
+use wb_peers::{
+    CustomScenario, Dialect, EndpointCommand, Expectations, ExpectedFailure, FigureCheck, Launch, Matrix, Scenario,
+};
 use wb_plan::CatalogCell;
 
-use super::matrix_file::{CELL_NAME, COUNTED_BY, DIALER, IS_BASELINE, LISTENER, SCENARIOS};
+use super::matrix_file::{
+    CEILING_OF, CELL_NAME, CHECKS, COMPARED_WITH, COUNTED_BY, DIALER, IS_BASELINE, LISTENER, SCENARIOS,
+};
 use super::params::{Params, ScenarioRun};
 use super::{Peers, engine, sample, study};
 use crate::shared_params::decode;
@@ -36,8 +41,12 @@ pub(super) struct PeersCell {
     pub(super) name: String,
     /// What both are to use, by axis.
     pub(super) values: BTreeMap<String, String>,
-    /// What both can measure.
-    scenarios: Vec<Scenario>,
+    /// What both can measure of the standard scenarios.
+    standard_scenarios: Vec<Scenario>,
+    /// What both can measure of those of the file.
+    custom_scenarios: Vec<CustomScenario>,
+    /// Bounds of figures.
+    pub(super) checks: Vec<FigureCheck>,
     /// Whether the counts of the listener are exact.
     pub(super) has_listener_counts: bool,
 }
@@ -64,6 +73,25 @@ pub(super) enum Side {
     Listener,
 }
 
+impl ProcessLaunch {
+    /// Whether a side runs in a container.
+    fn uses_containers(&self) -> bool {
+        self.dialer.container.is_some() || self.listener.container.is_some()
+    }
+}
+
+/// The texts of a list.
+fn texts(value: &ParamValue) -> Vec<String> {
+    match value {
+        ParamValue::List(values) => values.iter().map(ToString::to_string).collect(),
+        one => vec![one.to_string()],
+    }
+}
+
+fn parse_param<T: FromStr<Err: std::fmt::Display>>(name: &str, text: &str) -> Result<T, InvalidParams> {
+    text.parse().map_err(|error: T::Err| InvalidParams::One { name: name.to_owned(), reason: error.to_string() })
+}
+
 impl PeersCell {
     pub(super) fn new(test: Arc<Peers>, params: &Given) -> Result<Self, InvalidParams> {
         let (own, shared) = SharedParams::split(params)?;
@@ -73,23 +101,48 @@ impl PeersCell {
         let mut take = |name: &str| matrix.remove(name).map(|value| value.to_string()).unwrap_or_default();
         let [dialer, listener, name] = [DIALER, LISTENER, CELL_NAME].map(&mut take);
         // For reports, not for the measurement.
-        matrix.remove(IS_BASELINE);
+        for param in [IS_BASELINE, CEILING_OF, COMPARED_WITH] {
+            matrix.remove(param);
+        }
         let has_listener_counts = matrix.remove(COUNTED_BY).is_none();
-        let scenarios = match matrix.remove(SCENARIOS) {
-            Some(ParamValue::List(names)) => {
-                let is_named = |scenario: &Scenario| names.iter().any(|name| name.to_string() == scenario.name());
-                Scenario::ALL.into_iter().filter(is_named).collect()
+        let (standard_scenarios, custom_scenarios) = match matrix.remove(SCENARIOS) {
+            Some(listed) => {
+                let texts = texts(&listed);
+                let is_named = |scenario: &Scenario| texts.iter().any(|name| name == scenario.name());
+                let custom = texts.iter().filter(|text| text.contains('=')).map(|text| parse_param(SCENARIOS, text));
+                (Scenario::STANDARD.into_iter().filter(is_named).collect(), custom.collect::<Result<_, _>>()?)
             }
-            _ => Scenario::ALL.to_vec(),
+            None => (Scenario::STANDARD.to_vec(), Vec::new()),
         };
+        let checks = matrix.remove(CHECKS).map(|checks| texts(&checks)).unwrap_or_default();
+        let checks = checks.iter().map(|text| parse_param(CHECKS, text)).collect::<Result<_, _>>()?;
         let values = matrix.into_iter().map(|(axis, value)| (axis, value.to_string())).collect();
-        Ok(Self { test, params: decode(&own)?, shared, dialer, listener, name, values, scenarios, has_listener_counts })
+        Ok(Self {
+            test,
+            params: decode(&own)?,
+            shared,
+            dialer,
+            listener,
+            name,
+            values,
+            standard_scenarios,
+            custom_scenarios,
+            checks,
+            has_listener_counts,
+        })
     }
 
     /// What is measured, in order.
     pub(super) fn scenario_runs(&self) -> Vec<ScenarioRun> {
-        let all = self.params.scenarios().into_iter();
-        all.filter(|run| self.scenarios.contains(&run.name)).collect()
+        let standard = self.params.scenarios().into_iter();
+        let standard = standard.filter(|run| self.standard_scenarios.contains(&run.scenario));
+        standard.chain(self.custom_scenarios.iter().map(ScenarioRun::custom)).collect()
+    }
+
+    /// Whether a container engine can apply the placement: CPUs and memory nodes, nothing else.
+    fn is_placement_of_containers(&self) -> bool {
+        let Placement { cpus, memory_nodes, .. } = self.shared.placement.clone();
+        self.shared.placement == Placement { cpus, memory_nodes, ..Placement::default() }
     }
 
     fn matrix(&self) -> Result<Arc<Matrix>, String> {
@@ -149,9 +202,13 @@ impl CatalogCell for PeersCell {
             version: Vec::new(),
             feature: None,
         };
-        let own = [launch.dialer, launch.listener].into_iter().filter_map(|command| command.program());
+        let own = [&launch.dialer, &launch.listener].into_iter().filter_map(|command| command.program());
         let mut required: Vec<Requirement> = own.map(|program| requirement(&self.program(&program), "")).collect();
-        if launch.dialect != Dialect::Weighbridge {
+        let engine = self.params.container_engine;
+        if launch.uses_containers() {
+            required.push(requirement(engine.program(), engine.package()));
+        }
+        if launch.dialect.is_suite() {
             required.push(requirement("redis-server", "redis-server"));
             required.push(requirement("redis-cli", "redis-tools"));
         }
@@ -163,6 +220,9 @@ impl CatalogCell for PeersCell {
             Err(reason) => Some(reason),
             Ok(CellLaunch::Engine) if engine::protocol(self).is_none() => {
                 Some("the engine has no such transport: expected tcp, tls or quic".to_owned())
+            }
+            Ok(CellLaunch::Processes(launch)) if launch.uses_containers() && !self.is_placement_of_containers() => {
+                Some("huge-pages and aslr cannot be set for containers".to_owned())
             }
             Ok(_) => None,
         };
@@ -182,8 +242,7 @@ impl CatalogCell for PeersCell {
 
     fn estimate(&self, _: Nanos) -> Nanos {
         let scenarios = self.scenario_runs();
-        let bytes =
-            scenarios.iter().map(|one| (one.send + one.receive) as f64 * f64::from(one.iterations)).sum::<f64>();
+        let bytes = scenarios.iter().map(|one| one.bytes() as f64 * f64::from(one.iterations)).sum::<f64>();
         Nanos::from_seconds(ESTIMATED_OVERHEAD + bytes / ESTIMATED_RATE)
     }
 }
@@ -217,7 +276,7 @@ impl TestCell for PeersCell {
     fn expected_failure(&self) -> Option<ExpectedFailure> {
         // The filters were checked when the cells were selected; the file may have been changed or removed since.
         let matrix = self.matrix().ok()?;
-        Expectations::new(&matrix).ok()?.of(&self.name).cloned()
+        Expectations::new(&matrix).ok()?.expected_failure(&self.name).cloned()
     }
 
     fn metrics(&self) -> Vec<Metric> {

@@ -9,9 +9,11 @@ use wb_peers::EndpointCommand;
 use wb_peers::launch::Values;
 
 use super::cell::{PeersCell, Side};
+use super::container::Container;
 use super::failure::FailureKind;
 use super::output::{EndpointOutput, parse_listening};
 use super::params::ScenarioRun;
+use super::sample::LISTENER;
 use crate::port::find_free_port;
 use crate::{Attempt, Failure, RunningService, WorkerContext};
 
@@ -53,8 +55,41 @@ pub(super) fn placement(side: Side, cell: &PeersCell, requested: &Placement, fac
     Placement { cpus, ..requested.clone() }
 }
 
+/// A process of an endpoint that is to be started.
+pub(super) struct EndpointProcess<'a> {
+    pub(super) cell: &'a PeersCell,
+    pub(super) side: Side,
+    pub(super) endpoint: &'a EndpointCommand,
+    /// Name of its artefacts.
+    pub(super) name: &'a str,
+    /// Values of placeholders beside those that both sides have.
+    pub(super) values: Vec<(&'static str, String)>,
+    /// Variables beside those of the peers file.
+    pub(super) variables: Vec<(&'static str, String)>,
+}
+
+/// How a process is started, and what was created for it.
+pub(super) struct StartCommand {
+    pub(super) command: Command,
+    pub(super) container: Option<Container>,
+}
+
+impl EndpointProcess<'_> {
+    /// The command that starts it on a worker, in a container if the endpoint is an image.
+    pub(super) async fn start_command(&self, context: &WorkerContext) -> Result<StartCommand, Failure> {
+        let placement = placement(self.side, self.cell, &context.placement, &context.facts);
+        let variables = self.variables.iter().cloned();
+        let command = fill_command(self.cell, self.endpoint, &self.values, &placement)?;
+        let command = variables.fold(command, |command, (name, value)| command.env(name, value));
+        let Some(image) = &self.endpoint.container else { return Ok(StartCommand { command, container: None }) };
+        let engine = self.cell.params.container_engine;
+        let (container, command) = Container::create(self.name, engine, image, command, context).await?;
+        Ok(StartCommand { command, container: Some(container) })
+    }
+}
+
 /// The command of an endpoint of a cell, with values of placeholders beside those that both sides have.
-pub(super) fn endpoint_command(
+fn fill_command(
     cell: &PeersCell,
     endpoint: &EndpointCommand,
     further: &[(&'static str, String)],
@@ -66,7 +101,8 @@ pub(super) fn endpoint_command(
     values.insert("folder", cell.folder().display().to_string());
     values.extend(further.iter().cloned());
     let mut argv = endpoint.fill(&values).map_err(|error| Failure::refused(error.to_string()))?;
-    for (position, argument) in argv.iter_mut().enumerate() {
+    let is_on_host = endpoint.container.is_none();
+    for (position, argument) in argv.iter_mut().enumerate().filter(|_| is_on_host) {
         if position == 0 || argument.starts_with("./") || argument.starts_with("../") {
             *argument = cell.program(argument);
         }
@@ -89,6 +125,7 @@ pub(super) fn listen_host(dialer: &WorkerContext, listener: &WorkerContext) -> R
 /// A running listener.
 pub(super) struct Listener {
     process: RunningService,
+    container: Option<Container>,
     address: String,
 }
 
@@ -108,10 +145,12 @@ impl Listener {
         host: &str,
         context: &WorkerContext,
     ) -> Result<Self, Failure> {
-        let placement = placement(Side::Listener, cell, &context.placement, &context.facts);
         let port = find_free_port(context).await?;
-        let values = [("host", host.to_owned()), ("port", port.to_string())];
-        let process = context.start_service(endpoint_command(cell, endpoint, &values, &placement)?).await?;
+        let values = vec![("host", host.to_owned()), ("port", port.to_string())];
+        let (name, variables) = (LISTENER, Vec::new());
+        let process = EndpointProcess { cell, side: Side::Listener, endpoint, name, values, variables };
+        let StartCommand { command, container } = process.start_command(context).await?;
+        let process = context.start_service(command).await?;
         let begin = Instant::now();
         let find_address = |line: &str| match &endpoint.ready {
             None => parse_listening(line),
@@ -124,7 +163,7 @@ impl Listener {
         let limit = cell.params.ready_limit;
         let ready = process.wait_for_line(Stream::Stdout, limit, |line| find_address(line).is_some());
         match context.until_cancelled(ready).await??.as_deref().and_then(find_address) {
-            Some(address) => Ok(Self { process, address }),
+            Some(address) => Ok(Self { process, container, address }),
             None => {
                 let log = process.read_output(Stream::Stderr).await?;
                 let id = &cell.listener;
@@ -141,7 +180,10 @@ impl Listener {
 
     /// Records how it runs.
     pub(super) async fn record(&self, attempt: &mut Attempt) -> Result<(), Failure> {
-        attempt.record_service("listener", &self.process).await
+        if let Some(container) = &self.container {
+            container.record(LISTENER, attempt)?;
+        }
+        attempt.record_service(LISTENER, &self.process).await
     }
 
     /// Its log so far.
@@ -170,7 +212,7 @@ impl Listener {
 pub(super) struct Dial<'a> {
     /// Name of its artefacts.
     pub(super) name: &'a str,
-    pub(super) scenario: ScenarioRun,
+    pub(super) run: ScenarioRun,
     pub(super) listener: &'a Listener,
 }
 
@@ -181,18 +223,22 @@ pub(super) async fn dial(
     dial: &Dial<'_>,
     attempt: &mut Attempt,
 ) -> Result<(), Failure> {
-    let Dial { name, scenario, listener } = dial;
+    let Dial { name, run, listener } = dial;
     let placement = placement(Side::Dialer, cell, &attempt.context.placement, &attempt.context.facts);
-    let values = [
+    let values = vec![
         ("address", listener.address.clone()),
-        ("scenario", scenario.name.name().to_owned()),
-        ("send", scenario.send.to_string()),
-        ("receive", scenario.receive.to_string()),
-        ("iterations", scenario.iterations.to_string()),
+        ("scenario", run.scenario.name().to_owned()),
+        ("send", run.send.to_string()),
+        ("receive", run.receive.to_string()),
+        ("iterations", run.iterations.to_string()),
     ];
-    let command = endpoint_command(cell, endpoint, &values, &placement)?;
+    let process = EndpointProcess { cell, side: Side::Dialer, endpoint, name, values, variables: Vec::new() };
+    let StartCommand { command, container } = process.start_command(&attempt.context).await?;
+    if let Some(container) = container {
+        container.record(name, attempt)?;
+    }
     let limit = attempt.context.limit;
-    let iterations = cell.params.iteration_limit.0.saturating_mul(u64::from(scenario.iterations));
+    let iterations = cell.params.iteration_limit.0.saturating_mul(u64::from(run.iterations));
     attempt.context.limit = Nanos(iterations.min(limit.0));
     let finished = attempt.run_to_end(name, command, &placement).await;
     let dialer_limit = std::mem::replace(&mut attempt.context.limit, limit);
@@ -201,7 +247,7 @@ pub(super) async fn dial(
     let log = listener.log().await?;
     let logs: [(&str, &[u8]); 2] = [("dialer", &finished.stderr), ("listener", &log)];
     let done = output.iterations.iter().filter(|iteration| iteration.error.is_none()).count();
-    let count = format!("{done} of {} iterations", scenario.iterations);
+    let count = format!("{done} of {} iterations", run.iterations);
     let failed = output.iterations.iter().find_map(|iteration| Some((iteration, iteration.error.as_deref()?)));
     if let Some((iteration, error)) = failed {
         let kind = FailureKind::of_iteration(iteration.t_connect.is_some(), error);

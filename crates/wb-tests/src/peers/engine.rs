@@ -9,7 +9,7 @@ use wb_peers::Scenario;
 
 use super::cell::{PeersCell, Side};
 use super::endpoint::{listen_host, placement};
-use super::figures::IterationFigures;
+use super::figures::{IterationFigures, ScenarioFigures};
 use super::gates::{check_durations, check_rate, check_round_trip, check_total_traffic, raw_rate};
 use super::params::ScenarioRun;
 use super::sample::{CEILINGS, measure_ceiling, traffic_name};
@@ -45,13 +45,10 @@ fn profile(protocol: &str, scenarios: &[ScenarioRun]) -> String {
         let _ = writeln!(text, "<transaction iterations=\"{iterations}\">{flowops}</transaction>");
     };
     add(1, &connect);
-    for &scenario in scenarios {
-        let (transactions, iterations) = match scenario.name {
-            Scenario::Latency => (1, scenario.iterations),
-            Scenario::Upload | Scenario::Download => (scenario.iterations, 1),
-        };
+    for run in scenarios {
+        let (transactions, iterations) = if run.scenario.is_rate() { (run.iterations, 1) } else { (1, run.iterations) };
         for _ in 0..transactions {
-            add(iterations, &flowops(scenario));
+            add(iterations, &flowops(run));
         }
     }
     add(1, "<flowop type=\"disconnect\"/>");
@@ -60,7 +57,7 @@ fn profile(protocol: &str, scenarios: &[ScenarioRun]) -> String {
 }
 
 /// The flowops of an iteration. The other side answers an upload with a byte, and begins a download at one.
-fn flowops(scenario: ScenarioRun) -> String {
+fn flowops(run: &ScenarioRun) -> String {
     let transfer = |action: &str, bytes: u64| {
         let part = |size: u64, count: u64| match size * count {
             0 => String::new(),
@@ -68,7 +65,7 @@ fn flowops(scenario: ScenarioRun) -> String {
         };
         part(BLOCK, bytes / BLOCK) + &part(bytes % BLOCK, 1)
     };
-    transfer("write", scenario.send.max(1)) + &transfer("read", scenario.receive.max(1))
+    transfer("write", run.send.max(1)) + &transfer("read", run.receive.max(1))
 }
 
 /// Takes a sample.
@@ -107,11 +104,11 @@ pub(super) fn study(cell: &PeersCell, artefacts: &Artefacts, ceiling: &Ceiling) 
         &rest.next().map(|connect| connect.seconds).into_iter().collect::<Vec<_>>(),
     );
     let (mut sent, mut received) = (0, 0);
-    for scenario in cell.scenario_runs() {
-        let name = scenario.name.name();
-        sent += scenario.send * u64::from(scenario.iterations);
-        received += scenario.receive * u64::from(scenario.iterations);
-        if scenario.name == Scenario::Latency {
+    for run in cell.scenario_runs() {
+        let name = run.scenario.name();
+        sent += run.send * u64::from(run.iterations);
+        received += run.receive * u64::from(run.iterations);
+        if run.scenario == Scenario::Latency {
             let Some(latency) = rest.next().and_then(|transaction| transaction.latency.as_ref()) else {
                 measurement.reject(Gate::Output, format!("{name}: not in the result"));
                 continue;
@@ -122,12 +119,12 @@ pub(super) fn study(cell: &PeersCell, artefacts: &Artefacts, ceiling: &Ceiling) 
             set_median(&mut measurement, "raw-round-trip", &[ceiling.median_round_trip]);
             continue;
         }
-        let iterations: Vec<&TransactionResult> = rest.by_ref().take(scenario.iterations as usize).collect();
-        check_bytes(&mut measurement, name, scenario, &iterations);
-        let bytes = (scenario.send + scenario.receive) as f64;
+        let iterations: Vec<&TransactionResult> = rest.by_ref().take(run.iterations as usize).collect();
+        check_bytes(&mut measurement, name, &run, &iterations);
+        let bytes = run.bytes() as f64;
         let rates: Vec<f64> = iterations.iter().map(|iteration| bytes / iteration.seconds).collect();
-        let raw = raw_rate(scenario.name, ceiling);
-        check_rate(&mut measurement, name, scenario.name, &rates, ceiling);
+        let raw = raw_rate(&run, ceiling);
+        check_rate(&mut measurement, name, raw, &rates, ceiling);
         set_rate(&mut measurement, name, &rates, raw);
     }
     let seconds = transactions.iter().map(|transaction| transaction.seconds).sum();
@@ -147,11 +144,11 @@ fn read_result(artefacts: &Artefacts) -> Result<RunResult, Rejection> {
 }
 
 /// Checks that both sides counted the bytes of each iteration: payload, and the byte of the other direction.
-fn check_bytes(measurement: &mut Measurement, name: &str, scenario: ScenarioRun, iterations: &[&TransactionResult]) {
-    measurement.require(iterations.len() == scenario.iterations as usize, Gate::Work, || {
-        format!("{name}: {} of {} iterations are in the result", iterations.len(), scenario.iterations)
+fn check_bytes(measurement: &mut Measurement, name: &str, run: &ScenarioRun, iterations: &[&TransactionResult]) {
+    measurement.require(iterations.len() == run.iterations as usize, Gate::Work, || {
+        format!("{name}: {} of {} iterations are in the result", iterations.len(), run.iterations)
     });
-    let expected = scenario.send.max(1) + scenario.receive.max(1);
+    let expected = run.send.max(1) + run.receive.max(1);
     for (i, iteration) in iterations.iter().enumerate() {
         let (sent, received) = (iteration.sent_bytes, iteration.received_bytes);
         measurement.require((sent, received) == (expected, expected), Gate::Work, || {
@@ -169,17 +166,18 @@ pub(super) fn figures(cell: &PeersCell, artefacts: &Artefacts) -> Result<Iterati
     let mut rest = result.groups.iter().flat_map(|group| &group.transactions);
     let mut figures =
         IterationFigures { connect: rest.next().map(|one| one.seconds).into_iter().collect(), ..Default::default() };
-    for scenario in cell.scenario_runs() {
-        let bytes = (scenario.send + scenario.receive) as f64;
-        let mut rates = || rest.by_ref().take(scenario.iterations as usize).map(|one| bytes / one.seconds).collect();
-        match scenario.name {
-            Scenario::Upload => figures.upload = rates(),
-            Scenario::Download => figures.download = rates(),
-            Scenario::Latency => {
+    for run in cell.scenario_runs() {
+        let bytes = run.bytes() as f64;
+        let is_rate = run.scenario.is_rate();
+        let values = match is_rate {
+            true => rest.by_ref().take(run.iterations as usize).map(|one| bytes / one.seconds).collect(),
+            false => {
                 let latency = rest.next().and_then(|one| one.latency.as_ref());
-                figures.round_trip = latency.map(|one| one.percentiles.p50_ns as f64 / 1e9).into_iter().collect();
+                latency.map(|one| one.percentiles.p50_ns as f64 / 1e9).into_iter().collect()
             }
-        }
+        };
+        let of_run = ScenarioFigures::new(&run, values, !is_rate);
+        figures.scenarios.insert(run.scenario, of_run);
     }
     Ok(figures)
 }

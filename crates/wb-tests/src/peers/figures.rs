@@ -1,30 +1,52 @@
 //! The figures of single iterations of a recorded sample, for charts and files that show more than medians.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use wb_model::Params as Given;
 use wb_peers::Scenario;
-use wb_peers::suite_output::{SuiteOutput, SuiteStatistics};
+use wb_peers::suite_output::SuiteOutput;
 
 use super::cell::PeersCell;
 use super::engine;
 use super::output::{EndpointOutput, Iteration};
+use super::params::ScenarioRun;
 use super::suite;
 use crate::{Artefacts, Rejection};
 
 /// The figures of the iterations of one sample. Empty where a scenario was not measured.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct IterationFigures {
-    /// Bytes per second of uploads.
-    pub upload: Vec<f64>,
-    /// Bytes per second of downloads.
-    pub download: Vec<f64>,
-    /// Seconds of round trips of one byte.
-    pub round_trip: Vec<f64>,
+    /// The figures of each scenario.
+    pub scenarios: BTreeMap<Scenario, ScenarioFigures>,
     /// Seconds from dialing to the end of all handshakes, of each connection.
     pub connect: Vec<f64>,
     /// Seconds from the opening of a stream to the first byte of a download.
     pub first_byte: Vec<f64>,
+}
+
+/// The figures of a scenario.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ScenarioFigures {
+    /// Number of requested iterations.
+    pub iterations: usize,
+    /// The bytes per second of its transfers, or the seconds of its iterations.
+    pub values: Vec<f64>,
+    /// Whether each value is the median of all iterations of a sample: single ones were not reported.
+    pub are_medians: bool,
+}
+
+impl ScenarioFigures {
+    /// The figures of iterations of `run`.
+    pub(super) fn new(run: &ScenarioRun, values: Vec<f64>, are_medians: bool) -> Self {
+        Self { iterations: run.iterations as usize, values, are_medians }
+    }
+
+    fn extend(&mut self, other: Self) {
+        self.iterations += other.iterations;
+        self.values.extend(other.values);
+        self.are_medians |= other.are_medians;
+    }
 }
 
 impl IterationFigures {
@@ -39,51 +61,49 @@ impl IterationFigures {
         }
         if let Ok(text) = artefacts.text(&format!("{}.stdout", suite::DIALER)) {
             let output = SuiteOutput::parse(&text).map_err(|error| Rejection::output(error.to_string()))?;
-            return Ok(Self::of_suite(&output));
+            return Ok(Self::of_suite(&cell, &output));
         }
         let mut all = Self::default();
-        for scenario in [Scenario::Upload, Scenario::Download, Scenario::Latency] {
-            let name = format!("{}.stdout", scenario.name());
-            // A scenario that the cell does not have has no artefact.
-            if let Ok(bytes) = artefacts.bytes(&name) {
-                all.add(scenario, &EndpointOutput::parse(&bytes).iterations);
-            }
+        for run in cell.scenario_runs() {
+            let bytes = artefacts.bytes(&format!("{}.stdout", run.scenario.name()))?;
+            all.add(run, &EndpointOutput::parse(&bytes).iterations);
         }
         Ok(all)
     }
 
     /// Adds the figures of another sample.
     pub fn extend(&mut self, other: Self) {
-        self.upload.extend(other.upload);
-        self.download.extend(other.download);
-        self.round_trip.extend(other.round_trip);
+        for (scenario, figures) in other.scenarios {
+            self.scenarios.entry(scenario).or_default().extend(figures);
+        }
         self.connect.extend(other.connect);
         self.first_byte.extend(other.first_byte);
     }
 
-    fn of_suite(output: &SuiteOutput) -> Self {
-        let scaled = |statistics: &Option<SuiteStatistics>, factor: f64| {
-            let figures = statistics.as_ref().map(SuiteStatistics::figures).unwrap_or_default();
-            figures.into_iter().map(|figure| figure * factor).collect()
+    fn of_suite(cell: &PeersCell, output: &SuiteOutput) -> Self {
+        let of_run = |run: ScenarioRun| {
+            let (statistics, factor) = match run.scenario {
+                Scenario::Upload => (output.upload.as_ref()?, suite::GBPS),
+                Scenario::Download => (output.download.as_ref()?, suite::GBPS),
+                Scenario::Latency => (output.latency.as_ref()?, 1e-3),
+                Scenario::Custom { .. } => return None,
+            };
+            let values = statistics.figures().into_iter().map(|figure| figure * factor).collect();
+            let figures = ScenarioFigures::new(&run, values, statistics.samples.is_empty());
+            Some((run.scenario, figures))
         };
-        Self {
-            upload: scaled(&output.upload, suite::GBPS),
-            download: scaled(&output.download, suite::GBPS),
-            round_trip: scaled(&output.latency, 1e-3),
-            ..Self::default()
-        }
+        Self { scenarios: cell.scenario_runs().into_iter().filter_map(of_run).collect(), ..Self::default() }
     }
 
-    fn add(&mut self, scenario: Scenario, iterations: &[Iteration]) {
+    fn add(&mut self, run: ScenarioRun, iterations: &[Iteration]) {
         let rate = |iteration: &Iteration| Some((iteration.sent + iteration.received) as f64 / iteration.duration()?);
-        match scenario {
-            Scenario::Upload => self.upload.extend(iterations.iter().filter_map(rate)),
-            Scenario::Download => {
-                self.download.extend(iterations.iter().filter_map(rate));
-                self.first_byte.extend(iterations.iter().filter_map(Iteration::first_byte));
-            }
-            Scenario::Latency => self.round_trip.extend(iterations.iter().filter_map(Iteration::duration)),
+        if run.scenario == Scenario::Download {
+            self.first_byte.extend(iterations.iter().filter_map(Iteration::first_byte));
         }
+        let is_rate = run.scenario.is_rate();
+        let value = |iteration: &Iteration| if is_rate { rate(iteration) } else { iteration.duration() };
+        let figures = ScenarioFigures::new(&run, iterations.iter().filter_map(value).collect(), false);
+        self.scenarios.entry(run.scenario).or_default().extend(figures);
         self.connect.extend(iterations.first().and_then(Iteration::connect));
     }
 }

@@ -24,14 +24,14 @@ pub(super) fn add_findings(
     for one in measured {
         let durations = one.durations();
         add(&one.name, clustered_times(&durations, Some(cell.params.iteration_limit.seconds())));
-        if one.scenario.name.is_rate() {
+        if one.run.scenario.is_rate() {
             add(&one.name, quantised_times(&durations, REPORT_INTERVAL));
-            let bytes = (one.scenario.send + one.scenario.receive) as f64;
+            let bytes = one.run.bytes() as f64;
             let shortest = durations.iter().copied().fold(f64::INFINITY, f64::min);
             add(&one.name, slow_start(bytes, shortest, ceiling.median_round_trip));
         }
     }
-    let rate = |scenario| median(&measured.iter().find(|one| one.scenario.name == scenario)?.rates());
+    let rate = |scenario| median(&measured.iter().find(|one| one.run.scenario == scenario)?.rates());
     if let (Some(upload), Some(download)) = (rate(Scenario::Upload), rate(Scenario::Download)) {
         add("rates", asymmetric_rates(upload, download));
     }

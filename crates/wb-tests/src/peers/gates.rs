@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use wb_model::outcome::Gate;
 use wb_model::{Quantity, pluralize};
 use wb_net::ceiling::Ceiling;
-use wb_peers::Scenario;
+use wb_peers::FigureCheck;
 
 use super::cell::PeersCell;
 use super::output::EndpointOutput;
-use super::params::PROBE_DIVISOR;
+use super::params::{PROBE_DIVISOR, ScenarioRun};
 use super::study::ScenarioOutput;
 use super::traffic::Traffic;
 use crate::Measurement;
@@ -106,13 +106,12 @@ fn check_negotiated(
 
 /// Checks that each iteration transferred what was requested, and that their times are possible.
 pub(super) fn check_iterations(measurement: &mut Measurement, one: &ScenarioOutput) {
-    let ScenarioOutput { name, scenario, output, elapsed, .. } = one;
-    let (send, receive) = (scenario.send, scenario.receive);
+    let ScenarioOutput { name, run, output, elapsed, .. } = one;
+    let (send, receive) = (run.send, run.receive);
     let count = output.iterations.len();
-    let is_complete = output.iterations.iter().map(|iteration| iteration.i).eq(0..u64::from(scenario.iterations));
-    measurement.require(is_complete, Gate::Work, || {
-        format!("{name}: {count} of {} iterations were reported", scenario.iterations)
-    });
+    let is_complete = output.iterations.iter().map(|iteration| iteration.i).eq(0..u64::from(run.iterations));
+    measurement
+        .require(is_complete, Gate::Work, || format!("{name}: {count} of {} iterations were reported", run.iterations));
     for iteration in &output.iterations {
         let i = iteration.i;
         measurement.require((iteration.sent, iteration.received) == (send, receive), Gate::Work, || {
@@ -171,29 +170,22 @@ pub(super) fn check_total_traffic(
 
 /// Checks that nothing is faster than the raw path beside it.
 pub(super) fn check_ceiling(measurement: &mut Measurement, one: &ScenarioOutput, ceiling: &Ceiling) {
-    match one.scenario.name {
-        Scenario::Upload | Scenario::Download => {
-            check_rate(measurement, &one.name, one.scenario.name, &one.rates(), ceiling);
-        }
-        Scenario::Latency => check_round_trip(measurement, &one.name, &one.durations(), ceiling),
+    match one.run.scenario.is_rate() {
+        true => check_rate(measurement, &one.name, raw_rate(&one.run, ceiling), &one.rates(), ceiling),
+        false => check_round_trip(measurement, &one.name, &one.durations(), ceiling),
     }
 }
 
-/// What a raw connection reached in the direction of a scenario, in bytes per second.
-pub(super) fn raw_rate(scenario: Scenario, ceiling: &Ceiling) -> f64 {
-    if scenario == Scenario::Upload { ceiling.upload } else { ceiling.download }
+/// What a raw connection reached with the bytes of a scenario, in bytes per second. Both directions may be used at the
+/// same time.
+pub(super) fn raw_rate(run: &ScenarioRun, ceiling: &Ceiling) -> f64 {
+    let seconds = f64::max(run.send as f64 / ceiling.upload, run.receive as f64 / ceiling.download);
+    run.bytes() as f64 / seconds
 }
 
-/// Checks that no rate, in bytes per second, exceeds that of a raw connection.
-pub(super) fn check_rate(
-    measurement: &mut Measurement,
-    name: &str,
-    scenario: Scenario,
-    rates: &[f64],
-    ceiling: &Ceiling,
-) {
+/// Checks that no rate exceeds that of a raw connection; all in bytes per second.
+pub(super) fn check_rate(measurement: &mut Measurement, name: &str, raw_rate: f64, rates: &[f64], ceiling: &Ceiling) {
     let fastest = rates.iter().copied().fold(0.0, f64::max);
-    let raw_rate = raw_rate(scenario, ceiling);
     let margin = (CEILING_MARGIN / ceiling.steadiness).clamp(CEILING_MARGIN, MAX_CEILING_MARGIN);
     measurement.require(fastest <= raw_rate * margin, Gate::Possible, || {
         let [fastest, raw] = [fastest, raw_rate].map(|value| Quantity { value, unit: "B/s" });
@@ -219,7 +211,7 @@ pub(super) fn check_effort(
 ) {
     let shortest = |of: &ScenarioOutput| of.durations().into_iter().fold(f64::INFINITY, f64::min);
     let (full, part) = (shortest(one), shortest(probe));
-    let raw_seconds = (one.scenario.send + one.scenario.receive) as f64 / raw_rate(one.scenario.name, ceiling);
+    let raw_seconds = one.run.bytes() as f64 / raw_rate(&one.run, ceiling);
     let is_conclusive = full > (raw_seconds * CONCLUSIVE_SHARE).max(MIN_CONCLUSIVE);
     measurement.require(!is_conclusive || !SLEEP_RATIO.contains(&(full / part)), Gate::Effort, || {
         let name = &one.name;
@@ -229,6 +221,23 @@ pub(super) fn check_effort(
             full / part
         )
     });
+}
+
+/// Checks that figures are within the bounds of a peers file.
+pub(super) fn check_bounds(measurement: &mut Measurement, checks: &[FigureCheck]) {
+    for check in checks {
+        let value = measurement.values.get(&check.metric).copied();
+        let is_allowed = value.is_some_and(|value| check.allows(value));
+        measurement.require(is_allowed, check.gate, || {
+            let bound = |bound: Option<f64>, word: &str| bound.map(|bound| format!("at {word} {bound}"));
+            let bounds = [bound(check.min, "least"), bound(check.max, "most")];
+            let bounds = bounds.into_iter().flatten().collect::<Vec<_>>().join(" and ");
+            match value {
+                Some(value) => format!("{}: {value}, expected {bounds}", check.metric),
+                None => format!("{}: no such figure, expected {bounds}", check.metric),
+            }
+        });
+    }
 }
 
 #[cfg(test)]
@@ -247,11 +256,11 @@ mod tests {
 
     /// Uploads of 16 MiB at 1 GB/s.
     fn upload() -> ScenarioOutput {
-        let [scenario, ..] = Params::default().scenarios()[..] else { panic!() };
-        let seconds = scenario.send as f64 / 1e9;
+        let run = Params::default().scenarios().remove(0);
+        let seconds = run.send as f64 / 1e9;
         let iteration = |i: u64| Iteration {
             i,
-            sent: scenario.send,
+            sent: run.send,
             received: 0,
             t_dial: Some(0.0),
             t_connect: Some(0.001),
@@ -260,17 +269,17 @@ mod tests {
             t_last: Some(i as f64 + seconds),
             error: None,
         };
-        let all = scenario.send * u64::from(scenario.iterations);
+        let all = run.send * u64::from(run.iterations);
         let after = InterfaceBytes { received: all + 1000, sent: all + 1000 };
         ScenarioOutput {
             name: "upload".to_owned(),
-            scenario,
             output: EndpointOutput {
-                iterations: (0..u64::from(scenario.iterations)).map(iteration).collect(),
+                iterations: (0..u64::from(run.iterations)).map(iteration).collect(),
                 ..EndpointOutput::default()
             },
             traffic: Traffic { before: InterfaceBytes::default(), after },
             elapsed: 5.1,
+            run,
         }
     }
 

@@ -23,12 +23,19 @@ pub const LISTENER: &str = "listener";
 pub const CELL_NAME: &str = "cell";
 /// The parameter of a cell whose endpoints are baselines.
 pub const IS_BASELINE: &str = "is-baseline";
-/// The parameter of a cell in which not every scenario can be measured: the names of those that can.
+/// The parameter of a cell with other than the standard scenarios: their names, and the texts of those of the file.
 pub(super) const SCENARIOS: &str = "scenarios";
+/// The parameter with the texts of the checks of a cell.
+pub(super) const CHECKS: &str = "checks";
+/// The parameter of a baseline with the cells whose limit it shows, `AXIS=VALUE|VALUE` each.
+pub const CEILING_OF: &str = "ceiling-of";
+/// The parameter of a baseline with further cells that it is shown beside, likewise.
+pub const COMPARED_WITH: &str = "compared-with";
 /// The parameter of a cell whose listener does not count exactly.
 pub(super) const COUNTED_BY: &str = "counted-by";
 /// Parameters that the matrix sets beside its axes.
-pub(super) const MATRIX_PARAMS: [&str; 6] = [DIALER, LISTENER, CELL_NAME, IS_BASELINE, SCENARIOS, COUNTED_BY];
+pub(super) const MATRIX_PARAMS: [&str; 9] =
+    [DIALER, LISTENER, CELL_NAME, IS_BASELINE, SCENARIOS, CHECKS, CEILING_OF, COMPARED_WITH, COUNTED_BY];
 
 /// Peers files, each read once.
 #[derive(Debug, Default)]
@@ -69,10 +76,10 @@ impl MatrixFiles {
         check_axes(&matrix, &declared)?;
         let flags = params.selection().map_err(Diagnostic::new)?;
         let invalid = |error: SelectionError| Diagnostic::new(error.to_string()).with_help(error.help());
-        Expectations::new(&matrix).map_err(invalid)?;
+        let expectations = Expectations::new(&matrix).map_err(invalid)?;
         let decisions = select(&matrix, &flags).map_err(invalid)?;
         let cells = decisions.iter().filter_map(|decision| match decision {
-            Decision::In(cell) => Some(matrix_cell(&matrix, cell)),
+            Decision::In(cell) => Some(matrix_cell(&matrix, &expectations, cell)),
             Decision::Out(..) | Decision::Impossible(_) => None,
         });
         Ok(CellMatrix { selection_params: SELECTION_PARAMS.to_vec(), cells: cells.collect() })
@@ -98,8 +105,9 @@ fn check_axes(matrix: &Matrix, declared: &[Param]) -> Result<(), Diagnostic> {
     }
 }
 
-fn matrix_cell(matrix: &Matrix, cell: &Cell<'_>) -> MatrixCell {
+fn matrix_cell(matrix: &Matrix, expectations: &Expectations<'_>, cell: &Cell<'_>) -> MatrixCell {
     let text = |text: &str| ParamValue::Text(text.to_owned());
+    let name = cell.name();
     let mut axes =
         Given::from([(DIALER.to_owned(), text(&cell.dialer.id)), (LISTENER.to_owned(), text(&cell.listener.id))]);
     for (axis, value) in matrix.axes.iter().zip(&cell.values) {
@@ -107,19 +115,39 @@ fn matrix_cell(matrix: &Matrix, cell: &Cell<'_>) -> MatrixCell {
             axes.insert(axis.0.clone(), text(value));
         }
     }
-    let mut params = Given::from([(CELL_NAME.to_owned(), text(&cell.name()))]);
+    let mut params = Given::from([(CELL_NAME.to_owned(), text(&name))]);
     if cell.is_baseline {
         params.insert(IS_BASELINE.to_owned(), ParamValue::Bool(true));
     }
     let (dialer, listener) = (cell.dialer, cell.listener);
-    let common = |scenario: &Scenario| dialer.scenarios.contains(scenario) && listener.scenarios.contains(scenario);
-    let scenarios: Vec<ParamValue> =
-        Scenario::ALL.iter().filter(|one| common(one)).map(|scenario| text(scenario.name())).collect();
-    if scenarios.len() < Scenario::ALL.len() {
-        params.insert(SCENARIOS.to_owned(), ParamValue::List(scenarios));
+    let mut add_list = |param: &str, texts: Vec<String>| {
+        params.insert(param.to_owned(), ParamValue::List(texts.into_iter().map(ParamValue::Text).collect()));
+    };
+    let scenarios = common_scenarios(matrix, cell);
+    if !scenarios.iter().map(String::as_str).eq(Scenario::STANDARD.iter().map(Scenario::name)) {
+        add_list(SCENARIOS, scenarios);
+    }
+    let checks: Vec<String> = expectations.checks(&name).map(ToString::to_string).collect();
+    if !checks.is_empty() {
+        add_list(CHECKS, checks);
+    }
+    for (param, cells) in [(CEILING_OF, &dialer.ceiling), (COMPARED_WITH, &dialer.comparison)] {
+        if let Some(cells) = cells {
+            let texts = cells.iter().map(|(axis, values)| format!("{}={}", matrix.axes[*axis].0, values.join("|")));
+            add_list(param, texts.collect());
+        }
     }
     if listener.launch.as_ref().is_some_and(|launch| launch.counts == Counts::Dialer) {
         params.insert(COUNTED_BY.to_owned(), text(DIALER));
     }
-    MatrixCell { name: cell.name(), axes, params }
+    MatrixCell { name, axes, params, server: listener.server.clone() }
+}
+
+/// What both endpoints of a cell can measure: the names of standard scenarios, and the texts of the others.
+fn common_scenarios(matrix: &Matrix, cell: &Cell<'_>) -> Vec<String> {
+    let is_common =
+        |scenario: &Scenario| cell.dialer.scenarios.contains(scenario) && cell.listener.scenarios.contains(scenario);
+    let standard = Scenario::STANDARD.iter().filter(|one| is_common(one)).map(|one| one.name().to_owned());
+    let custom = matrix.scenarios.iter().filter(|one| is_common(&one.scenario())).map(ToString::to_string);
+    standard.chain(custom).collect()
 }

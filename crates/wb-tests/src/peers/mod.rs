@@ -4,6 +4,7 @@
 //! of a cell, [`output`] parses what they print, and [`study`] evaluates it, with its gates.
 
 mod cell;
+mod container;
 mod endpoint;
 mod engine;
 mod failure;
@@ -29,8 +30,8 @@ use crate::{InvalidParams, SharedParams, Test, TestCell};
 use cell::PeersCell;
 use matrix_file::MatrixFiles;
 
-pub use figures::IterationFigures;
-pub use matrix_file::{CELL_NAME, DIALER, IS_BASELINE, LISTENER};
+pub use figures::{IterationFigures, ScenarioFigures};
+pub use matrix_file::{CEILING_OF, CELL_NAME, COMPARED_WITH, DIALER, IS_BASELINE, LISTENER};
 pub use params::Params;
 
 /// The name of the test.

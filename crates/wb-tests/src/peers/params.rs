@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use wb_model::{Bytes, Nanos};
 use wb_peers::selection::SelectIgnore;
-use wb_peers::{Scenario, SelectionFlags};
+use wb_peers::{CustomScenario, Scenario, SelectionFlags};
 
 /// How a cell of a matrix of implementations is measured
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -50,6 +50,37 @@ pub struct Params {
     pub(super) dialer_cpus: Vec<u32>,
     /// CPUs of the listener; empty: the second half of the CPUs
     pub(super) listener_cpus: Vec<u32>,
+    /// Program that runs the containers of endpoints that are images
+    pub(super) container_engine: ContainerEngine,
+}
+
+/// A program that runs containers
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum ContainerEngine {
+    /// Podman
+    #[default]
+    Podman,
+    /// Docker, whose daemon must run
+    Docker,
+}
+
+impl ContainerEngine {
+    /// The name of its program.
+    pub(super) fn program(self) -> &'static str {
+        match self {
+            Self::Podman => "podman",
+            Self::Docker => "docker",
+        }
+    }
+
+    /// The Debian package with it.
+    pub(super) fn package(self) -> &'static str {
+        match self {
+            Self::Podman => "podman",
+            Self::Docker => "docker.io",
+        }
+    }
 }
 
 /// The parameters that select among the cells, and are no part of them.
@@ -87,14 +118,15 @@ impl Default for Params {
             ready_limit: Nanos(30_000_000_000),
             dialer_cpus: Vec::new(),
             listener_cpus: Vec::new(),
+            container_engine: ContainerEngine::default(),
         }
     }
 }
 
 /// A scenario that is measured: what its iterations transfer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ScenarioRun {
-    pub(super) name: Scenario,
+    pub(super) scenario: Scenario,
     /// Bytes from the dialer to the listener.
     pub(super) send: u64,
     /// Bytes from the listener to the dialer.
@@ -103,16 +135,27 @@ pub(super) struct ScenarioRun {
 }
 
 impl ScenarioRun {
+    /// A scenario of the peers file.
+    pub(super) fn custom(scenario: &CustomScenario) -> Self {
+        let (send, receive, iterations) = (scenario.send.0, scenario.receive.0, scenario.iterations);
+        Self { scenario: scenario.scenario(), send, receive, iterations }
+    }
+
     /// A transfer of a fraction of the bytes, which must take less time; none for a latency.
-    pub(super) fn probe(self) -> Option<Self> {
+    pub(super) fn probe(&self) -> Option<Self> {
         let fraction = |bytes: u64| bytes.div_ceil(PROBE_DIVISOR);
-        let Self { send, receive, .. } = self;
-        (self.name != Scenario::Latency).then(|| Self {
-            send: fraction(send),
-            receive: fraction(receive),
+        let Self { scenario, send, receive, .. } = self;
+        scenario.is_rate().then(|| Self {
+            scenario: scenario.clone(),
+            send: fraction(*send),
+            receive: fraction(*receive),
             iterations: PROBE_ITERATIONS,
-            ..self
         })
+    }
+
+    /// Bytes of an iteration, in both directions.
+    pub(super) fn bytes(&self) -> u64 {
+        self.send + self.receive
     }
 }
 
@@ -123,15 +166,15 @@ pub(super) const PROBE_DIVISOR: u64 = 8;
 const PROBE_ITERATIONS: u32 = 3;
 
 impl Params {
-    /// What is measured, in order.
+    /// What is measured of the standard scenarios, in order.
     pub(super) fn scenarios(&self) -> Vec<ScenarioRun> {
         let (up, down) = (self.upload_bytes.0, self.download_bytes.0);
         let all = [
-            ScenarioRun { name: Scenario::Upload, send: up, receive: 0, iterations: self.iterations },
-            ScenarioRun { name: Scenario::Download, send: 0, receive: down, iterations: self.iterations },
-            ScenarioRun { name: Scenario::Latency, send: 1, receive: 1, iterations: self.latency_iterations },
+            ScenarioRun { scenario: Scenario::Upload, send: up, receive: 0, iterations: self.iterations },
+            ScenarioRun { scenario: Scenario::Download, send: 0, receive: down, iterations: self.iterations },
+            ScenarioRun { scenario: Scenario::Latency, send: 1, receive: 1, iterations: self.latency_iterations },
         ];
-        all.into_iter().filter(|scenario| scenario.iterations > 0 && scenario.send + scenario.receive > 0).collect()
+        all.into_iter().filter(|run| run.iterations > 0 && run.bytes() > 0).collect()
     }
 
     /// The selection among the cells.
@@ -172,7 +215,8 @@ mod tests {
 
     #[test]
     fn a_scenario_without_iterations_or_bytes_is_not_measured() {
-        let names = |params: Params| params.scenarios().iter().map(|one| one.name.name()).collect::<Vec<_>>();
+        let names =
+            |params: Params| params.scenarios().iter().map(|one| one.scenario.name().to_owned()).collect::<Vec<_>>();
         assert_eq!(names(Params::default()), ["upload", "download", "latency"]);
         assert_eq!(names(Params { iterations: 0, ..Params::default() }), ["latency"]);
         assert_eq!(names(Params { upload_bytes: Bytes(0), latency_iterations: 0, ..Params::default() }), ["download"]);
@@ -180,7 +224,8 @@ mod tests {
 
     #[test]
     fn a_probe_transfers_a_fraction() {
-        let [upload, _, latency] = Params::default().scenarios()[..] else { panic!() };
+        let scenarios = Params::default().scenarios();
+        let [upload, _, latency] = &scenarios[..] else { panic!() };
         let probe = upload.probe().unwrap();
         assert_eq!((probe.send, probe.receive, probe.iterations), (2 << 20, 0, PROBE_ITERATIONS));
         assert_eq!(latency.probe(), None);

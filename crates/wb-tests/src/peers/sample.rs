@@ -38,10 +38,10 @@ pub(super) fn probe_name(scenario: &str) -> String {
 /// The dialers of a sample, in order, with the names of their artefacts.
 pub(super) fn dials(cell: &PeersCell) -> Vec<(String, ScenarioRun)> {
     let mut all = Vec::new();
-    for scenario in cell.scenario_runs() {
-        let name = scenario.name.name();
-        all.extend(scenario.probe().map(|probe| (probe_name(name), probe)));
-        all.push((name.to_owned(), scenario));
+    for run in cell.scenario_runs() {
+        let name = run.scenario.name().to_owned();
+        all.extend(run.probe().map(|probe| (probe_name(&name), probe)));
+        all.push((name, run));
     }
     all
 }
@@ -58,7 +58,7 @@ pub(super) async fn take(cell: &PeersCell, attempt: &mut Attempt) -> Result<(), 
     let listener = Listener::start(cell, &launch.listener, &host, attempt.context.server(0)).await?;
     listener.record(attempt).await?;
     let result = run_dialers(cell, &launch.dialer, &listener, attempt).await;
-    let streams = dials(cell).iter().map(|(_, scenario)| scenario.iterations as usize).sum();
+    let streams = dials(cell).iter().map(|(_, run)| run.iterations as usize).sum();
     let expected = if result.is_ok() { streams } else { 0 };
     let log = listener.stop(expected, &attempt.context).await?;
     record_listener_output(log.stdout, &log.stderr, attempt);
@@ -89,9 +89,9 @@ async fn run_dialers(
     listener: &Listener,
     attempt: &mut Attempt,
 ) -> Result<(), Failure> {
-    for (name, scenario) in dials(cell) {
+    for (name, run) in dials(cell) {
         let before = InterfaceBytes::read(&attempt.context).await?;
-        dial(cell, endpoint, &Dial { name: &name, scenario, listener }, attempt).await?;
+        dial(cell, endpoint, &Dial { name: &name, run, listener }, attempt).await?;
         let after = InterfaceBytes::read(&attempt.context).await?;
         let json = serde_json::to_vec(&Traffic { before, after });
         attempt.add_artefact(&traffic_name(&name), json.map_err(|error| Failure::refused(error.to_string()))?);

@@ -4,24 +4,25 @@ use serde::Deserialize;
 use wb_model::outcome::Gate;
 use wb_model::{Class, Metric};
 use wb_net::ceiling::Ceiling;
-use wb_peers::Scenario;
+use wb_peers::{Measure, Scenario};
 use wb_stats::Samples;
 
 use super::cell::PeersCell;
+use super::engine;
 use super::findings::add_findings;
+use super::gates::{self, raw_rate};
 use super::output::{EndpointOutput, Iteration};
 use super::params::ScenarioRun;
 use super::sample::{CEILINGS, LISTENER, dials, probe_name, traffic_name};
 use super::suite;
 use super::traffic::Traffic;
-use super::{engine, gates};
 use crate::{Artefacts, Measurement, Rejection};
 
 /// The metrics of a cell; the first is primary.
 pub(super) fn metrics(scenarios: &[ScenarioRun]) -> Vec<Metric> {
     let mut metrics = Vec::new();
-    for scenario in scenarios {
-        match scenario.name {
+    for run in scenarios {
+        match &run.scenario {
             Scenario::Upload => {
                 metrics.push(Metric::throughput("upload", "B/s"));
                 metrics.push(Metric::check("upload-of-ceiling", "%"));
@@ -35,6 +36,11 @@ pub(super) fn metrics(scenarios: &[ScenarioRun]) -> Vec<Metric> {
                 metrics.push(Metric::latency("round-trip", "ns"));
                 metrics.push(Metric::latency("raw-round-trip", "ns"));
             }
+            Scenario::Custom { name, measure: Measure::Throughput } => {
+                metrics.push(Metric::throughput(name, "B/s"));
+                metrics.push(Metric::check(&format!("{name}-of-ceiling"), "%"));
+            }
+            Scenario::Custom { name, measure: Measure::Latency } => metrics.push(Metric::latency(name, "ns")),
         }
     }
     if !metrics.is_empty() {
@@ -47,7 +53,7 @@ pub(super) fn metrics(scenarios: &[ScenarioRun]) -> Vec<Metric> {
 /// A scenario of a sample, with what its processes reported.
 pub(super) struct ScenarioOutput {
     pub(super) name: String,
-    pub(super) scenario: ScenarioRun,
+    pub(super) run: ScenarioRun,
     pub(super) output: EndpointOutput,
     pub(super) traffic: Traffic,
     /// Seconds that the dialer's process ran.
@@ -62,14 +68,14 @@ pub(super) struct ProcessRecord {
 }
 
 impl ScenarioOutput {
-    fn read(name: String, scenario: ScenarioRun, artefacts: &Artefacts) -> Result<Self, Rejection> {
+    fn read(name: String, run: ScenarioRun, artefacts: &Artefacts) -> Result<Self, Rejection> {
         let process: ProcessRecord = artefacts.json(&format!("{name}.process.json"))?;
         Ok(Self {
             output: EndpointOutput::parse(&artefacts.bytes(&format!("{name}.stdout"))?),
             traffic: artefacts.json(&traffic_name(&name))?,
             elapsed: process.elapsed_seconds,
             name,
-            scenario,
+            run,
         })
     }
 
@@ -80,13 +86,20 @@ impl ScenarioOutput {
 
     /// Bytes per second of the iterations.
     pub(super) fn rates(&self) -> Vec<f64> {
-        let bytes = (self.scenario.send + self.scenario.receive) as f64;
+        let bytes = self.run.bytes() as f64;
         self.durations().into_iter().map(|seconds| bytes / seconds).collect()
     }
 }
 
 /// Evaluates a sample.
 pub(super) fn study(cell: &PeersCell, artefacts: &Artefacts) -> Result<Measurement, Rejection> {
+    let mut measurement = study_output(cell, artefacts)?;
+    gates::check_bounds(&mut measurement, &cell.checks);
+    Ok(measurement)
+}
+
+/// Evaluates what the endpoints printed.
+fn study_output(cell: &PeersCell, artefacts: &Artefacts) -> Result<Measurement, Rejection> {
     let [before, after]: [Ceiling; 2] = {
         let ceiling = |name: &str| artefacts.json(&format!("{name}.stdout"));
         [ceiling(CEILINGS[0])?, ceiling(CEILINGS[1])?]
@@ -99,7 +112,7 @@ pub(super) fn study(cell: &PeersCell, artefacts: &Artefacts) -> Result<Measureme
     if engine::is_result(artefacts) {
         return engine::study(cell, artefacts, &ceiling);
     }
-    let all = dials(cell).into_iter().map(|(name, scenario)| ScenarioOutput::read(name, scenario, artefacts));
+    let all = dials(cell).into_iter().map(|(name, run)| ScenarioOutput::read(name, run, artefacts));
     let all = all.collect::<Result<Vec<_>, _>>()?;
     let listener = EndpointOutput::parse(&artefacts.bytes(&format!("{LISTENER}.stdout"))?);
 
@@ -115,7 +128,7 @@ pub(super) fn study(cell: &PeersCell, artefacts: &Artefacts) -> Result<Measureme
             gates::check_effort(&mut measurement, one, probe, &ceiling);
         }
     }
-    let measured: Vec<&ScenarioOutput> = all.iter().filter(|one| one.name == one.scenario.name.name()).collect();
+    let measured: Vec<&ScenarioOutput> = all.iter().filter(|one| one.name == one.run.scenario.name()).collect();
     for one in &measured {
         set_values(&mut measurement, one, &ceiling);
     }
@@ -142,10 +155,11 @@ fn best(one: Ceiling, other: Ceiling) -> Ceiling {
 
 /// Sets the values of a scenario: medians over its iterations.
 fn set_values(measurement: &mut Measurement, one: &ScenarioOutput, ceiling: &Ceiling) {
-    match one.scenario.name {
-        Scenario::Upload => set_rate(measurement, "upload", &one.rates(), ceiling.upload),
+    let raw = raw_rate(&one.run, ceiling);
+    match &one.run.scenario {
+        Scenario::Upload => set_rate(measurement, "upload", &one.rates(), raw),
         Scenario::Download => {
-            set_rate(measurement, "download", &one.rates(), ceiling.download);
+            set_rate(measurement, "download", &one.rates(), raw);
             let first = one.output.iterations.iter().filter_map(Iteration::first_byte);
             set_median(measurement, "first-byte", &first.collect::<Vec<_>>());
         }
@@ -153,6 +167,8 @@ fn set_values(measurement: &mut Measurement, one: &ScenarioOutput, ceiling: &Cei
             set_median(measurement, "round-trip", &one.durations());
             set_median(measurement, "raw-round-trip", &[ceiling.median_round_trip]);
         }
+        Scenario::Custom { name, measure: Measure::Throughput } => set_rate(measurement, name, &one.rates(), raw),
+        Scenario::Custom { name, measure: Measure::Latency } => set_median(measurement, name, &one.durations()),
     }
 }
 

@@ -99,6 +99,9 @@ pub(crate) struct WorkloadFlags {
     /// Defaults of libp2p's suites: 10 iterations of 1 GiB, 100 round trips
     #[arg(long)]
     pub(crate) as_suite: bool,
+    /// Program that runs endpoints that are images: podman or docker [default: podman]
+    #[arg(long, value_name = "ENGINE")]
+    pub(crate) container_engine: Option<String>,
     /// Worker of the listeners; the dialers run on that of --hosts
     #[arg(long, value_name = "WORKER")]
     pub(crate) listener_on: Option<String>,

@@ -28,6 +28,8 @@ mod net_plan;
 mod other_runs;
 mod outdated_results;
 mod peers;
+mod peers_containers;
+mod peers_files;
 mod peers_run;
 mod plan;
 mod preflight;

@@ -9,11 +9,11 @@ use crate::lab::{CommandResult, Lab};
 use crate::ssh;
 
 /// Flags for two small samples.
-const QUICK: &str = "--samples 2 --warm-up 0 --attempts 1 --iterations 3 --upload-bytes 4m --download-bytes 4m \
+pub(crate) const QUICK: &str = "--samples 2 --warm-up 0 --attempts 1 --iterations 3 --upload-bytes 4m --download-bytes 4m \
     --latency-iterations 20";
 
 /// A matrix of endpoints, each with a fault or without, with plain TCP.
-fn matrix(ids: &[&str]) -> String {
+pub(crate) fn matrix(ids: &[&str]) -> String {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/endpoint.py");
     let script = script.display();
     let endpoint = |id: &&str| {
@@ -60,7 +60,7 @@ fn measure(dialer: &str, listener: &str, flags: &str) -> (CommandResult, Value) 
     (ran, study["cells"][0].clone())
 }
 
-fn median(cell: &Value, metric: &str) -> f64 {
+pub(crate) fn median(cell: &Value, metric: &str) -> f64 {
     let mut metrics = cell["metrics"].as_array().unwrap().iter();
     let found = metrics.find(|one| one["metric"]["name"] == metric).unwrap_or_else(|| panic!("{metric}: {cell:#}"));
     found["summary"]["median"].as_f64().unwrap_or_else(|| panic!("{metric}: {found:#}"))

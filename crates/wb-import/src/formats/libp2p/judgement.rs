@@ -114,11 +114,8 @@ impl RowJudge<'_> {
         let mut cell = ForeignCell::new(valid_name(TEST), SUMMARY);
         cell.axis("dialer", &row.pair.dialer);
         cell.axis("listener", &row.pair.listener);
-        cell.axis("transport", &row.pair.transport);
-        for (axis, value) in [("security", &row.pair.security), ("muxer", &row.pair.muxer)] {
-            if let Some(value) = value {
-                cell.axis(axis, value);
-            }
+        for (axis, value) in &row.pair.axes {
+            cell.axis(axis, value);
         }
         if self.is_baseline {
             cell.param("baseline", true);
@@ -165,7 +162,8 @@ impl RowJudge<'_> {
     /// The sample of a scenario that has no figures although its row passed.
     fn empty_sample(&self, scenario: Scenario) -> ForeignSample {
         let mut sample = ForeignSample::at(format!("{}/{}", self.row.location, scenario.key()));
-        sample.reject(Gate::Output, format!("status `pass`, but no figures of {}", scenario.key()));
+        let status = self.row.status.as_ref().map(|status| format!("status `{status}`, but ")).unwrap_or_default();
+        sample.reject(Gate::Output, format!("{status}no figures of {}", scenario.key()));
         sample
     }
 
@@ -199,12 +197,6 @@ impl RowJudge<'_> {
 
     /// Marks impossible samples of a scenario as invalid.
     fn reject_impossible(&self, scenario: Scenario, figures: &Figures, samples: &mut [(f64, ForeignSample)]) {
-        if let Some(invalid) = &figures.invalid {
-            let gates = [Gate::Work, Gate::Answer, Gate::Possible, Gate::State, Gate::Effort, Gate::Output];
-            let named = gates.into_iter().find_map(|gate| Some((gate, invalid.strip_prefix(&format!("{gate}: "))?)));
-            let (gate, reason) = named.unwrap_or((Gate::Possible, invalid));
-            samples.iter_mut().for_each(|(_, sample)| sample.reject(gate, reason));
-        }
         if let Some(disorder) = disordered_quartiles(figures) {
             let only_statistics = figures.samples.is_empty();
             samples
@@ -258,9 +250,11 @@ impl RowJudge<'_> {
         let mut findings = Vec::new();
         let count = figures.samples.len();
         if let Some(iterations) = figures.iterations.filter(|iterations| count > 0 && *iterations != count as f64) {
-            findings.push(format!(
-                "{name}: {iterations} iterations, but {count} samples: iterations that failed are in no figure"
-            ));
+            let consequence = match iterations > count as f64 {
+                true => "iterations that failed are in no figure",
+                false => "some are of something else",
+            };
+            findings.push(format!("{name}: {iterations} iterations, but {count} samples: {consequence}"));
         }
         if let Some(asymmetry) = self.asymmetry().filter(|_| self.ceiling.is_some() && self.is_faster(scenario)) {
             findings.push(asymmetry.figures);
@@ -345,6 +339,7 @@ fn statistics_findings(scenario: Scenario, figures: &Figures) -> Vec<String> {
     let unit = wb_model::Unit::new(scenario.unit());
     let format = |value: f64| if scenario.is_rate() { format_rate(value) } else { unit.quantity(value).to_string() };
     let mut findings = Vec::new();
+    findings.extend(disordered_quartiles(figures).map(|disorder| format!("{name}: in the file, {disorder}")));
     // The file's figures are rounded.
     let differs = |stated: f64, actual: f64| {
         (stated - actual).abs() > f64::max(actual.abs() * MEDIAN_TOLERANCE, figures.resolution)
@@ -354,15 +349,20 @@ fn statistics_findings(scenario: Scenario, figures: &Figures) -> Vec<String> {
         findings.push(format!("{name}: the file has a median of {stated}, its samples have {actual}"));
     }
     let ends = [("min", figures.min, samples.min()), ("max", figures.max, samples.max())];
-    let beyond: Vec<String> = ends
-        .into_iter()
-        .filter_map(|(end, stated, actual)| {
-            let stated = stated.filter(|stated| differs(*stated, actual))?;
-            Some(format!("{end} is {}, the samples' is {}", format(stated), format(actual)))
-        })
-        .collect();
-    if !beyond.is_empty() {
-        findings.push(format!("{name}: {}: min and max of the file are whiskers", beyond.join(", ")));
+    let differing = ends.into_iter().filter_map(|(end, stated, actual)| {
+        let stated = stated.filter(|stated| differs(*stated, actual))?;
+        let is_within = (samples.min()..=samples.max()).contains(&stated);
+        Some((is_within, format!("{end} is {}, the samples' is {}", format(stated), format(actual))))
+    });
+    let (whiskers, beyond): (Vec<_>, Vec<_>) = differing.partition(|(is_within, _)| *is_within);
+    for (found, explanation) in [
+        (whiskers, "min and max of the file are whiskers"),
+        (beyond, "the file lacks samples, or its statistics are of others"),
+    ] {
+        if !found.is_empty() {
+            let texts: Vec<String> = found.into_iter().map(|(_, text)| text).collect();
+            findings.push(format!("{name}: {}: {explanation}", texts.join(", ")));
+        }
     }
     findings
 }
@@ -491,6 +491,7 @@ mod tests {
             found,
             [
                 "upload: 10 iterations, but 5 samples: iterations that failed are in no figure",
+                "upload: in the file, median is above max",
                 "upload: the file has a median of 5 Gbit/s, its samples have 3.10 Gbit/s",
                 "upload: max is 3.20 Gbit/s, the samples' is 9 Gbit/s: min and max of the file are whiskers",
             ]

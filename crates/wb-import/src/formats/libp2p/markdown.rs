@@ -72,7 +72,7 @@ pub(super) fn parse(text: &str) -> Result<SuiteResults, ReadError> {
                     parser.units[table.scenario as usize] = Some(table.unit.clone());
                     Section::Figures(table)
                 }
-                None if Pair::parse(title).is_some() => Section::Named(title.to_owned()),
+                None if Pair::parse(title).is_some() => Section::Named(unescape(title)),
                 None => Section::Other,
             };
             parser.add_title(title);
@@ -92,10 +92,32 @@ fn heading(line: &str) -> Option<&str> {
     (line.starts_with('#') && title.starts_with(' ')).then(|| title.trim())
 }
 
-/// The cells of a line of a table.
-fn table_cells(line: &str) -> Option<Vec<&str>> {
+/// The cells of a line of a table, which end at a `|` without a backslash.
+fn table_cells(line: &str) -> Option<Vec<String>> {
     let line = line.trim().strip_prefix('|')?;
-    Some(line.strip_suffix('|').unwrap_or(line).split('|').map(str::trim).collect())
+    let mut cells = vec![String::new()];
+    let mut is_escaped = false;
+    for letter in line.chars() {
+        match letter {
+            '|' if !is_escaped => cells.push(String::new()),
+            letter => cells.iter_mut().last().into_iter().for_each(|cell| cell.push(letter)),
+        }
+        is_escaped = letter == '\\' && !is_escaped;
+    }
+    // Behind the last `|`.
+    cells.pop_if(|cell| cell.trim().is_empty());
+    Some(cells.iter().map(|cell| unescape(cell.trim())).collect())
+}
+
+/// A text without the backslashes in front of special characters.
+fn unescape(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    let mut letters = text.chars().peekable();
+    while let Some(letter) = letters.next() {
+        let is_escape = letter == '\\' && letters.peek().is_some_and(char::is_ascii_punctuation);
+        plain.extend(if is_escape { letters.next() } else { Some(letter) });
+    }
+    plain
 }
 
 /// Splits `**Key:** value`, also in a list.
@@ -138,11 +160,11 @@ impl Parser {
         match section {
             Section::Named(name) if key.eq_ignore_ascii_case("status") => {
                 // Emphasis and a symbol may stand around the word.
-                let word = value.rsplit(|c: char| !c.is_ascii_alphanumeric()).find(|word| !word.is_empty());
+                let word = value.split(|c: char| !c.is_ascii_alphanumeric()).find(|word| !word.is_empty());
                 self.add_status(name, word.unwrap_or(value));
             }
             Section::Named(name) if key.eq_ignore_ascii_case("cause") => {
-                self.causes.insert(name.clone(), value.to_owned());
+                self.causes.insert(name.clone(), unescape(value));
             }
             _ => self.add_provenance(key, value),
         }
@@ -152,7 +174,7 @@ impl Parser {
         self.statuses.push((name.to_owned(), status.to_ascii_lowercase()));
     }
 
-    fn add_table_row(&mut self, section: &Section, cells: &[&str], line: usize) -> Result<(), ReadError> {
+    fn add_table_row(&mut self, section: &Section, cells: &[String], line: usize) -> Result<(), ReadError> {
         if self.columns.is_empty() {
             self.columns = cells.iter().map(|cell| cell.to_ascii_lowercase()).collect();
             return Ok(());
@@ -162,7 +184,7 @@ impl Parser {
         }
         let value = |column: &str| {
             let at = self.columns.iter().position(|name| name == column)?;
-            cells.get(at).copied()
+            cells.get(at).map(String::as_str)
         };
         match section {
             Section::Figures(table) => {

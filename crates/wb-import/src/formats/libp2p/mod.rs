@@ -58,15 +58,17 @@ struct Row {
     has_figures: bool,
 }
 
-/// The axes of a row.
+/// Two endpoints with what they used.
 #[derive(Debug, Clone, Default, PartialEq)]
 struct Pair {
     dialer: String,
     listener: String,
-    transport: String,
-    security: Option<String>,
-    muxer: Option<String>,
+    /// Names and values of the axes that apply.
+    axes: Vec<(String, String)>,
 }
+
+/// The axes of the suites, in the order of names.
+const AXES: [&str; 3] = ["transport", "security", "muxer"];
 
 /// What an iteration measures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -92,8 +94,6 @@ struct Figures {
     samples: Vec<(usize, f64)>,
     /// The smallest difference that the file's numbers show.
     resolution: f64,
-    /// Why they are impossible according to the file, which only this program's own files have.
-    invalid: Option<String>,
 }
 
 impl Scenario {
@@ -155,7 +155,6 @@ impl Figures {
             resolution: self.resolution * factor,
             iterations: self.iterations,
             outliers: self.outliers,
-            invalid: self.invalid,
         }
     }
 
@@ -170,16 +169,12 @@ impl Pair {
     fn parse(name: &str) -> Option<Self> {
         let (ids, values) = name.trim().strip_suffix(')')?.rsplit_once(" (")?;
         let (dialer, listener) = ids.split_once(" x ")?;
-        let mut values = values.split(',').map(|value| value.trim().to_owned());
-        let pair = Self {
-            dialer: dialer.trim().to_owned(),
-            listener: listener.trim().to_owned(),
-            transport: values.next()?,
-            security: values.next(),
-            muxer: values.next(),
-        };
-        let is_complete = values.next().is_none() && !pair.dialer.is_empty() && !pair.listener.is_empty();
-        (is_complete && !pair.transport.is_empty()).then_some(pair)
+        let values: Vec<&str> = values.split(',').map(str::trim).collect();
+        let (dialer, listener) = (dialer.trim().to_owned(), listener.trim().to_owned());
+        let is_complete = values.len() <= AXES.len() && !dialer.is_empty() && !listener.is_empty();
+        let named = AXES.iter().zip(&values).map(|(axis, value)| ((*axis).to_owned(), (*value).to_owned()));
+        let pair = Self { dialer, listener, axes: named.collect() };
+        (is_complete && values.first().is_some_and(|transport| !transport.is_empty())).then_some(pair)
     }
 }
 
@@ -198,8 +193,9 @@ mod tests {
     fn a_name_has_dialer_listener_and_what_they_use() {
         let pair = Pair::parse("rust-v0.56 x dotnet-v1.0 (tcp, noise, yamux)").unwrap();
         assert_eq!((pair.dialer.as_str(), pair.listener.as_str()), ("rust-v0.56", "dotnet-v1.0"));
-        assert_eq!((pair.security.as_deref(), pair.muxer.as_deref()), (Some("noise"), Some("yamux")));
-        assert_eq!(Pair::parse("iperf x iperf (tcp)").unwrap().security, None);
+        let axes = [("transport", "tcp"), ("security", "noise"), ("muxer", "yamux")];
+        assert_eq!(pair.axes, axes.map(|(axis, value)| (axis.to_owned(), value.to_owned())));
+        assert_eq!(Pair::parse("iperf x iperf (tcp)").unwrap().axes.len(), 1);
         for invalid in ["", "a x b", "a (tcp)", "a x b ()", "a x b (1, 2, 3, 4)", " x b (tcp)", "N/A"] {
             assert_eq!(Pair::parse(invalid), None, "{invalid}");
         }

@@ -1,8 +1,10 @@
 //! Parser of `results.yaml`.
 
+use std::collections::BTreeMap;
+
 use serde::Deserialize;
 
-use super::{Figures, Pair, Row, Scenario, SuiteResults, written_resolution};
+use super::{AXES, Figures, Pair, Row, Scenario, SuiteResults, written_resolution};
 use crate::json::LenientNumber;
 use crate::{Format, ReadError};
 
@@ -62,6 +64,9 @@ struct Entry {
     secure_channel: LenientText,
     #[serde(default)]
     muxer: LenientText,
+    /// Further axes, which only this program's own files have.
+    #[serde(default)]
+    axes: BTreeMap<String, LenientText>,
     #[serde(default)]
     status: LenientText,
     #[serde(default)]
@@ -90,8 +95,6 @@ struct Statistics {
     samples: Option<Vec<LenientNumber>>,
     #[serde(default)]
     unit: LenientText,
-    #[serde(default)]
-    invalid: LenientText,
 }
 
 /// The outliers, or their number.
@@ -115,13 +118,13 @@ impl<'de> Deserialize<'de> for LenientText {
         enum Written {
             Text(String),
             Number(f64),
-            Truth(bool),
+            Bool(bool),
             Other(serde::de::IgnoredAny),
         }
         Ok(Self(match Written::deserialize(deserializer)? {
             Written::Text(text) if text != "null" => text,
             Written::Number(number) => number.to_string(),
-            Written::Truth(truth) => truth.to_string(),
+            Written::Bool(value) => value.to_string(),
             Written::Text(_) | Written::Other(_) => String::new(),
         }))
     }
@@ -208,21 +211,24 @@ impl Resolution {
 
 /// The row of an entry; none, with a note, without a pair.
 fn row(entry: Entry, location: String, resolution: Resolution, notes: &mut Vec<String>) -> Option<Row> {
-    let Entry { name, dialer, listener, transport, secure_channel, muxer, status, cause, upload, download, latency } =
-        entry;
+    let Entry { name, dialer, listener, transport, secure_channel, muxer, axes, status, cause, .. } = entry;
+    let (upload, download, latency) = (entry.upload, entry.download, entry.latency);
     let name = name.known();
-    let keys = dialer.known().zip(listener.known()).zip(transport.known());
-    let pair = match keys {
-        Some(((dialer, listener), transport)) => {
-            Some(Pair { dialer, listener, transport, security: secure_channel.known(), muxer: muxer.known() })
-        }
-        None => name.as_deref().and_then(Pair::parse),
+    let of_suite = AXES.map(str::to_owned).into_iter().zip([transport, secure_channel, muxer]);
+    let axes: Vec<(String, String)> =
+        of_suite.chain(axes).filter_map(|(axis, value)| Some((axis, value.known()?))).collect();
+    let pair = match dialer.known().zip(listener.known()) {
+        Some((dialer, listener)) if !axes.is_empty() => Some(Pair { dialer, listener, axes }),
+        _ => name.as_deref().and_then(Pair::parse),
     };
     let Some(pair) = pair else {
         notes.push(format!("{location}: no dialer, listener and transport"));
         return None;
     };
-    let name = name.unwrap_or_else(|| format!("{} x {} ({})", pair.dialer, pair.listener, pair.transport));
+    let name = name.unwrap_or_else(|| {
+        let values: Vec<&str> = pair.axes.iter().map(|(_, value)| value.as_str()).collect();
+        format!("{} x {} ({})", pair.dialer, pair.listener, values.join(", "))
+    });
     let mut figures = |scenario: Scenario, statistics: Option<Statistics>| {
         let statistics = statistics?;
         let usual = if scenario.is_rate() { "Gbps" } else { "ms" };
@@ -259,7 +265,6 @@ impl Statistics {
             },
             samples: samples.filter_map(|(at, sample)| Some((at, sample.0?))).collect(),
             resolution,
-            invalid: self.invalid.known(),
         }
     }
 }

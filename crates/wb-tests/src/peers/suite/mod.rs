@@ -3,12 +3,12 @@
 mod rendezvous;
 mod study;
 
-use wb_agent::{Command, ExitReason};
-use wb_model::{Nanos, Placement, Sha256};
+use wb_agent::ExitReason;
+use wb_model::{Nanos, Sha256};
 use wb_peers::{Dialect, EndpointCommand};
 
 use super::cell::{PeersCell, ProcessLaunch, Side};
-use super::endpoint::{SIGTERM, endpoint_command, is_regular_end, listen_host, placement};
+use super::endpoint::{EndpointProcess, SIGTERM, StartCommand, is_regular_end, listen_host, placement};
 use super::failure::FailureKind;
 use super::sample::{CEILINGS, LISTENER, measure_ceiling, record_listener_output, traffic_name};
 use super::traffic::{InterfaceBytes, Traffic};
@@ -66,16 +66,6 @@ fn dialer_variables(cell: &PeersCell) -> Vec<(&'static str, String)> {
     ]
 }
 
-fn suite_command(
-    cell: &PeersCell,
-    endpoint: &EndpointCommand,
-    variables: Vec<(&'static str, String)>,
-    placement: &Placement,
-) -> Result<Command, Failure> {
-    let command = endpoint_command(cell, endpoint, &[], placement)?;
-    Ok(variables.into_iter().fold(command, |command, (name, value)| command.env(name, value)))
-}
-
 /// Takes a sample: one process of the dialer does all scenarios.
 pub(super) async fn take(cell: &PeersCell, launch: &ProcessLaunch, attempt: &mut Attempt) -> Result<(), Failure> {
     let ProcessLaunch { dialect, dialer, listener } = launch;
@@ -85,10 +75,14 @@ pub(super) async fn take(cell: &PeersCell, launch: &ProcessLaunch, attempt: &mut
     let redis = Rendezvous::start(&host, context).await?;
     let mut variables = common_variables(cell, &redis.address(), false);
     variables.push(("LISTENER_IP", host.clone()));
-    let listener_placement = placement(Side::Listener, cell, &context.placement, &context.facts);
-    let command = suite_command(cell, listener, variables, &listener_placement)?;
+    let (name, values) = (LISTENER, Vec::new());
+    let process = EndpointProcess { cell, side: Side::Listener, endpoint: listener, name, values, variables };
+    let StartCommand { command, container } = process.start_command(context).await?;
     let process = context.start_service(command).await?;
     redis.wait_for_key(&address_key(*dialect, cell), cell.params.ready_limit, &process, context).await?;
+    if let Some(container) = container {
+        container.record(LISTENER, attempt)?;
+    }
     attempt.record_service(LISTENER, &process).await?;
     let result = run_dialer(cell, dialer, &redis, attempt).await;
     process.signal(SIGTERM).await?;
@@ -110,7 +104,12 @@ async fn run_dialer(
     let mut variables = common_variables(cell, &redis.address(), true);
     variables.extend(dialer_variables(cell));
     let placement = placement(Side::Dialer, cell, &attempt.context.placement, &attempt.context.facts);
-    let command = suite_command(cell, endpoint, variables, &placement)?;
+    let (name, values) = (DIALER, Vec::new());
+    let process = EndpointProcess { cell, side: Side::Dialer, endpoint, name, values, variables };
+    let StartCommand { command, container } = process.start_command(&attempt.context).await?;
+    if let Some(container) = container {
+        container.record(DIALER, attempt)?;
+    }
     let before = InterfaceBytes::read(&attempt.context).await?;
     let finished = attempt.run_to_end(DIALER, command, &placement).await?;
     let after = InterfaceBytes::read(&attempt.context).await?;

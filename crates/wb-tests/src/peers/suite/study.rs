@@ -31,17 +31,19 @@ pub(in crate::peers) fn study(
     let process: ProcessRecord = artefacts.json(&format!("{DIALER}.process.json"))?;
     let mut measurement = Measurement::default();
     let (mut seconds, mut sent, mut received) = (0.0, 0, 0);
-    for scenario in cell.scenario_runs() {
-        let name = scenario.name.name();
-        let statistics = match scenario.name {
+    for run in cell.scenario_runs() {
+        let name = run.scenario.name();
+        let statistics = match run.scenario {
             Scenario::Upload => &output.upload,
             Scenario::Download => &output.download,
             Scenario::Latency => &output.latency,
+            // Endpoints of this dialect have the standard scenarios alone.
+            Scenario::Custom { .. } => continue,
         };
-        let Some(figures) = figures(&mut measurement, name, &scenario, statistics.as_ref()) else { continue };
-        sent += scenario.send * u64::from(scenario.iterations);
-        received += scenario.receive * u64::from(scenario.iterations);
-        if scenario.name == Scenario::Latency {
+        let Some(figures) = figures(&mut measurement, name, &run, statistics.as_ref()) else { continue };
+        sent += run.send * u64::from(run.iterations);
+        received += run.receive * u64::from(run.iterations);
+        if run.scenario == Scenario::Latency {
             let durations: Vec<f64> = figures.iter().map(|milliseconds| milliseconds / 1e3).collect();
             seconds += durations.iter().sum::<f64>();
             check_round_trip(&mut measurement, name, &durations, ceiling);
@@ -49,10 +51,10 @@ pub(in crate::peers) fn study(
             set_median(&mut measurement, "raw-round-trip", &[ceiling.median_round_trip]);
         } else {
             let rates: Vec<f64> = figures.iter().map(|rate| rate * GBPS).collect();
-            let bytes = (scenario.send + scenario.receive) as f64;
+            let bytes = run.bytes() as f64;
             seconds += rates.iter().map(|rate| bytes / rate).sum::<f64>();
-            let raw = raw_rate(scenario.name, ceiling);
-            check_rate(&mut measurement, name, scenario.name, &rates, ceiling);
+            let raw = raw_rate(&run, ceiling);
+            check_rate(&mut measurement, name, raw, &rates, ceiling);
             set_rate(&mut measurement, name, &rates, raw);
         }
     }
@@ -68,10 +70,10 @@ pub(in crate::peers) fn study(
 fn figures(
     measurement: &mut Measurement,
     name: &str,
-    scenario: &ScenarioRun,
+    run: &ScenarioRun,
     statistics: Option<&SuiteStatistics>,
 ) -> Option<Vec<f64>> {
-    let requested = scenario.iterations;
+    let requested = run.iterations;
     let Some(statistics) = statistics else {
         measurement.reject(Gate::Output, format!("{name}: not reported"));
         return None;

@@ -1,10 +1,10 @@
 //! `weighbridge peers report`: the files of a measured matrix.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use wb_report::peers::result_files;
+use wb_report::peers::{ResultFile, result_files};
 
-use super::results::matrix_results;
+use super::results::{matrices, matrix_results};
 use crate::cli::ReadArgs;
 use crate::cli::peers::PeersReportArgs;
 use crate::commands::read::load_study;
@@ -13,23 +13,53 @@ use crate::error::Error;
 use crate::exit::Exit;
 use crate::output::write_file;
 
-/// Writes the result files of the matrices of a run.
+/// Writes the result files of the matrices of a run: into a folder of its own for each, if there are several.
 pub(super) fn report(args: &PeersReportArgs, console: &Console) -> Result<Exit, Error> {
     let read = ReadArgs { run: args.run.clone(), tests_d: Vec::new(), json: false };
     let (run, study) = load_study(&read, console)?;
-    let results = matrix_results(&run, &study)?;
-    if results.tests.is_empty() && results.baselines.is_empty() {
+    let matrices = matrices(&study);
+    if matrices.is_empty() {
         return Err(Error::NothingToDo {
             what: format!("no matrix in {}", args.run.display()),
             help: "`weighbridge peers run` measures one".to_owned(),
         });
     }
-    let folder: PathBuf = args.into.clone().unwrap_or_else(|| args.run.join("peers-report"));
-    std::fs::create_dir_all(&folder).map_err(|source| Error::File { path: folder.display().to_string(), source })?;
-    let files = result_files(&results).map_err(|error| Error::Internal(error.to_string()))?;
-    for file in &files {
-        write_file(&folder.join(&file.name), &file.content)?;
+    let own_folder = args.run.join("peers-report");
+    let base: PathBuf = args.into.clone().unwrap_or_else(|| own_folder.clone());
+    for ((profile, serial), cells) in &matrices {
+        let folder = match matrices.len() {
+            1 => base.clone(),
+            _ => base.join(format!("{profile}-{serial}")),
+        };
+        let results = matrix_results(&run, &study, cells)?;
+        let files = result_files(&results).map_err(|error| Error::Internal(error.to_string()))?;
+        std::fs::create_dir_all(&folder).map_err(|source| file_error(&folder, source))?;
+        for file in &files {
+            write_file(&folder.join(&file.name), &file.content)?;
+        }
+        if folder.starts_with(&own_folder) {
+            remove_stale_charts(&folder, &files)?;
+        }
+        message!("{} files in {}, results.html among them", files.len(), folder.display());
     }
-    message!("{} files in {}, results.html among them", files.len(), folder.display());
     Ok(Exit::Success)
+}
+
+fn file_error(path: &Path, source: std::io::Error) -> Error {
+    Error::File { path: path.display().to_string(), source }
+}
+
+/// Removes charts that an earlier report of the run had and this one has not.
+fn remove_stale_charts(folder: &Path, files: &[ResultFile]) -> Result<(), Error> {
+    let entries = std::fs::read_dir(folder).map_err(|source| file_error(folder, source))?;
+    for entry in entries {
+        let entry = entry.map_err(|source| file_error(folder, source))?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let is_chart = (name.starts_with("heatmap-") || name.starts_with("boxplot-"))
+            && (name.ends_with(".svg") || name.ends_with(".png"));
+        if is_chart && files.iter().all(|file| file.name != name) {
+            std::fs::remove_file(entry.path()).map_err(|source| file_error(&entry.path(), source))?;
+        }
+    }
+    Ok(())
 }

@@ -3,42 +3,57 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use wb_model::{AttemptOutcome, ParamValue, Validity};
+use wb_model::{AttemptOutcome, ParamValue, ProfileName, Serial, Validity};
 use wb_record::RunFolder;
-use wb_report::peers::{CellStatus, MatrixCell, MatrixMetadata, MatrixResults, Scenario, ScenarioSamples};
+use wb_report::peers::{
+    BaselineScope, CellFilter, CellStatus, MatrixCell, MatrixMetadata, MatrixResults, ScenarioSamples,
+};
 use wb_study::Study;
 use wb_study::result::{AttemptResult, CellResult};
 use wb_tests::Artefacts;
-use wb_tests::peers::{CELL_NAME, DIALER, IS_BASELINE, IterationFigures, LISTENER, NAME};
+use wb_tests::peers::{
+    CEILING_OF, CELL_NAME, COMPARED_WITH, DIALER, IS_BASELINE, IterationFigures, LISTENER, NAME, ScenarioFigures,
+};
 
 use crate::error::Error;
 
 /// Nanoseconds of a second.
 const NANOS: f64 = 1e9;
 
-/// Collects the results of the matrices of a run.
+/// The matrices of a run: a run may have several, and measure each with several profiles.
+pub(super) fn matrices(study: &Study) -> BTreeMap<(ProfileName, Serial), Vec<&CellResult>> {
+    let mut all: BTreeMap<_, Vec<&CellResult>> = BTreeMap::new();
+    for cell in study.cells.iter().filter(|cell| cell.cell.test.as_str() == NAME) {
+        all.entry((cell.cell.profile.clone(), cell.cell.serial.clone())).or_default().push(cell);
+    }
+    all
+}
+
+/// Collects the results of a matrix of a run.
 ///
 /// # Errors
 /// If the artefacts of a counted sample cannot be read.
-pub(super) fn matrix_results(run: &RunFolder, study: &Study) -> Result<MatrixResults, Error> {
-    let cells: Vec<&CellResult> = study.cells.iter().filter(|cell| cell.cell.test.as_str() == NAME).collect();
-    let axes = axes(&cells);
+pub(super) fn matrix_results(run: &RunFolder, study: &Study, cells: &[&CellResult]) -> Result<MatrixResults, Error> {
+    let axes = axes(cells);
     let (mut baselines, mut tests) = (Vec::new(), Vec::new());
-    for cell in cells {
+    for &cell in cells {
         let is_baseline = cell.params.get(IS_BASELINE) == Some(&ParamValue::Bool(true));
         let group = if is_baseline { &mut baselines } else { &mut tests };
         group.push(matrix_cell(run.path(), cell, &axes)?);
     }
-    Ok(MatrixResults { metadata: metadata(run, study)?, axes, baselines, tests })
+    Ok(MatrixResults { metadata: metadata(run, study, cells)?, axes, baselines, tests })
 }
 
-fn metadata(folder: &RunFolder, study: &Study) -> Result<MatrixMetadata, Error> {
+fn metadata(folder: &RunFolder, study: &Study, cells: &[&CellResult]) -> Result<MatrixMetadata, Error> {
     let run = &study.run;
     let entries = folder.run_file()?.entries;
     let facts = entries.iter().rev().find_map(|entry| entry.facts.values().next());
+    // The last attempt may belong to an entry that resumed the run much later.
+    let attempts = cells.iter().flat_map(|cell| &cell.attempts);
+    let last = attempts.map(|attempt| attempt.start_seconds + attempt.seconds).fold(0.0, f64::max);
     let end = |start: &str| {
         let start: jiff::Timestamp = start.parse().ok()?;
-        start.checked_add(jiff::SignedDuration::from_secs_f64(run.seconds)).ok()
+        start.checked_add(jiff::SignedDuration::from_secs_f64(last)).ok()
     };
     Ok(MatrixMetadata {
         test_pass: run.name.clone(),
@@ -87,30 +102,34 @@ fn matrix_cell(run: &Path, cell: &CellResult, axes: &[String]) -> Result<MatrixC
         let read = IterationFigures::read(&cell.params, &Artefacts::new(&run.join(&attempt.folder)));
         figures.extend(read.map_err(|rejection| Error::Internal(format!("{}: {rejection}", attempt.folder)))?);
     }
-    let requested = |param: &str| text(cell, param).parse::<usize>().unwrap_or(0) * counted.len();
     let scaled = |figures: Vec<f64>| figures.into_iter().map(|seconds| seconds * NANOS).collect::<Vec<f64>>();
-    let mut scenarios = BTreeMap::new();
-    let all = [
-        (Scenario::Upload, figures.upload, "iterations"),
-        (Scenario::Download, figures.download, "iterations"),
-        (Scenario::Latency, scaled(figures.round_trip), "latency-iterations"),
-    ];
-    for (scenario, samples, param) in all {
-        if !samples.is_empty() {
-            let iterations = requested(param);
-            scenarios.insert(scenario, ScenarioSamples { iterations, samples, validity: Validity::Valid });
-        }
-    }
+    let measured = figures.scenarios.into_iter().filter(|(_, figures)| !figures.values.is_empty());
+    let scenarios = measured.map(|(scenario, ScenarioFigures { iterations, values, are_medians })| {
+        let samples = if scenario.is_rate() { values } else { scaled(values) };
+        (scenario, ScenarioSamples { iterations, samples, are_medians })
+    });
     Ok(MatrixCell {
         name: text(cell, CELL_NAME),
         dialer: text(cell, DIALER),
         listener: text(cell, LISTENER),
         values: axes.iter().map(|axis| cell.cell.case.get(axis).map(str::to_owned)).collect(),
+        scope: BaselineScope { ceiling: filter(cell, CEILING_OF), comparison: filter(cell, COMPARED_WITH) },
         status: status(cell),
-        scenarios,
+        scenarios: scenarios.collect(),
         connect: scaled(figures.connect),
         first_byte: scaled(figures.first_byte),
     })
+}
+
+/// The filter in a parameter of a baseline: `AXIS=VALUE|VALUE` each.
+fn filter(cell: &CellResult, param: &str) -> Option<CellFilter> {
+    let ParamValue::List(axes) = cell.params.get(param)? else { return None };
+    let filter = axes.iter().filter_map(|text| {
+        let text = text.to_string();
+        let (axis, values) = text.split_once('=')?;
+        Some((axis.to_owned(), values.split('|').map(str::to_owned).collect()))
+    });
+    Some(filter.collect())
 }
 
 /// Whether a cell was measured, and why not.

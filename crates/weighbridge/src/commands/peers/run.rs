@@ -79,6 +79,7 @@ fn workload_params(flags: &WorkloadFlags) -> Vec<(&'static str, ValueForm)> {
         ("latency-iterations", flags.latency_iterations.or(of_suite(SUITE_LATENCY_ITERATIONS)).map(number)),
         ("iteration-limit", flags.iteration_limit.map(|limit| text(&limit.to_string()))),
         ("duration", flags.duration.map(|duration| text(&duration.to_string()))),
+        ("container-engine", flags.container_engine.as_deref().map(text)),
         ("client", flags.dialer_on.as_deref().map(text)),
         ("server", flags.listener_on.as_deref().map(text)),
     ];

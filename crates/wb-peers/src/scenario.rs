@@ -1,0 +1,149 @@
+//! Scenarios: what an iteration transfers and measures.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use serde::Deserialize;
+use wb_model::Bytes;
+
+/// What an iteration measures.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Scenario {
+    /// From dialer to listener.
+    Upload,
+    /// From listener to dialer.
+    Download,
+    /// A round trip of a small request.
+    Latency,
+    /// A transfer that a peers file defines.
+    Custom {
+        /// Its name.
+        name: Arc<str>,
+        /// What its figures are.
+        measure: Measure,
+    },
+}
+
+/// What the figures of a scenario are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Measure {
+    /// Bytes of both directions per second.
+    #[default]
+    Throughput,
+    /// The time of an iteration.
+    Latency,
+}
+
+impl Scenario {
+    /// The scenarios that every matrix has.
+    pub const STANDARD: [Self; 3] = [Self::Upload, Self::Download, Self::Latency];
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Upload => "upload",
+            Self::Download => "download",
+            Self::Latency => "latency",
+            Self::Custom { name, .. } => name,
+        }
+    }
+
+    /// Whether its figures are rates; otherwise they are times.
+    pub fn is_rate(&self) -> bool {
+        match self {
+            Self::Upload | Self::Download => true,
+            Self::Latency => false,
+            Self::Custom { measure, .. } => *measure == Measure::Throughput,
+        }
+    }
+}
+
+/// A scenario of a peers file. Its text is `NAME=SEND/RECEIVE*ITERATIONS`, with ` latency` behind it where times are
+/// measured.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CustomScenario {
+    /// Its name.
+    pub name: Arc<str>,
+    /// What its figures are.
+    pub measure: Measure,
+    /// Bytes from the dialer to the listener, then
+    pub send: Bytes,
+    /// bytes from the listener to the dialer.
+    pub receive: Bytes,
+    /// Iterations in a sample.
+    pub iterations: u32,
+}
+
+/// Suffix of the text of a scenario whose figures are times.
+const LATENCY_SUFFIX: &str = " latency";
+
+impl CustomScenario {
+    /// What it measures.
+    pub fn scenario(&self) -> Scenario {
+        Scenario::Custom { name: self.name.clone(), measure: self.measure }
+    }
+}
+
+impl fmt::Display for CustomScenario {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { name, measure, send, receive, iterations } = self;
+        write!(f, "{name}={}/{}*{iterations}", send.0, receive.0)?;
+        if *measure == Measure::Latency { f.write_str(LATENCY_SUFFIX) } else { Ok(()) }
+    }
+}
+
+/// The error of a text that is no scenario.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("invalid scenario `{0}`: expected NAME=SEND/RECEIVE*ITERATIONS")]
+pub struct InvalidScenario(String);
+
+impl FromStr for CustomScenario {
+    type Err = InvalidScenario;
+
+    fn from_str(text: &str) -> Result<Self, InvalidScenario> {
+        let parse = || {
+            let (rest, measure) = match text.strip_suffix(LATENCY_SUFFIX) {
+                Some(rest) => (rest, Measure::Latency),
+                None => (text, Measure::Throughput),
+            };
+            let (name, rest) = rest.split_once('=')?;
+            let (bytes, iterations) = rest.split_once('*')?;
+            let (send, receive) = bytes.split_once('/')?;
+            let bytes = |text: &str| Some(Bytes(text.parse().ok()?));
+            Some(Self {
+                name: name.into(),
+                measure,
+                send: bytes(send)?,
+                receive: bytes(receive)?,
+                iterations: iterations.parse().ok()?,
+            })
+        };
+        parse().ok_or_else(|| InvalidScenario(text.to_owned()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn a_scenario_is_read_as_it_was_written(
+            name in "[a-z][a-z0-9-]{0,9}", send: u64, receive: u64, iterations: u32, is_latency: bool,
+        ) {
+            let measure = if is_latency { Measure::Latency } else { Measure::Throughput };
+            let scenario =
+                CustomScenario { name: name.into(), measure, send: Bytes(send), receive: Bytes(receive), iterations };
+            prop_assert_eq!(scenario.to_string().parse(), Ok(scenario));
+        }
+
+        #[test]
+        fn no_text_panics(text: String) {
+            let _ = text.parse::<CustomScenario>();
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! What a peers file defines beside its endpoints: scenarios, checks, servers, and what baselines are shown beside.
+
+use crate::lab::Lab;
+use crate::peers_run::{QUICK, matrix, median};
+use crate::ssh;
+
+#[test]
+fn scenarios_of_a_file_are_measured_beside_the_others() {
+    let lab = Lab::new();
+    let scenarios = r#"
+[[scenarios]]
+id = "echo"
+send = "2m"
+receive = "2m"
+iterations = 3
+
+[[scenarios]]
+id = "query"
+send = 200
+receive = "16k"
+iterations = 20
+measure = "latency"
+"#;
+    lab.write("peers.toml", &format!("{}{scenarios}", matrix(&["good"])));
+    lab.weighbridge(&format!("peers run peers.toml --transport-select tcp --into R {QUICK}")).expect_code(0);
+    let cell = lab.weighbridge("summary R --json").json()["cells"][0].clone();
+    assert!(median(&cell, "echo") > 1e6, "{cell:#}");
+    assert!((0.0..150.0).contains(&median(&cell, "echo-of-ceiling")), "{cell:#}");
+    assert!(median(&cell, "query") > median(&cell, "raw-round-trip"), "{cell:#}");
+    lab.weighbridge("peers report R").expect_code(0);
+    let results = lab.read("R/peers-report/results.yaml");
+    assert!(results.contains("    scenarios:\n      echo:\n        iterations: 6\n"), "{results}");
+    assert!(results.contains("      query:\n        iterations: 40\n"), "{results}");
+    assert!(lab.read("R/peers-report/results.md").contains("### Query (ms)"));
+    assert!(lab.path("R/peers-report/boxplot-echo.svg").is_file());
+    // Another number of iterations is another measurement.
+    let changed = scenarios.replace("iterations = 3", "iterations = 2");
+    lab.write("peers.toml", &format!("{}{changed}", matrix(&["good"])));
+    let ran = lab.weighbridge(&format!("peers run peers.toml --transport-select tcp --into R {QUICK}"));
+    assert_eq!(ran.code, 1, "{}", ran.transcript());
+}
+
+#[test]
+fn figures_outside_of_the_bounds_of_a_check_are_invalid() {
+    for (check, figures) in [
+        ("metric = \"throughput/upload\"\nmin = 1e15", "throughput/upload: "),
+        ("metric = \"latency/round-trip\"\nmax = 1\ngate = \"answer\"", "latency/round-trip: "),
+        ("metric = \"throughput/no\"\nmin = 1", "throughput/no: no such figure, expected at least 1"),
+    ] {
+        let lab = Lab::new();
+        lab.write("peers.toml", &format!("{}[[checks]]\ncells = \"(tcp, none)\"\n{check}\n", matrix(&["good"])));
+        lab.weighbridge(&format!("peers run peers.toml --into R {QUICK}")).expect_code(3);
+        let cells = lab.weighbridge("summary R --json").json()["cells"].clone();
+        let validity = |at: usize| cells[at]["attempts"][0]["validity"].clone();
+        let found = validity(0)["figures"].as_str().unwrap_or_else(|| panic!("{cells:#}")).to_owned();
+        assert!(found.starts_with(figures), "{found}");
+        assert_eq!(validity(0)["gate"], if check.contains("answer") { "answer" } else { "possible" });
+        assert_eq!(validity(1)["validity"], "valid", "the check is about other cells: {cells:#}");
+    }
+}
+
+#[test]
+fn an_endpoint_listens_on_its_server() {
+    let Some((hosts, _)) = ssh::lab(2) else { return };
+    let lab = Lab::with_ssh(&hosts);
+    let text = matrix(&["good"]).replacen("id = \"good\"", "id = \"good\"\nserver = \"far\"", 1);
+    let servers = "\n[servers]\nfar = \"host1\"\n";
+    lab.write("peers.toml", &format!("{text}{servers}"));
+    let line =
+        format!("peers run peers.toml --transport-select tcp --hosts {} --into R {QUICK}", ssh::addresses(1..=2));
+    ssh::weighbridge(&hosts, &lab, &line).expect_code(0);
+    let cell = lab.weighbridge("summary R --json").json()["cells"][0].clone();
+    let folder = cell["attempts"][0]["folder"].as_str().unwrap();
+    let address = wb_test_net::Host(1).v4().to_string();
+    assert!(lab.read(format!("R/{folder}/listener.stdout")).contains(&address), "{cell:#}");
+    // A flag prevails over the file.
+    ssh::weighbridge(&hosts, &lab, &format!("{} --listener-on host2", line.replace("--into R", "--into S")))
+        .expect_code(0);
+    let cell = lab.weighbridge("summary S --json").json()["cells"][0].clone();
+    let folder = cell["attempts"][0]["folder"].as_str().unwrap();
+    let address = wb_test_net::Host(2).v4().to_string();
+    assert!(lab.read(format!("S/{folder}/listener.stdout")).contains(&address), "{cell:#}");
+    // A server that does not take part is named.
+    lab.write("peers.toml", &format!("{text}\n[servers]\nfar = \"host7\"\n"));
+    let ran = ssh::weighbridge(&hosts, &lab, &line.replace("--into R", "--into T")).expect_code(1);
+    ran.expect_stderr("unknown worker `host7`");
+}
+
+#[test]
+fn a_baseline_is_shown_beside_the_cells_that_it_names() {
+    let lab = Lab::new();
+    let baseline = matrix(&["better"]);
+    let baseline = baseline.split_once("[[endpoints]]").unwrap().1.replace("\"udp\"", "\"unused\"");
+    let baseline = baseline.replacen("id = \"better\"", "id = \"better\"\nceiling = { transport = \"udp\" }", 1);
+    lab.write("peers.toml", &format!("{}\n[[baselines]]{baseline}", matrix(&["good"])));
+    lab.weighbridge(&format!("peers run peers.toml --into R {QUICK}")).expect_code(0);
+    lab.weighbridge("peers report R").expect_code(0);
+    let page = lab.read("R/peers-report/results.html");
+    let overhead = page.split_once("id=\"overhead\"").map(|(_, rest)| rest).unwrap_or_else(|| panic!("{page}"));
+    let row = |name: &str| {
+        let at = overhead.find(name).unwrap_or_else(|| panic!("{name}: {overhead}"));
+        overhead[at..].split_once("</tr>").unwrap().0.to_owned()
+    };
+    assert!(row("good x good (udp)").contains(" better"), "{}", row("good x good (udp)"));
+    assert!(!row("good x good (tcp, none)").contains(" better"), "{}", row("good x good (tcp, none)"));
+}
+
+#[test]
+fn invalid_keys_of_peers_files_are_errors() {
+    let text = matrix(&["good"]);
+    let with = |key: &str| text.replacen("id = \"good\"", &format!("id = \"good\"\n{key}"), 1);
+    for (text, error) in [
+        (with("server = \"far\""), "unknown server `far`"),
+        (with("ceiling = { transport = \"tcp\" }"), "`ceiling` and `comparison` are keys of baselines"),
+        (with("scenarios = [\"uplaod\"]"), "unknown scenario `uplaod`: did you mean `upload`?"),
+        (format!("{text}[[scenarios]]\nid = \"upload\"\nsend = 1\niterations = 1\n"), "`upload` occurs twice"),
+        (format!("{text}[[scenarios]]\nid = \"empty\"\niterations = 1\n"), "expected iterations, and bytes"),
+        (format!("{text}[[checks]]\nmetric = \"upload\"\nmin = 1\n"), "invalid metric `upload` of a check"),
+        (format!("{text}[[checks]]\nmetric = \"throughput/upload\"\n"), "expected `min` or `max`"),
+        (
+            format!("{text}[[checks]]\ncells = \"~no\"\nmetric = \"throughput/upload\"\nmin = 1\n"),
+            "unknown alias `~no`",
+        ),
+    ] {
+        let lab = Lab::new();
+        lab.write("peers.toml", &text);
+        lab.weighbridge("peers run peers.toml --into R").expect_code(1).expect_stderr(error);
+    }
+}
