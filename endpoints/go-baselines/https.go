@@ -37,7 +37,7 @@ func listenHTTPS(ctx context.Context, options endpoint.Options) error {
 			switch state {
 			case http.StateActive: // a request has begun, so that the handshake is complete
 				if _, again := known.LoadOrStore(accepted, true); !again {
-					endpoint.Connected(negotiatedHTTPS(accepted.(*tls.Conn)))
+					endpoint.PrintNegotiated(negotiatedHTTPS(accepted.(*tls.Conn)))
 				}
 			case http.StateClosed:
 				known.Delete(accepted)
@@ -45,14 +45,14 @@ func listenHTTPS(ctx context.Context, options endpoint.Options) error {
 		},
 	}
 	context.AfterFunc(ctx, func() { server.Close() })
-	endpoint.Listening(address("https", options.Host, listener.Addr(), fingerprint))
+	endpoint.PrintListening(address("https", options.Host, listener.Addr(), fingerprint))
 	return server.ServeTLS(listener, "", "")
 }
 
 func serveHTTP(response http.ResponseWriter, request *http.Request) {
 	var counts endpoint.Counts
 	err := answerHTTP(response, request, &counts)
-	endpoint.Served(counts, err)
+	endpoint.PrintServed(counts, err)
 	if err != nil {
 		panic(http.ErrAbortHandler)
 	}
@@ -68,7 +68,11 @@ func answerHTTP(response http.ResponseWriter, request *http.Request, counts *end
 	}
 	response.Header().Set("Content-Type", "application/octet-stream")
 	response.Header().Set("Content-Length", strconv.FormatInt(bytes, 10))
-	return endpoint.Send(response, bytes, counts)
+	if err := endpoint.Send(response, bytes, counts); err != nil {
+		return err
+	}
+	// What is still in the buffer may fail as well.
+	return http.NewResponseController(response).Flush()
 }
 
 func prepareHTTPS(options endpoint.Options) (endpoint.Connect, error) {

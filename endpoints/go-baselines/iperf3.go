@@ -26,7 +26,8 @@ type iperf3Result struct {
 			Reverse int `json:"reverse"`
 		} `json:"test_start"`
 	} `json:"start"`
-	End struct {
+	Intervals []json.RawMessage `json:"intervals"`
+	End       struct {
 		Sent     iperf3Sum `json:"sum_sent"`
 		Received iperf3Sum `json:"sum_received"`
 	} `json:"end"`
@@ -61,7 +62,7 @@ func listenIperf3(ctx context.Context, options endpoint.Options) error {
 	if err := waitUntilListening(ctx, options.Port, reported); err != nil {
 		return err
 	}
-	endpoint.Listening("iperf3://" + hostPort(options))
+	endpoint.PrintListening("iperf3://" + hostPort(options))
 	err = <-reported
 	return errors.Join(err, server.Wait())
 }
@@ -78,12 +79,12 @@ func reportIperf3(output io.Reader) error {
 		if result.Error != "" {
 			err = errors.New(result.Error)
 		}
-		endpoint.Connected(endpoint.Negotiated{Transport: "iperf3"})
+		endpoint.PrintNegotiated(endpoint.Negotiated{Transport: "iperf3"})
 		counts := endpoint.Counts{Received: result.End.Received.Bytes}
 		if result.Start.Test.Reverse != 0 {
 			counts = endpoint.Counts{Sent: result.End.Sent.Bytes}
 		}
-		endpoint.Served(counts, err)
+		endpoint.PrintServed(counts, err)
 	}
 }
 
@@ -173,7 +174,7 @@ func (c *iperf3Connection) run(ctx context.Context, options endpoint.Options, co
 func (c *iperf3Connection) transferOnce(ctx context.Context, bytes int64, more ...string) (iperf3Result, error) {
 	arguments := append([]string{"-n", strconv.FormatInt(bytes, 10), "-l", strconv.FormatInt(blockSize(bytes), 10)}, more...)
 	result, err := runIperf3(ctx, append(arguments, c.arguments...))
-	for tries := 1; tries < 50 && isBetweenTests(err) && sleep(ctx, 20*time.Millisecond); tries++ {
+	for tries := 1; tries < 50 && len(result.Intervals) == 0 && isBetweenTests(err) && sleep(ctx, 20*time.Millisecond); tries++ {
 		result, err = runIperf3(ctx, append(arguments, c.arguments...))
 	}
 	seconds := result.End.Received.Seconds

@@ -36,16 +36,12 @@ func main() {
 			return baseline.Prepare(options)
 		},
 		// The end of a TCP connection is the end of its only transfer.
-		ConnectsAlways: func(options endpoint.Options) bool { return options.Transport == "tcp" },
+		ConnectsPerTransfer: func(options endpoint.Options) bool { return options.Transport == "tcp" },
 	})
 }
 
 func find(options endpoint.Options) (endpoint.Implementation, error) {
-	baseline, ok := baselines[options.Transport]
-	if !ok {
-		return baseline, fmt.Errorf("unknown transport `%s`: expected tcp, quic, https or iperf3", options.Transport)
-	}
-	return baseline, nil
+	return endpoint.Choose("transport", options.Transport, baselines)
 }
 
 // connection is one to which only its transport applies.

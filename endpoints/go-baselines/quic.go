@@ -24,13 +24,13 @@ func listenQUIC(ctx context.Context, options endpoint.Options) error {
 		return err
 	}
 	defer listener.Close()
-	endpoint.Listening(address("quic", options.Host, listener.Addr(), fingerprint))
+	endpoint.PrintListening(address("quic", options.Host, listener.Addr(), fingerprint))
 	for {
 		accepted, err := listener.Accept(ctx)
 		if err != nil {
 			return err
 		}
-		endpoint.Connected(endpoint.Negotiated{Transport: "quic"})
+		endpoint.PrintNegotiated(endpoint.Negotiated{Transport: "quic"})
 		go func() {
 			for {
 				stream, err := accepted.AcceptStream(ctx)
@@ -40,7 +40,12 @@ func listenQUIC(ctx context.Context, options endpoint.Options) error {
 				go func() {
 					var counts endpoint.Counts
 					err := endpoint.Answer(quicStream{stream}, &counts)
-					endpoint.Served(counts, err)
+					if err != nil {
+						// The dialer must not wait for the rest.
+						stream.CancelRead(0)
+						stream.CancelWrite(0)
+					}
+					endpoint.PrintServed(counts, err)
 				}()
 			}
 		}()

@@ -13,18 +13,18 @@ func listenTCP(ctx context.Context, options endpoint.Options) error {
 		return err
 	}
 	context.AfterFunc(ctx, func() { listener.Close() })
-	endpoint.Listening(address("tcp", options.Host, listener.Addr(), ""))
+	endpoint.PrintListening(address("tcp", options.Host, listener.Addr(), ""))
 	for {
 		stream, err := listener.Accept()
 		if err != nil {
 			return err
 		}
-		endpoint.Connected(endpoint.Negotiated{Transport: "tcp"})
+		endpoint.PrintNegotiated(endpoint.Negotiated{Transport: "tcp"})
 		go func() {
 			defer stream.Close()
 			var counts endpoint.Counts
 			err := endpoint.Answer(stream.(*net.TCPConn), &counts)
-			endpoint.Served(counts, err)
+			endpoint.PrintServed(counts, err)
 		}()
 	}
 }

@@ -8,8 +8,11 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"os/signal"
+	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -63,12 +66,12 @@ type Timed interface {
 
 // Implementation is what an endpoint implements.
 type Implementation struct {
-	// Listen serves transfers until the context ends. It calls Listening, Connected and Served.
+	// Listen serves transfers until the context ends. It calls PrintListening, PrintNegotiated and PrintServed.
 	Listen func(ctx context.Context, options Options) error
 	// Prepare does all that a dialer needs before it connects, which is not measured.
 	Prepare func(options Options) (Connect, error)
-	// ConnectsAlways is whether a connection can carry just one transfer.
-	ConnectsAlways func(options Options) bool
+	// ConnectsPerTransfer is whether a connection can carry just one transfer.
+	ConnectsPerTransfer func(options Options) bool
 }
 
 // Main runs the subcommand that the arguments name, and exits.
@@ -108,23 +111,36 @@ func Main(implementation Implementation) {
 	}
 }
 
+// Choose returns the value of a flag in a map of those that are possible.
+func Choose[T any](flag, value string, possible map[string]T) (T, error) {
+	chosen, ok := possible[value]
+	if ok {
+		return chosen, nil
+	}
+	expected := strings.Join(slices.Sorted(maps.Keys(possible)), ", ")
+	if value == "" {
+		return chosen, fmt.Errorf("missing --%s: expected one of %s", flag, expected)
+	}
+	return chosen, fmt.Errorf("unknown %s `%s`: expected one of %s", flag, value, expected)
+}
+
 func fail(err error) {
 	fmt.Fprintln(os.Stderr, "error:", err)
 	os.Exit(1)
 }
 
-// Listening prints the address at which connections are accepted.
-func Listening(address string) {
+// PrintListening prints the address at which connections are accepted.
+func PrintListening(address string) {
 	printLine(map[string]string{"listening": address})
 }
 
-// Connected prints the protocols of a connection whose handshake is complete.
-func Connected(negotiated Negotiated) {
+// PrintNegotiated prints the protocols of a connection whose handshake is complete.
+func PrintNegotiated(negotiated Negotiated) {
 	printLine(map[string]Negotiated{"negotiated": negotiated})
 }
 
-// Served prints what a listener moved in one stream.
-func Served(counts Counts, err error) {
+// PrintServed prints what a listener moved in one stream.
+func PrintServed(counts Counts, err error) {
 	printLine(struct {
 		Received int64   `json:"received"`
 		Sent     int64   `json:"sent"`
@@ -175,7 +191,7 @@ func dial(ctx context.Context, implementation Implementation, options Options) b
 			connection, failure = connectWithin(ctx, options.Timeout, connect)
 			if failure == nil {
 				line.Connect = seconds(time.Now())
-				Connected(connection.Negotiated())
+				PrintNegotiated(connection.Negotiated())
 			}
 		}
 		err := failure
@@ -196,7 +212,7 @@ func dial(ctx context.Context, implementation Implementation, options Options) b
 		}
 		line.Error = text(err)
 		printLine(line)
-		if connection != nil && implementation.ConnectsAlways(options) {
+		if connection != nil && implementation.ConnectsPerTransfer(options) {
 			connection.Close()
 			connection = nil
 		}

@@ -36,9 +36,9 @@ const perf = protocol.ID("/perf/1.0.0")
 
 func main() {
 	endpoint.Main(endpoint.Implementation{
-		Listen:         listen,
-		Prepare:        prepare,
-		ConnectsAlways: func(endpoint.Options) bool { return false },
+		Listen:              listen,
+		Prepare:             prepare,
+		ConnectsPerTransfer: func(endpoint.Options) bool { return false },
 	})
 }
 
@@ -49,7 +49,7 @@ func listen(ctx context.Context, options endpoint.Options) error {
 	}
 	defer node.Close()
 	node.Notify(&network.NotifyBundle{ConnectedF: func(_ network.Network, connection network.Conn) {
-		endpoint.Connected(negotiated(connection))
+		endpoint.PrintNegotiated(negotiated(connection))
 	}})
 	muxer := multistream.NewMultistreamMuxer[protocol.ID]()
 	muxer.AddHandler(perf, nil)
@@ -62,7 +62,7 @@ func listen(ctx context.Context, options endpoint.Options) error {
 		var counts endpoint.Counts
 		err := endpoint.Answer(stream, &counts)
 		finish(stream, err)
-		endpoint.Served(counts, err)
+		endpoint.PrintServed(counts, err)
 	})
 	host, err := multiaddr.NewMultiaddr(listenAddress(options))
 	if err != nil {
@@ -71,7 +71,7 @@ func listen(ctx context.Context, options endpoint.Options) error {
 	if err := node.Listen(host); err != nil {
 		return err
 	}
-	endpoint.Listening(fmt.Sprintf("%s/p2p/%s", node.ListenAddresses()[0], node.LocalPeer()))
+	endpoint.PrintListening(fmt.Sprintf("%s/p2p/%s", node.ListenAddresses()[0], node.LocalPeer()))
 	<-ctx.Done()
 	return nil
 }
@@ -210,26 +210,26 @@ func newTransport(options endpoint.Options, key crypto.PrivKey) (transport.Trans
 		}
 		return websocket.New(upgrader, nil, nil)
 	}
-	return nil, fmt.Errorf("unknown transport `%s`: expected tcp, quic-v1 or ws", options.Transport)
+	_, err := endpoint.Choose("transport", options.Transport, map[string]bool{"tcp": true, "quic-v1": true, "ws": true})
+	return nil, err
 }
 
 func newUpgrader(options endpoint.Options, key crypto.PrivKey) (transport.Upgrader, error) {
-	if options.Muxer != "yamux" {
-		return nil, fmt.Errorf("unknown muxer `%s`: expected yamux", options.Muxer)
+	muxer, err := endpoint.Choose("muxer", options.Muxer, map[string]upgrader.StreamMuxer{
+		"yamux": {ID: yamux.ID, Muxer: yamux.DefaultTransport},
+	})
+	if err != nil {
+		return nil, err
 	}
-	muxers := []upgrader.StreamMuxer{{ID: yamux.ID, Muxer: yamux.DefaultTransport}}
-	var (
-		security sec.SecureTransport
-		err      error
-	)
-	switch options.Security {
-	case "noise":
-		security, err = noise.New(noise.ID, key, muxers)
-	case "tls":
-		security, err = libp2ptls.New(libp2ptls.ID, key, muxers)
-	default:
-		err = fmt.Errorf("unknown security `%s`: expected noise or tls", options.Security)
+	muxers := []upgrader.StreamMuxer{muxer}
+	create, err := endpoint.Choose("security", options.Security, map[string]func() (sec.SecureTransport, error){
+		"noise": func() (sec.SecureTransport, error) { return noise.New(noise.ID, key, muxers) },
+		"tls":   func() (sec.SecureTransport, error) { return libp2ptls.New(libp2ptls.ID, key, muxers) },
+	})
+	if err != nil {
+		return nil, err
 	}
+	security, err := create()
 	if err != nil {
 		return nil, err
 	}

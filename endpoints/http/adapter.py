@@ -35,6 +35,11 @@ def parse_args(*subcommands):
     return parser.parse_args()
 
 
+def url_host(host):
+    """An address as part of a URL"""
+    return f"[{host}]" if ":" in host else host
+
+
 def print_line(**line):
     print(json.dumps(line), flush=True)
 

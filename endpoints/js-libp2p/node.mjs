@@ -42,7 +42,8 @@ export async function createNode (options) {
 async function select (layer, options) {
   const load = imports[layer][options[layer]]
   if (load == null) {
-    throw new Error(`unknown ${layer} \`${options[layer]}\`: expected ${Object.keys(imports[layer]).join(' or ')}`)
+    const problem = options[layer] == null ? `missing --${layer}` : `unknown ${layer} \`${options[layer]}\``
+    throw new Error(`${problem}: expected ${Object.keys(imports[layer]).join(' or ')}`)
   }
   return load()
 }

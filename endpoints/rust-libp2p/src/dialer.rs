@@ -35,8 +35,12 @@ pub(crate) async fn dial(
     let mut times = Times { dial: Some(Instant::now()), ..Times::default() };
     let connected = within(timeout, connect(&mut node, address)).await;
     let mut failure = None;
+    let mut negotiated = None;
     match connected {
-        Ok(()) => times.connect = Some(Instant::now()),
+        Ok(remote) => {
+            times.connect = Some(Instant::now());
+            negotiated = Some(node.negotiated(&remote));
+        }
         Err(error) => failure = Some(error),
     }
     let connection = Connection::spawn(node, peer);
@@ -50,10 +54,14 @@ pub(crate) async fn dial(
                 iteration_times.open = Some(Instant::now());
                 let result = within(timeout, transfer(&mut control, peer, sizes, &mut counts)).await;
                 iteration_times.last = result.is_ok().then(Instant::now);
+                // What a lazy negotiation proposes is settled when the listener has answered.
+                if let Some(negotiated) = negotiated.take_if(|_| result.is_ok()) {
+                    report::print_negotiated(negotiated);
+                }
                 result.err()
             }
         };
-        report::iteration(i, &counts, iteration_times, error.as_deref());
+        report::print_iteration(i, &counts, iteration_times, error.as_deref());
         if failure.is_none() {
             failure = error.map(|error| format!("skipped after iteration {i}: {error}"));
         }
@@ -62,14 +70,12 @@ pub(crate) async fn dial(
     Ok(if failure.is_none() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-async fn connect(node: &mut Node, address: Multiaddr) -> Result<(), String> {
+/// Connects; returns the address of the listener.
+async fn connect(node: &mut Node, address: Multiaddr) -> Result<Multiaddr, String> {
     node.swarm.dial(address).map_err(|error| error.to_string())?;
     loop {
         match node.swarm.select_next_some().await {
-            SwarmEvent::ConnectionEstablished { endpoint, .. } => {
-                report::negotiated(node.negotiated(endpoint.get_remote_address()));
-                return Ok(());
-            }
+            SwarmEvent::ConnectionEstablished { endpoint, .. } => return Ok(endpoint.get_remote_address().clone()),
             SwarmEvent::OutgoingConnectionError { error, .. } => return Err(error.to_string()),
             _ => {}
         }
@@ -81,7 +87,7 @@ async fn transfer(control: &mut Control, peer: PeerId, sizes: Sizes, counts: &mu
     perf::request(&mut stream, sizes, counts).await.map_err(|error| error.to_string())
 }
 
-async fn within(timeout: Duration, task: impl Future<Output = Result<(), String>>) -> Result<(), String> {
+async fn within<T>(timeout: Duration, task: impl Future<Output = Result<T, String>>) -> Result<T, String> {
     time::timeout(timeout, task).await.unwrap_or_else(|_| Err(format!("timed out after {} s", timeout.as_secs_f64())))
 }
 

@@ -30,12 +30,13 @@ pub(crate) async fn listen(stack: Stack, host: IpAddr, port: u16) -> Result<Exit
                     listening = true;
                     // An address per interface is reported for 0.0.0.0.
                     let address = address.replace(0, |_| Some(host.into())).unwrap_or(address);
-                    report::listening(&address.with(Protocol::P2p(*node.swarm.local_peer_id())).to_string());
+                    report::print_listening(&address.with(Protocol::P2p(*node.swarm.local_peer_id())).to_string());
                 }
                 SwarmEvent::ConnectionEstablished { endpoint: ConnectedPoint::Listener { local_addr, .. }, .. } => {
-                    report::negotiated(node.negotiated(&local_addr));
+                    report::print_negotiated(node.negotiated(&local_addr));
                 }
                 SwarmEvent::IncomingConnectionError { error, .. } => eprintln!("incoming connection: {error}"),
+                SwarmEvent::ListenerError { error, .. } => eprintln!("listener: {error}"),
                 SwarmEvent::ListenerClosed { reason, .. } => {
                     reason?;
                     return Err("the listener was closed".into());
@@ -60,7 +61,7 @@ async fn serve(mut incoming: IncomingStreams) {
         tokio::spawn(async move {
             let mut counts = Counts::default();
             let result = perf::answer(&mut stream, &mut counts).await;
-            report::served(&counts, result.err().map(|error| error.to_string()).as_deref());
+            report::print_served(&counts, result.err().map(|error| error.to_string()).as_deref());
         });
     }
 }

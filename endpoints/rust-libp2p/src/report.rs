@@ -22,21 +22,21 @@ pub(crate) struct Times {
     pub(crate) last: Option<Instant>,
 }
 
-pub(crate) fn listening(address: &str) {
+pub(crate) fn print_listening(address: &str) {
     print(&json!({ "listening": address }));
 }
 
-pub(crate) fn negotiated(protocols: Value) {
+pub(crate) fn print_negotiated(protocols: Value) {
     print(&json!({ "negotiated": protocols }));
 }
 
 /// A stream that the listener served.
-pub(crate) fn served(counts: &Counts, error: Option<&str>) {
+pub(crate) fn print_served(counts: &Counts, error: Option<&str>) {
     print(&json!({ "received": counts.received, "sent": counts.sent, "error": error }));
 }
 
 /// An iteration of the dialer.
-pub(crate) fn iteration(i: u32, counts: &Counts, times: Times, error: Option<&str>) {
+pub(crate) fn print_iteration(i: u32, counts: &Counts, times: Times, error: Option<&str>) {
     let seconds = |time: Option<Instant>| time.map(|time| time.duration_since(*START).as_nanos() as f64 / 1e9);
     print(&json!({
         "i": i,
