@@ -280,6 +280,30 @@ fn both_sides_are_measured_on_different_machines() {
 }
 
 #[test]
+fn a_listener_whose_host_is_disconnected_is_lost() {
+    let Some((hosts, _)) = ssh::lab(2) else { return };
+    let lab = Lab::with_ssh(&hosts);
+    lab.write("peers.toml", &matrix(&["never-ready"]));
+    let sides = "--dialer-on host1 --listener-on host2 --transport-select tcp";
+    let line = format!("peers run peers.toml --hosts {} {sides} --into R {QUICK}", ssh::addresses(1..=2));
+    let mut command = lab.command(&format!("{line} --ssh-config {}", hosts.path("config").display()));
+    let child = command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped()).spawn().unwrap();
+    let listens = || {
+        let processes = hosts.network.processes(wb_test_net::Host(2));
+        let command = |pid: &u32| std::fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        processes.iter().any(|pid| command(pid).contains("never-ready"))
+    };
+    wb_test_net::wait_until("the listener", listens);
+    hosts.network.disconnect(wb_test_net::Host(2));
+    let ran = CommandResult::wait_for(child).expect_code(3);
+    let cell = lab.weighbridge("summary R --json").json()["cells"][0].clone();
+    let outcome = &cell["attempts"][0]["outcome"];
+    assert_eq!((&outcome["outcome"], &outcome["worker"]), (&"lost".into(), &"host2".into()), "{}", ran.transcript());
+    hosts.wait_until_idle(wb_test_net::Host(1));
+    hosts.wait_until_idle(wb_test_net::Host(2));
+}
+
+#[test]
 fn a_snapshot_measures_the_matrix_again_with_the_packed_endpoints() {
     let lab = lab(&["good"]);
     lab.weighbridge(&format!("peers run peers.toml --into R {QUICK} --transport-select tcp")).expect_code(0);
