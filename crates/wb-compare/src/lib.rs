@@ -37,5 +37,5 @@ pub use id::{CheckId, IdFormat, Statistic};
 pub use metadata::Metadata;
 pub use model::{AnyModel, NoiseModel};
 pub use run_perf::model::ToleranceModel;
-pub use source::{BuildSource, LoadedBuilds, ReadOptions, SourceError, StudyFn, Warning, read};
+pub use source::{BuildSource, LoadedBuilds, ReadOptions, SourceError, StudyFn, ValueMap, Warning, read};
 pub use unknown_name::UnknownName;

@@ -10,6 +10,7 @@ mod native;
 mod pairing;
 pub(crate) mod parsed_result;
 mod run_records;
+mod value_map;
 mod warning;
 mod weighbridge;
 
@@ -31,6 +32,7 @@ use copies::ResultFiles;
 use folder::{ResultFile, ResultFolder};
 use merge::merge;
 use parsed_result::ParsedResult;
+pub use value_map::ValueMap;
 pub use warning::{Warning, WarningKind};
 
 /// The source of a build: its name and the folders of its runs.
@@ -57,6 +59,8 @@ pub struct ReadOptions {
     pub allow_emulated: bool,
     /// Parameters in which compared cells may differ.
     pub allow_different: BTreeSet<String>,
+    /// Values of axes that later builds have in the place of others.
+    pub values: ValueMap,
 }
 
 /// The loaded builds and warnings.
@@ -246,13 +250,15 @@ pub fn read(sources: &[BuildSource], options: &ReadOptions, study: StudyFn<'_>) 
     }
     check_mapped_profiles(sources, &read.builds, &files)?;
     // The buffer for a file's text is reused by each thread, since the system clears newly allocated memory.
-    let parsed: Vec<_> = files.par_iter().map_init(Vec::new, |text, (_, file)| parse(file, options, text)).collect();
+    let parsed: Vec<_> =
+        files.par_iter().map_init(Vec::new, |text, (run, file)| parse(run.build, file, options, text)).collect();
     let file = |((run_index, file), content): ((RunIndex, ResultFile), Result<ParsedResult, WarningKind>)| {
         let profile =
             compared_as(&file.profile, &sources[run_index.build], run_index.build, &sources[0]).map(str::to_owned);
         pairing::ResultSource { run: run_index, profile, file, content }
     };
     let mut files: Vec<pairing::ResultSource> = files.into_iter().zip(parsed).map(file).collect();
+    options.values.map_results(&mut files, &read.builds.list)?;
     pairing::check_parameters(&files, &read.builds.list, &options.allow_different)?;
     pairing::pair_cases(&mut files, &options.allow_different);
     for pairing::ResultSource { run: run_index, profile, file, content } in files {
@@ -320,7 +326,12 @@ struct RunIndex {
 }
 
 /// Parses a result file; `text` is the buffer for its content.
-fn parse(file: &ResultFile, options: &ReadOptions, text: &mut Vec<u8>) -> Result<ParsedResult, WarningKind> {
+fn parse(
+    build: usize,
+    file: &ResultFile,
+    options: &ReadOptions,
+    text: &mut Vec<u8>,
+) -> Result<ParsedResult, WarningKind> {
     let text = match &file.recomputed {
         Some(recomputed) => recomputed,
         None => {
@@ -334,7 +345,8 @@ fn parse(file: &ResultFile, options: &ReadOptions, text: &mut Vec<u8>) -> Result
     let parsed = match file.layout {
         Layout::RunPerf => run_perf::format::result::parse(text, options.include_incorrect),
         Layout::Weighbridge => {
-            let keys = pairing::reduced_keys(&file.path, &options.allow_different);
+            let values = if build == 0 { &ValueMap::default() } else { &options.values };
+            let keys = pairing::reduced_keys(&file.path, &options.allow_different, values);
             weighbridge::parse(text, options.allow_emulated, &keys)
         }
     };

@@ -9,6 +9,7 @@ use wb_record::{CellDefinition, Definitions};
 
 use super::folder::ResultFile;
 use super::parsed_result::ParsedResult;
+use super::value_map::ValueMap;
 use super::{RunIndex, WarningKind};
 use crate::build::{Build, DEFINITION_KEY, EMULATED};
 use crate::interner::Symbol;
@@ -25,11 +26,11 @@ pub(super) struct ResultSource {
     pub(super) content: Result<ParsedResult, WarningKind>,
 }
 
-/// Computes the definition keys of a serial's cells without the `allowed` parameters, by cell.
+/// Computes the definition keys of a serial's cells without the `allowed` parameters and with mapped values, by cell.
 ///
 /// Unreadable definitions give no keys: their cells keep their own, and the comparison reports that these differ.
-pub(super) fn reduced_keys(result: &Path, allowed: &BTreeSet<String>) -> BTreeMap<String, String> {
-    if allowed.is_empty() {
+pub(super) fn reduced_keys(result: &Path, allowed: &BTreeSet<String>, values: &ValueMap) -> BTreeMap<String, String> {
+    if allowed.is_empty() && values.is_empty() {
         return BTreeMap::new();
     }
     let definitions = fs::read(result.with_file_name(DEFINITIONS)).ok();
@@ -40,6 +41,7 @@ pub(super) fn reduced_keys(result: &Path, allowed: &BTreeSet<String>) -> BTreeMa
             return None;
         }
         params.retain(|name, _| !allowed.contains(name));
+        values.map_params(&mut params);
         Some((cell.to_string(), DefinitionKey::new(&cell.test, version, &params).to_string()))
     };
     definitions.unwrap_or_default().cells.into_iter().filter_map(reduced_key).collect()

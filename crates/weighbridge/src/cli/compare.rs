@@ -15,6 +15,10 @@ pub(crate) struct BuildFlags {
     /// Pair this profile of the first build with another profile of the other builds: `Localhost=DefaultLibvirt`
     #[arg(long, value_name = "PROFILE=PROFILE", value_parser = parse_key_value)]
     pub(crate) map: Vec<(String, String)>,
+    /// Pair cells with this value of an axis in the first build with those of another value in the other builds:
+    /// `rust-v0.56=rust-v0.57`
+    #[arg(long, value_name = "VALUE=VALUE", value_parser = parse_key_value)]
+    pub(crate) map_value: Vec<(String, String)>,
     /// Compare emulated machines with hardware, which is refused by default
     #[arg(long)]
     pub(crate) allow_emulated: bool,

@@ -385,3 +385,18 @@ fn shipped_endpoints_are_measured_and_measured_again_from_a_snapshot() {
     lab.weighbridge("unpack S.tar.gz -C elsewhere").expect_code(0);
     rerun(&lab, "elsewhere", &[]).expect_code(0);
 }
+
+#[test]
+fn versions_of_an_implementation_are_compared_within_one_matrix() {
+    let lab = lab(&["good", "better"]);
+    let flags = "--samples 6 --warm-up 0 --iterations 2 --upload-bytes 1m --download-bytes 1m --latency-iterations 5";
+    let select = "--transport-select tcp --impl-select good|better";
+    lab.weighbridge(&format!("peers run peers.toml --into R {select} {flags}")).expect_code(0);
+    let compared = |pair: &str| lab.weighbridge(&format!("compare R R --map-value {pair} --json"));
+    let ran = compared("good=better").expect_code_of(&[0, 2]);
+    let checks = ran.json()["checks"].clone();
+    let named = |check: &Value| check["id"].as_str().unwrap().contains("dialer=good,listener=good");
+    let means: Vec<&Value> = checks.as_array().unwrap().iter().filter(|check| named(check)).collect();
+    assert!(!means.is_empty() && means.iter().all(|check| check["verdict"] != "incomparable"), "{means:#?}");
+    compared("good=bett").expect_code(1).expect_stderr("unknown value of an axis `bett`");
+}

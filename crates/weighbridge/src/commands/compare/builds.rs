@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use wb_compare::{
-    AnyModel, Build, BuildSource, Builds, LoadedBuilds, NoiseModel, ReadOptions, Statistic, ToleranceModel,
+    AnyModel, Build, BuildSource, Builds, LoadedBuilds, NoiseModel, ReadOptions, Statistic, ToleranceModel, ValueMap,
 };
 use wb_record::RunFolder;
 use wb_session::definitions::study_in_memory;
@@ -117,7 +117,8 @@ pub(super) fn read_with_warnings(
     }
     let BuildFlags { include_incorrect, strict, allow_emulated, .. } = *flags;
     let allow_different = allow_different.iter().cloned().collect();
-    let options = ReadOptions { include_incorrect, strict, allow_emulated, allow_different };
+    let values = ValueMap::new(&flags.map_value);
+    let options = ReadOptions { include_incorrect, strict, allow_emulated, allow_different, values };
     let events = console.events();
     let read = wb_compare::read(&sources, &options, &|run: &RunFolder| study_in_memory(run, &events))?;
     if !console.quiet {
