@@ -7,6 +7,7 @@ use wb_model::Sha256;
 use wb_record::RecordError;
 
 use crate::manifest::MAX_MANIFEST;
+use crate::peers_file::PeersFileError;
 
 /// Why an archive could not be written.
 #[derive(Debug, thiserror::Error)]
@@ -83,6 +84,15 @@ pub enum ArchiveError {
     /// The archive could not be extracted.
     #[error("cannot pack: {0}")]
     Unextractable(UnpackError),
+    /// The peers file cannot be packed.
+    #[error(transparent)]
+    PeersFile(#[from] PeersFileError),
+    /// A program of a matrix that no peers file names: the script could not find it.
+    #[error("cannot pack the program {}: no peers file of the run names it", path.display())]
+    UnnamedProgram {
+        /// The program.
+        path: PathBuf,
+    },
     /// A program is not the one that was measured.
     #[error("the program {} is not the one that was measured: its SHA-256 is {found}, expected {expected}", path.display())]
     ProgramChanged {
@@ -125,6 +135,9 @@ impl ArchiveError {
             Self::Secret { .. } => "archives are handed on: remove the secret from the file",
             Self::SecretInName { .. } => "archives are handed on: rename the file or the target of the link",
             Self::LargeManifest { .. } => "pack fewer files: the manifest lists each",
+            Self::PeersFile(PeersFileError::Invalid { .. }) => "restore the peers file that was measured",
+            Self::PeersFile(_) => "write the path as an argument of its own in the peers file",
+            Self::UnnamedProgram { .. } => "restore the peers file that was measured, or correct the run's inputs.json",
             Self::ProgramChanged { .. } => "restore the program, or measure again with this one",
             Self::InvalidInputPath { .. } | Self::Duplicate { .. } => {
                 "give it another path with `as` in inputs.json of the run"
