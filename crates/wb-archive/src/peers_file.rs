@@ -5,6 +5,9 @@ use std::path::{Component, Path, PathBuf};
 
 use serde_json::Value as Json;
 
+/// Keys of what programs are built from, which does not matter for measuring them.
+const BUILD_KEYS: [&str; 3] = ["root", "build", "sources"];
+
 /// A program of a matrix, and its path in the archive.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PackedProgram {
@@ -66,7 +69,7 @@ pub fn replace_programs(
             true => toml::from_str(text).map_err(|error| error.message().to_owned()),
             false => serde_saphyr::from_str(text).map_err(|error| error.without_snippet().to_string()),
         };
-        parsed.map_err(|reason| PeersFileError::Invalid { path: path.to_owned(), reason })
+        parsed.map(without_build_keys).map_err(|reason| PeersFileError::Invalid { path: path.to_owned(), reason })
     };
     let mut value = parse(text)?;
     let folder = path.parent().unwrap_or(Path::new("/"));
@@ -77,6 +80,17 @@ pub fn replace_programs(
     match parse(&text)? == value {
         true => Ok(PackedPeersFile { text, programs: replacement.named }),
         false => Err(PeersFileError::Unreplaceable { path: path.to_owned() }),
+    }
+}
+
+fn without_build_keys(value: Json) -> Json {
+    match value {
+        Json::Array(all) => all.into_iter().map(without_build_keys).collect(),
+        Json::Object(all) => {
+            let kept = all.into_iter().filter(|(key, _)| !BUILD_KEYS.contains(&key.as_str()));
+            kept.map(|(key, value)| (key, without_build_keys(value))).collect()
+        }
+        other => other,
     }
 }
 
@@ -226,10 +240,20 @@ x = "../target/rust"
 
     #[test]
     fn everything_else_is_unchanged() {
-        let text = "# a comment\nversion:  1.30  # as it is\nx:  /base/target/rust  # another\n";
+        let text =
+            "# a comment\nversion:  1.30  # as it is\nsources: [target/rust]\nx:  /base/target/rust  # another\n";
         let packed = replace_programs(text, Path::new("/base/x.yaml"), &[program("rust")]).unwrap();
         assert_eq!(packed.text, text.replace("/base/target/rust", "\"../../programs/peers/target/rust\""));
         assert_eq!(packed.programs, BTreeSet::from([program("rust").location]));
+    }
+
+    #[test]
+    fn a_program_can_be_its_own_source_and_be_named_by_a_build_command() {
+        let text =
+            "sources = ['../../target/rust']\nbuild = ['cp x ../../target/rust']\ncommand = ['../../target/rust']\n";
+        let replaced = replace(text, "x.toml").unwrap();
+        assert_eq!(replaced["command"][0], "../../programs/peers/target/rust");
+        assert_eq!(replaced["build"][0], "cp x ../../target/rust");
     }
 
     #[test]

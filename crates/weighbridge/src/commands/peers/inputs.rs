@@ -22,7 +22,7 @@ enum InputsError {
     Conflict(#[from] InputConflict),
     #[error("cannot read {}: {source}", path.display())]
     Unreadable { path: PathBuf, source: std::io::Error },
-    #[error("its endpoints have different `build` commands")]
+    #[error("cannot rebuild: its endpoints have different `build` commands")]
     Builds,
 }
 
