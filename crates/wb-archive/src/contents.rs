@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256 as Hasher};
 use wb_model::Sha256;
-use wb_model::secrets::{has_declared_secrets, reader_contains_declared};
+use wb_model::secrets::{contains_declared, has_declared_secrets, mask_declared, reader_contains_declared};
 
 use crate::error::ArchiveError;
-use crate::links::resolve_link;
-use crate::manifest::{Member, MemberKind};
+use crate::links::{Entry, resolve_link};
+use crate::manifest::{MANIFEST, Member, MemberKind};
 
 /// Permissions of generated files.
 pub const FILE_MODE: u32 = 0o644;
@@ -60,10 +60,22 @@ pub(crate) enum MemberSource {
     },
 }
 
+impl MemberSource {
+    fn entry(&self) -> Entry<'_> {
+        match self {
+            Self::Folder { .. } => Entry::Folder,
+            Self::File { .. } | Self::Generated { .. } => Entry::File,
+            Self::Link { target, .. } => Entry::Link(target),
+        }
+    }
+}
+
 impl Contents {
-    /// Adds a folder, unless it is there already.
+    /// Adds a folder, unless it is there already. Its owner has access, as to one that is extracted, so that packing that
+    /// gives the same archive.
     pub fn add_folder(&mut self, name: &str, mode: u32) {
         self.add_parents(name);
+        let mode = mode | 0o700;
         self.sources.entry(name.to_owned()).or_insert(MemberSource::Folder { mode });
     }
 
@@ -130,12 +142,17 @@ impl Contents {
         let is_in_file = name.match_indices('/').any(|(at, _)| {
             self.sources.get(&name[..at]).is_some_and(|parent| !matches!(parent, MemberSource::Folder { .. }))
         });
-        if is_in_file || self.sources.contains_key(name) {
+        if is_in_file || self.contains(name) || name == MANIFEST {
             return Err(ArchiveError::Duplicate { name: name.to_owned(), path: path.to_owned() });
         }
         self.add_parents(name);
         self.sources.insert(name.to_owned(), source);
         Ok(())
+    }
+
+    /// Whether there is something of this path.
+    pub(crate) fn contains(&self, name: &str) -> bool {
+        self.sources.contains_key(name)
     }
 
     fn add_parents(&mut self, name: &str) {
@@ -155,6 +172,7 @@ impl Contents {
     /// If something cannot be read, contains a declared secret, or is a link to something that is not packed.
     pub(crate) fn describe(&self) -> Result<Vec<Member>, ArchiveError> {
         let describe = |(name, source): (&String, &MemberSource)| {
+            refuse_secret_name(name)?;
             let kind = self.describe_source(name, source)?;
             Ok(Member { path: name.clone(), kind })
         };
@@ -165,8 +183,9 @@ impl Contents {
         Ok(match source {
             MemberSource::Folder { mode } => MemberKind::Folder { mode: *mode },
             MemberSource::Link { path, target } => {
-                let member = resolve_link(name, target).and_then(|name| self.sources.get(&name));
-                if member.is_none_or(|member| matches!(member, MemberSource::Link { .. })) {
+                refuse_secret_name(target)?;
+                let entry = |name: &str| self.sources.get(name).map(MemberSource::entry);
+                if resolve_link(name, target, entry).is_none() {
                     return Err(ArchiveError::UnsafeLink { path: path.clone(), target: target.into() });
                 }
                 MemberKind::Link { target: target.clone() }
@@ -193,6 +212,14 @@ impl Contents {
 fn refuse_secret(path: &Path, content: impl Read) -> Result<(), ArchiveError> {
     match reader_contains_declared(content).map_err(ArchiveError::io("read", path))? {
         true => Err(ArchiveError::Secret { path: path.to_owned() }),
+        false => Ok(()),
+    }
+}
+
+/// Refuses a name or the target of a link that contains a declared secret.
+fn refuse_secret_name(name: &str) -> Result<(), ArchiveError> {
+    match contains_declared(name) {
+        true => Err(ArchiveError::SecretInName { name: mask_declared(name).into_owned() }),
         false => Ok(()),
     }
 }
@@ -260,10 +287,28 @@ mod tests {
     fn two_members_of_one_path_are_refused() {
         let mut contents = Contents::default();
         contents.add_generated("a/b", Vec::new(), FILE_MODE).unwrap();
-        for name in ["a/b", "a", "a/b/c"] {
+        for name in ["a/b", "a", "a/b/c", MANIFEST] {
             let error = contents.add_generated(name, Vec::new(), FILE_MODE).unwrap_err();
             assert!(matches!(error, ArchiveError::Duplicate { .. }), "{name}: {error}");
         }
+    }
+
+    #[test]
+    fn secrets_in_names_and_targets_are_refused() {
+        wb_model::secrets::declare("contents-secret").unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let refuse = |contents: &Contents| {
+            let error = contents.describe().unwrap_err();
+            assert!(matches!(error, ArchiveError::SecretInName { .. }), "{error}");
+            error.to_string()
+        };
+        let mut contents = Contents::default();
+        contents.add_generated("run/of-contents-secret", Vec::new(), FILE_MODE).unwrap();
+        assert_eq!(refuse(&contents), "the name `run/of-***` contains a declared secret");
+        std::os::unix::fs::symlink("../contents-secret", folder.path().join("l")).unwrap();
+        let mut contents = Contents::default();
+        contents.add_tree("run", folder.path(), &[]).unwrap();
+        assert_eq!(refuse(&contents), "the name `../***` contains a declared secret");
     }
 
     #[test]
@@ -277,6 +322,8 @@ mod tests {
             contents.describe()
         };
         assert_eq!(describe().unwrap()[2].kind, MemberKind::Link { target: "a".to_owned() });
+        std::os::unix::fs::symlink("./l", folder.path().join("chain")).unwrap();
+        assert_eq!(describe().unwrap()[2].kind, MemberKind::Link { target: "./l".to_owned() });
         std::os::unix::fs::symlink("/etc/passwd", folder.path().join("m")).unwrap();
         assert!(matches!(describe().unwrap_err(), ArchiveError::UnsafeLink { .. }));
     }

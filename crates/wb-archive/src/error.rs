@@ -7,6 +7,7 @@ use wb_model::Sha256;
 use wb_record::RecordError;
 
 use crate::manifest::MAX_MANIFEST;
+use crate::peers_file::PeersFileError;
 
 /// Why an archive could not be written.
 #[derive(Debug, thiserror::Error)]
@@ -48,8 +49,8 @@ pub enum ArchiveError {
         /// Its path.
         path: PathBuf,
     },
-    /// A link out of what is packed.
-    #[error("cannot pack the link {}: its target {} is not packed", path.display(), target.display())]
+    /// A link out of what is packed, or in a circle.
+    #[error("cannot pack the link {}: its target {} leads to nothing that is packed", path.display(), target.display())]
     UnsafeLink {
         /// The link.
         path: PathBuf,
@@ -66,6 +67,30 @@ pub enum ArchiveError {
     #[error("{} contains a declared secret", path.display())]
     Secret {
         /// The file.
+        path: PathBuf,
+    },
+    /// A name or the target of a link contains a declared secret.
+    #[error("the name `{name}` contains a declared secret")]
+    SecretInName {
+        /// The name, with the secret masked.
+        name: String,
+    },
+    /// The manifest would be larger than any that is read.
+    #[error("cannot pack: the manifest would have {size} bytes, expected at most {MAX_MANIFEST}")]
+    LargeManifest {
+        /// Its size in bytes.
+        size: usize,
+    },
+    /// The archive could not be extracted.
+    #[error("cannot pack: {0}")]
+    Unextractable(UnpackError),
+    /// The peers file cannot be packed.
+    #[error(transparent)]
+    PeersFile(#[from] PeersFileError),
+    /// A program of a matrix that no peers file names: the script could not find it.
+    #[error("cannot pack the program {}: no peers file of the run names it", path.display())]
+    UnnamedProgram {
+        /// The program.
         path: PathBuf,
     },
     /// A program is not the one that was measured.
@@ -103,13 +128,21 @@ impl ArchiveError {
     pub fn help(&self) -> Option<&'static str> {
         Some(match self {
             Self::OutputExists { .. } | Self::OutputInRun { .. } => "choose another file with -o",
-            Self::UnsupportedFile { .. } | Self::InvalidName { .. } => "remove or rename it",
+            Self::UnsupportedFile { .. } => "remove it",
+            Self::InvalidName { .. } => "rename it",
             Self::UnsafeLink { .. } => "replace the link by a copy of its target",
             Self::Changed { .. } => "repeat the command when nothing writes to it",
             Self::Secret { .. } => "archives are handed on: remove the secret from the file",
+            Self::SecretInName { .. } => "archives are handed on: rename the file or the target of the link",
+            Self::LargeManifest { .. } => "pack fewer files: the manifest lists each",
+            Self::PeersFile(PeersFileError::Invalid { .. }) => "restore the peers file that was measured",
+            Self::PeersFile(_) => "write the path as an argument of its own in the peers file",
+            Self::UnnamedProgram { .. } => "restore the peers file that was measured, or correct the run's inputs.json",
             Self::ProgramChanged { .. } => "restore the program, or measure again with this one",
-            Self::InvalidInputPath { .. } | Self::Duplicate { .. } => "correct its `as` in the run's inputs.json",
-            Self::Io { .. } | Self::Record(_) => return None,
+            Self::InvalidInputPath { .. } | Self::Duplicate { .. } => {
+                "give it another path with `as` in inputs.json of the run"
+            }
+            Self::Io { .. } | Self::Record(_) | Self::Unextractable(_) => return None,
         })
     }
 
@@ -140,7 +173,10 @@ pub enum UnpackError {
         source: io::Error,
     },
     /// The archive has no manifest at its beginning.
-    #[error("not an archive of weighbridge: expected {} as its first member", crate::manifest::MANIFEST)]
+    #[error(
+        "not an archive of weighbridge: expected a compressed tar file that begins with {}",
+        crate::manifest::MANIFEST
+    )]
     NoManifest,
     /// The manifest is larger than any archive needs.
     #[error("invalid manifest: larger than {MAX_MANIFEST} bytes")]
@@ -165,7 +201,7 @@ pub enum UnpackError {
         /// The path.
         path: String,
     },
-    /// A link to something outside of the archive.
+    /// A link to something outside of the archive, or in a circle.
     #[error("unsafe link `{}` to `{}`: expected a file or folder of the archive", path.escape_default(), target.escape_default())]
     UnsafeLink {
         /// The link.
@@ -231,7 +267,7 @@ impl UnpackError {
             Self::Damaged { .. } | Self::Missing { .. } | Self::TrailingData => {
                 "copy the archive again; nothing was extracted"
             }
-            Self::NoManifest => "expected a file of `weighbridge pack` or `weighbridge snapshot`",
+            Self::NoManifest => "`weighbridge pack` and `weighbridge snapshot` write archives",
             Self::LargeManifest
             | Self::InvalidManifest { .. }
             | Self::UnsafePath { .. }

@@ -12,7 +12,7 @@ use wb_record::RunFolder;
 use crate::contents::{Contents, FILE_MODE, HashingReader, MemberSource};
 use crate::error::ArchiveError;
 use crate::manifest::{
-    ArchiveKind, ArchiveManifest, ArchiveSummary, FORMAT, MANIFEST, MemberKind, PackedInput, PackedRun,
+    ArchiveKind, ArchiveManifest, ArchiveSummary, FORMAT, MANIFEST, MAX_MANIFEST, MemberKind, PackedInput, PackedRun,
 };
 
 /// The folder of the run in an archive.
@@ -20,6 +20,9 @@ pub const RUN: &str = "run";
 
 /// The time of all members: 1980-01-01. Zero would be reported as implausible by some programs.
 const TIME: u64 = 315_532_800;
+
+/// Maximum number of characters of a name in a temporary one.
+const MAX_BEGINNING: usize = 40;
 
 /// Writes an archive of a run alone.
 ///
@@ -52,6 +55,14 @@ pub(crate) fn parent(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
+/// A path in `folder` for something that gets the name of `path` when it is complete. It has the beginning of that name,
+/// which may be as long as a name can be.
+pub(crate) fn temporary_path(folder: &Path, path: &Path) -> PathBuf {
+    let name = path.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
+    let beginning: String = name.chars().take(MAX_BEGINNING).collect();
+    folder.join(format!(".{beginning}.{}.new", std::process::id()))
+}
+
 /// Writes an archive. It appears under its name when it is complete.
 ///
 /// # Errors
@@ -66,8 +77,8 @@ pub fn pack(
 ) -> Result<ArchiveSummary, ArchiveError> {
     let members = contents.describe()?;
     let manifest = ArchiveManifest { format: FORMAT, kind, version: version.to_owned(), run, inputs, members };
-    let temporary = TemporaryFile::beside(output);
-    let file = File::create(&temporary.path).map_err(ArchiveError::io("write", output))?;
+    manifest.check().map_err(ArchiveError::Unextractable)?;
+    let (temporary, file) = TemporaryFile::create(output).map_err(ArchiveError::io("write", output))?;
     let file = write_archive(contents, &manifest, BufWriter::new(file), output)?;
     let file = file.into_inner().map_err(|error| ArchiveError::io("write", output)(error.into_error()))?;
     file.sync_all().and_then(|()| temporary.persist(output)).map_err(ArchiveError::io("write", output))?;
@@ -85,6 +96,9 @@ fn write_archive<W: Write>(
     let mut builder = Builder::new(GzEncoder::new(writer, Compression::default()));
     let mut text = serde_json::to_vec_pretty(manifest).map_err(|error| write(error.into()))?;
     text.push(b'\n');
+    if text.len() as u64 > MAX_MANIFEST {
+        return Err(ArchiveError::LargeManifest { size: text.len() });
+    }
     let mut header = new_header(EntryType::Regular, text.len() as u64, FILE_MODE);
     builder.append_data(&mut header, MANIFEST, &text[..]).map_err(write)?;
     for ((name, source), member) in contents.sources().zip(&manifest.members) {
@@ -137,9 +151,11 @@ struct TemporaryFile {
 }
 
 impl TemporaryFile {
-    fn beside(output: &Path) -> Self {
-        let name = output.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
-        Self { path: output.with_file_name(format!(".{name}.{}.new", std::process::id())) }
+    /// Creates a new file beside `output`.
+    fn create(output: &Path) -> io::Result<(Self, File)> {
+        let path = temporary_path(parent(output), output);
+        let file = File::create_new(&path)?;
+        Ok((Self { path }, file))
     }
 
     /// Gives the file its final name, unless a file of that name exists.
@@ -154,7 +170,7 @@ impl TemporaryFile {
 
 impl Drop for TemporaryFile {
     fn drop(&mut self) {
-        // It does not exist where it could not be created or was renamed; another failure has been reported.
+        // It does not exist any more if it was renamed; another failure has been reported.
         let _ = fs::remove_file(&self.path);
     }
 }
@@ -184,6 +200,45 @@ mod tests {
         };
         assert_eq!(write("a.tar.gz"), write("b.tar.gz"));
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
+    }
+
+    #[test]
+    fn archives_that_could_not_be_extracted_are_not_written() {
+        let manifest = ArchiveManifest {
+            format: FORMAT,
+            kind: ArchiveKind::Run,
+            version: "x".repeat(usize::try_from(MAX_MANIFEST).unwrap()),
+            run: packed_run(),
+            inputs: Vec::new(),
+            members: Vec::new(),
+        };
+        let error = write_archive(&Contents::default(), &manifest, Vec::new(), Path::new("x")).unwrap_err();
+        assert!(matches!(error, ArchiveError::LargeManifest { .. }), "{error}");
+        let folder = tempfile::tempdir().unwrap();
+        let mut contents = Contents::default();
+        contents.add_generated(&"x".repeat(256), Vec::new(), FILE_MODE).unwrap();
+        let packed = pack(&contents, ArchiveKind::Run, "1", packed_run(), Vec::new(), &folder.path().join("x"));
+        assert!(matches!(packed, Err(ArchiveError::Unextractable(_))));
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn an_archive_can_have_the_longest_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x".repeat(255));
+        pack(&contents(), ArchiveKind::Run, "1", packed_run(), Vec::new(), &path).unwrap();
+        let target = folder.path().join("y".repeat(255));
+        crate::unpack(&path, &target).unwrap();
+    }
+
+    #[test]
+    fn a_temporary_file_of_somebody_else_is_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let output = folder.path().join("a");
+        let temporary = temporary_path(folder.path(), &output);
+        fs::write(&temporary, "other").unwrap();
+        pack(&contents(), ArchiveKind::Run, "1", packed_run(), Vec::new(), &output).unwrap_err();
+        assert_eq!(fs::read_to_string(temporary).unwrap(), "other");
     }
 
     #[test]

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, OpenOptions, Permissions};
-use std::io::{self, Read};
+use std::io::{self, BufRead, Read};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
@@ -15,7 +15,7 @@ use tar::{Archive, Entry, EntryType};
 use crate::contents::{FILE_MODE, HashingReader};
 use crate::error::UnpackError;
 use crate::manifest::{ArchiveManifest, MANIFEST, MAX_MANIFEST, MAX_PATH, MemberKind};
-use crate::pack::parent;
+use crate::pack::{parent, temporary_path};
 
 /// Maximum length of the zeros after the last member: other programs fill a tar file up to a multiple of 10 KiB.
 const MAX_PADDING: u64 = 1 << 20;
@@ -26,15 +26,18 @@ const MAX_PADDING: u64 = 1 << 20;
 /// If the archive cannot be read, is damaged, contains anything that its manifest does not list, or the target is not
 /// empty or cannot be written. Then the target is unchanged.
 pub fn unpack(file: &Path, target: &Path) -> Result<ArchiveManifest, UnpackError> {
-    let archive = File::open(file).map_err(UnpackError::io("read", file))?;
-    unpack_from(io::BufReader::with_capacity(1 << 16, archive), target)
+    let read = |error| UnpackError::io("read", file)(error);
+    let mut reader = io::BufReader::with_capacity(1 << 16, File::open(file).map_err(read)?);
+    // Later, the beginning of a file that cannot be read would look like one of another format.
+    reader.fill_buf().map_err(read)?;
+    unpack_from(reader, target)
 }
 
 /// Extracts an archive from a reader, as [`unpack`] does.
 ///
 /// # Errors
 /// As for [`unpack`].
-pub fn unpack_from(reader: impl io::BufRead, target: &Path) -> Result<ArchiveManifest, UnpackError> {
+pub fn unpack_from(reader: impl BufRead, target: &Path) -> Result<ArchiveManifest, UnpackError> {
     let target = Target::check(target)?;
     let mut archive = Archive::new(GzDecoder::new(reader));
     // Raw entries: what other programs add to the format (sparse files, extended headers) is refused, and a long name is
@@ -250,7 +253,7 @@ fn set_mode(path: &Path, mode: u32) -> Result<(), UnpackError> {
 }
 
 /// Requires the end of the compressed data, whose checksum is verified there, after nothing but zeros.
-fn check_end<R: io::BufRead>(mut decoder: GzDecoder<R>) -> Result<(), UnpackError> {
+fn check_end<R: BufRead>(mut decoder: GzDecoder<R>) -> Result<(), UnpackError> {
     let mut padding = Vec::new();
     (&mut decoder).take(MAX_PADDING + 1).read_to_end(&mut padding).map_err(damaged)?;
     let has_content = padding.len() as u64 > MAX_PADDING || padding.iter().any(|byte| *byte != 0);
@@ -297,9 +300,8 @@ struct Staging {
 impl Staging {
     /// Creates the folder: in the target if that exists, which may be the root of a filesystem, otherwise beside it.
     fn create(target: &Target) -> Result<Self, UnpackError> {
-        let name = target.path.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
         let folder = if target.exists { &target.path } else { parent(&target.path) };
-        let path = folder.join(format!(".{name}.{}.new", std::process::id()));
+        let path = temporary_path(folder, &target.path);
         fs::create_dir(&path).map_err(UnpackError::io("write", &target.path))?;
         Ok(Self { path })
     }

@@ -56,12 +56,18 @@ pub struct RunSpec<'a> {
     pub stopping_rule: Option<&'a StoppingRule>,
     /// Publishes each test when its last cell has ended.
     pub publisher: Option<&'a Publisher>,
+    /// Records what the run is measured with, beside its folder.
+    pub input_recorder: Option<&'a InputRecorder<'a>>,
 }
 
 /// Stopping rule from outside: called with all cells and the index of one before its next sample; returns the reason if
 /// it needs no more. It must be deterministic in the samples, so that an interrupted run ends where it would have
 /// ended.
 pub type StoppingRule = dyn Fn(&[ActiveCell], usize) -> Option<String> + Send + Sync;
+
+/// Records the files outside of a run folder that a run is measured with: called with the locked folder when the run's
+/// entry is written and nothing is measured yet. Returns a warning if they cannot be recorded.
+pub type InputRecorder<'a> = dyn Fn(&RunFolder) -> Option<String> + Send + Sync + 'a;
 
 /// How a run ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -148,6 +154,9 @@ pub async fn run(job: RunSpec<'_>, mut watch: impl FnMut(Progress)) -> Result<Ru
     })?;
     // After run.json: a folder with definitions alone would not be recognised as a run.
     record_definitions(&context.run, &cells)?.into_iter().for_each(|note| watch(Progress::Note(note)));
+    if let Some(warning) = job.input_recorder.and_then(|record| record(&context.run)) {
+        watch(Progress::Warning(warning));
+    }
     let boot_id = context.pool.workers.first().map(|first| first.facts.boot_id.clone()).unwrap_or_default();
     context.write(JournalEvent::EntryStarted { entry, boot_id })?;
     environment::record_states(&context.run, entry, &job.host_states)?;

@@ -8,7 +8,7 @@ use wb_model::WorkerName;
 use wb_plan::{Plan, PlanWorkers};
 use wb_profile::{NamedProfile, Preflight};
 use wb_record::RunFolder;
-use wb_run::{Publisher, RunEnd, StoppingRule};
+use wb_run::{InputRecorder, Publisher, RunEnd, StoppingRule};
 
 use crate::error::SessionError;
 use crate::event::{EventSink, HostEvent, SessionEvent};
@@ -36,6 +36,8 @@ pub struct MeasureSession<'a> {
     publish: Option<PublishConfig>,
     /// Decides after each sample whether a cell needs more.
     pub(crate) stopping_rule: Option<&'a StoppingRule>,
+    /// Records what is measured with, beside the folder.
+    pub(crate) input_recorder: Option<&'a InputRecorder<'a>>,
     /// Name of the command, if it measures in only one profile.
     pub(crate) single_profile_command: Option<&'static str>,
     pub(crate) events: EventSink,
@@ -84,9 +86,16 @@ impl<'a> MeasureSession<'a> {
             preparation: HostPreparation::new(preparation)?,
             publish,
             stopping_rule: None,
+            input_recorder: None,
             single_profile_command: None,
             events: events.clone(),
         })
+    }
+
+    /// Records what is measured with by this function, before the first sample.
+    #[must_use]
+    pub fn record_inputs(self, recorder: Option<&'a InputRecorder<'a>>) -> Self {
+        Self { input_recorder: recorder, ..self }
     }
 
     /// The run folder.

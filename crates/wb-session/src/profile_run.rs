@@ -185,6 +185,7 @@ impl MeasureSession<'_> {
             cancel: context.cancel.clone(),
             stopping_rule: self.stopping_rule,
             publisher: context.publisher,
+            input_recorder: self.input_recorder,
             plan,
         })
     }

@@ -1,7 +1,7 @@
 //! What is packed is what is extracted.
 
 use std::fs;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt, symlink};
 
 use wb_archive::Contents;
 
@@ -30,7 +30,10 @@ fn packing_what_was_extracted_gives_the_same_archive() {
     fs::create_dir_all(source.join("folder")).unwrap();
     fs::write(source.join("folder/file"), "x").unwrap();
     symlink("../folder/file", source.join("folder/link")).unwrap();
-    symlink("folder", source.join("link")).unwrap();
+    symlink("./folder", source.join("link")).unwrap();
+    symlink("link/link", source.join("chain")).unwrap();
+    fs::create_dir(source.join("closed")).unwrap();
+    fs::set_permissions(source.join("closed"), fs::Permissions::from_mode(0o555)).unwrap();
     let pack = |path: &std::path::Path| {
         let mut contents = Contents::default();
         contents.add_tree("run", path, &[]).unwrap();
@@ -38,7 +41,10 @@ fn packing_what_was_extracted_gives_the_same_archive() {
     };
     let archive = pack(&source);
     workshop.unpack(&archive).unwrap();
-    assert_eq!(listing(&workshop.path("box/target/run")), listing(&source));
+    let mut expected = listing(&source);
+    // The owner has access to what is extracted.
+    expected.get_mut("closed").unwrap().0 = 0o755;
+    assert_eq!(listing(&workshop.path("box/target/run")), expected);
     assert!(pack(&workshop.path("box/target/run")) == archive, "the archives differ");
 }
 
@@ -65,4 +71,11 @@ fn an_archive_in_an_empty_folder_that_is_refused_leaves_it_empty() {
     fs::create_dir(workshop.path("box/target")).unwrap();
     workshop.unpack(&archive[..archive.len() - 20]).unwrap_err();
     assert_eq!(listing(&workshop.path("box")).into_keys().collect::<Vec<_>>(), ["target"]);
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_not_taken_for_another_format() {
+    let workshop = Workshop::new();
+    let error = wb_archive::unpack(&workshop.path("box"), &workshop.path("target")).unwrap_err();
+    assert!(error.to_string().starts_with("cannot read "), "{error}");
 }

@@ -50,14 +50,16 @@ pub fn contains_declared(text: &str) -> bool {
     DECLARED.read().unwrap_or_else(PoisonError::into_inner).iter().any(|secret| text.contains(secret.as_str()))
 }
 
-/// Whether what a reader yields contains a declared secret.
+/// Whether what a reader yields contains a declared secret, as it is or as in a string of JSON.
 ///
 /// # Errors
 /// If reading fails.
 pub fn reader_contains_declared(mut reader: impl io::Read) -> io::Result<bool> {
     let declared = DECLARED.read().unwrap_or_else(PoisonError::into_inner);
-    // The first is the longest. What could be the beginning of a secret is searched again with the next part.
-    let Some(overlap) = declared.first().map(|secret| secret.len() - 1) else { return Ok(false) };
+    let escaped = declared.iter().map(|secret| escape_json(secret));
+    let searched: Vec<String> = declared.iter().cloned().chain(escaped).collect();
+    // What could be the beginning of a secret is searched again with the next part.
+    let Some(overlap) = searched.iter().map(|secret| secret.len() - 1).max() else { return Ok(false) };
     let mut buffer = vec![0; overlap + (1 << 16)];
     let mut filled = 0;
     loop {
@@ -66,13 +68,19 @@ pub fn reader_contains_declared(mut reader: impl io::Read) -> io::Result<bool> {
             return Ok(false);
         }
         filled += length;
-        if declared.iter().any(|secret| contains(&buffer[..filled], secret.as_bytes())) {
+        if searched.iter().any(|secret| contains(&buffer[..filled], secret.as_bytes())) {
             return Ok(true);
         }
         let start = filled.saturating_sub(overlap);
         buffer.copy_within(start..filled, 0);
         filled -= start;
     }
+}
+
+/// A text as it is within the quotes of a string of JSON.
+fn escape_json(text: &str) -> String {
+    let quoted = Json::from(text).to_string();
+    quoted[1..quoted.len() - 1].to_owned()
 }
 
 /// Whether bytes contain others, which are not empty.
@@ -135,6 +143,9 @@ mod tests {
         let across_reads = format!("{}{secret}", "z".repeat((1 << 16) - 5));
         assert!(reader_contains_declared(across_reads.as_bytes()).unwrap());
         assert!(!reader_contains_declared(&across_reads.as_bytes()[..across_reads.len() - 1]).unwrap());
+        declare("zq-\"quoted\\").unwrap();
+        assert!(reader_contains_declared(&br#"{"x": "of zq-\"quoted\\"}"#[..]).unwrap());
+        assert!(reader_contains_declared(&br#"of zq-"quoted\"#[..]).unwrap());
         let json = serde_json::json!({"n": 5, "list": [{"zq-open sesame": line}]});
         assert_eq!(mask_declared_json(json), serde_json::json!({"n": 5, "list": [{"***": "echo *** there"}]}));
     }

@@ -169,6 +169,7 @@ impl TestBed {
             cancel: self.cancel.subscribe(),
             stopping_rule: None,
             publisher: None,
+            input_recorder: None,
         };
         let end = run(job, |progress| events.push(progress)).await;
         (end, events)

@@ -9,30 +9,34 @@ pub(crate) const SNAPSHOT_AFTER_HELP: &str = "A snapshot has the run, this progr
     of the run, and the programs and sources that the run names in its inputs.json. To measure again on another \
     machine: `weighbridge unpack FILE`, then `./rerun` in the folder.";
 
-/// `pack`
+/// The run of `pack` and `snapshot`.
 #[derive(Debug, Args)]
-pub(crate) struct PackArgs {
+pub(crate) struct ArchivedRun {
     /// Run folder; it is not changed
     pub(crate) run: PathBuf,
-    /// Archive to write [default: the name of the run with .tar.gz]
-    #[arg(long, short, value_name = "FILE")]
-    pub(crate) output: Option<PathBuf>,
     /// Refuse files that contain the text of this file or environment variable; may be given more than once
     #[arg(long, value_name = "FILE|env:NAME")]
     pub(crate) secret_from: Vec<String>,
 }
 
+/// `pack`
+#[derive(Debug, Args)]
+pub(crate) struct PackArgs {
+    #[command(flatten)]
+    pub(crate) run: ArchivedRun,
+    /// Archive to write [default: the name of the run with .tar.gz]
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+}
+
 /// `snapshot`
 #[derive(Debug, Args)]
 pub(crate) struct SnapshotArgs {
-    /// Run folder; it is not changed
-    pub(crate) run: PathBuf,
+    #[command(flatten)]
+    pub(crate) run: ArchivedRun,
     /// Archive to write [default: the name of the run with -snapshot.tar.gz]
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
-    /// Refuse files that contain the text of this file or environment variable; may be given more than once
-    #[arg(long, value_name = "FILE|env:NAME")]
-    pub(crate) secret_from: Vec<String>,
 }
 
 /// `unpack`

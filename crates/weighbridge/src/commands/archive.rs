@@ -1,5 +1,6 @@
 //! `weighbridge pack`, `unpack` and `snapshot`: archives of runs.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use wb_archive::{ArchiveSummary, SnapshotRequest, UnpackError};
@@ -10,7 +11,7 @@ use wb_session::program::{current_program, current_program_hash};
 
 use super::replay::{Replay, secret_sources};
 use super::schema::all_schemas;
-use crate::cli::archive::{PackArgs, SnapshotArgs, UnpackArgs};
+use crate::cli::archive::{ArchivedRun, PackArgs, SnapshotArgs, UnpackArgs};
 use crate::console::{Console, message};
 use crate::error::Error;
 use crate::exit::Exit;
@@ -20,19 +21,16 @@ use crate::output::print_text;
 const EXTENSION: &str = ".tar.gz";
 
 /// Writes an archive of a run.
-pub(crate) fn pack(args: &PackArgs, _: &Console) -> Result<Exit, Error> {
-    let run = RunFolder::open(&args.run)?;
-    declare(&run, &args.secret_from)?;
+pub(crate) fn pack(args: &PackArgs, console: &Console) -> Result<Exit, Error> {
+    let LockedRun { run, notes, .. } = LockedRun::open(&args.run)?;
     let output = args.output.clone().unwrap_or_else(|| format!("{}{EXTENSION}", run.name()).into());
     let summary = wb_archive::pack_run(&run, env!("CARGO_PKG_VERSION"), &output)?;
-    print_text(&format!("{}: {}\n", output.display(), describe(summary)))?;
-    Ok(Exit::Success)
+    report(&output, summary, notes, console)
 }
 
 /// Writes an archive of a run with everything that measuring it again needs.
 pub(crate) fn snapshot(args: &SnapshotArgs, console: &Console) -> Result<Exit, Error> {
-    let run = RunFolder::open(&args.run)?;
-    declare(&run, &args.secret_from)?;
+    let LockedRun { run, notes: secret_notes, .. } = LockedRun::open(&args.run)?;
     let run_inputs = RunInputs::read(&run)?.unwrap_or_default();
     let Replay { commands, recorded_commands, plans, inputs, notes } = Replay::of(&run, &run_inputs)?;
     let output = args.output.clone().unwrap_or_else(|| format!("{}-snapshot{EXTENSION}", run.name()).into());
@@ -51,9 +49,15 @@ pub(crate) fn snapshot(args: &SnapshotArgs, console: &Console) -> Result<Exit, E
         inputs,
     };
     let summary = wb_archive::snapshot(request, &output)?;
+    let notes = program_note(&run)?.into_iter().chain(notes).chain(secret_notes).collect();
+    report(&output, summary, notes, console)
+}
+
+/// Prints what was written.
+fn report(output: &Path, summary: ArchiveSummary, notes: Vec<String>, console: &Console) -> Result<Exit, Error> {
     print_text(&format!("{}: {}\n", output.display(), describe(summary)))?;
     if !console.quiet {
-        program_note(&run)?.into_iter().chain(notes).for_each(|note| message!("note: {note}"));
+        notes.into_iter().for_each(|note| message!("note: {note}"));
     }
     Ok(Exit::Success)
 }
@@ -79,14 +83,26 @@ fn invalid_archive(file: &Path, source: UnpackError) -> Error {
     Error::Unpack { subject, source }
 }
 
-/// Declares the given secrets, and those of the run that can be read here.
-fn declare(run: &RunFolder, given: &[String]) -> Result<(), Error> {
-    declare_secrets(given).map_err(wb_session::SessionError::from)?;
-    for source in secret_sources(&run.run_file()?) {
-        // The secrets of another machine or another day are not available, and not in the files of this one.
-        let _ = declare_secrets(&[source]);
+/// A run that no controller changes, whose secrets are declared as far as they can be read here.
+struct LockedRun {
+    run: RunFolder,
+    /// Notes on secrets that cannot be read.
+    notes: Vec<String>,
+    /// `None` if nothing has been measured in it.
+    _lock: Option<File>,
+}
+
+impl LockedRun {
+    /// Locks a run before anything of it is read.
+    fn open(args: &ArchivedRun) -> Result<Self, Error> {
+        let run = RunFolder::open(&args.run)?;
+        let lock = run.lock_shared()?;
+        declare_secrets(&args.secret_from).map_err(wb_session::SessionError::from)?;
+        let unreadable = |source: String| declare_secrets(&[source]).err();
+        let errors = secret_sources(&run.run_file()?).into_iter().filter_map(unreadable);
+        let notes = errors.map(|error| format!("the archive may contain a secret of the run: {error}")).collect();
+        Ok(Self { run, notes, _lock: lock })
     }
-    Ok(())
 }
 
 /// A note if this program is not the one that measured.

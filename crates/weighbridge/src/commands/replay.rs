@@ -1,13 +1,14 @@
 //! Prepares the recorded commands of a run to be repeated from a snapshot.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use wb_archive::manifest::InputRole;
 use wb_archive::rerun::{RerunCommand, RerunWord};
-use wb_archive::snapshot::{INPUTS, PROGRAMS, SnapshotInput, packed_peers_file};
+use wb_archive::snapshot::{INPUTS, PROGRAMS, SnapshotInput, packed_peers_files};
 use wb_model::Sha256;
 use wb_plan::builtin;
+use wb_record::inputs::content_hash;
 use wb_record::{RunEntry, RunFile, RunFolder, RunInputs};
 
 use super::command_line::{Argument, CommandLine};
@@ -17,8 +18,14 @@ use crate::error::Error;
 const REPEATABLE: [&[&str]; 4] = [&["run"], &["ab"], &["calibrate"], &["peers", "run"]];
 
 /// Options whose values are on the first machine, and are not packed.
-const UNPACKED: [&str; 6] =
-    ["inventory", "ssh_config", "paths", "host_setup_script", "worker_setup_script", "provisioner"];
+const UNPACKED: [&str; 5] = ["inventory", "ssh_config", "paths", "host_setup_script", "worker_setup_script"];
+
+/// Options whose values begin with a name, or with the path of a file that is not packed.
+const NAME_OR_PATH: [&str; 3] = ["tools", "host_rpms", "worker_rpms"];
+
+/// The folder of the programs of `--program` in a snapshot. It is not on the `PATH`: a file may start the program that it
+/// replaces.
+const OPTIONS: &str = "options";
 
 /// The commands of a run, prepared to be repeated, and what they need.
 #[derive(Debug, Default)]
@@ -36,7 +43,7 @@ pub(crate) struct Replay {
 }
 
 /// The files and variables with secrets that the commands of a run named.
-pub(crate) fn secret_sources(run_file: &RunFile) -> Vec<String> {
+pub(crate) fn secret_sources(run_file: &RunFile) -> BTreeSet<String> {
     let lines = run_file.entries.iter().filter_map(|entry| CommandLine::parse(&entry.command));
     let arguments = lines.flat_map(|line| line.arguments);
     arguments.filter(|argument| argument.is("secret_from")).filter_map(|argument| argument.value).collect()
@@ -49,19 +56,19 @@ impl Replay {
     /// If none of them can be repeated.
     pub(crate) fn of(run: &RunFolder, inputs: &RunInputs) -> Result<Self, Error> {
         let run_file = run.run_file()?;
-        let context = Context {
-            has_tests: run.tests_folder().is_dir(),
-            peers_file: packed_peers_file(inputs),
-            programs: measured_programs(run, &run_file)?,
-        };
+        let context = Context { run, has_tests: run.tests_folder().is_dir(), peers_files: packed_peers_files(inputs) };
         let mut replay = Self::default();
         let mut seen = BTreeSet::new();
         // Resuming repeats a command, and a command has an entry for each profile.
         for entry in run_file.entries.iter().filter(|entry| seen.insert((&entry.command, &entry.plan_text))) {
-            match CommandLine::parse(&entry.command) {
-                Some(line) if REPEATABLE.iter().any(|names| line.names == *names) => replay.add(&context, entry, line),
-                _ => {
-                    let name = entry.command.get(1).map_or("", String::as_str);
+            let line = CommandLine::parse(&entry.command);
+            match line {
+                Some(line) if REPEATABLE.iter().any(|names| line.names == *names) => {
+                    replay.add(&context, entry, line)?;
+                }
+                line => {
+                    let words = || entry.command.iter().skip(1).find(|word| !word.starts_with('-')).cloned();
+                    let name = line.map_or_else(|| words().unwrap_or_default(), |line| line.names.join(" "));
                     replay.notes.insert(format!("`./rerun` does not repeat the command `weighbridge {name}`"));
                 }
             }
@@ -75,7 +82,7 @@ impl Replay {
         Ok(replay)
     }
 
-    fn add(&mut self, context: &Context, entry: &RunEntry, line: CommandLine) {
+    fn add(&mut self, context: &Context<'_>, entry: &RunEntry, line: CommandLine) -> Result<(), Error> {
         self.recorded_commands.push(entry.command.clone());
         let text = |text: &str| RerunWord::Text(text.to_owned());
         let mut command = RerunCommand {
@@ -91,13 +98,22 @@ impl Replay {
             self.notes.insert("`./rerun` does not publish".to_owned());
             command.options.extend([text("--publish"), text("true")]);
         }
+        let programs = context.measured_programs(entry)?;
         for argument in line.arguments {
-            self.add_argument(context, entry, argument, &mut command);
+            self.add_argument(context, entry, &programs, argument, &mut command);
         }
         self.commands.push(command);
+        Ok(())
     }
 
-    fn add_argument(&mut self, context: &Context, entry: &RunEntry, argument: Argument, command: &mut RerunCommand) {
+    fn add_argument(
+        &mut self,
+        context: &Context<'_>,
+        entry: &RunEntry,
+        programs: &MeasuredPrograms,
+        argument: Argument,
+        command: &mut RerunCommand,
+    ) {
         let value = argument.value.as_deref().unwrap_or_default();
         let prefix = argument.flag.as_deref().map_or(String::new(), |flag| format!("{flag}="));
         match argument.id.as_deref().unwrap_or_default() {
@@ -120,9 +136,13 @@ impl Replay {
                     return command.arguments.push(packed(prefix, &name));
                 }
             }
-            "file" if let Some(file) = &context.peers_file => return command.arguments.push(packed(prefix, file)),
+            "file" => match context.peers_file(value) {
+                Some(file) => return command.arguments.push(packed(prefix, file)),
+                None => drop(self.notes.insert(format!("`./rerun` needs `{value}`, which is not packed"))),
+            },
             "program" => {
-                if let Some((name, input)) = value.split_once('=').and_then(|(name, _)| context.program(name)) {
+                let packed_program = value.split_once('=').and_then(|(name, _)| Some((name, programs.input(name)?)));
+                if let Some((name, input)) = packed_program {
                     command.arguments.push(packed(format!("{prefix}{name}="), &input.name));
                     if !self.inputs.contains(&input) {
                         self.inputs.push(input);
@@ -131,7 +151,11 @@ impl Replay {
                 }
                 self.notes.insert(format!("`./rerun` needs `{}`, which is not packed", argument.text()));
             }
-            id if UNPACKED.contains(&id) => {
+            id if UNPACKED.contains(&id) || (NAME_OR_PATH.contains(&id) && begins_with_path(value)) => {
+                let located = self.locate(&prefix, value);
+                return command.arguments.push(RerunWord::Text(located));
+            }
+            "provisioner" => {
                 self.notes.insert(format!("`./rerun` needs `{}`, which is not packed", argument.text()));
             }
             "variants" if value.contains("bin:") => {
@@ -140,6 +164,18 @@ impl Replay {
             _ => {}
         }
         command.arguments.push(RerunWord::Text(argument.text()));
+    }
+
+    /// An option whose value begins with the path of a file that is not packed. If the file is there, the path is
+    /// absolute, because the script runs in another folder than the first command, which may have run in this one.
+    fn locate(&mut self, prefix: &str, value: &str) -> String {
+        let (path, rest) = value.split_at(value.find(char::is_whitespace).unwrap_or(value.len()));
+        let absolute = std::path::absolute(path).ok().filter(|absolute| absolute.exists());
+        let located = absolute.map_or(value.to_owned(), |absolute| format!("{}{rest}", absolute.display()));
+        let relative =
+            if located.starts_with('/') { "" } else { "; its path is relative to the folder of the snapshot" };
+        self.notes.insert(format!("`./rerun` needs `{prefix}{located}`, which is not packed{relative}"));
+        format!("{prefix}{located}")
     }
 
     /// The path in the archive of a plan; `None` for a built-in plan, which the program has.
@@ -160,44 +196,60 @@ impl Replay {
 }
 
 /// What all commands of a run have in common.
-struct Context {
+struct Context<'a> {
+    run: &'a RunFolder,
     has_tests: bool,
-    /// The path of the peers file in the archive.
-    peers_file: Option<String>,
-    /// The locations and hashes of the programs that were measured, by their names.
-    programs: BTreeMap<String, (PathBuf, Option<Sha256>)>,
+    /// The locations of the peers files, and their paths in the archive.
+    peers_files: Vec<(PathBuf, String)>,
 }
 
-impl Context {
-    /// The name and the input of a program that was measured, if it is still there.
-    fn program(&self, name: &str) -> Option<(String, SnapshotInput)> {
-        let (path, sha256) = self.programs.get(name).filter(|(path, _)| path.is_file())?;
-        let input = SnapshotInput {
-            name: format!("{PROGRAMS}/{name}"),
-            path: path.clone(),
-            role: InputRole::Program,
-            sha256: sha256.clone(),
-        };
-        Some((name.to_owned(), input))
-    }
-}
-
-/// The programs in the provenance of the cells of a run.
-fn measured_programs(
-    run: &RunFolder,
-    run_file: &RunFile,
-) -> Result<BTreeMap<String, (PathBuf, Option<Sha256>)>, Error> {
-    let mut programs = BTreeMap::new();
-    for cell in run_file.entries.iter().flat_map(|entry| &entry.cells) {
-        let Some(definition) = run.definitions(cell)?.of(cell).cloned() else { continue };
-        for (key, path) in &definition.provenance {
-            let Some(name) = key.strip_suffix(" path") else { continue };
-            let hash = definition.provenance.get(&format!("{name} sha256"));
-            let hash = hash.and_then(|hash| serde_json::from_value(hash.as_str().into()).ok());
-            programs.insert(name.to_owned(), (Path::new(path).to_owned(), hash));
+impl Context<'_> {
+    /// The path in the archive of the peers file that a command named; `None` if that is unknown.
+    fn peers_file(&self, name: &str) -> Option<&str> {
+        // The folder of the command is not recorded.
+        let end: PathBuf = Path::new(name).components().filter(|part| matches!(part, Component::Normal(_))).collect();
+        let is_here = |location: &Path| Path::new(name).canonicalize().is_ok_and(|path| path == location);
+        let mut candidates = self.peers_files.iter().filter(|(location, _)| location.ends_with(&end));
+        match (&*self.peers_files, candidates.next(), candidates.next()) {
+            ([(_, only)], ..) | (_, Some((_, only)), None) => Some(only),
+            _ => self.peers_files.iter().find(|(location, _)| is_here(location)).map(|(_, packed)| packed.as_str()),
         }
     }
-    Ok(programs)
+
+    /// The programs in the provenance of the cells of an entry.
+    fn measured_programs(&self, entry: &RunEntry) -> Result<MeasuredPrograms, Error> {
+        let mut programs = BTreeMap::new();
+        for cell in &entry.cells {
+            let Some(definition) = self.run.definitions(cell)?.of(cell).cloned() else { continue };
+            for (key, path) in &definition.provenance {
+                let Some(name) = key.strip_suffix(" path") else { continue };
+                let hash = definition.provenance.get(&format!("{name} sha256"));
+                let hash = hash.and_then(|hash| serde_json::from_value(hash.as_str().into()).ok());
+                programs.insert(name.to_owned(), (Path::new(path).to_owned(), hash));
+            }
+        }
+        Ok(MeasuredPrograms(programs))
+    }
+}
+
+/// The locations and hashes of the programs that a command measured, by their names.
+struct MeasuredPrograms(BTreeMap<String, (PathBuf, Option<Sha256>)>);
+
+impl MeasuredPrograms {
+    /// The input of a program, if it is still there. Its path in the archive depends on its content: commands can have
+    /// different programs of one name.
+    fn input(&self, name: &str) -> Option<SnapshotInput> {
+        let name = name.rsplit('/').next()?;
+        let (path, sha256) = self.0.get(name).filter(|(path, _)| path.is_file())?;
+        let sha256 = sha256.clone().or_else(|| content_hash(path).ok())?;
+        let name = format!("{PROGRAMS}/{OPTIONS}/{}/{name}", sha256.as_str().get(..12)?);
+        Some(SnapshotInput { name, path: path.clone(), role: InputRole::Program, sha256: Some(sha256) })
+    }
+}
+
+/// Whether a value begins with a path rather than with a name.
+fn begins_with_path(value: &str) -> bool {
+    value.split_whitespace().next().is_some_and(|word| word.contains('/') && !word.contains("://"))
 }
 
 fn packed(prefix: String, path: &str) -> RerunWord {

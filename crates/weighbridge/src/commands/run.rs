@@ -1,7 +1,7 @@
 //! `weighbridge run`: measures, records, studies and prints the summary.
 
 use wb_model::pluralize;
-use wb_run::RunEnd;
+use wb_run::{InputRecorder, RunEnd};
 use wb_session::publishing::PublishState;
 use wb_session::{MeasureRequest, MeasureSession, SessionOptions};
 use wb_study::Study;
@@ -19,19 +19,21 @@ pub(crate) fn run(args: &RunArgs, console: &Console) -> Result<Exit, Error> {
     let events = console.events();
     let request = resolve_request(&args.measurement, &events)?;
     let session = args.run_folder.session_options("weighbridge", &args.measurement.cells.hosts, &args.preparation);
-    measure(&request, &session, args.json, console)
+    measure(&request, &session, None, args.json, console)
 }
 
 /// Measures a request and prints the summary, or the study as JSON.
 pub(super) fn measure(
     request: &MeasureRequest,
     session: &SessionOptions,
+    input_recorder: Option<&InputRecorder<'_>>,
     json: bool,
     console: &Console,
 ) -> Result<Exit, Error> {
     let events = console.events();
     let folder = &session.run_folder.path;
     let mut measured = MeasureSession::new(request, session, &events)?
+        .record_inputs(input_recorder)
         .run(|workers, named| request.plan(Some(workers), named, &events))?;
     measured.expected_failures = report_expectations(&measured.study, &request.registry);
     if json {

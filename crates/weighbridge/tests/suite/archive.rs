@@ -131,12 +131,12 @@ fn damaged_archives_are_refused_and_leave_nothing() {
     help: copy the archive again; nothing was extracted
     $ unpack text.tar.gz
     exit 1
-    error: text.tar.gz: not an archive of weighbridge: expected manifest.json as its first member
-    help: expected a file of `weighbridge pack` or `weighbridge snapshot`
+    error: text.tar.gz: not an archive of weighbridge: expected a compressed tar file that begins with manifest.json
+    help: `weighbridge pack` and `weighbridge snapshot` write archives
     $ unpack other.tar.gz
     exit 1
-    error: other.tar.gz: not an archive of weighbridge: expected manifest.json as its first member
-    help: expected a file of `weighbridge pack` or `weighbridge snapshot`
+    error: other.tar.gz: not an archive of weighbridge: expected a compressed tar file that begins with manifest.json
+    help: `weighbridge pack` and `weighbridge snapshot` write archives
     $ unpack nosuch.tar.gz
     exit 1
     error: cannot read nosuch.tar.gz: No such file or directory (os error 2)
@@ -157,6 +157,9 @@ fn run_that_is_being_measured_is_refused() {
     let lab = lab_with_run();
     let journal = std::fs::File::open(lab.path("R/journal.jsonl")).unwrap();
     journal.lock().unwrap();
+    // Nothing of it is read: its controller may be writing it.
+    let run_file = lab.read("R/run.json");
+    lab.write("R/run.json", "{");
     let both = ["pack R", "snapshot R"].map(|line| lab.weighbridge(line).transcript());
     insta::assert_snapshot!(both.concat(), @r"
     exit 1
@@ -165,6 +168,7 @@ fn run_that_is_being_measured_is_refused() {
     error: another weighbridge is writing to R: wait for it or choose another folder
     ");
     drop(journal);
+    lab.write("R/run.json", &run_file);
     lab.weighbridge("pack R").expect_code(0);
 }
 
@@ -228,7 +232,7 @@ fn measured_programs_and_their_sources_are_packed_and_rebuilt() {
         "folder": lab.path("work"),
         "programs": [{ "path": "../bin/measured-tool", "sha256": sha256, "as": "programs/measured-tool" }],
         "sources": [{ "path": "src", "as": "sources/src" }],
-        "peers-file": "peers.toml",
+        "peers-files": ["peers.toml"],
         "rebuild": ["sh", "-c", "cp src/tool.sh \"$WEIGHBRIDGE_PROGRAMS/measured-tool\" && chmod +x \"$WEIGHBRIDGE_PROGRAMS/measured-tool\""],
     });
     lab.write("R/inputs.json", &inputs.to_string());
@@ -275,6 +279,82 @@ fn program_of_an_option_is_packed() {
     lab.weighbridge("unpack s.tar.gz").expect_code(0);
     std::fs::remove_file(lab.path("mine")).unwrap();
     rerun(&lab, "s", &[]).expect_code(0);
+}
+
+#[test]
+fn programs_of_one_name_are_packed_with_their_commands() {
+    let lab = Lab::new();
+    let tool = lab.program("measured-tool", "#!/bin/sh\nexit 1\n");
+    for (name, figure) in [("first", 97), ("second", 98)] {
+        let head = format!("name = \"{name}\"\nsummary = \"a tool\"\nversion = 1\ncommand = [\"measured-tool\"]\n");
+        let requires = "[[requires]]\nprogram = \"measured-tool\"\npackage = \"measured-tool\"\n";
+        lab.define_figure(name, &(head + requires));
+        let file = lab.program(&format!("of-{name}"), &format!("#!/bin/sh\necho figure: {figure}\n"));
+        let program = format!("--program measured-tool={}", file.display());
+        lab.weighbridge(&format!("run {name} {QUICK} --into R {program}")).expect_code(0);
+        std::fs::copy(&file, lab.path(&format!("{name}.backup"))).unwrap();
+    }
+    lab.weighbridge("snapshot R -o s.tar.gz").expect_code(0);
+    lab.weighbridge("unpack s.tar.gz").expect_code(0);
+    std::fs::remove_dir_all(tool.parent().unwrap()).unwrap();
+    rerun(&lab, "s", &[]).expect_code(0);
+    let medians = |run: &str| {
+        let study = lab.weighbridge(&format!("summary s/{run} --json")).json();
+        [0, 1].map(|cell| study["cells"][cell]["metrics"][0]["summary"]["median"].clone())
+    };
+    assert_eq!(medians("rerun-1"), [97.0.into(), 98.0.into()] as [serde_json::Value; 2]);
+}
+
+#[test]
+fn masked_secret_of_a_plan_is_not_measured() {
+    let lab = Lab::new();
+    lab.write("declared", "declared-secret\n");
+    lab.write("p.toml", "[[test]]\nname = \"steady\"\nenv = [\"WORD=declared-secret\"]\n");
+    lab.weighbridge(&format!("run --plan p.toml {QUICK} --into R --secret-from declared")).expect_code(0);
+    lab.weighbridge("snapshot R -o s.tar.gz").expect_code(0);
+    lab.weighbridge("unpack s.tar.gz").expect_code(0);
+    insta::assert_snapshot!(rerun(&lab, "s", &[]).transcript(), @r"
+    exit 1
+    error: a secret in inputs/plan.toml is masked: ***
+    help: replace it in this file
+    ");
+    let plan = lab.read("s/inputs/plan.toml").replace("***", "declared-secret");
+    lab.write("s/inputs/plan.toml", &plan);
+    rerun(&lab, "s", &[]).expect_code(0);
+}
+
+#[test]
+fn command_that_is_not_repeated_is_noted_by_its_name() {
+    let lab = lab_with_run();
+    lab.weighbridge(&format!("run steady:kind=c,id=more {QUICK} --into R")).expect_code(0);
+    let mut run_file = lab.read_json("R/run.json");
+    run_file["entries"][0]["command"] = serde_json::json!(["weighbridge", "-q", "import", "--into", "R", "x.json"]);
+    lab.write("R/run.json", &run_file.to_string());
+    let made = lab.weighbridge("snapshot R").expect_code(0);
+    assert_eq!(made.err, "note: `./rerun` does not repeat the command `weighbridge import`\n");
+}
+
+#[test]
+fn what_a_snapshot_lacks_is_noted() {
+    let lab = Lab::new();
+    lab.write("declared", "declared-secret\n");
+    lab.program("x.sh", "#!/bin/sh\nsleep 60\n");
+    let line = format!("run steady {QUICK} --into R --secret-from declared --tool bin/x.sh");
+    lab.weighbridge(&line).expect_code_of(&[0, 3]);
+    std::fs::remove_file(lab.path("declared")).unwrap();
+    let made = lab.weighbridge("snapshot R -o s.tar.gz").expect_code(0);
+    insta::assert_snapshot!(made.err.replace(&*lab.path("").display().to_string(), "LAB/"), @r"
+    note: `./rerun` does not mask the secrets of `declared`
+    note: `./rerun` needs `--tool=LAB/bin/x.sh`, which is not packed
+    note: the archive may contain a secret of the run: --secret-from: declared: No such file or directory (os error 2)
+    ");
+    lab.weighbridge("unpack s.tar.gz").expect_code(0);
+    assert!(lab.read("s/rerun").contains(&format!("--tool={}", lab.path("bin/x.sh").display())));
+    let packed = lab.weighbridge("pack R").expect_code(0);
+    packed.expect_stderr("note: the archive may contain a secret of the run: --secret-from: declared: ");
+    std::fs::remove_file(lab.path("bin/x.sh")).unwrap();
+    let made = lab.weighbridge("snapshot R -o t.tar.gz").expect_code(0);
+    made.expect_stderr("`--tool=bin/x.sh`, which is not packed; its path is relative to the folder of the snapshot");
 }
 
 #[test]

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "these are tests, helpers included")]
 
 mod archive;
+mod archive_peers;
 mod bisect;
 mod clean;
 mod compare;

@@ -308,7 +308,7 @@ fn a_snapshot_measures_the_matrix_again_with_the_packed_endpoints() {
     let lab = lab(&["good"]);
     lab.weighbridge(&format!("peers run peers.toml --into R {QUICK} --transport-select tcp")).expect_code(0);
     let inputs = lab.read_json("R/inputs.json");
-    assert_eq!(inputs["programs"][0]["as"], "programs/endpoint.py", "{inputs:#}");
+    assert_eq!(inputs["programs"][0]["as"], "programs/peers/fixtures/endpoint.py", "{inputs:#}");
     lab.weighbridge("snapshot R -o S.tar.gz").expect_code(0);
     lab.weighbridge("unpack S.tar.gz -C elsewhere").expect_code(0);
     let peers = lab.read("elsewhere/inputs/peers/peers.toml");

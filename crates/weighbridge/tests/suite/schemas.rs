@@ -49,7 +49,7 @@ fn files_and_outputs_match_the_schemas() {
     lab.weighbridge("unpack archive.tar.gz").expect_code(0);
     valid("archive-manifest", &json(lab.read("archive/manifest.json")));
     let program = serde_json::json!({ "path": "/opt/x", "sha256": "00", "as": "programs/x" });
-    valid("run-inputs", &serde_json::json!({ "programs": [program], "peers-file": "x.toml", "rebuild": ["make"] }));
+    valid("run-inputs", &serde_json::json!({ "programs": [program], "peers-files": ["x.toml"], "rebuild": ["make"] }));
     let export = r#"{"results": [{"command": "true", "times": [1.5]}]}"#;
     lab.write("hyperfine.json", export);
     lab.weighbridge("import --into R hyperfine.json").expect_code(0);

@@ -1,63 +1,89 @@
-//! What a matrix was measured with beside the run folder, for snapshots.
+//! What a matrix is measured with beside the run folder, for snapshots.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use wb_peers::{Endpoint, Matrix, read_matrix};
-use wb_record::RunFolder;
-use wb_record::inputs::{ProgramInput, RunInputs, SourceInput, content_hash};
+use wb_peers::{Endpoint, Matrix, MatrixError, read_matrix};
+use wb_record::inputs::{InputConflict, ProgramInput, RunInputs, SourceInput, content_hash};
+use wb_record::{RecordError, RunFolder};
 use wb_tests::peers::{DIALER, LISTENER};
 
-use crate::console::message;
+/// The folder of the programs of matrices in a snapshot. It is not on the `PATH`: an endpoint `node` may start `node`.
+const PROGRAMS: &str = "programs/peers";
 
-/// Records the programs, sources and peers file of a run, if it was begun. What cannot be read causes a warning: the
-/// run is complete without it, only a snapshot is not.
-pub(super) fn record_inputs(run: &Path, file: &Path) {
-    if !run.join("run.json").is_file() {
-        return;
-    }
-    if let Err(reason) = try_record(run, file) {
-        message!("warning: snapshots of {} will lack its endpoints: {reason}", run.display());
-    }
+/// Why the inputs of a matrix cannot be recorded.
+#[derive(Debug, thiserror::Error)]
+enum InputsError {
+    #[error(transparent)]
+    Matrix(#[from] MatrixError),
+    #[error(transparent)]
+    Record(#[from] RecordError),
+    #[error(transparent)]
+    Conflict(#[from] InputConflict),
+    #[error("cannot read {}: {source}", path.display())]
+    Unreadable { path: PathBuf, source: std::io::Error },
+    #[error("cannot rebuild: its endpoints have different `build` commands")]
+    Builds,
 }
 
-fn try_record(run: &Path, file: &Path) -> Result<(), String> {
-    let matrix = read_matrix(file).map_err(|error| error.to_string())?;
-    let run = RunFolder::open(run).map_err(|error| error.to_string())?;
-    let measured = measured_endpoints(&run)?;
-    let inputs = inputs(&matrix, file, &measured)?;
-    run.write_inputs(&inputs).map_err(|error| error.to_string())
+/// Records the programs, sources and peers file of the last entry of a run. Returns a warning if they cannot be read: the
+/// run is complete without them, only a snapshot is not.
+pub(super) fn record_inputs(run: &RunFolder, file: &Path) -> Option<String> {
+    let warning = |reason| format!("snapshots of {} will lack its endpoints: {reason}", run.path().display());
+    try_record(run, file).err().map(warning)
 }
 
-/// The ids of the endpoints of all cells of the run.
-fn measured_endpoints(run: &RunFolder) -> Result<BTreeSet<String>, String> {
-    let entries = run.run_file().map_err(|error| error.to_string())?.entries;
-    let cells = entries.iter().flat_map(|entry| &entry.cells);
+fn try_record(run: &RunFolder, file: &Path) -> Result<(), InputsError> {
+    let matrix = read_matrix(file)?;
+    let earlier = RunInputs::read(run)?.unwrap_or_default();
+    let later = inputs(&matrix, file, &measured_endpoints(run)?, &earlier)?;
+    Ok(run.write_inputs(&earlier.merge(later)?)?)
+}
+
+/// The ids of the endpoints of the last entry's cells.
+fn measured_endpoints(run: &RunFolder) -> Result<BTreeSet<String>, RecordError> {
+    let entry = run.run_file()?.entries.pop();
+    let cells = entry.iter().flat_map(|entry| &entry.cells);
     let sides = cells.flat_map(|cell| [DIALER, LISTENER].map(|side| cell.case.get(side).map(str::to_owned)));
     Ok(sides.flatten().collect())
 }
 
-fn inputs(matrix: &Matrix, file: &Path, measured: &BTreeSet<String>) -> Result<RunInputs, String> {
-    let absolute = |path: &Path| path.canonicalize().map_err(|error| format!("{}: {error}", path.display()));
+fn inputs(
+    matrix: &Matrix,
+    file: &Path,
+    measured: &BTreeSet<String>,
+    earlier: &RunInputs,
+) -> Result<RunInputs, InputsError> {
+    let unreadable = |path: &Path| {
+        let path = path.to_owned();
+        |source| InputsError::Unreadable { path, source }
+    };
+    let absolute = |path: &Path| path.canonicalize().map_err(unreadable(path));
     let file = absolute(file)?;
     let folder = file.parent().unwrap_or(Path::new("/"));
     let root = absolute(&folder.join(&matrix.root))?;
+    let relative = |path: &Path| path.strip_prefix(&root).unwrap_or(path).to_owned();
     let endpoints: Vec<&Endpoint> =
         matrix.endpoints.iter().chain(&matrix.baselines).filter(|one| measured.contains(&one.id)).collect();
-    let (mut programs, mut sources) = (BTreeMap::new(), BTreeMap::new());
+    let mut folders = PackedFolders::of(earlier);
+    let (mut programs, mut sources) = (BTreeMap::<PathBuf, ProgramInput>::new(), BTreeMap::new());
     let mut rebuild = Vec::new();
     for launch in endpoints.iter().filter_map(|endpoint| endpoint.launch.as_ref()) {
         let commands = [&launch.listener, &launch.dialer].into_iter().flatten();
         let own = commands.filter_map(|command| command.program()).filter(|program| program.contains('/'));
         let files: BTreeSet<String> =
             if launch.files.is_empty() { own.collect() } else { launch.files.iter().cloned().collect() };
+        let rebuilt = !launch.build.is_empty();
         for path in files {
-            // A program that does not exist made its cells unsupported, and nothing was measured with it.
+            // A program that does not exist made its cells unsupported, and nothing is measured with it.
             let Ok(path) = folder.join(path).canonicalize() else { continue };
-            let sha256 = content_hash(&path).map_err(|error| format!("{}: {error}", path.display()))?;
-            let relative = path.strip_prefix(&root).map(Path::to_owned).unwrap_or_else(|_| path.clone());
-            let packed_as = format!("programs/{}", file_name(&path));
-            programs.insert(path, ProgramInput { path: relative, sha256, packed_as });
+            if let Some(program) = programs.get_mut(&path) {
+                program.rebuilt |= rebuilt;
+                continue;
+            }
+            let sha256 = content_hash(&path).map_err(unreadable(&path))?;
+            let packed_as = folders.packed_path(&path);
+            programs.insert(path.clone(), ProgramInput { path: relative(&path), sha256, packed_as, rebuilt });
         }
         for source in &launch.sources {
             let packed_as = format!("sources/{source}");
@@ -65,20 +91,68 @@ fn inputs(matrix: &Matrix, file: &Path, measured: &BTreeSet<String>) -> Result<R
         }
         if rebuild.is_empty() {
             rebuild.clone_from(&launch.build);
-        } else if rebuild != launch.build && !launch.build.is_empty() {
-            return Err("its endpoints have different `build` commands".to_owned());
+        } else if rebuild != launch.build && rebuilt {
+            return Err(InputsError::Builds);
         }
     }
-    let peers_file = file.strip_prefix(&root).map(Path::to_owned).unwrap_or_else(|_| file.clone());
     Ok(RunInputs {
-        folder: Some(root),
         programs: programs.into_values().collect(),
         sources: sources.into_values().collect(),
-        peers_file: Some(peers_file),
+        peers_files: vec![relative(&file)],
         rebuild,
+        folder: Some(root),
     })
 }
 
-fn file_name(path: &Path) -> String {
-    path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
+/// The folders of programs in a snapshot. Programs of one folder stay in one, because they may find each other there.
+struct PackedFolders(BTreeMap<PathBuf, String>);
+
+impl PackedFolders {
+    /// The folders of programs that are recorded already.
+    fn of(inputs: &RunInputs) -> Self {
+        let folder = |program: &ProgramInput| {
+            let (name, _) = program.packed_as.strip_prefix(PROGRAMS)?.strip_prefix('/')?.split_once('/')?;
+            Some((inputs.locate(&program.path).parent()?.to_owned(), name.to_owned()))
+        };
+        Self(inputs.programs.iter().filter_map(folder).collect())
+    }
+
+    /// The path of a program in a snapshot. Folders of one name are numbered.
+    fn packed_path(&mut self, path: &Path) -> String {
+        let parent = path.parent().unwrap_or(Path::new("/"));
+        let name = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let folder = self.0.get(parent).cloned().unwrap_or_else(|| {
+            let base = Some(name(parent)).filter(|name| !name.is_empty()).unwrap_or_else(|| "root".to_owned());
+            let numbered = |number: usize| if number == 1 { base.clone() } else { format!("{base}-{number}") };
+            let is_taken = |folder: &String| self.0.values().any(|taken| taken == folder);
+            // Of this many names one is free.
+            let mut names = (1..=self.0.len() + 1).map(numbered);
+            names.find(|folder| !is_taken(folder)).unwrap_or(base.clone())
+        });
+        self.0.insert(parent.to_owned(), folder.clone());
+        format!("{PROGRAMS}/{folder}/{}", name(path))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use wb_model::Sha256;
+
+    use super::*;
+
+    #[test]
+    fn programs_of_one_folder_stay_together_and_folders_of_one_name_apart() {
+        let program = ProgramInput {
+            path: "a/endpoint".into(),
+            sha256: Sha256::of(b""),
+            packed_as: "programs/peers/a/endpoint".to_owned(),
+            rebuilt: true,
+        };
+        let earlier = RunInputs { folder: Some("/x".into()), programs: vec![program], ..RunInputs::default() };
+        let mut folders = PackedFolders::of(&earlier);
+        let packed = ["/x/a/endpoint", "/y/a/endpoint", "/z/a/endpoint", "/y/a/lib.py", "/b/endpoint", "/endpoint"]
+            .map(|path| folders.packed_path(Path::new(path)));
+        let expected = ["a/endpoint", "a-2/endpoint", "a-3/endpoint", "a-2/lib.py", "b/endpoint", "root/endpoint"];
+        assert_eq!(packed, expected.map(|path| format!("programs/peers/{path}")));
+    }
 }

@@ -6,6 +6,7 @@ use wb_diagnostics::SourceText;
 use wb_model::{Bytes, ParamValue};
 use wb_plan::request::{SpannedValue, ValueForm};
 use wb_plan::{Request, SpannedParam};
+use wb_record::RunFolder;
 use wb_session::SessionError;
 use wb_tests::peers::NAME;
 
@@ -30,9 +31,8 @@ pub(super) fn run(args: &PeersRunArgs, console: &Console) -> Result<Exit, Error>
     let events = console.events();
     let request = resolve_matrix(matrix_request(args), args.plan.as_deref(), &args.cells, &events)?;
     let session = args.run_folder.session_options("weighbridge", &args.cells.hosts, &args.preparation);
-    let measured = measure(&request, &session, args.json, console);
-    record_inputs(&session.run_folder.path, &args.file);
-    measured.map_err(|error| match error {
+    let recorder = |run: &RunFolder| record_inputs(run, &args.file);
+    measure(&request, &session, Some(&recorder), args.json, console).map_err(|error| match error {
         Error::Session(SessionError::EmptyPlan { patterns, skipped: 0, .. }) if patterns.is_empty() => {
             nothing_selected()
         }
