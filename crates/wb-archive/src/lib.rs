@@ -24,5 +24,6 @@ pub use contents::Contents;
 pub use error::{ArchiveError, UnpackError};
 pub use manifest::{ArchiveManifest, ArchiveSummary};
 pub use pack::{pack, pack_run};
+pub use peers_file::replace_value;
 pub use snapshot::{SnapshotRequest, snapshot};
 pub use unpack::unpack;

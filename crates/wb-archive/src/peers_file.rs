@@ -94,6 +94,11 @@ fn without_build_keys(value: Json) -> Json {
     }
 }
 
+/// Replaces a value of a text in TOML by another one, however it is quoted.
+pub fn replace_value(text: &str, from: &str, to: &str) -> String {
+    replace_literals(text, from, to, true)
+}
+
 /// Replaces a value by another one, however it is written.
 fn replace_literals(text: &str, from: &str, to: &str, is_toml: bool) -> String {
     // A string of JSON is one of TOML and of YAML.

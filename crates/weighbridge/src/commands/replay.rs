@@ -12,6 +12,7 @@ use wb_record::inputs::content_hash;
 use wb_record::{RunEntry, RunFile, RunFolder, RunInputs};
 
 use super::command_line::{Argument, CommandLine};
+use super::peers::matrix_file;
 use crate::error::Error;
 
 /// Commands that measure, and need nothing that a snapshot does not have.
@@ -132,7 +133,8 @@ impl Replay {
                 }
             },
             "plan" => {
-                if let Some(name) = entry.plan_text.as_deref().and_then(|text| self.pack_plan(value, text)) {
+                let text = entry.plan_text.as_deref().map(|text| context.with_packed_matrices(text));
+                if let Some(name) = text.and_then(|text| self.pack_plan(value, &text)) {
                     return command.arguments.push(packed(prefix, &name));
                 }
             }
@@ -214,6 +216,17 @@ impl Context<'_> {
             ([(_, only)], ..) | (_, Some((_, only)), None) => Some(only),
             _ => self.peers_files.iter().find(|(location, _)| is_here(location)).map(|(_, packed)| packed.as_str()),
         }
+    }
+
+    /// A plan whose matrices are those of the archive.
+    fn with_packed_matrices(&self, plan: &str) -> String {
+        // What is not packed stays as it is, and is named by the rerun.
+        let named = wb_plan::file::parse("plan", plan).map(|plan| plan.requests).unwrap_or_default();
+        let files: BTreeSet<String> = named.iter().filter_map(matrix_file).collect();
+        files.into_iter().fold(plan.to_owned(), |plan, file| match self.peers_file(&file) {
+            Some(packed) => wb_archive::replace_value(&plan, &file, packed.trim_start_matches(&format!("{INPUTS}/"))),
+            None => plan,
+        })
     }
 
     /// The programs in the provenance of the cells of an entry.

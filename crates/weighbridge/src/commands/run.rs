@@ -1,12 +1,16 @@
 //! `weighbridge run`: measures, records, studies and prints the summary.
 
+use std::path::{Path, PathBuf};
+
 use wb_model::pluralize;
+use wb_record::RunFolder;
 use wb_run::{InputRecorder, RunEnd};
 use wb_session::publishing::PublishState;
 use wb_session::{MeasureRequest, MeasureSession, SessionOptions};
 use wb_study::Study;
 use wb_tests::Registry;
 
+use super::peers::{matrix_file, record_inputs};
 use super::selection::resolve_request;
 use crate::cli::RunArgs;
 use crate::console::{Console, message};
@@ -19,7 +23,15 @@ pub(crate) fn run(args: &RunArgs, console: &Console) -> Result<Exit, Error> {
     let events = console.events();
     let request = resolve_request(&args.measurement, &events)?;
     let session = args.run_folder.session_options("weighbridge", &args.measurement.cells.hosts, &args.preparation);
-    measure(&request, &session, None, args.json, console)
+    // Relative paths are those of the plan.
+    let folder = args.measurement.plan.as_deref().and_then(|plan| Path::new(plan).parent()).unwrap_or(Path::new(""));
+    let matrices: Vec<PathBuf> =
+        request.requests.iter().filter_map(matrix_file).map(|file| folder.join(file)).collect();
+    let recorder = |run: &RunFolder| {
+        let warnings: Vec<String> = matrices.iter().filter_map(|file| record_inputs(run, file)).collect();
+        (!warnings.is_empty()).then(|| warnings.join("; "))
+    };
+    measure(&request, &session, Some(&recorder), args.json, console)
 }
 
 /// Measures a request and prints the summary, or the study as JSON.

@@ -106,3 +106,16 @@ fn a_killed_run_has_its_inputs() {
     assert_eq!(lab.read_json("R/inputs.json")["programs"][1]["as"], "programs/peers/e/endpoint");
     assert_eq!(lab.wait_for_processes(), [""; 0]);
 }
+
+#[test]
+fn matrices_of_a_plan_are_packed_with_it() {
+    let lab = Lab::new();
+    let endpoint = endpoint(&lab, "planned", "programs/endpoint");
+    lab.write("plans/peers.toml", &matrix(&endpoint));
+    let workload = "iterations = 2\nupload-bytes = \"1m\"\ndownload-bytes = 0\nlatency-iterations = 20\n";
+    lab.write("plans/plan.toml", &format!("[[peers]]\nfile = 'peers.toml'\n{workload}"));
+    let flags = "--samples 1 --warm-up 0 --retakes 0";
+    lab.weighbridge(&format!("run --plan plans/plan.toml --into R {flags}")).expect_code(0);
+    snapshot(&lab, &["programs", "plans"]);
+    rerun(&lab, "S", &[]).expect_code(0).expect_stdout("planned");
+}

@@ -4,10 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use wb_peers::{Endpoint, Matrix, MatrixError, read_matrix};
+use wb_plan::Request;
+use wb_plan::request::ValueForm;
 use wb_record::inputs::{InputConflict, ProgramInput, RunInputs, SourceInput, content_hash};
 use wb_record::{RecordError, RunFolder};
-use wb_tests::peers::{DIALER, LISTENER};
+use wb_tests::peers::{DIALER, LISTENER, NAME};
 
+/// The parameter with the peers file of a matrix.
+const FILE_PARAM: &str = "file";
 /// The folder of the programs of matrices in a snapshot. It is not on the `PATH`: an endpoint `node` may start `node`.
 const PROGRAMS: &str = "programs/peers";
 
@@ -26,9 +30,18 @@ enum InputsError {
     Builds,
 }
 
+/// The peers file of a test, as it is named; none if it is no matrix.
+pub(crate) fn matrix_file(request: &Request) -> Option<String> {
+    let given = request.given.iter().find(|given| request.test == NAME && given.name == FILE_PARAM)?;
+    match &given.value.form {
+        ValueForm::Single(file) => Some(file.to_string()),
+        ValueForm::List(_) => None,
+    }
+}
+
 /// Records the programs, sources and peers file of the last entry of a run. Returns a warning if they cannot be read: the
 /// run is complete without them, only a snapshot is not.
-pub(super) fn record_inputs(run: &RunFolder, file: &Path) -> Option<String> {
+pub(crate) fn record_inputs(run: &RunFolder, file: &Path) -> Option<String> {
     let warning = |reason| format!("snapshots of {} will lack its endpoints: {reason}", run.path().display());
     try_record(run, file).err().map(warning)
 }

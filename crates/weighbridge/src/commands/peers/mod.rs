@@ -11,6 +11,7 @@ use crate::console::Console;
 use crate::error::Error;
 use crate::exit::Exit;
 
+pub(crate) use inputs::{matrix_file, record_inputs};
 pub(crate) use list::MatrixListing;
 
 /// Executes a command.
