@@ -61,9 +61,14 @@ impl fmt::Display for Sha256 {
 #[serde(transparent)]
 pub struct DefinitionKey(String);
 
+/// The parameter with the file that defines a matrix of cells. It says where the definition is, not what is measured, and
+/// is no part of a key: a matrix can be compared with the same one in another folder.
+pub const MATRIX_FILE: &str = "matrix-file";
+
 impl DefinitionKey {
     /// Computes the key of a definition.
     pub fn new(test: &TestName, version: u32, params: &Params) -> Self {
+        let params: Params = params.clone().into_iter().filter(|(name, _)| name != MATRIX_FILE).collect();
         let canonical = serde_json::json!({ "test": test, "version": version, "params": params });
         let digits = Sha256::of(canonical.to_string().as_bytes());
         Self(digits.as_str()[..16].to_owned())
@@ -94,6 +99,8 @@ mod tests {
         let key = DefinitionKey::new(&test, 1, &params);
         assert_eq!(key, DefinitionKey::new(&test, 1, &params.clone()));
         assert_ne!(key, DefinitionKey::new(&test, 2, &params));
+        params.insert(MATRIX_FILE.into(), ParamValue::Text("elsewhere.toml".into()));
+        assert_eq!(key, DefinitionKey::new(&test, 1, &params));
         params.insert("bs".into(), ParamValue::Text("4k".into()));
         assert_ne!(key, DefinitionKey::new(&test, 1, &params));
     }

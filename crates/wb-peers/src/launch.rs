@@ -231,6 +231,20 @@ impl EndpointCommand {
         filled.collect()
     }
 
+    /// The arguments behind its program that may be files of the host, such as the script of an interpreter: paths without
+    /// placeholders.
+    pub fn file_arguments(&self) -> Vec<String> {
+        if self.container.is_some() {
+            return Vec::new();
+        }
+        let templates = self.argv.iter().skip(1).flat_map(|argument| match argument {
+            Argument::Single(template) => std::slice::from_ref(template),
+            Argument::Group(group) => group.as_slice(),
+        });
+        let texts = templates.filter_map(|template| template.fill(&Values::new()).ok());
+        texts.filter(|text| text.starts_with("./") || text.starts_with("../") || text.starts_with('/')).collect()
+    }
+
     /// Its program, if it is one of the host and does not depend on a placeholder.
     pub fn program(&self) -> Option<String> {
         if self.container.is_some() {
@@ -288,6 +302,9 @@ mod tests {
         assert_eq!(command.fill(&values).unwrap(), ["./x", "--t", "quic-v1"]);
         assert_eq!(command.fill_env(&values), []);
         assert_eq!(command.program().as_deref(), Some("./x"));
+        let script =
+            EndpointCommand { argv: vec![of("python3"), of("./a.py"), of("{transport}"), of("-x")], ..command };
+        assert_eq!(script.file_arguments(), ["./a.py"]);
     }
 
     proptest! {

@@ -209,8 +209,13 @@ impl RequestExpansion<'_> {
         let Request { source, test, test_span, .. } = self.request;
         let located = |error: Diagnostic| match error.location() {
             Some(_) => error,
-            None => Diagnostic::at(source, test_span.clone(), error.to_string(), "of this test")
-                .with_help(error.help().unwrap_or_default()),
+            None => {
+                let located = Diagnostic::at(source, test_span.clone(), error.to_string(), "of this test");
+                match error.help() {
+                    Some(help) => located.with_help(help),
+                    None => located,
+                }
+            }
         };
         let matrix = self.catalogue.matrix(test, single_values).map_err(located)?;
         let names = matrix.iter().flat_map(|matrix| &matrix.selection_params);

@@ -108,6 +108,28 @@ impl EndpointEntry {
     }
 }
 
+/// Options of an engine that decide what the harness decides: where a container is, and that it is removed.
+const RESERVED_OPTIONS: [&str; 10] =
+    ["--name", "--network", "--net", "--cpuset-cpus", "--cpuset-mems", "--detach", "-d", "--cidfile", "--pod", "--rm"];
+
+impl ContainerEntry {
+    fn image(&self) -> Result<ContainerImage, String> {
+        let is_reserved = |option: &&String| {
+            let name = option.split('=').next().unwrap_or_default();
+            RESERVED_OPTIONS.contains(&name)
+        };
+        match self.options.iter().find(is_reserved) {
+            Some(option) => {
+                Err(format!("invalid option `{option}` of a container: it is set for each sample, and cannot be given"))
+            }
+            None if self.image.is_empty() || self.image.starts_with('-') => {
+                Err(format!("invalid image `{}`: expected the name of an image", self.image))
+            }
+            None => Ok(ContainerImage { name: self.image.clone(), options: self.options.clone() }),
+        }
+    }
+}
+
 impl CommandEntry {
     fn command(&self, axes: &[String], container: Option<&ContainerEntry>) -> Result<EndpointCommand, String> {
         if self.command.is_empty() && container.is_none() {
@@ -127,8 +149,7 @@ impl CommandEntry {
                 .map(|(name, value)| Ok((name.clone(), template(value)?)))
                 .collect::<Result<_, String>>()?,
             ready: ready.map_err(|error| format!("invalid `ready`: {error}"))?,
-            container: container
-                .map(|entry| ContainerImage { name: entry.image.clone(), options: entry.options.clone() }),
+            container: container.map(ContainerEntry::image).transpose()?,
         })
     }
 }

@@ -9,7 +9,7 @@ use wb_model::{Bytes, MetricKey};
 
 use super::endpoint::{AxisEntry, EndpointEntry, OneOrMany};
 use crate::check::FigureCheck;
-use crate::launch::Dialect;
+use crate::launch::{Dialect, PLACEHOLDERS};
 use crate::matrix::{Aliases, Axis, AxisValues, Endpoint, ExpectedFailure, Matrix, Rule, Suite};
 use crate::scenario::{CustomScenario, Measure, Scenario};
 
@@ -91,6 +91,15 @@ pub(super) fn to_matrix(file: PeersFile) -> Result<Matrix, String> {
     if let Some(twice) = first_duplicate(&axes) {
         return Err(format!("invalid axes: `{twice}` occurs twice"));
     }
+    let is_name = |axis: &String| {
+        !axis.is_empty() && axis.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
+    };
+    if let Some(axis) = axes.iter().find(|axis| !is_name(axis)) {
+        return Err(format!("invalid axis `{axis}`: expected a name of letters, digits, `-`, `_` and `.`"));
+    }
+    if let Some(axis) = axes.iter().find(|axis| PLACEHOLDERS.contains(&axis.as_str())) {
+        return Err(format!("invalid axis `{axis}`: it is the name of a placeholder of commands"));
+    }
     let rules = rules.into_iter().map(|rule| to_rule(rule, &axes)).collect::<Result<_, _>>()?;
     let scenarios = scenarios.into_iter().map(to_scenario).collect::<Result<Vec<_>, _>>()?;
     let names: Vec<String> = Scenario::STANDARD
@@ -118,7 +127,24 @@ pub(super) fn to_matrix(file: PeersFile) -> Result<Matrix, String> {
     let matrix =
         Matrix { suite, axes, rules, endpoints, baselines, aliases, scenarios, checks, expected_failures, root };
     check_ids(&matrix)?;
+    check_scopes(&matrix)?;
     Ok(matrix)
+}
+
+/// Checks that what baselines are shown beside are values of endpoints.
+fn check_scopes(matrix: &Matrix) -> Result<(), String> {
+    for baseline in &matrix.baselines {
+        for (axis, values) in [&baseline.ceiling, &baseline.comparison].into_iter().flatten().flatten() {
+            let possible = matrix.values(*axis);
+            if let Some(unknown) = values.iter().find(|value| !possible.contains(&value.as_str())) {
+                let help = format!("expected one of {}", possible.join(", "));
+                let help = help_with_suggestion(suggest(unknown, &possible).as_ref(), &help);
+                let axis = &matrix.axes[*axis].0;
+                return Err(format!("invalid baseline `{}`: no endpoint has {axis} `{unknown}`: {help}", baseline.id));
+            }
+        }
+    }
+    Ok(())
 }
 
 fn to_rule(rule: RuleEntry, axes: &[String]) -> Result<Rule, String> {
@@ -159,8 +185,12 @@ fn to_check(entry: CheckEntry) -> Result<FigureCheck, String> {
     let key = metric.parse().ok().filter(|_| !metric.contains(' '));
     let expected = "expected CLASS/NAME, such as throughput/upload";
     let metric: MetricKey = key.ok_or_else(|| format!("invalid metric `{metric}` of a check: {expected}"))?;
-    if min.is_none() && max.is_none() {
-        return Err(format!("invalid check of `{metric}`: expected `min` or `max`"));
+    match (min, max) {
+        (None, None) => return Err(format!("invalid check of `{metric}`: expected `min` or `max`")),
+        (Some(min), Some(max)) if min > max => {
+            return Err(format!("invalid check of `{metric}`: expected `min` {min} to be at most `max` {max}"));
+        }
+        _ => {}
     }
     Ok(FigureCheck { cells, gate: gate.unwrap_or(Gate::Possible), metric, min, max })
 }
@@ -204,7 +234,10 @@ fn to_scenarios(entry: &EndpointEntry, names: &Names<'_>) -> Result<Vec<Scenario
 /// The worker that a server stands for.
 fn find_server(name: &str, servers: &BTreeMap<String, String>, subject: &str) -> Result<String, String> {
     servers.get(name).cloned().ok_or_else(|| {
-        let help = format!("expected a key of `servers`: {}", servers.keys().cloned().collect::<Vec<_>>().join(", "));
+        let help = match servers.is_empty() {
+            true => "the file has no `servers`".to_owned(),
+            false => format!("expected one of {}", servers.keys().cloned().collect::<Vec<_>>().join(", ")),
+        };
         let help = help_with_suggestion(suggest(name, servers.keys()).as_ref(), &help);
         format!("invalid {subject}: unknown server `{name}`: {help}")
     })
@@ -215,7 +248,9 @@ fn to_expected_failure(entry: FailureEntry) -> Result<ExpectedFailure, String> {
     let is_day = |text: &str| {
         let parts: Vec<&str> = text.split('-').collect();
         let digits = |part: &str, length| part.len() == length && part.bytes().all(|byte| byte.is_ascii_digit());
-        matches!(parts[..], [year, month, day] if digits(year, 4) && digits(month, 2) && digits(day, 2))
+        let is_written =
+            matches!(parts[..], [year, month, day] if digits(year, 4) && digits(month, 2) && digits(day, 2));
+        is_written && text.parse::<jiff::civil::Date>().is_ok()
     };
     if !is_day(&until) {
         return Err(format!("invalid `until` `{until}` of an expected failure: expected a day, YYYY-MM-DD"));

@@ -146,15 +146,15 @@ impl PeersCell {
     }
 
     fn matrix(&self) -> Result<Arc<Matrix>, String> {
-        self.test.files.matrix(&self.params.file).map_err(|error| error.to_string())
+        self.test.files.matrix(&self.params.matrix_file).map_err(|error| error.to_string())
     }
 
     /// The folder that programs of the endpoints are relative to.
     pub(super) fn folder(&self) -> PathBuf {
-        let path = self.test.files.path(&self.params.file);
-        let folder = path.parent().map(Path::to_owned).unwrap_or_default();
-        // A folder that does not exist is reported with the program that is missing in it.
-        std::path::absolute(&folder).unwrap_or(folder)
+        let path = self.test.files.path(&self.params.matrix_file);
+        // The parent of a bare name is empty. What cannot be made absolute is reported with the program that is missing.
+        let path = std::path::absolute(&path).unwrap_or(path);
+        path.parent().map(Path::to_owned).unwrap_or_default()
     }
 
     /// How both sides are started.
@@ -166,7 +166,8 @@ impl PeersCell {
             (Dialect::Engine, Dialect::Engine) => Ok(CellLaunch::Engine),
             (one, other) if one != other => Err("the endpoints have different dialects".to_owned()),
             (dialect, _) => {
-                let missing = |id: &str, what: &str| format!("`{}` does not say how `{id}` {what}", self.params.file);
+                let missing =
+                    |id: &str, what: &str| format!("`{}` does not say how `{id}` {what}", self.params.matrix_file);
                 Ok(CellLaunch::Processes(Box::new(ProcessLaunch {
                     dialect,
                     dialer: dialer.dialer.ok_or_else(|| missing(&self.dialer, "opens connections (`dialer`)"))?,
@@ -179,8 +180,11 @@ impl PeersCell {
     fn endpoint_launch(&self, matrix: &Matrix, id: &str) -> Result<Launch, String> {
         let mut all = matrix.baselines.iter().chain(&matrix.endpoints);
         let endpoint = all.find(|endpoint| endpoint.id == *id);
-        let endpoint = endpoint.ok_or_else(|| format!("no such endpoint in `{}`: `{id}`", self.params.file))?;
-        endpoint.launch.clone().ok_or_else(|| format!("`{}` does not say how `{id}` is started", self.params.file))
+        let endpoint = endpoint.ok_or_else(|| format!("no such endpoint in `{}`: `{id}`", self.params.matrix_file))?;
+        endpoint
+            .launch
+            .clone()
+            .ok_or_else(|| format!("`{}` does not say how `{id}` is started", self.params.matrix_file))
     }
 
     /// The program of a command: as it is, or relative to the folder of the peers file.
@@ -258,15 +262,27 @@ impl TestCell for PeersCell {
     }
 
     fn files(&self) -> Vec<NamedFile> {
-        vec![NamedFile { path: self.params.file.clone(), location: self.test.files.path(&self.params.file) }]
+        vec![NamedFile {
+            path: self.params.matrix_file.clone(),
+            location: self.test.files.path(&self.params.matrix_file),
+        }]
     }
 
     fn source_hashes(&self) -> BTreeMap<String, String> {
         // Whatever prevents it makes the cell unsupported.
         let Ok(CellLaunch::Processes(launch)) = self.launch() else { return BTreeMap::new() };
-        let sides = [(DIALER, &launch.dialer), (LISTENER, &launch.listener)];
-        let hash = |command: &EndpointCommand| Sha256::of(command.definition().as_bytes()).to_string();
-        sides.map(|(side, command)| (format!("{side} definition sha256"), hash(command))).into()
+        let mut hashes = BTreeMap::new();
+        for (side, command) in [(DIALER, &launch.dialer), (LISTENER, &launch.listener)] {
+            let definition = Sha256::of(command.definition().as_bytes()).to_string();
+            hashes.insert(format!("{side} definition sha256"), definition);
+            for path in command.file_arguments() {
+                // An argument that is no file of this machine is none of the program.
+                if let Ok(content) = std::fs::read(self.folder().join(&path)) {
+                    hashes.insert(format!("{path} sha256"), Sha256::of(&content).to_string());
+                }
+            }
+        }
+        hashes
     }
 
     fn sets_duration(&self) -> bool {

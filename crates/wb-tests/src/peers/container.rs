@@ -2,15 +2,17 @@
 //! sample. The removal is in the undo log of the machine before the container exists, so that none is left by a run that
 //! was killed.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use wb_agent::Command;
 use wb_model::secrets::mask_arguments;
-use wb_peers::ContainerImage;
+use wb_peers::{ContainerImage, Scenario};
 use wb_sys::undo::Step;
 
 use super::failure::FailureKind;
 use super::params::ContainerEngine;
-use crate::{Attempt, Failure, WorkerContext};
+use super::sample::LISTENER;
+use super::suite::DIALER;
+use crate::{Artefacts, Attempt, Failure, WorkerContext};
 
 /// The state of a container that exists.
 const PRESENT: &str = "present";
@@ -82,6 +84,24 @@ impl Container {
     }
 }
 
+/// The ids of the images of a sample's sides, which have to be the same in every sample of a cell.
+pub(super) fn image_ids(artefacts: &Artefacts) -> Vec<(String, String)> {
+    let sides = [LISTENER, DIALER, Scenario::Upload.name(), Scenario::Download.name(), Scenario::Latency.name()];
+    let id = |side: &&str| {
+        // What is no container has no such artefact.
+        let container: RecordedContainer = artefacts.json(&format!("{side}.container.json")).ok()?;
+        Some((format!("image of {side}"), container.image_id))
+    };
+    sides.iter().filter_map(id).collect()
+}
+
+/// The part of a container's record that is compared.
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case")]
+struct RecordedContainer {
+    image_id: String,
+}
+
 /// A command of an engine, which finds its containers.
 fn engine_command(command: Command) -> Command {
     Command { inherit: ENGINE_VARIABLES.map(str::to_owned).to_vec(), ..command }
@@ -95,7 +115,9 @@ async fn image_id(engine: &str, image: &str, context: &WorkerContext) -> Result<
         true => Ok(String::from_utf8_lossy(&finished.stdout).trim().to_owned()),
         false => {
             let worker = context.worker().name();
-            let what = format!("{engine} has no image `{image}` on `{worker}`: build or load it there");
+            let what = format!(
+                "{engine} has no image `{image}` on `{worker}`: build or load it there, if the engine itself works"
+            );
             Err(FailureKind::Unsupported.failure(what, &[(engine, &finished.stderr)]))
         }
     }

@@ -1,15 +1,42 @@
 //! Figures that a gate does not refuse, but that a reader has to know to be odd.
 
+use wb_model::Quantity;
 use wb_net::ceiling::Ceiling;
 use wb_peers::Scenario;
 use wb_peers::plausibility::{Implausibility, asymmetric_rates, clustered_times, quantised_times, slow_start};
 
 use super::cell::PeersCell;
+use super::gates::raw_rate;
 use super::study::{ScenarioOutput, median};
 use crate::Measurement;
 
 /// Interval of the reports of programs such as iperf3, in seconds.
 const REPORT_INTERVAL: f64 = 1.0;
+/// Share of the rate of a raw connection from which on a rate is notable.
+const NOTABLE_SHARE: f64 = 1.1;
+
+/// Bytes that the counters of the kernel may exceed those of the endpoints by: those of protocols, and of anything else.
+const FOREIGN_BYTES: u64 = 8 << 20;
+/// The same as a part of the bytes of the endpoints.
+const FOREIGN_SHARE: f64 = 0.5;
+
+/// Adds a finding if so much else was sent that the counters of the kernel confirm nothing.
+fn add_foreign_traffic(measurement: &mut Measurement, one: &ScenarioOutput) {
+    let iterations = &one.output.iterations;
+    let reported: u64 = iterations.iter().map(|iteration| iteration.sent.saturating_add(iteration.received)).sum();
+    let counted = one.traffic.sent().max(one.traffic.received());
+    let allowed = reported + FOREIGN_BYTES.max((reported as f64 * FOREIGN_SHARE) as u64);
+    if counted > allowed {
+        let bytes = |bytes: u64| Quantity { value: bytes as f64, unit: "B" };
+        measurement.findings.push(format!(
+            "{}: the interfaces of the dialer's host counted {}, the endpoints {}: with so much other traffic these \
+             counters do not show whether both sides lie alike",
+            one.name,
+            bytes(counted),
+            bytes(reported)
+        ));
+    }
+}
 
 /// Adds what is implausible about the scenarios of a sample.
 pub(super) fn add_findings(
@@ -31,8 +58,20 @@ pub(super) fn add_findings(
             add(&one.name, slow_start(bytes, shortest, ceiling.median_round_trip));
         }
     }
+    for one in measured {
+        add_foreign_traffic(measurement, one);
+        let share = one.rates().iter().copied().fold(0.0, f64::max) / raw_rate(&one.run, ceiling);
+        if one.run.scenario.is_rate() && share > NOTABLE_SHARE {
+            measurement.findings.push(format!(
+                "{}: an iteration reached {:.0} % of a raw TCP connection between the same CPUs",
+                one.name,
+                share * 100.0
+            ));
+        }
+    }
     let rate = |scenario| median(&measured.iter().find(|one| one.run.scenario == scenario)?.rates());
     if let (Some(upload), Some(download)) = (rate(Scenario::Upload), rate(Scenario::Download)) {
-        add("rates", asymmetric_rates(upload, download));
+        let found = asymmetric_rates(upload, download);
+        measurement.findings.extend(found.map(|found| format!("rates: {}", found.figures)));
     }
 }

@@ -8,7 +8,7 @@ use wb_net::ceiling::Ceiling;
 use wb_peers::FigureCheck;
 
 use super::cell::PeersCell;
-use super::output::EndpointOutput;
+use super::output::{EndpointOutput, Iteration};
 use super::params::{PROBE_DIVISOR, ScenarioRun};
 use super::study::ScenarioOutput;
 use super::traffic::Traffic;
@@ -110,8 +110,15 @@ pub(super) fn check_iterations(measurement: &mut Measurement, one: &ScenarioOutp
     let (send, receive) = (run.send, run.receive);
     let count = output.iterations.len();
     let is_complete = output.iterations.iter().map(|iteration| iteration.i).eq(0..u64::from(run.iterations));
-    measurement
-        .require(is_complete, Gate::Work, || format!("{name}: {count} of {} iterations were reported", run.iterations));
+    measurement.require(is_complete, Gate::Work, || {
+        let misplaced = (0..).zip(&output.iterations).find(|(at, iteration)| iteration.i != *at);
+        let detail = match (&output.invalid_line, misplaced) {
+            (Some((line, reason)), _) => format!("; invalid line {line}: {reason}"),
+            (None, Some((at, iteration))) => format!("; iteration {at} was reported as {}", iteration.i),
+            (None, None) => String::new(),
+        };
+        format!("{name}: {count} of {} iterations were reported{detail}", run.iterations)
+    });
     for iteration in &output.iterations {
         let i = iteration.i;
         measurement.require((iteration.sent, iteration.received) == (send, receive), Gate::Work, || {
@@ -126,7 +133,40 @@ pub(super) fn check_iterations(measurement: &mut Measurement, one: &ScenarioOutp
         let is_positive = iteration.duration().is_some_and(|seconds| seconds > 0.0 && seconds.is_finite());
         measurement.require(is_positive, Gate::Output, || format!("{name}, iteration {i}: no time from open to end"));
     }
+    // Times in another unit are often out of order, too.
     check_durations(measurement, name, one.durations().iter().sum(), *elapsed);
+    check_order(measurement, name, &output.iterations);
+}
+
+/// Times may be out of order by this, in seconds: some programs print rounded ones.
+const ORDER_TOLERANCE: f64 = 1e-3;
+
+/// Checks that the times of each iteration are in order, and that iterations follow each other.
+fn check_order(measurement: &mut Measurement, name: &str, iterations: &[Iteration]) {
+    let mut end: Option<f64> = None;
+    for iteration in iterations {
+        let Iteration { i, t_dial, t_connect, t_open, t_first, t_last, .. } = iteration;
+        let named = [
+            ("t_dial", t_dial),
+            ("t_connect", t_connect),
+            ("t_open", t_open),
+            ("t_first", t_first),
+            ("t_last", t_last),
+        ];
+        let known: Vec<(&str, f64)> = named.into_iter().filter_map(|(name, time)| Some((name, (*time)?))).collect();
+        let wrong = known.windows(2).find(|pair| pair[0].1 > pair[1].1 + ORDER_TOLERANCE);
+        measurement.require(wrong.is_none(), Gate::Output, || {
+            let [(early, early_time), (late, late_time)] =
+                wrong.and_then(|pair| pair.try_into().ok()).unwrap_or_default();
+            format!("{name}, iteration {i}: {early} is {early_time:.6} s, after {late} at {late_time:.6} s")
+        });
+        let overlap = end.zip(*t_open).filter(|(end, open)| *open + ORDER_TOLERANCE < *end);
+        measurement.require(overlap.is_none(), Gate::Output, || {
+            let (end, open) = overlap.unwrap_or_default();
+            format!("{name}, iteration {i}: opened at {open:.6} s, before the one before it ended at {end:.6} s")
+        });
+        end = t_last.or(end);
+    }
 }
 
 /// Checks that iterations did not take longer in total than their process, both in seconds.
@@ -247,7 +287,6 @@ mod tests {
     use wb_model::Validity;
 
     use super::*;
-    use crate::peers::output::Iteration;
     use crate::peers::params::Params;
     use crate::peers::traffic::InterfaceBytes;
 
@@ -316,6 +355,23 @@ mod tests {
         );
         let (gate, figures) = failed(|one| one.output.iterations.truncate(3));
         assert_eq!((gate, figures.as_str()), (Gate::Work, "upload: 3 of 4 iterations were reported"));
+    }
+
+    #[test]
+    fn times_out_of_order_are_found() {
+        let (gate, figures) = failed(|one| one.output.iterations[1].t_connect = Some(7.0));
+        assert_eq!(
+            (gate, figures.as_str()),
+            (Gate::Output, "upload, iteration 1: t_connect is 7.000000 s, after t_open at 1.000000 s")
+        );
+        let (gate, figures) = failed(|one| one.output.iterations[2].t_open = Some(0.5));
+        assert_eq!(gate, Gate::Output);
+        assert!(figures.contains("before the one before it ended at"), "{figures}");
+        let (gate, figures) = failed(|one| one.output.iterations[2].i = 7);
+        assert_eq!(
+            (gate, figures.as_str()),
+            (Gate::Work, "upload: 4 of 4 iterations were reported; iteration 2 was reported as 7")
+        );
     }
 
     #[test]

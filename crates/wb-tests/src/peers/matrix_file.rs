@@ -72,7 +72,7 @@ impl MatrixFiles {
         let own = given.iter().filter(|(name, _)| declared.iter().any(|param| param.name == **name));
         let own: Given = own.map(|(name, value)| (name.clone(), value.clone())).collect();
         let params: Params = decode(&own).map_err(|error| Diagnostic::new(error.to_string()))?;
-        let matrix = self.matrix(&params.file)?;
+        let matrix = self.matrix(&params.matrix_file)?;
         check_axes(&matrix, &declared)?;
         let flags = params.selection().map_err(Diagnostic::new)?;
         let invalid = |error: SelectionError| Diagnostic::new(error.to_string()).with_help(error.help());

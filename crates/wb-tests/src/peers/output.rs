@@ -86,19 +86,46 @@ pub(super) struct EndpointOutput {
     pub(super) served: Vec<Served>,
     /// Number of lines that are none of these.
     pub(super) other_lines: usize,
+    /// Number, from 1, of the first of them that is an object of JSON, and what is wrong with it.
+    pub(super) invalid_line: Option<(usize, String)>,
+}
+
+/// The longest part of an invalid line that is shown, in characters.
+const SHOWN_LENGTH: usize = 120;
+
+/// What is wrong with a line that is none of [`Line`], if it was meant to be one.
+fn describe_invalid_line(line: &str) -> Option<String> {
+    let start: String = line.chars().take(SHOWN_LENGTH).flat_map(char::escape_debug).collect();
+    if !line.trim_start().starts_with('{') {
+        return None;
+    }
+    // The errors of the types that a line may be say more than that it is none of them.
+    let reason = match serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(line) {
+        Err(error) => error.to_string(),
+        Ok(object) if object.contains_key("i") => serde_json::from_str::<Iteration>(line).err()?.to_string(),
+        Ok(object) if object.contains_key("received") => serde_json::from_str::<Served>(line).err()?.to_string(),
+        Ok(_) => return None,
+    };
+    Some(format!("{reason} in `{start}`"))
 }
 
 impl EndpointOutput {
     /// Parses standard output; bytes that are no text are replaced.
     pub(super) fn parse(bytes: &[u8]) -> Self {
         let mut output = Self::default();
-        for line in String::from_utf8_lossy(bytes).lines().filter(|line| !line.trim().is_empty()) {
+        let text = String::from_utf8_lossy(bytes);
+        for (at, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
             match serde_json::from_str(line) {
                 Ok(Line::Listening { .. }) => {}
                 Ok(Line::Negotiated { negotiated }) => output.negotiated.push(negotiated),
                 Ok(Line::Iteration(iteration)) => output.iterations.push(iteration),
                 Ok(Line::Served(served)) => output.served.push(served),
-                Err(_) => output.other_lines += 1,
+                Err(_) => {
+                    output.other_lines += 1;
+                    if output.invalid_line.is_none() {
+                        output.invalid_line = describe_invalid_line(line).map(|reason| (at + 1, reason));
+                    }
+                }
             }
         }
         output

@@ -11,7 +11,8 @@ use wb_peers::{CustomScenario, Scenario, SelectionFlags};
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Params {
     /// Peers file, which defines the matrix; relative to the plan, or an absolute path
-    pub(super) file: String,
+    #[schemars(extend("x-aliases" = ["file"]))]
+    pub(super) matrix_file: String,
     /// Keep matching tests; a filter as in docs/peers.md, like all that follow
     pub(super) test_select: String,
     /// Drop matching tests
@@ -99,7 +100,7 @@ pub(super) const SELECTION_PARAMS: [&str; 9] = [
 impl Default for Params {
     fn default() -> Self {
         Self {
-            file: String::new(),
+            matrix_file: String::new(),
             test_select: String::new(),
             test_ignore: String::new(),
             baseline_select: String::new(),

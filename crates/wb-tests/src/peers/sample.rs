@@ -1,6 +1,6 @@
 //! A sample: the ceiling of the path, a listener with the dialers of each scenario, and the ceiling again.
 
-use wb_agent::{Command, Stream};
+use wb_agent::{Command, ExitReason, Stream};
 use wb_model::{Nanos, Placement};
 use wb_net::ceiling::TOKEN_VARIABLE;
 use wb_net::control::Token;
@@ -68,7 +68,13 @@ pub(super) async fn take(cell: &PeersCell, attempt: &mut Attempt) -> Result<(), 
         (Some(end), result) => {
             // The cause of whatever the dialer reports.
             let consequence = result.err().map(|failure| format!("; then {failure}")).unwrap_or_default();
-            let what = format!("the listener of `{}` ended with {end}{consequence}", cell.listener);
+            let hint = match (&launch.listener.container, end) {
+                (Some(_), ExitReason::TimedOut { .. }) => {
+                    ": it has to end at SIGTERM, which the first process of a container ignores without `--init`"
+                }
+                _ => "",
+            };
+            let what = format!("the listener of `{}` ended with {end}{hint}{consequence}", cell.listener);
             return Err(FailureKind::Crash.failure(what, &[]));
         }
     }

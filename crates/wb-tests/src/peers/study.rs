@@ -8,6 +8,7 @@ use wb_peers::{Measure, Scenario};
 use wb_stats::Samples;
 
 use super::cell::PeersCell;
+use super::container;
 use super::engine;
 use super::findings::add_findings;
 use super::gates::{self, raw_rate};
@@ -94,6 +95,7 @@ impl ScenarioOutput {
 /// Evaluates a sample.
 pub(super) fn study(cell: &PeersCell, artefacts: &Artefacts) -> Result<Measurement, Rejection> {
     let mut measurement = study_output(cell, artefacts)?;
+    measurement.outputs.extend(container::image_ids(artefacts));
     gates::check_bounds(&mut measurement, &cell.checks);
     Ok(measurement)
 }

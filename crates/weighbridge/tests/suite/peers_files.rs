@@ -105,6 +105,32 @@ fn a_baseline_is_shown_beside_the_cells_that_it_names() {
     assert!(!row("good x good (tcp, none)").contains(" better"), "{}", row("good x good (tcp, none)"));
 }
 
+/// A matrix of the fixture as a script beside the peers file.
+fn matrix_with_script(lab: &Lab, script: &str) {
+    let fixture = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/endpoint.py");
+    let text = std::fs::read_to_string(fixture).unwrap();
+    lab.write(script.trim_start_matches("./"), &text);
+    lab.write("peers.toml", &matrix(&["good"]).replace(fixture, script));
+}
+
+#[test]
+fn programs_are_relative_to_the_folder_of_a_bare_file_name() {
+    let lab = Lab::new();
+    matrix_with_script(&lab, "./script.py");
+    lab.weighbridge(&format!("peers run peers.toml --transport-select tcp --into R {QUICK}")).expect_code(0);
+}
+
+#[test]
+fn a_cell_whose_script_was_changed_is_not_resumed() {
+    let lab = Lab::new();
+    matrix_with_script(&lab, "./script.py");
+    let line = format!("peers run peers.toml --transport-select tcp --into R {}", QUICK.replace("--samples 2", ""));
+    lab.weighbridge(&format!("{line} --samples 1")).expect_code(0);
+    let text = lab.read("script.py");
+    lab.write("script.py", &format!("{text}# changed\n"));
+    lab.weighbridge(&format!("{line} --samples 2")).expect_code(1).expect_stderr("./script.py");
+}
+
 #[test]
 fn invalid_keys_of_peers_files_are_errors() {
     let text = matrix(&["good"]);
@@ -113,6 +139,16 @@ fn invalid_keys_of_peers_files_are_errors() {
         (with("server = \"far\""), "unknown server `far`"),
         (with("ceiling = { transport = \"tcp\" }"), "`ceiling` and `comparison` are keys of baselines"),
         (with("scenarios = [\"uplaod\"]"), "unknown scenario `uplaod`: did you mean `upload`?"),
+        (with("container = { image = \"x\", options = [\"--name=y\"] }"), "invalid option `--name=y` of a container"),
+        (text.replace("\"muxer\"]\n", "\"muxer\", \"send\"]\n"), "it is the name of a placeholder"),
+        (
+            format!("{text}[[expected-failures]]\ncells = \"x\"\nreason = \"y\"\nuntil = \"2026-02-30\"\n"),
+            "invalid `until` `2026-02-30`",
+        ),
+        (
+            format!("{text}[[baselines]]\nid = \"b\"\nceiling = {{ transport = \"tpc\" }}\n"),
+            "no endpoint has transport `tpc`: did you mean `tcp`?",
+        ),
         (format!("{text}[[scenarios]]\nid = \"upload\"\nsend = 1\niterations = 1\n"), "`upload` occurs twice"),
         (format!("{text}[[scenarios]]\nid = \"empty\"\niterations = 1\n"), "expected iterations, and bytes"),
         (format!("{text}[[checks]]\nmetric = \"upload\"\nmin = 1\n"), "invalid metric `upload` of a check"),

@@ -330,6 +330,10 @@ fn a_snapshot_measures_the_matrix_again_with_the_packed_endpoints() {
     rerun(&lab, "elsewhere", &[]).expect_code(0);
     let study = lab.weighbridge("summary elsewhere/rerun-1 --json").json();
     assert_eq!(study["cells"][0]["attempts"][1]["counted"], true, "{study:#}");
+    // The same matrix is compared, wherever its file is.
+    let checks = lab.weighbridge("compare elsewhere/run elsewhere/rerun-1 --json").json()["checks"].clone();
+    let checks = checks.as_array().unwrap();
+    assert!(!checks.is_empty() && checks.iter().all(|check| check["verdict"] != "incomparable"), "{checks:#?}");
 }
 
 /// A matrix of endpoints in the dialect of libp2p's suites.

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use wb_model::MATRIX_FILE;
 use wb_peers::{Endpoint, Matrix, MatrixError, read_matrix};
 use wb_plan::Request;
 use wb_plan::request::ValueForm;
@@ -10,8 +11,8 @@ use wb_record::inputs::{InputConflict, ProgramInput, RunInputs, SourceInput, con
 use wb_record::{RecordError, RunFolder};
 use wb_tests::peers::{DIALER, LISTENER, NAME};
 
-/// The parameter with the peers file of a matrix.
-const FILE_PARAM: &str = "file";
+/// Another name of the parameter with the peers file of a matrix.
+const FILE: &str = "file";
 /// The folder of the programs of matrices in a snapshot. It is not on the `PATH`: an endpoint `node` may start `node`.
 const PROGRAMS: &str = "programs/peers";
 
@@ -32,7 +33,8 @@ enum InputsError {
 
 /// The peers file of a test, as it is named; none if it is no matrix.
 pub(crate) fn matrix_file(request: &Request) -> Option<String> {
-    let given = request.given.iter().find(|given| request.test == NAME && given.name == FILE_PARAM)?;
+    let is_file = |name: &str| [MATRIX_FILE, FILE].contains(&name);
+    let given = request.given.iter().find(|given| request.test == NAME && is_file(&given.name))?;
     match &given.value.form {
         ValueForm::Single(file) => Some(file.to_string()),
         ValueForm::List(_) => None,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use wb_diagnostics::SourceText;
-use wb_model::{Bytes, ParamValue};
+use wb_model::{Bytes, MATRIX_FILE, ParamValue};
 use wb_plan::request::{SpannedValue, ValueForm};
 use wb_plan::{Request, SpannedParam};
 use wb_record::RunFolder;
@@ -43,7 +43,7 @@ pub(super) fn run(args: &PeersRunArgs, console: &Console) -> Result<Exit, Error>
 /// The test `peers` with the parameters of these flags.
 fn matrix_request(args: &PeersRunArgs) -> Request {
     let file = args.file.display().to_string();
-    let params = [("file", text(&file))].into_iter();
+    let params = [(MATRIX_FILE, text(&file))].into_iter();
     let params = params.chain(workload_params(&args.workload)).chain(selection_params(&args.selection));
     let given = params.map(|(name, form)| SpannedParam {
         name: name.to_owned(),
