@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -21,6 +21,9 @@ const FILES: usize = 4;
 const FILE_BYTES: u64 = 32 << 20;
 /// Entries that wait for the log thread. A worker waits, after its latency was taken, when there are as many.
 const QUEUE: usize = 8192;
+/// Interval at which the log thread looks for entries: a worker does not have to wake it, which would cost more than
+/// the entry.
+const INTERVAL: Duration = Duration::from_millis(20);
 /// Hexadecimal digits to pad lines with.
 const PADDING: usize = 64 << 10;
 /// The longest line.
@@ -86,11 +89,19 @@ impl LogWriter {
     }
 
     fn write_all(&mut self, entries: &Receiver<LogEntry>, state: &LogState) -> io::Result<()> {
-        for entry in entries {
-            self.write(&entry, state.line_bytes.load(Ordering::Relaxed))?;
+        loop {
+            let is_over = loop {
+                match entries.try_recv() {
+                    Ok(entry) => self.write(&entry, state.line_bytes.load(Ordering::Relaxed))?,
+                    Err(error) => break error == TryRecvError::Disconnected,
+                }
+            };
             state.cpu_nanos.store(thread_cpu_nanos(), Ordering::Relaxed);
+            if is_over {
+                return Ok(());
+            }
+            thread::sleep(INTERVAL);
         }
-        Ok(())
     }
 
     /// Extends the line to `length` bytes, from another place of the padding for each line.

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use wb_diagnostics::{Diagnostic, SourceText, UnknownName, humanize_serde_error};
+use wb_diagnostics::{Diagnostic, SourceText, UnknownKind, UnknownName, humanize_serde_error};
 
 use crate::HashdParams;
 
@@ -64,8 +64,13 @@ fn parse(path: &Path, text: &str) -> Result<HashdParams, Diagnostic> {
 
 /// An error of serde at its place, with the name that was probably meant.
 fn at(source: &SourceText, span: Range<usize>, message: &str) -> Diagnostic {
-    let suggestion = UnknownName::parse(message).and_then(|unknown| unknown.suggestion());
-    Diagnostic::at(source, span, humanize_serde_error(message), "here")
+    let unknown = UnknownName::parse(message);
+    let suggestion = unknown.as_ref().and_then(UnknownName::suggestion);
+    let message = match unknown {
+        Some(UnknownName { kind: UnknownKind::Field, given, .. }) => format!("unknown parameter `{given}`"),
+        _ => humanize_serde_error(message),
+    };
+    Diagnostic::at(source, span, message, "here")
         .with_suggestion(suggestion)
         .with_help("`weighbridge schema hashd-params` describes all parameters")
 }

@@ -110,6 +110,8 @@ pub struct CpuTimes {
     pub touch: f64,
     /// Hashing
     pub hash: f64,
+    /// Falling asleep and waking up, as a part of requests
+    pub sleep: f64,
     /// Writing the log
     pub log: f64,
     /// Everything else that the process does; a stage in progress at an edge of the period can make it negative

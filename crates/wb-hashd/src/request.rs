@@ -11,7 +11,7 @@ use sha1::{Digest, Sha1};
 use crate::anonymous_memory::AnonymousMemory;
 use crate::distribution::{ClampedNormal, chunk_at};
 use crate::test_files::TestFiles;
-use crate::window::{Stage, WorkerCounters};
+use crate::window::{Stage, StageClock, WorkerCounters};
 use crate::{HashdParams, PAGE};
 
 /// A SHA-1 digest.
@@ -103,43 +103,48 @@ impl RequestModel {
         let chunk_pages = u64::from(self.params.chunk_pages);
         let mut checksum = 0u64;
 
-        counters.measure(Stage::Read, || {
-            let pages = footprint.file_pages.max(1);
-            let length = buffer.len().min(pages as usize * PAGE);
-            for _ in 0..shape.file_chunks {
-                let position = self.file_position.sample(&mut rng) * footprint.file_scale;
-                let first = chunk_at(position, pages, chunk_pages);
-                checksum = checksum.rotate_left(7) ^ files.read_chunk(first, &mut buffer[..length])?;
-            }
-            io::Result::Ok(())
-        })?;
+        let mut clock = StageClock::start(counters);
+        let pages = footprint.file_pages.max(1);
+        let length = buffer.len().min(pages as usize * PAGE);
+        for _ in 0..shape.file_chunks {
+            let position = self.file_position.sample(&mut rng) * footprint.file_scale;
+            let first = chunk_at(position, pages, chunk_pages);
+            checksum = checksum.rotate_left(7) ^ files.read_chunk(first, &mut buffer[..length])?;
+        }
+        clock.end(Stage::Read);
         thread::sleep(shape.sleep / 3);
+        clock.end(Stage::Sleep);
 
-        counters.measure(Stage::Touch, || {
-            for _ in 0..shape.anon_chunks {
-                let position = self.anon_position.sample(&mut rng) * footprint.anon_scale;
-                let is_write = rng.random_bool(self.params.anon_write_frac);
-                let first = chunk_at(position, memory.pages(), chunk_pages);
-                checksum = checksum.rotate_left(7) ^ memory.touch_chunk(first, is_write, buffer);
-            }
-        });
+        for _ in 0..shape.anon_chunks {
+            let position = self.anon_position.sample(&mut rng) * footprint.anon_scale;
+            let is_write = rng.random_bool(self.params.anon_write_frac);
+            let first = chunk_at(position, memory.pages(), chunk_pages);
+            checksum = checksum.rotate_left(7) ^ memory.touch_chunk(first, is_write, buffer);
+        }
+        clock.end(Stage::Touch);
         thread::sleep(shape.sleep / 3);
+        clock.end(Stage::Sleep);
 
-        let digest = counters.measure(Stage::Hash, || {
-            let bytes = ((shape.file_chunks + shape.anon_chunks) * buffer.len() as u64) as f64 * self.params.cpu_ratio;
-            let mut rest = bytes.round() as usize;
-            let mut hasher = Sha1::new();
-            while rest > 0 {
-                let part = rest.min(buffer.len());
-                hasher.update(&buffer[..part]);
-                rest -= part;
-            }
-            hasher.update(checksum.to_ne_bytes());
-            hasher.finalize().into()
-        });
+        let chunks = shape.file_chunks + shape.anon_chunks;
+        let digest = hash(buffer, (chunks * buffer.len() as u64) as f64 * self.params.cpu_ratio, checksum);
+        clock.end(Stage::Hash);
         thread::sleep(shape.sleep / 3);
+        clock.end(Stage::Sleep);
         Ok(digest)
     }
+}
+
+/// Hashes `buffer` as often as it takes for this number of bytes, and the checksum.
+fn hash(buffer: &[u8], bytes: f64, checksum: u64) -> RequestDigest {
+    let mut rest = bytes.round() as usize;
+    let mut hasher = Sha1::new();
+    while rest > 0 {
+        let part = rest.min(buffer.len());
+        hasher.update(&buffer[..part]);
+        rest -= part;
+    }
+    hasher.update(checksum.to_ne_bytes());
+    hasher.finalize().into()
 }
 
 #[cfg(test)]

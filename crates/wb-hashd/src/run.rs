@@ -409,16 +409,16 @@ impl ControlThread {
 
     /// CPU times since the start.
     fn cpu_times(&self) -> CpuTimes {
-        let mut nanos = [0; 3];
+        let mut nanos = [0; Stage::ALL.len()];
         self.workers.for_each(|counters| {
-            for stage in [Stage::Read, Stage::Touch, Stage::Hash] {
+            for stage in Stage::ALL {
                 nanos[stage as usize] += counters.cpu_nanos(stage);
             }
         });
-        let [read, touch, hash] = nanos.map(|nanos| nanos as f64 / 1e9);
+        let [read, touch, hash, sleep] = nanos.map(|nanos| nanos as f64 / 1e9);
         let log = self.log_state.cpu_nanos.load(Ordering::Relaxed) as f64 / 1e9;
-        let other = process_cpu_nanos() as f64 / 1e9 - read - touch - hash - log;
-        CpuTimes { read, touch, hash, log, other }
+        let other = process_cpu_nanos() as f64 / 1e9 - read - touch - hash - sleep - log;
+        CpuTimes { read, touch, hash, sleep, log, other }
     }
 }
 
@@ -427,6 +427,7 @@ fn difference(now: CpuTimes, before: CpuTimes) -> CpuTimes {
         read: now.read - before.read,
         touch: now.touch - before.touch,
         hash: now.hash - before.hash,
+        sleep: now.sleep - before.sleep,
         log: now.log - before.log,
         other: now.other - before.other,
     }
