@@ -78,8 +78,6 @@ pub struct Hashd {
     shared: Arc<Shared>,
     sizes: FootprintSizes,
     params: HashdParams,
-    /// Dropped last, when no file in it is open any more.
-    _folder: WorkFolder,
 }
 
 impl Hashd {
@@ -139,7 +137,9 @@ impl Hashd {
         };
         let control = thread::Builder::new().name("hashd-control".to_owned()).spawn(control);
         let control = Some(control.map_err(|source| HashdError::Thread { source })?);
-        Ok(Self { commands, control, shared, sizes, params, _folder: folder })
+        // Every file is open: a new folder goes, so that nothing remains however this process ends.
+        drop(folder);
+        Ok(Self { commands, control, shared, sizes, params })
     }
 
     /// Continues with other parameters.
