@@ -205,7 +205,7 @@ pub(crate) enum Command {
         #[arg(value_enum)]
         name: Option<SchemaName>,
     },
-    /// Run one compute kernel or workload in this process and print its report; used to take samples
+    /// Run one kernel or workload in this process and print its report; used for samples
     Exec {
         /// Kernel to run
         #[arg(value_enum)]
