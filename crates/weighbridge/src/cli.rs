@@ -6,6 +6,7 @@ pub(crate) mod clean;
 pub(crate) mod compare;
 pub(crate) mod exec;
 mod groups;
+pub(crate) mod hashd;
 mod hosts;
 pub(crate) mod import;
 pub(crate) mod net;
@@ -183,6 +184,9 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: Box<net::NetCommand>,
     },
+    /// Run a latency-sensitive request workload over files, memory and CPU
+    #[command(after_help = hashd::AFTER_HELP)]
+    Hashd(Box<hashd::HashdArgs>),
     /// Print shell completions
     Completions {
         /// Shell to print completions for
@@ -201,7 +205,7 @@ pub(crate) enum Command {
         #[arg(value_enum)]
         name: Option<SchemaName>,
     },
-    /// Run one compute kernel in this process and print its report; used to take samples
+    /// Run one kernel or workload in this process and print its report; used for samples
     Exec {
         /// Kernel to run
         #[arg(value_enum)]

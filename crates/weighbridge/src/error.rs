@@ -78,6 +78,9 @@ pub(crate) enum Error {
     /// An image that is not available.
     #[error(transparent)]
     Image(#[from] wb_profile::image::ImageError),
+    /// A workload that could not be started.
+    #[error(transparent)]
+    Hashd(#[from] wb_hashd::HashdError),
     /// A failure of the undo log.
     #[error(transparent)]
     Undo(#[from] wb_sys::undo::UndoError),
@@ -138,6 +141,7 @@ impl Error {
             Self::Archive(error) => error.help()?.into(),
             Self::Unpack { source, .. } => source.help()?.into(),
             Self::Image(error) => error.help()?.into(),
+            Self::Hashd(error) => error.help()?.into(),
             Self::Session(SessionError::Run(RunError::Provision(error))) => error.help()?.into(),
             Self::Session(SessionError::Run(RunError::Changed { .. })) => {
                 "choose another folder with --into: samples of two definitions cannot be combined".into()

@@ -2,7 +2,7 @@
 
 use clap::ValueEnum;
 
-/// Built-in compute kernels, and the raw transfers that limit what implementations of a protocol can reach
+/// Built-in compute kernels, the request workload, and the raw transfers that limit what implementations of a protocol can reach
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Kernel {
     /// Jacobi iterations of a 19-point stencil
@@ -17,4 +17,6 @@ pub(crate) enum Kernel {
     CeilingServer,
     /// Transfers over one TCP connection, the side that measures
     CeilingClient,
+    /// The request workload, one report each second
+    Hashd,
 }

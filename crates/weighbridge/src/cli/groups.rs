@@ -5,13 +5,14 @@ use std::fmt::Write;
 use clap::Command;
 
 /// The groups and their commands, in the order of the help.
-const GROUPS: [(&str, &[&str]); 7] = [
+const GROUPS: [(&str, &[&str]); 8] = [
     ("Measure", &["run", "plan", "list", "peers", "doctor"]),
     ("Read results", &["summary", "format", "report", "study", "solve", "import"]),
     ("Archive", &["pack", "unpack", "snapshot"]),
     ("Compare", &["compare", "ab", "calibrate", "bisect", "model", "analyze", "nearest", "strip"]),
     ("Machines", &["tune", "profile", "clean"]),
     ("Network", &["net"]),
+    ("Contention", &["hashd"]),
     ("Other", &["exec", "schema", "completions", "man", "help"]),
 ];
 

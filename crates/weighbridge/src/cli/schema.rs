@@ -59,6 +59,12 @@ pub(crate) enum SchemaName {
     NetResult,
     /// Output of `net sweep --json`
     NetSweep,
+    /// The parameters file of `hashd`
+    HashdParams,
+    /// The configuration of `exec hashd`
+    HashdConfig,
+    /// A line of the output of `hashd --json`
+    HashdReport,
     /// Output of `peers list --json`
     PeersList,
 }

@@ -10,6 +10,7 @@ use wb_net::ceiling;
 use wb_session::program::runtime;
 use wb_sys::SysRoot;
 
+use super::hashd;
 use crate::cli::exec::Kernel;
 use crate::error::Error;
 use crate::exit::Exit;
@@ -24,6 +25,7 @@ pub(crate) fn exec(kernel: Kernel, config: &str) -> Result<Exit, Error> {
         Kernel::Linpack => run_kernel(config, linpack::run),
         Kernel::CeilingServer => serve_ceiling(config),
         Kernel::CeilingClient => run_kernel(config, |address: &String| ceiling::measure(address, &ceiling_token()?)),
+        Kernel::Hashd => hashd::exec(&parse_config(config)?),
     }
 }
 
@@ -45,14 +47,18 @@ fn run_kernel<C: DeserializeOwned, R: Serialize, E: std::fmt::Display>(
     config: &str,
     run: impl FnOnce(&C) -> Result<R, E>,
 ) -> Result<Exit, Error> {
-    let config = serde_json::from_str(config).map_err(|error| Error::Usage {
-        what: format!("invalid configuration of the kernel: {}", humanize_serde_error(&error.to_string())),
-        help: "a run records the configurations it used as config.json beside each sample".to_owned(),
-    })?;
+    let config = parse_config(config)?;
     let report = run(&config).map_err(|error| Error::Internal(error.to_string()))?;
     let line = serde_json::to_string(&report).map_err(|error| Error::Internal(error.to_string()))?;
     print_text(&format!("{line}\n"))?;
     Ok(Exit::Success)
+}
+
+fn parse_config<C: DeserializeOwned>(config: &str) -> Result<C, Error> {
+    serde_json::from_str(config).map_err(|error| Error::Usage {
+        what: format!("invalid configuration of the kernel: {}", humanize_serde_error(&error.to_string())),
+        help: "a run records the configurations it used as config.json beside each sample".to_owned(),
+    })
 }
 
 /// Executes an order on this machine's image cache. Progress and result are the lines that it writes.

@@ -7,6 +7,7 @@ mod command_line;
 mod compare;
 mod doctor;
 mod exec;
+mod hashd;
 mod import;
 mod list;
 mod man;
@@ -61,6 +62,7 @@ pub(crate) fn run_command(command: Command, console: &Console) -> Result<Exit, E
         Command::Profile { command } => profile::profile(&command, console),
         Command::Schema { name } => schema::print_schema(name),
         Command::Exec { kernel, config } => exec::exec(kernel, &config),
+        Command::Hashd(args) => hashd::hashd(&args, console),
         Command::Images { order } => exec::run_image_order(&order),
         Command::Agent => exec::serve_agent(),
         Command::RunPerf(args) => run_perf::run(&args, console),

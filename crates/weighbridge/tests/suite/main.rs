@@ -12,6 +12,7 @@ mod compare_errors;
 mod compare_evidence;
 mod faults;
 mod guests;
+mod hashd;
 mod hosts;
 mod images;
 mod import;

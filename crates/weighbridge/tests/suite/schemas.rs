@@ -64,4 +64,9 @@ fn files_and_outputs_match_the_schemas() {
     for declaration in lab.weighbridge("list --json").json().as_array().unwrap() {
         valid("declaration", declaration);
     }
+    let hashd = lab.weighbridge("hashd --memory 16m --dir hashd --duration 2s --json").expect_code(0);
+    valid("hashd-report", &json(hashd.out.lines().next().unwrap().to_owned()));
+    let params = serde_json::json!({ "rps-target": 20, "lat-target": "50ms", "open-loop": { "rate": 5 } });
+    valid("hashd-params", &params);
+    valid("hashd-config", &serde_json::json!({ "params": params, "memory": "1g", "seed": 7 }));
 }

@@ -1,0 +1,272 @@
+//! Worker threads: what they share, and the closed loop, in which the concurrency determines when requests start.
+//!
+//! With a concurrency of 2.25, two workers execute requests without a pause, and a third one pauses after each for three
+//! times its latency: it is busy for a quarter of the time. Further workers are parked. A worker decides this from two
+//! atomic numbers, so no lock is shared.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::SyncSender;
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use crate::HashdError;
+use crate::anonymous_memory::AnonymousMemory;
+use crate::log_file::LogEntry;
+use crate::request::{Footprint, RequestModel};
+use crate::test_files::TestFiles;
+use crate::window::WorkerCounters;
+
+/// Address space of a worker's stack.
+const STACK: usize = 256 << 10;
+/// Pause after a request that failed, so that a broken disk does not keep the CPUs busy.
+const ERROR_PAUSE: Duration = Duration::from_millis(20);
+
+/// A floating-point number that threads share.
+#[derive(Debug, Default)]
+pub(crate) struct AtomicF64(AtomicU64);
+
+impl AtomicF64 {
+    pub(crate) fn load(&self) -> f64 {
+        f64::from_bits(self.0.load(Ordering::Relaxed))
+    }
+
+    pub(crate) fn store(&self, value: f64) {
+        self.0.store(value.to_bits(), Ordering::Relaxed);
+    }
+}
+
+/// Errors of requests and of the log: their number, and the last one.
+#[derive(Debug, Default)]
+pub(crate) struct Failures {
+    count: AtomicU64,
+    last: Mutex<Option<String>>,
+}
+
+impl Failures {
+    pub(crate) fn record(&self, message: String) {
+        self.count.fetch_add(1, Ordering::Relaxed);
+        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(message);
+    }
+
+    pub(crate) fn count(&self) -> u64 {
+        self.count.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn last(&self) -> Option<String> {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// What all workers share.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) files: TestFiles,
+    pub(crate) memory: AnonymousMemory,
+    pub(crate) start: Instant,
+    pub(crate) failures: Failures,
+    pub(crate) file_pages: AtomicU64,
+    pub(crate) file_scale: AtomicF64,
+    pub(crate) anon_scale: AtomicF64,
+    pub(crate) concurrency: AtomicF64,
+    pub(crate) is_stopping: AtomicBool,
+    next_request: AtomicU64,
+    /// Locked by workers only when `generation` shows that it has changed.
+    model: RwLock<Arc<RequestModel>>,
+    generation: AtomicU64,
+}
+
+impl Shared {
+    pub(crate) fn new(files: TestFiles, memory: AnonymousMemory, model: RequestModel) -> Self {
+        let whole = || AtomicF64(AtomicU64::new(1f64.to_bits()));
+        Self {
+            files,
+            memory,
+            start: Instant::now(),
+            failures: Failures::default(),
+            file_pages: AtomicU64::new(1),
+            file_scale: whole(),
+            anon_scale: whole(),
+            concurrency: AtomicF64::default(),
+            is_stopping: AtomicBool::new(false),
+            next_request: AtomicU64::new(0),
+            model: RwLock::new(Arc::new(model)),
+            generation: AtomicU64::new(0),
+        }
+    }
+
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.is_stopping.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn model(&self) -> Arc<RequestModel> {
+        self.model.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Changes what requests from now on are like.
+    pub(crate) fn set_model(&self, model: RequestModel) {
+        *self.model.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(model);
+        self.generation.fetch_add(1, Ordering::Release);
+    }
+
+    pub(crate) fn generation(&self) -> u64 {
+        self.generation.load(Ordering::Acquire)
+    }
+
+    fn footprint(&self) -> Footprint {
+        Footprint {
+            file_pages: self.file_pages.load(Ordering::Relaxed),
+            file_scale: self.file_scale.load(),
+            anon_scale: self.anon_scale.load(),
+        }
+    }
+
+    /// The part of the time that a worker is to be busy.
+    fn share_of(&self, worker: usize) -> f64 {
+        (self.concurrency.load() - worker as f64).clamp(0.0, 1.0)
+    }
+}
+
+/// What a worker needs to execute requests.
+pub(crate) struct RequestExecutor {
+    shared: Arc<Shared>,
+    counters: Arc<WorkerCounters>,
+    log: SyncSender<LogEntry>,
+    model: Arc<RequestModel>,
+    generation: u64,
+    buffer: Vec<u8>,
+}
+
+impl RequestExecutor {
+    pub(crate) fn new(shared: Arc<Shared>, counters: Arc<WorkerCounters>, log: SyncSender<LogEntry>) -> Self {
+        let (generation, model) = (shared.generation(), shared.model());
+        let buffer = vec![0; model.chunk_bytes()];
+        Self { shared, counters, log, model, generation, buffer }
+    }
+
+    /// Executes the next request, whose latency counts from `start`. Returns the time of its end.
+    pub(crate) fn execute_next(&mut self, start: Instant) -> Instant {
+        self.refresh_model();
+        let request = self.shared.next_request.fetch_add(1, Ordering::Relaxed);
+        self.counters.set_in_flight(true);
+        let resources = (&self.shared.files, &self.shared.memory, self.shared.footprint());
+        let result = self.model.execute(request, resources, &mut self.buffer, &self.counters);
+        let end = Instant::now();
+        self.counters.set_in_flight(false);
+        match result {
+            Ok(digest) => {
+                let latency = end.saturating_duration_since(start);
+                self.counters.record(latency);
+                let entry = LogEntry { time: end - self.shared.start, latency, digest };
+                // The log thread outlives the workers; if it failed, it has reported that.
+                let _ = self.log.send(entry);
+            }
+            Err(error) => {
+                self.shared.failures.record(format!("cannot read a test file: {error}"));
+                thread::sleep(ERROR_PAUSE);
+            }
+        }
+        end
+    }
+
+    fn refresh_model(&mut self) {
+        let generation = self.shared.generation();
+        if generation != self.generation {
+            (self.generation, self.model) = (generation, self.shared.model());
+            self.buffer.resize(self.model.chunk_bytes(), 0);
+        }
+    }
+}
+
+/// Starts a worker thread.
+pub(crate) fn spawn_worker(work: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, HashdError> {
+    let builder = thread::Builder::new().name("hashd-worker".to_owned()).stack_size(STACK);
+    builder.spawn(work).map_err(|source| HashdError::Thread { source })
+}
+
+/// Workers that start requests on their own, as the concurrency permits.
+pub(crate) struct ClosedLoop {
+    shared: Arc<Shared>,
+    log: SyncSender<LogEntry>,
+    workers: Vec<(Arc<WorkerCounters>, Option<JoinHandle<()>>)>,
+}
+
+impl ClosedLoop {
+    pub(crate) fn new(shared: Arc<Shared>, log: SyncSender<LogEntry>) -> Self {
+        Self { shared, log, workers: Vec::new() }
+    }
+
+    /// Changes the concurrency, and starts the workers that it needs.
+    pub(crate) fn set_concurrency(&mut self, concurrency: f64) -> Result<(), HashdError> {
+        let previous = self.shared.concurrency.load();
+        self.shared.concurrency.store(concurrency);
+        let affected = previous.min(concurrency) as usize..(previous.max(concurrency).ceil() as usize);
+        for (_, thread) in self.workers.get(affected.start..affected.end.min(self.workers.len())).into_iter().flatten()
+        {
+            thread.as_ref().inspect(|thread| thread.thread().unpark());
+        }
+        while self.workers.len() < concurrency.ceil() as usize {
+            let counters = Arc::new(WorkerCounters::new());
+            let executor = RequestExecutor::new(self.shared.clone(), counters.clone(), self.log.clone());
+            let index = self.workers.len();
+            let thread = spawn_worker(move || run_worker(executor, index))?;
+            self.workers.push((counters, Some(thread)));
+        }
+        Ok(())
+    }
+
+    pub(crate) fn counters(&self) -> impl Iterator<Item = &WorkerCounters> {
+        self.workers.iter().map(|(counters, _)| &**counters)
+    }
+
+    /// Waits for the workers, after `is_stopping` was set.
+    pub(crate) fn join(&mut self) {
+        for (_, thread) in &self.workers {
+            thread.as_ref().inspect(|thread| thread.thread().unpark());
+        }
+        for (_, thread) in &mut self.workers {
+            // A panic of a worker has been printed.
+            let _ = thread.take().map(JoinHandle::join);
+        }
+    }
+}
+
+fn run_worker(mut executor: RequestExecutor, index: usize) {
+    let shared = executor.shared.clone();
+    let (mut end, mut latency) = (Instant::now(), Duration::ZERO);
+    while !shared.is_stopping() {
+        match time_until_start(shared.share_of(index), latency, end.elapsed()) {
+            None => thread::park(),
+            Some(Duration::ZERO) => {
+                let start = Instant::now();
+                end = executor.execute_next(start);
+                latency = end - start;
+            }
+            Some(wait) => thread::park_timeout(wait),
+        }
+    }
+}
+
+/// How long a worker waits until it starts the next request; `None` if it has no share of the concurrency.
+fn time_until_start(share: f64, latency: Duration, since_end: Duration) -> Option<Duration> {
+    if share <= 0.0 {
+        return None;
+    }
+    let pause = latency.mul_f64(1.0 / share.max(1e-3) - 1.0);
+    Some(pause.saturating_sub(since_end))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn share_of_the_last_worker_is_the_fraction() {
+        let wait = |share| time_until_start(share, Duration::from_millis(30), Duration::ZERO);
+        assert_eq!(wait(0.0), None);
+        assert_eq!(wait(1.0), Some(Duration::ZERO));
+        assert_eq!(wait(0.25), Some(Duration::from_millis(90)));
+        let later = time_until_start(0.25, Duration::from_millis(30), Duration::from_millis(100));
+        assert_eq!(later, Some(Duration::ZERO));
+    }
+}
