@@ -61,8 +61,8 @@ fn orphans_of_a_killed_agent_are_killed_by_the_next() {
         let line = process.wait_for_line(Stream::Stdout, ten_seconds, |_| true).await.unwrap().unwrap();
         let orphan: u32 = line.parse().unwrap();
         assert!(Program::new("kill").args(["-9", &agent.to_string()]).status().unwrap().success());
+        // Agents of other tests that begin now kill the orphan as well.
         eventually("the agent's end", || !alive(agent));
-        assert!(alive(orphan));
         let next = unprivileged(folder.path()).await.unwrap();
         nothing_is_left_of(agent);
         eventually("the orphan's end", || !alive(orphan));
