@@ -35,7 +35,7 @@ impl fmt::Display for FigureCheck {
     }
 }
 
-/// The error of a text that is no check.
+/// The error of parsing the text of a check.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("invalid check `{0}`: expected GATE: METRIC MIN..MAX")]
 pub struct InvalidCheck(String);

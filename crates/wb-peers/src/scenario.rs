@@ -68,9 +68,9 @@ pub struct CustomScenario {
     pub name: Arc<str>,
     /// What its figures are.
     pub measure: Measure,
-    /// Bytes from the dialer to the listener, then
+    /// Bytes from the dialer to the listener, which are sent first.
     pub send: Bytes,
-    /// bytes from the listener to the dialer.
+    /// Bytes from the listener to the dialer.
     pub receive: Bytes,
     /// Iterations in a sample.
     pub iterations: u32,
@@ -94,7 +94,7 @@ impl fmt::Display for CustomScenario {
     }
 }
 
-/// The error of a text that is no scenario.
+/// The error of parsing the text of a scenario.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("invalid scenario `{0}`: expected NAME=SEND/RECEIVE*ITERATIONS")]
 pub struct InvalidScenario(String);

@@ -91,9 +91,6 @@ pub(super) fn to_matrix(file: PeersFile) -> Result<Matrix, String> {
     if let Some(twice) = first_duplicate(&axes) {
         return Err(format!("invalid axes: `{twice}` occurs twice"));
     }
-    let is_name = |axis: &String| {
-        !axis.is_empty() && axis.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
-    };
     if let Some(axis) = axes.iter().find(|axis| !is_name(axis)) {
         return Err(format!("invalid axis `{axis}`: expected a name of letters, digits, `-`, `_` and `.`"));
     }
@@ -170,8 +167,7 @@ fn to_axis_values(entry: AxisEntry, axes: &[String], subject: &str) -> Result<Ax
 
 fn to_scenario(entry: ScenarioEntry) -> Result<CustomScenario, String> {
     let ScenarioEntry { id, measure, send, receive, iterations } = entry;
-    let is_name = !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte));
-    if !is_name {
+    if !is_name(&id) {
         return Err(format!("invalid scenario `{id}`: expected a name of letters, digits, `-`, `_` and `.`"));
     }
     if iterations == 0 || send.0 + receive.0 == 0 {
@@ -245,13 +241,8 @@ fn find_server(name: &str, servers: &BTreeMap<String, String>, subject: &str) ->
 
 fn to_expected_failure(entry: FailureEntry) -> Result<ExpectedFailure, String> {
     let FailureEntry { cells, reason, until } = entry;
-    let is_day = |text: &str| {
-        let parts: Vec<&str> = text.split('-').collect();
-        let digits = |part: &str, length| part.len() == length && part.bytes().all(|byte| byte.is_ascii_digit());
-        let is_written =
-            matches!(parts[..], [year, month, day] if digits(year, 4) && digits(month, 2) && digits(day, 2));
-        is_written && text.parse::<jiff::civil::Date>().is_ok()
-    };
+    // Days are compared as texts.
+    let is_day = |text: &str| text.parse::<jiff::civil::Date>().is_ok_and(|day| day.to_string() == text);
     if !is_day(&until) {
         return Err(format!("invalid `until` `{until}` of an expected failure: expected a day, YYYY-MM-DD"));
     }
@@ -263,6 +254,11 @@ fn find_axis(axes: &[String], name: &str, subject: &str) -> Result<usize, String
         let help = help_with_suggestion(suggest(name, axes).as_ref(), &format!("the axes are {}", axes.join(", ")));
         format!("invalid {subject}: unknown axis `{name}`: {help}")
     })
+}
+
+/// Whether a text is a name of letters, digits, `-`, `_` and `.`.
+fn is_name(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
 }
 
 fn first_duplicate(names: &[String]) -> Option<&String> {

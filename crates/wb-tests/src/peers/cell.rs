@@ -276,7 +276,7 @@ impl TestCell for PeersCell {
             let definition = Sha256::of(command.definition().as_bytes()).to_string();
             hashes.insert(format!("{side} definition sha256"), definition);
             for path in command.file_arguments() {
-                // An argument that is no file of this machine is none of the program.
+                // Other arguments look like paths, too: those that cannot be read as files are not hashed.
                 if let Ok(content) = std::fs::read(self.folder().join(&path)) {
                     hashes.insert(format!("{path} sha256"), Sha256::of(&content).to_string());
                 }

@@ -88,7 +88,7 @@ impl Container {
 pub(super) fn image_ids(artefacts: &Artefacts) -> Vec<(String, String)> {
     let sides = [LISTENER, DIALER, Scenario::Upload.name(), Scenario::Download.name(), Scenario::Latency.name()];
     let id = |side: &&str| {
-        // What is no container has no such artefact.
+        // Programs of the host have no such artefact.
         let container: RecordedContainer = artefacts.json(&format!("{side}.container.json")).ok()?;
         Some((format!("image of {side}"), container.image_id))
     };

@@ -74,6 +74,16 @@ pub(super) struct StartCommand {
     pub(super) container: Option<Container>,
 }
 
+impl StartCommand {
+    /// Its command; what was created for it is recorded with the process of this name.
+    pub(super) fn record(self, name: &str, attempt: &mut Attempt) -> Result<Command, Failure> {
+        if let Some(container) = &self.container {
+            container.record(name, attempt)?;
+        }
+        Ok(self.command)
+    }
+}
+
 impl EndpointProcess<'_> {
     /// The command that starts it on a worker, in a container if the endpoint is an image.
     pub(super) async fn start_command(&self, context: &WorkerContext) -> Result<StartCommand, Failure> {
@@ -233,10 +243,7 @@ pub(super) async fn dial(
         ("iterations", run.iterations.to_string()),
     ];
     let process = EndpointProcess { cell, side: Side::Dialer, endpoint, name, values, variables: Vec::new() };
-    let StartCommand { command, container } = process.start_command(&attempt.context).await?;
-    if let Some(container) = container {
-        container.record(name, attempt)?;
-    }
+    let command = process.start_command(&attempt.context).await?.record(name, attempt)?;
     let limit = attempt.context.limit;
     let iterations = cell.params.iteration_limit.0.saturating_mul(u64::from(run.iterations));
     attempt.context.limit = Nanos(iterations.min(limit.0));

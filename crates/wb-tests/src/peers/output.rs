@@ -93,7 +93,7 @@ pub(super) struct EndpointOutput {
 /// The longest part of an invalid line that is shown, in characters.
 const SHOWN_LENGTH: usize = 120;
 
-/// What is wrong with a line that is none of [`Line`], if it was meant to be one.
+/// What is wrong with an object of JSON that cannot be read as a [`Line`]; `None` for other lines.
 fn describe_invalid_line(line: &str) -> Option<String> {
     let start: String = line.chars().take(SHOWN_LENGTH).flat_map(char::escape_debug).collect();
     if !line.trim_start().starts_with('{') {

@@ -61,6 +61,7 @@ fn podman(lab: &Lab, arguments: &str) -> Command {
 /// The names of all containers.
 fn containers(lab: &Lab) -> Vec<String> {
     let output = podman(lab, "ps --all --format {{.Names}}").output().unwrap();
+    assert!(output.status.success(), "{output:?}");
     String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect()
 }
 
@@ -117,7 +118,7 @@ dialer = {{ command = {program} }}
     );
     lab.write("peers.toml", &text);
     lab.weighbridge(&format!("peers run peers.toml --into R {QUICK}")).expect_code(0);
-    // An image that nobody has built is no failure of the run's other cells, and named as the suite's scripts do.
+    // A cell whose image nobody has built fails, and names the image as the scripts of the suite do.
     let suite = "implementations:\n  - {id: go-v1, transports: [tcp], secureChannels: [noise], muxers: [yamux]}\n";
     lab.write("images.yaml", suite);
     let ran = lab.weighbridge(&format!("peers run images.yaml --into S {QUICK}")).expect_code(3);

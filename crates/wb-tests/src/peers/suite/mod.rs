@@ -8,7 +8,7 @@ use wb_model::{Nanos, Sha256};
 use wb_peers::{Dialect, EndpointCommand};
 
 use super::cell::{PeersCell, ProcessLaunch, Side};
-use super::endpoint::{EndpointProcess, SIGTERM, StartCommand, is_regular_end, listen_host, placement};
+use super::endpoint::{EndpointProcess, SIGTERM, is_regular_end, listen_host, placement};
 use super::failure::FailureKind;
 use super::sample::{CEILINGS, LISTENER, measure_ceiling, record_listener_output, traffic_name};
 use super::traffic::{InterfaceBytes, Traffic};
@@ -77,12 +77,10 @@ pub(super) async fn take(cell: &PeersCell, launch: &ProcessLaunch, attempt: &mut
     variables.push(("LISTENER_IP", host.clone()));
     let (name, values) = (LISTENER, Vec::new());
     let process = EndpointProcess { cell, side: Side::Listener, endpoint: listener, name, values, variables };
-    let StartCommand { command, container } = process.start_command(context).await?;
-    let process = context.start_service(command).await?;
+    let start = process.start_command(context).await?;
+    let process = context.start_service(start.command.clone()).await?;
     redis.wait_for_key(&address_key(*dialect, cell), cell.params.ready_limit, &process, context).await?;
-    if let Some(container) = container {
-        container.record(LISTENER, attempt)?;
-    }
+    start.record(LISTENER, attempt)?;
     attempt.record_service(LISTENER, &process).await?;
     let result = run_dialer(cell, dialer, &redis, attempt).await;
     process.signal(SIGTERM).await?;
@@ -106,10 +104,7 @@ async fn run_dialer(
     let placement = placement(Side::Dialer, cell, &attempt.context.placement, &attempt.context.facts);
     let (name, values) = (DIALER, Vec::new());
     let process = EndpointProcess { cell, side: Side::Dialer, endpoint, name, values, variables };
-    let StartCommand { command, container } = process.start_command(&attempt.context).await?;
-    if let Some(container) = container {
-        container.record(DIALER, attempt)?;
-    }
+    let command = process.start_command(&attempt.context).await?.record(DIALER, attempt)?;
     let before = InterfaceBytes::read(&attempt.context).await?;
     let finished = attempt.run_to_end(DIALER, command, &placement).await?;
     let after = InterfaceBytes::read(&attempt.context).await?;

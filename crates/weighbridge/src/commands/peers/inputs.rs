@@ -31,7 +31,7 @@ enum InputsError {
     Builds,
 }
 
-/// The peers file of a test, as it is named; none if it is no matrix.
+/// The peers file of a test, as it is named; none if the test has no matrix.
 pub(crate) fn matrix_file(request: &Request) -> Option<String> {
     let is_file = |name: &str| [MATRIX_FILE, FILE].contains(&name);
     let given = request.given.iter().find(|given| request.test == NAME && is_file(&given.name))?;
@@ -85,7 +85,8 @@ fn inputs(
     let mut rebuild = Vec::new();
     for launch in endpoints.iter().filter_map(|endpoint| endpoint.launch.as_ref()) {
         let commands = [&launch.listener, &launch.dialer].into_iter().flatten();
-        let own = commands.filter_map(|command| command.program()).filter(|program| program.contains('/'));
+        let own = commands.flat_map(|command| command.program().into_iter().chain(command.file_arguments()));
+        let own = own.filter(|path| path.contains('/'));
         let files: BTreeSet<String> =
             if launch.files.is_empty() { own.collect() } else { launch.files.iter().cloned().collect() };
         let rebuilt = !launch.build.is_empty();
