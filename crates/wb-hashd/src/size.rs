@@ -3,6 +3,7 @@
 use std::fs;
 
 use wb_model::Unit;
+use wb_sys::proc::meminfo;
 
 /// Bytes with a binary prefix and three significant digits.
 pub(crate) fn format_size(bytes: u64) -> String {
@@ -25,10 +26,7 @@ impl SystemMemory {
     }
 
     fn parse(text: &str) -> Option<Self> {
-        let field = |name: &str| {
-            let rest = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
-            Some(rest.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? * 1024)
-        };
+        let field = |name| meminfo::size(text, name).map(|size| size.0);
         let available = field("MemAvailable")? + field("SwapFree").unwrap_or(0);
         Some(Self { total: field("MemTotal")?, available })
     }
@@ -36,6 +34,7 @@ impl SystemMemory {
 
 /// Resident memory of this process, in bytes; zero if the system does not report it.
 pub(crate) fn resident_bytes() -> u64 {
+    // A report without this figure is better than none.
     let text = fs::read_to_string("/proc/self/statm").unwrap_or_default();
     let pages = text.split(' ').nth(1).and_then(|pages| pages.parse::<u64>().ok()).unwrap_or(0);
     pages * rustix::param::page_size() as u64
