@@ -1,17 +1,25 @@
 //! Framing: length-prefixed JSON header and binary payload.
 //!
 //! A frame consists of the header's length and the payload's length (four bytes each, little-endian), the header in
-//! JSON, and the raw payload. Lengths are checked before any allocation, and buffers grow with the bytes received, not
-//! with the announced length.
+//! JSON, and the raw payload. Lengths are checked before any allocation, and large buffers grow with the bytes received,
+//! not with the announced length.
 
 use std::io;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader};
 
 /// Maximum length of a header and of a payload, in bytes; longer data is split over several frames.
 pub const MAX_LENGTH: u32 = 16 << 20;
+
+/// Capacity of the buffer of a pipe, in bytes; also for the first read of a header or payload.
+const BUFFER: usize = 64 << 10;
+
+/// Buffers a pipe, so that short messages need one system call.
+pub(crate) fn buffered<R: AsyncRead>(input: R) -> BufReader<R> {
+    BufReader::with_capacity(BUFFER, input)
+}
 
 /// Why a frame could not be read or written.
 #[derive(Debug, thiserror::Error)]
@@ -64,8 +72,15 @@ pub async fn write(
         u32::try_from(length).ok().filter(|length| *length <= MAX_LENGTH).ok_or(FrameError::TooLarge(length))
     };
     let lengths = [checked(header.len())?.to_le_bytes(), checked(payload.len())?.to_le_bytes()];
-    output.write_all(&[lengths.as_flattened(), &header].concat()).await?;
-    output.write_all(payload).await?;
+    let mut start = [lengths.as_flattened(), &header].concat();
+    // A short payload is written together with the header; a long one is not copied.
+    if payload.len() <= BUFFER {
+        start.extend_from_slice(payload);
+        output.write_all(&start).await?;
+    } else {
+        output.write_all(&start).await?;
+        output.write_all(payload).await?;
+    }
     Ok(output.flush().await?)
 }
 
@@ -82,7 +97,7 @@ async fn fill(input: &mut (impl AsyncRead + Unpin), buffer: &mut [u8]) -> io::Re
 }
 
 async fn read_bytes(input: &mut (impl AsyncRead + Unpin), length: u32) -> Result<Vec<u8>, FrameError> {
-    let mut bytes = Vec::new();
+    let mut bytes = Vec::with_capacity(BUFFER.min(length as usize));
     input.take(u64::from(length)).read_to_end(&mut bytes).await?;
     if bytes.len() == length as usize { Ok(bytes) } else { Err(FrameError::Truncated) }
 }

@@ -28,6 +28,20 @@ impl<'m> Expectations<'m> {
         Ok(Self { failures: failures.collect::<Result<_, _>>()?, checks: checks.collect::<Result<_, _>>()? })
     }
 
+    /// Refuses filters that match none of these names, which are those of all cells of the matrix.
+    ///
+    /// # Errors
+    /// The first such filter.
+    pub fn check_filters(&self, names: &[String]) -> Result<(), SelectionError> {
+        let failures = self.failures.iter().map(|(filter, failure)| ("expected failure", filter, &failure.cells));
+        let checks = self.checks.iter().filter_map(|(filter, check)| Some(("check", filter.as_ref()?, &check.cells)));
+        let mut filters = failures.chain(checks);
+        match filters.find(|(_, filter, _)| names.iter().all(|name| filter.find(name).is_none())) {
+            Some((of, _, cells)) => Err(SelectionError::NoSuchCell { of, cells: cells.clone() }),
+            None => Ok(()),
+        }
+    }
+
     /// Why a cell with this name is known to fail, if it is.
     pub fn expected_failure(&self, name: &str) -> Option<&'m ExpectedFailure> {
         self.failures.iter().find(|(filter, _)| filter.find(name).is_some()).map(|(_, failure)| *failure)

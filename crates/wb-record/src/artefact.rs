@@ -1,8 +1,9 @@
 //! Artefacts: the files of an attempt with their hashes.
 
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::Write;
-use std::path::{Component, Path};
+use std::path::{Component, Path, PathBuf};
 use std::time::SystemTime;
 
 use schemars::JsonSchema;
@@ -28,6 +29,21 @@ impl Artefact {
     ///
     /// A path outside the folder is refused, since paths may come from a worker.
     pub fn write(folder: &Path, path: &str, bytes: &[u8]) -> Result<Self, RecordError> {
+        let artefact = Self::write_file(folder, path, bytes)?;
+        sync_parents(folder, [path])?;
+        Ok(artefact)
+    }
+
+    /// Like [`Artefact::write`] for several files. Each folder is flushed once, after its files.
+    pub fn write_all(folder: &Path, files: &[(String, Vec<u8>)]) -> Result<Vec<Self>, RecordError> {
+        let written =
+            files.iter().map(|(path, bytes)| Self::write_file(folder, path, bytes)).collect::<Result<_, _>>()?;
+        sync_parents(folder, files.iter().map(|(path, _)| path.as_str()))?;
+        Ok(written)
+    }
+
+    /// Writes a file and flushes its content.
+    fn write_file(folder: &Path, path: &str, bytes: &[u8]) -> Result<Self, RecordError> {
         let full = folder.join(path);
         let is_inside = Path::new(path).components().all(|part| matches!(part, Component::Normal(_)));
         if path.is_empty() || !is_inside {
@@ -35,14 +51,13 @@ impl Artefact {
                 std::io::Error::new(std::io::ErrorKind::InvalidInput, "the path is outside the attempt's folder");
             return Err(RecordError::Io { operation: "write", path: full, source });
         }
-        let parent = full.parent().unwrap_or(folder);
-        fs::create_dir_all(parent).map_err(RecordError::io("create", parent))?;
+        let parent = parent_of(folder, path);
+        fs::create_dir_all(&parent).map_err(RecordError::io("create", &parent))?;
         let written = File::create_new(&full).and_then(|mut file| {
             file.write_all(bytes)?;
             file.sync_all()
         });
         written.map_err(RecordError::io("write", &full))?;
-        atomic_file::sync_folder(parent).map_err(RecordError::io("sync", parent))?;
         Ok(Self { path: path.to_owned(), bytes: bytes.len() as u64, sha256: Sha256::of(bytes) })
     }
 
@@ -61,6 +76,17 @@ impl Artefact {
     }
 }
 
+/// The folder of a file below `folder`.
+fn parent_of(folder: &Path, path: &str) -> PathBuf {
+    folder.join(path).parent().unwrap_or(folder).to_owned()
+}
+
+/// Flushes the entries of the folders of files.
+fn sync_parents<'a>(folder: &Path, paths: impl IntoIterator<Item = &'a str>) -> Result<(), RecordError> {
+    let parents: BTreeSet<PathBuf> = paths.into_iter().map(|path| parent_of(folder, path)).collect();
+    parents.iter().try_for_each(|parent| atomic_file::sync_folder(parent).map_err(RecordError::io("sync", parent)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -72,6 +98,15 @@ mod tests {
         assert!(artefact.is_intact(folder.path()));
         fs::write(folder.path().join("logs/out.txt"), b"abd").unwrap();
         assert!(!artefact.is_intact(folder.path()));
+    }
+
+    #[test]
+    fn files_are_written_into_several_folders() {
+        let folder = tempfile::tempdir().unwrap();
+        let files = [("out.txt".to_owned(), b"abc".to_vec()), ("logs/err.txt".to_owned(), Vec::new())];
+        let artefacts = Artefact::write_all(folder.path(), &files).unwrap();
+        assert_eq!(artefacts.iter().map(|artefact| artefact.bytes).collect::<Vec<_>>(), [3, 0]);
+        assert!(artefacts.iter().all(|artefact| artefact.is_intact(folder.path())));
     }
 
     #[test]

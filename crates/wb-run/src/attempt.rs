@@ -80,8 +80,7 @@ impl RunContext {
             Err(failure) => self.explain_failure(failure).await.outcome(),
         };
 
-        let write = |(path, bytes): &(String, Vec<u8>)| Artefact::write(&folder, path, bytes);
-        let artefacts = record.artefacts.iter().map(write).collect::<Result<_, _>>()?;
+        let artefacts = Artefact::write_all(&folder, &record.artefacts)?;
         self.write(JournalEvent::AttemptEnded(AttemptEnd {
             cell: id.clone(),
             key,

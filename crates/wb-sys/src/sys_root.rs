@@ -9,6 +9,8 @@ use crate::facts::cpu_list;
 
 /// Limit on the size of files, in bytes: more than any file of `/proc`, `/sys` or a package list. Longer files are cut.
 pub(crate) const MAX_FILE_SIZE: u64 = 64 << 20;
+/// Capacity of the first read of a file, in bytes. Files of the kernel have no length; most fit, and need one read.
+const TYPICAL_SIZE: usize = 4096;
 
 /// An error while reading the system.
 #[derive(Debug, thiserror::Error)]
@@ -106,7 +108,7 @@ impl SysRoot {
     pub fn bytes(&self, path: impl AsRef<Path>) -> Result<Vec<u8>, SysError> {
         let path = path.as_ref();
         let full = self.path(path)?;
-        let mut bytes = Vec::new();
+        let mut bytes = Vec::with_capacity(TYPICAL_SIZE);
         fs::File::open(full)
             .and_then(|file| file.take(MAX_FILE_SIZE).read_to_end(&mut bytes))
             .map_err(|error| unreadable(path, error))?;

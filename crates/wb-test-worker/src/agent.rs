@@ -160,6 +160,7 @@ impl FakeAgent {
                 let bytes = state.read(&call.path)?;
                 call.reply(WithBytes { value: bytes.len() as u64, bytes: bytes_from(bytes, call.offset) })
             }
+            Request::FreePort(call) => call.reply(call.first),
             Request::List(call) => call.reply(self.state().list(&call.path)),
             Request::Remove(call) => {
                 self.state().remove(&call.path);

@@ -1,29 +1,21 @@
 //! Ports of a worker according to the kernel: free ports, and ports with a listener.
 
 use std::collections::BTreeSet;
-use std::hash::{BuildHasher, RandomState};
+use std::ops::RangeInclusive;
 
 use wb_model::Nanos;
 
 use crate::{Failure, WorkerContext};
 
-/// First port of the searched range, which lies below the kernel's ephemeral ports and above most well-known ports.
-const FIRST_PORT: u16 = 20_000;
-const LAST_PORT: u16 = 32_000;
+/// Range of the search, which lies below the kernel's ephemeral ports and above most well-known ports.
+const PORTS: RangeInclusive<u16> = 20_000..=32_000;
 
 /// State of a listening TCP socket in the kernel's tables.
 const TCP_LISTEN: &str = "0A";
 
 /// Finds a port that no TCP or UDP socket of the worker is bound to.
 pub(crate) async fn find_free_port(context: &WorkerContext) -> Result<u16, Failure> {
-    let taken = bound_ports(context, |_| true).await?;
-    let count = u64::from(LAST_PORT - FIRST_PORT);
-    // Random, so that two runs on one machine do not choose the same port.
-    let start = RandomState::new().hash_one(context.group.folder()) % count;
-    let all = (0..count).map(|step| FIRST_PORT + ((start + step) % count) as u16);
-    all.into_iter()
-        .find(|port| !taken.contains(port))
-        .ok_or_else(|| Failure::refused(format!("no free port from {FIRST_PORT} to {LAST_PORT}")))
+    Ok(context.worker().find_free_port(PORTS).await?)
 }
 
 /// Waits until a TCP socket listens on a port, or a UDP socket is bound to it.

@@ -108,13 +108,21 @@ calls! {
         #[serde(skip)]
         bytes: Vec<u8>,
     } -> ();
-    /// Reads a part of a file: its bytes, with the length of the whole file in bytes.
+    /// Reads a part of a file: its bytes, with the length of the whole file in bytes. A part that is shorter than
+    /// [`CHUNK`](super::CHUNK) is the last one.
     Get {
         /// The file.
         path: String,
         /// Offset in bytes.
         offset: u64,
     } -> WithBytes<u64>;
+    /// Finds a port that no TCP or UDP socket is bound to.
+    FreePort {
+        /// First port of the range.
+        first: u16,
+        /// Last port of the range.
+        last: u16,
+    } -> u16;
     /// Lists a folder.
     List {
         /// The folder.

@@ -23,7 +23,10 @@ pub use process::{
 pub use session::{ActiveRuns, AgentSession, ClockReading, Controller, Hello, HelloReply, SessionConfig};
 
 /// Protocol version: covers every type in this module. Different versions are incompatible.
-pub const VERSION: u32 = 8;
+pub const VERSION: u32 = 9;
+
+/// Maximum part of a file or of an output in one message, in bytes.
+pub const CHUNK: usize = 4 << 20;
 
 /// Name under which a group can replace the weighbridge program itself.
 pub const OWN_PROGRAM: &str = "weighbridge";

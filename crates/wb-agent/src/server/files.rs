@@ -9,10 +9,10 @@ use std::path::{Path, PathBuf};
 use wb_model::Sha256;
 use wb_sys::programs;
 
-use crate::protocol::{EntryKind, Fault, FileEntry, InstalledProgram, WithBytes, call};
+use crate::protocol::{CHUNK, EntryKind, Fault, FileEntry, InstalledProgram, WithBytes, call};
 
-/// Maximum part of a file or an output in one response, in bytes.
-pub(super) const CHUNK: usize = 4 << 20;
+/// First size of a buffer for a file whose length is unknown, in bytes.
+const BUFFER: usize = 16 << 10;
 
 /// Search path for programs if the agent has no `PATH`.
 const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
@@ -58,11 +58,15 @@ pub(super) fn get(path: &str, offset: u64) -> Result<WithBytes<u64>, Fault> {
     read().map_err(|error| file_fault(path, &error))
 }
 
-/// Reads at most `max_length` bytes at `offset`.
+/// Reads at most `max_length` bytes at `offset`; fewer only at the end of the file.
 pub(super) fn read_at_most(file: &File, offset: u64, max_length: usize) -> io::Result<Vec<u8>> {
-    let mut bytes = vec![0; max_length];
+    let mut bytes = Vec::new();
     let mut filled = 0;
     while filled < max_length {
+        // The buffer grows with what was read: files of the kernel have no length, and most are short.
+        if filled == bytes.len() {
+            bytes.resize(max_length.min(BUFFER.max(2 * filled)), 0);
+        }
         match file.read_at(&mut bytes[filled..], offset + filled as u64) {
             Ok(0) => break,
             Ok(read) => filled += read,

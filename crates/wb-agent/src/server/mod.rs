@@ -9,6 +9,7 @@ mod files;
 mod groups;
 mod machine_lock;
 mod output;
+mod ports;
 mod processes;
 mod reaper;
 mod recordings;
@@ -43,6 +44,7 @@ pub use announcements::announced_runs;
 use announcements::{Announcement, AnnouncementKind};
 use groups::LiveGroup;
 use machine_lock::MachineLock;
+use output::ReadBuffer;
 use processes::LiveProcess;
 use recordings::LiveRecording;
 pub use tuning::RUN;
@@ -98,8 +100,9 @@ async fn run(
     let children = watch(SignalKind::child())?;
     let [terminate, interrupt, hangup] = &mut stop_signals;
 
-    let mut input = ActivityReader::new(input);
+    let input = ActivityReader::new(input);
     let last_word = input.last_activity();
+    let mut input = frame::buffered(input);
     let Some(terms) = handshake(&mut input, &mut output).await? else { return Ok(()) };
     let lock = terms.exclusive.as_ref().map(|controller| MachineLock::acquire(&root, controller)).transpose();
     let lock = lock.map_err(|source| AgentError::Setup { step: "lock the machine for its controller", source })?;
@@ -212,6 +215,8 @@ struct Agent {
     recovery: RecoveryReport,
     /// The announced run of this agent.
     run: RefCell<Option<(Controller, Announcement)>>,
+    /// Of the outputs of its processes.
+    read_buffer: ReadBuffer,
     last_id: Cell<u32>,
 }
 
@@ -239,6 +244,7 @@ impl Agent {
             log: Mutex::default(),
             recovery: left_behind,
             run: RefCell::default(),
+            read_buffer: ReadBuffer::default(),
             last_id: Cell::new(0),
         })
     }
@@ -267,6 +273,7 @@ impl Agent {
             Request::Put(call) => call.reply(files::put(&call)?),
             Request::Get(call) => call.reply(files::get(&call.path, call.offset)?),
             Request::List(call) => call.reply(files::list(&call.path)?),
+            Request::FreePort(call) => call.reply(ports::find_free_port(call.first..=call.last)?),
             Request::Remove(call) => {
                 call.reply(files::remove(&call.path, self.agent_folder.contains(Path::new(&call.path)))?)
             }

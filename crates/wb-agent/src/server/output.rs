@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt;
+use std::rc::Rc;
 
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::pipe::{PipeFlags, pipe_with};
@@ -13,8 +14,8 @@ use tokio::net::unix::pipe::Receiver;
 use tokio::sync::Notify;
 use wb_model::Sha256;
 
-use super::files::{CHUNK, read_at_most};
-use crate::protocol::{Capture, CapturedOutput, OutputDigest};
+use super::files::read_at_most;
+use crate::protocol::{CHUNK, Capture, CapturedOutput, OutputDigest};
 
 /// Size of one read, in bytes: the capacity of a pipe.
 const READ_BUFFER_SIZE: usize = 64 << 10;
@@ -36,8 +37,18 @@ pub(super) struct Output {
     limit_exceeded: Cell<bool>,
     /// Wakes tasks that wait for more bytes or the end of the pipe.
     pub(super) changed: Notify,
-    /// Buffer of all reads.
-    buffer: RefCell<Vec<u8>>,
+    /// Buffer of all reads, shared by the outputs of an agent.
+    buffer: ReadBuffer,
+}
+
+/// A buffer for reads from pipes.
+#[derive(Clone)]
+pub(super) struct ReadBuffer(Rc<RefCell<Vec<u8>>>);
+
+impl Default for ReadBuffer {
+    fn default() -> Self {
+        Self(Rc::new(RefCell::new(vec![0; READ_BUFFER_SIZE])))
+    }
 }
 
 /// Captured content of a stream.
@@ -53,7 +64,7 @@ enum Content {
 impl Output {
     /// Creates a stream, and the write end of its pipe for the process. `limit` is the maximum number of bytes for
     /// [`Capture::Keep`]; the others have none.
-    pub(super) fn new(capture: Capture, limit: u64) -> io::Result<(Self, OwnedFd)> {
+    pub(super) fn new(capture: Capture, limit: u64, buffer: ReadBuffer) -> io::Result<(Self, OwnedFd)> {
         let content = match capture {
             Capture::Keep => Content::Kept { memory: create_memfd()?, limit },
             Capture::Hash => Content::Hashed { hasher: Hasher::new(), tail: Vec::new() },
@@ -73,7 +84,7 @@ impl Output {
             length: Cell::new(0),
             limit_exceeded: Cell::new(false),
             changed: Notify::new(),
-            buffer: RefCell::new(vec![0; READ_BUFFER_SIZE]),
+            buffer,
         };
         Ok((output, write_end))
     }
@@ -97,7 +108,7 @@ impl Output {
 
     /// Reads until nothing is available, but at most [`MAX_READS`] times; returns whether nothing more was available.
     fn read_available(&self, read: impl Fn(&mut [u8]) -> io::Result<usize>) -> bool {
-        let mut buffer = self.buffer.borrow_mut();
+        let mut buffer = self.buffer.0.borrow_mut();
         for _ in 0..MAX_READS {
             match read(&mut buffer) {
                 Ok(0) => {

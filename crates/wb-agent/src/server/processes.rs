@@ -80,7 +80,7 @@ impl Agent {
             });
         }
         if process.is_placed() {
-            tokio::task::spawn_local(self.clone().check_for_strays_later(group.id));
+            tokio::task::spawn_local(self.clone().check_for_strays_later(process.clone()));
         }
         self.processes.borrow_mut().insert(id, process);
         // SIGCHLD of a process that exited at once may have arrived before it was registered.
@@ -89,21 +89,27 @@ impl Agent {
     }
 
     /// Checks once for placement violations after a short delay, because readings are too rare for short samples.
-    async fn check_for_strays_later(self: Rc<Self>, group: u32) {
+    async fn check_for_strays_later(self: Rc<Self>, process: Rc<LiveProcess>) {
         sleep(STRAY_CHECK_DELAY).await;
-        if let Ok(group) = self.group(group) {
-            self.check_members_for_strays(&self.members(&group));
+        if !process.has_ended()
+            && let Ok(group) = self.group(process.group)
+        {
+            self.check_session_for_strays(&process, &self.members(&group));
+        }
+    }
+
+    /// Checks the members of a group that belong to the session of a placed process for placement violations.
+    fn check_session_for_strays(&self, process: &LiveProcess, members: &[ProcessStat]) {
+        for entry in members.iter().filter(|entry| entry.session == process.pid) {
+            process.check_for_strays(&self.root, entry.pid);
         }
     }
 
     /// Checks group members for placement violations; each belongs to the placed process that leads its session.
     pub(super) fn check_members_for_strays(&self, members: &[ProcessStat]) {
         let processes = self.processes.borrow();
-        let placed = || processes.values().filter(|process| process.is_placed() && !process.has_ended());
-        for entry in members {
-            if let Some(process) = placed().find(|process| process.pid == entry.session) {
-                process.check_for_strays(&self.root, entry.pid);
-            }
+        for process in processes.values().filter(|process| process.is_placed() && !process.has_ended()) {
+            self.check_session_for_strays(process, members);
         }
     }
 
@@ -111,7 +117,7 @@ impl Agent {
     pub(super) fn inspect(&self, process: u32) -> Result<PlacementReport, Fault> {
         let process = self.process(process)?;
         if process.is_placed() {
-            self.check_members_for_strays(&self.members(&*self.group(process.group)?));
+            self.check_session_for_strays(&process, &self.members(&*self.group(process.group)?));
         }
         Ok(process.placement_report())
     }
@@ -140,7 +146,8 @@ impl Agent {
                 input.write_all_at(&command.stdin, 0)?;
             }
             let limit = command.output_limit.0;
-            Ok::<_, std::io::Error>((input, Output::new(command.stdout, limit)?, Output::new(Capture::Keep, limit)?))
+            let output = |capture| Output::new(capture, limit, self.read_buffer.clone());
+            Ok::<_, std::io::Error>((input, output(command.stdout)?, output(Capture::Keep)?))
         };
         let (input, (stdout, stdout_writer), (stderr, stderr_writer)) =
             streams().map_err(|error| failed(error.to_string()))?;
@@ -358,7 +365,7 @@ impl LiveProcess {
 
     /// Reads its effective placement.
     fn verify(&self, root: &SysRoot) {
-        let effective = EffectivePlacement::read(root, self.pid);
+        let effective = EffectivePlacement::read(root, self.pid, &self.placement);
         self.placement_report.borrow_mut().effective =
             EffectivePlacement { huge_pages_method: self.huge_pages_method, ..effective };
     }
@@ -374,7 +381,7 @@ impl LiveProcess {
         if !self.is_placed() {
             return;
         }
-        let violations = EffectivePlacement::read(root, pid).escaped_bounds(&self.placement);
+        let violations = EffectivePlacement::find_escapes(root, pid, &self.placement);
         if !violations.is_empty() {
             let name = root.text(format!("/proc/{pid}/comm")).unwrap_or_default();
             let sentences = violations.iter().map(|difference| format!("{} moved itself: {difference}", name.trim()));

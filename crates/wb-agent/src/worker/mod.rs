@@ -9,6 +9,7 @@ mod recording;
 mod synchronized_start;
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 use std::path::Path;
 use std::process::Stdio;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -24,7 +25,8 @@ use wb_sys::undo::Step;
 
 use crate::clock::{ClockOffset, monotonic_ns, wall_ns};
 use crate::protocol::{
-    ActiveRuns, Call, Command, Controller, FileEntry, InstalledProgram, RecoveryReport, SessionConfig, WithBytes, call,
+    ActiveRuns, CHUNK, Call, Command, Controller, FileEntry, InstalledProgram, RecoveryReport, SessionConfig,
+    WithBytes, call,
 };
 
 pub use connection::Connection;
@@ -35,8 +37,6 @@ pub use process::{Process, ProcessOutput};
 pub use recording::{Recording, TelemetryRecord};
 pub use synchronized_start::{ProcessStart, SynchronizedStart, start_synchronized};
 
-/// Maximum part of a file sent in one message, in bytes.
-const CHUNK: usize = 4 << 20;
 /// How long an agent may take to exit after it has confirmed the close.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Time limit of a program that only reports something, such as its version.
@@ -241,11 +241,20 @@ impl Worker {
                     limit: max_length,
                 });
             }
-            if chunk.is_empty() {
+            let is_last = chunk.len() < CHUNK;
+            bytes.extend(chunk);
+            if is_last {
                 return Ok(bytes);
             }
-            bytes.extend(chunk);
         }
+    }
+
+    /// Finds a port in the range that no TCP or UDP socket is bound to.
+    ///
+    /// # Errors
+    /// Also if there is none.
+    pub async fn find_free_port(&self, ports: RangeInclusive<u16>) -> Result<u16, WorkerError> {
+        self.call(call::FreePort { first: *ports.start(), last: *ports.end() }).await
     }
 
     /// Lists a folder, sorted by name.

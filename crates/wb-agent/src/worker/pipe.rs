@@ -48,7 +48,9 @@ impl PipeConnection {
         terms: SessionConfig,
         why_ended: impl Future<Output = Option<String>> + Send + 'static,
     ) -> Result<(Self, Hello), WorkerError> {
-        let mut input = ActivityReader::new(input);
+        let input = ActivityReader::new(input);
+        let last_activity = input.last_activity();
+        let mut input = frame::buffered(input);
         let idle_timeout = terms.idle_timeout;
         let hello = match handshake(worker, &mut input, &mut output, terms).await {
             Ok(hello) => hello,
@@ -63,8 +65,7 @@ impl PipeConnection {
         let waiting = Arc::new(Mutex::new(PendingCalls::default()));
         let writer = tokio::spawn(write_calls(output, queue, waiting.clone()));
         let (end, ended) = watch::channel(());
-        let reader =
-            ResponseReader { last_activity: input.last_activity(), silence: idle_timeout, waiting: waiting.clone() };
+        let reader = ResponseReader { last_activity, silence: idle_timeout, waiting: waiting.clone() };
         tokio::spawn(async move {
             reader.run(input, why_ended).await;
             // Closes the output too, and with it the transport.

@@ -42,6 +42,14 @@ pub enum SelectionError {
         /// What is expected.
         reason: String,
     },
+    /// A filter of the file itself that names no cell.
+    #[error("invalid {of} of `{cells}`: no cell of the matrix has such a name")]
+    NoSuchCell {
+        /// What the file says of the cells.
+        of: &'static str,
+        /// The filter.
+        cells: String,
+    },
 }
 
 impl SelectionError {
@@ -58,6 +66,7 @@ impl SelectionError {
             Self::UnknownAlias { available, .. } if available.is_empty() => "the file has no aliases".to_owned(),
             Self::UnknownAlias { available, .. } => format!("the file's aliases are {}", available.join(", ")),
             Self::UnknownAxis { .. } => "the axes are those of the file".to_owned(),
+            Self::NoSuchCell { .. } => "`weighbridge peers list FILE` lists the names".to_owned(),
             Self::AliasCycle { .. } => "remove one of these references from the file".to_owned(),
             Self::InvalidPattern { .. } => {
                 "a pattern is a part of a name, `glob:…`, `re:…` or `~ALIAS`; `!` before it negates it".to_owned()

@@ -38,7 +38,6 @@ impl ConnectedHosts {
     /// # Errors
     /// When a host does not report its kernel parameters.
     pub async fn reset_kernels(&mut self, limit: Nanos) -> Result<Vec<KernelReset>, SessionError> {
-        let program = read_program()?;
         let mut all = Vec::new();
         for member in &mut self.pool.workers {
             let name = member.worker.name().clone();
@@ -46,6 +45,8 @@ impl ConnectedHosts {
             let Some(host) = self.remotes.iter().find(|host| host.name == name).filter(|_| !added.is_empty()) else {
                 continue;
             };
+            // Few hosts need it, and it is large.
+            let program = read_program()?;
             let (worker, boot) = (member.worker.clone(), member.facts.boot_id.clone());
             all.push(match reboot(worker, &boot, &Boot::Default, host, &program, &self.options, limit).await {
                 Ok(connected) => {

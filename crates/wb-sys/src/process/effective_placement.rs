@@ -1,10 +1,9 @@
 //! Effective placement of a running process, read from `/proc`.
 
-use rustix::io::Errno;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
-use std::io::Read;
+use std::io::{BufRead, BufReader};
 use wb_model::{Aslr, HugePages, Placement};
 
 use crate::SysRoot;
@@ -14,6 +13,9 @@ use super::HugePagesMethod;
 
 /// The personality flag that disables address randomisation.
 const ADDR_NO_RANDOMIZE: u32 = 0x004_0000;
+
+/// Size of one read of `/proc/PID/numa_maps`, in bytes: shorter than a line, so that the kernel prints one at a time.
+const FIRST_LINE: usize = 32;
 
 /// The effective placement of a process, read after it executed its program. Values that could not be read (the process
 /// had ended, the kernel does not report them or denies access) are absent.
@@ -26,7 +28,8 @@ pub struct EffectivePlacement {
     /// Nodes that it may allocate memory from, considering cpusets.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_nodes: Option<Vec<u32>>,
-    /// Memory policy as reported by the kernel: `default`, `bind:0`.
+    /// Memory policy as reported by the kernel: `default`, `bind:0`. Absent also if none was requested and
+    /// there is a single node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_policy: Option<String>,
     /// Whether transparent huge pages are enabled for it.
@@ -45,27 +48,45 @@ pub struct EffectivePlacement {
 
 impl EffectivePlacement {
     /// Reads the effective placement of a process.
-    pub fn read(root: &SysRoot, pid: u32) -> Self {
+    pub fn read(root: &SysRoot, pid: u32, requested: &Placement) -> Self {
+        let cgroups = root.text(format!("/proc/{pid}/cgroup")).unwrap_or_default();
+        let placement = Self::of_status(root, pid);
+        // With a single node, every policy has the same effect; reading it is slow.
+        let has_effect = placement.memory_nodes.as_ref().is_none_or(|nodes| nodes.len() > 1);
+        let is_read = has_effect || !requested.memory_nodes.is_empty();
+        Self {
+            memory_policy: if is_read { memory_policy(root, pid) } else { None },
+            aslr: aslr(root, pid),
+            cgroups: cgroups.lines().map(str::to_owned).collect(),
+            ..placement
+        }
+    }
+
+    /// Reads what `/proc/PID/status` has.
+    fn of_status(root: &SysRoot, pid: u32) -> Self {
         let status = root.text(format!("/proc/{pid}/status")).unwrap_or_default();
         let list = |name| field(&status, name).and_then(cpu_list::parse);
-        let personality = root.text(format!("/proc/{pid}/personality")).ok();
-        let cgroups = root.text(format!("/proc/{pid}/cgroup")).unwrap_or_default();
         Self {
             cpus: list("Cpus_allowed_list"),
             memory_nodes: list("Mems_allowed_list"),
-            memory_policy: memory_policy(root, pid),
             huge_pages: field(&status, "THP_enabled").map(|value| value == "1"),
-            huge_pages_method: None,
-            aslr: personality
-                .and_then(|bits| u32::from_str_radix(&bits, 16).ok())
-                .map(|bits| bits & ADDR_NO_RANDOMIZE == 0),
-            cgroups: cgroups.lines().map(str::to_owned).collect(),
+            ..Self::default()
         }
+    }
+
+    /// How a process has left its requested placement. This is checked often, so only what was requested is read.
+    pub fn find_escapes(root: &SysRoot, pid: u32, requested: &Placement) -> Vec<String> {
+        let effective = Self {
+            memory_policy: if requested.memory_nodes.is_empty() { None } else { memory_policy(root, pid) },
+            aslr: if requested.aslr == Aslr::Inherit { None } else { aslr(root, pid) },
+            ..Self::of_status(root, pid)
+        };
+        effective.escaped_bounds(requested)
     }
 
     /// How the process has left its requested placement, after it had time to change it itself. A subset of the
     /// requested CPUs is no difference: programs pin their threads to some of them.
-    pub fn escaped_bounds(&self, requested: &Placement) -> Vec<String> {
+    fn escaped_bounds(&self, requested: &Placement) -> Vec<String> {
         let is_subset = |cpus: &Vec<u32>| cpus.iter().all(|cpu| requested.cpus.contains(cpu));
         let cpus = self.cpus.clone().filter(|cpus| !is_subset(cpus));
         // Missing huge pages were reported at the start.
@@ -114,19 +135,19 @@ fn field<'a>(status: &'a str, name: &str) -> Option<&'a str> {
     status.lines().find_map(|line| Some(line.strip_prefix(name)?.strip_prefix(':')?.trim()))
 }
 
-/// The memory policy of the first mapping, which is the process's own. Only the beginning of the file is read, because
-/// reading all of it walks every page table.
+/// Whether address randomisation is enabled for a process.
+fn aslr(root: &SysRoot, pid: u32) -> Option<bool> {
+    let personality = root.text(format!("/proc/{pid}/personality")).ok()?;
+    u32::from_str_radix(&personality, 16).ok().map(|bits| bits & ADDR_NO_RANDOMIZE == 0)
+}
+
+/// The memory policy of the first mapping, which is the process's own. Only its line is read: for each line, the kernel
+/// walks the page tables of a mapping.
 fn memory_policy(root: &SysRoot, pid: u32) -> Option<String> {
-    let mut file = File::open(root.path(format!("/proc/{pid}/numa_maps")).ok()?).ok()?;
-    let mut bytes = [0; 256];
-    let read = loop {
-        match file.read(&mut bytes) {
-            Err(error) if error.raw_os_error() == Some(Errno::INTR.raw_os_error()) => {}
-            read => break read.ok()?,
-        }
-    };
-    let text = String::from_utf8_lossy(&bytes[..read]);
-    text.lines().next()?.split_ascii_whitespace().nth(1).map(str::to_owned)
+    let file = File::open(root.path(format!("/proc/{pid}/numa_maps")).ok()?).ok()?;
+    let mut line = String::new();
+    BufReader::with_capacity(FIRST_LINE, file).read_line(&mut line).ok()?;
+    line.split_ascii_whitespace().nth(1).map(str::to_owned)
 }
 
 #[cfg(test)]
@@ -135,7 +156,7 @@ mod tests {
 
     #[test]
     fn the_placement_of_this_process_is_read() {
-        let placement = EffectivePlacement::read(&SysRoot::real(), std::process::id());
+        let placement = EffectivePlacement::read(&SysRoot::real(), std::process::id(), &Placement::default());
         assert!(!placement.cpus.clone().unwrap().is_empty());
         assert_eq!(placement.aslr, Some(true));
         assert!(placement.differences(&Placement::default()).is_empty());

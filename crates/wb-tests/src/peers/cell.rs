@@ -1,6 +1,7 @@
 //! A cell of a matrix: two endpoints, and what they are to use.
 
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
@@ -277,8 +278,8 @@ impl TestCell for PeersCell {
             hashes.insert(format!("{side} definition sha256"), definition);
             for path in command.file_arguments() {
                 // Other arguments look like paths, too: those that cannot be read as files are not hashed.
-                if let Ok(content) = std::fs::read(self.folder().join(&path)) {
-                    hashes.insert(format!("{path} sha256"), Sha256::of(&content).to_string());
+                if let Ok(sha256) = File::open(self.folder().join(&path)).and_then(Sha256::of_reader) {
+                    hashes.insert(format!("{path} sha256"), sha256.to_string());
                 }
             }
         }
@@ -296,7 +297,7 @@ impl TestCell for PeersCell {
     }
 
     fn metrics(&self) -> Vec<Metric> {
-        study::metrics(&self.scenario_runs())
+        study::metrics(self.scenario_runs().iter().map(|run| &run.scenario))
     }
 
     async fn prepare(&self, _: &WorkerContext) -> Result<AnyPrepared, Failure> {

@@ -1,17 +1,19 @@
 //! From a peers file to the cells of a plan.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use wb_diagnostics::Diagnostic;
-use wb_model::{Param, ParamValue, Params as Given};
+use wb_diagnostics::{Diagnostic, suggest};
+use wb_model::{MetricKey, Param, ParamValue, Params as Given};
 use wb_peers::{
-    Cell, Counts, Decision, Expectations, Matrix, MatrixError, Scenario, SelectionError, read_matrix, select,
+    Cell, Counts, CustomScenario, Decision, Expectations, Matrix, MatrixError, Scenario, SelectionError, read_matrix,
+    select,
 };
 use wb_plan::{CellMatrix, MatrixCell};
 
 use super::params::{Params, SELECTION_PARAMS};
+use super::study;
 use crate::SharedParams;
 use crate::shared_params::decode;
 
@@ -78,6 +80,7 @@ impl MatrixFiles {
         let invalid = |error: SelectionError| Diagnostic::new(error.to_string()).with_help(error.help());
         let expectations = Expectations::new(&matrix).map_err(invalid)?;
         let decisions = select(&matrix, &flags).map_err(invalid)?;
+        check_expectations(&matrix, &expectations, &decisions)?;
         let cells = decisions.iter().filter_map(|decision| match decision {
             Decision::In(cell) => Some(matrix_cell(&matrix, &expectations, cell)),
             Decision::Out(..) | Decision::Impossible(_) => None,
@@ -143,10 +146,52 @@ fn matrix_cell(matrix: &Matrix, expectations: &Expectations<'_>, cell: &Cell<'_>
     MatrixCell { name, axes, params, server: listener.server.clone() }
 }
 
+/// Refuses what a file says of cells or metrics that the matrix does not have: the misspelt entry would have no effect,
+/// or be noticed after a long measurement.
+fn check_expectations(
+    matrix: &Matrix,
+    expectations: &Expectations<'_>,
+    decisions: &[Decision<'_>],
+) -> Result<(), Diagnostic> {
+    let cells = || {
+        decisions.iter().filter_map(|decision| match decision {
+            Decision::In(cell) | Decision::Out(cell, _) => Some(cell),
+            Decision::Impossible(_) => None,
+        })
+    };
+    let names: Vec<String> = cells().map(Cell::name).collect();
+    expectations.check_filters(&names).map_err(|error| Diagnostic::new(error.to_string()).with_help(error.help()))?;
+    let mut measured: BTreeMap<&MetricKey, bool> = BTreeMap::new();
+    let mut known = BTreeSet::new();
+    for (cell, name) in cells().zip(&names) {
+        let metrics: BTreeSet<MetricKey> =
+            study::metrics(&cell_scenarios(matrix, cell)).iter().map(|metric| metric.key()).collect();
+        for check in expectations.checks(name) {
+            *measured.entry(&check.metric).or_default() |= metrics.contains(&check.metric);
+        }
+        known.extend(metrics);
+    }
+    let Some((metric, _)) = measured.iter().find(|(_, is_measured)| !**is_measured) else { return Ok(()) };
+    let known: Vec<String> = known.iter().map(ToString::to_string).collect();
+    let help = suggest(&metric.to_string(), &known).map(|suggestion| suggestion.to_string());
+    Err(Diagnostic::new(format!("invalid check of `{metric}`: its cells do not have this metric"))
+        .with_help(help.unwrap_or_else(|| format!("the metrics of the matrix are {}", known.join(", ")))))
+}
+
+/// Whether both endpoints of a cell can measure a scenario.
+fn is_common(cell: &Cell<'_>, scenario: &Scenario) -> bool {
+    cell.dialer.scenarios.contains(scenario) && cell.listener.scenarios.contains(scenario)
+}
+
+/// The scenarios that both endpoints of a cell can measure.
+fn cell_scenarios(matrix: &Matrix, cell: &Cell<'_>) -> Vec<Scenario> {
+    let custom = matrix.scenarios.iter().map(CustomScenario::scenario);
+    Scenario::STANDARD.into_iter().chain(custom).filter(|scenario| is_common(cell, scenario)).collect()
+}
+
 /// What both endpoints of a cell can measure: the names of standard scenarios, and the texts of the others.
 fn common_scenarios(matrix: &Matrix, cell: &Cell<'_>) -> Vec<String> {
-    let is_common =
-        |scenario: &Scenario| cell.dialer.scenarios.contains(scenario) && cell.listener.scenarios.contains(scenario);
+    let is_common = |scenario: &Scenario| is_common(cell, scenario);
     let standard = Scenario::STANDARD.iter().filter(|one| is_common(one)).map(|one| one.name().to_owned());
     let custom = matrix.scenarios.iter().filter(|one| is_common(&one.scenario())).map(ToString::to_string);
     standard.chain(custom).collect()

@@ -20,10 +20,10 @@ use super::traffic::Traffic;
 use crate::{Artefacts, Measurement, Rejection};
 
 /// The metrics of a cell; the first is primary.
-pub(super) fn metrics(scenarios: &[ScenarioRun]) -> Vec<Metric> {
+pub(super) fn metrics<'s>(scenarios: impl IntoIterator<Item = &'s Scenario>) -> Vec<Metric> {
     let mut metrics = Vec::new();
-    for run in scenarios {
-        match &run.scenario {
+    for scenario in scenarios {
+        match scenario {
             Scenario::Upload => {
                 metrics.push(Metric::throughput("upload", "B/s"));
                 metrics.push(Metric::check("upload-of-ceiling", "%"));

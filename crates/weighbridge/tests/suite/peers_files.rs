@@ -45,7 +45,6 @@ fn figures_outside_of_the_bounds_of_a_check_are_invalid() {
     for (check, figures) in [
         ("metric = \"throughput/upload\"\nmin = 1e15", "throughput/upload: "),
         ("metric = \"latency/round-trip\"\nmax = 1\ngate = \"answer\"", "latency/round-trip: "),
-        ("metric = \"throughput/no\"\nmin = 1", "throughput/no: no such figure, expected at least 1"),
     ] {
         let lab = Lab::new();
         lab.write("peers.toml", &format!("{}[[checks]]\ncells = \"(tcp, none)\"\n{check}\n", matrix(&["good"])));
@@ -56,6 +55,33 @@ fn figures_outside_of_the_bounds_of_a_check_are_invalid() {
         assert!(found.starts_with(figures), "{found}");
         assert_eq!(validity(0)["gate"], if check.contains("answer") { "answer" } else { "possible" });
         assert_eq!(validity(1)["validity"], "valid", "the check is about other cells: {cells:#}");
+    }
+}
+
+#[test]
+fn a_check_or_expected_failure_of_what_does_not_exist_is_refused() {
+    for (entry, message, help) in [
+        (
+            "[[checks]]\nmetric = \"throughput/uplod\"\nmin = 1",
+            "invalid check of `throughput/uplod`: its cells do not have this metric",
+            "throughput/upload",
+        ),
+        (
+            "[[checks]]\ncells = \"(tpc\"\nmetric = \"throughput/upload\"\nmin = 1",
+            "invalid check of `(tpc`: no cell of the matrix has such a name",
+            "weighbridge peers list FILE",
+        ),
+        (
+            "[[expected-failures]]\ncells = \"god x good\"\nreason = \"r\"\nuntil = \"2999-01-01\"",
+            "invalid expected failure of `god x good`: no cell of the matrix has such a name",
+            "weighbridge peers list FILE",
+        ),
+    ] {
+        let lab = Lab::new();
+        lab.write("peers.toml", &format!("{}{entry}\n", matrix(&["good"])));
+        let ran = lab.weighbridge(&format!("peers run peers.toml --into R {QUICK}"));
+        ran.expect_code(1).expect_stderr(message).expect_stderr(help);
+        assert!(!lab.path("R").exists(), "{entry}");
     }
 }
 
