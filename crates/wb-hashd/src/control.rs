@@ -12,8 +12,6 @@ use crate::{HashdParams, PidGains};
 const MIN_CONCURRENCY: f64 = 0.01;
 /// With fewer requests expected in a period than this, their number is too random for a controller.
 const MIN_REQUESTS: f64 = 10.0;
-/// The weight of the last period in the mean latency.
-const LATENCY_WEIGHT: f64 = 0.1;
 /// The latency of a period in which nothing was completed, relative to the target.
 const STALLED: f64 = 10.0;
 
@@ -72,7 +70,8 @@ pub(crate) struct ConcurrencyControl {
     rate: Pid,
     concurrency: f64,
     limit: f64,
-    /// Mean latency in seconds, in which later periods have more weight; `None` before the first request.
+    /// Mean latency of the last period with requests, in seconds. A worker's pause is in proportion to its own latency,
+    /// which is one of these, so that their noise cancels out.
     mean_latency: Option<f64>,
 }
 
@@ -123,10 +122,7 @@ impl ConcurrencyControl {
             // One request at a time is the least that the latency can ask for: fewer are not faster.
             self.limit = (self.limit * (1.0 + adjustment)).clamp(1.0, max);
         }
-        if let Some(latency) = measured.mean_latency.map(|latency| latency.as_secs_f64()) {
-            let mean = self.mean_latency.unwrap_or(latency);
-            self.mean_latency = Some(mean + LATENCY_WEIGHT * (latency - mean));
-        }
+        self.mean_latency = measured.mean_latency.map(|latency| latency.as_secs_f64()).or(self.mean_latency);
         self.concurrency = match (params.rps_target, self.mean_latency) {
             (Some(target), Some(latency)) if target * params.control_period.seconds() < MIN_REQUESTS => {
                 // Little's law.

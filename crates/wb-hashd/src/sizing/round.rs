@@ -119,10 +119,10 @@ pub struct Round {
 pub struct SizingResult {
     /// Parameters with which hashd loads the machine fully
     pub params: HashdParams,
-    /// Footprint at a `mem-frac` of 1, for which they hold (`--memory`)
-    pub memory: Bytes,
-    /// Footprint that is used: `memory` times `mem-frac`
-    pub footprint: Bytes,
+    /// Footprint at a `mem-frac` of 1, for which they hold (`--memory`), in bytes
+    pub memory: u64,
+    /// Footprint that is used: `memory` times `mem-frac`, in bytes
+    pub footprint: u64,
     /// Whether even the whole footprint was sustained, so that the machine could have more
     pub is_limited_by_memory: bool,
     /// Values that were used although their rounds did not reach what was required
@@ -146,8 +146,7 @@ impl SizingResult {
         let Self { rounds, memory, .. } = self;
         let params = toml::to_string(&self.params)?;
         Ok(format!(
-            "# Found by `weighbridge hashd --find-params` in {rounds} rounds, for `--memory {}`.\n{params}",
-            memory.0
+            "# Found by `weighbridge hashd --find-params` in {rounds} rounds, for `--memory {memory}`.\n{params}"
         ))
     }
 }

@@ -108,8 +108,8 @@ impl<'a> Replay<'a> {
         };
         Ok(SizingResult {
             params,
-            memory: Bytes(self.memory),
-            footprint: Bytes(self.footprint(mem_frac)),
+            memory: self.memory,
+            footprint: self.footprint(mem_frac),
             is_limited_by_memory,
             unconverged: std::mem::take(&mut self.unconverged),
             rounds: self.all.len() as u32,
@@ -400,7 +400,7 @@ mod tests {
         let (_, result) = size(&config(), &mut Machine { footprint: 2.0, ..Machine::default() });
         let result = result.unwrap();
         assert_eq!((result.params.mem_frac, result.is_limited_by_memory), (1.0, true));
-        assert_eq!(result.footprint, config().memory.unwrap());
+        assert_eq!(Some(Bytes(result.footprint)), config().memory);
     }
 
     #[test]

@@ -1,7 +1,9 @@
-//! Limits of memory that apply to this process: those of its own control group and of each group above it.
+//! Limits of memory: those that apply to this process, of its own control group and of each group above it, and new groups
+//! that have one.
 
 use std::fs;
-use std::path::Path;
+use std::io;
+use std::path::{Path, PathBuf};
 
 use crate::SysRoot;
 
@@ -42,6 +44,56 @@ pub fn memory_limits(root: &SysRoot) -> Vec<MemoryLimit> {
         limits.extend(hierarchy.folder.ancestors().take_while(is_group).filter_map(read));
     }
     limits
+}
+
+/// A control group below this process's own whose memory is limited. It is removed when this is dropped and it is empty.
+#[derive(Debug)]
+pub struct LimitedGroup {
+    folder: PathBuf,
+}
+
+impl LimitedGroup {
+    /// Creates a group of this name with a limit in bytes, which swap is not part of.
+    ///
+    /// # Errors
+    /// If no hierarchy has a memory controller for new groups, or it is not permitted.
+    pub fn create(root: &SysRoot, name: &str, limit: u64) -> io::Result<Self> {
+        let mut outcome =
+            Err(io::Error::new(io::ErrorKind::Unsupported, "no memory controller for new control groups"));
+        for hierarchy in hierarchies(root) {
+            let file = match hierarchy.version {
+                CgroupVersion::V2 => "memory.max",
+                CgroupVersion::V1 if hierarchy.controllers.iter().any(|controller| controller == "memory") => {
+                    "memory.limit_in_bytes"
+                }
+                CgroupVersion::V1 => continue,
+            };
+            outcome = Self::create_in(hierarchy.folder.join(name), file, limit);
+            if outcome.is_ok() {
+                break;
+            }
+        }
+        outcome
+    }
+
+    fn create_in(folder: PathBuf, file: &str, limit: u64) -> io::Result<Self> {
+        fs::create_dir(&folder)?;
+        let group = Self { folder };
+        fs::write(group.folder.join(file), limit.to_string())?;
+        Ok(group)
+    }
+
+    /// The file through which a process joins the group by writing `0`, or its id.
+    pub fn procs(&self) -> PathBuf {
+        self.folder.join("cgroup.procs")
+    }
+}
+
+impl Drop for LimitedGroup {
+    fn drop(&mut self) {
+        // A group that still has processes stays.
+        let _ = fs::remove_dir(&self.folder);
+    }
 }
 
 /// memory.max, or memory.high, above which the kernel throttles (cgroup-v2.rst).

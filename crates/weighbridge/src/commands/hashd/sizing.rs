@@ -42,7 +42,7 @@ pub(super) fn find_params(args: &HashdArgs, path: &Path, console: &Console) -> R
         .map_err(|source| Error::File { path: path.display().to_string(), source })?;
     output.print_result(&result)?;
     if !console.quiet {
-        let (path, memory) = (path.display(), result.memory.0);
+        let (path, memory) = (path.display(), result.memory);
         crate::console::message!("`weighbridge hashd --params {path} --memory {memory}` runs with these parameters");
     }
     Ok(Exit::Success)
@@ -192,9 +192,9 @@ fn format_result(result: &SizingResult) -> String {
         format_bytes(params.file_size_mean.0),
         params.chunk_pages,
         params.rps_max.unwrap_or(0.0),
-        format_bytes(footprint.0),
+        format_bytes(*footprint),
         params.mem_frac,
-        format_bytes(memory.0),
+        format_bytes(*memory),
     );
     text += &format!("{} rounds in {:.0} s", result.rounds, result.seconds);
     if result.repeated > 0 || result.disturbed > 0 {
