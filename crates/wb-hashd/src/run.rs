@@ -497,7 +497,7 @@ mod tests {
     }
 
     #[test]
-    fn footprint_is_filled_before_the_start_unless_it_is_not_wanted() {
+    fn footprint_is_filled_before_the_start_by_default() {
         let parent = tempfile::tempdir().unwrap();
         let mut config = config(parent.path());
         config.params.rps_target = Some(0.5);

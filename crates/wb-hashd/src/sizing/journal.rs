@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rounds_survive_and_a_torn_line_is_removed() {
+    fn rounds_survive_and_an_incomplete_line_is_removed() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("journal");
         let Step::Run(plan) = next_step(&config(), &[]).unwrap() else { unreachable!("nothing is known yet") };
