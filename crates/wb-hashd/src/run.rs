@@ -36,13 +36,11 @@ enum Command {
 pub struct Hashd {
     commands: Sender<Command>,
     control: Option<JoinHandle<()>>,
-    fillers: Vec<JoinHandle<()>>,
     shared: Arc<Shared>,
     folder: WorkFolder,
     content: PageContent,
     sizes: FootprintSizes,
     params: HashdParams,
-    fill: bool,
 }
 
 impl Hashd {
@@ -97,6 +95,8 @@ impl Hashd {
             done: 0,
             changes: 0,
             has_new_params: false,
+            fill: config.fill,
+            fillers: Vec::new(),
         };
         control_thread.apply_footprint();
         if config.fill {
@@ -114,7 +114,7 @@ impl Hashd {
         };
         let control = thread::Builder::new().name("hashd-control".to_owned()).spawn(control);
         let control = Some(control.map_err(|source| HashdError::Thread { source })?);
-        Ok(Self { commands, control, fillers: Vec::new(), shared, folder, content, sizes, params, fill: config.fill })
+        Ok(Self { commands, control, shared, folder, content, sizes, params })
     }
 
     /// Continues with other parameters. Test files that they need in addition are created first, which `is_cancelled` ends
@@ -137,29 +137,8 @@ impl Hashd {
         files.missing_bytes(capacity, &self.folder, self.content)?;
         let files = Arc::new(files.extend_to(capacity, &self.folder, self.content, is_cancelled)?);
         self.params = params.clone();
-        self.shared.fillers.fetch_add(usize::from(self.fill), Ordering::Relaxed);
         // It only fails if the control thread has panicked, which has been printed.
-        let _ = self.commands.send(Command::SetParams(Box::new(params), files.clone()));
-        if self.fill {
-            self.fill_in_background(files)?;
-        }
-        Ok(())
-    }
-
-    fn fill_in_background(&mut self, files: Arc<TestFiles>) -> Result<(), HashdError> {
-        self.fillers.retain(|filler| !filler.is_finished());
-        let shared = self.shared.clone();
-        let fill = move || {
-            let plan = FillPlan::new(&shared, resident_bytes());
-            if let Err(error) = plan.fill(&shared, &files, &|| shared.is_stopping())
-                && !matches!(error, HashdError::Cancelled)
-            {
-                shared.failures.record(error.to_string());
-            }
-            shared.fillers.fetch_sub(1, Ordering::Relaxed);
-        };
-        let filler = thread::Builder::new().name("hashd-fill".to_owned()).spawn(fill);
-        self.fillers.push(filler.map_err(|source| HashdError::Thread { source })?);
+        let _ = self.commands.send(Command::SetParams(Box::new(params), files));
         Ok(())
     }
 
@@ -178,8 +157,6 @@ impl Hashd {
         let Some(control) = self.control.take() else { return };
         let _ = self.commands.send(Command::Stop);
         let _ = control.join();
-        // A panic of a filler has been printed.
-        self.fillers.drain(..).for_each(|filler| drop(filler.join()));
     }
 }
 
@@ -234,6 +211,9 @@ struct ControlThread {
     changes: u64,
     /// Whether they changed in this period, which then does not count for the controllers.
     has_new_params: bool,
+    /// Whether what is added to the footprint is filled, and the threads that do so.
+    fill: bool,
+    fillers: Vec<JoinHandle<()>>,
 }
 
 impl ControlThread {
@@ -257,6 +237,8 @@ impl ControlThread {
             Workers::Closed(workers) => workers.join(),
             Workers::Open(workers) => workers.join(),
         }
+        // A panic of a filler has been printed.
+        self.fillers.drain(..).for_each(|filler| drop(filler.join()));
         // So that every completed request is in a report.
         let report = self.close_period();
         if report.completed > 0 {
@@ -270,9 +252,36 @@ impl ControlThread {
         let model = Arc::new(RequestModel::new(&self.params, self.seed));
         self.shared.set_requests(Requests { model, files });
         self.apply_footprint();
+        if self.fill
+            && let Err(error) = self.fill_in_background()
+        {
+            self.shared.failures.record(error.to_string());
+        }
         self.apply_concurrency();
         self.changes += 1;
         self.has_new_params = true;
+    }
+
+    fn fill_in_background(&mut self) -> Result<(), HashdError> {
+        self.fillers.retain(|filler| !filler.is_finished());
+        let (shared, files) = (self.shared.clone(), self.shared.requests().files);
+        let plan = FillPlan::new(&shared, resident_bytes());
+        let fill = move || {
+            if let Err(error) = plan.fill(&shared, &files, &|| shared.is_stopping())
+                && !matches!(error, HashdError::Cancelled)
+            {
+                shared.failures.record(error.to_string());
+            }
+            shared.fillers.fetch_sub(1, Ordering::Relaxed);
+        };
+        self.shared.fillers.fetch_add(1, Ordering::Relaxed);
+        let builder = thread::Builder::new().name("hashd-fill".to_owned());
+        let filler = builder.spawn(fill).map_err(|source| {
+            self.shared.fillers.fetch_sub(1, Ordering::Relaxed);
+            HashdError::Thread { source }
+        });
+        self.fillers.push(filler?);
+        Ok(())
     }
 
     fn apply_footprint(&self) {
@@ -492,6 +501,7 @@ mod tests {
         assert_eq!(report.file_bytes, ((8 << 20) as f64 * 0.9) as u64 / 4096 * 4096);
         let report = wait_for(&events, |report| !report.is_filling && report.done > first.done + 50);
         assert_eq!(report.errors, 0);
+        assert!(report.changes == 1, "{report:?}");
         let cancelled = HashdParams { file_frac: 1.0, ..config.params.clone() };
         assert!(matches!(hashd.set_params(cancelled, &|| true), Err(HashdError::Cancelled)));
     }
@@ -511,6 +521,12 @@ mod tests {
         let (empty, _) = resident(&HashdConfig { fill: false, ..config.clone() });
         let (filled, anon) = resident(&config);
         assert!(filled >= empty + anon / 2, "{filled}, {empty} of {anon}");
+        // So is what is added later.
+        config.params.mem_frac = 0.1;
+        let (mut hashd, events) = start(&config);
+        hashd.set_params(HashdParams { mem_frac: 0.8, ..config.params.clone() }, &|| false).unwrap();
+        let grown = wait_for(&events, |report| report.changes == 1 && !report.is_filling).resident_bytes;
+        assert!(grown >= empty + anon / 2, "{grown}, {empty} of {anon}");
     }
 
     #[test]

@@ -32,11 +32,7 @@ pub(crate) fn hashd(args: &HashdArgs, console: &Console) -> Result<Exit, Error> 
         return sizing::find_params(args, path, console);
     }
     let overrides = Overrides { rps_target: args.rps_target, lat_target: args.lat_target, open_loop: args.open_loop };
-    let mut file = args.params.as_ref().map(ParamsFile::new);
-    let params = match file.as_mut().and_then(ParamsFile::read_if_changed) {
-        Some(params) => params?,
-        None => HashdParams::default(),
-    };
+    let (file, params) = read_params_file(args)?;
     let config = HashdConfig {
         params: overrides.apply(params),
         dir: args.dir.clone(),
@@ -49,6 +45,13 @@ pub(crate) fn hashd(args: &HashdArgs, console: &Console) -> Result<Exit, Error> 
     };
     let output = if args.json { ReportFormat::Json } else { ReportFormat::Text };
     run(&config, ParamsSource::File(file, overrides), output, console.quiet)
+}
+
+/// The parameters file, if there is one, and its parameters, or the default ones.
+fn read_params_file(args: &HashdArgs) -> Result<(Option<ParamsFile>, HashdParams), Error> {
+    let mut file = args.params.as_ref().map(ParamsFile::new);
+    let params = file.as_mut().and_then(ParamsFile::read_if_changed).transpose()?;
+    Ok((file, params.unwrap_or_default()))
 }
 
 /// Runs the workload of a configuration, and prints each report as a line of JSON. Each line on standard input, JSON too,
@@ -64,7 +67,7 @@ enum ParamsSource {
 }
 
 /// Parameters of the command line, which take precedence over those of the file.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Overrides {
     rps_target: Option<f64>,
     lat_target: Option<Nanos>,
@@ -99,7 +102,7 @@ fn run(config: &HashdConfig, mut source: ParamsSource, format: ReportFormat, qui
         move || drop(sender.send(Event::Signal))
     });
     if let ParamsSource::StandardInput = source {
-        read_params(sender.clone());
+        forward_params(sender.clone());
     }
     // The receiver lives until the workload has ended.
     let on_event = move |event| drop(sender.send(Event::Hashd(event)));
@@ -208,7 +211,7 @@ fn reload(
 }
 
 /// Sends an event for each line of standard input, from a thread of its own.
-fn read_params(events: Sender<Event>) {
+fn forward_params(events: Sender<Event>) {
     thread::spawn(move || {
         // Without further lines, or once the workload has ended, the parameters stay as they are.
         for line in std::io::stdin().lock().lines().map_while(Result::ok) {

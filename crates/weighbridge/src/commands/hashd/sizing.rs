@@ -4,16 +4,16 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use wb_hashd::HashdParams;
 use wb_hashd::sizing::{
     JournalError, Round, RoundOutcome, RoundPlan, SizingConfig, SizingError, SizingJournal, SizingLine, SizingRequest,
     SizingResult, Stage, find_params as run_sizing,
 };
-use wb_hashd::{HashdParams, ParamsFile};
 use wb_sys::atomic_file;
 
 use super::child::ChildWorkload;
-use super::listen_for_signals;
 use super::output::{format_bytes, print_now};
+use super::{listen_for_signals, read_params_file};
 use crate::cli::hashd::HashdArgs;
 use crate::console::Console;
 use crate::error::Error;
@@ -77,10 +77,7 @@ fn run(
 
 /// The configuration that the options request.
 fn requested_config(args: &HashdArgs) -> Result<SizingConfig, Error> {
-    let params = match args.params.as_ref().map(ParamsFile::new).as_mut().and_then(ParamsFile::read_if_changed) {
-        Some(params) => params?,
-        None => HashdParams::default(),
-    };
+    let (_, params) = read_params_file(args)?;
     Ok(SizingConfig {
         params: HashdParams {
             lat_target: args.lat_target.unwrap_or(params.lat_target),
