@@ -54,6 +54,7 @@ pub(super) fn figures(env: &BenchEnv, target: Target) -> Result<Vec<BenchFigure>
             let [settling, length] = MAXIMUM;
             let maximum = rate_of(&run(env, None, settling + length)?, settling, settling + length)?;
             figures.push(BenchFigure::new("maximum at a p95 of 75 ms", maximum, "1/s", None));
+            figures.push(BenchFigure::new("target", maximum * part, "1/s", None));
             maximum * part
         }
     };
@@ -62,7 +63,7 @@ pub(super) fn figures(env: &BenchEnv, target: Target) -> Result<Vec<BenchFigure>
     let rates = windows.map(|start| rate_of(&reports, start, start + WINDOW)).collect::<Result<Vec<f64>, String>>()?;
     let deviation = |rate: &f64| (rate / target - 1.0) * 100.0;
     let farthest = rates.iter().map(deviation).max_by(|a, b| a.abs().total_cmp(&b.abs())).unwrap_or(f64::NAN);
-    figures.push(BenchFigure::median(format!("rate for {target:.1}/s"), &rates, "1/s", None)?);
+    figures.push(BenchFigure::median("rate", &rates, "1/s", None)?);
     figures.push(BenchFigure::new(
         format!("largest deviation of {WINDOWS} windows of {WINDOW} s"),
         farthest,
@@ -74,10 +75,17 @@ pub(super) fn figures(env: &BenchEnv, target: Target) -> Result<Vec<BenchFigure>
     let percent = |of: fn(&Cpu) -> f64| steady.iter().map(|report| of(&report.cpu)).sum::<f64>() / seconds * 100.0;
     let own = |report: &&Report| (report.resident_bytes - report.anon_bytes) / 1e6;
     let memory = steady.iter().map(own).fold(f64::NEG_INFINITY, f64::max);
+    let beyond = percent(|cpu| cpu.other + cpu.log + cpu.sleep);
     figures.extend([
-        BenchFigure::new("control, of one core", percent(|cpu| cpu.other), "%", Some(FigureBound::Below(2.0))),
-        BenchFigure::new("falling asleep and waking up, of one core", percent(|cpu| cpu.sleep), "%", None),
-        BenchFigure::new("writing the log, of one core", percent(|cpu| cpu.log), "%", None),
+        BenchFigure::new(
+            "CPU beyond reading, touching and hashing, of one core",
+            beyond,
+            "%",
+            Some(FigureBound::Below(2.0)),
+        ),
+        BenchFigure::new("of this, control", percent(|cpu| cpu.other), "%", None),
+        BenchFigure::new("of this, writing the log", percent(|cpu| cpu.log), "%", None),
+        BenchFigure::new("of this, falling asleep and waking up", percent(|cpu| cpu.sleep), "%", None),
         BenchFigure::new("memory beside the footprint", memory, "MB", Some(FigureBound::Below(50.0))),
     ]);
     Ok(figures)

@@ -38,7 +38,7 @@ pub(super) fn figures(env: &BenchEnv, target: f64) -> Result<Vec<BenchFigure>, S
     drop(process);
     let rate = |edges: &[(Instant, f64)]| (edges[1].1 - edges[0].1) / (edges[1].0 - edges[0].0).as_secs_f64();
     let rates: Vec<f64> = edges.windows(2).map(rate).collect();
-    Ok(vec![BenchFigure::median(format!("rate for {target:.0}/s"), &rates, "1/s", None)?])
+    Ok(vec![BenchFigure::median("rate", &rates, "1/s", None)?])
 }
 
 /// A field of its report, JSON with comments.
