@@ -13,6 +13,7 @@ mod compare_evidence;
 mod faults;
 mod guests;
 mod hashd;
+mod hashd_sizing;
 mod hosts;
 mod images;
 mod import;
