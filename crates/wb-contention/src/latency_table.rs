@@ -130,8 +130,9 @@ mod tests {
     #[test]
     fn bursts_are_distinguished_from_tails() {
         // Each tenth second stalls, or each tenth request: the cumulative figures are the same.
-        let burst: Vec<Vec<(u64, u64)>> =
-            (0..100).map(|second| if second % 10 == 0 { vec![(9_000_000, 100)] } else { vec![(100_000, 100)] }).collect();
+        let burst: Vec<Vec<(u64, u64)>> = (0..100)
+            .map(|second| if second % 10 == 0 { vec![(9_000_000, 100)] } else { vec![(100_000, 100)] })
+            .collect();
         let tail: Vec<Vec<(u64, u64)>> = (0..100).map(|_| vec![(100_000, 90), (9_000_000, 10)]).collect();
         let [burst, tail] = [burst, tail].map(|seconds| LatencyTable::of(seconds.iter().map(Vec::as_slice)).unwrap());
         assert_eq!(burst.rows[&Percentile::P50].cumulative, tail.rows[&Percentile::P50].cumulative);

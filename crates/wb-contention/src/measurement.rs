@@ -102,3 +102,25 @@ pub struct ProtectedFootprint {
     /// The measurement with it.
     pub run: MemHogMeasurement,
 }
+
+impl StorageMeasurement {
+    /// The mean footprint over the loops.
+    pub fn mean_size(&self) -> Bytes {
+        mean(&self.sizes)
+    }
+
+    /// The mean memory that hashd used.
+    pub fn mean_usage(&self) -> Bytes {
+        mean(&self.usages)
+    }
+
+    /// The parameters of hashd with the mean footprint.
+    pub fn hashd_at_footprint(&self) -> HashdParameters {
+        HashdParameters { mem_size: self.mean_size(), ..self.hashd }
+    }
+}
+
+fn mean(sizes: &[Bytes]) -> Bytes {
+    let sum: u128 = sizes.iter().map(|size| u128::from(size.0)).sum();
+    Bytes((sum / sizes.len().max(1) as u128) as u64)
+}

@@ -86,6 +86,9 @@ pub struct EndedBench {
     /// Random shift of the vrates of `iocost-qos`, in percent.
     #[serde(default)]
     pub shift: f64,
+    /// Whether it was merged from results of other runs, rather than measured.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_merged: bool,
 }
 
 /// How a sequence ended.

@@ -68,13 +68,7 @@ impl HashdParamsProperties {
 
 impl Default for HashdParamsProperties {
     fn default() -> Self {
-        Self {
-            apply: true,
-            commit: true,
-            fake_cpu_load: false,
-            rps_max: None,
-            requests: RequestProperties::default(),
-        }
+        Self { apply: true, commit: true, fake_cpu_load: false, rps_max: None, requests: RequestProperties::default() }
     }
 }
 

@@ -123,7 +123,8 @@ impl<'a> GroupReader<'a> {
     /// Collects a mistake that concerns the whole group.
     pub(super) fn refuse(&mut self, message: impl Into<String>, help: &str) {
         // An empty group is shown by the separator before it.
-        let span = if self.span.is_empty() { self.span.start.saturating_sub(1)..self.span.end } else { self.span.clone() };
+        let span =
+            if self.span.is_empty() { self.span.start.saturating_sub(1)..self.span.end } else { self.span.clone() };
         self.mistakes.push(Diagnostic::at(self.source, span, message, "in this group").with_help(help));
     }
 

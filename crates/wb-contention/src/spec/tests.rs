@@ -12,7 +12,9 @@ use crate::{PERCENTILES, Percentile, QosOverride, Series};
 fn mistakes(text: &str) -> String {
     let lines: Vec<String> = match BenchSpec::parse(text) {
         Ok(spec) => panic!("expected mistakes in {text}: {spec:?}"),
-        Err(mistakes) => mistakes.as_slice().iter().map(|one| format!("{} [{}]", one.one_line(), one.label())).collect(),
+        Err(mistakes) => {
+            mistakes.as_slice().iter().map(|one| format!("{} [{}]", one.one_line(), one.label())).collect()
+        }
     };
     lines.join("\n")
 }
@@ -85,7 +87,7 @@ fn mistakes_have_positions_and_suggestions() {
     ");
     assert_snapshot!(mistakes("storage:loops:x"), @"command line:1:15: unexpected property group: `storage` has a single one: separate the properties of a group with `,` [after the first group]");
     assert_snapshot!(mistakes("storage:loops,id=a/b,rps-max=0"), @"
-    command line:1:15: invalid value `a/b` of `id`: expected a name of letters, digits, `_`, `.` and `-` that begins with a letter or a digit []
+    command line:1:18: invalid value `a/b` of `id`: expected a name of letters, digits, `_`, `.` and `-` that begins with a letter or a digit []
     command line:1:9: missing value of `loops`: expected a whole number from 1 to 4294967295 []
     command line:1:30: invalid value `0` of `rps-max`: expected a whole number from 1 to 4294967295 []
     ");
@@ -294,10 +296,44 @@ proptest! {
 }
 
 const KEYS: [&str; 22] = [
-    "id", "passive", "apply", "commit", "loops", "rps-max", "hash-size", "vrate-min", "vrate-max", "vrate-intvs", "dither",
-    "isol-pct", "min", "max", "rlat", "name", "vrate", "rpct", "rlat-99", "scenario", "size-min", ":",
+    "id",
+    "passive",
+    "apply",
+    "commit",
+    "loops",
+    "rps-max",
+    "hash-size",
+    "vrate-min",
+    "vrate-max",
+    "vrate-intvs",
+    "dither",
+    "isol-pct",
+    "min",
+    "max",
+    "rlat",
+    "name",
+    "vrate",
+    "rpct",
+    "rlat-99",
+    "scenario",
+    "size-min",
+    ":",
 ];
 const VALUES: [&str; 16] = [
-    ",", ":", "=,", "=1,", "=x,", "=75-100:", "=0.5,", "=mem-hog:", "=99:", "=4k,", "=true,", "=q1:", "=1,size-max=9:",
-    "=max,", "=-1,", "=99999999999999999999,",
+    ",",
+    ":",
+    "=,",
+    "=1,",
+    "=x,",
+    "=75-100:",
+    "=0.5,",
+    "=mem-hog:",
+    "=99:",
+    "=4k,",
+    "=true,",
+    "=q1:",
+    "=1,size-max=9:",
+    "=max,",
+    "=-1,",
+    "=99999999999999999999,",
 ];
