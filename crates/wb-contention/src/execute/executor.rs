@@ -315,7 +315,7 @@ impl<'a> Executor<'a> {
 }
 
 /// Writes the result of a bench, atomically.
-pub(super) fn write_result(run: &RunFolder, result: &BenchResult) -> Result<(), wb_record::RecordError> {
+pub(crate) fn write_result(run: &RunFolder, result: &BenchResult) -> Result<(), wb_record::RecordError> {
     let folder = record::instance_folder(run, &result.instance);
     std::fs::create_dir_all(&folder).map_err(wb_record::RecordError::io("create", &folder))?;
     files::write_json(&result_path(run, &result.instance), result)

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::measurement::Measurement;
+use crate::merge::MergeReport;
 use crate::runner::{Checkpoint, StageFailure};
 use crate::spec::BenchSpec;
 use crate::stage::{Instance, Stage, StageDefinition, StageKey};
@@ -48,6 +49,8 @@ pub enum SequenceEvent {
     },
     /// All stages of a bench are done.
     BenchEnded(Box<EndedBench>),
+    /// A result was merged from those of other runs.
+    Merged(Box<MergeReport>),
     /// A sequence ended.
     SequenceEnded {
         /// How.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{EndedBench, SequenceEvent, StartedStage};
 use crate::measurement::Measurement;
+use crate::merge::MergeReport;
 use crate::runner::{Checkpoint, StageFailure};
 use crate::stage::{Instance, Stage, StageKey};
 use crate::system::Mismatch;
@@ -17,6 +18,8 @@ pub struct SequenceHistory {
     ended: BTreeMap<Instance, EndedBench>,
     /// When each bench ended, for people.
     end_times: BTreeMap<Instance, String>,
+    /// What merged results were merged from.
+    merged: BTreeMap<Instance, MergeReport>,
     seed: Option<u64>,
 }
 
@@ -61,6 +64,7 @@ impl SequenceHistory {
                 self.end_times.insert(end.instance.clone(), time.to_owned());
                 self.ended.insert(end.instance.clone(), *end);
             }
+            SequenceEvent::Merged(report) => drop(self.merged.insert(report.instance.clone(), *report)),
             SequenceEvent::SequenceEnded { .. } => {}
         }
     }
@@ -131,10 +135,18 @@ impl SequenceHistory {
 
     /// When the first stage of an instance's result started, and when the bench ended, for people.
     pub fn times(&self, instance: &Instance) -> Option<(&str, &str)> {
+        if let Some(report) = self.merged.get(instance) {
+            return Some((&report.start, &report.end));
+        }
         let stages = &self.ended.get(instance)?.stages;
         let end = self.end_times.get(instance)?.as_str();
         let started = stages.iter().filter_map(|key| Some(self.stage(key)?.first_started.as_str())).min();
         Some((started.unwrap_or(end), end))
+    }
+
+    /// What a merged result was merged from.
+    pub fn merged(&self, instance: &Instance) -> Option<&MergeReport> {
+        self.merged.get(instance)
     }
 
     /// The seed of the first sequence.

@@ -6,3 +6,4 @@ mod fake;
 mod faults;
 mod kills;
 mod reuse;
+mod text;
