@@ -33,6 +33,7 @@ pub mod figures;
 pub mod format;
 pub mod iocost;
 pub mod latency_table;
+pub mod machine;
 pub mod measurement;
 pub mod merge;
 pub mod parameters;

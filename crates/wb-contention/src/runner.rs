@@ -39,7 +39,13 @@ pub struct Checkpoint(pub serde_json::Value);
 pub struct StageContext<'a> {
     pub(crate) resume_from: Option<Checkpoint>,
     pub(crate) reports: ReportFolder,
-    pub(crate) on_checkpoint: &'a mut dyn FnMut(&Checkpoint) -> Result<(), RecordError>,
+    pub(crate) record: &'a mut dyn FnMut(StageNote) -> Result<(), RecordError>,
+}
+
+/// What a runner has recorded while a stage is executed.
+pub(crate) enum StageNote {
+    Checkpoint(Checkpoint),
+    MissedRequirements(Vec<String>),
 }
 
 impl StageContext<'_> {
@@ -52,9 +58,16 @@ impl StageContext<'_> {
     ///
     /// # Errors
     /// If it cannot be written.
-    pub fn checkpoint(&mut self, checkpoint: &Checkpoint) -> Result<(), StageError> {
-        (self.on_checkpoint)(checkpoint)?;
-        Ok(())
+    pub fn checkpoint(&mut self, checkpoint: Checkpoint) -> Result<(), StageError> {
+        Ok((self.record)(StageNote::Checkpoint(checkpoint))?)
+    }
+
+    /// Records requirements that are not met, by name, if the stage is executed nevertheless (`--force`).
+    ///
+    /// # Errors
+    /// If they cannot be written.
+    pub fn miss_requirements(&mut self, requirements: Vec<String>) -> Result<(), StageError> {
+        Ok((self.record)(StageNote::MissedRequirements(requirements))?)
     }
 
     /// Writes the report of a second.

@@ -63,12 +63,12 @@ pub struct Device {
     pub other_controller: bool,
 }
 
-/// A memory profile: the machine that is emulated, and what of it benches use.
+/// The memory of a bench: the machine that is emulated, if any, and what of it the workload gets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct MemoryProfile {
-    /// Memory of the emulated machine, in GiB: a power of two.
-    pub profile: u32,
+    /// Memory of the emulated machine, in GiB: a power of two. `None`: none is emulated.
+    pub profile: Option<u32>,
     /// Memory that is available without the balloon.
     pub avail: Bytes,
     /// What the workload gets.
@@ -80,14 +80,15 @@ pub struct MemoryProfile {
 const GIB: u64 = 1 << 30;
 
 impl MemoryProfile {
-    /// The profile of an emulated machine. The workload gets half of up to 4 GiB, three quarters of up to 16, and all but
-    /// 8 of more; the target is an eighth less, but at most 1 GiB (resctl-bench, `base.rs`).
-    pub fn new(profile: u32, avail: Bytes) -> Self {
-        let whole = u64::from(profile) * GIB;
-        let share = match profile {
-            0..=4 => whole / 2,
-            5..=16 => whole / 4 * 3,
-            _ => whole - 8 * GIB,
+    /// The memory of an emulated machine. The workload gets half of up to 4 GiB, three quarters of up to 16, and all but
+    /// 8 of more; the target is an eighth less, but at most 1 GiB (resctl-bench, `base.rs`). Without a profile, it gets
+    /// what is available.
+    pub fn new(profile: Option<u32>, avail: Bytes) -> Self {
+        let share = match profile.map(u64::from) {
+            None => avail.0,
+            Some(gib @ 0..=4) => gib * GIB / 2,
+            Some(gib @ 5..=16) => gib * GIB / 4 * 3,
+            Some(gib) => (gib - 8) * GIB,
         };
         Self { profile, avail, share: Bytes(share), target: Bytes(share - (share / 8).min(GIB)) }
     }
@@ -241,10 +242,11 @@ mod tests {
     #[test]
     fn the_share_of_a_profile_grows_with_it() {
         let share = |profile| {
-            let MemoryProfile { share, target, .. } = MemoryProfile::new(profile, Bytes(0));
+            let MemoryProfile { share, target, .. } = MemoryProfile::new(Some(profile), Bytes(0));
             (share.0 as f64 / GIB as f64, target.0 as f64 / GIB as f64)
         };
         assert_eq!([1, 4, 8, 16, 32].map(share), [(0.5, 0.4375), (2.0, 1.75), (6.0, 5.25), (12.0, 11.0), (24.0, 23.0)]);
+        assert_eq!(MemoryProfile::new(None, Bytes(4 * GIB)).target, Bytes(4 * GIB - GIB / 2));
     }
 
     #[test]

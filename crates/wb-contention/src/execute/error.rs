@@ -1,5 +1,7 @@
 //! Errors of sequences.
 
+use std::path::PathBuf;
+
 use wb_record::RecordError;
 
 use crate::Bench;
@@ -38,6 +40,12 @@ pub enum SequenceError {
         /// The stage, for people.
         label: String,
     },
+    /// The result of a bench that ended is missing.
+    #[error("missing result {}: `study` derives it again", path.display())]
+    MissingResult {
+        /// Its file.
+        path: PathBuf,
+    },
     /// Records cannot be read or written.
     #[error(transparent)]
     Record(#[from] RecordError),
@@ -57,6 +65,7 @@ impl SequenceError {
             Self::Schedule(_)
             | Self::Unavailable { .. }
             | Self::WrongMeasurement { .. }
+            | Self::MissingResult { .. }
             | Self::Record(_)
             | Self::Study(_) => None,
         }

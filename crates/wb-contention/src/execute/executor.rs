@@ -1,20 +1,23 @@
 //! Executes the benches of a sequence one after the other.
 
+use std::collections::BTreeSet;
+
 use wb_record::{RunFolder, files};
 
 use super::progress::AfterFailure;
 use super::{SequenceError, SequenceProgress, SequenceRequest};
 use crate::answer::BenchResult;
+use crate::format::Times;
 use crate::measurement::{Measurement, StorageMeasurement};
 use crate::record::{
     self, EndedBench, SequenceEnd, SequenceEvent, SequenceHistory, SequenceJournal, StartedStage, result_path,
 };
-use crate::runner::{Checkpoint, Runners, StageContext, StageError, StageFailure};
+use crate::runner::{Checkpoint, Runners, StageContext, StageError, StageFailure, StageNote, StageRunner};
 use crate::sequence::{Job, JobContext, JobStages, QosStage, Sign, Throttle, given_parameters, planned_job, schedule};
-use crate::spec::{IocostQosProperties, Properties};
-use crate::stage::{Instance, Stage, StageKey, Work};
+use crate::spec::{BenchSpec, IocostQosProperties, Properties};
+use crate::stage::{Instance, Stage, StageKey, Work, passive_of};
 use crate::study::{self, StudySource};
-use crate::{Bench, Parameters};
+use crate::{Bench, Parameters, SystemInfo};
 
 /// Repetitions of a stage after the machine was suspended.
 const SUSPEND_RETRIES: u32 = 3;
@@ -52,7 +55,7 @@ impl<'a> Executor<'a> {
 
     pub(super) async fn run(mut self) -> Result<Vec<BenchResult>, SequenceError> {
         let jobs = schedule(&self.request.specs, &self.parameters)?;
-        self.require_runners(&jobs)?;
+        require_runners(self.request, self.journal.history(), self.runners)?;
         let SequenceRequest { specs, seed, .. } = self.request;
         self.journal.write(SequenceEvent::SequenceStarted { specs: specs.clone(), seed: *seed })?;
         let ran = self.run_all(&jobs).await;
@@ -71,19 +74,6 @@ impl<'a> Executor<'a> {
     async fn run_all(&mut self, jobs: &[Job]) -> Result<(), SequenceError> {
         for job in jobs {
             self.run_job(job).await?;
-        }
-        Ok(())
-    }
-
-    /// Refuses a sequence of which a bench that is to be measured cannot be run, before anything is.
-    fn require_runners(&mut self, jobs: &[Job]) -> Result<(), SequenceError> {
-        let planned = crate::sequence::plan(self.request, self.journal.history())?;
-        let needs_run =
-            planned.iter().zip(jobs).filter(|(plan, _)| plan.to_run() > 0).map(|(_, job)| job.instance.bench);
-        for bench in needs_run.flat_map(runner_benches) {
-            if self.runners.runner_for(*bench).is_none() {
-                return Err(SequenceError::Unavailable { bench: *bench });
-            }
         }
         Ok(())
     }
@@ -171,7 +161,9 @@ impl<'a> Executor<'a> {
             if self.journal.history().is_done(&key) {
                 return Ok(self.journal.history().measurement(&key).cloned());
             }
-            match self.attempt(label, stage, &key).await {
+            let bench = runner_bench(&stage.definition.work);
+            let Some(runner) = self.runners.runner_for(bench) else { return Err(SequenceError::Unavailable { bench }) };
+            match self.attempt(runner, label, stage, &key).await {
                 Ok(measurement) if measurement.is_of(&stage.definition.work) => {
                     let measurement = Box::new(measurement);
                     self.journal.write(SequenceEvent::StageEnded { stage: key.clone(), measurement })?;
@@ -216,19 +208,19 @@ impl<'a> Executor<'a> {
     }
 
     /// One attempt, from the last checkpoint if there is one. Its reports then join those of the attempt that reached it.
-    async fn attempt(&mut self, label: &str, stage: &Stage, key: &StageKey) -> Result<Measurement, StageError> {
+    async fn attempt(
+        &mut self,
+        mut runner: Box<dyn StageRunner>,
+        label: &str,
+        stage: &Stage,
+        key: &StageKey,
+    ) -> Result<Measurement, StageError> {
         let recorded = self.journal.history().stage(key);
         let attempt = recorded.map_or(0, |recorded| recorded.start.attempt + 1);
         let resume_from: Option<Checkpoint> = recorded.and_then(|recorded| recorded.checkpoint.clone());
         let reports = match (&resume_from, recorded) {
             (Some(_), Some(recorded)) => recorded.start.reports,
             _ => attempt,
-        };
-        let bench = runner_bench(&stage.definition.work);
-        let Some(mut runner) = self.runners.runner_for(bench) else {
-            return Err(
-                StageFailure::Workload { reason: format!("cannot run {bench}: not available in this build") }.into()
-            );
         };
         let resumed = resume_from.is_some();
         (self.progress)(SequenceProgress::StageStarted { instance: &stage.instance, label, resumed });
@@ -242,10 +234,16 @@ impl<'a> Executor<'a> {
         })))?;
         let folder = record::report_folder(&self.run.path().join(record::FOLDER), &stage.instance, key, reports);
         let journal = &mut self.journal;
-        let mut on_checkpoint = |checkpoint: &Checkpoint| {
-            journal.write(SequenceEvent::CheckpointReached { stage: key.clone(), checkpoint: checkpoint.clone() })
+        let mut record = |note: StageNote| {
+            let stage = key.clone();
+            journal.write(match note {
+                StageNote::Checkpoint(checkpoint) => SequenceEvent::CheckpointReached { stage, checkpoint },
+                StageNote::MissedRequirements(requirements) => {
+                    SequenceEvent::RequirementsMissed { stage, requirements }
+                }
+            })
         };
-        let mut context = StageContext { resume_from, reports: folder, on_checkpoint: &mut on_checkpoint };
+        let mut context = StageContext { resume_from, reports: folder, record: &mut record };
         runner.run(stage, &mut context).await
     }
 
@@ -258,7 +256,7 @@ impl<'a> Executor<'a> {
         was_present: bool,
     ) -> Result<(), SequenceError> {
         let Job { instance, spec, .. } = job;
-        let system = self.system_of(&stages);
+        let system = self.system_of(spec, &stages);
         let end =
             EndedBench { instance: instance.clone(), spec: spec.clone(), system, stages, shift, is_merged: false };
         let path = result_path(self.run, instance);
@@ -279,21 +277,28 @@ impl<'a> Executor<'a> {
         if self.journal.history().ended(instance).is_none_or(|recorded| *recorded != end) {
             self.journal.write(SequenceEvent::BenchEnded(Box::new(end)))?;
         }
-        (self.progress)(SequenceProgress::BenchEnded { result: &result, was_present });
+        let times = self.journal.history().times(instance).map(|(start, end)| Times { start, end });
+        (self.progress)(SequenceProgress::BenchEnded { result: &result, times, was_present });
         self.results.push(result);
         Ok(())
     }
 
-    /// The machine of a result: as it is now, with the memory that its stages found.
-    fn system_of(&self, stages: &[StageKey]) -> crate::SystemInfo {
-        let mut system = self.request.system.clone();
-        system.iocost = self.parameters.iocost;
-        let memory = stages.iter().filter_map(|key| match self.journal.history().measurement(key)? {
-            Measurement::Storage(storage) => Some(storage.memory),
+    /// The machine of a result: as it is now, with the memory and the missed requirements that its stages found.
+    fn system_of(&self, spec: &BenchSpec, stages: &[StageKey]) -> SystemInfo {
+        let recorded = || stages.iter().filter_map(|key| self.journal.history().stage(key));
+        let memory = recorded().filter_map(|stage| match &stage.measurement {
+            Some(Measurement::Storage(storage)) => Some(storage.memory),
             _ => None,
         });
-        system.profile = memory.last().or(system.profile);
-        system
+        let missed: BTreeSet<&String> = recorded().flat_map(|stage| &stage.missed_requirements).collect();
+        let system = self.request.system.clone();
+        SystemInfo {
+            iocost: self.parameters.iocost,
+            profile: memory.last().or(system.profile),
+            passive: passive_of(spec),
+            missed_requirements: missed.into_iter().cloned().collect(),
+            ..system
+        }
     }
 
     /// Applies and commits what a bench gives to later ones.
@@ -311,6 +316,23 @@ impl<'a> Executor<'a> {
         self.parameters = self.parameters.updated(changed);
         (self.progress)(SequenceProgress::Applied(&self.parameters));
         Ok(())
+    }
+}
+
+/// Refuses a sequence of which a bench that is to be measured cannot be run, before anything is.
+///
+/// # Errors
+/// [`SequenceError::Unavailable`], or if the sequence cannot be executed in any order.
+pub fn require_runners(
+    request: &SequenceRequest,
+    history: &SequenceHistory,
+    runners: &mut dyn Runners,
+) -> Result<(), SequenceError> {
+    let planned = crate::sequence::plan(request, history)?;
+    let measured = planned.iter().filter(|plan| plan.to_run() > 0).map(|plan| plan.instance.bench);
+    match measured.flat_map(runner_benches).find(|bench| runners.runner_for(**bench).is_none()) {
+        Some(bench) => Err(SequenceError::Unavailable { bench: *bench }),
+        None => Ok(()),
     }
 }
 

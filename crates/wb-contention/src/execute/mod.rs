@@ -21,6 +21,7 @@ use crate::system::SystemInfo;
 use crate::{Parameters, QosOverride};
 
 pub use error::SequenceError;
+pub use executor::require_runners;
 pub(crate) use executor::write_result;
 pub use progress::{AfterFailure, SequenceProgress};
 pub use results::{StudyRequest, read_results, result_files, solve_results, study_results};

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use crate::Parameters;
 use crate::answer::BenchResult;
+use crate::format::Times;
 use crate::runner::StageFailure;
 use crate::sequence::PlannedJob;
 use crate::stage::Instance;
@@ -44,6 +45,8 @@ pub enum SequenceProgress<'a> {
     BenchEnded {
         /// The result.
         result: &'a BenchResult,
+        /// When it started and ended.
+        times: Option<Times<'a>>,
         /// Whether it was there already.
         was_present: bool,
     },

@@ -48,13 +48,13 @@ pub fn result_files(run: &RunFolder) -> Result<Vec<(Instance, PathBuf)>, RecordE
 /// Reads the results of a run, in the order in which their benches ended.
 ///
 /// # Errors
-/// If a file cannot be read or is damaged.
-pub fn read_results(run: &RunFolder, history: &SequenceHistory) -> Result<Vec<BenchResult>, RecordError> {
-    let mut results = Vec::new();
-    for instance in history.instances() {
-        results.extend(files::read_json(&result_path(run, instance))?);
-    }
-    Ok(results)
+/// If a file is missing, damaged or cannot be read.
+pub fn read_results(run: &RunFolder, history: &SequenceHistory) -> Result<Vec<BenchResult>, SequenceError> {
+    let read = |instance: &Instance| {
+        let path = result_path(run, instance);
+        files::read_json(&path)?.ok_or(SequenceError::MissingResult { path })
+    };
+    history.instances().into_iter().map(read).collect()
 }
 
 /// Derives results again from measurements and raw reports, and writes them. Others stay.

@@ -54,10 +54,11 @@ fn system_line(system: &SystemInfo) -> String {
     if system.zswap {
         line.push_str(" zswap");
     }
-    if let Some(profile) = &system.profile {
-        let sizes = [profile.avail, profile.share, profile.target].map(|size| figures::size(size.0 as f64));
+    if let Some(memory) = &system.profile {
+        let sizes = [memory.avail, memory.share, memory.target].map(|size| figures::size(size.0 as f64));
         let [avail, share, target] = sizes;
-        line += &format!(" mem_profile={} (avail={avail} share={share} target={target})", profile.profile);
+        let profile = memory.profile.map_or("off".to_owned(), |profile| profile.to_string());
+        line += &format!(" mem_profile={profile} (avail={avail} share={share} target={target})");
     }
     if !passive.is_empty() {
         line += &format!(" passive={passive}");

@@ -28,7 +28,7 @@ pub(super) fn body(answer: &StorageAnswer, detail: Detail) -> String {
         "{}\nIO BPS: read_final={read_final} write_final={write_final} read_all={read_all} write_all={write_all}\n\n\
          Memory offloading: factor={mof:.3}{} {memory} missing={}%\n",
         latency::text(&answer.latency, detail),
-        at_profile(Some(answer.memory.profile)),
+        at_profile(answer.memory.profile),
         percent(answer.missing)
     )
 }

@@ -30,6 +30,13 @@ pub enum SequenceEvent {
         /// The progress.
         checkpoint: Checkpoint,
     },
+    /// A stage is executed although requirements are not met.
+    RequirementsMissed {
+        /// The stage.
+        stage: StageKey,
+        /// Their names.
+        requirements: Vec<String>,
+    },
     /// A stage has a result.
     StageEnded {
         /// The stage.

@@ -1,6 +1,6 @@
 //! The state of sequences, folded from the journal.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{EndedBench, SequenceEvent, StartedStage};
 use crate::measurement::Measurement;
@@ -40,6 +40,8 @@ pub struct RecordedStage {
     pub given_up: bool,
     /// Number of attempts that failed.
     pub failures: u32,
+    /// Requirements that were not met, by name.
+    pub missed_requirements: BTreeSet<String>,
 }
 
 impl SequenceHistory {
@@ -51,6 +53,9 @@ impl SequenceHistory {
             SequenceEvent::StageStarted(start) => self.start(time, *start),
             SequenceEvent::CheckpointReached { stage, checkpoint } => {
                 self.change(&stage, |recorded| recorded.checkpoint = Some(checkpoint));
+            }
+            SequenceEvent::RequirementsMissed { stage, requirements } => {
+                self.change(&stage, |recorded| recorded.missed_requirements.extend(requirements));
             }
             SequenceEvent::StageEnded { stage, measurement } => {
                 self.change(&stage, |recorded| recorded.measurement = Some(*measurement));
@@ -83,6 +88,7 @@ impl SequenceHistory {
                     failure: None,
                     given_up: false,
                     failures: 0,
+                    missed_requirements: BTreeSet::new(),
                 };
                 self.stages.insert(key, recorded);
             }

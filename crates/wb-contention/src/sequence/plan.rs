@@ -2,6 +2,9 @@
 
 use std::fmt;
 
+use schemars::JsonSchema;
+use serde::{Serialize, Serializer};
+
 use super::{Job, JobContext, JobStages, Origin, QosStage, ScheduleError, Throttle, schedule};
 use crate::execute::SequenceRequest;
 use crate::measurement::Measurement;
@@ -12,7 +15,8 @@ use crate::system::Mismatch;
 use crate::{Bench, Parameters};
 
 /// A bench of a plan.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
 pub struct PlannedJob {
     /// Its name in the sequence.
     pub instance: Instance,
@@ -27,7 +31,8 @@ pub struct PlannedJob {
 }
 
 /// A stage of a plan.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
 pub struct PlannedStage {
     /// What it measures.
     pub label: String,
@@ -36,11 +41,18 @@ pub struct PlannedStage {
     /// Whether its lowest vrate has been raised, because it would throttle too much.
     pub is_raised: bool,
     /// Why an earlier result cannot be used.
+    #[serde(serialize_with = "as_texts")]
+    #[schemars(with = "Vec<String>")]
     pub mismatches: Vec<Mismatch>,
 }
 
+fn as_texts<S: Serializer>(mismatches: &[Mismatch], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(mismatches.iter().map(ToString::to_string))
+}
+
 /// Whether a stage is executed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
 pub enum Sign {
     /// Its result is there already.
     Present,

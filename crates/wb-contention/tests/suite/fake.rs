@@ -158,7 +158,7 @@ fn describe(step: SequenceProgress<'_>) -> Vec<String> {
         SequenceProgress::StageFailed { label, failure, next, .. } => {
             vec![format!("  {label} failed: {failure}: {next:?}")]
         }
-        SequenceProgress::BenchEnded { result, was_present } => {
+        SequenceProgress::BenchEnded { result, was_present, .. } => {
             vec![format!("{} {}", if was_present { "present" } else { "ended" }, result.instance)]
         }
         SequenceProgress::StageEnded { .. } | SequenceProgress::Applied(_) | SequenceProgress::Committed(_) => {
@@ -203,12 +203,15 @@ struct FakeRunner {
 #[async_trait(?Send)]
 impl StageRunner for FakeRunner {
     async fn run(&mut self, stage: &Stage, context: &mut StageContext<'_>) -> Result<Measurement, StageError> {
+        if let Work::MemHog(_) = stage.definition.work {
+            context.miss_requirements(vec!["oomd".to_owned()])?;
+        }
         let start = context.resume_from().and_then(|checkpoint| checkpoint.0["next"].as_u64()).unwrap_or(0);
         for second in start..SECONDS {
             self.script.borrow_mut().before_second(stage, second)?;
             context.report(&report(stage, second))?;
             self.script.borrow_mut().after_step();
-            context.checkpoint(&Checkpoint(serde_json::json!({ "next": second + 1 })))?;
+            context.checkpoint(Checkpoint(serde_json::json!({ "next": second + 1 })))?;
             self.script.borrow_mut().after_step();
         }
         Ok(measurement(stage))
@@ -253,7 +256,7 @@ fn measurement(stage: &Stage) -> Measurement {
         Work::Storage(work) => Measurement::Storage(StorageMeasurement {
             period,
             final_periods: vec![Period { first: FIRST + 5, ..period }],
-            memory: MemoryProfile::new(16, Bytes(30 << 30)),
+            memory: MemoryProfile::new(Some(16), Bytes(30 << 30)),
             hashd: hashd(),
             usages: vec![Bytes(11 << 30); work.loops as usize],
             sizes: vec![footprint(vrate(stage)); work.loops as usize],

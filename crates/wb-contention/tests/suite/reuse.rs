@@ -72,6 +72,21 @@ fn results_stay_without_their_reports() {
 }
 
 #[test]
+fn a_missing_result_is_named_and_derived_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = folder.path().join("run");
+    FakeMachine::at(&run).execute("storage", Undisturbed).unwrap();
+    let before = result_texts(&run);
+    let opened = wb_record::RunFolder::open(&run).unwrap();
+    let history = wb_contention::record::read_history(&opened).unwrap();
+    std::fs::remove_file(run.join("contention/storage/result.json")).unwrap();
+    let error = wb_contention::execute::read_results(&opened, &history).unwrap_err();
+    assert!(error.to_string().ends_with("result.json: `study` derives it again"), "{error}");
+    wb_contention::execute::study_results(&opened, &Default::default()).unwrap();
+    assert_eq!(result_texts(&run), before);
+}
+
+#[test]
 fn dithered_settings_stay_the_same_when_a_sequence_is_resumed() {
     let folder = tempfile::tempdir().unwrap();
     let run = folder.path().join("run");

@@ -90,8 +90,10 @@ fn the_header_has_the_layout_of_the_data_folder() {
         },
     };
     let (system, device) = (lines[1], lines[2]);
-    let profile =
-        MemoryProfile { avail: gib(system, "avail"), ..MemoryProfile::new(number(system, "mem_profile"), Bytes(0)) };
+    let profile = MemoryProfile {
+        avail: gib(system, "avail"),
+        ..MemoryProfile::new(Some(number(system, "mem_profile")), Bytes(0))
+    };
     let system = SystemInfo {
         kernel: field(system, "kernel").to_owned(),
         nr_cpus: number(system, "nr_cpus"),
@@ -193,6 +195,7 @@ fn every_bench_is_formatted() {
     IO info: dev=nvme0n1(259:5) model="Fake SSD" firmware="1" size=477G iosched=none wbt=off iocost=on other=off
     iocost model: rbps=2992129542 rseqiops=337745 rrandiops=370705 wbps=2232405244 wseqiops=260917 wrandiops=256225
     iocost QoS: rpct=95.00 rlat=11649 wpct=95.00 wlat=12681 min=8.83 max=100.00
+    missed requirements: oomd
 
     All scenarios mem-hog
     =====================
