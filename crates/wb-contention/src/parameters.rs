@@ -78,11 +78,14 @@ impl ParametersFile {
         Ok(wb_record::files::read_json(&self.0)?.unwrap_or_default())
     }
 
-    /// Adds parameters to it, atomically.
+    /// Adds parameters to it, atomically. Creates its folder.
     ///
     /// # Errors
     /// If it cannot be read or written.
     pub fn commit(&self, parameters: Parameters) -> Result<(), RecordError> {
+        if let Some(folder) = self.0.parent() {
+            std::fs::create_dir_all(folder).map_err(RecordError::io("create", folder))?;
+        }
         let updated = self.read()?.updated(parameters);
         wb_record::files::write_json(&self.0, &updated)
     }
@@ -95,7 +98,7 @@ mod tests {
     #[test]
     fn committed_parameters_are_joined() {
         let folder = tempfile::tempdir().unwrap();
-        let file = ParametersFile::in_folder(folder.path());
+        let file = ParametersFile::in_folder(&folder.path().join("new"));
         assert_eq!(file.read().unwrap(), Parameters::default());
         let hashd = HashdParameters {
             hash_size: Bytes(1),

@@ -56,6 +56,10 @@ impl<'a> Executor<'a> {
     pub(super) async fn run(mut self) -> Result<Vec<BenchResult>, SequenceError> {
         let jobs = schedule(&self.request.specs, &self.parameters)?;
         require_runners(self.request, self.journal.history(), self.runners)?;
+        if jobs.iter().any(|job| commits(&job.spec.properties)) {
+            // A folder that cannot be written is an error now, rather than after hours.
+            self.request.options.parameters_file().commit(Parameters::default())?;
+        }
         let SequenceRequest { specs, seed, .. } = self.request;
         self.journal.write(SequenceEvent::SequenceStarted { specs: specs.clone(), seed: *seed })?;
         let ran = self.run_all(&jobs).await;

@@ -1,5 +1,7 @@
 //! Writes events of sequences to the journal of a run, and reads them.
 
+use std::path::PathBuf;
+
 use serde::Deserialize;
 use wb_record::{Journal, JournalEvent, JournalLine, RecordError, RunFolder};
 
@@ -8,6 +10,7 @@ use super::{SequenceEvent, SequenceHistory};
 /// The journal of a run that is open for writing, with what it already records.
 #[derive(Debug)]
 pub struct SequenceJournal {
+    path: PathBuf,
     journal: Journal,
     history: SequenceHistory,
 }
@@ -19,7 +22,7 @@ impl SequenceJournal {
     /// If it cannot be read or written, or is damaged elsewhere than at its end.
     pub fn open(run: &RunFolder) -> Result<Self, RecordError> {
         let (journal, lines) = run.journal()?;
-        Ok(Self { journal, history: fold(run, &lines)? })
+        Ok(Self { path: run.journal_path(), journal, history: fold(run, &lines)? })
     }
 
     /// Writes an event, durably.
@@ -27,8 +30,8 @@ impl SequenceJournal {
     /// # Errors
     /// If it cannot be written.
     pub fn write(&mut self, event: SequenceEvent) -> Result<(), RecordError> {
-        // Every event has a JSON form with text keys.
-        let change = serde_json::to_value(&event).unwrap_or_default();
+        let unwritable = |error: serde_json::Error| RecordError::io("write", &self.path)(error.into());
+        let change = serde_json::to_value(&event).map_err(unwritable)?;
         let line = self.journal.write(JournalEvent::Sequence { change })?;
         self.history.add(&line.time, event);
         Ok(())

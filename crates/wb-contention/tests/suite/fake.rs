@@ -89,6 +89,8 @@ impl Script for Undisturbed {
 /// The folder of a fake run, and what its machine is like.
 pub(crate) struct FakeMachine {
     pub(crate) run: PathBuf,
+    /// The folder of committed parameters.
+    pub(crate) dir: PathBuf,
     pub(crate) system: SystemInfo,
     pub(crate) mem_profile: Option<u32>,
     pub(crate) unavailable: Option<Bench>,
@@ -98,12 +100,13 @@ pub(crate) struct FakeMachine {
 
 impl FakeMachine {
     pub(crate) fn at(run: &Path) -> Self {
-        Self { run: run.to_owned(), system: system(), mem_profile: Some(16), unavailable: None, log: Vec::new() }
+        let (run, dir) = (run.to_owned(), run.with_extension("d"));
+        Self { run, dir, system: system(), mem_profile: Some(16), unavailable: None, log: Vec::new() }
     }
 
     pub(crate) fn request(&self, specs: &str) -> SequenceRequest {
         let options = SequenceOptions {
-            dir: self.run.with_extension("d"),
+            dir: self.dir.clone(),
             dev: None,
             mem_profile: self.mem_profile,
             mem_avail: None,
@@ -111,7 +114,6 @@ impl FakeMachine {
             swappiness: 60,
             force: false,
         };
-        std::fs::create_dir_all(&options.dir).unwrap();
         SequenceRequest {
             specs: specs.split(' ').map(|spec| BenchSpec::parse(spec).unwrap()).collect(),
             known: options.parameters_file().read().unwrap(),
@@ -131,13 +133,12 @@ impl FakeMachine {
         run.add_entry(entry(specs))?;
         let script: Rc<RefCell<dyn Script>> = Rc::new(RefCell::new(script));
         let mut runners = FakeRunners { script: script.clone(), unavailable: self.unavailable };
+        let request = self.request(specs);
         let log = &mut self.log;
         let mut progress = |step: SequenceProgress<'_>| {
             log.extend(describe(step));
             script.borrow_mut().after_step();
         };
-        let request = FakeMachine { log: Vec::new(), system: self.system.clone(), run: self.run.clone(), ..*self };
-        let request = request.request(specs);
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         runtime.block_on(execute(request, &run, &mut runners, &mut progress))
     }

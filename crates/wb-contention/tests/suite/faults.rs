@@ -129,6 +129,14 @@ fn a_bench_that_cannot_be_run_is_refused_before_anything_is() {
 }
 
 #[test]
+fn a_folder_for_committed_parameters_that_cannot_be_written_is_an_error_before_anything_is_measured() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut machine = FakeMachine { dir: "/proc/self/none".into(), ..FakeMachine::at(&folder.path().join("run")) };
+    assert!(machine.execute("iocost-params", Undisturbed).is_err());
+    assert_eq!(machine.log, [""; 0]);
+}
+
+#[test]
 fn an_incomplete_report_is_counted_as_missing() {
     let folder = tempfile::tempdir().unwrap();
     let run = folder.path().join("run");

@@ -66,6 +66,7 @@ pub(crate) fn plan(args: &PlanArgs, folder: Option<&Path>, console: &Console) ->
     }
     contention::refuse_sequence_flags(&args.contention)?;
     let events = console.events();
+    contention::refuse_misspelled(&args.measurement, &events)?;
     let request = resolve_request(&args.measurement, &events)?;
     let publish = args.publish.as_deref().or(request.publish.as_deref());
     if let Some(words) = publish.and_then(wb_plan::tools::split_words) {

@@ -7,7 +7,7 @@ use wb_record::RunFolder;
 use wb_session::definitions::registry;
 use wb_study::Study;
 
-use super::contention::ReadTarget;
+use super::contention::{BenchSelection, ReadTarget};
 use crate::cli::{FormatArgs, ReadArgs, StudyArgs};
 use crate::console::Console;
 use crate::error::Error;
@@ -24,8 +24,8 @@ pub(crate) fn load_study(path: &Path, tests_d: &[PathBuf], console: &Console) ->
 /// Prints one line per cell.
 pub(crate) fn summary(args: &ReadArgs, folder: Option<&Path>, console: &Console) -> Result<Exit, Error> {
     let target = ReadTarget::new(&args.words, folder)?;
-    if let Some(benches) = target.benches()? {
-        return benches.summary(args.json);
+    if let Some(exit) = target.show_benches(args.json, |benches| benches.summary(args.json))? {
+        return Ok(exit);
     }
     let (_, study) = load_study(target.run, &args.tests_d, console)?;
     if args.json {
@@ -40,8 +40,8 @@ pub(crate) fn summary(args: &ReadArgs, folder: Option<&Path>, console: &Console)
 pub(crate) fn format(args: &FormatArgs, folder: Option<&Path>, console: &Console) -> Result<Exit, Error> {
     let selection = Selection::new(&args.select, &args.ignore)?;
     let target = ReadTarget::new(&args.read.words, folder)?;
-    if let Some(benches) = target.benches()? {
-        return benches.format(args.read.json);
+    if let Some(exit) = target.show_benches(args.read.json, |benches| benches.format(args.read.json))? {
+        return Ok(exit);
     }
     let (_, mut study) = load_study(target.run, &args.read.tests_d, console)?;
     let all = study.cells.len();
@@ -64,14 +64,16 @@ pub(crate) fn format(args: &FormatArgs, folder: Option<&Path>, console: &Console
 pub(crate) fn study(args: &StudyArgs, folder: Option<&Path>, console: &Console) -> Result<Exit, Error> {
     let StudyArgs { read: args, reports } = args;
     let target = ReadTarget::new(&args.words, folder)?;
-    if let Some(benches) = target.benches()? {
-        return benches.study(reports.as_deref(), args.json);
-    }
-    if reports.is_some() {
-        return Err(Error::Usage {
-            what: format!("--reports: {} has no results of contention benches", target.run.display()),
-            help: "artefacts of tests are read from the run folder alone".to_owned(),
-        });
+    let study_benches = |benches: &BenchSelection| benches.study(reports.as_deref(), args.json);
+    match target.show_benches(args.json, study_benches)? {
+        Some(exit) => return Ok(exit),
+        None if reports.is_some() => {
+            return Err(Error::Usage {
+                what: format!("--reports: {} has results of tests", target.run.display()),
+                help: "the artefacts of tests are read from the run folder alone; name benches with -r".to_owned(),
+            });
+        }
+        None => {}
     }
     let run = RunFolder::open(target.run)?;
     let study = wb_study::write_results(&run, &registry(&args.tests_d, Some(&run.tests_folder()), &console.events())?)?;
@@ -86,8 +88,8 @@ pub(crate) fn study(args: &StudyArgs, folder: Option<&Path>, console: &Console) 
 /// Prints conclusions from the recorded results.
 pub(crate) fn solve(args: &ReadArgs, folder: Option<&Path>, console: &Console) -> Result<Exit, Error> {
     let target = ReadTarget::new(&args.words, folder)?;
-    if let Some(benches) = target.benches()? {
-        return benches.solve(args.json);
+    if let Some(exit) = target.show_benches(args.json, |benches| benches.solve(args.json))? {
+        return Ok(exit);
     }
     let run = RunFolder::open(target.run)?;
     let registry = registry(&args.tests_d, Some(&run.tests_folder()), &console.events())?;

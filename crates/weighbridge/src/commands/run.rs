@@ -27,6 +27,7 @@ pub(crate) fn run(mut args: RunArgs, folder: Option<&Path>, console: &Console) -
     }
     contention::refuse_sequence_flags(&args.contention)?;
     let events = console.events();
+    contention::refuse_misspelled(&args.measurement, &events)?;
     let request = resolve_request(&args.measurement, &events)?;
     let session = args.run_folder.session_options("weighbridge", &args.measurement.cells.hosts, &args.preparation);
     // Relative paths are those of the plan.

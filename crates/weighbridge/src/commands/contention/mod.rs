@@ -8,11 +8,15 @@ mod run;
 mod runners;
 
 pub(crate) use merge::merge;
-pub(crate) use read::{ReadTarget, unselected_folders};
+pub(crate) use read::{BenchSelection, ReadTarget, unselected_folders};
 pub(crate) use run::{plan_sequence, run_sequence};
 
 use wb_contention::Bench;
+use wb_diagnostics::suggest;
+use wb_session::EventSink;
+use wb_session::definitions::registry_for;
 
+use crate::cli::MeasurementFlags;
 use crate::cli::contention::SequenceFlags;
 use crate::error::Error;
 
@@ -29,6 +33,23 @@ pub(crate) fn is_sequence(words: &[String]) -> Result<bool, Error> {
         }),
         _ => Ok(benches > 0),
     }
+}
+
+/// Refuses names that are neither tests nor benches but resemble a bench.
+pub(crate) fn refuse_misspelled(what: &MeasurementFlags, events: &EventSink) -> Result<(), Error> {
+    let names = Bench::ALL.map(Bench::name);
+    // A plan may bring tests of its own.
+    let words = what.tests.iter().filter(|_| what.plan.is_none());
+    for name in words.filter_map(|word| word.split(':').next()) {
+        let Some(suggestion) = suggest(name, names) else { continue };
+        if registry_for(&[name], &what.tests_d, None, events)?.declaration(name).is_none() {
+            return Err(Error::Usage {
+                what: format!("unknown test or contention bench `{name}`"),
+                help: format!("{suggestion} benches: {}; `weighbridge list` shows the tests", names.join(", ")),
+            });
+        }
+    }
+    Ok(())
 }
 
 /// Refuses options of contention benches without any.

@@ -44,8 +44,25 @@ impl<'a> ReadTarget<'a> {
         }
     }
 
+    /// Shows the benches of the run. `None` if there is more to show: cells of tests, of which there are none in most runs
+    /// with benches. JSON is one document: with cells and without a selection, theirs.
+    pub(crate) fn show_benches(
+        &self,
+        json: bool,
+        show: impl FnOnce(&BenchSelection) -> Result<Exit, Error>,
+    ) -> Result<Option<Exit>, Error> {
+        let Some(benches) = self.benches()? else { return Ok(None) };
+        let has_cells =
+            self.benches.is_empty() && benches.run.run_file()?.entries.iter().any(|entry| !entry.cells.is_empty());
+        match has_cells {
+            true if json => Ok(None),
+            true => show(&benches).map(|_| None),
+            false => show(&benches).map(Some),
+        }
+    }
+
     /// The selected benches; `None` if the run has no results of benches, and none are selected.
-    pub(crate) fn benches(&self) -> Result<Option<BenchSelection>, Error> {
+    fn benches(&self) -> Result<Option<BenchSelection>, Error> {
         let run = RunFolder::open(self.run)?;
         let history = read_history(&run)?;
         if self.benches.is_empty() && history.instances().is_empty() {

@@ -78,11 +78,12 @@ fn entry(args: &RunArgs, request: &SequenceRequest) -> Result<RunEntry, Error> {
 /// Shows the stages of a sequence, and which of them are there already.
 pub(crate) fn plan_sequence(args: &PlanArgs, folder: Option<&Path>) -> Result<Exit, Error> {
     let seed = args.measurement.cells.sampling.attempt.seed;
-    let request = request(&args.measurement.tests, &args.contention, seed)?;
+    let mut request = request(&args.measurement.tests, &args.contention, seed)?;
     let history = match folder.filter(|folder| folder.exists()) {
         Some(folder) => read_history(&RunFolder::open(folder)?)?,
         None => SequenceHistory::default(),
     };
+    request.seed = history.seed().unwrap_or(request.seed);
     let plan = sequence::plan(&request, &history).map_err(SequenceError::from)?;
     if args.json {
         print_json(&plan)?;
