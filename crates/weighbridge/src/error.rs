@@ -81,6 +81,15 @@ pub(crate) enum Error {
     /// A workload that could not be started.
     #[error(transparent)]
     Hashd(#[from] wb_hashd::HashdError),
+    /// A sequence of contention benches that did not end.
+    #[error(transparent)]
+    Sequence(wb_contention::execute::SequenceError),
+    /// Results that cannot be merged.
+    #[error(transparent)]
+    Merge(wb_contention::merge::MergeError),
+    /// A machine on which contention benches cannot be described.
+    #[error(transparent)]
+    Machine(#[from] wb_contention::machine::MachineError),
     /// A failure of the undo log.
     #[error(transparent)]
     Undo(#[from] wb_sys::undo::UndoError),
@@ -105,6 +114,24 @@ macro_rules! session_errors {
 
 session_errors! {
     Diagnostic, Diagnostics, RecordError, RunError, StudyError, WorkerError, SourceError, NearestError,
+}
+
+impl From<wb_contention::execute::SequenceError> for Error {
+    fn from(error: wb_contention::execute::SequenceError) -> Self {
+        match error {
+            wb_contention::execute::SequenceError::Record(error) => error.into(),
+            other => Self::Sequence(other),
+        }
+    }
+}
+
+impl From<wb_contention::merge::MergeError> for Error {
+    fn from(error: wb_contention::merge::MergeError) -> Self {
+        match error {
+            wb_contention::merge::MergeError::Record(error) => error.into(),
+            other => Self::Merge(other),
+        }
+    }
 }
 
 impl From<wb_archive::ArchiveError> for Error {
@@ -142,6 +169,8 @@ impl Error {
             Self::Unpack { source, .. } => source.help()?.into(),
             Self::Image(error) => error.help()?.into(),
             Self::Hashd(error) => error.help()?.into(),
+            Self::Sequence(error) => error.help()?.into(),
+            Self::Machine(error) => error.help().into(),
             Self::Session(SessionError::Run(RunError::Provision(error))) => error.help()?.into(),
             Self::Session(SessionError::Run(RunError::Changed { .. })) => {
                 "choose another folder with --into: samples of two definitions cannot be combined".into()
@@ -232,8 +261,10 @@ impl Error {
             _ => print_error(&self.to_string(), "", self.help().as_deref()),
         }
         match self {
-            Self::NothingToDo { .. } => Exit::NothingToDo,
+            Self::NothingToDo { .. } | Self::Merge(_) => Exit::NothingToDo,
+            Self::Sequence(error) if error.is_interruption() => Exit::Interrupted,
             Self::Incomplete { .. }
+            | Self::Sequence(_)
             | Self::Session(SessionError::Source(SourceError::Records { .. } | SourceError::Outdated { .. })) => {
                 Exit::Incomplete
             }

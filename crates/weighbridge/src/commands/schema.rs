@@ -61,6 +61,9 @@ fn generate(name: SchemaName) -> Schema {
         SchemaName::HashdConfig => schema_for!(wb_hashd::HashdConfig),
         SchemaName::HashdReport => schema_for!(wb_hashd::HashdReport),
         SchemaName::NetSweep => schema_for!(wb_net::sweep::Sweep),
+        SchemaName::BenchResult => schema_for!(wb_contention::BenchResult),
+        SchemaName::SequenceEvent => schema_for!(wb_contention::record::SequenceEvent),
+        SchemaName::SequencePlan => schema_for!(Vec<wb_contention::sequence::PlannedJob>),
         SchemaName::PeersList => schema_for!(super::peers::MatrixListing),
     }
 }

@@ -10,6 +10,7 @@ mod compare;
 mod compare_context;
 mod compare_errors;
 mod compare_evidence;
+mod contention;
 mod faults;
 mod guests;
 mod hashd;
