@@ -8,7 +8,8 @@
 //!
 //! Start with [`pairs`], which runs and judges paired benchmarks; each subject (`himeno.rs`, `ramspeed.rs`, …) only
 //! lists its benchmarks. [`limits`] does the same for figures that have no peer: of the harness (`harness.rs`,
-//! `elapsed.rs`), of comparing builds (`compare.rs`), of other hosts (`hosts.rs`) and of matrices (`peers.rs`).
+//! `elapsed.rs`), of comparing builds (`compare.rs`), of other hosts (`hosts.rs`), of matrices (`peers.rs`) and of the request workload
+//! (`hashd`).
 
 #![forbid(unsafe_code)]
 
@@ -18,6 +19,7 @@ mod document;
 mod elapsed;
 mod exec;
 mod harness;
+mod hashd;
 mod himeno;
 mod hosts;
 mod lapack;
@@ -111,7 +113,8 @@ fn bench(args: &Args) -> Result<(), Box<dyn std::error::Error>> {
     let is_selected = |name: &str| args.rows.is_empty() || args.rows.iter().any(|part| name.contains(part));
     let rows: Vec<PairedBenchmark<'_>> =
         SUBJECTS.iter().flat_map(|rows| rows(&env)).filter(|row| is_selected(&row.name)).collect();
-    let limits = [harness::limits, compare::limits, net::limits, hosts::limits, peers::limits].into_iter();
+    let limits =
+        [harness::limits, compare::limits, net::limits, hosts::limits, peers::limits, hashd::limits].into_iter();
     let limits = limits.flat_map(|limits: fn(&BenchEnv) -> Vec<LimitCheck<'_>>| limits(&env));
     let limits: Vec<LimitCheck<'_>> = limits.filter(|limit| is_selected(limit.name)).collect();
     if args.list {

@@ -9,14 +9,23 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use rustix::mm;
 
+use crate::content::{PageContent, WORDS};
 use crate::{HashdError, PAGE};
 
-const WORDS: usize = PAGE / size_of::<u64>();
+/// What a request does with the pages that it touches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Touch {
+    /// Reads whole pages.
+    Whole,
+    /// Reads the first word of each page: enough to need the page.
+    FirstWord,
+}
 
 /// Anonymous memory in pages, filled with random data as pages are touched.
 #[derive(Debug)]
 pub(crate) struct AnonymousMemory {
     base: *mut c_void,
+    content: PageContent,
     capacity: usize,
     pages: AtomicUsize,
 }
@@ -28,7 +37,7 @@ unsafe impl Sync for AnonymousMemory {}
 
 impl AnonymousMemory {
     /// Reserves address space for `bytes`, at least a page; no page is in use.
-    pub(crate) fn reserve(bytes: u64) -> Result<Self, HashdError> {
+    pub(crate) fn reserve(bytes: u64, content: PageContent) -> Result<Self, HashdError> {
         let length = usize::try_from(bytes.max(1)).unwrap_or(usize::MAX).checked_next_multiple_of(PAGE);
         let length = length.unwrap_or(usize::MAX - (PAGE - 1));
         let (protection, flags) =
@@ -36,7 +45,7 @@ impl AnonymousMemory {
         // SAFETY: a new anonymous mapping at an address of the kernel's choice touches nothing that exists.
         let base = unsafe { mm::mmap_anonymous(ptr::null_mut(), length, protection, flags) }
             .map_err(|errno| HashdError::Map { bytes: length, source: errno.into() })?;
-        Ok(Self { base, capacity: length / PAGE, pages: AtomicUsize::new(0) })
+        Ok(Self { base, content, capacity: length / PAGE, pages: AtomicUsize::new(0) })
     }
 
     /// Sets the size in use, within the capacity, and releases the pages beyond it.
@@ -70,26 +79,44 @@ impl AnonymousMemory {
         self.pages.load(Ordering::Relaxed) * PAGE
     }
 
-    /// Reads whole pages into `buffer` from the page `first` on, as far as there are pages, and writes to each page if
-    /// requested. Returns a checksum of the first words of the pages.
-    pub(crate) fn touch_chunk(&self, first: u64, is_write: bool, buffer: &mut [u8]) -> u64 {
+    /// Reads pages into `buffer` from the page `first` on, as far as there are pages, and writes to each page if requested.
+    /// Returns a checksum of the first words of the pages.
+    pub(crate) fn touch_chunk(&self, first: u64, is_write: bool, touch: Touch, buffer: &mut [u8]) -> u64 {
         let first = usize::try_from(first).unwrap_or(usize::MAX);
         let mut checksum = 0u64;
         for (page, target) in (first..self.capacity).zip(buffer.chunks_exact_mut(PAGE)) {
-            let words = self.words(page);
-            if words[0].load(Ordering::Relaxed) == 0 {
-                fill(words, page as u64);
-            }
+            let words = self.filled_words(page);
             if is_write {
                 // Zero marks an empty page.
                 words[0].store(words[0].load(Ordering::Relaxed).wrapping_add(1).max(1), Ordering::Relaxed);
             }
-            for (word, bytes) in words.iter().zip(target.chunks_exact_mut(size_of::<u64>())) {
-                bytes.copy_from_slice(&word.load(Ordering::Relaxed).to_ne_bytes());
+            if touch == Touch::Whole {
+                for (word, bytes) in words.iter().zip(target.chunks_exact_mut(size_of::<u64>())) {
+                    bytes.copy_from_slice(&word.load(Ordering::Relaxed).to_ne_bytes());
+                }
             }
             checksum = checksum.rotate_left(1) ^ words[0].load(Ordering::Relaxed);
         }
         checksum
+    }
+
+    /// Fills a page in use that is empty.
+    pub(crate) fn fill_page(&self, page: u64) {
+        if page < self.pages() {
+            self.filled_words(page as usize);
+        }
+    }
+
+    /// The words of a page, which is filled first if it is empty.
+    fn filled_words(&self, page: usize) -> &[AtomicU64; WORDS] {
+        let words = self.words(page);
+        if words[0].load(Ordering::Relaxed) == 0 {
+            // The first word comes last: it marks the page as filled.
+            for (index, word) in words.iter().enumerate().rev() {
+                word.store(self.content.word(page as u64, index), Ordering::Relaxed);
+            }
+        }
+        words
     }
 
     /// The words of a page.
@@ -99,18 +126,6 @@ impl AnonymousMemory {
         // as `self`; zeroed memory is a valid AtomicU64, and nothing accesses it otherwise.
         unsafe { &*self.base.cast::<u8>().add(page * PAGE).cast::<[AtomicU64; WORDS]>() }
     }
-}
-
-/// Fills a page with pseudo-random data (SplitMix64), which does not compress; its first word is not zero.
-fn fill(words: &[AtomicU64; WORDS], page: u64) {
-    let mut state = page.wrapping_mul(0xd134_2543_de82_ef95);
-    for word in words.iter().rev() {
-        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        word.store(mixed ^ (mixed >> 31), Ordering::Relaxed);
-    }
-    words[0].fetch_max(1, Ordering::Relaxed);
 }
 
 impl Drop for AnonymousMemory {
@@ -129,7 +144,7 @@ mod tests {
     const PAGES: usize = 512;
 
     fn memory(pages: usize) -> AnonymousMemory {
-        let memory = AnonymousMemory::reserve((PAGES * PAGE) as u64).unwrap();
+        let memory = AnonymousMemory::reserve((PAGES * PAGE) as u64, PageContent::new(0.0)).unwrap();
         memory.resize((pages * PAGE) as u64);
         memory
     }
@@ -138,11 +153,11 @@ mod tests {
     fn touched_pages_hold_random_data_until_they_are_written() {
         let memory = memory(PAGES);
         let mut chunk = vec![0; 3 * PAGE];
-        let read = memory.touch_chunk(7, false, &mut chunk);
+        let read = memory.touch_chunk(7, false, Touch::Whole, &mut chunk);
         assert!(chunk.chunks(PAGE).all(|page| page.iter().filter(|&&byte| byte == 0).count() < 64));
-        assert_eq!(memory.touch_chunk(7, false, &mut chunk), read);
-        assert_ne!(memory.touch_chunk(7, true, &mut chunk), read);
-        let written = memory.touch_chunk(7, false, &mut chunk);
+        assert_eq!(memory.touch_chunk(7, false, Touch::Whole, &mut chunk), read);
+        assert_ne!(memory.touch_chunk(7, true, Touch::Whole, &mut chunk), read);
+        let written = memory.touch_chunk(7, false, Touch::Whole, &mut chunk);
         assert_ne!(written, read);
     }
 
@@ -150,7 +165,7 @@ mod tests {
     fn chunk_ends_with_the_memory() {
         let memory = memory(PAGES);
         let mut chunk = vec![0; 4 * PAGE];
-        memory.touch_chunk(PAGES as u64 - 1, false, &mut chunk);
+        memory.touch_chunk(PAGES as u64 - 1, false, Touch::Whole, &mut chunk);
         assert!(chunk[..PAGE].iter().any(|&byte| byte != 0));
         assert!(chunk[PAGE..].iter().all(|&byte| byte == 0));
     }
@@ -159,15 +174,30 @@ mod tests {
     fn size_follows_within_the_capacity_and_unused_pages_are_released() {
         let memory = memory(PAGES);
         let mut page = vec![0; PAGE];
-        memory.touch_chunk(400, true, &mut page);
+        memory.touch_chunk(400, true, Touch::Whole, &mut page);
         let before = memory.words(400)[0].load(Ordering::Relaxed);
         memory.resize((100 * PAGE) as u64);
         assert_eq!(memory.pages(), 100);
         assert_eq!(memory.words(400)[0].load(Ordering::Relaxed), 0, "released pages are zero again, not {before}");
         // A request that began before is not disturbed.
-        memory.touch_chunk(400, false, &mut page);
+        memory.touch_chunk(400, false, Touch::Whole, &mut page);
         memory.resize(u64::MAX);
         assert_eq!(memory.pages(), PAGES as u64);
+    }
+
+    #[test]
+    fn page_is_filled_once_and_only_within_the_size() {
+        let memory = memory(10);
+        memory.fill_page(9);
+        memory.fill_page(10);
+        let first = |page: usize| memory.words(page)[0].load(Ordering::Relaxed);
+        assert_eq!((first(9), first(10)), (PageContent::new(0.0).word(9, 0), 0));
+        let mut page = vec![0; PAGE];
+        memory.touch_chunk(9, true, Touch::FirstWord, &mut page);
+        let written = first(9);
+        memory.fill_page(9);
+        assert_eq!(first(9), written);
+        assert!(page.iter().all(|&byte| byte == 0), "only the first word was read");
     }
 
     #[test]
@@ -179,7 +209,7 @@ mod tests {
                 scope.spawn(move || {
                     let mut chunk = vec![0; 8 * PAGE];
                     for round in 0..200 {
-                        memory.touch_chunk((thread * 31 + round) % 500, round % 3 == 0, &mut chunk);
+                        memory.touch_chunk((thread * 31 + round) % 500, round % 3 == 0, Touch::Whole, &mut chunk);
                     }
                 });
             }

@@ -10,6 +10,8 @@ use crate::{HashdParams, PidGains};
 /// The concurrency never becomes zero: it could not be multiplied to anything else. A hundredth is one request in flight
 /// for one part in a hundred of the time.
 const MIN_CONCURRENCY: f64 = 0.01;
+/// With fewer requests expected in a period than this, their number is too random for a controller.
+const MIN_REQUESTS: f64 = 10.0;
 /// The latency of a period in which nothing was completed, relative to the target.
 const STALLED: f64 = 10.0;
 
@@ -55,6 +57,8 @@ pub(crate) struct Measurement {
     pub(crate) rps: f64,
     /// The controlled quantile of the latency; `None` if nothing was completed.
     pub(crate) latency: Option<Duration>,
+    /// The mean latency; `None` if nothing was completed.
+    pub(crate) mean_latency: Option<Duration>,
     /// Requests in flight at the end of the period.
     pub(crate) in_flight: usize,
 }
@@ -66,6 +70,9 @@ pub(crate) struct ConcurrencyControl {
     rate: Pid,
     concurrency: f64,
     limit: f64,
+    /// Mean latency of the last period with requests, in seconds. A worker's pause is in proportion to its own latency,
+    /// which is one of these, so that their noise cancels out.
+    mean_latency: Option<f64>,
 }
 
 impl ConcurrencyControl {
@@ -77,6 +84,7 @@ impl ConcurrencyControl {
             rate: Pid::new(params.rps_pid, 1.0),
             concurrency: concurrency.clamp(MIN_CONCURRENCY, max),
             limit: max,
+            mean_latency: None,
         }
     }
 
@@ -84,7 +92,7 @@ impl ConcurrencyControl {
     pub(crate) fn set_params(&mut self, params: &HashdParams) {
         let max = f64::from(params.concurrency_max);
         let limit = if self.is_limited() { self.limit.min(max) } else { max };
-        *self = Self { limit, ..Self::new(params, self.concurrency) };
+        *self = Self { limit, mean_latency: self.mean_latency, ..Self::new(params, self.concurrency) };
     }
 
     /// Mean number of requests in flight.
@@ -114,9 +122,17 @@ impl ConcurrencyControl {
             // One request at a time is the least that the latency can ask for: fewer are not faster.
             self.limit = (self.limit * (1.0 + adjustment)).clamp(1.0, max);
         }
-        let relative_rate = params.rps_target.map_or(0.0, |target| measured.rps / target);
-        let adjustment = self.rate.update(relative_rate);
-        self.concurrency = (self.concurrency * (1.0 + adjustment)).max(MIN_CONCURRENCY);
+        self.mean_latency = measured.mean_latency.map(|latency| latency.as_secs_f64()).or(self.mean_latency);
+        self.concurrency = match (params.rps_target, self.mean_latency) {
+            (Some(target), Some(latency)) if target * params.control_period.seconds() < MIN_REQUESTS => {
+                // Little's law.
+                target * latency
+            }
+            (target, _) => {
+                let relative_rate = target.map_or(0.0, |target| measured.rps / target);
+                (self.concurrency * (1.0 + self.rate.update(relative_rate))).max(MIN_CONCURRENCY)
+            }
+        };
         if self.is_limited() {
             self.concurrency = self.limit;
             self.rate.reset_integral();
@@ -149,7 +165,12 @@ mod tests {
         fn run(&self, concurrency: f64) -> Measurement {
             let latency = self.base.max(concurrency / self.capacity);
             let rps = concurrency / latency;
-            Measurement { rps, latency: Some(Duration::from_secs_f64(latency * 1.5)), in_flight: 1 }
+            Measurement {
+                rps,
+                latency: Some(Duration::from_secs_f64(latency * 1.5)),
+                mean_latency: Some(Duration::from_secs_f64(latency)),
+                in_flight: 1,
+            }
         }
     }
 
@@ -165,6 +186,10 @@ mod tests {
         (last.rps, last.latency.map_or(0.0, |latency| latency.as_secs_f64()))
     }
 
+    fn nothing_completed(in_flight: usize) -> Measurement {
+        Measurement { rps: 0.0, latency: None, mean_latency: None, in_flight }
+    }
+
     fn targeting(rps: Option<f64>) -> HashdParams {
         HashdParams { rps_target: rps, ..HashdParams::default() }
     }
@@ -176,11 +201,24 @@ mod tests {
 
     #[test]
     fn rates_far_below_and_near_the_maximum_are_reached() {
-        for target in [2.0, 20.0, 320.0] {
+        for target in [0.01, 0.5, 2.0, 9.0, 20.0, 320.0] {
             let params = targeting(Some(target));
             let mut control = ConcurrencyControl::new(&params, 1.0);
             let (rps, _) = simulate(&mut control, &params, &PLANT, 60);
             assert_near(rps, target, 0.02);
+        }
+    }
+
+    #[test]
+    fn few_requests_in_a_period_do_not_make_the_rate_oscillate() {
+        let params = targeting(Some(0.2));
+        let mut control = ConcurrencyControl::new(&params, 1.0);
+        // A request of 50 ms is completed in one period of five.
+        for period in 0..100 {
+            let latency = (period % 5 == 0).then_some(Duration::from_millis(50));
+            let rps = if latency.is_some() { 1.0 } else { 0.0 };
+            control.update(&params, Measurement { rps, latency, mean_latency: latency, in_flight: 0 });
+            assert_near(control.concurrency(), 0.01, 1e-9);
         }
     }
 
@@ -218,10 +256,10 @@ mod tests {
     fn stall_lowers_the_limit_and_idleness_does_not() {
         let params = targeting(None);
         let mut control = ConcurrencyControl::new(&params, 10.0);
-        control.update(&params, Measurement { rps: 0.0, latency: None, in_flight: 10 });
+        control.update(&params, nothing_completed(10));
         assert!(control.concurrency() < 10.0);
         let mut idle = ConcurrencyControl::new(&params, 0.1);
-        idle.update(&params, Measurement { rps: 0.0, latency: None, in_flight: 0 });
+        idle.update(&params, nothing_completed(0));
         assert!(idle.concurrency() > 0.1);
     }
 

@@ -45,6 +45,12 @@ pub enum HashdError {
         /// The cause.
         source: io::Error,
     },
+    /// Test files that could not be read while the footprint was filled.
+    #[error("cannot read a test file: {source}")]
+    Read {
+        /// The cause.
+        source: io::Error,
+    },
     /// Address space could not be reserved.
     #[error("cannot map {} of memory: {source}", format_size(*bytes as u64))]
     Map {

@@ -5,7 +5,7 @@
 //! stays within its target and the rate meets its own. In the open loop, requests start at times of a schedule instead.
 //!
 //! ```text
-//! Hashd::start ─▶ work_folder, test_files, anonymous_memory       what requests use
+//! Hashd::start ─▶ footprint, test_files, anonymous_memory, fill    what requests use
 //!      │
 //!      ▼
 //! control thread (run) ─▶ control          figures of a period → concurrency
@@ -19,12 +19,18 @@
 //!
 //! Must not depend on: plans, samples, run folders. Parameters go in, reports come out; both are plain serde types.
 //!
+//! [`sizing`] finds the parameters with which a machine is loaded fully.
+//!
 //! Start with [`HashdParams`] and [`Hashd::start`], then `request` (what is done) and `control` (how much of it).
 
 mod anonymous_memory;
+mod config;
+mod content;
 mod control;
 mod distribution;
 mod error;
+mod fill;
+mod footprint;
 mod log_file;
 mod open_loop;
 mod params;
@@ -33,16 +39,18 @@ mod report;
 mod request;
 mod run;
 mod size;
+pub mod sizing;
 mod test_files;
 mod window;
 mod work_folder;
 mod workers;
 
+pub use config::{HashdConfig, HashdEvent};
 pub use error::HashdError;
 pub use params::{Arrivals, HashdParams, OpenLoop, ParamError, PidGains};
 pub use params_file::ParamsFile;
 pub use report::{CpuTimes, HashdReport, LatencyQuantiles};
-pub use run::{Hashd, HashdConfig, HashdEvent};
+pub use run::Hashd;
 
 /// Bytes of a page: the unit of addresses, whatever the kernel's page size is.
 const PAGE: usize = 4096;

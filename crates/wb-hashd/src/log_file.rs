@@ -71,6 +71,11 @@ pub(crate) fn start_log(
     Ok((sender, thread.map_err(|source| HashdError::Thread { source })?))
 }
 
+/// The digit of a number below 16.
+fn hex_digit(number: u8) -> u8 {
+    b"0123456789abcdef"[usize::from(number % 16)]
+}
+
 struct LogWriter {
     files: Vec<File>,
     file_bytes: u64,
@@ -84,7 +89,7 @@ impl LogWriter {
     fn new(files: Vec<File>, file_bytes: u64) -> Self {
         let mut random = vec![0; PADDING];
         ChaCha8Rng::seed_from_u64(0).fill_bytes(&mut random);
-        let padding = random.iter().map(|byte| b"0123456789abcdef"[usize::from(byte % 16)]).collect();
+        let padding = random.iter().map(|byte| hex_digit(byte % 16)).collect();
         Self { files, file_bytes, current: 0, written: 0, line: Vec::new(), padding }
     }
 
@@ -118,9 +123,7 @@ impl LogWriter {
     fn write(&mut self, entry: &LogEntry, min_bytes: usize) -> io::Result<()> {
         self.line.clear();
         write!(self.line, "{:.6} ", entry.time.as_secs_f64())?;
-        for byte in entry.digest {
-            write!(self.line, "{byte:02x}")?;
-        }
+        self.line.extend(entry.digest.iter().flat_map(|byte| [byte >> 4, byte & 15]).map(hex_digit));
         write!(self.line, " {:.3}ms", entry.latency.as_secs_f64() * 1e3)?;
         let min_bytes = min_bytes.min(MAX_LINE);
         if self.line.len() + 2 < min_bytes {

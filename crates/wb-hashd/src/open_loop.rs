@@ -95,13 +95,13 @@ impl Dispatcher {
     }
 
     fn run(mut self) {
-        let mut schedule = Schedule::new(self.shared.model().rng_of(SCHEDULE_STREAM));
+        let mut schedule = Schedule::new(self.shared.requests().model.rng_of(SCHEDULE_STREAM));
         let mut backlog = VecDeque::with_capacity(MAX_BACKLOG);
-        let (mut model, mut generation) = (self.shared.model(), self.shared.generation());
+        let (mut model, mut generation) = (self.shared.requests().model, self.shared.generation());
         let mut next = Instant::now();
         while !self.shared.is_stopping() {
             if self.shared.generation() != generation {
-                (model, generation) = (self.shared.model(), self.shared.generation());
+                (model, generation) = (self.shared.requests().model, self.shared.generation());
             }
             let Some(open_loop) = model.params().open_loop else { return };
             while next <= Instant::now() {

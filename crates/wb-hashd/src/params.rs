@@ -1,5 +1,7 @@
 //! Parameters of the workload, with their defaults and limits.
 
+use std::time::Duration;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use wb_model::{Bytes, Nanos};
@@ -40,6 +42,8 @@ pub struct HashdParams {
     pub file_addr_stdev: f64,
     /// Part of the files that is used at a rate of zero
     pub file_addr_base: f64,
+    /// Part of the chunks of files that is written
+    pub file_write_frac: f64,
     /// Mean size of the anonymous memory that a request touches, relative to that of the files
     pub anon_size_ratio: f64,
     /// Standard deviation of that size, relative to its mean
@@ -56,6 +60,8 @@ pub struct HashdParams {
     pub sleep_stdev: f64,
     /// Hashed bytes per byte read or touched
     pub cpu_ratio: f64,
+    /// Sleep instead of hashing: 15 ms for the mean request, in proportion to its size, whatever this machine's CPU is
+    pub fake_cpu_load: bool,
     /// Bytes per second that the log grows at `rps-max`
     pub log_bps: Bytes,
     /// Gains of the controller that keeps the latency within its target
@@ -115,6 +121,7 @@ impl Default for HashdParams {
             file_size_stdev: 0.45,
             file_addr_stdev: 0.215,
             file_addr_base: 0.5,
+            file_write_frac: 0.0,
             anon_size_ratio: 2.3,
             anon_size_stdev: 0.45,
             anon_addr_stdev: 0.235,
@@ -123,6 +130,7 @@ impl Default for HashdParams {
             sleep_mean: Nanos(20_000_000),
             sleep_stdev: 0.33,
             cpu_ratio: 0.93,
+            fake_cpu_load: false,
             log_bps: Bytes(1_100_794),
             lat_pid: PidGains { kp: 0.1, ki: 0.01, kd: 0.01 },
             rps_pid: PidGains { kp: 0.25, ki: 0.01, kd: 0.01 },
@@ -147,6 +155,9 @@ impl ParamError {
         Self { name, value: value.to_string(), expected: expected.into() }
     }
 }
+
+/// Time that the mean request hashes: sizing chooses sizes for it, and a faked CPU load sleeps as long.
+pub(crate) const HASH_TIME: Duration = Duration::from_millis(15);
 
 const MILLISECOND: u64 = 1_000_000;
 const MINUTE: u64 = 60_000 * MILLISECOND;
@@ -176,6 +187,7 @@ impl HashdParams {
             ("mem-frac", self.mem_frac),
             ("file-frac", self.file_frac),
             ("file-addr-base", self.file_addr_base),
+            ("file-write-frac", self.file_write_frac),
             ("anon-addr-base", self.anon_addr_base),
             ("anon-write-frac", self.anon_write_frac),
         ] {
@@ -208,16 +220,22 @@ impl HashdParams {
         self.file_size_mean.0 as f64 * self.anon_size_ratio
     }
 
+    /// Time that hashing is imitated by sleeping, for a request that reads and touches this many bytes.
+    pub(crate) fn fake_hash_time(&self, bytes: u64) -> Duration {
+        let mean = self.file_size_mean.0 as f64 + self.anon_size_mean();
+        HASH_TIME.mul_f64(bytes as f64 / mean)
+    }
+
     /// Bytes of a log line, so that the log grows by `log-bps` at `rps-max`; zero without `rps-max`.
     pub(crate) fn log_line_bytes(&self) -> usize {
         self.rps_max.map_or(0, |rps_max| (self.log_bps.0 as f64 / rps_max).round() as usize)
     }
 }
 
-const RATE: &str = "a number from 1 to 1000000";
+const RATE: &str = "a number from 0.001 to 1000000";
 
 fn is_rate(rate: f64) -> bool {
-    (1.0..=1e6).contains(&rate)
+    (0.001..=1e6).contains(&rate)
 }
 
 fn check(name: &'static str, value: impl ToString, is_valid: bool, expected: &str) -> Result<(), ParamError> {
@@ -257,7 +275,7 @@ mod tests {
         assert_eq!(message(|params| params.mem_frac = 1.5), "invalid mem-frac `1.5`: expected a number from 0 to 1");
         assert_eq!(
             message(|params| params.rps_target = Some(0.0)),
-            "invalid rps-target `0`: expected a number from 1 to 1000000"
+            "invalid rps-target `0`: expected a number from 0.001 to 1000000"
         );
         assert_eq!(
             message(|params| params.lat_target = Nanos(0)),

@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Figures of one period; one line of JSON
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct HashdReport {
     /// End of the period, in seconds since the first request could start
@@ -18,6 +18,8 @@ pub struct HashdReport {
     pub done: u64,
     /// Requests completed per second
     pub rps: f64,
+    /// How often the parameters have changed since the start
+    pub changes: u64,
     /// Requests per second to reach; absent without a target
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rps_target: Option<f64>,
@@ -45,6 +47,8 @@ pub struct HashdReport {
     pub anon_addr_frac: f64,
     /// Resident memory of the process, in bytes: anonymous memory that was touched, and its own
     pub resident_bytes: u64,
+    /// Whether what was added to the footprint is still being filled
+    pub is_filling: bool,
     /// Requests of the schedule whose time has come and that have not started; always 0 in the closed loop
     pub backlog: u64,
     /// Requests of the schedule given up since the start because too many waited

@@ -8,7 +8,7 @@ use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use sha1::{Digest, Sha1};
 
-use crate::anonymous_memory::AnonymousMemory;
+use crate::anonymous_memory::{AnonymousMemory, Touch};
 use crate::distribution::{ClampedNormal, chunk_at};
 use crate::test_files::TestFiles;
 use crate::window::{Stage, StageClock, WorkerCounters};
@@ -110,23 +110,31 @@ impl RequestModel {
             let position = self.file_position.sample(&mut rng) * footprint.file_scale;
             let first = chunk_at(position, pages, chunk_pages);
             checksum = checksum.rotate_left(7) ^ files.read_chunk(first, &mut buffer[..length])?;
+            if self.params.file_write_frac > 0.0 && rng.random_bool(self.params.file_write_frac) {
+                files.rewrite_chunk(first, &mut buffer[..length])?;
+            }
         }
         clock.end(Stage::Read);
         thread::sleep(shape.sleep / 3);
         clock.end(Stage::Sleep);
 
+        let touch = if self.params.fake_cpu_load { Touch::FirstWord } else { Touch::Whole };
         for _ in 0..shape.anon_chunks {
             let position = self.anon_position.sample(&mut rng) * footprint.anon_scale;
             let is_write = rng.random_bool(self.params.anon_write_frac);
             let first = chunk_at(position, memory.pages(), chunk_pages);
-            checksum = checksum.rotate_left(7) ^ memory.touch_chunk(first, is_write, buffer);
+            checksum = checksum.rotate_left(7) ^ memory.touch_chunk(first, is_write, touch, buffer);
         }
         clock.end(Stage::Touch);
         thread::sleep(shape.sleep / 3);
         clock.end(Stage::Sleep);
 
-        let chunks = shape.file_chunks + shape.anon_chunks;
-        let digest = hash(buffer, (chunks * buffer.len() as u64) as f64 * self.params.cpu_ratio, checksum);
+        let bytes = (shape.file_chunks + shape.anon_chunks) * buffer.len() as u64;
+        let hashed = if self.params.fake_cpu_load { 0.0 } else { bytes as f64 * self.params.cpu_ratio };
+        let digest = hash(buffer, hashed, checksum);
+        if self.params.fake_cpu_load {
+            thread::sleep(self.params.fake_hash_time(bytes));
+        }
         clock.end(Stage::Hash);
         thread::sleep(shape.sleep / 3);
         clock.end(Stage::Sleep);
@@ -153,6 +161,7 @@ mod tests {
     use wb_model::{Bytes, Nanos};
 
     use super::*;
+    use crate::content::PageContent;
     use crate::work_folder::WorkFolder;
 
     fn small() -> HashdParams {
@@ -169,8 +178,9 @@ mod tests {
     fn digests(params: &HashdParams, seed: u64, footprint: Footprint) -> Vec<RequestDigest> {
         let parent = tempfile::tempdir().unwrap();
         let folder = WorkFolder::open(parent.path(), false).unwrap();
-        let files = TestFiles::open(&folder, 1 << 20, &|| false).unwrap();
-        let memory = AnonymousMemory::reserve(1 << 20).unwrap();
+        let content = PageContent::new(0.0);
+        let files = TestFiles::default().extend_to(1 << 20, &folder, content, &|| false).unwrap();
+        let memory = AnonymousMemory::reserve(1 << 20, content).unwrap();
         memory.resize(1 << 20);
         let model = RequestModel::new(params, seed);
         let (mut buffer, counters) = (vec![0; model.chunk_bytes()], WorkerCounters::new());
@@ -203,6 +213,18 @@ mod tests {
         assert!((mean(|shape| shape.file_chunks as f64) / (1_258_291.0 / chunk + 0.5) - 1.0).abs() < 0.05);
         assert!((mean(|shape| shape.anon_chunks as f64) / (2.3 * 1_258_291.0 / chunk + 0.5) - 1.0).abs() < 0.05);
         assert!((mean(|shape| shape.sleep.as_secs_f64()) / 0.02 - 1.0).abs() < 0.05);
+    }
+
+    #[test]
+    fn faked_load_hashes_nothing_and_sleeps_in_proportion_to_the_size() {
+        let params = HashdParams { fake_cpu_load: true, ..HashdParams::default() };
+        let bytes = (params.file_size_mean.0 as f64 * 3.3) as u64;
+        for (factor, expected) in [(1, 0.015), (3, 0.045)] {
+            let time = params.fake_hash_time(factor * bytes).as_secs_f64();
+            assert!((time - expected).abs() < 1e-6, "{time}");
+        }
+        let first = digests(&HashdParams { fake_cpu_load: true, ..small() }, 1, WHOLE);
+        assert!(first.iter().all(|digest| first.iter().filter(|other| *other == digest).count() == 1));
     }
 
     #[test]

@@ -8,66 +8,27 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use wb_model::{Bytes, Nanos};
 
 use crate::anonymous_memory::AnonymousMemory;
+use crate::content::PageContent;
 use crate::control::{ConcurrencyControl, Measurement};
+use crate::fill::FillPlan;
+use crate::footprint::FootprintSizes;
 use crate::log_file::{LogState, start_log};
 use crate::open_loop::OpenLoopWorkers;
+use crate::params::HASH_TIME;
 use crate::request::RequestModel;
-use crate::size::{SystemMemory, resident_bytes};
+use crate::size::resident_bytes;
 use crate::test_files::TestFiles;
 use crate::window::{Stage, WorkerCounters, empty_histogram, process_cpu_nanos};
 use crate::work_folder::WorkFolder;
-use crate::workers::{ClosedLoop, Shared};
-use crate::{CpuTimes, HashdError, HashdParams, HashdReport, LatencyQuantiles, PAGE, ParamError};
-
-/// The footprint, relative to the memory of the machine, unless one is given and if there is room for it.
-const DEFAULT_MEMORY: u64 = 4;
-
-/// What hashd is started with
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
-pub struct HashdConfig {
-    /// Parameters at the start
-    pub params: HashdParams,
-    /// Folder of test files and logs; a new one in /var/tmp if not given
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub dir: Option<PathBuf>,
-    /// Memory footprint at a `mem-frac` of 1; four times the machine's memory, or as much as fits, if not given
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub memory: Option<Bytes>,
-    /// Seed of all random choices
-    pub seed: u64,
-    /// How long to run; until a signal if not given
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub duration: Option<Nanos>,
-    /// Whether test files and logs stay in `dir`, to be used again
-    pub keep_files: bool,
-}
-
-/// What happens while it runs.
-#[derive(Clone, Debug, PartialEq)]
-pub enum HashdEvent {
-    /// The footprint was determined, and test files are created.
-    Preparing {
-        /// Footprint at a `mem-frac` of 1, in bytes.
-        memory: u64,
-        /// Bytes of test files that are written.
-        created: u64,
-        /// Their folder.
-        dir: PathBuf,
-    },
-    /// Requests can start.
-    Started,
-    /// A period is over.
-    Report(Box<HashdReport>),
-}
+use crate::workers::{ClosedLoop, Requests, Shared};
+use crate::{
+    CpuTimes, HashdConfig, HashdError, HashdEvent, HashdParams, HashdReport, LatencyQuantiles, PAGE, ParamError,
+};
 
 enum Command {
-    SetParams(Box<HashdParams>),
+    SetParams(Box<HashdParams>, Arc<TestFiles>),
     Stop,
 }
 
@@ -76,6 +37,8 @@ pub struct Hashd {
     commands: Sender<Command>,
     control: Option<JoinHandle<()>>,
     shared: Arc<Shared>,
+    folder: WorkFolder,
+    content: PageContent,
     sizes: FootprintSizes,
     params: HashdParams,
 }
@@ -93,14 +56,20 @@ impl Hashd {
     ) -> Result<Self, HashdError> {
         let params = config.params.clone();
         params.validate()?;
+        if !(0.0..=1.0).contains(&config.compressibility) {
+            return Err(ParamError::new("compressibility", config.compressibility, "a number from 0 to 1").into());
+        }
+        let content = PageContent::new(config.compressibility);
         let dir = config.dir.clone().unwrap_or_else(default_dir);
         let folder = WorkFolder::open(&dir, config.keep_files)?;
         let sizes = FootprintSizes::choose(&params, config.memory, &folder)?;
-        let created = TestFiles::missing_bytes(&folder, sizes.file_capacity)?;
+        let capacity = sizes.file_capacity(&params);
+        let created = TestFiles::default().missing_bytes(capacity, &folder, content)?;
         on_event(HashdEvent::Preparing { memory: sizes.memory, created, dir });
-        let files = TestFiles::open(&folder, sizes.file_capacity, is_cancelled)?;
-        let memory = AnonymousMemory::reserve(sizes.memory)?;
-        let shared = Arc::new(Shared::new(files, memory, RequestModel::new(&params, config.seed)));
+        let files = Arc::new(TestFiles::default().extend_to(capacity, &folder, content, is_cancelled)?);
+        let memory = AnonymousMemory::reserve(sizes.memory, content)?;
+        let model = Arc::new(RequestModel::new(&params, config.seed));
+        let shared = Arc::new(Shared::new(memory, Requests { model, files: files.clone() }));
 
         let log_state = Arc::new(LogState::default());
         let failures = shared.clone();
@@ -111,9 +80,9 @@ impl Hashd {
             None => Workers::Closed(ClosedLoop::new(shared.clone(), log)),
             Some(_) => Workers::Open(OpenLoopWorkers::start(shared.clone(), log)?),
         };
-        let concurrency = thread::available_parallelism().map_or(1.0, |cpus| cpus.get() as f64 / 2.0);
+        let cpus = thread::available_parallelism().map_or(1, usize::from);
         let mut control_thread = ControlThread {
-            control: ConcurrencyControl::new(&params, concurrency),
+            control: ConcurrencyControl::new(&params, initial_concurrency(&params, cpus)),
             params: params.clone(),
             seed: config.seed,
             shared: shared.clone(),
@@ -124,9 +93,17 @@ impl Hashd {
             window_start: Instant::now(),
             cpu: CpuTimes::default(),
             done: 0,
+            changes: 0,
             has_new_params: false,
+            fill: config.fill,
+            fillers: Vec::new(),
         };
         control_thread.apply_footprint();
+        if config.fill {
+            let plan = FillPlan::new(&shared, 0);
+            on_event(HashdEvent::Filling { bytes: plan.bytes() });
+            plan.fill(&shared, &files, is_cancelled)?;
+        }
         control_thread.apply_concurrency();
         let (commands, receiver) = channel();
         let control = move || {
@@ -137,16 +114,16 @@ impl Hashd {
         };
         let control = thread::Builder::new().name("hashd-control".to_owned()).spawn(control);
         let control = Some(control.map_err(|source| HashdError::Thread { source })?);
-        // Every file is open: a new folder goes, so that nothing remains however this process ends.
-        drop(folder);
-        Ok(Self { commands, control, shared, sizes, params })
+        Ok(Self { commands, control, shared, folder, content, sizes, params })
     }
 
-    /// Continues with other parameters.
+    /// Continues with other parameters. Test files that they need in addition are created first, which `is_cancelled` ends
+    /// early; what is added to the footprint is filled meanwhile.
     ///
     /// # Errors
-    /// If one is invalid, or cannot be changed in this way while it runs. The previous ones stay in force then.
-    pub fn set_params(&mut self, params: HashdParams) -> Result<(), HashdError> {
+    /// If one is invalid, does not fit, or cannot be changed in this way while it runs. The previous ones stay in force
+    /// then.
+    pub fn set_params(&mut self, params: HashdParams, is_cancelled: &dyn Fn() -> bool) -> Result<(), HashdError> {
         params.validate()?;
         if params.open_loop.is_some() != self.params.open_loop.is_some() {
             let (value, expected) = match params.open_loop {
@@ -155,10 +132,13 @@ impl Hashd {
             };
             return Err(ParamError::new("open-loop", value, expected).into());
         }
-        self.sizes.check(&params, self.shared.memory.bytes() as u64)?;
+        self.sizes.check(&params, resident_bytes())?;
+        let (files, capacity) = (self.shared.requests().files, self.sizes.file_capacity(&params));
+        files.missing_bytes(capacity, &self.folder, self.content)?;
+        let files = Arc::new(files.extend_to(capacity, &self.folder, self.content, is_cancelled)?);
         self.params = params.clone();
         // It only fails if the control thread has panicked, which has been printed.
-        let _ = self.commands.send(Command::SetParams(Box::new(params)));
+        let _ = self.commands.send(Command::SetParams(Box::new(params), files));
         Ok(())
     }
 
@@ -186,67 +166,17 @@ impl Drop for Hashd {
     }
 }
 
+/// What the target requires if requests take as long as on the machine that the default parameters are for, within what
+/// is safe to begin with.
+fn initial_concurrency(params: &HashdParams, cpus: usize) -> f64 {
+    let latency = (Duration::from(params.sleep_mean) + HASH_TIME).as_secs_f64();
+    let safe = cpus as f64 / 2.0;
+    params.rps_target.map_or(safe, |target| safe.min(target * latency))
+}
+
 /// A folder that only this process uses, on a disk.
 fn default_dir() -> PathBuf {
     PathBuf::from(format!("/var/tmp/weighbridge-hashd.{}", std::process::id()))
-}
-
-/// Sizes that are determined at the start.
-#[derive(Clone, Copy, Debug)]
-struct FootprintSizes {
-    /// Footprint of files and anonymous memory at a `mem-frac` of 1.
-    memory: u64,
-    /// Size of all test files.
-    file_capacity: u64,
-}
-
-impl FootprintSizes {
-    fn choose(params: &HashdParams, memory: Option<Bytes>, folder: &WorkFolder) -> Result<Self, HashdError> {
-        let memory = match memory {
-            Some(Bytes(memory)) => memory,
-            None => default_memory(params, SystemMemory::read(), folder.free_bytes()?),
-        };
-        if memory < 1 << 20 {
-            return Err(ParamError::new("memory", Bytes(memory), "a size of at least 1m").into());
-        }
-        let sizes = Self { memory, file_capacity: (memory as f64 * params.file_frac) as u64 };
-        sizes.check(params, 0)?;
-        Ok(sizes)
-    }
-
-    /// Checks that the footprint fits, while `in_use` bytes of anonymous memory are in use.
-    fn check(&self, params: &HashdParams, in_use: u64) -> Result<(), HashdError> {
-        if self.file_bytes(params) > self.file_capacity.max(PAGE as u64) {
-            let highest = self.file_capacity as f64 / self.memory as f64 / params.mem_frac;
-            let expected = format!("at most {highest:.3}, for which the test files were created");
-            return Err(ParamError::new("file-frac", params.file_frac, expected).into());
-        }
-        let (required, memory) = (self.anon_bytes(params), SystemMemory::read());
-        match memory.map(|memory| memory.available.saturating_add(in_use)) {
-            Some(available) if required > available => Err(HashdError::Memory { required, available }),
-            _ => Ok(()),
-        }
-    }
-
-    /// Footprint of files.
-    fn file_bytes(&self, params: &HashdParams) -> u64 {
-        (self.memory as f64 * params.mem_frac * params.file_frac) as u64
-    }
-
-    /// Footprint of anonymous memory.
-    fn anon_bytes(&self, params: &HashdParams) -> u64 {
-        (self.memory as f64 * params.mem_frac * (1.0 - params.file_frac)) as u64
-    }
-}
-
-/// Four times the memory, or as much as fits: anonymous memory into four fifths of what is available, files into half of
-/// the free space.
-fn default_memory(params: &HashdParams, system: Option<SystemMemory>, free: u64) -> u64 {
-    let Some(system) = system else { return 1 << 30 };
-    let limit = |bytes: u64, part: f64| if part > 0.0 { (bytes as f64 / part) as u64 } else { u64::MAX };
-    let by_memory = limit(system.available / 5 * 4, params.mem_frac * (1.0 - params.file_frac));
-    let by_disk = limit(free / 2, params.file_frac);
-    system.total.saturating_mul(DEFAULT_MEMORY).min(by_memory).min(by_disk)
 }
 
 enum Workers {
@@ -277,8 +207,13 @@ struct ControlThread {
     /// CPU times since the start, as of the last period.
     cpu: CpuTimes,
     done: u64,
-    /// Whether the parameters changed in this period, which then does not count for the controllers.
+    /// How often the parameters have changed.
+    changes: u64,
+    /// Whether they changed in this period, which then does not count for the controllers.
     has_new_params: bool,
+    /// Whether what is added to the footprint is filled, and the threads that do so.
+    fill: bool,
+    fillers: Vec<JoinHandle<()>>,
 }
 
 impl ControlThread {
@@ -289,7 +224,7 @@ impl ControlThread {
             let period = Duration::from(self.params.control_period);
             let wait = (self.window_start + period).saturating_duration_since(Instant::now());
             match commands.recv_timeout(wait) {
-                Ok(Command::SetParams(params)) => self.set_params(*params),
+                Ok(Command::SetParams(params, files)) => self.set_params(*params, files),
                 Ok(Command::Stop) | Err(RecvTimeoutError::Disconnected) => break,
                 Err(RecvTimeoutError::Timeout) => {
                     let report = self.close_period();
@@ -302,6 +237,8 @@ impl ControlThread {
             Workers::Closed(workers) => workers.join(),
             Workers::Open(workers) => workers.join(),
         }
+        // A panic of a filler has been printed.
+        self.fillers.drain(..).for_each(|filler| drop(filler.join()));
         // So that every completed request is in a report.
         let report = self.close_period();
         if report.completed > 0 {
@@ -309,17 +246,47 @@ impl ControlThread {
         }
     }
 
-    fn set_params(&mut self, params: HashdParams) {
+    fn set_params(&mut self, params: HashdParams, files: Arc<TestFiles>) {
         self.params = params;
         self.control.set_params(&self.params);
-        self.shared.set_model(RequestModel::new(&self.params, self.seed));
+        let model = Arc::new(RequestModel::new(&self.params, self.seed));
+        self.shared.set_requests(Requests { model, files });
         self.apply_footprint();
+        if self.fill
+            && let Err(error) = self.fill_in_background()
+        {
+            self.shared.failures.record(error.to_string());
+        }
         self.apply_concurrency();
+        self.changes += 1;
         self.has_new_params = true;
     }
 
+    fn fill_in_background(&mut self) -> Result<(), HashdError> {
+        self.fillers.retain(|filler| !filler.is_finished());
+        let (shared, files) = (self.shared.clone(), self.shared.requests().files);
+        let plan = FillPlan::new(&shared, resident_bytes());
+        let fill = move || {
+            if let Err(error) = plan.fill(&shared, &files, &|| shared.is_stopping())
+                && !matches!(error, HashdError::Cancelled)
+            {
+                shared.failures.record(error.to_string());
+            }
+            shared.fillers.fetch_sub(1, Ordering::Relaxed);
+        };
+        self.shared.fillers.fetch_add(1, Ordering::Relaxed);
+        let builder = thread::Builder::new().name("hashd-fill".to_owned());
+        let filler = builder.spawn(fill).map_err(|source| {
+            self.shared.fillers.fetch_sub(1, Ordering::Relaxed);
+            HashdError::Thread { source }
+        });
+        self.fillers.push(filler?);
+        Ok(())
+    }
+
     fn apply_footprint(&self) {
-        let pages = (self.sizes.file_bytes(&self.params) / PAGE as u64).clamp(1, self.shared.files.pages());
+        let pages = self.sizes.file_bytes(&self.params) / PAGE as u64;
+        let pages = pages.clamp(1, self.shared.requests().files.pages());
         self.shared.file_pages.store(pages, Ordering::Relaxed);
         self.shared.memory.resize(self.sizes.anon_bytes(&self.params));
         self.log_state.line_bytes.store(self.params.log_line_bytes(), Ordering::Relaxed);
@@ -356,6 +323,7 @@ impl ControlThread {
             completed,
             done: self.done,
             rps,
+            changes: self.changes,
             rps_target: self.params.rps_target,
             concurrency: None,
             concurrency_limit: None,
@@ -367,6 +335,7 @@ impl ControlThread {
             anon_bytes: self.shared.memory.bytes() as u64,
             anon_addr_frac: self.shared.anon_scale.load(),
             resident_bytes: resident_bytes(),
+            is_filling: self.shared.fillers.load(Ordering::Relaxed) > 0,
             backlog: self.backlog().0,
             dropped: self.backlog().1,
             errors: self.shared.failures.count(),
@@ -376,8 +345,10 @@ impl ControlThread {
         self.cpu = cpu;
         self.shared.memory.release_unused();
         if !std::mem::take(&mut self.has_new_params) && !self.shared.is_stopping() {
+            let mean_latency = (completed > 0).then(|| Duration::from_secs_f64(self.window.mean() / 1e6));
             let latency = latency.map(|latency| Duration::from_secs_f64(latency.control));
-            self.control.update(&self.params, Measurement { rps, latency, in_flight: in_flight as usize });
+            let measurement = Measurement { rps, latency, mean_latency, in_flight: in_flight as usize };
+            self.control.update(&self.params, measurement);
             self.apply_concurrency();
             self.apply_scale(rps);
         }
@@ -437,6 +408,8 @@ fn difference(now: CpuTimes, before: CpuTimes) -> CpuTimes {
 #[allow(clippy::unwrap_used, reason = "these are tests")]
 mod tests {
     use std::sync::mpsc;
+
+    use wb_model::{Bytes, Nanos};
 
     use super::*;
     use crate::OpenLoop;
@@ -499,22 +472,61 @@ mod tests {
         let (mut hashd, events) = start(&config);
         let first = wait_for(&events, |report| report.done > 0);
         let changed = HashdParams { mem_frac: 0.4, rps_target: Some(30.0), chunk_pages: 8, ..config.params.clone() };
-        hashd.set_params(changed).unwrap();
+        hashd.set_params(changed, &|| false).unwrap();
         let report = wait_for(&events, |report| report.rps_target == Some(30.0));
         assert_eq!(
             (report.file_bytes, report.anon_bytes),
             (first.file_bytes.div_ceil(2) / 4096 * 4096, first.anon_bytes / 2)
         );
         wait_for(&events, |report| report.rps < 60.0);
-        let refused = |params: HashdParams, hashd: &mut Hashd| hashd.set_params(params).unwrap_err().to_string();
+        let refused =
+            |params: HashdParams, hashd: &mut Hashd| hashd.set_params(params, &|| false).unwrap_err().to_string();
         let open = HashdParams {
             open_loop: Some(OpenLoop { rate: 5.0, arrivals: Default::default() }),
             ..config.params.clone()
         };
         assert_eq!(refused(open, &mut hashd), "invalid open-loop `5`: expected none, as at the start");
-        let files = HashdParams { file_frac: 0.9, ..config.params.clone() };
-        assert!(refused(files, &mut hashd).starts_with("invalid file-frac `0.9`: expected at most 0.312"));
         assert_eq!(hashd.params().rps_target, Some(30.0));
+    }
+
+    #[test]
+    fn files_grow_beyond_those_at_the_start_and_are_filled() {
+        let parent = tempfile::tempdir().unwrap();
+        let config = config(parent.path());
+        let (mut hashd, events) = start(&config);
+        let first = wait_for(&events, |report| report.done > 0);
+        let larger = HashdParams { file_frac: 0.9, mem_frac: 1.0, ..config.params.clone() };
+        hashd.set_params(larger, &|| false).unwrap();
+        let report = wait_for(&events, |report| report.file_bytes > 4 * first.file_bytes);
+        assert_eq!(report.file_bytes, ((8 << 20) as f64 * 0.9) as u64 / 4096 * 4096);
+        let report = wait_for(&events, |report| !report.is_filling && report.done > first.done + 50);
+        assert_eq!(report.errors, 0);
+        assert!(report.changes == 1, "{report:?}");
+        let cancelled = HashdParams { file_frac: 1.0, ..config.params.clone() };
+        assert!(matches!(hashd.set_params(cancelled, &|| true), Err(HashdError::Cancelled)));
+    }
+
+    #[test]
+    fn footprint_is_filled_before_the_start_by_default() {
+        let parent = tempfile::tempdir().unwrap();
+        let mut config = config(parent.path());
+        config.params.rps_target = Some(0.5);
+        config.params.anon_size_ratio = 0.0;
+        config.memory = Some(Bytes(256 << 20));
+        let resident = |config: &HashdConfig| {
+            let (_hashd, events) = start(config);
+            let report = next_report(&events);
+            (report.resident_bytes, report.anon_bytes)
+        };
+        let (empty, _) = resident(&HashdConfig { fill: false, ..config.clone() });
+        let (filled, anon) = resident(&config);
+        assert!(filled >= empty + anon / 2, "{filled}, {empty} of {anon}");
+        // So is what is added later.
+        config.params.mem_frac = 0.1;
+        let (mut hashd, events) = start(&config);
+        hashd.set_params(HashdParams { mem_frac: 0.8, ..config.params.clone() }, &|| false).unwrap();
+        let grown = wait_for(&events, |report| report.changes == 1 && !report.is_filling).resident_bytes;
+        assert!(grown >= empty + anon / 2, "{grown}, {empty} of {anon}");
     }
 
     #[test]
@@ -551,14 +563,5 @@ mod tests {
         let only_files = HashdParams { file_frac: 1.0, ..HashdParams::default() };
         assert!(message(1 << 60, only_files).starts_with("cannot create 1048576 TiB of test files in "));
         assert_eq!(message(5000, HashdParams::default()), "invalid memory `5000`: expected a size of at least 1m");
-    }
-
-    #[test]
-    fn default_footprint_fits_into_memory_and_disk() {
-        let params = HashdParams::default();
-        let system = |total, available| Some(SystemMemory { total, available });
-        assert_eq!(default_memory(&params, system(1000, 100_000), 100_000), 4000);
-        assert_eq!(default_memory(&params, system(100_000, 750), 1_000_000), 999);
-        assert_eq!(default_memory(&params, system(100_000, 1_000_000), 500), 1000);
     }
 }

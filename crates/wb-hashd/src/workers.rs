@@ -4,7 +4,7 @@
 //! times its latency: it is busy for a quarter of the time. Further workers are parked. A worker decides this from two
 //! atomic numbers, so no lock is shared.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::thread::{self, JoinHandle};
@@ -19,6 +19,8 @@ use crate::window::WorkerCounters;
 
 /// Address space of a worker's stack.
 const STACK: usize = 256 << 10;
+/// The least part of the time that a worker is busy: its pause is at most a million latencies.
+const MIN_SHARE: f64 = 1e-6;
 /// Pause after a request that failed, so that a broken disk does not keep the CPUs busy.
 const ERROR_PAUSE: Duration = Duration::from_millis(20);
 
@@ -58,10 +60,16 @@ impl Failures {
     }
 }
 
+/// What requests are like, and which files they read.
+#[derive(Clone, Debug)]
+pub(crate) struct Requests {
+    pub(crate) model: Arc<RequestModel>,
+    pub(crate) files: Arc<TestFiles>,
+}
+
 /// What all workers share.
 #[derive(Debug)]
 pub(crate) struct Shared {
-    pub(crate) files: TestFiles,
     pub(crate) memory: AnonymousMemory,
     pub(crate) start: Instant,
     pub(crate) failures: Failures,
@@ -70,17 +78,18 @@ pub(crate) struct Shared {
     pub(crate) anon_scale: AtomicF64,
     pub(crate) concurrency: AtomicF64,
     pub(crate) is_stopping: AtomicBool,
+    /// Threads that are filling the footprint.
+    pub(crate) fillers: AtomicUsize,
     next_request: AtomicU64,
     /// Locked by workers only when `generation` shows that it has changed.
-    model: RwLock<Arc<RequestModel>>,
+    requests: RwLock<Requests>,
     generation: AtomicU64,
 }
 
 impl Shared {
-    pub(crate) fn new(files: TestFiles, memory: AnonymousMemory, model: RequestModel) -> Self {
+    pub(crate) fn new(memory: AnonymousMemory, requests: Requests) -> Self {
         let whole = || AtomicF64(AtomicU64::new(1f64.to_bits()));
         Self {
-            files,
             memory,
             start: Instant::now(),
             failures: Failures::default(),
@@ -89,8 +98,9 @@ impl Shared {
             anon_scale: whole(),
             concurrency: AtomicF64::default(),
             is_stopping: AtomicBool::new(false),
+            fillers: AtomicUsize::new(0),
             next_request: AtomicU64::new(0),
-            model: RwLock::new(Arc::new(model)),
+            requests: RwLock::new(requests),
             generation: AtomicU64::new(0),
         }
     }
@@ -99,13 +109,13 @@ impl Shared {
         self.is_stopping.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn model(&self) -> Arc<RequestModel> {
-        self.model.read().unwrap_or_else(PoisonError::into_inner).clone()
+    pub(crate) fn requests(&self) -> Requests {
+        self.requests.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Changes what requests from now on are like.
-    pub(crate) fn set_model(&self, model: RequestModel) {
-        *self.model.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(model);
+    pub(crate) fn set_requests(&self, requests: Requests) {
+        *self.requests.write().unwrap_or_else(PoisonError::into_inner) = requests;
         self.generation.fetch_add(1, Ordering::Release);
     }
 
@@ -132,25 +142,25 @@ pub(crate) struct RequestExecutor {
     shared: Arc<Shared>,
     counters: Arc<WorkerCounters>,
     log: SyncSender<LogEntry>,
-    model: Arc<RequestModel>,
+    requests: Requests,
     generation: u64,
     buffer: Vec<u8>,
 }
 
 impl RequestExecutor {
     pub(crate) fn new(shared: Arc<Shared>, counters: Arc<WorkerCounters>, log: SyncSender<LogEntry>) -> Self {
-        let (generation, model) = (shared.generation(), shared.model());
-        let buffer = vec![0; model.chunk_bytes()];
-        Self { shared, counters, log, model, generation, buffer }
+        let (generation, requests) = (shared.generation(), shared.requests());
+        let buffer = vec![0; requests.model.chunk_bytes()];
+        Self { shared, counters, log, requests, generation, buffer }
     }
 
     /// Executes the next request, whose latency counts from `start`. Returns the time of its end.
     pub(crate) fn execute_next(&mut self, start: Instant) -> Instant {
-        self.refresh_model();
+        self.refresh_requests();
         let request = self.shared.next_request.fetch_add(1, Ordering::Relaxed);
         self.counters.set_in_flight(true);
-        let resources = (&self.shared.files, &self.shared.memory, self.shared.footprint());
-        let result = self.model.execute(request, resources, &mut self.buffer, &self.counters);
+        let resources = (&*self.requests.files, &self.shared.memory, self.shared.footprint());
+        let result = self.requests.model.execute(request, resources, &mut self.buffer, &self.counters);
         let end = Instant::now();
         self.counters.set_in_flight(false);
         match result {
@@ -169,11 +179,11 @@ impl RequestExecutor {
         end
     }
 
-    fn refresh_model(&mut self) {
+    fn refresh_requests(&mut self) {
         let generation = self.shared.generation();
         if generation != self.generation {
-            (self.generation, self.model) = (generation, self.shared.model());
-            self.buffer.resize(self.model.chunk_bytes(), 0);
+            (self.generation, self.requests) = (generation, self.shared.requests());
+            self.buffer.resize(self.requests.model.chunk_bytes(), 0);
         }
     }
 }
@@ -252,7 +262,7 @@ fn time_until_start(share: f64, latency: Duration, since_end: Duration) -> Optio
     if share <= 0.0 {
         return None;
     }
-    let pause = latency.mul_f64(1.0 / share.max(1e-3) - 1.0);
+    let pause = latency.mul_f64(1.0 / share.max(MIN_SHARE) - 1.0);
     Some(pause.saturating_sub(since_end))
 }
 

@@ -90,6 +90,12 @@ pub(crate) enum Error {
     /// A machine on which contention benches cannot be described.
     #[error(transparent)]
     Machine(#[from] wb_contention::machine::MachineError),
+    /// Parameters of the workload that could not be found.
+    #[error(transparent)]
+    Sizing(#[from] wb_hashd::sizing::SizingError),
+    /// A journal that cannot be resumed.
+    #[error(transparent)]
+    SizingJournal(#[from] wb_hashd::sizing::JournalError),
     /// A failure of the undo log.
     #[error(transparent)]
     Undo(#[from] wb_sys::undo::UndoError),
@@ -168,9 +174,12 @@ impl Error {
             Self::Archive(error) => error.help()?.into(),
             Self::Unpack { source, .. } => source.help()?.into(),
             Self::Image(error) => error.help()?.into(),
-            Self::Hashd(error) => error.help()?.into(),
             Self::Sequence(error) => error.help()?.into(),
             Self::Machine(error) => error.help().into(),
+            Self::Hashd(error) | Self::Sizing(wb_hashd::sizing::SizingError::Workload(error)) => error.help()?.into(),
+            Self::SizingJournal(wb_hashd::sizing::JournalError::OtherConfig { .. }) => {
+                "remove it to begin anew, or choose another file".into()
+            }
             Self::Session(SessionError::Run(RunError::Provision(error))) => error.help()?.into(),
             Self::Session(SessionError::Run(RunError::Changed { .. })) => {
                 "choose another folder with --into: samples of two definitions cannot be combined".into()

@@ -4,8 +4,9 @@
 //! `cpuacct`; else none. Groups are created below this process's own group, so that its limits still apply.
 //! No controller is enabled: a memory controller would slow down the measured process.
 //!
-//! Start with [`Cgroups::find`] and [`Cgroups::create`].
+//! Start with [`Cgroups::find`] and [`Cgroups::create`]. [`memory`] reads the limits that apply to this process.
 
+pub mod memory;
 mod mounts;
 
 use std::fs::{self, File};

@@ -19,4 +19,6 @@ pub(crate) enum Kernel {
     CeilingClient,
     /// The request workload, one report each second
     Hashd,
+    /// Finding the parameters of the request workload, one line per round
+    HashdParams,
 }

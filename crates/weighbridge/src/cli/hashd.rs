@@ -11,8 +11,8 @@ use super::whole_number;
 pub(crate) const AFTER_HELP: &str = "Options override the parameters file, also after it has been changed. Without \
     --rps-target, as many requests are executed as the latency target permits. docs/contention.md describes the \
     workload, its parameters and its report.\n\n\
-    exit status: 0 it ran for --duration, or until a signal without it, 1 error, 130 a signal before the end of \
-    --duration";
+    exit status: 0 it ran for --duration, or until a signal without it, or found the parameters, 1 error, 130 a signal \
+    before that";
 
 /// `hashd`
 #[derive(Debug, Args)]
@@ -26,6 +26,12 @@ pub(crate) struct HashdArgs {
     /// Keep the test files and logs in --dir; test files of the right size are used again
     #[arg(long, requires = "dir")]
     pub(crate) keep_files: bool,
+    /// Part of the data that is zero, so that it compresses (0 to 1)
+    #[arg(long, value_name = "FRAC", default_value_t = 0.0)]
+    pub(crate) compressibility: f64,
+    /// Start with an empty footprint, which grows as requests use it [default: fill it first, as far as memory permits]
+    #[arg(long)]
+    pub(crate) no_fill: bool,
     /// Memory footprint, of which `mem-frac` is used [default: 4 times the memory, or as much as fits]
     #[arg(long, value_name = "SIZE")]
     pub(crate) memory: Option<Bytes>,
@@ -38,6 +44,32 @@ pub(crate) struct HashdArgs {
     /// Start this many requests per second at random times, whatever their latency is
     #[arg(long, value_name = "RATE")]
     pub(crate) open_loop: Option<f64>,
+    /// Find the parameters that load this machine fully, and write them to this TOML file. FILE.journal has each finished
+    /// round: the same command resumes there
+    #[arg(
+        long,
+        value_name = "FILE",
+        conflicts_with_all = ["rps_target", "open_loop", "duration", "keep_files", "no_fill"]
+    )]
+    pub(crate) find_params: Option<PathBuf>,
+    /// Imitate hashing by sleeping while parameters are found, so that they depend on memory and disk alone
+    #[arg(long, requires = "find_params")]
+    pub(crate) fake_cpu_load: bool,
+    /// Use this mean size of what a request reads from files instead of finding it
+    #[arg(long, value_name = "SIZE", requires = "find_params")]
+    pub(crate) hash_size: Option<Bytes>,
+    /// Use this number of pages that are read or touched together instead of finding it
+    #[arg(long, value_name = "N", requires = "find_params", value_parser = whole_number::<u32, 1>)]
+    pub(crate) chunk_pages: Option<u32>,
+    /// Use this rate at full load instead of finding it [default with --fake-cpu-load: 2000 for 12 GiB of memory]
+    #[arg(long, value_name = "N", requires = "find_params")]
+    pub(crate) rps_max: Option<f64>,
+    /// Factor of the precision of the footprint: 2 makes its steps twice as large
+    #[arg(long, value_name = "FACTOR", requires = "find_params", default_value_t = 1.0)]
+    pub(crate) grain: f64,
+    /// Factor of the time that a round is observed: less than 1 is faster and less certain
+    #[arg(long, value_name = "FACTOR", requires = "find_params", default_value_t = 1.0)]
+    pub(crate) window_scale: f64,
     /// How long to run [default: until Ctrl-C or SIGTERM]
     #[arg(long, value_name = "TIME")]
     pub(crate) duration: Option<Nanos>,

@@ -65,6 +65,10 @@ pub(crate) enum SchemaName {
     HashdConfig,
     /// A line of the output of `hashd --json`
     HashdReport,
+    /// The configuration of `exec hashd-params`
+    HashdSizing,
+    /// A line of the output of `hashd --find-params --json`, and of its journal
+    HashdSizingLine,
     /// Output of `peers list --json`
     PeersList,
     /// result.json of a contention bench; the output of `summary --json` with benches is a list of these

@@ -26,6 +26,7 @@ pub(crate) fn exec(kernel: Kernel, config: &str) -> Result<Exit, Error> {
         Kernel::CeilingServer => serve_ceiling(config),
         Kernel::CeilingClient => run_kernel(config, |address: &String| ceiling::measure(address, &ceiling_token()?)),
         Kernel::Hashd => hashd::exec(&parse_config(config)?),
+        Kernel::HashdParams => hashd::exec_sizing(parse_config(config)?),
     }
 }
 
@@ -54,7 +55,7 @@ fn run_kernel<C: DeserializeOwned, R: Serialize, E: std::fmt::Display>(
     Ok(Exit::Success)
 }
 
-fn parse_config<C: DeserializeOwned>(config: &str) -> Result<C, Error> {
+pub(super) fn parse_config<C: DeserializeOwned>(config: &str) -> Result<C, Error> {
     serde_json::from_str(config).map_err(|error| Error::Usage {
         what: format!("invalid configuration of the kernel: {}", humanize_serde_error(&error.to_string())),
         help: "a run records the configurations it used as config.json beside each sample".to_owned(),

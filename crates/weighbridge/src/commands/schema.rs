@@ -60,6 +60,8 @@ fn generate(name: SchemaName) -> Schema {
         SchemaName::HashdParams => schema_for!(wb_hashd::HashdParams),
         SchemaName::HashdConfig => schema_for!(wb_hashd::HashdConfig),
         SchemaName::HashdReport => schema_for!(wb_hashd::HashdReport),
+        SchemaName::HashdSizing => schema_for!(wb_hashd::sizing::SizingRequest),
+        SchemaName::HashdSizingLine => schema_for!(wb_hashd::sizing::SizingLine),
         SchemaName::NetSweep => schema_for!(wb_net::sweep::Sweep),
         SchemaName::BenchResult => schema_for!(wb_contention::BenchResult),
         SchemaName::SequenceEvent => schema_for!(wb_contention::record::SequenceEvent),

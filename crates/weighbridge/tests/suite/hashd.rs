@@ -59,9 +59,9 @@ fn number(report: &serde_json::Value, name: &str) -> f64 {
 #[test]
 fn help_describes_every_option() {
     let help = Lab::new().weighbridge("hashd --help").expect_code(0);
-    for option in
-        ["params", "dir", "keep-files", "memory", "rps-target", "lat-target", "open-loop", "duration", "seed", "json"]
-    {
+    let options = "params dir keep-files compressibility no-fill memory rps-target lat-target open-loop find-params \
+                   fake-cpu-load hash-size chunk-pages rps-max grain window-scale duration seed json";
+    for option in options.split_whitespace() {
         help.expect_stdout(&format!("--{option}"));
     }
     help.expect_stdout("Run a latency-sensitive request workload").expect_stdout("exit status: 0 it ran for");
@@ -94,7 +94,7 @@ fn invalid_parameters_are_refused_with_their_place() {
     ");
     assert_snapshot!(lab.weighbridge("hashd --rps-target 0 --dir work").transcript(), @r"
     exit 1
-    error: invalid rps-target `0`: expected a number from 1 to 1000000
+    error: invalid rps-target `0`: expected a number from 0.001 to 1000000
     ");
     assert_snapshot!(lab.weighbridge("hashd --memory 64k --dir work").transcript(), @r"
     exit 1
@@ -134,7 +134,7 @@ fn sigterm_ends_it_in_order() {
     lab.write("params.toml", SMALL);
     let mut running = Running::start(&lab, &format!("hashd {FLAGS}"));
     let before = running.wait_for(|report| number(report, "done") > 0.0);
-    // Nothing has a name while it runs: not even SIGKILL would leave anything.
+    // Nothing ever has a name: not even SIGKILL would leave anything.
     assert!(!lab.path("work").exists());
     let (code, rest, err) = running.end(Signal::TERM);
     assert_eq!(code, Some(0), "{err}");
@@ -186,6 +186,38 @@ fn kept_files_are_used_again() {
     let digests = lab.read("work/hashd-log-0");
     let fields: Vec<&str> = digests.lines().next().unwrap().split(' ').collect();
     assert_eq!((fields[1].len(), fields[2].ends_with("ms")), (40, true), "{fields:?}");
+}
+
+#[test]
+fn rate_below_one_a_second_is_held() {
+    let lab = Lab::new();
+    lab.write("params.toml", SMALL);
+    let result = lab.weighbridge(&format!("hashd {FLAGS} --rps-target 0.5 --duration 9s")).expect_code(0);
+    let done = number(reports(&result).last().unwrap(), "done");
+    // A few in the first period, in which the latency is unknown, then one each two seconds.
+    assert!((3.0..=7.0).contains(&done), "{}", result.transcript());
+}
+
+#[test]
+fn exec_takes_further_parameters_from_standard_input() {
+    use std::io::Write;
+    let lab = Lab::new();
+    let config = r#"{"params":{"file-size-mean":"64k","chunk-pages":4,"control-period":"200ms"},"dir":"work","memory":"16m","compressibility":0.5}"#;
+    let mut process = lab.command(&format!("exec hashd {config}"));
+    let mut process = process.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut input = process.stdin.take().unwrap();
+    let reports = BufReader::new(process.stdout.take().unwrap());
+    let mut running = Running { process: KillOnDrop(process), reports };
+    let first = running.wait_for(|report| number(report, "changes") == 0.0);
+    writeln!(input, r#"{{"file-size-mean":"64k","chunk-pages":4,"file-frac":0.9,"rps-target":30}}"#).unwrap();
+    let changed = running.wait_for(|report| number(report, "changes") == 1.0);
+    assert_eq!(number(&changed, "rps-target"), 30.0);
+    assert!(number(&changed, "file-bytes") > 3.0 * number(&first, "file-bytes"), "{changed}");
+    // Whoever sends parameters has to know that they are not in force.
+    writeln!(input, r#"{{"mem-frac":2}}"#).unwrap();
+    let err = std::io::read_to_string(running.process.0.stderr.take().unwrap()).unwrap();
+    assert!(err.contains("invalid mem-frac `2`: expected a number from 0 to 1"), "{err}");
+    assert_eq!(running.process.0.wait().unwrap().code(), Some(1));
 }
 
 #[test]

@@ -14,6 +14,7 @@ mod contention;
 mod faults;
 mod guests;
 mod hashd;
+mod hashd_sizing;
 mod hosts;
 mod images;
 mod import;

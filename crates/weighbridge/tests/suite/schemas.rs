@@ -68,5 +68,13 @@ fn files_and_outputs_match_the_schemas() {
     valid("hashd-report", &json(hashd.out.lines().next().unwrap().to_owned()));
     let params = serde_json::json!({ "rps-target": 20, "lat-target": "50ms", "open-loop": { "rate": 5 } });
     valid("hashd-params", &params);
-    valid("hashd-config", &serde_json::json!({ "params": params, "memory": "1g", "seed": 7 }));
+    valid("hashd-config", &serde_json::json!({ "params": params, "memory": "1g", "seed": 7, "compressibility": 0.5 }));
+    let params = serde_json::json!({ "control-period": "100ms", "file-size-mean": "64k", "fake-cpu-load": true });
+    let config =
+        serde_json::json!({ "params": params, "rps-max": 20, "memory": "16m", "dir": "d", "window-scale": 0.1 });
+    let request = serde_json::json!({ "config": config });
+    valid("hashd-sizing", &request);
+    for line in lab.weighbridge(&format!("exec hashd-params {request}")).expect_code(0).out.lines() {
+        valid("hashd-sizing-line", &json(line.to_owned()));
+    }
 }

@@ -1,14 +1,18 @@
-//! `weighbridge hashd`: runs the request workload, and reports each second.
+//! `weighbridge hashd`: runs the request workload, and reports each second, or finds its parameters.
 
-use std::io::Write;
+mod child;
+mod output;
+mod sizing;
+
+use std::io::BufRead;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use wb_hashd::{Hashd, HashdConfig, HashdError, HashdEvent, HashdParams, HashdReport, OpenLoop, ParamsFile};
-use wb_model::{Nanos, Unit};
+use wb_hashd::{Hashd, HashdConfig, HashdError, HashdEvent, HashdParams, OpenLoop, ParamsFile};
+use wb_model::Nanos;
 use wb_session::program::runtime;
 
 use crate::cli::hashd::HashdArgs;
@@ -16,17 +20,19 @@ use crate::console::Console;
 use crate::error::Error;
 use crate::exit::Exit;
 
+use output::{ReportFormat, ReportOutput};
+pub(crate) use sizing::exec as exec_sizing;
+
 /// How often the parameters file is read.
 const POLL: Duration = Duration::from_millis(250);
 
 /// Runs the workload for people, or with `--json` for programs.
 pub(crate) fn hashd(args: &HashdArgs, console: &Console) -> Result<Exit, Error> {
+    if let Some(path) = &args.find_params {
+        return sizing::find_params(args, path, console);
+    }
     let overrides = Overrides { rps_target: args.rps_target, lat_target: args.lat_target, open_loop: args.open_loop };
-    let mut file = args.params.as_ref().map(ParamsFile::new);
-    let params = match file.as_mut().and_then(ParamsFile::read_if_changed) {
-        Some(params) => params?,
-        None => HashdParams::default(),
-    };
+    let (file, params) = read_params_file(args)?;
     let config = HashdConfig {
         params: overrides.apply(params),
         dir: args.dir.clone(),
@@ -34,18 +40,34 @@ pub(crate) fn hashd(args: &HashdArgs, console: &Console) -> Result<Exit, Error> 
         seed: args.seed,
         duration: args.duration,
         keep_files: args.keep_files,
+        compressibility: args.compressibility,
+        fill: !args.no_fill,
     };
     let output = if args.json { ReportFormat::Json } else { ReportFormat::Text };
-    run(&config, file.as_mut(), &overrides, output, console.quiet)
+    run(&config, ParamsSource::File(file, overrides), output, console.quiet)
 }
 
-/// Runs the workload of a configuration, and prints each report as a line of JSON.
+/// The parameters file, if there is one, and its parameters, or the default ones.
+fn read_params_file(args: &HashdArgs) -> Result<(Option<ParamsFile>, HashdParams), Error> {
+    let mut file = args.params.as_ref().map(ParamsFile::new);
+    let params = file.as_mut().and_then(ParamsFile::read_if_changed).transpose()?;
+    Ok((file, params.unwrap_or_default()))
+}
+
+/// Runs the workload of a configuration, and prints each report as a line of JSON. Each line on standard input, JSON too,
+/// replaces the parameters.
 pub(crate) fn exec(config: &HashdConfig) -> Result<Exit, Error> {
-    run(config, None, &Overrides::default(), ReportFormat::Json, true)
+    run(config, ParamsSource::StandardInput, ReportFormat::Json, true)
+}
+
+/// Where parameters come from while it runs.
+enum ParamsSource {
+    File(Option<ParamsFile>, Overrides),
+    StandardInput,
 }
 
 /// Parameters of the command line, which take precedence over those of the file.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Overrides {
     rps_target: Option<f64>,
     lat_target: Option<Nanos>,
@@ -64,48 +86,39 @@ impl Overrides {
     }
 }
 
-/// How reports are printed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum ReportFormat {
-    Text,
-    Json,
-}
-
 /// What the loop waits for.
 enum Event {
     Hashd(HashdEvent),
+    /// A line of parameters.
+    Params(String),
     Signal,
 }
 
-fn run(
-    config: &HashdConfig,
-    mut file: Option<&mut ParamsFile>,
-    overrides: &Overrides,
-    format: ReportFormat,
-    quiet: bool,
-) -> Result<Exit, Error> {
+fn run(config: &HashdConfig, mut source: ParamsSource, format: ReportFormat, quiet: bool) -> Result<Exit, Error> {
     let (sender, events) = channel();
-    let is_cancelled = Arc::new(AtomicBool::new(false));
-    listen_for_signals(sender.clone(), is_cancelled.clone());
+    let is_cancelled = listen_for_signals({
+        let sender = sender.clone();
+        // The receiver is gone once the workload has ended.
+        move || drop(sender.send(Event::Signal))
+    });
+    if let ParamsSource::StandardInput = source {
+        forward_params(sender.clone());
+    }
     // The receiver lives until the workload has ended.
     let on_event = move |event| drop(sender.send(Event::Hashd(event)));
-    let mut hashd = match Hashd::start(config, &|| is_cancelled.load(Ordering::Relaxed), on_event) {
+    let is_cancelled = || is_cancelled.load(Ordering::Relaxed);
+    let mut hashd = match Hashd::start(config, &is_cancelled, on_event) {
         Ok(hashd) => hashd,
         Err(HashdError::Cancelled) => return Ok(end_of_signal(config)),
         Err(error) => return Err(error.into()),
     };
-    let mut output = ReportOutput { format, quiet, lines: 0 };
-    let end = run_until_end(
-        &mut hashd,
-        &events,
-        config.duration,
-        |hashd| {
-            if let Some(file) = file.as_mut() {
-                reload(hashd, file, overrides, quiet);
-            }
-        },
-        &mut output,
-    );
+    let mut output = ReportOutput::new(format, quiet);
+    let poll = |hashd: &mut Hashd| {
+        if let ParamsSource::File(Some(file), overrides) = &mut source {
+            reload(hashd, file, overrides, &is_cancelled, quiet);
+        }
+    };
+    let end = run_until_end(&mut hashd, &events, config.duration, &is_cancelled, poll, &mut output);
     // The workload ends before an error of the output is reported: nothing stays in any case.
     hashd.stop();
     let end = end?;
@@ -137,6 +150,7 @@ fn run_until_end(
     hashd: &mut Hashd,
     events: &Receiver<Event>,
     duration: Option<Nanos>,
+    is_cancelled: &dyn Fn() -> bool,
     mut poll: impl FnMut(&mut Hashd),
     output: &mut ReportOutput,
 ) -> Result<End, Error> {
@@ -154,6 +168,10 @@ fn run_until_end(
         let wake = deadline.map_or(next_poll, |deadline: Instant| deadline.min(next_poll));
         match events.recv_timeout(wake.saturating_duration_since(now)) {
             Ok(Event::Signal) => return Ok(End::Signal),
+            Ok(Event::Params(line)) => match hashd.set_params(super::exec::parse_config(&line)?, is_cancelled) {
+                Err(HashdError::Cancelled) => return Ok(End::Signal),
+                outcome => outcome?,
+            },
             Ok(Event::Hashd(event)) => {
                 if event == HashdEvent::Started {
                     deadline = duration.and_then(|duration| Instant::now().checked_add(duration.into()));
@@ -171,10 +189,18 @@ fn run_until_end(
 }
 
 /// Applies the parameters file if it has changed. An invalid one is reported, and changes nothing.
-fn reload(hashd: &mut Hashd, file: &mut ParamsFile, overrides: &Overrides, quiet: bool) {
+fn reload(
+    hashd: &mut Hashd,
+    file: &mut ParamsFile,
+    overrides: &Overrides,
+    is_cancelled: &dyn Fn() -> bool,
+    quiet: bool,
+) {
     let Some(params) = file.read_if_changed() else { return };
     let path = file.path().display();
-    match params.map(|params| hashd.set_params(overrides.apply(params))) {
+    match params.map(|params| hashd.set_params(overrides.apply(params), is_cancelled)) {
+        // The signal is the next event.
+        Ok(Err(HashdError::Cancelled)) => {}
         Ok(Ok(())) if !quiet => crate::console::message!("{path}: parameters reloaded"),
         Ok(Ok(())) => {}
         Ok(Err(error)) => crate::console::message!("warning: {path}: {error}; the previous parameters stay in force"),
@@ -184,9 +210,23 @@ fn reload(hashd: &mut Hashd, file: &mut ParamsFile, overrides: &Overrides, quiet
     }
 }
 
-/// Sends an event for each SIGINT, SIGTERM and SIGHUP, from a thread of its own.
-fn listen_for_signals(events: Sender<Event>, is_cancelled: Arc<AtomicBool>) {
+/// Sends an event for each line of standard input, from a thread of its own.
+fn forward_params(events: Sender<Event>) {
+    thread::spawn(move || {
+        // Without further lines, or once the workload has ended, the parameters stay as they are.
+        for line in std::io::stdin().lock().lines().map_while(Result::ok) {
+            if events.send(Event::Params(line)).is_err() {
+                break;
+            }
+        }
+    });
+}
+
+/// Calls `on_signal` for each SIGINT, SIGTERM and SIGHUP, from a thread of its own. Returns whether there has been one.
+fn listen_for_signals(on_signal: impl Fn() + Send + 'static) -> Arc<AtomicBool> {
     use tokio::signal::unix::{SignalKind, signal};
+    let is_cancelled = Arc::new(AtomicBool::new(false));
+    let flag = is_cancelled.clone();
     let (ready, is_ready) = channel();
     thread::spawn(move || {
         let Ok(runtime) = runtime() else { return };
@@ -204,100 +244,14 @@ fn listen_for_signals(events: Sender<Event>, is_cancelled: Arc<AtomicBool>) {
                     _ = terminate.recv() => {}
                     _ = hangup.recv() => {}
                 }
-                is_cancelled.store(true, Ordering::Relaxed);
-                // The receiver is gone once the workload has ended.
-                let _ = events.send(Event::Signal);
+                flag.store(true, Ordering::Relaxed);
+                on_signal();
             }
         });
     });
     // From here on, a signal ends the workload in order. An error means that the thread is ready, or has ended.
     let _ = is_ready.recv_timeout(Duration::from_secs(5)).map(|(): ()| ());
-}
-
-/// Prints events: reports on standard output, messages on standard error.
-struct ReportOutput {
-    format: ReportFormat,
-    quiet: bool,
-    lines: usize,
-}
-
-/// Lines of text after which the header is repeated.
-const HEADER_INTERVAL: usize = 20;
-
-impl ReportOutput {
-    /// Prints an event; false if standard output is closed.
-    fn print(&mut self, event: &HashdEvent) -> Result<bool, Error> {
-        match event {
-            HashdEvent::Preparing { memory, created, dir } => {
-                if !self.quiet {
-                    let footprint = format_bytes(*memory);
-                    let files = match created {
-                        0 => format!("test files in {} are used again", dir.display()),
-                        created => format!("creating {} of test files in {}", format_bytes(*created), dir.display()),
-                    };
-                    crate::console::message!("footprint {footprint}; {files}");
-                }
-                Ok(true)
-            }
-            HashdEvent::Started => Ok(true),
-            HashdEvent::Report(report) => self.print_report(report),
-        }
-    }
-
-    fn print_report(&mut self, report: &HashdReport) -> Result<bool, Error> {
-        let text = match self.format {
-            ReportFormat::Json => {
-                serde_json::to_string(report).map_err(|error| Error::Internal(error.to_string()))? + "\n"
-            }
-            ReportFormat::Text => {
-                let header = if self.lines.is_multiple_of(HEADER_INTERVAL) { HEADER } else { "" };
-                format!("{header}{}\n", format_report(report))
-            }
-        };
-        self.lines += 1;
-        let mut out = std::io::stdout().lock();
-        match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-            Ok(()) => Ok(true),
-            Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(false),
-            Err(source) => Err(Error::File { path: "standard output".to_owned(), source }),
-        }
-    }
-}
-
-const HEADER: &str =
-    "    time   rps    p50 ms    p95 ms    p99 ms  concurrency  in flight  files       anonymous   done\n";
-
-/// One line of text for a report.
-fn format_report(report: &HashdReport) -> String {
-    let latency = |of: fn(&wb_hashd::LatencyQuantiles) -> f64| {
-        report.latency.as_ref().map_or_else(|| "-".to_owned(), |latency| format!("{:.1}", of(latency) * 1e3))
-    };
-    let concurrency = report.concurrency.map_or_else(|| "-".to_owned(), |concurrency| format!("{concurrency:.2}"));
-    let mut line = format!(
-        "{:6.1} s  {:<5.0}  {:>7}  {:>8}  {:>8}  {concurrency:>11}  {:>9}  {:<10}  {:<10}  {}",
-        report.time,
-        report.rps,
-        latency(|latency| latency.p50),
-        latency(|latency| latency.p95),
-        latency(|latency| latency.p99),
-        report.in_flight,
-        format_bytes(report.file_bytes),
-        format_bytes(report.anon_bytes),
-        report.done,
-    );
-    for (count, name) in [(report.backlog, "waiting"), (report.dropped, "dropped"), (report.errors, "errors")] {
-        if count > 0 {
-            line += &format!("  {count} {name}");
-        }
-    }
-    if let Some(error) = &report.error {
-        line += &format!(": {error}");
-    }
-    line
-}
-
-fn format_bytes(bytes: u64) -> String {
-    Unit::new("B").quantity(bytes as f64).to_string()
+    is_cancelled
 }
 
 #[cfg(test)]

@@ -1,0 +1,132 @@
+//! The journal of a sizing: a line for its configuration, and one for each finished round.
+
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use wb_sys::{FileLock, LockError};
+
+use super::{Round, SizingConfig, SizingLine};
+
+/// Why a journal cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum JournalError {
+    /// It could not be read or written.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// Its path.
+        path: PathBuf,
+        /// The cause.
+        source: io::Error,
+    },
+    /// Another sizing writes to it.
+    #[error("{}: another sizing is running", path.display())]
+    Busy {
+        /// Its path.
+        path: PathBuf,
+    },
+    /// A line before the last one is damaged.
+    #[error("{}:{line}: invalid line: {message}", path.display())]
+    Damaged {
+        /// Its path.
+        path: PathBuf,
+        /// The number of the line, from 1.
+        line: usize,
+        /// What is wrong.
+        message: String,
+    },
+    /// It belongs to another configuration.
+    #[error("{}: the journal belongs to another configuration", path.display())]
+    OtherConfig {
+        /// Its path.
+        path: PathBuf,
+    },
+}
+
+/// A journal that is locked by this process.
+#[derive(Debug)]
+pub struct SizingJournal {
+    path: PathBuf,
+    lock: FileLock,
+}
+
+impl SizingJournal {
+    /// Opens a journal, or creates it. Returns the configuration that it belongs to, if it has one, and its rounds. A torn
+    /// last line is removed.
+    ///
+    /// # Errors
+    /// If it cannot be read, is in use, or is damaged.
+    pub fn open(path: &Path) -> Result<(Self, Option<SizingConfig>, Vec<Round>), JournalError> {
+        let failed = |source| JournalError::Io { path: path.to_owned(), source };
+        let open = || File::options().read(true).append(true).create(true).open(path);
+        let lock = FileLock::try_acquire(path, open).map_err(|error| match error {
+            LockError::Held(_) => JournalError::Busy { path: path.to_owned() },
+            other => failed(other.into()),
+        })?;
+        let mut file = lock.file();
+        let mut text = String::new();
+        file.read_to_string(&mut text).map_err(failed)?;
+        let complete = text.rfind('\n').map_or(0, |end| end + 1);
+        file.set_len(complete as u64).and_then(|()| file.seek(SeekFrom::End(0))).map_err(failed)?;
+        let (mut config, mut rounds) = (None, Vec::new());
+        for (index, line) in text[..complete].lines().enumerate() {
+            match serde_json::from_str(line) {
+                Ok(SizingLine::Config(found)) => config = Some(*found),
+                Ok(SizingLine::Round(round)) => rounds.push(*round),
+                Ok(SizingLine::Result(_)) => {}
+                Err(error) => {
+                    let message = error.to_string();
+                    return Err(JournalError::Damaged { path: path.to_owned(), line: index + 1, message });
+                }
+            }
+        }
+        Ok((Self { path: path.to_owned(), lock }, config, rounds))
+    }
+
+    /// Appends a line, and waits until it is on the device.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn append(&mut self, line: &SizingLine) -> Result<(), JournalError> {
+        let write = || {
+            let text = serde_json::to_string(line)? + "\n";
+            let mut file = self.lock.file();
+            file.write_all(text.as_bytes())?;
+            file.sync_data()
+        };
+        write().map_err(|source| JournalError::Io { path: self.path.clone(), source })
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "these are tests")]
+mod tests {
+    use super::super::simulation::{Machine, config};
+    use super::super::{Step, next_step};
+    use super::*;
+
+    #[test]
+    fn rounds_survive_and_an_incomplete_line_is_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("journal");
+        let Step::Run(plan) = next_step(&config(), &[]).unwrap() else { unreachable!("nothing is known yet") };
+        let round = Machine::default().run(&config(), plan);
+        let (mut journal, found, rounds) = SizingJournal::open(&path).unwrap();
+        assert_eq!((found, rounds.len()), (None, 0));
+        journal.append(&SizingLine::Config(Box::new(config()))).unwrap();
+        journal.append(&SizingLine::Round(Box::new(round.clone()))).unwrap();
+        assert!(matches!(SizingJournal::open(&path), Err(JournalError::Busy { .. })));
+        drop(journal);
+        let whole = std::fs::read_to_string(&path).unwrap();
+        std::fs::write(&path, whole.clone() + "{\"round\":{\"pl").unwrap();
+        let (mut journal, found, rounds) = SizingJournal::open(&path).unwrap();
+        assert_eq!((found, rounds), (Some(config()), vec![round.clone()]));
+        journal.append(&SizingLine::Round(Box::new(round.clone()))).unwrap();
+        drop(journal);
+        assert_eq!(SizingJournal::open(&path).unwrap().2, [round.clone(), round]);
+        std::fs::write(&path, format!("nonsense\n{whole}")).unwrap();
+        let error = SizingJournal::open(&path).unwrap_err().to_string();
+        assert!(error.contains("journal:1: invalid line: "), "{error}");
+    }
+}
