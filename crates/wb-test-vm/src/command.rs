@@ -50,10 +50,15 @@ impl GuestError {
     pub(crate) fn file(operation: &'static str, path: &Path, source: io::Error) -> Self {
         GuestError::File { operation, path: path.to_owned(), source }
     }
+
+    /// The error of a program or another operation.
+    pub(crate) fn failed(program: &str, why: impl std::fmt::Display) -> Self {
+        GuestError::Failed { program: program.to_owned(), output: why.to_string() }
+    }
 }
 
 /// Debian packages of the programs used here.
-const PACKAGES: [(&str, &str); 8] = [
+const PACKAGES: [(&str, &str); 11] = [
     ("apt-get", "apt"),
     ("apt-cache", "apt"),
     ("dpkg-deb", "dpkg"),
@@ -61,7 +66,10 @@ const PACKAGES: [(&str, &str); 8] = [
     ("modprobe", "kmod"),
     ("cpio", "cpio"),
     ("busybox", "busybox-static"),
+    ("qemu-img", "qemu-utils"),
     ("qemu-system-x86_64", "qemu-system-x86"),
+    ("ssh", "openssh-client"),
+    ("ssh-keygen", "openssh-client"),
 ];
 
 /// Folders of system programs that a user's PATH may not contain.

@@ -58,12 +58,16 @@ pub(super) fn get(path: &str, offset: u64) -> Result<WithBytes<u64>, Fault> {
     read().map_err(|error| file_fault(path, &error))
 }
 
+/// Maximum size of one read: the kernel refuses larger buffers than its own maximum (4 MiB) for the files of sysctl.
+const MAX_READ: usize = 1 << 20;
+
 /// Reads at most `max_length` bytes at `offset`.
 pub(super) fn read_at_most(file: &File, offset: u64, max_length: usize) -> io::Result<Vec<u8>> {
     let mut bytes = vec![0; max_length];
     let mut filled = 0;
     while filled < max_length {
-        match file.read_at(&mut bytes[filled..], offset + filled as u64) {
+        let end = max_length.min(filled + MAX_READ);
+        match file.read_at(&mut bytes[filled..end], offset + filled as u64) {
             Ok(0) => break,
             Ok(read) => filled += read,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
