@@ -57,10 +57,8 @@ impl BlockDevice {
     pub async fn named(worker: &Worker, name: &str) -> Result<Self, ContentionError> {
         let name = name.strip_prefix("/dev/").unwrap_or(name);
         let number = read(worker, &format!("/sys/class/block/{name}/dev")).await?;
-        let number = number.ok_or_else(|| ContentionError::NoDevice {
-            path: name.to_owned(),
-            reason: "no such device".to_owned(),
-        })?;
+        let number = number
+            .ok_or_else(|| ContentionError::NoDevice { path: name.to_owned(), reason: "no such device".to_owned() })?;
         Self::read(worker, &number, name).await
     }
 

@@ -76,7 +76,8 @@ impl TestFile {
     /// # Errors
     /// If the folder has not enough space.
     pub(super) async fn create(prepared: &PreparedWorker, size: Bytes) -> Result<Self, ContentionError> {
-        const SCRIPT: &str = "mkdir -p \"$1\" && dd if=/dev/urandom of=\"$2\" bs=1M count=\"$3\" conv=fsync status=none";
+        const SCRIPT: &str =
+            "mkdir -p \"$1\" && dd if=/dev/urandom of=\"$2\" bs=1M count=\"$3\" conv=fsync status=none";
         let path = format!("{}/{TEST_FILE}", prepared.folder());
         let mebibytes = size.0.div_ceil(1 << 20).to_string();
         let command = Command::new(["sh", "-c", SCRIPT, "sh", prepared.folder(), &path, &mebibytes]);

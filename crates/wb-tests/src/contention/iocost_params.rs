@@ -264,10 +264,7 @@ mod tests {
         assert_eq!(progress.next(), None);
         let params = progress.params(&device(false)).unwrap();
         assert_eq!(params.qos.to_string(), "rpct=95.00 rlat=1050 wpct=95.00 wlat=1200 min=60.00 max=100.00");
-        assert_eq!(
-            params.model.to_string(),
-            "rbps=200 rseqiops=400 rrandiops=600 wbps=100 wseqiops=300 wrandiops=500"
-        );
+        assert_eq!(params.model.to_string(), "rbps=200 rseqiops=400 rrandiops=600 wbps=100 wseqiops=300 wrandiops=500");
         assert_eq!(progress.params(&device(true)).unwrap().qos.rpct, 50.0);
         progress.0.remove(&ParamStep::Rseqiops);
         assert_eq!((progress.next(), progress.params(&device(false))), (Some(ParamStep::Rseqiops), None));

@@ -124,10 +124,7 @@ mod tests {
         let memory = MemoryShare::new(Some(profile), Bytes(GIB)).unwrap();
         assert_eq!((memory.balloon(), memory.sizing_balloon()), (Bytes(GIB / 2), Bytes(GIB / 16 * 9)));
         let error = MemoryShare::new(Some(profile), Bytes(GIB / 4)).unwrap_err().to_string();
-        assert_eq!(
-            error,
-            "the memory profile of 1 GiB needs 512 MiB, and 256 MiB are available: use a smaller one"
-        );
+        assert_eq!(error, "the memory profile of 1 GiB needs 512 MiB, and 256 MiB are available: use a smaller one");
         let whole = MemoryShare::new(None, Bytes(GIB)).unwrap();
         assert_eq!((whole.share, whole.balloon()), (Bytes(GIB), Bytes(0)));
     }

@@ -158,8 +158,7 @@ impl PreparedWorker {
         }
         let group = worker.new_group().await?;
         let folder = preparation.folder.clone();
-        let prepared =
-            Self { worker: worker.clone(), group, mount, device, requirements: report, enforcement, folder };
+        let prepared = Self { worker: worker.clone(), group, mount, device, requirements: report, enforcement, folder };
         if let Err(error) = prepared.apply(preparation).await {
             // What was changed is restored before the error is returned; the first error is the cause.
             let _ = prepared.finish().await;
@@ -344,10 +343,13 @@ mod tests {
             memory_low: Some(Bytes(5000)),
             ..SliceSettings::default()
         };
-        let expected =
-            [("cpu.weight", "100"), ("io.weight", "default 500"), ("memory.low", "4096")].map(|(file, value)| (file, value.to_owned()));
+        let expected = [("cpu.weight", "100"), ("io.weight", "default 500"), ("memory.low", "4096")]
+            .map(|(file, value)| (file, value.to_owned()));
         assert_eq!(settings.files(Enforcement::ALL), expected);
-        assert_eq!(settings.files(Enforcement { io: false, ..Enforcement::ALL }), [expected[0].clone(), expected[2].clone()]);
+        assert_eq!(
+            settings.files(Enforcement { io: false, ..Enforcement::ALL }),
+            [expected[0].clone(), expected[2].clone()]
+        );
         assert!(settings.files(Enforcement::CRITICAL_ONLY).is_empty());
     }
 }

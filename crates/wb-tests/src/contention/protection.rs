@@ -77,11 +77,8 @@ impl ProtectionConfig {
 /// The control groups of this bench, for [`super::Preparation::slices`]: the workload with memory that is protected from
 /// the other one, or without.
 pub fn slices(protected: Option<Bytes>) -> Vec<(Slice, SliceSettings)> {
-    let weights = |[cpu, io]: [u32; 2]| SliceSettings {
-        cpu_weight: Some(cpu),
-        io_weight: Some(io),
-        ..SliceSettings::default()
-    };
+    let weights =
+        |[cpu, io]: [u32; 2]| SliceSettings { cpu_weight: Some(cpu), io_weight: Some(io), ..SliceSettings::default() };
     let workload = SliceSettings { memory_low: protected, ..weights(WORKLOAD_WEIGHTS) };
     vec![(Slice::Workload, workload), (Slice::Sideload, weights(SIDELOAD_WEIGHTS))]
 }

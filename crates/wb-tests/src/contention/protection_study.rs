@@ -74,7 +74,8 @@ pub fn study(record: &ProtectionRecord) -> Option<ProtectionResult> {
             let seconds = seconds(report.time - last.time);
             let completed = report.done.saturating_sub(last.done) as f64 / (report.time - last.time);
             isolation.extend(std::iter::repeat_n((completed / record.target).min(1.0), seconds));
-            latency_impact.extend(impact(report, base_latency).into_iter().flat_map(|one| std::iter::repeat_n(one, seconds)));
+            latency_impact
+                .extend(impact(report, base_latency).into_iter().flat_map(|one| std::iter::repeat_n(one, seconds)));
         }
         if let Some((after, reason)) = &run.failure {
             // Nothing was protected from then on.

@@ -211,7 +211,8 @@ pub(super) async fn controller_mount(worker: &Worker) -> Result<Option<Controlle
     for mount in wb_sys::proc::mountinfo::mounts(&mountinfo).filter(|mount| mount.kind == "cgroup2") {
         let path = format!("{}/cgroup.controllers", mount.point);
         let controllers = read(worker, &path).await?;
-        found = found.or_else(|| ControllerMount::find(&mountinfo, |other| controllers.clone().filter(|_| other == path)));
+        found =
+            found.or_else(|| ControllerMount::find(&mountinfo, |other| controllers.clone().filter(|_| other == path)));
     }
     Ok(found)
 }
@@ -272,10 +273,7 @@ mod tests {
         report.record(Requirement::Swap, Vec::new());
         report.record(Requirement::NoWbt, vec!["wbt".to_owned()]);
         assert!(!report.is_met());
-        assert_eq!(
-            serde_json::to_string(&report).unwrap(),
-            r#"{"satisfied":["swap"],"missed":{"no-wbt":["wbt"]}}"#
-        );
+        assert_eq!(serde_json::to_string(&report).unwrap(), r#"{"satisfied":["swap"],"missed":{"no-wbt":["wbt"]}}"#);
         assert_eq!(report.describe_missed(), "wbt");
     }
 }

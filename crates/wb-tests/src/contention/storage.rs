@@ -103,8 +103,7 @@ pub struct StorageResult {
 pub fn slices() -> Vec<(Slice, SliceSettings)> {
     // All of its memory is protected, and none is swapped out.
     let whole = Bytes(u64::MAX / 2);
-    let balloon =
-        SliceSettings { memory_min: Some(whole), swap_max: Some(Bytes(0)), ..SliceSettings::default() };
+    let balloon = SliceSettings { memory_min: Some(whole), swap_max: Some(Bytes(0)), ..SliceSettings::default() };
     vec![(Slice::Workload, SliceSettings::default()), (Slice::Balloon, balloon)]
 }
 
@@ -203,9 +202,7 @@ impl Correction {
             return Verdict::Valid;
         }
         let avail = Bytes((memory.avail.0 + usage.0).saturating_sub(memory.target.0));
-        let agrees = |last: Bytes| {
-            (avail.0 as f64 - last.0 as f64).abs() < config.mem_avail_err_max * avail.0 as f64
-        };
+        let agrees = |last: Bytes| (avail.0 as f64 - last.0 as f64).abs() < config.mem_avail_err_max * avail.0 as f64;
         let is_first = self.corrected == 0 && self.last.is_none();
         let last = self.last.replace(avail);
         if !is_first && !last.is_some_and(agrees) && self.repeated < config.mem_avail_inner_retries {
@@ -249,10 +246,8 @@ mod tests {
     fn the_factor_is_that_of_the_means() {
         let mut record = StorageRecord::new(memory(1000));
         assert_eq!(record.result(), None);
-        record.sizings = vec![
-            Sizing { size: Bytes(600), usage: Bytes(400) },
-            Sizing { size: Bytes(700), usage: Bytes(400) },
-        ];
+        record.sizings =
+            vec![Sizing { size: Bytes(600), usage: Bytes(400) }, Sizing { size: Bytes(700), usage: Bytes(400) }];
         let result = record.result().unwrap();
         assert_eq!((result.mem_offload_factor, result.size, result.usage_stdev), (1.625, Bytes(650), Bytes(0)));
         assert_eq!(result.size_stdev, Bytes(71));

@@ -153,13 +153,41 @@ async fn protect(worker: &Worker, low: Option<Bytes>) -> ProtectionResult {
     let prepared = PreparedWorker::new(worker, &preparation).await.unwrap();
     let mut record = ProtectionRecord::default();
     let result = protection::measure(&prepared, &config, &mut record, |_| ()).await;
-    let result = match result { Ok(r) => r, Err(e) => { println!("{e}"); panic!("{e}") } };
+    let result = match result {
+        Ok(r) => r,
+        Err(e) => {
+            println!("{e}");
+            panic!("{e}")
+        }
+    };
     let last = &record.runs[0];
     println!("{:?}\n{:?}", last.hog.last(), last.io.last());
-    for report in &record.baseline { println!("B {:.1} {:.1} {:?} res={}", report.time, report.rps, report.latency.map(|l| l.control), report.resident_bytes >> 20); }
-    for report in &last.hashd { println!("{:.1} {:.1} {:?} res={}", report.time, report.rps, report.latency.map(|l| l.control), report.resident_bytes >> 20); }
+    for report in &record.baseline {
+        println!(
+            "B {:.1} {:.1} {:?} res={}",
+            report.time,
+            report.rps,
+            report.latency.map(|l| l.control),
+            report.resident_bytes >> 20
+        );
+    }
+    for report in &last.hashd {
+        println!(
+            "{:.1} {:.1} {:?} res={}",
+            report.time,
+            report.rps,
+            report.latency.map(|l| l.control),
+            report.resident_bytes >> 20
+        );
+    }
     prepared.finish().await.unwrap();
-    println!("isolation {:.3} p25 {:.3} wc {:.3} {:?}", result.mean_isolation(), result.isolation_percentile(25.0), result.work_conservation, result.io);
+    println!(
+        "isolation {:.3} p25 {:.3} wc {:.3} {:?}",
+        result.mean_isolation(),
+        result.isolation_percentile(25.0),
+        result.work_conservation,
+        result.io
+    );
     result
 }
 

@@ -43,17 +43,25 @@ async fn is_supported(worker: &Worker, point: &str) -> Result<bool, WorkerError>
 pub fn step(config: &WatchConfig) -> Step {
     const READ: &str = r#"cd "$1" && if [ -d "instances/$2" ] || grep -q "^$2[^a-z0-9_]" synthetic_events
 then echo on; else echo off; fi"#;
-    // Removing the instance removes its triggers, which use the event.
-    const OFF: &str = r#"if [ -d "instances/$3" ]; then rmdir "instances/$3"; fi
+    const CREATE: &str =
+        r#"echo "$3 u64 lat; char rwbs[8]" >> synthetic_events; mkdir "instances/$3"; cd "instances/$3""#;
+    const REMOVE: &str = r#"rmdir "instances/$3"; fi
 ! grep -q "^$3[^a-z0-9_]" synthetic_events || echo "!$3" >> synthetic_events"#;
-    let mut on = r#"echo "$3 u64 lat; char rwbs[8]" >> synthetic_events; mkdir "instances/$3"; cd "instances/$3""#.to_owned();
-    on += "\n";
-    let event = format!("synthetic/{}", config.name);
-    let triggers = [(ISSUE, issue_trigger(config)), (COMPLETE, completion_trigger(config))].map(|(event, trigger)| (event.to_owned(), trigger));
-    for (event, trigger) in triggers.into_iter().chain(bucket_triggers().map(|trigger| (event.clone(), trigger))) {
-        on += &format!("echo '{trigger}' >> events/{event}/trigger\n");
-    }
-    let write = format!("set -e; cd \"$2\"; case $1 in on)\n{on};;\n*)\n{OFF}\n;; esac");
+    let own_event = format!("synthetic/{}", config.name);
+    let block = [(ISSUE.to_owned(), issue_trigger(config)), (COMPLETE.to_owned(), completion_trigger(config))];
+    let triggers: Vec<_> =
+        block.into_iter().chain(bucket_triggers().map(|trigger| (own_event.clone(), trigger))).collect();
+    let set = |(event, trigger): &(String, String)| format!("echo '{trigger}' >> events/{event}/trigger\n");
+    let on: String = triggers.iter().map(set).collect();
+    // An instance with triggers is busy, and a trigger is busy while a later one uses what it provides. One that was not
+    // set cannot be removed; if another one remains, `rmdir` fails.
+    let unset = |(event, trigger): &(String, String)| {
+        format!("echo '!{trigger}' >> \"instances/$3/events/{event}/trigger\" || :\n")
+    };
+    let off: String = triggers.iter().rev().map(unset).collect();
+    let write = format!(
+        "set -e; cd \"$2\"; case $1 in on)\n{CREATE}\n{on};;\n*)\nif [ -d \"instances/$3\" ]; then\n{off}{REMOVE}\n;; esac"
+    );
     let words = |script: &str, arguments: &[&str]| {
         ["sh", "-c", script, "sh"].iter().chain(arguments).map(|word| (*word).to_owned()).collect()
     };

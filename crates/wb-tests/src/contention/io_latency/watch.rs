@@ -86,7 +86,10 @@ pub fn run(config: &WatchConfig, mut on_report: impl FnMut(&LatencyReport) -> io
         // Each sector takes an entry of the table, which is never removed.
         if now_completed - last_cleared > config.capacity / 2 {
             for (event, command) in tracing::clear_commands(config) {
-                OpenOptions::new().append(true).open(config.event_file(event, "trigger"))?.write_all(command.as_bytes())?;
+                OpenOptions::new()
+                    .append(true)
+                    .open(config.event_file(event, "trigger"))?
+                    .write_all(command.as_bytes())?;
             }
             last_cleared = now_completed;
         }
