@@ -1,7 +1,10 @@
 //! Enforcement of weights: two readers of one device share it as the weights of their control groups say.
 
+use std::time::Duration;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use tokio::time::{Instant, sleep};
 use wb_model::{Bytes, Nanos};
 
 use crate::fio::job::Operation;
@@ -12,6 +15,8 @@ use super::prepared_worker::{PreparedWorker, Slice, SliceSettings};
 
 /// Block size of the readers.
 const BLOCK: Bytes = Bytes(4096);
+/// SIGKILL.
+const KILL: i32 = 9;
 
 /// What is read, and how long
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -53,7 +58,12 @@ pub struct EnforcementResult {
     pub expected: f64,
 }
 
-/// Lets both readers read at the same time.
+/// Time between the moment from which both read, and the one from which operations are counted.
+const SETTLE: Duration = Duration::from_secs(2);
+/// How long both may take to start.
+const START_LIMIT: Nanos = Nanos(60_000_000_000);
+
+/// Lets both readers read at the same time. What they read while both do is counted: one that reads alone gets everything.
 ///
 /// # Errors
 /// If fio fails, or the device has not enough space.
@@ -67,18 +77,52 @@ pub async fn measure(
         block_size: BLOCK,
         iodepth: config.iodepth,
         jobs: 1,
-        runtime: config.runtime,
+        // They are ended when enough was counted.
+        runtime: Nanos(config.runtime.0 + 2 * START_LIMIT.0),
         rate_iops: None,
     };
     let file = TestFile::create(prepared, config.file_size).await?;
-    let measured = async {
-        let first = file.start(prepared, Some(Slice::Workload), &load, 1).await?;
-        let second = file.start(prepared, Some(Slice::Sideload), &load, 2).await?;
-        Ok([file.finish(first, &load).await?, file.finish(second, &load).await?])
-    };
-    let reports: Result<_, ContentionError> = measured.await;
+    let counted = count(prepared, config, &file, &load).await;
     file.remove(prepared).await?;
-    let iops = reports?.map(|report| report.operation(Operation::Read).ios_per_second());
+    let iops = counted?;
     let [first, second] = config.weights.map(f64::from);
     Ok(EnforcementResult { iops, ratio: iops[0] / iops[1], expected: first / second })
+}
+
+async fn count(
+    prepared: &PreparedWorker,
+    config: &EnforcementConfig,
+    file: &TestFile,
+    load: &FioLoad,
+) -> Result<[f64; 2], ContentionError> {
+    let first = file.start(prepared, Some(Slice::Workload), load, 1).await?;
+    let second = file.start(prepared, Some(Slice::Sideload), load, 2).await?;
+    let start = Instant::now();
+    let initial = read_operations(prepared).await?;
+    while read_operations(prepared).await?.iter().zip(initial).any(|(now, before)| *now == before) {
+        if start.elapsed() > Duration::from(START_LIMIT) {
+            let reason = "it has read nothing within a minute".to_owned();
+            return Err(ContentionError::Process { program: "fio".to_owned(), reason });
+        }
+        sleep(SETTLE / 4).await;
+    }
+    sleep(SETTLE).await;
+    let (begin, before) = (Instant::now(), read_operations(prepared).await?);
+    sleep(config.runtime.into()).await;
+    let (after, seconds) = (read_operations(prepared).await?, begin.elapsed().as_secs_f64());
+    for process in [first, second] {
+        process.signal(KILL).await?;
+        process.wait(None).await?;
+    }
+    Ok([0, 1].map(|reader: usize| after[reader].saturating_sub(before[reader]) as f64 / seconds))
+}
+
+/// Reads that both control groups have made.
+async fn read_operations(prepared: &PreparedWorker) -> Result<[u64; 2], ContentionError> {
+    let mut operations = [0; 2];
+    for (count, slice) in operations.iter_mut().zip([Slice::Workload, Slice::Sideload]) {
+        let text = prepared.io_stat(&prepared.slice_path(slice)).await?;
+        *count = text.get("rios").and_then(|reads| reads.parse().ok()).unwrap_or_default();
+    }
+    Ok(operations)
 }

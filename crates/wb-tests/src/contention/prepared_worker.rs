@@ -3,6 +3,8 @@
 //! Everything is changed through the undo log of the agent, for the group of the bench: it is restored when the group is
 //! torn down, when the agent ends, or by the next agent.
 
+use std::collections::BTreeMap;
+
 use wb_agent::{Command, Group, Process, RevertedChange, Worker, WorkerError};
 use wb_model::Bytes;
 use wb_sys::cgroup::controllers::{ControllerMount, ON, controller_step, group_step};
@@ -314,6 +316,12 @@ impl PreparedWorker {
         Ok(kills.parse().unwrap_or_default())
     }
 
+    /// What `io.stat` of a control group has about the device; empty if nothing.
+    pub(super) async fn io_stat(&self, group: &str) -> Result<IoStat, ContentionError> {
+        let text = read_or_empty(&self.worker, &format!("{group}/io.stat")).await?;
+        Ok(parse_io_stat(&text, &self.device.number))
+    }
+
     /// Ends its processes and restores the machine.
     ///
     /// # Errors
@@ -331,9 +339,27 @@ impl PreparedWorker {
     }
 }
 
+/// Figures of a device by name.
+pub(super) type IoStat = BTreeMap<String, String>;
+
+/// The figures of a device in `io.stat`: `259:0 rbytes=1 … cost.usage=7`.
+fn parse_io_stat(text: &str, device: &str) -> IoStat {
+    let line = text.lines().find_map(|line| line.strip_prefix(device)?.strip_prefix(' ')).unwrap_or_default();
+    let pairs = line.split_whitespace().filter_map(|pair| pair.split_once('='));
+    pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_figures_of_the_device_are_found() {
+        let text = "254:0 rbytes=1 wbytes=2\n259:0 rbytes=7 cost.vrate=75.00 cost.usage=2500000\n";
+        let figures = parse_io_stat(text, "259:0");
+        assert_eq!((figures["cost.vrate"], figures["cost.usage"]), ("75.00", "2500000"));
+        assert!(parse_io_stat(text, "59:0").is_empty());
+    }
 
     #[test]
     fn settings_are_written_as_the_kernel_prints_them() {

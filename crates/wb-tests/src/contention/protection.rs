@@ -3,7 +3,6 @@
 //! hashd runs at a load; beside it, a process grows without limit ([`wb_kernels::memory_hog`]). The result is how much of
 //! its rate hashd keeps, how much its latency rises, and how much of the device's time is lost by protecting it.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use schemars::JsonSchema;
@@ -15,7 +14,7 @@ use wb_model::{Bytes, Nanos};
 use wb_sys::proc::meminfo;
 
 use super::files::read_or_empty;
-use super::prepared_worker::{PreparedWorker, Slice, SliceSettings};
+use super::prepared_worker::{IoStat, PreparedWorker, Slice, SliceSettings};
 use super::workload::{Hashd, POLL, Reporter, stabilize};
 use super::{ContentionError, protection_study};
 
@@ -202,13 +201,11 @@ async fn observe(
 }
 
 async fn read_usage(prepared: &PreparedWorker, time: f64) -> Result<IoUsage, ContentionError> {
-    let point = prepared.cgroup_point();
-    let device = &prepared.device().number;
-    let root = read_or_empty(prepared.worker(), &format!("{point}/io.stat")).await?;
-    let hog = read_or_empty(prepared.worker(), &format!("{}/io.stat", prepared.slice_path(Slice::Sideload))).await?;
-    let number = |text: &str, name: &str| io_stat(text, device).get(name).and_then(|value| value.parse::<f64>().ok());
+    let root = prepared.io_stat(prepared.cgroup_point()).await?;
+    let hog = prepared.io_stat(&prepared.slice_path(Slice::Sideload)).await?;
+    let number = |figures: &IoStat, name: &str| figures.get(name).and_then(|value| value.parse::<f64>().ok());
     // In microseconds, and in percent.
-    let seconds = |text: &str| number(text, "cost.usage").unwrap_or(0.0) / 1e6;
+    let seconds = |figures: &IoStat| number(figures, "cost.usage").unwrap_or(0.0) / 1e6;
     Ok(IoUsage {
         time,
         vrate: number(&root, "cost.vrate").map_or(1.0, |percent| percent / 100.0),
@@ -216,12 +213,6 @@ async fn read_usage(prepared: &PreparedWorker, time: f64) -> Result<IoUsage, Con
         hog: seconds(&hog),
         hog_memory: prepared.memory_usage(Slice::Sideload).await?.0,
     })
-}
-
-/// The figures of a device in `io.stat`: `259:0 rbytes=1 … cost.usage=7`.
-fn io_stat<'a>(text: &'a str, device: &str) -> BTreeMap<&'a str, &'a str> {
-    let line = text.lines().find_map(|line| line.strip_prefix(device)?.strip_prefix(' ')).unwrap_or_default();
-    line.split_whitespace().filter_map(|pair| pair.split_once('=')).collect()
 }
 
 /// Size up to which the hog grows.
@@ -303,14 +294,6 @@ impl TuneConfig {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_figures_of_the_device_are_found() {
-        let text = "254:0 rbytes=1 wbytes=2\n259:0 rbytes=7 cost.vrate=75.00 cost.usage=2500000\n";
-        let figures = io_stat(text, "259:0");
-        assert_eq!((figures["cost.vrate"], figures["cost.usage"]), ("75.00", "2500000"));
-        assert!(io_stat(text, "59:0").is_empty());
-    }
 
     #[test]
     fn footprints_are_tried_from_the_largest_on() {
