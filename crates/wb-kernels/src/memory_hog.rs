@@ -60,7 +60,7 @@ pub fn run<E>(
 ) -> Result<(), E> {
     let start = Instant::now();
     let mut growth = Growth::new(config.growth);
-    let mut memory = Memory::default();
+    let mut memory = Memory::new();
     let mut report = MemoryHogReport::default();
     let mut next_report = REPORT_INTERVAL;
     loop {
@@ -71,7 +71,8 @@ pub fn run<E>(
             // A hog that was stopped for seconds reports once, not for each of them.
             next_report = now + REPORT_INTERVAL;
         }
-        let room = config.max_bytes.saturating_sub(report.bytes);
+        // Whole pages are written.
+        let room = config.max_bytes.saturating_sub(report.bytes) / PAGE as u64 * PAGE as u64;
         let step = STEP.min(usize::try_from(room).unwrap_or(STEP));
         if step == 0 {
             if config.read {
@@ -128,24 +129,33 @@ impl Growth {
     }
 }
 
-/// Memory filled with random bytes.
-#[derive(Default)]
+/// Memory filled with random bytes. Each page is the same ones, but for its first word: no page compresses, and none is
+/// equal to another.
 struct Memory {
     areas: Vec<Vec<u64>>,
-    random: u64,
+    page: Vec<u64>,
+    /// Number of pages written.
+    pages: u64,
     /// Word at which reading continues, over all areas.
     position: usize,
 }
 
 impl Memory {
+    fn new() -> Self {
+        let mut seed = 0;
+        let page = (0..PAGE / size_of::<u64>()).map(|_| next_random(&mut seed)).collect();
+        Self { areas: Vec::new(), page, pages: 0, position: 0 }
+    }
+
     fn write(&mut self, bytes: usize) {
-        for _ in 0..bytes / size_of::<u64>() {
+        for _ in 0..bytes / PAGE {
             if self.areas.last().is_none_or(|area| area.len() == area.capacity()) {
                 self.areas.push(Vec::with_capacity(AREA / size_of::<u64>()));
             }
-            let word = self.next_random();
+            self.page[0] = self.pages;
+            self.pages += 1;
             if let Some(area) = self.areas.last_mut() {
-                area.push(word);
+                area.extend_from_slice(&self.page);
             }
         }
     }
@@ -166,15 +176,15 @@ impl Memory {
         }
         touched
     }
+}
 
-    /// The next word of SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014).
-    fn next_random(&mut self) -> u64 {
-        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut word = self.random;
-        word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        word ^ (word >> 31)
-    }
+/// The next word of SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014).
+fn next_random(state: &mut u64) -> u64 {
+    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let mut word = *state;
+    word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    word ^ (word >> 31)
 }
 
 #[cfg(test)]
@@ -208,12 +218,12 @@ mod tests {
 
     #[test]
     fn pages_are_random_and_areas_do_not_move() {
-        let mut memory = Memory::default();
+        let mut memory = Memory::new();
         memory.write(AREA);
         let first = memory.areas[0].as_ptr();
-        memory.write(AREA + 8);
+        memory.write(AREA + PAGE);
         assert_eq!((memory.areas.len(), memory.areas[0].as_ptr()), (3, first));
-        let zeros = memory.areas[0].iter().filter(|word| **word == 0).count();
-        assert_eq!(zeros, 0);
+        let page = |number: usize| &memory.areas[0][number * PAGE / 8..(number + 1) * PAGE / 8];
+        assert!(page(0) != page(1) && page(1)[1..].iter().all(|word| *word != 0));
     }
 }

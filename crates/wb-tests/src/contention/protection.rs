@@ -21,8 +21,7 @@ use super::{ContentionError, protection_study};
 /// Weights of CPU time and of I/O of the workload, and of what competes with it (the slices of resctl-demo).
 const WORKLOAD_WEIGHTS: [u32; 2] = [100, 500];
 const SIDELOAD_WEIGHTS: [u32; 2] = [10, 50];
-/// Part of the free memory and swap that the hog may fill: a machine whose swap is full kills processes, which measures
-/// something else.
+/// Part of the free memory and swap that the hog may fill, unless its size is given.
 const HOG_LIMIT: f64 = 0.8;
 
 /// How a memory hog is let loose
@@ -37,6 +36,10 @@ pub struct ProtectionConfig {
     pub loops: u32,
     /// Bytes per second by which the hog grows
     pub hog_growth: u64,
+    /// Size up to which the hog grows; four fifths of the free memory and swap if not given, because a machine whose swap
+    /// is full kills processes, which measures something else
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hog_max: Option<Bytes>,
     /// Whether the hog reads its memory again, rather than only growing
     pub hog_reads: bool,
     /// How long hashd is observed before the first hog
@@ -55,6 +58,7 @@ impl ProtectionConfig {
             load: 1.0,
             loops: 2,
             hog_growth: wbps.saturating_mul(2),
+            hog_max: None,
             hog_reads: false,
             baseline: Nanos(15_000_000_000),
             hog_time: Nanos(300_000_000_000),
@@ -161,7 +165,10 @@ async fn run_hog(
         record.baseline = hashd.reports::<HashdReport>().await?.split_off(before);
     }
     let before = hashd.reports::<HashdReport>().await?.len();
-    let max_bytes = hog_limit(prepared).await?;
+    let max_bytes = match config.hog_max {
+        Some(max) => max.0,
+        None => hog_limit(prepared).await?,
+    };
     let hog = MemoryHogConfig { max_bytes, growth: Some(config.hog_growth), read: config.hog_reads };
     let hog = Reporter::memory_hog(prepared, Slice::Sideload, &hog).await?;
     let mut io = Vec::new();

@@ -169,6 +169,41 @@ pub async fn measure(
     record.result().ok_or_else(|| ContentionError::output("hashd", "no sizing"))
 }
 
+/// Number of readings of memory over which the largest one counts: memory drops when a sizing ends.
+const USAGE_READINGS: usize = 10;
+
+/// Runs a program that determines the supported footprint of hashd as the workload, and prints lines of JSON of which one
+/// has it (`{"result": {"footprint": …}}`, in bytes): `weighbridge exec hashd-params`.
+///
+/// # Errors
+/// If it fails, or prints no result.
+pub async fn run_sizing(
+    prepared: &PreparedWorker,
+    program: &'static str,
+    config: &serde_json::Value,
+) -> Result<Sizing, ContentionError> {
+    #[derive(Deserialize)]
+    struct Line {
+        result: Option<Answer>,
+    }
+    #[derive(Deserialize)]
+    struct Answer {
+        footprint: u64,
+    }
+    let sizing = Reporter::start(prepared, Slice::Workload, program, config).await?;
+    let mut usages = std::collections::VecDeque::new();
+    while sizing.is_running(prepared).await? {
+        usages.push_front(prepared.memory_usage(Slice::Workload).await?);
+        usages.truncate(USAGE_READINGS);
+        sleep(POLL).await;
+    }
+    let lines: Vec<Line> = sizing.wait(prepared).await?;
+    let answer = lines.into_iter().find_map(|line| line.result);
+    let answer = answer.ok_or_else(|| ContentionError::output(program, "it has no result"))?;
+    let usage = usages.into_iter().max().unwrap_or_default();
+    Ok(Sizing { size: Bytes(answer.footprint), usage })
+}
+
 /// How available memory was corrected so far
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]

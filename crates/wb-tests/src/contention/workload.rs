@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::de::DeserializeOwned;
 use tokio::time::{Instant, sleep};
-use wb_agent::{Command, ExitReason, Process, Stream};
+use wb_agent::{Command, ExitReason, Process, ProcessOutput, Stream};
 use wb_hashd::{HashdConfig, HashdReport};
 use wb_kernels::memory_hog::{MemoryHogConfig, MemoryHogReport};
 use wb_model::{Bytes, Nanos};
@@ -34,7 +34,8 @@ pub(super) struct Reporter {
 pub(super) type Hashd = Reporter;
 
 impl Reporter {
-    async fn start(
+    /// Starts `weighbridge exec PROGRAM CONFIG` in a control group.
+    pub(super) async fn start(
         prepared: &PreparedWorker,
         slice: Slice,
         program: &'static str,
@@ -80,12 +81,29 @@ impl Reporter {
     /// Why it has ended by itself.
     async fn end_reason(&self, prepared: &PreparedWorker) -> Result<ContentionError, ContentionError> {
         let output = self.process.wait(Some(END_LIMIT)).await?;
+        self.failure(prepared, &output).await
+    }
+
+    async fn failure(
+        &self,
+        prepared: &PreparedWorker,
+        output: &ProcessOutput,
+    ) -> Result<ContentionError, ContentionError> {
         let was_killed = output.exit_reason == ExitReason::Signalled { signal: KILL };
         if was_killed && prepared.oom_kills(self.slice).await? > 0 {
             let group = prepared.slice_path(self.slice);
             return Ok(ContentionError::OutOfMemory { program: self.program.to_owned(), group });
         }
-        Ok(failure(self.program, &output, prepared.folder(), Bytes(0)))
+        Ok(failure(self.program, output, prepared.folder(), Bytes(0)))
+    }
+
+    /// Waits for its end, which must be a success, and returns all its reports.
+    pub(super) async fn wait<R: DeserializeOwned>(self, prepared: &PreparedWorker) -> Result<Vec<R>, ContentionError> {
+        let output = self.process.wait(None).await?;
+        if !output.exit_reason.is_success() {
+            return Err(self.failure(prepared, &output).await?);
+        }
+        Ok(report_lines::parse(self.program, &output.stdout)?.reports)
     }
 
     /// Ends it, and returns all its reports. One that has ended already is fine.

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "these are tests, helpers included")]
 
 mod guest;
+mod sizing;
 mod steps;
 
 use std::time::Instant;
@@ -23,10 +24,10 @@ fn mechanisms_work_in_a_guest() {
                 match step {
                     "requirements" => steps::requirements(&worker).await,
                     "params" => drop(steps::params(&worker).await),
-                    "enforcement" => steps::enforcement(&worker, steps::dev_params()).await,
-                    "protection" => steps::protection(&worker).await,
+                    "enforcement" => steps::enforcement(&worker, &steps::dev_params()).await,
+                    "protection" => steps::protection(&worker, &steps::dev_params()).await,
                     "latency" => steps::latency(&worker).await,
-                    "storage" => steps::storage(&worker).await,
+                    "stage" => steps::stage(&worker, &steps::dev_params()).await,
                     other => panic!("{other}"),
                 }
                 worker.close().await.unwrap();

@@ -6,7 +6,10 @@ use wb_model::{Bytes, Nanos};
 use wb_tests::contention::enforcement::{self, EnforcementConfig};
 use wb_tests::contention::io_latency::{IoLatencySeries, LatencyWatch};
 use wb_tests::contention::iocost_params::{self, IocostParams, IocostParamsConfig, IocostParamsProgress};
-use wb_tests::contention::protection::{self, ProtectionConfig, ProtectionRecord};
+use wb_sys::cgroup::io_cost::IocostQos;
+use wb_tests::contention::iocost_qos::{self, StageConfig, StageRecord};
+use wb_tests::contention::protection::{self, ProtectionConfig, ProtectionRecord, TuneConfig, TuneRecord};
+use wb_tests::contention::storage::{self, StorageConfig, StorageRecord};
 use wb_tests::contention::protection_study::ProtectionResult;
 use wb_tests::contention::{
     BlockDevice, ContentionError, IoControl, MemoryProfile, MemoryShare, Needs, Preparation, PreparedWorker,
@@ -14,6 +17,7 @@ use wb_tests::contention::{
 };
 
 use crate::guest::FOLDER;
+use crate::sizing;
 
 const SECOND: u64 = 1_000_000_000;
 const MIB: u64 = 1 << 20;
@@ -89,10 +93,12 @@ pub(crate) fn dev_params() -> IocostParams {
 }
 
 /// Two readers share the device as their weights say.
-pub(crate) async fn enforcement(worker: &Worker, params: IocostParams) {
+pub(crate) async fn enforcement(worker: &Worker, params: &IocostParams) {
     let config = EnforcementConfig { runtime: Nanos(15 * SECOND), file_size: Bytes(256 * MIB), ..Default::default() };
     let mut preparation = preparation(Needs::Everything);
-    preparation.io_control = IoControl::On(params.model, params.qos);
+    // The controller plans for periods of twice this latency: each must have several requests of the lower weight.
+    let qos = IocostQos { rlat: 50_000, wlat: 50_000, min: 75.0, max: 75.0, ..params.qos };
+    preparation.io_control = IoControl::On(params.model, qos);
     preparation.slices = config.slices();
     let prepared = PreparedWorker::new(worker, &preparation).await.unwrap();
     let result = enforcement::measure(&prepared, &config).await.unwrap();
@@ -122,80 +128,117 @@ pub(crate) async fn latency(worker: &Worker) {
     assert_eq!(settings(worker).await, before);
 }
 
+/// A workload whose requests touch pages everywhere, so that none of its memory is cold.
 fn hashd(memory: u64, rps_max: f64) -> HashdConfig {
     let params = HashdParams {
         rps_max: Some(rps_max),
         mem_frac: 1.0,
         lat_target: Nanos(SECOND / 2),
-        file_size_mean: Bytes(100_000),
-        cpu_ratio: 0.1,
+        file_size_mean: Bytes(64 << 10),
+        file_addr_stdev: 10.0,
+        anon_size_ratio: 4.0,
+        anon_addr_stdev: 10.0,
+        chunk_pages: 4,
+        cpu_ratio: 0.01,
+        sleep_mean: Nanos(SECOND / 100),
+        log_bps: Bytes(1000),
         ..HashdParams::default()
     };
     HashdConfig { params, dir: Some(FOLDER.into()), memory: Some(Bytes(memory)), ..HashdConfig::default() }
 }
 
-async fn protect(worker: &Worker, low: Option<Bytes>) -> ProtectionResult {
-    let config = ProtectionConfig {
+/// hashd beside a hog that takes more than all memory, and reads it again and again.
+fn disturbed(memory: Bytes, target: f64) -> ProtectionConfig {
+    ProtectionConfig {
         loops: 1,
-        hog_growth: 64 * MIB,
+        hog_growth: 256 * MIB,
+        hog_max: Some(memory),
         hog_reads: true,
-        baseline: Nanos(5 * SECOND),
-        hog_time: Nanos(40 * SECOND),
+        baseline: Nanos(30 * SECOND),
+        hog_time: Nanos(30 * SECOND),
         warm_up: Nanos(90 * SECOND),
-        ..ProtectionConfig::new(hashd(400 * MIB, 20.0), 0)
-    };
-    let mut preparation = preparation(Needs::Everything);
-    if let Ok(text) = std::env::var("WB_PARAMS") {
-        let params: IocostParams = serde_json::from_str(&text).unwrap();
-        preparation.io_control = IoControl::On(params.model, params.qos);
+        ..ProtectionConfig::new(hashd(200 * MIB, target), 0)
     }
+}
+
+async fn protect(worker: &Worker, params: &IocostParams, low: Option<Bytes>) -> ProtectionResult {
+    let memory = worker.facts().await.unwrap().memory;
+    let config = disturbed(memory, 40.0);
+    let mut preparation = preparation(Needs::Everything);
+    preparation.io_control = IoControl::On(params.model, params.qos);
     preparation.slices = protection::slices(low);
     let prepared = PreparedWorker::new(worker, &preparation).await.unwrap();
     let mut record = ProtectionRecord::default();
-    let result = protection::measure(&prepared, &config, &mut record, |_| ()).await;
-    let result = match result {
-        Ok(r) => r,
-        Err(e) => {
-            println!("{e}");
-            panic!("{e}")
-        }
-    };
-    let last = &record.runs[0];
-    println!("{:?}\n{:?}", last.hog.last(), last.io.last());
-    for report in &record.baseline {
-        println!(
-            "B {:.1} {:.1} {:?} res={}",
-            report.time,
-            report.rps,
-            report.latency.map(|l| l.control),
-            report.resident_bytes >> 20
-        );
-    }
-    for report in &last.hashd {
-        println!(
-            "{:.1} {:.1} {:?} res={}",
-            report.time,
-            report.rps,
-            report.latency.map(|l| l.control),
-            report.resident_bytes >> 20
-        );
-    }
+    let result = protection::measure(&prepared, &config, &mut record, |_| ()).await.unwrap();
     prepared.finish().await.unwrap();
+    let run = &record.runs[0];
+    for report in record.baseline.iter().chain(&run.hashd) { println!("{:.1} {:.1} {:?} res={}", report.time, report.rps, report.latency.map(|l| l.control), report.resident_bytes >> 20); }
     println!(
-        "isolation {:.3} p25 {:.3} wc {:.3} {:?}",
+        "protected {low:?}: isolation {:.3}, 10th percentile {:.3}, work conservation {:.3}, hog {:?}, {:?}",
         result.mean_isolation(),
-        result.isolation_percentile(25.0),
+        result.isolation_percentile(10.0),
         result.work_conservation,
-        result.io
+        run.hog.last(),
+        result.io,
     );
     result
 }
 
-/// With protection the hog hurts far less than without.
-pub(crate) async fn protection(worker: &Worker) {
-    let without = protect(worker, None).await;
-    let with = protect(worker, Some(Bytes(500 * MIB))).await;
-    println!("{} {}", without.mean_isolation(), with.mean_isolation());
+/// With protection, the hog hurts far less than without.
+pub(crate) async fn protection(worker: &Worker, params: &IocostParams) {
+    let without = protect(worker, params, None).await.mean_isolation();
+    let with = protect(worker, params, Some(Bytes(300 * MIB))).await.mean_isolation();
+    assert!(1.0 - with < (1.0 - without) / 2.0, "isolation {without:.3} without protection, {with:.3} with it");
 }
 
-pub(crate) async fn storage(_: &Worker) {}
+/// Memory of the smallest profile.
+async fn memory_share(worker: &Worker) -> MemoryShare {
+    let mut preparation = preparation(Needs::Memory);
+    preparation.slices = storage::slices();
+    let prepared = PreparedWorker::new(worker, &preparation).await.unwrap();
+    let avail = storage::probe_available_memory(&prepared).await.unwrap();
+    prepared.finish().await.unwrap();
+    println!("available memory: {avail}");
+    MemoryShare::new(MemoryProfile::try_from(1).ok(), avail).unwrap()
+}
+
+/// One stage of `iocost-qos`: with swap, more than the memory can be served.
+pub(crate) async fn stage(worker: &Worker, params: &IocostParams) {
+    const RATE: f64 = 10.0;
+    let memory = memory_share(worker).await;
+    let target = memory.target;
+    let mut hashd = hashd(0, RATE);
+    hashd.params.anon_addr_stdev = 0.2;
+    hashd.params.file_addr_stdev = 0.2;
+    let config = StageConfig {
+        model: params.model,
+        qos: Some(IocostQos { min: 75.0, max: 75.0, ..params.qos }),
+        storage: StorageConfig { loops: 1, ..StorageConfig::default() },
+        protection: ProtectionConfig {
+            hog_time: Nanos(15 * SECOND),
+            baseline: Nanos(10 * SECOND),
+            hashd: hashd.clone(),
+            ..disturbed(Bytes(memory.avail.0), RATE)
+        },
+        tune: TuneConfig {
+            size_max: Bytes(0),
+            size_min: Bytes(0),
+            intervals: 1,
+            isolation_percentile: 1.0,
+            isolation_threshold: 0.0,
+        },
+    };
+    let mut record = StageRecord {
+        storage: StorageRecord::new(memory),
+        protection: TuneRecord::default(),
+        latency: IoLatencySeries::default(),
+    };
+    let size = async |prepared: &PreparedWorker| sizing::size(prepared, &hashd, RATE, target).await;
+    let mut checkpoints = 0;
+    let base = preparation(Needs::Everything);
+    let result = iocost_qos::measure(worker, &base, &config, &mut record, size, |_| checkpoints += 1).await.unwrap();
+    println!("{result:?}, tried {:?}, {} seconds with reads", record.protection.tried, record.latency.reads.len());
+    assert!(result.mem_offload_factor > 1.0, "{result:?}");
+    assert_eq!((record.protection.tried.len(), checkpoints), (1, 3));
+    assert!(!record.latency.reads.is_empty() && !record.latency.writes.is_empty());
+}
