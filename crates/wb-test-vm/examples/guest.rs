@@ -10,7 +10,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let [base, folder] = &arguments[..] else { return Err("expected the description of an image and a folder".into()) };
     let base = serde_json::from_slice(&fs::read(base)?)?;
     let disks = [GuestDisk { size_mib: 6144, iops: 2000, mib_per_second: 64 }];
-    let config = GuestConfig { memory_mib: 1280, disks: &disks, may_reboot: true, ..GuestConfig::default() };
+    let config = GuestConfig { memory_mib: 896, disks: &disks, may_reboot: true, ..GuestConfig::default() };
     let guest = SshGuest::start(Path::new(folder), &base, &config)?;
     println!("ssh -F {} guest", guest.ssh_config().display());
     io::copy(&mut io::stdin(), &mut io::sink())?;

@@ -7,6 +7,7 @@ use std::{
 };
 
 use thiserror::Error;
+use wb_profile::image::ImageFailure;
 
 /// Error in preparing or running a virtual machine.
 #[derive(Debug, Error)]
@@ -37,6 +38,9 @@ pub enum GuestError {
         /// The system's error.
         source: io::Error,
     },
+    /// An image could not be built.
+    #[error("cannot build an image: {0}")]
+    NoImage(ImageFailure),
     /// The machine ended, or was killed, before its program finished.
     #[error("the machine ended before its program finished; its console ends:\n{console}")]
     ScriptNotFinished {
@@ -58,7 +62,7 @@ impl GuestError {
 }
 
 /// Debian packages of the programs used here.
-const PACKAGES: [(&str, &str); 11] = [
+const PACKAGES: [(&str, &str); 12] = [
     ("apt-get", "apt"),
     ("apt-cache", "apt"),
     ("dpkg-deb", "dpkg"),
@@ -68,6 +72,7 @@ const PACKAGES: [(&str, &str); 11] = [
     ("busybox", "busybox-static"),
     ("qemu-img", "qemu-utils"),
     ("qemu-system-x86_64", "qemu-system-x86"),
+    ("setpriv", "util-linux"),
     ("ssh", "openssh-client"),
     ("ssh-keygen", "openssh-client"),
 ];

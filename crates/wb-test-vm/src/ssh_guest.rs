@@ -35,7 +35,7 @@ pub fn built_image(spec: &str) -> Result<BaseImage, GuestError> {
     let last = lines.lines().last().unwrap_or_default();
     match serde_json::from_str(last) {
         Ok(ImageEvent::Done(base)) => serde_json::from_value(base).map_err(|error| failed(error.to_string())),
-        Ok(ImageEvent::Failed(failure)) => Err(failed(failure.to_string())),
+        Ok(ImageEvent::Failed(failure)) => Err(GuestError::NoImage(failure)),
         _ => Err(failed(format!("invalid result `{last}`"))),
     }
 }
@@ -196,8 +196,9 @@ impl Drop for SshGuest {
 fn boot(folder: &Path, arguments: &[String]) -> Result<Child, GuestError> {
     let path = folder.join("console");
     let console = fs::File::create(&path).map_err(|why| GuestError::file("create", &path, why))?;
-    let mut emulator = Command::new(find("qemu-system-x86_64")?);
-    emulator.args(arguments).stdin(Stdio::null()).stdout(console);
+    // The emulator ends with this process, also if this process is killed.
+    let mut emulator = Command::new(find("setpriv")?);
+    emulator.args(["--pdeathsig", "KILL"]).arg(find("qemu-system-x86_64")?).args(arguments).stdin(Stdio::null()).stdout(console);
     emulator.spawn().map_err(|error| GuestError::failed("qemu-system-x86_64", error))
 }
 

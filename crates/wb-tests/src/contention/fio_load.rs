@@ -78,6 +78,9 @@ impl TestFile {
     pub(super) async fn create(prepared: &PreparedWorker, size: Bytes) -> Result<Self, ContentionError> {
         const SCRIPT: &str =
             "mkdir -p \"$1\" && dd if=/dev/urandom of=\"$2\" bs=1M count=\"$3\" conv=fsync status=none";
+        if free_space(prepared).await?.is_some_and(|free| free < size) {
+            return Err(ContentionError::NoSpace { path: prepared.folder().to_owned(), required: size });
+        }
         let path = format!("{}/{TEST_FILE}", prepared.folder());
         let mebibytes = size.0.div_ceil(1 << 20).to_string();
         let command = Command::new(["sh", "-c", SCRIPT, "sh", prepared.folder(), &path, &mebibytes]);
@@ -135,6 +138,18 @@ impl TestFile {
         }
         Ok(job)
     }
+}
+
+/// Free space in the folder; `None` if it does not exist yet.
+async fn free_space(prepared: &PreparedWorker) -> Result<Option<Bytes>, ContentionError> {
+    let command = Command::new(["stat", "--file-system", "--format=%a %S", prepared.folder()]);
+    let output = prepared.group().spawn(command).await?.wait(None).await?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    let free = text.trim().split_once(' ').and_then(|(blocks, size)| {
+        let (blocks, size): (u64, u64) = (blocks.parse().ok()?, size.parse().ok()?);
+        blocks.checked_mul(size)
+    });
+    Ok(free.map(Bytes))
 }
 
 /// The failure of a program that writes files.

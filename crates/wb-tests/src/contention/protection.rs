@@ -99,6 +99,8 @@ pub struct IoUsage {
     pub hog: f64,
     /// Memory that the hog has, in bytes
     pub hog_memory: u64,
+    /// Swap that the machine uses, in bytes
+    pub swap: u64,
 }
 
 /// What was recorded with one hog
@@ -107,6 +109,8 @@ pub struct IoUsage {
 pub struct HogRun {
     /// Reports of hashd while the hog ran
     pub hashd: Vec<HashdReport>,
+    /// Time of hashd when the hog was started, in seconds
+    pub start: f64,
     /// Reports of the hog
     pub hog: Vec<MemoryHogReport>,
     /// Use of the device
@@ -164,7 +168,8 @@ async fn run_hog(
         hashd.require_running(prepared).await?;
         record.baseline = hashd.reports::<HashdReport>().await?.split_off(before);
     }
-    let before = hashd.reports::<HashdReport>().await?.len();
+    let reports: Vec<HashdReport> = hashd.reports().await?;
+    let (before, start) = (reports.len(), reports.last().map_or(0.0, |report| report.time));
     let max_bytes = match config.hog_max {
         Some(max) => max.0,
         None => hog_limit(prepared).await?,
@@ -177,7 +182,7 @@ async fn run_hog(
     hog.kill().await?;
     let reports = hashd.finish::<HashdReport>().await?.split_off(before);
     let duration = Duration::from(config.hog_time).as_secs_f64();
-    record.runs.push(HogRun { hashd: reports, hog: hog_reports, io, duration, failure });
+    record.runs.push(HogRun { hashd: reports, start, hog: hog_reports, io, duration, failure });
     Ok(())
 }
 
@@ -208,6 +213,7 @@ async fn observe(
 }
 
 async fn read_usage(prepared: &PreparedWorker, time: f64) -> Result<IoUsage, ContentionError> {
+    let memory = read_or_empty(prepared.worker(), "/proc/meminfo").await?;
     let root = prepared.io_stat(prepared.cgroup_point()).await?;
     let hog = prepared.io_stat(&prepared.slice_path(Slice::Sideload)).await?;
     let number = |figures: &IoStat, name: &str| figures.get(name).and_then(|value| value.parse::<f64>().ok());
@@ -219,14 +225,19 @@ async fn read_usage(prepared: &PreparedWorker, time: f64) -> Result<IoUsage, Con
         total: seconds(&root),
         hog: seconds(&hog),
         hog_memory: prepared.memory_usage(Slice::Sideload).await?.0,
+        swap: size(&memory, "SwapTotal").saturating_sub(size(&memory, "SwapFree")),
     })
 }
 
 /// Size up to which the hog grows.
 async fn hog_limit(prepared: &PreparedWorker) -> Result<u64, ContentionError> {
     let text = read_or_empty(prepared.worker(), "/proc/meminfo").await?;
-    let size = |name| meminfo::size(&text, name).map_or(0, |size| size.0);
-    Ok(((size("MemAvailable") + size("SwapFree")) as f64 * HOG_LIMIT) as u64)
+    Ok(((size(&text, "MemAvailable") + size(&text, "SwapFree")) as f64 * HOG_LIMIT) as u64)
+}
+
+/// A size of `/proc/meminfo`, in bytes; 0 if it is missing.
+fn size(text: &str, name: &str) -> u64 {
+    meminfo::size(text, name).map_or(0, |size| size.0)
 }
 
 /// How the largest footprint is determined that can be protected

@@ -69,8 +69,12 @@ pub fn study(record: &ProtectionRecord) -> Option<ProtectionResult> {
     let mut failures = Vec::new();
     let mut io = IoBalance::default();
     for run in &record.runs {
+        let contended = run.start + contended_from(run);
         for pair in run.hashd.windows(2) {
             let [last, report] = pair else { continue };
+            if report.time <= contended {
+                continue;
+            }
             let seconds = seconds(report.time - last.time);
             let completed = report.done.saturating_sub(last.done) as f64 / (report.time - last.time);
             isolation.extend(std::iter::repeat_n((completed / record.target).min(1.0), seconds));
@@ -99,6 +103,16 @@ pub fn study(record: &ProtectionRecord) -> Option<ProtectionResult> {
         io,
         failures,
     })
+}
+
+/// Growth of used swap from which memory is contended, in bytes.
+const CONTENDED: u64 = 1 << 20;
+
+/// The time since the start of the hog at which memory became scarce: the first swap was used. Before, it takes nothing
+/// from anybody. 0 if it never did.
+fn contended_from(run: &HogRun) -> f64 {
+    let initial = run.io.first().map_or(0, |usage| usage.swap);
+    run.io.iter().find(|usage| usage.swap > initial + CONTENDED).map_or(0.0, |usage| usage.time)
 }
 
 /// Number of seconds that a report stands for: hashd reports late where it could not run.
@@ -164,7 +178,7 @@ mod tests {
     }
 
     fn run(hashd: Vec<HashdReport>) -> HogRun {
-        HogRun { hashd, hog: Vec::new(), io: Vec::new(), duration: 5.0, failure: None }
+        HogRun { hashd, start: 2.0, hog: Vec::new(), io: Vec::new(), duration: 5.0, failure: None }
     }
 
     #[test]
@@ -193,7 +207,7 @@ mod tests {
 
     #[test]
     fn work_conservation_compares_use_with_what_was_possible() {
-        let usage = |time, total, hog| IoUsage { time, vrate: 0.5, total, hog, hog_memory: 1000 };
+        let usage = |time, total, hog| IoUsage { time, vrate: 0.5, total, hog, hog_memory: 1000, swap: 0 };
         let mut run = run(Vec::new());
         run.io = vec![usage(1.0, 10.0, 1.0), usage(2.0, 10.5, 1.25), usage(3.0, 10.75, 1.5)];
         run.hog = vec![MemoryHogReport { time: 3.0, bytes: 3000, lost: 1000, reread: 0 }];
@@ -201,6 +215,14 @@ mod tests {
         // Of 2 s at half the rate, 0.75 / 2 were used; 2000 bytes that were swapped out cost 0.25, so 1000 cost 0.125.
         assert_eq!(result.io, IoBalance { used: 0.375, unused: 0.625, hog: 0.25, lost: 0.125 });
         assert_eq!(result.work_conservation, 0.75);
+    }
+
+    #[test]
+    fn seconds_count_from_when_swap_is_used() {
+        let mut run = run(vec![report(2.5, 250, None), report(3.5, 300, None), report(4.5, 400, None)]);
+        let usage = |time, swap| IoUsage { time, vrate: 1.0, total: 0.0, hog: 0.0, hog_memory: 0, swap };
+        run.io = vec![usage(0.5, 100), usage(1.0, 200), usage(2.0, 100 << 20)];
+        assert_eq!(study(&record(run)).unwrap().isolation, [1.0]);
     }
 
     #[test]

@@ -1,13 +1,13 @@
 //! The emulated machine that is measured, and the connection to it.
 
-use std::path::PathBuf;
-
 use tempfile::TempDir;
 use wb_agent::Worker;
-use wb_fleet::inventory::Host;
-use wb_fleet::{ConnectOptions, Program, connect};
+use wb_fleet::{ConnectOptions, Host, HostParams, Program, connect};
 use wb_model::WorkerName;
 use wb_test_vm::{GuestConfig, GuestDisk, GuestError, SshGuest, built_image};
+
+/// Its host name.
+const NAME: &str = "guest";
 
 const IMAGE: &str = r#"{"built":"bookworm","packages":["fio"]}"#;
 
@@ -17,9 +17,13 @@ pub(crate) const DISK: GuestDisk = GuestDisk { size_mib: 6144, iops: 2000, mib_p
 /// Where the file system of the disk is mounted.
 pub(crate) const FOLDER: &str = "/mnt/measured";
 
+/// Mounts the file system, with swap, after another boot.
+pub(crate) const MOUNT: &str = "set -e; mount /dev/nvme0n1 /mnt/measured; swapon /mnt/measured/swap";
+
 /// Creates a file system on the disk, with room for swap.
 const PREPARE: &str = "set -e; mkfs.ext4 -q -E lazy_itable_init=0,lazy_journal_init=0 /dev/nvme0n1; mkdir -p /mnt/measured
-mount /dev/nvme0n1 /mnt/measured; fallocate -l 2G /mnt/measured/swap; chmod 600 /mnt/measured/swap; mkswap -q /mnt/measured/swap";
+mount /dev/nvme0n1 /mnt/measured
+(umask 077; fallocate -l 2G /mnt/measured/swap); mkswap -q /mnt/measured/swap; sync";
 
 /// The machine, with a disk of which a file system is mounted and on which swap is prepared.
 pub(crate) struct Guest {
@@ -33,10 +37,11 @@ impl Guest {
     pub(crate) fn start() -> Result<Self, GuestError> {
         let base = built_image(IMAGE)?;
         let folder = tempfile::tempdir().unwrap();
+        let program = Program::read(env!("CARGO_BIN_EXE_wb-tests-agent").as_ref()).unwrap();
         let disks = [DISK];
-        let config = GuestConfig { name: "guest", memory_mib: 1280, disks: &disks, may_reboot: true };
+        let config = GuestConfig { name: NAME, memory_mib: 896, disks: &disks, may_reboot: true };
         let machine = SshGuest::start(folder.path(), &base, &config)?;
-        let guest = Self { machine, program: program(), _folder: folder };
+        let guest = Self { machine, program, _folder: folder };
         guest.shell(PREPARE);
         Ok(guest)
     }
@@ -51,30 +56,13 @@ impl Guest {
 
     /// Connects to it.
     pub(crate) async fn connect(&self) -> Worker {
-        connect_with(&self.program, self.machine.ssh_config()).await
-    }
-}
-
-fn program() -> Program {
-    Program::read(env!("CARGO_BIN_EXE_wb-tests-agent").as_ref()).unwrap()
-}
-
-async fn connect_with(program: &Program, ssh_config: PathBuf) -> Worker {
-    let host = Host {
-        name: WorkerName::new("guest").unwrap(),
-        address: "guest".parse().unwrap(),
-        params: wb_fleet::inventory::HostParams::default(),
-    };
-    let options = ConnectOptions { ssh_config: Some(ssh_config), needs_root: true, ..ConnectOptions::default() };
-    connect(&host, program, &options).await.unwrap().worker
-}
-
-pub(crate) struct Dev(PathBuf, Program);
-impl Dev {
-    pub(crate) fn new(path: String) -> Self {
-        Self(path.into(), program())
-    }
-    pub(crate) async fn connect(&self) -> Worker {
-        connect_with(&self.1, self.0.clone()).await
+        let host = Host {
+            name: WorkerName::new(NAME).unwrap(),
+            address: NAME.parse().unwrap(),
+            params: HostParams::default(),
+        };
+        let ssh_config = Some(self.machine.ssh_config());
+        let options = ConnectOptions { ssh_config, needs_root: true, ..ConnectOptions::default() };
+        connect(&host, &self.program, &options).await.unwrap().worker
     }
 }

@@ -5,15 +5,15 @@ use wb_hashd::{HashdConfig, HashdParams};
 use wb_model::{Bytes, Nanos};
 use wb_tests::contention::enforcement::{self, EnforcementConfig};
 use wb_tests::contention::io_latency::{IoLatencySeries, LatencyWatch};
-use wb_tests::contention::iocost_params::{self, IocostParams, IocostParamsConfig, IocostParamsProgress};
-use wb_sys::cgroup::io_cost::IocostQos;
+use wb_tests::contention::iocost_params::{self, IocostParams, IocostParamsConfig, IocostParamsProgress, ParamStep};
+use wb_sys::cgroup::io_cost::{IocostModel, IocostQos};
 use wb_tests::contention::iocost_qos::{self, StageConfig, StageRecord};
 use wb_tests::contention::protection::{self, ProtectionConfig, ProtectionRecord, TuneConfig, TuneRecord};
 use wb_tests::contention::storage::{self, StorageConfig, StorageRecord};
 use wb_tests::contention::protection_study::ProtectionResult;
 use wb_tests::contention::{
     BlockDevice, ContentionError, IoControl, MemoryProfile, MemoryShare, Needs, Preparation, PreparedWorker,
-    Requirement, SystemInfo,
+    Requirement, Slice, SliceSettings, SystemInfo,
 };
 
 use crate::guest::FOLDER;
@@ -69,32 +69,78 @@ pub(crate) async fn requirements(worker: &Worker) {
     PreparedWorker::new(worker, &preparation(Needs::Everything)).await.unwrap().finish().await.unwrap();
 }
 
-/// The model has the limits of the disk.
-pub(crate) async fn params(worker: &Worker) -> IocostParams {
-    let config = IocostParamsConfig {
-        runtime: Nanos(3 * SECOND),
+/// How long is measured.
+pub(crate) struct Lengths {
+    /// Each load of `iocost-params`.
+    load: Nanos,
+    /// What both readers get.
+    readers: Nanos,
+    /// Each hog.
+    hog: Nanos,
+    /// Number of hogs, and of sizings.
+    loops: u32,
+}
+
+impl Lengths {
+    pub(crate) const SHORT: Self =
+        Self { load: Nanos(3 * SECOND), readers: Nanos(15 * SECOND), hog: Nanos(45 * SECOND), loops: 1 };
+    pub(crate) const FULL: Self =
+        Self { load: Nanos(60 * SECOND), readers: Nanos(60 * SECOND), hog: Nanos(300 * SECOND), loops: 2 };
+}
+
+/// The file that `iocost-params` reads and writes, which a power cut leaves.
+pub(crate) const TEST_FILE: &str = "weighbridge-fio";
+
+fn params_config(lengths: &Lengths) -> IocostParamsConfig {
+    IocostParamsConfig {
+        runtime: lengths.load,
         file_size: Bytes(256 * MIB),
         sequential_block: Bytes(16 * MIB),
         iodepth: 64,
         jobs: Some(1),
-    };
+    }
+}
+
+/// Measures the device until the power is cut after some loads.
+pub(crate) async fn params_until_power_cut(
+    worker: &Worker,
+    lengths: &Lengths,
+    mut cut: impl FnMut(),
+) -> IocostParamsProgress {
     let prepared = PreparedWorker::new(worker, &preparation(Needs::Device)).await.unwrap();
     let mut progress = IocostParamsProgress::default();
-    let mut checkpoints = 0;
-    let params = iocost_params::measure(&prepared, &config, &mut progress, |_| checkpoints += 1).await.unwrap();
+    let measured = iocost_params::measure(&prepared, &params_config(lengths), &mut progress, |progress| {
+        if progress.0.len() == 3 {
+            cut();
+        }
+    });
+    let lost = measured.await.unwrap_err();
+    assert!(matches!(&lost, ContentionError::Worker(error) if error.is_lost()), "{lost}");
+    assert_eq!(progress.next(), Some(ParamStep::Rseqiops));
+    progress
+}
+
+/// Measures what is missing; the model has the limits of the disk.
+pub(crate) async fn params(worker: &Worker, progress: &mut IocostParamsProgress, lengths: &Lengths) -> IocostParams {
+    let prepared = PreparedWorker::new(worker, &preparation(Needs::Device)).await.unwrap();
+    let mut loads = 0;
+    let measured = iocost_params::measure(&prepared, &params_config(lengths), progress, |_| loads += 1);
+    let params = measured.await.unwrap();
     prepared.finish().await.unwrap();
-    println!("{params:?}");
-    assert_eq!(checkpoints, 8);
+    println!("{} {}", params.model, params.qos);
+    assert_eq!(loads, 5);
+    let IocostModel { rbps, rrandiops, wbps, wrandiops, .. } = params.model;
+    for (bps, iops) in [(rbps, rrandiops), (wbps, wrandiops)] {
+        // The disk is limited to 64 MiB/s and 2000 operations per second: a ratio of 8.2 pages.
+        let ratio = bps as f64 / (iops * 4096) as f64;
+        assert!((4.0..16.0).contains(&ratio), "{ratio}");
+    }
     params
 }
 
-pub(crate) fn dev_params() -> IocostParams {
-    serde_json::from_str(&std::env::var("WB_PARAMS").unwrap()).unwrap()
-}
-
 /// Two readers share the device as their weights say.
-pub(crate) async fn enforcement(worker: &Worker, params: &IocostParams) {
-    let config = EnforcementConfig { runtime: Nanos(15 * SECOND), file_size: Bytes(256 * MIB), ..Default::default() };
+pub(crate) async fn enforcement(worker: &Worker, params: &IocostParams, lengths: &Lengths) {
+    let config = EnforcementConfig { runtime: lengths.readers, file_size: Bytes(256 * MIB), ..Default::default() };
     let mut preparation = preparation(Needs::Everything);
     // The controller plans for periods of twice this latency: each must have several requests of the lower weight.
     let qos = IocostQos { rlat: 50_000, wlat: 50_000, min: 75.0, max: 75.0, ..params.qos };
@@ -105,6 +151,48 @@ pub(crate) async fn enforcement(worker: &Worker, params: &IocostParams) {
     prepared.finish().await.unwrap();
     println!("{result:?}");
     assert!((result.ratio / result.expected - 1.0).abs() <= 0.2, "{result:?}");
+}
+
+/// Parameters that another program has set are found before, and a change of ours at the end. What does not fit on the
+/// disk is not begun.
+pub(crate) async fn faults(worker: &Worker, params: &IocostParams) {
+    const FOREIGN: &str = "echo '259:0 enable=1 ctrl=user min=42.00 max=42.00' > /sys/fs/cgroup/io.cost.qos";
+    const OFF: &str = "echo '259:0 enable=0 ctrl=auto' > /sys/fs/cgroup/io.cost.qos";
+    run(worker, FOREIGN).await;
+    let failed = PreparedWorker::new(worker, &preparation(Needs::Device)).await.unwrap_err();
+    let ContentionError::Unmet(report) = failed else { panic!("{failed}") };
+    assert_eq!(report.missed.keys().collect::<Vec<_>>(), [&Requirement::NoForeignIocost], "{report:?}");
+    run(worker, OFF).await;
+    let mut controlled = preparation(Needs::Device);
+    controlled.io_control = IoControl::On(params.model, params.qos);
+    let prepared = PreparedWorker::new(worker, &controlled).await.unwrap();
+    run(worker, FOREIGN).await;
+    let changed = prepared.finish().await.unwrap_err();
+    assert!(matches!(&changed, ContentionError::ForeignChange { what } if what.contains("QoS")), "{changed}");
+    run(worker, OFF).await;
+
+    let prepared = PreparedWorker::new(worker, &preparation(Needs::Device)).await.unwrap();
+    let config = IocostParamsConfig::default();
+    let full = iocost_params::measure(&prepared, &config, &mut IocostParamsProgress::default(), |_| ()).await;
+    let full = full.unwrap_err();
+    assert_eq!(full.to_string(), "no space left in `/mnt/measured` for 16 GiB");
+    prepared.finish().await.unwrap();
+}
+
+/// A process that the kernel kills because memory runs out in its group is reported as that.
+pub(crate) async fn out_of_memory(worker: &Worker) {
+    let mut preparation = preparation(Needs::Memory);
+    let limits = SliceSettings {
+        memory_max: Some(Bytes(64 * MIB)),
+        swap_max: Some(Bytes(0)),
+        ..SliceSettings::default()
+    };
+    preparation.slices = vec![(Slice::Workload, limits)];
+    let prepared = PreparedWorker::new(worker, &preparation).await.unwrap();
+    let hog = serde_json::json!({ "max-bytes": 256 * MIB });
+    let killed = storage::run_sizing(&prepared, "memory-hog", &hog).await.unwrap_err();
+    assert!(matches!(killed, ContentionError::OutOfMemory { .. }), "{killed}");
+    prepared.finish().await.unwrap();
 }
 
 /// The latencies of a known number of requests are counted, and the triggers leave nothing.
@@ -133,12 +221,12 @@ fn hashd(memory: u64, rps_max: f64) -> HashdConfig {
     let params = HashdParams {
         rps_max: Some(rps_max),
         mem_frac: 1.0,
-        lat_target: Nanos(SECOND / 2),
+        lat_target: Nanos(75_000_000),
         file_size_mean: Bytes(64 << 10),
         file_addr_stdev: 10.0,
-        anon_size_ratio: 4.0,
+        anon_size_ratio: 8.0,
         anon_addr_stdev: 10.0,
-        chunk_pages: 4,
+        chunk_pages: 1,
         cpu_ratio: 0.01,
         sleep_mean: Nanos(SECOND / 100),
         log_bps: Bytes(1000),
@@ -148,22 +236,27 @@ fn hashd(memory: u64, rps_max: f64) -> HashdConfig {
 }
 
 /// hashd beside a hog that takes more than all memory, and reads it again and again.
-fn disturbed(memory: Bytes, target: f64) -> ProtectionConfig {
+fn disturbed(memory: Bytes, target: f64, lengths: &Lengths) -> ProtectionConfig {
     ProtectionConfig {
-        loops: 1,
+        loops: lengths.loops,
         hog_growth: 256 * MIB,
         hog_max: Some(memory),
         hog_reads: true,
         baseline: Nanos(30 * SECOND),
-        hog_time: Nanos(30 * SECOND),
+        hog_time: lengths.hog,
         warm_up: Nanos(90 * SECOND),
         ..ProtectionConfig::new(hashd(200 * MIB, target), 0)
     }
 }
 
-async fn protect(worker: &Worker, params: &IocostParams, low: Option<Bytes>) -> ProtectionResult {
+async fn protect(
+    worker: &Worker,
+    params: &IocostParams,
+    low: Option<Bytes>,
+    lengths: &Lengths,
+) -> ProtectionResult {
     let memory = worker.facts().await.unwrap().memory;
-    let config = disturbed(memory, 40.0);
+    let config = disturbed(memory, 40.0, lengths);
     let mut preparation = preparation(Needs::Everything);
     preparation.io_control = IoControl::On(params.model, params.qos);
     preparation.slices = protection::slices(low);
@@ -172,7 +265,6 @@ async fn protect(worker: &Worker, params: &IocostParams, low: Option<Bytes>) -> 
     let result = protection::measure(&prepared, &config, &mut record, |_| ()).await.unwrap();
     prepared.finish().await.unwrap();
     let run = &record.runs[0];
-    for report in record.baseline.iter().chain(&run.hashd) { println!("{:.1} {:.1} {:?} res={}", report.time, report.rps, report.latency.map(|l| l.control), report.resident_bytes >> 20); }
     println!(
         "protected {low:?}: isolation {:.3}, 10th percentile {:.3}, work conservation {:.3}, hog {:?}, {:?}",
         result.mean_isolation(),
@@ -185,9 +277,9 @@ async fn protect(worker: &Worker, params: &IocostParams, low: Option<Bytes>) -> 
 }
 
 /// With protection, the hog hurts far less than without.
-pub(crate) async fn protection(worker: &Worker, params: &IocostParams) {
-    let without = protect(worker, params, None).await.mean_isolation();
-    let with = protect(worker, params, Some(Bytes(300 * MIB))).await.mean_isolation();
+pub(crate) async fn protection(worker: &Worker, params: &IocostParams, lengths: &Lengths) {
+    let without = protect(worker, params, None, lengths).await.mean_isolation();
+    let with = protect(worker, params, Some(Bytes(300 * MIB)), lengths).await.mean_isolation();
     assert!(1.0 - with < (1.0 - without) / 2.0, "isolation {without:.3} without protection, {with:.3} with it");
 }
 
@@ -203,7 +295,7 @@ async fn memory_share(worker: &Worker) -> MemoryShare {
 }
 
 /// One stage of `iocost-qos`: with swap, more than the memory can be served.
-pub(crate) async fn stage(worker: &Worker, params: &IocostParams) {
+pub(crate) async fn stage(worker: &Worker, params: &IocostParams, lengths: &Lengths) {
     const RATE: f64 = 10.0;
     let memory = memory_share(worker).await;
     let target = memory.target;
@@ -213,12 +305,11 @@ pub(crate) async fn stage(worker: &Worker, params: &IocostParams) {
     let config = StageConfig {
         model: params.model,
         qos: Some(IocostQos { min: 75.0, max: 75.0, ..params.qos }),
-        storage: StorageConfig { loops: 1, ..StorageConfig::default() },
+        storage: StorageConfig { loops: lengths.loops, ..StorageConfig::default() },
         protection: ProtectionConfig {
-            hog_time: Nanos(15 * SECOND),
             baseline: Nanos(10 * SECOND),
             hashd: hashd.clone(),
-            ..disturbed(Bytes(memory.avail.0), RATE)
+            ..disturbed(Bytes(memory.avail.0), RATE, lengths)
         },
         tune: TuneConfig {
             size_max: Bytes(0),
