@@ -54,10 +54,7 @@ pub struct MemoryHogReport {
 ///
 /// # Errors
 /// Those of `on_report`, which is called once a second.
-pub fn run<E>(
-    config: &MemoryHogConfig,
-    mut on_report: impl FnMut(&MemoryHogReport) -> Result<(), E>,
-) -> Result<(), E> {
+pub fn run<E>(config: &MemoryHogConfig, mut on_report: impl FnMut(&MemoryHogReport) -> Result<(), E>) -> Result<(), E> {
     let start = Instant::now();
     let mut growth = Growth::new(config.growth);
     let mut memory = Memory::new();

@@ -198,7 +198,12 @@ fn boot(folder: &Path, arguments: &[String]) -> Result<Child, GuestError> {
     let console = fs::File::create(&path).map_err(|why| GuestError::file("create", &path, why))?;
     // The emulator ends with this process, also if this process is killed.
     let mut emulator = Command::new(find("setpriv")?);
-    emulator.args(["--pdeathsig", "KILL"]).arg(find("qemu-system-x86_64")?).args(arguments).stdin(Stdio::null()).stdout(console);
+    emulator
+        .args(["--pdeathsig", "KILL"])
+        .arg(find("qemu-system-x86_64")?)
+        .args(arguments)
+        .stdin(Stdio::null())
+        .stdout(console);
     emulator.spawn().map_err(|error| GuestError::failed("qemu-system-x86_64", error))
 }
 

@@ -10,7 +10,7 @@ pub(super) struct ReportLines<R> {
     /// The complete lines.
     pub reports: Vec<R>,
     /// Whether the last line is incomplete: the workload is writing it, or was killed meanwhile.
-    pub is_torn: bool,
+    pub is_truncated: bool,
 }
 
 /// Parses the output of a workload.
@@ -24,7 +24,7 @@ pub(super) fn parse<R: DeserializeOwned>(program: &str, output: &[u8]) -> Result
         let text = || String::from_utf8_lossy(line).chars().take(200).collect::<String>();
         serde_json::from_slice(line).map_err(|error| ContentionError::output(program, format!("{error}: `{}`", text())))
     };
-    Ok(ReportLines { reports: lines.map(parse_line).collect::<Result<_, _>>()?, is_torn: end < output.len() })
+    Ok(ReportLines { reports: lines.map(parse_line).collect::<Result<_, _>>()?, is_truncated: end < output.len() })
 }
 
 #[cfg(test)]
@@ -32,11 +32,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_torn_last_line_is_left_out_and_any_other_is_an_error() {
+    fn a_truncated_last_line_is_left_out_and_any_other_is_an_error() {
         let lines: ReportLines<u32> = parse("hashd", b"1\n2\n34").unwrap();
-        assert_eq!(lines, ReportLines { reports: vec![1, 2], is_torn: true });
+        assert_eq!(lines, ReportLines { reports: vec![1, 2], is_truncated: true });
         let lines: ReportLines<u32> = parse("hashd", b"1\n").unwrap();
-        assert_eq!(lines, ReportLines { reports: vec![1], is_torn: false });
+        assert_eq!(lines, ReportLines { reports: vec![1], is_truncated: false });
         assert_eq!(parse::<u32>("hashd", b"").unwrap().reports, []);
         let error = parse::<u32>("hashd", b"1\n{\"rps\":\n2\n").unwrap_err().to_string();
         assert!(error.starts_with("invalid output of `hashd`:") && error.ends_with("`{\"rps\":`"), "{error}");

@@ -21,7 +21,8 @@ pub(crate) const FOLDER: &str = "/mnt/measured";
 pub(crate) const MOUNT: &str = "set -e; mount /dev/nvme0n1 /mnt/measured; swapon /mnt/measured/swap";
 
 /// Creates a file system on the disk, with room for swap.
-const PREPARE: &str = "set -e; mkfs.ext4 -q -E lazy_itable_init=0,lazy_journal_init=0 /dev/nvme0n1; mkdir -p /mnt/measured
+const PREPARE: &str =
+    "set -e; mkfs.ext4 -q -E lazy_itable_init=0,lazy_journal_init=0 /dev/nvme0n1; mkdir -p /mnt/measured
 mount /dev/nvme0n1 /mnt/measured
 (umask 077; fallocate -l 2G /mnt/measured/swap); mkswap -q /mnt/measured/swap; sync";
 

@@ -77,11 +77,7 @@ fn run(lengths: &Lengths) {
 }
 
 /// Measures the device, cuts the power in the middle, and goes on after the machine has booted again.
-async fn power_cut(
-    guest: &mut Guest,
-    worker: Worker,
-    lengths: &Lengths,
-) -> (Worker, IocostParams) {
+async fn power_cut(guest: &mut Guest, worker: Worker, lengths: &Lengths) -> (Worker, IocostParams) {
     let before = steps::settings(&worker).await;
     let mut progress = steps::params_until_power_cut(&worker, lengths, || guest.machine.kill()).await;
     drop(worker);

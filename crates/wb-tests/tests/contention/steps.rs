@@ -3,14 +3,14 @@
 use wb_agent::{Command, Worker};
 use wb_hashd::{HashdConfig, HashdParams};
 use wb_model::{Bytes, Nanos};
+use wb_sys::cgroup::io_cost::{IocostModel, IocostQos};
 use wb_tests::contention::enforcement::{self, EnforcementConfig};
 use wb_tests::contention::io_latency::{IoLatencySeries, LatencyWatch};
 use wb_tests::contention::iocost_params::{self, IocostParams, IocostParamsConfig, IocostParamsProgress, ParamStep};
-use wb_sys::cgroup::io_cost::{IocostModel, IocostQos};
 use wb_tests::contention::iocost_qos::{self, StageConfig, StageRecord};
 use wb_tests::contention::protection::{self, ProtectionConfig, ProtectionRecord, TuneConfig, TuneRecord};
-use wb_tests::contention::storage::{self, StorageConfig, StorageRecord};
 use wb_tests::contention::protection_study::ProtectionResult;
+use wb_tests::contention::storage::{self, StorageConfig, StorageRecord};
 use wb_tests::contention::{
     BlockDevice, ContentionError, IoControl, MemoryProfile, MemoryShare, Needs, Preparation, PreparedWorker,
     Requirement, Slice, SliceSettings, SystemInfo,
@@ -182,11 +182,8 @@ pub(crate) async fn faults(worker: &Worker, params: &IocostParams) {
 /// A process that the kernel kills because memory runs out in its group is reported as that.
 pub(crate) async fn out_of_memory(worker: &Worker) {
     let mut preparation = preparation(Needs::Memory);
-    let limits = SliceSettings {
-        memory_max: Some(Bytes(64 * MIB)),
-        swap_max: Some(Bytes(0)),
-        ..SliceSettings::default()
-    };
+    let limits =
+        SliceSettings { memory_max: Some(Bytes(64 * MIB)), swap_max: Some(Bytes(0)), ..SliceSettings::default() };
     preparation.slices = vec![(Slice::Workload, limits)];
     let prepared = PreparedWorker::new(worker, &preparation).await.unwrap();
     let hog = serde_json::json!({ "max-bytes": 256 * MIB });
@@ -249,12 +246,7 @@ fn disturbed(memory: Bytes, target: f64, lengths: &Lengths) -> ProtectionConfig 
     }
 }
 
-async fn protect(
-    worker: &Worker,
-    params: &IocostParams,
-    low: Option<Bytes>,
-    lengths: &Lengths,
-) -> ProtectionResult {
+async fn protect(worker: &Worker, params: &IocostParams, low: Option<Bytes>, lengths: &Lengths) -> ProtectionResult {
     let memory = worker.facts().await.unwrap().memory;
     let config = disturbed(memory, 40.0, lengths);
     let mut preparation = preparation(Needs::Everything);

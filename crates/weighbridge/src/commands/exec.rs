@@ -41,7 +41,8 @@ fn run_memory_hog(config: &memory_hog::MemoryHogConfig) -> Result<Exit, Error> {
 /// Runs until it is ended, and prints each report as a line of JSON.
 fn watch_io_latency(config: &WatchConfig) -> Result<Exit, Error> {
     let print = |report: &LatencyReport| {
-        print_text(&format!("{}\n", serde_json::json!(report))).map_err(|error| std::io::Error::other(error.to_string()))
+        print_text(&format!("{}\n", serde_json::json!(report)))
+            .map_err(|error| std::io::Error::other(error.to_string()))
     };
     let watched = watch::run(config, print);
     watched.map(|()| Exit::Success).map_err(|source| Error::Internal(source.to_string()))

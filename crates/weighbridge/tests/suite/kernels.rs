@@ -23,8 +23,10 @@ fn kernel_has_the_arguments_of_a_profile_while_it_is_applied() {
     let config = GuestConfig { name: "box", may_reboot: true, ..GuestConfig::default() };
     let machine = SshGuest::start(&lab.path(""), &base, &config).unwrap();
     let seen = || {
-        String::from_utf8(machine.log_in("cat /proc/cmdline; ls -d /var/lib/weighbridge /tmp/weighbridge*").unwrap().stdout)
-            .unwrap()
+        String::from_utf8(
+            machine.log_in("cat /proc/cmdline; ls -d /var/lib/weighbridge /tmp/weighbridge*").unwrap().stdout,
+        )
+        .unwrap()
     };
     let before = seen();
     assert!(before.contains("LABEL=weighbridge") && !before.contains("audit"), "{before}");

@@ -110,7 +110,7 @@ mod tests {
         \nTotals:\n    Hits: 19\n    Entries: 4\n    Dropped: 0\n";
 
     #[test]
-    fn reads_and_writes_of_the_kernels_text_are_told_apart() {
+    fn reads_and_writes_of_the_kernels_text_are_distinguished() {
         let [reads, writes] = parse(TEXT).unwrap();
         assert_eq!(reads.counts().collect::<Vec<_>>(), [(75, 15)]);
         assert_eq!(writes.counts().collect::<Vec<_>>(), [(935, 1), (1500, 2)]);
