@@ -12,7 +12,7 @@ use wb_tests::contention::{ContentionError, PreparedWorker, Slice};
 /// Footprints, relative to the memory that hashd can have.
 const FACTORS: [f64; 3] = [1.6, 1.3, 0.9];
 /// Time in which it touches its footprint, and time in which its rate counts.
-const WARM_UP: Duration = Duration::from_secs(15);
+const WARM_UP: Duration = Duration::from_secs(25);
 const WINDOW: usize = 10;
 
 /// Tries footprints from the largest on.

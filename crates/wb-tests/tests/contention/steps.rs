@@ -83,7 +83,7 @@ pub(crate) struct Lengths {
 
 impl Lengths {
     pub(crate) const SHORT: Self =
-        Self { load: Nanos(3 * SECOND), readers: Nanos(15 * SECOND), hog: Nanos(45 * SECOND), loops: 1 };
+        Self { load: Nanos(2 * SECOND), readers: Nanos(12 * SECOND), hog: Nanos(35 * SECOND), loops: 1 };
     pub(crate) const FULL: Self =
         Self { load: Nanos(60 * SECOND), readers: Nanos(60 * SECOND), hog: Nanos(300 * SECOND), loops: 2 };
 }
@@ -232,14 +232,15 @@ fn hashd(memory: u64, rps_max: f64) -> HashdConfig {
     HashdConfig { params, dir: Some(FOLDER.into()), memory: Some(Bytes(memory)), ..HashdConfig::default() }
 }
 
-/// hashd beside a hog that takes more than all memory, and reads it again and again.
+/// hashd beside a hog that reads its memory so often that the kernel takes that of others, unless it is protected. Both
+/// together have more than there is.
 fn disturbed(memory: Bytes, target: f64, lengths: &Lengths) -> ProtectionConfig {
     ProtectionConfig {
         loops: lengths.loops,
         hog_growth: 256 * MIB,
         hog_max: Some(memory),
         hog_reads: true,
-        baseline: Nanos(30 * SECOND),
+        baseline: Nanos(20 * SECOND),
         hog_time: lengths.hog,
         warm_up: Nanos(90 * SECOND),
         ..ProtectionConfig::new(hashd(200 * MIB, target), 0)
@@ -247,7 +248,7 @@ fn disturbed(memory: Bytes, target: f64, lengths: &Lengths) -> ProtectionConfig 
 }
 
 async fn protect(worker: &Worker, params: &IocostParams, low: Option<Bytes>, lengths: &Lengths) -> ProtectionResult {
-    let memory = worker.facts().await.unwrap().memory;
+    let memory = Bytes(worker.facts().await.unwrap().memory.0 / 4 * 3);
     let config = disturbed(memory, 40.0, lengths);
     let mut preparation = preparation(Needs::Everything);
     preparation.io_control = IoControl::On(params.model, params.qos);
@@ -288,20 +289,19 @@ async fn memory_share(worker: &Worker) -> MemoryShare {
 
 /// One stage of `iocost-qos`: with swap, more than the memory can be served.
 pub(crate) async fn stage(worker: &Worker, params: &IocostParams, lengths: &Lengths) {
-    const RATE: f64 = 10.0;
+    const RATE: f64 = 30.0;
     let memory = memory_share(worker).await;
     let target = memory.target;
     let mut hashd = hashd(0, RATE);
-    hashd.params.anon_addr_stdev = 0.2;
-    hashd.params.file_addr_stdev = 0.2;
+    hashd.params.lat_target = Nanos(SECOND / 2);
     let config = StageConfig {
         model: params.model,
         qos: Some(IocostQos { min: 75.0, max: 75.0, ..params.qos }),
-        storage: StorageConfig { loops: lengths.loops, ..StorageConfig::default() },
+        storage: StorageConfig { loops: lengths.loops, mem_avail_err_max: 0.25, ..StorageConfig::default() },
         protection: ProtectionConfig {
             baseline: Nanos(10 * SECOND),
             hashd: hashd.clone(),
-            ..disturbed(Bytes(memory.avail.0), RATE, lengths)
+            ..disturbed(Bytes(memory.avail.0 / 4 * 3), RATE, lengths)
         },
         tune: TuneConfig {
             size_max: Bytes(0),
