@@ -65,8 +65,14 @@ impl SliceSettings {
     fn files(&self, enforcement: Enforcement) -> Vec<(&'static str, String)> {
         /// The kernel rounds sizes down to pages.
         const PAGE: u64 = 4096;
+        /// From this number of pages on, it prints `max` (`PAGE_COUNTER_MAX`).
+        const UNLIMITED: u64 = i64::MAX as u64 / PAGE;
         let weight = |file, value: Option<u32>, prefix| value.map(|value| (file, format!("{prefix}{value}")));
-        let size = |file, value: Option<Bytes>| value.map(|size| (file, (size.0 / PAGE * PAGE).to_string()));
+        let print = |size: Bytes| match size.0 / PAGE {
+            UNLIMITED.. => "max".to_owned(),
+            pages => (pages * PAGE).to_string(),
+        };
+        let size = |file, value: Option<Bytes>| value.map(|size| (file, print(size)));
         let cpu = weight("cpu.weight", self.cpu_weight, "").filter(|_| enforcement.cpu);
         let io = weight("io.weight", self.io_weight, "default ").filter(|_| enforcement.io);
         let memory = [
@@ -357,7 +363,7 @@ mod tests {
     fn the_figures_of_the_device_are_found() {
         let text = "254:0 rbytes=1 wbytes=2\n259:0 rbytes=7 cost.vrate=75.00 cost.usage=2500000\n";
         let figures = parse_io_stat(text, "259:0");
-        assert_eq!((figures["cost.vrate"], figures["cost.usage"]), ("75.00", "2500000"));
+        assert_eq!([&figures["cost.vrate"], &figures["cost.usage"]], ["75.00", "2500000"]);
         assert!(parse_io_stat(text, "59:0").is_empty());
     }
 
@@ -377,5 +383,7 @@ mod tests {
             [expected[0].clone(), expected[2].clone()]
         );
         assert!(settings.files(Enforcement::CRITICAL_ONLY).is_empty());
+        let all = SliceSettings { memory_min: Some(Bytes(u64::MAX)), ..SliceSettings::default() };
+        assert_eq!(all.files(Enforcement::ALL), [("memory.min", "max".to_owned())]);
     }
 }

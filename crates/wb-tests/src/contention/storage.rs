@@ -102,7 +102,7 @@ pub struct StorageResult {
 /// how it is reclaimed.
 pub fn slices() -> Vec<(Slice, SliceSettings)> {
     // All of its memory is protected, and none is swapped out.
-    let whole = Bytes(u64::MAX / 2);
+    let whole = Bytes(u64::MAX);
     let balloon = SliceSettings { memory_min: Some(whole), swap_max: Some(Bytes(0)), ..SliceSettings::default() };
     vec![(Slice::Workload, SliceSettings::default()), (Slice::Balloon, balloon)]
 }
