@@ -22,7 +22,6 @@ mod kernels;
 mod kills;
 mod lab;
 mod licences;
-mod machine;
 mod messages;
 mod net;
 mod net_faults;
