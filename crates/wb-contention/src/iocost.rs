@@ -93,6 +93,34 @@ impl fmt::Display for IocostQos {
     }
 }
 
+impl From<wb_sys::cgroup::io_cost::IocostModel> for IocostModel {
+    fn from(model: wb_sys::cgroup::io_cost::IocostModel) -> Self {
+        let wb_sys::cgroup::io_cost::IocostModel { rbps, rseqiops, rrandiops, wbps, wseqiops, wrandiops } = model;
+        Self { rbps, rseqiops, rrandiops, wbps, wseqiops, wrandiops }
+    }
+}
+
+impl From<IocostModel> for wb_sys::cgroup::io_cost::IocostModel {
+    fn from(model: IocostModel) -> Self {
+        let IocostModel { rbps, rseqiops, rrandiops, wbps, wseqiops, wrandiops } = model;
+        Self { rbps, rseqiops, rrandiops, wbps, wseqiops, wrandiops }
+    }
+}
+
+impl From<wb_sys::cgroup::io_cost::IocostQos> for IocostQos {
+    fn from(qos: wb_sys::cgroup::io_cost::IocostQos) -> Self {
+        let wb_sys::cgroup::io_cost::IocostQos { rpct, rlat, wpct, wlat, min, max } = qos;
+        Self { rpct, rlat, wpct, wlat, min, max }
+    }
+}
+
+impl From<IocostQos> for wb_sys::cgroup::io_cost::IocostQos {
+    fn from(qos: IocostQos) -> Self {
+        let IocostQos { rpct, rlat, wpct, wlat, min, max } = qos;
+        Self { rpct, rlat, wpct, wlat, min, max }
+    }
+}
+
 /// Changes to a quality of service; what is `None` stays.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct QosOverride {

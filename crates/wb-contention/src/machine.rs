@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use wb_model::Bytes;
+use wb_sys::cgroup::io_cost::IocostState;
 use wb_sys::{SysRoot, environment, facts};
 
 use crate::Passive;
-use crate::iocost::{IocostModel, IocostQos};
 use crate::parameters::IocostParameters;
 use crate::system::{Device, SystemInfo};
 
@@ -105,37 +105,9 @@ fn device(root: &SysRoot, name: &str) -> Result<Device, MachineError> {
 
 /// The parameters of io.cost of a device, if it is enabled.
 fn active_iocost(root: &SysRoot, number: &str) -> Option<IocostParameters> {
-    let line = |file: &str| {
-        let text = root.text(format!("{CGROUPS}/{file}")).ok()?;
-        let line = text.lines().find_map(|line| line.strip_prefix(number)?.strip_prefix(' '));
-        line.map(str::to_owned)
-    };
-    let (qos, model) = (line("io.cost.qos")?, line("io.cost.model")?);
-    if value(&qos, "enable")? != "1" {
-        return None;
-    }
-    let whole = |text: &str, key: &str| value(text, key)?.parse::<u64>().ok();
-    let float = |key: &str| value(&qos, key)?.parse::<f64>().ok();
-    let model = ["rbps", "rseqiops", "rrandiops", "wbps", "wseqiops", "wrandiops"].map(|key| whole(&model, key));
-    let [Some(rbps), Some(rseqiops), Some(rrandiops), Some(wbps), Some(wseqiops), Some(wrandiops)] = model else {
-        return None;
-    };
-    Some(IocostParameters {
-        model: IocostModel { rbps, rseqiops, rrandiops, wbps, wseqiops, wrandiops },
-        qos: IocostQos {
-            rpct: float("rpct")?,
-            rlat: whole(&qos, "rlat")?,
-            wpct: float("wpct")?,
-            wlat: whole(&qos, "wlat")?,
-            min: float("min")?,
-            max: float("max")?,
-        },
-    })
-}
-
-/// The value of `KEY=VALUE` in a line of words.
-fn value<'a>(line: &'a str, key: &str) -> Option<&'a str> {
-    line.split(' ').find_map(|word| word.strip_prefix(key)?.strip_prefix('='))
+    let text = |file: &str| root.text(format!("{CGROUPS}/{file}")).ok();
+    let state = IocostState::parse(&text("io.cost.model")?, &text("io.cost.qos")?, number)?;
+    state.enabled.then(|| IocostParameters { model: state.model.into(), qos: state.qos.into() })
 }
 
 /// Whether a cgroup limits the I/O or the latency of a device.

@@ -144,6 +144,12 @@ pub enum StageFailure {
         /// What happened.
         reason: String,
     },
+    /// Something else failed on the machine: an agent that is lost, a setting that cannot be changed.
+    #[error("{reason}")]
+    Machine {
+        /// What happened.
+        reason: String,
+    },
     /// The user interrupted it.
     #[error("interrupted")]
     Cancelled,

@@ -1,6 +1,7 @@
 //! The machine that a bench measured, and whether its results hold for another.
 
 use std::fmt;
+use std::str::FromStr;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -110,6 +111,35 @@ pub struct Conditions {
     pub base_model: Option<IocostParameters>,
     /// The parameters of hashd that it starts from; `None` if it needs none.
     pub hashd: Option<HashdParameters>,
+    /// By how much durations and sizes are shortened for a trial; `None`: they have their full length.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time_scale: Option<TimeScale>,
+}
+
+/// A factor by which durations are shortened for a trial, whose figures mean nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub struct TimeScale(f64);
+
+/// A text that is not a scale of time.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("expected a number from 0.01 to 1")]
+pub struct ParseTimeScaleError;
+
+impl FromStr for TimeScale {
+    type Err = ParseTimeScaleError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let scale = text.parse().ok().filter(|scale| (0.01..=1.0).contains(scale));
+        scale.map(Self).ok_or(ParseTimeScaleError)
+    }
+}
+
+impl TimeScale {
+    /// The factor.
+    pub fn factor(self) -> f64 {
+        self.0
+    }
 }
 
 /// Versions of the program, as far as they matter for results, and of a bench.
@@ -181,6 +211,18 @@ pub enum Mismatch {
     /// Other parameters of hashd.
     #[error("measured with other parameters of hashd")]
     Hashd,
+    /// Another scale of time.
+    #[error("measured with durations times {}, now {}", scale_factor(*.before), scale_factor(*.now))]
+    TimeScale {
+        /// Then.
+        before: Option<TimeScale>,
+        /// Now.
+        now: Option<TimeScale>,
+    },
+}
+
+fn scale_factor(scale: Option<TimeScale>) -> f64 {
+    scale.map_or(1.0, TimeScale::factor)
 }
 
 fn profile_name(profile: Option<u32>) -> String {
@@ -202,6 +244,7 @@ impl Conditions {
         let kernel = || Mismatch::Kernel { before: before.kernel.clone(), now: self.kernel.clone() };
         let versions = || Mismatch::Versions { before: before.versions.clone(), now: self.versions.clone() };
         let model = || Mismatch::BaseModel { before: before.base_model, now: self.base_model };
+        let time_scale = || Mismatch::TimeScale { before: before.time_scale, now: self.time_scale };
         let all = [
             (self.device != before.device).then(device),
             (self.mem_profile != before.mem_profile).then(profile),
@@ -209,6 +252,7 @@ impl Conditions {
             (self.versions != before.versions).then(versions),
             (self.base_model != before.base_model).then(model),
             (self.hashd != before.hashd).then_some(Mismatch::Hashd),
+            (self.time_scale != before.time_scale).then(time_scale),
         ];
         all.into_iter().flatten().collect()
     }
@@ -231,6 +275,7 @@ impl SystemInfo {
             versions: Versions::current(bench),
             base_model,
             hashd,
+            time_scale: None,
         }
     }
 }
@@ -258,6 +303,7 @@ mod tests {
             versions: Versions { program: "0.1".to_owned(), bench: 1 },
             base_model: None,
             hashd: None,
+            time_scale: None,
         };
         assert_eq!(before.mismatches(&before), []);
         let now = Conditions {

@@ -17,7 +17,7 @@ use crate::parameters::{IocostParameters, ParametersFile};
 use crate::runner::Runners;
 use crate::sequence::{Job, JobContext};
 use crate::spec::BenchSpec;
-use crate::system::SystemInfo;
+use crate::system::{SystemInfo, TimeScale};
 use crate::{Parameters, QosOverride};
 
 pub use error::SequenceError;
@@ -58,6 +58,8 @@ pub struct SequenceOptions {
     pub swappiness: u32,
     /// Whether benches run although requirements are not met.
     pub force: bool,
+    /// By how much durations are shortened for a trial.
+    pub time_scale: Option<TimeScale>,
 }
 
 impl SequenceOptions {
@@ -84,7 +86,8 @@ impl SequenceRequest {
         let bytes: Vec<u8> = name.as_str().bytes().take(32).collect();
         let seed = <[u8; 32]>::try_from(bytes).unwrap_or_default();
         let random = ChaCha8Rng::from_seed(seed).random_range(0.0..1.0);
-        JobContext { system: &self.system, mem_profile: self.options.mem_profile, parameters, random }
+        let SequenceOptions { mem_profile, time_scale, .. } = self.options;
+        JobContext { system: &self.system, mem_profile, parameters, random, time_scale }
     }
 }
 

@@ -6,7 +6,7 @@ use crate::spec::{
     HashdParamsProperties, IocostQosProperties, Properties, ProtectionProperties, Scenario, StorageProperties,
 };
 use crate::stage::{IocostState, SizingWork, Stage, StageDefinition, StorageWork, Work, passive_of};
-use crate::system::SystemInfo;
+use crate::system::{Conditions, SystemInfo, TimeScale};
 use crate::{Bench, Parameters, QosOverride};
 
 /// What the stages of a bench depend on besides its specification.
@@ -20,6 +20,8 @@ pub(crate) struct JobContext<'a> {
     pub(crate) parameters: Parameters,
     /// A random number from 0 to 1.
     pub(crate) random: f64,
+    /// By how much durations are shortened.
+    pub(crate) time_scale: Option<TimeScale>,
 }
 
 /// The stages of a bench, by kind.
@@ -107,6 +109,7 @@ impl JobContext<'_> {
         hashd: Option<HashdParameters>,
     ) -> Stage {
         let conditions = self.system.conditions(bench, self.mem_profile, iocost, hashd);
+        let conditions = Conditions { time_scale: self.time_scale, ..conditions };
         Stage { instance: job.instance.clone(), definition, conditions }
     }
 }

@@ -113,6 +113,7 @@ impl FakeMachine {
             iocost_qos: QosOverride::default(),
             swappiness: 60,
             force: false,
+            time_scale: None,
         };
         SequenceRequest {
             specs: specs.split(' ').map(|spec| BenchSpec::parse(spec).unwrap()).collect(),

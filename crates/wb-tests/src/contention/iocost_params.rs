@@ -54,6 +54,18 @@ impl Default for IocostParamsConfig {
     }
 }
 
+/// Parallel jobs on a device without rotating disks
+const JOBS: u32 = 8;
+
+impl IocostParamsConfig {
+    /// The defaults on a machine with this memory: the buffers of all jobs together take at most a quarter of it.
+    pub fn for_memory(memory: Bytes) -> Self {
+        let default = Self::default();
+        let most = memory.0 / 4 / u64::from(JOBS);
+        Self { sequential_block: Bytes(default.sequential_block.0.min(most / SMALL.0 * SMALL.0)), ..default }
+    }
+}
+
 /// Parameters of a device
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct IocostParams {
@@ -195,7 +207,7 @@ fn load(step: ParamStep, config: &IocostParamsConfig, device: &BlockDevice, done
         Wbps | Wseqiops | Wrandiops | Wlat => Operation::Write,
     };
     let is_bandwidth = matches!(step, Rbps | Wbps);
-    let jobs = config.jobs.unwrap_or(if device.rotational { 1 } else { 8 });
+    let jobs = config.jobs.unwrap_or(if device.rotational { 1 } else { JOBS });
     let maximum = match step {
         Rlat => done.0.get(&Rrandiops),
         Wlat => done.0.get(&Wrandiops),

@@ -295,6 +295,11 @@ impl PreparedWorker {
         self.mount.as_ref().map_or("", |mount| &mount.point)
     }
 
+    /// `io.stat` of the root, which has the figures of the I/O cost controller; none without controllers.
+    pub(super) fn root_io_stat(&self) -> Option<String> {
+        self.mount.as_ref().filter(|mount| mount.has("io")).map(|mount| format!("{}/io.stat", mount.point))
+    }
+
     /// Starts a process in a control group of the bench.
     ///
     /// # Errors
@@ -349,7 +354,7 @@ impl PreparedWorker {
 pub(super) type IoStat = BTreeMap<String, String>;
 
 /// The figures of a device in `io.stat`: `259:0 rbytes=1 … cost.usage=7`.
-fn parse_io_stat(text: &str, device: &str) -> IoStat {
+pub(super) fn parse_io_stat(text: &str, device: &str) -> IoStat {
     let line = text.lines().find_map(|line| line.strip_prefix(device)?.strip_prefix(' ')).unwrap_or_default();
     let pairs = line.split_whitespace().filter_map(|pair| pair.split_once('='));
     pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()

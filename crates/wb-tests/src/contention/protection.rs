@@ -11,6 +11,7 @@ use tokio::time::{Instant, sleep};
 use wb_hashd::{HashdConfig, HashdReport};
 use wb_kernels::memory_hog::{MemoryHogConfig, MemoryHogReport};
 use wb_model::{Bytes, Nanos};
+use wb_sys::clock::unix_time;
 use wb_sys::proc::meminfo;
 
 use super::files::read_or_empty;
@@ -111,6 +112,8 @@ pub struct HogRun {
     pub hashd: Vec<HashdReport>,
     /// Time of hashd when the hog was started, in seconds
     pub start: f64,
+    /// When the hog was started, in seconds since the epoch
+    pub unix_start: f64,
     /// Reports of the hog
     pub hog: Vec<MemoryHogReport>,
     /// Use of the device
@@ -176,13 +179,14 @@ async fn run_hog(
     };
     let hog = MemoryHogConfig { max_bytes, growth: Some(config.hog_growth), read: config.hog_reads };
     let hog = Reporter::memory_hog(prepared, Slice::Sideload, &hog).await?;
+    let unix_start = unix_time();
     let mut io = Vec::new();
     let failure = observe(prepared, &hashd, &hog, config.hog_time, &mut io).await?;
     let hog_reports = hog.reports().await?;
     hog.kill().await?;
     let reports = hashd.finish::<HashdReport>().await?.split_off(before);
     let duration = Duration::from(config.hog_time).as_secs_f64();
-    record.runs.push(HogRun { hashd: reports, start, hog: hog_reports, io, duration, failure });
+    record.runs.push(HogRun { hashd: reports, start, unix_start, hog: hog_reports, io, duration, failure });
     Ok(())
 }
 

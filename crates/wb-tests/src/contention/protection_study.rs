@@ -1,5 +1,7 @@
 //! What follows from the records of `protection`.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use wb_hashd::HashdReport;
@@ -110,7 +112,7 @@ const CONTENDED: u64 = 1 << 20;
 
 /// The time since the start of the hog at which memory became scarce: the first swap was used. Before, it takes nothing
 /// from anybody. 0 if it never did.
-fn contended_from(run: &HogRun) -> f64 {
+pub fn contended_from(run: &HogRun) -> f64 {
     let initial = run.io.first().map_or(0, |usage| usage.swap);
     run.io.iter().find(|usage| usage.swap > initial + CONTENDED).map_or(0.0, |usage| usage.time)
 }
@@ -144,9 +146,24 @@ fn balance(run: &HogRun) -> IoBalance {
     balance
 }
 
+/// Time of the device that a hog lost in each second since the epoch: [`IoBalance::lost`], as its losses are distributed.
+pub fn lost_by_second(run: &HogRun) -> BTreeMap<u64, f64> {
+    let total = run.hog.last().map_or(0, |hog| hog.lost).max(1) as f64;
+    let per_byte = balance(run).lost / total;
+    let mut seconds = BTreeMap::new();
+    let mut last = 0;
+    for report in &run.hog {
+        // A report is printed after what it describes.
+        let second = (run.unix_start + report.time - 0.5).max(0.0) as u64;
+        *seconds.entry(second).or_default() += report.lost.saturating_sub(last) as f64 * per_byte;
+        last = report.lost;
+    }
+    seconds
+}
+
 #[cfg(test)]
 mod tests {
-    use wb_hashd::{CpuTimes, LatencyQuantiles};
+    use wb_hashd::LatencyQuantiles;
     use wb_kernels::memory_hog::MemoryHogReport;
 
     use super::*;
@@ -163,13 +180,7 @@ mod tests {
             max: control,
             control,
         };
-        let json = serde_json::json!({
-            "time": time, "period": 1.0, "completed": 0, "done": done, "rps": 0.0, "in-flight": 0, "workers": 1,
-            "file-bytes": 0, "file-addr-frac": 1.0, "anon-bytes": 0, "anon-addr-frac": 1.0, "resident-bytes": 0,
-            "backlog": 0, "dropped": 0, "errors": 0, "cpu": CpuTimes::default(),
-            "latency": latency.map(quantiles),
-        });
-        serde_json::from_value(json).unwrap()
+        HashdReport { time, period: 1.0, done, latency: latency.map(quantiles), ..HashdReport::default() }
     }
 
     fn record(run: HogRun) -> ProtectionRecord {
@@ -178,7 +189,7 @@ mod tests {
     }
 
     fn run(hashd: Vec<HashdReport>) -> HogRun {
-        HogRun { hashd, start: 2.0, hog: Vec::new(), io: Vec::new(), duration: 5.0, failure: None }
+        HogRun { hashd, start: 2.0, unix_start: 0.0, hog: Vec::new(), io: Vec::new(), duration: 5.0, failure: None }
     }
 
     #[test]
@@ -214,6 +225,7 @@ mod tests {
         let result = study(&record(run)).unwrap();
         // Of 2 s at half the rate, 0.75 / 2 were used; 2000 bytes that were swapped out cost 0.25, so 1000 cost 0.125.
         assert_eq!(result.io, IoBalance { used: 0.375, unused: 0.625, hog: 0.25, lost: 0.125 });
+        assert_eq!(lost_by_second(&run), [(2, 0.125)].into());
         assert_eq!(result.work_conservation, 0.75);
     }
 

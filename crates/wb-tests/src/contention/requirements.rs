@@ -1,6 +1,7 @@
 //! What a machine must have for a bench, checked and listed by name.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -45,6 +46,13 @@ pub enum Requirement {
     NoOomd,
     /// The program fio
     Fio,
+}
+
+impl fmt::Display for Requirement {
+    /// Its name in JSON.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.serialize(f)
+    }
 }
 
 /// What a bench uses, and therefore requires.

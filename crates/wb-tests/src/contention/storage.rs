@@ -101,10 +101,14 @@ pub struct StorageResult {
 /// The control groups of this bench, for [`super::Preparation::slices`]. Memory is not protected: what is measured is
 /// how it is reclaimed.
 pub fn slices() -> Vec<(Slice, SliceSettings)> {
-    // All of its memory is protected, and none is swapped out.
+    vec![(Slice::Workload, SliceSettings::default()), balloon_slice()]
+}
+
+/// The control group of a balloon: all of its memory is protected, and none is swapped out.
+pub fn balloon_slice() -> (Slice, SliceSettings) {
     let whole = Bytes(u64::MAX);
-    let balloon = SliceSettings { memory_min: Some(whole), swap_max: Some(Bytes(0)), ..SliceSettings::default() };
-    vec![(Slice::Workload, SliceSettings::default()), (Slice::Balloon, balloon)]
+    let settings = SliceSettings { memory_min: Some(whole), swap_max: Some(Bytes(0)), ..SliceSettings::default() };
+    (Slice::Balloon, settings)
 }
 
 /// Determines the memory that a workload can get: how much a process has when the kernel starts to swap it out.

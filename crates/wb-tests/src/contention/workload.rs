@@ -28,6 +28,8 @@ pub(super) struct Reporter {
     process: Process,
     program: &'static str,
     slice: Slice,
+    /// Bytes of its output that [`Reporter::new_reports`] has read.
+    consumed: usize,
 }
 
 /// The reports of hashd.
@@ -43,7 +45,7 @@ impl Reporter {
     ) -> Result<Self, ContentionError> {
         let json = serde_json::to_string(config).map_err(|error| ContentionError::output(program, error))?;
         let command = Command::new([prepared.worker().program(), "exec", program, &json]);
-        Ok(Self { process: prepared.spawn(slice, command).await?, program, slice })
+        Ok(Self { process: prepared.spawn(slice, command).await?, program, slice, consumed: 0 })
     }
 
     /// Starts hashd as the workload.
@@ -64,6 +66,14 @@ impl Reporter {
     pub(super) async fn reports<R: DeserializeOwned>(&self) -> Result<Vec<R>, ContentionError> {
         let output = self.process.read_output(Stream::Stdout).await?;
         Ok(report_lines::parse(self.program, &output)?.reports)
+    }
+
+    /// The reports since the last call.
+    pub(super) async fn new_reports<R: DeserializeOwned>(&mut self) -> Result<Vec<R>, ContentionError> {
+        let output = self.process.read_output_from(Stream::Stdout, self.consumed).await?;
+        let complete = output.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+        self.consumed += complete;
+        Ok(report_lines::parse(self.program, &output[..complete])?.reports)
     }
 
     /// Whether it runs.
@@ -161,14 +171,18 @@ pub(super) fn rate(reports: &[HashdReport]) -> f64 {
 
 /// Memory that is taken away from everything else. Its group protects it.
 #[derive(Debug)]
-pub(super) struct Balloon(Option<Reporter>);
+pub struct Balloon(Option<Reporter>);
 
 impl Balloon {
     /// Memory of a hog besides what it writes.
     pub(super) const OVERHEAD: u64 = 32 << 20;
 
-    /// Inflates a balloon, and waits until it has its size. Its control group must exist: see [`Balloon::settings`].
-    pub(super) async fn inflate(prepared: &PreparedWorker, size: Bytes) -> Result<Self, ContentionError> {
+    /// Inflates a balloon, and waits until it has its size. Its control group must exist: see
+    /// [`super::storage::balloon_slice`].
+    ///
+    /// # Errors
+    /// If its process fails, or the worker is lost.
+    pub async fn inflate(prepared: &PreparedWorker, size: Bytes) -> Result<Self, ContentionError> {
         if size.0 <= Self::OVERHEAD {
             return Ok(Self(None));
         }
@@ -186,7 +200,10 @@ impl Balloon {
     }
 
     /// Frees it.
-    pub(super) async fn deflate(self) -> Result<(), ContentionError> {
+    ///
+    /// # Errors
+    /// If the worker is lost.
+    pub async fn deflate(self) -> Result<(), ContentionError> {
         match self.0 {
             Some(hog) => hog.kill().await,
             None => Ok(()),

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use wb_contention::QosOverride;
 use wb_contention::spec::parse_override;
+use wb_contention::system::TimeScale;
 use wb_model::Bytes;
 
 /// What is merged, printed after the help of `merge`.
@@ -40,6 +41,9 @@ pub(crate) struct SequenceFlags {
     /// Run benches although requirements are not met, and record which
     #[arg(long)]
     pub(crate) force: bool,
+    /// Factor from 0.01 to 1 by which durations and the test file are shortened, for trials: the figures mean nothing
+    #[arg(long, value_name = "FACTOR", hide = true)]
+    pub(crate) time_scale: Option<TimeScale>,
 }
 
 /// The memory profile: `None` is off.
@@ -49,7 +53,8 @@ pub(crate) struct MemProfile(pub(crate) Option<u32>);
 impl SequenceFlags {
     /// The first flag that is given.
     pub(crate) fn first_given(&self) -> Option<&'static str> {
-        let Self { dir, dev, mem_profile, mem_avail, iocost_from_sys, iocost_qos, swappiness, force } = self;
+        let Self { dir, dev, mem_profile, mem_avail, iocost_from_sys, iocost_qos, swappiness, force, time_scale } =
+            self;
         let flags = [
             (dir.is_some(), "--dir"),
             (dev.is_some(), "--dev"),
@@ -59,6 +64,7 @@ impl SequenceFlags {
             (iocost_qos.is_some(), "--iocost-qos"),
             (swappiness.is_some(), "--swappiness"),
             (*force, "--force"),
+            (time_scale.is_some(), "--time-scale"),
         ];
         flags.into_iter().find(|(is_given, _)| *is_given).map(|(_, flag)| flag)
     }

@@ -13,7 +13,7 @@ use wb_agent::{Command, Process, Stream};
 use wb_model::Nanos;
 
 pub use histogram::LatencyHistogram;
-pub use watch::{LatencyReport, WatchConfig};
+pub use watch::{CostReport, LatencyReport, WatchConfig};
 
 use super::ContentionError;
 use super::prepared_worker::PreparedWorker;
@@ -38,7 +38,7 @@ impl IoLatencySeries {
     /// Collects reports of seconds.
     pub fn new(reports: impl IntoIterator<Item = LatencyReport>) -> Self {
         let mut series = Self::default();
-        for LatencyReport { time: _, period: _, reads, writes, missing } in reports {
+        for LatencyReport { reads, writes, missing, .. } in reports {
             series.missing += missing;
             match reads.is_empty() {
                 true => series.seconds_without_reads += 1,
@@ -66,6 +66,8 @@ impl IoLatencySeries {
 #[derive(Debug)]
 pub struct LatencyWatch {
     process: Process,
+    /// Bytes of its output that [`LatencyWatch::new_reports`] has read.
+    consumed: usize,
 }
 
 /// How long its start and its end may take on a machine without free memory.
@@ -81,21 +83,24 @@ impl LatencyWatch {
     pub async fn start(prepared: &PreparedWorker) -> Result<Self, ContentionError> {
         let worker = prepared.worker();
         let tracefs = tracing::find_mount(worker).await?;
-        let config = WatchConfig::new(&tracefs, prepared.device());
+        let io_stat = prepared.root_io_stat();
+        let config = WatchConfig::new(&tracefs, prepared.device(), io_stat);
         let step = tracing::step(&config);
         prepared.group().apply_change(step, Some(tracing::ON.to_owned())).await?;
         let json = serde_json::to_string(&config).map_err(|error| ContentionError::output("io-latency", error))?;
         let process = prepared.group().spawn(Command::new([worker.program(), "exec", "io-latency", &json])).await?;
-        Ok(Self { process })
+        Ok(Self { process, consumed: 0 })
     }
 
-    /// The seconds measured so far.
+    /// The seconds measured since the last call.
     ///
     /// # Errors
     /// If the worker is lost, or a line of the output is invalid.
-    pub async fn reports(&self) -> Result<Vec<LatencyReport>, ContentionError> {
-        let output = self.process.read_output(Stream::Stdout).await?;
-        super::report_lines::parse("io-latency", &output).map(|lines| lines.reports)
+    pub async fn new_reports(&mut self) -> Result<Vec<LatencyReport>, ContentionError> {
+        let output = self.process.read_output_from(Stream::Stdout, self.consumed).await?;
+        let complete = output.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+        self.consumed += complete;
+        super::report_lines::parse("io-latency", &output[..complete]).map(|lines| lines.reports)
     }
 
     /// Ends the measurement.
@@ -121,7 +126,7 @@ mod tests {
     #[test]
     fn idle_seconds_are_counted_and_have_no_latencies() {
         let histogram = |counts: &[(u64, u64)]| LatencyHistogram::from_iter(counts.iter().copied());
-        let report = |reads, writes| LatencyReport { time: 1.0, period: 1.0, reads, writes, missing: 2 };
+        let report = |reads, writes| LatencyReport { reads, writes, missing: 2, ..LatencyReport::default() };
         let busy = histogram(&[(5, 1)]);
         let series = IoLatencySeries::new([
             report(busy.clone(), LatencyHistogram::default()),

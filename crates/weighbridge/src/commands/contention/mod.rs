@@ -5,7 +5,6 @@ mod read;
 mod render;
 mod request;
 mod run;
-mod runners;
 
 pub(crate) use merge::merge;
 pub(crate) use read::{BenchSelection, ReadTarget, unselected_folders};

@@ -34,8 +34,8 @@ const SHARED_OPTIONS: [&str; 12] = [
     "help",
 ];
 /// Options of sequences.
-const OWN_OPTIONS: [&str; 8] =
-    ["dir", "dev", "mem_profile", "mem_avail", "iocost_from_sys", "iocost_qos", "swappiness", "force"];
+const OWN_OPTIONS: [&str; 9] =
+    ["dir", "dev", "mem_profile", "mem_avail", "iocost_from_sys", "iocost_qos", "swappiness", "force", "time_scale"];
 
 /// The sequence that flags and arguments request.
 pub(super) fn request(words: &[String], flags: &SequenceFlags, seed: Option<u64>) -> Result<SequenceRequest, Error> {
@@ -48,6 +48,7 @@ pub(super) fn request(words: &[String], flags: &SequenceFlags, seed: Option<u64>
         iocost_qos: flags.iocost_qos.unwrap_or_default(),
         swappiness: flags.swappiness.unwrap_or(SWAPPINESS),
         force: flags.force,
+        time_scale: flags.time_scale,
     };
     let specs = parse_specs(words)?;
     let mut system = machine::read(&SysRoot::real(), &options.dir, options.dev.as_deref())?;

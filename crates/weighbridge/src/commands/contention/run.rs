@@ -7,13 +7,13 @@ use wb_contention::record::{SequenceHistory, read_history};
 use wb_contention::sequence;
 use wb_plan::Sampling;
 use wb_record::{RunEntry, RunFolder};
+use wb_session::contention::WorkerRunners;
 use wb_session::declare_secrets;
 use wb_session::options::new_run_folder;
 use wb_session::program::{current_program_hash, runtime};
 
 use super::render;
 use super::request::request;
-use super::runners::BuiltInRunners;
 use crate::cli::{PlanArgs, RunArgs};
 use crate::console::{Console, message};
 use crate::error::Error;
@@ -26,9 +26,10 @@ pub(crate) fn run_sequence(args: &RunArgs, console: &Console) -> Result<Exit, Er
     let request = request(words, &args.contention, args.measurement.cells.sampling.attempt.seed)?;
     declare_secrets(&args.run_folder.secret_from).map_err(wb_session::SessionError::from)?;
     let path = args.run_folder.into.clone().unwrap_or_else(|| new_run_folder("weighbridge"));
+    let mut runners = WorkerRunners::local(&request)?;
     let run = RunFolder::create(&path)?;
     let is_runnable = history_of(&run)
-        .and_then(|history| require_runners(&request, &history, &mut BuiltInRunners).map_err(Error::from));
+        .and_then(|history| require_runners(&request, &history, &mut runners).map_err(Error::from));
     if let Err(error) = is_runnable {
         run.abandon();
         return Err(error);
@@ -41,7 +42,14 @@ pub(crate) fn run_sequence(args: &RunArgs, console: &Console) -> Result<Exit, Er
             printed = reported;
         }
     };
-    let results = runtime()?.block_on(execute(request, &run, &mut BuiltInRunners, &mut progress))?;
+    let results = runtime()?.block_on(async {
+        let results = execute(request, &run, &mut runners, &mut progress).await;
+        // Of two errors, that of the sequence is the cause.
+        let closed = runners.close().await;
+        let results = results.map_err(Error::from)?;
+        closed?;
+        Ok::<_, Error>(results)
+    })?;
     printed?;
     if args.json {
         print_json(&results)?;
