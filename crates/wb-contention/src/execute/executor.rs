@@ -290,7 +290,7 @@ impl<'a> Executor<'a> {
     /// The machine of a result: as it is now, with the memory and the missed requirements that its stages found.
     fn system_of(&self, spec: &BenchSpec, stages: &[StageKey]) -> SystemInfo {
         let recorded = || stages.iter().filter_map(|key| self.journal.history().stage(key));
-        let memory = recorded().filter_map(|stage| match &stage.measurement {
+        let mut memory = recorded().filter_map(|stage| match &stage.measurement {
             Some(Measurement::Storage(storage)) => Some(storage.memory),
             _ => None,
         });
@@ -298,7 +298,7 @@ impl<'a> Executor<'a> {
         let system = self.request.system.clone();
         SystemInfo {
             iocost: self.parameters.iocost,
-            profile: memory.last().or(system.profile),
+            profile: memory.next_back().or(system.profile),
             passive: passive_of(spec),
             missed_requirements: missed.into_iter().cloned().collect(),
             ..system

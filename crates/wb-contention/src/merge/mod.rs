@@ -65,6 +65,20 @@ pub struct Merged {
     pub report: MergeReport,
 }
 
+/// A source of a bench that can be merged.
+#[derive(Debug)]
+struct Candidate {
+    source: MergeSource,
+    answer: TuneAnswer,
+}
+
+/// Sources that can be merged with each other.
+#[derive(Debug)]
+struct SourceGroup {
+    key: GroupKey,
+    sources: Vec<Candidate>,
+}
+
 /// What has to be equal.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct GroupKey {
@@ -81,15 +95,15 @@ struct GroupKey {
 /// # Errors
 /// If there is nothing to merge.
 pub fn merge(sources: Vec<MergeSource>, by_id: bool) -> Result<Vec<Merged>, MergeError> {
-    let mut groups: BTreeMap<GroupKey, Vec<(MergeSource, TuneAnswer)>> = BTreeMap::new();
+    let mut groups: BTreeMap<GroupKey, Vec<Candidate>> = BTreeMap::new();
     for source in sources {
         let Answer::IocostTune(answer) = &source.result.answer else { continue };
         let answer = answer.clone();
-        groups.entry(group_key(&source.result, &answer, by_id)).or_default().push((source, answer));
+        groups.entry(group_key(&source.result, &answer, by_id)).or_default().push(Candidate { source, answer });
     }
-    let mut by_target: BTreeMap<Option<String>, Vec<(GroupKey, Vec<(MergeSource, TuneAnswer)>)>> = BTreeMap::new();
+    let mut by_target: BTreeMap<Option<String>, Vec<SourceGroup>> = BTreeMap::new();
     for (key, sources) in groups {
-        by_target.entry(key.id.clone()).or_default().push((key, sources));
+        by_target.entry(key.id.clone()).or_default().push(SourceGroup { key, sources });
     }
     if by_target.is_empty() {
         return Err(MergeError::NoSource);
@@ -111,20 +125,18 @@ fn group_key(result: &BenchResult, answer: &TuneAnswer, by_id: bool) -> GroupKey
     }
 }
 
-fn merge_largest(
-    id: Option<String>,
-    mut groups: Vec<(GroupKey, Vec<(MergeSource, TuneAnswer)>)>,
-) -> Result<Merged, MergeError> {
+fn merge_largest(id: Option<String>, mut groups: Vec<SourceGroup>) -> Result<Merged, MergeError> {
     // Of several equally large groups, the first.
-    let largest = (0..groups.len()).rev().max_by_key(|at| groups[*at].1.len()).unwrap_or_default();
-    let (key, sources) = groups.remove(largest);
-    let dropped = groups.into_iter().map(|(other, sources)| DroppedGroup {
-        group: other.describe(),
-        sources: sources.into_iter().map(|(source, _)| source.name).collect(),
+    let largest = (0..groups.len()).rev().max_by_key(|at| groups[*at].sources.len()).unwrap_or_default();
+    let SourceGroup { key, sources } = groups.remove(largest);
+    let dropped = groups.into_iter().map(|other| DroppedGroup {
+        group: other.key.describe(),
+        sources: other.sources.into_iter().map(|candidate| candidate.source.name).collect(),
     });
     let dropped = dropped.collect();
-    let mut rejections = model::outliers(&sources.iter().map(|(_, answer)| answer.base.model).collect::<Vec<_>>());
-    for ((source, _), rejection) in sources.iter().zip(&mut rejections) {
+    let mut rejections =
+        model::outliers(&sources.iter().map(|candidate| candidate.answer.base.model).collect::<Vec<_>>());
+    for (Candidate { source, .. }, rejection) in sources.iter().zip(&mut rejections) {
         let missed = &source.result.system.missed_requirements;
         if !missed.is_empty() {
             *rejection = Some(format!("missed requirements: {}", missed.join(", ")));
@@ -133,9 +145,12 @@ fn merge_largest(
     let reports: Vec<SourceReport> = sources
         .iter()
         .zip(&rejections)
-        .map(|((source, _), rejection)| SourceReport { name: source.name.clone(), rejection: rejection.clone() })
+        .map(|(Candidate { source, .. }, rejection)| SourceReport {
+            name: source.name.clone(),
+            rejection: rejection.clone(),
+        })
         .collect();
-    let accepted: Vec<&(MergeSource, TuneAnswer)> = sources
+    let accepted: Vec<&Candidate> = sources
         .iter()
         .zip(&rejections)
         .filter(|(_, rejection)| rejection.is_none())
@@ -145,7 +160,7 @@ fn merge_largest(
         let reason = |report: &SourceReport| Some(format!("{}: {}", report.name, report.rejection.as_ref()?));
         return Err(MergeError::AllRejected { reasons: reports.iter().filter_map(reason).collect() });
     };
-    let times = accepted.iter().filter_map(|(source, _)| source.times.as_ref());
+    let times = accepted.iter().filter_map(|candidate| candidate.source.times.as_ref());
     let start = times.clone().map(|(start, _)| start).min().cloned().unwrap_or_default();
     let end = times.map(|(_, end)| end).max().cloned().unwrap_or_default();
     let report =
@@ -154,18 +169,18 @@ fn merge_largest(
 }
 
 /// One result with the values of all; `None` without any.
-fn pooled(id: Option<String>, accepted: &[&(MergeSource, TuneAnswer)]) -> Option<BenchResult> {
-    let ((first, answer), others) = accepted.split_first()?;
+fn pooled(id: Option<String>, accepted: &[&Candidate]) -> Option<BenchResult> {
+    let (Candidate { source: first, answer }, others) = accepted.split_first()?;
     let mut pooled = answer.clone();
-    for (_, other) in others {
-        for (series, fitted) in &other.series {
+    for other in others {
+        for (series, fitted) in &other.answer.series {
             match pooled.series.get_mut(series) {
                 Some(own) => *own = own.pooled(fitted),
                 None => drop(pooled.series.insert(*series, fitted.clone())),
             }
         }
     }
-    let models: Vec<_> = accepted.iter().map(|(_, answer)| answer.base.model).collect();
+    let models: Vec<_> = accepted.iter().map(|candidate| candidate.answer.base.model).collect();
     pooled.base.model = model::median(&models);
     let properties = IocostTuneProperties::default();
     let label = id.clone().map_or(InstanceLabel::Position(1), InstanceLabel::Id);

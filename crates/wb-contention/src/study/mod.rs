@@ -86,7 +86,7 @@ pub fn study(source: &StudySource<'_>, end: &EndedBench, results: &[BenchResult]
 fn qos_result<'a>(results: &'a [BenchResult], end: &EndedBench) -> Option<&'a BenchResult> {
     let all = || results.iter().filter(|result| matches!(result.answer, Answer::IocostQos(_)));
     let same_id = all().find(|result| end.instance.id().is_some() && result.instance.id() == end.instance.id());
-    same_id.or_else(|| all().last())
+    same_id.or_else(|| all().next_back())
 }
 
 /// The answer of a bench that is a single stage.

@@ -51,10 +51,14 @@ fn tune(device: &str) -> BenchResult {
     all.insert(Series::AmofDelta, series(|x| 0.2 * ramp(42.5, 62.5)(x)));
     all.insert(Series::Isol, series(|x| 1.0 - 0.2 * ramp(72.5, 92.5)(x)));
     for kind in LatencyKind::ALL {
-        all.insert(Series::Latency(kind, Percentile::P99, OverTime::Mean), series(|x| 1e6 + 4e6 * ramp(20.0, 100.0)(x)));
+        all.insert(
+            Series::Latency(kind, Percentile::P99, OverTime::Mean),
+            series(|x| 1e6 + 4e6 * ramp(20.0, 100.0)(x)),
+        );
     }
     let model = IocostModel::from_array([1000, 2000, 3000, 4000, 5000, 6000]);
-    let base = IocostParameters { model, qos: IocostQos { rpct: 95.0, rlat: 1, wpct: 95.0, wlat: 1, min: 50.0, max: 100.0 } };
+    let base =
+        IocostParameters { model, qos: IocostQos { rpct: 95.0, rlat: 1, wpct: 95.0, wlat: 1, min: 50.0, max: 100.0 } };
     let answer = TuneAnswer {
         base,
         mem_profile: Some(16),
@@ -120,7 +124,14 @@ fn every_command_line_of_resctl_bench_is_understood() {
         let Some(rest) = line.strip_prefix("resctl-bench -r result.json ") else {
             // The archive of `pack` is one that tar extracts.
             assert!(line.starts_with("tar xvf "), "{line}");
-            assert!(std::process::Command::new("tar").args(["tf", "R.tar.gz"]).current_dir(lab.path("")).status().unwrap().success());
+            assert!(
+                std::process::Command::new("tar")
+                    .args(["tf", "R.tar.gz"])
+                    .current_dir(lab.path(""))
+                    .status()
+                    .unwrap()
+                    .success()
+            );
             continue;
         };
         match rest.strip_prefix("run ") {
@@ -140,7 +151,22 @@ fn a_plan_lists_each_stage_with_its_sign() {
     let Some(device) = device() else { return };
     let lab = Lab::new();
     let plan = lab.weighbridge(&format!("plan protection iocost-qos:id=q:min=75,max=75 --dev {device} --dir ."));
-    assert_snapshot!(plan.transcript(), @"");
+    assert_snapshot!(plan.transcript(), @"
+    exit 0
+    iocost-params: required by protection, not requested: iocost-params
+    iocost-params: +  io.cost model and QoS
+    iocost-params: 1 stage to run
+    hashd-params: required by protection, not requested: hashd-params
+    hashd-params: +  parameters of hashd
+    hashd-params: 1 stage to run
+    protection: +  [00] mem-hog
+    protection: +  [01] mem-hog
+    protection: 2 stages to run
+    iocost-qos@q: +  [00] iocost=off
+    iocost-qos@q: +  [01] [min=75.00] [max=75.00]
+    iocost-qos@q: which settings throttle too much follows from iocost-params
+    iocost-qos@q: 2 stages to run
+    ");
 }
 
 #[test]
@@ -151,7 +177,10 @@ fn benches_that_this_build_cannot_run_leave_nothing_behind() {
     if run.code == 0 {
         panic!("storage can be run in this build: test another bench, or remove this test");
     }
-    assert_snapshot!(run.transcript(), @"");
+    assert_snapshot!(run.transcript(), @"
+    exit 3
+    error: cannot run storage: not available in this build
+    ");
     assert!(!lab.path("NEW").exists());
 }
 
@@ -171,7 +200,68 @@ fn benches_and_tests_are_not_mixed_and_their_options_are_distinguished() {
         "merge A",
     ];
     let transcripts = refused.map(|line| format!("$ {line}\n{}", lab.weighbridge(line).transcript()));
-    assert_snapshot!(transcripts.join("\n"), @"");
+    assert_snapshot!(transcripts.join("\n"), @"
+    $ run steady storage
+    exit 1
+    error: cannot run contention benches and the test `steady` in one run
+    help: a sequence of benches takes its stages in order, and samples no cells: use two commands
+
+    $ run storage --samples 3
+    exit 1
+    error: --samples has no effect on contention benches
+    help: `weighbridge run --help` lists their options under `Contention benches`
+
+    $ run steady --mem-profile 8
+    exit 1
+    error: --mem-profile has no effect on tests
+    help: it is an option of contention benches: storage, iocost-params, hashd-params, iocost-qos, iocost-tune, protection
+
+    $ run storage --mem-profile 12
+    exit 1
+    error: invalid value '12' for '--mem-profile <GIB|off>': expected a power of two in GiB, or `off`
+
+    For more information, try '--help'.
+
+    $ run steady --into A -r B
+    exit 1
+    error: two run folders: `A` of --into and `B` of -r
+    help: give one of them
+
+    $ run iocost-qso
+    exit 1
+    error: unknown test or contention bench `iocost-qso`
+    help: did you mean `iocost-qos`? benches: storage, iocost-params, hashd-params, iocost-qos, iocost-tune, protection; `weighbridge list` shows the tests
+
+    $ run storage:loops=x hashd-params:rps-mx=3
+    exit 1
+    error: invalid value `x` of `loops`: expected a whole number from 1 to 4294967295
+       ╭─[command line:1:15]
+     1 │ storage:loops=x
+       ·               ─
+       ╰────
+    error: unknown property `rps-mx`
+       ╭─[command line:1:14]
+     1 │ hashd-params:rps-mx=3
+       ·              ───┬──
+       ·                 ╰── did you mean `rps-max`?
+       ╰────
+    help: this group has id, passive, apply, commit, fake-cpu-load, rps-max, hash-size, chunk-pages, log-bps
+
+    $ summary
+    exit 1
+    error: missing run folder
+    help: name it as an argument, or with -r and benches as arguments
+
+    $ summary A B
+    exit 1
+    error: unexpected argument `B` after the run folder `A`
+    help: to read some benches of a run: `-r A B`
+
+    $ merge A
+    exit 1
+    error: missing folder to write the merged results to
+    help: name a new one: `weighbridge -r MERGED merge RUN…`
+    ");
 }
 
 #[test]
@@ -181,18 +271,33 @@ fn the_run_folder_of_r_is_that_of_every_command() {
     let read = |line: &str| lab.weighbridge(line).out;
     assert_eq!(read("-r S summary"), read("summary S"));
     assert!(read("summary -r S").contains("steady"));
+    // A run may have both.
+    let Some(device) = device() else { return };
+    write_run(&lab, "S", &device);
+    let both = read("summary S");
+    assert!(both.contains("[iocost-tune result]") && both.contains("steady"), "{both}");
+    let benches = read("-r S summary iocost-tune");
+    assert!(benches.contains("[iocost-tune result]") && !benches.contains("steady"), "{benches}");
 }
 
 #[test]
 fn results_of_benches_are_shown_selected_and_solved_again() {
     let Some(lab) = lab_with_result() else { return };
     let summary = lab.weighbridge("-r R summary").expect_code(0).out.clone();
-    assert!(summary.contains("[iocost-tune result] 2026-01-01 00:00:00 - 06:00:00") && summary.contains("[bandwidth]"), "{summary}");
+    assert!(
+        summary.contains("[iocost-tune result] 2026-01-01 00:00:00 - 06:00:00") && summary.contains("[bandwidth]"),
+        "{summary}"
+    );
     assert_eq!(lab.weighbridge("summary R").out, summary);
     let none = lab.weighbridge("-r R format storage");
-    assert_snapshot!(none.transcript(), @"");
+    assert_snapshot!(none.transcript(), @"
+    exit 4
+    error: no result in R matches
+    help: it has iocost-tune
+    ");
     assert!(lab.weighbridge("-r R format iocost-tune:high-level").out.contains("25 points, MOF=["));
-    let solved = lab.weighbridge("-r R solve iocost-tune::name=test,vrate=75-100,rpct=99,wpct=0").expect_code(0).out.clone();
+    let solved =
+        lab.weighbridge("-r R solve iocost-tune::name=test,vrate=75-100,rpct=99,wpct=0").expect_code(0).out.clone();
     assert!(solved.contains("[test] vrate=75-100,rpct=99,wpct=0") && !solved.contains("[bandwidth]"), "{solved}");
     assert_eq!(lab.weighbridge("-r R summary").out, solved);
     let json: serde_json::Value = serde_json::from_str(&lab.weighbridge("-r R summary --json").out).unwrap();

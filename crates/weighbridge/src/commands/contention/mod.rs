@@ -12,6 +12,7 @@ pub(crate) use run::{plan_sequence, run_sequence};
 
 use wb_contention::Bench;
 use wb_diagnostics::suggest;
+use wb_plan::Catalog;
 use wb_session::EventSink;
 use wb_session::definitions::registry_for;
 
