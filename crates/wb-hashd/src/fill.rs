@@ -2,11 +2,9 @@
 //!
 //! As far as memory permits without swapping, beginning at the edge: what requests use most is the most recently used.
 
-use std::sync::atomic::Ordering;
-
+use crate::anonymous_memory::AnonymousMemory;
 use crate::size::SystemMemory;
 use crate::test_files::TestFiles;
-use crate::workers::Shared;
 use crate::{HashdError, PAGE};
 
 /// Pages of files that are read at once.
@@ -24,10 +22,9 @@ pub(crate) struct FillPlan {
 impl FillPlan {
     /// As much of the footprint in use as fits into memory, of which `resident` bytes are filled already. Anonymous memory
     /// has precedence: files can be read again.
-    pub(crate) fn new(shared: &Shared, resident: u64) -> Self {
-        let footprint =
-            Self { anon_pages: shared.memory.pages(), file_pages: shared.file_pages.load(Ordering::Relaxed) };
-        footprint.within(SystemMemory::read().map_or(0, |memory| memory.available + resident))
+    pub(crate) fn new(memory: &AnonymousMemory, file_pages: u64, resident: u64) -> Self {
+        let footprint = Self { anon_pages: memory.pages(), file_pages };
+        footprint.within(SystemMemory::read().map_or(0, |system| system.available + resident))
     }
 
     /// What of it fits into this memory, in bytes.
@@ -48,7 +45,7 @@ impl FillPlan {
     /// If it is cancelled, or a file cannot be read.
     pub(crate) fn fill(
         self,
-        shared: &Shared,
+        memory: &AnonymousMemory,
         files: &TestFiles,
         is_cancelled: &dyn Fn() -> bool,
     ) -> Result<(), HashdError> {
@@ -56,7 +53,7 @@ impl FillPlan {
             if page.is_multiple_of(CHECK_INTERVAL) && is_cancelled() {
                 return Err(HashdError::Cancelled);
             }
-            shared.memory.fill_page(page);
+            memory.fill_page(page);
         }
         let mut buffer = vec![0; BLOCK_PAGES as usize * PAGE];
         for first in (0..self.file_pages.div_ceil(BLOCK_PAGES)).rev().map(|block| block * BLOCK_PAGES) {

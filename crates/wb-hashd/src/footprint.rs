@@ -4,7 +4,7 @@ use wb_model::Bytes;
 
 use crate::size::SystemMemory;
 use crate::work_folder::WorkFolder;
-use crate::{HashdError, HashdParams, ParamError};
+use crate::{HashdError, HashdParams, PAGE, ParamError};
 
 /// The footprint, relative to the memory of the machine, unless one is given and if there is room for it.
 const DEFAULT_MEMORY: u64 = 4;
@@ -47,8 +47,13 @@ impl FootprintSizes {
     }
 
     /// Footprint of files.
-    pub(crate) fn file_bytes(&self, params: &HashdParams) -> u64 {
+    fn file_bytes(&self, params: &HashdParams) -> u64 {
         (self.memory as f64 * params.mem_frac * params.file_frac) as u64
+    }
+
+    /// Pages of the footprint of files, of which there are `available` at present.
+    pub(crate) fn file_pages(&self, params: &HashdParams, available: u64) -> u64 {
+        (self.file_bytes(params) / PAGE as u64).clamp(1, available)
     }
 
     /// Footprint of anonymous memory.

@@ -69,8 +69,14 @@ impl Hashd {
         on_event(HashdEvent::Preparing { memory: sizes.memory, created, dir });
         let files = Arc::new(TestFiles::default().extend_to(capacity, &folder, content, is_cancelled)?);
         let memory = AnonymousMemory::reserve(sizes.memory, content)?;
+        memory.resize(sizes.anon_bytes(&params));
+        if config.fill {
+            let plan = FillPlan::new(&memory, sizes.file_pages(&params, files.pages()), 0);
+            on_event(HashdEvent::Filling { bytes: plan.bytes() });
+            plan.fill(&memory, &files, is_cancelled)?;
+        }
         let model = Arc::new(RequestModel::new(&params, config.seed));
-        let shared = Arc::new(Shared::new(memory, Requests { model, files: files.clone() }));
+        let shared = Arc::new(Shared::new(memory, Requests { model, files }));
 
         let log_state = Arc::new(LogState::default());
         let failures = shared.clone();
@@ -100,11 +106,6 @@ impl Hashd {
             fillers: Vec::new(),
         };
         control_thread.apply_footprint();
-        if config.fill {
-            let plan = FillPlan::new(&shared, 0);
-            on_event(HashdEvent::Filling { bytes: plan.bytes() });
-            plan.fill(&shared, &files, is_cancelled)?;
-        }
         control_thread.apply_concurrency();
         let (commands, receiver) = channel();
         let control = move || {
@@ -266,9 +267,10 @@ impl ControlThread {
     fn fill_in_background(&mut self) -> Result<(), HashdError> {
         self.fillers.retain(|filler| !filler.is_finished());
         let (shared, files) = (self.shared.clone(), self.shared.requests().files);
-        let plan = FillPlan::new(&shared, resident_bytes());
+        let file_pages = shared.file_pages.load(Ordering::Relaxed);
+        let plan = FillPlan::new(&shared.memory, file_pages, resident_bytes());
         let fill = move || {
-            if let Err(error) = plan.fill(&shared, &files, &|| shared.is_stopping())
+            if let Err(error) = plan.fill(&shared.memory, &files, &|| shared.is_stopping())
                 && !matches!(error, HashdError::Cancelled)
             {
                 shared.failures.record(error.to_string());
@@ -286,8 +288,7 @@ impl ControlThread {
     }
 
     fn apply_footprint(&self) {
-        let pages = self.sizes.file_bytes(&self.params) / PAGE as u64;
-        let pages = pages.clamp(1, self.shared.requests().files.pages());
+        let pages = self.sizes.file_pages(&self.params, self.shared.requests().files.pages());
         self.shared.file_pages.store(pages, Ordering::Relaxed);
         self.shared.memory.resize(self.sizes.anon_bytes(&self.params));
         self.log_state.line_bytes.store(self.params.log_line_bytes(), Ordering::Relaxed);

@@ -51,7 +51,7 @@ pub trait SizingWorkload {
 }
 
 /// Runs the rounds that are missing in `rounds`, of a resolved configuration. `on_round` gets each as soon as it is
-/// finished; an error of it ends the sizing. `on_start` is told what is run next.
+/// finished; an error of it ends the sizing. `on_start` gets the plan of each round before it is run.
 ///
 /// # Errors
 /// If there is no answer, the workload cannot be run, or it was cancelled.

@@ -4,6 +4,7 @@ use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 
 use insta::assert_snapshot;
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use wb_sys::SysRoot;
 use wb_sys::cgroup::memory::LimitedGroup;
@@ -86,6 +87,30 @@ fn footprint_is_that_of_the_group_and_a_killed_sizing_is_resumed() {
     let other = lab.weighbridge(&SIZING.replace("--rps-max 30", "--rps-max 40")).expect_code(1);
     other.expect_stderr("found.toml.journal: the journal belongs to another configuration");
     assert!(!lab.path("work").exists());
+}
+
+#[test]
+fn killed_workload_is_a_result_and_is_started_again() {
+    let lab = lab();
+    let line = SIZING.replace("found.toml", "found.toml --memory 64m");
+    let mut process = KillOnDrop(lab.command(&line).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap());
+    let pid = process.0.id();
+    let output = BufReader::new(process.0.stdout.take().unwrap());
+    let mut rounds = Vec::new();
+    for line in output.lines() {
+        let line: Value = serde_json::from_str(&line.unwrap()).unwrap();
+        if rounds.is_empty() {
+            let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap();
+            let workload = Pid::from_raw(children.trim().parse().unwrap()).unwrap();
+            kill_process(workload, Signal::KILL).unwrap();
+        }
+        rounds.extend(line.get("round").cloned());
+    }
+    assert!(process.0.wait().unwrap().success());
+    let outcomes: Vec<&Value> = rounds.iter().map(|round| &round["outcome"]["what"]).collect();
+    assert_eq!(outcomes.iter().filter(|outcome| **outcome == "killed").count(), 1, "{outcomes:?}");
+    assert_eq!(outcomes[0], "measured");
+    assert_eq!(outcomes.last().unwrap(), &"measured");
 }
 
 #[test]
