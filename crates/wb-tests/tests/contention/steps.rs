@@ -109,7 +109,8 @@ pub(crate) async fn params_until_power_cut(
 ) -> IocostParamsProgress {
     let prepared = PreparedWorker::new(worker, &preparation(Needs::Device)).await.unwrap();
     let mut progress = IocostParamsProgress::default();
-    let measured = iocost_params::measure(&prepared, &params_config(lengths), &mut progress, |progress| {
+    let config = params_config(lengths);
+    let measured = iocost_params::measure(&prepared, &config, &mut progress, |progress| {
         if progress.0.len() == 3 {
             cut();
         }
@@ -124,7 +125,8 @@ pub(crate) async fn params_until_power_cut(
 pub(crate) async fn params(worker: &Worker, progress: &mut IocostParamsProgress, lengths: &Lengths) -> IocostParams {
     let prepared = PreparedWorker::new(worker, &preparation(Needs::Device)).await.unwrap();
     let mut loads = 0;
-    let measured = iocost_params::measure(&prepared, &params_config(lengths), progress, |_| loads += 1);
+    let config = params_config(lengths);
+    let measured = iocost_params::measure(&prepared, &config, progress, |_| loads += 1);
     let params = measured.await.unwrap();
     prepared.finish().await.unwrap();
     println!("{} {}", params.model, params.qos);
