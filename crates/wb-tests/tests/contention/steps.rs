@@ -144,8 +144,9 @@ pub(crate) async fn params(worker: &Worker, progress: &mut IocostParamsProgress,
 pub(crate) async fn enforcement(worker: &Worker, params: &IocostParams, lengths: &Lengths) {
     let config = EnforcementConfig { runtime: lengths.readers, file_size: Bytes(256 * MIB), ..Default::default() };
     let mut preparation = preparation(Needs::Everything);
-    // The controller plans for periods of twice this latency: each must have several requests of the lower weight.
-    let qos = IocostQos { rlat: 50_000, wlat: 50_000, min: 75.0, max: 75.0, ..params.qos };
+    // The controller plans for periods of twice this latency: each must have several requests of the lower weight. The
+    // rate is one that the emulation reaches on a busy machine, too.
+    let qos = IocostQos { rlat: 100_000, wlat: 100_000, min: 25.0, max: 25.0, ..params.qos };
     preparation.io_control = IoControl::On(params.model, qos);
     preparation.slices = config.slices();
     let prepared = PreparedWorker::new(worker, &preparation).await.unwrap();
