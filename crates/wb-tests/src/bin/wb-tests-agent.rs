@@ -25,7 +25,10 @@ fn main() -> Fallible<()> {
         ["exec", "hashd", config] => hashd(config),
         ["exec", "memory-hog", config] => Ok(memory_hog::run(&serde_json::from_str(config)?, print_line)?),
         ["exec", "io-latency", config] => Ok(watch::run(&serde_json::from_str(config)?, print_line)?),
-        ["--version"] => Ok(println!("{}", env!("CARGO_PKG_VERSION"))),
+        ["--version"] => {
+            println!("{}", env!("CARGO_PKG_VERSION"));
+            Ok(())
+        }
         _ => Err(format!("expected `agent` or `exec KERNEL CONFIG`, got {arguments:?}").into()),
     }
 }

@@ -38,8 +38,8 @@ impl MemoryProfile {
     pub fn share(self) -> Bytes {
         let gib = u64::from(self.0);
         Bytes(match gib {
-            ..=4 => gib * GIB / 2,
-            ..=16 => gib * GIB / 4 * 3,
+            0..=4 => gib * GIB / 2,
+            5..=16 => gib * GIB / 4 * 3,
             _ => (gib - 8) * GIB,
         })
     }

@@ -156,7 +156,9 @@ impl PreparedWorker {
             None => BlockDevice::of_folder(worker, &preparation.folder).await?,
         };
         let enforcement = preparation.enforcement;
-        let mount = requirements::controller_mount(worker).await?;
+        // Version 1 may have left some other controllers to version 2.
+        let is_usable = |mount: &ControllerMount| ["cpu", "io", "memory"].iter().any(|name| mount.has(name));
+        let mount = requirements::controller_mount(worker).await?.filter(is_usable);
         if mount.is_none() && preparation.needs != Needs::Device {
             return Err(ContentionError::NoControllers);
         }

@@ -25,7 +25,10 @@ fn machine_without_controllers_of_cgroup_v2_is_refused() {
                 assert!(refused.to_string().starts_with("no cgroup v2 with controllers"), "{refused}");
             }
             Err(ContentionError::NoDevice { .. }) => println!("SKIPPED: cgroup v1 alone: /var/tmp is on no device"),
-            _ => println!("SKIPPED: cgroup v1 alone: this machine has controllers of v2"),
+            Err(ContentionError::Unmet(_)) | Ok(_) => {
+                println!("SKIPPED: cgroup v1 alone: this machine has controllers of v2");
+            }
+            Err(other) => panic!("{other}"),
         }
         worker.close().await.unwrap();
     });
@@ -86,7 +89,6 @@ async fn power_cut(guest: &mut Guest, worker: Worker, lengths: &Lengths) -> (Wor
     let worker = guest.connect().await;
     let recovered = worker.recovery_report().await.unwrap();
     assert!(!recovered.reverted.is_empty() && recovered.unreverted.is_none(), "{recovered:?}");
-    assert_eq!(guest.shell("ls -A /var/lib/weighbridge 2>/dev/null || true"), "");
     let left = format!("{}\n", steps::TEST_FILE);
     assert_eq!(steps::settings(&worker).await.replace(&left, ""), before);
     let params = steps::params(&worker, &mut progress, lengths).await;

@@ -109,7 +109,8 @@ pub(crate) async fn params_until_power_cut(
 ) -> IocostParamsProgress {
     let prepared = PreparedWorker::new(worker, &preparation(Needs::Device)).await.unwrap();
     let mut progress = IocostParamsProgress::default();
-    let measured = iocost_params::measure(&prepared, &params_config(lengths), &mut progress, |progress| {
+    let config = params_config(lengths);
+    let measured = iocost_params::measure(&prepared, &config, &mut progress, |progress| {
         if progress.0.len() == 3 {
             cut();
         }
@@ -124,7 +125,8 @@ pub(crate) async fn params_until_power_cut(
 pub(crate) async fn params(worker: &Worker, progress: &mut IocostParamsProgress, lengths: &Lengths) -> IocostParams {
     let prepared = PreparedWorker::new(worker, &preparation(Needs::Device)).await.unwrap();
     let mut loads = 0;
-    let measured = iocost_params::measure(&prepared, &params_config(lengths), progress, |_| loads += 1);
+    let config = params_config(lengths);
+    let measured = iocost_params::measure(&prepared, &config, progress, |_| loads += 1);
     let params = measured.await.unwrap();
     prepared.finish().await.unwrap();
     println!("{} {}", params.model, params.qos);
@@ -142,8 +144,9 @@ pub(crate) async fn params(worker: &Worker, progress: &mut IocostParamsProgress,
 pub(crate) async fn enforcement(worker: &Worker, params: &IocostParams, lengths: &Lengths) {
     let config = EnforcementConfig { runtime: lengths.readers, file_size: Bytes(256 * MIB), ..Default::default() };
     let mut preparation = preparation(Needs::Everything);
-    // The controller plans for periods of twice this latency: each must have several requests of the lower weight.
-    let qos = IocostQos { rlat: 50_000, wlat: 50_000, min: 75.0, max: 75.0, ..params.qos };
+    // The controller plans for periods of twice this latency: each must have several requests of the lower weight. The
+    // rate is one that the emulation reaches on a busy machine, too.
+    let qos = IocostQos { rlat: 100_000, wlat: 100_000, min: 25.0, max: 25.0, ..params.qos };
     preparation.io_control = IoControl::On(params.model, qos);
     preparation.slices = config.slices();
     let prepared = PreparedWorker::new(worker, &preparation).await.unwrap();
