@@ -7,7 +7,7 @@ SHELL := /bin/bash
 # rustup's folder, for shells that were started before Rust was installed.
 export PATH := $(or $(CARGO_HOME),$(HOME)/.cargo)/bin:$(PATH)
 
-.PHONY: help demo demo-hosts endpoints test test-system test-peers test-long bench package
+.PHONY: help demo demo-hosts endpoints test test-system test-peers test-contention test-long bench package
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.* ## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -34,13 +34,17 @@ test: ## check formatting, clippy and licences, and run every test that needs no
 
 test-system: ## run the tests that need a VM or a browser
 	@scripts/setup demo test test-system
-	@scripts/test test-system --tests -- --ignored --show-output --skip soak_ --skip shipped_
+	@scripts/test test-system --tests -- --ignored --show-output --skip soak_ --skip shipped_ --skip contention_
 
 test-peers: ## build endpoints of libp2p in Rust and Go, and measure them with each other (about 10 minutes)
 	@scripts/setup demo test endpoints
 	@scripts/endpoints rust-libp2p go-libp2p go-baselines
 	@scripts/check-endpoints
 	cargo test --release -p weighbridge --test suite -- --include-ignored --show-output peers_run::
+
+test-contention: ## boot an emulated guest, and measure contention on it in short (under 10 minutes; requires root)
+	@scripts/setup demo test-contention
+	cargo test --release -p wb-tests --test contention -- --ignored --nocapture --skip soak_
 
 test-long: ## run tests that repeat others many times, and fuzz for a minute each (about 15 minutes)
 	@scripts/setup demo test test-long

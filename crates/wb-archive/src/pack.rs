@@ -24,16 +24,21 @@ const TIME: u64 = 315_532_800;
 /// Maximum number of characters of a name in a temporary one.
 const MAX_BEGINNING: usize = 40;
 
-/// Writes an archive of a run alone.
+/// Writes an archive of a run alone, without folders of the names in `skipped`.
 ///
 /// # Errors
 /// If a controller is writing to the run, something cannot be read or packed, or the archive exists or cannot be
 /// written.
-pub fn pack_run(run: &RunFolder, version: &str, output: &Path) -> Result<ArchiveSummary, ArchiveError> {
+pub fn pack_run(
+    run: &RunFolder,
+    version: &str,
+    output: &Path,
+    skipped: &[&str],
+) -> Result<ArchiveSummary, ArchiveError> {
     let _lock = run.lock_shared()?;
     refuse_output(run, output)?;
     let mut contents = Contents::default();
-    contents.add_tree(RUN, run.path(), &[])?;
+    contents.add_tree(RUN, run.path(), skipped)?;
     pack(&contents, ArchiveKind::Run, version, PackedRun::of(run)?, Vec::new(), output)
 }
 

@@ -10,6 +10,8 @@ use serde::{Deserialize, Serialize};
 pub struct HashdReport {
     /// End of the period, in seconds since the first request could start
     pub time: f64,
+    /// End of the period, in seconds since the epoch
+    pub unix_time: f64,
     /// Length of the period, in seconds
     pub period: f64,
     /// Requests completed in the period

@@ -8,6 +8,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
+use wb_sys::clock::unix_time;
 
 use crate::anonymous_memory::AnonymousMemory;
 use crate::content::PageContent;
@@ -320,6 +321,7 @@ impl ControlThread {
         let cpu = self.cpu_times();
         let report = HashdReport {
             time: (now - self.shared.start).as_secs_f64(),
+            unix_time: unix_time(),
             period,
             completed,
             done: self.done,

@@ -1,4 +1,5 @@
-//! Compute kernels that measure one machine: himeno and ramspeed for memory, linpack for arithmetic.
+//! Compute kernels that measure one machine: himeno and ramspeed for memory, linpack for arithmetic. Also a load: a
+//! memory hog.
 //!
 //! Purpose: run one kernel in the calling process, on an explicit list of CPUs, with an explicit instruction set, and
 //! report the figures together with the evidence that the work was done.
@@ -15,6 +16,7 @@ pub mod himeno;
 mod isa;
 pub mod linpack;
 mod memory;
+pub mod memory_hog;
 mod opaque;
 mod prefetch;
 pub mod ramspeed;

@@ -91,7 +91,7 @@ fn hint(operation: &str, error: &io::Error) -> &'static str {
 
 impl RecordError {
     /// For `map_err`: the error of an operation on `path`.
-    pub(crate) fn io(operation: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
+    pub fn io(operation: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_owned();
         move |source| Self::Io { operation, path, source }
     }

@@ -95,6 +95,11 @@ pub enum JournalEvent {
     RebootEnded(RebootStep),
     /// The publish command ran.
     Published(PublishStep),
+    /// Something happened in a sequence of contention benches.
+    Sequence {
+        /// What: a `SequenceEvent` of `wb-contention`, which this crate does not interpret.
+        change: serde_json::Value,
+    },
     /// An incomplete line that an interrupted controller has left.
     IncompleteLine {
         /// The text of the incomplete line.
@@ -113,6 +118,7 @@ impl JournalEvent {
                 | Self::RebootStarted { .. }
                 | Self::RebootEnded(_)
                 | Self::Published(_)
+                | Self::Sequence { .. }
         )
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! All human-readable output of a study is rendered here: terminal tables ([`text`]), files for other programs
 //! ([`csv`]), charts ([`chart`]), the HTML page ([`page`]), results of network workloads ([`net`]), of matrices of
-//! implementations ([`peers`]) and comparisons ([`compare`]). The crate computes no figures and is independent of how they are measured, compared or stored; it
+//! implementations ([`peers`]), comparisons ([`compare`]) and contention benches ([`contention`]). The crate computes no figures and is independent of how they are measured, compared or stored; it
 //! reads no file and no clock.
 //!
 //! Start with [`text::summary`], then [`page::html`]; `groups` and `words` are shared by both.
@@ -11,6 +11,7 @@
 
 pub mod chart;
 pub mod compare;
+pub mod contention;
 pub mod csv;
 mod groups;
 mod links;

@@ -9,6 +9,7 @@
 #![forbid(unsafe_code)]
 
 pub mod bisect;
+pub mod contention;
 pub mod definitions;
 pub mod error;
 pub mod event;

@@ -10,6 +10,7 @@
 
 pub mod atomic_file;
 pub mod cgroup;
+pub mod clock;
 pub mod environment;
 pub mod facts;
 pub mod fake_root;

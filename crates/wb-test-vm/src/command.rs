@@ -7,6 +7,7 @@ use std::{
 };
 
 use thiserror::Error;
+use wb_profile::image::ImageFailure;
 
 /// Error in preparing or running a virtual machine.
 #[derive(Debug, Error)]
@@ -37,6 +38,9 @@ pub enum GuestError {
         /// The system's error.
         source: io::Error,
     },
+    /// An image could not be built.
+    #[error("cannot build an image: {0}")]
+    NoImage(ImageFailure),
     /// The machine ended, or was killed, before its program finished.
     #[error("the machine ended before its program finished; its console ends:\n{console}")]
     ScriptNotFinished {
@@ -50,10 +54,15 @@ impl GuestError {
     pub(crate) fn file(operation: &'static str, path: &Path, source: io::Error) -> Self {
         GuestError::File { operation, path: path.to_owned(), source }
     }
+
+    /// The error of a program or another operation.
+    pub(crate) fn failed(program: &str, why: impl std::fmt::Display) -> Self {
+        GuestError::Failed { program: program.to_owned(), output: why.to_string() }
+    }
 }
 
 /// Debian packages of the programs used here.
-const PACKAGES: [(&str, &str); 8] = [
+const PACKAGES: [(&str, &str); 12] = [
     ("apt-get", "apt"),
     ("apt-cache", "apt"),
     ("dpkg-deb", "dpkg"),
@@ -61,7 +70,11 @@ const PACKAGES: [(&str, &str); 8] = [
     ("modprobe", "kmod"),
     ("cpio", "cpio"),
     ("busybox", "busybox-static"),
+    ("qemu-img", "qemu-utils"),
     ("qemu-system-x86_64", "qemu-system-x86"),
+    ("setpriv", "util-linux"),
+    ("ssh", "openssh-client"),
+    ("ssh-keygen", "openssh-client"),
 ];
 
 /// Folders of system programs that a user's PATH may not contain.

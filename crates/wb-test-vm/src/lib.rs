@@ -1,6 +1,8 @@
-//! Runs a script in an emulated virtual machine (QEMU without KVM) with Debian's cloud kernel, for tests of features
-//! that the running kernel may lack: SCTP, vsock, kernel TLS. The machine has no disk and no network but its loopback,
-//! and is discarded afterwards.
+//! Emulated virtual machines (QEMU without KVM) with Debian's cloud kernel, for tests of features that the running kernel
+//! may lack: SCTP, vsock, kernel TLS, the controllers of cgroup v2.
+//!
+//! [`run_script`] runs a script in a machine without a disk, and without a network but its loopback. [`SshGuest`] is a
+//! machine with systemd, disks and an ssh server, of an image that `wb-profile` builds. Both are discarded afterwards.
 
 #![forbid(unsafe_code)]
 
@@ -8,10 +10,12 @@ mod command;
 mod initramfs;
 mod kernel;
 mod machine;
+mod ssh_guest;
 
 use std::path::Path;
 
 pub use command::GuestError;
+pub use ssh_guest::{GuestConfig, GuestDisk, SshGuest, built_image};
 
 /// A script to run in a virtual machine, with its files and kernel modules.
 #[derive(Clone, Copy, Debug)]

@@ -9,6 +9,7 @@
 
 pub mod artefacts;
 pub mod attempt;
+pub mod contention;
 pub mod count;
 pub mod declarative;
 pub mod evaluate;

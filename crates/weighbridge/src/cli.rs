@@ -4,6 +4,7 @@ pub(crate) mod archive;
 pub(crate) mod bisect;
 pub(crate) mod clean;
 pub(crate) mod compare;
+pub(crate) mod contention;
 pub(crate) mod exec;
 mod groups;
 pub(crate) mod hashd;
@@ -62,6 +63,9 @@ pub(crate) struct Cli {
     /// Output options
     #[command(flatten)]
     pub(crate) console: ConsoleFlags,
+    /// Run folder; with it, the arguments of `summary`, `format`, `study`, `solve` and `pack` are contention benches
+    #[arg(long, short, global = true, value_name = "DIR")]
+    pub(crate) run_folder: Option<PathBuf>,
 }
 
 /// Help text below the options: the programs of run-perf and the exit statuses.
@@ -116,7 +120,7 @@ pub(crate) enum Command {
     /// Print all details of each cell of a run
     Format(FormatArgs),
     /// Recompute values from recorded artefacts and rewrite the result.json files
-    Study(ReadArgs),
+    Study(StudyArgs),
     /// Recompute conclusions from recorded results: scaling, cache levels, averages
     Solve(ReadArgs),
     /// Write a run as an HTML page, or its figures as CSV
@@ -187,6 +191,9 @@ pub(crate) enum Command {
     /// Run a latency-sensitive request workload over files, memory and CPU
     #[command(after_help = hashd::AFTER_HELP)]
     Hashd(Box<hashd::HashdArgs>),
+    /// Merge results of iocost-tune from several runs into one, and solve it again
+    #[command(after_help = contention::MERGE_AFTER_HELP)]
+    Merge(contention::MergeArgs),
     /// Print shell completions
     Completions {
         /// Shell to print completions for
@@ -244,12 +251,13 @@ pub(crate) enum Command {
 /// Flags that select what is measured, how and where
 #[derive(Debug, Args)]
 pub(crate) struct MeasurementFlags {
-    /// Tests: `fio`, `fio:rw=[read,randwrite],bs=4k` or `fio:{"rw":"read"}`
+    /// Tests: `fio`, `fio:rw=[read,randwrite],bs=4k` or `fio:{"rw":"read"}`; or contention benches: `storage`,
+    /// `iocost-qos::min=75,max=75:min=50,max=50`
     ///
     /// A list makes one cell per value. For a parameter that is itself a list, such as fio's targets, use a list of
     /// lists: `targets=[[/a,/b],[/c]]`. Put text that contains `,`, `:` or `]` in double quotes inside the argument:
     /// `'fio:targets="/mnt/a:b"'`. `id=NAME` pins the name of a test's place in the plan. Quote arguments with
-    /// brackets or quotes for your shell.
+    /// brackets or quotes for your shell. Contention benches form a sequence: docs/contention.md describes them.
     #[arg(value_name = "TEST")]
     pub(crate) tests: Vec<String>,
     /// Plan: a TOML file, or the name of a built-in plan (see `list plans`); sampling options override its settings
@@ -371,6 +379,9 @@ pub(crate) struct RunArgs {
     /// Preparation of machines before measuring
     #[command(flatten)]
     pub(crate) preparation: PreparationFlags,
+    /// Options of contention benches
+    #[command(flatten)]
+    pub(crate) contention: contention::SequenceFlags,
 }
 
 /// `plan`
@@ -388,9 +399,12 @@ pub(crate) struct PlanArgs {
     /// Preparation of machines; only checked, not executed
     #[command(flatten)]
     pub(crate) preparation: PreparationFlags,
-    /// What to measure; last, because its help heading applies to all flags after it
+    /// What to measure; its help heading applies to all flags after it
     #[command(flatten)]
     pub(crate) measurement: MeasurementFlags,
+    /// Options of contention benches
+    #[command(flatten)]
+    pub(crate) contention: contention::SequenceFlags,
 }
 
 /// `list`
@@ -412,14 +426,26 @@ pub(crate) struct ListArgs {
 /// Arguments of the commands that read a run
 #[derive(Debug, Args)]
 pub(crate) struct ReadArgs {
-    /// Run folder
-    pub(crate) run: PathBuf,
+    /// Run folder; with -r, contention benches instead: `storage`, `iocost-qos:id=NAME` [default: all]
+    #[arg(value_name = "RUN|BENCH")]
+    pub(crate) words: Vec<PathBuf>,
     /// Folders with test definitions of one's own
     #[arg(long, value_name = "DIR")]
     pub(crate) tests_d: Vec<PathBuf>,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// `study`
+#[derive(Debug, Args)]
+pub(crate) struct StudyArgs {
+    /// The run to study
+    #[command(flatten)]
+    pub(crate) read: ReadArgs,
+    /// Folder of the raw reports of contention benches [default: `contention` in the run folder]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) reports: Option<PathBuf>,
 }
 
 /// `format`

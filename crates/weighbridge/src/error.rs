@@ -81,6 +81,15 @@ pub(crate) enum Error {
     /// A workload that could not be started.
     #[error(transparent)]
     Hashd(#[from] wb_hashd::HashdError),
+    /// A sequence of contention benches that did not end.
+    #[error(transparent)]
+    Sequence(wb_contention::execute::SequenceError),
+    /// Results that cannot be merged.
+    #[error(transparent)]
+    Merge(wb_contention::merge::MergeError),
+    /// A machine on which contention benches cannot be described.
+    #[error(transparent)]
+    Machine(#[from] wb_contention::machine::MachineError),
     /// Parameters of the workload that could not be found.
     #[error(transparent)]
     Sizing(#[from] wb_hashd::sizing::SizingError),
@@ -111,6 +120,24 @@ macro_rules! session_errors {
 
 session_errors! {
     Diagnostic, Diagnostics, RecordError, RunError, StudyError, WorkerError, SourceError, NearestError,
+}
+
+impl From<wb_contention::execute::SequenceError> for Error {
+    fn from(error: wb_contention::execute::SequenceError) -> Self {
+        match error {
+            wb_contention::execute::SequenceError::Record(error) => error.into(),
+            other => Self::Sequence(other),
+        }
+    }
+}
+
+impl From<wb_contention::merge::MergeError> for Error {
+    fn from(error: wb_contention::merge::MergeError) -> Self {
+        match error {
+            wb_contention::merge::MergeError::Record(error) => error.into(),
+            other => Self::Merge(other),
+        }
+    }
 }
 
 impl From<wb_archive::ArchiveError> for Error {
@@ -147,6 +174,8 @@ impl Error {
             Self::Archive(error) => error.help()?.into(),
             Self::Unpack { source, .. } => source.help()?.into(),
             Self::Image(error) => error.help()?.into(),
+            Self::Sequence(error) => error.help()?.into(),
+            Self::Machine(error) => error.help().into(),
             Self::Hashd(error) | Self::Sizing(wb_hashd::sizing::SizingError::Workload(error)) => error.help()?.into(),
             Self::SizingJournal(wb_hashd::sizing::JournalError::OtherConfig { .. }) => {
                 "remove it to begin anew, or choose another file".into()
@@ -241,8 +270,10 @@ impl Error {
             _ => print_error(&self.to_string(), "", self.help().as_deref()),
         }
         match self {
-            Self::NothingToDo { .. } => Exit::NothingToDo,
+            Self::NothingToDo { .. } | Self::Merge(_) => Exit::NothingToDo,
+            Self::Sequence(error) if error.is_interruption() => Exit::Interrupted,
             Self::Incomplete { .. }
+            | Self::Sequence(_)
             | Self::Session(SessionError::Source(SourceError::Records { .. } | SourceError::Outdated { .. })) => {
                 Exit::Incomplete
             }

@@ -37,7 +37,7 @@ fn main() -> ExitCode {
     if let Err(error) = console::open_log(&cli.console) {
         return error.report(&console).into();
     }
-    commands::run_command(cli.command, &console).unwrap_or_else(|error| error.report(&console)).into()
+    commands::run_command(cli.command, cli.run_folder, &console).unwrap_or_else(|error| error.report(&console)).into()
 }
 
 impl From<Exit> for ExitCode {

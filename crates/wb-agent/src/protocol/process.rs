@@ -99,6 +99,9 @@ pub struct Command {
     pub inherit: Vec<String>,
     /// Working directory; the group's folder by default.
     pub cwd: Option<String>,
+    /// Folder of the cgroup of version 2 to run in, which exists; that of the group by default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cgroup: Option<String>,
     /// Contents of standard input; empty means immediate end of file.
     #[serde(skip)]
     pub stdin: Vec<u8>,
@@ -118,6 +121,7 @@ impl Command {
             env: Vec::new(),
             inherit: Vec::new(),
             cwd: None,
+            cgroup: None,
             stdin: Vec::new(),
             placement: Placement::default(),
             stdout: Capture::Keep,
@@ -146,6 +150,12 @@ impl Command {
     /// Sets the working directory.
     pub fn cwd(mut self, folder: impl Into<String>) -> Self {
         self.cwd = Some(folder.into());
+        self
+    }
+
+    /// Sets the cgroup of version 2 to run in, by its folder.
+    pub fn cgroup(mut self, folder: impl Into<String>) -> Self {
+        self.cgroup = Some(folder.into());
         self
     }
 

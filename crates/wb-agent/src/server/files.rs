@@ -58,6 +58,9 @@ pub(super) fn get(path: &str, offset: u64) -> Result<WithBytes<u64>, Fault> {
     read().map_err(|error| file_fault(path, &error))
 }
 
+/// Maximum size of one read: the kernel refuses larger buffers than its own maximum (4 MiB) for the files of sysctl.
+const MAX_READ: usize = 1 << 20;
+
 /// Reads at most `max_length` bytes at `offset`; fewer only at the end of the file.
 pub(super) fn read_at_most(file: &File, offset: u64, max_length: usize) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
@@ -67,7 +70,8 @@ pub(super) fn read_at_most(file: &File, offset: u64, max_length: usize) -> io::R
         if filled == bytes.len() {
             bytes.resize(max_length.min(BUFFER.max(2 * filled)), 0);
         }
-        match file.read_at(&mut bytes[filled..], offset + filled as u64) {
+        let end = bytes.len().min(filled + MAX_READ);
+        match file.read_at(&mut bytes[filled..end], offset + filled as u64) {
             Ok(0) => break,
             Ok(read) => filled += read,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}

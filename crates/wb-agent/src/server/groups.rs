@@ -1,8 +1,8 @@
 //! Groups: the processes of one attempt, how they are found and how they are killed. Not POSIX process groups.
 //!
-//! If a cgroup can be created for a group, its members are those of the cgroup. Otherwise they are found among the
-//! descendants of the agent, which adopts orphans: by their session, their initial environment and their working
-//! directory. Daemons are included either way.
+//! If a cgroup can be created for a group, its members are those of the cgroup, and the sessions of processes that were
+//! started in another one. Otherwise they are found among the descendants of the agent, which adopts orphans: by their
+//! session, their initial environment and their working directory. Daemons are included either way.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
@@ -70,6 +70,8 @@ pub(super) struct LiveGroup {
     pub(super) cgroup: Option<Cgroup>,
     /// Ids of the processes that the agent started in it, alive or not; each leads a session of its own.
     pub(super) session_leaders: RefCell<BTreeSet<u32>>,
+    /// Those of them that were started in another cgroup.
+    pub(super) leaders_elsewhere: RefCell<BTreeSet<u32>>,
     /// Ids of all processes that were observed as members and are not reaped yet.
     observed_members: RefCell<BTreeSet<u32>>,
     /// Resources used by its processes that have exited.
@@ -133,6 +135,7 @@ impl Agent {
             changes: RefCell::default(),
             cgroup,
             session_leaders: RefCell::default(),
+            leaders_elsewhere: RefCell::default(),
             observed_members: RefCell::default(),
             usage: Cell::default(),
         };
@@ -171,12 +174,26 @@ impl Agent {
     /// Lists the living processes of a group, and records them as observed.
     pub(super) fn members(&self, group: &LiveGroup) -> Vec<ProcessStat> {
         let members: Vec<ProcessStat> = match &group.cgroup {
-            Some(cgroup) => cgroup.members().into_iter().filter_map(|pid| tree::read_stat(&self.root, pid)).collect(),
+            Some(cgroup) => {
+                let inside = cgroup.members().into_iter().filter_map(|pid| tree::read_stat(&self.root, pid));
+                inside.chain(self.members_elsewhere(group)).collect()
+            }
             None => self.members_by_descent(group),
         };
         let mut members = members;
         members.retain(|entry| !entry.is_zombie());
         group.observed_members.borrow_mut().extend(members.iter().map(|entry| entry.pid));
+        members
+    }
+
+    /// The processes that were started in another cgroup than that of their group, and what is in their sessions.
+    fn members_elsewhere(&self, group: &LiveGroup) -> Vec<ProcessStat> {
+        let leaders = group.leaders_elsewhere.borrow();
+        if leaders.is_empty() {
+            return Vec::new();
+        }
+        let mut members = self.own_descendants();
+        members.retain(|entry| leaders.contains(&entry.session));
         members
     }
 
@@ -229,11 +246,11 @@ impl Agent {
                 return KillOutcome { signalled: signalled.into_iter().collect(), survivors };
             }
             signalled.extend(alive.iter().map(|entry| entry.pid));
-            match cgroup {
-                Some(cgroup) => cgroup.kill(),
-                None => alive.iter().for_each(|entry| {
-                    tree::signal(entry, Signal::KILL);
-                }),
+            if let Some(cgroup) = cgroup {
+                cgroup.kill();
+            }
+            for entry in &alive {
+                tree::signal(entry, Signal::KILL);
             }
             sleep(Duration::from_millis(1)).await;
             self.reap();

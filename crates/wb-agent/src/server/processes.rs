@@ -71,6 +71,9 @@ impl Agent {
         let process = Rc::new(self.launch(&group, &call.command, call.suspended)?);
         let (id, pid) = (self.next_id(), process.pid);
         group.session_leaders.borrow_mut().insert(pid);
+        if call.command.cgroup.is_some() {
+            group.leaders_elsewhere.borrow_mut().insert(pid);
+        }
         for output in [process.stdout.clone(), process.stderr.clone()] {
             let process = process.clone();
             tokio::task::spawn_local(async move {
@@ -132,6 +135,7 @@ impl Agent {
     fn launch(&self, group: &LiveGroup, command: &Command, suspended: bool) -> Result<LiveProcess, Fault> {
         let name = Self::program_of(group, command);
         let failed = |reason: String| Fault::SpawnFailed { program: name.clone(), reason };
+        let cgroup_failed = |error: std::io::Error| failed(format!("cannot join its cgroup: {error}"));
         let cwd = command.cwd.as_ref().map_or_else(|| group.folder.clone(), PathBuf::from);
         let mut env = environment(group, command);
         let path = env.iter().find(|(name, _)| name == "PATH").map(|(_, path)| path.clone()).unwrap_or_default();
@@ -151,7 +155,12 @@ impl Agent {
         };
         let (input, (stdout, stdout_writer), (stderr, stderr_writer)) =
             streams().map_err(|error| failed(error.to_string()))?;
-        let join = group.cgroup.as_ref().map(|cgroup| cgroup.join()).transpose();
+        let mut join = group.cgroup.as_ref().map(|cgroup| cgroup.join()).transpose().map_err(cgroup_failed)?;
+        if let Some(folder) = &command.cgroup {
+            // The last one of a hierarchy is where the process stays.
+            let members = File::options().write(true).open(format!("{folder}/cgroup.procs"));
+            join.get_or_insert_default().push(members.map_err(cgroup_failed)?);
+        }
         let LaunchedProcess { pid, start } = launch(&LaunchSpec {
             program: &program,
             argv: &command.argv,
@@ -161,7 +170,7 @@ impl Agent {
             stdout: stdout_writer.as_fd(),
             stderr: stderr_writer.as_fd(),
             placement: &command.placement,
-            join: &join.map_err(|error| failed(error.to_string()))?.unwrap_or_default(),
+            join: &join.unwrap_or_default(),
             suspended,
         })
         .map_err(|error: LaunchError| failed(error.to_string()))?;

@@ -101,9 +101,14 @@ impl Process {
 
     /// Reads the output written to a stream so far.
     pub async fn read_output(&self, stream: Stream) -> Result<Vec<u8>, WorkerError> {
+        self.read_output_from(stream, 0).await
+    }
+
+    /// Reads the output written to a stream so far, from an offset in bytes on.
+    pub async fn read_output_from(&self, stream: Stream, offset: usize) -> Result<Vec<u8>, WorkerError> {
         let mut bytes = Vec::new();
         loop {
-            let (chunk, _) = self.read_chunk(stream, bytes.len(), false).await?;
+            let (chunk, _) = self.read_chunk(stream, offset + bytes.len(), false).await?;
             if chunk.is_empty() {
                 return Ok(bytes);
             }

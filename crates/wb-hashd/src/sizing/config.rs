@@ -73,6 +73,11 @@ impl Default for SizingConfig {
 }
 
 impl SizingConfig {
+    /// The footprint at a `mem-frac` of 1 for a machine with this memory.
+    pub fn footprint_for(memory: Bytes) -> Bytes {
+        Bytes(memory.0.saturating_mul(MEMORY_FACTOR))
+    }
+
     /// The configuration with what depends on the machine determined, so that a resumed sizing is the same one.
     ///
     /// # Errors
@@ -85,8 +90,8 @@ impl SizingConfig {
             let dir = self.dir.clone().unwrap_or_else(|| PathBuf::from("/var/tmp"));
             let free = WorkFolder::open(&dir, false)?.free_bytes()?;
             let by_disk = (free as f64 / 2.0 / self.params.file_frac.max(f64::MIN_POSITIVE)) as u64;
-            let memory = total.ok_or_else(unknown)?.saturating_mul(MEMORY_FACTOR).min(by_disk);
-            self.memory = Some(Bytes(memory));
+            let memory = Self::footprint_for(Bytes(total.ok_or_else(unknown)?));
+            self.memory = Some(memory.min(Bytes(by_disk)));
         }
         if self.params.fake_cpu_load && self.rps_max.is_none() {
             let rps = total.ok_or_else(unknown)? as f64 / GIB * FAKE_RPS_PER_GIB;

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use wb_sys::SysRoot;
+use wb_sys::cgroup::controllers::{ON, controller_step, group_step};
 use wb_sys::facts::cpu_list;
 use wb_sys::proc::mountinfo::{MountInfo, mounts};
 use wb_sys::undo::Step;
@@ -11,7 +12,7 @@ use crate::knob::{Assessment, Knob, KnobDescription, KnobValue};
 use crate::knobs::interrupts::{mask, parse_cpus};
 use crate::target::KnobTarget;
 use crate::unsupported::Unsupported;
-use crate::writes::{KnobWrite, KnobWrites, command, shell};
+use crate::writes::{KnobWrite, KnobWrites, require_program};
 
 /// CPUs reserved for processes that explicitly enter the shield.
 pub struct Shield;
@@ -124,10 +125,8 @@ pub fn enter(sys: &SysRoot) -> std::io::Result<bool> {
 }
 
 fn group_write(point: &str, name: &str, files: &[(&str, String)]) -> KnobWrite {
-    let path = format!("{point}/{name}");
-    let state = files.iter().map(|(_, value)| format!("{value}\n")).collect();
-    let files = files.iter().map(|(file, _)| (*file).to_owned()).collect();
-    KnobWrite::State { step: Step::Group { path, files }, state }
+    let (step, state) = group_step(format!("{point}/{name}"), files);
+    KnobWrite::State { step, state }
 }
 
 /// The writes for version 1, which has no partitions: existing groups lose the CPUs, all other threads get a group.
@@ -174,10 +173,8 @@ fn descendant_groups(sys: &SysRoot, folder: &str) -> Vec<String> {
 
 /// The writes for version 2, where a partition removes its CPUs from all other groups by itself.
 fn v2_writes(sys: &SysRoot, point: &str, cpus: &[u32]) -> KnobWrites {
-    let control = format!("{point}/cgroup.subtree_control");
-    let read = shell("grep -qw cpuset \"$1\" && echo on || echo off", &[&control]);
-    let write = shell("case $1 in on) echo +cpuset;; *) echo -cpuset;; esac > \"$2\"", &["{}", &control]);
-    let mut writes = command(sys, &format!("cpuset in {control}"), "sh", [read, write], "on\n".to_owned())?;
+    require_program(sys, "sh")?;
+    let mut writes = vec![KnobWrite::State { step: controller_step(point, "cpuset"), state: ON.to_owned() }];
     let files = [("cpuset.cpus", cpu_list::format(cpus)), ("cpuset.cpus.partition", "root".to_owned())];
     writes.push(group_write(point, SHIELD, &files));
     Ok(writes)

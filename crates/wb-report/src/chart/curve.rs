@@ -53,7 +53,7 @@ impl CurveChart<'_> {
         let (right, bottom) = (width - LABEL_WIDTH, height - BELOW);
         let x = self.x_scale().with_range(LEFT, right);
         let y = self.y_scale().with_range(bottom, TOP);
-        let mut body = draw_axes(&x, &y, curve, (right, bottom));
+        let mut body = draw_axes(&x, &y, AxisNames { x: &curve.x.0, y: &curve.y.0 }, (right, bottom));
         if let Some(mark) = mark {
             let at = x.position(mark.x);
             body.push(Element::line("baseline", (at, TOP), (at, bottom)));
@@ -102,7 +102,14 @@ impl CurveChart<'_> {
     }
 }
 
-fn draw_axes(x: &Scale, y: &Scale, curve: &Curve, (right, bottom): (f64, f64)) -> Vec<Element> {
+/// The names of the quantities of both axes.
+pub(super) struct AxisNames<'a> {
+    pub(super) x: &'a str,
+    pub(super) y: &'a str,
+}
+
+/// Draws both axes of a chart whose lower right corner is given.
+pub(super) fn draw_axes(x: &Scale, y: &Scale, names: AxisNames<'_>, (right, bottom): (f64, f64)) -> Vec<Element> {
     let mut body = Vec::new();
     let (ticks, unit) = y.ticks(5);
     for tick in ticks {
@@ -110,14 +117,14 @@ fn draw_axes(x: &Scale, y: &Scale, curve: &Curve, (right, bottom): (f64, f64)) -
         body.push(Element::text("end", (LEFT - 6.0, tick.at + 4.0), &tick.label));
     }
     let log = if y.is_log() { "logarithmic" } else { "" };
-    body.push(Element::text("start", (0.0, 10.0), &join_nonempty(&[&curve.y.0, &unit, log])));
+    body.push(Element::text("start", (0.0, 10.0), &join_nonempty(&[names.y, &unit, log])));
     let (ticks, unit) = x.ticks(((right - LEFT) / 62.0) as usize);
     for tick in ticks {
         body.push(Element::line("whisker", (tick.at, bottom), (tick.at, bottom + 4.0)));
         body.push(Element::text("middle", (tick.at, bottom + 16.0), &tick.label));
     }
     body.push(Element::line("axis", (LEFT, bottom), (right, bottom)));
-    body.push(Element::text("middle", ((LEFT + right) / 2.0, bottom + 32.0), &join_nonempty(&[&curve.x.0, &unit])));
+    body.push(Element::text("middle", ((LEFT + right) / 2.0, bottom + 32.0), &join_nonempty(&[names.x, &unit])));
     body
 }
 

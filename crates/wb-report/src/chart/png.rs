@@ -37,8 +37,7 @@ const MAX_PIXELS: u64 = 120_000_000;
 ///
 /// Errors: if it would have more than 120 million pixels.
 pub fn png(svg: &str) -> Result<Vec<u8>, PngError> {
-    let options = Options { fontdb: font(), font_family: "DejaVu Sans".to_owned(), ..Options::default() };
-    let tree = Tree::from_str(svg, &options)?;
+    let tree = parse_svg(svg)?;
     let size = tree.size();
     let scale = if size.height() > MAX_DOUBLED_HEIGHT { 1.0 } else { 2.0 };
     let [width, height] = [size.width(), size.height()].map(|points| (points * scale).ceil() as u32);
@@ -46,6 +45,12 @@ pub fn png(svg: &str) -> Result<Vec<u8>, PngError> {
     let mut pixels = Pixmap::new(width, height).filter(|_| fits).ok_or(PngError::TooLarge { width, height })?;
     resvg::render(&tree, Transform::from_scale(scale, scale), &mut pixels.as_mut());
     Ok(encode(&pixels)?)
+}
+
+/// Parses a chart of [`super::svg`], with the font of charts.
+pub(super) fn parse_svg(svg: &str) -> Result<Tree, resvg::usvg::Error> {
+    let options = Options { fontdb: font(), font_family: "DejaVu Sans".to_owned(), ..Options::default() };
+    Tree::from_str(svg, &options)
 }
 
 /// Encodes pixels without an alpha channel, as charts are opaque, and with fast compression, which suffices for flat

@@ -2,11 +2,14 @@
 //!
 //! Version 2 is used where it is mounted, alone or beside version 1; else version 1's `freezer` and
 //! `cpuacct`; else none. Groups are created below this process's own group, so that its limits still apply.
-//! No controller is enabled: a memory controller would slow down the measured process.
+//! No controller is enabled: a memory controller would slow down the measured process. What measures controllers enables
+//! them for groups of its own: [`controllers`], and [`io_cost`] for the one of I/O.
 //!
 //! Start with [`Cgroups::find`] and [`Cgroups::create`]. [`memory`] reads the limits that apply to this process.
 
 pub mod memory;
+pub mod controllers;
+pub mod io_cost;
 mod mounts;
 
 use std::fs::{self, File};

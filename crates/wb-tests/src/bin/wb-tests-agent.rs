@@ -1,11 +1,16 @@
 //! Agent for the integration tests: stands in for `weighbridge agent`, and for `weighbridge exec`, which runs the
-//! kernels.
+//! kernels and the loads of contention tests.
 
 #![forbid(unsafe_code)]
 
+use std::io::{self, Write};
+use std::sync::mpsc::channel;
+
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use wb_kernels::{himeno, linpack, ramspeed};
+use wb_hashd::{Hashd, HashdEvent};
+use wb_kernels::{himeno, linpack, memory_hog, ramspeed};
+use wb_tests::contention::io_latency::watch;
 
 type Fallible<T> = Result<T, Box<dyn std::error::Error>>;
 
@@ -17,6 +22,13 @@ fn main() -> Fallible<()> {
         ["exec", "ramspeed", config] => report(config, ramspeed::run),
         ["exec", "ramspeed-sweep", config] => report(config, ramspeed::sweep::run),
         ["exec", "linpack", config] => report(config, linpack::run),
+        ["exec", "hashd", config] => hashd(config),
+        ["exec", "memory-hog", config] => Ok(memory_hog::run(&serde_json::from_str(config)?, print_line)?),
+        ["exec", "io-latency", config] => Ok(watch::run(&serde_json::from_str(config)?, print_line)?),
+        ["--version"] => {
+            println!("{}", env!("CARGO_PKG_VERSION"));
+            Ok(())
+        }
         _ => Err(format!("expected `agent` or `exec KERNEL CONFIG`, got {arguments:?}").into()),
     }
 }
@@ -27,6 +39,22 @@ fn agent() -> Fallible<()> {
         let (input, output) = wb_agent::stdio()?;
         Ok(wb_agent::serve(input, output, wb_sys::SysRoot::real()).await?)
     })
+}
+
+/// Runs until it is killed.
+fn hashd(config: &str) -> Fallible<()> {
+    let (sender, events) = channel();
+    let _hashd = Hashd::start(&serde_json::from_str(config)?, &|| false, move |event| drop(sender.send(event)))?;
+    for event in events {
+        if let HashdEvent::Report(report) = event {
+            print_line(&*report)?;
+        }
+    }
+    Ok(())
+}
+
+fn print_line<R: Serialize>(report: &R) -> io::Result<()> {
+    writeln!(io::stdout(), "{}", serde_json::to_string(report)?)
 }
 
 fn report<C: DeserializeOwned, R: Serialize, E: std::error::Error + 'static>(

@@ -9,11 +9,9 @@ pub(crate) const SNAPSHOT_AFTER_HELP: &str = "A snapshot has the run, this progr
     of the run, and the programs and sources that the run names in its inputs.json. To measure again on another \
     machine: `weighbridge unpack FILE`, then `./rerun` in the folder.";
 
-/// The run of `pack` and `snapshot`.
+/// The secrets of `pack` and `snapshot`.
 #[derive(Debug, Args)]
-pub(crate) struct ArchivedRun {
-    /// Run folder; it is not changed
-    pub(crate) run: PathBuf,
+pub(crate) struct ArchiveSecrets {
     /// Refuse files that contain the text of this file or environment variable; may be given more than once
     #[arg(long, value_name = "FILE|env:NAME")]
     pub(crate) secret_from: Vec<String>,
@@ -22,8 +20,12 @@ pub(crate) struct ArchivedRun {
 /// `pack`
 #[derive(Debug, Args)]
 pub(crate) struct PackArgs {
+    /// Run folder, which is not changed; with -r, contention benches instead, whose results and reports alone are packed
+    /// of all benches [default: all]
+    #[arg(value_name = "RUN|BENCH")]
+    pub(crate) words: Vec<PathBuf>,
     #[command(flatten)]
-    pub(crate) run: ArchivedRun,
+    pub(crate) secrets: ArchiveSecrets,
     /// Archive to write [default: the name of the run with .tar.gz]
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
@@ -32,8 +34,10 @@ pub(crate) struct PackArgs {
 /// `snapshot`
 #[derive(Debug, Args)]
 pub(crate) struct SnapshotArgs {
+    /// Run folder; it is not changed
+    pub(crate) run: PathBuf,
     #[command(flatten)]
-    pub(crate) run: ArchivedRun,
+    pub(crate) secrets: ArchiveSecrets,
     /// Archive to write [default: the name of the run with -snapshot.tar.gz]
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,

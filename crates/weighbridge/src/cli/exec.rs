@@ -2,7 +2,7 @@
 
 use clap::ValueEnum;
 
-/// Built-in compute kernels, the request workload, and the raw transfers that limit what implementations of a protocol can reach
+/// Built-in compute kernels, the request workload and what competes with it, and the raw transfers that limit what implementations of a protocol can reach
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Kernel {
     /// Jacobi iterations of a 19-point stencil
@@ -21,4 +21,8 @@ pub(crate) enum Kernel {
     Hashd,
     /// Finding the parameters of the request workload, one line per round
     HashdParams,
+    /// A process whose memory grows at a given rate, one report each second
+    MemoryHog,
+    /// Latencies of a block device from the kernel's histograms, one report each second
+    IoLatency,
 }

@@ -71,4 +71,10 @@ pub(crate) enum SchemaName {
     HashdSizingLine,
     /// Output of `peers list --json`
     PeersList,
+    /// result.json of a contention bench; the output of `summary --json` with benches is a list of these
+    BenchResult,
+    /// The event `sequence` of journal.jsonl
+    SequenceEvent,
+    /// Output of `plan --json` with contention benches
+    SequencePlan,
 }

@@ -9,9 +9,10 @@ use wb_record::{RunFolder, RunInputs};
 use wb_session::declare_secrets;
 use wb_session::program::{current_program, current_program_hash};
 
+use super::contention::{ReadTarget, unselected_folders};
 use super::replay::{Replay, secret_sources};
 use super::schema::all_schemas;
-use crate::cli::archive::{ArchivedRun, PackArgs, SnapshotArgs, UnpackArgs};
+use crate::cli::archive::{ArchiveSecrets, PackArgs, SnapshotArgs, UnpackArgs};
 use crate::console::{Console, message};
 use crate::error::Error;
 use crate::exit::Exit;
@@ -21,16 +22,19 @@ use crate::output::print_text;
 const EXTENSION: &str = ".tar.gz";
 
 /// Writes an archive of a run.
-pub(crate) fn pack(args: &PackArgs, console: &Console) -> Result<Exit, Error> {
-    let LockedRun { run, notes, .. } = LockedRun::open(&args.run)?;
+pub(crate) fn pack(args: &PackArgs, folder: Option<&Path>, console: &Console) -> Result<Exit, Error> {
+    let target = ReadTarget::new(&args.words, folder)?;
+    let LockedRun { run, notes, .. } = LockedRun::open(target.run, &args.secrets)?;
     let output = args.output.clone().unwrap_or_else(|| format!("{}{EXTENSION}", run.name()).into());
-    let summary = wb_archive::pack_run(&run, env!("CARGO_PKG_VERSION"), &output)?;
+    let skipped = unselected_folders(&target)?;
+    let skipped: Vec<&str> = skipped.iter().map(String::as_str).collect();
+    let summary = wb_archive::pack_run(&run, env!("CARGO_PKG_VERSION"), &output, &skipped)?;
     report(&output, summary, notes, console)
 }
 
 /// Writes an archive of a run with everything that measuring it again needs.
 pub(crate) fn snapshot(args: &SnapshotArgs, console: &Console) -> Result<Exit, Error> {
-    let LockedRun { run, notes: secret_notes, .. } = LockedRun::open(&args.run)?;
+    let LockedRun { run, notes: secret_notes, .. } = LockedRun::open(&args.run, &args.secrets)?;
     let run_inputs = RunInputs::read(&run)?.unwrap_or_default();
     let Replay { commands, recorded_commands, plans, inputs, notes } = Replay::of(&run, &run_inputs)?;
     let output = args.output.clone().unwrap_or_else(|| format!("{}-snapshot{EXTENSION}", run.name()).into());
@@ -94,10 +98,10 @@ struct LockedRun {
 
 impl LockedRun {
     /// Locks a run before anything of it is read.
-    fn open(args: &ArchivedRun) -> Result<Self, Error> {
-        let run = RunFolder::open(&args.run)?;
+    fn open(path: &Path, secrets: &ArchiveSecrets) -> Result<Self, Error> {
+        let run = RunFolder::open(path)?;
         let lock = run.lock_shared()?;
-        declare_secrets(&args.secret_from).map_err(wb_session::SessionError::from)?;
+        declare_secrets(&secrets.secret_from).map_err(wb_session::SessionError::from)?;
         let unreadable = |source: String| declare_secrets(&[source]).err();
         let errors = secret_sources(&run.run_file()?).into_iter().filter_map(unreadable);
         let notes = errors.map(|error| format!("the archive may contain a secret of the run: {error}")).collect();

@@ -5,10 +5,11 @@ use std::net::TcpListener;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use wb_diagnostics::humanize_serde_error;
-use wb_kernels::{himeno, linpack, ramspeed};
+use wb_kernels::{himeno, linpack, memory_hog, ramspeed};
 use wb_net::ceiling;
 use wb_session::program::runtime;
 use wb_sys::SysRoot;
+use wb_tests::contention::io_latency::{LatencyReport, WatchConfig, watch};
 
 use super::hashd;
 use crate::cli::exec::Kernel;
@@ -27,7 +28,25 @@ pub(crate) fn exec(kernel: Kernel, config: &str) -> Result<Exit, Error> {
         Kernel::CeilingClient => run_kernel(config, |address: &String| ceiling::measure(address, &ceiling_token()?)),
         Kernel::Hashd => hashd::exec(&parse_config(config)?),
         Kernel::HashdParams => hashd::exec_sizing(parse_config(config)?),
+        Kernel::MemoryHog => run_memory_hog(&parse_config(config)?),
+        Kernel::IoLatency => watch_io_latency(&parse_config(config)?),
     }
+}
+
+/// Runs until it is ended, and prints each report as a line of JSON. The end of the output is the regular end, too.
+fn run_memory_hog(config: &memory_hog::MemoryHogConfig) -> Result<Exit, Error> {
+    let ended = memory_hog::run(config, |report| print_text(&format!("{}\n", serde_json::json!(report))));
+    ended.map(|()| Exit::Success)
+}
+
+/// Runs until it is ended, and prints each report as a line of JSON.
+fn watch_io_latency(config: &WatchConfig) -> Result<Exit, Error> {
+    let print = |report: &LatencyReport| {
+        print_text(&format!("{}\n", serde_json::json!(report)))
+            .map_err(|error| std::io::Error::other(error.to_string()))
+    };
+    let watched = watch::run(config, print);
+    watched.map(|()| Exit::Success).map_err(|source| Error::Internal(source.to_string()))
 }
 
 /// Prints the address that it listens on, and serves until it is ended.

@@ -5,6 +5,7 @@ mod bisect;
 mod clean;
 mod command_line;
 mod compare;
+mod contention;
 mod doctor;
 mod exec;
 mod hashd;
@@ -26,26 +27,29 @@ mod selection;
 mod tune;
 mod variants;
 
+use std::path::PathBuf;
+
 use crate::cli::{Cli, Command};
 use crate::console::Console;
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::output::{print_bytes, print_text};
 
-/// Runs a command.
-pub(crate) fn run_command(command: Command, console: &Console) -> Result<Exit, Error> {
+/// Runs a command. `folder` is the run folder of `-r`.
+pub(crate) fn run_command(command: Command, folder: Option<PathBuf>, console: &Console) -> Result<Exit, Error> {
+    let folder = folder.as_deref();
     match command {
-        Command::Run(args) => run::run(&args, console),
-        Command::Plan(args) => plan::plan(&args, console),
+        Command::Run(args) => run::run(*args, folder, console),
+        Command::Plan(args) => plan::plan(&args, folder, console),
         Command::List(args) => list::list(&args, console),
         Command::Peers(command) => peers::peers(&command, console),
-        Command::Summary(args) => read::summary(&args, console),
-        Command::Format(args) => read::format(&args, console),
-        Command::Study(args) => read::study(&args, console),
-        Command::Solve(args) => read::solve(&args, console),
+        Command::Summary(args) => read::summary(&args, folder, console),
+        Command::Format(args) => read::format(&args, folder, console),
+        Command::Study(args) => read::study(&args, folder, console),
+        Command::Solve(args) => read::solve(&args, folder, console),
         Command::Report(args) => report::report(&args, console),
         Command::Import(args) => import::import(*args, console),
-        Command::Pack(args) => archive::pack(&args, console),
+        Command::Pack(args) => archive::pack(&args, folder, console),
         Command::Unpack(args) => archive::unpack(&args, console),
         Command::Snapshot(args) => archive::snapshot(&args, console),
         Command::Compare(args) => compare::compare(&args, console),
@@ -63,6 +67,7 @@ pub(crate) fn run_command(command: Command, console: &Console) -> Result<Exit, E
         Command::Schema { name } => schema::print_schema(name),
         Command::Exec { kernel, config } => exec::exec(kernel, &config),
         Command::Hashd(args) => hashd::hashd(&args, console),
+        Command::Merge(args) => contention::merge(&args, folder),
         Command::Images { order } => exec::run_image_order(&order),
         Command::Agent => exec::serve_agent(),
         Command::RunPerf(args) => run_perf::run(&args, console),

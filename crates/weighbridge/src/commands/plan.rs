@@ -1,6 +1,7 @@
 //! `weighbridge plan`: shows what a run would do.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -15,6 +16,7 @@ use wb_session::preview::{plan_on_hosts, plan_without_workers};
 use wb_session::program::runtime;
 use wb_session::publishing::require_program;
 
+use super::contention;
 use super::selection::resolve_request;
 use crate::cli::PlanArgs;
 use crate::console::Console;
@@ -58,8 +60,13 @@ impl HostGuests {
 }
 
 /// Shows what a run would do, and what of it cannot be measured.
-pub(crate) fn plan(args: &PlanArgs, console: &Console) -> Result<Exit, Error> {
+pub(crate) fn plan(args: &PlanArgs, folder: Option<&Path>, console: &Console) -> Result<Exit, Error> {
+    if contention::is_sequence(&args.measurement.tests)? {
+        return contention::plan_sequence(args, folder);
+    }
+    contention::refuse_sequence_flags(&args.contention)?;
     let events = console.events();
+    contention::refuse_misspelled(&args.measurement, &events)?;
     let request = resolve_request(&args.measurement, &events)?;
     let publish = args.publish.as_deref().or(request.publish.as_deref());
     if let Some(words) = publish.and_then(wb_plan::tools::split_words) {

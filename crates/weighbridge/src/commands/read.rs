@@ -1,26 +1,33 @@
 //! Commands that read a run: `summary`, `format`, `study`, `solve`.
 
+use std::path::{Path, PathBuf};
+
 use wb_plan::Selection;
 use wb_record::RunFolder;
 use wb_session::definitions::registry;
 use wb_study::Study;
 
-use crate::cli::{FormatArgs, ReadArgs};
+use super::contention::{BenchSelection, ReadTarget};
+use crate::cli::{FormatArgs, ReadArgs, StudyArgs};
 use crate::console::Console;
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::output::{print_json, print_text};
 
 /// Reads a run folder and studies it.
-pub(crate) fn load_study(args: &ReadArgs, console: &Console) -> Result<(RunFolder, Study), Error> {
-    let run = RunFolder::open(&args.run)?;
-    let study = wb_study::study(&run, &registry(&args.tests_d, Some(&run.tests_folder()), &console.events())?)?;
+pub(crate) fn load_study(path: &Path, tests_d: &[PathBuf], console: &Console) -> Result<(RunFolder, Study), Error> {
+    let run = RunFolder::open(path)?;
+    let study = wb_study::study(&run, &registry(tests_d, Some(&run.tests_folder()), &console.events())?)?;
     Ok((run, study))
 }
 
 /// Prints one line per cell.
-pub(crate) fn summary(args: &ReadArgs, console: &Console) -> Result<Exit, Error> {
-    let (_, study) = load_study(args, console)?;
+pub(crate) fn summary(args: &ReadArgs, folder: Option<&Path>, console: &Console) -> Result<Exit, Error> {
+    let target = ReadTarget::new(&args.words, folder)?;
+    if let Some(exit) = target.show_benches(args.json, |benches| benches.summary(args.json))? {
+        return Ok(exit);
+    }
+    let (_, study) = load_study(target.run, &args.tests_d, console)?;
     if args.json {
         print_json(&study)?
     } else {
@@ -30,15 +37,19 @@ pub(crate) fn summary(args: &ReadArgs, console: &Console) -> Result<Exit, Error>
 }
 
 /// Prints all details of each cell.
-pub(crate) fn format(args: &FormatArgs, console: &Console) -> Result<Exit, Error> {
+pub(crate) fn format(args: &FormatArgs, folder: Option<&Path>, console: &Console) -> Result<Exit, Error> {
     let selection = Selection::new(&args.select, &args.ignore)?;
-    let (_, mut study) = load_study(&args.read, console)?;
+    let target = ReadTarget::new(&args.read.words, folder)?;
+    if let Some(exit) = target.show_benches(args.read.json, |benches| benches.format(args.read.json))? {
+        return Ok(exit);
+    }
+    let (_, mut study) = load_study(target.run, &args.read.tests_d, console)?;
     let all = study.cells.len();
     study.cells.retain(|cell| selection.skip_reason(&cell.cell, None).is_none());
     if study.cells.is_empty() {
         return Err(Error::NothingToDo {
             what: "no cell matches".to_owned(),
-            help: format!("`weighbridge summary {}` lists all {all}", args.read.run.display()),
+            help: format!("`weighbridge summary {}` lists all {all}", target.run.display()),
         });
     }
     if args.read.json {
@@ -50,8 +61,21 @@ pub(crate) fn format(args: &FormatArgs, console: &Console) -> Result<Exit, Error
 }
 
 /// Recomputes the values and writes them to the result.json files.
-pub(crate) fn study(args: &ReadArgs, console: &Console) -> Result<Exit, Error> {
-    let run = RunFolder::open(&args.run)?;
+pub(crate) fn study(args: &StudyArgs, folder: Option<&Path>, console: &Console) -> Result<Exit, Error> {
+    let StudyArgs { read: args, reports } = args;
+    let target = ReadTarget::new(&args.words, folder)?;
+    let study_benches = |benches: &BenchSelection| benches.study(reports.as_deref(), args.json);
+    match target.show_benches(args.json, study_benches)? {
+        Some(exit) => return Ok(exit),
+        None if reports.is_some() => {
+            return Err(Error::Usage {
+                what: format!("--reports: {} has results of tests", target.run.display()),
+                help: "the artefacts of tests are read from the run folder alone; name benches with -r".to_owned(),
+            });
+        }
+        None => {}
+    }
+    let run = RunFolder::open(target.run)?;
     let study = wb_study::write_results(&run, &registry(&args.tests_d, Some(&run.tests_folder()), &console.events())?)?;
     if args.json {
         print_json(&study)?
@@ -62,8 +86,12 @@ pub(crate) fn study(args: &ReadArgs, console: &Console) -> Result<Exit, Error> {
 }
 
 /// Prints conclusions from the recorded results.
-pub(crate) fn solve(args: &ReadArgs, console: &Console) -> Result<Exit, Error> {
-    let run = RunFolder::open(&args.run)?;
+pub(crate) fn solve(args: &ReadArgs, folder: Option<&Path>, console: &Console) -> Result<Exit, Error> {
+    let target = ReadTarget::new(&args.words, folder)?;
+    if let Some(exit) = target.show_benches(args.json, |benches| benches.solve(args.json))? {
+        return Ok(exit);
+    }
+    let run = RunFolder::open(target.run)?;
     let registry = registry(&args.tests_d, Some(&run.tests_folder()), &console.events())?;
     let answers = wb_study::solve::solve(&wb_study::current_results(&run, &registry)?, &registry);
     if args.json {

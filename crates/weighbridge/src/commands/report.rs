@@ -8,7 +8,7 @@ use wb_session::variants::read_experiment;
 use wb_study::Study;
 
 use super::read;
-use crate::cli::{ReadArgs, ReportArgs};
+use crate::cli::ReportArgs;
 use crate::console::Console;
 use crate::error::Error;
 use crate::exit::Exit;
@@ -16,8 +16,7 @@ use crate::output::{print_json, print_text, write_file};
 
 /// Writes the requested outputs of a run.
 pub(crate) fn report(args: &ReportArgs, console: &Console) -> Result<Exit, Error> {
-    let read = ReadArgs { run: args.run.clone(), tests_d: args.tests_d.clone(), json: args.json };
-    let (run, study) = read::load_study(&read, console)?;
+    let (run, study) = read::load_study(&args.run, &args.tests_d, console)?;
     if let Some(path) = &args.html {
         let extras = RunExtras {
             telemetry: read_telemetry(run.path(), &study),

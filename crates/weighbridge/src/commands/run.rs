@@ -10,6 +10,7 @@ use wb_session::{MeasureRequest, MeasureSession, SessionOptions};
 use wb_study::Study;
 use wb_tests::Registry;
 
+use super::contention;
 use super::peers::{matrix_file, record_inputs};
 use super::selection::resolve_request;
 use crate::cli::RunArgs;
@@ -19,8 +20,14 @@ use crate::exit::Exit;
 use crate::output::{print_json, print_text};
 
 /// Runs the requested tests and prints the summary.
-pub(crate) fn run(args: &RunArgs, console: &Console) -> Result<Exit, Error> {
+pub(crate) fn run(mut args: RunArgs, folder: Option<&Path>, console: &Console) -> Result<Exit, Error> {
+    args.run_folder.into = run_folder(args.run_folder.into, folder)?;
+    if contention::is_sequence(&args.measurement.tests)? {
+        return contention::run_sequence(&args, console);
+    }
+    contention::refuse_sequence_flags(&args.contention)?;
     let events = console.events();
+    contention::refuse_misspelled(&args.measurement, &events)?;
     let request = resolve_request(&args.measurement, &events)?;
     let session = args.run_folder.session_options("weighbridge", &args.measurement.cells.hosts, &args.preparation);
     // Relative paths are those of the plan.
@@ -32,6 +39,17 @@ pub(crate) fn run(args: &RunArgs, console: &Console) -> Result<Exit, Error> {
         (!warnings.is_empty()).then(|| warnings.join("; "))
     };
     measure(&request, &session, Some(&recorder), args.json, console)
+}
+
+/// The run folder of `--into` or `-r`.
+fn run_folder(into: Option<PathBuf>, folder: Option<&Path>) -> Result<Option<PathBuf>, Error> {
+    match (into, folder) {
+        (Some(into), Some(folder)) if into != folder => Err(Error::Usage {
+            what: format!("two run folders: `{}` of --into and `{}` of -r", into.display(), folder.display()),
+            help: "give one of them".to_owned(),
+        }),
+        (into, folder) => Ok(into.or_else(|| folder.map(Path::to_owned))),
+    }
 }
 
 /// Measures a request and prints the summary, or the study as JSON.

@@ -63,6 +63,9 @@ fn generate(name: SchemaName) -> Schema {
         SchemaName::HashdSizing => schema_for!(wb_hashd::sizing::SizingRequest),
         SchemaName::HashdSizingLine => schema_for!(wb_hashd::sizing::SizingLine),
         SchemaName::NetSweep => schema_for!(wb_net::sweep::Sweep),
+        SchemaName::BenchResult => schema_for!(wb_contention::BenchResult),
+        SchemaName::SequenceEvent => schema_for!(wb_contention::record::SequenceEvent),
+        SchemaName::SequencePlan => schema_for!(Vec<wb_contention::sequence::PlannedJob>),
         SchemaName::PeersList => schema_for!(super::peers::MatrixListing),
     }
 }

@@ -3,10 +3,10 @@
 use std::process::Stdio;
 
 use wb_test_net::wait_until;
+use wb_test_vm::{GuestConfig, SshGuest};
 
 use crate::guests::built;
 use crate::lab::Lab;
-use crate::machine::Machine;
 
 const IMAGE: &str = r#"{"built":"bookworm","packages":["kexec-tools"]}"#;
 /// A test whose figure is 2 if the kernel has the argument `audit=0`, and 1 if not.
@@ -20,10 +20,13 @@ fn kernel_has_the_arguments_of_a_profile_while_it_is_applied() {
     let lab = Lab::new();
     lab.define_script("sees", SEES);
     lab.define_script("long", &SEES.replace("sleep 0", "sleep 600"));
-    let machine = Machine::start(&lab.path(""), &base, "box", true);
+    let config = GuestConfig { name: "box", may_reboot: true, ..GuestConfig::default() };
+    let machine = SshGuest::start(&lab.path(""), &base, &config).unwrap();
     let seen = || {
-        String::from_utf8(machine.log_in("cat /proc/cmdline; ls -d /var/lib/weighbridge /tmp/weighbridge*").stdout)
-            .unwrap()
+        String::from_utf8(
+            machine.log_in("cat /proc/cmdline; ls -d /var/lib/weighbridge /tmp/weighbridge*").unwrap().stdout,
+        )
+        .unwrap()
     };
     let before = seen();
     assert!(before.contains("LABEL=weighbridge") && !before.contains("audit"), "{before}");
@@ -69,7 +72,7 @@ fn kernel_has_the_arguments_of_a_profile_while_it_is_applied() {
     let ended = lab.journal("S").into_iter().find(|line| line["event"] == "reboot-ended").unwrap();
     assert_eq!(ended["outcome"], "done", "{ended}");
     assert_ne!(ended["next_boot_id"], ended["boot_id"]);
-    assert_eq!(String::from_utf8(machine.log_in("cat /root/set-up").stdout).unwrap(), "box\n");
+    assert_eq!(String::from_utf8(machine.log_in("cat /root/set-up").unwrap().stdout).unwrap(), "box\n");
 }
 
 #[test]

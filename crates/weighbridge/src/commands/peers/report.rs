@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use wb_report::peers::{ResultFile, result_files};
 
 use super::results::{matrices, matrix_results};
-use crate::cli::ReadArgs;
 use crate::cli::peers::PeersReportArgs;
 use crate::commands::read::load_study;
 use crate::console::{Console, message};
@@ -15,8 +14,7 @@ use crate::output::write_file;
 
 /// Writes the result files of the matrices of a run: into a folder of its own for each, if there are several.
 pub(super) fn report(args: &PeersReportArgs, console: &Console) -> Result<Exit, Error> {
-    let read = ReadArgs { run: args.run.clone(), tests_d: Vec::new(), json: false };
-    let (run, study) = load_study(&read, console)?;
+    let (run, study) = load_study(&args.run, &[], console)?;
     let matrices = matrices(&study);
     if matrices.is_empty() {
         return Err(Error::NothingToDo {

@@ -5,9 +5,9 @@ use std::path::Path;
 use std::process::Command;
 
 use wb_profile::image::{BaseImage, ImageFailure, ImageFormat};
+use wb_test_vm::{GuestConfig, SshGuest};
 
 use super::lab::{Lab, has};
-use crate::machine::Machine;
 
 const TOOLS: [&str; 5] = ["mmdebstrap", "qemu-img", "debugfs", "qemu-system-x86_64", "ssh"];
 
@@ -33,10 +33,11 @@ fn debian_image_is_built_and_its_guest_has_the_given_host_name() {
     assert_eq!((base.format, base.name.as_str()), (ImageFormat::Qcow2, "built:bookworm of 2g with redis-server"));
     assert_nothing_of_this_machine(&lab, &base);
 
-    let guest = Machine::start(Path::new(&lab.path("")), &base, "guest-7", false);
+    let config = GuestConfig { name: "guest-7", ..GuestConfig::default() };
+    let guest = SshGuest::start(Path::new(&lab.path("")), &base, &config).unwrap();
     let script = "hostname; cat /etc/hostname; systemctl is-system-running; systemctl --failed --no-legend; \
         systemctl list-units --type=service --state=running --no-legend --plain | cut -d' ' -f1; df -h / | tail -1";
-    let output = guest.log_in(script);
+    let output = guest.log_in(script).unwrap();
     let output = String::from_utf8_lossy(&output.stdout);
     let lines: Vec<&str> = output.lines().collect();
     assert_eq!(lines[..3], ["guest-7", "guest-7", "running"], "{output}");

@@ -1,0 +1,64 @@
+//! The benches.
+
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// A contention bench.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Bench {
+    /// How much memory a storage device can stand in for.
+    Storage,
+    /// Parameters of the kernel's io.cost for a device.
+    IocostParams,
+    /// Parameters with which hashd loads the machine fully.
+    HashdParams,
+    /// Footprint and isolation under several QoS settings of io.cost.
+    IocostQos,
+    /// QoS settings that follow from the results of `iocost-qos`.
+    IocostTune,
+    /// How well hashd is protected from a memory hog.
+    Protection,
+}
+
+impl Bench {
+    /// All benches.
+    pub const ALL: [Self; 6] =
+        [Self::Storage, Self::IocostParams, Self::HashdParams, Self::IocostQos, Self::IocostTune, Self::Protection];
+
+    /// Its name on the command line.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Storage => "storage",
+            Self::IocostParams => "iocost-params",
+            Self::HashdParams => "hashd-params",
+            Self::IocostQos => "iocost-qos",
+            Self::IocostTune => "iocost-tune",
+            Self::Protection => "protection",
+        }
+    }
+
+    /// The bench of this name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|bench| bench.name() == name)
+    }
+
+    /// Whether `text` is a specification of a bench, valid or not, rather than of a test: begins with its name.
+    pub fn is_named_by(text: &str) -> bool {
+        text.split(':').next().and_then(Self::from_name).is_some()
+    }
+
+    /// Version of its measurement, increased whenever it measures differently: results of two versions are neither
+    /// reused nor merged.
+    pub const fn version(self) -> u32 {
+        1
+    }
+}
+
+impl fmt::Display for Bench {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}

@@ -1,0 +1,108 @@
+//! Executes sequences: runs what is missing, keeps every result as it comes, and applies the answers.
+
+mod error;
+mod executor;
+mod progress;
+mod results;
+
+use std::path::PathBuf;
+
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use wb_model::{Bytes, Sha256};
+use wb_record::RunFolder;
+
+use crate::answer::BenchResult;
+use crate::parameters::{IocostParameters, ParametersFile};
+use crate::runner::Runners;
+use crate::sequence::{Job, JobContext};
+use crate::spec::BenchSpec;
+use crate::system::{SystemInfo, TimeScale};
+use crate::{Parameters, QosOverride};
+
+pub use error::SequenceError;
+pub use executor::require_runners;
+pub(crate) use executor::write_result;
+pub use progress::{AfterFailure, SequenceProgress};
+pub use results::{StudyRequest, read_results, result_files, solve_results, study_results};
+
+/// A sequence to plan or execute.
+#[derive(Debug, Clone)]
+pub struct SequenceRequest {
+    /// The benches, in order.
+    pub specs: Vec<BenchSpec>,
+    /// Where and under which conditions.
+    pub options: SequenceOptions,
+    /// The machine.
+    pub system: SystemInfo,
+    /// The parameters that are known before: committed, or those of the system.
+    pub known: Parameters,
+    /// Seed of its random choices; a run keeps its first one.
+    pub seed: u64,
+}
+
+/// Options of a sequence.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SequenceOptions {
+    /// Folder of hashd's files and of committed parameters.
+    pub dir: PathBuf,
+    /// The storage device; `None`: that of the folder.
+    pub dev: Option<String>,
+    /// Memory of the emulated machine, in GiB; `None`: all memory is used.
+    pub mem_profile: Option<u32>,
+    /// Available memory, if it is known.
+    pub mem_avail: Option<Bytes>,
+    /// Changes to the QoS that benches start from.
+    pub iocost_qos: QosOverride,
+    /// `vm.swappiness` during benches.
+    pub swappiness: u32,
+    /// Whether benches run although requirements are not met.
+    pub force: bool,
+    /// By how much durations are shortened for a trial.
+    pub time_scale: Option<TimeScale>,
+}
+
+impl SequenceOptions {
+    /// The file of committed parameters.
+    pub fn parameters_file(&self) -> ParametersFile {
+        ParametersFile::in_folder(&self.dir)
+    }
+}
+
+impl SequenceRequest {
+    /// The parameters at the beginning.
+    pub(crate) fn initial_parameters(&self) -> Parameters {
+        Parameters { iocost: self.known.iocost.map(|iocost| self.changed(iocost)), ..self.known }
+    }
+
+    /// Parameters of io.cost with the user's changes.
+    pub(crate) fn changed(&self, iocost: IocostParameters) -> IocostParameters {
+        IocostParameters { qos: self.options.iocost_qos.apply(iocost.qos), ..iocost }
+    }
+
+    /// What the stages of a bench depend on. Its random number depends on the seed and its name alone.
+    pub(crate) fn job_context(&self, job: &Job, parameters: Parameters) -> JobContext<'_> {
+        let name = Sha256::of(format!("{}:{}", self.seed, job.instance).as_bytes());
+        let bytes: Vec<u8> = name.as_str().bytes().take(32).collect();
+        let seed = <[u8; 32]>::try_from(bytes).unwrap_or_default();
+        let random = ChaCha8Rng::from_seed(seed).random_range(0.0..1.0);
+        let SequenceOptions { mem_profile, time_scale, .. } = self.options;
+        JobContext { system: &self.system, mem_profile, parameters, random, time_scale }
+    }
+}
+
+/// Executes a sequence in a run folder that is open for writing and has an entry for it.
+///
+/// # Errors
+/// At the first stage that fails, unless its bench tolerates it. Everything that ended before is kept, and the same
+/// request goes on there.
+pub async fn execute(
+    mut request: SequenceRequest,
+    run: &RunFolder,
+    runners: &mut dyn Runners,
+    progress: &mut dyn FnMut(SequenceProgress<'_>),
+) -> Result<Vec<BenchResult>, SequenceError> {
+    let journal = crate::record::SequenceJournal::open(run)?;
+    request.seed = journal.history().seed().unwrap_or(request.seed);
+    executor::Executor::new(&request, run, journal, runners, progress).run().await
+}

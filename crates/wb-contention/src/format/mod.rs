@@ -1,0 +1,67 @@
+//! Results as text, in the layouts of resctl-bench, so that its users read them as they are used to.
+
+mod header;
+mod latency;
+mod protection;
+mod qos;
+mod storage;
+mod tune;
+
+use std::fmt::Write;
+
+use crate::answer::{Answer, BenchResult};
+use crate::figures;
+use crate::parameters::{HashdParameters, IocostParameters};
+use crate::spec::FormatOptions;
+
+pub use header::{Times, header};
+pub use tune::series_label;
+
+/// How much of a result is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Detail {
+    /// What matters most.
+    Summary,
+    /// Everything.
+    Full,
+}
+
+/// A result as text, with its header; `times` are those of the bench.
+pub fn format(result: &BenchResult, times: Option<Times<'_>>, detail: Detail, options: &FormatOptions) -> String {
+    if let (Answer::IocostTune(answer), true) = (&result.answer, options.high_level) {
+        return tune::high_level(answer);
+    }
+    let body = match &result.answer {
+        Answer::Storage(answer) => storage::text(answer, detail),
+        Answer::IocostParams(parameters) => iocost(parameters),
+        Answer::HashdParams(parameters) => format!("Result: {}\n", hashd(parameters)),
+        Answer::IocostQos(answer) => qos::text(answer, detail, options),
+        Answer::IocostTune(answer) => tune::text(answer, detail),
+        Answer::Protection(answer) => protection::text(answer, detail),
+    };
+    format!("{}\n{body}", header(result, times))
+}
+
+/// Parameters of io.cost on two lines.
+pub(crate) fn iocost(parameters: &IocostParameters) -> String {
+    let IocostParameters { model, qos } = parameters;
+    format!("iocost model: {model}\niocost QoS: {qos}\n")
+}
+
+/// Parameters of hashd on a line.
+pub(crate) fn hashd(parameters: &HashdParameters) -> String {
+    let HashdParameters { hash_size, rps_max, mem_size, chunk_pages, log_bps, fake_cpu_load } = parameters;
+    let [hash_size, mem_size, log_bps] = [hash_size, mem_size, log_bps].map(|size| figures::size(size.0 as f64));
+    let mut text = format!("hash_size={hash_size} rps_max={rps_max:.0} mem_size={mem_size} ");
+    // Writing to a string does not fail.
+    let _ = write!(text, "chunk_pages={chunk_pages} log_bps={log_bps}");
+    if *fake_cpu_load {
+        text.push_str(" fake_cpu_load");
+    }
+    text
+}
+
+/// `@16` for a memory profile of 16 GiB; empty without one.
+fn at_profile(profile: Option<u32>) -> String {
+    profile.map_or_else(String::new, |profile| format!("@{profile}"))
+}

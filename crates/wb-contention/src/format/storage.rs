@@ -1,0 +1,34 @@
+//! `storage`.
+
+use super::{Detail, at_profile, hashd, latency};
+use crate::answer::StorageAnswer;
+use crate::figures::{percent, size};
+
+pub(super) fn text(answer: &StorageAnswer, detail: Detail) -> String {
+    let head = format!("Params: {} loops={}\n\n", hashd(&answer.hashd), answer.loops);
+    head + &body(answer, detail)
+}
+
+/// Everything but the parameters.
+pub(super) fn body(answer: &StorageAnswer, detail: Detail) -> String {
+    let StorageAnswer { final_io, all_io, mof, usage, usage_stdev, size: footprint, size_stdev, .. } = answer;
+    let rates = [final_io.read, final_io.write, all_io.read, all_io.write].map(size);
+    let [read_final, write_final, read_all, write_all] = rates;
+    let memory = match answer.loops {
+        1 => format!("usage={} size={}", size(*usage), size(*footprint)),
+        _ => format!(
+            "usage_mean/stdev={}/{} size_mean/stdev={}/{}",
+            size(*usage),
+            size(*usage_stdev),
+            size(*footprint),
+            size(*size_stdev)
+        ),
+    };
+    format!(
+        "{}\nIO BPS: read_final={read_final} write_final={write_final} read_all={read_all} write_all={write_all}\n\n\
+         Memory offloading: factor={mof:.3}{} {memory} missing={}%\n",
+        latency::text(&answer.latency, detail),
+        at_profile(answer.memory.profile),
+        percent(answer.missing)
+    )
+}

@@ -1,0 +1,224 @@
+//! Parameters of the kernel's I/O cost controller: the model of a device, its quality of service, and changes to that.
+//!
+//! Documented in the kernel's `admin-guide/cgroup-v2` (io.cost.model, io.cost.qos).
+
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The linear cost model of a device (`io.cost.model`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+pub struct IocostModel {
+    /// Sequential read bandwidth, in bytes per second.
+    pub rbps: u64,
+    /// Sequential 4 KiB reads per second.
+    pub rseqiops: u64,
+    /// Random 4 KiB reads per second.
+    pub rrandiops: u64,
+    /// Sequential write bandwidth, in bytes per second.
+    pub wbps: u64,
+    /// Sequential 4 KiB writes per second.
+    pub wseqiops: u64,
+    /// Random 4 KiB writes per second.
+    pub wrandiops: u64,
+}
+
+/// The performance below which a device is not throttled: about three quarters of a hard disk of 7,200 rpm, with less
+/// for sequential operations, at which old SSDs resemble hard disks (resctl-bench, `iocost.rs`). With less, hashd does
+/// not recover from reclaim.
+const FLOOR: IocostModel =
+    IocostModel { rbps: 125 << 20, rseqiops: 280, rrandiops: 280, wbps: 125 << 20, wseqiops: 280, wrandiops: 280 };
+
+impl IocostModel {
+    /// The parameters, in the order of [`Self::from_array`].
+    pub fn to_array(self) -> [u64; 6] {
+        [self.rbps, self.rseqiops, self.rrandiops, self.wbps, self.wseqiops, self.wrandiops]
+    }
+
+    /// A model of parameters in the order of its fields.
+    pub fn from_array([rbps, rseqiops, rrandiops, wbps, wseqiops, wrandiops]: [u64; 6]) -> Self {
+        Self { rbps, rseqiops, rrandiops, wbps, wseqiops, wrandiops }
+    }
+
+    /// The lowest vrate, in percent with two decimals, at which no parameter falls below that of a slow hard disk.
+    pub fn min_vrate(self) -> f64 {
+        let ratios = FLOOR.to_array().into_iter().zip(self.to_array()).map(|(floor, own)| floor as f64 / own as f64);
+        round_hundredths(ratios.fold(0.0, f64::max) * 100.0)
+    }
+
+    /// The model of a device that is `factor` times as fast.
+    pub fn scaled(self, factor: f64) -> Self {
+        Self::from_array(self.to_array().map(|parameter| (parameter as f64 * factor).round() as u64))
+    }
+}
+
+impl fmt::Display for IocostModel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { rbps, rseqiops, rrandiops, wbps, wseqiops, wrandiops } = self;
+        write!(f, "rbps={rbps} rseqiops={rseqiops} rrandiops={rrandiops} ")?;
+        write!(f, "wbps={wbps} wseqiops={wseqiops} wrandiops={wrandiops}")
+    }
+}
+
+/// Quality of service of io.cost (`io.cost.qos`).
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct IocostQos {
+    /// Percentile of read latencies that lowers the vrate, in percent; 0 for none.
+    pub rpct: f64,
+    /// Its limit, in microseconds.
+    pub rlat: u64,
+    /// Percentile of write latencies, in percent; 0 for none.
+    pub wpct: f64,
+    /// Its limit, in microseconds.
+    pub wlat: u64,
+    /// Lowest vrate, in percent.
+    pub min: f64,
+    /// Highest vrate, in percent.
+    pub max: f64,
+}
+
+impl IocostQos {
+    /// With two decimals, as the kernel keeps them.
+    pub fn rounded(self) -> Self {
+        let [rpct, wpct, min, max] = [self.rpct, self.wpct, self.min, self.max].map(round_hundredths);
+        Self { rpct, wpct, min, max, ..self }
+    }
+}
+
+impl fmt::Display for IocostQos {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { rpct, rlat, wpct, wlat, min, max } = self;
+        write!(f, "rpct={rpct:.2} rlat={rlat} wpct={wpct:.2} wlat={wlat} min={min:.2} max={max:.2}")
+    }
+}
+
+impl From<wb_sys::cgroup::io_cost::IocostModel> for IocostModel {
+    fn from(model: wb_sys::cgroup::io_cost::IocostModel) -> Self {
+        let wb_sys::cgroup::io_cost::IocostModel { rbps, rseqiops, rrandiops, wbps, wseqiops, wrandiops } = model;
+        Self { rbps, rseqiops, rrandiops, wbps, wseqiops, wrandiops }
+    }
+}
+
+impl From<IocostModel> for wb_sys::cgroup::io_cost::IocostModel {
+    fn from(model: IocostModel) -> Self {
+        let IocostModel { rbps, rseqiops, rrandiops, wbps, wseqiops, wrandiops } = model;
+        Self { rbps, rseqiops, rrandiops, wbps, wseqiops, wrandiops }
+    }
+}
+
+impl From<wb_sys::cgroup::io_cost::IocostQos> for IocostQos {
+    fn from(qos: wb_sys::cgroup::io_cost::IocostQos) -> Self {
+        let wb_sys::cgroup::io_cost::IocostQos { rpct, rlat, wpct, wlat, min, max } = qos;
+        Self { rpct, rlat, wpct, wlat, min, max }
+    }
+}
+
+impl From<IocostQos> for wb_sys::cgroup::io_cost::IocostQos {
+    fn from(qos: IocostQos) -> Self {
+        let IocostQos { rpct, rlat, wpct, wlat, min, max } = qos;
+        Self { rpct, rlat, wpct, wlat, min, max }
+    }
+}
+
+/// Changes to a quality of service; what is `None` stays.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct QosOverride {
+    /// See [`IocostQos::rpct`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rpct: Option<f64>,
+    /// See [`IocostQos::rlat`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rlat: Option<u64>,
+    /// See [`IocostQos::wpct`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wpct: Option<f64>,
+    /// See [`IocostQos::wlat`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wlat: Option<u64>,
+    /// See [`IocostQos::min`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub min: Option<f64>,
+    /// See [`IocostQos::max`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max: Option<f64>,
+}
+
+impl QosOverride {
+    /// A fixed vrate, in percent.
+    pub fn fixed_vrate(vrate: f64) -> Self {
+        let vrate = Some(round_hundredths(vrate));
+        Self { min: vrate, max: vrate, ..Self::default() }
+    }
+
+    /// The fixed vrate that it sets, if it changes nothing else.
+    pub fn as_fixed_vrate(&self) -> Option<f64> {
+        let Self { rpct: None, rlat: None, wpct: None, wlat: None, min: Some(min), max: Some(max) } = *self else {
+            return None;
+        };
+        (min == max).then_some(min)
+    }
+
+    /// A quality of service with these changes.
+    pub fn apply(&self, base: IocostQos) -> IocostQos {
+        IocostQos {
+            rpct: self.rpct.unwrap_or(base.rpct),
+            rlat: self.rlat.unwrap_or(base.rlat),
+            wpct: self.wpct.unwrap_or(base.wpct),
+            wlat: self.wlat.unwrap_or(base.wlat),
+            min: self.min.unwrap_or(base.min),
+            max: self.max.unwrap_or(base.max),
+        }
+        .rounded()
+    }
+
+    /// A quality of service with these changes, each in brackets: `rpct=95.00 … [min=75.00] [max=75.00]`.
+    pub fn describe(&self, base: IocostQos) -> String {
+        let qos = self.apply(base);
+        let figures = [
+            (self.rpct.is_some(), format!("rpct={:.2}", qos.rpct)),
+            (self.rlat.is_some(), format!("rlat={}", qos.rlat)),
+            (self.wpct.is_some(), format!("wpct={:.2}", qos.wpct)),
+            (self.wlat.is_some(), format!("wlat={}", qos.wlat)),
+            (self.min.is_some(), format!("min={:.2}", qos.min)),
+            (self.max.is_some(), format!("max={:.2}", qos.max)),
+        ];
+        let words = figures.map(|(is_changed, figure)| if is_changed { format!("[{figure}]") } else { figure });
+        words.join(" ")
+    }
+}
+
+/// Two decimals, to which io.cost's percentages are exact.
+pub fn round_hundredths(value: f64) -> f64 {
+    (value * 100.0).round() / 100.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const QOS: IocostQos = IocostQos { rpct: 95.0, rlat: 217, wpct: 95.0, wlat: 161, min: 60.0, max: 100.0 };
+
+    #[test]
+    fn a_fast_device_may_be_throttled_to_the_speed_of_a_hard_disk() {
+        let model = FLOOR.scaled(8.0);
+        assert_eq!(model.min_vrate(), 12.5);
+        assert_eq!(IocostModel { wrandiops: 560, ..model }.min_vrate(), 50.0);
+    }
+
+    #[test]
+    fn changes_are_shown_in_brackets() {
+        assert_eq!(
+            QosOverride::fixed_vrate(75.0).describe(QOS),
+            "rpct=95.00 rlat=217 wpct=95.00 wlat=161 [min=75.00] [max=75.00]"
+        );
+        assert_eq!(QosOverride::default().describe(QOS), QOS.to_string());
+    }
+
+    #[test]
+    fn only_a_change_of_both_limits_alone_is_a_fixed_vrate() {
+        assert_eq!(QosOverride::fixed_vrate(33.333).as_fixed_vrate(), Some(33.33));
+        assert_eq!(QosOverride { rlat: Some(1), ..QosOverride::fixed_vrate(50.0) }.as_fixed_vrate(), None);
+        assert_eq!(QosOverride { max: Some(60.0), ..QosOverride::fixed_vrate(50.0) }.as_fixed_vrate(), None);
+    }
+}

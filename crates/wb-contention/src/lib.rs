@@ -1,0 +1,61 @@
+//! Contention benches: what a sequence of them is, how it is resumed, and what follows from its results.
+//!
+//! ```text
+//! BenchSpec ─▶ sequence::schedule ─▶ Job ─▶ stages ─▶ execute ──StageRunner──▶ Measurement + SecondReports
+//!  what is      order, missing            what is      keeps each result            │
+//!  requested    prerequisites             measured     as it comes (record)         ▼
+//!                                                               study ─▶ BenchResult ─▶ format
+//!                                                                          ▲   │
+//!                                                                   merge ─┘   ▼ solve
+//! ```
+//!
+//! - [`spec`]: `BENCH[:GROUP…]` with typed properties.
+//! - [`sequence`]: the order of benches, their stages, and which of these are there already.
+//! - [`mod@execute`]: drives a sequence through [`runner::StageRunner`], and reads what it left.
+//! - [`record`]: events in the journal of the run folder; a stage is found again by a hash of what it measures and under
+//!   which conditions ([`stage`], [`system`]).
+//! - [`study`]: from [`measurement`] and [`report`] to an [`answer`]; [`solve`]: `iocost-tune`; [`merge`]: one result of
+//!   several.
+//! - [`mod@format`]: results as text, in the layouts of resctl-bench.
+//!
+//! This crate measures nothing, changes nothing on a machine, and prints nothing. It must not depend on tests, workers
+//! or agents: who runs stages implements [`runner::StageRunner`]. `docs/contention.md` explains the benches.
+//!
+//! Start with [`spec::BenchSpec`], then [`sequence::plan()`] and [`execute::execute()`].
+
+#![forbid(unsafe_code)]
+
+pub mod answer;
+pub mod bench;
+pub mod distribution;
+pub mod execute;
+pub mod figures;
+pub mod format;
+pub mod iocost;
+pub mod latency_table;
+pub mod machine;
+pub mod measurement;
+pub mod merge;
+pub mod parameters;
+pub mod passive;
+pub mod percentile;
+pub mod record;
+pub mod report;
+pub mod runner;
+pub mod sequence;
+pub mod series;
+pub mod solve;
+pub mod spec;
+pub mod stage;
+pub mod study;
+pub mod system;
+
+pub use answer::{Answer, BenchResult};
+pub use bench::Bench;
+pub use iocost::{IocostModel, IocostQos, QosOverride};
+pub use parameters::{HashdParameters, IocostParameters, Parameters};
+pub use passive::{Passive, PassiveArea};
+pub use percentile::{LATENCY_PERCENTILES, PERCENTILES, Percentile, TIME_PERCENTILES};
+pub use series::Series;
+pub use spec::BenchSpec;
+pub use system::SystemInfo;

@@ -1,0 +1,180 @@
+//! Reads what the header of a result states about a machine. Changes nothing.
+
+use std::path::{Path, PathBuf};
+
+use wb_model::Bytes;
+use wb_sys::cgroup::io_cost::IocostState;
+use wb_sys::{SysRoot, environment, facts};
+
+use crate::Passive;
+use crate::parameters::IocostParameters;
+use crate::system::{Device, SystemInfo};
+
+/// A machine that cannot be described.
+#[derive(Debug, thiserror::Error)]
+pub enum MachineError {
+    /// The storage device of a folder is unknown.
+    #[error("cannot determine the storage device of {}: {reason}", path.display())]
+    NoDevice {
+        /// The folder.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+    },
+    /// There is no such device.
+    #[error("no such block device: {name}")]
+    UnknownDevice {
+        /// Its name.
+        name: String,
+    },
+}
+
+impl MachineError {
+    /// What to do.
+    pub fn help(&self) -> &'static str {
+        match self {
+            Self::NoDevice { .. } => "name the device with --dev, such as `--dev nvme0n1`",
+            Self::UnknownDevice { .. } => "expected a whole device, as listed in /sys/block",
+        }
+    }
+}
+
+/// Where the cgroups are.
+const CGROUPS: &str = "/sys/fs/cgroup";
+
+/// Describes a machine and the device that is given, or else that of a folder.
+///
+/// # Errors
+/// If the device cannot be determined.
+pub fn read(root: &SysRoot, dir: &Path, dev: Option<&str>) -> Result<SystemInfo, MachineError> {
+    let name = match dev {
+        Some(dev) => dev.strip_prefix("/dev/").unwrap_or(dev).to_owned(),
+        None => device_of(root, dir)?,
+    };
+    let swap = environment::memory::swaps(root).into_values().map(|size| size.0).sum();
+    let device = device(root, &name)?;
+    let zswap = root.text("/sys/module/zswap/parameters/enabled");
+    Ok(SystemInfo {
+        kernel: root.text("/proc/sys/kernel/osrelease").unwrap_or_default(),
+        nr_cpus: root.numbers("/sys/devices/system/cpu/online").map_or(0, |cpus| cpus.len() as u32),
+        memory: facts::memory::total(root),
+        swap: Bytes(swap),
+        swappiness: root.number("/proc/sys/vm/swappiness").unwrap_or_default(),
+        zswap: zswap.is_ok_and(|enabled| enabled == "Y"),
+        profile: None,
+        passive: Passive::default(),
+        iocost: active_iocost(root, &device.number),
+        device,
+        missed_requirements: Vec::new(),
+    })
+}
+
+/// The whole device on which a folder lies, or would lie.
+fn device_of(root: &SysRoot, dir: &Path) -> Result<String, MachineError> {
+    use std::os::unix::fs::MetadataExt;
+    let unknown = |reason: String| MachineError::NoDevice { path: dir.to_owned(), reason };
+    let absolute = std::path::absolute(dir).map_err(|error| unknown(error.to_string()))?;
+    let existing = absolute.ancestors().find_map(|path| path.metadata().ok());
+    let number = existing.ok_or_else(|| unknown("it does not exist".to_owned()))?.dev();
+    let (major, minor) = (rustix::fs::major(number), rustix::fs::minor(number));
+    let link = root.link(format!("/sys/dev/block/{major}:{minor}"));
+    let link = link.map_err(|_| unknown(format!("its file system has no device of its own ({major}:{minor})")))?;
+    let names: Vec<&str> = link.rsplit('/').take(2).collect();
+    let is_whole = |name: &&&str| root.exists(format!("/sys/block/{name}"));
+    // A partition lies in the folder of its device.
+    names.iter().find(is_whole).map(|name| (*name).to_owned()).ok_or_else(|| unknown(format!("unexpected link {link}")))
+}
+
+fn device(root: &SysRoot, name: &str) -> Result<Device, MachineError> {
+    let unknown = || MachineError::UnknownDevice { name: name.to_owned() };
+    let number = root.text(format!("/sys/block/{name}/dev")).map_err(|_| unknown())?;
+    let block = environment::block::devices(root).remove(name).ok_or_else(unknown)?;
+    let text = |file: &str| root.text(format!("/sys/block/{name}/device/{file}")).ok().filter(|text| !text.is_empty());
+    Ok(Device {
+        name: name.to_owned(),
+        // A virtual device has no model.
+        model: block.model.unwrap_or_else(|| name.to_owned()),
+        firmware: text("firmware_rev").or_else(|| text("rev")).unwrap_or_default(),
+        size: block.size,
+        scheduler: block.scheduler.unwrap_or_else(|| "none".to_owned()),
+        wbt: block.wbt_lat_usec.is_some_and(|limit| limit > 0),
+        other_controller: has_other_controller(root, CGROUPS, &number),
+        number,
+    })
+}
+
+/// The parameters of io.cost of a device, if it is enabled.
+fn active_iocost(root: &SysRoot, number: &str) -> Option<IocostParameters> {
+    let text = |file: &str| root.text(format!("{CGROUPS}/{file}")).ok();
+    let state = IocostState::parse(&text("io.cost.model")?, &text("io.cost.qos")?, number)?;
+    state.enabled.then(|| IocostParameters { model: state.model.into(), qos: state.qos.into() })
+}
+
+/// Whether a cgroup limits the I/O or the latency of a device.
+fn has_other_controller(root: &SysRoot, group: &str, number: &str) -> bool {
+    let limits = ["io.max", "io.latency"].into_iter().any(|file| {
+        let text = root.text(format!("{group}/{file}")).unwrap_or_default();
+        text.lines().any(|line| line.starts_with(&format!("{number} ")))
+    });
+    let children = || root.list(group).unwrap_or_default().into_iter().map(|name| format!("{group}/{name}"));
+    limits
+        || children()
+            .any(|child| root.exists(format!("{child}/cgroup.procs")) && has_other_controller(root, &child, number))
+}
+
+#[cfg(test)]
+mod tests {
+    use wb_sys::fake_root::FakeRoot;
+
+    use super::*;
+
+    fn machine() -> FakeRoot {
+        FakeRoot::new()
+            .file("/proc/sys/kernel/osrelease", "6.1.0\n")
+            .file("/proc/sys/vm/swappiness", "60\n")
+            .file("/sys/devices/system/cpu/online", "0-3\n")
+            .file("/proc/meminfo", "MemTotal:       1024 kB\n")
+            .file("/proc/swaps", "Filename Type Size Used Priority\n/dev/sda2 partition 2048 0 -2\n")
+            .file("/sys/block/sda/dev", "8:0\n")
+            .file("/sys/block/sda/size", "2048\n")
+            .file("/sys/block/sda/device/model", "Disk A\n")
+            .file("/sys/block/sda/device/rev", "0001\n")
+            .file("/sys/block/sda/queue/scheduler", "[mq-deadline] none\n")
+            .file("/sys/block/sda/queue/wbt_lat_usec", "2000\n")
+            .file("/sys/fs/cgroup/cgroup.procs", "")
+    }
+
+    #[test]
+    fn the_device_and_the_machine_are_described() {
+        let root = machine();
+        let system = read(&root.root(), Path::new("/"), Some("/dev/sda")).unwrap();
+        assert_eq!((system.nr_cpus, system.memory, system.swap), (4, Bytes(1 << 20), Bytes(2 << 20)));
+        let Device { model, firmware, size, scheduler, wbt, other_controller, .. } = system.device;
+        assert_eq!(
+            (model.as_str(), firmware.as_str(), size, scheduler.as_str()),
+            ("Disk A", "0001", Bytes(1 << 20), "mq-deadline")
+        );
+        assert_eq!((wbt, other_controller, system.iocost), (true, false, None));
+        let error = read(&root.root(), Path::new("/"), Some("sdb")).unwrap_err();
+        assert_eq!(error.to_string(), "no such block device: sdb");
+    }
+
+    #[test]
+    fn enabled_parameters_and_other_controllers_of_the_device_are_found() {
+        let root = machine()
+            .file(
+                "/sys/fs/cgroup/io.cost.qos",
+                "8:16 enable=1\n8:0 enable=1 ctrl=user rpct=95.00 rlat=100 wpct=95.00 wlat=200 min=50.00 max=150.00\n",
+            )
+            .file(
+                "/sys/fs/cgroup/io.cost.model",
+                "8:0 ctrl=user model=linear rbps=1 rseqiops=2 rrandiops=3 wbps=4 wseqiops=5 wrandiops=6\n",
+            )
+            .file("/sys/fs/cgroup/a.slice/cgroup.procs", "")
+            .file("/sys/fs/cgroup/a.slice/io.latency", "8:0 target=10\n");
+        let system = read(&root.root(), Path::new("/"), Some("sda")).unwrap();
+        let iocost = system.iocost.unwrap();
+        assert_eq!((iocost.model.to_array(), iocost.qos.max), ([1, 2, 3, 4, 5, 6], 150.0));
+        assert!(system.device.other_controller);
+    }
+}

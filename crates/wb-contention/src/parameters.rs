@@ -1,0 +1,118 @@
+//! Parameters that benches determine and later ones use, and where they are kept between sequences.
+
+use std::path::{Path, PathBuf};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use wb_model::Bytes;
+use wb_record::RecordError;
+
+use crate::{IocostModel, IocostQos};
+
+/// Parameters of io.cost: the answer of `iocost-params`.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct IocostParameters {
+    /// The cost model.
+    pub model: IocostModel,
+    /// The quality of service.
+    pub qos: IocostQos,
+}
+
+/// Parameters of hashd at full load: the answer of `hashd-params`.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub struct HashdParameters {
+    /// Mean number of bytes that a request hashes.
+    pub hash_size: Bytes,
+    /// Maximum rate, in requests per second.
+    pub rps_max: f64,
+    /// Memory footprint at the maximum rate.
+    pub mem_size: Bytes,
+    /// Pages that are accessed together.
+    pub chunk_pages: u32,
+    /// Bytes per second that the log grows at the maximum rate.
+    pub log_bps: Bytes,
+    /// Whether requests sleep instead of hashing.
+    pub fake_cpu_load: bool,
+}
+
+/// The parameters in force.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Parameters {
+    /// Of io.cost.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub iocost: Option<IocostParameters>,
+    /// Of hashd.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hashd: Option<HashdParameters>,
+}
+
+impl Parameters {
+    /// These, replaced by those of `newer` that it has.
+    #[must_use]
+    pub fn updated(self, newer: Self) -> Self {
+        Self { iocost: newer.iocost.or(self.iocost), hashd: newer.hashd.or(self.hashd) }
+    }
+}
+
+/// The file of committed parameters in the folder of the benches.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ParametersFile(PathBuf);
+
+impl ParametersFile {
+    /// The file in a folder.
+    pub fn in_folder(folder: &Path) -> Self {
+        Self(folder.join("contention-parameters.json"))
+    }
+
+    /// Its path.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// Reads it; without it, nothing is committed.
+    ///
+    /// # Errors
+    /// If it cannot be read or is damaged.
+    pub fn read(&self) -> Result<Parameters, RecordError> {
+        Ok(wb_record::files::read_json(&self.0)?.unwrap_or_default())
+    }
+
+    /// Adds parameters to it, atomically. Creates its folder.
+    ///
+    /// # Errors
+    /// If it cannot be read or written.
+    pub fn commit(&self, parameters: Parameters) -> Result<(), RecordError> {
+        if let Some(folder) = self.0.parent() {
+            std::fs::create_dir_all(folder).map_err(RecordError::io("create", folder))?;
+        }
+        let updated = self.read()?.updated(parameters);
+        wb_record::files::write_json(&self.0, &updated)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn committed_parameters_are_joined() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = ParametersFile::in_folder(&folder.path().join("new"));
+        assert_eq!(file.read().unwrap(), Parameters::default());
+        let hashd = HashdParameters {
+            hash_size: Bytes(1),
+            rps_max: 2.0,
+            mem_size: Bytes(3),
+            chunk_pages: 4,
+            log_bps: Bytes(5),
+            fake_cpu_load: false,
+        };
+        let model = IocostModel::from_array([1, 2, 3, 4, 5, 6]);
+        let qos = IocostQos { rpct: 95.0, rlat: 1, wpct: 95.0, wlat: 2, min: 50.0, max: 100.0 };
+        file.commit(Parameters { hashd: Some(hashd), iocost: None }).unwrap();
+        file.commit(Parameters { hashd: None, iocost: Some(IocostParameters { model, qos }) }).unwrap();
+        let joined = file.read().unwrap();
+        assert_eq!((joined.hashd, joined.iocost.map(|one| one.model)), (Some(hashd), Some(model)));
+    }
+}

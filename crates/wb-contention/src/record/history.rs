@@ -1,0 +1,162 @@
+//! The state of sequences, folded from the journal.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{EndedBench, SequenceEvent, StartedStage};
+use crate::measurement::Measurement;
+use crate::merge::MergeReport;
+use crate::runner::{Checkpoint, StageFailure};
+use crate::stage::{Instance, Stage, StageKey};
+use crate::system::Mismatch;
+
+/// What a run records about sequences.
+#[derive(Debug, Clone, Default)]
+pub struct SequenceHistory {
+    stages: BTreeMap<StageKey, RecordedStage>,
+    /// The keys in the order in which their stages were first started.
+    order: Vec<StageKey>,
+    ended: BTreeMap<Instance, EndedBench>,
+    /// When each bench ended, for people.
+    end_times: BTreeMap<Instance, String>,
+    /// What merged results were merged from.
+    merged: BTreeMap<Instance, MergeReport>,
+    seed: Option<u64>,
+}
+
+/// A stage that was started.
+#[derive(Debug, Clone)]
+pub struct RecordedStage {
+    /// Its last start.
+    pub start: StartedStage,
+    /// When it was first started, for people.
+    pub first_started: String,
+    /// Its last checkpoint.
+    pub checkpoint: Option<Checkpoint>,
+    /// Its result.
+    pub measurement: Option<Measurement>,
+    /// Why its last attempt failed.
+    pub failure: Option<StageFailure>,
+    /// Whether it has no result for good.
+    pub given_up: bool,
+    /// Number of attempts that failed.
+    pub failures: u32,
+    /// Requirements that were not met, by name.
+    pub missed_requirements: BTreeSet<String>,
+}
+
+impl SequenceHistory {
+    pub(super) fn add(&mut self, time: &str, event: SequenceEvent) {
+        match event {
+            SequenceEvent::SequenceStarted { seed, .. } => {
+                self.seed.get_or_insert(seed);
+            }
+            SequenceEvent::StageStarted(start) => self.start(time, *start),
+            SequenceEvent::CheckpointReached { stage, checkpoint } => {
+                self.change(&stage, |recorded| recorded.checkpoint = Some(checkpoint));
+            }
+            SequenceEvent::RequirementsMissed { stage, requirements } => {
+                self.change(&stage, |recorded| recorded.missed_requirements.extend(requirements));
+            }
+            SequenceEvent::StageEnded { stage, measurement } => {
+                self.change(&stage, |recorded| recorded.measurement = Some(*measurement));
+            }
+            SequenceEvent::StageFailed { stage, failure, given_up } => self.change(&stage, |recorded| {
+                recorded.failure = Some(failure);
+                recorded.given_up |= given_up;
+                recorded.failures += 1;
+            }),
+            SequenceEvent::BenchEnded(end) => {
+                self.end_times.insert(end.instance.clone(), time.to_owned());
+                self.ended.insert(end.instance.clone(), *end);
+            }
+            SequenceEvent::Merged(report) => drop(self.merged.insert(report.instance.clone(), *report)),
+            SequenceEvent::SequenceEnded { .. } => {}
+        }
+    }
+
+    fn start(&mut self, time: &str, start: StartedStage) {
+        let key = start.stage.clone();
+        match self.stages.get_mut(&key) {
+            Some(recorded) => recorded.start = start,
+            None => {
+                self.order.push(key.clone());
+                let recorded = RecordedStage {
+                    start,
+                    first_started: time.to_owned(),
+                    checkpoint: None,
+                    measurement: None,
+                    failure: None,
+                    given_up: false,
+                    failures: 0,
+                    missed_requirements: BTreeSet::new(),
+                };
+                self.stages.insert(key, recorded);
+            }
+        }
+    }
+
+    fn change(&mut self, stage: &StageKey, change: impl FnOnce(&mut RecordedStage)) {
+        if let Some(recorded) = self.stages.get_mut(stage) {
+            change(recorded);
+        }
+    }
+
+    /// What is recorded about a stage.
+    pub fn stage(&self, key: &StageKey) -> Option<&RecordedStage> {
+        self.stages.get(key)
+    }
+
+    /// The result of a stage.
+    pub fn measurement(&self, key: &StageKey) -> Option<&Measurement> {
+        self.stage(key)?.measurement.as_ref()
+    }
+
+    /// Whether a stage needs no further attempt.
+    pub fn is_done(&self, key: &StageKey) -> bool {
+        self.stage(key).is_some_and(|recorded| recorded.measurement.is_some() || recorded.given_up)
+    }
+
+    /// Why the last result of the same definition cannot be used for a stage; empty if it never had a result.
+    pub fn mismatches(&self, stage: &Stage) -> Vec<Mismatch> {
+        let is_same = |recorded: &&RecordedStage| {
+            recorded.measurement.is_some()
+                && recorded.start.instance == stage.instance
+                && recorded.start.definition == stage.definition
+        };
+        let recorded = self.order.iter().rev().filter_map(|key| self.stages.get(key)).find(is_same);
+        recorded.map(|recorded| stage.conditions.mismatches(&recorded.start.conditions)).unwrap_or_default()
+    }
+
+    /// The last end of an instance.
+    pub fn ended(&self, instance: &Instance) -> Option<&EndedBench> {
+        self.ended.get(instance)
+    }
+
+    /// The instances that ended, in the order in which their last results came.
+    pub fn instances(&self) -> Vec<&Instance> {
+        let mut instances: Vec<&Instance> = self.ended.keys().collect();
+        instances.sort_by_key(|instance| self.end_times.get(instance));
+        instances
+    }
+
+    /// When the first stage of an instance's result started, and when the bench ended, for people.
+    pub fn times(&self, instance: &Instance) -> Option<(&str, &str)> {
+        if let Some(report) = self.merged.get(instance) {
+            return Some((&report.start, &report.end));
+        }
+        let stages = &self.ended.get(instance)?.stages;
+        let end = self.end_times.get(instance)?.as_str();
+        let started = stages.iter().filter_map(|key| Some(self.stage(key)?.first_started.as_str())).min();
+        Some((started.unwrap_or(end), end))
+    }
+
+    /// What a merged result was merged from.
+    pub fn merged(&self, instance: &Instance) -> Option<&MergeReport> {
+        self.merged.get(instance)
+    }
+
+    /// The seed of the first sequence.
+    pub fn seed(&self) -> Option<u64> {
+        self.seed
+    }
+}

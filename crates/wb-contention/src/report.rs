@@ -1,0 +1,166 @@
+//! Raw reports: one file for each second of a stage.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use wb_model::Bytes;
+use wb_record::{RecordError, files};
+
+use crate::measurement::Period;
+
+/// What the machine did in one second.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SecondReport {
+    /// Seconds since the epoch.
+    pub second: u64,
+    /// hashd, if it ran.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hashd: Option<HashdSecond>,
+    /// Reads of the device.
+    pub read: IoSecond,
+    /// Writes of the device.
+    pub write: IoSecond,
+    /// io.cost, if it was enabled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<CostSecond>,
+}
+
+/// hashd in one second.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct HashdSecond {
+    /// Requests completed since its start.
+    pub done: u64,
+    /// The latency that it controls, in seconds.
+    pub latency: f64,
+    /// Its memory.
+    pub memory: Bytes,
+}
+
+/// I/O of a device in one direction in one second.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct IoSecond {
+    /// Bytes transferred.
+    pub bytes: u64,
+    /// Completion latencies: pairs of nanoseconds and a number of requests, in ascending order.
+    pub latencies: Vec<(u64, u64)>,
+}
+
+/// io.cost in one second.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CostSecond {
+    /// The vrate, in percent.
+    pub vrate: f64,
+    /// Device time that was used, in seconds.
+    pub usage: f64,
+    /// Device time that was left unused, in seconds.
+    pub unused: f64,
+    /// Device time that the hog was charged without using it, in seconds.
+    pub lost: f64,
+}
+
+/// The reports of one attempt at a stage.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReportFolder(PathBuf);
+
+/// The reports of a period.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Reports {
+    /// The reports, by second.
+    pub seconds: Vec<SecondReport>,
+    /// Seconds of the period for which there is no report.
+    pub missing: u64,
+    /// Files that are incomplete or damaged: a report is cut where its writer was killed. They are among the missing.
+    pub damaged: Vec<PathBuf>,
+}
+
+impl ReportFolder {
+    /// The folder at a path.
+    pub fn at(path: impl Into<PathBuf>) -> Self {
+        Self(path.into())
+    }
+
+    /// Its path.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// Writes the report of a second.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn write(&self, report: &SecondReport) -> Result<(), RecordError> {
+        fs::create_dir_all(&self.0).map_err(RecordError::io("create", &self.0))?;
+        files::write_json(&self.file(report.second), report)
+    }
+
+    /// Reads the reports of a period. Missing and damaged ones are counted.
+    ///
+    /// # Errors
+    /// If the folder or a file of it cannot be read.
+    pub fn read(&self, period: Period) -> Result<Reports, RecordError> {
+        let mut reports = Reports::default();
+        for second in self.seconds()?.into_iter().filter(|second| period.contains(*second)) {
+            let path = self.file(second);
+            let text = fs::read(&path).map_err(RecordError::io("read", &path))?;
+            match serde_json::from_slice(&text) {
+                Ok(report) => reports.seconds.push(report),
+                Err(_) => reports.damaged.push(path),
+            }
+        }
+        reports.missing = period.seconds().saturating_sub(reports.seconds.len() as u64);
+        Ok(reports)
+    }
+
+    /// The seconds for which there is a file, in ascending order; empty without the folder.
+    fn seconds(&self) -> Result<Vec<u64>, RecordError> {
+        let entries = match fs::read_dir(&self.0) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(RecordError::io("read", &self.0)(error)),
+        };
+        let mut seconds = Vec::new();
+        for entry in entries {
+            let name = entry.map_err(RecordError::io("read", &self.0))?.file_name();
+            // Other files are those of a writer that was killed before it renamed them.
+            seconds.extend(name.to_str().and_then(|name| name.strip_suffix(".json")?.parse::<u64>().ok()));
+        }
+        seconds.sort_unstable();
+        Ok(seconds)
+    }
+
+    fn file(&self, second: u64) -> PathBuf {
+        self.0.join(format!("{second}.json"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn incomplete_and_absent_reports_are_missing() {
+        let folder = tempfile::tempdir().unwrap();
+        let reports = ReportFolder::at(folder.path().join("r"));
+        let period = Period { first: 10, last: 14 };
+        assert_eq!(reports.read(period).unwrap().missing, 5);
+        for second in [9, 10, 12, 13] {
+            let report = SecondReport {
+                second,
+                hashd: None,
+                read: IoSecond::default(),
+                write: IoSecond { bytes: 1, latencies: vec![(5000, 1)] },
+                cost: None,
+            };
+            reports.write(&report).unwrap();
+        }
+        let cut = reports.file(13);
+        let text = fs::read(&cut).unwrap();
+        fs::write(&cut, &text[..text.len() / 2]).unwrap();
+        let read = reports.read(period).unwrap();
+        assert_eq!(read.seconds.iter().map(|report| report.second).collect::<Vec<_>>(), [10, 12]);
+        assert_eq!((read.missing, read.damaged), (3, vec![cut]));
+    }
+}

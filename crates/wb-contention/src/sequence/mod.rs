@@ -1,0 +1,41 @@
+//! Sequences: which benches are run in which order, what of them is there already, and what each stage measures.
+
+mod plan;
+mod qos;
+mod schedule;
+mod stages;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::Bench;
+use crate::spec::BenchSpec;
+use crate::stage::Instance;
+
+pub use plan::{PlannedJob, PlannedStage, Sign, plan};
+pub(crate) use plan::{given_parameters, planned_job};
+pub(crate) use qos::QosStage;
+pub use qos::Throttle;
+pub use schedule::{ScheduleError, schedule};
+pub(crate) use stages::{JobContext, JobStages};
+
+/// A bench of a sequence.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Job {
+    /// Its name in the sequence.
+    pub instance: Instance,
+    /// Its specification.
+    pub spec: BenchSpec,
+    /// Why it is in the sequence.
+    pub origin: Origin,
+}
+
+/// Why a bench is in a sequence.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Origin {
+    /// The user requested it.
+    Requested,
+    /// This bench needs its answer.
+    RequiredBy(Bench),
+}

@@ -1,0 +1,115 @@
+//! The stages of a bench.
+
+use super::{Job, QosStage};
+use crate::parameters::{HashdParameters, IocostParameters};
+use crate::spec::{
+    HashdParamsProperties, IocostQosProperties, Properties, ProtectionProperties, Scenario, StorageProperties,
+};
+use crate::stage::{IocostState, SizingWork, Stage, StageDefinition, StorageWork, Work, passive_of};
+use crate::system::{Conditions, SystemInfo, TimeScale};
+use crate::{Bench, Parameters, QosOverride};
+
+/// What the stages of a bench depend on besides its specification.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct JobContext<'a> {
+    /// The machine.
+    pub(crate) system: &'a SystemInfo,
+    /// The memory profile, in GiB.
+    pub(crate) mem_profile: Option<u32>,
+    /// The parameters in force.
+    pub(crate) parameters: Parameters,
+    /// A random number from 0 to 1.
+    pub(crate) random: f64,
+    /// By how much durations are shortened.
+    pub(crate) time_scale: Option<TimeScale>,
+}
+
+/// The stages of a bench, by kind.
+pub(crate) enum JobStages<'a> {
+    /// Stages that do not depend on each other, each with its name in lists.
+    Independent(Vec<(String, Stage)>),
+    /// Settings of io.cost.
+    Qos(&'a IocostQosProperties, Vec<QosStage>),
+    /// None: it follows from another bench.
+    Derived,
+}
+
+impl JobContext<'_> {
+    /// The shift of the vrates of a bench, in percent.
+    pub(crate) fn shift(&self, properties: &IocostQosProperties) -> f64 {
+        crate::iocost::round_hundredths(properties.shift(self.random))
+    }
+
+    /// The stages of a bench.
+    pub(crate) fn stages<'a>(&self, job: &'a Job) -> JobStages<'a> {
+        let iocost = self.parameters.iocost;
+        JobStages::Independent(match &job.spec.properties {
+            Properties::IocostParams(_) => {
+                let definition = self.definition(job, Work::IocostParams, IocostState::AsIs);
+                vec![("io.cost model and QoS".to_owned(), self.stage(job, Bench::IocostParams, definition, None, None))]
+            }
+            Properties::HashdParams(properties) => vec![self.sizing(job, properties)],
+            Properties::Storage(properties) => vec![self.storage(job, properties)],
+            Properties::Protection(properties) => self.scenarios(job, properties),
+            Properties::IocostQos(properties) => {
+                return JobStages::Qos(properties, QosStage::all(properties, self.shift(properties), iocost));
+            }
+            Properties::IocostTune(_) => return JobStages::Derived,
+        })
+    }
+
+    fn sizing(&self, job: &Job, properties: &HashdParamsProperties) -> (String, Stage) {
+        let work = SizingWork {
+            fake_cpu_load: properties.fake_cpu_load,
+            rps_max: properties.effective_rps_max(),
+            requests: properties.requests,
+        };
+        let definition = self.definition(job, Work::HashdParams(work), IocostState::AsIs);
+        ("parameters of hashd".to_owned(), self.stage(job, Bench::HashdParams, definition, None, None))
+    }
+
+    fn storage(&self, job: &Job, properties: &StorageProperties) -> (String, Stage) {
+        let work = Work::Storage(StorageWork::from(properties));
+        let definition = self.definition(job, work, self.own_iocost());
+        ("supported footprint".to_owned(), self.stage(job, Bench::Storage, definition, self.parameters.iocost, None))
+    }
+
+    fn scenarios(&self, job: &Job, properties: &ProtectionProperties) -> Vec<(String, Stage)> {
+        let stage = |(scenario, index): (Scenario, usize)| {
+            let (name, work) = match scenario {
+                Scenario::MemHog(hog) => ("mem-hog", Work::MemHog(hog)),
+                Scenario::MemHogTune(tune) => ("mem-hog-tune", Work::MemHogTune(tune)),
+            };
+            let definition = self.definition(job, work, self.own_iocost());
+            let Parameters { iocost, hashd } = self.parameters;
+            (format!("[{index:02}] {name}"), self.stage(job, Bench::Protection, definition, iocost, hashd))
+        };
+        properties.all_scenarios().into_iter().zip(0..).map(stage).collect()
+    }
+
+    /// io.cost with the parameters in force; without any, it stays as it is.
+    fn own_iocost(&self) -> IocostState {
+        match self.parameters.iocost {
+            Some(_) => IocostState::On(QosOverride::default()),
+            None => IocostState::AsIs,
+        }
+    }
+
+    fn definition(&self, job: &Job, work: Work, iocost: IocostState) -> StageDefinition {
+        StageDefinition { work, iocost, passive: passive_of(&job.spec) }
+    }
+
+    /// A stage, with the parameters that it starts from.
+    pub(super) fn stage(
+        &self,
+        job: &Job,
+        bench: Bench,
+        definition: StageDefinition,
+        iocost: Option<IocostParameters>,
+        hashd: Option<HashdParameters>,
+    ) -> Stage {
+        let conditions = self.system.conditions(bench, self.mem_profile, iocost, hashd);
+        let conditions = Conditions { time_scale: self.time_scale, ..conditions };
+        Stage { instance: job.instance.clone(), definition, conditions }
+    }
+}

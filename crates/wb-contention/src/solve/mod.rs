@@ -1,0 +1,103 @@
+//! `iocost-tune`: lines are fitted to the results of `iocost-qos` over the vrate, and QoS settings follow from them.
+//!
+//! The series, the shapes of their lines, the targets and the margins are those of resctl-bench 2.2.6
+//! (`resctl-bench/doc/iocost-tune.md`, `src/bench/iocost_tune.rs`). The lines are fitted differently: each is a sum of
+//! ramps, whose heights follow from least squares for given knots ([`fit`]).
+
+mod fit;
+mod polyline;
+mod remarks;
+mod series;
+mod target;
+
+use std::collections::BTreeMap;
+
+use crate::answer::{Answer, BenchResult, QosAnswer, SolutionAnswer, TuneAnswer};
+use crate::spec::{IocostTuneProperties, Target};
+use crate::{Percentile, Series};
+
+pub use fit::{Shape, fit};
+pub use polyline::{Point, Polyline};
+pub use series::FittedSeries;
+pub use target::SolvedQos;
+
+/// Results that have no solution.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum SolveError {
+    /// Nothing was measured at a fixed vrate.
+    #[error(
+        "no setting of iocost-qos has a fixed vrate: iocost-tune needs several, such as `iocost-qos:vrate-intvs=25`"
+    )]
+    NoFixedVrate,
+    /// The result is of another bench.
+    #[error("expected a result of iocost-qos")]
+    NotQos,
+}
+
+/// Collects the series of a result of `iocost-qos`, and solves them.
+///
+/// # Errors
+/// If nothing was measured at a fixed vrate.
+pub fn tune(result: &BenchResult, properties: &IocostTuneProperties) -> Result<TuneAnswer, SolveError> {
+    let Answer::IocostQos(qos) = &result.answer else { return Err(SolveError::NotQos) };
+    let mut required: Vec<Series> = Series::always().chain(properties.series.iter().copied()).collect();
+    required.extend(properties.all_solutions().iter().flat_map(|solution| solution.target.series()));
+    let series: BTreeMap<Series, FittedSeries> =
+        required.into_iter().map(|series| (series, FittedSeries::unfitted(points(qos, series)))).collect();
+    if series.get(&Series::Mof).is_none_or(|mof| mof.points.is_empty()) {
+        return Err(SolveError::NoFixedVrate);
+    }
+    let answer = TuneAnswer {
+        base: qos.base,
+        mem_profile: qos.mem_profile,
+        isol_pct: qos.isol_pct,
+        isol_thr: qos.isol_thr,
+        qos_spec: result.spec.clone(),
+        series,
+        solutions: Vec::new(),
+        remarks: Vec::new(),
+    };
+    Ok(solve(answer, properties))
+}
+
+/// The values of a series at fixed vrates.
+fn points(qos: &QosAnswer, series: Series) -> Vec<Point> {
+    let points = qos.stages.iter().filter_map(|stage| {
+        let vrate = stage.change?.as_fixed_vrate()?;
+        Some(Point { x: vrate, y: stage.found.as_ref()?.value(series, qos.isol_pct)? })
+    });
+    points.collect()
+}
+
+/// Fits the series of an answer again, and computes solutions, from nothing but the answer.
+pub fn solve(mut answer: TuneAnswer, properties: &IocostTuneProperties) -> TuneAnswer {
+    let isolation = answer.series.get(&Series::Isol).map(|series| series.fitted(Series::Isol, None));
+    let limit = isolation.as_ref().and_then(|series| series.line.as_ref()?.falls_below(answer.isol_thr));
+    for (series, fitted) in &mut answer.series {
+        *fitted = fitted.fitted(*series, limit);
+    }
+    let scale = (properties.scale_min * 100.0, properties.scale_max * 100.0);
+    let solutions = properties.all_solutions().into_iter().map(|solution| {
+        let solved = target::solve(solution.target, &answer, scale);
+        SolutionAnswer { solution, solved }
+    });
+    answer.solutions = solutions.collect();
+    answer.remarks = remarks::remarks(&answer, scale);
+    answer
+}
+
+impl Target {
+    /// The series that it needs besides those that are always analysed.
+    fn series(self) -> Vec<Series> {
+        use crate::series::OverTime::Mean;
+        use crate::spec::LatencyKind::{Read, Write};
+        let latency = |kind, percentile: Option<Percentile>| Some(Series::Latency(kind, percentile?, Mean));
+        match self {
+            Self::Vrate { rpct, wpct, .. } => {
+                [latency(Read, rpct), latency(Write, wpct)].into_iter().flatten().collect()
+            }
+            Self::Latency { kind, percentile, .. } => vec![Series::Latency(kind, percentile, Mean)],
+            Self::MofMax | Self::AmofMax | Self::AmofMaxVrate | Self::Isolation | Self::IsolatedBandwidth => Vec::new(),
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! Series with their fitted lines.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use statrs::distribution::{ContinuousCDF, Normal};
+use wb_stats::Samples;
+
+use super::fit::{Shape, error, fit};
+use super::polyline::{Point, Polyline};
+use crate::Series;
+
+/// Values over the vrate, and the line that is fitted to them.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct FittedSeries {
+    /// The values that the line is fitted to, by vrate.
+    pub points: Vec<Point>,
+    /// Values that it is not fitted to.
+    pub rejected: Vec<Point>,
+    /// The line; `None` without values.
+    pub line: Option<Polyline>,
+    /// The error of the line for all values: the root of the summed squares, by their number.
+    pub error: f64,
+}
+
+impl FittedSeries {
+    /// Values without a line.
+    pub fn unfitted(mut points: Vec<Point>) -> Self {
+        sort(&mut points);
+        Self { points, rejected: Vec::new(), line: None, error: 0.0 }
+    }
+
+    /// All its values again, and those of another.
+    pub fn pooled(&self, other: &Self) -> Self {
+        let all = [&self.points, &self.rejected, &other.points, &other.rejected];
+        Self::unfitted(all.into_iter().flatten().copied().collect())
+    }
+
+    /// Fits the line again. `isolated_up_to` is the vrate beyond which isolation is insufficient.
+    pub(super) fn fitted(&self, series: Series, isolated_up_to: Option<f64>) -> Self {
+        let mut points: Vec<Point> = [&self.points, &self.rejected].into_iter().flatten().copied().collect();
+        sort(&mut points);
+        let mut rejected = Vec::new();
+        let limit = isolated_up_to.filter(|_| needs_isolation(series));
+        if let Some(limit) = limit {
+            rejected.extend(points.extract_if(.., |point| point.x > limit));
+        }
+        let shape = shape(series);
+        let mut line = fit(&points, shape);
+        if let (Some(limit), Some(fitted)) = (limit, &line) {
+            let first = fitted.range().0;
+            line = Some(fitted.with_range(first, limit.max(first)));
+        }
+        if let (true, Some(fitted)) = (has_outliers(series), &line) {
+            let (first, last) = fitted.range();
+            let outliers = outliers(&points, fitted);
+            let mut is_outlier = outliers.into_iter();
+            rejected.extend(points.extract_if(.., |_| is_outlier.next().unwrap_or(false)));
+            // Without the outliers the line may be shorter; it is still meant for the whole range.
+            line = fit(&points, shape).map(|line| line.with_range(first, last));
+        }
+        sort(&mut rejected);
+        let error = line.as_ref().map_or(0.0, |line| error(points.iter().chain(&rejected), line));
+        Self { points, rejected, line, error }
+    }
+
+    /// The value of its line at a vrate.
+    pub fn at(&self, vrate: f64) -> Option<f64> {
+        self.line.as_ref().map(|line| line.eval(vrate))
+    }
+}
+
+fn sort(points: &mut [Point]) {
+    points.sort_by(|a, b| a.x.total_cmp(&b.x).then(a.y.total_cmp(&b.y)));
+}
+
+/// How a series changes with the vrate.
+fn shape(series: Series) -> Shape {
+    match series {
+        Series::Mof | Series::AmofDelta | Series::LatImp | Series::Missing | Series::Latency(..) => Shape::Rising,
+        Series::Amof => Shape::Peak,
+        Series::Isol | Series::IsolPct(_) | Series::IsolMean => Shape::Falling,
+        Series::WorkCsv => Shape::Any,
+    }
+}
+
+/// Whether it means something only where isolation is sufficient.
+fn needs_isolation(series: Series) -> bool {
+    matches!(series, Series::Amof | Series::AmofDelta)
+}
+
+/// Whether single values far from the line say nothing about the others.
+fn has_outliers(series: Series) -> bool {
+    matches!(series, Series::Latency(..))
+}
+
+/// Which values are too far from a line, above or below it: of so many values, less than half of one is expected to have
+/// a squared error of that size (Chauvenet's criterion).
+fn outliers(points: &[Point], line: &Polyline) -> Vec<bool> {
+    let errors: Vec<f64> = points.iter().map(|point| (point.y - line.eval(point.x)).powi(2)).collect();
+    let normal = Samples::new(&errors).ok().and_then(|samples| Normal::new(samples.mean(), samples.stddev()?).ok());
+    let is_outlier = |error: &f64| normal.is_some_and(|normal| normal.sf(*error) * (points.len() as f64) < 0.5);
+    errors.iter().map(is_outlier).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Percentile;
+    use crate::series::OverTime;
+    use crate::spec::LatencyKind;
+
+    const RLAT: Series = Series::Latency(LatencyKind::Read, Percentile::P99, OverTime::Mean);
+
+    fn series(value: impl Fn(f64) -> f64) -> FittedSeries {
+        FittedSeries::unfitted((1..=20).map(|step| f64::from(step) * 5.0).map(|x| Point { x, y: value(x) }).collect())
+    }
+
+    #[test]
+    fn outliers_on_both_sides_are_rejected_and_fitted_again() {
+        let noise = |x: f64| (x * 7.3).sin();
+        let value = |x: f64| match x {
+            50.0 => 900.0,
+            75.0 => 0.0,
+            _ => 400.0 + x + noise(x),
+        };
+        let fitted = series(value).fitted(RLAT, None);
+        assert_eq!(fitted.rejected, [Point { x: 50.0, y: 900.0 }, Point { x: 75.0, y: 0.0 }]);
+        assert!((fitted.at(50.0).unwrap() - 450.0).abs() < 3.0, "{fitted:?}");
+        let again = fitted.fitted(RLAT, None);
+        assert_eq!(again, fitted, "fitting again changes nothing");
+    }
+
+    #[test]
+    fn a_protected_footprint_counts_only_where_isolation_is_sufficient() {
+        let fitted = series(|_| 1.3).fitted(Series::Amof, Some(62.0));
+        assert_eq!(fitted.points.len(), 12);
+        assert_eq!(fitted.line.unwrap().range(), (5.0, 62.0));
+        assert_eq!(series(|_| 1.3).fitted(Series::Mof, Some(62.0)).points.len(), 20);
+    }
+
+    #[test]
+    fn pooled_series_have_all_values() {
+        let pooled = series(|_| 1.0).fitted(Series::Amof, Some(50.0)).pooled(&series(|_| 2.0));
+        assert_eq!((pooled.points.len(), pooled.rejected.len()), (40, 0));
+        assert!(pooled.points.is_sorted());
+    }
+}

@@ -1,0 +1,81 @@
+//! Specifications of what `format` shows: a bench, or an instance of it, with options of its output.
+
+use std::path::PathBuf;
+
+use wb_diagnostics::{Diagnostic, Diagnostics, SourceText};
+
+use super::reader::{self, Group, GroupReader};
+use super::{Name, refuse_stages};
+use crate::Bench;
+
+/// What to show of a bench: `BENCH[:OPTION,…]`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FormatSpec {
+    /// The bench.
+    pub bench: Bench,
+    /// One instance; `None`: all of the bench.
+    pub id: Option<String>,
+    /// Options of its output.
+    pub options: FormatOptions,
+}
+
+/// Options of the output of a bench.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct FormatOptions {
+    /// Of `iocost-qos`: all figures of the benches that it consists of.
+    pub sub_full: bool,
+    /// Of `iocost-tune`: a few lines instead of all.
+    pub high_level: bool,
+    /// Of `iocost-tune`: write a PDF.
+    pub pdf: Option<PdfFile>,
+}
+
+/// Where a PDF is written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PdfFile {
+    /// The name of the run with `.pdf`.
+    OfRun,
+    /// A file.
+    At(PathBuf),
+}
+
+impl super::value::Value for PdfFile {
+    const EXPECTED: &'static str = "a file, or no value";
+
+    fn parse(text: &str) -> Option<Self> {
+        (!text.is_empty()).then(|| Self::At(text.into()))
+    }
+
+    fn alone() -> Option<Self> {
+        Some(Self::OfRun)
+    }
+}
+
+impl FormatSpec {
+    /// Parses an argument of `format`.
+    ///
+    /// # Errors
+    /// All mistakes, each with its position.
+    pub fn parse(text: &str) -> Result<Self, Diagnostics> {
+        let source = SourceText::new("command line", text);
+        let (bench, groups) = reader::split(&source)?;
+        let mut groups = groups.into_iter();
+        let mut first = GroupReader::new(&source, groups.next().unwrap_or(Group::empty(text.len())));
+        refuse_stages(bench, &groups.collect::<Vec<_>>(), &source)?;
+        let id = first.take::<Name>("id").map(|name| name.0);
+        let mut options = FormatOptions::default();
+        match bench {
+            Bench::IocostQos => options.sub_full = first.take("sub-full").unwrap_or_default(),
+            Bench::IocostTune => {
+                options.pdf = first.take("pdf");
+                options.high_level = first.take("high-level").unwrap_or_default();
+            }
+            Bench::Storage | Bench::IocostParams | Bench::HashdParams | Bench::Protection => {}
+        }
+        first.finish()?;
+        if options.pdf.is_some() && options.high_level {
+            return Err(Diagnostic::new("`pdf` and `high-level` exclude each other").into());
+        }
+        Ok(Self { bench, id, options })
+    }
+}

@@ -1,0 +1,199 @@
+//! Specifications of benches: `BENCH[:GROUP[:GROUP…]]`, where a group is `KEY[=VALUE],…`.
+//!
+//! The first group is for the whole bench, each later one for a stage: a QoS setting, a solution or a scenario. An empty
+//! group stands for the defaults, and a key alone for `true`.
+
+mod format;
+mod hashd;
+mod params;
+mod protection;
+mod qos;
+mod reader;
+mod storage;
+mod tune;
+mod value;
+
+use std::fmt;
+use std::str::FromStr;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use wb_diagnostics::{Diagnostic, Diagnostics, SourceText, suggest};
+
+use crate::{Bench, Passive};
+use reader::{Group, GroupReader};
+use value::Property;
+
+pub use format::{FormatOptions, FormatSpec, PdfFile};
+pub use hashd::{HashdParamsProperties, RequestProperties};
+pub use params::IocostParamsProperties;
+pub use protection::{HogSpeed, MemHog, MemHogTune, ProtectionProperties, Scenario};
+pub use qos::{Dither, IocostQosProperties, parse_override};
+pub use storage::StorageProperties;
+pub use tune::{IocostTuneProperties, LatencyKind, Solution, Target};
+
+/// A bench with its properties: what a user requests.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(try_from = "String", into = "String")]
+pub struct BenchSpec {
+    /// Name that tells instances of a bench apart.
+    pub id: Option<String>,
+    /// Settings of the machine that it leaves as they are; `None` if not given.
+    pub passive: Option<Passive>,
+    /// The bench and its own properties.
+    pub properties: Properties,
+}
+
+/// The properties of a bench.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Properties {
+    /// Of `storage`.
+    Storage(StorageProperties),
+    /// Of `iocost-params`.
+    IocostParams(IocostParamsProperties),
+    /// Of `hashd-params`.
+    HashdParams(HashdParamsProperties),
+    /// Of `iocost-qos`.
+    IocostQos(IocostQosProperties),
+    /// Of `iocost-tune`.
+    IocostTune(IocostTuneProperties),
+    /// Of `protection`.
+    Protection(ProtectionProperties),
+}
+
+impl BenchSpec {
+    /// A bench with default properties.
+    pub fn new(bench: Bench) -> Self {
+        let properties = match bench {
+            Bench::Storage => Properties::Storage(StorageProperties::default()),
+            Bench::IocostParams => Properties::IocostParams(IocostParamsProperties::default()),
+            Bench::HashdParams => Properties::HashdParams(HashdParamsProperties::default()),
+            Bench::IocostQos => Properties::IocostQos(IocostQosProperties::default()),
+            Bench::IocostTune => Properties::IocostTune(IocostTuneProperties::default()),
+            Bench::Protection => Properties::Protection(ProtectionProperties::default()),
+        };
+        Self { id: None, passive: None, properties }
+    }
+
+    /// The bench.
+    pub fn bench(&self) -> Bench {
+        match &self.properties {
+            Properties::Storage(_) => Bench::Storage,
+            Properties::IocostParams(_) => Bench::IocostParams,
+            Properties::HashdParams(_) => Bench::HashdParams,
+            Properties::IocostQos(_) => Bench::IocostQos,
+            Properties::IocostTune(_) => Bench::IocostTune,
+            Properties::Protection(_) => Bench::Protection,
+        }
+    }
+
+    /// Parses the specification of a command line.
+    ///
+    /// # Errors
+    /// All mistakes, each with its position.
+    pub fn parse(text: &str) -> Result<Self, Diagnostics> {
+        let source = SourceText::new("command line", text);
+        let (bench, groups) = reader::split(&source)?;
+        let mut groups = groups.into_iter();
+        let mut first = GroupReader::new(&source, groups.next().unwrap_or(Group::empty(text.len())));
+        let id = first.take::<Name>("id").map(|name| name.0);
+        let passive = first.take("passive");
+        let rest: Vec<Group<'_>> = groups.collect();
+        let properties = match bench {
+            Bench::Storage => Properties::Storage(storage::read(first, &rest)?),
+            Bench::IocostParams => Properties::IocostParams(params::read(first, &rest)?),
+            Bench::HashdParams => Properties::HashdParams(hashd::read(first, &rest)?),
+            Bench::IocostQos => Properties::IocostQos(qos::read(first, &rest)?),
+            Bench::IocostTune => Properties::IocostTune(tune::read(first, &rest)?),
+            Bench::Protection => Properties::Protection(protection::read(first, &rest)?),
+        };
+        Ok(Self { id, passive, properties })
+    }
+
+    /// The properties that are not defaults: a list for each group.
+    fn groups(&self) -> Vec<Vec<Property>> {
+        let mut groups = match &self.properties {
+            Properties::Storage(properties) => vec![properties.list()],
+            Properties::IocostParams(properties) => vec![properties.list()],
+            Properties::HashdParams(properties) => vec![properties.list()],
+            Properties::IocostQos(properties) => properties.groups(),
+            Properties::IocostTune(properties) => properties.groups(),
+            Properties::Protection(properties) => properties.groups(),
+        };
+        let common = [
+            self.id.as_ref().map(|id| Property::new("id", id)),
+            self.passive.as_ref().map(|passive| Property::new("passive", passive)),
+        ];
+        groups[0].splice(0..0, common.into_iter().flatten());
+        groups
+    }
+}
+
+impl fmt::Display for BenchSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let groups = self.groups();
+        write!(f, "{}", self.bench())?;
+        if groups.len() == 1 && groups[0].is_empty() {
+            return Ok(());
+        }
+        groups.iter().try_for_each(|group| {
+            let words: Vec<String> = group.iter().map(ToString::to_string).collect();
+            write!(f, ":{}", words.join(","))
+        })
+    }
+}
+
+impl FromStr for BenchSpec {
+    type Err = Diagnostics;
+
+    fn from_str(text: &str) -> Result<Self, Diagnostics> {
+        Self::parse(text)
+    }
+}
+
+impl TryFrom<String> for BenchSpec {
+    type Error = Diagnostics;
+
+    fn try_from(text: String) -> Result<Self, Diagnostics> {
+        Self::parse(&text)
+    }
+}
+
+impl From<BenchSpec> for String {
+    fn from(spec: BenchSpec) -> Self {
+        spec.to_string()
+    }
+}
+
+/// The name of an instance: letters, digits, `_`, `.` and `-`, as it is the name of a folder.
+struct Name(String);
+
+impl value::Value for Name {
+    const EXPECTED: &'static str = "a name of letters, digits, `_`, `.` and `-` that begins with a letter or a digit";
+
+    fn parse(text: &str) -> Option<Self> {
+        let is_name = text.starts_with(|c: char| c.is_ascii_alphanumeric())
+            && text.chars().all(|c| c.is_ascii_alphanumeric() || "_.-".contains(c));
+        is_name.then(|| Self(text.to_owned()))
+    }
+}
+
+/// Refuses groups after the first.
+fn refuse_stages(bench: Bench, rest: &[Group<'_>], source: &SourceText) -> Result<(), Diagnostics> {
+    let Some(group) = rest.first() else { return Ok(()) };
+    let message = format!("unexpected property group: `{bench}` has a single one");
+    Err(Diagnostic::at(source, group.span.clone(), message, "after the first group")
+        .with_help("separate the properties of a group with `,`")
+        .into())
+}
+
+/// The error of an unknown bench.
+fn unknown_bench(source: &SourceText, name: &str) -> Diagnostic {
+    let names = Bench::ALL.map(Bench::name);
+    Diagnostic::at(source, 0..name.len(), format!("unknown bench `{name}`"), "unknown")
+        .with_suggestion(suggest(name, names))
+        .with_help(format!("expected one of {}", names.join(", ")))
+}
+
+#[cfg(test)]
+mod tests;

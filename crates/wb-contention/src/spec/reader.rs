@@ -1,0 +1,180 @@
+//! Splits specifications, and reads the properties of a group by their types.
+
+use std::ops::Range;
+
+use wb_diagnostics::{Diagnostic, DiagnosticCollector, Diagnostics, SourceText, suggest};
+
+use super::unknown_bench;
+use super::value::Value;
+use crate::Bench;
+
+/// A group of properties.
+#[derive(Debug, Clone)]
+pub(super) struct Group<'a> {
+    pub(super) span: Range<usize>,
+    entries: Vec<Entry<'a>>,
+}
+
+/// A property as written.
+#[derive(Debug, Clone)]
+struct Entry<'a> {
+    span: Range<usize>,
+    key: &'a str,
+    value: Option<&'a str>,
+}
+
+impl<'a> Group<'a> {
+    /// A group without properties.
+    pub(super) fn empty(at: usize) -> Self {
+        Self { span: at..at, entries: Vec::new() }
+    }
+
+    pub(super) fn parse(text: &'a str, start: usize) -> Self {
+        let mut at = start;
+        let mut entries = Vec::new();
+        for word in text.split(',') {
+            let span = at..at + word.len();
+            at = span.end + 1;
+            if word.is_empty() {
+                continue;
+            }
+            let (key, value) = match word.split_once('=') {
+                Some((key, value)) => (key, Some(value)),
+                None => (word, None),
+            };
+            entries.push(Entry { span, key, value });
+        }
+        Self { span: start..start + text.len(), entries }
+    }
+}
+
+/// Splits a specification into its bench and groups.
+pub(super) fn split(source: &SourceText) -> Result<(Bench, Vec<Group<'_>>), Diagnostics> {
+    let mut parts = source.text.split(':');
+    let name = parts.next().unwrap_or_default();
+    let bench = Bench::from_name(name).ok_or_else(|| unknown_bench(source, name))?;
+    let mut at = name.len() + 1;
+    let groups = parts.map(|part| {
+        let group = Group::parse(part, at);
+        at += part.len() + 1;
+        group
+    });
+    Ok((bench, groups.collect()))
+}
+
+/// Reads the properties of a group, and collects its mistakes.
+pub(super) struct GroupReader<'a> {
+    pub(super) source: &'a SourceText,
+    span: Range<usize>,
+    entries: Vec<Entry<'a>>,
+    keys: Vec<&'static str>,
+    mistakes: DiagnosticCollector,
+}
+
+impl<'a> GroupReader<'a> {
+    pub(super) fn new(source: &'a SourceText, group: Group<'a>) -> Self {
+        let mut mistakes = DiagnosticCollector::default();
+        let Group { span, entries } = group;
+        let (mut kept, mut keys): (Vec<Entry<'a>>, Vec<&str>) = (Vec::new(), Vec::new());
+        for entry in entries {
+            if keys.contains(&entry.key) {
+                let message = format!("duplicate property `{}`", entry.key);
+                mistakes.push(Diagnostic::at(source, entry.span, message, "given before in this group"));
+            } else {
+                keys.push(entry.key);
+                kept.push(entry);
+            }
+        }
+        Self { source, span, entries: kept, keys: Vec::new(), mistakes }
+    }
+
+    /// The value of a property; `None` if it is not given, or invalid, which is collected.
+    pub(super) fn take<T: Value>(&mut self, key: &'static str) -> Option<T> {
+        self.keys.push(key);
+        let entry = self.remove(|entry| entry.key == key)?;
+        self.value(&entry)
+    }
+
+    /// The first property whose key begins with `prefix`, with the rest of its key.
+    pub(super) fn take_prefixed<T: Value>(&mut self, prefix: &str) -> Option<(&'a str, T)> {
+        let entry = self.remove(|entry| entry.key.starts_with(prefix))?;
+        let rest = &entry.key[prefix.len()..];
+        self.value(&entry).map(|value| (rest, value))
+    }
+
+    /// The keys without a value that `read` recognises.
+    pub(super) fn take_words<T>(&mut self, read: impl Fn(&str) -> Option<T>) -> Vec<T> {
+        let mut words = Vec::new();
+        self.entries.retain(|entry| match read(entry.key).filter(|_| entry.value.is_none()) {
+            Some(word) => {
+                words.push(word);
+                false
+            }
+            None => true,
+        });
+        words
+    }
+
+    /// Whether any property is left.
+    pub(super) fn has(&self, key: &str) -> bool {
+        self.entries.iter().any(|entry| entry.key == key)
+    }
+
+    /// Collects a mistake that concerns the whole group.
+    pub(super) fn refuse(&mut self, message: impl Into<String>, help: &str) {
+        // An empty group is shown by the separator before it.
+        let span =
+            if self.span.is_empty() { self.span.start.saturating_sub(1)..self.span.end } else { self.span.clone() };
+        self.mistakes.push(Diagnostic::at(self.source, span, message, "in this group").with_help(help));
+    }
+
+    /// Fails with the collected mistakes; properties that have not been taken are unknown.
+    pub(super) fn finish(mut self) -> Result<(), Diagnostics> {
+        for entry in std::mem::take(&mut self.entries) {
+            let span = entry.span.start..entry.span.start + entry.key.len();
+            let diagnostic = Diagnostic::at(self.source, span, format!("unknown property `{}`", entry.key), "unknown")
+                .with_suggestion(suggest(entry.key, &self.keys));
+            self.mistakes.push(match self.keys.is_empty() {
+                true => diagnostic.with_help("this group has no properties"),
+                false => diagnostic.with_help(format!("this group has {}", self.keys.join(", "))),
+            });
+        }
+        self.mistakes.finish()
+    }
+
+    fn remove(&mut self, is_it: impl Fn(&Entry<'a>) -> bool) -> Option<Entry<'a>> {
+        let at = self.entries.iter().position(is_it)?;
+        Some(self.entries.remove(at))
+    }
+
+    fn value<T: Value>(&mut self, entry: &Entry<'a>) -> Option<T> {
+        let parsed = match entry.value {
+            Some(text) => T::parse(text),
+            None => T::alone(),
+        };
+        if parsed.is_none() {
+            let (message, span) = match entry.value {
+                Some(text) => (
+                    format!("invalid value `{text}` of `{}`: expected {}", entry.key, T::EXPECTED),
+                    entry.span.end - text.len()..entry.span.end,
+                ),
+                None => (format!("missing value of `{}`: expected {}", entry.key, T::EXPECTED), entry.span.clone()),
+            };
+            self.mistakes.push(Diagnostic::at(self.source, span, message, ""));
+        }
+        parsed
+    }
+}
+
+/// Reads each further group as a stage, and collects the mistakes of all.
+pub(super) fn stages<'a, T>(
+    source: &'a SourceText,
+    groups: &[Group<'a>],
+    read: impl Fn(GroupReader<'a>) -> Result<T, Diagnostics>,
+) -> Result<Vec<T>, Diagnostics> {
+    let mut mistakes = DiagnosticCollector::default();
+    let readers = groups.iter().map(|group| GroupReader::new(source, group.clone()));
+    let stages = readers.filter_map(|reader| mistakes.ok(read(reader))).collect();
+    mistakes.finish()?;
+    Ok(stages)
+}

@@ -1,0 +1,155 @@
+//! Values of properties.
+
+use std::fmt;
+
+use wb_model::Bytes;
+
+use crate::{Passive, Percentile};
+
+/// A type of property values.
+pub(super) trait Value: Sized {
+    /// What is expected: `a whole number`.
+    const EXPECTED: &'static str;
+
+    /// Parses a value.
+    fn parse(text: &str) -> Option<Self>;
+
+    /// The value of a key without one; `None` if a value is required.
+    fn alone() -> Option<Self> {
+        None
+    }
+}
+
+impl Value for bool {
+    const EXPECTED: &'static str = "`true` or `false`";
+
+    fn parse(text: &str) -> Option<Self> {
+        text.parse().ok()
+    }
+
+    fn alone() -> Option<Self> {
+        Some(true)
+    }
+}
+
+impl Value for u32 {
+    const EXPECTED: &'static str = "a whole number up to 4294967295";
+
+    fn parse(text: &str) -> Option<Self> {
+        text.parse().ok()
+    }
+}
+
+impl Value for u64 {
+    const EXPECTED: &'static str = "a whole number";
+
+    fn parse(text: &str) -> Option<Self> {
+        text.parse().ok()
+    }
+}
+
+/// A whole number from 1.
+pub(super) struct Count(pub(super) u32);
+
+impl Value for Count {
+    const EXPECTED: &'static str = "a whole number from 1 to 4294967295";
+
+    fn parse(text: &str) -> Option<Self> {
+        text.parse().ok().filter(|count| *count > 0).map(Self)
+    }
+}
+
+impl Value for f64 {
+    const EXPECTED: &'static str = "a number from 0";
+
+    fn parse(text: &str) -> Option<Self> {
+        plain_number(text)
+    }
+}
+
+/// A number from 0 without an exponent, because `-` separates the ends of a range.
+pub(super) fn plain_number(text: &str) -> Option<f64> {
+    let is_plain = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    text.parse().ok().filter(|number: &f64| is_plain && number.is_finite())
+}
+
+/// A number from 0, or a percentage: `0.9` and `90%` are the same.
+pub(super) struct Fraction(pub(super) f64);
+
+impl Value for Fraction {
+    const EXPECTED: &'static str = "a fraction such as 0.9 or 90%";
+
+    fn parse(text: &str) -> Option<Self> {
+        match text.strip_suffix('%') {
+            Some(percent) => plain_number(percent).map(|percent| Self(percent / 100.0)),
+            None => plain_number(text).map(Self),
+        }
+    }
+}
+
+impl Value for Bytes {
+    const EXPECTED: &'static str = "a size such as 4096, 4k or 1.5g";
+
+    fn parse(text: &str) -> Option<Self> {
+        text.parse().ok()
+    }
+}
+
+impl Value for Percentile {
+    const EXPECTED: &'static str = "a percentile such as 01, 99.9 or max";
+
+    fn parse(text: &str) -> Option<Self> {
+        text.parse().ok()
+    }
+}
+
+impl Value for Passive {
+    const EXPECTED: &'static str = "ALL, all, cpu, mem, fs, io, oomd or none, joined by `/`";
+
+    fn parse(text: &str) -> Option<Self> {
+        text.parse().ok()
+    }
+}
+
+impl Value for String {
+    const EXPECTED: &'static str = "a text";
+
+    fn parse(text: &str) -> Option<Self> {
+        (!text.is_empty()).then(|| text.to_owned())
+    }
+}
+
+/// A property to print: `KEY=VALUE`, or a key alone.
+pub(super) struct Property {
+    key: String,
+    value: Option<String>,
+}
+
+impl Property {
+    pub(super) fn new(key: impl Into<String>, value: impl fmt::Display) -> Self {
+        Self { key: key.into(), value: Some(value.to_string()) }
+    }
+
+    pub(super) fn key(key: impl Into<String>) -> Self {
+        Self { key: key.into(), value: None }
+    }
+
+    /// A property, unless it has its default.
+    pub(super) fn unless<T: PartialEq + fmt::Display>(key: &str, value: T, default: T) -> Option<Self> {
+        (value != default).then(|| Self::new(key, value))
+    }
+
+    /// A property, if it is given.
+    pub(super) fn given<T: fmt::Display>(key: &str, value: Option<T>) -> Option<Self> {
+        value.map(|value| Self::new(key, value))
+    }
+}
+
+impl fmt::Display for Property {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.value {
+            Some(value) => write!(f, "{}={value}", self.key),
+            None => f.write_str(&self.key),
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! Stages: what a runner executes at once, and by what a finished one is recognised.
+
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use wb_model::Sha256;
+
+use crate::spec::{BenchSpec, MemHog, MemHogTune, RequestProperties, StorageProperties};
+use crate::system::Conditions;
+use crate::{Bench, IocostParameters, Passive, QosOverride};
+
+/// A bench of a sequence: named by its id, or by its position among those of its kind that have none.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+pub struct Instance {
+    /// The bench.
+    pub bench: Bench,
+    /// Its id, or its position from 1.
+    pub label: InstanceLabel,
+}
+
+/// What tells instances of a bench apart.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum InstanceLabel {
+    /// The position among instances without id, from 1.
+    Position(u32),
+    /// The id.
+    Id(String),
+}
+
+impl fmt::Display for Instance {
+    /// Also the name of its folder: `iocost-qos`, `iocost-qos.2`, `iocost-qos@ID`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let bench = self.bench;
+        match &self.label {
+            InstanceLabel::Position(1) => f.pad(bench.name()),
+            InstanceLabel::Position(position) => f.pad(&format!("{bench}.{position}")),
+            InstanceLabel::Id(id) => f.pad(&format!("{bench}@{id}")),
+        }
+    }
+}
+
+impl Instance {
+    /// Its id, if it has one.
+    pub fn id(&self) -> Option<&str> {
+        match &self.label {
+            InstanceLabel::Position(_) => None,
+            InstanceLabel::Id(id) => Some(id),
+        }
+    }
+}
+
+/// What a stage measures, apart from the conditions.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct StageDefinition {
+    /// The work.
+    pub work: Work,
+    /// The state of io.cost meanwhile.
+    pub iocost: IocostState,
+    /// Settings that are left as they are.
+    #[serde(default)]
+    pub passive: Passive,
+}
+
+/// The work of a stage.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum Work {
+    /// Measure the device with fio, and derive the parameters of io.cost.
+    IocostParams,
+    /// Find the parameters of hashd at full load.
+    HashdParams(SizingWork),
+    /// Find the footprint that the device supports.
+    Storage(StorageWork),
+    /// Run hashd at a load, then a memory hog beside it.
+    MemHog(MemHog),
+    /// Find the largest footprint that is protected from a memory hog.
+    MemHogTune(MemHogTune),
+}
+
+/// How hashd is sized.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub struct SizingWork {
+    /// Whether requests sleep instead of hashing.
+    pub fake_cpu_load: bool,
+    /// Maximum rate, in requests per second; `None`: to be measured.
+    pub rps_max: Option<u32>,
+    /// Properties of the requests.
+    pub requests: RequestProperties,
+}
+
+/// How a supported footprint is found.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub struct StorageWork {
+    /// Number of measurements.
+    pub loops: u32,
+    /// Maximum rate of the faked CPU, in requests per second.
+    pub rps_max: u32,
+    /// Properties of the requests.
+    pub requests: RequestProperties,
+    /// See [`StorageProperties::mem_avail_err_max`].
+    pub mem_avail_err_max: f64,
+    /// See [`StorageProperties::mem_avail_inner_retries`].
+    pub mem_avail_inner_retries: u32,
+    /// See [`StorageProperties::mem_avail_outer_retries`].
+    pub mem_avail_outer_retries: u32,
+}
+
+impl From<&StorageProperties> for StorageWork {
+    fn from(properties: &StorageProperties) -> Self {
+        Self {
+            loops: properties.loops,
+            rps_max: properties.rps_max,
+            requests: properties.requests,
+            mem_avail_err_max: properties.mem_avail_err_max,
+            mem_avail_inner_retries: properties.mem_avail_inner_retries,
+            mem_avail_outer_retries: properties.mem_avail_outer_retries,
+        }
+    }
+}
+
+/// The state of io.cost during a stage.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum IocostState {
+    /// As it is.
+    AsIs,
+    /// Disabled.
+    Off,
+    /// Enabled, with the parameters that the bench starts from and these changes.
+    On(QosOverride),
+}
+
+impl IocostState {
+    /// The parameters to set; `None` if io.cost is disabled or stays as it is.
+    pub fn parameters(&self, base: Option<IocostParameters>) -> Option<IocostParameters> {
+        match (self, base) {
+            (Self::On(change), Some(base)) => Some(IocostParameters { qos: change.apply(base.qos), ..base }),
+            _ => None,
+        }
+    }
+}
+
+/// A stage to execute.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Stage {
+    /// The instance that it belongs to.
+    pub instance: Instance,
+    /// What it measures.
+    pub definition: StageDefinition,
+    /// Under which conditions: among them the parameters that it starts from.
+    pub conditions: Conditions,
+}
+
+/// What identifies a stage: a hash of its instance, definition and conditions.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub struct StageKey(String);
+
+impl fmt::Display for StageKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.0)
+    }
+}
+
+/// Hexadecimal digits of a key.
+const KEY_DIGITS: usize = 16;
+
+impl Stage {
+    /// Its key.
+    pub fn key(&self) -> StageKey {
+        // Every type in it has a JSON form with text keys.
+        let text = serde_json::json!([self.instance, self.definition, self.conditions]).to_string();
+        StageKey(Sha256::of(text.as_bytes()).as_str()[..KEY_DIGITS].to_owned())
+    }
+
+    /// The parameters of io.cost to set; `None` if it is disabled or stays as it is.
+    pub fn iocost(&self) -> Option<IocostParameters> {
+        self.definition.iocost.parameters(self.conditions.base_model)
+    }
+}
+
+/// The passive settings of a bench.
+pub(crate) fn passive_of(spec: &BenchSpec) -> Passive {
+    spec.passive.clone().unwrap_or_default()
+}

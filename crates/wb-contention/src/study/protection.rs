@@ -1,0 +1,156 @@
+//! `protection`: isolation, latency impact and work conservation.
+
+use super::{StudyError, StudySource, figures};
+use crate::PERCENTILES;
+use crate::answer::{HogAnswer, HogTuneAnswer, ScenarioAnswer};
+use crate::distribution::Distribution;
+use crate::measurement::{MemHogMeasurement, MemHogTuneMeasurement};
+use crate::report::{CostSecond, HashdSecond, Reports};
+use crate::spec::{MemHog, MemHogTune};
+use crate::stage::StageKey;
+
+/// Nanoseconds in a second.
+const SECOND: f64 = 1e9;
+
+pub(super) fn mem_hog(
+    source: &StudySource<'_>,
+    stage: &StageKey,
+    scenario_properties: MemHog,
+    measurement: &MemHogMeasurement,
+) -> Result<ScenarioAnswer, StudyError> {
+    Ok(ScenarioAnswer::MemHog { scenario_properties, answer: combined(source, &[(stage, measurement)])? })
+}
+
+pub(super) fn mem_hog_tune(
+    source: &StudySource<'_>,
+    stage: &StageKey,
+    properties: &MemHogTune,
+    measurement: &MemHogTuneMeasurement,
+) -> Result<HogTuneAnswer, StudyError> {
+    let protected = measurement.protected.as_ref();
+    let hog = protected.map(|protected| combined(source, &[(stage, &protected.run)])).transpose()?;
+    Ok(HogTuneAnswer { properties: *properties, size: protected.map(|protected| protected.size), hog })
+}
+
+/// The figures of one or more measurements together: each second relates to its own measurement's rate and latency
+/// without the hog.
+pub(super) fn combined(
+    source: &StudySource<'_>,
+    measurements: &[(&StageKey, &MemHogMeasurement)],
+) -> Result<HogAnswer, StudyError> {
+    let mut seconds = HogSeconds::default();
+    for (stage, measurement) in measurements {
+        seconds.add(source, stage, measurement)?;
+    }
+    let no_reports = || StudyError::NoReports { stage: measurements[0].0.clone(), what: "protection" };
+    let base = Distribution::of(&seconds.base_latencies, &[]).ok_or_else(no_reports)?;
+    let reports = figures::joined(seconds.reports);
+    let vrate = figures::vrate(&reports);
+    Ok(HogAnswer {
+        base_rps: seconds.base_rps / measurements.len() as f64,
+        base_latency: base.mean,
+        base_latency_stdev: base.stdev,
+        isolation: Distribution::of(&seconds.isolation, &PERCENTILES).ok_or_else(no_reports)?,
+        latency_impact: Distribution::of(&seconds.impact, &PERCENTILES).ok_or_else(no_reports)?,
+        work_conservation: work_conservation(reports.seconds.iter().filter_map(|report| report.cost)),
+        latency: figures::latencies(&reports),
+        vrate: vrate.map(|vrate| (vrate.mean, vrate.stdev)),
+        failures: seconds.failures,
+        missing: figures::missing(&reports),
+    })
+}
+
+/// The seconds with a hog.
+#[derive(Default)]
+struct HogSeconds {
+    base_rps: f64,
+    base_latencies: Vec<f64>,
+    isolation: Vec<f64>,
+    impact: Vec<f64>,
+    failures: Vec<String>,
+    reports: Vec<Reports>,
+}
+
+impl HogSeconds {
+    fn add(
+        &mut self,
+        source: &StudySource<'_>,
+        stage: &StageKey,
+        measurement: &MemHogMeasurement,
+    ) -> Result<(), StudyError> {
+        let base = source.read(stage, measurement.base_period)?;
+        let latencies: Vec<f64> =
+            base.seconds.iter().filter_map(|report| Some(report.hashd?.latency * SECOND)).collect();
+        let Some(base_latency) = Distribution::of(&latencies, &[]) else {
+            return Err(StudyError::NoReports { stage: stage.clone(), what: "hashd without the hog" });
+        };
+        self.base_rps += measurement.base_rps;
+        self.base_latencies.extend(latencies);
+        for run in &measurement.runs {
+            let reports = source.read(stage, run.period)?;
+            self.isolation.extend(isolation(&reports, measurement.base_rps));
+            let latency = |report: HashdSecond| (report.latency * SECOND / base_latency.mean - 1.0).max(0.0);
+            self.impact.extend(reports.seconds.iter().filter_map(|report| report.hashd.map(latency)));
+            self.reports.push(reports);
+            if let Some((reason, lost)) = &run.failure {
+                self.failures.push(reason.clone());
+                // What was not measured because hashd could not be kept alive was not isolated at all.
+                self.isolation.extend((0..*lost).map(|_| 0.0));
+                self.impact.extend((0..*lost).map(|_| 1.0));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The isolation between each two reports with hashd, once for each second between them: requests completed per second,
+/// relative to the rate without the hog, at most 1.
+fn isolation(reports: &Reports, base_rps: f64) -> Vec<f64> {
+    let done: Vec<(u64, u64)> =
+        reports.seconds.iter().filter_map(|report| Some((report.second, report.hashd?.done))).collect();
+    let between = |pair: &[(u64, u64)]| {
+        let (seconds, requests) = (pair[1].0 - pair[0].0, pair[1].1.saturating_sub(pair[0].1));
+        let rate = requests as f64 / seconds as f64;
+        std::iter::repeat_n((rate / base_rps).clamp(0.0, 1.0), seconds as usize)
+    };
+    done.windows(2).flat_map(between).collect()
+}
+
+/// Work conservation U / (U + min(unused, lost)): what was left unused counts as far as somebody lost it. `None` without
+/// io.cost.
+fn work_conservation(seconds: impl Iterator<Item = CostSecond>) -> Option<f64> {
+    let add = |(usage, unused, lost): (f64, f64, f64), second: CostSecond| {
+        (usage + second.usage, unused + second.unused, lost + second.lost)
+    };
+    let (usage, unused, lost) =
+        seconds.map(Some).fold(None, |sum, second| Some(add(sum.unwrap_or_default(), second?)))?;
+    let possible = usage + f64::min(unused, lost);
+    Some(if possible > 0.0 { usage / possible } else { 1.0 })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::{IoSecond, SecondReport};
+    use wb_model::Bytes;
+
+    fn report(second: u64, done: u64) -> SecondReport {
+        let hashd = Some(HashdSecond { done, latency: 0.05, memory: Bytes(0) });
+        SecondReport { second, hashd, read: IoSecond::default(), write: IoSecond::default(), cost: None }
+    }
+
+    #[test]
+    fn isolation_is_the_rate_relative_to_that_without_the_hog() {
+        let seconds = vec![report(1, 100), report(2, 200), report(3, 250), report(5, 290), report(6, 900)];
+        let reports = Reports { seconds, ..Reports::default() };
+        assert_eq!(isolation(&reports, 100.0), [1.0, 0.5, 0.2, 0.2, 1.0]);
+    }
+
+    #[test]
+    fn unused_device_time_counts_as_far_as_it_was_lost() {
+        let second = |usage, unused, lost| CostSecond { vrate: 100.0, usage, unused, lost };
+        assert_eq!(work_conservation([second(0.6, 0.4, 0.2), second(0.6, 0.4, 0.0)].into_iter()), Some(1.2 / 1.4));
+        assert_eq!(work_conservation([second(1.0, 0.0, 5.0)].into_iter()), Some(1.0));
+        assert_eq!(work_conservation(std::iter::empty()), None);
+    }
+}

@@ -1,0 +1,53 @@
+//! The memory of a stage: what there is, and what a memory profile leaves of it.
+
+use wb_contention::runner::{StageError, StageFailure};
+use wb_contention::system;
+use wb_model::Bytes;
+use wb_tests::contention::{MemoryProfile, MemoryShare, PreparedWorker, storage};
+
+use super::MeasuringSession;
+
+impl MeasuringSession {
+    /// The share of a memory profile. What is available is determined once per session, unless the user knows it.
+    pub(super) async fn memory_share(
+        &self,
+        prepared: &PreparedWorker,
+        profile: Option<u32>,
+    ) -> Result<MemoryShare, StageError> {
+        let avail = match self.mem_avail.get().or(self.options.mem_avail) {
+            Some(avail) => avail,
+            None => storage::probe_available_memory(prepared).await.map_err(|error| self.failure(error))?,
+        };
+        self.mem_avail.set(Some(avail));
+        self.share_of(avail, profile)
+    }
+
+    fn share_of(&self, avail: Bytes, profile: Option<u32>) -> Result<MemoryShare, StageError> {
+        let profile = profile.map(MemoryProfile::try_from).transpose();
+        let profile = profile.map_err(|error| StageFailure::Machine { reason: error.to_string() })?;
+        MemoryShare::new(profile, avail).map_err(|error| self.failure(error))
+    }
+}
+
+/// A share, as results record it.
+pub(super) fn recorded(share: MemoryShare) -> system::MemoryProfile {
+    let MemoryShare { profile, avail, share, target } = share;
+    system::MemoryProfile { profile: profile.map(u32::from), avail, share, target }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "these are tests")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_descriptions_of_a_profile_agree() {
+        for gib in [1, 2, 4, 8, 16, 32, 64] {
+            let avail = Bytes(100 << 30);
+            let share = MemoryShare::new(MemoryProfile::try_from(gib).ok(), avail).unwrap();
+            assert_eq!(recorded(share), system::MemoryProfile::new(Some(gib), avail));
+        }
+        let whole = MemoryShare::new(None, Bytes(5 << 30)).unwrap();
+        assert_eq!(recorded(whole), system::MemoryProfile::new(None, Bytes(5 << 30)));
+    }
+}

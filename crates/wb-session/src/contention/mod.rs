@@ -1,0 +1,186 @@
+//! Measures the stages of contention benches on a worker.
+//!
+//! ```text
+//! Stage ─▶ preparation ─▶ PreparedWorker ─▶ iocost_params, hashd_params, storage, protection ─▶ Measurement
+//!                                                 │                  │
+//!                                            checkpoints      observer: a report per second
+//! ```
+//!
+//! What is measured and how is in `wb_tests::contention`, what a sequence is in `wb_contention`; this module connects
+//! them. Start with [`WorkerRunners`].
+
+mod checkpoint;
+mod failure;
+mod hashd_params;
+mod iocost_params;
+mod memory;
+mod observer;
+mod preparation;
+mod protection;
+mod sizing;
+mod storage;
+#[cfg(test)]
+mod test_stage;
+
+use std::cell::Cell;
+use std::path::PathBuf;
+use std::rc::Rc;
+
+use async_trait::async_trait;
+use tokio::sync::OnceCell;
+use wb_agent::{Worker, WorkerError};
+use wb_contention::Bench;
+use wb_contention::execute::SequenceRequest;
+use wb_contention::measurement::Measurement;
+use wb_contention::runner::{Runners, StageContext, StageError, StageFailure, StageRunner};
+use wb_contention::stage::{Stage, Work};
+use wb_contention::system::TimeScale;
+use wb_model::{Bytes, Nanos};
+use wb_sys::clock::suspended_time;
+use wb_tests::contention::PreparedWorker;
+
+use self::failure::{failure, names, worker_failure};
+use crate::error::SessionError;
+use crate::measure::cancel_on_signals;
+use crate::program::current_program;
+
+/// What all stages of a sequence are measured with.
+#[derive(Debug, Clone)]
+struct MeasuringOptions {
+    /// This program, whose `agent` and `exec` are started.
+    program: PathBuf,
+    /// Folder of files, on the device.
+    dir: PathBuf,
+    /// The name of the device.
+    device: String,
+    /// Available memory, if the user knows it.
+    mem_avail: Option<Bytes>,
+    swappiness: u32,
+    force: bool,
+    seed: u64,
+}
+
+/// Runners of every kind of stage on this machine. Its agent is started for the first stage.
+pub struct WorkerRunners(Rc<MeasuringSession>);
+
+struct MeasuringSession {
+    options: MeasuringOptions,
+    worker: OnceCell<Worker>,
+    /// Available memory, once it is determined.
+    mem_avail: Cell<Option<Bytes>>,
+}
+
+impl WorkerRunners {
+    /// Runners for a sequence on this machine.
+    ///
+    /// # Errors
+    /// If the path of this program or of the folder is unknown.
+    pub fn local(request: &SequenceRequest) -> Result<Self, SessionError> {
+        let dir = &request.options.dir;
+        let options = MeasuringOptions {
+            program: current_program()?,
+            dir: std::path::absolute(dir).map_err(|source| SessionError::file(dir, source))?,
+            device: request.system.device.name.clone(),
+            mem_avail: request.options.mem_avail,
+            swappiness: request.options.swappiness,
+            force: request.options.force,
+            seed: request.seed,
+        };
+        Ok(Self(Rc::new(MeasuringSession { options, worker: OnceCell::new(), mem_avail: Cell::new(None) })))
+    }
+
+    /// Ends the agent, and waits until it has restored the machine.
+    ///
+    /// # Errors
+    /// If it fails.
+    pub async fn close(self) -> Result<(), WorkerError> {
+        match Rc::into_inner(self.0).and_then(|session| session.worker.into_inner()) {
+            Some(worker) => worker.close().await,
+            None => Ok(()),
+        }
+    }
+}
+
+impl Runners for WorkerRunners {
+    fn runner_for(&mut self, bench: Bench) -> Option<Box<dyn StageRunner>> {
+        match bench {
+            Bench::IocostParams | Bench::HashdParams | Bench::Storage | Bench::Protection => {
+                Some(Box::new(WorkerRunner(self.0.clone())))
+            }
+            // They consist of the others.
+            Bench::IocostQos | Bench::IocostTune => None,
+        }
+    }
+}
+
+struct WorkerRunner(Rc<MeasuringSession>);
+
+#[async_trait(?Send)]
+impl StageRunner for WorkerRunner {
+    async fn run(&mut self, stage: &Stage, context: &mut StageContext<'_>) -> Result<Measurement, StageError> {
+        let mut cancelled = cancel_on_signals();
+        let before = suspended_time();
+        let measured = tokio::select! {
+            measured = self.0.measure(stage, context) => measured,
+            _ = cancelled.changed() => return Err(StageFailure::Cancelled.into()),
+        };
+        match suspended_time().saturating_sub(before).as_secs() {
+            0 => measured,
+            seconds => Err(StageFailure::Suspended { seconds }.into()),
+        }
+    }
+}
+
+impl MeasuringSession {
+    async fn measure(&self, stage: &Stage, context: &mut StageContext<'_>) -> Result<Measurement, StageError> {
+        match &stage.definition.work {
+            Work::IocostParams => iocost_params::measure(self, stage, context).await,
+            Work::HashdParams(work) => hashd_params::measure(self, stage, work, context).await,
+            Work::Storage(work) => storage::measure(self, stage, work, context).await,
+            Work::MemHog(hog) => protection::measure(self, stage, hog, context).await,
+            Work::MemHogTune(tune) => protection::tune(self, stage, tune, context).await,
+        }
+    }
+
+    async fn worker(&self) -> Result<&Worker, StageError> {
+        let start = async || Worker::local(&self.options.program).await;
+        self.worker.get_or_try_init(start).await.map_err(|error| worker_failure(&error))
+    }
+
+    /// Prepares the worker for a stage, and records the requirements that it misses.
+    async fn prepare(
+        &self,
+        stage: &Stage,
+        protected: Option<Bytes>,
+        context: &mut StageContext<'_>,
+    ) -> Result<PreparedWorker, StageError> {
+        let worker = self.worker().await?;
+        let dir = &self.options.dir;
+        std::fs::create_dir_all(dir)
+            .map_err(|error| StageFailure::Machine { reason: format!("{}: {error}", dir.display()) })?;
+        let preparation = preparation::preparation(stage, &self.options, protected)?;
+        let prepared = PreparedWorker::new(worker, &preparation).await.map_err(|error| self.failure(error))?;
+        let missed = names(prepared.requirements());
+        if !missed.is_empty() {
+            context.miss_requirements(missed)?;
+        }
+        Ok(prepared)
+    }
+
+    /// Restores the machine after a measurement. Of two failures, that of the measurement is returned.
+    async fn finish<T>(&self, prepared: PreparedWorker, measured: Result<T, StageError>) -> Result<T, StageError> {
+        let restored = prepared.finish().await;
+        let measured = measured?;
+        restored.map_err(|error| self.failure(error))?;
+        Ok(measured)
+    }
+
+    fn failure(&self, error: wb_tests::contention::ContentionError) -> StageError {
+        failure(error, &self.options.device)
+    }
+}
+
+/// A duration, shortened for a trial.
+fn scaled(duration: Nanos, scale: Option<TimeScale>) -> Nanos {
+    Nanos((duration.0 as f64 * scale.map_or(1.0, TimeScale::factor)) as u64)
+}

@@ -1,0 +1,123 @@
+//! `storage`: its checkpoint has the loops that are done.
+
+use std::cell::RefCell;
+
+use serde::{Deserialize, Serialize};
+use wb_contention::HashdParameters;
+use wb_contention::measurement::{Measurement, Period, StorageMeasurement};
+use wb_contention::runner::{StageContext, StageError, StageFailure};
+use wb_contention::stage::{Stage, StorageWork};
+use wb_hashd::sizing::SizingRequest;
+use wb_sys::clock::unix_time;
+use wb_tests::contention::storage::{self, Sizing, StorageConfig, StorageRecord};
+use wb_tests::contention::{ContentionError, PreparedWorker, hashd_params};
+
+use super::checkpoint::{self, CheckpointWriter};
+use super::observer::DeviceObserver;
+use super::sizing::{Load, found_parameters, sizing_config};
+use super::{MeasuringSession, memory};
+
+/// What is known of a loop besides its sizes.
+#[derive(Clone, Serialize, Deserialize)]
+struct Loop {
+    /// hashd with the final footprint.
+    last_round: Period,
+    hashd: HashdParameters,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Progress {
+    /// The second in which the measurement began.
+    first: u64,
+    record: StorageRecord,
+    loops: Vec<Loop>,
+}
+
+pub(super) async fn measure(
+    session: &MeasuringSession,
+    stage: &Stage,
+    work: &StorageWork,
+    context: &mut StageContext<'_>,
+) -> Result<Measurement, StageError> {
+    let resumed: Option<Progress> = checkpoint::read(context)?;
+    let prepared = session.prepare(stage, None, context).await?;
+    let measured = run(session, &prepared, stage, work, resumed, context).await;
+    let measured = session.finish(prepared, measured).await?;
+    Ok(Measurement::Storage(measured))
+}
+
+async fn run(
+    session: &MeasuringSession,
+    prepared: &PreparedWorker,
+    stage: &Stage,
+    work: &StorageWork,
+    resumed: Option<Progress>,
+    context: &mut StageContext<'_>,
+) -> Result<StorageMeasurement, StageError> {
+    let mut progress = match resumed {
+        Some(progress) => progress,
+        None => {
+            let memory = session.memory_share(prepared, stage.conditions.mem_profile).await?;
+            Progress { first: unix_time() as u64, record: StorageRecord::new(memory), loops: Vec::new() }
+        }
+    };
+    let mut observer = DeviceObserver::start(prepared, context.reports()).await?;
+    let mut checkpoints = CheckpointWriter::new(context);
+    let measured = observer.observe(run_loops(session, prepared, stage, work, &mut progress, &mut checkpoints)).await;
+    observer.finish().await?;
+    measured?.map_err(|error| session.failure(error))?;
+    checkpoints.finish()?;
+    session.mem_avail.set(Some(progress.record.memory.avail));
+    let last = progress.loops.last();
+    let no_loop = || StageFailure::Workload { reason: "no footprint was found".to_owned() };
+    Ok(StorageMeasurement {
+        period: Period { first: progress.first, last: unix_time() as u64 },
+        final_periods: progress.loops.iter().map(|one| one.last_round).collect(),
+        memory: memory::recorded(progress.record.memory),
+        hashd: last.ok_or_else(no_loop)?.hashd,
+        usages: progress.record.sizings.iter().map(|sizing| sizing.usage).collect(),
+        sizes: progress.record.sizings.iter().map(|sizing| sizing.size).collect(),
+    })
+}
+
+async fn run_loops(
+    session: &MeasuringSession,
+    prepared: &PreparedWorker,
+    stage: &Stage,
+    work: &StorageWork,
+    progress: &mut Progress,
+    checkpoints: &mut CheckpointWriter<'_, '_>,
+) -> Result<(), ContentionError> {
+    let config = StorageConfig {
+        loops: work.loops,
+        mem_avail_err_max: work.mem_avail_err_max,
+        mem_avail_inner_retries: work.mem_avail_inner_retries,
+        mem_avail_outer_retries: work.mem_avail_outer_retries,
+    };
+    let load = Load { fake_cpu_load: true, rps_max: Some(work.rps_max), requests: work.requests };
+    let sizing = sizing_config(load, &progress.record.memory, &session.options, stage.conditions.time_scale);
+    let request = SizingRequest { config: sizing, rounds: Vec::new() };
+    // The last loop, until it is known to be valid.
+    let pending: RefCell<Option<Loop>> = RefCell::new(None);
+    let size = async |prepared: &PreparedWorker| {
+        let outcome = hashd_params::size(prepared, &request, |_| ()).await?;
+        let hashd = found_parameters(&outcome.result);
+        let (begin, end) = outcome.last_round;
+        let last_round = Period { first: begin as u64, last: end as u64 };
+        pending.replace(Some(Loop { last_round, hashd }));
+        Ok(Sizing { size: hashd.mem_size, usage: outcome.usage })
+    };
+    let Progress { first, record, loops } = progress;
+    let first = *first;
+    storage::measure(prepared, &config, record, size, |record| {
+        // Without a sizing, everything begins again with another amount of available memory.
+        if record.sizings.is_empty() {
+            loops.clear();
+        } else {
+            loops.extend(pending.take());
+        }
+        checkpoints.write(&Progress { first, record: record.clone(), loops: loops.clone() });
+    })
+    .await
+    .map(drop)
+}

@@ -1,0 +1,37 @@
+//! A stage and options for tests.
+
+use wb_contention::stage::{Instance, InstanceLabel, IocostState, Stage, StageDefinition, Work};
+use wb_contention::system::{Conditions, Versions};
+use wb_contention::{Bench, IocostModel, IocostParameters, IocostQos, Passive};
+use wb_model::Bytes;
+
+use super::MeasuringOptions;
+
+pub(super) fn options() -> MeasuringOptions {
+    MeasuringOptions {
+        program: "/weighbridge".into(),
+        dir: "/measured".into(),
+        device: "nvme0n1".to_owned(),
+        mem_avail: None,
+        swappiness: 60,
+        force: false,
+        seed: 7,
+    }
+}
+
+pub(super) fn stage(work: Work, iocost: IocostState) -> Stage {
+    let qos = IocostQos { rpct: 95.0, rlat: 1, wpct: 95.0, wlat: 1, min: 50.0, max: 100.0 };
+    Stage {
+        instance: Instance { bench: Bench::Protection, label: InstanceLabel::Position(1) },
+        definition: StageDefinition { work, iocost, passive: Passive::default() },
+        conditions: Conditions {
+            device: ("disk".to_owned(), String::new(), Bytes(1 << 40)),
+            mem_profile: Some(1),
+            kernel: "6.1".to_owned(),
+            versions: Versions::current(Bench::Protection),
+            base_model: Some(IocostParameters { model: IocostModel::from_array([1, 2, 3, 4, 5, 6]), qos }),
+            hashd: None,
+            time_scale: None,
+        },
+    }
+}

@@ -1,0 +1,200 @@
+//! The I/O cost controller (`io.cost.model`, `io.cost.qos`) of cgroup v2: its parameters and the steps that set them.
+//!
+//! Source: the kernel's Documentation/admin-guide/cgroup-v2.rst, section IO, and block/blk-iocost.c for the formats.
+
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::undo::Step;
+
+/// Linear cost model of a block device: what it can do at most
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct IocostModel {
+    /// Sequential reads, in bytes per second
+    pub rbps: u64,
+    /// Sequential reads of 4 KiB, in operations per second
+    pub rseqiops: u64,
+    /// Random reads of 4 KiB, in operations per second
+    pub rrandiops: u64,
+    /// Sequential writes, in bytes per second
+    pub wbps: u64,
+    /// Sequential writes of 4 KiB, in operations per second
+    pub wseqiops: u64,
+    /// Random writes of 4 KiB, in operations per second
+    pub wrandiops: u64,
+}
+
+/// Latency targets of a block device, and limits of the rate at which its model is applied
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct IocostQos {
+    /// Percentile of the read latency that is controlled; 0 for none
+    pub rpct: f64,
+    /// Its target in microseconds
+    pub rlat: u64,
+    /// Percentile of the write latency that is controlled; 0 for none
+    pub wpct: f64,
+    /// Its target in microseconds
+    pub wlat: u64,
+    /// Minimum of the rate, in percent of the model
+    pub min: f64,
+    /// Maximum of the rate, in percent of the model
+    pub max: f64,
+}
+
+impl fmt::Display for IocostModel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { rbps, rseqiops, rrandiops, wbps, wseqiops, wrandiops } = self;
+        write!(f, "rbps={rbps} rseqiops={rseqiops} rrandiops={rrandiops} ")?;
+        write!(f, "wbps={wbps} wseqiops={wseqiops} wrandiops={wrandiops}")
+    }
+}
+
+impl fmt::Display for IocostQos {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { rpct, rlat, wpct, wlat, min, max } = self;
+        write!(f, "rpct={rpct:.2} rlat={rlat} wpct={wpct:.2} wlat={wlat} min={min:.2} max={max:.2}")
+    }
+}
+
+/// State of the controller for a device.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct IocostState {
+    /// Whether it controls the device
+    pub enabled: bool,
+    /// Whether its model was set, rather than chosen by the kernel
+    pub is_model_set: bool,
+    /// Its model
+    pub model: IocostModel,
+    /// Its targets
+    pub qos: IocostQos,
+}
+
+impl IocostState {
+    /// Parses the contents of `io.cost.model` and `io.cost.qos` for a device by its number (`254:0`). None if the
+    /// controller has never been used for the device, or a line is invalid.
+    pub fn parse(model: &str, qos: &str, device: &str) -> Option<Self> {
+        let model = Line::find(model, device)?;
+        let qos = Line::find(qos, device)?;
+        Some(Self {
+            enabled: qos.text("enable")? == "1",
+            is_model_set: model.text("ctrl")? == "user",
+            model: IocostModel {
+                rbps: model.number("rbps")?,
+                rseqiops: model.number("rseqiops")?,
+                rrandiops: model.number("rrandiops")?,
+                wbps: model.number("wbps")?,
+                wseqiops: model.number("wseqiops")?,
+                wrandiops: model.number("wrandiops")?,
+            },
+            qos: IocostQos {
+                rpct: qos.number("rpct")?,
+                rlat: qos.number("rlat")?,
+                wpct: qos.number("wpct")?,
+                wlat: qos.number("wlat")?,
+                min: qos.number("min")?,
+                max: qos.number("max")?,
+            },
+        })
+    }
+}
+
+/// The line of a device: `254:0 name=value name=value`.
+struct Line<'a>(&'a str);
+
+impl<'a> Line<'a> {
+    fn find(text: &'a str, device: &str) -> Option<Self> {
+        text.lines().find_map(|line| line.strip_prefix(device)?.strip_prefix(' ')).map(Self)
+    }
+
+    fn text(&self, name: &str) -> Option<&'a str> {
+        self.0.split_whitespace().find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='))
+    }
+
+    fn number<T: std::str::FromStr>(&self, name: &str) -> Option<T> {
+        self.text(name)?.parse().ok()
+    }
+}
+
+/// State of [`model_step`] and [`qos_step`] in which the kernel decides.
+pub const DEFAULT: &str = "default";
+
+/// Step whose state is the model of a device, or [`DEFAULT`]. `point` is the mount point of cgroup v2.
+pub fn model_step(point: &str, device: &str) -> Step {
+    device_step("model", &format!("{point}/io.cost.model"), device, "ctrl=auto")
+}
+
+/// State of [`model_step`] with this model.
+pub fn model_state(model: &IocostModel) -> String {
+    format!("ctrl=user model=linear {model}\n")
+}
+
+/// Step whose state is the line of targets of a device, or [`DEFAULT`] where the controller is off for it.
+pub fn qos_step(point: &str, device: &str) -> Step {
+    device_step("QoS", &format!("{point}/io.cost.qos"), device, "enable=0 ctrl=auto")
+}
+
+/// State of [`qos_step`] with the controller switched on, and these targets.
+pub fn qos_state(qos: &IocostQos) -> String {
+    format!("enable=1 ctrl=user {qos}\n")
+}
+
+/// The line of a device in a file. The kernel prints none before the first use, and its own figures after `initial` was
+/// written, so all that begins like `initial` is one state.
+fn device_step(what: &str, file: &str, device: &str, initial: &str) -> Step {
+    const READ: &str = r#"while read -r number state; do [ "$number" = "$2" ] || continue
+case $state in "$3"*) ;; *) echo "$state"; exit;; esac; done < "$1"; echo default"#;
+    const WRITE: &str = r#"case $1 in default) echo "$3 $4";; *) echo "$3 $1";; esac > "$2""#;
+    let words = |script: &str, arguments: &[&str]| {
+        ["sh", "-c", script, "sh"].iter().chain(arguments).map(|word| (*word).to_owned()).collect()
+    };
+    Step::Command {
+        name: format!("I/O cost {what} of {device}"),
+        read: words(READ, &[file, device, initial]),
+        write: words(WRITE, &["{}", file, device, initial]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MODEL: &str = "8:0 ctrl=auto model=linear rbps=1 rseqiops=1 rrandiops=1 wbps=1 wseqiops=1 wrandiops=1\n\
+        259:5 ctrl=user model=linear rbps=2992129542 rseqiops=337745 rrandiops=370705 wbps=2232405244 \
+        wseqiops=260917 wrandiops=256225\n";
+    const QOS: &str = "8:0 enable=0 ctrl=auto rpct=0.00 rlat=250000 wpct=0.00 wlat=250000 min=1.00 max=10000.00\n\
+        259:5 enable=1 ctrl=user rpct=95.00 rlat=11649 wpct=95.00 wlat=12681 min=8.83 max=8.83\n";
+
+    #[test]
+    fn parameters_are_read_as_they_are_written() {
+        let state = IocostState::parse(MODEL, QOS, "259:5").unwrap();
+        assert!(state.enabled && state.is_model_set);
+        assert!(MODEL.contains(model_state(&state.model).trim()), "{}", state.model);
+        assert!(QOS.contains(qos_state(&state.qos).trim()), "{}", state.qos);
+        let other = IocostState::parse(MODEL, QOS, "8:0").unwrap();
+        assert!(!other.enabled && !other.is_model_set);
+        assert_eq!(IocostState::parse(MODEL, QOS, "59:5"), None);
+        assert_eq!(IocostState::parse("8:0 ctrl=user rbps=many\n", QOS, "8:0"), None);
+    }
+
+    #[test]
+    fn a_device_that_the_kernel_decides_about_is_in_the_default_state() {
+        let folder = tempfile::tempdir().unwrap();
+        let point = folder.path().display().to_string();
+        let read = |step: Step| {
+            let Step::Command { read, .. } = step else { unreachable!("it is a command") };
+            let output = std::process::Command::new(&read[0]).args(&read[1..]).output().unwrap();
+            String::from_utf8(output.stdout).unwrap()
+        };
+        std::fs::write(folder.path().join("io.cost.model"), MODEL).unwrap();
+        std::fs::write(folder.path().join("io.cost.qos"), QOS).unwrap();
+        let device = |number: &str| [read(model_step(&point, number)), read(qos_step(&point, number))];
+        assert_eq!(device("8:0"), ["default\n", "default\n"]);
+        assert_eq!(device("8:16"), ["default\n", "default\n"]);
+        let state = IocostState::parse(MODEL, QOS, "259:5").unwrap();
+        assert_eq!(device("259:5"), [model_state(&state.model), qos_state(&state.qos)]);
+    }
+}

@@ -1,0 +1,226 @@
+//! A machine that boots an image with systemd and is reached by ssh.
+
+use std::{
+    fs,
+    net::TcpListener,
+    path::{Path, PathBuf},
+    process::{Child, Command, Output, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+
+use wb_model::Nanos;
+use wb_profile::image::request::{ImageEvent, ImageRequest};
+use wb_profile::image::{self, BaseImage, GuestBoot, HostKey, ImageSpec, SeedConfig};
+
+use crate::command::{GuestError, find, output};
+
+/// Time limit for an emulated machine to accept logins.
+const BOOT_LIMIT: Duration = Duration::from_secs(300);
+
+/// How long a download may stall.
+const STALL_LIMIT: Nanos = Nanos(60_000_000_000);
+
+/// Builds an image, or finds it in the image cache of this machine (`WEIGHBRIDGE_CACHE`). That takes a minute or two.
+///
+/// # Errors
+/// If it cannot be built: a tool is missing, this is not root, or the archive cannot be reached.
+pub fn built_image(spec: &str) -> Result<BaseImage, GuestError> {
+    let failed = |why: String| GuestError::failed("building an image", why);
+    let image: ImageSpec = serde_json::from_str(spec).map_err(|error| failed(error.to_string()))?;
+    let mut output = Vec::new();
+    let request = ImageRequest::Prepare { image, stall: STALL_LIMIT };
+    image::execute(&request, &mut output).map_err(|error| failed(error.to_string()))?;
+    let lines = String::from_utf8_lossy(&output);
+    let last = lines.lines().last().unwrap_or_default();
+    match serde_json::from_str(last) {
+        Ok(ImageEvent::Done(base)) => serde_json::from_value(base).map_err(|error| failed(error.to_string())),
+        Ok(ImageEvent::Failed(failure)) => Err(GuestError::NoImage(failure)),
+        _ => Err(failed(format!("invalid result `{last}`"))),
+    }
+}
+
+/// Hardware of a machine.
+#[derive(Clone, Debug)]
+pub struct GuestConfig<'a> {
+    /// Its host name, by which its ssh configuration knows it.
+    pub name: &'a str,
+    /// Its memory in MiB.
+    pub memory_mib: u32,
+    /// Its empty disks, besides that of the system: `/dev/nvme0n1`, `/dev/nvme1n1`, ….
+    pub disks: &'a [GuestDisk],
+    /// Whether it can reboot; otherwise a reboot ends it.
+    pub may_reboot: bool,
+}
+
+impl Default for GuestConfig<'_> {
+    fn default() -> Self {
+        Self { name: "guest", memory_mib: 1024, disks: &[], may_reboot: false }
+    }
+}
+
+/// An empty disk whose speed is limited, so that it does not depend on the emulation.
+#[derive(Clone, Copy, Debug)]
+pub struct GuestDisk {
+    /// Its size in MiB.
+    pub size_mib: u32,
+    /// Operations per second.
+    pub iops: u32,
+    /// MiB per second.
+    pub mib_per_second: u32,
+}
+
+/// A running machine, killed when dropped. Its files are in a folder of the caller.
+pub struct SshGuest {
+    emulator: Child,
+    arguments: Vec<String>,
+    folder: PathBuf,
+    name: String,
+}
+
+impl SshGuest {
+    /// Starts a machine of an image with its files in a folder. It boots meanwhile: see [`SshGuest::log_in`].
+    ///
+    /// # Errors
+    /// If a tool is missing or fails, or a file cannot be written.
+    pub fn start(folder: &Path, base: &BaseImage, config: &GuestConfig<'_>) -> Result<Self, GuestError> {
+        let path = |file: &str| folder.join(file).display().to_string();
+        let (_, authorized_key) = create_key(folder, "user")?;
+        let (private, public) = create_key(folder, "host")?;
+        let host_key = HostKey { private: &private, public: &public };
+        let seed = SeedConfig { hostname: config.name, authorized_key: &authorized_key, host_key, macs: &[] };
+        let volume = seed.volume().map_err(|error| GuestError::failed("creating the seed volume", error))?;
+        write(&folder.join("seed"), &volume)?;
+        let backing = ["create", "-q", "-f", "qcow2", "-F", "qcow2", "-b", &base.path, &path("overlay")];
+        output("qemu-img", |command| _ = command.args(backing))?;
+        let port = free_port().map_err(|error| GuestError::failed("finding a port", error))?;
+        write(&folder.join("known"), format!("[127.0.0.1]:{port} {public}").as_bytes())?;
+        let ssh_config = format!(
+            "Host {}\nHostName 127.0.0.1\nPort {port}\nUser root\nIdentityFile {}\nIdentitiesOnly yes\n\
+             UserKnownHostsFile {}\nStrictHostKeyChecking yes\nBatchMode yes\nConnectTimeout 5\n",
+            config.name,
+            path("user"),
+            path("known")
+        );
+        write(&folder.join("ssh_config"), ssh_config.as_bytes())?;
+
+        let GuestBoot::Kernel { kernel, initrd, arguments } = &base.boot else {
+            return Err(GuestError::failed("starting a guest", "its image has no kernel outside of its disk"));
+        };
+        let fixed = ["-machine", "q35,accel=tcg", "-cpu", "max", "-smp", "2", "-nographic"];
+        let mut words: Vec<String> = fixed.map(str::to_owned).to_vec();
+        let mut add = |option: &str, value: String| words.extend([option.to_owned(), value]);
+        add("-m", config.memory_mib.to_string());
+        add("-kernel", kernel.clone());
+        add("-initrd", initrd.clone());
+        add("-append", arguments.clone());
+        add("-drive", format!("file={},format=qcow2,if=virtio", path("overlay")));
+        add("-drive", format!("file={},format=raw,if=virtio,readonly=on", path("seed")));
+        add("-nic", format!("user,model=virtio-net-pci,hostfwd=tcp:127.0.0.1:{port}-:22"));
+        for (number, disk) in config.disks.iter().enumerate() {
+            let file = path(&format!("disk{number}"));
+            let sparse = fs::File::create(&file).and_then(|new| new.set_len(u64::from(disk.size_mib) << 20));
+            sparse.map_err(|why| GuestError::file("create", Path::new(&file), why))?;
+            let bytes = u64::from(disk.mib_per_second) << 20;
+            let limits = format!("throttling.iops-total={},throttling.bps-total={bytes}", disk.iops);
+            add("-drive", format!("file={file},format=raw,if=none,id=disk{number},cache=unsafe,{limits}"));
+            add("-device", format!("nvme,drive=disk{number},serial=weighbridge-{number}"));
+        }
+        if !config.may_reboot {
+            words.push("-no-reboot".to_owned());
+        }
+        let emulator = boot(folder, &words)?;
+        Ok(Self { emulator, arguments: words, folder: folder.to_owned(), name: config.name.to_owned() })
+    }
+
+    /// The ssh configuration file for connecting to it by its name.
+    pub fn ssh_config(&self) -> PathBuf {
+        self.folder.join("ssh_config")
+    }
+
+    /// Runs a script on it, once it accepts logins and has finished booting.
+    ///
+    /// # Errors
+    /// If it does not accept logins within five minutes, with its console; not if the script fails.
+    pub fn log_in(&self, script: &str) -> Result<Output, GuestError> {
+        let start = Instant::now();
+        loop {
+            let output = Command::new(find("ssh")?)
+                .arg("-F")
+                .arg(self.ssh_config())
+                .args([&self.name, "systemctl is-system-running --wait >&2;", script])
+                .stdin(Stdio::null())
+                .output()
+                .map_err(|error| GuestError::failed("ssh", error))?;
+            // Exit status 255 means that ssh could not connect.
+            if output.status.code() != Some(255) {
+                return Ok(output);
+            }
+            if start.elapsed() > BOOT_LIMIT {
+                let stderr = String::from_utf8_lossy(&output.stderr);
+                return Err(GuestError::failed("ssh", format!("{stderr}\n{}", self.console())));
+            }
+            thread::sleep(Duration::from_secs(1));
+        }
+    }
+
+    /// The output of its console since its last start.
+    pub fn console(&self) -> String {
+        // A console that cannot be read is as good as one without output: it only explains another failure.
+        String::from_utf8_lossy(&fs::read(self.folder.join("console")).unwrap_or_default()).into_owned()
+    }
+
+    /// Cuts the power: what was not flushed to its disks is lost.
+    pub fn kill(&mut self) {
+        // Killing a process that has exited fails, which is fine.
+        let _ = self.emulator.kill();
+        let _ = self.emulator.wait();
+    }
+
+    /// Starts it again with its disks, after [`SshGuest::kill`].
+    ///
+    /// # Errors
+    /// If the emulator cannot be started.
+    pub fn restart(&mut self) -> Result<(), GuestError> {
+        self.emulator = boot(&self.folder, &self.arguments)?;
+        Ok(())
+    }
+}
+
+impl Drop for SshGuest {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+fn boot(folder: &Path, arguments: &[String]) -> Result<Child, GuestError> {
+    let path = folder.join("console");
+    let console = fs::File::create(&path).map_err(|why| GuestError::file("create", &path, why))?;
+    // The emulator ends with this process, also if this process is killed.
+    let mut emulator = Command::new(find("setpriv")?);
+    emulator
+        .args(["--pdeathsig", "KILL"])
+        .arg(find("qemu-system-x86_64")?)
+        .args(arguments)
+        .stdin(Stdio::null())
+        .stdout(console);
+    emulator.spawn().map_err(|error| GuestError::failed("qemu-system-x86_64", error))
+}
+
+/// Creates a key pair in a folder; returns the private and the public key.
+fn create_key(folder: &Path, name: &str) -> Result<(String, String), GuestError> {
+    let file = folder.join(name);
+    output("ssh-keygen", |command| {
+        command.args(["-q", "-t", "ed25519", "-N", "", "-C", name, "-f"]).arg(&file);
+    })?;
+    let read = |path: &Path| fs::read_to_string(path).map_err(|why| GuestError::file("read", path, why));
+    Ok((read(&file)?, read(&file.with_extension("pub"))?))
+}
+
+fn free_port() -> std::io::Result<u16> {
+    Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
+}
+
+fn write(path: &Path, bytes: &[u8]) -> Result<(), GuestError> {
+    fs::write(path, bytes).map_err(|why| GuestError::file("write", path, why))
+}

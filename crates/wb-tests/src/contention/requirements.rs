@@ -1,0 +1,287 @@
+//! What a machine must have for a bench, checked and listed by name.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use wb_agent::{Worker, WorkerError};
+use wb_sys::cgroup::controllers::ControllerMount;
+use wb_sys::cgroup::io_cost::IocostState;
+use wb_sys::environment::memory::selected_option;
+use wb_sys::proc::swaps;
+
+use super::device::BlockDevice;
+use super::files::{names, read, read_or_empty};
+
+/// A property of a machine without which a bench measures something else
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Requirement {
+    /// The controllers cpu, io and memory of cgroup v2
+    Controllers,
+    /// Memory protection of a group that extends to its descendants
+    RecursiveMemoryProtection,
+    /// The I/O cost controller
+    Iocost,
+    /// No I/O cost parameters that another program has set
+    NoForeignIocost,
+    /// No other controller of I/O that is in use
+    NoOtherIoController,
+    /// A device that does not consist of others
+    NoCompositeDevice,
+    /// No I/O scheduler
+    IoScheduler,
+    /// No throttling of writeback
+    NoWbt,
+    /// Swap
+    Swap,
+    /// Swap on the device that is measured
+    SwapOnDevice,
+    /// Anonymous memory and page cache that are reclaimed alike, by the default swappiness
+    AnonBalance,
+    /// No compressed cache in front of swap
+    NoZswap,
+    /// No daemon that kills processes when memory becomes scarce
+    NoOomd,
+    /// The program fio
+    Fio,
+}
+
+impl fmt::Display for Requirement {
+    /// Its name in JSON.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.serialize(f)
+    }
+}
+
+/// What a bench uses, and therefore requires.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Needs {
+    /// Only fio on the device: `iocost-params`.
+    Device,
+    /// Memory and swap: `storage`, `hashd-params`.
+    Memory,
+    /// Everything: `iocost-qos`, `protection`.
+    Everything,
+}
+
+impl Needs {
+    fn includes(self, requirement: Requirement) -> bool {
+        use Requirement::*;
+        match self {
+            Self::Everything => true,
+            Self::Memory => !matches!(requirement, Fio | Iocost | RecursiveMemoryProtection),
+            Self::Device => matches!(
+                requirement,
+                Fio | NoForeignIocost | NoOtherIoController | NoCompositeDevice | IoScheduler | NoWbt
+            ),
+        }
+    }
+}
+
+/// The default of `vm.swappiness`, which the benches use.
+pub const DEFAULT_SWAPPINESS: u32 = 60;
+
+/// What was checked
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub struct RequirementReport {
+    /// Requirements that are met
+    pub satisfied: Vec<Requirement>,
+    /// Requirements that are not met, with what was found in their place
+    pub missed: BTreeMap<Requirement, Vec<String>>,
+}
+
+impl RequirementReport {
+    /// Whether everything is as required.
+    pub fn is_met(&self) -> bool {
+        self.missed.is_empty()
+    }
+
+    /// What was found, in a line.
+    pub fn describe_missed(&self) -> String {
+        self.missed.values().flatten().cloned().collect::<Vec<_>>().join("; ")
+    }
+
+    fn record(&mut self, requirement: Requirement, found: Vec<String>) {
+        if found.is_empty() {
+            self.satisfied.push(requirement);
+        } else {
+            self.missed.insert(requirement, found);
+        }
+    }
+}
+
+/// Settings that a bench changes, so that their present state is not missed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Enforcement {
+    /// The memory protection of what measures: ssh, the agent.
+    pub critical: bool,
+    /// The CPU controller.
+    pub cpu: bool,
+    /// The memory controller and other settings of memory.
+    pub memory: bool,
+    /// File systems: unused blocks are trimmed.
+    pub file_system: bool,
+    /// The I/O controller and other settings of I/O.
+    pub io: bool,
+    /// Daemons that kill processes when memory becomes scarce.
+    pub oomd: bool,
+}
+
+impl Enforcement {
+    /// Every setting, as without `passive`.
+    pub const ALL: Self = Self { critical: true, cpu: true, memory: true, file_system: true, io: true, oomd: true };
+    /// `passive=all`.
+    pub const CRITICAL_ONLY: Self = Self { critical: true, ..Self::NONE };
+    /// `passive=ALL`.
+    pub const NONE: Self =
+        Self { critical: false, cpu: false, memory: false, file_system: false, io: false, oomd: false };
+}
+
+/// Checks the requirements of a bench. What the bench sets itself is not checked.
+///
+/// # Errors
+/// If the worker is lost.
+pub async fn check(
+    worker: &Worker,
+    device: &BlockDevice,
+    needs: Needs,
+    enforcement: Enforcement,
+) -> Result<RequirementReport, WorkerError> {
+    let mut report = RequirementReport::default();
+    let mut record = |requirement: Requirement, found: Vec<String>| {
+        if needs.includes(requirement) {
+            report.record(requirement, found);
+        }
+    };
+    let mount = controller_mount(worker).await?;
+    let missing = ["cpu", "io", "memory"].into_iter().filter(|name| !mount.as_ref().is_some_and(|at| at.has(name)));
+    let missing: Vec<String> = missing.map(|name| format!("cgroup v2 has no controller {name}")).collect();
+    record(Requirement::Controllers, missing);
+    let recursive = mount.as_ref().is_some_and(|mount| mount.is_protection_recursive);
+    let hint = "cgroup v2 is mounted without memory_recursiveprot";
+    record(Requirement::RecursiveMemoryProtection, unless(recursive, hint));
+    let point = mount.as_ref().map_or("", |mount| &mount.point);
+    let model = read(worker, &format!("{point}/io.cost.model")).await?;
+    let has_iocost = mount.is_some() && model.is_some();
+    record(Requirement::Iocost, unless(has_iocost, "the kernel has no I/O cost controller (BLK_CGROUP_IOCOST)"));
+    let qos = read(worker, &format!("{point}/io.cost.qos")).await?.unwrap_or_default();
+    let state = IocostState::parse(&model.unwrap_or_default(), &qos, &device.number);
+    let foreign = state.filter(|state| state.enabled || state.is_model_set);
+    let foreign = foreign.map(|state| {
+        format!("another program has set I/O cost parameters of {}: {} {}", device.name, state.model, state.qos)
+    });
+    record(Requirement::NoForeignIocost, foreign.into_iter().collect());
+    record(Requirement::NoOtherIoController, other_io_controllers(worker, device, point).await?);
+    let composite = format!("{} consists of other devices: name one of them", device.name);
+    record(Requirement::NoCompositeDevice, unless(!device.composite, &composite));
+    if !enforcement.io {
+        let name = &device.scheduler;
+        let scheduler = format!("the I/O scheduler of {} is {name}, not none", device.name);
+        record(Requirement::IoScheduler, unless(name == "none" || name.is_empty(), &scheduler));
+        let limit = device.wbt_microseconds;
+        let wbt = format!("writeback of {} is throttled from {limit} µs (wbt)", device.name);
+        record(Requirement::NoWbt, unless(limit == 0, &wbt));
+    }
+    let areas = read_or_empty(worker, "/proc/swaps").await?;
+    let mut on_device = false;
+    let mut count = 0;
+    for area in swaps::areas(&areas).flatten() {
+        count += 1;
+        on_device |= is_on_device(worker, &wb_sys::proc::unescape(area.name), device).await?;
+    }
+    record(Requirement::Swap, unless(count > 0, "no swap is enabled"));
+    record(Requirement::SwapOnDevice, unless(on_device, &format!("no swap is on {}", device.name)));
+    if !enforcement.memory {
+        let swappiness = read_or_empty(worker, "/proc/sys/vm/swappiness").await?;
+        let expected = DEFAULT_SWAPPINESS.to_string();
+        let hint = format!("swappiness is {swappiness}, not {expected}");
+        record(Requirement::AnonBalance, unless(swappiness == expected, &hint));
+        let zswap = read_or_empty(worker, super::prepared_worker::ZSWAP).await?;
+        record(Requirement::NoZswap, unless(zswap != "Y", "zswap is enabled"));
+    }
+    if !enforcement.oomd {
+        let active = super::oomd::active_units(worker).await?;
+        let found = active.iter().map(|unit| format!("{unit} is active")).collect();
+        record(Requirement::NoOomd, found);
+    }
+    let fio = worker.which("fio", &[]).await?;
+    record(Requirement::Fio, unless(fio.is_some(), "fio is not installed"));
+    Ok(report)
+}
+
+/// The mount of cgroup v2 that has controllers, if there is one.
+pub(super) async fn controller_mount(worker: &Worker) -> Result<Option<ControllerMount>, WorkerError> {
+    let mountinfo = read_or_empty(worker, "/proc/self/mountinfo").await?;
+    let mut found = None;
+    for mount in wb_sys::proc::mountinfo::mounts(&mountinfo).filter(|mount| mount.kind == "cgroup2") {
+        let path = format!("{}/cgroup.controllers", mount.point);
+        let controllers = read(worker, &path).await?;
+        found =
+            found.or_else(|| ControllerMount::find(&mountinfo, |other| controllers.clone().filter(|_| other == path)));
+    }
+    Ok(found)
+}
+
+/// Limits of I/O in groups at the top, where systemd sets those of units, and a scheduler that controls I/O.
+async fn other_io_controllers(worker: &Worker, device: &BlockDevice, point: &str) -> Result<Vec<String>, WorkerError> {
+    let mut found = Vec::new();
+    let scheduler = read_or_empty(worker, &device.queue("scheduler")).await?;
+    if selected_option(&scheduler) == "bfq" {
+        found.push(format!("the scheduler bfq controls I/O of {}", device.name));
+    }
+    if point.is_empty() {
+        return Ok(found);
+    }
+    for name in names(worker, point).await?.iter().filter(|name| name.contains('.')) {
+        for file in ["io.max", "io.latency"] {
+            let text = read_or_empty(worker, &format!("{point}/{name}/{file}")).await?;
+            if text.lines().any(|line| line.split(' ').next() == Some(&device.number)) {
+                found.push(format!("{file} of {name} limits I/O of {}", device.name));
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// Whether a swap area, by the path of its device or file, is on a device.
+async fn is_on_device(worker: &Worker, area: &str, device: &BlockDevice) -> Result<bool, WorkerError> {
+    let found = match area.strip_prefix("/dev/") {
+        Some(name) => BlockDevice::named(worker, name).await,
+        None => BlockDevice::of_folder(worker, area).await,
+    };
+    match found {
+        Ok(found) => Ok(found.number == device.number),
+        Err(super::ContentionError::Worker(error)) => Err(error),
+        // What has no block device, like a file of tmpfs, is not on this one.
+        Err(_) => Ok(false),
+    }
+}
+
+fn unless(is_met: bool, found: &str) -> Vec<String> {
+    if is_met { Vec::new() } else { vec![found.to_owned()] }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bench_requires_what_it_uses() {
+        assert!(Needs::Everything.includes(Requirement::Swap));
+        assert!(Needs::Memory.includes(Requirement::SwapOnDevice) && !Needs::Memory.includes(Requirement::Iocost));
+        assert!(Needs::Device.includes(Requirement::Fio) && !Needs::Device.includes(Requirement::Swap));
+    }
+
+    #[test]
+    fn what_is_missed_is_listed_by_name() {
+        let mut report = RequirementReport::default();
+        report.record(Requirement::Swap, Vec::new());
+        report.record(Requirement::NoWbt, vec!["wbt".to_owned()]);
+        assert!(!report.is_met());
+        assert_eq!(serde_json::to_string(&report).unwrap(), r#"{"satisfied":["swap"],"missed":{"no-wbt":["wbt"]}}"#);
+        assert_eq!(report.describe_missed(), "wbt");
+    }
+}

@@ -1,0 +1,330 @@
+//! What is measured in the guest, and what must be true of it.
+
+use wb_agent::{Command, Worker};
+use wb_hashd::{HashdConfig, HashdParams};
+use wb_model::{Bytes, Nanos};
+use wb_sys::cgroup::io_cost::{IocostModel, IocostQos};
+use wb_tests::contention::enforcement::{self, EnforcementConfig};
+use wb_tests::contention::io_latency::{IoLatencySeries, LatencyWatch};
+use wb_tests::contention::iocost_params::{self, IocostParams, IocostParamsConfig, IocostParamsProgress, ParamStep};
+use wb_tests::contention::iocost_qos::{self, StageConfig, StageRecord};
+use wb_tests::contention::protection::{self, ProtectionConfig, ProtectionRecord, TuneConfig, TuneRecord};
+use wb_tests::contention::protection_study::ProtectionResult;
+use wb_tests::contention::storage::{self, StorageConfig, StorageRecord};
+use wb_tests::contention::{
+    BlockDevice, ContentionError, IoControl, MemoryProfile, MemoryShare, Needs, Preparation, PreparedWorker,
+    Requirement, Slice, SliceSettings, SystemInfo,
+};
+
+use crate::guest::FOLDER;
+use crate::sizing;
+
+const SECOND: u64 = 1_000_000_000;
+const MIB: u64 = 1 << 20;
+
+fn preparation(needs: Needs) -> Preparation {
+    Preparation::new(FOLDER, needs)
+}
+
+async fn run(worker: &Worker, script: &str) -> String {
+    let output = worker.run(Command::new(["sh", "-c", script]), Nanos(60 * SECOND)).await.unwrap();
+    assert!(output.exit_reason.is_success(), "{script}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// The settings that a bench may change.
+pub(crate) async fn settings(worker: &Worker) -> String {
+    run(
+        worker,
+        "cd /sys/fs/cgroup; ls -d weighbridge* 2>/dev/null; cat cgroup.subtree_control system.slice/memory.min; \
+         grep -v enable=0 io.cost.qos; grep -v ctrl=auto io.cost.model; cat /proc/sys/vm/swappiness; \
+         cat /sys/block/nvme0n1/queue/scheduler /sys/block/nvme0n1/queue/wbt_lat_usec \
+         /sys/block/nvme0n1/queue/nomerges; ls /sys/kernel/tracing/instances; cat /sys/kernel/tracing/synthetic_events; \
+         ls /mnt/measured; true",
+    )
+    .await
+}
+
+/// Requirements are listed by name, and recorded only with `force`.
+pub(crate) async fn requirements(worker: &Worker) {
+    let before = settings(worker).await;
+    let failed = PreparedWorker::new(worker, &preparation(Needs::Everything)).await.unwrap_err();
+    let ContentionError::Unmet(report) = failed else { panic!("{failed}") };
+    let missed: Vec<Requirement> = report.missed.keys().copied().collect();
+    assert_eq!(missed, [Requirement::Swap, Requirement::SwapOnDevice], "{report:?}");
+    let forced = Preparation { force: true, ..preparation(Needs::Everything) };
+    let prepared = PreparedWorker::new(worker, &forced).await.unwrap();
+    assert_eq!(prepared.requirements(), &report);
+    let memory = MemoryShare::new(MemoryProfile::try_from(1).ok(), Bytes(1 << 30)).unwrap();
+    let info = SystemInfo::read(&prepared, memory).await.unwrap();
+    println!("{}", serde_json::to_string_pretty(&info).unwrap());
+    assert_eq!((info.device.name.as_str(), info.device.model.as_str()), ("nvme0n1", "QEMU NVMe Ctrl"));
+    assert_eq!((info.device.scheduler.as_str(), info.device.wbt_microseconds, info.iocost), ("none", 0, false));
+    assert!(settings(worker).await != before);
+    prepared.finish().await.unwrap();
+    assert_eq!(settings(worker).await, before);
+    run(worker, "swapon /mnt/measured/swap").await;
+    let device = BlockDevice::of_folder(worker, FOLDER).await.unwrap();
+    assert_eq!(device.size, Bytes(6 << 30));
+    PreparedWorker::new(worker, &preparation(Needs::Everything)).await.unwrap().finish().await.unwrap();
+}
+
+/// How long is measured.
+pub(crate) struct Lengths {
+    /// Each load of `iocost-params`.
+    load: Nanos,
+    /// What both readers get.
+    readers: Nanos,
+    /// Each hog.
+    hog: Nanos,
+    /// Number of hogs, and of sizings.
+    loops: u32,
+}
+
+impl Lengths {
+    pub(crate) const SHORT: Self =
+        Self { load: Nanos(2 * SECOND), readers: Nanos(12 * SECOND), hog: Nanos(35 * SECOND), loops: 1 };
+    pub(crate) const FULL: Self =
+        Self { load: Nanos(60 * SECOND), readers: Nanos(60 * SECOND), hog: Nanos(300 * SECOND), loops: 2 };
+}
+
+/// The file that `iocost-params` reads and writes, which a power cut leaves.
+pub(crate) const TEST_FILE: &str = "weighbridge-fio";
+
+fn params_config(lengths: &Lengths) -> IocostParamsConfig {
+    IocostParamsConfig {
+        runtime: lengths.load,
+        file_size: Bytes(256 * MIB),
+        sequential_block: Bytes(16 * MIB),
+        iodepth: 64,
+        jobs: Some(1),
+    }
+}
+
+/// Measures the device until the power is cut after some loads.
+pub(crate) async fn params_until_power_cut(
+    worker: &Worker,
+    lengths: &Lengths,
+    mut cut: impl FnMut(),
+) -> IocostParamsProgress {
+    let prepared = PreparedWorker::new(worker, &preparation(Needs::Device)).await.unwrap();
+    let mut progress = IocostParamsProgress::default();
+    let config = params_config(lengths);
+    let measured = iocost_params::measure(&prepared, &config, &mut progress, |progress| {
+        if progress.0.len() == 3 {
+            cut();
+        }
+    });
+    let lost = measured.await.unwrap_err();
+    assert!(matches!(&lost, ContentionError::Worker(error) if error.is_lost()), "{lost}");
+    assert_eq!(progress.next(), Some(ParamStep::Rseqiops));
+    progress
+}
+
+/// Measures what is missing; the model has the limits of the disk.
+pub(crate) async fn params(worker: &Worker, progress: &mut IocostParamsProgress, lengths: &Lengths) -> IocostParams {
+    let prepared = PreparedWorker::new(worker, &preparation(Needs::Device)).await.unwrap();
+    let mut loads = 0;
+    let config = params_config(lengths);
+    let measured = iocost_params::measure(&prepared, &config, progress, |_| loads += 1);
+    let params = measured.await.unwrap();
+    prepared.finish().await.unwrap();
+    println!("{} {}", params.model, params.qos);
+    assert_eq!(loads, 5);
+    let IocostModel { rbps, rrandiops, wbps, wrandiops, .. } = params.model;
+    for (bps, iops) in [(rbps, rrandiops), (wbps, wrandiops)] {
+        // The disk is limited to 64 MiB/s and 2000 operations per second: a ratio of 8.2 pages.
+        let ratio = bps as f64 / (iops * 4096) as f64;
+        assert!((4.0..16.0).contains(&ratio), "{ratio}");
+    }
+    params
+}
+
+/// Two readers share the device as their weights say.
+pub(crate) async fn enforcement(worker: &Worker, params: &IocostParams, lengths: &Lengths) {
+    let config = EnforcementConfig { runtime: lengths.readers, file_size: Bytes(256 * MIB), ..Default::default() };
+    let mut preparation = preparation(Needs::Everything);
+    // The controller plans for periods of twice this latency: each must have several requests of the lower weight. The
+    // rate is one that the emulation reaches on a busy machine, too.
+    let qos = IocostQos { rlat: 100_000, wlat: 100_000, min: 25.0, max: 25.0, ..params.qos };
+    preparation.io_control = IoControl::On(params.model, qos);
+    preparation.slices = config.slices();
+    let prepared = PreparedWorker::new(worker, &preparation).await.unwrap();
+    let result = enforcement::measure(&prepared, &config).await.unwrap();
+    prepared.finish().await.unwrap();
+    println!("{result:?}");
+    assert!((result.ratio / result.expected - 1.0).abs() <= 0.2, "{result:?}");
+}
+
+/// Parameters that another program has set are found before, and a change of ours at the end. What does not fit on the
+/// disk is not begun.
+pub(crate) async fn faults(worker: &Worker, params: &IocostParams) {
+    const FOREIGN: &str = "echo '259:0 enable=1 ctrl=user min=42.00 max=42.00' > /sys/fs/cgroup/io.cost.qos";
+    const OFF: &str = "echo '259:0 enable=0 ctrl=auto' > /sys/fs/cgroup/io.cost.qos";
+    run(worker, FOREIGN).await;
+    let failed = PreparedWorker::new(worker, &preparation(Needs::Device)).await.unwrap_err();
+    let ContentionError::Unmet(report) = failed else { panic!("{failed}") };
+    assert_eq!(report.missed.keys().collect::<Vec<_>>(), [&Requirement::NoForeignIocost], "{report:?}");
+    run(worker, OFF).await;
+    let mut controlled = preparation(Needs::Device);
+    controlled.io_control = IoControl::On(params.model, params.qos);
+    let prepared = PreparedWorker::new(worker, &controlled).await.unwrap();
+    run(worker, FOREIGN).await;
+    let changed = prepared.finish().await.unwrap_err();
+    assert!(matches!(&changed, ContentionError::ForeignChange { what } if what.contains("QoS")), "{changed}");
+    run(worker, OFF).await;
+
+    let prepared = PreparedWorker::new(worker, &preparation(Needs::Device)).await.unwrap();
+    let config = IocostParamsConfig::default();
+    let full = iocost_params::measure(&prepared, &config, &mut IocostParamsProgress::default(), |_| ()).await;
+    let full = full.unwrap_err();
+    assert_eq!(full.to_string(), "no space left in `/mnt/measured` for 16 GiB");
+    prepared.finish().await.unwrap();
+}
+
+/// A process that the kernel kills because memory runs out in its group is reported as that.
+pub(crate) async fn out_of_memory(worker: &Worker) {
+    let mut preparation = preparation(Needs::Memory);
+    let limits =
+        SliceSettings { memory_max: Some(Bytes(64 * MIB)), swap_max: Some(Bytes(0)), ..SliceSettings::default() };
+    preparation.slices = vec![(Slice::Workload, limits)];
+    let prepared = PreparedWorker::new(worker, &preparation).await.unwrap();
+    let hog = serde_json::json!({ "max-bytes": 256 * MIB });
+    let killed = storage::run_sizing(&prepared, "memory-hog", &hog).await.unwrap_err();
+    assert!(matches!(killed, ContentionError::OutOfMemory { .. }), "{killed}");
+    prepared.finish().await.unwrap();
+}
+
+/// The latencies of a known number of requests are counted, and the triggers leave nothing.
+pub(crate) async fn latency(worker: &Worker) {
+    let before = settings(worker).await;
+    let prepared = PreparedWorker::new(worker, &preparation(Needs::Device)).await.unwrap();
+    let watch = LatencyWatch::start(&prepared).await.unwrap();
+    tokio::time::sleep(std::time::Duration::from_secs(2)).await;
+    let fio = "cd /mnt/measured && fio --name=known --size=32m --bs=4k --rw=randread --direct=1 --ioengine=libaio \
+        --iodepth=4 --output-format=terse && rm known*";
+    run(worker, fio).await;
+    tokio::time::sleep(std::time::Duration::from_secs(2)).await;
+    let reports = watch.finish().await.unwrap();
+    let series = IoLatencySeries::new(reports);
+    let reads: u64 = series.reads.iter().map(|second| second.count()).sum();
+    println!("{reads} {} {:?}", series.seconds_without_reads, series.reads.last().map(|one| one.percentile(50.0)));
+    println!("{}", serde_json::to_string(&series).unwrap().chars().take(600).collect::<String>());
+    prepared.finish().await.unwrap();
+    assert!(reads >= 8192 - series.missing, "{reads} {}", series.missing);
+    assert!(series.seconds_without_reads >= 1);
+    assert_eq!(settings(worker).await, before);
+}
+
+/// A workload whose requests touch pages everywhere, so that none of its memory is cold.
+fn hashd(memory: u64, rps_max: f64) -> HashdConfig {
+    let params = HashdParams {
+        rps_max: Some(rps_max),
+        mem_frac: 1.0,
+        lat_target: Nanos(75_000_000),
+        file_size_mean: Bytes(64 << 10),
+        file_addr_stdev: 10.0,
+        anon_size_ratio: 8.0,
+        anon_addr_stdev: 10.0,
+        chunk_pages: 1,
+        cpu_ratio: 0.01,
+        sleep_mean: Nanos(SECOND / 100),
+        log_bps: Bytes(1000),
+        ..HashdParams::default()
+    };
+    HashdConfig { params, dir: Some(FOLDER.into()), memory: Some(Bytes(memory)), ..HashdConfig::default() }
+}
+
+/// hashd beside a hog that reads its memory so often that the kernel takes that of others, unless it is protected. Both
+/// together have more than there is.
+fn disturbed(memory: Bytes, target: f64, lengths: &Lengths) -> ProtectionConfig {
+    ProtectionConfig {
+        loops: lengths.loops,
+        hog_growth: 256 * MIB,
+        hog_max: Some(memory),
+        hog_reads: true,
+        baseline: Nanos(20 * SECOND),
+        hog_time: lengths.hog,
+        warm_up: Nanos(90 * SECOND),
+        ..ProtectionConfig::new(hashd(200 * MIB, target), 0)
+    }
+}
+
+async fn protect(worker: &Worker, params: &IocostParams, low: Option<Bytes>, lengths: &Lengths) -> ProtectionResult {
+    let memory = Bytes(worker.facts().await.unwrap().memory.0 / 4 * 3);
+    let config = disturbed(memory, 40.0, lengths);
+    let mut preparation = preparation(Needs::Everything);
+    preparation.io_control = IoControl::On(params.model, params.qos);
+    preparation.slices = protection::slices(low);
+    let prepared = PreparedWorker::new(worker, &preparation).await.unwrap();
+    let mut record = ProtectionRecord::default();
+    let result = protection::measure(&prepared, &config, &mut record, |_| ()).await.unwrap();
+    prepared.finish().await.unwrap();
+    let run = &record.runs[0];
+    println!(
+        "protected {low:?}: isolation {:.3}, 10th percentile {:.3}, work conservation {:.3}, hog {:?}, {:?}",
+        result.mean_isolation(),
+        result.isolation_percentile(10.0),
+        result.work_conservation,
+        run.hog.last(),
+        result.io,
+    );
+    result
+}
+
+/// With protection, the hog hurts far less than without.
+pub(crate) async fn protection(worker: &Worker, params: &IocostParams, lengths: &Lengths) {
+    let without = protect(worker, params, None, lengths).await.mean_isolation();
+    let with = protect(worker, params, Some(Bytes(300 * MIB)), lengths).await.mean_isolation();
+    assert!(1.0 - with < (1.0 - without) / 2.0, "isolation {without:.3} without protection, {with:.3} with it");
+}
+
+/// Memory of the smallest profile.
+async fn memory_share(worker: &Worker) -> MemoryShare {
+    let mut preparation = preparation(Needs::Memory);
+    preparation.slices = storage::slices();
+    let prepared = PreparedWorker::new(worker, &preparation).await.unwrap();
+    let avail = storage::probe_available_memory(&prepared).await.unwrap();
+    prepared.finish().await.unwrap();
+    println!("available memory: {avail}");
+    MemoryShare::new(MemoryProfile::try_from(1).ok(), avail).unwrap()
+}
+
+/// One stage of `iocost-qos`: with swap, more than the memory can be served.
+pub(crate) async fn stage(worker: &Worker, params: &IocostParams, lengths: &Lengths) {
+    const RATE: f64 = 30.0;
+    let memory = memory_share(worker).await;
+    let target = memory.target;
+    let mut hashd = hashd(0, RATE);
+    hashd.params.lat_target = Nanos(SECOND / 2);
+    let config = StageConfig {
+        model: params.model,
+        qos: Some(IocostQos { min: 75.0, max: 75.0, ..params.qos }),
+        storage: StorageConfig { loops: lengths.loops, mem_avail_err_max: 0.25, ..StorageConfig::default() },
+        protection: ProtectionConfig {
+            baseline: Nanos(10 * SECOND),
+            hashd: hashd.clone(),
+            ..disturbed(Bytes(memory.avail.0 / 4 * 3), RATE, lengths)
+        },
+        tune: TuneConfig {
+            size_max: Bytes(0),
+            size_min: Bytes(0),
+            intervals: 1,
+            isolation_percentile: 1.0,
+            isolation_threshold: 0.0,
+        },
+    };
+    let mut record = StageRecord {
+        storage: StorageRecord::new(memory),
+        protection: TuneRecord::default(),
+        latency: IoLatencySeries::default(),
+    };
+    let size = async |prepared: &PreparedWorker| sizing::size(prepared, &hashd, RATE, target).await;
+    let mut checkpoints = 0;
+    let base = preparation(Needs::Everything);
+    let result = iocost_qos::measure(worker, &base, &config, &mut record, size, |_| checkpoints += 1).await.unwrap();
+    println!("{result:?}, tried {:?}, {} seconds with reads", record.protection.tried, record.latency.reads.len());
+    assert!(result.mem_offload_factor > 1.0, "{result:?}");
+    assert_eq!((record.protection.tried.len(), checkpoints), (1, 3));
+    assert!(!record.latency.reads.is_empty() && !record.latency.writes.is_empty());
+}

@@ -1,0 +1,96 @@
+//! Arguments of contention benches, and of `merge`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use wb_contention::QosOverride;
+use wb_contention::spec::parse_override;
+use wb_contention::system::TimeScale;
+use wb_model::Bytes;
+
+/// What is merged, printed after the help of `merge`.
+pub(crate) const MERGE_AFTER_HELP: &str = "Results are merged whose versions, memory profile, device model and \
+    settings of iocost-qos are the same; the largest such group is merged, the others are named. Results whose io.cost \
+    model is an outlier are left out and named.";
+
+/// Options of contention benches
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Contention benches")]
+pub(crate) struct SequenceFlags {
+    /// Folder of hashd's files and of committed parameters, on the storage device [default: /var/lib/weighbridge]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: Option<PathBuf>,
+    /// Storage device [default: that of --dir]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) dev: Option<String>,
+    /// Memory of the machine that is emulated, in GiB: a power of two, or `off` [default: 16]
+    #[arg(long, value_name = "GIB|off", value_parser = parse_mem_profile)]
+    pub(crate) mem_profile: Option<MemProfile>,
+    /// Available memory, if it is known from an earlier run [default: determined]
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) mem_avail: Option<Bytes>,
+    /// Start from the parameters of io.cost that are set, rather than from committed ones
+    #[arg(long)]
+    pub(crate) iocost_from_sys: bool,
+    /// Changes to the QoS of io.cost that benches start from: `min=75,max=75`
+    #[arg(long, value_name = "K=V,…", value_parser = parse_qos)]
+    pub(crate) iocost_qos: Option<QosOverride>,
+    /// vm.swappiness during benches [default: 60]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=200))]
+    pub(crate) swappiness: Option<u32>,
+    /// Run benches although requirements are not met, and record which
+    #[arg(long)]
+    pub(crate) force: bool,
+    /// Factor from 0.01 to 1 by which durations and the test file are shortened, for trials: the figures mean nothing
+    #[arg(long, value_name = "FACTOR", hide = true)]
+    pub(crate) time_scale: Option<TimeScale>,
+}
+
+/// The memory profile: `None` is off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct MemProfile(pub(crate) Option<u32>);
+
+impl SequenceFlags {
+    /// The first flag that is given.
+    pub(crate) fn first_given(&self) -> Option<&'static str> {
+        let Self { dir, dev, mem_profile, mem_avail, iocost_from_sys, iocost_qos, swappiness, force, time_scale } =
+            self;
+        let flags = [
+            (dir.is_some(), "--dir"),
+            (dev.is_some(), "--dev"),
+            (mem_profile.is_some(), "--mem-profile"),
+            (mem_avail.is_some(), "--mem-avail"),
+            (*iocost_from_sys, "--iocost-from-sys"),
+            (iocost_qos.is_some(), "--iocost-qos"),
+            (swappiness.is_some(), "--swappiness"),
+            (*force, "--force"),
+            (time_scale.is_some(), "--time-scale"),
+        ];
+        flags.into_iter().find(|(is_given, _)| *is_given).map(|(_, flag)| flag)
+    }
+}
+
+/// `merge`
+#[derive(Debug, Args)]
+pub(crate) struct MergeArgs {
+    /// Run folders to merge from; -r is the folder to write to
+    #[arg(value_name = "RUN", required = true)]
+    pub(crate) runs: Vec<PathBuf>,
+    /// Merge results of different ids separately
+    #[arg(long)]
+    pub(crate) by_id: bool,
+}
+
+fn parse_mem_profile(text: &str) -> Result<MemProfile, String> {
+    if text == "off" {
+        return Ok(MemProfile(None));
+    }
+    let profile = text.parse::<u32>().ok().filter(|profile| profile.is_power_of_two());
+    profile
+        .map(|profile| MemProfile(Some(profile)))
+        .ok_or_else(|| "expected a power of two in GiB, or `off`".to_owned())
+}
+
+fn parse_qos(text: &str) -> Result<QosOverride, String> {
+    parse_override(text).map_err(|mistakes| mistakes.to_string())
+}

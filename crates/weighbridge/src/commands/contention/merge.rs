@@ -1,0 +1,53 @@
+//! `weighbridge merge`: one result of several.
+
+use std::path::Path;
+
+use wb_contention::execute::read_results;
+use wb_contention::merge::{MergeSource, merge as merge_results, write_merged};
+use wb_contention::record::read_history;
+use wb_plan::Sampling;
+use wb_record::{RunEntry, RunFolder};
+use wb_session::program::current_program_hash;
+
+use crate::cli::contention::MergeArgs;
+use crate::error::Error;
+use crate::exit::Exit;
+use crate::output::print_text;
+
+/// Merges results into the run folder of `-r`.
+pub(crate) fn merge(args: &MergeArgs, folder: Option<&Path>) -> Result<Exit, Error> {
+    let Some(folder) = folder else {
+        return Err(Error::Usage {
+            what: "missing folder to write the merged results to".to_owned(),
+            help: "name a new one: `weighbridge -r MERGED merge RUN…`".to_owned(),
+        });
+    };
+    let mut sources = Vec::new();
+    for path in &args.runs {
+        let run = RunFolder::open(path)?;
+        let history = read_history(&run)?;
+        for result in read_results(&run, &history)? {
+            let times = history.times(&result.instance).map(|(start, end)| (start.to_owned(), end.to_owned()));
+            sources.push(MergeSource { name: path.display().to_string(), result, times });
+        }
+    }
+    let merged = merge_results(sources, args.by_id)?;
+    let run = RunFolder::create(folder)?;
+    run.add_entry(RunEntry {
+        started: jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        program_sha256: current_program_hash()?,
+        command: std::env::args().collect(),
+        plan: "merge".to_owned(),
+        plan_text: None,
+        sampling: serde_json::to_value(Sampling::default()).map_err(|error| Error::Internal(error.to_string()))?,
+        seed: 0,
+        cells: Vec::new(),
+        facts: Default::default(),
+        hosts: Default::default(),
+        metadata: Default::default(),
+    })?;
+    write_merged(&run, &merged)?;
+    merged.iter().try_for_each(|merged| print_text(&merged.report.to_string()))?;
+    Ok(Exit::Success)
+}

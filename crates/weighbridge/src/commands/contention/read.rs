@@ -1,0 +1,199 @@
+//! What reading commands show of contention benches.
+
+use std::path::{Path, PathBuf};
+
+use wb_contention::answer::Answer;
+use wb_contention::execute::{StudyRequest, read_results, solve_results, study_results};
+use wb_contention::format::{Detail, Times, format};
+use wb_contention::record::{SequenceHistory, read_history};
+use wb_contention::spec::{FormatOptions, FormatSpec, PdfFile};
+use wb_contention::stage::Instance;
+use wb_contention::{Bench, BenchResult, BenchSpec};
+use wb_diagnostics::DiagnosticCollector;
+use wb_record::RunFolder;
+
+use super::request::parse_specs;
+use crate::error::Error;
+use crate::exit::Exit;
+use crate::output::{print_json, print_text, write_file};
+
+/// What a command reads: a run, and of it all or some contention benches.
+#[derive(Debug)]
+pub(crate) struct ReadTarget<'a> {
+    pub(crate) run: &'a Path,
+    benches: Vec<String>,
+}
+
+impl<'a> ReadTarget<'a> {
+    /// With `-r`, the arguments are benches; otherwise the only one is the run folder.
+    pub(crate) fn new(words: &'a [PathBuf], folder: Option<&'a Path>) -> Result<Self, Error> {
+        match (folder, words) {
+            (Some(run), benches) => {
+                let benches = benches.iter().map(|bench| bench.to_string_lossy().into_owned()).collect();
+                Ok(Self { run, benches })
+            }
+            (None, [run]) => Ok(Self { run, benches: Vec::new() }),
+            (None, []) => Err(Error::Usage {
+                what: "missing run folder".to_owned(),
+                help: "name it as an argument, or with -r and benches as arguments".to_owned(),
+            }),
+            (None, [run, more, ..]) => Err(Error::Usage {
+                what: format!("unexpected argument `{}` after the run folder `{}`", more.display(), run.display()),
+                help: format!("to read some benches of a run: `-r {} {}`", run.display(), more.display()),
+            }),
+        }
+    }
+
+    /// Shows the benches of the run. `None` if there is more to show: cells of tests, of which there are none in most runs
+    /// with benches. JSON is one document: with cells and without a selection, theirs.
+    pub(crate) fn show_benches(
+        &self,
+        json: bool,
+        show: impl FnOnce(&BenchSelection) -> Result<Exit, Error>,
+    ) -> Result<Option<Exit>, Error> {
+        let Some(benches) = self.benches()? else { return Ok(None) };
+        let has_cells =
+            self.benches.is_empty() && benches.run.run_file()?.entries.iter().any(|entry| !entry.cells.is_empty());
+        match has_cells {
+            true if json => Ok(None),
+            true => show(&benches).map(|_| None),
+            false => show(&benches).map(Some),
+        }
+    }
+
+    /// The selected benches; `None` if the run has no results of benches, and none are selected.
+    fn benches(&self) -> Result<Option<BenchSelection>, Error> {
+        let run = RunFolder::open(self.run)?;
+        let history = read_history(&run)?;
+        if self.benches.is_empty() && history.instances().is_empty() {
+            return Ok(None);
+        }
+        Ok(Some(BenchSelection { run, history, words: self.benches.clone() }))
+    }
+}
+
+/// Selected results of benches of a run.
+#[derive(Debug)]
+pub(crate) struct BenchSelection {
+    run: RunFolder,
+    history: SequenceHistory,
+    /// Specifications; empty: all.
+    words: Vec<String>,
+}
+
+impl BenchSelection {
+    /// Prints the summary of each bench.
+    pub(crate) fn summary(&self, json: bool) -> Result<Exit, Error> {
+        let specs = parse_specs(&self.words)?;
+        let results = self.select(read_results(&self.run, &self.history)?, &specs);
+        self.print(&results, Detail::Summary, json)
+    }
+
+    /// Prints all figures of each bench, as its options require.
+    pub(crate) fn format(&self, json: bool) -> Result<Exit, Error> {
+        let mut mistakes = DiagnosticCollector::default();
+        let specs: Vec<FormatSpec> =
+            self.words.iter().filter_map(|word| mistakes.ok(FormatSpec::parse(word))).collect();
+        mistakes.finish()?;
+        let mut shown = Vec::new();
+        for result in read_results(&self.run, &self.history)? {
+            let is_it = |spec: &&FormatSpec| result.instance.is_selected(spec.bench, spec.id.as_deref());
+            let options = match specs.iter().find(is_it) {
+                Some(spec) => spec.options.clone(),
+                None if specs.is_empty() => FormatOptions::default(),
+                None => continue,
+            };
+            shown.push((result, options));
+        }
+        if shown.is_empty() {
+            return Err(self.nothing());
+        }
+        if json {
+            print_json(&shown.iter().map(|(result, _)| result).collect::<Vec<_>>())?;
+            return Ok(Exit::Success);
+        }
+        shown.iter().try_for_each(|(result, options)| self.print_full(result, options))?;
+        Ok(Exit::Success)
+    }
+
+    fn print_full(&self, result: &BenchResult, options: &FormatOptions) -> Result<(), Error> {
+        let (Some(file), Answer::IocostTune(answer)) = (&options.pdf, &result.answer) else {
+            return print_text(&format!("{}\n", format(result, self.times(&result.instance), Detail::Full, options)));
+        };
+        let path = match file {
+            PdfFile::At(path) => path.clone(),
+            PdfFile::OfRun => PathBuf::from(format!("{}.pdf", self.run.name())),
+        };
+        let text = format(result, self.times(&result.instance), Detail::Summary, options);
+        let document = wb_report::contention::tune_pdf(&text, answer);
+        write_file(&path, &document.map_err(|error| Error::Internal(error.to_string()))?)?;
+        print_text(&format!("{}: {}\n", result.instance, path.display()))
+    }
+
+    /// Derives results again from raw reports, and prints their summaries.
+    pub(crate) fn study(&self, reports: Option<&Path>, json: bool) -> Result<Exit, Error> {
+        // resctl-bench's documentation repeats the name of the command as its last argument.
+        let words: Vec<String> = self.words.iter().filter(|word| word.as_str() != "study").cloned().collect();
+        let benches: Vec<(Bench, Option<String>)> =
+            parse_specs(&words)?.into_iter().map(|spec| (spec.bench(), spec.id)).collect();
+        let benches = (!benches.is_empty()).then_some(benches.as_slice());
+        let results = study_results(&self.run, &StudyRequest { benches, reports })?;
+        self.print(&results, Detail::Summary, json)
+    }
+
+    /// Solves results again, and prints them.
+    pub(crate) fn solve(&self, json: bool) -> Result<Exit, Error> {
+        let results = solve_results(&self.run, &parse_specs(&self.words)?)?;
+        self.print(&results, Detail::Summary, json)
+    }
+
+    fn print(&self, results: &[BenchResult], detail: Detail, json: bool) -> Result<Exit, Error> {
+        if results.is_empty() {
+            return Err(self.nothing());
+        }
+        if json {
+            print_json(&results)?;
+            return Ok(Exit::Success);
+        }
+        for result in results {
+            let times = self.times(&result.instance);
+            print_text(&format!("{}\n", format(result, times, detail, &FormatOptions::default())))?;
+        }
+        Ok(Exit::Success)
+    }
+
+    fn select(&self, results: Vec<BenchResult>, specs: &[BenchSpec]) -> Vec<BenchResult> {
+        let is_selected = |result: &BenchResult| {
+            specs.is_empty() || specs.iter().any(|spec| result.instance.is_selected(spec.bench(), spec.id.as_deref()))
+        };
+        results.into_iter().filter(is_selected).collect()
+    }
+
+    fn times(&self, instance: &Instance) -> Option<Times<'_>> {
+        self.history.times(instance).map(|(start, end)| Times { start, end })
+    }
+
+    fn nothing(&self) -> Error {
+        let instances: Vec<String> = self.history.instances().iter().map(ToString::to_string).collect();
+        Error::NothingToDo {
+            what: format!("no result in {} matches", self.run.path().display()),
+            help: match instances.is_empty() {
+                true => "`weighbridge -r DIR run BENCH` measures one".to_owned(),
+                false => format!("it has {}", instances.join(", ")),
+            },
+        }
+    }
+}
+
+/// The folders of the benches of a run that are not selected; none without a selection.
+pub(crate) fn unselected_folders(target: &ReadTarget<'_>) -> Result<Vec<String>, Error> {
+    let specs = parse_specs(&target.benches)?;
+    let Some(selection) = target.benches()?.filter(|_| !specs.is_empty()) else { return Ok(Vec::new()) };
+    let instances = selection.history.instances();
+    let is_selected =
+        |instance: &Instance| specs.iter().any(|spec| instance.is_selected(spec.bench(), spec.id.as_deref()));
+    if !instances.iter().any(|instance| is_selected(instance)) {
+        return Err(selection.nothing());
+    }
+    Ok(instances.into_iter().filter(|instance| !is_selected(instance)).map(ToString::to_string).collect())
+}

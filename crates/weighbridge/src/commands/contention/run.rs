@@ -1,0 +1,103 @@
+//! `run` and `plan` with contention benches.
+
+use std::path::Path;
+
+use wb_contention::execute::{SequenceError, SequenceRequest, execute, require_runners};
+use wb_contention::record::{SequenceHistory, read_history};
+use wb_contention::sequence;
+use wb_plan::Sampling;
+use wb_record::{RunEntry, RunFolder};
+use wb_session::contention::WorkerRunners;
+use wb_session::declare_secrets;
+use wb_session::options::new_run_folder;
+use wb_session::program::{current_program_hash, runtime};
+
+use super::render;
+use super::request::request;
+use crate::cli::{PlanArgs, RunArgs};
+use crate::console::{Console, message};
+use crate::error::Error;
+use crate::exit::Exit;
+use crate::output::{print_json, print_text};
+
+/// Executes a sequence, and prints the summary of each bench as it ends.
+pub(crate) fn run_sequence(args: &RunArgs, console: &Console) -> Result<Exit, Error> {
+    let words = &args.measurement.tests;
+    let request = request(words, &args.contention, args.measurement.cells.sampling.attempt.seed)?;
+    declare_secrets(&args.run_folder.secret_from).map_err(wb_session::SessionError::from)?;
+    let path = args.run_folder.into.clone().unwrap_or_else(|| new_run_folder("weighbridge"));
+    let mut runners = WorkerRunners::local(&request)?;
+    let run = RunFolder::create(&path)?;
+    let is_runnable = history_of(&run)
+        .and_then(|history| require_runners(&request, &history, &mut runners).map_err(Error::from));
+    if let Err(error) = is_runnable {
+        run.abandon();
+        return Err(error);
+    }
+    run.add_entry(entry(args, &request)?)?;
+    let mut printed = Ok(());
+    let mut progress = |step: wb_contention::execute::SequenceProgress<'_>| {
+        let reported = render::report(step, args.json, console);
+        if printed.is_ok() {
+            printed = reported;
+        }
+    };
+    let results = runtime()?.block_on(async {
+        let results = execute(request, &run, &mut runners, &mut progress).await;
+        // Of two errors, that of the sequence is the cause.
+        let closed = runners.close().await;
+        let results = results.map_err(Error::from)?;
+        closed?;
+        Ok::<_, Error>(results)
+    })?;
+    printed?;
+    if args.json {
+        print_json(&results)?;
+    }
+    if !console.quiet {
+        message!("run folder: {}", path.display());
+    }
+    Ok(Exit::Success)
+}
+
+/// What a run records; a new one nothing.
+fn history_of(run: &RunFolder) -> Result<SequenceHistory, Error> {
+    Ok(read_history(run)?)
+}
+
+fn entry(args: &RunArgs, request: &SequenceRequest) -> Result<RunEntry, Error> {
+    let sampling = serde_json::to_value(Sampling::default()).map_err(|error| Error::Internal(error.to_string()))?;
+    Ok(RunEntry {
+        started: jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        program_sha256: current_program_hash()?,
+        command: wb_model::secrets::mask_arguments(std::env::args().collect::<Vec<_>>()),
+        plan: args.measurement.tests.join(" "),
+        plan_text: None,
+        sampling,
+        seed: request.seed,
+        cells: Vec::new(),
+        facts: Default::default(),
+        hosts: Default::default(),
+        metadata: args.run_folder.metadata.iter().cloned().collect(),
+    })
+}
+
+/// Shows the stages of a sequence, and which of them are there already.
+pub(crate) fn plan_sequence(args: &PlanArgs, folder: Option<&Path>) -> Result<Exit, Error> {
+    let seed = args.measurement.cells.sampling.attempt.seed;
+    let mut request = request(&args.measurement.tests, &args.contention, seed)?;
+    let history = match folder.filter(|folder| folder.exists()) {
+        Some(folder) => read_history(&RunFolder::open(folder)?)?,
+        None => SequenceHistory::default(),
+    };
+    request.seed = history.seed().unwrap_or(request.seed);
+    let plan = sequence::plan(&request, &history).map_err(SequenceError::from)?;
+    if args.json {
+        print_json(&plan)?;
+    } else {
+        let lines: Vec<String> = plan.iter().flat_map(render::job_lines).collect();
+        print_text(&(lines.join("\n") + "\n"))?;
+    }
+    Ok(Exit::Success)
+}

@@ -1,0 +1,339 @@
+//! Contention benches on the command line: planned, read with `-r`, merged, packed.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use insta::assert_snapshot;
+use wb_contention::answer::{Answer, TuneAnswer};
+use wb_contention::merge::{MergeReport, Merged, write_merged};
+use wb_contention::series::OverTime;
+use wb_contention::solve::{FittedSeries, Point, solve};
+use wb_contention::spec::LatencyKind;
+use wb_contention::stage::{Instance, InstanceLabel};
+use wb_contention::system::Versions;
+use wb_contention::{
+    Bench, BenchResult, BenchSpec, IocostModel, IocostParameters, IocostQos, Percentile, Series, SystemInfo, machine,
+};
+use wb_record::{RunEntry, RunFolder};
+use wb_sys::SysRoot;
+
+use crate::lab::Lab;
+
+/// A file of the data folder beside the project.
+fn commands() -> Option<String> {
+    let path: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/resctl-bench/commands.txt");
+    let text = std::fs::read_to_string(path).ok();
+    if text.is_none() {
+        println!("SKIPPED: resctl-bench's command lines are not beside the repository (../shared/data/resctl-bench)");
+    }
+    text
+}
+
+/// A block device of this machine.
+fn device() -> Option<String> {
+    let name = wb_sys::environment::block::names(&SysRoot::real()).into_iter().next();
+    if name.is_none() {
+        println!("SKIPPED: this machine shows no block device");
+    }
+    name
+}
+
+/// Values over the vrate, from 5 to 125 %.
+fn series(value: impl Fn(f64) -> f64) -> FittedSeries {
+    FittedSeries::unfitted((1..=25).map(|step| f64::from(step) * 5.0).map(|x| Point { x, y: value(x) }).collect())
+}
+
+fn tune(device: &str) -> BenchResult {
+    let ramp = |a: f64, b: f64| move |x: f64| ((x - a) / (b - a)).clamp(0.0, 1.0);
+    let mut all = BTreeMap::new();
+    all.insert(Series::Mof, series(|x| 1.2 + 0.4 * ramp(22.5, 62.5)(x)));
+    all.insert(Series::Amof, series(|x| 1.2 + 0.2 * ramp(22.5, 42.5)(x)));
+    all.insert(Series::AmofDelta, series(|x| 0.2 * ramp(42.5, 62.5)(x)));
+    all.insert(Series::Isol, series(|x| 1.0 - 0.2 * ramp(72.5, 92.5)(x)));
+    for kind in LatencyKind::ALL {
+        all.insert(
+            Series::Latency(kind, Percentile::P99, OverTime::Mean),
+            series(|x| 1e6 + 4e6 * ramp(20.0, 100.0)(x)),
+        );
+    }
+    let model = IocostModel::from_array([1000, 2000, 3000, 4000, 5000, 6000]);
+    let base =
+        IocostParameters { model, qos: IocostQos { rpct: 95.0, rlat: 1, wpct: 95.0, wlat: 1, min: 50.0, max: 100.0 } };
+    let answer = TuneAnswer {
+        base,
+        mem_profile: Some(16),
+        isol_pct: Percentile::P01,
+        isol_thr: 0.9,
+        qos_spec: BenchSpec::new(Bench::IocostQos),
+        series: all,
+        solutions: Vec::new(),
+        remarks: Vec::new(),
+    };
+    let system: SystemInfo = machine::read(&SysRoot::real(), Path::new("/"), Some(device)).unwrap();
+    BenchResult {
+        instance: Instance { bench: Bench::IocostTune, label: InstanceLabel::Position(1) },
+        spec: BenchSpec::new(Bench::IocostTune),
+        system: SystemInfo { kernel: "6.1.0".to_owned(), nr_cpus: 16, ..system },
+        versions: Versions::current(Bench::IocostTune),
+        answer: Answer::IocostTune(solve(answer, &Default::default())),
+    }
+}
+
+/// A lab with a run `R` that has a result of iocost-tune; `None`, with a message, without a block device.
+fn lab_with_result() -> Option<Lab> {
+    let device = device()?;
+    let lab = Lab::new();
+    write_run(&lab, "R", &device);
+    Some(lab)
+}
+
+fn write_run(lab: &Lab, name: &str, device: &str) {
+    let run = RunFolder::create(&lab.path(name)).unwrap();
+    let entry = RunEntry {
+        started: "2026-01-01T00:00:00Z".to_owned(),
+        version: "0".to_owned(),
+        program_sha256: "0".to_owned(),
+        command: Vec::new(),
+        plan: "iocost-tune".to_owned(),
+        plan_text: None,
+        sampling: serde_json::to_value(wb_plan::Sampling::default()).unwrap(),
+        seed: 0,
+        cells: Vec::new(),
+        facts: Default::default(),
+        hosts: Default::default(),
+        metadata: Default::default(),
+    };
+    run.add_entry(entry).unwrap();
+    let result = tune(device);
+    let report = MergeReport {
+        instance: result.instance.clone(),
+        group: Vec::new(),
+        sources: Vec::new(),
+        dropped: Vec::new(),
+        start: "2026-01-01T00:00:00Z".to_owned(),
+        end: "2026-01-01T06:00:00Z".to_owned(),
+    };
+    write_merged(&run, &[Merged { result, report }]).unwrap();
+}
+
+#[test]
+fn every_command_line_of_resctl_bench_is_understood() {
+    let (Some(commands), Some(device)) = (commands(), device()) else { return };
+    let Some(lab) = lab_with_result() else { return };
+    for line in commands.lines() {
+        let Some(rest) = line.strip_prefix("resctl-bench -r result.json ") else {
+            // The archive of `pack` is one that tar extracts.
+            assert!(line.starts_with("tar xvf "), "{line}");
+            assert!(
+                std::process::Command::new("tar")
+                    .args(["tf", "R.tar.gz"])
+                    .current_dir(lab.path(""))
+                    .status()
+                    .unwrap()
+                    .success()
+            );
+            continue;
+        };
+        match rest.strip_prefix("run ") {
+            // What is measured is planned: this machine may have neither io.cost nor the rights.
+            Some(specs) => {
+                let planned = lab.weighbridge(&format!("-r NEW plan {specs} --dev {device} --dir .")).expect_code(0);
+                assert!(planned.out.contains("to run"), "{line}: {}", planned.out);
+            }
+            None => drop(lab.weighbridge(&format!("-r R {rest}")).expect_code(0)),
+        }
+    }
+    assert!(lab.path("output.pdf").exists() && !lab.path("NEW").exists());
+}
+
+#[test]
+fn a_plan_lists_each_stage_with_its_sign() {
+    let Some(device) = device() else { return };
+    let lab = Lab::new();
+    let plan = lab.weighbridge(&format!("plan protection iocost-qos:id=q:min=75,max=75 --dev {device} --dir ."));
+    assert_snapshot!(plan.transcript(), @"
+    exit 0
+    iocost-params: required by protection, not requested: iocost-params
+    iocost-params: +  io.cost model and QoS
+    iocost-params: 1 stage to run
+    hashd-params: required by protection, not requested: hashd-params
+    hashd-params: +  parameters of hashd
+    hashd-params: 1 stage to run
+    protection: +  [00] mem-hog
+    protection: +  [01] mem-hog
+    protection: 2 stages to run
+    iocost-qos@q: +  [00] iocost=off
+    iocost-qos@q: +  [01] [min=75.00] [max=75.00]
+    iocost-qos@q: which settings throttle too much follows from iocost-params
+    iocost-qos@q: 2 stages to run
+    ");
+}
+
+#[test]
+fn benches_that_this_build_cannot_run_leave_nothing_behind() {
+    let Some(device) = device() else { return };
+    let lab = Lab::new();
+    let run = lab.weighbridge(&format!("-r NEW run storage --dev {device} --dir ."));
+    if run.code == 0 {
+        panic!("storage can be run in this build: test another bench, or remove this test");
+    }
+    assert_snapshot!(run.transcript(), @"
+    exit 3
+    error: cannot run storage: not available in this build
+    ");
+    assert!(!lab.path("NEW").exists());
+}
+
+#[test]
+fn benches_and_tests_are_not_mixed_and_their_options_are_distinguished() {
+    let lab = Lab::new();
+    let refused = [
+        "run steady storage",
+        "run storage --samples 3",
+        "run steady --mem-profile 8",
+        "run storage --mem-profile 12",
+        "run steady --into A -r B",
+        "run iocost-qso",
+        "run storage:loops=x hashd-params:rps-mx=3",
+        "summary",
+        "summary A B",
+        "merge A",
+    ];
+    let transcripts = refused.map(|line| format!("$ {line}\n{}", lab.weighbridge(line).transcript()));
+    assert_snapshot!(transcripts.join("\n"), @"
+    $ run steady storage
+    exit 1
+    error: cannot run contention benches and the test `steady` in one run
+    help: a sequence of benches takes its stages in order, and samples no cells: use two commands
+
+    $ run storage --samples 3
+    exit 1
+    error: --samples has no effect on contention benches
+    help: `weighbridge run --help` lists their options under `Contention benches`
+
+    $ run steady --mem-profile 8
+    exit 1
+    error: --mem-profile has no effect on tests
+    help: it is an option of contention benches: storage, iocost-params, hashd-params, iocost-qos, iocost-tune, protection
+
+    $ run storage --mem-profile 12
+    exit 1
+    error: invalid value '12' for '--mem-profile <GIB|off>': expected a power of two in GiB, or `off`
+
+    For more information, try '--help'.
+
+    $ run steady --into A -r B
+    exit 1
+    error: two run folders: `A` of --into and `B` of -r
+    help: give one of them
+
+    $ run iocost-qso
+    exit 1
+    error: unknown test or contention bench `iocost-qso`
+    help: did you mean `iocost-qos`? benches: storage, iocost-params, hashd-params, iocost-qos, iocost-tune, protection; `weighbridge list` shows the tests
+
+    $ run storage:loops=x hashd-params:rps-mx=3
+    exit 1
+    error: invalid value `x` of `loops`: expected a whole number from 1 to 4294967295
+       ╭─[command line:1:15]
+     1 │ storage:loops=x
+       ·               ─
+       ╰────
+    error: unknown property `rps-mx`
+       ╭─[command line:1:14]
+     1 │ hashd-params:rps-mx=3
+       ·              ───┬──
+       ·                 ╰── did you mean `rps-max`?
+       ╰────
+    help: this group has id, passive, apply, commit, fake-cpu-load, rps-max, hash-size, chunk-pages, log-bps
+
+    $ summary
+    exit 1
+    error: missing run folder
+    help: name it as an argument, or with -r and benches as arguments
+
+    $ summary A B
+    exit 1
+    error: unexpected argument `B` after the run folder `A`
+    help: to read some benches of a run: `-r A B`
+
+    $ merge A
+    exit 1
+    error: missing folder to write the merged results to
+    help: name a new one: `weighbridge -r MERGED merge RUN…`
+    ");
+}
+
+#[test]
+fn the_run_folder_of_r_is_that_of_every_command() {
+    let lab = Lab::new();
+    lab.weighbridge("-r S run steady --min-time 1ms --samples 6 --retakes 0").expect_code_of(&[0, 3]);
+    let read = |line: &str| lab.weighbridge(line).out;
+    assert_eq!(read("-r S summary"), read("summary S"));
+    assert!(read("summary -r S").contains("steady"));
+    // A run may have both.
+    let Some(device) = device() else { return };
+    write_run(&lab, "S", &device);
+    let both = read("summary S");
+    assert!(both.contains("[iocost-tune result]") && both.contains("steady"), "{both}");
+    let benches = read("-r S summary iocost-tune");
+    assert!(benches.contains("[iocost-tune result]") && !benches.contains("steady"), "{benches}");
+}
+
+#[test]
+fn results_of_benches_are_shown_selected_and_solved_again() {
+    let Some(lab) = lab_with_result() else { return };
+    let summary = lab.weighbridge("-r R summary").expect_code(0).out.clone();
+    assert!(
+        summary.contains("[iocost-tune result] 2026-01-01 00:00:00 - 06:00:00") && summary.contains("[bandwidth]"),
+        "{summary}"
+    );
+    assert_eq!(lab.weighbridge("summary R").out, summary);
+    let none = lab.weighbridge("-r R format storage");
+    assert_snapshot!(none.transcript(), @"
+    exit 4
+    error: no result in R matches
+    help: it has iocost-tune
+    ");
+    assert!(lab.weighbridge("-r R format iocost-tune:high-level").out.contains("25 points, MOF=["));
+    let solved =
+        lab.weighbridge("-r R solve iocost-tune::name=test,vrate=75-100,rpct=99,wpct=0").expect_code(0).out.clone();
+    assert!(solved.contains("[test] vrate=75-100,rpct=99,wpct=0") && !solved.contains("[bandwidth]"), "{solved}");
+    assert_eq!(lab.weighbridge("-r R summary").out, solved);
+    let json: serde_json::Value = serde_json::from_str(&lab.weighbridge("-r R summary --json").out).unwrap();
+    assert_eq!(json[0]["answer"]["bench"], "iocost-tune");
+}
+
+#[test]
+fn the_charts_of_a_result_are_written_as_pdf() {
+    let Some(lab) = lab_with_result() else { return };
+    lab.weighbridge("-r R format iocost-tune:pdf=out.pdf").expect_code(0);
+    let pdf = std::fs::read(lab.path("out.pdf")).unwrap();
+    let text = String::from_utf8_lossy(&pdf);
+    assert!(text.starts_with("%PDF-") && text.trim_end().ends_with("%%EOF"));
+    assert!(text.contains("[bandwidth] amof=max-vrate") && text.contains("/Courier"), "the text of the result");
+    // The text, and six charts on a page.
+    assert!(text.contains("/Count 2"), "{}", &text[..600]);
+    lab.weighbridge("-r R format iocost-tune:pdf").expect_code(0);
+    assert!(lab.path("R.pdf").exists());
+}
+
+#[test]
+fn results_of_several_runs_are_merged_into_a_new_folder() {
+    let (Some(lab), Some(device)) = (lab_with_result(), device()) else { return };
+    write_run(&lab, "S", &device);
+    let merged = lab.weighbridge("-r MERGED merge R S").expect_code(0).out.clone();
+    assert!(merged.contains("    + R\n    + S\n"), "{merged}");
+    assert!(lab.weighbridge("-r MERGED format iocost-tune").out.contains("points=50"));
+    let again = lab.weighbridge("-r MERGED merge R");
+    assert!(again.err.contains("iocost-tune exists in this run: merge into a new folder"), "{}", again.err);
+}
+
+#[test]
+fn an_archive_has_the_selected_benches() {
+    let Some(lab) = lab_with_result() else { return };
+    lab.weighbridge("-r R pack iocost-tune -o some.tar.gz").expect_code(0);
+    lab.weighbridge("unpack some.tar.gz").expect_code(0);
+    assert_eq!(lab.weighbridge("-r some/run summary").out, lab.weighbridge("-r R summary").out);
+    lab.weighbridge("-r R pack storage").expect_code(4);
+}
