@@ -3,7 +3,6 @@
 #![allow(clippy::unwrap_used, reason = "these are tests, helpers included")]
 
 mod guest;
-mod sizing;
 mod steps;
 
 use std::time::Instant;
@@ -70,10 +69,6 @@ fn run(lengths: &Lengths) {
         steps::faults(&worker, &params).await;
         steps::out_of_memory(&worker).await;
         done("faults are reported");
-        steps::protection(&worker, &params, lengths).await;
-        done("a neighbour is protected");
-        steps::stage(&worker, &params, lengths).await;
-        done("a stage of iocost-qos is measured");
         assert_eq!(steps::settings(&worker).await, before);
         worker.close().await.unwrap();
     });

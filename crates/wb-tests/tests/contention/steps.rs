@@ -1,23 +1,18 @@
 //! What is measured in the guest, and what must be true of it.
 
 use wb_agent::{Command, Worker};
-use wb_hashd::{HashdConfig, HashdParams};
 use wb_model::{Bytes, Nanos};
 use wb_sys::cgroup::io_cost::{IocostModel, IocostQos};
 use wb_tests::contention::enforcement::{self, EnforcementConfig};
 use wb_tests::contention::io_latency::{IoLatencySeries, LatencyWatch};
 use wb_tests::contention::iocost_params::{self, IocostParams, IocostParamsConfig, IocostParamsProgress, ParamStep};
-use wb_tests::contention::iocost_qos::{self, StageConfig, StageRecord};
-use wb_tests::contention::protection::{self, ProtectionConfig, ProtectionRecord, TuneConfig, TuneRecord};
-use wb_tests::contention::protection_study::ProtectionResult;
-use wb_tests::contention::storage::{self, StorageConfig, StorageRecord};
+use wb_tests::contention::storage;
 use wb_tests::contention::{
     BlockDevice, ContentionError, IoControl, MemoryProfile, MemoryShare, Needs, Preparation, PreparedWorker,
     Requirement, Slice, SliceSettings, SystemInfo,
 };
 
 use crate::guest::FOLDER;
-use crate::sizing;
 
 const SECOND: u64 = 1_000_000_000;
 const MIB: u64 = 1 << 20;
@@ -75,17 +70,11 @@ pub(crate) struct Lengths {
     load: Nanos,
     /// What both readers get.
     readers: Nanos,
-    /// Each hog.
-    hog: Nanos,
-    /// Number of hogs, and of sizings.
-    loops: u32,
 }
 
 impl Lengths {
-    pub(crate) const SHORT: Self =
-        Self { load: Nanos(2 * SECOND), readers: Nanos(12 * SECOND), hog: Nanos(35 * SECOND), loops: 1 };
-    pub(crate) const FULL: Self =
-        Self { load: Nanos(60 * SECOND), readers: Nanos(60 * SECOND), hog: Nanos(300 * SECOND), loops: 2 };
+    pub(crate) const SHORT: Self = Self { load: Nanos(2 * SECOND), readers: Nanos(12 * SECOND) };
+    pub(crate) const FULL: Self = Self { load: Nanos(60 * SECOND), readers: Nanos(60 * SECOND) };
 }
 
 /// The file that `iocost-params` reads and writes, which a power cut leaves.
@@ -214,117 +203,4 @@ pub(crate) async fn latency(worker: &Worker) {
     assert!(reads >= 8192 - series.missing, "{reads} {}", series.missing);
     assert!(series.seconds_without_reads >= 1);
     assert_eq!(settings(worker).await, before);
-}
-
-/// A workload whose requests touch pages everywhere, so that none of its memory is cold.
-fn hashd(memory: u64, rps_max: f64) -> HashdConfig {
-    let params = HashdParams {
-        rps_max: Some(rps_max),
-        mem_frac: 1.0,
-        lat_target: Nanos(75_000_000),
-        file_size_mean: Bytes(64 << 10),
-        file_addr_stdev: 10.0,
-        anon_size_ratio: 8.0,
-        anon_addr_stdev: 10.0,
-        chunk_pages: 1,
-        cpu_ratio: 0.01,
-        sleep_mean: Nanos(SECOND / 100),
-        log_bps: Bytes(1000),
-        ..HashdParams::default()
-    };
-    HashdConfig { params, dir: Some(FOLDER.into()), memory: Some(Bytes(memory)), ..HashdConfig::default() }
-}
-
-/// hashd beside a hog that reads its memory so often that the kernel takes that of others, unless it is protected. Both
-/// together have more than there is.
-fn disturbed(memory: Bytes, target: f64, lengths: &Lengths) -> ProtectionConfig {
-    ProtectionConfig {
-        loops: lengths.loops,
-        hog_growth: 256 * MIB,
-        hog_max: Some(memory),
-        hog_reads: true,
-        baseline: Nanos(20 * SECOND),
-        hog_time: lengths.hog,
-        warm_up: Nanos(90 * SECOND),
-        ..ProtectionConfig::new(hashd(200 * MIB, target), 0)
-    }
-}
-
-async fn protect(worker: &Worker, params: &IocostParams, low: Option<Bytes>, lengths: &Lengths) -> ProtectionResult {
-    let memory = Bytes(worker.facts().await.unwrap().memory.0 / 4 * 3);
-    let config = disturbed(memory, 40.0, lengths);
-    let mut preparation = preparation(Needs::Everything);
-    preparation.io_control = IoControl::On(params.model, params.qos);
-    preparation.slices = protection::slices(low);
-    let prepared = PreparedWorker::new(worker, &preparation).await.unwrap();
-    let mut record = ProtectionRecord::default();
-    let result = protection::measure(&prepared, &config, &mut record, |_| ()).await.unwrap();
-    prepared.finish().await.unwrap();
-    let run = &record.runs[0];
-    println!(
-        "protected {low:?}: isolation {:.3}, 10th percentile {:.3}, work conservation {:.3}, hog {:?}, {:?}",
-        result.mean_isolation(),
-        result.isolation_percentile(10.0),
-        result.work_conservation,
-        run.hog.last(),
-        result.io,
-    );
-    result
-}
-
-/// With protection, the hog hurts far less than without.
-pub(crate) async fn protection(worker: &Worker, params: &IocostParams, lengths: &Lengths) {
-    let without = protect(worker, params, None, lengths).await.mean_isolation();
-    let with = protect(worker, params, Some(Bytes(300 * MIB)), lengths).await.mean_isolation();
-    assert!(1.0 - with < (1.0 - without) / 2.0, "isolation {without:.3} without protection, {with:.3} with it");
-}
-
-/// Memory of the smallest profile.
-async fn memory_share(worker: &Worker) -> MemoryShare {
-    let mut preparation = preparation(Needs::Memory);
-    preparation.slices = storage::slices();
-    let prepared = PreparedWorker::new(worker, &preparation).await.unwrap();
-    let avail = storage::probe_available_memory(&prepared).await.unwrap();
-    prepared.finish().await.unwrap();
-    println!("available memory: {avail}");
-    MemoryShare::new(MemoryProfile::try_from(1).ok(), avail).unwrap()
-}
-
-/// One stage of `iocost-qos`: with swap, more than the memory can be served.
-pub(crate) async fn stage(worker: &Worker, params: &IocostParams, lengths: &Lengths) {
-    const RATE: f64 = 30.0;
-    let memory = memory_share(worker).await;
-    let target = memory.target;
-    let mut hashd = hashd(0, RATE);
-    hashd.params.lat_target = Nanos(SECOND / 2);
-    let config = StageConfig {
-        model: params.model,
-        qos: Some(IocostQos { min: 75.0, max: 75.0, ..params.qos }),
-        storage: StorageConfig { loops: lengths.loops, mem_avail_err_max: 0.25, ..StorageConfig::default() },
-        protection: ProtectionConfig {
-            baseline: Nanos(10 * SECOND),
-            hashd: hashd.clone(),
-            ..disturbed(Bytes(memory.avail.0 / 4 * 3), RATE, lengths)
-        },
-        tune: TuneConfig {
-            size_max: Bytes(0),
-            size_min: Bytes(0),
-            intervals: 1,
-            isolation_percentile: 1.0,
-            isolation_threshold: 0.0,
-        },
-    };
-    let mut record = StageRecord {
-        storage: StorageRecord::new(memory),
-        protection: TuneRecord::default(),
-        latency: IoLatencySeries::default(),
-    };
-    let size = async |prepared: &PreparedWorker| sizing::size(prepared, &hashd, RATE, target).await;
-    let mut checkpoints = 0;
-    let base = preparation(Needs::Everything);
-    let result = iocost_qos::measure(worker, &base, &config, &mut record, size, |_| checkpoints += 1).await.unwrap();
-    println!("{result:?}, tried {:?}, {} seconds with reads", record.protection.tried, record.latency.reads.len());
-    assert!(result.mem_offload_factor > 1.0, "{result:?}");
-    assert_eq!((record.protection.tried.len(), checkpoints), (1, 3));
-    assert!(!record.latency.reads.is_empty() && !record.latency.writes.is_empty());
 }
