@@ -193,7 +193,8 @@ fn each_bench_ends_with_its_reason_on_a_machine_with_cgroup_v1_alone() {
         let run = lab.weighbridge(&format!("-r {bench} run {bench} --dev {device} --dir .")).expect_code(3);
         let reason = "cgroup v2 is required, but only v1 is mounted: boot with systemd.unified_cgroup_hierarchy=1";
         assert!(run.err.contains(reason), "{bench}: {}", run.err);
-        let failed: Vec<_> = lab.journal(bench).into_iter().filter(|event| event.to_string().contains("cgroup-v1")).collect();
+        let failed: Vec<_> =
+            lab.journal(bench).into_iter().filter(|event| event.to_string().contains("cgroup-v1")).collect();
         assert_eq!(failed.len(), 1, "{bench}: the reason is recorded");
         assert!(lab.weighbridge(&format!("-r {bench} plan {bench} --dev {device} --dir .")).out.contains("to run"));
     }
@@ -204,7 +205,7 @@ fn each_bench_ends_with_its_reason_on_a_machine_with_cgroup_v1_alone() {
 fn device_that_consists_of_others_is_refused_by_name() {
     let names = wb_sys::environment::block::names(&SysRoot::real());
     let Some(device) = names.into_iter().find(|name| name.starts_with("loop")) else {
-        return println!("SKIPPED: a device that consists of others: there is no loop device");
+        return println!("SKIPPED: a device that consists of others: this machine has none");
     };
     let Some(lab) = Lab::with_own_state() else { return };
     let run = lab.weighbridge(&format!("-r R run iocost-params --dev {device} --dir .")).expect_code(3);

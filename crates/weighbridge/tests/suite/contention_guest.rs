@@ -14,7 +14,8 @@ const IMAGE: &str = r#"{"built":"bookworm","packages":["fio"]}"#;
 const DISK: GuestDisk = GuestDisk { size_mib: 6144, iops: 2000, mib_per_second: 64 };
 
 /// Creates a file system on the disk, with swap on it.
-const PREPARE: &str = "set -e; mkfs.ext4 -q -E lazy_itable_init=0,lazy_journal_init=0 /dev/nvme0n1; mkdir -p /mnt/measured
+const PREPARE: &str =
+    "set -e; mkfs.ext4 -q -E lazy_itable_init=0,lazy_journal_init=0 /dev/nvme0n1; mkdir -p /mnt/measured
 mount /dev/nvme0n1 /mnt/measured; (umask 077; fallocate -l 2G /mnt/measured/swap)
 mkswap -q /mnt/measured/swap; swapon /mnt/measured/swap";
 
