@@ -45,6 +45,7 @@ test-peers: ## build endpoints of libp2p in Rust and Go, and measure them with e
 test-contention: ## boot an emulated guest, and measure contention on it in short (under 10 minutes; requires root)
 	@scripts/setup demo test-contention
 	cargo test --release -p wb-tests --test contention -- --ignored --nocapture --skip soak_
+	cargo test --release -p weighbridge --test suite -- --ignored --nocapture contention_guest::
 
 test-long: ## run tests that repeat others many times, and fuzz for a minute each (about 15 minutes)
 	@scripts/setup demo test test-long

@@ -59,7 +59,9 @@ impl SequenceError {
     pub fn help(&self) -> Option<&'static str> {
         match self {
             Self::Stage {
-                failure: StageFailure::Requirements { .. } | StageFailure::OtherController { .. }, ..
+                failure:
+                    StageFailure::Requirements { .. } | StageFailure::OtherController { .. } | StageFailure::CgroupV1,
+                ..
             } => None,
             Self::Stage { .. } => Some("run the same command again: it goes on at the last checkpoint"),
             Self::Schedule(_)

@@ -4,7 +4,7 @@ use wb_contention::measurement::Measurement;
 use wb_contention::runner::{StageContext, StageError};
 use wb_contention::stage::{SizingWork, Stage};
 use wb_hashd::sizing::{SizingLine, SizingRequest};
-use wb_tests::contention::hashd_params;
+use wb_tests::contention::{PreparedWorker, hashd_params};
 
 use super::MeasuringSession;
 use super::checkpoint::{self, CheckpointWriter};
@@ -19,12 +19,12 @@ pub(super) async fn measure(
     let resumed: Option<SizingRequest> = checkpoint::read(context)?;
     let prepared = session.prepare(stage, None, context).await?;
     let measured = size(session, &prepared, stage, work, resumed, context).await;
-    session.finish(prepared, measured).await
+    session.finish(prepared, stage, measured).await
 }
 
 async fn size(
     session: &MeasuringSession,
-    prepared: &wb_tests::contention::PreparedWorker,
+    prepared: &PreparedWorker,
     stage: &Stage,
     work: &SizingWork,
     resumed: Option<SizingRequest>,

@@ -24,7 +24,7 @@ pub(super) async fn measure(
     let mut checkpoints = CheckpointWriter::new(context);
     let measured =
         iocost_params::measure(&prepared, &config, &mut progress, |progress| checkpoints.write(progress)).await;
-    let measured = session.finish(prepared, measured.map_err(|error| session.failure(error))).await?;
+    let measured = session.finish(prepared, stage, measured.map_err(|error| session.failure(error))).await?;
     checkpoints.finish()?;
     Ok(Measurement::IocostParams(IocostParameters { model: measured.model.into(), qos: measured.qos.into() }))
 }

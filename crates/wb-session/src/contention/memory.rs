@@ -14,7 +14,7 @@ impl MeasuringSession {
         prepared: &PreparedWorker,
         profile: Option<u32>,
     ) -> Result<MemoryShare, StageError> {
-        let avail = match self.mem_avail.get().or(self.options.mem_avail) {
+        let avail = match self.known_memory() {
             Some(avail) => avail,
             None => storage::probe_available_memory(prepared).await.map_err(|error| self.failure(error))?,
         };
@@ -22,7 +22,13 @@ impl MeasuringSession {
         self.share_of(avail, profile)
     }
 
-    fn share_of(&self, avail: Bytes, profile: Option<u32>) -> Result<MemoryShare, StageError> {
+    /// Available memory, if it is determined or given.
+    pub(super) fn known_memory(&self) -> Option<Bytes> {
+        self.mem_avail.get().or(self.options.mem_avail)
+    }
+
+    /// The share of a memory profile with this available memory.
+    pub(super) fn share_of(&self, avail: Bytes, profile: Option<u32>) -> Result<MemoryShare, StageError> {
         let profile = profile.map(MemoryProfile::try_from).transpose();
         let profile = profile.map_err(|error| StageFailure::Machine { reason: error.to_string() })?;
         MemoryShare::new(profile, avail).map_err(|error| self.failure(error))

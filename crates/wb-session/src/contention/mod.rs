@@ -27,17 +27,17 @@ use std::path::PathBuf;
 use std::rc::Rc;
 
 use async_trait::async_trait;
-use tokio::sync::OnceCell;
+use tokio::sync::{OnceCell, watch};
 use wb_agent::{Worker, WorkerError};
-use wb_contention::Bench;
 use wb_contention::execute::SequenceRequest;
 use wb_contention::measurement::Measurement;
 use wb_contention::runner::{Runners, StageContext, StageError, StageFailure, StageRunner};
 use wb_contention::stage::{Stage, Work};
 use wb_contention::system::TimeScale;
+use wb_contention::{Bench, IocostQos};
 use wb_model::{Bytes, Nanos};
 use wb_sys::clock::suspended_time;
-use wb_tests::contention::PreparedWorker;
+use wb_tests::contention::{ContentionError, PreparedWorker, system};
 
 use self::failure::{failure, names, worker_failure};
 use crate::error::SessionError;
@@ -68,6 +68,8 @@ struct MeasuringSession {
     worker: OnceCell<Worker>,
     /// Available memory, once it is determined.
     mem_avail: Cell<Option<Bytes>>,
+    /// Whether the user has interrupted the sequence, from the first stage on.
+    cancelled: std::cell::OnceCell<watch::Receiver<bool>>,
 }
 
 impl WorkerRunners {
@@ -86,7 +88,12 @@ impl WorkerRunners {
             force: request.options.force,
             seed: request.seed,
         };
-        Ok(Self(Rc::new(MeasuringSession { options, worker: OnceCell::new(), mem_avail: Cell::new(None) })))
+        Ok(Self(Rc::new(MeasuringSession {
+            options,
+            worker: OnceCell::new(),
+            mem_avail: Cell::new(None),
+            cancelled: std::cell::OnceCell::new(),
+        })))
     }
 
     /// Ends the agent, and waits until it has restored the machine.
@@ -118,7 +125,7 @@ struct WorkerRunner(Rc<MeasuringSession>);
 #[async_trait(?Send)]
 impl StageRunner for WorkerRunner {
     async fn run(&mut self, stage: &Stage, context: &mut StageContext<'_>) -> Result<Measurement, StageError> {
-        let mut cancelled = cancel_on_signals();
+        let mut cancelled = self.0.cancelled.get_or_init(cancel_on_signals).clone();
         let before = suspended_time();
         let measured = tokio::select! {
             measured = self.0.measure(stage, context) => measured,
@@ -167,15 +174,34 @@ impl MeasuringSession {
         Ok(prepared)
     }
 
-    /// Restores the machine after a measurement. Of two failures, that of the measurement is returned.
-    async fn finish<T>(&self, prepared: PreparedWorker, measured: Result<T, StageError>) -> Result<T, StageError> {
+    /// Restores the machine after a measurement. Of several failures, that of the measurement is returned.
+    async fn finish<T>(
+        &self,
+        prepared: PreparedWorker,
+        stage: &Stage,
+        measured: Result<T, StageError>,
+    ) -> Result<T, StageError> {
+        let unchanged = self.require_iocost(&prepared, stage).await;
         let restored = prepared.finish().await;
         let measured = measured?;
+        unchanged?;
         restored.map_err(|error| self.failure(error))?;
         Ok(measured)
     }
 
-    fn failure(&self, error: wb_tests::contention::ContentionError) -> StageError {
+    /// Fails if io.cost has other parameters than those of the stage: another program has changed them.
+    async fn require_iocost(&self, prepared: &PreparedWorker, stage: &Stage) -> Result<(), StageError> {
+        let Some(expected) = stage.iocost().filter(|_| prepared.enforcement().io) else { return Ok(()) };
+        let state = system::iocost_state(prepared.worker(), prepared.device()).await;
+        let state = state.map_err(|error| self.failure(error))?;
+        let found = state.filter(|state| state.enabled).map(|state| IocostQos::from(state.qos).to_string());
+        if found == Some(expected.qos.to_string()) {
+            return Ok(());
+        }
+        Err(StageFailure::ForeignIocost { device: self.options.device.clone() }.into())
+    }
+
+    fn failure(&self, error: ContentionError) -> StageError {
         failure(error, &self.options.device)
     }
 }

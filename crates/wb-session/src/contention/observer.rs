@@ -88,12 +88,7 @@ fn io_second(bytes: u64, latencies: &LatencyHistogram) -> IoSecond {
 /// Usage is in time of the device at the present rate of the model.
 fn cost_second(cost: CostReport, period: f64) -> CostSecond {
     let rate = cost.vrate / 100.0;
-    CostSecond {
-        vrate: cost.vrate,
-        usage: cost.usage * rate,
-        unused: (period - cost.usage).max(0.0) * rate,
-        lost: 0.0,
-    }
+    CostSecond { vrate: cost.vrate, usage: cost.usage * rate, unused: (period - cost.usage).max(0.0) * rate, lost: 0.0 }
 }
 
 /// hashd in each whole second between the first and the last report.
@@ -135,7 +130,8 @@ pub(super) fn add_hashd(
     lost: &BTreeMap<u64, f64>,
 ) -> Result<(), StageError> {
     for report in folder.read(period)?.seconds {
-        let cost = report.cost.map(|cost| CostSecond { lost: lost.get(&report.second).copied().unwrap_or(0.0), ..cost });
+        let cost =
+            report.cost.map(|cost| CostSecond { lost: lost.get(&report.second).copied().unwrap_or(0.0), ..cost });
         folder.write(&SecondReport { hashd: hashd.get(&report.second).copied(), cost, ..report })?;
     }
     Ok(())

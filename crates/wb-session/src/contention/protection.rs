@@ -86,18 +86,22 @@ async fn beside_hogs(
         checkpoints.finish()
     };
     let measured = measured.await;
-    session.finish(prepared, measured).await
+    session.finish(prepared, stage, measured).await
 }
 
-/// The share of the profile, determined before memory is protected.
+/// The share of the profile. What is available is determined before memory is protected.
 async fn available_memory(
     session: &MeasuringSession,
     stage: &Stage,
     context: &mut StageContext<'_>,
 ) -> Result<MemoryShare, StageError> {
+    let profile = stage.conditions.mem_profile;
+    if let Some(avail) = session.known_memory() {
+        return session.share_of(avail, profile);
+    }
     let prepared = session.prepare(stage, None, context).await?;
-    let memory = session.memory_share(&prepared, stage.conditions.mem_profile).await;
-    session.finish(prepared, memory).await
+    let memory = session.memory_share(&prepared, profile).await;
+    session.finish(prepared, stage, memory).await
 }
 
 struct HogLoad {
@@ -169,8 +173,7 @@ mod tests {
             let (read, write) = (IoSecond::default(), IoSecond::default());
             folder.write(&SecondReport { second, hashd: None, read, write, cost: None }).unwrap();
         }
-        let usage =
-            |time, swap| IoUsage { time, vrate: 1.0, total: 0.0, hog: 0.0, hog_memory: 0, swap };
+        let usage = |time, swap| IoUsage { time, vrate: 1.0, total: 0.0, hog: 0.0, hog_memory: 0, swap };
         let run = RecordedRun {
             hashd: reports(1010..=1035),
             start: 10.0,

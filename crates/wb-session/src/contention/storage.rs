@@ -42,7 +42,7 @@ pub(super) async fn measure(
     let resumed: Option<Progress> = checkpoint::read(context)?;
     let prepared = session.prepare(stage, None, context).await?;
     let measured = run(session, &prepared, stage, work, resumed, context).await;
-    let measured = session.finish(prepared, measured).await?;
+    let measured = session.finish(prepared, stage, measured).await?;
     Ok(Measurement::Storage(measured))
 }
 

@@ -7,9 +7,9 @@
 //!
 //! Start with [`Cgroups::find`] and [`Cgroups::create`]. [`memory`] reads the limits that apply to this process.
 
-pub mod memory;
 pub mod controllers;
 pub mod io_cost;
+pub mod memory;
 mod mounts;
 
 use std::fs::{self, File};

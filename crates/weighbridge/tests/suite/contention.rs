@@ -169,19 +169,47 @@ fn a_plan_lists_each_stage_with_its_sign() {
     ");
 }
 
-#[test]
-fn benches_that_this_build_cannot_run_leave_nothing_behind() {
-    let Some(device) = device() else { return };
-    let lab = Lab::new();
-    let run = lab.weighbridge(&format!("-r NEW run storage --dev {device} --dir ."));
-    if run.code == 0 {
-        panic!("storage can be run in this build: test another bench, or remove this test");
+/// Parameters that `protection` starts from.
+const PARAMETERS: &str = r#"{
+    "iocost": {
+        "model": {"rbps":1000000,"rseqiops":100,"rrandiops":100,"wbps":1000000,"wseqiops":100,"wrandiops":100},
+        "qos": {"rpct":95.0,"rlat":1000,"wpct":95.0,"wlat":1000,"min":60.0,"max":100.0}
+    },
+    "hashd": {
+        "hash-size":"64k","rps-max":10.0,"mem-size":"64m","chunk-pages":4,"log-bps":"4k","fake-cpu-load":true
     }
-    assert_snapshot!(run.transcript(), @"
-    exit 3
-    error: cannot run storage: not available in this build
-    ");
-    assert!(!lab.path("NEW").exists());
+}"#;
+
+#[test]
+fn each_bench_ends_with_its_reason_on_a_machine_with_cgroup_v1_alone() {
+    let controllers = std::fs::read_to_string("/sys/fs/cgroup/cgroup.controllers").unwrap_or_default();
+    if ["cpu", "io", "memory"].iter().any(|name| controllers.contains(name)) {
+        return println!("SKIPPED: cgroup v1 alone: this machine has controllers of v2");
+    }
+    let Some(device) = device() else { return };
+    let Some(lab) = Lab::with_own_state() else { return };
+    std::fs::write(lab.path("contention-parameters.json"), PARAMETERS).unwrap();
+    for bench in ["hashd-params", "storage", "protection", "iocost-qos"] {
+        let run = lab.weighbridge(&format!("-r {bench} run {bench} --dev {device} --dir .")).expect_code(3);
+        let reason = "cgroup v2 is required, but only v1 is mounted: boot with systemd.unified_cgroup_hierarchy=1";
+        assert!(run.err.contains(reason), "{bench}: {}", run.err);
+        let failed: Vec<_> =
+            lab.journal(bench).into_iter().filter(|event| event.to_string().contains("cgroup-v1")).collect();
+        assert_eq!(failed.len(), 1, "{bench}: the reason is recorded");
+        assert!(lab.weighbridge(&format!("-r {bench} plan {bench} --dev {device} --dir .")).out.contains("to run"));
+    }
+    assert!(lab.read("contention-parameters.json").contains("rps-max"), "committed parameters stay");
+}
+
+#[test]
+fn device_that_consists_of_others_is_refused_by_name() {
+    let names = wb_sys::environment::block::names(&SysRoot::real());
+    let Some(device) = names.into_iter().find(|name| name.starts_with("loop")) else {
+        return println!("SKIPPED: a device that consists of others: this machine has none");
+    };
+    let Some(lab) = Lab::with_own_state() else { return };
+    let run = lab.weighbridge(&format!("-r R run iocost-params --dev {device} --dir .")).expect_code(3);
+    assert!(run.err.contains("requirements are not met: ") && run.err.contains("no-composite-device"), "{}", run.err);
 }
 
 #[test]

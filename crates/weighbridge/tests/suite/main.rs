@@ -11,6 +11,7 @@ mod compare_context;
 mod compare_errors;
 mod compare_evidence;
 mod contention;
+mod contention_guest;
 mod faults;
 mod guests;
 mod hashd;

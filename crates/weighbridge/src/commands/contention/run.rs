@@ -28,8 +28,8 @@ pub(crate) fn run_sequence(args: &RunArgs, console: &Console) -> Result<Exit, Er
     let path = args.run_folder.into.clone().unwrap_or_else(|| new_run_folder("weighbridge"));
     let mut runners = WorkerRunners::local(&request)?;
     let run = RunFolder::create(&path)?;
-    let is_runnable = history_of(&run)
-        .and_then(|history| require_runners(&request, &history, &mut runners).map_err(Error::from));
+    let is_runnable =
+        history_of(&run).and_then(|history| require_runners(&request, &history, &mut runners).map_err(Error::from));
     if let Err(error) = is_runnable {
         run.abandon();
         return Err(error);
