@@ -21,6 +21,9 @@ mod sizing;
 mod storage;
 #[cfg(test)]
 mod test_stage;
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "these are tests")]
+mod tests;
 
 use std::cell::Cell;
 use std::path::PathBuf;

@@ -222,7 +222,7 @@ mod tests {
         let mut run = run(Vec::new());
         run.io = vec![usage(1.0, 10.0, 1.0), usage(2.0, 10.5, 1.25), usage(3.0, 10.75, 1.5)];
         run.hog = vec![MemoryHogReport { time: 3.0, bytes: 3000, lost: 1000, reread: 0 }];
-        let result = study(&record(run)).unwrap();
+        let result = study(&record(run.clone())).unwrap();
         // Of 2 s at half the rate, 0.75 / 2 were used; 2000 bytes that were swapped out cost 0.25, so 1000 cost 0.125.
         assert_eq!(result.io, IoBalance { used: 0.375, unused: 0.625, hog: 0.25, lost: 0.125 });
         assert_eq!(lost_by_second(&run), [(2, 0.125)].into());

@@ -16,6 +16,9 @@ const MAX_ROUNDS: usize = 1000;
 
 /// The contents of a group's files, one per line; None where the group does not exist.
 pub(super) fn state(root: &SysRoot, path: &str, files: &[String]) -> Result<Option<Vec<u8>>, StepError> {
+    if !root.exists(path) {
+        return Ok(None);
+    }
     let mut lines = String::new();
     for file in files {
         match root.text(format!("{path}/{file}")) {
@@ -100,4 +103,21 @@ fn numbers(text: &str) -> Vec<u32> {
 /// Whether a thread is alive and not a kernel thread.
 fn is_user_thread(root: &SysRoot, thread: u32) -> bool {
     tree::read_stat(root, thread).is_some_and(|entry| !entry.is_zombie() && !entry.is_kernel_thread)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "these are tests")]
+mod tests {
+    use crate::fake_root::FakeRoot;
+
+    use super::*;
+
+    #[test]
+    fn a_group_without_files_that_are_set_exists_once_it_is_made() {
+        let root = FakeRoot::new().file("/cgroup/cgroup.procs", "");
+        let root = root.root();
+        assert_eq!(state(&root, "/cgroup/workload", &[]).unwrap(), None);
+        make(&root, "/cgroup/workload", &[], "").unwrap();
+        assert_eq!(state(&root, "/cgroup/workload", &[]).unwrap(), Some(Vec::new()));
+    }
 }

@@ -100,10 +100,10 @@ fn bucket_triggers() -> impl Iterator<Item = String> {
 }
 
 /// The commands that forget requests, by event. Those in flight are lost.
-pub(super) fn clear_commands(config: &WatchConfig) -> [(&'static str, String); 2] {
-    let clear = |trigger: String| match trigger.split_once(" if ") {
-        Some((definition, filter)) => format!("{definition}:clear if {filter}"),
-        None => format!("{trigger}:clear"),
-    };
-    [(COMPLETE, clear(completion_trigger(config))), (ISSUE, clear(issue_trigger(config)))]
+///
+/// The kernel (6.1) refuses `:clear` for a trigger that defines a variable, because it takes it for a second definition.
+/// So both are removed, the one that uses the other first, and set again.
+pub(super) fn clear_commands(config: &WatchConfig) -> [(&'static str, String); 4] {
+    let (issue, completion) = (issue_trigger(config), completion_trigger(config));
+    [(COMPLETE, format!("!{completion}")), (ISSUE, format!("!{issue}")), (ISSUE, issue), (COMPLETE, completion)]
 }
