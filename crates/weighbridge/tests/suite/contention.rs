@@ -202,17 +202,6 @@ fn each_bench_ends_with_its_reason_on_a_machine_with_cgroup_v1_alone() {
 }
 
 #[test]
-fn device_that_consists_of_others_is_refused_by_name() {
-    let names = wb_sys::environment::block::names(&SysRoot::real());
-    let Some(device) = names.into_iter().find(|name| name.starts_with("loop")) else {
-        return println!("SKIPPED: a device that consists of others: this machine has none");
-    };
-    let Some(lab) = Lab::with_own_state() else { return };
-    let run = lab.weighbridge(&format!("-r R run iocost-params --dev {device} --dir .")).expect_code(3);
-    assert!(run.err.contains("requirements are not met: ") && run.err.contains("no-composite-device"), "{}", run.err);
-}
-
-#[test]
 fn benches_and_tests_are_not_mixed_and_their_options_are_distinguished() {
     let lab = Lab::new();
     let refused = [
