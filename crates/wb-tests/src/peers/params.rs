@@ -228,7 +228,7 @@ mod tests {
         let scenarios = Params::default().scenarios();
         let [upload, _, latency] = &scenarios[..] else { panic!() };
         let probe = upload.probe().unwrap();
-        assert_eq!((probe.send, probe.receive, probe.iterations), (2 << 20, 0, PROBE_ITERATIONS));
+        assert_eq!((probe.send, probe.receive, probe.iterations), (4 << 20, 0, PROBE_ITERATIONS));
         assert_eq!(latency.probe(), None);
     }
 }
