@@ -278,7 +278,8 @@ impl<'a> Executor<'a> {
         if !is_kept {
             write_result(self.run, &result)?;
         }
-        if self.journal.history().ended(instance).is_none_or(|recorded| *recorded != end) {
+        // A result that is used again ended when it did, whatever the machine is like now.
+        if !is_kept && self.journal.history().ended(instance).is_none_or(|recorded| *recorded != end) {
             self.journal.write(SequenceEvent::BenchEnded(Box::new(end)))?;
         }
         let times = self.journal.history().times(instance).map(|(start, end)| Times { start, end });

@@ -25,6 +25,26 @@ fn finished_benches_are_applied_and_new_settings_are_added() {
 }
 
 #[test]
+fn results_that_are_used_again_keep_their_order_and_times() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = folder.path().join("run");
+    let mut machine = FakeMachine::at(&run);
+    let ends = || {
+        let history = wb_contention::record::read_history(&wb_record::RunFolder::open(&run).unwrap()).unwrap();
+        let end = |instance: &wb_contention::stage::Instance| {
+            (instance.to_string(), history.times(instance).unwrap().1.to_owned())
+        };
+        history.instances().into_iter().map(end).collect::<Vec<_>>()
+    };
+    machine.execute("iocost-params hashd-params", Undisturbed).unwrap();
+    let before = ends();
+    assert_eq!(before.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), ["iocost-params", "hashd-params"]);
+    // It begins with the parameters of io.cost that the first one has committed.
+    machine.execute("iocost-params hashd-params", Undisturbed).unwrap();
+    assert_eq!(ends(), before);
+}
+
+#[test]
 fn results_of_other_conditions_are_measured_again_with_the_reason() {
     let folder = tempfile::tempdir().unwrap();
     let mut machine = FakeMachine::at(&folder.path().join("run"));
