@@ -1,28 +1,9 @@
-//! Parameters of the kernel's I/O cost controller: the model of a device, its quality of service, and changes to that.
-//!
-//! Documented in the kernel's `admin-guide/cgroup-v2` (io.cost.model, io.cost.qos).
-
-use std::fmt;
+//! What benches do with the parameters of the kernel's I/O cost controller: changes to the quality of service, and the
+//! limit below which a device is not throttled.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-
-/// The linear cost model of a device (`io.cost.model`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
-pub struct IocostModel {
-    /// Sequential read bandwidth, in bytes per second.
-    pub rbps: u64,
-    /// Sequential 4 KiB reads per second.
-    pub rseqiops: u64,
-    /// Random 4 KiB reads per second.
-    pub rrandiops: u64,
-    /// Sequential write bandwidth, in bytes per second.
-    pub wbps: u64,
-    /// Sequential 4 KiB writes per second.
-    pub wseqiops: u64,
-    /// Random 4 KiB writes per second.
-    pub wrandiops: u64,
-}
+pub use wb_sys::cgroup::io_cost::{IocostModel, IocostQos, round_hundredths};
 
 /// The performance below which a device is not throttled: about three quarters of a hard disk of 7,200 rpm, with less
 /// for sequential operations, at which old SSDs resemble hard disks (resctl-bench, `iocost.rs`). With less, hashd does
@@ -30,95 +11,10 @@ pub struct IocostModel {
 const FLOOR: IocostModel =
     IocostModel { rbps: 125 << 20, rseqiops: 280, rrandiops: 280, wbps: 125 << 20, wseqiops: 280, wrandiops: 280 };
 
-impl IocostModel {
-    /// The parameters, in the order of [`Self::from_array`].
-    pub fn to_array(self) -> [u64; 6] {
-        [self.rbps, self.rseqiops, self.rrandiops, self.wbps, self.wseqiops, self.wrandiops]
-    }
-
-    /// A model of parameters in the order of its fields.
-    pub fn from_array([rbps, rseqiops, rrandiops, wbps, wseqiops, wrandiops]: [u64; 6]) -> Self {
-        Self { rbps, rseqiops, rrandiops, wbps, wseqiops, wrandiops }
-    }
-
-    /// The lowest vrate, in percent with two decimals, at which no parameter falls below that of a slow hard disk.
-    pub fn min_vrate(self) -> f64 {
-        let ratios = FLOOR.to_array().into_iter().zip(self.to_array()).map(|(floor, own)| floor as f64 / own as f64);
-        round_hundredths(ratios.fold(0.0, f64::max) * 100.0)
-    }
-
-    /// The model of a device that is `factor` times as fast.
-    pub fn scaled(self, factor: f64) -> Self {
-        Self::from_array(self.to_array().map(|parameter| (parameter as f64 * factor).round() as u64))
-    }
-}
-
-impl fmt::Display for IocostModel {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { rbps, rseqiops, rrandiops, wbps, wseqiops, wrandiops } = self;
-        write!(f, "rbps={rbps} rseqiops={rseqiops} rrandiops={rrandiops} ")?;
-        write!(f, "wbps={wbps} wseqiops={wseqiops} wrandiops={wrandiops}")
-    }
-}
-
-/// Quality of service of io.cost (`io.cost.qos`).
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct IocostQos {
-    /// Percentile of read latencies that lowers the vrate, in percent; 0 for none.
-    pub rpct: f64,
-    /// Its limit, in microseconds.
-    pub rlat: u64,
-    /// Percentile of write latencies, in percent; 0 for none.
-    pub wpct: f64,
-    /// Its limit, in microseconds.
-    pub wlat: u64,
-    /// Lowest vrate, in percent.
-    pub min: f64,
-    /// Highest vrate, in percent.
-    pub max: f64,
-}
-
-impl IocostQos {
-    /// With two decimals, as the kernel keeps them.
-    pub fn rounded(self) -> Self {
-        let [rpct, wpct, min, max] = [self.rpct, self.wpct, self.min, self.max].map(round_hundredths);
-        Self { rpct, wpct, min, max, ..self }
-    }
-}
-
-impl fmt::Display for IocostQos {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { rpct, rlat, wpct, wlat, min, max } = self;
-        write!(f, "rpct={rpct:.2} rlat={rlat} wpct={wpct:.2} wlat={wlat} min={min:.2} max={max:.2}")
-    }
-}
-
-impl From<wb_sys::cgroup::io_cost::IocostModel> for IocostModel {
-    fn from(model: wb_sys::cgroup::io_cost::IocostModel) -> Self {
-        let wb_sys::cgroup::io_cost::IocostModel { rbps, rseqiops, rrandiops, wbps, wseqiops, wrandiops } = model;
-        Self { rbps, rseqiops, rrandiops, wbps, wseqiops, wrandiops }
-    }
-}
-
-impl From<IocostModel> for wb_sys::cgroup::io_cost::IocostModel {
-    fn from(model: IocostModel) -> Self {
-        let IocostModel { rbps, rseqiops, rrandiops, wbps, wseqiops, wrandiops } = model;
-        Self { rbps, rseqiops, rrandiops, wbps, wseqiops, wrandiops }
-    }
-}
-
-impl From<wb_sys::cgroup::io_cost::IocostQos> for IocostQos {
-    fn from(qos: wb_sys::cgroup::io_cost::IocostQos) -> Self {
-        let wb_sys::cgroup::io_cost::IocostQos { rpct, rlat, wpct, wlat, min, max } = qos;
-        Self { rpct, rlat, wpct, wlat, min, max }
-    }
-}
-
-impl From<IocostQos> for wb_sys::cgroup::io_cost::IocostQos {
-    fn from(qos: IocostQos) -> Self {
-        let IocostQos { rpct, rlat, wpct, wlat, min, max } = qos;
-        Self { rpct, rlat, wpct, wlat, min, max }
-    }
+/// The lowest vrate, in percent with two decimals, at which no parameter of a model falls below that of a slow hard disk.
+pub fn min_vrate(model: IocostModel) -> f64 {
+    let ratios = FLOOR.to_array().into_iter().zip(model.to_array()).map(|(floor, own)| floor as f64 / own as f64);
+    round_hundredths(ratios.fold(0.0, f64::max) * 100.0)
 }
 
 /// Changes to a quality of service; what is `None` stays.
@@ -188,11 +84,6 @@ impl QosOverride {
     }
 }
 
-/// Two decimals, to which io.cost's percentages are exact.
-pub fn round_hundredths(value: f64) -> f64 {
-    (value * 100.0).round() / 100.0
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -202,8 +93,8 @@ mod tests {
     #[test]
     fn a_fast_device_may_be_throttled_to_the_speed_of_a_hard_disk() {
         let model = FLOOR.scaled(8.0);
-        assert_eq!(model.min_vrate(), 12.5);
-        assert_eq!(IocostModel { wrandiops: 560, ..model }.min_vrate(), 50.0);
+        assert_eq!(min_vrate(model), 12.5);
+        assert_eq!(min_vrate(IocostModel { wrandiops: 560, ..model }), 50.0);
     }
 
     #[test]

@@ -107,7 +107,7 @@ fn device(root: &SysRoot, name: &str) -> Result<Device, MachineError> {
 fn active_iocost(root: &SysRoot, number: &str) -> Option<IocostParameters> {
     let text = |file: &str| root.text(format!("{CGROUPS}/{file}")).ok();
     let state = IocostState::parse(&text("io.cost.model")?, &text("io.cost.qos")?, number)?;
-    state.enabled.then(|| IocostParameters { model: state.model.into(), qos: state.qos.into() })
+    state.enabled.then_some(IocostParameters { model: state.model, qos: state.qos })
 }
 
 /// Whether a cgroup limits the I/O or the latency of a device.

@@ -78,23 +78,6 @@ pub struct MemoryProfile {
     pub target: Bytes,
 }
 
-const GIB: u64 = 1 << 30;
-
-impl MemoryProfile {
-    /// The memory of an emulated machine. The workload gets half of up to 4 GiB, three quarters of up to 16, and all but
-    /// 8 of more; the target is an eighth less, but at most 1 GiB (resctl-bench, `base.rs`). Without a profile, it gets
-    /// what is available.
-    pub fn new(profile: Option<u32>, avail: Bytes) -> Self {
-        let share = match profile.map(u64::from) {
-            None => avail.0,
-            Some(gib @ 0..=4) => gib * GIB / 2,
-            Some(gib @ 5..=16) => gib * GIB / 4 * 3,
-            Some(gib) => (gib - 8) * GIB,
-        };
-        Self { profile, avail, share: Bytes(share), target: Bytes(share - (share / 8).min(GIB)) }
-    }
-}
-
 /// What has to be equal for a result to be used again.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -283,16 +266,6 @@ impl SystemInfo {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_share_of_a_profile_grows_with_it() {
-        let share = |profile| {
-            let MemoryProfile { share, target, .. } = MemoryProfile::new(Some(profile), Bytes(0));
-            (share.0 as f64 / GIB as f64, target.0 as f64 / GIB as f64)
-        };
-        assert_eq!([1, 4, 8, 16, 32].map(share), [(0.5, 0.4375), (2.0, 1.75), (6.0, 5.25), (12.0, 11.0), (24.0, 23.0)]);
-        assert_eq!(MemoryProfile::new(None, Bytes(4 * GIB)).target, Bytes(4 * GIB - GIB / 2));
-    }
 
     #[test]
     fn every_changed_condition_is_named() {

@@ -35,8 +35,8 @@ pub struct SequenceRequest {
     pub options: SequenceOptions,
     /// The machine.
     pub system: SystemInfo,
-    /// The parameters that are known before: committed, or those of the system.
-    pub known: Parameters,
+    /// The parameters in force before: committed, or those of the system.
+    pub parameters: Parameters,
     /// Seed of its random choices; a run keeps its first one.
     pub seed: u64,
 }
@@ -72,7 +72,7 @@ impl SequenceOptions {
 impl SequenceRequest {
     /// The parameters at the beginning.
     pub(crate) fn initial_parameters(&self) -> Parameters {
-        Parameters { iocost: self.known.iocost.map(|iocost| self.changed(iocost)), ..self.known }
+        Parameters { iocost: self.parameters.iocost.map(|iocost| self.changed(iocost)), ..self.parameters }
     }
 
     /// Parameters of io.cost with the user's changes.

@@ -63,6 +63,7 @@ fn hog_text(answer: &HogAnswer, detail: Detail) -> String {
     text += &latency::text(&answer.latency, detail);
     text.push_str("\nIsolation and request latency impact, over the seconds:\n\n");
     text += &distributions(&[("isol%", isolation), ("lat-imp%", latency_impact)]);
+    // Writing to a string does not fail.
     let _ = writeln!(
         text,
         "\nResult: isol={}:{}% lat_imp={}%:{} work_csv={} missing={}%",

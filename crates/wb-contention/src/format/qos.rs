@@ -80,6 +80,7 @@ fn result_lines(answer: &QosAnswer, figures: &QosFigures, vrate: &Distribution) 
         vrate.stdev,
         percent(figures.missing)
     );
+    // Writing to a string does not fail.
     let _ = match (figures.amof, figures.hog()) {
         (Some(amof), Some(hog)) => writeln!(
             text,

@@ -57,6 +57,7 @@ fn series_line(label: &str, fitted: &FittedSeries, series: Series) -> String {
     let (first, last) = line.range();
     let (low, high) = line.extremes();
     let mut text = format!("{label:<16} vrate {first:.1}-{last:.1}: ");
+    // Writing to a string does not fail.
     let _ = match line.is_flat() {
         true => write!(text, "mean={}", value(series, low)),
         false => write!(text, "min={} max={}", value(series, low), value(series, high)),

@@ -2,6 +2,7 @@
 
 use super::Job;
 use super::stages::JobContext;
+use crate::iocost::min_vrate;
 use crate::measurement::StorageMeasurement;
 use crate::parameters::{HashdParameters, IocostParameters};
 use crate::spec::{IocostQosProperties, MemHogTune, StorageProperties};
@@ -34,7 +35,7 @@ pub enum Throttle {
 impl QosStage {
     /// The stages of a bench: the baseline without io.cost, then the settings. Without a model, none is left out.
     pub(crate) fn all(properties: &IocostQosProperties, shift: f64, base: Option<IocostParameters>) -> Vec<Self> {
-        let min_vrate = base.filter(|_| !properties.ignore_min_perf).map(|base| base.model.min_vrate());
+        let min_vrate = base.filter(|_| !properties.ignore_min_perf).map(|base| min_vrate(base.model));
         let baseline = Self { index: 0, change: None, throttle: Throttle::Acceptable };
         let settings = properties.all_settings(shift).into_iter().zip(1..).map(|(change, index)| {
             let (change, throttle) = limit(change, min_vrate.unwrap_or_default());

@@ -20,12 +20,12 @@ pub enum ScheduleError {
     },
 }
 
-/// Orders the requested benches. Where one needs an answer that is neither known nor given by an earlier one, a later one
+/// Orders the requested benches. Where one needs an answer that is neither in force nor given by an earlier one, a later one
 /// that gives it is moved before it, or else one with default properties is added.
 ///
 /// # Errors
 /// If ids are not unique.
-pub fn schedule(specs: &[BenchSpec], known: &Parameters) -> Result<Vec<Job>, ScheduleError> {
+pub fn schedule(specs: &[BenchSpec], parameters: &Parameters) -> Result<Vec<Job>, ScheduleError> {
     let mut ids = BTreeSet::new();
     for spec in specs {
         let Some(id) = &spec.id else { continue };
@@ -34,8 +34,8 @@ pub fn schedule(specs: &[BenchSpec], known: &Parameters) -> Result<Vec<Job>, Sch
         }
     }
     let mut given = BTreeSet::new();
-    given.extend(known.iocost.is_some().then_some(Bench::IocostParams));
-    given.extend(known.hashd.is_some().then_some(Bench::HashdParams));
+    given.extend(parameters.iocost.is_some().then_some(Bench::IocostParams));
+    given.extend(parameters.hashd.is_some().then_some(Bench::HashdParams));
     let mut scheduler = Scheduler { waiting: specs.iter().cloned().collect(), ordered: Vec::new(), given };
     while let Some(spec) = scheduler.waiting.pop_front() {
         scheduler.add(spec, Origin::Requested);
@@ -126,13 +126,13 @@ fn name_instances(ordered: Vec<(BenchSpec, Origin)>) -> Vec<Job> {
 mod tests {
     use super::*;
 
-    fn order(specs: &str, known: &Parameters) -> String {
+    fn order(specs: &str, parameters: &Parameters) -> String {
         let specs: Vec<BenchSpec> = specs.split(' ').map(|spec| BenchSpec::parse(spec).unwrap()).collect();
         let name = |job: &Job| match job.origin {
             Origin::Requested => job.instance.to_string(),
             Origin::RequiredBy(bench) => format!("({} for {bench})", job.instance),
         };
-        schedule(&specs, known).unwrap().iter().map(name).collect::<Vec<_>>().join(" ")
+        schedule(&specs, parameters).unwrap().iter().map(name).collect::<Vec<_>>().join(" ")
     }
 
     #[test]

@@ -117,7 +117,7 @@ impl FakeMachine {
         };
         SequenceRequest {
             specs: specs.split(' ').map(|spec| BenchSpec::parse(spec).unwrap()).collect(),
-            known: options.parameters_file().read().unwrap(),
+            parameters: options.parameters_file().read().unwrap(),
             options,
             system: self.system.clone(),
             seed: 7,
@@ -258,7 +258,12 @@ fn measurement(stage: &Stage) -> Measurement {
         Work::Storage(work) => Measurement::Storage(StorageMeasurement {
             period,
             final_periods: vec![Period { first: FIRST + 5, ..period }],
-            memory: MemoryProfile::new(Some(16), Bytes(30 << 30)),
+            memory: MemoryProfile {
+                profile: Some(16),
+                avail: Bytes(30 << 30),
+                share: Bytes(12 << 30),
+                target: Bytes(11 << 30),
+            },
             hashd: hashd(),
             usages: vec![Bytes(11 << 30); work.loops as usize],
             sizes: vec![footprint(vrate(stage)); work.loops as usize],

@@ -91,8 +91,10 @@ fn the_header_has_the_layout_of_the_data_folder() {
     };
     let (system, device) = (lines[1], lines[2]);
     let profile = MemoryProfile {
+        profile: Some(number(system, "mem_profile")),
         avail: gib(system, "avail"),
-        ..MemoryProfile::new(Some(number(system, "mem_profile")), Bytes(0))
+        share: gib(system, "share"),
+        target: gib(system, "target"),
     };
     let system = SystemInfo {
         kernel: field(system, "kernel").to_owned(),

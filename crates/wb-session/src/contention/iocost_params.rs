@@ -26,7 +26,7 @@ pub(super) async fn measure(
         iocost_params::measure(&prepared, &config, &mut progress, |progress| checkpoints.write(progress)).await;
     let measured = session.finish(prepared, stage, measured.map_err(|error| session.failure(error))).await?;
     checkpoints.finish()?;
-    Ok(Measurement::IocostParams(IocostParameters { model: measured.model.into(), qos: measured.qos.into() }))
+    Ok(Measurement::IocostParams(IocostParameters { model: measured.model, qos: measured.qos }))
 }
 
 fn config(memory: Bytes, scale: Option<TimeScale>) -> IocostParamsConfig {

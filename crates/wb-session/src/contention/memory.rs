@@ -14,7 +14,7 @@ impl MeasuringSession {
         prepared: &PreparedWorker,
         profile: Option<u32>,
     ) -> Result<MemoryShare, StageError> {
-        let avail = match self.known_memory() {
+        let avail = match self.available_memory() {
             Some(avail) => avail,
             None => storage::probe_available_memory(prepared).await.map_err(|error| self.failure(error))?,
         };
@@ -23,7 +23,7 @@ impl MeasuringSession {
     }
 
     /// Available memory, if it is determined or given.
-    pub(super) fn known_memory(&self) -> Option<Bytes> {
+    pub(super) fn available_memory(&self) -> Option<Bytes> {
         self.mem_avail.get().or(self.options.mem_avail)
     }
 
@@ -39,21 +39,4 @@ impl MeasuringSession {
 pub(super) fn recorded(share: MemoryShare) -> system::MemoryProfile {
     let MemoryShare { profile, avail, share, target } = share;
     system::MemoryProfile { profile: profile.map(u32::from), avail, share, target }
-}
-
-#[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "these are tests")]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn both_descriptions_of_a_profile_agree() {
-        for gib in [1, 2, 4, 8, 16, 32, 64] {
-            let avail = Bytes(100 << 30);
-            let share = MemoryShare::new(MemoryProfile::try_from(gib).ok(), avail).unwrap();
-            assert_eq!(recorded(share), system::MemoryProfile::new(Some(gib), avail));
-        }
-        let whole = MemoryShare::new(None, Bytes(5 << 30)).unwrap();
-        assert_eq!(recorded(whole), system::MemoryProfile::new(None, Bytes(5 << 30)));
-    }
 }

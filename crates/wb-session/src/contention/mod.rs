@@ -32,12 +32,12 @@ use std::rc::Rc;
 use async_trait::async_trait;
 use tokio::sync::{OnceCell, watch};
 use wb_agent::{Worker, WorkerError};
+use wb_contention::Bench;
 use wb_contention::execute::SequenceRequest;
 use wb_contention::measurement::Measurement;
 use wb_contention::runner::{Runners, StageContext, StageError, StageFailure, StageRunner};
 use wb_contention::stage::{Stage, Work};
 use wb_contention::system::TimeScale;
-use wb_contention::{Bench, IocostQos};
 use wb_model::{Bytes, Nanos};
 use wb_sys::clock::suspended_time;
 use wb_tests::contention::{ContentionError, PreparedWorker, system};
@@ -197,7 +197,7 @@ impl MeasuringSession {
         let Some(expected) = stage.iocost().filter(|_| prepared.enforcement().io) else { return Ok(()) };
         let state = system::iocost_state(prepared.worker(), prepared.device()).await;
         let state = state.map_err(|error| self.failure(error))?;
-        let found = state.filter(|state| state.enabled).map(|state| IocostQos::from(state.qos).to_string());
+        let found = state.filter(|state| state.enabled).map(|state| state.qos.to_string());
         if found == Some(expected.qos.to_string()) {
             return Ok(());
         }

@@ -43,9 +43,11 @@ fn io_control(stage: &Stage) -> Result<IoControl, StageFailure> {
         (Work::IocostParams, _) | (_, IocostState::Off) => IoControl::Off,
         (_, IocostState::AsIs) => IoControl::Unchanged,
         (_, IocostState::On(_)) => {
-            let unknown = || StageFailure::Machine { reason: "the parameters of io.cost are unknown".to_owned() };
-            let parameters = stage.iocost().ok_or_else(unknown)?;
-            IoControl::On(parameters.model.into(), parameters.qos.into())
+            let missing = || StageFailure::Machine {
+                reason: "io.cost has no parameters: run `iocost-params` before, or give --iocost-from-sys".to_owned(),
+            };
+            let parameters = stage.iocost().ok_or_else(missing)?;
+            IoControl::On(parameters.model, parameters.qos)
         }
     })
 }

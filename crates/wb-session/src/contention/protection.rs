@@ -96,7 +96,7 @@ async fn available_memory(
     context: &mut StageContext<'_>,
 ) -> Result<MemoryShare, StageError> {
     let profile = stage.conditions.mem_profile;
-    if let Some(avail) = session.known_memory() {
+    if let Some(avail) = session.available_memory() {
         return session.share_of(avail, profile);
     }
     let prepared = session.prepare(stage, None, context).await?;

@@ -84,7 +84,7 @@ async fn run(folder: &Path, agent: &FakeAgent, spec: &str) -> Result<Vec<BenchRe
         time_scale: None,
     };
     let specs = vec![BenchSpec::parse(spec).unwrap()];
-    let request = SequenceRequest { specs, options, system: system(), known: Parameters::default(), seed: 7 };
+    let request = SequenceRequest { specs, options, system: system(), parameters: Parameters::default(), seed: 7 };
     let session = MeasuringSession {
         options: MeasuringOptions { dir, ..test_stage::options() },
         worker: OnceCell::new_with(Some(worker)),

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::undo::Step;
 
 /// Linear cost model of a block device: what it can do at most
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct IocostModel {
     /// Sequential reads, in bytes per second
@@ -43,6 +43,38 @@ pub struct IocostQos {
     pub min: f64,
     /// Maximum of the rate, in percent of the model
     pub max: f64,
+}
+
+impl IocostModel {
+    /// The parameters, in the order of [`Self::from_array`].
+    pub fn to_array(self) -> [u64; 6] {
+        [self.rbps, self.rseqiops, self.rrandiops, self.wbps, self.wseqiops, self.wrandiops]
+    }
+
+    /// A model of parameters in the order of its fields.
+    pub fn from_array([rbps, rseqiops, rrandiops, wbps, wseqiops, wrandiops]: [u64; 6]) -> Self {
+        Self { rbps, rseqiops, rrandiops, wbps, wseqiops, wrandiops }
+    }
+
+    /// The model of a device that is `factor` times as fast.
+    #[must_use]
+    pub fn scaled(self, factor: f64) -> Self {
+        Self::from_array(self.to_array().map(|parameter| (parameter as f64 * factor).round() as u64))
+    }
+}
+
+impl IocostQos {
+    /// With two decimals, as the kernel keeps them.
+    #[must_use]
+    pub fn rounded(self) -> Self {
+        let [rpct, wpct, min, max] = [self.rpct, self.wpct, self.min, self.max].map(round_hundredths);
+        Self { rpct, wpct, min, max, ..self }
+    }
+}
+
+/// Two decimals, to which the controller's percentages are exact.
+pub fn round_hundredths(value: f64) -> f64 {
+    (value * 100.0).round() / 100.0
 }
 
 impl fmt::Display for IocostModel {

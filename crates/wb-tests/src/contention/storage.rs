@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn the_factor_is_that_of_the_means() {
+    fn mem_offload_factor_is_a_ratio_of_means() {
         let mut record = StorageRecord::new(memory(1000));
         assert_eq!(record.result(), None);
         record.sizings =

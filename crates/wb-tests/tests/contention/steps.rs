@@ -4,12 +4,12 @@ use wb_agent::{Command, Worker};
 use wb_model::{Bytes, Nanos};
 use wb_sys::cgroup::io_cost::{IocostModel, IocostQos};
 use wb_tests::contention::enforcement::{self, EnforcementConfig};
-use wb_tests::contention::io_latency::{IoLatencySeries, LatencyWatch};
+use wb_tests::contention::io_latency::LatencyWatch;
 use wb_tests::contention::iocost_params::{self, IocostParams, IocostParamsConfig, IocostParamsProgress, ParamStep};
 use wb_tests::contention::storage;
 use wb_tests::contention::{
-    BlockDevice, ContentionError, IoControl, MemoryProfile, MemoryShare, Needs, Preparation, PreparedWorker,
-    Requirement, Slice, SliceSettings, SystemInfo,
+    BlockDevice, ContentionError, IoControl, Needs, Preparation, PreparedWorker, Requirement, Slice, SliceSettings,
+    system,
 };
 
 use crate::guest::FOLDER;
@@ -50,11 +50,12 @@ pub(crate) async fn requirements(worker: &Worker) {
     let forced = Preparation { force: true, ..preparation(Needs::Everything) };
     let prepared = PreparedWorker::new(worker, &forced).await.unwrap();
     assert_eq!(prepared.requirements(), &report);
-    let memory = MemoryShare::new(MemoryProfile::try_from(1).ok(), Bytes(1 << 30)).unwrap();
-    let info = SystemInfo::read(&prepared, memory).await.unwrap();
-    println!("{}", serde_json::to_string_pretty(&info).unwrap());
-    assert_eq!((info.device.name.as_str(), info.device.model.as_str()), ("nvme0n1", "QEMU NVMe Ctrl"));
-    assert_eq!((info.device.scheduler.as_str(), info.device.wbt_microseconds, info.iocost), ("none", 0, false));
+    let device = BlockDevice::named(worker, &prepared.device().name).await.unwrap();
+    println!("{device:?}");
+    assert_eq!((device.name.as_str(), device.model.as_str()), ("nvme0n1", "QEMU NVMe Ctrl"));
+    let iocost = system::iocost_state(worker, &device).await.unwrap();
+    assert_eq!((device.scheduler.as_str(), device.wbt_microseconds), ("none", 0));
+    assert!(iocost.is_none_or(|state| !state.enabled));
     assert!(settings(worker).await != before);
     prepared.finish().await.unwrap();
     assert_eq!(settings(worker).await, before);
@@ -190,17 +191,17 @@ pub(crate) async fn latency(worker: &Worker) {
     let prepared = PreparedWorker::new(worker, &preparation(Needs::Device)).await.unwrap();
     let watch = LatencyWatch::start(&prepared).await.unwrap();
     tokio::time::sleep(std::time::Duration::from_secs(2)).await;
-    let fio = "cd /mnt/measured && fio --name=known --size=32m --bs=4k --rw=randread --direct=1 --ioengine=libaio \
-        --iodepth=4 --output-format=terse && rm known*";
+    let fio = "cd /mnt/measured && fio --name=counted --size=32m --bs=4k --rw=randread --direct=1 --ioengine=libaio \
+        --iodepth=4 --output-format=terse && rm counted*";
     run(worker, fio).await;
     tokio::time::sleep(std::time::Duration::from_secs(2)).await;
     let reports = watch.finish().await.unwrap();
-    let series = IoLatencySeries::new(reports);
-    let reads: u64 = series.reads.iter().map(|second| second.count()).sum();
-    println!("{reads} {} {:?}", series.seconds_without_reads, series.reads.last().map(|one| one.percentile(50.0)));
-    println!("{}", serde_json::to_string(&series).unwrap().chars().take(600).collect::<String>());
+    let reads: u64 = reports.iter().map(|second| second.reads.count()).sum();
+    let missing: u64 = reports.iter().map(|second| second.missing).sum();
+    let seconds_without_reads = reports.iter().filter(|second| second.reads.is_empty()).count();
+    println!("{reads} {missing} {seconds_without_reads}");
     prepared.finish().await.unwrap();
-    assert!(reads >= 8192 - series.missing, "{reads} {}", series.missing);
-    assert!(series.seconds_without_reads >= 1);
+    assert!(reads >= 8192 - missing, "{reads} {missing}");
+    assert!(seconds_without_reads >= 1);
     assert_eq!(settings(worker).await, before);
 }

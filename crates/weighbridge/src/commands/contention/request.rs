@@ -54,7 +54,7 @@ pub(super) fn request(words: &[String], flags: &SequenceFlags, seed: Option<u64>
     let mut system = machine::read(&SysRoot::real(), &options.dir, options.dev.as_deref())?;
     system.swappiness = options.swappiness;
     let committed = options.parameters_file().read()?;
-    let known = match (flags.iocost_from_sys, system.iocost) {
+    let parameters = match (flags.iocost_from_sys, system.iocost) {
         (false, _) => committed,
         (true, Some(iocost)) => committed.updated(Parameters { iocost: Some(iocost), hashd: None }),
         (true, None) => {
@@ -64,7 +64,7 @@ pub(super) fn request(words: &[String], flags: &SequenceFlags, seed: Option<u64>
             });
         }
     };
-    Ok(SequenceRequest { specs, options, system, known, seed: seed.unwrap_or_else(rand::random) })
+    Ok(SequenceRequest { specs, options, system, parameters, seed: seed.unwrap_or_else(rand::random) })
 }
 
 /// Parses specifications, and reports the mistakes of all.
@@ -84,8 +84,8 @@ fn refuse_other_options() -> Result<(), Error> {
     let Some(command) = program.find_subcommand(name) else { return Ok(()) };
     let is_other = |arg: &&clap::Arg| {
         let id = arg.get_id().as_str();
-        let is_known = SHARED_OPTIONS.contains(&id) || OWN_OPTIONS.contains(&id);
-        !is_known && matches.value_source(id) == Some(ValueSource::CommandLine)
+        let is_accepted = SHARED_OPTIONS.contains(&id) || OWN_OPTIONS.contains(&id);
+        !is_accepted && matches.value_source(id) == Some(ValueSource::CommandLine)
     };
     match command.get_arguments().find(is_other).and_then(clap::Arg::get_long) {
         Some(flag) => Err(Error::Usage {
