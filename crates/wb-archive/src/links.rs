@@ -1,11 +1,11 @@
 //! Targets of symbolic links in archives.
 
-/// Maximum number of links that are followed for one target, as on Linux. A circle of links has no end.
+/// Maximum number of links that are followed for one target, as on Linux. A loop of links never ends.
 const MAX_LINKS: usize = 40;
 
 /// What a path of an archive is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Entry<'a> {
+pub(crate) enum EntryKind<'a> {
     /// A file.
     File,
     /// A folder.
@@ -14,12 +14,12 @@ pub(crate) enum Entry<'a> {
     Link(&'a str),
 }
 
-/// The file or folder that the link `path` leads to, by way of other links as the kernel resolves them; `None` if it
-/// leads out of the archive, to nothing or in a circle. `entry` looks up a path of the archive.
+/// The file or folder that the link `path` resolves to, following other links as the kernel does; `None` if that is
+/// outside of the archive, its root or nothing, or if the links form a loop. `entry` looks up a path of the archive.
 pub(crate) fn resolve_link<'a>(
     path: &str,
     target: &'a str,
-    entry: impl Fn(&str) -> Option<Entry<'a>>,
+    entry: impl Fn(&str) -> Option<EntryKind<'a>>,
 ) -> Option<String> {
     let mut resolved: Vec<&str> = path.split('/').collect();
     resolved.pop();
@@ -35,11 +35,11 @@ pub(crate) fn resolve_link<'a>(
             name => {
                 let found = entry(&[&resolved[..], &[name]].concat().join("/"))?;
                 match found {
-                    Entry::Folder => resolved.push(name),
-                    Entry::File if rest.is_empty() => resolved.push(name),
-                    Entry::File => return None,
-                    Entry::Link(target) if links == MAX_LINKS || target.starts_with('/') => return None,
-                    Entry::Link(target) => {
+                    EntryKind::Folder => resolved.push(name),
+                    EntryKind::File if rest.is_empty() => resolved.push(name),
+                    EntryKind::File => return None,
+                    EntryKind::Link(target) if links == MAX_LINKS || target.starts_with('/') => return None,
+                    EntryKind::Link(target) => {
                         links += 1;
                         rest.extend(target.split('/').rev());
                     }
@@ -54,15 +54,15 @@ pub(crate) fn resolve_link<'a>(
 mod tests {
     use super::*;
 
-    fn entry(path: &str) -> Option<Entry<'static>> {
+    fn entry(path: &str) -> Option<EntryKind<'static>> {
         Some(match path {
-            "a" | "a/b" => Entry::Folder,
-            "a/b/file" | "file" => Entry::File,
-            "chain" => Entry::Link("./a/link"),
-            "a/link" => Entry::Link("b"),
-            "circle" => Entry::Link("a/circle"),
-            "a/circle" => Entry::Link("../circle"),
-            "out" => Entry::Link("/etc"),
+            "a" | "a/b" => EntryKind::Folder,
+            "a/b/file" | "file" => EntryKind::File,
+            "chain" => EntryKind::Link("./a/link"),
+            "a/link" => EntryKind::Link("b"),
+            "loop" => EntryKind::Link("a/loop"),
+            "a/loop" => EntryKind::Link("../loop"),
+            "out" => EntryKind::Link("/etc"),
             _ => return None,
         })
     }
@@ -80,18 +80,9 @@ mod tests {
         ] {
             assert_eq!(resolve_link("a/b/l", target, entry).as_deref(), Some(resolved), "{target}");
         }
-        for target in [
-            "../../../file",
-            "/file",
-            "../..",
-            "",
-            "nosuch",
-            "file/",
-            "file/..",
-            "../../circle",
-            "../../out",
-            "../circle",
-        ] {
+        for target in
+            ["../../../file", "/file", "../..", "", "nosuch", "file/", "file/..", "../../loop", "../../out", "../loop"]
+        {
             assert_eq!(resolve_link("a/b/l", target, entry), None, "{target}");
         }
     }

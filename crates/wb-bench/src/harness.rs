@@ -1,4 +1,4 @@
-//! Overhead of the harness: benchmarks of `weighbridge` as a user starts it, each figure with a limit.
+//! Weighbridge's own overhead: runs of `weighbridge` as a user starts it, some of their figures with a limit.
 
 use crate::bench_env::BenchEnv;
 use crate::elapsed;
@@ -12,10 +12,11 @@ use std::time::{Duration, Instant};
 /// Interval at which the controller and its agent are polled.
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
 
-/// Number of starts of `--help`; the median counts.
-const STARTS: usize = 101;
+/// Number of launches of `--help`, whose median is reported.
+const LAUNCHES: usize = 101;
 
-/// A run with the default sampling (one warm-up, six samples of five seconds) of three kinds of workload.
+/// A run of three kinds of workload with the default sampling (one warm-up, samples of five seconds), but at most six
+/// samples.
 const DEFAULT_RUN_ARGS: [&str; 6] =
     ["run", "himeno:grid=M,threads=1", "ramspeed:mode=triad", "redis:command=get,requests=auto", "--max-samples", "6"];
 
@@ -30,8 +31,8 @@ pub(crate) fn limits(env: &BenchEnv) -> Vec<LimitCheck<'_>> {
     ]
 }
 
-/// Measures one run, a command line of `weighbridge`, into a new folder: the share of the workload in the wall time, with the limit `required`, and the
-/// CPU time and memory of controller and agent.
+/// Runs `weighbridge ARGS` into a new folder. Measures the workload's share of the wall time (with the limit `required`),
+/// and the CPU time and peak memory of controller and agents.
 pub(crate) fn run_figures(
     env: &BenchEnv,
     name: &str,
@@ -49,13 +50,16 @@ pub(crate) fn run_figures(
         .stdout(Stdio::null())
         .spawn()
         .map_err(|error| format!("{}: {error}", program.display()))?;
-    let (cost, status) = ProcessCost::watch(&mut child)?;
+    let (cost, status) = ProcessUsage::watch(&mut child)?;
     if !status.success() {
-        return Err(format!("weighbridge run ended with {status}"));
+        return Err(format!("`weighbridge run` failed: {status}"));
     }
     let seconds = start.elapsed().as_secs_f64();
     let summary = Command::new(&program).args(["summary", "--json"]).arg(&folder).output();
     let summary = summary.map_err(|error| error.to_string())?;
+    if !summary.status.success() {
+        return Err(format!("`weighbridge summary` failed: {}", summary.status));
+    }
     let summary: serde_json::Value = serde_json::from_slice(&summary.stdout).map_err(|error| error.to_string())?;
     let share = |field: &str| {
         let share = summary["run"][field].as_f64().map(|part| part / seconds * 100.0);
@@ -63,40 +67,51 @@ pub(crate) fn run_figures(
     };
     Ok(vec![
         BenchFigure::new("wall time", seconds, "s", None),
-        BenchFigure::new("workload, of the wall time", share("workload_seconds")?, "%", required),
-        BenchFigure::new("measured part, of the wall time", share("measured_seconds")?, "%", None),
+        BenchFigure::new("workload, share of wall time", share("workload_seconds")?, "%", required),
+        BenchFigure::new("measured part, share of wall time", share("measured_seconds")?, "%", None),
         BenchFigure::new(
-            "controller and agent, of one core",
+            "controller and agent, CPU time, share of one core",
             cost.cpu / seconds * 100.0,
             "%",
             Some(FigureBound::Below(1.0)),
         ),
-        BenchFigure::new("controller and agent, peak memory", cost.memory / 1e6, "MB", Some(FigureBound::Below(40.0))),
+        BenchFigure::new(
+            "controller and agent, sum of peak memory",
+            cost.memory / 1e6,
+            "MB",
+            Some(FigureBound::Below(40.0)),
+        ),
     ])
 }
 
-/// Measures the median time of `--help`, from start to exit.
+/// Measures the median time of `--help`, from launch to exit.
 fn help_figures(env: &BenchEnv) -> Result<Vec<BenchFigure>, String> {
     let program = env.weighbridge_program()?;
-    let start = || {
+    let launch = || {
         let start = Instant::now();
         let status = Command::new(&program).arg("--help").stdout(Stdio::null()).status();
-        status.map(|_| start.elapsed().as_secs_f64() * 1e3).map_err(|error| format!("{}: {error}", program.display()))
+        let seconds = start.elapsed().as_secs_f64();
+        match status {
+            Ok(status) if status.success() => Ok(seconds * 1e3),
+            Ok(status) => Err(format!("`weighbridge --help` failed: {status}")),
+            Err(error) => Err(format!("{}: {error}", program.display())),
+        }
     };
-    let times = (0..STARTS).map(|_| start()).collect::<Result<Vec<f64>, String>>()?;
-    Ok(vec![BenchFigure::median("time of a start", &times, "ms", Some(FigureBound::Below(10.0)))?])
+    let times = (0..LAUNCHES).map(|_| launch()).collect::<Result<Vec<f64>, String>>()?;
+    Ok(vec![BenchFigure::median("`--help`, launch to exit", &times, "ms", Some(FigureBound::Below(10.0)))?])
 }
 
-/// CPU time and memory of the controller and its agent, without the processes that they start.
-struct ProcessCost {
+/// Resource usage of the controller and its agents, excluding the workloads. What they use after the last poll is not
+/// included.
+struct ProcessUsage {
     /// CPU time in seconds.
     cpu: f64,
-    /// Peak memory in bytes.
+    /// Peak memory in bytes: the sum of each process's peak.
     memory: f64,
 }
 
-impl ProcessCost {
-    /// Polls both processes until the controller exits, and returns its exit status too.
+impl ProcessUsage {
+    /// Polls the processes until the controller exits, and returns its exit status too.
     fn watch(controller: &mut Child) -> Result<(Self, ExitStatus), String> {
         let mut costs = BTreeMap::new();
         let status = loop {
@@ -121,7 +136,7 @@ impl ProcessCost {
     }
 }
 
-/// The processes of the controller and of its agent that are running.
+/// The running processes: the controller and its agents.
 fn controller_and_agents(controller: u32) -> Vec<Process> {
     let is_agent =
         |process: &Process| process.cmdline().is_ok_and(|line| line.get(1).is_some_and(|arg| arg == "agent"));

@@ -1,4 +1,4 @@
-//! Raw reports: one file for each second of a stage.
+//! Per-second reports of a stage: one file for each second, named after it.
 
 use std::fs;
 use std::io;
@@ -13,51 +13,52 @@ use crate::measurement::Period;
 
 /// What the machine did in one second.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct SecondReport {
+pub struct PerSecondReport {
     /// Seconds since the epoch.
     pub second: u64,
     /// hashd, if it ran.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub hashd: Option<HashdSecond>,
+    pub hashd: Option<HashdStats>,
     /// Reads of the device.
-    pub read: IoSecond,
+    pub read: IoStats,
     /// Writes of the device.
-    pub write: IoSecond,
+    pub write: IoStats,
     /// io.cost, if it was enabled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cost: Option<CostSecond>,
+    pub cost: Option<IocostStats>,
 }
 
-/// hashd in one second.
+/// hashd at the end of one second.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct HashdSecond {
-    /// Requests completed since its start.
+pub struct HashdStats {
+    /// Requests completed since its start: a cumulative count.
     pub done: u64,
-    /// The latency that it controls, in seconds.
+    /// The latency that it keeps at its target (by default the 95th percentile of its requests), in seconds.
     pub latency: f64,
-    /// Its memory.
+    /// Its resident memory.
     pub memory: Bytes,
 }
 
 /// I/O of a device in one direction in one second.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
-pub struct IoSecond {
+pub struct IoStats {
     /// Bytes transferred.
     pub bytes: u64,
-    /// Completion latencies: pairs of nanoseconds and a number of requests, in ascending order.
+    /// Histogram of completion latencies: the upper bound of a bucket in nanoseconds, and its number of requests, in
+    /// ascending order.
     pub latencies: Vec<(u64, u64)>,
 }
 
 /// io.cost in one second.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct CostSecond {
+pub struct IocostStats {
     /// The vrate, in percent.
     pub vrate: f64,
-    /// Device time that was used, in seconds.
+    /// Device time that was used, in seconds of a device that runs at the vrate.
     pub usage: f64,
-    /// Device time that was left unused, in seconds.
+    /// Device time that was left unused, in the same seconds.
     pub unused: f64,
-    /// Device time that the hog was charged without using it, in seconds.
+    /// Device time that the memory hog was charged for but did not use, in the same seconds; 0 without a memory hog.
     pub lost: f64,
 }
 
@@ -69,10 +70,10 @@ pub struct ReportFolder(PathBuf);
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Reports {
     /// The reports, by second.
-    pub seconds: Vec<SecondReport>,
+    pub seconds: Vec<PerSecondReport>,
     /// Seconds of the period for which there is no report.
     pub missing: u64,
-    /// Files that are incomplete or damaged: a report is cut where its writer was killed. They are among the missing.
+    /// Files that cannot be parsed, such as those truncated by a crash of the machine. They also count as missing.
     pub damaged: Vec<PathBuf>,
 }
 
@@ -91,18 +92,18 @@ impl ReportFolder {
     ///
     /// # Errors
     /// If it cannot be written.
-    pub fn write(&self, report: &SecondReport) -> Result<(), RecordError> {
+    pub fn write(&self, report: &PerSecondReport) -> Result<(), RecordError> {
         fs::create_dir_all(&self.0).map_err(RecordError::io("create", &self.0))?;
         files::write_json(&self.file(report.second), report)
     }
 
-    /// Reads the reports of a period. Missing and damaged ones are counted.
+    /// Reads the reports of a period. Missing ones are counted, and damaged ones listed.
     ///
     /// # Errors
-    /// If the folder or a file of it cannot be read.
+    /// If an existing folder, or a file in it, cannot be read.
     pub fn read(&self, period: Period) -> Result<Reports, RecordError> {
         let mut reports = Reports::default();
-        for second in self.seconds()?.into_iter().filter(|second| period.contains(*second)) {
+        for second in self.timestamps()?.into_iter().filter(|second| period.contains(*second)) {
             let path = self.file(second);
             let text = fs::read(&path).map_err(RecordError::io("read", &path))?;
             match serde_json::from_slice(&text) {
@@ -114,8 +115,8 @@ impl ReportFolder {
         Ok(reports)
     }
 
-    /// The seconds for which there is a file, in ascending order; empty without the folder.
-    fn seconds(&self) -> Result<Vec<u64>, RecordError> {
+    /// The seconds for which there is a file, in ascending order; empty if there is no folder.
+    fn timestamps(&self) -> Result<Vec<u64>, RecordError> {
         let entries = match fs::read_dir(&self.0) {
             Ok(entries) => entries,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -147,11 +148,11 @@ mod tests {
         let period = Period { first: 10, last: 14 };
         assert_eq!(reports.read(period).unwrap().missing, 5);
         for second in [9, 10, 12, 13] {
-            let report = SecondReport {
+            let report = PerSecondReport {
                 second,
                 hashd: None,
-                read: IoSecond::default(),
-                write: IoSecond { bytes: 1, latencies: vec![(5000, 1)] },
+                read: IoStats::default(),
+                write: IoStats { bytes: 1, latencies: vec![(5000, 1)] },
                 cost: None,
             };
             reports.write(&report).unwrap();

@@ -7,7 +7,7 @@ use wb_record::RecordError;
 
 use crate::Bench;
 use crate::measurement::Measurement;
-use crate::report::{ReportFolder, SecondReport};
+use crate::report::{PerSecondReport, ReportFolder};
 use crate::stage::Stage;
 
 /// Executes stages.
@@ -74,7 +74,7 @@ impl StageContext<'_> {
     ///
     /// # Errors
     /// If it cannot be written.
-    pub fn report(&self, report: &SecondReport) -> Result<(), StageError> {
+    pub fn report(&self, report: &PerSecondReport) -> Result<(), StageError> {
         Ok(self.reports.write(report)?)
     }
 

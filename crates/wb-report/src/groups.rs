@@ -75,7 +75,7 @@ impl<'a> CellGroup<'a> {
 
     /// The test's summary.
     pub(crate) fn summary(&self) -> &str {
-        self.cells.first().map_or("", |cell| cell.summary.as_str())
+        self.cells.first().map_or("", |cell| cell.description.as_str())
     }
 
     /// The metric and the better direction: `mflops, higher is better`.

@@ -120,7 +120,7 @@ pub fn cell_result(
     CellResult {
         cell: definition.cell.clone(),
         key: definition.key.clone(),
-        summary: definition.summary.clone(),
+        description: definition.summary.clone(),
         params: definition.params.clone(),
         workers: definition.teams.iter().map(|team| team.worker.clone()).collect(),
         rule: definition.rule,

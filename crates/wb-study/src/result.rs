@@ -1,4 +1,4 @@
-//! The data of a study: the contents of every `result.json`, and the input of reports.
+//! The results of one run as evaluated from its samples: the contents of `result.json`, and the input of reports.
 
 use std::collections::BTreeMap;
 
@@ -33,57 +33,59 @@ pub struct RunInfo {
     pub name: String,
     /// The plan's name, or the tests as given on the command line.
     pub plan: String,
-    /// Start time of the first entry, in UTC as by RFC 3339: for display, since the wall clock may be set.
+    /// Start time of the first entry, in UTC, in RFC 3339 format: for display only, since the clock may be set meanwhile.
     pub started: String,
-    /// Total wall time of all entries, in seconds; the time between entries is not included.
+    /// Total elapsed time of all entries, in seconds; the time between entries is not included.
     pub seconds: f64,
     /// The part of that time during which processes of the workload ran, including their start, calibration and checks,
     /// in seconds.
     pub workload_seconds: f64,
-    /// The part of the workload time that was measured, in seconds; all of it for tests that cannot separate it from
-    /// preparation.
+    /// The part of the workload time that was measured, in seconds; all of it for tests that cannot separate
+    /// measurement from preparation.
     pub measured_seconds: f64,
     /// The program's version.
     pub version: String,
     /// Properties of the machines, in display order: names and values (`("CPU", "…")`, `("kernel", "…")`) if there is
-    /// one machine, otherwise one row for all workers with the same properties.
+    /// one machine; otherwise one row for each set of workers with the same properties: their names, and those properties
+    /// in one line.
     pub properties: Vec<(String, String)>,
     /// The host names of the machines that took part in the last entry.
     #[serde(default)]
     pub machines: Vec<String>,
-    /// The hardware and software of each machine that took part.
+    /// The hardware and software of each machine that took part in any entry.
     #[serde(default)]
     pub systems: Vec<System>,
     /// The user's metadata of the run.
     pub metadata: BTreeMap<String, String>,
 }
 
-/// The result of a cell: one combination of a test's parameters, measured with one profile.
+/// The result of a cell: one combination of a test's parameters, measured under one profile (the state of the host).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CellResult {
-    /// The cell's name: `PROFILE/TEST/SERIAL:CASE`.
+    /// The cell's name: `PROFILE/TEST/SERIAL:CASE`. The serial tells the tests of one name in a plan apart, and the case
+    /// is the combination of its axes' values.
     pub cell: CellId,
-    /// The hash of what defines the cell. Cells may be compared if their keys are equal.
+    /// The hash of what defines the cell. Cells are comparable if their keys are equal.
     pub key: DefinitionKey,
     /// The description of the test in one line.
-    pub summary: String,
-    /// Its effective parameters, including defaults and resolved ones.
+    pub description: String,
+    /// Its effective parameters, with defaults filled in and automatic values resolved.
     pub params: Params,
-    /// The workers that ran it at the same time; empty if only the machine of the controller did.
+    /// The workers that ran it at the same time; empty if it ran on the controller's machine alone.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub workers: Vec<WorkerName>,
     /// The rule that decided how many samples were taken.
     pub rule: SamplingRule,
     /// Whether it was measured: converged, with too few samples, failed, …
     pub outcome: CellOutcome,
-    /// The reason why sampling ended, in words; absent while the cell is unfinished.
+    /// Why sampling ended, in words; absent while the cell is unfinished.
     pub ended_by: Option<String>,
     /// The results of its metrics: first over all workers, the primary metric first, then of each worker if there are
     /// several.
     pub metrics: Vec<MetricResult>,
-    /// All attempts, in time order: samples and warm-ups, and of each also those that failed.
+    /// All attempts, in time order: samples and warm-ups, including failed ones.
     pub attempts: Vec<AttemptResult>,
-    /// Curves measured within samples, such as bandwidth over block size.
+    /// Curves measured within samples, such as bandwidth by block size.
     pub curves: Vec<Curve>,
     /// How latency percentiles vary over time, for each kind of operation, if latencies were recorded.
     pub latency: Vec<NestedLatency>,
@@ -96,18 +98,18 @@ pub struct CellResult {
 
 impl CellResult {
     /// The primary metric, which determines convergence and the verdict of comparisons: over all workers, or of the
-    /// first worker if the metric has no such aggregate. `None` if the test has no primary metric.
+    /// first worker if the metric is not aggregated over workers. `None` if the test has no primary metric.
     pub fn primary(&self) -> Option<&MetricResult> {
         self.metrics.iter().find(|result| result.metric.primary)
     }
 }
 
-/// The result of a metric over the counted samples of a cell.
+/// The result of a metric over the counted samples of a cell ([`AttemptResult::counted`]).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MetricResult {
     /// The metric: name, class, unit and direction.
     pub metric: Metric,
-    /// The worker that it is a result of; absent for the result over all workers.
+    /// The worker that it was measured on; absent for the result over all workers.
     pub worker: Option<WorkerName>,
     /// Statistics of the counted samples; absent if there are none.
     pub summary: Option<Summary>,
@@ -116,7 +118,7 @@ pub struct MetricResult {
 }
 
 impl MetricResult {
-    /// The key of its values in samples.
+    /// Its key in [`AttemptResult::values`].
     pub fn key(&self) -> MetricKey {
         MetricKey { worker: self.worker.clone(), ..self.metric.key() }
     }
@@ -131,7 +133,7 @@ pub struct AttemptResult {
     pub attempt: u32,
     /// Whether it is a sample or a warm-up.
     pub purpose: Purpose,
-    /// Wall time in seconds from the start of the run's first entry to the start of this attempt, including the time
+    /// Elapsed time in seconds from the start of the run's first entry to the start of this attempt, including the time
     /// between entries.
     pub start_seconds: f64,
     /// Its duration in seconds.
@@ -154,7 +156,7 @@ pub struct AttemptResult {
     pub folder: String,
 }
 
-/// A chart of curves measured within the samples of one cell.
+/// Curves of one quantity, measured within the samples of one cell and drawn as one chart.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Curve {
     /// The title: `bandwidth over block size`.
@@ -192,12 +194,12 @@ pub struct LinePoint {
 
 /// How latency percentiles vary over time. Each row takes a percentile of the operations of every second, such as the
 /// p99 of each second, and has the distribution of these values over the seconds. A device that stalls in bursts has a
-/// high p99 in a few seconds; one with a long tail has it in all.
+/// high p99 in only some of the seconds; one with a long tail has it in all of them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct NestedLatency {
     /// The kind of operation: `read completion`.
     pub title: String,
-    /// The columns: which percentiles of the seconds' values they have, from 0 (the smallest) to 100 (the largest).
+    /// The columns: percentile ranks of the per-second values, from 0 (the smallest value) to 100 (the largest).
     pub over_seconds: Vec<f64>,
     /// The rows, one for each latency percentile.
     pub rows: Vec<NestedRow>,
@@ -217,7 +219,7 @@ pub struct NestedRow {
 /// A change of a system setting or of software, during an entry or between two entries of the run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct EnvironmentChange {
-    /// The name of the worker; absent for the first or only worker of the run.
+    /// The name of the worker; absent for the first (or only) worker of the run, as in all recorded environments.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worker: Option<String>,
     /// What changed: `sysctl/vm.swappiness`.

@@ -79,7 +79,7 @@ mod tests {
                 case: case.parse().unwrap(),
             },
             key: DefinitionKey::new(&name, 1, &Params::new()),
-            summary: String::new(),
+            description: String::new(),
             params: Params::new(),
             workers: workers.map(|worker| WorkerName::new(worker).unwrap()).to_vec(),
             rule: SamplingRule::MaxStddev { samples: 1, max_stddev_percent: 5.0, max_failures: 0 },

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use wb_kernels::Isa;
 use wb_kernels::himeno::{Config, Grid, Report};
 use wb_model::outcome::Gate;
-use wb_model::{Axis, Class, Facts, Metric, Nanos, ParamValue, Params as Given, Placement, Scope};
+use wb_model::{Axis, Class, Facts, Metric, Nanos, ParamValue, Params as RawParams, Placement, Scope};
 
 use crate::{
     Artefacts, Attempt, Conclusion, Failure, Measurement, Rejection, StudiedCell, TestInfo, TypedTest, WorkerContext,
@@ -57,7 +57,7 @@ impl TypedTest for Himeno {
         }
     }
 
-    fn resolve(&self, _: &Given, facts: &Facts) -> BTreeMap<String, Vec<ParamValue>> {
+    fn resolve(&self, _: &RawParams, facts: &Facts) -> BTreeMap<String, Vec<ParamValue>> {
         BTreeMap::from([
             ("threads".to_owned(), native::default_threads(facts)),
             ("isa".to_owned(), vec![native::widest_isa(facts)]),

@@ -8,7 +8,9 @@ use serde::{Deserialize, Serialize};
 use wb_kernels::Isa;
 use wb_kernels::ramspeed::{Config, Mode, Report, WordType};
 use wb_model::outcome::Gate;
-use wb_model::{Bytes, Class, Facts, Metric, MetricKey, Nanos, ParamValue, Params as Given, Placement, Scope, Unit};
+use wb_model::{
+    Bytes, Class, Facts, Metric, MetricKey, Nanos, ParamValue, Params as RawParams, Placement, Scope, Unit,
+};
 
 use crate::{
     Artefacts, Attempt, Conclusion, Failure, Measurement, Rejection, StudiedCell, TestInfo, TypedTest, WorkerContext,
@@ -86,7 +88,7 @@ impl TypedTest for Ramspeed {
         }
     }
 
-    fn resolve(&self, _: &Given, facts: &Facts) -> BTreeMap<String, Vec<ParamValue>> {
+    fn resolve(&self, _: &RawParams, facts: &Facts) -> BTreeMap<String, Vec<ParamValue>> {
         let texts = |names: &[&str]| names.iter().map(|name| ParamValue::Text((*name).to_owned())).collect();
         BTreeMap::from([
             ("mode".to_owned(), texts(&MODES)),
@@ -297,7 +299,7 @@ mod tests {
     #[test]
     fn the_average_is_over_all_four_modes() {
         let key = MetricKey::new(Class::Throughput, BANDWIDTH);
-        let (params, medians) = (Given::new(), |value| BTreeMap::from([(key.clone(), value)]));
+        let (params, medians) = (RawParams::new(), |value| BTreeMap::from([(key.clone(), value)]));
         let case = |mode: &str, kind: &str| format!("kind={kind},mode={mode},threads=1").parse::<Case>().unwrap();
         let modes = ["copy", "scale", "add", "triad"];
         let cases: Vec<Case> =

@@ -9,7 +9,9 @@ use wb_kernels::Isa;
 use wb_kernels::ramspeed::sweep::{Access, Config, Report, SweepPoint};
 use wb_model::facts::CacheKind;
 use wb_model::outcome::Gate;
-use wb_model::{Bytes, Class, Facts, Metric, MetricKey, Nanos, ParamValue, Params as Given, Placement, Scope, Unit};
+use wb_model::{
+    Bytes, Class, Facts, Metric, MetricKey, Nanos, ParamValue, Params as RawParams, Placement, Scope, Unit,
+};
 
 use crate::{
     Artefacts, Attempt, Conclusion, CurvePoint, Failure, Measurement, Rejection, SampleCurve, StudiedCell, TestInfo,
@@ -80,7 +82,7 @@ impl TypedTest for RamspeedSweep {
         }
     }
 
-    fn resolve(&self, _: &Given, facts: &Facts) -> BTreeMap<String, Vec<ParamValue>> {
+    fn resolve(&self, _: &RawParams, facts: &Facts) -> BTreeMap<String, Vec<ParamValue>> {
         BTreeMap::from([
             ("array-size".to_owned(), vec![ramspeed::default_array_size(facts)]),
             ("isa".to_owned(), vec![native::widest_isa(facts)]),
@@ -314,7 +316,7 @@ mod tests {
                 CurvePoint { x: f64::from(1 << power), y: speed, spread: None }
             })
             .collect();
-        let params = Given::new();
+        let params = RawParams::new();
         let cell = StudiedCell {
             case: &Case::default(),
             params: &params,

@@ -1,4 +1,4 @@
-//! Handles of groups and scratch folders on a worker. Dropping a handle removes what it stands for.
+//! Handles of groups and scratch folders on a worker. Dropping a handle has the agent remove the group or folder.
 
 use std::collections::BTreeMap;
 
@@ -9,14 +9,14 @@ use crate::protocol::{Command, GroupHandle, ScratchHandle, TeardownReport, TuneR
 
 use super::{Process, Recording, Worker, WorkerError};
 
-/// The processes of one attempt, with their scratch folder and their changes of the machine. Not a POSIX process group:
-/// daemons and processes in other sessions belong to it too. Dropping it kills all its processes and reverts its
-/// changes.
+/// The processes of one attempt, with their scratch folder and the changes that were made to the machine for them. Not a
+/// POSIX process group: daemons and processes in other sessions belong to it too. Dropping it has the agent kill all its
+/// processes and revert the changes.
 #[derive(Debug)]
 pub struct Group {
     worker: Worker,
     handle: GroupHandle,
-    /// Whether the agent has not been told to tear it down yet.
+    /// False once the agent has been told to tear it down.
     open: bool,
 }
 
@@ -35,7 +35,8 @@ impl Group {
         &self.handle.folder
     }
 
-    /// The path of its cgroup; `None` if the agent could not create one, and determines its processes by descent.
+    /// The path of its cgroup; `None` if the agent could not create one, and therefore
+    /// finds its processes by ancestry.
     pub fn cgroup(&self) -> Option<&str> {
         self.handle.cgroup.as_deref()
     }
@@ -54,7 +55,7 @@ impl Group {
     /// Sets knobs (`NAME` or `NAME@TARGET`) until the group is torn down.
     ///
     /// # Errors
-    /// If a knob cannot be set to its value, another run measures on the machine, or another process has locked its undo
+    /// If a knob cannot be set to its value, another run is measuring on the machine, or another process has locked its undo
     /// log.
     pub async fn tune(&self, knobs: BTreeMap<String, String>) -> Result<TuneReport, WorkerError> {
         self.set_knobs(knobs, true).await
@@ -63,17 +64,17 @@ impl Group {
     /// Like [`Group::tune`], but a knob that cannot be set is reported in the result.
     ///
     /// # Errors
-    /// If a knob is unknown, another run measures on the machine, or another process has locked its undo
+    /// If a knob is unknown, another run is measuring on the machine, or another process has locked its undo
     /// log.
     pub async fn tune_best_effort(&self, knobs: BTreeMap<String, String>) -> Result<TuneReport, WorkerError> {
         self.set_knobs(knobs, false).await
     }
 
-    /// Makes a reversible change, which is reverted when the group is torn down. `step` identifies what is changed, and
+    /// Makes a change that is reverted when the group is torn down. `step` is the object that is changed, and
     /// `state` is its new state; `None` if it must not exist. Returns whether anything had to be changed.
     ///
     /// # Errors
-    /// If the change cannot be made, another run measures on the machine, or another process has locked its undo
+    /// If the change cannot be made, another run is measuring on the machine, or another process has locked its undo
     /// log.
     pub async fn apply_change(&self, step: Step, state: Option<String>) -> Result<bool, WorkerError> {
         // Recorded before the request: an agent that dies meanwhile may have begun the change.
@@ -86,7 +87,7 @@ impl Group {
         self.worker.call(call::Tune { group: self.handle.id, knobs, strict }).await
     }
 
-    /// Records changes that are pending until the group is torn down.
+    /// Remembers changes that must be reverted when the group is torn down.
     fn track_changes(&self, descriptions: impl IntoIterator<Item = String>) {
         self.worker.changes().entry(self.handle.id).or_default().extend(descriptions);
     }
@@ -112,7 +113,7 @@ impl Group {
     /// Like [`Group::teardown`], for a group that has made no changes: whatever is left of it is an error.
     ///
     /// # Errors
-    /// Also if a process or the scratch folder is left on the machine.
+    /// If the request fails, or a process or the scratch folder is left on the machine.
     pub async fn close(self) -> Result<(), WorkerError> {
         let worker = self.worker.name().clone();
         self.teardown().await?.into_result().map_err(|fault| WorkerError::Fault { worker, fault })
@@ -132,13 +133,13 @@ impl Drop for Group {
     }
 }
 
-/// A scratch folder on a worker, which only its user can access (mode 0700). It is removed with its contents on drop
+/// A scratch folder on a worker, accessible only to the agent's user (mode 0700). It is removed with its contents on drop
 /// and when the agent exits.
 #[derive(Debug)]
 pub struct Scratch {
     worker: Worker,
     handle: ScratchHandle,
-    /// Whether the agent has not been told to remove it yet.
+    /// False once the agent has been told to remove it.
     open: bool,
 }
 

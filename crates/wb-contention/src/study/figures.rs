@@ -4,7 +4,7 @@ use crate::PERCENTILES;
 use crate::answer::{IoLatencies, IoRates};
 use crate::distribution::Distribution;
 use crate::latency_table::LatencyTable;
-use crate::report::{IoSecond, Reports, SecondReport};
+use crate::report::{IoStats, PerSecondReport, Reports};
 
 /// Reports of several periods as one.
 pub(super) fn joined(parts: Vec<Reports>) -> Reports {
@@ -19,7 +19,7 @@ pub(super) fn joined(parts: Vec<Reports>) -> Reports {
 
 /// The latencies of I/O.
 pub(super) fn latencies(reports: &Reports) -> IoLatencies {
-    let table = |direction: fn(&SecondReport) -> &IoSecond| {
+    let table = |direction: fn(&PerSecondReport) -> &IoStats| {
         LatencyTable::of(reports.seconds.iter().map(|report| direction(report).latencies.as_slice()))
     };
     IoLatencies { read: table(|report| &report.read), write: table(|report| &report.write) }
@@ -27,7 +27,7 @@ pub(super) fn latencies(reports: &Reports) -> IoLatencies {
 
 /// The mean rates of I/O.
 pub(super) fn io_rates(reports: &Reports) -> IoRates {
-    let mean = |direction: fn(&SecondReport) -> u64| {
+    let mean = |direction: fn(&PerSecondReport) -> u64| {
         let sum: u64 = reports.seconds.iter().map(direction).sum();
         sum as f64 / reports.seconds.len().max(1) as f64
     };

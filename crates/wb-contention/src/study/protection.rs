@@ -5,7 +5,7 @@ use crate::PERCENTILES;
 use crate::answer::{HogAnswer, HogTuneAnswer, ScenarioAnswer};
 use crate::distribution::Distribution;
 use crate::measurement::{MemHogMeasurement, MemHogTuneMeasurement};
-use crate::report::{CostSecond, HashdSecond, Reports};
+use crate::report::{HashdStats, IocostStats, Reports};
 use crate::spec::{MemHog, MemHogTune};
 use crate::stage::StageKey;
 
@@ -89,7 +89,7 @@ impl HogSeconds {
         for run in &measurement.runs {
             let reports = source.read(stage, run.period)?;
             self.isolation.extend(isolation(&reports, measurement.base_rps));
-            let latency = |report: HashdSecond| (report.latency * SECOND / base_latency.mean - 1.0).max(0.0);
+            let latency = |report: HashdStats| (report.latency * SECOND / base_latency.mean - 1.0).max(0.0);
             self.impact.extend(reports.seconds.iter().filter_map(|report| report.hashd.map(latency)));
             self.reports.push(reports);
             if let Some((reason, lost)) = &run.failure {
@@ -118,8 +118,8 @@ fn isolation(reports: &Reports, base_rps: f64) -> Vec<f64> {
 
 /// Work conservation U / (U + min(unused, lost)): what was left unused counts as far as somebody lost it. `None` without
 /// io.cost.
-fn work_conservation(seconds: impl Iterator<Item = CostSecond>) -> Option<f64> {
-    let add = |(usage, unused, lost): (f64, f64, f64), second: CostSecond| {
+fn work_conservation(seconds: impl Iterator<Item = IocostStats>) -> Option<f64> {
+    let add = |(usage, unused, lost): (f64, f64, f64), second: IocostStats| {
         (usage + second.usage, unused + second.unused, lost + second.lost)
     };
     let (usage, unused, lost) =
@@ -131,12 +131,12 @@ fn work_conservation(seconds: impl Iterator<Item = CostSecond>) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::{IoSecond, SecondReport};
+    use crate::report::{IoStats, PerSecondReport};
     use wb_model::Bytes;
 
-    fn report(second: u64, done: u64) -> SecondReport {
-        let hashd = Some(HashdSecond { done, latency: 0.05, memory: Bytes(0) });
-        SecondReport { second, hashd, read: IoSecond::default(), write: IoSecond::default(), cost: None }
+    fn report(second: u64, done: u64) -> PerSecondReport {
+        let hashd = Some(HashdStats { done, latency: 0.05, memory: Bytes(0) });
+        PerSecondReport { second, hashd, read: IoStats::default(), write: IoStats::default(), cost: None }
     }
 
     #[test]
@@ -148,7 +148,7 @@ mod tests {
 
     #[test]
     fn unused_device_time_counts_as_far_as_it_was_lost() {
-        let second = |usage, unused, lost| CostSecond { vrate: 100.0, usage, unused, lost };
+        let second = |usage, unused, lost| IocostStats { vrate: 100.0, usage, unused, lost };
         assert_eq!(work_conservation([second(0.6, 0.4, 0.2), second(0.6, 0.4, 0.0)].into_iter()), Some(1.2 / 1.4));
         assert_eq!(work_conservation([second(1.0, 0.0, 5.0)].into_iter()), Some(1.0));
         assert_eq!(work_conservation(std::iter::empty()), None);

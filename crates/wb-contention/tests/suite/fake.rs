@@ -11,7 +11,7 @@ use wb_contention::execute::{SequenceError, SequenceOptions, SequenceProgress, S
 use wb_contention::measurement::{
     HogRun, Measurement, MemHogMeasurement, MemHogTuneMeasurement, Period, ProtectedFootprint, StorageMeasurement,
 };
-use wb_contention::report::{CostSecond, HashdSecond, IoSecond, SecondReport};
+use wb_contention::report::{HashdStats, IoStats, IocostStats, PerSecondReport};
 use wb_contention::runner::{Checkpoint, Runners, StageContext, StageError, StageFailure, StageRunner};
 use wb_contention::stage::{Stage, Work};
 use wb_contention::system::{Device, MemoryProfile};
@@ -225,23 +225,20 @@ fn vrate(stage: &Stage) -> f64 {
     stage.iocost().map_or(130.0, |iocost| iocost.qos.max)
 }
 
-fn report(stage: &Stage, second: u64) -> SecondReport {
+fn report(stage: &Stage, second: u64) -> PerSecondReport {
     let key = stage.key().to_string();
     let seed = u64::from_str_radix(&key, 16).unwrap();
     let mut random = ChaCha8Rng::seed_from_u64(seed ^ second);
-    let mut io = || IoSecond {
+    let mut io = || IoStats {
         bytes: random.random_range(1_000_000..9_000_000),
         latencies: (0..6).map(|bucket| (5_000 << bucket, random.random_range(0..100))).collect(),
     };
     let (read, write) = (io(), io());
     let isolated = if second >= 3 && vrate(stage) > 80.0 { 850 } else { 1000 };
-    let hashd = HashdSecond {
-        done: second * isolated,
-        latency: 0.05 + random.random_range(0.0..0.01),
-        memory: Bytes(11 << 30),
-    };
-    let cost = stage.iocost().map(|iocost| CostSecond { vrate: iocost.qos.max, usage: 0.7, unused: 0.3, lost: 0.1 });
-    SecondReport { second: FIRST + second, hashd: Some(hashd), read, write, cost }
+    let hashd =
+        HashdStats { done: second * isolated, latency: 0.05 + random.random_range(0.0..0.01), memory: Bytes(11 << 30) };
+    let cost = stage.iocost().map(|iocost| IocostStats { vrate: iocost.qos.max, usage: 0.7, unused: 0.3, lost: 0.1 });
+    PerSecondReport { second: FIRST + second, hashd: Some(hashd), read, write, cost }
 }
 
 fn measurement(stage: &Stage) -> Measurement {

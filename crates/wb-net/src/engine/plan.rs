@@ -54,7 +54,7 @@ pub(crate) struct FlowopPlan {
     /// Whether a disconnect follows a receive that ended by time, so that the other side may still send.
     pub(crate) drains: bool,
     /// Whether a connect is followed by a message of this side on the same connection, at once.
-    pub(crate) sends_first: bool,
+    pub(crate) defers_cookie: bool,
 }
 
 /// The number of executions of a flowop, and their size.
@@ -97,7 +97,7 @@ impl GroupPlan {
                     .iter()
                     .enumerate()
                     .map(|(position, flowop)| {
-                        let sends_first = sends_first(flowop, transaction.flowops.get(position + 1));
+                        let defers_cookie = defers_cookie(flowop, transaction.flowops.get(position + 1));
                         let drains = follows_timed_receive(&transaction.flowops[..=position]);
                         let executions = executions(flowop, side, alone, &mut extent);
                         next_id += 1;
@@ -111,7 +111,7 @@ impl GroupPlan {
                             batch: if received_alone { 1 } else { flowop.batch() },
                             flowop: with_polling(flowop),
                             endpoint: flowop.endpoint().cloned().map(Arc::new),
-                            sends_first,
+                            defers_cookie,
                             drains,
                         }
                     })
@@ -177,7 +177,7 @@ pub(crate) fn message(flowop: &Flowop) -> Option<&Message> {
 }
 
 /// Whether a connect is executed once and followed by a message of its side, which is sent at once.
-fn sends_first(flowop: &Flowop, next: Option<&Flowop>) -> bool {
+fn defers_cookie(flowop: &Flowop, next: Option<&Flowop>) -> bool {
     next.is_some_and(|next| {
         flowop.executions() == 1
             && next.rate.is_none()

@@ -71,7 +71,7 @@ pub struct LinkConfig<'a> {
     /// Whether the connection is opened more than once.
     pub repeated: bool,
     /// Whether this side sends a message as soon as it is connected, which the cookie can precede.
-    pub sends_first: bool,
+    pub defers_cookie: bool,
     /// Whether system calls block.
     pub blocking: bool,
     /// Whether accepting may block, too; otherwise it has a limit that the caller observes.
@@ -91,7 +91,7 @@ pub struct LinkEnd {
     has_local: bool,
     session: SessionKey,
     key: LinkKey,
-    sends_first: bool,
+    defers_cookie: bool,
     blocking: bool,
     receive_timeout: Option<Duration>,
     /// Connections that this side has begun to open.
@@ -171,7 +171,7 @@ impl LinkEnd {
             has_local: config.has_local,
             session: config.session,
             key: config.key,
-            sends_first: config.sends_first,
+            defers_cookie: config.defers_cookie,
             blocking: config.blocking,
             receive_timeout: config.receive_timeout,
             attempts: 0,
@@ -386,7 +386,7 @@ impl LinkEnd {
         established: bool,
         cookie: Option<[u8; super::cookie::LENGTH]>,
     ) -> io::Result<Box<dyn Transport>> {
-        let stream = |socket, kind| StreamSocket::new(socket, kind, established, cookie, self.sends_first);
+        let stream = |socket, kind| StreamSocket::new(socket, kind, established, cookie, self.defers_cookie);
         Ok(match (self.endpoint.protocol, &self.tls) {
             (Protocol::Tls, Some(config)) => Box::new(Tls::new(socket, config, self.endpoint.kernel_tls, cookie)?),
             (Protocol::Tls, None) => return Err(unknown_peer()),

@@ -19,7 +19,7 @@ pub struct StreamSocket {
     /// The cookie, until it has been sent.
     cookie: Option<UnsentCookie>,
     /// Whether the cookie is sent with the first message, not when the connection is established.
-    sends_first: bool,
+    defers_cookie: bool,
     graceful_close: GracefulClose,
 }
 
@@ -30,10 +30,10 @@ impl StreamSocket {
         info_kind: InfoKind,
         established: bool,
         cookie: Option<[u8; cookie::LENGTH]>,
-        sends_first: bool,
+        defers_cookie: bool,
     ) -> Self {
         let cookie = cookie.map(UnsentCookie::new);
-        Self { socket, info_kind, established, cookie, sends_first, graceful_close: GracefulClose::default() }
+        Self { socket, info_kind, established, cookie, defers_cookie, graceful_close: GracefulClose::default() }
     }
 
     /// Sends the cookie and as much of a message as the socket accepts, with one system call.
@@ -126,7 +126,7 @@ impl Transport for StreamSocket {
             check_connected(&self.socket)?;
             self.established = true;
         }
-        if self.cookie.is_some() && !self.sends_first {
+        if self.cookie.is_some() && !self.defers_cookie {
             self.send_cookie(SendFlags::DONTWAIT)?;
         }
         Ok(())

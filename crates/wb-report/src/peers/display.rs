@@ -5,7 +5,7 @@ use wb_model::Unit;
 use super::Scenario;
 
 /// The factor from B/s to the suites' Gbit/s.
-const GBPS: f64 = 8.0 / 1e9;
+const GIGABITS_PER_BYTE: f64 = 8.0 / 1e9;
 /// The factor from ns to the suites' ms.
 const MILLIS: f64 = 1.0 / 1e6;
 
@@ -48,7 +48,7 @@ impl DisplayScenario for Scenario {
     }
 
     fn suite_number(&self, sample: f64) -> String {
-        format_decimal(sample * if self.is_rate() { GBPS } else { MILLIS })
+        format_decimal(sample * if self.is_rate() { GIGABITS_PER_BYTE } else { MILLIS })
     }
 
     fn title(&self) -> String {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::time::sleep;
 use wb_contention::measurement::Period;
-use wb_contention::report::{CostSecond, HashdSecond, IoSecond, ReportFolder, SecondReport};
+use wb_contention::report::{HashdStats, IoStats, IocostStats, PerSecondReport, ReportFolder};
 use wb_contention::runner::StageError;
 use wb_hashd::HashdReport;
 use wb_model::Bytes;
@@ -70,8 +70,8 @@ fn write(folder: &ReportFolder, reports: &[LatencyReport]) -> Result<(), StageEr
     Ok(reports.iter().try_for_each(|report| folder.write(&device_second(report)))?)
 }
 
-fn device_second(report: &LatencyReport) -> SecondReport {
-    SecondReport {
+fn device_second(report: &LatencyReport) -> PerSecondReport {
+    PerSecondReport {
         second: report.second(),
         hashd: None,
         read: io_second(report.read_bytes, &report.reads),
@@ -80,22 +80,27 @@ fn device_second(report: &LatencyReport) -> SecondReport {
     }
 }
 
-fn io_second(bytes: u64, latencies: &LatencyHistogram) -> IoSecond {
+fn io_second(bytes: u64, latencies: &LatencyHistogram) -> IoStats {
     // From microseconds.
-    IoSecond { bytes, latencies: latencies.counts().map(|(latency, count)| (latency * 1000, count)).collect() }
+    IoStats { bytes, latencies: latencies.counts().map(|(latency, count)| (latency * 1000, count)).collect() }
 }
 
 /// Usage is in time of the device at the present rate of the model.
-fn cost_second(cost: CostReport, period: f64) -> CostSecond {
+fn cost_second(cost: CostReport, period: f64) -> IocostStats {
     let rate = cost.vrate / 100.0;
-    CostSecond { vrate: cost.vrate, usage: cost.usage * rate, unused: (period - cost.usage).max(0.0) * rate, lost: 0.0 }
+    IocostStats {
+        vrate: cost.vrate,
+        usage: cost.usage * rate,
+        unused: (period - cost.usage).max(0.0) * rate,
+        lost: 0.0,
+    }
 }
 
 /// hashd in each whole second between the first and the last report.
 ///
 /// Completed requests at its end are interpolated. Where none was completed, the latency is at least the time since the
 /// last one.
-pub(super) fn hashd_seconds(reports: &[HashdReport]) -> BTreeMap<u64, HashdSecond> {
+pub(super) fn hashd_seconds(reports: &[HashdReport]) -> BTreeMap<u64, HashdStats> {
     let mut seconds = BTreeMap::new();
     let mut latency = reports.first().and_then(|report| report.latency).map_or(0.0, |latency| latency.control);
     let mut last_completion = reports.first().map_or(0.0, |report| report.unix_time);
@@ -112,7 +117,7 @@ pub(super) fn hashd_seconds(reports: &[HashdReport]) -> BTreeMap<u64, HashdSecon
         let grown = after.done.saturating_sub(before.done) as f64;
         for end in before.unix_time.floor() as u64 + 1..=after.unix_time.floor() as u64 {
             let done = before.done as f64 + grown * (end as f64 - before.unix_time) / duration;
-            let second = HashdSecond { done: done.round() as u64, latency, memory: Bytes(after.resident_bytes) };
+            let second = HashdStats { done: done.round() as u64, latency, memory: Bytes(after.resident_bytes) };
             seconds.insert(end - 1, second);
         }
     }
@@ -126,13 +131,13 @@ pub(super) fn hashd_seconds(reports: &[HashdReport]) -> BTreeMap<u64, HashdSecon
 pub(super) fn add_hashd(
     folder: &ReportFolder,
     period: Period,
-    hashd: &BTreeMap<u64, HashdSecond>,
+    hashd: &BTreeMap<u64, HashdStats>,
     lost: &BTreeMap<u64, f64>,
 ) -> Result<(), StageError> {
     for report in folder.read(period)?.seconds {
         let cost =
-            report.cost.map(|cost| CostSecond { lost: lost.get(&report.second).copied().unwrap_or(0.0), ..cost });
-        folder.write(&SecondReport { hashd: hashd.get(&report.second).copied(), cost, ..report })?;
+            report.cost.map(|cost| IocostStats { lost: lost.get(&report.second).copied().unwrap_or(0.0), ..cost });
+        folder.write(&PerSecondReport { hashd: hashd.get(&report.second).copied(), cost, ..report })?;
     }
     Ok(())
 }
@@ -198,7 +203,7 @@ mod tests {
         assert_eq!(reports.missing, 0);
         let second = &reports.seconds[1];
         assert_eq!((second.read.bytes, second.read.latencies.as_slice()), (12288, &[(5000, 3)][..]));
-        assert_eq!(second.hashd, Some(HashdSecond { done: 20, latency: 0.02, memory: Bytes(7) }));
-        assert_eq!(second.cost, Some(CostSecond { vrate: 50.0, usage: 0.125, unused: 0.375, lost: 0.125 }));
+        assert_eq!(second.hashd, Some(HashdStats { done: 20, latency: 0.02, memory: Bytes(7) }));
+        assert_eq!(second.cost, Some(IocostStats { vrate: 50.0, usage: 0.125, unused: 0.375, lost: 0.125 }));
     }
 }

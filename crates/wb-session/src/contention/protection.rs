@@ -154,7 +154,7 @@ fn period(seconds: impl Iterator<Item = u64> + Clone) -> Option<Period> {
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "these are tests")]
 mod tests {
-    use wb_contention::report::{IoSecond, SecondReport};
+    use wb_contention::report::{IoStats, PerSecondReport};
     use wb_hashd::HashdReport;
     use wb_tests::contention::protection::{HogRun as RecordedRun, IoUsage};
 
@@ -170,8 +170,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let folder = ReportFolder::at(folder.path());
         for second in 1000..1040 {
-            let (read, write) = (IoSecond::default(), IoSecond::default());
-            folder.write(&SecondReport { second, hashd: None, read, write, cost: None }).unwrap();
+            let (read, write) = (IoStats::default(), IoStats::default());
+            folder.write(&PerSecondReport { second, hashd: None, read, write, cost: None }).unwrap();
         }
         let usage = |time, swap| IoUsage { time, vrate: 1.0, total: 0.0, hog: 0.0, hog_memory: 0, swap };
         let run = RecordedRun {

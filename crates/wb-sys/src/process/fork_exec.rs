@@ -4,6 +4,9 @@
 //! held the allocator's lock at the fork: everything is prepared in [`ExecPlan`] beforehand, and the child
 //! neither allocates nor panics.
 //!
+//! A child that waits for nothing shares the parent's memory until execve, as with vfork: no page tables are copied, and
+//! none of the parent's pages is copied on its next write. The calling thread is suspended meanwhile.
+//!
 //! Two pipes connect the child with its parent. Through the *report* pipe the child sends the step that failed with its
 //! errno; end of file without a report means success, because execve closes the child's end. A child with a *gate* first
 //! reports [`STEP_HELD`] and then reads from the gate: one byte lets it call execve, end of file makes it exit.
@@ -15,7 +18,7 @@ use std::os::fd::RawFd;
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use libc::{c_char, c_int, c_long, c_ulong};
+use libc::{c_char, c_int, c_long, c_ulong, c_void};
 
 use super::launch::LaunchStep;
 
@@ -27,6 +30,8 @@ pub(super) const STEP_HELD: u32 = 1000;
 const MPOL_BIND: c_int = 2;
 /// The argument with which personality(2) returns the current value and changes nothing.
 const PERSONALITY_QUERY: c_ulong = 0xffff_ffff;
+/// Size of the stack of a child that shares the parent's memory; it makes only a few shallow calls.
+const CHILD_STACK_SIZE: usize = 64 << 10;
 /// Exit status of a child that does not execute its program, as in shells.
 const EXIT_NOT_EXECUTED: c_int = 127;
 
@@ -125,8 +130,14 @@ pub(super) fn decode_report(bytes: [u8; REPORT_SIZE]) -> (u32, c_int) {
     (u32::from_ne_bytes([a, b, c, d]), c_int::from_ne_bytes([e, f, g, h]))
 }
 
-/// Forks, and executes the plan in the child. Returns the child's id.
+/// Creates a child that executes the plan. Returns its id.
 pub(super) fn fork_exec(plan: &ExecPlan) -> io::Result<u32> {
+    // A child that waits at its gate must not suspend this thread, which is to release it.
+    if plan.gate_read_end.is_some() { fork(plan) } else { clone_with_shared_memory(plan) }
+}
+
+/// Forks, and executes the plan in the child.
+fn fork(plan: &ExecPlan) -> io::Result<u32> {
     // SAFETY: getpid cannot fail; fork has no preconditions, and the child calls nothing but `run_child`,
     // which restricts itself to async-signal-safe calls. The plan owns or borrows whatever its pointers point to.
     unsafe {
@@ -136,6 +147,45 @@ pub(super) fn fork_exec(plan: &ExecPlan) -> io::Result<u32> {
             0 => run_child(plan, parent),
             pid => Ok(pid.cast_unsigned()),
         }
+    }
+}
+
+/// Executes the plan in a child that shares this process's memory until it calls execve or exits, which this thread
+/// waits for. As posix_spawn in glibc: the child has a stack of its own, and all signals are blocked until it has reset
+/// their actions, because a handler would run in the parent's memory.
+fn clone_with_shared_memory(plan: &ExecPlan) -> io::Result<u32> {
+    let mut stack: Vec<u8> = Vec::with_capacity(CHILD_STACK_SIZE);
+    // SAFETY: the signal sets are initialised before their use. The stack grows down from its end, which is aligned, and
+    // lives as long as the child uses it, as do the arguments: with CLONE_VFORK, clone returns once the child has called
+    // execve or has exited. The child calls nothing but `run_child`, of which only async-signal-safe calls are made, so
+    // that it needs no lock that another thread may hold; it shares this thread's errno, which nobody else uses meanwhile.
+    unsafe {
+        let top = stack.as_mut_ptr().add(CHILD_STACK_SIZE);
+        let top = top.sub(top.addr() % 16);
+        let mut arguments = ChildArguments { plan: ptr::from_ref(plan).cast(), parent: libc::getpid() };
+        let (mut all, mut previous): (libc::sigset_t, libc::sigset_t) = mem::zeroed();
+        libc::sigfillset(&raw mut all);
+        libc::pthread_sigmask(libc::SIG_SETMASK, &raw const all, &raw mut previous);
+        let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
+        let pid = libc::clone(run_cloned_child, top.cast(), flags, (&raw mut arguments).cast());
+        let error = io::Error::last_os_error();
+        libc::pthread_sigmask(libc::SIG_SETMASK, &raw const previous, ptr::null_mut());
+        if pid == -1 { Err(error) } else { Ok(pid.cast_unsigned()) }
+    }
+}
+
+/// What a child that shares the parent's memory is given.
+struct ChildArguments {
+    /// The plan, without its lifetime, which a C function cannot have.
+    plan: *const c_void,
+    parent: c_int,
+}
+
+extern "C" fn run_cloned_child(arguments: *mut c_void) -> c_int {
+    // SAFETY: `clone_with_shared_memory` passes arguments that live until the child has called execve or exited.
+    unsafe {
+        let arguments = &*arguments.cast::<ChildArguments>();
+        run_child(&*arguments.plan.cast::<ExecPlan>(), arguments.parent)
     }
 }
 
@@ -269,21 +319,22 @@ unsafe fn record_start_time(plan: &ExecPlan) {
     }
 }
 
-/// Unblocks all signals, and resets the standard ones (not the real-time signals) to their default actions: the program
+/// Resets the standard signals (not the real-time signals) to their default actions, then unblocks all: the program
 /// would inherit blocked and ignored signals, and Rust ignores SIGPIPE.
 ///
 /// # Safety
 /// As [`run_child`].
 unsafe fn reset_signals() {
-    // SAFETY: the set is initialised by sigemptyset before its use.
+    // SAFETY: an action of zeros is the default one with no flags; the set is initialised by sigemptyset before its use.
     unsafe {
+        let default: libc::sigaction = mem::zeroed();
+        for signal in 1..32 {
+            // Fails for SIGKILL and SIGSTOP, whose action is always the default.
+            libc::sigaction(signal, &raw const default, ptr::null_mut());
+        }
         let mut empty: libc::sigset_t = mem::zeroed();
         libc::sigemptyset(&raw mut empty);
         libc::sigprocmask(libc::SIG_SETMASK, &raw const empty, ptr::null_mut());
-        for signal in 1..32 {
-            // Fails for SIGKILL and SIGSTOP, whose action is always the default.
-            libc::signal(signal, libc::SIG_DFL);
-        }
     }
 }
 

@@ -22,7 +22,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use async_trait::async_trait;
-use wb_model::{Facts, Metric, Nanos, ParamValue, Params as Given, Placement, Requirement, Scope, Sha256};
+use wb_model::{Facts, Metric, Nanos, ParamValue, Params as RawParams, Placement, Requirement, Scope, Sha256};
 use wb_stats::SamplingRule;
 
 use crate::{Artefacts, Attempt, Failure, Measurement, Rejection, TestInfo, TypedTest, WorkerContext};
@@ -62,7 +62,7 @@ impl TypedTest for Fio {
         vec![Requirement::new("fio", "fio", &["--version"])]
     }
 
-    fn resolve(&self, given: &Given, _: &Facts) -> BTreeMap<String, Vec<ParamValue>> {
+    fn resolve(&self, given: &RawParams, _: &Facts) -> BTreeMap<String, Vec<ParamValue>> {
         let mut resolved = pbench_defaults();
         let job_file = given.get("job-file").map(ParamValue::to_string).unwrap_or_default();
         if let Ok(bytes) = std::fs::read(Path::new(&job_file)) {
@@ -76,7 +76,7 @@ impl TypedTest for Fio {
         if !params.job_file.is_empty() && params.job_file_sha256.is_none() {
             return Some(format!("cannot read job file `{}`", params.job_file));
         }
-        sysinfo::contradiction(&params.sysinfo).or_else(|| job_contradiction(&params.job(params.targets.clone())))
+        sysinfo::contradiction(&params.sysinfo).or_else(|| job_error(&params.job(params.targets.clone())))
     }
 
     fn rule(&self, params: &Params) -> Option<SamplingRule> {
@@ -114,10 +114,10 @@ impl TypedTest for Fio {
             None => job.render(),
         };
         for target in &prepared.targets {
-            if let Some(warning) = target.memory_warning() {
+            if let Some(warning) = target.ram_backed_warning() {
                 attempt.add_finding(warning);
             }
-            // The holder belongs to the attempt's group, which ends it with the attempt.
+            // The process that holds the device open belongs to the attempt's group, and is killed with it.
             target.hold_exclusively(&attempt.context).await?;
         }
         run::record_memory(attempt)?;
@@ -132,7 +132,7 @@ impl TypedTest for Fio {
     }
 }
 
-/// Default axes of pbench-fio.
+/// The parameter values that pbench-fio measures by default.
 pub(crate) fn pbench_defaults() -> BTreeMap<String, Vec<ParamValue>> {
     let texts = |texts: &[&str]| texts.iter().map(|text| ParamValue::Text((*text).to_owned())).collect();
     BTreeMap::from([
@@ -141,8 +141,8 @@ pub(crate) fn pbench_defaults() -> BTreeMap<String, Vec<ParamValue>> {
     ])
 }
 
-/// Contradiction in a job, independent of machine and fio version, if any.
-pub(crate) fn job_contradiction(job: &FioJob) -> Option<String> {
+/// Why a job is invalid on any machine and with any version of fio, if it is.
+pub(crate) fn job_error(job: &FioJob) -> Option<String> {
     const SECTOR: u64 = 512;
     let (block, file) = (job.block_size, job.file_size);
     if block.0 < SECTOR {
@@ -226,7 +226,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("own.fio");
         std::fs::write(&path, "[x]\nfilename=$target\n").unwrap();
-        let given = Given::from([("job-file".to_owned(), ParamValue::Text(path.display().to_string()))]);
+        let given = RawParams::from([("job-file".to_owned(), ParamValue::Text(path.display().to_string()))]);
         let resolved = TypedTest::resolve(&Fio, &given, &Facts::default());
         let sha256 = resolved["job-file-sha256"][0].to_string();
         let params =

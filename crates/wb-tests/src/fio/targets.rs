@@ -35,7 +35,7 @@ impl FioTarget {
     }
 
     /// A warning for the results if the target is in memory.
-    pub(crate) fn memory_warning(&self) -> Option<String> {
+    pub(crate) fn ram_backed_warning(&self) -> Option<String> {
         let fs_type = self.memory_filesystem.as_ref()?;
         Some(format!("`{}` is on {fs_type}, in memory: this measures memory, not storage", self.path))
     }

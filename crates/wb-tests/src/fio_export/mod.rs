@@ -12,13 +12,13 @@ use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use wb_model::{Facts, Metric, Nanos, ParamValue, Params as Given, Placement, Requirement, Scope};
+use wb_model::{Facts, Metric, Nanos, ParamValue, Params as RawParams, Placement, Requirement, Scope};
 use wb_stats::SamplingRule;
 
 use crate::fio::job::FioJob;
 use crate::fio::sysinfo::{self, CollectorOutput};
 use crate::fio::values::{self, JobFileOrigin};
-use crate::fio::{job_contradiction, pbench_defaults, record_sysinfo, run};
+use crate::fio::{job_error, pbench_defaults, record_sysinfo, run};
 use crate::{Artefacts, Attempt, Failure, Measurement, Rejection, TestInfo, TypedTest, WorkerContext};
 use params::ExportParams;
 use server::{ExportPaths, RunningExport, ServerCommand};
@@ -83,14 +83,14 @@ impl<T: ExportTest> TypedTest for T {
         programs
     }
 
-    fn resolve(&self, _: &Given, _: &Facts) -> BTreeMap<String, Vec<ParamValue>> {
+    fn resolve(&self, _: &RawParams, _: &Facts) -> BTreeMap<String, Vec<ParamValue>> {
         pbench_defaults()
     }
 
     fn unsupported(&self, params: &T::Params, _: &Placement, _: &Facts) -> Option<String> {
         sysinfo::contradiction(&params.as_ref().sysinfo)
             .or_else(|| T::contradiction(params))
-            .or_else(|| job_contradiction(&T::job(params, "")))
+            .or_else(|| job_error(&T::job(params, "")))
     }
 
     fn rule(&self, params: &T::Params) -> Option<SamplingRule> {
@@ -118,7 +118,7 @@ impl<T: ExportTest> TypedTest for T {
     async fn sample(&self, params: &T::Params, prepared: &mut Prepared, attempt: &mut Attempt) -> Result<(), Failure> {
         record_sysinfo(attempt, &mut prepared.sysinfo);
         run::run_pre_iteration_script(attempt, &params.as_ref().pre_iteration_script).await?;
-        if let Some(warning) = prepared.export.target.memory_warning() {
+        if let Some(warning) = prepared.export.target.ram_backed_warning() {
             attempt.add_finding(warning);
         }
         // The holder belongs to the attempt's group, which ends it with the attempt.

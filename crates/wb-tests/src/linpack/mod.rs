@@ -13,7 +13,7 @@ use std::fmt;
 use async_trait::async_trait;
 use wb_kernels::linpack::{RESIDUAL_LIMIT, is_valid_residual, operations};
 use wb_model::outcome::Gate;
-use wb_model::{Class, Facts, Metric, Nanos, ParamValue, Params as Given, Placement, Requirement, Scope};
+use wb_model::{Class, Facts, Metric, Nanos, ParamValue, Params as RawParams, Placement, Requirement, Scope};
 use wb_stats::SamplingRule;
 
 use crate::{
@@ -44,7 +44,7 @@ impl TypedTest for Linpack {
         program::requires(params)
     }
 
-    fn resolve(&self, given: &Given, facts: &Facts) -> BTreeMap<String, Vec<ParamValue>> {
+    fn resolve(&self, given: &RawParams, facts: &Facts) -> BTreeMap<String, Vec<ParamValue>> {
         let threads = params::thread_steps(2 * facts.cpus.len() as i64).into_iter().map(ParamValue::Integer).collect();
         let external = given.get("linpack-binary").is_some_and(|binary| !binary.to_string().is_empty());
         let isa = (!external).then(|| ("isa".to_owned(), vec![native::widest_isa(facts)]));

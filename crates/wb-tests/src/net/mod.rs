@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use async_trait::async_trait;
-use wb_model::{Facts, Metric, Nanos, ParamValue, Params as Given, Placement, Scope, Topology};
+use wb_model::{Facts, Metric, Nanos, ParamValue, Params as RawParams, Placement, Scope, Topology};
 use wb_net::mirror::hosts;
 
 use crate::{Artefacts, Attempt, Failure, Measurement, Rejection, TestInfo, TypedTest, WorkerContext};
@@ -59,7 +59,7 @@ impl TypedTest for Net {
         }
     }
 
-    fn resolve(&self, given: &Given, _: &Facts) -> BTreeMap<String, Vec<ParamValue>> {
+    fn resolve(&self, given: &RawParams, _: &Facts) -> BTreeMap<String, Vec<ParamValue>> {
         let Some(path) = given.get("profile") else { return BTreeMap::new() };
         let text = std::fs::read_to_string(self.profile_folder.join(path.to_string()));
         text.map(|text| ("profile-text".to_owned(), vec![ParamValue::Text(text)])).into_iter().collect()

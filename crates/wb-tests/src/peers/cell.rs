@@ -7,7 +7,9 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use wb_model::{Facts, Metric, Nanos, Param, ParamValue, Params as Given, Placement, Requirement, Sha256, Topology};
+use wb_model::{
+    Facts, Metric, Nanos, Param, ParamValue, Params as RawParams, Placement, Requirement, Sha256, Topology,
+};
 use wb_peers::{
     CustomScenario, Dialect, EndpointCommand, Expectations, ExpectedFailure, FigureCheck, Launch, Matrix, Scenario,
 };
@@ -94,11 +96,11 @@ fn parse_param<T: FromStr<Err: std::fmt::Display>>(name: &str, text: &str) -> Re
 }
 
 impl PeersCell {
-    pub(super) fn new(test: Arc<Peers>, params: &Given) -> Result<Self, InvalidParams> {
+    pub(super) fn new(test: Arc<Peers>, params: &RawParams) -> Result<Self, InvalidParams> {
         let (own, shared) = SharedParams::split(params)?;
         let declared = Param::from_schema::<Params>();
         let is_declared = |name: &str| declared.iter().any(|param| param.name == name);
-        let (own, mut matrix): (Given, Given) = own.into_iter().partition(|(name, _)| is_declared(name));
+        let (own, mut matrix): (RawParams, RawParams) = own.into_iter().partition(|(name, _)| is_declared(name));
         let mut take = |name: &str| matrix.remove(name).map(|value| value.to_string()).unwrap_or_default();
         let [dialer, listener, name] = [DIALER, LISTENER, CELL_NAME].map(&mut take);
         // For reports, not for the measurement.

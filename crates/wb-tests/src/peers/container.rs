@@ -11,7 +11,7 @@ use wb_sys::undo::Step;
 use super::failure::FailureKind;
 use super::params::ContainerEngine;
 use super::sample::LISTENER;
-use super::suite::DIALER;
+use super::suite::SUITE_PROCESS;
 use crate::{Artefacts, Attempt, Failure, WorkerContext};
 
 /// The state of a container that exists.
@@ -86,7 +86,7 @@ impl Container {
 
 /// The ids of the images of a sample's sides, which have to be the same in every sample of a cell.
 pub(super) fn image_ids(artefacts: &Artefacts) -> Vec<(String, String)> {
-    let sides = [LISTENER, DIALER, Scenario::Upload.name(), Scenario::Download.name(), Scenario::Latency.name()];
+    let sides = [LISTENER, SUITE_PROCESS, Scenario::Upload.name(), Scenario::Download.name(), Scenario::Latency.name()];
     let id = |side: &&str| {
         // Programs of the host have no such artefact.
         let container: RecordedContainer = artefacts.json(&format!("{side}.container.json")).ok()?;

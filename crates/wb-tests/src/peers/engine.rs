@@ -9,7 +9,7 @@ use wb_peers::Scenario;
 
 use super::cell::{PeersCell, Side};
 use super::endpoint::{listen_host, placement};
-use super::figures::{IterationFigures, ScenarioFigures};
+use super::figures::{IterationValues, ScenarioValues};
 use super::gates::{check_durations, check_rate, check_round_trip, check_total_traffic, raw_rate};
 use super::params::ScenarioRun;
 use super::sample::{CEILINGS, measure_ceiling, traffic_name};
@@ -161,11 +161,11 @@ fn check_bytes(measurement: &mut Measurement, name: &str, run: &ScenarioRun, ite
 
 /// The figures of the iterations. Of the round trips, the engine records a histogram, so that their median stands for
 /// them.
-pub(super) fn figures(cell: &PeersCell, artefacts: &Artefacts) -> Result<IterationFigures, Rejection> {
+pub(super) fn figures(cell: &PeersCell, artefacts: &Artefacts) -> Result<IterationValues, Rejection> {
     let result = read_result(artefacts)?;
     let mut rest = result.groups.iter().flat_map(|group| &group.transactions);
     let mut figures =
-        IterationFigures { connect: rest.next().map(|one| one.seconds).into_iter().collect(), ..Default::default() };
+        IterationValues { connect: rest.next().map(|one| one.seconds).into_iter().collect(), ..Default::default() };
     for run in cell.scenario_runs() {
         let bytes = run.bytes() as f64;
         let is_rate = run.scenario.is_rate();
@@ -176,7 +176,7 @@ pub(super) fn figures(cell: &PeersCell, artefacts: &Artefacts) -> Result<Iterati
                 latency.map(|one| one.percentiles.p50_ns as f64 / 1e9).into_iter().collect()
             }
         };
-        let of_run = ScenarioFigures::new(&run, values, !is_rate);
+        let of_run = ScenarioValues::new(&run, values, !is_rate);
         figures.scenarios.insert(run.scenario, of_run);
     }
     Ok(figures)

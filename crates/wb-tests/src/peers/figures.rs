@@ -1,9 +1,9 @@
-//! The figures of single iterations of a recorded sample, for charts and files that show more than medians.
+//! The values of the individual iterations of a recorded sample, for box plots and files that show more than medians.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use wb_model::Params as Given;
+use wb_model::Params as RawParams;
 use wb_peers::Scenario;
 use wb_peers::suite_output::SuiteOutput;
 
@@ -14,30 +14,33 @@ use super::params::ScenarioRun;
 use super::suite;
 use crate::{Artefacts, Rejection};
 
-/// The figures of the iterations of one sample. Empty where a scenario was not measured.
+/// The suites report latencies in milliseconds.
+const SECONDS_PER_MILLISECOND: f64 = 1e-3;
+
+/// The values of the iterations of one or more samples. Empty where a scenario was not measured.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct IterationFigures {
-    /// The figures of each scenario.
-    pub scenarios: BTreeMap<Scenario, ScenarioFigures>,
-    /// Seconds from dialing to the end of all handshakes, of each connection.
+pub struct IterationValues {
+    /// The values of each scenario.
+    pub scenarios: BTreeMap<Scenario, ScenarioValues>,
+    /// Seconds from dialling until all handshakes are complete, per connection.
     pub connect: Vec<f64>,
     /// Seconds from the opening of a stream to the first byte of a download.
     pub first_byte: Vec<f64>,
 }
 
-/// The figures of a scenario.
+/// The values of the iterations of a scenario.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct ScenarioFigures {
+pub struct ScenarioValues {
     /// Number of requested iterations.
     pub iterations: usize,
-    /// The bytes per second of its transfers, or the seconds of its iterations.
+    /// Per iteration: bytes per second if the scenario is a rate, otherwise seconds.
     pub values: Vec<f64>,
-    /// Whether each value is the median of all iterations of a sample: single ones were not reported.
+    /// Whether any value is the median of all iterations of a sample, because the individual ones were not reported.
     pub are_medians: bool,
 }
 
-impl ScenarioFigures {
-    /// The figures of iterations of `run`.
+impl ScenarioValues {
+    /// The values of the iterations of `run`.
     pub(super) fn new(run: &ScenarioRun, values: Vec<f64>, are_medians: bool) -> Self {
         Self { iterations: run.iterations as usize, values, are_medians }
     }
@@ -49,20 +52,23 @@ impl ScenarioFigures {
     }
 }
 
-impl IterationFigures {
-    /// Reads the figures of a sample of a cell with these parameters from its artefacts.
+impl IterationValues {
+    /// Reads the values of a sample of a cell with these parameters from its artefacts.
     ///
     /// # Errors
     /// If the parameters, or the output of a dialer, cannot be read.
-    pub fn read(params: &Given, artefacts: &Artefacts) -> Result<Self, Rejection> {
+    pub fn read(params: &RawParams, artefacts: &Artefacts) -> Result<Self, Rejection> {
         let cell = PeersCell::new(Arc::default(), params).map_err(|error| Rejection::output(error.to_string()))?;
+        // Baselines that are measured by the network engine of this program.
         if engine::is_result(artefacts) {
             return engine::figures(&cell, artefacts);
         }
-        if let Ok(text) = artefacts.text(&format!("{}.stdout", suite::DIALER)) {
+        // Programs with the interface of libp2p's performance suites: one process, which prints YAML.
+        if let Ok(text) = artefacts.text(&format!("{}.stdout", suite::SUITE_PROCESS)) {
             let output = SuiteOutput::parse(&text).map_err(|error| Rejection::output(error.to_string()))?;
-            return Ok(Self::of_suite(&cell, &output));
+            return Ok(Self::from_suite(&cell, &output));
         }
+        // Endpoints that print a line of JSON per iteration: one process per scenario.
         let mut all = Self::default();
         for run in cell.scenario_runs() {
             let bytes = artefacts.bytes(&format!("{}.stdout", run.scenario.name()))?;
@@ -71,7 +77,7 @@ impl IterationFigures {
         Ok(all)
     }
 
-    /// Adds the figures of another sample.
+    /// Adds the values of another sample.
     pub fn extend(&mut self, other: Self) {
         for (scenario, figures) in other.scenarios {
             self.scenarios.entry(scenario).or_default().extend(figures);
@@ -80,16 +86,16 @@ impl IterationFigures {
         self.first_byte.extend(other.first_byte);
     }
 
-    fn of_suite(cell: &PeersCell, output: &SuiteOutput) -> Self {
+    fn from_suite(cell: &PeersCell, output: &SuiteOutput) -> Self {
         let of_run = |run: ScenarioRun| {
             let (statistics, factor) = match run.scenario {
-                Scenario::Upload => (output.upload.as_ref()?, suite::GBPS),
-                Scenario::Download => (output.download.as_ref()?, suite::GBPS),
-                Scenario::Latency => (output.latency.as_ref()?, 1e-3),
+                Scenario::Upload => (output.upload.as_ref()?, suite::BYTES_PER_GIGABIT),
+                Scenario::Download => (output.download.as_ref()?, suite::BYTES_PER_GIGABIT),
+                Scenario::Latency => (output.latency.as_ref()?, SECONDS_PER_MILLISECOND),
                 Scenario::Custom { .. } => return None,
             };
             let values = statistics.figures().into_iter().map(|figure| figure * factor).collect();
-            let figures = ScenarioFigures::new(&run, values, statistics.samples.is_empty());
+            let figures = ScenarioValues::new(&run, values, statistics.samples.is_empty());
             Some((run.scenario, figures))
         };
         Self { scenarios: cell.scenario_runs().into_iter().filter_map(of_run).collect(), ..Self::default() }
@@ -102,7 +108,7 @@ impl IterationFigures {
         }
         let is_rate = run.scenario.is_rate();
         let value = |iteration: &Iteration| if is_rate { rate(iteration) } else { iteration.duration() };
-        let figures = ScenarioFigures::new(&run, iterations.iter().filter_map(value).collect(), false);
+        let figures = ScenarioValues::new(&run, iterations.iter().filter_map(value).collect(), false);
         self.scenarios.entry(run.scenario).or_default().extend(figures);
         self.connect.extend(iterations.first().and_then(Iteration::connect));
     }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use wb_diagnostics::{Diagnostic, suggest};
-use wb_model::{MetricKey, Param, ParamValue, Params as Given};
+use wb_model::{MetricKey, Param, ParamValue, Params as RawParams};
 use wb_peers::{
     Cell, Counts, CustomScenario, Decision, Expectations, Matrix, MatrixError, Scenario, SelectionError, read_matrix,
     select,
@@ -69,10 +69,10 @@ impl MatrixFiles {
     }
 
     /// The selected cells of a file.
-    pub(super) fn cells(&self, given: &Given) -> Result<CellMatrix, Diagnostic> {
+    pub(super) fn cells(&self, given: &RawParams) -> Result<CellMatrix, Diagnostic> {
         let declared = Param::from_schema::<Params>();
         let own = given.iter().filter(|(name, _)| declared.iter().any(|param| param.name == **name));
-        let own: Given = own.map(|(name, value)| (name.clone(), value.clone())).collect();
+        let own: RawParams = own.map(|(name, value)| (name.clone(), value.clone())).collect();
         let params: Params = decode(&own).map_err(|error| Diagnostic::new(error.to_string()))?;
         let matrix = self.matrix(&params.matrix_file)?;
         check_axes(&matrix, &declared)?;
@@ -112,13 +112,13 @@ fn matrix_cell(matrix: &Matrix, expectations: &Expectations<'_>, cell: &Cell<'_>
     let text = |text: &str| ParamValue::Text(text.to_owned());
     let name = cell.name();
     let mut axes =
-        Given::from([(DIALER.to_owned(), text(&cell.dialer.id)), (LISTENER.to_owned(), text(&cell.listener.id))]);
+        RawParams::from([(DIALER.to_owned(), text(&cell.dialer.id)), (LISTENER.to_owned(), text(&cell.listener.id))]);
     for (axis, value) in matrix.axes.iter().zip(&cell.values) {
         if let Some(value) = value {
             axes.insert(axis.0.clone(), text(value));
         }
     }
-    let mut params = Given::from([(CELL_NAME.to_owned(), text(&name))]);
+    let mut params = RawParams::from([(CELL_NAME.to_owned(), text(&name))]);
     if cell.is_baseline {
         params.insert(IS_BASELINE.to_owned(), ParamValue::Bool(true));
     }

@@ -23,14 +23,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use wb_diagnostics::Diagnostic;
-use wb_model::{Declaration, Param, Params as Given, Scope, TestName};
+use wb_model::{Declaration, Param, Params as RawParams, Scope, TestName};
 use wb_plan::CellMatrix;
 
 use crate::{InvalidParams, SharedParams, Test, TestCell};
 use cell::PeersCell;
 use matrix_file::MatrixFiles;
 
-pub use figures::{IterationFigures, ScenarioFigures};
+pub use figures::{IterationValues, ScenarioValues};
 pub use matrix_file::{CEILING_OF, CELL_NAME, COMPARED_WITH, DIALER, IS_BASELINE, LISTENER};
 pub use params::Params;
 
@@ -65,11 +65,11 @@ impl Test for Peers {
         }
     }
 
-    fn matrix(&self, given: &Given) -> Result<Option<CellMatrix>, Diagnostic> {
+    fn matrix(&self, given: &RawParams) -> Result<Option<CellMatrix>, Diagnostic> {
         self.files.cells(given).map(Some)
     }
 
-    fn cell(self: Arc<Self>, params: &Given) -> Result<Box<dyn TestCell>, InvalidParams> {
+    fn cell(self: Arc<Self>, params: &RawParams) -> Result<Box<dyn TestCell>, InvalidParams> {
         Ok(Box::new(PeersCell::new(self, params)?))
     }
 }

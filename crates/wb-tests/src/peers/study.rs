@@ -108,7 +108,7 @@ fn study_output(cell: &PeersCell, artefacts: &Artefacts) -> Result<Measurement, 
     };
     let ceiling = best(before, after);
     // The artefact shows what was run, whatever the peers file says now.
-    if artefacts.length(&format!("{}.stdout", suite::DIALER)).is_ok() {
+    if artefacts.length(&format!("{}.stdout", suite::SUITE_PROCESS)).is_ok() {
         return suite::study(cell, artefacts, &ceiling);
     }
     if engine::is_result(artefacts) {

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 use wb_agent::Command;
-use wb_model::{Facts, Metric, Nanos, ParamValue, Params as Given, Placement, Requirement, Scope};
+use wb_model::{Facts, Metric, Nanos, ParamValue, Params as RawParams, Placement, Requirement, Scope};
 
 use crate::{Artefacts, Attempt, Failure, Measurement, Rejection, TestInfo, TypedTest, WorkerContext, native};
 use params::RedisCommand;
@@ -52,7 +52,7 @@ impl TypedTest for Redis {
         ]
     }
 
-    fn resolve(&self, _: &Given, _: &Facts) -> BTreeMap<String, Vec<ParamValue>> {
+    fn resolve(&self, _: &RawParams, _: &Facts) -> BTreeMap<String, Vec<ParamValue>> {
         let all = RedisCommand::ALL.iter().map(|command| ParamValue::Text(command.name().to_owned())).collect();
         BTreeMap::from([("command".to_owned(), all)])
     }

@@ -8,7 +8,7 @@ mod params;
 use std::collections::BTreeMap;
 
 use async_trait::async_trait;
-use wb_model::{Facts, Metric, Nanos, ParamValue, Params as Given, Placement, Purpose, Scope, Topology};
+use wb_model::{Facts, Metric, Nanos, ParamValue, Params as RawParams, Placement, Purpose, Scope, Topology};
 use wb_stats::SamplingRule;
 
 use crate::fio::record_sysinfo;
@@ -39,7 +39,7 @@ impl TypedTest for Uperf {
         }
     }
 
-    fn resolve(&self, given: &Given, _: &Facts) -> BTreeMap<String, Vec<ParamValue>> {
+    fn resolve(&self, given: &RawParams, _: &Facts) -> BTreeMap<String, Vec<ParamValue>> {
         let texts = |texts: &[&str]| texts.iter().map(|text| ParamValue::Text((*text).to_owned())).collect();
         let is_udp = given.get("test-types").is_some_and(|value| value.to_string() == "udp-rr");
         let protocols: &[&str] = if is_udp { &["udp"] } else { &["tcp", "udp"] };

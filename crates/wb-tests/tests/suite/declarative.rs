@@ -66,7 +66,7 @@ fn sysbench_cpu_does_all_its_events() {
         assert!(sample.value("throughput/events") > 0.0 && sample.value("latency/mean") > 1000.0);
         assert!(sample.has("calibration-1.process.json") && sample.has("probe.process.json"));
         assert!(!sample.has("calibration-1.stdout") && sample.has("run.stdout"));
-        let again = cell.sample_of(Some(work)).await.unwrap();
+        let again = cell.sample_with_work(Some(work)).await.unwrap();
         assert_eq!(again.assert_valid().work, Some(work));
         assert!(!again.has("calibration-1.process.json"));
     });
@@ -189,7 +189,7 @@ fn a_sleep_does_not_count_as_work() {
         let Err(Failure::Refused { reason }) = cell.sample().await else { panic!() };
         assert!(reason.starts_with("cannot calibrate: run time does not grow with the work: 1 took "), "{reason}");
         // Work that was not calibrated is rejected by the gate.
-        let sample = cell.sample_of(Some(32)).await.unwrap();
+        let sample = cell.sample_with_work(Some(32)).await.unwrap();
         let (gate, figures) = rejection(&sample);
         assert_eq!(gate, Gate::Effort);
         assert!(figures.starts_with("run time does not grow with the work: 32 took "), "{figures}");

@@ -48,7 +48,7 @@ fn the_example_measures_and_does_the_same_work_again() {
         assert!((rate * latency / 1e9 - 1.0).abs() < 1e-6, "{rate} {latency}");
         assert_eq!(first.findings, [""; 0]);
         assert_eq!(first.text("runner/digest.txt").len(), 65);
-        let again = cell.sample_of(first.work).await.unwrap();
+        let again = cell.sample_with_work(first.work).await.unwrap();
         assert_eq!(again.assert_valid().work, first.work);
     });
 }
@@ -59,7 +59,7 @@ fn a_runner_receives_its_task() {
         "{METRIC}\necho \"{{\\\"event\\\":\\\"artefact\\\",\\\"name\\\":\\\"t\\\",\\\"base64\\\":\\\"$(base64 -w0 task.json)\\\"}}\"\n{DONE}"
     );
     with_cell_of(runner(&script), &[("aslr", text("off"))], async |cell| {
-        let sample = cell.sample_of(Some(7)).await.unwrap();
+        let sample = cell.sample_with_work(Some(7)).await.unwrap();
         assert_eq!(sample.assert_valid().value("throughput/value"), 2000.0);
         let task: serde_json::Value = serde_json::from_str(&sample.text("runner/t")).unwrap();
         assert_eq!((&task["protocol"], &task["work"], &task["min-time"]), (&1.into(), &7.into(), &0.1.into()));

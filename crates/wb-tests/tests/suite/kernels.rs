@@ -16,7 +16,7 @@ fn ramspeed_measures_every_mode_and_kind() {
                 ("array-size", text("1m")),
             ];
             with_cell("ramspeed", &given, async |cell| {
-                let sample = cell.sample_of(Some(50)).await.unwrap();
+                let sample = cell.sample_with_work(Some(50)).await.unwrap();
                 assert!(sample.assert_valid().value("throughput/bandwidth") > 0.0);
                 assert_eq!(sample.work, Some(50));
                 assert!(
@@ -33,7 +33,7 @@ fn ramspeed_measures_every_mode_and_kind() {
 fn ramspeed_fills_its_time_and_repeats_the_work() {
     with_cell("ramspeed", &[("array-size", text("1m")), ("threads", ParamValue::Integer(2))], async |cell| {
         let first = cell.sample().await.unwrap();
-        let again = cell.sample_of(first.assert_valid().work).await.unwrap();
+        let again = cell.sample_with_work(first.assert_valid().work).await.unwrap();
         assert_eq!(again.assert_valid().work, first.work);
     });
 }

@@ -4,7 +4,7 @@ use crate::common::{Cell, has, text, with_cell};
 use wb_model::ParamValue;
 use wb_tests::Failure;
 
-/// Calls `body` with a cell of few requests among few keys; skipped without redis.
+/// Calls `body` with a cell of few requests over few keys; skipped without redis.
 fn with_redis(given: &[(&str, ParamValue)], body: impl AsyncFnOnce(Cell)) {
     if !(has("redis-server") && has("redis-benchmark") && has("redis-cli")) {
         return;
@@ -17,7 +17,7 @@ fn with_redis(given: &[(&str, ParamValue)], body: impl AsyncFnOnce(Cell)) {
 }
 
 #[test]
-fn every_command_does_the_counted_work() {
+fn every_command_executes_the_requested_number_of_requests() {
     for command in ["set", "get", "lpush", "lpop", "sadd"] {
         with_redis(&[("command", text(command))], async |cell| {
             assert_eq!(cell.why_unsupported(), None);
@@ -33,7 +33,7 @@ fn every_command_does_the_counted_work() {
 }
 
 #[test]
-fn calibrated_requests_fill_the_time_and_are_repeated() {
+fn a_calibrated_number_of_requests_is_reused() {
     for command in ["set", "lpop"] {
         let given = [("command", text(command)), ("requests", text("auto")), ("pipeline", ParamValue::Integer(16))];
         with_redis(&given, async |cell| {
@@ -41,7 +41,7 @@ fn calibrated_requests_fill_the_time_and_are_repeated() {
             let requests = first.assert_valid().work.unwrap();
             assert!(requests > 1000 && requests.is_multiple_of(16), "{requests}");
             assert!(first.has("calibration.stdout"));
-            let again = cell.sample_of(Some(requests)).await.unwrap();
+            let again = cell.sample_with_work(Some(requests)).await.unwrap();
             assert_eq!(again.assert_valid().work, Some(requests));
             assert!(!again.has("calibration.stdout"));
         });
@@ -49,7 +49,7 @@ fn calibrated_requests_fill_the_time_and_are_repeated() {
 }
 
 #[test]
-fn one_client_is_calibrated_although_its_first_requests_are_too_short() {
+fn one_client_is_calibrated_although_the_first_trial_is_too_short() {
     let given = [("command", text("get")), ("requests", text("auto")), ("clients", ParamValue::Integer(1))];
     with_redis(&given, async |cell| {
         assert!(cell.sample().await.unwrap().assert_valid().work.unwrap() > 100);

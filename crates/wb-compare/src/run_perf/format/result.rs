@@ -13,30 +13,31 @@ use crate::interner::Symbol;
 use crate::source::WarningKind;
 use crate::source::parsed_result::{ParsedMetric, ParsedResult};
 
-/// Parses a result file. Failed iterations (`NAME-failN`) are skipped unless incorrect ones are included; warnings
-/// about single iterations and metrics are part of the result.
+/// Parses a result file. Failed iterations (`NAME-failN`) are skipped unless `include_incorrect`; warnings about
+/// individual iterations and metrics are part of the result.
 ///
-/// Errors: the text is not JSON, or not of this format.
+/// # Errors
+/// If the text is not JSON, or not of this format.
 pub(crate) fn parse(text: &str, include_incorrect: bool) -> Result<ParsedResult, serde_json::Error> {
     let mut reader = IterationReader { include_incorrect, ..IterationReader::default() };
     let mut json = serde_json::Deserializer::from_str(text);
     reader.deserialize(&mut json)?;
     json.end()?;
-    let IterationReader { mut parsed, incomplete, without_all, .. } = reader;
+    let IterationReader { mut parsed, incomplete, without_aggregate, .. } = reader;
     parsed.warnings.extend((incomplete > 0).then_some(WarningKind::Incomplete(incomplete)));
-    if let Some(first) = without_all.first() {
-        parsed.warnings.push(WarningKind::NoAggregate { metrics: without_all.len(), first: first.clone() });
+    if let Some(first) = without_aggregate.first() {
+        parsed.warnings.push(WarningKind::NoAggregate { metrics: without_aggregate.len(), first: first.clone() });
     }
     Ok(parsed)
 }
 
-/// Processes the iterations one by one, so that a file's text and its whole content are never in memory together.
+/// Processes the iterations one by one, so that the deserialised form of a whole file is never in memory beside its text.
 #[derive(Default)]
 struct IterationReader {
     parsed: ParsedResult,
     include_incorrect: bool,
     incomplete: usize,
-    without_all: Vec<String>,
+    without_aggregate: Vec<String>,
 }
 
 impl<'de> DeserializeSeed<'de> for &mut IterationReader {
@@ -74,10 +75,10 @@ impl IterationReader {
             return;
         }
         let primary = primary_metrics(&parameters);
-        let params = self.params(&parameters);
+        let params_index = self.intern_params(&parameters);
         let case = self.parsed.names.intern(&name.0);
         for (class, metrics) in [(Class::Throughput, throughput), (Class::Latency, latency)] {
-            self.add_metrics(case, class, metrics, &primary, params);
+            self.add_metrics(case, class, metrics, &primary, params_index);
         }
     }
 
@@ -86,15 +87,16 @@ impl IterationReader {
         case: Symbol,
         class: Class,
         metrics: Entries<'_, AllClients>,
-        primary: &[String],
-        params: usize,
+        primary_metrics: &[String],
+        params_index: usize,
     ) {
         for (name, AllClients(all)) in metrics.0 {
             let Some(ClientMetric { mean, stddevpct, samples }) = all else {
                 let key = MetricKey::new(class, &name.0);
-                self.without_all.push(format!("{}/{key}", self.parsed.names.resolve(case)));
+                self.without_aggregate.push(format!("{}/{key}", self.parsed.names.resolve(case)));
                 continue;
             };
+            // A metric of which nothing was computed is as good as absent.
             if mean.0 == MeasuredValue::Missing && stddevpct.0 == MeasuredValue::Missing {
                 continue;
             }
@@ -108,17 +110,17 @@ impl IterationReader {
                 unit: None,
                 mean: mean.0,
                 stddev: stddevpct.0,
-                primary: primary.iter().any(|primary| *primary == name.0),
-                params,
+                primary: primary_metrics.iter().any(|primary| *primary == name.0),
+                params: params_index,
                 disturbed: 0,
                 samples: first..self.parsed.samples.len(),
             });
         }
     }
 
-    /// Interns the parameters of the benchmark and the profile; those of further benchmarks have the benchmark's number
-    /// before the name.
-    fn params(&mut self, parameters: &IterationParameters<'_>) -> usize {
+    /// Interns the parameters of the benchmarks, those of the second and later ones prefixed with their index (`1.bs`),
+    /// and pbench's tuned profile. Returns the index of the set.
+    fn intern_params(&mut self, parameters: &IterationParameters<'_>) -> usize {
         let names = &mut self.parsed.names;
         let mut params = Vec::new();
         for (index, benchmark) in parameters.benchmark.iter().enumerate() {
@@ -135,7 +137,7 @@ impl IterationReader {
     }
 }
 
-/// Formats any value as text, a string without its quotes.
+/// Formats any value as text, a string without quotes and escapes.
 fn text(value: &RawValue) -> std::borrow::Cow<'_, str> {
     let raw = value.get();
     match raw.strip_prefix('"').and_then(|raw| raw.strip_suffix('"')) {
@@ -154,7 +156,7 @@ fn primary_metrics(parameters: &IterationParameters<'_>) -> Vec<String> {
 mod tests {
     use super::*;
 
-    const TWO: &str = r#"[
+    const RESULT_JSON: &str = r#"[
         {"iteration_name": "read-4KiB", "iteration_data": {
             "parameters": {"benchmark": [{"bs": "4k", "primary_metric": "iops_sec", "max_stddevpct": 5, "a\"b": "x\ny"}],
                            "user": [{"cmdline": "x", "profile": "Tuned"}]},
@@ -170,7 +172,7 @@ mod tests {
 
     #[test]
     fn the_aggregate_over_all_clients_is_read_without_time_series() {
-        let parsed = parse(TWO, false).unwrap();
+        let parsed = parse(RESULT_JSON, false).unwrap();
         let [metric] = &parsed.metrics[..] else { panic!("{parsed:?}") };
         assert_eq!((metric.mean, metric.stddev), (MeasuredValue::Known(10.5), MeasuredValue::Known(3.5)));
         assert!(metric.primary);
@@ -187,13 +189,13 @@ mod tests {
             ("profile", "Tuned"),
         ];
         assert_eq!(params, expected);
-        let no_all = WarningKind::NoAggregate { metrics: 1, first: "read-4KiB/latency/lat".to_owned() };
-        assert_eq!(parsed.warnings, [WarningKind::Incomplete(1), no_all]);
+        let no_aggregate = WarningKind::NoAggregate { metrics: 1, first: "read-4KiB/latency/lat".to_owned() };
+        assert_eq!(parsed.warnings, [WarningKind::Incomplete(1), no_aggregate]);
     }
 
     #[test]
     fn a_failed_iteration_is_only_read_on_request() {
-        let parsed = parse(TWO, true).unwrap();
+        let parsed = parse(RESULT_JSON, true).unwrap();
         assert_eq!(parsed.metrics.len(), 2);
         assert_eq!(
             (parsed.metrics[1].mean, parsed.metrics[1].stddev),

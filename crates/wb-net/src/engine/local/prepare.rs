@@ -185,7 +185,7 @@ impl PreparedRun {
                     session: session.key,
                     key: LinkKey { group: group as u32, flowop: flowop.id, strand: index },
                     repeated,
-                    sends_first: flowop.sends_first,
+                    defers_cookie: flowop.defers_cookie,
                     blocking: own_thread && !endpoint.non_blocking,
                     blocking_accept: !has_limit,
                     receive_timeout: deadline,

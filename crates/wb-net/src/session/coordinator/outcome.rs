@@ -1,31 +1,31 @@
-//! The outcome of a run.
+//! How a network run ended, and what its engines reported.
 
 use crate::engine::protocol::EngineError;
 use crate::engine::report::EngineReport;
 
-/// The outcome of a run.
+/// How a network run ended, and what its engines reported.
 #[derive(Debug)]
 pub struct RunOutcome {
-    /// Why it did not run to its end.
+    /// Why it did not complete.
     pub failure: Option<RunFailure>,
-    /// The report of each participant, in their order; `None` if it sent none.
+    /// The report of each participant (an engine of a host) in their order; `None` if it sent none.
     pub reports: Vec<Option<EngineReport>>,
-    /// Transactions that were truncated, as group and transaction.
+    /// Transactions whose window was shortened to the time limit: indexes of the group and of the transaction in it.
     pub truncated: Vec<(usize, usize)>,
-    /// Datagram totals by group; the difference between sent and received ones was lost.
+    /// Datagrams of each group of strands: sent minus received were lost.
     pub datagrams: Vec<DatagramTotals>,
 }
 
-/// Datagrams of a group, counted on both sides.
+/// Datagrams of a group of strands, counted on both sides.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct DatagramTotals {
     /// Sent by the client.
     pub client_sent: u64,
-    /// Received by the server, of those.
+    /// Of those, received by the server.
     pub server_received: u64,
     /// Sent by the server.
     pub server_sent: u64,
-    /// Received by the client, of those.
+    /// Of those, received by the client.
     pub client_received: u64,
 }
 
@@ -40,10 +40,10 @@ impl std::iter::Sum for DatagramTotals {
     }
 }
 
-/// Why a run did not run to its end.
+/// Why a run did not complete.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RunFailure {
-    /// A strand or an engine failed.
+    /// An engine, or one of its strands (threads or processes that execute operations), failed.
     #[error("{}{error}", host.as_ref().map(|host| format!("{host}: ")).unwrap_or_default())]
     Engine {
         /// The host; `None` for this machine.
@@ -52,7 +52,7 @@ pub enum RunFailure {
         error: EngineError,
     },
     /// The connection to a participant was lost.
-    #[error("{} was lost: {reason}", host.as_deref().unwrap_or("a process of this machine"))]
+    #[error("lost the connection to {}: {reason}", host.as_deref().unwrap_or("a process on this machine"))]
     Lost {
         /// The host; `None` for a process of this machine.
         host: Option<String>,

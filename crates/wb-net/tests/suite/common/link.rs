@@ -13,7 +13,7 @@ use wb_net::transport::data_ports::{DataPorts, PortPolicy};
 use wb_net::transport::link::{Announcement, LinkConfig, LinkEnd, LinkRole};
 
 /// Creates a non-blocking end on the loopback interface.
-pub fn end(endpoint: &Endpoint, role: LinkRole, repeated: bool, session: SessionKey) -> io::Result<LinkEnd> {
+pub fn open_end(endpoint: &Endpoint, role: LinkRole, repeated: bool, session: SessionKey) -> io::Result<LinkEnd> {
     let ports = DataPorts::new(PortPolicy::Any);
     // Ports are open as long as this is alive: until the test's process ends.
     std::mem::forget(ports.clone());
@@ -25,7 +25,7 @@ pub fn end(endpoint: &Endpoint, role: LinkRole, repeated: bool, session: Session
         session,
         key: LinkKey { group: 0, flowop: 0, strand: 0 },
         repeated,
-        sends_first: false,
+        defers_cookie: false,
         blocking: false,
         blocking_accept: false,
         receive_timeout: None,
@@ -47,8 +47,8 @@ pub fn link(
     change: impl Fn(Announcement) -> Announcement,
 ) -> io::Result<(LinkEnd, LinkEnd)> {
     let session = SessionKey::generate()?;
-    let mut connector = end(endpoint, LinkRole::Connector, repeated, session)?;
-    let mut acceptor = end(endpoint, LinkRole::Acceptor, repeated, session)?;
+    let mut connector = open_end(endpoint, LinkRole::Connector, repeated, session)?;
+    let mut acceptor = open_end(endpoint, LinkRole::Acceptor, repeated, session)?;
     let announcement = acceptor.announcement().expect("an acceptor has one");
     connector.set_peer(&change(announcement), loopback(endpoint), true)?;
     let began = Instant::now();

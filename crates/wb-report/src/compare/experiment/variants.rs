@@ -76,7 +76,7 @@ pub(crate) fn format_figures(variant: &VariantSummary, criterion: &Criterion) ->
 /// The verdict of a variant's comparison with the first, and its tone.
 pub(crate) fn verdict(variant: &VariantSummary) -> (&'static str, Tone) {
     match variant.result {
-        None => ("the first", Tone::Quiet),
+        None => ("reference", Tone::Quiet),
         Some(_) if variant.samples == 0 => ("not measured", Tone::Bad),
         Some(result) => (result.verdict.as_str(), tone(result.verdict.into())),
     }

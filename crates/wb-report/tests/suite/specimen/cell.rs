@@ -61,7 +61,7 @@ impl CellBuilder {
         let result = CellResult {
             key: DefinitionKey::new(&test, 1, &params),
             cell,
-            summary: String::new(),
+            description: String::new(),
             params,
             workers: vec![],
             rule: SamplingRule::Precision { percent: 2.0, min_samples: 6, max_samples: 30 },

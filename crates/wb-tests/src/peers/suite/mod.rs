@@ -15,10 +15,10 @@ use super::traffic::{InterfaceBytes, Traffic};
 use crate::{Attempt, Failure};
 use rendezvous::Rendezvous;
 
-pub(super) use study::{GBPS, study};
+pub(super) use study::{BYTES_PER_GIGABIT, study};
 
 /// Artefact name of the dialer's output.
-pub(super) const DIALER: &str = "suite";
+pub(super) const SUITE_PROCESS: &str = "suite";
 /// The key of the listener's address in a redis.
 const ADDRESS_KEY: &str = "listener_multiaddr";
 /// Digits of the hash in front of a unique key.
@@ -102,14 +102,14 @@ async fn run_dialer(
     let mut variables = common_variables(cell, &redis.address(), true);
     variables.extend(dialer_variables(cell));
     let placement = placement(Side::Dialer, cell, &attempt.context.placement, &attempt.context.facts);
-    let (name, values) = (DIALER, Vec::new());
+    let (name, values) = (SUITE_PROCESS, Vec::new());
     let process = EndpointProcess { cell, side: Side::Dialer, endpoint, name, values, variables };
-    let command = process.start_command(&attempt.context).await?.record(DIALER, attempt)?;
+    let command = process.start_command(&attempt.context).await?.record(SUITE_PROCESS, attempt)?;
     let before = InterfaceBytes::read(&attempt.context).await?;
-    let finished = attempt.run_to_end(DIALER, command, &placement).await?;
+    let finished = attempt.run_to_end(SUITE_PROCESS, command, &placement).await?;
     let after = InterfaceBytes::read(&attempt.context).await?;
     let traffic = serde_json::to_vec(&Traffic { before, after });
-    attempt.add_artefact(&traffic_name(DIALER), traffic.map_err(|error| Failure::refused(error.to_string()))?);
+    attempt.add_artefact(&traffic_name(SUITE_PROCESS), traffic.map_err(|error| Failure::refused(error.to_string()))?);
     match finished.exit_reason {
         reason if is_regular_end(reason) => {
             if !reason.is_success() {

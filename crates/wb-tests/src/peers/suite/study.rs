@@ -7,7 +7,7 @@ use wb_net::ceiling::Ceiling;
 use wb_peers::Scenario;
 use wb_peers::suite_output::{SuiteOutput, SuiteStatistics};
 
-use super::DIALER;
+use super::SUITE_PROCESS;
 use crate::peers::cell::PeersCell;
 use crate::peers::gates::{check_durations, check_rate, check_round_trip, check_total_traffic, raw_rate};
 use crate::peers::params::ScenarioRun;
@@ -17,7 +17,7 @@ use crate::peers::traffic::Traffic;
 use crate::{Artefacts, Measurement, Rejection};
 
 /// Bytes per second of a gigabit per second.
-pub(in crate::peers) const GBPS: f64 = 1e9 / 8.0;
+pub(in crate::peers) const BYTES_PER_GIGABIT: f64 = 1e9 / 8.0;
 
 /// Evaluates a sample.
 pub(in crate::peers) fn study(
@@ -25,10 +25,10 @@ pub(in crate::peers) fn study(
     artefacts: &Artefacts,
     ceiling: &Ceiling,
 ) -> Result<Measurement, Rejection> {
-    let text = artefacts.text(&format!("{DIALER}.stdout"))?;
+    let text = artefacts.text(&format!("{SUITE_PROCESS}.stdout"))?;
     let output = SuiteOutput::parse(&text).map_err(|error| Rejection::output(error.to_string()))?;
-    let traffic: Traffic = artefacts.json(&traffic_name(DIALER))?;
-    let process: ProcessRecord = artefacts.json(&format!("{DIALER}.process.json"))?;
+    let traffic: Traffic = artefacts.json(&traffic_name(SUITE_PROCESS))?;
+    let process: ProcessRecord = artefacts.json(&format!("{SUITE_PROCESS}.process.json"))?;
     let mut measurement = Measurement::default();
     let (mut seconds, mut sent, mut received) = (0.0, 0, 0);
     for run in cell.scenario_runs() {
@@ -50,7 +50,7 @@ pub(in crate::peers) fn study(
             set_median(&mut measurement, "round-trip", &durations);
             set_median(&mut measurement, "raw-round-trip", &[ceiling.median_round_trip]);
         } else {
-            let rates: Vec<f64> = figures.iter().map(|rate| rate * GBPS).collect();
+            let rates: Vec<f64> = figures.iter().map(|rate| rate * BYTES_PER_GIGABIT).collect();
             let bytes = run.bytes() as f64;
             seconds += rates.iter().map(|rate| bytes / rate).sum::<f64>();
             let raw = raw_rate(&run, ceiling);
@@ -58,8 +58,8 @@ pub(in crate::peers) fn study(
             set_rate(&mut measurement, name, &rates, raw);
         }
     }
-    check_durations(&mut measurement, DIALER, seconds, process.elapsed_seconds);
-    check_total_traffic(&mut measurement, DIALER, sent, received, &traffic);
+    check_durations(&mut measurement, SUITE_PROCESS, seconds, process.elapsed_seconds);
+    check_total_traffic(&mut measurement, SUITE_PROCESS, sent, received, &traffic);
     measurement
         .findings
         .push("what was negotiated is not known: endpoints of this dialect do not report it".to_owned());

@@ -119,11 +119,11 @@ impl Cell {
 
     /// Takes the first sample, which calibrates its work.
     pub(crate) async fn sample(&self) -> Result<Sample, Failure> {
-        self.sample_of(None).await
+        self.sample_with_work(None).await
     }
 
     /// Takes a sample with an amount of work.
-    pub(crate) async fn sample_of(&self, work: Option<u64>) -> Result<Sample, Failure> {
+    pub(crate) async fn sample_with_work(&self, work: Option<u64>) -> Result<Sample, Failure> {
         // More tests run at the same time than there are CPUs, and gates judge how long samples take.
         static TURNS: OnceLock<Semaphore> = OnceLock::new();
         let cpus = std::thread::available_parallelism().map_or(1, usize::from);

@@ -1,4 +1,4 @@
-//! Suggests a common instruction set for comparisons refused because the sides measured with different ones.
+//! Suggests a common instruction set for checks that are incomparable because the sides measured with different ones.
 
 use std::collections::BTreeSet;
 
@@ -7,13 +7,13 @@ use wb_kernels::Isa;
 
 /// Name of the parameter that selects the instruction set.
 const ISA_PARAM: &str = "isa";
-/// Flag of the run folder in recorded commands.
+/// The flag of `run` that names the run folder.
 const INTO_FLAG: &str = "--into";
 
 /// An instruction set that both sides support, and the command that measures with it.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct CommonIsa {
-    /// The widest instruction set that all machines support.
+    /// The narrowest instruction set that was measured: every machine supports it.
     pub(super) isa: Isa,
     /// The instruction sets that were used, narrow to wide.
     pub(super) measured_isas: BTreeSet<Isa>,
@@ -21,16 +21,17 @@ pub(super) struct CommonIsa {
     pub(super) command: String,
 }
 
-/// Finds a common instruction set for the checks that are incomparable because of it; `None` if there are none.
+/// Finds a common instruction set for the checks that are incomparable because of it; `None` if there are no such checks.
 pub(super) fn find_common_isa(outcome: &ComparisonResult) -> Option<CommonIsa> {
-    let refused = outcome.checks.iter().filter(|check| check.final_verdict == FinalVerdict::Incomparable);
+    let incomparable = outcome.checks.iter().filter(|check| check.final_verdict == FinalVerdict::Incomparable);
     let (mut measured, mut tests) = (BTreeSet::new(), BTreeSet::new());
-    for check in refused {
+    for check in incomparable {
         let Some(sides) = side_isas(check) else { continue };
         measured.extend(sides);
+        // The test is the second part of `PROFILE/TEST/SERIAL:…`.
         tests.extend(check.id.split('/').nth(1));
     }
-    // A machine supports all instruction sets that are narrower than its widest.
+    // A machine supports all instruction sets that are narrower than the one it measured with.
     let isa = *measured.first()?;
     let recorded = outcome.builds.first().and_then(|build| build.runs.first()?.metadata.get("command"));
     let recorded = recorded.and_then(|command| with_isa(command, &tests, isa));
@@ -48,29 +49,29 @@ fn side_isas(check: &CheckResult) -> Option<[Isa; 2]> {
     Some([isa(&difference.before)?, isa(&difference.after)?])
 }
 
-/// Adds an instruction set for these tests to a recorded `run` command, and a suffix to its run folder. `None` if the
-/// command does not name all of the tests, or would need shell quoting.
+/// Adds an instruction set for these tests to a recorded command, and a suffix to its run folder. `None` if the command
+/// is not `run`, does not name all of the tests, already selects an instruction set, or would need shell quoting.
 fn with_isa(command: &str, tests: &BTreeSet<&str>, isa: Isa) -> Option<String> {
     let words: Vec<&str> = command.split(' ').collect();
-    let is_plain = |word: &&str| !word.contains(['{', '*', '\'', '"']) && !word.contains("isa=");
-    if words.get(1) != Some(&"run") || !words.iter().all(is_plain) {
+    let is_rewritable = |word: &&str| !word.contains(['{', '*', '\'', '"']) && !word.contains("isa=");
+    if words.get(1) != Some(&"run") || !words.iter().all(is_rewritable) {
         return None;
     }
     let mut missing = tests.clone();
-    let mut typed = vec!["weighbridge".to_owned()];
-    for (before, word) in words.iter().zip(&words[1..]) {
+    let mut rewritten = vec!["weighbridge".to_owned()];
+    for (previous, word) in words.iter().zip(&words[1..]) {
         let test = word.split(':').next().unwrap_or(word);
-        typed.push(match word {
-            _ if *before == INTO_FLAG => format!("{word}-{isa}"),
+        rewritten.push(match word {
+            _ if *previous == INTO_FLAG => format!("{word}-{isa}"),
             _ if tests.contains(test) => {
                 missing.remove(test);
-                let sign = if word.contains(':') { ',' } else { ':' };
-                format!("{word}{sign}{ISA_PARAM}={isa}")
+                let separator = if word.contains(':') { ',' } else { ':' };
+                format!("{word}{separator}{ISA_PARAM}={isa}")
             }
             word => (*word).to_owned(),
         });
     }
-    missing.is_empty().then(|| typed.join(" "))
+    missing.is_empty().then(|| rewritten.join(" "))
 }
 
 #[cfg(test)]
@@ -79,17 +80,17 @@ mod tests {
 
     #[test]
     fn with_isa_adds_the_parameter_and_a_folder_suffix() {
-        let typed = |command: &str, tests: &[&str]| with_isa(command, &tests.iter().copied().collect(), Isa::Sse2);
+        let rewritten = |command: &str, tests: &[&str]| with_isa(command, &tests.iter().copied().collect(), Isa::Sse2);
         let command = "/opt/weighbridge run himeno ramspeed:mode=copy fio --profiles Localhost,DefaultLibvirt --into R";
         assert_eq!(
-            typed(command, &["himeno", "ramspeed"]).unwrap(),
+            rewritten(command, &["himeno", "ramspeed"]).unwrap(),
             "weighbridge run himeno:isa=sse2 ramspeed:mode=copy,isa=sse2 fio --profiles Localhost,DefaultLibvirt --into \
              R-sse2"
         );
         // Tests that are not named, another subcommand, quoting, and an explicit instruction set.
-        assert_eq!(typed("weighbridge run --plan quick", &["himeno"]), None);
-        assert_eq!(typed("weighbridge ab himeno base", &["himeno"]), None);
-        assert_eq!(typed("weighbridge run himeno:{\"grid\": \"XS\"}", &["himeno"]), None);
-        assert_eq!(typed("weighbridge run himeno:isa=avx2", &["himeno"]), None);
+        assert_eq!(rewritten("weighbridge run --plan quick", &["himeno"]), None);
+        assert_eq!(rewritten("weighbridge ab himeno base", &["himeno"]), None);
+        assert_eq!(rewritten("weighbridge run himeno:{\"grid\": \"XS\"}", &["himeno"]), None);
+        assert_eq!(rewritten("weighbridge run himeno:isa=avx2", &["himeno"]), None);
     }
 }

@@ -1,4 +1,4 @@
-//! `weighbridge net sweep`: latency over offered load.
+//! `weighbridge net sweep`: latency as a function of the offered load.
 
 use wb_net::engine::protocol::{EngineProgress, Settings};
 use wb_net::engine::raw_log::LatencyRecord;
@@ -25,12 +25,13 @@ use crate::output::{print_json, print_text, write_file};
 /// Width of image files in pixels.
 const IMAGE_WIDTH: f64 = 860.0;
 
-/// Measures the capacity, then the loads.
+/// Measures the capacity, then the latency at each load.
 pub(super) fn sweep(args: &SweepArgs, console: &Console) -> Result<Exit, Error> {
     if !args.loads.is_sorted_by(|one, next| one < next) {
         return Err(Error::Usage {
-            what: "invalid --loads: expected percentages in ascending order".to_owned(),
-            help: "the lowest load is what the others are compared with".to_owned(),
+            what: "invalid --loads: expected distinct percentages in ascending order".to_owned(),
+            help: "the sweep goes from the lowest load, with which the others are compared, up to saturation"
+                .to_owned(),
         });
     }
     for path in [&args.html, &args.svg, &args.png].into_iter().flatten() {
@@ -58,14 +59,14 @@ pub(super) fn sweep(args: &SweepArgs, console: &Console) -> Result<Exit, Error> 
     }
     let Some(capacity) = unlimited.totals.rounds_per_second.filter(|capacity| *capacity > 0.0) else {
         return Err(Error::Incomplete {
-            what: "no round was completed without a rate, so no load can be derived".to_owned(),
+            what: "no round trip completed in the unlimited run, so the capacity is unknown".to_owned(),
             help: "measure longer with -t".to_owned(),
         });
     };
     let mut points: Vec<SweepPoint> = Vec::new();
     for &load in &args.loads {
         let offered = capacity * load / 100.0;
-        progress(&format!("load {load} %: {offered:.0} rounds per second"));
+        progress(&format!("load {load} %: {offered:.0} round trips per second"));
         let mut results = Vec::new();
         for _ in 0..args.runs {
             results.push(measure(Some(offered))?);
@@ -120,7 +121,7 @@ fn title(args: &SweepArgs, host: &str) -> String {
         SweepPreset::Crr => "crr",
         SweepPreset::UdpRr => "udp-rr",
     };
-    format!("{name} with {host}: {}, messages of {}, {connections}", protocol(args).name(), args.message_size)
+    format!("{name} to {host}: {}, messages of {}, {connections}", protocol(args).name(), args.message_size)
 }
 
 fn build_profile(args: &SweepArgs, host: &str, rate: Option<f64>) -> NetProfile {
@@ -140,7 +141,7 @@ fn build_profile(args: &SweepArgs, host: &str, rate: Option<f64>) -> NetProfile 
     }
 }
 
-/// Measures with a number of rounds per second of all connections, or with as many as possible.
+/// Runs the preset at `rate` round trips per second, in total over all connections; as fast as possible for `None`.
 fn measure(args: &SweepArgs, host: &str, port: u16, rate: Option<f64>) -> Result<RunResult, Error> {
     let credentials = trust::credentials(&args.trust)?;
     let settings = Settings {
@@ -149,14 +150,14 @@ fn measure(args: &SweepArgs, host: &str, port: u16, rate: Option<f64>) -> Result
     };
     let profile = build_profile(args, host, rate);
     let run = ClientRun { port, settings, ..ClientRun::new(profile, credentials, child_command(), random_seed()) };
-    let record = runtime()?.block_on(run.execute(wait_for_signal(), &mut Unobserved));
+    let record = runtime()?.block_on(run.execute(wait_for_signal(), &mut NoopObserver));
     Ok(RunResult::new(&run, record.map_err(|error| start_error(&error))?))
 }
 
-/// The runs of a sweep have no progress of their own.
-struct Unobserved;
+/// Ignores progress: a sweep reports only its loads.
+struct NoopObserver;
 
-impl RunObserver for Unobserved {
+impl RunObserver for NoopObserver {
     fn on_progress(&mut self, _: Option<&str>, _: EngineProgress) {}
     fn on_transaction(&mut self, _: usize, _: usize) {}
     fn on_latencies(&mut self, _: &[LatencyRecord]) {}

@@ -12,7 +12,7 @@ use wb_study::Study;
 use wb_study::result::{AttemptResult, CellResult};
 use wb_tests::Artefacts;
 use wb_tests::peers::{
-    CEILING_OF, CELL_NAME, COMPARED_WITH, DIALER, IS_BASELINE, IterationFigures, LISTENER, NAME, ScenarioFigures,
+    CEILING_OF, CELL_NAME, COMPARED_WITH, DIALER, IS_BASELINE, IterationValues, LISTENER, NAME, ScenarioValues,
 };
 
 use crate::error::Error;
@@ -96,15 +96,15 @@ fn name_values(name: &str) -> Vec<String> {
 }
 
 fn matrix_cell(run: &Path, cell: &CellResult, axes: &[String]) -> Result<MatrixCell, Error> {
-    let mut figures = IterationFigures::default();
+    let mut figures = IterationValues::default();
     let counted: Vec<&AttemptResult> = cell.attempts.iter().filter(|attempt| attempt.counted).collect();
     for attempt in &counted {
-        let read = IterationFigures::read(&cell.params, &Artefacts::new(&run.join(&attempt.folder)));
+        let read = IterationValues::read(&cell.params, &Artefacts::new(&run.join(&attempt.folder)));
         figures.extend(read.map_err(|rejection| Error::Internal(format!("{}: {rejection}", attempt.folder)))?);
     }
     let scaled = |figures: Vec<f64>| figures.into_iter().map(|seconds| seconds * NANOS).collect::<Vec<f64>>();
     let measured = figures.scenarios.into_iter().filter(|(_, figures)| !figures.values.is_empty());
-    let scenarios = measured.map(|(scenario, ScenarioFigures { iterations, values, are_medians })| {
+    let scenarios = measured.map(|(scenario, ScenarioValues { iterations, values, are_medians })| {
         let samples = if scenario.is_rate() { values } else { scaled(values) };
         (scenario, ScenarioSamples { iterations, samples, are_medians })
     });
