@@ -11,7 +11,7 @@ use wb_model::Sha256;
 use wb_model::secrets::{contains_declared, has_declared_secrets, mask_declared, reader_contains_declared};
 
 use crate::error::ArchiveError;
-use crate::links::{Entry, resolve_link};
+use crate::links::{EntryKind, resolve_link};
 use crate::manifest::{MANIFEST, Member, MemberKind};
 
 /// Permissions of generated files.
@@ -61,11 +61,11 @@ pub(crate) enum MemberSource {
 }
 
 impl MemberSource {
-    fn entry(&self) -> Entry<'_> {
+    fn entry(&self) -> EntryKind<'_> {
         match self {
-            Self::Folder { .. } => Entry::Folder,
-            Self::File { .. } | Self::Generated { .. } => Entry::File,
-            Self::Link { target, .. } => Entry::Link(target),
+            Self::Folder { .. } => EntryKind::Folder,
+            Self::File { .. } | Self::Generated { .. } => EntryKind::File,
+            Self::Link { target, .. } => EntryKind::Link(target),
         }
     }
 }

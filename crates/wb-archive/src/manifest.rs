@@ -8,7 +8,7 @@ use wb_model::Sha256;
 use wb_record::{RecordError, RunFolder};
 
 use crate::error::UnpackError;
-use crate::links::{Entry, resolve_link};
+use crate::links::{EntryKind, resolve_link};
 
 /// The format version of archives that this program writes, and the newest that it reads.
 pub const FORMAT: u32 = 1;
@@ -214,11 +214,11 @@ impl ArchiveManifest {
 }
 
 impl MemberKind {
-    fn entry(&self) -> Entry<'_> {
+    fn entry(&self) -> EntryKind<'_> {
         match self {
-            Self::File { .. } => Entry::File,
-            Self::Folder { .. } => Entry::Folder,
-            Self::Link { target } => Entry::Link(target),
+            Self::File { .. } => EntryKind::File,
+            Self::Folder { .. } => EntryKind::Folder,
+            Self::Link { target } => EntryKind::Link(target),
         }
     }
 }

@@ -17,7 +17,7 @@ pub(crate) fn definition(rule: SamplingRule) -> CellDefinition {
         cell: "Localhost/t/0000:-".parse().unwrap(),
         key: DefinitionKey::new(&test, 1, &Params::new()),
         version: 1,
-        description: String::new(),
+        summary: String::new(),
         params: Params::new(),
         metrics: vec![Metric::throughput("rate", "ops/s").primary()],
         rule,

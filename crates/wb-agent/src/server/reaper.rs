@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use tokio::signal::unix::Signal;
-use wb_sys::process::{reap_any, tree};
+use wb_sys::process::{has_ended, reap_any};
 
 use super::Agent;
 use super::processes::LiveProcess;
@@ -41,7 +41,7 @@ impl Agent {
     fn check_zombies_for_strays(&self) {
         let processes = self.processes.borrow();
         for process in processes.values().filter(|process| process.is_placed() && !process.has_ended()) {
-            if tree::read_stat(&self.root, process.pid).is_some_and(|entry| entry.is_zombie()) {
+            if has_ended(process.pid) {
                 process.check_for_strays(&self.root, process.pid);
             }
         }

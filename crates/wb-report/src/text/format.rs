@@ -29,7 +29,7 @@ fn cell_text(cell: &CellResult, style: Style) -> String {
     }
     let pairs = [
         ("identifier", if identifier == name { String::new() } else { identifier }),
-        ("test", cell.summary.clone()),
+        ("test", cell.description.clone()),
         ("outcome", cell.outcome.to_string()),
         ("rule", phrasing::describe_rule(&cell.rule)),
         ("key", cell.key.to_string()),

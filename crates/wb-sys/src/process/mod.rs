@@ -18,5 +18,5 @@ pub use exit_time::ExitTimer;
 pub use huge_pages::HugePagesMethod;
 pub use launch::{LaunchError, LaunchSpec, LaunchState, LaunchStep, LaunchedProcess, SuspendedProcess, launch};
 pub use owner::Owner;
-pub use reap::{ExitStatus, ReapedChild, ResourceUsage, reap, reap_any};
+pub use reap::{ExitStatus, ReapedChild, ResourceUsage, has_ended, reap, reap_any};
 pub use tree::ProcessStat;

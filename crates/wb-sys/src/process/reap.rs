@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use libc::timeval;
+use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -71,6 +72,14 @@ pub fn reap(pid: u32) -> Option<ReapedChild> {
     fork_exec::wait4(pid.cast_signed(), 0).map(from_wait4)
 }
 
+/// Whether a child of this process has ended and is not reaped yet.
+pub fn has_ended(pid: u32) -> bool {
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    // An error means that it is no child, or reaped.
+    Pid::from_raw(pid.cast_signed())
+        .is_some_and(|pid| waitid(WaitId::Pid(pid), options).is_ok_and(|ended| ended.is_some()))
+}
+
 fn from_wait4((pid, status, usage): (u32, libc::c_int, libc::rusage)) -> ReapedChild {
     let status = if libc::WIFSIGNALED(status) {
         ExitStatus::Signalled(libc::WTERMSIG(status))
@@ -97,4 +106,24 @@ fn nanos(time: timeval) -> u64 {
     let seconds = Duration::from_secs(u64::try_from(time.tv_sec).unwrap_or(0));
     let microseconds = Duration::from_micros(u64::try_from(time.tv_usec).unwrap_or(0));
     u64::try_from((seconds + microseconds).as_nanos()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    #[test]
+    fn a_child_has_ended_until_it_is_reaped() {
+        let mut child = Command::new("/bin/cat").stdin(std::process::Stdio::piped()).spawn().unwrap();
+        let pid = child.id();
+        assert!(!has_ended(pid));
+        drop(child.stdin.take());
+        while !has_ended(pid) {
+            std::thread::yield_now();
+        }
+        assert!(child.wait().unwrap().success());
+        assert!(!has_ended(pid));
+    }
 }

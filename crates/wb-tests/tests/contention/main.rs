@@ -66,6 +66,8 @@ fn run(lengths: &Lengths) {
         done("latencies are counted");
         steps::enforcement(&worker, &params, lengths).await;
         done("weights are enforced");
+        steps::protection(&worker, lengths).await;
+        done("a neighbour is protected");
         steps::faults(&worker, &params).await;
         steps::out_of_memory(&worker).await;
         done("faults are reported");

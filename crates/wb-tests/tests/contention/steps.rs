@@ -1,15 +1,17 @@
 //! What is measured in the guest, and what must be true of it.
 
 use wb_agent::{Command, Worker};
+use wb_hashd::{HashdConfig, HashdParams, HashdReport};
 use wb_model::{Bytes, Nanos};
 use wb_sys::cgroup::io_cost::{IocostModel, IocostQos};
 use wb_tests::contention::enforcement::{self, EnforcementConfig};
 use wb_tests::contention::io_latency::LatencyWatch;
 use wb_tests::contention::iocost_params::{self, IocostParams, IocostParamsConfig, IocostParamsProgress, ParamStep};
+use wb_tests::contention::protection::{self, ProtectionConfig, ProtectionRecord};
 use wb_tests::contention::storage;
 use wb_tests::contention::{
-    BlockDevice, ContentionError, IoControl, Needs, Preparation, PreparedWorker, Requirement, Slice, SliceSettings,
-    system,
+    Balloon, BlockDevice, ContentionError, IoControl, Needs, Preparation, PreparedWorker, Requirement, Slice,
+    SliceSettings, system,
 };
 
 use crate::guest::FOLDER;
@@ -71,11 +73,15 @@ pub(crate) struct Lengths {
     load: Nanos,
     /// What both readers get.
     readers: Nanos,
+    /// Each hog.
+    hog: Nanos,
 }
 
 impl Lengths {
-    pub(crate) const SHORT: Self = Self { load: Nanos(2 * SECOND), readers: Nanos(12 * SECOND) };
-    pub(crate) const FULL: Self = Self { load: Nanos(60 * SECOND), readers: Nanos(60 * SECOND) };
+    pub(crate) const SHORT: Self =
+        Self { load: Nanos(2 * SECOND), readers: Nanos(12 * SECOND), hog: Nanos(40 * SECOND) };
+    pub(crate) const FULL: Self =
+        Self { load: Nanos(60 * SECOND), readers: Nanos(60 * SECOND), hog: Nanos(180 * SECOND) };
 }
 
 /// The file that `iocost-params` reads and writes, which a power cut leaves.
@@ -144,6 +150,67 @@ pub(crate) async fn enforcement(worker: &Worker, params: &IocostParams, lengths:
     prepared.finish().await.unwrap();
     println!("{result:?}");
     assert!((result.ratio / result.expected - 1.0).abs() <= 0.2, "{result:?}");
+}
+
+/// Memory that the balloon leaves to hashd and to the hog.
+const MEMORY_OF_BOTH: u64 = 400 * MIB;
+/// Memory of hashd.
+const NEIGHBOUR: u64 = 160 * MIB;
+
+/// hashd, whose memory is seldom touched, and a hog that reads its own all the time: together more than there is. How
+/// much of its memory hashd has at the end, relative to the time without the hog.
+async fn resident_share_beside_hog(worker: &Worker, low: Option<Bytes>, lengths: &Lengths) -> f64 {
+    let params = HashdParams {
+        rps_max: Some(5.0),
+        mem_frac: 1.0,
+        lat_target: Nanos(SECOND),
+        file_frac: 0.1,
+        file_size_mean: Bytes(16 << 10),
+        chunk_pages: 1,
+        cpu_ratio: 0.01,
+        log_bps: Bytes(1000),
+        ..HashdParams::default()
+    };
+    let hashd =
+        HashdConfig { params, dir: Some(FOLDER.into()), memory: Some(Bytes(NEIGHBOUR)), ..HashdConfig::default() };
+    let config = ProtectionConfig {
+        loops: 1,
+        hog_growth: 256 * MIB,
+        hog_max: Some(Bytes(MEMORY_OF_BOTH)),
+        hog_reads: true,
+        baseline: Nanos(10 * SECOND),
+        hog_time: lengths.hog,
+        warm_up: Nanos(90 * SECOND),
+        ..ProtectionConfig::new(hashd, 0)
+    };
+    let mut preparation = preparation(Needs::Memory);
+    preparation.slices = protection::slices(low);
+    preparation.slices.push(storage::balloon_slice());
+    let prepared = PreparedWorker::new(worker, &preparation).await.unwrap();
+    let available = run(worker, "sed -n 's/^MemAvailable: *\\([0-9]*\\) kB/\\1/p' /proc/meminfo").await;
+    let available = available.trim().parse::<u64>().unwrap() << 10;
+    let balloon = Balloon::inflate(&prepared, Bytes(available.saturating_sub(MEMORY_OF_BOTH))).await.unwrap();
+    let mut record = ProtectionRecord::default();
+    protection::measure(&prepared, &config, &mut record, |_| ()).await.unwrap();
+    balloon.deflate().await.unwrap();
+    prepared.finish().await.unwrap();
+    let resident = |reports: &[HashdReport]| reports.last().unwrap().resident_bytes as f64;
+    let hog = &record.runs[0];
+    println!(
+        "protected {low:?}: {} MiB of {} MiB resident, hog {:?}, swap {:?}",
+        resident(&hog.hashd) / MIB as f64,
+        resident(&record.baseline) / MIB as f64,
+        hog.hog.last(),
+        hog.io.last().map(|usage| Bytes(usage.swap)),
+    );
+    resident(&hog.hashd) / resident(&record.baseline)
+}
+
+/// A hog takes the memory of a neighbour, unless it is protected.
+pub(crate) async fn protection(worker: &Worker, lengths: &Lengths) {
+    let without = resident_share_beside_hog(worker, None, lengths).await;
+    let with = resident_share_beside_hog(worker, Some(Bytes(2 * NEIGHBOUR)), lengths).await;
+    assert!(with > 0.9 && without < 0.8, "{without:.3} of its memory without protection, {with:.3} with it");
 }
 
 /// Parameters that another program has set are found before, and a change of ours at the end. What does not fit on the

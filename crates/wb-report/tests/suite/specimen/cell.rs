@@ -81,7 +81,7 @@ impl CellBuilder {
     }
 
     pub(crate) fn summary(mut self, summary: &str) -> Self {
-        self.result.summary = summary.into();
+        self.result.description = summary.into();
         self
     }
 
