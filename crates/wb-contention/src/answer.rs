@@ -94,6 +94,9 @@ pub struct IoLatencies {
     pub read: Option<LatencyTable>,
     /// Writes.
     pub write: Option<LatencyTable>,
+    /// Requests that completed, but that the kernel did not count: they are in neither table.
+    #[serde(default)]
+    pub uncounted: u64,
 }
 
 impl IoLatencies {

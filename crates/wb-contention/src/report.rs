@@ -26,6 +26,14 @@ pub struct PerSecondReport {
     /// io.cost, if it was enabled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<IocostStats>,
+    /// Requests that completed, but that the kernel did not count in a histogram.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub uncounted: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 /// hashd at the end of one second.
@@ -54,7 +62,7 @@ pub struct IoStats {
 pub struct IocostStats {
     /// The vrate, in percent.
     pub vrate: f64,
-    /// Device time that was used, in seconds of a device that runs at the vrate.
+    /// Device time that was used, in seconds of the device at the rate of its model (a vrate of 100 %).
     pub usage: f64,
     /// Device time that was left unused, in the same seconds.
     pub unused: f64,
@@ -154,6 +162,7 @@ mod tests {
                 read: IoStats::default(),
                 write: IoStats { bytes: 1, latencies: vec![(5000, 1)] },
                 cost: None,
+                uncounted: 0,
             };
             reports.write(&report).unwrap();
         }

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use wb_model::Sha256;
 
-use crate::spec::{BenchSpec, MemHog, MemHogTune, RequestProperties, StorageProperties};
+use crate::spec::{BenchSpec, MemHog, MemHogTune, RequestProperties, StorageWork};
 use crate::system::Conditions;
 use crate::{Bench, IocostParameters, Passive, QosOverride};
 
@@ -89,37 +89,6 @@ pub struct SizingWork {
     pub rps_max: Option<u32>,
     /// Properties of the requests.
     pub requests: RequestProperties,
-}
-
-/// How a supported footprint is found.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub struct StorageWork {
-    /// Number of measurements.
-    pub loops: u32,
-    /// Maximum rate of the faked CPU, in requests per second.
-    pub rps_max: u32,
-    /// Properties of the requests.
-    pub requests: RequestProperties,
-    /// See [`StorageProperties::mem_avail_err_max`].
-    pub mem_avail_err_max: f64,
-    /// See [`StorageProperties::mem_avail_inner_retries`].
-    pub mem_avail_inner_retries: u32,
-    /// See [`StorageProperties::mem_avail_outer_retries`].
-    pub mem_avail_outer_retries: u32,
-}
-
-impl From<&StorageProperties> for StorageWork {
-    fn from(properties: &StorageProperties) -> Self {
-        Self {
-            loops: properties.loops,
-            rps_max: properties.rps_max,
-            requests: properties.requests,
-            mem_avail_err_max: properties.mem_avail_err_max,
-            mem_avail_inner_retries: properties.mem_avail_inner_retries,
-            mem_avail_outer_retries: properties.mem_avail_outer_retries,
-        }
-    }
 }
 
 /// The state of io.cost during a stage.

@@ -5,8 +5,8 @@ use super::stages::JobContext;
 use crate::iocost::min_vrate;
 use crate::measurement::StorageMeasurement;
 use crate::parameters::{HashdParameters, IocostParameters};
-use crate::spec::{IocostQosProperties, MemHogTune, StorageProperties};
-use crate::stage::{IocostState, Stage, StageDefinition, StorageWork, Work, passive_of};
+use crate::spec::{IocostQosProperties, MemHogTune, StorageWork};
+use crate::stage::{IocostState, Stage, StageDefinition, Work, passive_of};
 use crate::{Bench, QosOverride};
 use wb_model::Bytes;
 
@@ -61,7 +61,8 @@ impl QosStage {
     /// Its `storage`.
     pub(crate) fn storage(&self, job: &Job, properties: &IocostQosProperties, context: &JobContext<'_>) -> Stage {
         let loops = if self.index == 0 { properties.storage_base_loops } else { properties.storage_loops };
-        let work = StorageWork { loops, ..StorageWork::from(&StorageProperties::default()) };
+        let (rps_max, requests) = (properties.rps_max, properties.requests);
+        let work = StorageWork { loops, rps_max, requests, ..StorageWork::default() };
         self.stage(job, Work::Storage(work), context, None)
     }
 

@@ -5,7 +5,7 @@ use crate::parameters::{HashdParameters, IocostParameters};
 use crate::spec::{
     HashdParamsProperties, IocostQosProperties, Properties, ProtectionProperties, Scenario, StorageProperties,
 };
-use crate::stage::{IocostState, SizingWork, Stage, StageDefinition, StorageWork, Work, passive_of};
+use crate::stage::{IocostState, SizingWork, Stage, StageDefinition, Work, passive_of};
 use crate::system::{Conditions, SystemInfo, TimeScale};
 use crate::{Bench, Parameters, QosOverride};
 
@@ -69,7 +69,7 @@ impl JobContext<'_> {
     }
 
     fn storage(&self, job: &Job, properties: &StorageProperties) -> (String, Stage) {
-        let work = Work::Storage(StorageWork::from(properties));
+        let work = Work::Storage(properties.work);
         let definition = self.definition(job, work, self.own_iocost());
         ("supported footprint".to_owned(), self.stage(job, Bench::Storage, definition, self.parameters.iocost, None))
     }

@@ -29,7 +29,7 @@ pub use hashd::{HashdParamsProperties, RequestProperties};
 pub use params::IocostParamsProperties;
 pub use protection::{HogSpeed, MemHog, MemHogTune, ProtectionProperties, Scenario};
 pub use qos::{Dither, IocostQosProperties, parse_override};
-pub use storage::StorageProperties;
+pub use storage::{StorageProperties, StorageWork};
 pub use tune::{IocostTuneProperties, LatencyKind, Solution, Target};
 
 /// A bench with its properties: what a user requests.

@@ -2,6 +2,7 @@
 
 use wb_diagnostics::{Diagnostics, SourceText};
 
+use super::hashd::{HashdParamsProperties, RequestProperties};
 use super::reader::{Group, GroupReader, stages};
 use super::value::{Count, Fraction, Property, Value, plain_number};
 use crate::iocost::round_hundredths;
@@ -22,6 +23,10 @@ pub struct IocostQosProperties {
     pub storage_base_loops: u32,
     /// Measurements of `storage` with each setting.
     pub storage_loops: u32,
+    /// Maximum rate of the faked CPU in `storage`, in requests per second.
+    pub rps_max: u32,
+    /// Properties of the requests in `storage`.
+    pub requests: RequestProperties,
     /// Percentile of the isolation over the seconds that decides whether a footprint is protected.
     pub isol_pct: Percentile,
     /// Isolation that it has to reach.
@@ -71,6 +76,8 @@ impl Default for IocostQosProperties {
             dither: None,
             storage_base_loops: 3,
             storage_loops: 1,
+            rps_max: HashdParamsProperties::FAKE_RPS_MAX,
+            requests: RequestProperties::default(),
             isol_pct: Percentile::P01,
             isol_thr: 0.9,
             retries: 1,
@@ -131,6 +138,8 @@ pub(super) fn read(mut first: GroupReader<'_>, rest: &[Group<'_>]) -> Result<Ioc
         dither: first.take("dither"),
         storage_base_loops: first.take::<Count>("storage-base-loops").map_or(default.storage_base_loops, |n| n.0),
         storage_loops: first.take::<Count>("storage-loops").map_or(default.storage_loops, |n| n.0),
+        rps_max: first.take::<Count>("rps-max").map_or(default.rps_max, |n| n.0),
+        requests: RequestProperties::take(&mut first),
         isol_pct: take_isol_pct(&mut first),
         isol_thr: first.take("isol-thr").map_or(default.isol_thr, |Fraction(threshold)| threshold),
         retries: first.take("retries").unwrap_or(default.retries),
@@ -204,13 +213,17 @@ impl IocostQosProperties {
             }),
             Property::unless("storage-base-loops", self.storage_base_loops, default.storage_base_loops),
             Property::unless("storage-loops", self.storage_loops, default.storage_loops),
+            Property::unless("rps-max", self.rps_max, default.rps_max),
+        ];
+        let last = [
             Property::unless("isol-pct", self.isol_pct, default.isol_pct),
             Property::unless("isol-thr", self.isol_thr, default.isol_thr),
             Property::unless("retries", self.retries, default.retries),
             Property::unless("allow-fail", self.allow_fail, default.allow_fail),
             Property::unless("ignore-min-perf", self.ignore_min_perf, default.ignore_min_perf),
         ];
-        let mut groups = vec![first.into_iter().flatten().collect()];
+        let first = first.into_iter().flatten().chain(self.requests.list()).chain(last.into_iter().flatten());
+        let mut groups = vec![first.collect()];
         groups.extend(self.settings.iter().map(list_setting));
         groups
     }

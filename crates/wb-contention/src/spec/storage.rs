@@ -1,5 +1,7 @@
 //! Properties of `storage`.
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use wb_diagnostics::Diagnostics;
 
 use super::hashd::{HashdParamsProperties, RequestProperties};
@@ -9,12 +11,20 @@ use super::value::{Count, Fraction, Property};
 use crate::Bench;
 
 /// Properties of `storage`.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct StorageProperties {
     /// Whether later benches of the sequence use the resulting parameters of hashd.
     pub apply: bool,
     /// Whether they are kept for later sequences; implies `apply`.
     pub commit: bool,
+    /// What is measured.
+    pub work: StorageWork,
+}
+
+/// How a supported footprint is found.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub struct StorageWork {
     /// Number of measurements.
     pub loops: u32,
     /// Maximum rate of the faked CPU, in requests per second.
@@ -29,11 +39,9 @@ pub struct StorageProperties {
     pub mem_avail_outer_retries: u32,
 }
 
-impl Default for StorageProperties {
+impl Default for StorageWork {
     fn default() -> Self {
         Self {
-            apply: false,
-            commit: false,
             loops: 3,
             rps_max: HashdParamsProperties::FAKE_RPS_MAX,
             requests: RequestProperties::default(),
@@ -46,10 +54,9 @@ impl Default for StorageProperties {
 
 pub(super) fn read(mut first: GroupReader<'_>, rest: &[Group<'_>]) -> Result<StorageProperties, Diagnostics> {
     refuse_stages(Bench::Storage, rest, first.source)?;
-    let default = StorageProperties::default();
-    let properties = StorageProperties {
-        apply: first.take("apply").unwrap_or(default.apply),
-        commit: first.take("commit").unwrap_or(default.commit),
+    let StorageProperties { apply, commit, work: default } = StorageProperties::default();
+    let (apply, commit) = (first.take("apply").unwrap_or(apply), first.take("commit").unwrap_or(commit));
+    let work = StorageWork {
         loops: first.take::<Count>("loops").map_or(default.loops, |count| count.0),
         rps_max: first.take::<Count>("rps-max").map_or(default.rps_max, |count| count.0),
         requests: RequestProperties::take(&mut first),
@@ -58,24 +65,25 @@ pub(super) fn read(mut first: GroupReader<'_>, rest: &[Group<'_>]) -> Result<Sto
         mem_avail_outer_retries: first.take("mem-avail-outer-retries").unwrap_or(default.mem_avail_outer_retries),
     };
     first.finish()?;
-    Ok(properties)
+    Ok(StorageProperties { apply, commit, work })
 }
 
 impl StorageProperties {
     pub(super) fn list(&self) -> Vec<Property> {
-        let default = Self::default();
-        let (inner, outer) = (self.mem_avail_inner_retries, self.mem_avail_outer_retries);
+        let StorageProperties { apply, commit, work: default } = Self::default();
+        let work = &self.work;
+        let (inner, outer) = (work.mem_avail_inner_retries, work.mem_avail_outer_retries);
         let first = [
-            Property::unless("apply", self.apply, default.apply),
-            Property::unless("commit", self.commit, default.commit),
-            Property::unless("loops", self.loops, default.loops),
-            Property::unless("rps-max", self.rps_max, default.rps_max),
+            Property::unless("apply", self.apply, apply),
+            Property::unless("commit", self.commit, commit),
+            Property::unless("loops", work.loops, default.loops),
+            Property::unless("rps-max", work.rps_max, default.rps_max),
         ];
         let last = [
-            Property::unless("mem-avail-err-max", self.mem_avail_err_max, default.mem_avail_err_max),
+            Property::unless("mem-avail-err-max", work.mem_avail_err_max, default.mem_avail_err_max),
             Property::unless("mem-avail-inner-retries", inner, default.mem_avail_inner_retries),
             Property::unless("mem-avail-outer-retries", outer, default.mem_avail_outer_retries),
         ];
-        first.into_iter().flatten().chain(self.requests.list()).chain(last.into_iter().flatten()).collect()
+        first.into_iter().flatten().chain(work.requests.list()).chain(last.into_iter().flatten()).collect()
     }
 }

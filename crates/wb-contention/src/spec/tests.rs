@@ -140,8 +140,10 @@ fn iocost_qos() -> impl Strategy<Value = Properties> {
     ];
     let counts = (1..9u32, 1..9u32, 0..9u32, 0..99u32);
     let flags = (any::<bool>(), any::<bool>());
-    (hundredths(99), dither, counts, flags, isol(), vec(setting(), 0..4)).prop_map(
-        |(vrate_min, dither, (base, loops, retries, vrate_intvs), flags, (isol_pct, isol_thr), settings)| {
+    let storage = (1..9999u32, requests());
+    (hundredths(99), dither, counts, storage, flags, isol(), vec(setting(), 0..4)).prop_map(
+        |(vrate_min, dither, counts, (rps_max, requests), flags, (isol_pct, isol_thr), settings)| {
+            let (base, loops, retries, vrate_intvs) = counts;
             Properties::IocostQos(IocostQosProperties {
                 vrate_min,
                 vrate_max: vrate_min + 1.0,
@@ -149,6 +151,8 @@ fn iocost_qos() -> impl Strategy<Value = Properties> {
                 dither,
                 storage_base_loops: base,
                 storage_loops: loops,
+                rps_max,
+                requests,
                 isol_pct,
                 isol_thr,
                 retries,
@@ -225,16 +229,15 @@ fn properties() -> impl Strategy<Value = Properties> {
     prop_oneof![
         (flags(), 1..9u32, 1..9999u32, requests(), hundredths(1), 0..5u32).prop_map(
             |((apply, commit, _), loops, rps_max, requests, mem_avail_err_max, retries)| {
-                Properties::Storage(StorageProperties {
-                    apply,
-                    commit,
+                let work = StorageWork {
                     loops,
                     rps_max,
                     requests,
                     mem_avail_err_max,
                     mem_avail_inner_retries: retries,
                     mem_avail_outer_retries: retries / 2,
-                })
+                };
+                Properties::Storage(StorageProperties { apply, commit, work })
             }
         ),
         flags().prop_map(|(apply, commit, _)| Properties::IocostParams(IocostParamsProperties { apply, commit })),

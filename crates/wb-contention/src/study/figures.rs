@@ -22,7 +22,8 @@ pub(super) fn latencies(reports: &Reports) -> IoLatencies {
     let table = |direction: fn(&PerSecondReport) -> &IoStats| {
         LatencyTable::of(reports.seconds.iter().map(|report| direction(report).latencies.as_slice()))
     };
-    IoLatencies { read: table(|report| &report.read), write: table(|report| &report.write) }
+    let uncounted = reports.seconds.iter().map(|report| report.uncounted).sum();
+    IoLatencies { read: table(|report| &report.read), write: table(|report| &report.write), uncounted }
 }
 
 /// The mean rates of I/O.

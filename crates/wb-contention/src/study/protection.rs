@@ -136,7 +136,7 @@ mod tests {
 
     fn report(second: u64, done: u64) -> PerSecondReport {
         let hashd = Some(HashdStats { done, latency: 0.05, memory: Bytes(0) });
-        PerSecondReport { second, hashd, read: IoStats::default(), write: IoStats::default(), cost: None }
+        PerSecondReport { second, hashd, read: IoStats::default(), write: IoStats::default(), cost: None, uncounted: 0 }
     }
 
     #[test]

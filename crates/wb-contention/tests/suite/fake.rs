@@ -238,7 +238,7 @@ fn report(stage: &Stage, second: u64) -> PerSecondReport {
     let hashd =
         HashdStats { done: second * isolated, latency: 0.05 + random.random_range(0.0..0.01), memory: Bytes(11 << 30) };
     let cost = stage.iocost().map(|iocost| IocostStats { vrate: iocost.qos.max, usage: 0.7, unused: 0.3, lost: 0.1 });
-    PerSecondReport { second: FIRST + second, hashd: Some(hashd), read, write, cost }
+    PerSecondReport { second: FIRST + second, hashd: Some(hashd), read, write, cost, uncounted: 0 }
 }
 
 fn measurement(stage: &Stage) -> Measurement {

@@ -77,6 +77,7 @@ fn device_second(report: &LatencyReport) -> PerSecondReport {
         read: io_second(report.read_bytes, &report.reads),
         write: io_second(report.written_bytes, &report.writes),
         cost: report.cost.map(|cost| cost_second(cost, report.period)),
+        uncounted: report.missing,
     }
 }
 

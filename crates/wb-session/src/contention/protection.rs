@@ -171,7 +171,7 @@ mod tests {
         let folder = ReportFolder::at(folder.path());
         for second in 1000..1040 {
             let (read, write) = (IoStats::default(), IoStats::default());
-            folder.write(&PerSecondReport { second, hashd: None, read, write, cost: None }).unwrap();
+            folder.write(&PerSecondReport { second, hashd: None, read, write, cost: None, uncounted: 0 }).unwrap();
         }
         let usage = |time, swap| IoUsage { time, vrate: 1.0, total: 0.0, hog: 0.0, hog_memory: 0, swap };
         let run = RecordedRun {
