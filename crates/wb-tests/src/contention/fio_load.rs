@@ -154,17 +154,22 @@ async fn free_space(prepared: &PreparedWorker) -> Result<Option<Bytes>, Contenti
 
 /// The failure of a program that writes files.
 pub(super) fn failure(program: &str, output: &ProcessOutput, path: &str, required: Bytes) -> ContentionError {
-    let stderr = [&output.stderr[..], &output.stdout[..]].concat();
-    let stderr = String::from_utf8_lossy(&stderr);
-    if stderr.contains("No space left on device") || stderr.contains("no space left") {
+    // Some versions of fio report errors on standard output; other programs print results there.
+    let [stderr, stdout] = [&output.stderr, &output.stdout].map(|bytes| String::from_utf8_lossy(bytes));
+    let says_no_space = |text: &str| text.contains("No space left on device") || text.contains("no space left");
+    if says_no_space(&stderr) || says_no_space(&stdout) {
         return ContentionError::NoSpace { path: path.to_owned(), required };
     }
-    let last: String = stderr.trim().lines().last().unwrap_or_default().chars().take(300).collect();
+    let text = if stderr.trim().is_empty() { stdout } else { stderr };
+    let last: String = text.trim().lines().last().unwrap_or_default().chars().take(300).collect();
     ContentionError::Process { program: program.to_owned(), reason: format!("{}: {last}", output.exit_reason) }
 }
 
 #[cfg(test)]
 mod tests {
+    use wb_agent::{ExitReason, PlacementReport};
+    use wb_sys::process::ResourceUsage;
+
     use super::*;
 
     #[test]
@@ -184,5 +189,26 @@ mod tests {
              size=1073741824\nioengine=libaio\ndirect=1\ntime_based=1\ngroup_reporting=1\nallow_file_create=0\n\
              fallocate=none\niodepth_batch_submit=16\nrate_iops=900\n"
         );
+    }
+
+    fn output(stdout: &str, stderr: &str) -> ProcessOutput {
+        ProcessOutput {
+            exit_reason: ExitReason::Exited { status: 1 },
+            stdout: stdout.into(),
+            stdout_digest: None,
+            stderr: stderr.into(),
+            started_ns: 0,
+            ended_ns: 0,
+            usage: ResourceUsage::default(),
+            placement: PlacementReport::default(),
+        }
+    }
+
+    #[test]
+    fn reason_of_a_failure_is_what_the_program_says_on_stderr() {
+        let reason = |stdout, stderr| failure("p", &output(stdout, stderr), "/f", Bytes(1)).to_string();
+        assert_eq!(reason("{}\n", "first\nlast\n"), "`p` failed: exit status 1: last");
+        assert_eq!(reason("only\n", ""), "`p` failed: exit status 1: only");
+        assert!(reason("", "write: No space left on device\n").starts_with("no space left in `/f`"));
     }
 }
