@@ -127,7 +127,7 @@ fn hidden_commands_are_not_suggested() {
 #[test]
 fn invalid_values_are_refused_with_what_is_expected() {
     let lab = Lab::new();
-    let refused: [&[&str]; 22] = [
+    let refused: [&[&str]; 21] = [
         &["run", "t", "--metadata", "a"],
         &["run", "t", "--metadata", "=a"],
         &["run", "t", "--program", "a"],
@@ -149,9 +149,8 @@ fn invalid_values_are_refused_with_what_is_expected() {
         &["peers", "run", "f", "--iterations", "x"],
         &["clean", "--older-than", "5"],
         &["plan", "steady", "--force-params", "{"],
-        &["plan", "steady", "--profiles", "DefaultLibvirt:{"],
     ];
-    assert_snapshot!(refused.map(|words| refusal(&lab, words)).join("\n"), @r"
+    assert_snapshot!(refused.map(|words| refusal(&lab, words)).join("\n"), @r#"
     error: invalid value 'a' for '--metadata <KEY=VALUE>': expected KEY=VALUE
     error: invalid value '=a' for '--metadata <KEY=VALUE>': expected a key before `=`
     error: invalid value 'a' for '--program <PROGRAM=PATH>': expected PROGRAM=PATH
@@ -172,7 +171,11 @@ fn invalid_values_are_refused_with_what_is_expected() {
     error: invalid value '0' for '--max-sessions <N>': expected a whole number from 1
     error: invalid value 'x' for '--iterations <N>': expected a whole number from 0 to 4294967295
     error: invalid value '5' for '--older-than <TIME>': expected a number with a unit, such as 36h, 30d or 8w
-    ");
+    error: invalid --force-params: incomplete JSON at line 1 column 1
+    help: expected `{"HOST": {"guest-cpus": 4}}`, or `{"guest-cpus": 4}` for all hosts
+    "#);
+    let profile = refusal(&lab, &["plan", "steady", "--profiles", "DefaultLibvirt:{"]);
+    assert!(profile.starts_with("error: `DefaultLibvirt:{`: incomplete JSON at line 1 column 1\n"), "{profile}");
 }
 
 #[test]
@@ -195,6 +198,25 @@ fn unreadable_and_unwritable_files_are_named_with_the_cause() {
     ];
     assert_snapshot!(refused.map(|words| refusal(&lab, words)).join("\n"), @r"
     error: cannot read `missing.toml`: No such file or directory (os error 2)
+    error: cannot read `missing`: No such file or directory (os error 2)
+    error: cannot read `missing.xml`: No such file or directory (os error 2)
+    error: cannot read `missing`: no such file or folder
+    help: name files or folders of results
+    error: cannot write `text/pages`: Not a directory (os error 20)
+    error: cannot write `no/log`: No such file or directory (os error 2)
+    error: cannot read run `missing`: no such folder
+    help: `weighbridge run --into` creates a run folder
+    error: `empty` is not a run folder: it has no run.json
+    help: name the folder of `weighbridge run --into`
+    error: cannot read `missing.tar`: No such file or directory (os error 2)
+    error: cannot read `missing`: No such file or directory (os error 2)
+    help: name an existing folder
+    error: invalid peers file: expected TOML or YAML
+       ╭─[text:1:1]
+     1 │ hello world
+       · ─────┬─────
+       ·      ╰── here
+       ╰────
     ");
 }
 
