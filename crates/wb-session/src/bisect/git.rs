@@ -46,6 +46,11 @@ impl Git<'_> {
 
     /// Refuses a folder that git cannot use as a repository.
     fn require_repository(&self) -> Result<(), SessionError> {
+        let unreadable =
+            |cause: &str| BisectError::UnreadableRepository { repo: self.0.to_owned(), cause: cause.to_owned() };
+        if !self.0.is_dir() {
+            return Err(unreadable("no such folder").into());
+        }
         let output = self.output(&["rev-parse", "--git-dir"])?;
         if output.status.success() {
             return Ok(());
@@ -53,8 +58,7 @@ impl Git<'_> {
         let message = String::from_utf8_lossy(&output.stderr);
         let cause = message.lines().next().unwrap_or_default();
         let cause = cause.strip_prefix("fatal: ").unwrap_or(cause);
-        let cause = cause.split(" (or any ").next().unwrap_or(cause).to_owned();
-        Err(BisectError::UnreadableRepository { repo: self.0.to_owned(), cause }.into())
+        Err(unreadable(cause.split(" (or any ").next().unwrap_or(cause)).into())
     }
 
     /// One-line description of a revision: abbreviated hash and subject.
