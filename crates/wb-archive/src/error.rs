@@ -13,7 +13,7 @@ use crate::peers_file::PeersFileError;
 #[derive(Debug, thiserror::Error)]
 pub enum ArchiveError {
     /// An operation on a file failed.
-    #[error("cannot {operation} {}: {source}", path.display())]
+    #[error("cannot {operation} `{}`: {source}", path.display())]
     Io {
         /// The operation: `read`, `write`.
         operation: &'static str,
@@ -157,7 +157,7 @@ impl ArchiveError {
 #[derive(Debug, thiserror::Error)]
 pub enum UnpackError {
     /// An operation on a file failed.
-    #[error("cannot {operation} {}: {source}", path.display())]
+    #[error("cannot {operation} `{}`: {source}", path.display())]
     Io {
         /// The operation: `read`, `write`.
         operation: &'static str,

@@ -39,7 +39,7 @@ impl UnknownName {
         let listed = candidates.iter().take(MAX_LISTED).map(String::as_str).collect::<Vec<_>>().join(", ");
         let more = candidates.len().saturating_sub(MAX_LISTED);
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        help_with_suggestion(suggestion.as_ref(), &format!("known: {listed}{more}"))
+        help_with_suggestion(suggestion.as_ref(), &format!("expected one of {listed}{more}"))
     }
 }
 
@@ -78,11 +78,11 @@ mod tests {
             candidates: known.iter().map(|&name| name.to_owned()).collect(),
         };
         assert_eq!(unknown(&[]).help(), "no profile is recorded there");
-        assert_eq!(unknown(&["Localhost"]).help(), "known: Localhost");
+        assert_eq!(unknown(&["Localhost"]).help(), "expected one of Localhost");
         assert_eq!(unknown(&["TunedHost"]).help(), "did you mean `TunedHost`?");
         assert_eq!(
             unknown(&["Localhost", "TunedHost"]).help(),
-            "did you mean `TunedHost`? known: Localhost, TunedHost"
+            "did you mean `TunedHost`? expected one of Localhost, TunedHost"
         );
     }
 }

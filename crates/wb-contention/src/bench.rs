@@ -40,6 +40,18 @@ impl Bench {
         }
     }
 
+    /// What it answers, in a line.
+    pub const fn summary(self) -> &'static str {
+        match self {
+            Self::Storage => "how much memory a storage device can stand in for",
+            Self::IocostParams => "parameters of io.cost for a storage device",
+            Self::HashdParams => "rate and footprint with which hashd loads the machine fully",
+            Self::IocostQos => "memory offloading and isolation under several QoS settings of io.cost",
+            Self::IocostTune => "QoS settings of io.cost that follow from the results of iocost-qos",
+            Self::Protection => "how well hashd is protected from a memory hog",
+        }
+    }
+
     /// The bench of this name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|bench| bench.name() == name)

@@ -22,7 +22,7 @@ pub enum MachineError {
         reason: String,
     },
     /// There is no such device.
-    #[error("no such block device: {name}")]
+    #[error("unknown block device `{name}`")]
     UnknownDevice {
         /// Its name.
         name: String,
@@ -156,7 +156,7 @@ mod tests {
         );
         assert_eq!((wbt, other_controller, system.iocost), (true, false, None));
         let error = read(&root.root(), Path::new("/"), Some("sdb")).unwrap_err();
-        assert_eq!(error.to_string(), "no such block device: sdb");
+        assert_eq!(error.to_string(), "unknown block device `sdb`");
     }
 
     #[test]

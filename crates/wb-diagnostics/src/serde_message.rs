@@ -12,12 +12,19 @@ pub fn humanize_serde_error(message: &str) -> String {
                 let place = after.find(" at line ").map_or("", |at| &after[at..]);
                 format!("{before}invalid value: matches none of the accepted forms{place}")
             }
-            None => message.to_owned(),
+            None => describe_truncation(message).unwrap_or_else(|| message.to_owned()),
         };
     };
     let Some((given, expected)) = rest.rsplit_once(", expected ") else { return message.to_owned() };
     let (expected, place) = expected.split_at(expected.find(" at line ").unwrap_or(expected.len()));
     format!("invalid value {}: expected {}{place}", describe_given(given), describe_expected(expected))
+}
+
+/// Describes JSON that ends too early: `EOF while parsing an object at line 1 column 1`.
+fn describe_truncation(message: &str) -> Option<String> {
+    let rest = message.strip_prefix("EOF while parsing ")?;
+    let place = rest.find(" at line ").map_or("", |at| &rest[at..]);
+    Some(format!("incomplete JSON{place}"))
 }
 
 /// Describes a value that serde prints with its type: `string "2"`, `` integer `-1` ``, `map`.
@@ -134,6 +141,12 @@ mod tests {
         }
         assert!(message::<i64>("[]").starts_with(&format!("invalid value of a list: {whole} -9223372036854775808 to")));
         assert!(message::<String>("{}").starts_with("invalid value of names and values: expected a string"));
+    }
+
+    #[test]
+    fn json_that_ends_too_early_is_incomplete() {
+        assert_eq!(message::<BTreeMap<String, u8>>("{"), "incomplete JSON at line 1 column 1");
+        assert_eq!(message::<Vec<u8>>("[1"), "incomplete JSON at line 1 column 2");
     }
 
     #[test]

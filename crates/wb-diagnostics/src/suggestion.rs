@@ -80,8 +80,8 @@ mod tests {
 
     #[test]
     fn help_begins_with_the_suggestion() {
-        let help = |given| help_with_suggestion(suggest(given, ["latency"]).as_ref(), "known sets: latency");
-        assert_eq!(help("latncy"), "did you mean `latency`? known sets: latency");
-        assert_eq!(help("zebra"), "known sets: latency");
+        let help = |given| help_with_suggestion(suggest(given, ["latency"]).as_ref(), "expected one of latency");
+        assert_eq!(help("latncy"), "did you mean `latency`? expected one of latency");
+        assert_eq!(help("zebra"), "expected one of latency");
     }
 }

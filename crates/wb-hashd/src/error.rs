@@ -1,7 +1,7 @@
 //! Errors that stop the workload.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::ParamError;
 use crate::size::format_size;
@@ -38,8 +38,10 @@ pub enum HashdError {
         available: u64,
     },
     /// A file that could not be created, read or written.
-    #[error("{}: {source}", path.display())]
+    #[error("cannot {operation} `{}`: {source}", path.display())]
     File {
+        /// The operation: `create`, `read`, `write`.
+        operation: &'static str,
         /// Its path.
         path: PathBuf,
         /// The cause.
@@ -71,6 +73,11 @@ pub enum HashdError {
 }
 
 impl HashdError {
+    /// For `map_err`: the error of an operation on a file.
+    pub(crate) fn file(operation: &'static str, path: &Path) -> impl Fn(io::Error) -> Self + Copy {
+        move |source| Self::File { operation, path: path.to_owned(), source }
+    }
+
     /// How to resolve the error, if known.
     pub fn help(&self) -> Option<&'static str> {
         match self {

@@ -34,7 +34,7 @@ impl ParamsFile {
         }
         let params = match &text {
             Ok(text) => parse(&self.path, text),
-            Err(error) => Err(Diagnostic::new(format!("{}: {error}", self.path.display()))),
+            Err(error) => Err(Diagnostic::new(format!("cannot read `{}`: {error}", self.path.display()))),
         };
         self.last = Some(text);
         Some(params)

@@ -44,7 +44,8 @@ impl TestFiles {
         let mut files = self.clone();
         let Some(layout) = self.missing(bytes, content) else { return Ok(files) };
         for name in layout.names() {
-            let failed = |source| HashdError::File { path: folder.path().join(&name), source };
+            let path = folder.path().join(&name);
+            let failed = HashdError::file("write", &path);
             let start = files.bytes();
             let (file, is_complete) = folder.open_file(&name, Some(layout.file_bytes))?;
             if !is_complete {
@@ -55,8 +56,7 @@ impl TestFiles {
         }
         // Writing back what was created must not disturb what is measured.
         for (extent, name) in files.extents[layout.first..].iter().zip(layout.names()) {
-            let failed = |source| HashdError::File { path: folder.path().join(&name), source };
-            extent.file.sync_data().map_err(failed)?;
+            extent.file.sync_data().map_err(HashdError::file("write", &folder.path().join(&name)))?;
         }
         Ok(files)
     }

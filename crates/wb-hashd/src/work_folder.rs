@@ -22,7 +22,7 @@ impl WorkFolder {
     /// Opens a folder. It is created only for files that are kept.
     pub(crate) fn open(path: &Path, keep: bool) -> Result<Self, HashdError> {
         if keep {
-            fs::create_dir_all(path).map_err(|source| HashdError::File { path: path.to_owned(), source })?;
+            fs::create_dir_all(path).map_err(HashdError::file("create", path))?;
         }
         Ok(Self { path: existing_ancestor(path).to_owned(), keep })
     }
@@ -45,7 +45,7 @@ impl WorkFolder {
             }
             Ok((file, is_reused))
         };
-        open().map_err(|source| HashdError::File { path: path.clone(), source })
+        open().map_err(HashdError::file("create", &path))
     }
 
     /// Creates a file without a name. Where the file system cannot (open(2), O_TMPFILE), it has one for a moment.
@@ -71,8 +71,8 @@ impl WorkFolder {
 
     /// Free bytes of the file system.
     pub(crate) fn free_bytes(&self) -> Result<u64, HashdError> {
-        let figures = rustix::fs::statvfs(&self.path)
-            .map_err(|errno| HashdError::File { path: self.path.clone(), source: errno.into() })?;
+        let failed = HashdError::file("read", &self.path);
+        let figures = rustix::fs::statvfs(&self.path).map_err(|errno| failed(errno.into()))?;
         Ok(figures.f_bavail.saturating_mul(figures.f_frsize))
     }
 }

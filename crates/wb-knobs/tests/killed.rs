@@ -213,7 +213,7 @@ fn changes_by_others_after_a_kill_are_left_and_reported() {
         if applied.is_some() {
             let message =
                 undone.iter().find(|(change, _)| change.step.description() == swappiness).unwrap().1.to_string();
-            assert_eq!(message, "left at `33`, since somebody else changed it");
+            assert_eq!(message, "left at `33`, since something else changed it");
             assert_eq!(fs::read_to_string(&full).unwrap(), "33\n");
             fs::write(&full, "60\n").unwrap();
         }

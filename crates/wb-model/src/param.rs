@@ -246,16 +246,21 @@ impl ParamKind {
 
     /// Describes the kind by a word or by the list of its values, for tables.
     pub fn describe(&self) -> String {
+        self.describe_with_ending("")
+    }
+
+    /// Describes the kind by a noun with this ending: `s` for several values.
+    fn describe_with_ending(&self, s: &str) -> String {
         match self {
             Self::Bool => "true|false".to_owned(),
-            Self::Integer { min, max } => format!("whole number{}", format_bounds(min.as_ref(), max.as_ref())),
-            Self::Number { min, max } => format!("number{}", format_bounds(min.as_ref(), max.as_ref())),
-            Self::Bytes { min } => format!("size{}", format_bounds(min.as_ref(), None)),
-            Self::Duration { min } => format!("time{}", format_bounds(min.as_ref(), None)),
+            Self::Integer { min, max } => format!("whole number{s}{}", format_bounds(min.as_ref(), max.as_ref())),
+            Self::Number { min, max } => format!("number{s}{}", format_bounds(min.as_ref(), max.as_ref())),
+            Self::Bytes { min } => format!("size{s}{}", format_bounds(min.as_ref(), None)),
+            Self::Duration { min } => format!("time{s}{}", format_bounds(min.as_ref(), None)),
             Self::Count => "auto or a whole number".to_owned(),
             Self::Choice { values } => values.join("|"),
             Self::Text => "text".to_owned(),
-            Self::List { of } => format!("list of {}", of.describe()),
+            Self::List { of } => format!("list{s} of {}", of.describe_with_ending("s")),
         }
     }
 }
@@ -495,5 +500,16 @@ mod tests {
             ParamKind::Choice { values: vec!["read".into()] }.normalise(&ParamValue::Text("reed".into())).unwrap_err();
         assert_eq!(bad.allowed, ["read"]);
         assert!(ParamKind::Integer { min: Some(1), max: None }.normalise(&ParamValue::Integer(0)).is_err());
+    }
+
+    #[test]
+    fn the_values_of_a_list_are_described_in_the_plural() {
+        let list = |of| ParamKind::List { of: Box::new(of) };
+        let whole = ParamKind::Integer { min: Some(0), max: None };
+        assert_eq!(list(whole.clone()).describe(), "list of whole numbers from 0");
+        assert_eq!(
+            (whole.describe(), list(ParamKind::Text).describe()),
+            ("whole number from 0".into(), "list of text".into())
+        );
     }
 }

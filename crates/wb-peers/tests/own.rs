@@ -118,3 +118,11 @@ fn a_large_matrix_is_expanded() {
     let decisions = select(&matrix, &SelectionFlags::default()).expect("valid");
     assert_eq!(decisions.iter().filter(|decision| matches!(decision, Decision::In(_))).count(), 80_000);
 }
+
+#[test]
+fn a_text_without_names_and_values_is_no_peers_file() {
+    for (text, expected) in [("hello world\n", true), ("- a\n- b\n", true), ("axes: [a]\nendpoint: []\n", false)] {
+        let error = parse_matrix(&SourceText::new("peers", text), false).unwrap_err().to_string();
+        assert_eq!(error == "invalid peers file: expected TOML or YAML", expected, "{text}: {error}");
+    }
+}

@@ -129,7 +129,7 @@ fn declaration_of<'a>(request: &Request, catalogue: &'a dyn Catalog) -> Result<&
 fn unknown_test(request: &Request, catalogue: &dyn Catalog) -> Diagnostic {
     Diagnostic::at(&request.source, request.test_span.clone(), format!("unknown test `{}`", request.test), "unknown")
         .with_suggestion(suggest(&request.test, catalogue.names()))
-        .with_help(format!("available tests: {}", catalogue.names().join(", ")))
+        .with_help(format!("expected one of {}", catalogue.names().join(", ")))
 }
 
 fn stages_error(request: &Request, stage: &PropertyGroup) -> Diagnostic {
@@ -394,7 +394,7 @@ impl RequestExpansion<'_> {
             let names = self.catalogue.knobs();
             Diagnostic::at(&self.request.source, given.name_span.clone(), format!("unknown knob `{name}`"), "unknown")
                 .with_suggestion(suggest(name, &names))
-                .with_help(format!("available knobs: {}", names.join(", ")))
+                .with_help(format!("expected one of {}", names.join(", ")))
         })
     }
 

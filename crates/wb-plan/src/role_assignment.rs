@@ -175,7 +175,7 @@ fn unknown_worker(text: &str, span: std::ops::Range<usize>, request: &Request, w
     Diagnostic::at(&request.source, span, format!("unknown worker `{text}`"), "unknown")
         .with_suggestion(suggest(text, names()))
         .with_help(format!(
-            "known workers: {}; `{EACH}` selects all; add workers with --hosts",
+            "expected one of {}; `{EACH}` selects all; add workers with --hosts",
             names().collect::<Vec<_>>().join(", ")
         ))
 }

@@ -68,8 +68,11 @@ impl ApplySite<'_> {
         let path = [PathBuf::from(&file_name)].into_iter().chain(in_folders).find(|path| path.is_file());
         let path = path.unwrap_or_else(|| Path::new(&file_name).to_owned());
         let name = path.display().to_string();
-        let text =
-            std::fs::read_to_string(&path).map_err(|source| ProfileErrorKind::File { path: name.clone(), source })?;
+        let text = std::fs::read_to_string(&path).map_err(|source| ProfileErrorKind::File {
+            operation: "read",
+            path: name.clone(),
+            source,
+        })?;
         Ok(HostAsset { name, text })
     }
 }

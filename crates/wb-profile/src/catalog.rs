@@ -27,7 +27,7 @@ pub struct ProfileCatalog {
 #[derive(Debug, thiserror::Error)]
 pub enum ProfileCatalogError {
     /// A file or folder cannot be read.
-    #[error("{path}: {source}")]
+    #[error("cannot read `{path}`: {source}")]
     Io {
         /// The file or folder.
         path: String,
@@ -38,7 +38,7 @@ pub enum ProfileCatalogError {
     #[error(transparent)]
     Text(#[from] Diagnostic),
     /// There is no profile of this name.
-    #[error("no such profile: `{name}`")]
+    #[error("unknown profile `{name}`")]
     Unknown {
         /// The name.
         name: String,
@@ -55,7 +55,7 @@ impl ProfileCatalogError {
         match self {
             Self::Unknown { suggestion: Some(suggestion), .. } => Some(suggestion.to_string()),
             Self::Unknown { all, .. } => Some(format!(
-                "available profiles: {}; add your own as NAME.toml in ~/.config/weighbridge/profiles.d",
+                "expected one of {}; add your own as NAME.toml in ~/.config/weighbridge/profiles.d",
                 all.join(", ")
             )),
             Self::Text(error) => error.help().map(str::to_owned),

@@ -170,9 +170,11 @@ pub enum ProfileErrorKind {
         /// The last lines of its console.
         console: String,
     },
-    /// A file error on this machine.
-    #[error("{path}: {source}")]
+    /// A file or program of this machine that cannot be used.
+    #[error("cannot {operation} `{path}`: {source}")]
     File {
+        /// The operation: `read`, `write`, `run`.
+        operation: &'static str,
         /// The file.
         path: String,
         /// The system's error.

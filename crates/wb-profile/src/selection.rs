@@ -35,7 +35,7 @@ pub enum ProfileSelectionError {
     #[error("duplicate profile `{0}`: its cells would have the same names")]
     Duplicate(String),
     /// An unknown knob set.
-    #[error("no such knob set: `{set}`")]
+    #[error("unknown knob set `{set}`")]
     Set {
         /// Its name.
         set: String,
@@ -318,7 +318,7 @@ mod tests {
         assert!(message("DefaultLibvirt:{\"force_no_vms\":0}").contains("at least one"));
         assert!(message("TunedHost:{\"grub_args\":[\"a b\"]}").contains("invalid kernel parameter"));
         assert!(message("Localhost,Localhost").contains("duplicate profile"));
-        assert_eq!(message("Nope"), "no such profile: `Nope`");
+        assert_eq!(message("Nope"), "unknown profile `Nope`");
     }
 
     #[test]

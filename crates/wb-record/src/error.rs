@@ -3,11 +3,11 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// An error of a run folder, with the path and a hint.
+/// An error of a run folder, with the path.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordError {
     /// An operation on a file failed.
-    #[error("cannot {operation} {}: {source}{}", path.display(), hint(operation, source))]
+    #[error("cannot {operation} `{}`: {source}", path.display())]
     Io {
         /// The operation: `read`, `write`, `create`.
         operation: &'static str,
@@ -17,7 +17,7 @@ pub enum RecordError {
         source: io::Error,
     },
     /// The path is that of something else than a run folder.
-    #[error("{} is not a run folder: {reason}; {help}", path.display())]
+    #[error("`{}` is not a run folder: {reason}", path.display())]
     NotARun {
         /// The path.
         path: PathBuf,
@@ -27,28 +27,25 @@ pub enum RecordError {
         help: &'static str,
     },
     /// The run does not exist.
-    #[error("no such run: {}; create one with `weighbridge run --into`", path.display())]
+    #[error("cannot read run `{}`: no such folder", path.display())]
     NoRun {
         /// The path.
         path: PathBuf,
     },
     /// The journal of a run with attempts is missing or empty.
-    #[error("missing journal {}: restore it, since the attempts in this folder cannot be read without it", path.display())]
+    #[error("missing journal `{}`: without it, the attempts in this folder cannot be read", path.display())]
     EmptyJournal {
         /// The path of the journal.
         path: PathBuf,
     },
     /// Another controller is writing to the folder.
-    #[error("another weighbridge is writing to {}: wait for it or choose another folder", path.display())]
+    #[error("another weighbridge is writing to `{}`", path.display())]
     Busy {
         /// The folder.
         path: PathBuf,
     },
     /// A line in the middle of the journal is incomplete or invalid.
-    #[error(
-        "{}:{line}: {reason}; the file was modified: fix or remove the line, and its samples are measured again",
-        path.display()
-    )]
+    #[error("{}:{line}: {reason}", path.display())]
     InvalidLine {
         /// The journal.
         path: PathBuf,
@@ -58,7 +55,7 @@ pub enum RecordError {
         reason: String,
     },
     /// A file has invalid content.
-    #[error("{}:{line}: {reason}; the file was modified: restore it", path.display())]
+    #[error("{}:{line}: {reason}", path.display())]
     Damaged {
         /// The file.
         path: PathBuf,
@@ -68,7 +65,7 @@ pub enum RecordError {
         reason: String,
     },
     /// A file was written by a newer version of the program.
-    #[error("unsupported schema {version} in {}: this version supports up to {supported}; use a newer weighbridge", path.display())]
+    #[error("unsupported schema {version} in `{}`: expected at most {supported}", path.display())]
     UnsupportedSchema {
         /// The file.
         path: PathBuf,
@@ -79,17 +76,28 @@ pub enum RecordError {
     },
 }
 
-/// A hint for an error of the system.
-fn hint(operation: &str, error: &io::Error) -> &'static str {
-    match error.kind() {
-        io::ErrorKind::PermissionDenied if operation == "read" => "; ask its owner for read permission",
-        io::ErrorKind::StorageFull => "; free some space and run the same command again to resume",
-        io::ErrorKind::PermissionDenied => "; choose a writable folder",
-        _ => "",
-    }
-}
-
 impl RecordError {
+    /// How to resolve the error, if known.
+    pub fn help(&self) -> Option<&'static str> {
+        match self {
+            Self::Io { operation, source, .. } => match source.kind() {
+                io::ErrorKind::PermissionDenied if *operation == "read" => Some("ask its owner for read permission"),
+                io::ErrorKind::StorageFull => Some("free some space and run the same command again to resume"),
+                io::ErrorKind::PermissionDenied => Some("choose a writable folder"),
+                _ => None,
+            },
+            Self::NotARun { help, .. } => Some(help),
+            Self::NoRun { .. } => Some("`weighbridge run --into` creates a run folder"),
+            Self::EmptyJournal { .. } => Some("restore it"),
+            Self::Busy { .. } => Some("wait for it, or choose another folder"),
+            Self::InvalidLine { .. } => {
+                Some("the file was modified: fix or remove the line, and its samples are measured again")
+            }
+            Self::Damaged { .. } => Some("the file was modified: restore it"),
+            Self::UnsupportedSchema { .. } => Some("use a newer weighbridge"),
+        }
+    }
+
     /// For `map_err`: the error of an operation on `path`.
     pub fn io(operation: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_owned();

@@ -86,14 +86,13 @@ impl RunFolder {
             Err(_) => {}
         }
         let not_a_run = |reason| {
-            let help = "expected the folder of `weighbridge run --into`";
+            let help = "name the folder of `weighbridge run --into`";
             RecordError::NotARun { path: path.to_owned(), reason, help }
         };
         if path.exists() && !path.is_dir() {
             return Err(not_a_run("it is not a folder"));
         }
-        let has_files = fs::read_dir(path).is_ok_and(|mut files| files.next().is_some());
-        Err(if has_files { not_a_run("it has no run.json") } else { RecordError::NoRun { path: path.to_owned() } })
+        Err(if path.exists() { not_a_run("it has no run.json") } else { RecordError::NoRun { path: path.to_owned() } })
     }
 
     /// Keeps controllers from writing to the folder until the returned file is dropped; other readers are not affected.
@@ -272,6 +271,8 @@ mod tests {
         fs::write(folder.path().join("letter.txt"), "mine").unwrap();
         assert!(matches!(RunFolder::create(folder.path()), Err(RecordError::NotARun { .. })));
         assert!(matches!(RunFolder::open(&folder.path().join("none")), Err(RecordError::NoRun { .. })));
+        fs::create_dir(folder.path().join("empty")).unwrap();
+        assert!(matches!(RunFolder::open(&folder.path().join("empty")), Err(RecordError::NotARun { .. })));
     }
 
     #[test]

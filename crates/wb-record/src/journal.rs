@@ -314,7 +314,7 @@ mod tests {
         let file = OpenOptions::new().write(true).open("/dev/full").unwrap();
         let mut journal = Journal { path: "/dev/full".into(), file, length: 0 };
         let error = journal.write(started(0)).unwrap_err();
-        assert!(error.to_string().contains("free some space"), "{error}");
+        assert!(error.help().is_some_and(|help| help.contains("free some space")), "{error}");
     }
 
     proptest! {

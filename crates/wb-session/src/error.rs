@@ -33,11 +33,13 @@ pub enum SessionError {
     /// No nearest build could be determined.
     #[error(transparent)]
     Nearest(#[from] wb_compare::run_perf::nearest::NearestError),
-    /// A file that cannot be read or written.
-    #[error("{path}: {source}")]
+    /// A file that cannot be read or written, or a program that cannot be run.
+    #[error("cannot {operation} {subject}: {source}")]
     File {
-        /// Its path.
-        path: String,
+        /// The operation: `read`, `write`, `run`.
+        operation: &'static str,
+        /// Its path in backticks, or what it is.
+        subject: String,
         /// The cause.
         source: std::io::Error,
     },
@@ -167,9 +169,9 @@ pub enum ErrorClass {
 }
 
 impl SessionError {
-    /// A file that cannot be read or written.
-    pub(crate) fn file(path: &Path, source: std::io::Error) -> Self {
-        Self::File { path: path.display().to_string(), source }
+    /// For `map_err`: the error of an operation on a file or program.
+    pub(crate) fn file(operation: &'static str, path: &Path) -> impl Fn(std::io::Error) -> Self + Copy {
+        move |source| Self::File { operation, subject: format!("`{}`", path.display()), source }
     }
 
     /// What the error means for the command that it ends.
@@ -187,6 +189,9 @@ impl SessionError {
     /// How to resolve the error, if this crate knows; errors of other crates that have no help of their own have none.
     pub fn help(&self) -> Option<String> {
         let help = match self {
+            Self::Record(error)
+            | Self::Run(wb_run::RunError::Record(error))
+            | Self::Study(wb_study::StudyError::Record(error)) => return error.help().map(str::to_owned),
             Self::Fleet(error) => return error.help(),
             Self::Host(error) => error.help(),
             Self::Reboot(error) => return error.help(),
@@ -204,6 +209,12 @@ impl SessionError {
             }
             Self::SeveralProfiles { command, .. } => return Some(format!("run `{command}` once for each profile")),
             Self::Provisioner(_) | Self::Script(_) => "see docs/provisioning.md",
+            Self::Definition(wb_tests::DefinitionError::Read { source, .. })
+                if source.kind() == std::io::ErrorKind::NotFound =>
+            {
+                "name an existing folder"
+            }
+            Self::Definition(wb_tests::DefinitionError::Record(error)) => return error.help().map(str::to_owned),
             Self::Definition(_) => crate::definitions::HELP,
             Self::KnobSet { .. } => {
                 "a set has a `summary` and, under [knobs], one value per knob; docs/tune.md lists the knobs"
@@ -222,12 +233,16 @@ impl SessionError {
 }
 
 fn describe_empty_plan(patterns: &[String], skipped: usize) -> String {
-    let patterns = patterns.iter().map(|glob| format!("`{glob}`")).collect::<Vec<_>>().join(", ");
-    match (patterns.as_str(), skipped) {
-        (_, 0) => "the plan has no test".to_owned(),
-        ("", _) => "--ignore excludes every cell".to_owned(),
-        (patterns, _) => format!("no cell matches {patterns}"),
+    if skipped == 0 { "the plan has no test".to_owned() } else { describe_empty_selection(patterns) }
+}
+
+/// Describes a selection that no cell of several is part of; `patterns` are those of `--select`.
+pub fn describe_empty_selection(patterns: &[String]) -> String {
+    if patterns.is_empty() {
+        return "--ignore excludes every cell".to_owned();
     }
+    let patterns = patterns.iter().map(|glob| format!("`{glob}`")).collect::<Vec<_>>().join(", ");
+    format!("no cell matches {patterns}")
 }
 
 #[cfg(test)]

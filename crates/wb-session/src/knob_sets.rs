@@ -32,7 +32,7 @@ pub fn all_sets() -> Result<Vec<KnobSet>, SessionError> {
 
 /// The set files in a folder, sorted by name; none if the folder does not exist.
 fn set_files(folder: &Path) -> Result<Vec<PathBuf>, SessionError> {
-    let cannot_read = |source| SessionError::file(folder, source);
+    let cannot_read = SessionError::file("read", folder);
     let entries = match std::fs::read_dir(folder) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
         entries => entries.map_err(cannot_read)?,
@@ -48,7 +48,7 @@ fn set_files(folder: &Path) -> Result<Vec<PathBuf>, SessionError> {
 /// # Errors
 /// When the file is unreadable or invalid.
 pub fn read_set(path: &Path) -> Result<KnobSet, SessionError> {
-    let text = std::fs::read_to_string(path).map_err(|source| SessionError::file(path, source))?;
+    let text = std::fs::read_to_string(path).map_err(SessionError::file("read", path))?;
     let name = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
     KnobSet::parse(&name, &text).map_err(|error| SessionError::KnobSet { path: path.to_owned(), reason: error.reason })
 }

@@ -27,7 +27,7 @@ mod result;
 mod secrets;
 pub mod variants;
 
-pub use error::{ErrorClass, SessionError};
+pub use error::{ErrorClass, SessionError, describe_empty_selection};
 pub use event::{EventSink, HostEvent, SessionEvent};
 pub use measure::MeasureSession;
 pub use options::{HostOptions, HostSelection, PreparationOptions, RunFolderOptions, SessionOptions};

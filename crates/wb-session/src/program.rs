@@ -11,10 +11,11 @@ use crate::error::SessionError;
 /// # Errors
 /// When the system refuses its resources.
 pub fn runtime() -> Result<tokio::runtime::Runtime, SessionError> {
-    tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|source| SessionError::File { path: "tokio".to_owned(), source })
+    tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|source| SessionError::File {
+        operation: "start",
+        subject: "the event loop".to_owned(),
+        source,
+    })
 }
 
 /// Path of this program's executable.
@@ -22,7 +23,11 @@ pub fn runtime() -> Result<tokio::runtime::Runtime, SessionError> {
 /// # Errors
 /// When the system does not report it.
 pub fn current_program() -> Result<PathBuf, SessionError> {
-    std::env::current_exe().map_err(|source| SessionError::File { path: "this program".to_owned(), source })
+    std::env::current_exe().map_err(|source| SessionError::File {
+        operation: "locate",
+        subject: "this program".to_owned(),
+        source,
+    })
 }
 
 /// SHA-256 of this program's executable.
@@ -32,11 +37,11 @@ pub fn current_program() -> Result<PathBuf, SessionError> {
 pub fn current_program_hash() -> Result<String, SessionError> {
     let program = current_program()?;
     let hash = std::fs::File::open(&program).and_then(wb_model::Sha256::of_reader);
-    Ok(hash.map_err(|source| SessionError::file(&program, source))?.as_str().to_owned())
+    Ok(hash.map_err(SessionError::file("read", &program))?.as_str().to_owned())
 }
 
 /// Reads this program, to copy it to hosts.
 pub(crate) fn read_program() -> Result<Program, SessionError> {
     let path = current_program()?;
-    Program::read(&path).map_err(|source| SessionError::file(&path, source))
+    Program::read(&path).map_err(SessionError::file("read", &path))
 }

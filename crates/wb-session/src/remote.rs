@@ -39,7 +39,7 @@ pub async fn upload_and_run(
     let mut files = Vec::new();
     for word in words {
         if let RemoteArgument::File(path) = word {
-            let bytes = std::fs::read(path).map_err(|source| SessionError::file(path, source))?;
+            let bytes = std::fs::read(path).map_err(SessionError::file("read", path))?;
             files.push((path.as_path(), bytes));
         }
     }

@@ -12,7 +12,7 @@ pub enum SecretError {
     #[error("--secret-from: environment variable `{0}` is not set")]
     NoVariable(String),
     /// The file cannot be read.
-    #[error("--secret-from: {path}: {source}")]
+    #[error("--secret-from: cannot read `{path}`: {source}")]
     File {
         /// Its path.
         path: String,

@@ -42,11 +42,11 @@ impl SharedParams {
             "memory-nodes" => {
                 ("NUMA nodes that their memory must come from; empty: any", Some(ParamValue::List(Vec::new())))
             }
-            "huge-pages" => ("transparent huge pages of the measured processes", text("inherit")),
-            "aslr" => ("address-space randomisation of the measured processes", text("inherit")),
+            "huge-pages" => ("Transparent huge pages of the measured processes", text("inherit")),
+            "aslr" => ("Address-space randomisation of the measured processes", text("inherit")),
             // Without a default, cells that were defined without them keep their identity.
-            "env" => ("environment variables of the test's processes, each `NAME=VALUE`", None),
-            _ => ("a command line for sh, run before each attempt; it has to succeed", None),
+            "env" => ("Environment variables of the test's processes, each `NAME=VALUE`", None),
+            _ => ("Command line for sh, run before each attempt; it must succeed", None),
         };
         let params = Param::from_schema::<Placement>().into_iter().chain(Param::from_schema::<AttemptSetup>());
         let described = params.map(|param| {

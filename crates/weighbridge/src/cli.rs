@@ -5,6 +5,7 @@ pub(crate) mod bisect;
 pub(crate) mod clean;
 pub(crate) mod compare;
 pub(crate) mod contention;
+mod defaults;
 pub(crate) mod exec;
 mod groups;
 pub(crate) mod hashd;
@@ -15,19 +16,21 @@ pub(crate) mod peers;
 mod placement;
 mod preparation;
 pub(crate) mod profile;
+mod run_folder;
 pub(crate) mod run_perf;
 pub(crate) mod schema;
 mod session;
 pub(crate) mod tune;
+mod values;
 pub(crate) mod variants;
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use clap::{Arg, Args, CommandFactory, Parser, Subcommand, ValueEnum};
-use serde::de::DeserializeOwned;
+use clap::error::{ContextKind, ContextValue};
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use wb_model::Nanos;
-use wb_plan::{Sampling, SamplingOrder, tools};
+use wb_plan::SamplingOrder;
 
 use crate::cli::run_perf::PROGRAMS;
 use crate::cli::schema::SchemaName;
@@ -36,6 +39,12 @@ use crate::exit;
 pub(crate) use hosts::{HostFlags, HostSelectionFlags};
 pub(crate) use placement::{NumberList, PlacementFlags, parse_number_list};
 pub(crate) use preparation::PreparationFlags;
+pub(crate) use session::{AB_PREFIX, CALIBRATE_PREFIX, RUN_PREFIX};
+pub(crate) use values::{
+    KeyValueParser, enum_parser, parse_fraction, parse_ip_address, parse_non_negative, parse_positive, whole_number,
+    whole_number_to,
+};
+use values::{parse_command_line, parse_percent};
 
 /// Version, commit and build: `0.1.0 (4d94be8 2026-11-23, release build for x86_64-unknown-linux-gnu)`.
 const VERSION: &str = concat!(
@@ -63,7 +72,7 @@ pub(crate) struct Cli {
     /// Output options
     #[command(flatten)]
     pub(crate) console: ConsoleFlags,
-    /// Run folder; with it, the arguments of `summary`, `format`, `study`, `solve` and `pack` are contention benches
+    /// Run folder of the command; arguments of `summary`, `format`, `study`, `solve` and `pack` are then contention benches
     #[arg(long, short, global = true, value_name = "DIR")]
     pub(crate) run_folder: Option<PathBuf>,
 }
@@ -110,9 +119,9 @@ pub(crate) enum Command {
     /// Show what a run would do: cells, keys, unresolved values, exclusions, duration
     #[command(after_help = "exit status: 0 everything can be measured as requested, 3 something cannot")]
     Plan(Box<PlanArgs>),
-    /// List tests, their parameters and metrics, and plans
+    /// List tests and contention benches, their parameters and metrics, and plans
     List(ListArgs),
-    /// Measure a matrix of implementations: each with each, over what both support
+    /// Measure every pair of implementations, over every protocol stack that both support
     #[command(subcommand)]
     Peers(peers::PeersCommand),
     /// Print one line per cell of a run
@@ -153,7 +162,7 @@ pub(crate) enum Command {
     },
     /// Print all values as CSV: one row per check, one column per build
     Analyze(compare::AnalyzeArgs),
-    /// Print the index, from 0, of the build that another build resembles most
+    /// Print the zero-based index of the build that another build resembles most
     #[command(after_help = "exit status with --exit-index: the index, or 255 if no build can be determined")]
     Nearest(compare::NearestArgs),
     /// Find the revision that changed performance, by measuring revisions with git bisect
@@ -251,8 +260,8 @@ pub(crate) enum Command {
 /// Flags that select what is measured, how and where
 #[derive(Debug, Args)]
 pub(crate) struct MeasurementFlags {
-    /// Tests: `fio`, `fio:rw=[read,randwrite],bs=4k` or `fio:{"rw":"read"}`; or contention benches: `storage`,
-    /// `iocost-qos::min=75,max=75:min=50,max=50`
+    /// Tests: `fio`, `fio:rw=[read,randwrite],bs=4k` or `fio:{"rw":"read"}`; or contention benches (storage, iocost-params,
+    /// hashd-params, iocost-qos, iocost-tune, protection): `iocost-qos::min=75,max=75:min=50,max=50`
     ///
     /// A list makes one cell per value. For a parameter that is itself a list, such as fio's targets, use a list of
     /// lists: `targets=[[/a,/b],[/c]]`. Put text that contains `,`, `:` or `]` in double quotes inside the argument:
@@ -305,9 +314,9 @@ pub(crate) struct SamplingFlags {
     #[arg(long, value_name = "N", value_parser = whole_number::<usize, 1>)]
     pub(crate) max_samples: Option<usize>,
     /// Stop when the half-width of the median's confidence interval is within PERCENT of the median
-    #[arg(long, value_name = "PERCENT", value_parser = parse_percent)]
+    #[arg(long, value_name = "PERCENT", value_parser = parse_percent, allow_negative_numbers = true)]
     pub(crate) precision: Option<f64>,
-    /// Time limit for one cell; the default of 10min does not stop a cell below its minimum number of samples
+    /// Time limit for one cell; the default does not stop a cell below its minimum number of samples
     #[arg(long, value_name = "TIME")]
     pub(crate) budget: Option<Nanos>,
     /// Maximum number of retakes of disturbed samples per cell
@@ -338,7 +347,7 @@ pub(crate) struct AttemptFlags {
     #[arg(long, value_name = "N", value_parser = whole_number::<u32, 1>, visible_alias = "retry-tests")]
     pub(crate) attempts: Option<u32>,
     /// Seed for all random choices; drawn and recorded if not given
-    #[arg(long, value_name = "N", value_parser = whole_number::<u64, 0>)]
+    #[arg(long, value_name = "N", value_parser = whole_number::<u64, 0>, allow_negative_numbers = true)]
     pub(crate) seed: Option<u64>,
     /// Command to run during each sample, with its output recorded; may be given more than once
     #[arg(long = "tool", value_name = "COMMAND", value_parser = parse_command_line)]
@@ -353,7 +362,7 @@ pub(crate) struct RunFolderFlags {
     pub(crate) into: Option<PathBuf>,
     /// Metadata to record with the run; may be given more than once. Pages show `build` (linked to `url`), `project`,
     /// and machines (linked by `machine_url_base`, in which `%(machine)s` stands for their names)
-    #[arg(long, value_name = "KEY=VALUE", value_parser = parse_key_value)]
+    #[arg(long, value_name = "KEY=VALUE", value_parser = KeyValueParser)]
     pub(crate) metadata: Vec<(String, String)>,
     /// Command to run on this machine after each test and once at the end, with WEIGHBRIDGE_RUN, WEIGHBRIDGE_TEST,
     /// WEIGHBRIDGE_TEST_FOLDER and WEIGHBRIDGE_METADATA_KEY set. If it fails, the exit status is 3
@@ -396,12 +405,12 @@ pub(crate) struct PlanArgs {
     /// Command that would publish the run; only its existence is checked
     #[arg(long, value_name = "COMMAND")]
     pub(crate) publish: Option<String>,
-    /// Preparation of machines; only checked, not executed
-    #[command(flatten)]
-    pub(crate) preparation: PreparationFlags,
     /// What to measure; its help heading applies to all flags after it
     #[command(flatten)]
     pub(crate) measurement: MeasurementFlags,
+    /// Preparation of machines; only checked, not executed
+    #[command(flatten)]
+    pub(crate) preparation: PreparationFlags,
     /// Options of contention benches
     #[command(flatten)]
     pub(crate) contention: contention::SequenceFlags,
@@ -410,12 +419,12 @@ pub(crate) struct PlanArgs {
 /// `list`
 #[derive(Debug, Args)]
 pub(crate) struct ListArgs {
-    /// What to list: `tests`, `metrics`, `plans`, or the name of a test
+    /// What to list: `tests`, `benches`, `metrics`, `plans`, or the name of a test or contention bench
     #[arg(default_value = "tests")]
     pub(crate) what: String,
-    /// Name of one test or plan
+    /// Name of one test, contention bench or plan
     pub(crate) name: Option<String>,
-    /// Folders with test definitions of one's own
+    /// Folder of custom test definitions (*.toml), besides ~/.config/weighbridge/tests.d
     #[arg(long, value_name = "DIR")]
     pub(crate) tests_d: Vec<PathBuf>,
     /// Print JSON
@@ -426,10 +435,10 @@ pub(crate) struct ListArgs {
 /// Arguments of the commands that read a run
 #[derive(Debug, Args)]
 pub(crate) struct ReadArgs {
-    /// Run folder; with -r, contention benches instead: `storage`, `iocost-qos:id=NAME` [default: all]
+    /// Run folder; or with -r, the contention benches to read, all if none is named: `storage`, `iocost-qos:id=NAME`
     #[arg(value_name = "RUN|BENCH")]
     pub(crate) words: Vec<PathBuf>,
-    /// Folders with test definitions of one's own
+    /// Folder of custom test definitions (*.toml), besides ~/.config/weighbridge/tests.d
     #[arg(long, value_name = "DIR")]
     pub(crate) tests_d: Vec<PathBuf>,
     /// Print JSON
@@ -454,10 +463,10 @@ pub(crate) struct FormatArgs {
     /// The run to read
     #[command(flatten)]
     pub(crate) read: ReadArgs,
-    /// Include only cells whose name matches this glob
+    /// Include only cells whose name matches this glob; may be given more than once
     #[arg(long, value_name = "GLOB")]
     pub(crate) select: Vec<String>,
-    /// Exclude cells whose name matches this glob
+    /// Exclude cells whose name matches this glob; may be given more than once
     #[arg(long, value_name = "GLOB")]
     pub(crate) ignore: Vec<String>,
 }
@@ -476,7 +485,7 @@ pub(crate) struct ReportArgs {
     /// Print the study as JSON
     #[arg(long)]
     pub(crate) json: bool,
-    /// Folders with test definitions of one's own
+    /// Folder of custom test definitions (*.toml), besides ~/.config/weighbridge/tests.d
     #[arg(long, value_name = "DIR")]
     pub(crate) tests_d: Vec<PathBuf>,
 }
@@ -501,62 +510,40 @@ const ORDERS: [(&str, &str); 2] = [
 ];
 
 impl Cli {
-    /// The declarations, each option of sampling with its default.
+    /// The declarations, with defaults that are defined elsewhere.
     pub(crate) fn build_command() -> clap::Command {
-        let defaults = serde_json::to_value(Sampling::default()).unwrap_or_default();
-        let with_default = |arg: Arg| match (defaults.get(arg.get_id().as_str().replace('_', "-")), arg.get_help()) {
-            (Some(default), Some(help)) => {
-                let default = default.as_str().map_or_else(|| default.to_string(), str::to_owned);
-                let help = format!("{help} [default: {}]", default.trim_end_matches(".0"));
-                arg.help(help)
-            }
-            _ => arg,
-        };
-        groups::group_commands(Cli::command().mut_subcommands(|command| command.mut_args(&with_default)))
+        groups::group_commands(run_folder::describe(defaults::show_defaults(Self::command())))
+    }
+
+    /// Parses a command line, whose first word is the program.
+    ///
+    /// # Errors
+    /// If it does not match the declarations, or a request for help or the version.
+    pub(crate) fn parse_words(
+        words: impl IntoIterator<Item = impl Into<OsString> + Clone>,
+    ) -> Result<Self, clap::Error> {
+        let mut program = Self::build_command();
+        let matches =
+            program.try_get_matches_from_mut(words).map_err(|error| without_hidden_commands(error, &program))?;
+        run_folder::refuse_where_unused(&mut program, &matches)?;
+        Self::from_arg_matches(&matches)
     }
 }
 
-/// Reads a word that a type of the plan's is written as there.
-fn enum_parser<T, const N: usize>(values: [(&'static str, &'static str); N]) -> impl TypedValueParser<Value = T>
-where
-    T: DeserializeOwned + Clone + Send + Sync + 'static,
-{
-    PossibleValuesParser::new(values.map(|(name, help)| PossibleValue::new(name).help(help)))
-        .try_map(|name| serde_json::from_value::<T>(name.into()))
-}
-
-fn parse_percent(text: &str) -> Result<f64, String> {
-    let number = text.strip_suffix('%').unwrap_or(text).trim_end();
-    number.parse().map_err(|_| "a number of percent is expected: `2` or `2%`".to_owned())
-}
-
-/// A whole number that is `LEAST` or more.
-pub(crate) fn whole_number<T: TryFrom<u64>, const LEAST: u64>(text: &str) -> Result<T, String> {
-    let number = text.parse::<u64>().ok().filter(|number| *number >= LEAST);
-    number.and_then(|number| T::try_from(number).ok()).ok_or_else(|| {
-        let most = (1..=64).map(|bits| u64::MAX >> (64 - bits)).rfind(|most| T::try_from(*most).is_ok());
-        match most.filter(|most| *most < u64::MAX) {
-            None => format!("expected a whole number from {LEAST}"),
-            Some(most) => format!("expected a whole number from {LEAST} to {most}"),
-        }
-    })
-}
-
-fn parse_command_line(text: &str) -> Result<String, String> {
-    match tools::split_words(text) {
-        Some(_) => Ok(text.to_owned()),
-        None => Err("a command line is expected, not empty and with every quote closed".to_owned()),
+/// Removes hidden commands from the list of those that are expected.
+fn without_hidden_commands(mut error: clap::Error, program: &clap::Command) -> clap::Error {
+    if let Some(ContextValue::Strings(names)) = error.get(ContextKind::ValidSubcommand) {
+        let levels =
+            program.get_subcommands().chain(program.get_subcommands().flat_map(clap::Command::get_subcommands));
+        let hidden: Vec<&str> = levels.filter(|command| command.is_hide_set()).map(clap::Command::get_name).collect();
+        let visible = names.iter().filter(|name| !hidden.contains(&name.as_str())).cloned().collect();
+        error.insert(ContextKind::ValidSubcommand, ContextValue::Strings(visible));
     }
-}
-
-pub(crate) fn parse_key_value(text: &str) -> Result<(String, String), String> {
-    let (key, value) = text.split_once('=').ok_or("KEY=VALUE is expected")?;
-    if key.is_empty() { Err("the key is empty".to_owned()) } else { Ok((key.to_owned(), value.to_owned())) }
+    error
 }
 
 #[cfg(test)]
 mod tests {
-    use clap::FromArgMatches;
     use wb_model::HugePages;
 
     use super::*;
@@ -568,7 +555,7 @@ mod tests {
 
     #[test]
     fn words_and_percentages_are_read() {
-        let read = |line: &str| Cli::from_arg_matches(&Cli::build_command().get_matches_from(line.split(' '))).unwrap();
+        let read = |line: &str| Cli::parse_words(line.split(' ')).unwrap();
         let line = "weighbridge run t --precision 2.5% --order sequential --huge-pages never";
         let Command::Run(args) = read(line).command else { panic!("expected the command `run`") };
         assert_eq!(args.measurement.cells.sampling.precision, Some(2.5));

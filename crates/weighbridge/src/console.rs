@@ -76,7 +76,7 @@ static LOG: OnceLock<LogFile> = OnceLock::new();
 pub(crate) fn open_log(flags: &ConsoleFlags) -> Result<(), Error> {
     let Some(path) = &flags.log else { return Ok(()) };
     let opened = File::options().create(true).append(true).open(path);
-    let file = opened.map_err(|source| Error::File { path: path.display().to_string(), source })?;
+    let file = opened.map_err(Error::file("write", path))?;
     // Only `main` opens it, once.
     let _ = LOG.set(LogFile { path: path.clone(), file });
     Ok(())

@@ -1,6 +1,7 @@
 //! The errors of all commands, with one way of reporting them: message, source position, help, exit status.
 
 use std::borrow::Cow;
+use std::path::Path;
 
 use wb_agent::WorkerError;
 use wb_compare::SourceError;
@@ -41,11 +42,13 @@ pub(crate) enum Error {
         /// The help.
         help: String,
     },
-    /// A file that cannot be read or written.
-    #[error("{path}: {source}")]
+    /// A file or stream that cannot be read or written.
+    #[error("cannot {operation} {subject}: {source}")]
     File {
-        /// Its path.
-        path: String,
+        /// The operation: `read`, `write`, `create`.
+        operation: &'static str,
+        /// Its path in backticks, or the name of the stream.
+        subject: String,
         /// The cause.
         source: std::io::Error,
     },
@@ -150,6 +153,16 @@ impl From<wb_archive::ArchiveError> for Error {
 }
 
 impl Error {
+    /// For `map_err`: the error of an operation on a file.
+    pub(crate) fn file(operation: &'static str, path: &Path) -> impl Fn(std::io::Error) -> Self + Copy {
+        move |source| Self::File { operation, subject: format!("`{}`", path.display()), source }
+    }
+
+    /// Standard output that cannot be written.
+    pub(crate) fn standard_output(source: std::io::Error) -> Self {
+        Self::File { operation: "write", subject: "standard output".to_owned(), source }
+    }
+
     /// How to resolve the error, if known.
     fn help(&self) -> Option<Cow<'_, str>> {
         use wb_sys::undo::UndoError;
@@ -174,6 +187,8 @@ impl Error {
             Self::Archive(error) => error.help()?.into(),
             Self::Unpack { source, .. } => source.help()?.into(),
             Self::Image(error) => error.help()?.into(),
+            Self::Import(wb_import::ImportError::Record(error))
+            | Self::Model(wb_compare::model::ModelError::Write(error)) => error.help()?.into(),
             Self::Sequence(error) => error.help()?.into(),
             Self::Machine(error) => error.help().into(),
             Self::Hashd(error) | Self::Sizing(wb_hashd::sizing::SizingError::Workload(error)) => error.help()?.into(),
@@ -211,13 +226,14 @@ fn source_help(error: &SourceError) -> Option<String> {
             "`weighbridge study {0}` recomputes the results from the records (use --tests-d for folders of custom tests)",
             path.display()
         )),
+        SourceError::Records { source, .. } => source.help().map(str::to_owned),
         SourceError::Copy { .. } => {
             Some("measure again into another folder: only independent runs show run-to-run variation".to_owned())
         }
         SourceError::Unreadable { path, source } if source.kind() == std::io::ErrorKind::NotFound => {
             let text = path.to_str()?;
             let (name, folder) = text.split_once(':')?;
-            let is_named = !name.is_empty() && !name.contains('/') && std::path::Path::new(folder).is_dir();
+            let is_named = !name.is_empty() && !name.contains('/') && Path::new(folder).is_dir();
             is_named.then(|| format!("separate the name with `=`: `{name}={folder}`"))
         }
         _ => None,

@@ -65,6 +65,14 @@ pub(crate) fn describe_all() -> String {
     format!("exit status: {}", all.join(", "))
 }
 
+/// The message of an argument error alone, without the usage of the command.
+pub(crate) fn message_of(error: &clap::Error) -> String {
+    let text = error.to_string();
+    let message = text.split("\n\nUsage:").next().and_then(|text| text.split("\n\nFor more information").next());
+    let message = message.unwrap_or(&text).trim();
+    message.strip_prefix("error: ").unwrap_or(message).to_owned()
+}
+
 /// Prints an argument error or the requested help, and returns the exit status.
 pub(crate) fn report_argument_error(error: &clap::Error, words: &[OsString]) -> ExitCode {
     // If this cannot be printed, there is nowhere to report it.

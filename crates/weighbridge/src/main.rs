@@ -21,15 +21,12 @@ mod transfer;
 
 use std::process::ExitCode;
 
-use clap::FromArgMatches;
-
 use crate::cli::Cli;
 use crate::exit::Exit;
 
 fn main() -> ExitCode {
     let words = commands::run_perf::rewrite_program_name(std::env::args_os().collect());
-    let matches = Cli::build_command().try_get_matches_from(&words);
-    let cli = match matches.and_then(|matches| Cli::from_arg_matches(&matches)) {
+    let cli = match Cli::parse_words(&words) {
         Ok(cli) => cli,
         Err(error) => return exit::report_argument_error(&error, &words),
     };

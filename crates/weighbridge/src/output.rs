@@ -27,9 +27,7 @@ pub(crate) fn print_text(text: &str) -> Result<(), Error> {
 pub(crate) fn print_bytes(bytes: &[u8]) -> Result<(), Error> {
     let mut out = std::io::stdout().lock();
     match out.write_all(bytes).and_then(|()| out.flush()) {
-        Err(source) if source.kind() != std::io::ErrorKind::BrokenPipe => {
-            Err(Error::File { path: "standard output".to_owned(), source })
-        }
+        Err(source) if source.kind() != std::io::ErrorKind::BrokenPipe => Err(Error::standard_output(source)),
         _ => Ok(()),
     }
 }

@@ -8,7 +8,7 @@ use wb_record::RecordError;
 #[derive(Debug, thiserror::Error)]
 pub enum ModelError {
     /// The file cannot be read.
-    #[error("cannot read {}: {source}", path.display())]
+    #[error("cannot read `{}`: {source}", path.display())]
     Io {
         /// The path of the file.
         path: PathBuf,

@@ -44,7 +44,7 @@ pub enum StripError {
     #[error("{} is not empty: expected a new or empty folder", .0.display())]
     Occupied(PathBuf),
     /// A file cannot be written.
-    #[error("cannot write {}: {source}", path.display())]
+    #[error("cannot write `{}`: {source}", path.display())]
     Write {
         /// The path of the file.
         path: PathBuf,

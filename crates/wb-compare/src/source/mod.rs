@@ -77,13 +77,13 @@ pub struct LoadedBuilds {
 #[derive(Debug, thiserror::Error)]
 pub enum SourceError {
     /// Text that is not a build.
-    #[error("invalid build `{0}`: expected [NAME=]FOLDER[,FOLDER…]")]
+    #[error("invalid build `{0}`: expected [NAME=]RUN[,RUN…]")]
     NoSource(String),
     /// The same run twice in one build.
     #[error("{} is given twice for one build: a run counts once", .0.display())]
     Twice(PathBuf),
     /// A folder that does not exist or cannot be read.
-    #[error("cannot read {}: {source}", path.display())]
+    #[error("cannot read `{}`: {source}", path.display())]
     Unreadable {
         /// The folder.
         path: PathBuf,
@@ -156,7 +156,7 @@ fn no_results(path: &Path, folders: &[String], unreadable: &[Warning]) -> String
 }
 
 impl BuildSource {
-    /// Parses `[NAME=]FOLDER[,FOLDER…]`; the default name is that of the first folder. Text before a `=` is a name
+    /// Parses `[NAME=]RUN[,RUN…]`; the default name is that of the first folder. Text before a `=` is a name
     /// unless it contains a `/`.
     pub fn parse(text: &str) -> Result<Self, SourceError> {
         let invalid = || SourceError::NoSource(text.to_owned());

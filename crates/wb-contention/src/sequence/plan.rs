@@ -101,7 +101,8 @@ pub fn plan(request: &SequenceRequest, history: &SequenceHistory) -> Result<Vec<
             plan.stages.iter_mut().filter(|stage| stage.sign == Sign::Present).for_each(|stage| stage.sign = Sign::Run);
         }
         if job.instance.bench == Bench::IocostQos && parameters.iocost.is_none() {
-            plan.notes.push("which settings throttle too much follows from iocost-params".to_owned());
+            plan.notes
+                .push("iocost-params determines which settings are left out because they throttle too much".to_owned());
         }
         match plan.to_run() {
             0 => parameters = parameters.updated(answered_parameters(&job, &context, history)),

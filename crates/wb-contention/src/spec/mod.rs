@@ -3,6 +3,7 @@
 //! The first group is for the whole bench, each later one for a stage: a QoS setting, a solution or a scenario. An empty
 //! group stands for the defaults, and a key alone for `true`.
 
+mod declaration;
 mod format;
 mod hashd;
 mod params;
@@ -24,6 +25,7 @@ use crate::{Bench, Passive};
 use reader::{Group, GroupReader};
 use value::Property;
 
+pub use declaration::{BenchDeclaration, PropertyDeclaration, PropertyGroup};
 pub use format::{FormatOptions, FormatSpec, PdfFile};
 pub use hashd::{HashdParamsProperties, RequestProperties};
 pub use params::IocostParamsProperties;

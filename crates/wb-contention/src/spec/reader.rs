@@ -136,7 +136,7 @@ impl<'a> GroupReader<'a> {
                 .with_suggestion(suggest(entry.key, &self.keys));
             self.mistakes.push(match self.keys.is_empty() {
                 true => diagnostic.with_help("this group has no properties"),
-                false => diagnostic.with_help(format!("this group has {}", self.keys.join(", "))),
+                false => diagnostic.with_help(format!("expected one of {}", self.keys.join(", "))),
             });
         }
         self.mistakes.finish()

@@ -79,9 +79,9 @@ fn scenarios_and_solutions_have_the_documented_defaults() {
 #[test]
 fn mistakes_have_positions_and_suggestions() {
     assert_snapshot!(mistakes("iocost-qso:min=1"), @"command line:1:1: unknown bench `iocost-qso`: expected one of storage, iocost-params, hashd-params, iocost-qos, iocost-tune, protection [did you mean `iocost-qos`?]");
-    assert_snapshot!(mistakes("iocost-qos:vrate-mni=5:mim=3"), @"command line:1:12: unknown property `vrate-mni`: this group has id, passive, vrate-min, vrate-max, vrate-intvs, dither, storage-base-loops, storage-loops, isol-pct, isol-thr, retries, allow-fail, ignore-min-perf [did you mean `vrate-min`?]");
+    assert_snapshot!(mistakes("iocost-qos:vrate-mni=5:mim=3"), @"command line:1:12: unknown property `vrate-mni`: expected one of id, passive, vrate-min, vrate-max, vrate-intvs, dither, storage-base-loops, storage-loops, isol-pct, isol-thr, retries, allow-fail, ignore-min-perf [did you mean `vrate-min`?]");
     assert_snapshot!(mistakes("iocost-qos::mim=3:max=x,max=4"), @"
-    command line:1:13: unknown property `mim`: this group has rpct, wpct, min, max, rlat, wlat [did you mean `min`?]
+    command line:1:13: unknown property `mim`: expected one of rpct, wpct, min, max, rlat, wlat [did you mean `min`?]
     command line:1:25: duplicate property `max` [given before in this group]
     command line:1:23: invalid value `x` of `max`: expected a number from 0 []
     ");
@@ -91,7 +91,7 @@ fn mistakes_have_positions_and_suggestions() {
     command line:1:9: missing value of `loops`: expected a whole number from 1 to 4294967295 []
     command line:1:30: invalid value `0` of `rps-max`: expected a whole number from 1 to 4294967295 []
     ");
-    assert_snapshot!(mistakes("iocost-qos::id=x"), @"command line:1:13: unknown property `id`: this group has rpct, wpct, min, max, rlat, wlat [unknown]");
+    assert_snapshot!(mistakes("iocost-qos::id=x"), @"command line:1:13: unknown property `id`: expected one of rpct, wpct, min, max, rlat, wlat [unknown]");
     assert_snapshot!(mistakes("protection::scenario=mem-hog-tune"), @"command line:1:13: missing range of footprints: give both size-min and size-max [in this group]");
     assert_snapshot!(mistakes("iocost-tune::vrate=75-100,mof=max"), @"
     command line:1:14: missing name of the solution: add `name=NAME` [in this group]

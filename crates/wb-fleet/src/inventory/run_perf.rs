@@ -16,7 +16,7 @@ pub fn read_host_file(address: &str, folders: &[PathBuf]) -> Result<Option<HostP
     let name = format!("hosts/{address}.yaml");
     let Some(path) = asset_paths(folders, &name).find(|path| path.exists()) else { return Ok(None) };
     let unreadable =
-        |error: &dyn std::fmt::Display| Diagnostic::new(format!("cannot read {}: {error}", path.display()));
+        |error: &dyn std::fmt::Display| Diagnostic::new(format!("cannot read `{}`: {error}", path.display()));
     let text = std::fs::read_to_string(&path).map_err(|error| unreadable(&error))?;
     parse_yaml(&path, &text).map(Some)
 }
@@ -52,7 +52,7 @@ impl ForcedParams {
     /// If it is not valid JSON, or the value of a parameter is invalid.
     pub fn parse(text: &str) -> Result<Self, Diagnostic> {
         let help = "expected `{\"HOST\": {\"guest-cpus\": 4}}`, or `{\"guest-cpus\": 4}` for all hosts";
-        let invalid = |why: String| Diagnostic::new(format!("`--force-params`: {why}")).with_help(help);
+        let invalid = |why: String| Diagnostic::new(format!("invalid --force-params: {why}")).with_help(help);
         let entries: BTreeMap<String, Value> =
             serde_json::from_str(text).map_err(|error| invalid(humanize_serde_error(&error.to_string())))?;
         let mut forced = Self::default();
@@ -146,7 +146,7 @@ mod tests {
         let error = ForcedParams::parse(r#"{"a": {"numa_nodes": "many"}}"#).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "`--force-params`: `a`: invalid value \"many\" for `numa-nodes`: expected a number"
+            "invalid --force-params: `a`: invalid value \"many\" for `numa-nodes`: expected a number"
         );
         assert!(ForcedParams::parse("[]").is_err());
     }

@@ -13,8 +13,10 @@ use super::{Round, SizingConfig, SizingLine};
 #[non_exhaustive]
 pub enum JournalError {
     /// It could not be read or written.
-    #[error("{}: {source}", path.display())]
+    #[error("cannot {operation} `{}`: {source}", path.display())]
     Io {
+        /// The operation: `read`, `write`.
+        operation: &'static str,
         /// Its path.
         path: PathBuf,
         /// The cause.
@@ -58,7 +60,7 @@ impl SizingJournal {
     /// # Errors
     /// If it cannot be read, is in use, or is damaged.
     pub fn open(path: &Path) -> Result<(Self, Option<SizingConfig>, Vec<Round>), JournalError> {
-        let failed = |source| JournalError::Io { path: path.to_owned(), source };
+        let failed = |source| JournalError::Io { operation: "read", path: path.to_owned(), source };
         let open = || File::options().read(true).append(true).create(true).open(path);
         let lock = FileLock::try_acquire(path, open).map_err(|error| match error {
             LockError::Held(_) => JournalError::Busy { path: path.to_owned() },
@@ -95,7 +97,7 @@ impl SizingJournal {
             file.write_all(text.as_bytes())?;
             file.sync_data()
         };
-        write().map_err(|source| JournalError::Io { path: self.path.clone(), source })
+        write().map_err(|source| JournalError::Io { operation: "write", path: self.path.clone(), source })
     }
 }
 

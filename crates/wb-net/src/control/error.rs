@@ -45,7 +45,7 @@ impl fmt::Display for Role {
 #[derive(Debug, thiserror::Error)]
 pub enum ControlError {
     /// Nothing listens at the address
-    #[error("nothing listens at {addr}: start `weighbridge net serve` there")]
+    #[error("cannot connect to {addr}: connection refused")]
     ConnectionRefused {
         /// The server's address
         addr: SocketAddr,
@@ -70,7 +70,7 @@ pub enum ControlError {
         source: io::Error,
     },
     /// The server cannot listen on an address
-    #[error("cannot listen on {addr}: {source}; choose another address or port")]
+    #[error("cannot listen on {addr}: {source}")]
     BindFailed {
         /// The address
         addr: SocketAddr,
@@ -275,7 +275,7 @@ mod tests {
     #[test]
     fn a_refused_connection_and_a_timeout_have_distinct_messages() {
         let (addr, timeout) = (peer(), Duration::from_secs(10));
-        insta::assert_snapshot!(ControlError::ConnectionRefused { addr }, @"nothing listens at 10.0.0.7:4747: start `weighbridge net serve` there");
+        insta::assert_snapshot!(ControlError::ConnectionRefused { addr }, @"cannot connect to 10.0.0.7:4747: connection refused");
         insta::assert_snapshot!(ControlError::ConnectTimeout { addr, timeout }, @"no answer from 10.0.0.7:4747 within 10 s: the host is down, or a firewall drops packets to this port");
         insta::assert_snapshot!(ControlError::HandshakeTimeout { peer: addr, within: timeout }, @"handshake with 10.0.0.7:4747 timed out after 10 s: not a weighbridge peer, or overloaded");
         insta::assert_snapshot!(ControlError::ClosedEarly { peer: addr }, @"10.0.0.7:4747 closed the connection during the handshake: not a weighbridge peer, or too many connections");

@@ -22,15 +22,13 @@ pub struct Token(Vec<u8>);
 #[derive(Debug, thiserror::Error)]
 pub enum TokenError {
     /// The token is too short to resist guessing
-    #[error(
-        "token too short: {length} bytes, expected at least {MIN_TOKEN_LEN}; `weighbridge net token` generates one"
-    )]
+    #[error("token too short: {length} bytes, expected at least {MIN_TOKEN_LEN}")]
     TooShort {
         /// Its length in bytes
         length: usize,
     },
     /// The token contains control characters
-    #[error("invalid token: expected printable text on one line; `weighbridge net token` generates one")]
+    #[error("invalid token: expected printable text on one line")]
     Unprintable,
     /// The token file could not be used
     #[error(transparent)]
@@ -145,7 +143,7 @@ mod tests {
     #[test]
     fn a_short_token_is_refused_with_a_remedy() {
         let error = "  fifteen bytes !\n".parse::<Token>().unwrap_err();
-        insta::assert_snapshot!(error, @"token too short: 15 bytes, expected at least 16; `weighbridge net token` generates one");
+        insta::assert_snapshot!(error, @"token too short: 15 bytes, expected at least 16");
     }
 
     #[test]

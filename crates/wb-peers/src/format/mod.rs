@@ -4,8 +4,10 @@ mod endpoint;
 mod peers_file;
 mod suite;
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
+use serde::de::IgnoredAny;
 use wb_diagnostics::{Diagnostic, SourceText, humanize_serde_error};
 
 use crate::matrix::Matrix;
@@ -14,7 +16,7 @@ use crate::matrix::Matrix;
 #[derive(Debug, thiserror::Error)]
 pub enum MatrixError {
     /// It cannot be read.
-    #[error("cannot read {path}: {source}")]
+    #[error("cannot read `{path}`: {source}")]
     Unreadable {
         /// Its path.
         path: String,
@@ -58,10 +60,19 @@ pub fn parse_matrix(source: &SourceText, is_toml: bool) -> Result<Matrix, Diagno
     peers_file::to_matrix(parse_yaml(source)?).map_err(Diagnostic::new)
 }
 
+/// Whether a text is a mapping in YAML, or no YAML at all; many other texts are a single value of YAML.
+fn is_mapping(text: &str) -> bool {
+    serde_saphyr::from_str::<IgnoredAny>(text).is_err()
+        || serde_saphyr::from_str::<BTreeMap<String, IgnoredAny>>(text).is_ok()
+}
+
 fn parse_yaml<T: serde::de::DeserializeOwned>(source: &SourceText) -> Result<T, Diagnostic> {
     serde_saphyr::from_str(&source.text).map_err(|error| {
         let at = error.location().and_then(|location| source.rest_of_line(location.line(), location.column()));
-        let message = humanize_serde_error(&error.without_snippet().to_string());
+        let message = match is_mapping(&source.text) {
+            true => humanize_serde_error(&error.without_snippet().to_string()),
+            false => "invalid peers file: expected TOML or YAML".to_owned(),
+        };
         Diagnostic::at(source, at.unwrap_or(0..0), message, "here")
     })
 }

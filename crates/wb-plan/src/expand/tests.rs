@@ -224,7 +224,7 @@ fn errors_suggest_the_nearest_spelling() {
     assert_eq!(error_parts("t:thread=1").1, "did you mean `threads`?");
     assert_eq!(error_parts("t:rw=raed").1, "did you mean `read`?");
     assert_eq!(error_parts("t:rw=raed").2, "expected one of read, write");
-    assert_eq!(error_parts("u").2, "available tests: t");
+    assert_eq!(error_parts("u").2, "expected one of t");
     assert_eq!(error_parts("t::x=1").0, "test `t` has a single stage");
     assert!(error_parts("t:threads=0").0.contains("expected at least 1"));
     assert_eq!(error_parts("t:rw=read:bs=4k").2, "put all properties into one group: `t:rw=read,bs=4k`");

@@ -130,7 +130,8 @@ fn parse_setting(text: &str) -> Result<VariantSetting, Diagnostic> {
             let near = suggest(other, kinds).map(|near| format!("; {}", Suggestion::new(format!("{}:", near.name()))));
             let near = near.unwrap_or_default();
             let forms = KINDS.map(|(_, form)| form).join("; ");
-            Err(Diagnostic::new(format!("invalid variant `{text}`{near}")).with_help(format!("{forms}; or `{BASE}`")))
+            Err(Diagnostic::new(format!("invalid variant `{text}`{near}"))
+                .with_help(format!("expected {forms}; or `{BASE}`")))
         }
     }
 }

@@ -201,7 +201,7 @@ mod tests {
         invalid provisioner ``: expected NAME or NAME:{JSON}, such as command:{"command": "…"}
         invalid provisioner `../x`: expected NAME or NAME:{JSON}, such as command:{"command": "…"}
         invalid parameters of provisioner `command`: missing field `command`
-        invalid parameters of provisioner `command`: EOF while parsing an object at line 1 column 1
+        invalid parameters of provisioner `command`: incomplete JSON at line 1 column 1
         invalid parameters of provisioner `command`: expected an object
         invalid parameters of provisioner `command`: unknown field `comand`, expected `command` or `limit`
         invalid command `x '`: it is empty, or a quote is not closed

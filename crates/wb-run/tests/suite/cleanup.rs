@@ -30,7 +30,7 @@ async fn a_setting_changed_by_another_process_marks_the_sample_with_both_values(
     bed.agents[0].set_teardown(conflict);
     bed.measure(&["figure"]).await;
     let cell = bed.cell();
-    let expected = "/proc/sys/vm/swappiness was `60`: left at `888`, since somebody else changed it";
+    let expected = "/proc/sys/vm/swappiness was `60`: left at `888`, since something else changed it";
     assert!(
         cell.attempts.iter().all(|sample| sample.disturbances == [expected]),
         "{:?}",

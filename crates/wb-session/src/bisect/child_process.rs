@@ -1,5 +1,6 @@
 //! Runs a child process in its own process group, forwards signals to the group and waits for the child to exit.
 
+use std::path::PathBuf;
 use std::process::{Command, ExitStatus};
 
 use rustix::process::{Pid, Signal, kill_process_group};
@@ -17,8 +18,8 @@ pub(super) struct ChildExit {
 
 /// Runs a command to completion in its own process group.
 pub(super) fn run_interruptible(command: Command) -> Result<ChildExit, SessionError> {
-    let program = command.get_program().to_string_lossy().into_owned();
-    let failed = |source| SessionError::File { path: program.clone(), source };
+    let program = PathBuf::from(command.get_program());
+    let failed = SessionError::file("run", &program);
     runtime()?.block_on(async {
         let listen = |kind| signal(kind).map_err(failed);
         let mut interrupt = listen(SignalKind::interrupt())?;

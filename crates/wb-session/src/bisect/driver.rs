@@ -61,7 +61,7 @@ pub enum BisectionOutcome {
 /// # Errors
 /// When the repository or a revision is unsuitable, or the first bad revision cannot be found.
 pub fn run(options: &BisectionOptions, events: &EventSink) -> Result<BisectionOutcome, SessionError> {
-    let absolute = |path: &Path| std::path::absolute(path).map_err(|source| SessionError::file(path, source));
+    let absolute = |path: &Path| std::path::absolute(path).map_err(SessionError::file("locate", path));
     let repo = absolute(&options.repo)?;
     let git = Git(&repo);
     let endpoint = |name: &str, results: &Option<String>| {

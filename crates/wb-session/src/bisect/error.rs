@@ -16,6 +16,22 @@ pub enum BisectError {
         /// Where it ran.
         repo: PathBuf,
     },
+    /// A folder that git cannot use as a repository.
+    #[error("cannot read repository `{}`: {cause}", .repo.display())]
+    UnreadableRepository {
+        /// The folder.
+        repo: PathBuf,
+        /// Why.
+        cause: String,
+    },
+    /// The repository has no such revision.
+    #[error("unknown revision `{name}`")]
+    UnknownRevision {
+        /// Its name.
+        name: String,
+        /// The repository.
+        repo: PathBuf,
+    },
     /// The repository has uncommitted changes, of which this is the first.
     #[error("the repository has uncommitted changes: {0}")]
     UncommittedChanges(String),
@@ -95,6 +111,10 @@ impl BisectError {
             Self::Git { repo, .. } => {
                 return Some(format!("the command ran in {}; --repo selects the repository", repo.display()));
             }
+            Self::UnknownRevision { repo, .. } => {
+                return Some(format!("expected a commit, branch or tag of {}", repo.display()));
+            }
+            Self::UnreadableRepository { .. } => "--repo selects the repository",
             Self::OnlySkippedLeft(folder) => {
                 return Some(format!(
                     "`weighbridge bisect show --into {}` shows why each was skipped",

@@ -17,7 +17,7 @@ impl Git<'_> {
     }
 
     fn output(&self, words: &[&str]) -> Result<Output, SessionError> {
-        self.command(words).output().map_err(|source| SessionError::File { path: "git".to_owned(), source })
+        self.command(words).output().map_err(SessionError::file("run", Path::new("git")))
     }
 
     /// Runs a git command that must succeed, and returns its output.
@@ -35,7 +35,30 @@ impl Git<'_> {
 
     /// Resolves a revision to its commit hash.
     pub(super) fn rev_parse(&self, name: &str) -> Result<String, SessionError> {
-        self.run(&["rev-parse", "--verify", "--end-of-options", &format!("{name}^{{commit}}")])
+        let output =
+            self.output(&["rev-parse", "--verify", "--quiet", "--end-of-options", &format!("{name}^{{commit}}")])?;
+        if output.status.success() {
+            return Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned());
+        }
+        self.require_repository()?;
+        Err(BisectError::UnknownRevision { name: name.to_owned(), repo: self.0.to_owned() }.into())
+    }
+
+    /// Refuses a folder that git cannot use as a repository.
+    fn require_repository(&self) -> Result<(), SessionError> {
+        let unreadable =
+            |cause: &str| BisectError::UnreadableRepository { repo: self.0.to_owned(), cause: cause.to_owned() };
+        if !self.0.is_dir() {
+            return Err(unreadable("no such folder").into());
+        }
+        let output = self.output(&["rev-parse", "--git-dir"])?;
+        if output.status.success() {
+            return Ok(());
+        }
+        let message = String::from_utf8_lossy(&output.stderr);
+        let cause = message.lines().next().unwrap_or_default();
+        let cause = cause.strip_prefix("fatal: ").unwrap_or(cause);
+        Err(unreadable(cause.split(" (or any ").next().unwrap_or(cause)).into())
     }
 
     /// One-line description of a revision: abbreviated hash and subject.

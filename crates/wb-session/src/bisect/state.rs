@@ -99,7 +99,7 @@ pub(super) struct BisectionFolder(pub(super) PathBuf);
 impl BisectionFolder {
     /// Makes the path absolute.
     pub(super) fn new(path: &Path) -> Result<Self, SessionError> {
-        std::path::absolute(path).map(Self).map_err(|source| SessionError::file(path, source))
+        std::path::absolute(path).map(Self).map_err(SessionError::file("locate", path))
     }
 
     /// Reads the configuration.
@@ -118,7 +118,7 @@ impl BisectionFolder {
         }
         fs::create_dir_all(self.0.join("results"))
             .and_then(|()| fs::create_dir_all(self.0.join("logs")))
-            .map_err(|source| SessionError::file(&self.0, source))?;
+            .map_err(SessionError::file("write", &self.0))?;
         Ok(files::write_json(&path, about)?)
     }
 
@@ -144,7 +144,7 @@ impl BisectionFolder {
         let text = match fs::read_to_string(&path) {
             Ok(text) => text,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(source) => return Err(SessionError::file(&path, source)),
+            Err(source) => return Err(SessionError::file("read", &path)(source)),
         };
         let last = text.lines().count();
         let truncated = |at: usize| at == last && !text.ends_with('\n');
@@ -171,7 +171,7 @@ impl BisectionFolder {
             file.write_all(format!("{line}\n").as_bytes())?;
             file.sync_all()
         };
-        write().map_err(|source| SessionError::file(&path, source))?;
+        write().map_err(SessionError::file("write", &path))?;
         Ok(step)
     }
 }

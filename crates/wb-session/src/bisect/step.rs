@@ -67,7 +67,7 @@ impl CheckedOutRevision<'_> {
         }
         let ended = match &self.config.measure {
             MeasureMethod::Command(command) => {
-                fs::create_dir_all(&results).map_err(|source| SessionError::file(&results, source))?;
+                fs::create_dir_all(&results).map_err(SessionError::file("create", &results))?;
                 self.run_shell("measure", command, &results)?
             }
             MeasureMethod::Run(words) => self.run_weighbridge(words, &results)?,
@@ -101,12 +101,9 @@ impl CheckedOutRevision<'_> {
 
     fn run_logged(&self, what: &str, mut command: Command) -> Result<ChildExit, SessionError> {
         let path = self.folder.log_path(self.name, what);
-        let log = File::options()
-            .create(true)
-            .append(true)
-            .open(&path)
-            .map_err(|source| SessionError::file(&path, source))?;
-        let log_stderr = log.try_clone().map_err(|source| SessionError::file(&path, source))?;
+        let failed = SessionError::file("write", &path);
+        let log = File::options().create(true).append(true).open(&path).map_err(failed)?;
+        let log_stderr = log.try_clone().map_err(failed)?;
         command.stdin(Stdio::null()).stdout(log).stderr(log_stderr);
         child_process::run_interruptible(command)
     }

@@ -84,7 +84,7 @@ impl WorkerRunners {
         let dir = &request.options.dir;
         let options = MeasuringOptions {
             program: current_program()?,
-            dir: std::path::absolute(dir).map_err(|source| SessionError::file(dir, source))?,
+            dir: std::path::absolute(dir).map_err(SessionError::file("locate", dir))?,
             device: request.system.device.name.clone(),
             mem_avail: request.options.mem_avail,
             swappiness: request.options.swappiness,

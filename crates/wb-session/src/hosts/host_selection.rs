@@ -62,7 +62,7 @@ pub(super) fn resolve_hosts(host_options: &HostOptions) -> Result<RequestedHosts
         None => Inventory::default(),
         Some(path) => {
             let name = path.display().to_string();
-            let text = std::fs::read_to_string(path).map_err(|source| SessionError::file(path, source))?;
+            let text = std::fs::read_to_string(path).map_err(SessionError::file("read", path))?;
             Inventory::parse(&name, &text)?
         }
     };

@@ -71,7 +71,7 @@ pub(crate) fn refuse_local_kernel_arguments(
     if !resolve_hosts(host_options)?.includes_local() {
         return Ok(());
     }
-    let line = CommandLine::local().map_err(|source| SessionError::File { path: PROC_CMDLINE.to_owned(), source })?;
+    let line = CommandLine::local().map_err(SessionError::file("read", Path::new(PROC_CMDLINE)))?;
     let lacking = profiles
         .iter()
         .find(|named| matches!(line.required_boot(&named.profile.kernel_arguments), Some(Boot::Kexec(_))));

@@ -100,7 +100,7 @@ impl std::fmt::Display for RevertOutcome {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Restored => f.write_str("restored"),
-            Self::Conflict { found } => write!(f, "left at `{found}`, since somebody else changed it"),
+            Self::Conflict { found } => write!(f, "left at `{found}`, since something else changed it"),
             Self::Superseded { by } => write!(f, "changed again by {by}, whose revert restores it"),
             Self::Gone => f.write_str("no longer exists, or was reset by a reboot"),
         }

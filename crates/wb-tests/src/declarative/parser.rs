@@ -369,7 +369,7 @@ impl Parser<'_> {
         };
         let bytes = std::fs::read(&location);
         if let (Err(error), true) = (&bytes, self.copies.is_some()) {
-            return Ok(Err(format!("cannot read {}: {error}", location.display())));
+            return Ok(Err(format!("cannot read `{}`: {error}", location.display())));
         }
         let bytes = bytes.map_err(|error| {
             self.text.locate(path.span(), Diagnostic::new(format!("cannot read `{}`: {error}", path.get_ref())))

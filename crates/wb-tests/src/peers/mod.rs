@@ -57,7 +57,8 @@ impl Test for Peers {
         Declaration {
             // A unit test of the registry checks the names of built-in tests.
             name: TestName::new(NAME).unwrap_or_else(|_| unreachable!("`{NAME}` is a valid name")),
-            summary: "implementations of a protocol, each with each other over what both support".to_owned(),
+            summary: "every pair of implementations of a protocol, over every protocol stack that both support"
+                .to_owned(),
             version: 1,
             params,
             scope: Scope::Sample,

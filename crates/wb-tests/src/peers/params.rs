@@ -29,7 +29,7 @@ pub struct Params {
     pub(super) axis_select: Vec<String>,
     /// Drop tests with a matching value of an axis, AXIS=FILTER each
     pub(super) axis_ignore: Vec<String>,
-    /// Pair each endpoint with each other, in a suite that pairs it only with itself by default
+    /// Pair every endpoint with every other, even in suites that pair each only with itself
     pub(super) full_matrix_test: bool,
     /// Uploads and downloads per sample; 0: none
     #[schemars(extend("maximum" = 100_000))]

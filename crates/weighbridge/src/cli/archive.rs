@@ -20,8 +20,8 @@ pub(crate) struct ArchiveSecrets {
 /// `pack`
 #[derive(Debug, Args)]
 pub(crate) struct PackArgs {
-    /// Run folder, which is not changed; with -r, contention benches instead, whose results and reports alone are packed
-    /// of all benches [default: all]
+    /// Run folder; or with -r, the benches whose results and reports are packed, all if none is named. The run is not
+    /// changed
     #[arg(value_name = "RUN|BENCH")]
     pub(crate) words: Vec<PathBuf>,
     #[command(flatten)]

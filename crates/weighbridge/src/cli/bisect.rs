@@ -28,6 +28,8 @@ pub(crate) enum BisectCommand {
 /// `bisect run`
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("how").required(true))]
+#[command(override_usage = "weighbridge bisect run [OPTIONS] --into <DIR> --good <REVISION> --bad <REVISION> \
+    (--measure <COMMAND> | -- <RUN_ARGS>...)")]
 pub(crate) struct BisectRunArgs {
     /// Bisection folder; an existing one is resumed, and no revision is measured twice
     #[arg(long, short, value_name = "DIR")]
@@ -38,13 +40,13 @@ pub(crate) struct BisectRunArgs {
     /// Bad revision, from after the change
     #[arg(long, value_name = "REVISION")]
     pub(crate) bad: String,
-    /// Results of the good revision that exist, instead of measuring it: a run, or several with commas
+    /// Existing results of the good revision, instead of measuring it: one run, or several separated by commas
     #[arg(long, value_name = "RUN[,RUN…]")]
     pub(crate) good_results: Option<String>,
-    /// Results of the bad revision that exist
+    /// Existing results of the bad revision, instead of measuring it: one run, or several separated by commas
     #[arg(long, value_name = "RUN[,RUN…]")]
     pub(crate) bad_results: Option<String>,
-    /// The repository
+    /// Git repository
     #[arg(long, value_name = "DIR", default_value = ".")]
     pub(crate) repo: PathBuf,
     /// A command that builds a revision, run by sh in the repository; a revision where it fails is skipped
@@ -58,11 +60,11 @@ pub(crate) struct BisectRunArgs {
     /// variation
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = super::whole_number::<u16, 1>)]
     pub(crate) runs: u16,
-    /// Continue although the good and the bad revision do not differ clearly
+    /// Continue even if the good and bad revisions do not differ clearly
     #[arg(long)]
     pub(crate) anyway: bool,
     /// Arguments of `weighbridge run` that measure a revision: tests, plans, options
-    #[arg(value_name = "WORD", last = true, group = "how")]
+    #[arg(value_name = "RUN_ARGS", last = true, group = "how")]
     pub(crate) words: Vec<String>,
 }
 

@@ -42,11 +42,9 @@ fn parse_age(text: &str) -> Result<Nanos, String> {
         |text: &str, each: u64| text.trim().parse().ok().and_then(|count: u64| count.checked_mul(each * 24 * HOUR));
     let age = text.strip_suffix('d').and_then(|count| days(count, 1));
     let age = age.or_else(|| text.strip_suffix('w').and_then(|count| days(count, 7)));
-    let other = || {
-        text.parse()
-            .map_err(|_| format!("invalid time `{text}`: expected a number with a unit, such as 36h, 30d or 8w"))
-    };
-    age.map_or_else(other, |age| Ok(Nanos(age)))
+    // A number alone would be seconds, of which nobody thinks when old items are removed.
+    let with_unit = || text.parse().ok().filter(|_| text.ends_with(|c: char| c.is_ascii_alphabetic()));
+    age.map(Nanos).or_else(with_unit).ok_or_else(|| "expected a number with a unit, such as 36h, 30d or 8w".to_owned())
 }
 
 #[cfg(test)]
@@ -58,6 +56,8 @@ mod tests {
         assert_eq!(parse_age("2d"), Ok(Nanos(172_800_000_000_000)));
         assert_eq!(parse_age("1w"), parse_age("7d"));
         assert_eq!(parse_age("36h"), Ok(Nanos(129_600_000_000_000)));
-        assert!(parse_age("soon").is_err() && parse_age("99999999999999999999d").is_err());
+        for text in ["soon", "99999999999999999999d", "5", "1.5", ""] {
+            assert!(parse_age(text).is_err(), "{text}");
+        }
     }
 }

@@ -7,17 +7,18 @@ use globset::{GlobBuilder, GlobMatcher};
 use wb_compare::direction::DirectionOverride;
 use wb_compare::statistical::Threshold;
 
-use super::parse_key_value;
+use super::{KeyValueParser, parse_non_negative, parse_positive};
 
 /// Options for reading builds
 #[derive(Debug, Args)]
 pub(crate) struct BuildFlags {
-    /// Pair this profile of the first build with another profile of the other builds: `Localhost=DefaultLibvirt`
-    #[arg(long, value_name = "PROFILE=PROFILE", value_parser = parse_key_value)]
+    /// Pair this profile of the first build with another profile of the other builds:
+    /// `Localhost=DefaultLibvirt`; may be given more than once
+    #[arg(long, value_name = "PROFILE=PROFILE", value_parser = KeyValueParser)]
     pub(crate) map: Vec<(String, String)>,
     /// Pair cells with this value of an axis in the first build with those of another value in the other builds:
-    /// `rust-v0.56=rust-v0.57`
-    #[arg(long, value_name = "VALUE=VALUE", value_parser = parse_key_value)]
+    /// `rust-v0.56=rust-v0.57`; may be given more than once
+    #[arg(long, value_name = "VALUE=VALUE", value_parser = KeyValueParser)]
     pub(crate) map_value: Vec<(String, String)>,
     /// Compare emulated machines with hardware, which is refused by default
     #[arg(long)]
@@ -64,7 +65,7 @@ pub(crate) struct CompareArgs {
     #[arg(long, default_value_t = 5.0, value_name = "POINTS", value_parser = parse_non_negative, allow_negative_numbers = true)]
     pub(crate) stddev_tolerance: f64,
     /// Model of normal values, from `model fit` or run-perf. The scores of several models are averaged; of several
-    /// noise models the one with most data on a check is used
+    /// noise models the one with most data on a check is used. May be given more than once
     #[arg(long, short, value_name = "FILE")]
     pub(crate) model: Vec<PathBuf>,
     /// Weight of twice the mean score over the builds
@@ -210,8 +211,8 @@ pub(crate) struct NearestArgs {
     /// Build to classify
     #[arg(value_name = "[NAME=]RUN[,RUN…]")]
     pub(crate) src: String,
-    /// Builds to match it with; each is one candidate
-    #[arg(value_name = "CANDIDATE")]
+    /// Builds to match it with; at least two, counting groups
+    #[arg(value_name = "CANDIDATE", required_unless_present = GROUP_ARG)]
     pub(crate) candidates: Vec<String>,
     /// Group of builds as one candidate
     #[command(flatten)]
@@ -274,18 +275,4 @@ pub(crate) struct StripArgs {
 fn parse_glob(text: &str) -> Result<GlobMatcher, String> {
     let glob = GlobBuilder::new(text).literal_separator(false).build();
     glob.map(|glob| glob.compile_matcher()).map_err(|error| error.kind().to_string())
-}
-
-fn parse_positive(text: &str) -> Result<f64, String> {
-    match parse_non_negative(text) {
-        Ok(value) if value > 0.0 => Ok(value),
-        _ => Err("expected a number above 0".to_owned()),
-    }
-}
-
-pub(crate) fn parse_non_negative(text: &str) -> Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(value) if value.is_finite() && value >= 0.0 => Ok(value),
-        _ => Err("expected a number of 0 or more".to_owned()),
-    }
 }

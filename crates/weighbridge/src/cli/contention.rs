@@ -6,12 +6,13 @@ use clap::Args;
 use wb_contention::QosOverride;
 use wb_contention::spec::parse_override;
 use wb_contention::system::TimeScale;
+use wb_diagnostics::Diagnostic;
 use wb_model::Bytes;
 
 /// What is merged, printed after the help of `merge`.
-pub(crate) const MERGE_AFTER_HELP: &str = "Results are merged whose versions, memory profile, device model and \
-    settings of iocost-qos are the same; the largest such group is merged, the others are named. Results whose io.cost \
-    model is an outlier are left out and named.";
+pub(crate) const MERGE_AFTER_HELP: &str = "Only results with the same versions, memory profile, device model and \
+    iocost-qos settings are merged. The largest such group is used. Other results, and those whose io.cost model is an \
+    outlier, are left out and named.";
 
 /// Options of contention benches
 #[derive(Debug, Args)]
@@ -23,22 +24,22 @@ pub(crate) struct SequenceFlags {
     /// Storage device [default: that of --dir]
     #[arg(long, value_name = "NAME")]
     pub(crate) dev: Option<String>,
-    /// Memory of the machine that is emulated, in GiB: a power of two, or `off` [default: 16]
+    /// Emulate a machine with this much memory, in GiB: a power of two, or `off` [default: 16]
     #[arg(long, value_name = "GIB|off", value_parser = parse_mem_profile)]
     pub(crate) mem_profile: Option<MemProfile>,
     /// Available memory, if it is known from an earlier run [default: determined]
     #[arg(long, value_name = "SIZE")]
     pub(crate) mem_avail: Option<Bytes>,
-    /// Start from the parameters of io.cost that are set, rather than from committed ones
+    /// Start from the io.cost parameters that the kernel now has, instead of committed ones
     #[arg(long)]
     pub(crate) iocost_from_sys: bool,
     /// Changes to the QoS of io.cost that benches start from: `min=75,max=75`
     #[arg(long, value_name = "K=V,…", value_parser = parse_qos)]
     pub(crate) iocost_qos: Option<QosOverride>,
     /// vm.swappiness during benches [default: 60]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=200))]
+    #[arg(long, value_name = "N", value_parser = super::whole_number_to::<u32, 0, 200>)]
     pub(crate) swappiness: Option<u32>,
-    /// Run benches although requirements are not met, and record which
+    /// Run benches even if requirements are not met, and record which are not
     #[arg(long)]
     pub(crate) force: bool,
     /// Factor from 0.01 to 1 by which durations and the test file are shortened, for trials: the figures mean nothing
@@ -72,8 +73,9 @@ impl SequenceFlags {
 
 /// `merge`
 #[derive(Debug, Args)]
+#[command(override_usage = "weighbridge merge [OPTIONS] --run-folder <DIR> <RUN>...")]
 pub(crate) struct MergeArgs {
-    /// Run folders to merge from; -r is the folder to write to
+    /// Run folders to merge
     #[arg(value_name = "RUN", required = true)]
     pub(crate) runs: Vec<PathBuf>,
     /// Merge results of different ids separately
@@ -92,5 +94,9 @@ fn parse_mem_profile(text: &str) -> Result<MemProfile, String> {
 }
 
 fn parse_qos(text: &str) -> Result<QosOverride, String> {
-    parse_override(text).map_err(|mistakes| mistakes.to_string())
+    let describe = |mistake: &Diagnostic| match mistake.help() {
+        Some(help) => format!("{}: {help}", mistake.message()),
+        None => mistake.message().to_owned(),
+    };
+    parse_override(text).map_err(|mistakes| mistakes.as_slice().iter().map(describe).collect::<Vec<_>>().join("; "))
 }

@@ -5,14 +5,14 @@ use std::path::PathBuf;
 use clap::Args;
 use wb_model::{Bytes, Nanos};
 
-use super::whole_number;
+use super::{parse_fraction, parse_non_negative, whole_number};
 
 /// Notes and exit statuses of `hashd`, printed after its help.
 pub(crate) const AFTER_HELP: &str = "Options override the parameters file, also after it has been changed. Without \
     --rps-target, as many requests are executed as the latency target permits. docs/contention.md describes the \
     workload, its parameters and its report.\n\n\
-    exit status: 0 it ran for --duration, or until a signal without it, or found the parameters, 1 error, 130 a signal \
-    before that";
+    exit status: 0 finished (--duration over, parameters found, or a signal without --duration), 1 error, 130 \
+    interrupted before that";
 
 /// `hashd`
 #[derive(Debug, Args)]
@@ -27,7 +27,7 @@ pub(crate) struct HashdArgs {
     #[arg(long, requires = "dir")]
     pub(crate) keep_files: bool,
     /// Part of the data that is zero, so that it compresses (0 to 1)
-    #[arg(long, value_name = "FRAC", default_value_t = 0.0)]
+    #[arg(long, value_name = "FRAC", default_value_t = 0.0, value_parser = parse_fraction, allow_negative_numbers = true)]
     pub(crate) compressibility: f64,
     /// Start with an empty footprint, which grows as requests use it [default: fill it first, as far as memory permits]
     #[arg(long)]
@@ -36,13 +36,13 @@ pub(crate) struct HashdArgs {
     #[arg(long, value_name = "SIZE")]
     pub(crate) memory: Option<Bytes>,
     /// Requests per second to reach
-    #[arg(long, value_name = "N", conflicts_with = "open_loop")]
+    #[arg(long, value_name = "N", conflicts_with = "open_loop", value_parser = parse_non_negative, allow_negative_numbers = true)]
     pub(crate) rps_target: Option<f64>,
     /// Latency that 95 % of the requests must not exceed [default: 75ms]
     #[arg(long, value_name = "TIME", conflicts_with = "open_loop")]
     pub(crate) lat_target: Option<Nanos>,
     /// Start this many requests per second at random times, whatever their latency is
-    #[arg(long, value_name = "RATE")]
+    #[arg(long, value_name = "RATE", value_parser = parse_non_negative, allow_negative_numbers = true)]
     pub(crate) open_loop: Option<f64>,
     /// Find the parameters that load this machine fully, and write them to this TOML file. FILE.journal has each finished
     /// round: the same command resumes there
@@ -55,20 +55,22 @@ pub(crate) struct HashdArgs {
     /// Imitate hashing by sleeping while parameters are found, so that they depend on memory and disk alone
     #[arg(long, requires = "find_params")]
     pub(crate) fake_cpu_load: bool,
-    /// Use this mean size of what a request reads from files instead of finding it
+    /// Mean size of the file reads of a request, instead of finding it
     #[arg(long, value_name = "SIZE", requires = "find_params")]
     pub(crate) hash_size: Option<Bytes>,
-    /// Use this number of pages that are read or touched together instead of finding it
+    /// Pages read or touched together, instead of finding the number
     #[arg(long, value_name = "N", requires = "find_params", value_parser = whole_number::<u32, 1>)]
     pub(crate) chunk_pages: Option<u32>,
-    /// Use this rate at full load instead of finding it [default with --fake-cpu-load: 2000 for 12 GiB of memory]
-    #[arg(long, value_name = "N", requires = "find_params")]
+    /// Requests per second at full load, instead of finding the rate [default with --fake-cpu-load: 2000 for 12 GiB of memory]
+    #[arg(long, value_name = "N", requires = "find_params", value_parser = parse_non_negative, allow_negative_numbers = true)]
     pub(crate) rps_max: Option<f64>,
-    /// Factor of the precision of the footprint: 2 makes its steps twice as large
-    #[arg(long, value_name = "FACTOR", requires = "find_params", default_value_t = 1.0)]
+    /// Scale the steps of the memory footprint: 2 doubles them
+    #[arg(long, value_name = "FACTOR", requires = "find_params", default_value_t = 1.0,
+          value_parser = parse_non_negative, allow_negative_numbers = true)]
     pub(crate) grain: f64,
-    /// Factor of the time that a round is observed: less than 1 is faster and less certain
-    #[arg(long, value_name = "FACTOR", requires = "find_params", default_value_t = 1.0)]
+    /// Scale the observation time of each round: less than 1 is faster and less certain
+    #[arg(long, value_name = "FACTOR", requires = "find_params", default_value_t = 1.0,
+          value_parser = parse_non_negative, allow_negative_numbers = true)]
     pub(crate) window_scale: f64,
     /// How long to run [default: until Ctrl-C or SIGTERM]
     #[arg(long, value_name = "TIME")]

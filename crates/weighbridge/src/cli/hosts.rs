@@ -9,7 +9,7 @@ use clap::Args;
 #[command(next_help_heading = "Hosts")]
 pub(crate) struct HostSelectionFlags {
     /// Hosts to use instead of this machine: hosts or groups of the inventory, or ssh addresses with an optional name:
-    /// `root@10.0.0.1`, `a:bench@lab2:2222`; `local` is this machine. All hosts measure at the same time
+    /// `root@10.0.0.1`, `a:bench@lab2:2222`; `local` is this machine. All hosts are used at the same time
     #[arg(long, value_name = "[NAME:]ADDRESS", value_delimiter = ',')]
     pub(crate) hosts: Vec<String>,
     /// Inventory file (hosts.toml); without --hosts, all its hosts are used
@@ -40,7 +40,7 @@ pub(crate) struct HostFlags {
     #[arg(long, value_name = "NAME")]
     pub(crate) guest_distro: Option<String>,
     /// Profiles to measure in, applied and reverted one after the other: `Localhost,TunedHost`,
-    /// `'DefaultLibvirt:{"force_guest_cpus": 2}'`; `weighbridge profile list` shows all. May be given more than once
+    /// `'DefaultLibvirt:{"force-guest-cpus": 2}'`; `weighbridge profile list` shows all. May be given more than once
     #[arg(long, value_name = "PROFILE[:JSON]")]
     pub(crate) profiles: Vec<String>,
 }

@@ -6,7 +6,7 @@ use clap::Args;
 use wb_import::Format;
 use wb_model::{ProfileName, TestName};
 
-use super::parse_key_value;
+use super::KeyValueParser;
 
 /// Notes and exit statuses of `import`, printed after its help.
 pub(crate) const AFTER_HELP: &str = "Files are read in the order given, those of a folder by name. Files with the \
@@ -23,7 +23,7 @@ pub(crate) struct ImportArgs {
     #[arg(value_name = "FILE|FOLDER", required = true)]
     pub(crate) paths: Vec<PathBuf>,
     /// Run folder; an existing one is extended, and nothing in it is lost
-    #[arg(long, short = 'o', visible_short_alias = 'i', value_name = "DIR")]
+    #[arg(long, short = 'i', visible_short_alias = 'o', value_name = "DIR")]
     pub(crate) into: PathBuf,
     /// Format of all files: pbench, fio, iperf3, hyperfine, google-benchmark, phoronix or libp2p; detected for each file if
     /// not given
@@ -42,7 +42,7 @@ pub(crate) struct ImportArgs {
     #[arg(long, value_name = "NAME")]
     pub(crate) system: Option<String>,
     /// Metadata to record with the run; may be given more than once
-    #[arg(long, value_name = "KEY=VALUE", value_parser = parse_key_value)]
+    #[arg(long, value_name = "KEY=VALUE", value_parser = KeyValueParser)]
     pub(crate) metadata: Vec<(String, String)>,
     /// Also import failed iterations of pbench and results under non-numeric serials
     #[arg(long)]

@@ -10,7 +10,7 @@ use clap::{Args, Subcommand};
 use wb_model::{Bytes, Nanos};
 use wb_net::{control::Fingerprint, language::Protocol};
 
-use super::{NumberList, parse_key_value, parse_number_list};
+use super::{KeyValueParser, NumberList, parse_ip_address, parse_number_list};
 
 /// `net`
 #[derive(Debug, Subcommand)]
@@ -110,7 +110,7 @@ pub(crate) struct TrustFlags {
 #[derive(Debug, Args)]
 pub(crate) struct NetServeArgs {
     /// Address to listen on; other machines cannot reach a loopback address
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1", value_parser = parse_ip_address)]
     pub(crate) listen: IpAddr,
     /// Port of the control connection
     #[arg(long, short = 'P', value_name = "PORT", default_value_t = wb_net::session::client::PORT,
@@ -119,7 +119,7 @@ pub(crate) struct NetServeArgs {
     /// Accept data connections only on these ports, for firewalls
     #[arg(long, value_name = "LOW-HIGH", value_parser = parse_port_range)]
     pub(crate) data_ports: Option<RangeInclusive<u16>>,
-    /// Accept data connections on the port of the control connection, which alone must then be open
+    /// Accept data connections on the control port, so that only that port must be open
     #[arg(long, conflicts_with = "data_ports")]
     pub(crate) one_port: bool,
     /// Pin strands to these CPUs, round-robin: `0-3,8`
@@ -132,7 +132,7 @@ pub(crate) struct NetServeArgs {
     #[arg(long)]
     pub(crate) once: bool,
     /// Maximum number of concurrent sessions
-    #[arg(long, value_name = "N", default_value_t = 8, value_parser = super::whole_number::<usize, 0>)]
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = super::whole_number::<usize, 1>)]
     pub(crate) max_sessions: usize,
     /// Maximum number of strands per session
     #[arg(long, value_name = "N", default_value_t = 20_000, value_parser = super::whole_number::<u64, 0>)]
@@ -154,8 +154,8 @@ pub(crate) struct NetCheckArgs {
     /// Profiles to check
     #[arg(required = true)]
     pub(crate) files: Vec<PathBuf>,
-    /// Variable of the profiles; overrides the environment
-    #[arg(long, value_name = "NAME=VALUE", value_parser = parse_key_value)]
+    /// Variable of the profiles; overrides the environment; may be given more than once
+    #[arg(long, value_name = "NAME=VALUE", value_parser = KeyValueParser)]
     pub(crate) var: Vec<(String, String)>,
 }
 
@@ -164,8 +164,8 @@ pub(crate) struct NetCheckArgs {
 pub(crate) struct NetRunArgs {
     /// The profile
     pub(crate) profile: PathBuf,
-    /// Variable of the profile; overrides the environment
-    #[arg(long, value_name = "NAME=VALUE", value_parser = parse_key_value)]
+    /// Variable of the profile; overrides the environment; may be given more than once
+    #[arg(long, value_name = "NAME=VALUE", value_parser = KeyValueParser)]
     pub(crate) var: Vec<(String, String)>,
     /// Port of the control connections
     #[arg(long, short = 'P', value_name = "PORT", default_value_t = wb_net::session::client::PORT,
@@ -237,13 +237,13 @@ pub(crate) struct NetClientFlags {
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = parse_positive_time)]
     pub(crate) connect_timeout: Nanos,
     /// Maximum number of strands with a thread each; more are executed by an event loop
-    #[arg(long, value_name = "N", default_value_t = 128, value_parser = super::whole_number::<u32, 0>)]
+    #[arg(long, value_name = "N", default_value_t = 128, value_parser = super::whole_number::<u32, 1>)]
     pub(crate) max_threads: u32,
     /// Pin strands to these CPUs, round-robin: `0-3,8`
     #[arg(long, value_name = "LIST", value_parser = parse_number_list)]
     pub(crate) cpus: Option<NumberList>,
-    /// Address of the server for a host of the profile, if not the host's name
-    #[arg(long, value_name = "HOST=ADDRESS[:PORT]", value_parser = parse_key_value)]
+    /// Address of the server for a host of the profile, if not the host's name; may be given more than once
+    #[arg(long, value_name = "HOST=ADDRESS[:PORT]", value_parser = KeyValueParser)]
     pub(crate) server: Vec<(String, String)>,
     /// Seed for all random choices; drawn and printed if not given
     #[arg(long, value_name = "N", value_parser = super::whole_number::<u64, 0>)]
@@ -268,7 +268,8 @@ pub(crate) struct PresetArgs {
     /// Size of responses, if different from that of requests
     #[arg(long, value_name = "SIZE")]
     pub(crate) response_size: Option<BufferSize>,
-    /// Protocols, measured one after the other [default: tcp]
+    /// Protocols, measured one after the other: tcp, udp, ssl, sctp, unix, unix-dgram, vsock, quic, rds [default: tcp; ssl
+    /// for handshakes]
     #[arg(long, value_name = "PROTOCOL,…", value_delimiter = ',', value_parser = parse_protocol)]
     pub(crate) protocols: Vec<Protocol>,
     /// Numbers of concurrent connections, measured one after the other

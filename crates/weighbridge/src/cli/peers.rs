@@ -7,7 +7,7 @@ use wb_model::{Bytes, Nanos};
 use wb_peers::SelectionFlags;
 use wb_peers::selection::SelectIgnore;
 
-use super::{CellFlags, PreparationFlags, RunFolderFlags};
+use super::{CellFlags, KeyValueParser, PreparationFlags, RunFolderFlags, whole_number};
 
 /// Exit statuses of `peers list`.
 const LIST_EXIT_STATUS: &str = "\
@@ -78,28 +78,28 @@ pub(crate) struct PeersRunArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Workload of a sample")]
 pub(crate) struct WorkloadFlags {
-    /// Number of uploads and of downloads [default: 4]
-    #[arg(long, value_name = "N")]
+    /// Number of uploads and of downloads
+    #[arg(long, value_name = "N", value_parser = whole_number::<u32, 0>)]
     pub(crate) iterations: Option<u32>,
-    /// Size of an upload; 0 for none [default: 16m]
+    /// Size of an upload; 0 for none
     #[arg(long, value_name = "BYTES")]
     pub(crate) upload_bytes: Option<Bytes>,
-    /// Size of a download; 0 for none [default: 16m]
+    /// Size of a download; 0 for none
     #[arg(long, value_name = "BYTES")]
     pub(crate) download_bytes: Option<Bytes>,
-    /// Number of round trips of one byte [default: 50]
-    #[arg(long, value_name = "N")]
+    /// Number of round trips of one byte
+    #[arg(long, value_name = "N", value_parser = whole_number::<u32, 0>)]
     pub(crate) latency_iterations: Option<u32>,
-    /// Time limit of an iteration [default: 1min]
+    /// Time limit of an iteration
     #[arg(long, value_name = "TIME")]
     pub(crate) iteration_limit: Option<Nanos>,
-    /// Duration that endpoints are given as `{duration}` or DURATION [default: 20s]
+    /// Duration passed to endpoints as `{duration}` or $DURATION
     #[arg(long, value_name = "TIME")]
     pub(crate) duration: Option<Nanos>,
-    /// Defaults of libp2p's suites: 10 iterations of 1 GiB, 100 round trips
+    /// Use the defaults of libp2p's suites: 10 iterations of 1 GiB, 100 round trips
     #[arg(long)]
     pub(crate) as_suite: bool,
-    /// Program that runs endpoints that are images: podman or docker [default: podman]
+    /// Program that runs endpoints that are images: podman or docker
     #[arg(long, value_name = "ENGINE")]
     pub(crate) container_engine: Option<String>,
     /// Worker of the listeners; the dialers run on that of --hosts
@@ -142,10 +142,10 @@ pub(crate) struct MatrixFlags {
     /// Drop matching baselines: by id, by name for impls.yaml
     #[arg(long, value_name = "FILTER")]
     baseline_ignore: Option<String>,
-    /// Keep tests of which the ids of both sides match
+    /// Keep tests whose ids both match
     #[arg(long, value_name = "FILTER")]
     impl_select: Option<String>,
-    /// Drop tests of which the id of a side matches
+    /// Drop tests with a matching id on either side
     #[arg(long, value_name = "FILTER")]
     impl_ignore: Option<String>,
     /// Keep tests with a matching transport
@@ -166,13 +166,13 @@ pub(crate) struct MatrixFlags {
     /// Drop tests with a matching multiplexer
     #[arg(long, value_name = "FILTER")]
     muxer_ignore: Option<String>,
-    /// Keep tests with a matching value of an axis, or without one; repeatable
-    #[arg(long, value_name = "AXIS=FILTER", value_parser = parse_axis_filter)]
+    /// Keep tests with a matching value of an axis, or without one; may be given more than once
+    #[arg(long, value_name = "AXIS=FILTER", value_parser = KeyValueParser)]
     axis_select: Vec<(String, String)>,
-    /// Drop tests with a matching value of an axis; repeatable
-    #[arg(long, value_name = "AXIS=FILTER", value_parser = parse_axis_filter)]
+    /// Drop tests with a matching value of an axis; may be given more than once
+    #[arg(long, value_name = "AXIS=FILTER", value_parser = KeyValueParser)]
     axis_ignore: Vec<(String, String)>,
-    /// Pair each endpoint with each other, in a suite that pairs it only with itself by default
+    /// Pair every endpoint with every other, even in suites that pair each only with itself
     #[arg(long)]
     full_matrix_test: bool,
 }
@@ -200,9 +200,4 @@ impl MatrixFlags {
             full_matrix: self.full_matrix_test,
         }
     }
-}
-
-fn parse_axis_filter(text: &str) -> Result<(String, String), String> {
-    let parts = text.split_once('=').filter(|(axis, _)| !axis.is_empty());
-    parts.map(|(axis, filter)| (axis.to_owned(), filter.to_owned())).ok_or_else(|| "expected AXIS=FILTER".to_owned())
 }

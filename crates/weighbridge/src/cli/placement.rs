@@ -1,9 +1,10 @@
 //! Flags for the placement of measured processes.
 
 use clap::Args;
+use clap::builder::TypedValueParser;
 use wb_model::HugePages;
 
-use super::{enum_parser, parse_key_value};
+use super::{KeyValueParser, enum_parser};
 
 /// Placement of measured processes
 #[derive(Debug, Args)]
@@ -23,7 +24,7 @@ pub(crate) struct PlacementFlags {
     pub(crate) no_aslr: bool,
     /// Use this file as a program in all cells that need it: `redis-server=./src/redis-server`; may be given more than
     /// once
-    #[arg(long, value_name = "PROGRAM=PATH", value_parser = parse_program_override)]
+    #[arg(long, value_name = "PROGRAM=PATH", value_parser = KeyValueParser.try_map(absolute_path))]
     pub(crate) program: Vec<(String, String)>,
 }
 
@@ -37,9 +38,8 @@ const HUGE_PAGES: [(&str, &str); 3] = [
     ("never", "switched off for the process"),
 ];
 
-fn parse_program_override(text: &str) -> Result<(String, String), String> {
-    let (name, path) = parse_key_value(text)?;
-    let path = std::path::absolute(path).map_err(|error| error.to_string())?;
+fn absolute_path((name, path): (String, String)) -> Result<(String, String), std::io::Error> {
+    let path = std::path::absolute(path)?;
     Ok((name, path.display().to_string()))
 }
 
@@ -50,7 +50,7 @@ pub(crate) fn parse_number_list(text: &str) -> Result<NumberList, String> {
         (low <= high && high < 65_536).then(|| (low..=high).collect())
     };
     let all: Option<Vec<Vec<u32>>> = text.split(',').map(range).collect();
-    all.map(|parts| NumberList(parts.concat())).ok_or_else(|| "numbers and ranges are expected: `0-3,8`".to_owned())
+    all.map(|parts| NumberList(parts.concat())).ok_or_else(|| "expected numbers and ranges, such as `0-3,8`".to_owned())
 }
 
 #[cfg(test)]

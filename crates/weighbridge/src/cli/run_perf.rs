@@ -6,8 +6,8 @@ use std::path::PathBuf;
 
 use clap::{ArgAction, Args};
 
-use super::compare::{CandidateGroups, parse_non_negative};
-use super::parse_key_value;
+use super::compare::CandidateGroups;
+use super::{KeyValueParser, parse_non_negative};
 
 /// The names of run-perf's programs: subcommands, and names of symbolic links to this program.
 pub(crate) const PROGRAMS: [&str; 5] = ["run-perf", "compare-perf", "analyze-perf", "diff-perf", "strip-run-perf"];
@@ -67,7 +67,7 @@ pub(crate) struct RunPerfArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) worker_setup_script: Option<String>,
     /// Metadata of the build
-    #[arg(long, value_name = "KEY=VALUE", num_args = 1.., value_parser = parse_key_value, action = ArgAction::Append)]
+    #[arg(long, value_name = "KEY=VALUE", num_args = 1.., value_parser = KeyValueParser, action = ArgAction::Append)]
     pub(crate) metadata: Vec<(String, String)>,
     /// Show what would be measured without measuring it; not an option of run-perf
     #[arg(long)]

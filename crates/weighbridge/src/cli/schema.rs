@@ -25,6 +25,8 @@ pub(crate) enum SchemaName {
     Plan,
     /// Output of `list TEST --json`
     Declaration,
+    /// Output of `list BENCH --json`
+    BenchDeclaration,
     /// State of a system before or after a run
     Environment,
     /// What a system did during a sample
@@ -37,7 +39,7 @@ pub(crate) enum SchemaName {
     CalibrateResult,
     /// experiment.json: the result of `ab` or `calibrate`
     Experiment,
-    /// Output of `bisect --json`
+    /// Output of `bisect show --json`
     Bisection,
     /// Output of `tune apply --json`
     TuneResult,
@@ -55,7 +57,7 @@ pub(crate) enum SchemaName {
     ImportedSample,
     /// A noise model of `model`
     NoiseModel,
-    /// Output of `net --json`
+    /// Output of `net run --json` and of the presets
     NetResult,
     /// Output of `net sweep --json`
     NetSweep,

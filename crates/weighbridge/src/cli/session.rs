@@ -5,6 +5,13 @@ use wb_session::{HostOptions, HostSelection, PreparationOptions, RunFolderOption
 
 use super::{HostFlags, HostSelectionFlags, PreparationFlags, RunFolderFlags};
 
+/// Prefix of the run folders of `run` and `peers run`.
+pub(crate) const RUN_PREFIX: &str = "weighbridge";
+/// Prefix of the run folders of `ab`.
+pub(crate) const AB_PREFIX: &str = "weighbridge-ab";
+/// Prefix of the run folders of `calibrate`.
+pub(crate) const CALIBRATE_PREFIX: &str = "weighbridge-calibrate";
+
 impl From<&HostSelectionFlags> for HostSelection {
     fn from(flags: &HostSelectionFlags) -> Self {
         let HostSelectionFlags { hosts, inventory, ssh_config } = flags;

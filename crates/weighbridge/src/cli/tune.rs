@@ -7,7 +7,7 @@ use super::HostSelectionFlags;
 /// `tune`
 #[derive(Debug, Subcommand)]
 pub(crate) enum TuneCommand {
-    /// Show which settings are changed, and what sets would change, without changing anything
+    /// Show changed settings, and what the given sets would change; changes nothing
     #[command(after_help = "exit status: 0 everything named can be set, 3 something named cannot")]
     Status(TuneStatusArgs),
     /// Set knobs and record their original values in the undo log
@@ -18,7 +18,7 @@ pub(crate) enum TuneCommand {
     Apply(TuneApplyArgs),
     /// Restore the original values of all changed settings
     #[command(
-        after_help = "A value that somebody else has changed since is left as it is and stays in the undo log.\n\n\
+        after_help = "A value that something else has changed since is left as it is and stays in the undo log.\n\n\
         exit status: 0 everything is restored, 1 another process is changing this machine, 3 not everything could be \
         restored, 4 nothing is changed"
     )]
@@ -57,7 +57,7 @@ pub(crate) struct TuneApplyArgs {
 /// `tune revert`
 #[derive(Debug, Args)]
 pub(crate) struct TuneRevertArgs {
-    /// Also restore values that somebody else has changed since
+    /// Also restore values that something else has changed since
     #[arg(long)]
     pub(crate) force: bool,
     /// Print JSON; with --hosts, an object keyed by host name

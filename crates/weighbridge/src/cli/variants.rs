@@ -9,11 +9,12 @@ use super::{AttemptFlags, HostFlags, PlacementFlags, PreparationFlags, RunFolder
 /// Forms of variants and exit statuses of `ab`, printed after its help.
 pub(crate) const AB_AFTER_HELP: &str = "Variants; the others are compared with the first:
   param:NAME=VALUE     a parameter of the test
-  knob:NAME=VALUE      a setting of the machine while its samples are taken; NAME@TARGET for one disk, page size and
-                       so on (see `doctor --all` and docs/tune.md)
-  env:NAME=VALUE       an environment variable of its processes
+  knob:NAME=VALUE      a system setting, applied while its samples are taken;
+                       NAME@TARGET for one disk, page size, … (docs/tune.md)
+  env:NAME=VALUE       an environment variable of the test's processes
   cmd:COMMAND          a command, run by sh before each sample
-  bin:[PROGRAM=]PATH   a file to use as a program that the test needs, also for its build: bin:gcc=/usr/bin/gcc-11
+  bin:[PROGRAM=]PATH   a file that replaces a program of the test, also in its
+                       build: bin:gcc=/usr/bin/gcc-11
   base                 the unchanged test
 Join several changes in one variant with `+`, and name a variant with a `NAME:` prefix: `tuned:env:A=1+param:bs=8k`.
 
@@ -33,7 +34,7 @@ pub(crate) struct SingleTestFlags {
     #[arg(long, value_name = "DIR")]
     pub(crate) tests_d: Vec<PathBuf>,
     /// Smallest difference that matters, in percent
-    #[arg(long, value_name = "PERCENT", default_value_t = 5.0, value_parser = super::compare::parse_non_negative, allow_negative_numbers = true)]
+    #[arg(long, value_name = "PERCENT", default_value_t = 5.0, value_parser = super::parse_non_negative, allow_negative_numbers = true)]
     pub(crate) threshold: f64,
     /// Run folder, metadata, publishing and secrets
     #[command(flatten)]
@@ -68,7 +69,7 @@ pub(crate) struct AbArgs {
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = super::whole_number::<usize, 0>)]
     pub(crate) min_blocks: usize,
     /// False-positive rate in percent, over all interim analyses and variants together
-    #[arg(long, value_name = "PERCENT", default_value_t = 5.0, value_parser = super::compare::parse_non_negative, allow_negative_numbers = true)]
+    #[arg(long, value_name = "PERCENT", default_value_t = 5.0, value_parser = super::parse_non_negative, allow_negative_numbers = true)]
     pub(crate) error_rate: f64,
     /// What to measure; last, because its help heading applies to all flags after it
     #[command(flatten)]

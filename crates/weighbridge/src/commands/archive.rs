@@ -68,6 +68,7 @@ fn report(output: &Path, summary: ArchiveSummary, notes: Vec<String>, console: &
 
 /// Checks an archive and extracts it.
 pub(crate) fn unpack(args: &UnpackArgs, _: &Console) -> Result<Exit, Error> {
+    std::fs::metadata(&args.file).map_err(Error::file("read", &args.file))?;
     let target = match &args.directory {
         Some(directory) => directory.clone(),
         None => default_target(&args.file)?,
@@ -128,7 +129,7 @@ fn default_target(file: &Path) -> Result<PathBuf, Error> {
     match name.strip_suffix(EXTENSION).or_else(|| name.strip_suffix(".tgz")).filter(|name| !name.is_empty()) {
         Some(name) => Ok(PathBuf::from(name)),
         None => Err(Error::Usage {
-            what: format!("missing folder to extract `{}` to", file.display()),
+            what: format!("cannot derive a folder name from `{}`", file.display()),
             help: "name a new or empty folder with -C".to_owned(),
         }),
     }

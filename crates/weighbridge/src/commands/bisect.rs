@@ -1,6 +1,5 @@
 //! `weighbridge bisect`: finds the revision that changed performance by classifying each revision as good or bad.
 
-use clap::Parser;
 use wb_session::EventSink;
 use wb_session::bisect::{
     self, BisectionOptions, BisectionOutcome, BisectionReport, BisectionStep, MeasureMethod, RevisionVerdict,
@@ -13,7 +12,7 @@ use crate::cli::bisect::{BisectCommand, BisectRunArgs, BisectShowArgs, BisectSte
 use crate::cli::{Cli, Command};
 use crate::console::Console;
 use crate::error::Error;
-use crate::exit::Exit;
+use crate::exit::{self, Exit};
 use crate::output::{print_json, print_text};
 use crate::session_events::describe_verdict;
 
@@ -69,7 +68,7 @@ fn check_run_arguments(words: &[String], events: &EventSink) -> Result<(), Error
         what,
         help: "the arguments after `--` are those of `weighbridge run`".to_owned(),
     };
-    match Cli::try_parse_from(line).map_err(|error| usage_error(error.to_string().trim().to_owned()))?.command {
+    match Cli::parse_words(line).map_err(|error| usage_error(exit::message_of(&error)))?.command {
         Command::Run(args) => {
             let request = resolve_request(&args.measurement, events)?;
             for named in requested_profiles(&(&args.measurement.cells.hosts).into())? {

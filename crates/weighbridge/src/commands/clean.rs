@@ -194,7 +194,7 @@ fn confirm_removal() -> Result<bool, Error> {
     crate::console::write_part!("remove these? [y/N] ");
     let mut answer = String::new();
     let read = std::io::stdin().lock().read_line(&mut answer);
-    read.map_err(|source| Error::File { path: "standard input".to_owned(), source })?;
+    read.map_err(|source| Error::File { operation: "read", subject: "standard input".to_owned(), source })?;
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }
 

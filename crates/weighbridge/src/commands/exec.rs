@@ -51,7 +51,7 @@ fn watch_io_latency(config: &WatchConfig) -> Result<Exit, Error> {
 
 /// Prints the address that it listens on, and serves until it is ended.
 fn serve_ceiling(host: &str) -> Result<Exit, Error> {
-    let failed = |source: std::io::Error| Error::File { path: format!("socket at {host}"), source };
+    let failed = |source| Error::File { operation: "serve", subject: format!("`{host}`"), source };
     let listener = TcpListener::bind((host, 0)).map_err(failed)?;
     let token = ceiling_token().map_err(failed)?;
     print_text(&format!("{}\n", listener.local_addr().map_err(failed)?))?;
@@ -89,7 +89,7 @@ pub(crate) fn run_image_order(order: &str) -> Result<Exit, Error> {
             .to_owned(),
     })?;
     let written = wb_profile::image::execute(&order, &mut std::io::stdout().lock());
-    written.map_err(|source| Error::File { path: "standard output".to_owned(), source })?;
+    written.map_err(Error::standard_output)?;
     Ok(Exit::Success)
 }
 

@@ -29,7 +29,7 @@ pub(crate) fn import(args: ImportArgs, console: &Console) -> Result<Exit, Error>
     if args.paths.iter().all(|path| !path.exists()) {
         let paths = args.paths.iter().map(|path| format!("`{}`", path.display())).collect::<Vec<_>>().join(", ");
         return Err(Error::Usage {
-            what: format!("no such file or folder: {paths}"),
+            what: format!("cannot read {paths}: no such file or folder"),
             help: "name files or folders of results".to_owned(),
         });
     }

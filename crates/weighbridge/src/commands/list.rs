@@ -1,5 +1,7 @@
-//! `weighbridge list`: lists tests, metrics and plans.
+//! `weighbridge list`: lists tests, contention benches, metrics and plans.
 
+use wb_contention::Bench;
+use wb_contention::spec::{BenchDeclaration, PropertyGroup};
 use wb_diagnostics::{help_with_suggestion, suggest};
 use wb_model::{Declaration, Metric, Params};
 use wb_plan::{Catalog, builtin};
@@ -13,18 +15,26 @@ use crate::error::Error;
 use crate::exit::Exit;
 use crate::output::{print_json, print_text};
 
-/// Lists tests, metrics or plans, or shows one of them.
+/// What can be listed.
+const LISTS: [&str; 4] = ["tests", "benches", "metrics", "plans"];
+
+/// Lists tests, contention benches, metrics or plans, or shows one of them.
 pub(crate) fn list(args: &ListArgs, console: &Console) -> Result<Exit, Error> {
     let registry = registry(&args.tests_d, None, &console.events())?;
     match (args.what.as_str(), args.name.as_deref()) {
         ("tests", None) => list_tests(&registry, args.json, console),
         ("tests", Some(name)) => show_test(&registry, name, args.json, console),
+        ("benches", None) => list_benches(args.json, console),
+        ("benches", Some(name)) => show_bench(find_bench(name)?, args.json, console),
         ("metrics", name) => list_metrics(&registry, name, args.json, console),
         ("plans", None) => list_plans(args.json, console),
         ("plans", Some(name)) => show_plan(name, args.json),
-        (name, None) => show_test(&registry, name, args.json, console),
+        (name, None) => match Bench::from_name(name) {
+            Some(bench) => show_bench(bench, args.json, console),
+            None => show_test(&registry, name, args.json, console),
+        },
         (what, Some(_)) => Err(Error::Usage {
-            what: format!("unknown list `{what}`: expected tests, metrics or plans"),
+            what: format!("unknown list `{what}`: expected one of {}", LISTS.join(", ")),
             help: "each list takes an optional name: `weighbridge list tests NAME`".to_owned(),
         }),
     }?;
@@ -41,7 +51,55 @@ fn list_tests(registry: &Registry, json: bool, console: &Console) -> Result<(), 
         let count = declaration.params.len().to_string();
         table.row(vec![declaration.name.as_str().into(), declaration.summary.as_str().into(), count.into()]);
     }
+    print_text(&table.draw(console.stdout_style))?;
+    print_text("\n")?;
+    list_benches(json, console)
+}
+
+fn list_benches(json: bool, console: &Console) -> Result<(), Error> {
+    let benches = Bench::ALL.map(BenchDeclaration::of);
+    if json {
+        return print_json(&benches);
+    }
+    let mut table = Table::new(&[
+        ("contention bench", Align::Left),
+        ("what it measures", Align::Left),
+        ("properties", Align::Right),
+    ]);
+    for bench in benches {
+        let count = bench.properties.len().to_string();
+        table.row(vec![bench.name.name().into(), bench.summary.into(), count.into()]);
+    }
     print_text(&table.draw(console.stdout_style))
+}
+
+fn find_bench(name: &str) -> Result<Bench, Error> {
+    let names = Bench::ALL.map(Bench::name);
+    Bench::from_name(name).ok_or_else(|| Error::Usage {
+        what: format!("unknown contention bench `{name}`"),
+        help: help_with_suggestion(suggest(name, names).as_ref(), &format!("expected one of {}", names.join(", "))),
+    })
+}
+
+fn show_bench(bench: Bench, json: bool, console: &Console) -> Result<(), Error> {
+    let declaration = BenchDeclaration::of(bench);
+    if json {
+        return print_json(&declaration);
+    }
+    let mut table = Table::new(&[("property", Align::Left), ("default", Align::Left), ("what it sets", Align::Left)]);
+    let mut has_later = false;
+    for property in declaration.properties {
+        if property.group == PropertyGroup::Later && !std::mem::replace(&mut has_later, true) {
+            table.heading("later groups, one per stage");
+        }
+        let default = property.default.unwrap_or_else(|| "none".to_owned());
+        table.row(vec![property.name.into(), default.into(), property.help.into()]);
+    }
+    print_text(&format!(
+        "{bench}: {}\n\n{}\nA specification is `{bench}[:PROPERTY=VALUE,…[:…]]`; docs/contention.md describes the bench.\n",
+        declaration.summary,
+        table.draw(console.stdout_style)
+    ))
 }
 
 fn find_declaration<'a>(registry: &'a Registry, name: &str) -> Result<&'a Declaration, Error> {
@@ -52,8 +110,8 @@ fn find_declaration<'a>(registry: &'a Registry, name: &str) -> Result<&'a Declar
         let help = format!("`weighbridge list plans {name}` shows it, `weighbridge plan --plan {name}` its cells");
         return Err(Error::Usage { what: format!("expected a test, but `{name}` is a plan"), help });
     }
-    let suggestion = suggest(name, registry.names().into_iter().chain(["tests", "metrics", "plans"]));
-    let help = help_with_suggestion(suggestion.as_ref(), "`weighbridge list tests` shows all");
+    let suggestion = suggest(name, registry.names().into_iter().chain(LISTS).chain(Bench::ALL.map(Bench::name)));
+    let help = help_with_suggestion(suggestion.as_ref(), "`weighbridge list` shows all");
     Err(Error::Usage { what: format!("unknown test `{name}`"), help })
 }
 
@@ -144,7 +202,7 @@ fn list_plans(json: bool, console: &Console) -> Result<(), Error> {
 fn show_plan(name: &str, json: bool) -> Result<(), Error> {
     let unknown = || Error::Usage {
         what: format!("unknown plan `{name}`"),
-        help: format!("known plans: {}", builtin::names().collect::<Vec<_>>().join(", ")),
+        help: format!("expected one of {}", builtin::names().collect::<Vec<_>>().join(", ")),
     };
     if json {
         return print_json(&builtin::json(name).ok_or_else(unknown)?);

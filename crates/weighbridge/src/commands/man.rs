@@ -32,7 +32,7 @@ const FILES: [(&str, &str); 2] = [
 
 /// Writes weighbridge.1, the page of all commands, and a page for each command.
 pub(crate) fn write_pages(folder: &Path) -> Result<(), Error> {
-    let file_error = |source| Error::File { path: folder.display().to_string(), source };
+    let file_error = Error::file("write", folder);
     std::fs::create_dir_all(folder).map_err(file_error)?;
     clap_mangen::generate_to(Cli::build_command(), folder).map_err(file_error)?;
     write_file(&folder.join("weighbridge.1"), &render_page())

@@ -48,7 +48,7 @@ pub(crate) fn format(args: &FormatArgs, folder: Option<&Path>, console: &Console
     study.cells.retain(|cell| selection.skip_reason(&cell.cell, None).is_none());
     if study.cells.is_empty() {
         return Err(Error::NothingToDo {
-            what: "no cell matches".to_owned(),
+            what: wb_session::describe_empty_selection(&args.select),
             help: format!("`weighbridge summary {}` lists all {all}", target.run.display()),
         });
     }

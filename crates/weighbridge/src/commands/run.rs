@@ -13,7 +13,7 @@ use wb_tests::Registry;
 use super::contention;
 use super::peers::{matrix_file, record_inputs};
 use super::selection::resolve_request;
-use crate::cli::RunArgs;
+use crate::cli::{RUN_PREFIX, RunArgs};
 use crate::console::{Console, message};
 use crate::error::Error;
 use crate::exit::Exit;
@@ -29,7 +29,7 @@ pub(crate) fn run(mut args: RunArgs, folder: Option<&Path>, console: &Console) -
     let events = console.events();
     contention::refuse_misspelled(&args.measurement, &events)?;
     let request = resolve_request(&args.measurement, &events)?;
-    let session = args.run_folder.session_options("weighbridge", &args.measurement.cells.hosts, &args.preparation);
+    let session = args.run_folder.session_options(RUN_PREFIX, &args.measurement.cells.hosts, &args.preparation);
     // Relative paths are those of the plan.
     let folder = args.measurement.plan.as_deref().and_then(|plan| Path::new(plan).parent()).unwrap_or(Path::new(""));
     let matrices: Vec<PathBuf> =

@@ -41,6 +41,7 @@ fn generate(name: SchemaName) -> Schema {
         SchemaName::Study => schema_for!(wb_study::Study),
         SchemaName::Plan => schema_for!(super::plan::PlanPreview),
         SchemaName::Declaration => schema_for!(wb_model::Declaration),
+        SchemaName::BenchDeclaration => schema_for!(wb_contention::spec::BenchDeclaration),
         SchemaName::Environment => schema_for!(wb_sys::environment::Environment),
         SchemaName::Telemetry => schema_for!(wb_sys::telemetry::Telemetry),
         SchemaName::Doctor => schema_for!(wb_knobs::Diagnosis),

@@ -155,7 +155,7 @@ fn read_plan(plan: &str) -> Result<LoadedPlan, Error> {
     let path = Path::new(plan);
     let is_file = path.is_file() || plan.contains('/') || plan.ends_with(".toml");
     let (text, tests_d) = if is_file {
-        let bytes = std::fs::read(path).map_err(|source| Error::File { path: plan.to_owned(), source })?;
+        let bytes = std::fs::read(path).map_err(Error::file("read", path))?;
         (file::decode_utf8(plan, bytes)?, path.parent().map(|folder| Path::new(".").join(folder).join("tests.d")))
     } else {
         let text = builtin::text(plan).ok_or_else(|| Error::Usage {

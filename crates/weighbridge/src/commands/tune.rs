@@ -185,7 +185,7 @@ fn revert(args: &TuneRevertArgs, console: &Console) -> Result<Exit, Error> {
         match &one.undone {
             RevertOutcome::Restored => format!("{what}: restored ({before})\n"),
             RevertOutcome::Conflict { found } => {
-                format!("{what}: left at `{found}`, since somebody else changed it; it was {before}\n")
+                format!("{what}: left at `{found}`, since something else changed it; it was {before}\n")
             }
             superseded @ RevertOutcome::Superseded { .. } => format!("{what}: {superseded}\n"),
             RevertOutcome::Gone => format!("{what}: gone, or restored by a reboot\n"),
@@ -310,8 +310,14 @@ fn parse_sets(arguments: &[String]) -> Result<Vec<KnobSet>, Error> {
         if text.contains('/') || text.ends_with(".toml") {
             return Ok(read_set(Path::new(text))?);
         }
+        if knobs::all().iter().any(|knob| Some(knob.name()) == text.split('@').next()) {
+            return Err(Error::Usage {
+                what: format!("missing value of knob `{text}`"),
+                help: format!("write `{text}=VALUE`"),
+            });
+        }
         let names: Vec<&str> = sets.iter().map(|set| set.name.as_str()).collect();
-        let known = format!("known sets: {}; a file ends in .toml, a knob is KNOB=VALUE", names.join(", "));
+        let known = format!("expected one of {}; a file *.toml, or KNOB=VALUE", names.join(", "));
         Err(Error::Usage {
             what: format!("unknown knob set `{text}`"),
             help: help_with_suggestion(suggest(text, &names).as_ref(), &known),

@@ -7,6 +7,7 @@ use wb_session::variants::{self, AbOptions, CalibrationOptions};
 
 use super::selection::resolve_single_test;
 use crate::cli::variants::{AbArgs, CalibrateArgs, SingleTestFlags};
+use crate::cli::{AB_PREFIX, CALIBRATE_PREFIX};
 use crate::console::{Console, message};
 use crate::error::Error;
 use crate::exit::Exit;
@@ -18,7 +19,7 @@ pub(crate) fn ab(args: &AbArgs, console: &Console) -> Result<Exit, Error> {
     let blocks = (args.min_blocks, args.max_blocks);
     let options = AbOptions::new(&args.variants, blocks, one.threshold, args.error_rate)?;
     let request = resolve_single_test(one, &events)?;
-    let session = session_options(one, "weighbridge-ab");
+    let session = session_options(one, AB_PREFIX);
     let (result, status) = variants::ab(&options, request, &session, &events)?;
     if one.json {
         print_json(&result)?;
@@ -38,7 +39,7 @@ pub(crate) fn calibrate(args: &CalibrateArgs, console: &Console) -> Result<Exit,
     let (one, events) = (&args.single_test, console.events());
     let options = CalibrationOptions { runs: args.runs, samples: args.samples, threshold: one.threshold };
     let request = resolve_single_test(one, &events)?;
-    let session = session_options(one, "weighbridge-calibrate");
+    let session = session_options(one, CALIBRATE_PREFIX);
     let (result, status) = variants::calibrate(&options, request, &session, &events)?;
     if one.json {
         print_json(&result)?;

@@ -85,10 +85,12 @@ fn archives_that_would_overwrite_something_are_refused() {
     help: choose another file with -o
     $ pack nosuch
     exit 1
-    error: no such run: nosuch; create one with `weighbridge run --into`
+    error: cannot read run `nosuch`: no such folder
+    help: `weighbridge run --into` creates a run folder
     $ pack bin
     exit 1
-    error: bin is not a run folder: it has no run.json; expected the folder of `weighbridge run --into`
+    error: `bin` is not a run folder: it has no run.json
+    help: name the folder of `weighbridge run --into`
     $ unpack R.tar.gz -C x
     exit 1
     error: x is not empty
@@ -139,10 +141,10 @@ fn damaged_archives_are_refused_and_leave_nothing() {
     help: `weighbridge pack` and `weighbridge snapshot` write archives
     $ unpack nosuch.tar.gz
     exit 1
-    error: cannot read nosuch.tar.gz: No such file or directory (os error 2)
+    error: cannot read `nosuch.tar.gz`: No such file or directory (os error 2)
     $ unpack name
     exit 1
-    error: missing folder to extract `name` to
+    error: cannot derive a folder name from `name`
     help: name a new or empty folder with -C
     ");
     for name in ["half", "more", "text", "other"] {
@@ -163,9 +165,11 @@ fn run_that_is_being_measured_is_refused() {
     let both = ["pack R", "snapshot R"].map(|line| lab.weighbridge(line).transcript());
     insta::assert_snapshot!(both.concat(), @r"
     exit 1
-    error: another weighbridge is writing to R: wait for it or choose another folder
+    error: another weighbridge is writing to `R`
+    help: wait for it, or choose another folder
     exit 1
-    error: another weighbridge is writing to R: wait for it or choose another folder
+    error: another weighbridge is writing to `R`
+    help: wait for it, or choose another folder
     ");
     drop(journal);
     lab.write("R/run.json", &run_file);
@@ -346,7 +350,7 @@ fn what_a_snapshot_lacks_is_noted() {
     insta::assert_snapshot!(made.err.replace(&*lab.path("").display().to_string(), "LAB/"), @r"
     note: `./rerun` does not mask the secrets of `declared`
     note: `./rerun` needs `--tool=LAB/bin/x.sh`, which is not packed
-    note: the archive may contain a secret of the run: --secret-from: declared: No such file or directory (os error 2)
+    note: the archive may contain a secret of the run: --secret-from: cannot read `declared`: No such file or directory (os error 2)
     ");
     lab.weighbridge("unpack s.tar.gz").expect_code(0);
     assert!(lab.read("s/rerun").contains(&format!("--tool={}", lab.path("bin/x.sh").display())));

@@ -2,6 +2,8 @@
 
 use std::process::Command;
 
+use insta::assert_snapshot;
+
 use crate::lab::{CommandResult, Lab};
 
 /// A test whose figure is read from a file of the repository.
@@ -130,4 +132,39 @@ fn equal_ends_and_folders_with_other_settings_are_refused() {
     bisect(&lab, "v1", "v2", "").expect_code(1).expect_stderr("holds a bisection with other settings");
     lab.write("repo/figure", "changed");
     bisect(&lab, "v0", "v2", "").expect_code(1).expect_stderr("uncommitted changes: M figure");
+}
+
+#[test]
+fn unknown_revisions_repositories_and_arguments_are_refused() {
+    let lab = lab(&["1000"]);
+    let plain = |line: &str| {
+        let transcript = lab.weighbridge(line).transcript();
+        transcript.replace(&format!("{}", lab.path("").display()), "LAB/")
+    };
+    let lines = [
+        "bisect run --repo repo --into B --good nosuch --bad v0 -- demo",
+        "bisect run --repo B --into C --good v0 --bad v0 -- demo",
+        "bisect run --repo config --into C --good v0 --bad v0 -- demo",
+        "bisect run --repo repo --into B --good v0 --bad v0 -- demo --samplse 3",
+    ];
+    assert_snapshot!(lines.map(plain).join("\n"), @r"
+    exit 1
+    error: unknown revision `nosuch`
+    help: expected a commit, branch or tag of LAB/repo
+
+    exit 1
+    error: cannot read repository `LAB/B`: no such folder
+    help: --repo selects the repository
+
+    exit 1
+    error: cannot read repository `LAB/config`: not a git repository
+    help: --repo selects the repository
+
+    exit 1
+    error: unexpected argument '--samplse' found
+
+      tip: a similar argument exists: '--samples'
+    help: the arguments after `--` are those of `weighbridge run`
+    ");
+    assert!(!lab.path("B").exists());
 }

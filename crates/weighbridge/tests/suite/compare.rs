@@ -106,9 +106,13 @@ fn unknown_name_is_an_error_that_lists_the_known_names() {
     lab.write("other.json", r#"{"Localhost/fio/0000:./write-4k/throughput/iops_sec.mean": [1, 0]}"#);
     for (flags, error, help) in [
         ("--direction iops_sek=lower", "unknown metric `iops_sek` in `old`, `new`", "did you mean `iops_sec`?"),
-        ("--direction latency/iops_sec=lower", "unknown metric `latency/iops_sec`", "known: throughput/iops_sec"),
+        (
+            "--direction latency/iops_sec=lower",
+            "unknown metric `latency/iops_sec`",
+            "expected one of throughput/iops_sec",
+        ),
         ("--map Locahost=Localhost", "unknown profile `Locahost` in `old`", "did you mean `Localhost`?"),
-        ("--map Localhost=Tuned", "unknown profile `Tuned` in `new`", "known: Localhost"),
+        ("--map Localhost=Tuned", "unknown profile `Tuned` in `new`", "expected one of Localhost"),
         ("-m empty.json", "invalid model empty.json: the model has no checks", ""),
         (
             "-m other.json",

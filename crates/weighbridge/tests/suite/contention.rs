@@ -153,10 +153,10 @@ fn a_plan_lists_each_stage_with_its_sign() {
     let plan = lab.weighbridge(&format!("plan protection iocost-qos:id=q:min=75,max=75 --dev {device} --dir ."));
     assert_snapshot!(plan.transcript(), @"
     exit 0
-    iocost-params: required by protection, not requested: iocost-params
+    iocost-params: added, because protection requires it
     iocost-params: +  io.cost model and QoS
     iocost-params: 1 stage to run
-    hashd-params: required by protection, not requested: hashd-params
+    hashd-params: added, because protection requires it
     hashd-params: +  parameters of hashd
     hashd-params: 1 stage to run
     protection: +  [00] mem-hog
@@ -164,7 +164,7 @@ fn a_plan_lists_each_stage_with_its_sign() {
     protection: 2 stages to run
     iocost-qos@q: +  [00] iocost=off
     iocost-qos@q: +  [01] [min=75.00] [max=75.00]
-    iocost-qos@q: which settings throttle too much follows from iocost-params
+    iocost-qos@q: iocost-params determines which settings are left out because they throttle too much
     iocost-qos@q: 2 stages to run
     ");
 }
@@ -262,7 +262,7 @@ fn benches_and_tests_are_not_mixed_and_their_options_are_distinguished() {
        ·              ───┬──
        ·                 ╰── did you mean `rps-max`?
        ╰────
-    help: this group has id, passive, apply, commit, fake-cpu-load, rps-max, hash-size, chunk-pages, log-bps
+    help: expected one of id, passive, apply, commit, fake-cpu-load, rps-max, hash-size, chunk-pages, log-bps
 
     $ summary
     exit 1
@@ -309,7 +309,7 @@ fn results_of_benches_are_shown_selected_and_solved_again() {
     let none = lab.weighbridge("-r R format storage");
     assert_snapshot!(none.transcript(), @"
     exit 4
-    error: no result in R matches
+    error: no result of `storage` in R
     help: it has iocost-tune
     ");
     assert!(lab.weighbridge("-r R format iocost-tune:high-level").out.contains("25 points, MOF=["));

@@ -34,7 +34,7 @@ fn folder_with_other_files_is_refused() {
     let lab = Lab::new();
     lab.write("mine/letter.txt", "dear diary");
     lab.weighbridge("run steady --into mine").expect_code(1).expect_stderr("is not a run folder");
-    lab.weighbridge("summary nowhere").expect_code(1).expect_stderr("no such run: nowhere");
+    lab.weighbridge("summary nowhere").expect_code(1).expect_stderr("cannot read run `nowhere`: no such folder");
 }
 
 #[test]
@@ -49,7 +49,7 @@ fn missing_definition_is_rewritten_and_missing_journal_is_an_error() {
     std::fs::remove_file(lab.path("R/journal.jsonl")).unwrap();
     for line in ["summary R", &line] {
         let ran = lab.weighbridge(line).expect_code(1);
-        ran.expect_stderr("missing journal ").expect_stderr("journal.jsonl: restore it");
+        ran.expect_stderr("missing journal ").expect_stderr("help: restore it");
     }
 }
 

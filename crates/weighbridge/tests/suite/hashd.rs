@@ -64,7 +64,7 @@ fn help_describes_every_option() {
     for option in options.split_whitespace() {
         help.expect_stdout(&format!("--{option}"));
     }
-    help.expect_stdout("Run a latency-sensitive request workload").expect_stdout("exit status: 0 it ran for");
+    help.expect_stdout("Run a latency-sensitive request workload").expect_stdout("exit status: 0 finished (");
 }
 
 #[test]

@@ -16,6 +16,7 @@ mod faults;
 mod guests;
 mod hashd;
 mod hashd_sizing;
+mod help;
 mod hosts;
 mod images;
 mod import;

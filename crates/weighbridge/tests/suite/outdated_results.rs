@@ -168,10 +168,10 @@ fn damaged_records_of_a_run_are_refused() {
     lab.write("new/run.json", &head[..head.len() / 2]);
     assert_refused(&lab, "error: cannot compare new: new/run.json:");
     std::fs::remove_file(lab.path("new/run.json")).unwrap();
-    assert_refused(&lab, "error: cannot compare new: new is not a run folder: it has no run.json");
+    assert_refused(&lab, "error: cannot compare new: `new` is not a run folder: it has no run.json");
     lab.write("new/run.json", &head);
     lab.write("new/journal.jsonl", "");
-    assert_refused(&lab, "error: cannot compare new: missing journal new/journal.jsonl");
+    assert_refused(&lab, "error: cannot compare new: missing journal `new/journal.jsonl`");
 }
 
 #[test]

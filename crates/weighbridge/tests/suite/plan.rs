@@ -172,7 +172,7 @@ fn closed_pipe_is_ignored_and_a_full_disk_is_an_error() {
         let output = lab.command(line).stdout(full).output().unwrap();
         let err = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(1), "{line}: {err}");
-        assert!(err.starts_with("error: standard output: "), "{line}: {err}");
+        assert!(err.starts_with("error: cannot write standard output: "), "{line}: {err}");
 
         let (reader, writer) = std::io::pipe().unwrap();
         drop(reader);

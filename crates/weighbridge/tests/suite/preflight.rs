@@ -122,7 +122,7 @@ fn plan_reports_unusable_images_domains_and_arguments() {
         (guests(&lab, r#","xml":"other.xml""#), "other.xml: no <disk> has `%(disk)s` as the file of its <source>"),
         (guests(&lab, r#","xml":"broken.xml""#), "broken.xml: invalid XML: <domain> is not closed"),
         (guests(&lab, r#","xml":"%(host)s.xml""#), "local.xml: invalid XML"),
-        (guests(&lab, r#","xml":"absent.xml""#), "absent.xml: No such file or directory"),
+        (guests(&lab, r#","xml":"absent.xml""#), "cannot read `absent.xml`: No such file or directory"),
         (guests(&lab, r#","virt-install-extra":"--bogus""#), "unrecognized arguments: --bogus"),
         (
             guests(&lab, r#","force_guest_mem":16"#).replace(r#""force_guest_mem":512,"#, ""),

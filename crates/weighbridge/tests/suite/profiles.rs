@@ -98,7 +98,7 @@ fn value_changed_by_somebody_else_is_left_and_reported() {
     let [file, flag] = define_profile(&lab);
     lab.define_script("changes", &format!("echo mine > {}; sleep 0.02; echo figure: 1", file.display()));
     let ran = lab.weighbridge(&format!("run changes --profiles Mine {QUICK}")).expect_code(0);
-    ran.expect_stderr("left at `mine`, since somebody else changed it");
+    ran.expect_stderr("left at `mine`, since something else changed it");
     assert_eq!(std::fs::read_to_string(&file).unwrap(), "mine\n");
     assert!(!flag.exists());
 }

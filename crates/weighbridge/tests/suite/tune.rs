@@ -22,11 +22,11 @@ fn unreadable_sets_are_an_error() {
     let file = lab.write("config/weighbridge/knobs.d", "no folder");
     let ran = lab.weighbridge("tune status");
     let folder = file.display().to_string();
-    assert!(ran.code == 1 && ran.err.contains(&format!("{folder}: Not a directory")), "{}", ran.transcript());
+    assert!(ran.code == 1 && ran.err.contains(&format!("`{folder}`: Not a directory")), "{}", ran.transcript());
     std::fs::remove_file(&file).unwrap();
     assert_eq!(lab.weighbridge("tune status").code, 0, "the folder is optional");
     lab.write("config/weighbridge/knobs.d/mine.toml/other", "");
-    lab.weighbridge("tune apply thp=never").expect_code(1).expect_stderr("mine.toml: Is a directory");
+    lab.weighbridge("tune apply thp=never").expect_code(1).expect_stderr("mine.toml`: Is a directory");
 }
 
 #[test]

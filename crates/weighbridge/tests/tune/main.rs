@@ -195,7 +195,7 @@ fn settings_are_applied_and_reverted() {
             "{}",
             reverted.transcript()
         );
-        let left = format!("left at `888`, since somebody else changed it; it was `{rate}`");
+        let left = format!("left at `888`, since something else changed it; it was `{rate}`");
         reverted.expect_stdout(&left);
         reverted.expect_stdout("tune revert --force");
     }

@@ -4,22 +4,22 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::Args;
+use clap::{ArgGroup, Args};
 use wb_model::Nanos;
 use wb_report::net::iperf3::RateUnit;
 
 use super::{TrustFlags, parse_runtime};
-use crate::cli::whole_number;
+use crate::cli::{parse_ip_address, whole_number};
 
 /// `net iperf3`
 #[derive(Debug, Args)]
-#[group(id = "iperf3_mode")]
+#[command(group = ArgGroup::new("side").required(true))]
 pub(crate) struct Iperf3Args {
     /// Run as a client, with the server at HOST
-    #[arg(long, short, value_name = "HOST", required_unless_present = "server", conflicts_with = "server")]
+    #[arg(long, short, value_name = "HOST", group = "side")]
     pub(crate) client: Option<String>,
     /// Run as a server
-    #[arg(long, short)]
+    #[arg(long, short, group = "side")]
     pub(crate) server: bool,
     /// Port of the server
     #[arg(long, short, value_name = "PORT", default_value_t = 5201, value_parser = whole_number::<u16, 0>)]
@@ -32,7 +32,7 @@ pub(crate) struct Iperf3Args {
     #[arg(long, short, value_name = "SECONDS", default_value = "1", value_parser = parse_interval)]
     pub(crate) interval: ReportInterval,
     /// Local address of the client's data connections, or the address that the server listens on
-    #[arg(long, short = 'B', value_name = "ADDRESS")]
+    #[arg(long, short = 'B', value_name = "ADDRESS", value_parser = parse_ip_address)]
     pub(crate) bind: Option<IpAddr>,
     /// CPU of this side's threads; from a client also that of the server's: N,M
     #[arg(long, short = 'A', value_name = "N[,M]", value_parser = parse_affinity)]

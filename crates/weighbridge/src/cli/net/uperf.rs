@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{ArgGroup, Args};
 use wb_model::Nanos;
 
 use super::{TrustFlags, parse_interval};
@@ -10,13 +10,13 @@ use crate::cli::whole_number;
 
 /// `net uperf`
 #[derive(Debug, Args)]
+#[command(group = ArgGroup::new("side").required(true))]
 pub(crate) struct UperfArgs {
     /// Run this profile as the master
-    #[arg(short = 'm', value_name = "PROFILE", required_unless_present_any = ["slave", "version"],
-          conflicts_with = "slave")]
+    #[arg(short = 'm', value_name = "PROFILE", group = "side")]
     pub(crate) profile: Option<PathBuf>,
     /// Run as a slave
-    #[arg(short = 's')]
+    #[arg(short = 's', group = "side")]
     pub(crate) slave: bool,
     /// Protocol of the control connection; only tcp
     #[arg(short = 'S', value_name = "PROTOCOL", default_value = "tcp", value_parser = parse_control_protocol)]
@@ -68,7 +68,7 @@ pub(crate) struct UperfArgs {
     #[arg(short = 'v')]
     pub(crate) verbose: bool,
     /// Print the version
-    #[arg(short = 'V')]
+    #[arg(short = 'V', group = "side")]
     pub(crate) version: bool,
     /// Identity of this side, and trusted peers
     #[command(flatten)]

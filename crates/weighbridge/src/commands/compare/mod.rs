@@ -192,7 +192,7 @@ fn write_files(args: &CompareArgs, outcome: &ComparisonResult) -> Result<(), Err
     }
     if let Some(path) = &args.junit {
         let text = junit(outcome, args.fail_on_gain);
-        let text = text.map_err(|source| Error::File { path: path.display().to_string(), source })?;
+        let text = text.map_err(Error::file("write", path))?;
         write_file(path, &text)?;
         report("JUnit", path);
     }

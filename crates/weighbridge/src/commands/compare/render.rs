@@ -58,8 +58,7 @@ fn write_plot_files(
     plots: &[Plot],
     draw: impl Fn(&Plot) -> Result<Vec<u8>, Error> + Sync,
 ) -> Result<(), Error> {
-    let cannot_create = |source| Error::File { path: folder.display().to_string(), source };
-    std::fs::create_dir_all(folder).map_err(cannot_create)?;
+    std::fs::create_dir_all(folder).map_err(Error::file("create", folder))?;
     plots.par_iter().try_for_each(|plot| {
         let path = folder.join(format!("{}.{extension}", plot.name));
         Ok::<_, Error>(wb_record::files::write_atomic(&path, &draw(plot)?)?)

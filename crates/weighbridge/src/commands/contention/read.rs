@@ -173,10 +173,17 @@ impl BenchSelection {
         self.history.times(instance).map(|(start, end)| Times { start, end })
     }
 
+    fn quoted_words(&self) -> String {
+        self.words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ")
+    }
+
     fn nothing(&self) -> Error {
         let instances: Vec<String> = self.history.instances().iter().map(ToString::to_string).collect();
         Error::NothingToDo {
-            what: format!("no result in {} matches", self.run.path().display()),
+            what: match self.words.is_empty() {
+                true => format!("no results of contention benches in {}", self.run.path().display()),
+                false => format!("no result of {} in {}", self.quoted_words(), self.run.path().display()),
+            },
             help: match instances.is_empty() {
                 true => "`weighbridge -r DIR run BENCH` measures one".to_owned(),
                 false => format!("it has {}", instances.join(", ")),

@@ -15,7 +15,7 @@ pub(super) fn job_lines(plan: &PlannedJob) -> Vec<String> {
     let instance = &plan.instance;
     let mut lines = Vec::new();
     if let Origin::RequiredBy(bench) = plan.origin {
-        lines.push(format!("{instance}: required by {bench}, not requested: {}", plan.spec));
+        lines.push(format!("{instance}: added, because {bench} requires it"));
     }
     for stage in &plan.stages {
         lines.push(format!("{instance}: {stage}"));

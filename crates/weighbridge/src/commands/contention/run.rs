@@ -14,7 +14,7 @@ use wb_session::program::{current_program_hash, runtime};
 
 use super::render;
 use super::request::request;
-use crate::cli::{PlanArgs, RunArgs};
+use crate::cli::{PlanArgs, RUN_PREFIX, RunArgs};
 use crate::console::{Console, message};
 use crate::error::Error;
 use crate::exit::Exit;
@@ -25,7 +25,7 @@ pub(crate) fn run_sequence(args: &RunArgs, console: &Console) -> Result<Exit, Er
     let words = &args.measurement.tests;
     let request = request(words, &args.contention, args.measurement.cells.sampling.attempt.seed)?;
     declare_secrets(&args.run_folder.secret_from).map_err(wb_session::SessionError::from)?;
-    let path = args.run_folder.into.clone().unwrap_or_else(|| new_run_folder("weighbridge"));
+    let path = args.run_folder.into.clone().unwrap_or_else(|| new_run_folder(RUN_PREFIX));
     let mut runners = WorkerRunners::local(&request)?;
     let run = RunFolder::create(&path)?;
     let is_runnable =

@@ -75,7 +75,7 @@ pub(super) fn print_now(text: &str) -> Result<bool, Error> {
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(false),
-        Err(source) => Err(Error::File { path: "standard output".to_owned(), source }),
+        Err(source) => Err(Error::standard_output(source)),
     }
 }
 

@@ -38,8 +38,7 @@ pub(super) fn find_params(args: &HashdArgs, path: &Path, console: &Console) -> R
         Err(Error::Sizing(SizingError::Cancelled)) => return Ok(Exit::Interrupted),
         result => result?,
     };
-    atomic_file::replace(path, result.params_file()?.as_bytes())
-        .map_err(|source| Error::File { path: path.display().to_string(), source })?;
+    atomic_file::replace(path, result.params_file()?.as_bytes()).map_err(Error::file("write", path))?;
     output.print_result(&result)?;
     if !console.quiet {
         let (path, memory) = (path.display(), result.memory);

@@ -55,7 +55,7 @@ fn format_notes<N: Display>(notes: &[N]) -> String {
 
 fn check_file(file: &Path, vars: &[(String, String)]) -> Result<ProfileCheck, Error> {
     let name = file.display().to_string();
-    let bytes = std::fs::read(file).map_err(|source| Error::File { path: name.clone(), source })?;
+    let bytes = std::fs::read(file).map_err(Error::file("read", file))?;
     let text = language::decode_text(&name, &bytes)?;
     Ok(language::check(&name, text, &parse_variables(vars)))
 }

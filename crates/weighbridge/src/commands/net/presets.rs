@@ -61,6 +61,12 @@ struct PresetCase {
 /// Measures each requested combination.
 pub(super) fn run(preset: Preset, args: &PresetArgs, console: &Console) -> Result<Exit, Error> {
     let (host, port) = host_and_port(&args.host, args.port)?;
+    if preset == Preset::UdpRr && args.protocols.iter().any(|protocol| *protocol != Protocol::Udp) {
+        return Err(Error::Usage {
+            what: "--protocols has no effect on udp-rr: expected udp".to_owned(),
+            help: "remove --protocols, or measure with rr".to_owned(),
+        });
+    }
     let points = preset_cases(preset, args);
     check_sizes(&points, args)?;
     if args.omit.is_some() && matches!(preset, Preset::Crr | Preset::Handshakes) {

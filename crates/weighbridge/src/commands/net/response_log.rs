@@ -25,7 +25,7 @@ pub(super) struct ResponseLog {
 impl ResponseLog {
     /// Creates the file and writes the header.
     pub(super) fn create(path: &Path) -> Result<Self, Error> {
-        let file_error = |source| Error::File { path: path.display().to_string(), source };
+        let file_error = Error::file("write", path);
         let mut file = BufWriter::new(File::create(path).map_err(file_error)?);
         writeln!(file, "{HEADER}").map_err(file_error)?;
         Ok(Self { path: path.to_owned(), file, names: Vec::new(), failed: None })
@@ -62,7 +62,7 @@ impl ResponseLog {
         let flushed = self.file.flush();
         self.note_error(flushed);
         match self.failed {
-            Some(source) => Err(Error::File { path: self.path.display().to_string(), source }),
+            Some(source) => Err(Error::file("write", &self.path)(source)),
             None => Ok(()),
         }
     }

@@ -134,7 +134,7 @@ fn unused_servers(profile: &NetProfile, servers: &[(String, String)]) -> Vec<Str
 
 /// Writes intervals and totals.
 pub(super) fn write_xml(path: &Path, results: &[RunResult]) -> Result<(), Error> {
-    let text = net::xml::xml(results).map_err(|source| Error::File { path: path.display().to_string(), source })?;
+    let text = net::xml::xml(results).map_err(Error::file("write", path))?;
     write_file(path, &text)
 }
 

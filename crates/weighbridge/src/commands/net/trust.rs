@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use wb_net::control::{Credentials, Identity, Token, Trust};
+use wb_net::control::{Credentials, Identity, Token, TokenError, Trust};
 
 use crate::cli::net::TrustFlags;
 use crate::error::Error;
@@ -52,13 +52,17 @@ pub(super) fn server_credentials(flags: &TrustFlags, pair: bool) -> Result<(Cred
 
 fn read_token(flags: &TrustFlags) -> Result<Option<Token>, Error> {
     Ok(match (&flags.token_file, std::env::var(TOKEN_VARIABLE)) {
-        (Some(file), _) => Some(Token::from_file(file).map_err(|error| Error::Internal(error.to_string()))?),
-        (None, Ok(text)) => Some(text.parse().map_err(|error| Error::Usage {
-            what: format!("{TOKEN_VARIABLE}: {error}"),
-            help: "`weighbridge net token` creates one".to_owned(),
+        (Some(file), _) => Some(Token::from_file(file).map_err(|error| match error {
+            TokenError::InvalidFile { .. } => invalid_token(error.to_string()),
+            other => Error::Internal(other.to_string()),
         })?),
+        (None, Ok(text)) => Some(text.parse().map_err(|error| invalid_token(format!("{TOKEN_VARIABLE}: {error}")))?),
         (None, Err(_)) => None,
     })
+}
+
+fn invalid_token(what: String) -> Error {
+    Error::Usage { what, help: "`weighbridge net token` creates one".to_owned() }
 }
 
 fn credentials_with(flags: &TrustFlags, token: Option<Token>) -> Result<Credentials, Error> {

@@ -25,7 +25,7 @@ enum InputsError {
     Record(#[from] RecordError),
     #[error(transparent)]
     Conflict(#[from] InputConflict),
-    #[error("cannot read {}: {source}", path.display())]
+    #[error("cannot read `{}`: {source}", path.display())]
     Unreadable { path: PathBuf, source: std::io::Error },
     #[error("cannot rebuild: its endpoints have different `build` commands")]
     Builds,

@@ -1,6 +1,7 @@
 //! `weighbridge peers list`: the cells of a matrix.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -50,7 +51,7 @@ struct ListedCell {
 /// Prints the cells of a matrix.
 pub(super) fn list(args: &PeersListArgs, console: &Console) -> Result<Exit, Error> {
     let matrix = read_matrix(&args.file).map_err(|error| match error {
-        MatrixError::Unreadable { path, source } => Error::File { path, source },
+        MatrixError::Unreadable { path, source } => Error::file("read", Path::new(&path))(source),
         MatrixError::Invalid(diagnostic) => Error::from(diagnostic),
     })?;
     let decisions = select(&matrix, &args.selection.to_selection()).map_err(describe_selection_error)?;

@@ -31,7 +31,7 @@ pub(super) fn report(args: &PeersReportArgs, console: &Console) -> Result<Exit, 
         };
         let results = matrix_results(&run, &study, cells)?;
         let files = result_files(&results).map_err(|error| Error::Internal(error.to_string()))?;
-        std::fs::create_dir_all(&folder).map_err(|source| file_error(&folder, source))?;
+        std::fs::create_dir_all(&folder).map_err(Error::file("create", &folder))?;
         for file in &files {
             write_file(&folder.join(&file.name), &file.content)?;
         }
@@ -43,20 +43,16 @@ pub(super) fn report(args: &PeersReportArgs, console: &Console) -> Result<Exit, 
     Ok(Exit::Success)
 }
 
-fn file_error(path: &Path, source: std::io::Error) -> Error {
-    Error::File { path: path.display().to_string(), source }
-}
-
 /// Removes charts that an earlier report of the run had and this one has not.
 fn remove_stale_charts(folder: &Path, files: &[ResultFile]) -> Result<(), Error> {
-    let entries = std::fs::read_dir(folder).map_err(|source| file_error(folder, source))?;
+    let entries = std::fs::read_dir(folder).map_err(Error::file("read", folder))?;
     for entry in entries {
-        let entry = entry.map_err(|source| file_error(folder, source))?;
+        let entry = entry.map_err(Error::file("read", folder))?;
         let name = entry.file_name().to_string_lossy().into_owned();
         let is_chart = (name.starts_with("heatmap-") || name.starts_with("boxplot-"))
             && (name.ends_with(".svg") || name.ends_with(".png"));
         if is_chart && files.iter().all(|file| file.name != name) {
-            std::fs::remove_file(entry.path()).map_err(|source| file_error(&entry.path(), source))?;
+            std::fs::remove_file(entry.path()).map_err(Error::file("remove", &entry.path()))?;
         }
     }
     Ok(())

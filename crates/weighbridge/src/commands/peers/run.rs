@@ -12,6 +12,7 @@ use wb_tests::peers::NAME;
 
 use super::inputs::record_inputs;
 use super::nothing_selected;
+use crate::cli::RUN_PREFIX;
 use crate::cli::peers::{MatrixFlags, PeersRunArgs, WorkloadFlags};
 use crate::commands::run::measure;
 use crate::commands::selection::resolve_matrix;
@@ -30,7 +31,7 @@ const SUITE_LATENCY_ITERATIONS: u32 = 100;
 pub(super) fn run(args: &PeersRunArgs, console: &Console) -> Result<Exit, Error> {
     let events = console.events();
     let request = resolve_matrix(matrix_request(args), args.plan.as_deref(), &args.cells, &events)?;
-    let session = args.run_folder.session_options("weighbridge", &args.cells.hosts, &args.preparation);
+    let session = args.run_folder.session_options(RUN_PREFIX, &args.cells.hosts, &args.preparation);
     let recorder = |run: &RunFolder| record_inputs(run, &args.file);
     measure(&request, &session, Some(&recorder), args.json, console).map_err(|error| match error {
         Error::Session(SessionError::EmptyPlan { patterns, skipped: 0, .. }) if patterns.is_empty() => {

@@ -68,7 +68,7 @@ impl Translation {
             command.args(console.forwarded_arguments()).args(words);
             command
         };
-        let failed = |source| Error::File { path: program.display().to_string(), source };
+        let failed = Error::file("run", &program);
         let Some((last, before)) = self.commands.split_last() else { return Ok(Exit::Success) };
         for words in before {
             let status = command(words).status().map_err(failed)?;

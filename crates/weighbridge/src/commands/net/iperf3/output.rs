@@ -21,7 +21,7 @@ impl Output {
     pub(super) fn open(path: Option<&Path>, title: Option<&str>) -> Result<Self, Error> {
         let open = |path: &Path| {
             let file = File::options().create(true).append(true).open(path);
-            let file = file.map_err(|source| Error::File { path: path.display().to_string(), source })?;
+            let file = file.map_err(Error::file("write", path))?;
             Ok::<_, Error>((path.to_owned(), Mutex::new(file)))
         };
         let prefix = title.map(|title| format!("{title}:  ")).unwrap_or_default();
@@ -41,7 +41,7 @@ impl Output {
     pub(super) fn write(&self, text: &str) -> Result<(), Error> {
         let Some((path, file)) = &self.file else { return print_text(text) };
         let written = file.lock().unwrap_or_else(PoisonError::into_inner).write_all(text.as_bytes());
-        written.map_err(|source| Error::File { path: path.display().to_string(), source })
+        written.map_err(Error::file("write", path))
     }
 
     /// Writes a JSON document.
