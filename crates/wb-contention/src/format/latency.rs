@@ -34,7 +34,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn requests_that_were_not_counted_are_said() {
+    fn requests_that_were_not_counted_are_reported() {
         let mut latencies = IoLatencies { read: LatencyTable::of([[(1000, 1)].as_slice()]), ..IoLatencies::default() };
         assert!(!text(&latencies, Detail::Summary).contains("counted"));
         latencies.uncounted = 3;

@@ -100,15 +100,15 @@ fn reuse(apply: bool, commit: bool) -> [PropertyDeclaration; 2] {
 
 fn requests() -> [PropertyDeclaration; 3] {
     [
-        without_default("hash-size", "Mean number of bytes that a request of hashd reads"),
+        without_default("hash-size", "Mean number of bytes that a request of hashd hashes"),
         without_default("chunk-pages", "Pages that are read or touched together"),
         without_default("log-bps", "Bytes per second that the log grows at the maximum rate"),
     ]
 }
 
 fn storage() -> Vec<PropertyDeclaration> {
-    let default = StorageProperties::default();
-    let mut properties = Vec::from(reuse(default.apply, default.commit));
+    let StorageProperties { apply, commit, work: default } = StorageProperties::default();
+    let mut properties = Vec::from(reuse(apply, commit));
     properties.extend([
         first("loops", default.loops, "Number of measurements"),
         first("rps-max", default.rps_max, "Maximum rate of the faked CPU, in requests per second"),
@@ -139,13 +139,15 @@ fn hashd_params() -> Vec<PropertyDeclaration> {
 
 fn iocost_qos() -> Vec<PropertyDeclaration> {
     let default = IocostQosProperties::default();
-    vec![
+    let mut properties = Vec::from(requests());
+    properties.extend([
         first("vrate-min", default.vrate_min, "Lowest vrate of the steps, in percent"),
         first("vrate-max", default.vrate_max, "Highest vrate of the steps, in percent"),
         first("vrate-intvs", default.vrate_intvs, "Number of steps; without any setting five from 100 to 20"),
         without_default("dither", "Shift the steps randomly, by up to half a step or the given percent of vrate"),
         first("storage-base-loops", default.storage_base_loops, "Measurements of storage without io.cost"),
         first("storage-loops", default.storage_loops, "Measurements of storage with each setting"),
+        first("rps-max", default.rps_max, "Maximum rate of the faked CPU of storage, in requests per second"),
         first(
             "isol-pct",
             default.isol_pct,
@@ -161,7 +163,8 @@ fn iocost_qos() -> Vec<PropertyDeclaration> {
         later("wlat", None, "Its limit, in µs"),
         later("min", None, "Lowest vrate, in percent"),
         later("max", None, "Highest vrate, in percent"),
-    ]
+    ]);
+    properties
 }
 
 fn iocost_tune() -> Vec<PropertyDeclaration> {

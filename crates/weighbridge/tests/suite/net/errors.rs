@@ -75,7 +75,7 @@ fn killed_server_ends_the_run_with_partial_results() {
     assert!(lines.iter().any(|line| tick(&line)), "the run measures");
     server.kill();
     let err = CommandResult::wait_for(child).expect_code(3).err;
-    assert!(err.starts_with("error: 127.0.0.1"), "{err}");
+    assert!(err.starts_with("error: lost the connection to 127.0.0.1"), "{err}");
     assert!(err.contains("\nhelp: "), "{err}");
     let rest: Vec<String> = lines.iter().collect();
     assert!(rest.iter().any(|line| line == "total"), "partial results are printed: {rest:?}");

@@ -27,7 +27,7 @@ fn run_is_lost_when_its_server_is_killed() {
     let (client, server) = in_the_middle(&lab, "nthreads=3");
     server.signal(Signal::KILL);
     let why = client.finish().fell_short("lost");
-    assert!(why.starts_with("there was lost: "), "{why}");
+    assert!(why.starts_with("lost the connection to there: "), "{why}");
     lab.wait_for_client_exit();
 }
 
@@ -51,7 +51,7 @@ fn run_is_lost_when_its_server_is_suspended() {
     let (client, server) = in_the_middle(&lab, "nthreads=3");
     server.signal(Signal::STOP);
     let why = client.finish().fell_short("lost");
-    assert_eq!(why, "there was lost: no heartbeat for 5 s");
+    assert_eq!(why, "lost the connection to there: no heartbeat for 5 s");
     lab.wait_for_client_exit();
     server.signal(Signal::CONT);
     server.assert_unchanged();
@@ -63,7 +63,7 @@ fn both_sides_end_when_the_link_is_down() {
     let (client, server) = in_the_middle(&lab, "nthreads=3");
     lab.network.disconnect(SERVER);
     let why = client.finish().fell_short("lost");
-    assert_eq!(why, "there was lost: no heartbeat for 5 s");
+    assert_eq!(why, "lost the connection to there: no heartbeat for 5 s");
     lab.wait_for_client_exit();
     server.wait_for_stderr("no message from the client for 10 s");
     server.assert_unchanged();
@@ -99,7 +99,7 @@ fn suspended_client_is_dropped_after_a_timeout() {
     server.assert_unchanged();
     client.signal(Signal::CONT);
     let why = client.finish().fell_short("lost");
-    assert!(why.starts_with("there was lost: "), "{why}");
+    assert!(why.starts_with("lost the connection to there: "), "{why}");
     lab.wait_for_client_exit();
 }
 
@@ -120,7 +120,7 @@ fn terminated_server_ends_its_sessions() {
     let (client, server) = in_the_middle(&lab, "nprocs=2");
     assert_eq!(server.end().code, Some(0));
     let why = client.finish().fell_short("lost");
-    assert!(why.starts_with("there was lost: "), "{why}");
+    assert!(why.starts_with("lost the connection to there: "), "{why}");
     lab.wait_for_client_exit();
     super::program::eventually("no process is left where the server ran", || match lab.network.processes(SERVER) {
         left if left.is_empty() => Ok(()),
