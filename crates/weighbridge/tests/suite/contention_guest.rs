@@ -19,10 +19,12 @@ const PREPARE: &str =
 mount /dev/nvme0n1 /mnt/measured; (umask 077; fallocate -l 2G /mnt/measured/swap)
 mkswap -q /mnt/measured/swap; swapon /mnt/measured/swap";
 
-/// A sequence whose hashd the emulation can run, in short.
+/// A sequence whose hashd the emulation can run, in short. The throttled disk is slower than a device that io.cost is
+/// worth setting up on, and hardly isolates anything.
 const RUN: &str = "/root/weighbridge -r /root/R run iocost-params \
-    hashd-params:fake-cpu-load,rps-max=10,hash-size=16k,chunk-pages=1,log-bps=4k protection::scenario=mem-hog,loops=1,load=0.8 \
-    --dir /mnt/measured/d --mem-profile 1 --time-scale 0.05";
+    hashd-params:fake-cpu-load,rps-max=10,hash-size=16k,chunk-pages=1,log-bps=4k \
+    iocost-qos:storage-base-loops=1,rps-max=10,hash-size=16k,chunk-pages=1,log-bps=4k,ignore-min-perf,isol-thr=0.01:min=75,max=75 \
+    protection::scenario=mem-hog,loops=1,load=0.8 --dir /mnt/measured/d --mem-profile 1 --time-scale 0.05";
 
 /// The settings that benches change.
 const SETTINGS: &str = "cd /sys/fs/cgroup; ls -d weighbridge* 2>/dev/null; cat cgroup.subtree_control; \
@@ -109,15 +111,25 @@ fn contention_sequence_is_measured_killed_and_resumed_in_a_guest() {
     assert_eq!(guest.shell(SETTINGS), before);
 
     let again = guest.shell(RUN);
-    assert_eq!(again.matches("all results are there").count(), 3, "{again}");
+    assert_eq!(again.matches("all results are there").count(), 4, "{again}");
     let results: Vec<BenchResult> =
         serde_json::from_str(&guest.shell("/root/weighbridge -r /root/R summary --json")).unwrap();
-    let [params, hashd, protection] = &results[..] else { panic!("{} results", results.len()) };
+    let [params, hashd, qos, protection] = &results[..] else { panic!("{} results", results.len()) };
     let Answer::IocostParams(params) = &params.answer else { panic!("{params:?}") };
     let model = params.model;
     assert!((1400..2600).contains(&model.rrandiops) && (40 << 20..90 << 20).contains(&model.rbps), "{model}");
     let Answer::HashdParams(hashd) = &hashd.answer else { panic!("{hashd:?}") };
     assert!(hashd.fake_cpu_load && hashd.rps_max == 10.0 && hashd.mem_size.0 > 64 << 20, "{hashd:?}");
+    let Answer::IocostQos(qos) = &qos.answer else { panic!("{qos:?}") };
+    assert_eq!(qos.stages.len(), 2);
+    for stage in &qos.stages {
+        let found = stage.found.as_ref().unwrap();
+        // With swap, more than the memory is served.
+        assert!(found.storage.mof > 1.0, "{found:?}");
+        assert_eq!(found.vrate.is_some(), stage.change.is_some(), "{found:?}");
+        let protected = found.protection.as_ref().unwrap();
+        assert!(protected.size.is_some() && protected.hog.is_some(), "{protected:?}");
+    }
     let Answer::Protection(protection) = &protection.answer else { panic!("{protection:?}") };
     let [ScenarioAnswer::MemHog { answer, .. }] = &protection.scenarios[..] else { panic!("{protection:?}") };
     assert_eq!(answer.base_rps, 8.0);
