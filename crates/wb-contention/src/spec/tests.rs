@@ -79,7 +79,7 @@ fn scenarios_and_solutions_have_the_documented_defaults() {
 #[test]
 fn mistakes_have_positions_and_suggestions() {
     assert_snapshot!(mistakes("iocost-qso:min=1"), @"command line:1:1: unknown bench `iocost-qso`: expected one of storage, iocost-params, hashd-params, iocost-qos, iocost-tune, protection [did you mean `iocost-qos`?]");
-    assert_snapshot!(mistakes("iocost-qos:vrate-mni=5:mim=3"), @"command line:1:12: unknown property `vrate-mni`: expected one of id, passive, vrate-min, vrate-max, vrate-intvs, dither, storage-base-loops, storage-loops, isol-pct, isol-thr, retries, allow-fail, ignore-min-perf [did you mean `vrate-min`?]");
+    assert_snapshot!(mistakes("iocost-qos:vrate-mni=5:mim=3"), @"command line:1:12: unknown property `vrate-mni`: expected one of id, passive, vrate-min, vrate-max, vrate-intvs, dither, storage-base-loops, storage-loops, rps-max, hash-size, chunk-pages, log-bps, isol-pct, isol-thr, retries, allow-fail, ignore-min-perf [did you mean `vrate-min`?]");
     assert_snapshot!(mistakes("iocost-qos::mim=3:max=x,max=4"), @"
     command line:1:13: unknown property `mim`: expected one of rpct, wpct, min, max, rlat, wlat [did you mean `min`?]
     command line:1:25: duplicate property `max` [given before in this group]

@@ -51,6 +51,7 @@ fn fields(values: &impl serde::Serialize) -> Map<String, Value> {
 }
 
 fn value(value: &impl serde::Serialize) -> Value {
+    // Plain data always serialises.
     serde_json::to_value(value).unwrap_or_default()
 }
 

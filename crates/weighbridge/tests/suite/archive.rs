@@ -355,7 +355,7 @@ fn what_a_snapshot_lacks_is_noted() {
     lab.weighbridge("unpack s.tar.gz").expect_code(0);
     assert!(lab.read("s/rerun").contains(&format!("--tool={}", lab.path("bin/x.sh").display())));
     let packed = lab.weighbridge("pack R").expect_code(0);
-    packed.expect_stderr("note: the archive may contain a secret of the run: --secret-from: declared: ");
+    packed.expect_stderr("note: the archive may contain a secret of the run: --secret-from: cannot read `declared`: ");
     std::fs::remove_file(lab.path("bin/x.sh")).unwrap();
     let made = lab.weighbridge("snapshot R -o t.tar.gz").expect_code(0);
     made.expect_stderr("`--tool=bin/x.sh`, which is not packed; its path is relative to the folder of the snapshot");
