@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use wb_fleet::Program;
+use wb_fleet::{Host, Program};
 
 use crate::error::SessionError;
 
@@ -38,6 +38,11 @@ pub fn current_program_hash() -> Result<String, SessionError> {
     let program = current_program()?;
     let hash = std::fs::File::open(&program).and_then(wb_model::Sha256::of_reader);
     Ok(hash.map_err(SessionError::file("read", &program))?.as_str().to_owned())
+}
+
+/// Reads this program, to copy it to these hosts; `None` if there are none.
+pub(crate) fn program_for(hosts: &[Host]) -> Result<Option<Program>, SessionError> {
+    if hosts.is_empty() { Ok(None) } else { read_program().map(Some) }
 }
 
 /// Reads this program, to copy it to hosts.

@@ -26,7 +26,7 @@ pub struct HostSetup<'a> {
     pub reboot: Option<Nanos>,
 }
 
-/// How to connect to hosts again after a reboot.
+/// How to connect to hosts again after a reboot. Not needed where only the machine of the controller measures.
 pub struct ConnectContext<'a> {
     /// The hosts, by the names of their workers.
     pub hosts: &'a [Host],
@@ -34,6 +34,15 @@ pub struct ConnectContext<'a> {
     pub program: &'a Program,
     /// Connection options.
     pub options: &'a ConnectOptions,
+}
+
+/// The host of a worker, with how to connect to it; `None` for the machine of the controller.
+fn find_host<'a>(
+    ways: Option<&'a ConnectContext<'a>>,
+    worker: &WorkerName,
+) -> Option<(&'a Host, &'a ConnectContext<'a>)> {
+    let ways = ways?;
+    ways.hosts.iter().find(|host| host.name == *worker).map(|host| (host, ways))
 }
 
 /// Runs the script on all hosts where it has not run in the current boot, and reboots them if requested. Hosts where it
@@ -44,7 +53,7 @@ pub struct ConnectContext<'a> {
 pub async fn set_up_hosts(
     folder: &Path,
     setup: &HostSetup<'_>,
-    ways: &ConnectContext<'_>,
+    ways: Option<&ConnectContext<'_>>,
     pool: &mut WorkerPool,
     report: SetupObserver<'_>,
 ) -> Result<(), RunError> {
@@ -69,17 +78,17 @@ pub async fn apply_kernel_arguments(
     folder: &Path,
     arguments: &[String],
     limit: Nanos,
-    ways: &ConnectContext<'_>,
+    ways: Option<&ConnectContext<'_>>,
     pool: &mut WorkerPool,
     report: SetupObserver<'_>,
 ) -> Result<(), RunError> {
     let mut due = Vec::new();
     for mut member in pool.workers.clone() {
         let name = &member.worker.name().clone();
-        let host = ways.hosts.iter().find(|host| host.name == *name);
+        let host = find_host(ways, name);
         let mut command_line = CommandLine::read(&member.worker).await;
         // If the agent was lost, connect again.
-        if let (Err(_), Some(host)) = (&command_line, host)
+        if let (Err(_), Some((host, ways))) = (&command_line, host)
             && let Ok(next) = connect(host, ways.program, ways.options).await
         {
             member = PooledWorker { address: member.address, ..PooledWorker::with_facts(next.worker).await? };
@@ -121,14 +130,14 @@ impl StepJournal {
         &mut self,
         due: Vec<(PooledWorker, Boot)>,
         limit: Nanos,
-        ways: &ConnectContext<'_>,
+        ways: Option<&ConnectContext<'_>>,
         pool: &mut WorkerPool,
         report: SetupObserver<'_>,
     ) -> Result<(), RunError> {
         let mut running = FuturesUnordered::new();
         for (member, next) in due {
             let (worker, from) = (member.worker.name().clone(), member.facts.boot_id.clone());
-            let Some(host) = ways.hosts.iter().find(|host| host.name == worker) else { continue };
+            let Some((host, ways)) = find_host(ways, &worker) else { continue };
             let command_line = if let Boot::Kexec(line) = &next { Some(line.clone()) } else { None };
             let suffix = command_line.as_ref().map(|line| format!(" with {line}")).unwrap_or_default();
             report(SetupEvent::Progress(format!("`{worker}` reboots{suffix}")));

@@ -14,7 +14,7 @@ use super::{ConnectedHosts, HostError};
 use crate::error::SessionError;
 use crate::event::SessionEvent;
 use crate::options::HostOptions;
-use crate::program::read_program;
+use crate::program::{program_for, read_program};
 
 /// A host whose kernel was reset, with the arguments that were removed, or the error.
 pub type KernelReset = (WorkerName, Result<String, RebootError>);
@@ -27,10 +27,11 @@ impl ConnectedHosts {
         limit: Nanos,
         folder: &Path,
     ) -> Result<(), SessionError> {
-        let program = read_program()?;
-        let context = ConnectContext { hosts: &self.remotes, program: &program, options: &self.options };
+        let program = program_for(&self.remotes)?;
+        let context =
+            program.as_ref().map(|program| ConnectContext { hosts: &self.remotes, program, options: &self.options });
         let report = &mut |event| self.events.emit(SessionEvent::Preparation(event));
-        Ok(apply_kernel_arguments(folder, arguments, limit, &context, &mut self.pool, report).await?)
+        Ok(apply_kernel_arguments(folder, arguments, limit, context.as_ref(), &mut self.pool, report).await?)
     }
 
     /// Reboots the hosts whose kernels still have arguments of a profile.

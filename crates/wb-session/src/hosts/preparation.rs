@@ -18,7 +18,7 @@ use super::{ConnectedHosts, HostError, connect_requested, targets};
 use crate::error::SessionError;
 use crate::event::{EventSink, HostEvent, SessionEvent};
 use crate::options::{HostOptions, PreparationOptions};
-use crate::program::{current_program, read_program};
+use crate::program::{current_program, program_for};
 
 /// Preparation of hosts and workers before measuring.
 pub struct HostPreparation {
@@ -103,10 +103,11 @@ async fn run_preparation(
     for (at, script) in ready.host_scripts.iter().enumerate() {
         let is_last = at + 1 == ready.host_scripts.len();
         let setup = HostSetup { script, limit: ready.limit, reboot: ready.reboot.filter(|_| is_last) };
-        let program = read_program()?;
-        let context = ConnectContext { hosts: &hosts.remotes, program: &program, options: &hosts.options };
+        let program = program_for(&hosts.remotes)?;
+        let context =
+            program.as_ref().map(|program| ConnectContext { hosts: &hosts.remotes, program, options: &hosts.options });
         let report = &mut |event| events.emit(SessionEvent::Preparation(event));
-        set_up_hosts(folder, &setup, &context, &mut hosts.pool, report).await?;
+        set_up_hosts(folder, &setup, context.as_ref(), &mut hosts.pool, report).await?;
         require_any_host(&hosts.pool)?;
     }
     Ok(hosts)

@@ -7,12 +7,13 @@ use wb_net::ceiling::Ceiling;
 use wb_net::result::{RunResult, TransactionResult};
 use wb_peers::Scenario;
 
+use super::ceiling::CeilingServer;
 use super::cell::{PeersCell, Side};
 use super::endpoint::{listen_host, placement};
 use super::figures::{IterationValues, ScenarioValues};
 use super::gates::{check_durations, check_rate, check_round_trip, check_total_traffic, raw_rate};
 use super::params::ScenarioRun;
-use super::sample::{CEILINGS, measure_ceiling, traffic_name};
+use super::sample::traffic_name;
 use super::study::{ProcessRecord, set_median, set_rate};
 use super::traffic::{InterfaceBytes, Traffic};
 use crate::net::output::{CLIENT_NAME, parse_result};
@@ -72,7 +73,7 @@ fn flowops(run: &ScenarioRun) -> String {
 pub(super) async fn take(cell: &PeersCell, attempt: &mut Attempt) -> Result<(), Failure> {
     let protocol = protocol(cell).ok_or_else(|| Failure::refused("the engine has no such transport"))?;
     let host = listen_host(&attempt.context, attempt.context.server(0))?;
-    measure_ceiling(CEILINGS[0], cell, &host, attempt).await?;
+    let ceiling = CeilingServer::start(cell, &host, attempt).await?;
     let text = profile(protocol, &cell.scenario_runs());
     attempt.add_artefact(PROFILE, text.clone());
     let path = attempt.context.path(PROFILE);
@@ -87,7 +88,7 @@ pub(super) async fn take(cell: &PeersCell, attempt: &mut Attempt) -> Result<(), 
     let after = InterfaceBytes::read(&attempt.context).await?;
     let traffic = serde_json::to_vec(&Traffic { before, after });
     attempt.add_artefact(&traffic_name(CLIENT_NAME), traffic.map_err(|error| Failure::refused(error.to_string()))?);
-    measure_ceiling(CEILINGS[1], cell, &host, attempt).await
+    ceiling.finish(attempt).await
 }
 
 /// Evaluates a sample.

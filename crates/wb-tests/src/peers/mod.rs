@@ -3,6 +3,7 @@
 //! Start with [`matrix_file`] (from a peers file to the cells of a plan) and [`params`]; then [`sample`] runs both sides
 //! of a cell, [`output`] parses what they print, and [`study`] evaluates it, with its gates.
 
+mod ceiling;
 mod cell;
 mod container;
 mod endpoint;

@@ -1,29 +1,21 @@
 //! A sample: the ceiling of the path, a listener with the dialers of each scenario, and the ceiling again.
 
-use wb_agent::{Command, ExitReason, Stream};
-use wb_model::{Nanos, Placement};
-use wb_net::ceiling::TOKEN_VARIABLE;
-use wb_net::control::Token;
+use wb_agent::ExitReason;
 use wb_peers::{Dialect, EndpointCommand};
 
-use super::cell::{CellLaunch, PeersCell, Side};
-use super::endpoint::{Dial, Listener, dial, listen_host, placement};
+use super::ceiling::CeilingServer;
+use super::cell::{CellLaunch, PeersCell};
+use super::endpoint::{Dial, Listener, dial, listen_host};
 use super::failure::FailureKind;
 use super::params::ScenarioRun;
 use super::traffic::{InterfaceBytes, Traffic};
 use super::{engine, suite};
 use crate::{Attempt, Failure};
 
-/// Artefact names of the ceiling.
-pub(super) const CEILINGS: [&str; 2] = ["ceiling-before", "ceiling-after"];
 /// Artefact name of the listener's output.
 pub(super) const LISTENER: &str = "listener";
 /// Largest recorded log of a listener, of which the end is kept.
 const MAX_LOG: usize = 64 << 10;
-/// Signal that ends the server of the ceiling.
-const SIGKILL: i32 = 9;
-/// Time limit for the server of the ceiling to listen.
-const CEILING_LIMIT: Nanos = Nanos(10_000_000_000);
 
 /// Artefact name of a scenario's traffic.
 pub(super) fn traffic_name(scenario: &str) -> String {
@@ -54,7 +46,7 @@ pub(super) async fn take(cell: &PeersCell, attempt: &mut Attempt) -> Result<(), 
         CellLaunch::Processes(launch) => return suite::take(cell, &launch, attempt).await,
     };
     let host = listen_host(&attempt.context, attempt.context.server(0))?;
-    measure_ceiling(CEILINGS[0], cell, &host, attempt).await?;
+    let ceiling = CeilingServer::start(cell, &host, attempt).await?;
     let listener = Listener::start(cell, &launch.listener, &host, attempt.context.server(0)).await?;
     listener.record(attempt).await?;
     let result = run_dialers(cell, &launch.dialer, &listener, attempt).await;
@@ -78,7 +70,7 @@ pub(super) async fn take(cell: &PeersCell, attempt: &mut Attempt) -> Result<(), 
             return Err(FailureKind::Crash.failure(what, &[]));
         }
     }
-    measure_ceiling(CEILINGS[1], cell, &host, attempt).await?;
+    ceiling.finish(attempt).await?;
     attempt.record_work(1);
     Ok(())
 }
@@ -102,35 +94,5 @@ async fn run_dialers(
         let json = serde_json::to_vec(&Traffic { before, after });
         attempt.add_artefact(&traffic_name(&name), json.map_err(|error| Failure::refused(error.to_string()))?);
     }
-    Ok(())
-}
-
-/// Measures what one TCP connection can do between the same CPUs.
-pub(super) async fn measure_ceiling(
-    name: &str,
-    cell: &PeersCell,
-    host: &str,
-    attempt: &mut Attempt,
-) -> Result<(), Failure> {
-    let token = Token::generate().map_err(|error| Failure::refused(error.to_string()))?;
-    let command = |program: &str, kernel: &str, config: &str, placement: &Placement| {
-        let command = Command::new([program, "exec", kernel, config]).placement(placement.clone());
-        command.env(TOKEN_VARIABLE, token.reveal())
-    };
-    let context = attempt.context.server(0);
-    let server_placement = placement(Side::Listener, cell, &context.placement, &context.facts);
-    let server =
-        context.start_service(command(context.worker().program(), "ceiling-server", host, &server_placement)).await?;
-    let listening = server.wait_for_line(Stream::Stdout, CEILING_LIMIT, |line| !line.is_empty());
-    let address = context.until_cancelled(listening).await??;
-    let address = address.ok_or_else(|| Failure::crashed("the server of the ceiling does not listen"))?;
-    let client_placement = placement(Side::Dialer, cell, &attempt.context.placement, &attempt.context.facts);
-    let config = serde_json::to_string(&address).map_err(|error| Failure::refused(error.to_string()))?;
-    let program = attempt.context.worker().program().to_owned();
-    let client = command(&program, "ceiling-client", &config, &client_placement);
-    attempt.run(name, client).await?;
-    // It serves until it is ended, and has nothing to report.
-    server.signal(SIGKILL).await?;
-    server.wait(Some(CEILING_LIMIT)).await?;
     Ok(())
 }

@@ -7,6 +7,7 @@ use wb_net::ceiling::Ceiling;
 use wb_peers::{Measure, Scenario};
 use wb_stats::Samples;
 
+use super::ceiling::CEILINGS;
 use super::cell::PeersCell;
 use super::container;
 use super::engine;
@@ -14,7 +15,7 @@ use super::findings::add_findings;
 use super::gates::{self, raw_rate};
 use super::output::{EndpointOutput, Iteration};
 use super::params::ScenarioRun;
-use super::sample::{CEILINGS, LISTENER, dials, probe_name, traffic_name};
+use super::sample::{LISTENER, dials, probe_name, traffic_name};
 use super::suite;
 use super::traffic::Traffic;
 use crate::{Artefacts, Measurement, Rejection};

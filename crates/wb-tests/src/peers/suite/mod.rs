@@ -7,10 +7,11 @@ use wb_agent::ExitReason;
 use wb_model::{Nanos, Sha256};
 use wb_peers::{Dialect, EndpointCommand};
 
+use super::ceiling::CeilingServer;
 use super::cell::{PeersCell, ProcessLaunch, Side};
 use super::endpoint::{EndpointProcess, SIGTERM, is_regular_end, listen_host, placement};
 use super::failure::FailureKind;
-use super::sample::{CEILINGS, LISTENER, measure_ceiling, record_listener_output, traffic_name};
+use super::sample::{LISTENER, record_listener_output, traffic_name};
 use super::traffic::{InterfaceBytes, Traffic};
 use crate::{Attempt, Failure};
 use rendezvous::Rendezvous;
@@ -70,7 +71,7 @@ fn dialer_variables(cell: &PeersCell) -> Vec<(&'static str, String)> {
 pub(super) async fn take(cell: &PeersCell, launch: &ProcessLaunch, attempt: &mut Attempt) -> Result<(), Failure> {
     let ProcessLaunch { dialect, dialer, listener } = launch;
     let host = listen_host(&attempt.context, attempt.context.server(0))?;
-    measure_ceiling(CEILINGS[0], cell, &host, attempt).await?;
+    let ceiling = CeilingServer::start(cell, &host, attempt).await?;
     let context = attempt.context.server(0);
     let redis = Rendezvous::start(&host, context).await?;
     let mut variables = common_variables(cell, &redis.address(), false);
@@ -88,7 +89,7 @@ pub(super) async fn take(cell: &PeersCell, launch: &ProcessLaunch, attempt: &mut
     record_listener_output(ended.stdout, &ended.stderr, attempt);
     result?;
     redis.stop().await?;
-    measure_ceiling(CEILINGS[1], cell, &host, attempt).await?;
+    ceiling.finish(attempt).await?;
     attempt.record_work(1);
     Ok(())
 }
