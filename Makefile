@@ -42,7 +42,7 @@ test-peers: ## build endpoints of libp2p in Rust and Go, and measure them with e
 	@scripts/check-endpoints
 	cargo test --release -p weighbridge --test suite -- --include-ignored --show-output peers_run::
 
-test-contention: ## boot an emulated guest, and measure contention on it in short (under 10 minutes; requires root)
+test-contention: ## boot an emulated guest, and measure contention on it in short (6 minutes, and as long again for a sequence; requires root)
 	@scripts/setup demo test-contention
 	cargo test --release -p wb-tests --test contention -- --ignored --nocapture --skip soak_
 	cargo test --release -p weighbridge --test suite -- --ignored --nocapture contention_guest::
