@@ -213,7 +213,7 @@ mod tests {
     use crate::BenchSpec;
 
     /// The properties that a specification with an unknown one suggests.
-    fn known(text: &str) -> Vec<String> {
+    fn suggested(text: &str) -> Vec<String> {
         let mistakes = BenchSpec::parse(text).unwrap_err();
         let help = mistakes.as_slice().last().and_then(|mistake| mistake.help()).unwrap().to_owned();
         let mut names: Vec<String> =
@@ -233,15 +233,15 @@ mod tests {
     #[test]
     fn the_declared_properties_are_those_that_are_read() {
         for bench in Bench::ALL {
-            assert_eq!(declared(bench, PropertyGroup::First), known(&format!("{bench}:nosuch=1")), "{bench}");
+            assert_eq!(declared(bench, PropertyGroup::First), suggested(&format!("{bench}:nosuch=1")), "{bench}");
         }
-        assert_eq!(declared(Bench::IocostQos, PropertyGroup::Later), known("iocost-qos::nosuch=1"));
-        let mut scenarios = known("protection::nosuch=1");
-        scenarios.extend(known("protection::scenario=mem-hog-tune,size-min=1g,size-max=2g,nosuch=1"));
+        assert_eq!(declared(Bench::IocostQos, PropertyGroup::Later), suggested("iocost-qos::nosuch=1"));
+        let mut scenarios = suggested("protection::nosuch=1");
+        scenarios.extend(suggested("protection::scenario=mem-hog-tune,size-min=1g,size-max=2g,nosuch=1"));
         for name in declared(Bench::Protection, PropertyGroup::Later) {
             assert!(scenarios.contains(&name), "{name}");
         }
-        let solutions = known("iocost-tune::name=a,nosuch=1");
+        let solutions = suggested("iocost-tune::name=a,nosuch=1");
         for name in declared(Bench::IocostTune, PropertyGroup::Later) {
             assert!(solutions.contains(&name), "{name}");
         }

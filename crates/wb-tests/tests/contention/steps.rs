@@ -213,8 +213,7 @@ async fn resident_share_beside_hog(worker: &Worker, low: Option<Bytes>, lengths:
 pub(crate) async fn protection(worker: &Worker, lengths: &Lengths) {
     let without = resident_share_beside_hog(worker, None, lengths).await;
     let with = resident_share_beside_hog(worker, Some(Bytes(2 * NEIGHBOUR)), lengths).await;
-    // With the memory of both and a hog of 400 MiB, 0.92 and 1.00 were seen.
-    assert!(with > 0.97 && without < 0.95, "{without:.3} of its memory without protection, {with:.3} with it");
+    assert!(with > 0.97 && without < 0.8, "{without:.3} of its memory without protection, {with:.3} with it");
 }
 
 /// Parameters that another program has set are found before, and a change of ours at the end. What does not fit on the
