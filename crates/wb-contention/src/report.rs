@@ -52,7 +52,7 @@ pub struct HashdStats {
 pub struct IoStats {
     /// Bytes transferred.
     pub bytes: u64,
-    /// Histogram of completion latencies: the upper bound of a bucket in nanoseconds, and its number of requests, in
+    /// Completion latencies: the midpoint of a bucket in nanoseconds, and the number of its requests, in
     /// ascending order.
     pub latencies: Vec<(u64, u64)>,
 }
