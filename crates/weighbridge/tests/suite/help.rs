@@ -27,10 +27,10 @@ fn options_show_the_defaults_of_their_types() {
     let lab = Lab::new();
     let peers = help(&lab, "peers run");
     for default in [
-        "uploads and of downloads [default: 8]",
+        "uploads and of downloads [default: 10]",
         "Size of an upload; 0 for none [default: 32m]",
         "Size of a download; 0 for none [default: 32m]",
-        "round trips of one byte [default: 50]",
+        "round trips of one byte [default: 100]",
         "[default: podman]",
         "nothing in it is measured twice [default: weighbridge-DATE-TIME]",
         "Minimum duration of the measured part of a sample [default: 5s]",
