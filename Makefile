@@ -28,8 +28,7 @@ test: ## check formatting, clippy and licences, and run every test that needs no
 	@scripts/setup demo test
 	cargo fmt --check
 	@scripts/check-words
-	cargo clippy --workspace --all-targets --release -- -D warnings
-	@scripts/test test -- --show-output
+	@LINT=1 scripts/test test --tests -- --show-output
 	@scripts/check-selections
 
 test-system: ## run the tests that need a VM or a browser
@@ -42,10 +41,9 @@ test-peers: ## build endpoints of libp2p in Rust and Go, and measure them with e
 	@scripts/check-endpoints
 	cargo test --release -p weighbridge --test suite -- --include-ignored --show-output peers_run::
 
-test-contention: ## boot an emulated guest, and measure contention on it in short (6 minutes, and as long again for a sequence; requires root)
+test-contention: ## boot two emulated guests, and measure contention on them in short (about 11 minutes; requires root)
 	@scripts/setup demo test-contention
-	cargo test --release -p wb-tests --test contention -- --ignored --nocapture --skip soak_
-	cargo test --release -p weighbridge --test suite -- --ignored --nocapture contention_guest::
+	@scripts/test-contention
 
 test-long: ## run tests that repeat others many times, and fuzz for a minute each (about 15 minutes)
 	@scripts/setup demo test test-long

@@ -9,13 +9,21 @@ use tempfile::TempDir;
 pub(crate) struct BenchEnv {
     folder: TempDir,
     program: PathBuf,
+    /// The `weighbridge` program whose commands are measured.
+    weighbridge: PathBuf,
     /// Seconds that one figure should take.
     pub(crate) seconds: f64,
 }
 
 impl BenchEnv {
-    pub(crate) fn new(seconds: f64) -> io::Result<Self> {
-        Ok(Self { folder: tempfile::tempdir()?, program: env::current_exe()?, seconds })
+    /// Measures the commands of this `weighbridge` program, by default of the one next to this program.
+    pub(crate) fn new(seconds: f64, weighbridge: Option<PathBuf>) -> io::Result<Self> {
+        let program = env::current_exe()?;
+        let weighbridge = match weighbridge {
+            Some(given) => std::path::absolute(given)?,
+            None => program.with_file_name("weighbridge"),
+        };
+        Ok(Self { folder: tempfile::tempdir()?, program, weighbridge, seconds })
     }
 
     /// The temporary folder, removed at the end.
@@ -35,13 +43,11 @@ impl BenchEnv {
         Ok(vec![self.program.display().to_string(), "client-server".into(), both])
     }
 
-    /// The `weighbridge` program next to this one.
+    /// The `weighbridge` program whose commands are measured.
     pub(crate) fn weighbridge_program(&self) -> Result<PathBuf, String> {
-        let program = self.program.with_file_name("weighbridge");
-        if program.is_file() {
-            Ok(program)
-        } else {
-            Err(format!("missing program {}: build it first", program.display()))
+        match self.weighbridge.is_file() {
+            true => Ok(self.weighbridge.clone()),
+            false => Err(format!("missing program {}: build it first", self.weighbridge.display())),
         }
     }
 

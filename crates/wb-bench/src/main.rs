@@ -57,6 +57,9 @@ struct Args {
     /// Seconds per figure, for tools that support it
     #[arg(long, default_value_t = 1.0)]
     seconds: f64,
+    /// The weighbridge program whose commands are measured, such as the packaged one (default: next to this program)
+    #[arg(long, value_name = "FILE")]
+    program: Option<PathBuf>,
     /// List the names of the benchmarks and exit
     #[arg(long)]
     list: bool,
@@ -109,7 +112,7 @@ fn main() -> ExitCode {
 }
 
 fn bench(args: &Args) -> Result<(), Box<dyn std::error::Error>> {
-    let env = BenchEnv::new(args.seconds)?;
+    let env = BenchEnv::new(args.seconds, args.program.clone())?;
     let is_selected = |name: &str| args.rows.is_empty() || args.rows.iter().any(|part| name.contains(part));
     let rows: Vec<PairedBenchmark<'_>> =
         SUBJECTS.iter().flat_map(|rows| rows(&env)).filter(|row| is_selected(&row.name)).collect();
@@ -158,7 +161,7 @@ mod tests {
 
     #[test]
     fn commands_that_benchmarks_start_are_commands_of_this_program() {
-        let env = BenchEnv::new(1.0).unwrap();
+        let env = BenchEnv::new(1.0, None).unwrap();
         let both = net::ClientServer { server: vec![], client: vec![], port: 1, env: vec![] };
         for line in [env.kernel_command("linpack", &()).unwrap(), env.client_server_command(&both).unwrap()] {
             assert!(Args::try_parse_from(&line).unwrap().command.is_some(), "{line:?}");

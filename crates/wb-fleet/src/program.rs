@@ -59,7 +59,10 @@ impl Program {
     }
 
     /// The content compressed by gzip (RFC 1952), once for all hosts.
-    pub(crate) fn compressed(&self) -> io::Result<&[u8]> {
+    ///
+    /// # Errors
+    /// If memory cannot be written to.
+    pub fn compressed(&self) -> io::Result<&[u8]> {
         if let Some(compressed) = self.compressed.get() {
             return Ok(compressed);
         }

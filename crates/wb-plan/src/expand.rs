@@ -414,13 +414,13 @@ impl RequestExpansion<'_> {
         bad: &wb_model::param::InvalidValue,
     ) -> Diagnostic {
         let message = format!("`{}` of `{}`: {}", param.name, self.declaration.name, bad.message);
-        let help = match bad.allowed.as_slice() {
-            [] => format!("expected {}", param.kind.expected()),
-            allowed => format!("expected one of {}", allowed.join(", ")),
-        };
-        Diagnostic::at(&self.request.source, written.span.clone(), message, bad.message.as_str())
-            .with_suggestion(suggest(&written.value().to_string(), &bad.allowed))
-            .with_help(help)
+        let at = |label: String| Diagnostic::at(&self.request.source, written.span.clone(), message, label);
+        match bad.allowed.as_slice() {
+            [] => at(format!("expected {}", param.kind.expected())),
+            allowed => at("invalid value".to_owned())
+                .with_suggestion(suggest(&written.value().to_string(), allowed))
+                .with_help(format!("expected one of {}", allowed.join(", "))),
+        }
     }
 
     fn cell(

@@ -6,7 +6,7 @@ use wb_model::{
 };
 use wb_stats::{SamplingRule, Summary};
 use wb_study::cell::MIN_SAMPLES_FOR_INTERVAL;
-use wb_study::result::{AttemptResult, CellResult, Curve, Purpose, Study};
+use wb_study::result::{AttemptResult, CellResult, CurveSet, Purpose, Study};
 
 /// Placeholder for a missing figure.
 pub(crate) const NO_VALUE: &str = "–";
@@ -241,7 +241,7 @@ pub(crate) fn value_remarks(sample: &AttemptResult) -> Vec<String> {
 }
 
 /// The x values at which any line of a curve has a point.
-pub(crate) fn x_values(curve: &Curve) -> Vec<f64> {
+pub(crate) fn x_values(curve: &CurveSet) -> Vec<f64> {
     let mut values: Vec<f64> = curve.lines.iter().flat_map(|line| &line.points).map(|point| point.x).collect();
     values.sort_unstable_by(f64::total_cmp);
     values.dedup();

@@ -2,20 +2,20 @@
 
 use wb_stats::{CONFIDENCE, Samples, median_interval};
 
-use crate::result::{Curve, CurveLine, LinePoint};
+use crate::result::{CurveSet, SummaryCurve, SummaryPoint};
 use crate::studied_attempt::StudiedAttempt;
 
 /// Merges the samples' curves into one per title, of the medians over the samples.
-pub fn merge_curves(counted: &[&StudiedAttempt]) -> Vec<Curve> {
+pub fn merge_curves(counted: &[&StudiedAttempt]) -> Vec<CurveSet> {
     let curves =
         || counted.iter().filter_map(|studied| studied.measurement.as_ref()).flat_map(|measured| &measured.curves);
-    let mut merged: Vec<Curve> = Vec::new();
+    let mut merged: Vec<CurveSet> = Vec::new();
     for curve in curves() {
         if merged.iter().any(|existing| existing.title == curve.title) {
             continue;
         }
         let of_title = || curves().filter(|other| other.title == curve.title);
-        let lines = curve.lines.iter().map(|(name, points)| CurveLine {
+        let lines = curve.lines.iter().map(|(name, points)| SummaryCurve {
             name: name.clone(),
             points: points
                 .iter()
@@ -27,7 +27,7 @@ pub fn merge_curves(counted: &[&StudiedAttempt]) -> Vec<Curve> {
                 })
                 .collect(),
         });
-        merged.push(Curve {
+        merged.push(CurveSet {
             title: curve.title.clone(),
             x: curve.x.clone(),
             y: curve.y.clone(),
@@ -37,18 +37,18 @@ pub fn merge_curves(counted: &[&StudiedAttempt]) -> Vec<Curve> {
     merged
 }
 
-fn merge_point(x: f64, only: f64, values: &[f64]) -> LinePoint {
+fn merge_point(x: f64, only: f64, values: &[f64]) -> SummaryPoint {
     match Samples::new(values) {
         Ok(samples) => {
             let interval = median_interval(&samples, CONFIDENCE);
             let spread = (samples.count() > 1).then(|| (samples.quantile(0.1), samples.quantile(0.9)));
-            LinePoint {
+            SummaryPoint {
                 x,
                 y: samples.median(),
                 interval: interval.map(|interval| (interval.low, interval.high)),
                 spread,
             }
         }
-        Err(_) => LinePoint { x, y: only, interval: None, spread: None },
+        Err(_) => SummaryPoint { x, y: only, interval: None, spread: None },
     }
 }

@@ -86,7 +86,7 @@ pub struct CellResult {
     /// All attempts, in time order: samples and warm-ups, including failed ones.
     pub attempts: Vec<AttemptResult>,
     /// Curves measured within samples, such as bandwidth by block size.
-    pub curves: Vec<Curve>,
+    pub curves: Vec<CurveSet>,
     /// How latency percentiles vary over time, for each kind of operation, if latencies were recorded.
     pub latency: Vec<NestedLatency>,
     /// Observations that change no result, each a sentence: drift, more than one mode, throttling, CPU placement other
@@ -158,7 +158,7 @@ pub struct AttemptResult {
 
 /// Curves of one quantity, measured within the samples of one cell and drawn as one chart.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Curve {
+pub struct CurveSet {
     /// The title: `bandwidth over block size`.
     pub title: String,
     /// The quantity of the x axis and its unit. If that is `B`, the axis is logarithmic to base 2.
@@ -166,21 +166,21 @@ pub struct Curve {
     /// The measured quantity and its unit.
     pub y: (String, Unit),
     /// The lines in the chart, each with an entry in the legend.
-    pub lines: Vec<CurveLine>,
+    pub lines: Vec<SummaryCurve>,
 }
 
 /// One line of a chart.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct CurveLine {
+pub struct SummaryCurve {
     /// Its name in the legend.
     pub name: String,
     /// Its points, by ascending x.
-    pub points: Vec<LinePoint>,
+    pub points: Vec<SummaryPoint>,
 }
 
 /// One point of a line: the median over the counted samples.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct LinePoint {
+pub struct SummaryPoint {
     /// The value on the x axis.
     pub x: f64,
     /// The median, on the y axis.

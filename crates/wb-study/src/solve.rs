@@ -6,7 +6,7 @@ use wb_model::{ProfileName, Serial, TestName, WorkerName, with_worker};
 use wb_tests::{Conclusion, CurvePoint, Registry, StudiedCell};
 
 use crate::aggregation::title_suffix;
-use crate::result::{CellResult, Curve, CurveLine, LinePoint, MetricResult};
+use crate::result::{CellResult, CurveSet, MetricResult, SummaryCurve, SummaryPoint};
 
 /// Computes the conclusions of every test from its own cells, for each serial of the plan: for all workers together,
 /// and, if several measured at the same time, for each worker.
@@ -38,9 +38,9 @@ fn solve_input<'a>(result: &'a CellResult, worker: Option<&WorkerName>) -> Studi
         let summary = metric.summary.as_ref().filter(|_| metric.worker.as_ref() == worker)?;
         Some((metric.metric.key(), summary.median))
     };
-    let point = |point: &LinePoint| CurvePoint { x: point.x, y: point.y, spread: point.spread };
-    let line = |line: &CurveLine| (line.name.clone(), line.points.iter().map(point).collect::<Vec<_>>());
-    let curve = |curve: &Curve| {
+    let point = |point: &SummaryPoint| CurvePoint { x: point.x, y: point.y, spread: point.spread };
+    let line = |line: &SummaryCurve| (line.name.clone(), line.points.iter().map(point).collect::<Vec<_>>());
+    let curve = |curve: &CurveSet| {
         let title = match worker {
             Some(worker) => curve.title.strip_suffix(&title_suffix(worker))?.to_owned(),
             None => curve.title.clone(),

@@ -519,10 +519,13 @@ impl Cli {
     ///
     /// # Errors
     /// If it does not match the declarations, or a request for help or the version.
-    pub(crate) fn parse_words(
-        words: impl IntoIterator<Item = impl Into<OsString> + Clone>,
-    ) -> Result<Self, clap::Error> {
-        let mut program = Self::build_command();
+    pub(crate) fn parse_words(words: impl IntoIterator<Item = impl Into<OsString>>) -> Result<Self, clap::Error> {
+        let words: Vec<OsString> = words.into_iter().map(Into::into).collect();
+        let mut program = match words.get(1).and_then(|word| word.to_str()) {
+            // Started for every sample, and without options that the additions describe.
+            Some("exec" | "agent") => Self::command(),
+            _ => Self::build_command(),
+        };
         let matches =
             program.try_get_matches_from_mut(words).map_err(|error| without_hidden_commands(error, &program))?;
         run_folder::refuse_where_unused(&mut program, &matches)?;

@@ -113,6 +113,7 @@ impl FakeMachine {
             iocost_qos: QosOverride::default(),
             swappiness: 60,
             force: false,
+            iocost_from_sys: false,
             time_scale: None,
         };
         SequenceRequest {

@@ -6,7 +6,7 @@ use std::time::Instant;
 use wb_sys::telemetry::DisturbanceMark;
 
 use super::window::{Reading, Window};
-use super::{Round, RoundOutcome, RoundPlan, SizingConfig, SizingError, SizingResult, Stage, Step, next_step};
+use super::{Round, RoundOutcome, RoundPlan, SizingConfig, SizingError, SizingResult, SizingStep, Stage, next_step};
 use crate::footprint::FootprintSizes;
 use crate::{HashdError, HashdParams, HashdReport};
 
@@ -64,8 +64,8 @@ pub fn find_params<E: From<SizingError>>(
 ) -> Result<SizingResult, E> {
     loop {
         let plan = match next_step(config, &rounds)? {
-            Step::Done(result) => return Ok(*result),
-            Step::Run(plan) => plan,
+            SizingStep::Done(result) => return Ok(*result),
+            SizingStep::Run(plan) => plan,
         };
         on_start(&plan);
         let round = run(config, plan, workload)?;

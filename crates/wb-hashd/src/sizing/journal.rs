@@ -105,14 +105,14 @@ impl SizingJournal {
 #[allow(clippy::unwrap_used, reason = "these are tests")]
 mod tests {
     use super::super::simulation::{Machine, config};
-    use super::super::{Step, next_step};
+    use super::super::{SizingStep, next_step};
     use super::*;
 
     #[test]
     fn rounds_survive_and_an_incomplete_line_is_removed() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("journal");
-        let Step::Run(plan) = next_step(&config(), &[]).unwrap() else { unreachable!("nothing is known yet") };
+        let SizingStep::Run(plan) = next_step(&config(), &[]).unwrap() else { unreachable!("nothing is known yet") };
         let round = Machine::default().run(&config(), plan);
         let (mut journal, found, rounds) = SizingJournal::open(&path).unwrap();
         assert_eq!((found, rounds.len()), (None, 0));

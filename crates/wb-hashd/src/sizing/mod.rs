@@ -27,5 +27,5 @@ pub use driver::{Observation, SizingWorkload, WindowEnd, find_params};
 pub use journal::{JournalError, SizingJournal};
 pub use monitor::DisturbanceMonitor;
 pub use round::{Round, RoundOutcome, RoundPlan, SizingError, SizingLine, SizingRequest, SizingResult, Stage};
-pub use sequence::{Step, next_step};
+pub use sequence::{SizingStep, next_step};
 pub use window::{Reading, Window};

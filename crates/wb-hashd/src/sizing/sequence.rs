@@ -38,7 +38,7 @@ const IO_TIME: f64 = 0.0025;
 
 /// What follows the finished rounds.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Step {
+pub enum SizingStep {
     /// This round.
     Run(RoundPlan),
     /// Nothing: the answer is found.
@@ -49,10 +49,10 @@ pub enum Step {
 ///
 /// # Errors
 /// If they are not the rounds of this configuration, or there is no answer.
-pub fn next_step(config: &SizingConfig, rounds: &[Round]) -> Result<Step, SizingError> {
+pub fn next_step(config: &SizingConfig, rounds: &[Round]) -> Result<SizingStep, SizingError> {
     match Replay::new(config, rounds).run() {
-        Ok(result) => Ok(Step::Done(Box::new(result))),
-        Err(Pause::Next(plan)) => Ok(Step::Run(plan)),
+        Ok(result) => Ok(SizingStep::Done(Box::new(result))),
+        Err(Pause::Next(plan)) => Ok(SizingStep::Run(plan)),
         Err(Pause::Failed(error)) => Err(error),
     }
 }
@@ -337,8 +337,8 @@ mod tests {
         let mut rounds = Vec::new();
         loop {
             match next_step(config, &rounds) {
-                Ok(Step::Run(plan)) => rounds.push(machine.run(config, plan)),
-                Ok(Step::Done(result)) => return (rounds, Ok(*result)),
+                Ok(SizingStep::Run(plan)) => rounds.push(machine.run(config, plan)),
+                Ok(SizingStep::Done(result)) => return (rounds, Ok(*result)),
                 Err(error) => return (rounds, Err(error)),
             }
             assert!(rounds.len() < 200, "{rounds:?}");
@@ -487,7 +487,7 @@ mod tests {
             let text = serde_json::to_string(&rounds).unwrap();
             let read: Vec<Round> = serde_json::from_str(&text).unwrap();
             for count in 0..rounds.len() {
-                prop_assert_eq!(next_step(&config, &read[..count]).unwrap(), Step::Run(rounds[count].plan.clone()));
+                prop_assert_eq!(next_step(&config, &read[..count]).unwrap(), SizingStep::Run(rounds[count].plan.clone()));
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Draws curves: one quantity over another, with intervals as bands.
 
 use wb_model::Unit;
-use wb_study::result::{Curve, CurveLine, LinePoint};
+use wb_study::result::{CurveSet, SummaryCurve, SummaryPoint};
 
 use super::element::{Element, format_pixels};
 use super::scale::Scale;
@@ -9,7 +9,7 @@ use super::{Chart, Drawing, truncate_to_width};
 
 /// A curve to draw.
 #[derive(Debug, Clone, Copy)]
-pub struct CurveChart<'a>(pub &'a Curve);
+pub struct CurveChart<'a>(pub &'a CurveSet);
 
 /// A position on the horizontal axis that is marked, with its label.
 #[derive(Debug, Clone)]
@@ -31,8 +31,8 @@ impl Chart for CurveChart<'_> {
 
     fn description(&self) -> String {
         let (x, y) = (&self.0.x.1, &self.0.y.1);
-        let describe = |line: &CurveLine| {
-            let point = |point: &LinePoint| format!("{} at {}", y.quantity(point.y), x.quantity(point.x));
+        let describe = |line: &SummaryCurve| {
+            let point = |point: &SummaryPoint| format!("{} at {}", y.quantity(point.y), x.quantity(point.x));
             let ends = [line.points.first(), line.points.last()];
             let ends: Vec<String> = ends.into_iter().flatten().map(point).collect();
             format!("{}: from {}", line.name, ends.join(" to "))
@@ -74,7 +74,7 @@ impl CurveChart<'_> {
         Drawing { width, height, body }
     }
 
-    fn points(&self) -> impl Iterator<Item = &LinePoint> {
+    fn points(&self) -> impl Iterator<Item = &SummaryPoint> {
         self.0.lines.iter().flat_map(|line| &line.points)
     }
 
@@ -138,7 +138,7 @@ const LABEL_CLASSES: [&str; STYLES] = ["t0", "t1", "t2", "t3"];
 const DASHES: [&str; 3] = ["", " dash-1", " dash-2"];
 
 /// Draws the intervals of neighbouring points as a band; none if no point has one.
-fn interval_band(line: &CurveLine, x: &Scale, y: &Scale, style: usize) -> Option<Element> {
+fn interval_band(line: &SummaryCurve, x: &Scale, y: &Scale, style: usize) -> Option<Element> {
     let ends: Vec<(f64, f64, f64)> = line
         .points
         .iter()
@@ -150,7 +150,7 @@ fn interval_band(line: &CurveLine, x: &Scale, y: &Scale, style: usize) -> Option
     (ends.len() > 1).then(|| Element::path(BANDS[style], d))
 }
 
-fn line_path(line: &CurveLine, x: &Scale, y: &Scale, index: usize) -> Element {
+fn line_path(line: &SummaryCurve, x: &Scale, y: &Scale, index: usize) -> Element {
     let class = format!("curve {}{}", STROKES[index % STYLES], DASHES[(index / STYLES) % DASHES.len()]);
     let d = path_data(line.points.iter().map(|point| (x.position(point.x), y.position(point.y))));
     Element::path(class, d)
@@ -166,7 +166,14 @@ pub(super) fn path_data(points: impl IntoIterator<Item = (f64, f64)>) -> String 
 }
 
 /// Draws a point of a line; each line has its own shape.
-fn draw_point(point: &LinePoint, x: &Scale, y: &Scale, line: &CurveLine, curve: &Curve, style: usize) -> Element {
+fn draw_point(
+    point: &SummaryPoint,
+    x: &Scale,
+    y: &Scale,
+    line: &SummaryCurve,
+    curve: &CurveSet,
+    style: usize,
+) -> Element {
     let (px, py) = (x.position(point.x), y.position(point.y));
     let class = format!("point {}", STROKES[style]);
     let (sx, sy) = (format_pixels(px), format_pixels(py));

@@ -4,7 +4,7 @@ use serde::Serialize;
 use wb_model::Unit;
 use wb_net::result::{LatencySummary, RunStatus};
 use wb_net::sweep::{Sweep, SweepPoint};
-use wb_study::result::{Curve, CurveLine, LinePoint};
+use wb_study::result::{CurveSet, SummaryCurve, SummaryPoint};
 
 use super::figures::{format_figure, format_nanos};
 use crate::chart::{Chart, CurveChart, Drawing, KneeMark};
@@ -19,14 +19,14 @@ const P99: &str = "p99";
 /// The response time over the offered load.
 #[derive(Debug)]
 pub struct SweepChart {
-    curve: Curve,
+    curve: CurveSet,
     knee: Option<KneeMark>,
 }
 
 impl SweepChart {
     /// The chart of a sweep; loads without a figure are left out.
     pub fn new(sweep: &Sweep) -> Self {
-        let line = |name: &str, percentile: fn(&LatencySummary) -> u64| CurveLine {
+        let line = |name: &str, percentile: fn(&LatencySummary) -> u64| SummaryCurve {
             name: name.to_owned(),
             points: sweep
                 .points
@@ -35,11 +35,11 @@ impl SweepChart {
                     let y = percentile(point.response.as_ref()?) as f64;
                     let range = point.p99_range_ns.filter(|_| name == P99 && point.runs > 1);
                     let interval = range.map(|(low, high)| (low as f64, high as f64));
-                    Some(LinePoint { x: point.offered, y, interval, spread: None })
+                    Some(SummaryPoint { x: point.offered, y, interval, spread: None })
                 })
                 .collect(),
         };
-        let curve = Curve {
+        let curve = CurveSet {
             title: sweep.title.clone(),
             x: ("offered load".to_owned(), Unit::new("/s")),
             y: ("response time".to_owned(), Unit::new("ns")),

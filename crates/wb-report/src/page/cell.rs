@@ -6,7 +6,7 @@ use minijinja::Value;
 use serde::Serialize;
 use wb_model::Unit;
 use wb_stats::Summary;
-use wb_study::result::{AttemptResult, CellResult, Curve, MetricResult, NestedLatency};
+use wb_study::result::{AttemptResult, CellResult, CurveSet, MetricResult, NestedLatency};
 
 use super::RunExtras;
 use super::components::{FigureTable, IdGenerator, NamedText, PageFigure, named_text};
@@ -115,9 +115,9 @@ fn metric_views(result: &MetricResult) -> Vec<MetricView> {
 }
 
 impl CurveView {
-    fn new(curve: &Curve, ids: &mut IdGenerator) -> Self {
+    fn new(curve: &CurveSet, ids: &mut IdGenerator) -> Self {
         let rows = phrasing::x_values(curve).into_iter().map(|x| {
-            let value_at = |line: &wb_study::result::CurveLine| {
+            let value_at = |line: &wb_study::result::SummaryCurve| {
                 let point = line.points.iter().find(|point| point.x == x);
                 point.map_or_else(|| phrasing::NO_VALUE.to_owned(), |point| curve.y.1.quantity(point.y).to_string())
             };

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use wb_model::{CellId, MetricKey, Unit};
-use wb_study::result::{AttemptResult, CellResult, Curve, MetricResult, NestedLatency, Study};
+use wb_study::result::{AttemptResult, CellResult, CurveSet, MetricResult, NestedLatency, Study};
 
 use super::Style;
 use super::definitions::definition_list;
@@ -126,7 +126,7 @@ fn sample_remarks(cell: &CellResult, style: Style) -> String {
     remarks.collect()
 }
 
-fn curve_table(curve: &Curve, style: Style) -> String {
+fn curve_table(curve: &CurveSet, style: Style) -> String {
     let columns: Vec<&str> = curve.lines.iter().flat_map(|line| [line.name.as_str(), "interval"]).collect();
     let mut table = Table::new(&figure_columns(&format!("  {}", curve.x.0), &columns));
     for x in phrasing::x_values(curve) {

@@ -60,6 +60,7 @@ struct MeasuringOptions {
     mem_avail: Option<Bytes>,
     swappiness: u32,
     force: bool,
+    iocost_from_sys: bool,
     seed: u64,
 }
 
@@ -89,6 +90,7 @@ impl WorkerRunners {
             mem_avail: request.options.mem_avail,
             swappiness: request.options.swappiness,
             force: request.options.force,
+            iocost_from_sys: request.options.iocost_from_sys,
             seed: request.seed,
         };
         Ok(Self(Rc::new(MeasuringSession {

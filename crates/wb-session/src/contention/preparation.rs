@@ -23,6 +23,7 @@ pub(super) fn preparation(
         needs: needs(stage),
         enforcement: enforcement(&stage.definition.passive),
         force: options.force,
+        accept_iocost: options.iocost_from_sys,
         io_control: io_control(stage)?,
         swappiness: options.swappiness,
         slices: slices(&stage.definition.work, protected),

@@ -15,6 +15,7 @@ pub(super) fn options() -> MeasuringOptions {
         mem_avail: None,
         swappiness: 60,
         force: false,
+        iocost_from_sys: false,
         seed: 7,
     }
 }

@@ -81,6 +81,7 @@ async fn run(folder: &Path, agent: &FakeAgent, spec: &str) -> Result<Vec<BenchRe
         iocost_qos: QosOverride::default(),
         swappiness: 60,
         force: false,
+        iocost_from_sys: false,
         time_scale: None,
     };
     let specs = vec![BenchSpec::parse(spec).unwrap()];

@@ -109,6 +109,8 @@ pub struct Preparation {
     pub enforcement: Enforcement,
     /// Whether missed requirements are recorded only.
     pub force: bool,
+    /// Whether parameters of io.cost that another program has set are not missed; they are restored at the end.
+    pub accept_iocost: bool,
     /// State of the I/O cost controller.
     pub io_control: IoControl,
     /// Swappiness.
@@ -126,6 +128,7 @@ impl Preparation {
             needs,
             enforcement: Enforcement::ALL,
             force: false,
+            accept_iocost: false,
             io_control: IoControl::Off,
             swappiness: DEFAULT_SWAPPINESS,
             slices: Vec::new(),
@@ -162,7 +165,8 @@ impl PreparedWorker {
         if mount.is_none() && preparation.needs != Needs::Device {
             return Err(ContentionError::NoControllers);
         }
-        let report = requirements::check(worker, &device, preparation.needs, enforcement).await?;
+        let report =
+            requirements::check(worker, &device, preparation.needs, enforcement, preparation.accept_iocost).await?;
         if !report.is_met() && !preparation.force {
             return Err(ContentionError::Unmet(report));
         }

@@ -140,7 +140,8 @@ impl Enforcement {
         Self { critical: false, cpu: false, memory: false, file_system: false, io: false, oomd: false };
 }
 
-/// Checks the requirements of a bench. What the bench sets itself is not checked.
+/// Checks the requirements of a bench. What the bench sets itself is not checked, nor, with `accept_iocost`, whether
+/// another program has set parameters of io.cost.
 ///
 /// # Errors
 /// If the worker is lost.
@@ -149,6 +150,7 @@ pub async fn check(
     device: &BlockDevice,
     needs: Needs,
     enforcement: Enforcement,
+    accept_iocost: bool,
 ) -> Result<RequirementReport, WorkerError> {
     let mut report = RequirementReport::default();
     let mut record = |requirement: Requirement, found: Vec<String>| {
@@ -173,7 +175,9 @@ pub async fn check(
     let foreign = foreign.map(|state| {
         format!("another program has set I/O cost parameters of {}: {} {}", device.name, state.model, state.qos)
     });
-    record(Requirement::NoForeignIocost, foreign.into_iter().collect());
+    if !accept_iocost {
+        record(Requirement::NoForeignIocost, foreign.into_iter().collect());
+    }
     record(Requirement::NoOtherIoController, other_io_controllers(worker, device, point).await?);
     let composite = format!("{} consists of other devices: name one of them", device.name);
     record(Requirement::NoCompositeDevice, unless(!device.composite, &composite));

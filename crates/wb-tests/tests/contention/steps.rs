@@ -225,6 +225,10 @@ pub(crate) async fn faults(worker: &Worker, params: &IocostParams) {
     let failed = PreparedWorker::new(worker, &preparation(Needs::Device)).await.unwrap_err();
     let ContentionError::Unmet(report) = failed else { panic!("{failed}") };
     assert_eq!(report.missed.keys().collect::<Vec<_>>(), [&Requirement::NoForeignIocost], "{report:?}");
+    let accepted = Preparation { accept_iocost: true, ..preparation(Needs::Device) };
+    PreparedWorker::new(worker, &accepted).await.unwrap().finish().await.unwrap();
+    let restored = run(worker, "cat /sys/fs/cgroup/io.cost.qos").await;
+    assert!(restored.contains("259:0 enable=1") && restored.contains("min=42.00"), "{restored}");
     run(worker, OFF).await;
     let mut controlled = preparation(Needs::Device);
     controlled.io_control = IoControl::On(params.model, params.qos);

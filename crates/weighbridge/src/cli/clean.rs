@@ -1,5 +1,7 @@
 //! Arguments of `clean`.
 
+use std::path::PathBuf;
+
 use clap::Args;
 use wb_model::Nanos;
 
@@ -12,7 +14,7 @@ pub(crate) const AFTER_HELP: &str = "exit status: 0 everything selected was remo
 /// `clean`
 #[derive(Debug, Args)]
 pub(crate) struct CleanArgs {
-    /// Only images (default: images, programs and logs)
+    /// Only images (default: images, programs, logs and parameters)
     #[arg(long)]
     pub(crate) images: bool,
     /// Only programs: agent binaries that were copied to hosts
@@ -21,6 +23,12 @@ pub(crate) struct CleanArgs {
     /// Only logs of deleted guests, left by libvirt
     #[arg(long)]
     pub(crate) logs: bool,
+    /// Only parameters that contention benches committed
+    #[arg(long)]
+    pub(crate) parameters: bool,
+    /// Folder of contention benches, as with `run --dir` [default: /var/lib/weighbridge]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: Option<PathBuf>,
     /// Only items not used for this long: `36h`, `30d`, `8w`
     #[arg(long, value_name = "TIME", value_parser = parse_age)]
     pub(crate) older_than: Option<Nanos>,

@@ -1,4 +1,4 @@
-//! `weighbridge clean`: removes images, agent binaries and guest logs from machines.
+//! `weighbridge clean`: removes images, agent binaries, guest logs and committed parameters from machines.
 
 use std::io::{BufRead, IsTerminal};
 
@@ -15,6 +15,7 @@ use wb_session::hosts::connect_hosts;
 use wb_session::program::runtime;
 
 use crate::cli::clean::CleanArgs;
+use crate::commands::contention::CommittedParameters;
 use crate::console::{Console, message};
 use crate::error::Error;
 use crate::exit::Exit;
@@ -36,6 +37,7 @@ enum CleanupItem {
     Image(CachedImage),
     Program(CachedProgram),
     Log(GuestLog),
+    Parameters(CommittedParameters),
 }
 
 /// Shows the selected items, asks for confirmation, and removes them.
@@ -81,7 +83,7 @@ async fn clean_all(args: &CleanArgs, console: &Console, members: &[PooledWorker]
 
 /// Finds the selected items on a machine.
 async fn find_items(worker: &Worker, args: &CleanArgs, console: &Console) -> Result<Vec<LocatedItem>, Error> {
-    let all = !(args.images || args.programs || args.logs);
+    let all = !(args.images || args.programs || args.logs || args.parameters);
     let mut items = Vec::new();
     if all || args.programs {
         items.extend(programs::list(worker).await?.into_iter().map(CleanupItem::Program));
@@ -98,6 +100,12 @@ async fn find_items(worker: &Worker, args: &CleanArgs, console: &Console) -> Res
         }
         items.extend(logs.into_iter().map(CleanupItem::Log));
     }
+    if all || args.parameters {
+        let folder = args.dir.as_ref().map(std::path::absolute).transpose();
+        let folder = folder.map_err(|source| Error::File { operation: "find", subject: "--dir".to_owned(), source })?;
+        let committed = CommittedParameters::find(worker, folder.as_deref()).await?;
+        items.extend(committed.map(CleanupItem::Parameters));
+    }
     if let Some(age) = args.older_than {
         let age = i64::try_from(age.seconds() as u64).unwrap_or(i64::MAX);
         let latest = Timestamp::now().as_second().saturating_sub(age);
@@ -112,6 +120,7 @@ impl CleanupItem {
             Self::Image(image) => image.size,
             Self::Program(program) => program.size,
             Self::Log(log) => log.size,
+            Self::Parameters(file) => file.size,
         }
     }
 
@@ -121,6 +130,7 @@ impl CleanupItem {
             Self::Image(image) => image.last_used.parse().ok(),
             Self::Program(program) => to_timestamp(program.last_used_s?),
             Self::Log(log) => to_timestamp(log.written_s),
+            Self::Parameters(file) => to_timestamp(file.written_s),
         }
     }
 
@@ -131,7 +141,8 @@ impl CleanupItem {
                 None => format!("{}, incomplete", image.name),
             },
             Self::Program(program) => program.sha256[..SHORT_HASH_LEN].to_owned(),
-            Self::Log(log) => log.path.rsplit('/').next().unwrap_or(&log.path).to_owned(),
+            Self::Log(log) => file_name(&log.path).to_owned(),
+            Self::Parameters(file) => file_name(&file.path).to_owned(),
         }
     }
 
@@ -140,6 +151,7 @@ impl CleanupItem {
             Self::Image(_) => "image",
             Self::Program(_) => "program",
             Self::Log(_) => "log",
+            Self::Parameters(_) => "parameters",
         }
     }
 
@@ -150,8 +162,13 @@ impl CleanupItem {
             // It may be removed all the same: a running process is not affected.
             Self::Program(program) => if program.in_use { "in use by this command" } else { "" }.to_owned(),
             Self::Log(log) => if log.is_running { "guest is running" } else { "" }.to_owned(),
+            Self::Parameters(file) => format!("in {}", file.path.trim_end_matches(&self.name()).trim_end_matches('/')),
         }
     }
+}
+
+fn file_name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
 }
 
 fn to_timestamp(seconds: u64) -> Option<Timestamp> {
@@ -209,6 +226,10 @@ async fn remove_items(items: Vec<LocatedItem>) -> Result<Vec<(WorkerName, String
                 CleanupItem::Image(image) => image_names.push(image.name.clone()),
                 CleanupItem::Log(log) => logs.push(log.clone()),
                 CleanupItem::Program(program) => binaries.push(program.clone()),
+                CleanupItem::Parameters(file) => {
+                    let reason = file.remove(worker).await?;
+                    remaining.extend(reason.map(|reason| (worker.name().clone(), file.path.clone(), reason)));
+                }
             }
         }
         if !image_names.is_empty() {

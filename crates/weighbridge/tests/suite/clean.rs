@@ -93,6 +93,21 @@ fn logs_of_deleted_guests_are_removed_and_other_logs_stay() {
 }
 
 #[test]
+fn committed_parameters_are_shown_and_removed() {
+    let lab = Lab::new();
+    let file = lab.write("benches/contention-parameters.json", "{}");
+    let other = lab.write("benches/data", "x");
+    assert_snapshot!(clean(&lab, "-n --parameters").out, @"nothing to remove");
+    let flags = format!("--dir {}", lab.path("benches").display());
+    let shown = clean(&lab, &format!("-n {flags}")).out;
+    assert!(shown.contains("parameters  contention-parameters.json ") && shown.contains("in /"), "{shown}");
+    assert!(clean(&lab, &format!("--logs --yes {flags}")).code == 4 && file.exists());
+    let ran = clean(&lab, &format!("--yes {flags}")).expect_code(0);
+    assert!(ran.out.ends_with("removed 1 item, 2 B\n"), "{}", ran.transcript());
+    assert!(!file.exists() && other.exists());
+}
+
+#[test]
 fn unavailable_image_leaves_no_folder() {
     let lab = Lab::new();
     let mut command = lab.command("profile image");

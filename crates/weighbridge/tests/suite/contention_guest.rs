@@ -1,17 +1,19 @@
 //! A sequence of contention benches through the command line, in an emulated machine: measured, killed, resumed, read.
 
+use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use wb_contention::BenchResult;
 use wb_contention::answer::{Answer, ScenarioAnswer};
+use wb_fleet::Program;
 use wb_test_vm::{GuestConfig, GuestDisk, GuestError, SshGuest, built_image};
 
 const IMAGE: &str = r#"{"built":"bookworm","packages":["fio"]}"#;
 
 /// A disk whose speed the emulation reaches.
-const DISK: GuestDisk = GuestDisk { size_mib: 6144, iops: 2000, mib_per_second: 64 };
+const DISK: GuestDisk = GuestDisk { size_mib: 6144, iops: 4000, mib_per_second: 192 };
 
 /// Creates a file system on the disk, with swap on it.
 const PREPARE: &str =
@@ -48,13 +50,16 @@ impl Guest {
     }
 
     fn copy(&self, program: &Path) {
-        let copied = Command::new("ssh")
+        let program = Program::read(program).unwrap();
+        let mut copying = Command::new("ssh")
             .arg("-F")
             .arg(self.0.ssh_config())
-            .args(["guest", "cat > /root/weighbridge && chmod +x /root/weighbridge"])
-            .stdin(Stdio::from(std::fs::File::open(program).unwrap()))
-            .status();
-        assert!(copied.unwrap().success());
+            .args(["guest", "gzip -d > /root/weighbridge && chmod +x /root/weighbridge"])
+            .stdin(Stdio::piped())
+            .spawn()
+            .unwrap();
+        copying.stdin.take().unwrap().write_all(program.compressed().unwrap()).unwrap();
+        assert!(copying.wait().unwrap().success());
     }
 
     /// Starts the sequence, and kills it with SIGKILL once its journal has a number of checkpoints.
@@ -101,7 +106,7 @@ fn contention_sequence_is_measured_killed_and_resumed_in_a_guest() {
     guest.shell(PREPARE);
     guest.copy(env!("CARGO_BIN_EXE_weighbridge").as_ref());
     let before = guest.shell(SETTINGS);
-    guest.kill_after_checkpoints(3);
+    guest.kill_after_checkpoints(2);
     // The agent restores the machine when its controller is gone.
     guest.wait_for_settings(&before);
     println!("{}", guest.shell("cat /root/killed.log"));
@@ -117,7 +122,7 @@ fn contention_sequence_is_measured_killed_and_resumed_in_a_guest() {
     let [params, hashd, qos, protection] = &results[..] else { panic!("{} results", results.len()) };
     let Answer::IocostParams(params) = &params.answer else { panic!("{params:?}") };
     let model = params.model;
-    assert!((1400..2600).contains(&model.rrandiops) && (40 << 20..90 << 20).contains(&model.rbps), "{model}");
+    assert!((2000..5200).contains(&model.rrandiops) && (80 << 20..270 << 20).contains(&model.rbps), "{model}");
     let Answer::HashdParams(hashd) = &hashd.answer else { panic!("{hashd:?}") };
     assert!(hashd.fake_cpu_load && hashd.rps_max == 10.0 && hashd.mem_size.0 > 64 << 20, "{hashd:?}");
     let Answer::IocostQos(qos) = &qos.answer else { panic!("{qos:?}") };

@@ -10,7 +10,7 @@ use wb_model::{
     Validity,
 };
 use wb_stats::{Samples, SamplingRule, Summary};
-use wb_study::result::{AttemptResult, CellResult, Curve, MetricResult, NestedLatency, Purpose};
+use wb_study::result::{AttemptResult, CellResult, CurveSet, MetricResult, NestedLatency, Purpose};
 
 /// Deterministic pseudorandom numbers.
 pub(crate) struct Noise(u64);
@@ -157,7 +157,7 @@ impl CellBuilder {
         self
     }
 
-    pub(crate) fn curve(mut self, curve: Curve) -> Self {
+    pub(crate) fn curve(mut self, curve: CurveSet) -> Self {
         self.result.curves.push(curve);
         self
     }

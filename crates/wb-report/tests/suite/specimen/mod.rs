@@ -8,7 +8,7 @@ use cell::{CellBuilder, Noise};
 use wb_model::{Metric, System, Unit};
 use wb_report::page::{ReproduceCommand, RunExtras, TelemetrySeries};
 use wb_study::result::{
-    Conclusion, Curve, CurveLine, EnvironmentChange, LinePoint, NestedLatency, NestedRow, RunInfo, Study,
+    Conclusion, CurveSet, EnvironmentChange, NestedLatency, NestedRow, RunInfo, Study, SummaryCurve, SummaryPoint,
 };
 
 /// The example study.
@@ -179,7 +179,7 @@ fn system() -> System {
 }
 
 /// A curve of bandwidth over block size, with the steps of three caches.
-fn sweep() -> Curve {
+fn sweep() -> CurveSet {
     let mut noise = Noise::new("sweep");
     let mut line = |name: &str, factor: f64| {
         let points = (10..=28).map(|power| {
@@ -187,13 +187,18 @@ fn sweep() -> Curve {
             let step = |size: f64, height: f64| height / (1.0 + (x / size).powi(3));
             let y = factor * (19_000.0 + step(2.6e7, 42_000.0) + step(7.0e5, 55_000.0) + step(4.0e4, 110_000.0));
             let y = noise.around(y, 1.5);
-            LinePoint { x, y, interval: Some((y * 0.965, y * 1.03)), spread: Some((y * 0.94, y * 1.05)) }
+            SummaryPoint { x, y, interval: Some((y * 0.965, y * 1.03)), spread: Some((y * 0.94, y * 1.05)) }
         });
-        CurveLine { name: name.into(), points: points.collect() }
+        SummaryCurve { name: name.into(), points: points.collect() }
     };
     let lines = vec![line("read", 1.0), line("write", 0.61)];
     let axis = |name: &str, unit: &str| (name.to_owned(), Unit::new(unit));
-    Curve { title: "bandwidth over block size".into(), x: axis("block size", "B"), y: axis("bandwidth", "MB/s"), lines }
+    CurveSet {
+        title: "bandwidth over block size".into(),
+        x: axis("block size", "B"),
+        y: axis("bandwidth", "MB/s"),
+        lines,
+    }
 }
 
 fn nested() -> NestedLatency {

@@ -1,11 +1,13 @@
 //! Sequences of contention benches: `run` and `plan` with benches as arguments, reading commands with `-r`, and `merge`.
 
+mod committed;
 mod merge;
 mod read;
 mod render;
 mod request;
 mod run;
 
+pub(crate) use committed::CommittedParameters;
 pub(crate) use merge::merge;
 pub(crate) use read::{BenchSelection, ReadTarget, unselected_folders};
 pub(crate) use run::{plan_sequence, run_sequence};

@@ -16,7 +16,7 @@ use crate::error::Error;
 const MEM_PROFILE: u32 = 16;
 const SWAPPINESS: u32 = 60;
 /// Folder of hashd's files, beside that of the undo log.
-const DIR: &str = "/var/lib/weighbridge";
+pub(super) const DIR: &str = "/var/lib/weighbridge";
 
 /// Options of `run` and `plan` that concern sequences, too.
 const SHARED_OPTIONS: [&str; 12] = [
@@ -48,6 +48,7 @@ pub(super) fn request(words: &[String], flags: &SequenceFlags, seed: Option<u64>
         iocost_qos: flags.iocost_qos.unwrap_or_default(),
         swappiness: flags.swappiness.unwrap_or(SWAPPINESS),
         force: flags.force,
+        iocost_from_sys: flags.iocost_from_sys,
         time_scale: flags.time_scale,
     };
     let specs = parse_specs(words)?;
