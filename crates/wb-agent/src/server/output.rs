@@ -6,19 +6,29 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt;
 use std::rc::Rc;
+use std::time::Duration;
 
 use rustix::fs::{MemfdFlags, memfd_create};
-use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::io::ioctl_fionbio;
+use rustix::pipe::{PipeFlags, fcntl_setpipe_size, pipe_with};
 use sha2::{Digest, Sha256 as Hasher};
 use tokio::net::unix::pipe::Receiver;
 use tokio::sync::Notify;
+use tokio::time::sleep;
 use wb_model::Sha256;
 
 use super::files::read_at_most;
 use crate::protocol::{CHUNK, Capture, CapturedOutput, OutputDigest};
 
-/// Size of one read, in bytes: the capacity of a pipe.
+/// Size of one read, in bytes: the capacity of a pipe by default.
 const READ_BUFFER_SIZE: usize = 64 << 10;
+/// Capacity of a pipe, in bytes: more than a process usually writes while its pipe is left alone.
+const PIPE_SIZE: usize = 256 << 10;
+/// How long the pipe of a process is left alone after a read, so that neither the process nor what is measured beside it
+/// is disturbed by a wake-up of the agent for every line.
+const READ_PAUSE: Duration = Duration::from_millis(10);
+/// Number of bytes in a pause from which the pipe of a process is read without pauses.
+const BURST: u64 = 32 << 10;
 /// Maximum number of reads before other tasks may run.
 const MAX_READS: usize = 16;
 /// Size of the tail kept of hashed output, in bytes: the last messages of a process that failed.
@@ -27,7 +37,7 @@ const TAIL_SIZE: usize = 16 << 10;
 /// The captured standard output or standard error of a process.
 pub(super) struct Output {
     /// None if the process writes to `/dev/null`.
-    pipe: Option<Receiver>,
+    pipe: Option<OwnedFd>,
     content: RefCell<Content>,
     /// Number of bytes kept or hashed so far.
     length: Cell<u64>,
@@ -74,7 +84,10 @@ impl Output {
             Content::Discarded => (None, File::options().write(true).open("/dev/null")?.into()),
             Content::Kept { .. } | Content::Hashed { .. } => {
                 let (read_end, write_end) = pipe_with(PipeFlags::CLOEXEC)?;
-                (Some(Receiver::from_owned_fd(read_end)?), write_end)
+                ioctl_fionbio(&read_end, true)?;
+                // A user with many pipes may not enlarge them; a process then waits for a pause after 64 KiB.
+                let _ = fcntl_setpipe_size(&read_end, PIPE_SIZE);
+                (Some(read_end), write_end)
             }
         };
         let output = Self {
@@ -92,10 +105,37 @@ impl Output {
     /// Reads until the last writer has closed the pipe or the limit is exceeded; returns whether it is exceeded.
     pub(super) async fn pump(&self) -> bool {
         let Some(pipe) = &self.pipe else { return false };
-        while self.open.get() && !self.limit_exceeded.get() && pipe.readable().await.is_ok() {
-            self.read_available(|buffer| pipe.try_read(buffer));
-            // A process that never stops writing must not starve the other tasks.
-            tokio::task::yield_now().await;
+        let is_pending = || self.open.get() && !self.limit_exceeded.get();
+        let mut is_burst = false;
+        while is_pending() {
+            // Only while it is registered does each write to the pipe wake up the agent.
+            let Ok(registered) = pipe.try_clone().and_then(Receiver::from_owned_fd_unchecked) else {
+                // Without a descriptor for it, it is looked at from time to time.
+                sleep(READ_PAUSE).await;
+                self.drain();
+                continue;
+            };
+            loop {
+                if registered.readable().await.is_err() {
+                    return self.limit_exceeded.get();
+                }
+                self.read_available(|buffer| registered.try_read(buffer));
+                // A process that never stops writing must not starve the other tasks.
+                tokio::task::yield_now().await;
+                if !is_burst || !is_pending() {
+                    break;
+                }
+            }
+            drop(registered);
+            while is_pending() && !is_burst {
+                let before = self.length.get();
+                sleep(READ_PAUSE).await;
+                self.drain();
+                match self.length.get() - before {
+                    0 => break,
+                    added => is_burst = added >= BURST,
+                }
+            }
         }
         self.limit_exceeded.get()
     }

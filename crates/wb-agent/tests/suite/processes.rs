@@ -161,6 +161,26 @@ fn output_is_complete_up_to_its_limit() {
 }
 
 #[test]
+fn lines_do_not_wake_up_the_agent_one_by_one() {
+    with_worker(|worker| async move {
+        let agent = worker.agent_pid().unwrap();
+        let switches = || {
+            let status = std::fs::read_to_string(format!("/proc/{agent}/status")).unwrap();
+            let line = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
+            line.unwrap().trim().parse::<u64>().unwrap()
+        };
+        let before = switches();
+        // Some 10,000 lines a second, as of requests whose times are printed.
+        let pause = "j=0; while [ $j -lt 200 ]; do j=$((j+1)); done";
+        let lines = sh(&format!("i=0; while [ $i -lt 2000 ]; do echo $i; i=$((i+1)); {pause}; done"));
+        let finished = finish(&worker, lines).await;
+        let (woken, tens) = (switches() - before, finished.elapsed().0 / 10_000_000);
+        assert_eq!(text(&finished.stdout).lines().count(), 2000);
+        assert!(woken < 100 + 4 * tens, "{woken} times in {}", finished.elapsed());
+    });
+}
+
+#[test]
 fn output_that_is_hashed_has_no_limit_and_is_not_kept() {
     with_worker(|worker| async move {
         let write = |bytes: u64| sh(&format!("head -c {bytes} /dev/zero; echo end")).output_limit(Bytes(1000));
