@@ -6,7 +6,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt;
 use std::rc::Rc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::io::ioctl_fionbio;
@@ -24,8 +24,8 @@ use crate::protocol::{CHUNK, Capture, CapturedOutput, OutputDigest};
 const READ_BUFFER_SIZE: usize = 64 << 10;
 /// Capacity of a pipe, in bytes: more than a process usually writes while its pipe is left alone.
 const PIPE_SIZE: usize = 256 << 10;
-/// How long the pipe of a process is left alone after a read, so that neither the process nor what is measured beside it
-/// is disturbed by a wake-up of the agent for every line.
+/// How long the pipe of a process that prints more often is left alone after a read, so that neither the process nor what
+/// is measured beside it is disturbed by a wake-up of the agent for every line.
 const READ_PAUSE: Duration = Duration::from_millis(10);
 /// Number of bytes in a pause from which the pipe of a process is read without pauses.
 const BURST: u64 = 32 << 10;
@@ -106,7 +106,7 @@ impl Output {
     pub(super) async fn pump(&self) -> bool {
         let Some(pipe) = &self.pipe else { return false };
         let is_pending = || self.open.get() && !self.limit_exceeded.get();
-        let mut is_burst = false;
+        let (mut is_burst, mut previous) = (false, None);
         while is_pending() {
             // Only while it is registered does each write to the pipe wake up the agent.
             let Ok(registered) = pipe.try_clone().and_then(Receiver::from_owned_fd_unchecked) else {
@@ -122,7 +122,8 @@ impl Output {
                 self.read_available(|buffer| registered.try_read(buffer));
                 // A process that never stops writing must not starve the other tasks.
                 tokio::task::yield_now().await;
-                if !is_burst || !is_pending() {
+                let elapsed = previous.replace(Instant::now()).map_or(READ_PAUSE, |at| at.elapsed());
+                if !is_pending() || elapsed < READ_PAUSE && !is_burst {
                     break;
                 }
             }

@@ -35,7 +35,16 @@ impl Running {
 
     /// The first report that meets a condition.
     fn wait_for(&mut self, condition: impl Fn(&serde_json::Value) -> bool) -> serde_json::Value {
-        std::iter::from_fn(|| self.next_report()).take(200).find(condition).expect("a report that meets the condition")
+        let mut last = None;
+        for _ in 0..200 {
+            let report = self.next_report();
+            match report {
+                Some(report) if condition(&report) => return report,
+                Some(report) => last = Some(report),
+                None => break,
+            }
+        }
+        panic!("no report meets the condition; the last: {last:?}");
     }
 
     /// Sends a signal; returns the exit status, the reports until the end, and standard error.
