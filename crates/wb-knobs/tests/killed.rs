@@ -83,7 +83,7 @@ fn all(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     found
 }
 
-/// A fake machine, and the example that tunes it.
+/// A fake machine, and the helper that tunes it.
 struct TestMachine {
     fake_root: FakeRoot,
     before: BTreeMap<PathBuf, Vec<u8>>,
@@ -113,14 +113,12 @@ impl TestMachine {
         self.fake_root.root().path("/").unwrap()
     }
 
-    /// Runs the example, and kills it at one of its system calls.
+    /// Runs the test helper, and kills it at one of its system calls.
     fn killed_at(&self, (call, time): Call, words: &[&str]) -> ProcessEnd {
-        let example = std::env::current_exe().unwrap().parent().unwrap().with_file_name("examples").join("tune");
-        assert!(example.exists(), "cargo builds examples with tests");
         let inject = format!("inject={call}:signal=KILL:when={time}");
         let mut command = Command::new("strace");
         command.args(["-qq", "-o", "/dev/null", "-e", &format!("trace={call}"), "-e", &inject]);
-        let output = command.arg(example).arg(self.folder()).args(words).output().unwrap();
+        let output = command.arg(env!("CARGO_BIN_EXE_wb-test-tune")).arg(self.folder()).args(words).output().unwrap();
         match output.status.signal() {
             Some(9) => ProcessEnd::Killed,
             _ => {

@@ -210,7 +210,7 @@ impl RequestExpansion<'_> {
         let located = |error: Diagnostic| match error.location() {
             Some(_) => error,
             None => {
-                let located = Diagnostic::at(source, test_span.clone(), error.to_string(), "of this test");
+                let located = Diagnostic::at(source, test_span.clone(), error.to_string(), "of this matrix");
                 match error.help() {
                     Some(help) => located.with_help(help),
                     None => located,
@@ -222,7 +222,7 @@ impl RequestExpansion<'_> {
         match names.into_iter().find(|name| given.get(**name).is_some_and(|(_, is_list)| *is_list)) {
             Some(list) => {
                 let message = format!("`{list}` of `{test}` cannot have several values");
-                Err(Diagnostic::at(source, test_span.clone(), message, "of this test")
+                Err(Diagnostic::at(source, test_span.clone(), message, "of this matrix")
                     .with_help("each matrix requires its own [[peers]]"))
             }
             None => Ok(matrix),

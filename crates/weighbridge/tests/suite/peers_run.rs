@@ -234,7 +234,8 @@ fn expected_failures_are_named_whether_they_fail_or_not() {
         ran.expect_stderr(message).expect_stderr("issue 7");
     }
     lab.write("peers.toml", &expect("~none", "2999-01-01"));
-    lab.weighbridge("peers run peers.toml --into X").expect_code(1).expect_stderr("unknown alias");
+    let ran = lab.weighbridge("peers run peers.toml --into X");
+    ran.expect_code(1).expect_stderr("unknown alias").expect_stderr("1 │ peers run peers.toml\n");
 }
 
 #[test]

@@ -51,10 +51,11 @@ fn matrix_request(args: &PeersRunArgs) -> Request {
         name_span: 0..0,
         value: SpannedValue { form, span: 0..0 },
     });
+    let words = format!("{NAME} run {file}");
     Request {
-        source: SourceText::new("command line", &format!("{NAME} {file}")),
+        source: SourceText::new("command line", &words),
         test: NAME.to_owned(),
-        test_span: 0..NAME.len(),
+        test_span: words.len() - file.len()..words.len(),
         id: None,
         given: given.collect(),
         stages: Vec::new(),

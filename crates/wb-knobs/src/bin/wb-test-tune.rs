@@ -1,6 +1,7 @@
-//! Sets knobs of a fake machine, or reverts them: `tune ROOT apply KNOB[@TARGET]=VALUE…`, `tune ROOT revert`.
-//!
-//! The tests kill this program at every step.
+//! Test helper: sets knobs of a fake machine, or reverts them: `wb-test-tune ROOT apply KNOB[@TARGET]=VALUE…`,
+//! `wb-test-tune ROOT revert`. The tests kill it at every step.
+
+#![forbid(unsafe_code)]
 
 use std::error::Error;
 
@@ -10,7 +11,7 @@ use wb_sys::{SysRoot, UndoLog};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut words = std::env::args().skip(1);
-    let (root, command) = words.next().zip(words.next()).ok_or("tune ROOT apply|revert [KNOB[@TARGET]=VALUE…]")?;
+    let (root, command) = words.next().zip(words.next()).ok_or("expected ROOT apply|revert [KNOB[@TARGET]=VALUE…]")?;
     let mut log = UndoLog::open(&SysRoot::at(&root), &command)?;
     if command == "revert" {
         for (change, how) in log.revert()? {
