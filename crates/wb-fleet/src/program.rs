@@ -61,7 +61,7 @@ impl Program {
     /// The content compressed by gzip (RFC 1952), once for all hosts.
     ///
     /// # Errors
-    /// If memory cannot be written to.
+    /// If it cannot be compressed.
     pub fn compressed(&self) -> io::Result<&[u8]> {
         if let Some(compressed) = self.compressed.get() {
             return Ok(compressed);

@@ -58,7 +58,7 @@ pub struct SequenceOptions {
     pub swappiness: u32,
     /// Whether benches run although requirements are not met.
     pub force: bool,
-    /// Whether the parameters of io.cost that the machine has are those to start from, so that they are in nobody's way.
+    /// Whether to start from the parameters that io.cost has on this machine, instead of refusing them.
     pub iocost_from_sys: bool,
     /// By how much durations are shortened for a trial.
     pub time_scale: Option<TimeScale>,

@@ -122,7 +122,7 @@ fn contention_sequence_is_measured_killed_and_resumed_in_a_guest() {
     let [params, hashd, qos, protection] = &results[..] else { panic!("{} results", results.len()) };
     let Answer::IocostParams(params) = &params.answer else { panic!("{params:?}") };
     let model = params.model;
-    assert!((2000..5200).contains(&model.rrandiops) && (80 << 20..270 << 20).contains(&model.rbps), "{model}");
+    assert!((2800..5200).contains(&model.rrandiops) && (120 << 20..270 << 20).contains(&model.rbps), "{model}");
     let Answer::HashdParams(hashd) = &hashd.answer else { panic!("{hashd:?}") };
     assert!(hashd.fake_cpu_load && hashd.rps_max == 10.0 && hashd.mem_size.0 > 64 << 20, "{hashd:?}");
     let Answer::IocostQos(qos) = &qos.answer else { panic!("{qos:?}") };

@@ -22,7 +22,8 @@ pub(crate) struct CommittedParameters {
 }
 
 impl CommittedParameters {
-    /// Finds them in the folder of the benches, an absolute path or none for the default; `None` if nothing is committed there.
+    /// Finds them in the folder of the benches, an absolute path or none for the default; `None` if nothing is committed
+    /// there, or the user may not look into it.
     pub(crate) async fn find(worker: &Worker, folder: Option<&Path>) -> Result<Option<Self>, WorkerError> {
         let file = ParametersFile::in_folder(folder.unwrap_or(Path::new(DIR)));
         let path = file.path().display().to_string();
@@ -33,9 +34,9 @@ impl CommittedParameters {
         Ok(fields.map(|(size, written_s)| Self { path, size: Bytes(size), written_s }))
     }
 
-    /// Removes the file, and the default folder once it is empty. Returns why it could not be removed.
+    /// Removes the file, and its folder if that is the default and empty. Returns why it could not be removed.
     pub(crate) async fn remove(&self, worker: &Worker) -> Result<Option<String>, WorkerError> {
-        let script = r#"rm -- "$1" && { rmdir -- "$2" 2>/dev/null || true; }"#;
+        let script = r#"rm -- "$1" || exit; [ "${1%/*}" != "$2" ] || rmdir -- "$2" 2>/dev/null || true"#;
         let argv = ["sh", "-c", script, "sh", &self.path, DIR].map(str::to_owned);
         let ended = worker.run(Command::new(argv), LIMIT).await?;
         let reason = || String::from_utf8_lossy(&ended.stderr).trim().to_owned();
