@@ -11,7 +11,7 @@
 //! | `tests.d/NAME.toml` | the definition of a test that is not built in |
 //! | `inputs.json` | the files outside of the folder that it was measured with, for `weighbridge snapshot` |
 
-use std::fs::{self, File, TryLockError};
+use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -54,12 +54,8 @@ impl RunFolder {
         }
         let journal = path.join("journal.jsonl");
         let open = || File::options().append(true).create(true).open(&journal);
-        match FileLock::try_acquire(&journal, open) {
-            Ok(lock) => Ok(Self { path: path.to_owned(), lock: Some(lock) }),
-            Err(LockError::Held(_)) => Err(RecordError::Busy { path: path.to_owned() }),
-            Err(LockError::Open(error)) => Err(RecordError::io("open", &journal)(error)),
-            Err(LockError::Lock(error)) => Err(RecordError::io("lock", &journal)(error)),
-        }
+        let lock = FileLock::try_acquire(&journal, open).map_err(|error| lock_error(path, &journal, error))?;
+        Ok(Self { path: path.to_owned(), lock: Some(lock) })
     }
 
     /// Unlocks the folder, and removes it if nothing has been recorded in it and it is otherwise empty.
@@ -95,23 +91,19 @@ impl RunFolder {
         Err(if path.exists() { not_a_run("it has no run.json") } else { RecordError::NoRun { path: path.to_owned() } })
     }
 
-    /// Keeps controllers from writing to the folder until the returned file is dropped; other readers are not affected.
+    /// Keeps controllers from writing to the folder until the returned lock is dropped; other readers are not affected.
     /// `None` if it has no journal: nothing has been measured in it.
     ///
     /// # Errors
     /// [`RecordError::Busy`] if a controller is writing to it.
-    pub fn lock_shared(&self) -> Result<Option<File>, RecordError> {
+    pub fn lock_shared(&self) -> Result<Option<FileLock>, RecordError> {
         let path = self.journal_path();
         let journal = match File::open(&path) {
             Ok(journal) => journal,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(RecordError::io("read", &path)(error)),
         };
-        match journal.try_lock_shared() {
-            Ok(()) => Ok(Some(journal)),
-            Err(TryLockError::WouldBlock) => Err(RecordError::Busy { path: self.path.clone() }),
-            Err(TryLockError::Error(error)) => Err(RecordError::io("lock", &path)(error)),
-        }
+        FileLock::try_share(journal).map(Some).map_err(|error| lock_error(&self.path, &path, error))
     }
 
     /// The path of the folder.
@@ -254,6 +246,15 @@ fn case_folder(case: &Case) -> String {
     }
     // Case names are ASCII: everything else in them is percent-escaped.
     format!("{}~{}", &name[..MAX_CASE_NAME - 20], &Sha256::of(name.as_bytes()).as_str()[..16])
+}
+
+/// Why the journal of a run folder could not be locked.
+fn lock_error(folder: &Path, journal: &Path, error: LockError) -> RecordError {
+    match error {
+        LockError::Held(_) => RecordError::Busy { path: folder.to_owned() },
+        LockError::Open(error) => RecordError::io("open", journal)(error),
+        LockError::Lock(error) => RecordError::io("lock", journal)(error),
+    }
 }
 
 #[cfg(test)]

@@ -1,11 +1,14 @@
-//! Exclusive locks on files (flock): the kernel releases them with their holder, however it ends.
+//! Locks on files (flock): the kernel releases them with their holder, however it ends.
 
 use std::fs::{self, File, TryLockError};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// An exclusive lock on a file, held until this is dropped and every process that inherited its descriptor has ended.
+/// A lock on a file, released when this is dropped or its process ends.
+///
+/// Children inherit the descriptor until they call execve, and would hold the lock as long. So it is unlocked, not only
+/// closed: what this process locks next does not depend on a child that another thread has just forked.
 #[derive(Debug)]
 pub struct FileLock {
     file: File,
@@ -34,21 +37,32 @@ impl From<LockError> for io::Error {
     }
 }
 
+impl Drop for FileLock {
+    fn drop(&mut self) {
+        // If it failed, closing the file would unlock it.
+        let _ = self.file.unlock();
+    }
+}
+
 impl FileLock {
     /// Locks the file at `path` without waiting. `open` opens it, and may create it; it is called again where a previous
     /// holder has removed the file in between, because a lock on a removed file locks nothing.
     ///
     /// # Errors
     /// See [`LockError`].
-    pub fn try_acquire(path: &Path, mut open: impl FnMut() -> io::Result<File>) -> Result<Self, LockError> {
-        loop {
-            let file = open().map_err(LockError::Open)?;
-            match file.try_lock() {
-                Ok(()) if is_file_at(&file, path).map_err(LockError::Lock)? => return Ok(Self { file }),
-                Ok(()) => {}
-                Err(TryLockError::WouldBlock) => return Err(LockError::Held(file)),
-                Err(TryLockError::Error(error)) => return Err(LockError::Lock(error)),
-            }
+    pub fn try_acquire(path: &Path, open: impl FnMut() -> io::Result<File>) -> Result<Self, LockError> {
+        try_lock(path, open).map(|file| Self { file })
+    }
+
+    /// Locks an open file together with other shared holders, without waiting.
+    ///
+    /// # Errors
+    /// [`LockError::Held`] and [`LockError::Lock`].
+    pub fn try_share(file: File) -> Result<Self, LockError> {
+        match file.try_lock_shared() {
+            Ok(()) => Ok(Self { file }),
+            Err(TryLockError::WouldBlock) => Err(LockError::Held(file)),
+            Err(TryLockError::Error(error)) => Err(LockError::Lock(error)),
         }
     }
 
@@ -75,9 +89,26 @@ impl FileLock {
         }
     }
 
-    /// The locked file, for the holder's record. A process that inherits its descriptor holds the lock too.
+    /// The locked file, for the holder's record.
     pub fn file(&self) -> &File {
         &self.file
+    }
+}
+
+/// Locks the file at `path` like [`FileLock::try_acquire`], but until the returned file is closed here and in every
+/// process that inherits its descriptor.
+///
+/// # Errors
+/// See [`LockError`].
+pub fn try_lock(path: &Path, mut open: impl FnMut() -> io::Result<File>) -> Result<File, LockError> {
+    loop {
+        let file = open().map_err(LockError::Open)?;
+        match file.try_lock() {
+            Ok(()) if is_file_at(&file, path).map_err(LockError::Lock)? => return Ok(file),
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Err(LockError::Held(file)),
+            Err(TryLockError::Error(error)) => return Err(LockError::Lock(error)),
+        }
     }
 }
 
@@ -127,6 +158,27 @@ mod tests {
         assert!(is_locked(&File::open(&path).unwrap()));
         drop(first);
         assert!(!is_locked(&File::open(&path).unwrap()));
+        assert!(try_acquire().is_ok());
+    }
+
+    #[test]
+    fn an_inherited_descriptor_holds_only_a_lock_that_is_meant_to_be_inherited() {
+        let (_folder, path) = lock_path();
+        let try_acquire = || FileLock::try_acquire(&path, || create(&path));
+        let lock = try_acquire().unwrap();
+        let inherited = lock.file().try_clone().unwrap();
+        drop(lock);
+        let shared = FileLock::try_share(create(&path).unwrap()).unwrap();
+        let also_inherited = shared.file().try_clone().unwrap();
+        drop(shared);
+        assert!(try_acquire().is_ok());
+        drop((inherited, also_inherited));
+
+        let file = try_lock(&path, || create(&path)).unwrap();
+        let inherited = file.try_clone().unwrap();
+        drop(file);
+        assert!(matches!(try_acquire(), Err(LockError::Held(_))));
+        drop(inherited);
         assert!(try_acquire().is_ok());
     }
 

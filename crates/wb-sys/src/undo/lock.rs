@@ -11,7 +11,7 @@ use rustix::process::{Signal, getpgrp};
 use serde::{Deserialize, Serialize};
 
 use crate::SysRoot;
-use crate::file_lock::{FileLock, LockError, is_same_file};
+use crate::file_lock::{LockError, is_same_file, try_lock};
 use crate::process::{Owner, ProcessStat, tree};
 
 /// How long to wait for the remaining commands of a holder that has ended.
@@ -94,8 +94,7 @@ pub(super) fn holder(path: &Path) -> Option<LockHolder> {
 }
 
 /// Writes the record of this process into the lock file.
-pub(super) fn write_record(lock: &FileLock, subcommand: &str) -> io::Result<()> {
-    let mut file = lock.file();
+pub(super) fn write_record(mut file: &File, subcommand: &str) -> io::Result<()> {
     let line = serde_json::to_string(&LockRecord::new(subcommand)).map_err(io::Error::from)?;
     file.set_len(0)?;
     file.rewind()?;
@@ -104,11 +103,11 @@ pub(super) fn write_record(lock: &FileLock, subcommand: &str) -> io::Result<()> 
 
 /// Acquires the lock, or returns its holder. The lock is inherited by the commands that are started with its file. Where
 /// only such commands of an ended holder are left, they are killed first.
-pub(super) fn acquire(path: &Path, subcommand: &str) -> io::Result<Result<FileLock, Option<LockHolder>>> {
+pub(super) fn acquire(path: &Path, subcommand: &str) -> io::Result<Result<File, Option<LockHolder>>> {
     let (own, start) = (LockRecord::new(subcommand), Instant::now());
     let open = || OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path);
     loop {
-        match FileLock::try_acquire(path, open) {
+        match try_lock(path, open) {
             Ok(lock) => {
                 return match write_record(&lock, subcommand) {
                     Ok(()) => Ok(Ok(lock)),

@@ -1,10 +1,10 @@
 //! The undo log.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
+use std::fs::{self, File};
 use std::io;
 
-use crate::{FileLock, SysRoot};
+use crate::SysRoot;
 
 use super::dependents::{self, PendingRestore, ResetSetting};
 use super::record::{Change, Dependent, LogRecord, RevertOutcome};
@@ -103,7 +103,7 @@ pub struct UndoLog {
     changes: BTreeMap<u32, OpenChange>,
     next: u32,
     /// The lock: released when this is dropped and all commands that inherited it have ended.
-    lock: FileLock,
+    lock: File,
 }
 
 /// A change in the log that is not reverted yet.
@@ -226,7 +226,7 @@ impl UndoLog {
         self.store.append(&LogRecord::Change(change.clone()))?;
         self.next += 1;
         self.changes.insert(number, OpenChange { change, applied: None });
-        if let Err(error) = step.set(&self.root, target, self.lock.file()) {
+        if let Err(error) = step.set(&self.root, target, &self.lock) {
             self.undo(number, ConflictPolicy::Forget, &mut Vec::new())?;
             return Err(error.into());
         }
@@ -428,12 +428,12 @@ impl UndoLog {
         let reset = applied.map(|applied| applied.reset.as_slice());
         let dependents = PendingRestore::new(&self.root, change, reset, is_undone);
         if !is_undone {
-            step.set(&self.root, before.as_deref(), self.lock.file())?;
+            step.set(&self.root, before.as_deref(), &self.lock)?;
             step.verify_state(&self.root, before.as_deref())?;
         }
         step.set_modified(&self.root, change.modified)?;
         let how = done(RevertOutcome::Restored);
-        dependents.restore(&self.root, self.lock.file(), undone)?;
+        dependents.restore(&self.root, &self.lock, undone)?;
         Ok(how)
     }
 }

@@ -1,6 +1,5 @@
 //! `weighbridge pack`, `unpack` and `snapshot`: archives of runs.
 
-use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use wb_archive::{ArchiveSummary, SnapshotRequest, UnpackError};
@@ -8,6 +7,7 @@ use wb_model::{Unit, pluralize};
 use wb_record::{RunFolder, RunInputs};
 use wb_session::declare_secrets;
 use wb_session::program::{current_program, current_program_hash};
+use wb_sys::FileLock;
 
 use super::contention::{ReadTarget, unselected_folders};
 use super::replay::{Replay, secret_sources};
@@ -94,7 +94,7 @@ struct LockedRun {
     /// Notes on secrets that cannot be read.
     notes: Vec<String>,
     /// `None` if nothing has been measured in it.
-    _lock: Option<File>,
+    _lock: Option<FileLock>,
 }
 
 impl LockedRun {
