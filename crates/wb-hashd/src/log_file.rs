@@ -23,7 +23,13 @@ const FILE_BYTES: u64 = 32 << 20;
 const QUEUE: usize = 8192;
 /// Interval at which the log thread looks for entries: a worker does not have to wake it, which would cost more than
 /// the entry.
-const INTERVAL: Duration = Duration::from_millis(20);
+const INTERVAL: Duration = Duration::from_millis(100);
+/// The same when there were many entries, so that the queue does not fill up.
+const SHORT_INTERVAL: Duration = Duration::from_millis(10);
+/// How many entries are many.
+const MANY: usize = QUEUE / 64;
+/// Lines are written at the end of an interval, or when they have as many bytes.
+const BATCH_BYTES: usize = 256 << 10;
 /// Hexadecimal digits to pad lines with.
 const PADDING: usize = 64 << 10;
 /// The longest line.
@@ -80,8 +86,9 @@ struct LogWriter {
     files: Vec<File>,
     file_bytes: u64,
     current: usize,
+    /// Bytes of the current file, with the lines that are not yet written to it.
     written: u64,
-    line: Vec<u8>,
+    lines: Vec<u8>,
     padding: Vec<u8>,
 }
 
@@ -90,57 +97,67 @@ impl LogWriter {
         let mut random = vec![0; PADDING];
         ChaCha8Rng::seed_from_u64(0).fill_bytes(&mut random);
         let padding = random.iter().map(|byte| hex_digit(byte % 16)).collect();
-        Self { files, file_bytes, current: 0, written: 0, line: Vec::new(), padding }
+        Self { files, file_bytes, current: 0, written: 0, lines: Vec::new(), padding }
     }
 
     fn write_all(&mut self, entries: &Receiver<LogEntry>, state: &LogState) -> io::Result<()> {
         loop {
+            let mut count = 0;
             let is_over = loop {
                 match entries.try_recv() {
                     Ok(entry) => self.write(&entry, state.line_bytes.load(Ordering::Relaxed))?,
                     Err(error) => break error == TryRecvError::Disconnected,
                 }
+                count += 1;
             };
+            self.flush()?;
             state.cpu_nanos.store(thread_cpu_nanos(), Ordering::Relaxed);
             if is_over {
                 return Ok(());
             }
-            thread::sleep(INTERVAL);
+            thread::sleep(if count < MANY { INTERVAL } else { SHORT_INTERVAL });
         }
     }
 
-    /// Extends the line to `length` bytes, from another place of the padding for each line.
+    /// Extends the lines to `length` bytes, from another place of the padding for each line.
     fn pad(&mut self, length: usize) {
         let mut start = self.written as usize % self.padding.len();
-        while self.line.len() < length {
+        while self.lines.len() < length {
             let part = &self.padding[start..];
-            self.line.extend_from_slice(&part[..part.len().min(length - self.line.len())]);
+            self.lines.extend_from_slice(&part[..part.len().min(length - self.lines.len())]);
             start = 0;
         }
     }
 
-    /// Writes a line of at least `min_bytes`.
+    /// Writes the lines that are not yet written.
+    fn flush(&mut self) -> io::Result<()> {
+        self.files[self.current].write_all(&self.lines)?;
+        self.lines.clear();
+        Ok(())
+    }
+
+    /// Adds a line of at least `min_bytes`.
     fn write(&mut self, entry: &LogEntry, min_bytes: usize) -> io::Result<()> {
-        self.line.clear();
-        write!(self.line, "{:.6} ", entry.time.as_secs_f64())?;
-        self.line.extend(entry.digest.iter().flat_map(|byte| [byte >> 4, byte & 15]).map(hex_digit));
-        write!(self.line, " {:.3}ms", entry.latency.as_secs_f64() * 1e3)?;
-        let min_bytes = min_bytes.min(MAX_LINE);
-        if self.line.len() + 2 < min_bytes {
-            self.line.push(b' ');
-            self.pad(min_bytes - 1);
-        }
-        self.line.push(b'\n');
         if self.written >= self.file_bytes {
+            self.flush()?;
             self.current = (self.current + 1) % self.files.len();
             let file = &mut self.files[self.current];
             file.set_len(0)?;
             io::Seek::rewind(file)?;
             self.written = 0;
         }
-        self.files[self.current].write_all(&self.line)?;
-        self.written += self.line.len() as u64;
-        Ok(())
+        let start = self.lines.len();
+        write!(self.lines, "{:.6} ", entry.time.as_secs_f64())?;
+        self.lines.extend(entry.digest.iter().flat_map(|byte| [byte >> 4, byte & 15]).map(hex_digit));
+        write!(self.lines, " {:.3}ms", entry.latency.as_secs_f64() * 1e3)?;
+        let end = start + min_bytes.min(MAX_LINE);
+        if self.lines.len() + 2 < end {
+            self.lines.push(b' ');
+            self.pad(end - 1);
+        }
+        self.lines.push(b'\n');
+        self.written += (self.lines.len() - start) as u64;
+        if self.lines.len() >= BATCH_BYTES { self.flush() } else { Ok(()) }
     }
 }
 
@@ -167,6 +184,7 @@ mod tests {
         for bytes in [0, 100, 200_000] {
             writer.write(&ENTRY, bytes).unwrap();
         }
+        writer.flush().unwrap();
         let text = read(&folder, 0);
         let lines: Vec<&str> = text.split_inclusive('\n').collect();
         let digest = "ab".repeat(20);
@@ -182,6 +200,7 @@ mod tests {
         for _ in 0..35 {
             writer.write(&ENTRY, 100).unwrap();
         }
+        writer.flush().unwrap();
         // Ten lines in a file: the fourth file of ten is half full, and the third one whole.
         assert_eq!([read(&folder, 0).len(), read(&folder, 1).len()], [1000, 500]);
     }

@@ -116,7 +116,7 @@ pub struct CpuTimes {
     pub touch: f64,
     /// Hashing
     pub hash: f64,
-    /// Falling asleep and waking up, as a part of requests
+    /// Falling asleep and waking up, and what is between two requests of a thread
     pub sleep: f64,
     /// Writing the log
     pub log: f64,

@@ -11,7 +11,7 @@ use sha1::{Digest, Sha1};
 use crate::anonymous_memory::{AnonymousMemory, Touch};
 use crate::distribution::{ClampedNormal, chunk_at};
 use crate::test_files::TestFiles;
-use crate::window::{Stage, StageClock, WorkerCounters};
+use crate::window::{Stage, StageClock};
 use crate::{HashdParams, PAGE};
 
 /// A SHA-1 digest.
@@ -96,14 +96,14 @@ impl RequestModel {
         request: u64,
         (files, memory, footprint): (&TestFiles, &AnonymousMemory, Footprint),
         buffer: &mut [u8],
-        counters: &WorkerCounters,
+        clock: &mut StageClock,
     ) -> io::Result<RequestDigest> {
+        clock.end(Stage::Sleep);
         let mut rng = self.rng_of(request);
         let shape = self.draw_shape(&mut rng);
         let chunk_pages = u64::from(self.params.chunk_pages);
         let mut checksum = 0u64;
 
-        let mut clock = StageClock::start(counters);
         let pages = footprint.file_pages.max(1);
         let length = buffer.len().min(pages as usize * PAGE);
         for _ in 0..shape.file_chunks {
@@ -137,7 +137,6 @@ impl RequestModel {
         }
         clock.end(Stage::Hash);
         thread::sleep(shape.sleep / 3);
-        clock.end(Stage::Sleep);
         Ok(digest)
     }
 }
@@ -158,10 +157,13 @@ fn hash(buffer: &[u8], bytes: f64, checksum: u64) -> RequestDigest {
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "these are tests")]
 mod tests {
+    use std::sync::Arc;
+
     use wb_model::{Bytes, Nanos};
 
     use super::*;
     use crate::content::PageContent;
+    use crate::window::WorkerCounters;
     use crate::work_folder::WorkFolder;
 
     fn small() -> HashdParams {
@@ -183,9 +185,10 @@ mod tests {
         let memory = AnonymousMemory::reserve(1 << 20, content).unwrap();
         memory.resize(1 << 20);
         let model = RequestModel::new(params, seed);
-        let (mut buffer, counters) = (vec![0; model.chunk_bytes()], WorkerCounters::new());
+        let (mut buffer, counters) = (vec![0; model.chunk_bytes()], Arc::new(WorkerCounters::new()));
+        let mut clock = StageClock::new(counters.clone());
         let digests = (0..20)
-            .map(|request| model.execute(request, (&files, &memory, footprint), &mut buffer, &counters).unwrap())
+            .map(|request| model.execute(request, (&files, &memory, footprint), &mut buffer, &mut clock).unwrap())
             .collect();
         assert!(counters.cpu_nanos(Stage::Hash) > 0);
         digests

@@ -1,7 +1,7 @@
 //! What a worker counts, each by itself, until the control thread collects it at the end of a period.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
@@ -25,7 +25,7 @@ pub(crate) enum Stage {
     Touch,
     /// Hashing.
     Hash,
-    /// Falling asleep and waking up.
+    /// Falling asleep and waking up, and what is between two requests.
     Sleep,
 }
 
@@ -88,19 +88,22 @@ impl WorkerCounters {
     }
 }
 
-/// Attributes the CPU time of the calling thread to the stages of a request, which follow each other.
-pub(crate) struct StageClock<'a> {
-    counters: &'a WorkerCounters,
+/// Attributes the CPU time of a worker's thread to stages, which follow each other. Reading the thread's CPU time is a
+/// system call, so it is read once for each stage.
+#[derive(Debug)]
+pub(crate) struct StageClock {
+    counters: Arc<WorkerCounters>,
+    /// CPU time of the thread at the end of the last stage.
     last: u64,
 }
 
-impl<'a> StageClock<'a> {
-    /// Begins with the first stage.
-    pub(crate) fn start(counters: &'a WorkerCounters) -> Self {
-        Self { counters, last: thread_cpu_nanos() }
+impl StageClock {
+    /// A clock for a thread that has not used any CPU time yet.
+    pub(crate) fn new(counters: Arc<WorkerCounters>) -> Self {
+        Self { counters, last: 0 }
     }
 
-    /// Ends a stage, and begins with the next one.
+    /// Ends a stage, and begins with the next one. Called on the worker's thread.
     pub(crate) fn end(&mut self, stage: Stage) {
         let now = thread_cpu_nanos();
         self.counters.cpu_nanos[stage as usize].fetch_add(now.saturating_sub(self.last), Ordering::Relaxed);
@@ -142,8 +145,9 @@ mod tests {
 
     #[test]
     fn cpu_time_is_that_of_the_thread_and_of_its_stage() {
-        let counters = WorkerCounters::new();
-        let mut clock = StageClock::start(&counters);
+        let counters = Arc::new(WorkerCounters::new());
+        let mut clock = StageClock::new(counters.clone());
+        clock.end(Stage::Hash);
         std::thread::sleep(Duration::from_millis(30));
         clock.end(Stage::Sleep);
         assert!((1..20_000_000).contains(&counters.cpu_nanos(Stage::Sleep)));

@@ -15,7 +15,7 @@ use crate::anonymous_memory::AnonymousMemory;
 use crate::log_file::LogEntry;
 use crate::request::{Footprint, RequestModel};
 use crate::test_files::TestFiles;
-use crate::window::WorkerCounters;
+use crate::window::{StageClock, WorkerCounters};
 
 /// Address space of a worker's stack.
 const STACK: usize = 256 << 10;
@@ -141,6 +141,7 @@ impl Shared {
 pub(crate) struct RequestExecutor {
     shared: Arc<Shared>,
     counters: Arc<WorkerCounters>,
+    clock: StageClock,
     log: SyncSender<LogEntry>,
     requests: Requests,
     generation: u64,
@@ -151,7 +152,8 @@ impl RequestExecutor {
     pub(crate) fn new(shared: Arc<Shared>, counters: Arc<WorkerCounters>, log: SyncSender<LogEntry>) -> Self {
         let (generation, requests) = (shared.generation(), shared.requests());
         let buffer = vec![0; requests.model.chunk_bytes()];
-        Self { shared, counters, log, requests, generation, buffer }
+        let clock = StageClock::new(counters.clone());
+        Self { shared, counters, clock, log, requests, generation, buffer }
     }
 
     /// Executes the next request, whose latency counts from `start`. Returns the time of its end.
@@ -160,7 +162,7 @@ impl RequestExecutor {
         let request = self.shared.next_request.fetch_add(1, Ordering::Relaxed);
         self.counters.set_in_flight(true);
         let resources = (&*self.requests.files, &self.shared.memory, self.shared.footprint());
-        let result = self.requests.model.execute(request, resources, &mut self.buffer, &self.counters);
+        let result = self.requests.model.execute(request, resources, &mut self.buffer, &mut self.clock);
         let end = Instant::now();
         self.counters.set_in_flight(false);
         match result {
