@@ -10,6 +10,7 @@ use wb_contention::report::ReportFolder;
 use wb_contention::runner::{StageContext, StageError, StageFailure};
 use wb_contention::spec::{HogSpeed, MemHog, MemHogTune};
 use wb_contention::stage::Stage;
+use wb_model::Nanos;
 use wb_tests::contention::protection::{self, ProtectionConfig, ProtectionRecord, TuneConfig, TuneRecord};
 use wb_tests::contention::protection_study::{contended_from, lost_by_second};
 use wb_tests::contention::{Balloon, ContentionError, MemoryShare, PreparedWorker};
@@ -18,6 +19,9 @@ use super::checkpoint::{self, CheckpointWriter};
 use super::observer::{DeviceObserver, add_hashd, hashd_seconds};
 use super::sizing::workload;
 use super::{MeasuringSession, scaled};
+
+/// How long hashd is observed without a hog, at least.
+const MIN_BASELINE: Nanos = Nanos(5_000_000_000);
 
 /// hashd beside hogs.
 pub(super) async fn measure(
@@ -119,6 +123,7 @@ fn config(session: &MeasuringSession, stage: &Stage, hog: HogLoad) -> Result<Pro
         load: hog.load,
         loops: hog.loops,
         hog_growth: (iocost.model.wbps as f64 * hog.speed.factor()) as u64,
+        baseline: scaled(full.baseline, stage.conditions.time_scale).max(MIN_BASELINE),
         hog_time: scaled(full.hog_time, stage.conditions.time_scale),
         ..full
     })

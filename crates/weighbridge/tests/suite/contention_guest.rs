@@ -26,7 +26,7 @@ mkswap -q /mnt/measured/swap; swapon /mnt/measured/swap";
 const RUN: &str = "/root/weighbridge -r /root/R run iocost-params \
     hashd-params:fake-cpu-load,rps-max=10,hash-size=16k,chunk-pages=1,log-bps=4k \
     iocost-qos:storage-base-loops=1,rps-max=10,hash-size=16k,chunk-pages=1,log-bps=4k,ignore-min-perf,isol-thr=0.01:min=75,max=75 \
-    protection::scenario=mem-hog,loops=1,load=0.8 --dir /mnt/measured/d --mem-profile 1 --time-scale 0.04";
+    protection::scenario=mem-hog,loops=1,load=0.8 --dir /mnt/measured/d --mem-profile 1 --time-scale 0.03";
 
 /// The settings that benches change.
 const SETTINGS: &str = "cd /sys/fs/cgroup; ls -d weighbridge* 2>/dev/null; cat cgroup.subtree_control; \
@@ -106,7 +106,7 @@ fn contention_sequence_is_measured_killed_and_resumed_in_a_guest() {
     guest.shell(PREPARE);
     guest.copy(env!("CARGO_BIN_EXE_weighbridge").as_ref());
     let before = guest.shell(SETTINGS);
-    guest.kill_after_checkpoints(2);
+    guest.kill_after_checkpoints(1);
     // The agent restores the machine when its controller is gone.
     guest.wait_for_settings(&before);
     println!("{}", guest.shell("cat /root/killed.log"));
