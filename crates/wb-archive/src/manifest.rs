@@ -56,7 +56,8 @@ pub enum ArchiveKind {
 /// A run in an archive, in the folder `run`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PackedRun {
-    /// The beginning of the hash of the run's first entry, by which copies and extensions of one run are recognised.
+    /// The beginning of the SHA-256 of the first entry of the run file, by which copies and later states of one run are
+    /// recognised.
     pub id: String,
     /// When the run was started, for people: RFC 3339 in UTC.
     pub started: String,

@@ -2,7 +2,7 @@
 //! cache. A check is one compared figure.
 
 use crate::bench_env::BenchEnv;
-use crate::limits::{BenchFigure, FigureBound, LimitCheck};
+use crate::limits::{BenchFigure, Benchmark, FigureBound};
 use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -29,22 +29,22 @@ const FEW_RUNS: usize = 5;
 const MAX_TIME_RATIO: f64 = 1.25;
 
 /// The benchmarks, each with its limits.
-pub(crate) fn limits(env: &BenchEnv) -> Vec<LimitCheck<'_>> {
+pub(crate) fn limits(env: &BenchEnv) -> Vec<Benchmark<'_>> {
     vec![
-        LimitCheck::new("compare, 10 builds × 20,000 checks, tolerances", || {
+        Benchmark::new("compare, 10 builds × 20,000 checks, tolerances", || {
             let builds = GeneratedBuilds::new(env, "ten", TEN_BUILDS)?;
             builds.time_runs(&["--method", "tolerance"], RUNS)?.figures(0.3, None)
         }),
-        LimitCheck::new("compare, 10 builds × 20,000 checks, statistics of 2 × 10 samples", || {
+        Benchmark::new("compare, 10 builds × 20,000 checks, statistics of 2 × 10 samples", || {
             let builds = GeneratedBuilds::new(env, "sampled", SyntheticBuilds { samples: 10, ..TEN_BUILDS })?;
             builds.time_runs(&["--method", "statistical"], RUNS)?.figures(3.0, None)
         }),
-        LimitCheck::new("compare, page of 10 builds × 8,000 checks", || page_figures(env)),
-        LimitCheck::new("compare, 2 builds × 1,000,000 checks", || {
+        Benchmark::new("compare, page of 10 builds × 8,000 checks", || page_figures(env)),
+        Benchmark::new("compare, 2 builds × 1,000,000 checks", || {
             let builds = GeneratedBuilds::new(env, "large", LARGE)?;
             builds.time_runs(&[], FEW_RUNS)?.figures(10.0, Some(2000.0))
         }),
-        LimitCheck::new("compare, time per check from 20,000 to 200,000 checks", || time_ratio_figures(env)),
+        Benchmark::new("compare, time per check from 20,000 to 200,000 checks", || time_ratio_figures(env)),
     ]
 }
 

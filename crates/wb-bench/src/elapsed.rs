@@ -1,7 +1,7 @@
 //! Accuracy of `elapsed`: the same program as a sample of an agent and as a plain child process, interleaved.
 
 use crate::bench_env::BenchEnv;
-use crate::limits::{BenchFigure, FigureBound, LimitCheck};
+use crate::limits::{BenchFigure, Benchmark, FigureBound};
 use std::fmt::Display;
 use std::process::{Command, Stdio};
 use std::thread;
@@ -18,8 +18,8 @@ const PAIRS: usize = 151;
 /// The default interval of telemetry.
 const INTERVAL: Nanos = Nanos(1_000_000_000);
 
-pub(crate) fn limit(env: &BenchEnv) -> LimitCheck<'_> {
-    LimitCheck::new("harness, elapsed against a plain spawn", || paired_differences(env))
+pub(crate) fn limit(env: &BenchEnv) -> Benchmark<'_> {
+    Benchmark::new("harness, elapsed against a plain spawn", || paired_differences(env))
 }
 
 /// Measures the median paired difference for each pause.

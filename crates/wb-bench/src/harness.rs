@@ -2,7 +2,7 @@
 
 use crate::bench_env::BenchEnv;
 use crate::elapsed;
-use crate::limits::{BenchFigure, FigureBound, LimitCheck};
+use crate::limits::{BenchFigure, Benchmark, FigureBound};
 use procfs::process::Process;
 use std::collections::BTreeMap;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -20,13 +20,13 @@ const LAUNCHES: usize = 101;
 const DEFAULT_RUN_ARGS: [&str; 6] =
     ["run", "himeno:grid=M,threads=1", "ramspeed:mode=triad", "redis:command=get,requests=auto", "--max-samples", "6"];
 
-pub(crate) fn limits(env: &BenchEnv) -> Vec<LimitCheck<'_>> {
+pub(crate) fn limits(env: &BenchEnv) -> Vec<Benchmark<'_>> {
     vec![
-        LimitCheck::new("harness, samples of 5 s", || {
+        Benchmark::new("harness, samples of 5 s", || {
             run_figures(env, "default", &DEFAULT_RUN_ARGS, Some(FigureBound::AtLeast(90.0)))
         }),
-        LimitCheck::new("harness, plan quick", || run_figures(env, "quick", &["run", "--plan", "quick"], None)),
-        LimitCheck::new("harness, weighbridge --help", || help_figures(env)),
+        Benchmark::new("harness, plan quick", || run_figures(env, "quick", &["run", "--plan", "quick"], None)),
+        Benchmark::new("harness, weighbridge --help", || help_figures(env)),
         elapsed::limit(env),
     ]
 }

@@ -9,7 +9,7 @@ use crate::pypi_wheels;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const SOURCE: &str = include_str!("../peers/lapack_lu.c");
+const DRIVER_SOURCE: &str = include_str!("../peers/lapack_lu.c");
 
 /// Environment variables that make a library use another kernel than its fastest.
 const LIMITING_VARIABLES: [&str; 4] = ["OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE", "MKL_CBWR", "MKL_ENABLE_INSTRUCTIONS"];
@@ -24,10 +24,10 @@ struct LapackLibrary {
     folders: Vec<PathBuf>,
 }
 
-/// The name of a library's source, and the function that finds the library.
-type LibrarySource = (&'static str, fn(&BenchEnv) -> Result<LapackLibrary, String>);
+/// Where a library comes from, and the function that finds it.
+type LibraryCandidate = (&'static str, fn(&BenchEnv) -> Result<LapackLibrary, String>);
 
-const SOURCES: [LibrarySource; 3] = [
+const CANDIDATES: [LibraryCandidate; 3] = [
     ("OpenBLAS of this system", debian_openblas),
     ("newest OpenBLAS of PyPI", pypi_openblas),
     ("newest MKL of PyPI", pypi_mkl),
@@ -61,12 +61,12 @@ fn pypi_mkl(env: &BenchEnv) -> Result<LapackLibrary, String> {
 pub(crate) fn fastest_library(env: &BenchEnv, n: usize, repeats: u64, cpus: &[usize]) -> Result<BenchSide, String> {
     // Flags come before the source: without the second, some linkers would drop the libraries.
     let flags = ["-O3", "-Wl,--no-as-needed", "-ldl", "-lm"].map(str::to_owned);
-    let program = env.compile("lapack_lu", SOURCE, &flags)?;
-    let side = |(origin, library): LibrarySource| {
+    let program = env.compile("lapack_lu", DRIVER_SOURCE, &flags)?;
+    let side = |(origin, library): LibraryCandidate| {
         let unavailable = |cause| RejectedCandidate::Unavailable { name: origin.to_owned(), cause };
         library(env).and_then(|library| library.side(&program, n, repeats, cpus)).map_err(unavailable)
     };
-    BenchSide::fastest(SOURCES.into_iter().map(side).collect())
+    BenchSide::fastest(CANDIDATES.into_iter().map(side).collect())
 }
 
 impl LapackLibrary {

@@ -1,4 +1,4 @@
-//! Figures without a peer, each with its own limit.
+//! Measurements with no other program to compare with, with bounds of their own where there is a goal.
 
 use crate::document::DocumentRow;
 use serde::Serialize;
@@ -6,7 +6,7 @@ use std::fmt;
 use wb_stats::Samples;
 
 /// A benchmark of figures that are measured together.
-pub(crate) struct LimitCheck<'a> {
+pub(crate) struct Benchmark<'a> {
     pub(crate) name: &'static str,
     measure: Box<MeasureFn<'a>>,
 }
@@ -45,22 +45,22 @@ pub(crate) enum FigureBound {
 
 /// The result of a benchmark.
 #[derive(Serialize)]
-pub(crate) struct LimitResult {
+pub(crate) struct BenchmarkResult {
     name: &'static str,
     outcome: Result<Vec<BenchFigure>, String>,
 }
 
-impl<'a> LimitCheck<'a> {
+impl<'a> Benchmark<'a> {
     pub(crate) fn new(name: &'static str, measure: impl FnOnce() -> Result<Vec<BenchFigure>, String> + 'a) -> Self {
         Self { name, measure: Box::new(measure) }
     }
 
-    pub(crate) fn run(self) -> LimitResult {
-        LimitResult { name: self.name, outcome: (self.measure)() }
+    pub(crate) fn run(self) -> BenchmarkResult {
+        BenchmarkResult { name: self.name, outcome: (self.measure)() }
     }
 }
 
-impl LimitResult {
+impl BenchmarkResult {
     /// The figures as rows; none if they could not be measured.
     pub(crate) fn rows(&self) -> Vec<DocumentRow> {
         let row = |figure: &BenchFigure| DocumentRow {
@@ -132,7 +132,7 @@ impl fmt::Display for BenchFigure {
     }
 }
 
-impl fmt::Display for LimitResult {
+impl fmt::Display for BenchmarkResult {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = self.name;
         let figures = match &self.outcome {
@@ -163,11 +163,11 @@ mod tests {
             ])
         };
         assert_eq!(
-            LimitCheck::new("row", figures).run().to_string(),
+            Benchmark::new("row", figures).run().to_string(),
             "row: share 89.99 %, required at least 90 %: missed\nrow: memory 39.50 MB, required below 40 MB: ok\nrow: time 1.00 s\n\
              row: delay 2.00 ms (median of 3, 1.00 to 3.00)\nrow: gap -1.25 ms, required within ±1 ms: missed"
         );
-        let skipped = LimitCheck::new("row", || Err("no program".into())).run();
+        let skipped = Benchmark::new("row", || Err("no program".into())).run();
         assert_eq!(skipped.to_string(), "row: SKIPPED: no program");
     }
 }

@@ -35,7 +35,7 @@ mod ramspeed;
 use bench_env::BenchEnv;
 use clap::{Parser, Subcommand};
 use document::{DocumentRow, Provenance};
-use limits::{LimitCheck, LimitResult};
+use limits::{Benchmark, BenchmarkResult};
 use pairs::{PairResult, PairRunner, PairedBenchmark};
 use std::fmt::Display;
 use std::fs;
@@ -53,7 +53,7 @@ struct Args {
     pairs: u32,
     /// Maximum number of pairs of a benchmark whose interval is still wider than 4 %
     #[arg(long, default_value_t = 41, value_parser = clap::value_parser!(u32).range(1..))]
-    most_pairs: u32,
+    max_pairs: u32,
     /// Seconds per figure, for tools that support it
     #[arg(long, default_value_t = 1.0)]
     seconds: f64,
@@ -118,8 +118,8 @@ fn bench(args: &Args) -> Result<(), Box<dyn std::error::Error>> {
         SUBJECTS.iter().flat_map(|rows| rows(&env)).filter(|row| is_selected(&row.name)).collect();
     let limits =
         [harness::limits, compare::limits, net::limits, hosts::limits, peers::limits, hashd::limits].into_iter();
-    let limits = limits.flat_map(|limits: fn(&BenchEnv) -> Vec<LimitCheck<'_>>| limits(&env));
-    let limits: Vec<LimitCheck<'_>> = limits.filter(|limit| is_selected(limit.name)).collect();
+    let limits = limits.flat_map(|limits: fn(&BenchEnv) -> Vec<Benchmark<'_>>| limits(&env));
+    let limits: Vec<Benchmark<'_>> = limits.filter(|limit| is_selected(limit.name)).collect();
     if args.list {
         rows.iter()
             .map(|row| row.name.as_str())
@@ -128,9 +128,9 @@ fn bench(args: &Args) -> Result<(), Box<dyn std::error::Error>> {
         return Ok(());
     }
     println!("machine: {}", machine::describe_machine());
-    let plan = PairRunner { pairs: args.pairs, most_pairs: args.most_pairs };
+    let plan = PairRunner { pairs: args.pairs, max_pairs: args.max_pairs };
     let results: Vec<PairResult> = rows.into_iter().map(|row| print_result(plan.run(row))).collect();
-    let limit_results: Vec<LimitResult> = limits.into_iter().map(|limit| print_result(limit.run())).collect();
+    let limit_results: Vec<BenchmarkResult> = limits.into_iter().map(|limit| print_result(limit.run())).collect();
     if let Some(file) = &args.json {
         let all =
             serde_json::json!({ "machine": machine::describe_machine(), "rows": results, "limits": limit_results });
@@ -138,7 +138,8 @@ fn bench(args: &Args) -> Result<(), Box<dyn std::error::Error>> {
     }
     if let Some(file) = &args.document {
         let rows: Vec<DocumentRow> = results.iter().filter_map(PairResult::row).collect();
-        let rows: Vec<DocumentRow> = rows.into_iter().chain(limit_results.iter().flat_map(LimitResult::rows)).collect();
+        let rows: Vec<DocumentRow> =
+            rows.into_iter().chain(limit_results.iter().flat_map(BenchmarkResult::rows)).collect();
         let provenance = Provenance {
             date: jiff::Zoned::now().date().to_string(),
             commit: env.commit()?,

@@ -154,8 +154,8 @@ pub(crate) fn json_figure(key: &'static str) -> impl Fn(&str) -> Option<f64> {
 pub(crate) struct PairRunner {
     /// Pairs of each benchmark, at least.
     pub(crate) pairs: u32,
-    /// Pairs of a benchmark whose interval is not narrow enough before.
-    pub(crate) most_pairs: u32,
+    /// Maximum number of pairs, for benchmarks whose interval is still too wide.
+    pub(crate) max_pairs: u32,
 }
 
 /// The result of a paired benchmark.
@@ -188,7 +188,7 @@ enum PairVerdict {
     /// Not slower than the peer.
     Ok,
     /// Slower, or not proven to be not slower.
-    Slower,
+    Missed,
 }
 
 impl PairResult {
@@ -216,7 +216,7 @@ impl PairRunner {
         ours.measure()?;
         peer.measure()?;
         let (mut a, mut b) = (Vec::new(), Vec::new());
-        for pair in 1..=self.most_pairs.max(self.pairs) {
+        for pair in 1..=self.max_pairs.max(self.pairs) {
             if pair > self.pairs && is_narrow(&paired_ratio(&a, &b).map_err(|error| error.to_string())?) {
                 break;
             }
@@ -249,7 +249,7 @@ fn is_narrow(ratio: &PairedRatio) -> bool {
 fn judge(ratio: &PairedRatio) -> PairVerdict {
     match &ratio.interval {
         Some(interval) if interval.low >= NOT_SLOWER => PairVerdict::Ok,
-        _ => PairVerdict::Slower,
+        _ => PairVerdict::Missed,
     }
 }
 
@@ -278,7 +278,7 @@ impl fmt::Display for PairVerdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Ok => "ok",
-            Self::Slower => "missed",
+            Self::Missed => "missed",
         })
     }
 }
@@ -322,7 +322,7 @@ mod tests {
     }
 
     fn judged(a: &str, b: &str, pairs: u32) -> String {
-        PairRunner { pairs, most_pairs: pairs }
+        PairRunner { pairs, max_pairs: pairs }
             .run(PairedBenchmark::new("row".into(), "u/s", || Ok((side("a", a), side("b", b)))))
             .to_string()
     }
@@ -355,7 +355,7 @@ mod tests {
         let peer = BenchSide::fastest(candidates).unwrap();
         let row = PairedBenchmark::new("row".into(), "u/s", || Ok((side("ours", "echo 60"), peer)));
         assert_eq!(
-            PairRunner { pairs: 6, most_pairs: 6 }.run(row).to_string(),
+            PairRunner { pairs: 6, max_pairs: 6 }.run(row).to_string(),
             "row: ours 60 u/s, b 30 u/s, 6 pairs\nrow: a: slower, 10\nrow: d: unavailable: no wheel\n\
              row: c: unavailable: sh: exit status: 3: \nrow: ratio 2.000 [2.000, 2.000] ok"
         );

@@ -7,7 +7,7 @@ use std::process::Command;
 use crate::bench_env::BenchEnv;
 use crate::compare::time_command;
 use crate::harness::run_figures;
-use crate::limits::{BenchFigure, FigureBound, LimitCheck};
+use crate::limits::{BenchFigure, Benchmark, FigureBound};
 
 /// Endpoints of the large matrix; each is paired with each.
 const ENDPOINTS: usize = 200;
@@ -16,10 +16,10 @@ const LISTS: usize = 11;
 /// The matrix of libp2p's implementations, whose programs `make endpoints` builds.
 const MATRIX: &str = "examples/peers/libp2p.toml";
 
-pub(crate) fn limits(env: &BenchEnv) -> Vec<LimitCheck<'_>> {
+pub(crate) fn limits(env: &BenchEnv) -> Vec<Benchmark<'_>> {
     vec![
-        LimitCheck::new("peers, list of 200 × 200", || list_figures(env)),
-        LimitCheck::new("peers, libp2p", || pair_figures(env)),
+        Benchmark::new("peers, list of 200 × 200", || list_figures(env)),
+        Benchmark::new("peers, libp2p", || pair_figures(env)),
     ]
 }
 

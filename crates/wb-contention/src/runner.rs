@@ -66,7 +66,7 @@ impl StageContext<'_> {
     ///
     /// # Errors
     /// If they cannot be written.
-    pub fn miss_requirements(&mut self, requirements: Vec<String>) -> Result<(), StageError> {
+    pub fn record_unmet_requirements(&mut self, requirements: Vec<String>) -> Result<(), StageError> {
         Ok((self.record)(StageNote::MissedRequirements(requirements))?)
     }
 

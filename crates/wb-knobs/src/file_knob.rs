@@ -10,7 +10,7 @@ use crate::knob::{Assessment, Knob, KnobDescription, KnobValue};
 use crate::shell_commands::{echo_each, sysctl};
 use crate::target::KnobTarget;
 use crate::unsupported::Unsupported;
-use crate::writes::{KnobWrites, choice, invalid, number_in, parse_number, parse_size, setting_write, switch_in};
+use crate::writes::{KnobWrites, choice, invalid, number_write, parse_number, parse_size, setting_write, switch_write};
 
 /// A knob whose value is in one file for each target.
 pub struct FileKnob {
@@ -87,10 +87,10 @@ impl Knob for FileKnob {
     fn writes(&self, sys: &SysRoot, target: &KnobTarget, value: &str) -> KnobWrites {
         let path = self.path(target);
         match &self.format {
-            FileFormat::Switch => switch_in(&path, value),
-            FileFormat::Number(range) => number_in(path, self.name(), value, range.clone()),
+            FileFormat::Switch => switch_write(&path, value),
+            FileFormat::Number(range) => number_write(path, self.name(), value, range.clone()),
             FileFormat::NumberOrOff(range) => {
-                number_in(path, self.name(), if value == "off" { "0" } else { value }, range.clone())
+                number_write(path, self.name(), if value == "off" { "0" } else { value }, range.clone())
             }
             FileFormat::Micros(units) => {
                 // The kernel counts in nanoseconds, whatever the unit of the file.

@@ -33,7 +33,7 @@ pub enum KnobAction {
 impl KnobAction {
     const DROP: &str = "/proc/sys/vm/drop_caches";
 
-    /// Why it cannot be performed here, from reading alone.
+    /// Why it cannot be performed here, determined without writing anything.
     pub(crate) fn refusal(&self, sys: &SysRoot) -> Option<Refusal> {
         match self {
             Self::DropCaches(_) => Step::setting(Self::DROP).refusal(sys),
@@ -80,7 +80,7 @@ pub(crate) fn parse_switch(value: &str) -> Result<bool, Unsupported> {
 }
 
 /// Writes `on` or `off` as 1 or 0.
-pub(crate) fn switch_in(path: &str, value: &str) -> KnobWrites {
+pub(crate) fn switch_write(path: &str, value: &str) -> KnobWrites {
     setting_write(path, if parse_switch(value)? { "1" } else { "0" })
 }
 
@@ -107,7 +107,7 @@ pub(crate) fn invalid(knob: &str, value: &str, expected: &str) -> Unsupported {
 }
 
 /// Writes a whole number to a kernel setting.
-pub(crate) fn number_in(path: impl Into<String>, knob: &str, text: &str, range: RangeInclusive<i64>) -> KnobWrites {
+pub(crate) fn number_write(path: impl Into<String>, knob: &str, text: &str, range: RangeInclusive<i64>) -> KnobWrites {
     setting_write(path, parse_number(knob, text, range)?.to_string())
 }
 

@@ -72,9 +72,9 @@ pub struct Endpoint {
     pub supports: Vec<Vec<String>>,
     /// What can be measured with it.
     pub scenarios: Vec<Scenario>,
-    /// The worker on which its listeners run; none for that of the run.
+    /// The worker on which its listeners run; `None`: the worker of the run.
     pub server: Option<String>,
-    /// As a baseline: the cells whose limit it shows. None without a restriction.
+    /// As a baseline: the cells whose upper bound it shows. `None`: all cells.
     pub ceiling: Option<AxisValues>,
     /// As a baseline: further cells that it is shown beside, which may be faster.
     pub comparison: Option<AxisValues>,
@@ -82,7 +82,7 @@ pub struct Endpoint {
     pub launch: Option<Launch>,
 }
 
-/// By position of an axis, the values of which a cell has one; all must hold.
+/// Pairs of the index of an axis and the values allowed on it. A cell matches if each of these axes has an allowed value.
 pub type AxisValues = Vec<(usize, Vec<String>)>;
 
 impl Endpoint {

@@ -5,7 +5,8 @@
 //! ```
 //! A name is bare or in double quotes; that of a knob may have a target: `knobs.hugetlb@2048kB`. A value is bare text
 //! (up to `,` `:` or `]`), text in double quotes (with JSON's escapes), or a list `[a,b,"c"]`. The first group holds
-//! the test's parameters, further ones the properties of later stages. `id=` in any group sets the name of the serial.
+//! the test's parameters, further ones the properties of later stages. `id=` in any group sets the serial: the name of the
+//! test within its plan, instead of its number.
 //! White space around names and values is ignored.
 
 use std::collections::BTreeMap;

@@ -35,11 +35,11 @@ pub async fn schedule<S: Sampler>(
 ) -> Result<(), S::Error> {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     for block in blocks {
-        let rounds: Vec<Vec<usize>> = match order {
+        let groups: Vec<Vec<usize>> = match order {
             SamplingOrder::Interleaved => vec![block.clone()],
             SamplingOrder::Sequential => block.iter().map(|cell| vec![*cell]).collect(),
         };
-        for mut unfinished in rounds {
+        for mut unfinished in groups {
             while !unfinished.is_empty() {
                 unfinished.shuffle(&mut rng);
                 let mut remaining = Vec::new();

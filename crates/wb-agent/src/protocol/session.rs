@@ -39,7 +39,7 @@ impl Controller {
     }
 }
 
-/// A controller that uses a machine, exclusively or for a run.
+/// The session of a controller with its agent on a machine, which it uses exclusively or for a run.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct AgentSession {
     /// The controller.
@@ -55,7 +55,7 @@ pub struct AgentSession {
 pub struct ActiveRuns {
     /// The agent's own announcement.
     pub own: AgentSession,
-    /// Announcements of other agents, including those of the same controller: such an agent is on the same machine.
+    /// Announcements of other agents. One of the same controller means that two of its workers are the same machine.
     pub others: Vec<AgentSession>,
 }
 
@@ -84,13 +84,13 @@ pub struct Hello {
     pub program: String,
     /// Session configuration; only the controller's is used.
     #[serde(default)]
-    pub terms: SessionConfig,
+    pub config: SessionConfig,
 }
 
 impl Hello {
     /// The hello of this program with a session configuration.
-    pub fn new(terms: SessionConfig) -> Self {
-        Self { protocol: VERSION, release: env!("CARGO_PKG_VERSION").to_owned(), program: own_program(), terms }
+    pub fn new(config: SessionConfig) -> Self {
+        Self { protocol: VERSION, release: env!("CARGO_PKG_VERSION").to_owned(), program: own_program(), config }
     }
 }
 

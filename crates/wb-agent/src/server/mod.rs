@@ -103,8 +103,8 @@ async fn run(
     let input = ActivityReader::new(input);
     let last_word = input.last_activity();
     let mut input = frame::buffered(input);
-    let Some(terms) = handshake(&mut input, &mut output).await? else { return Ok(()) };
-    let lock = terms.exclusive.as_ref().map(|controller| MachineLock::acquire(&root, controller)).transpose();
+    let Some(config) = handshake(&mut input, &mut output).await? else { return Ok(()) };
+    let lock = config.exclusive.as_ref().map(|controller| MachineLock::acquire(&root, controller)).transpose();
     let lock = lock.map_err(|source| AgentError::Setup { step: "lock the machine for its controller", source })?;
     let _lock = match lock.transpose() {
         Ok(lock) => lock,
@@ -112,7 +112,7 @@ async fn run(
     };
 
     let owner = Owner::current(&root);
-    let announcement = terms
+    let announcement = config
         .exclusive
         .as_ref()
         .map(|controller| announcements::announce_exclusive(&announcements::folder(), owner, controller));
@@ -121,9 +121,9 @@ async fn run(
         Err(holder) => return Ok(frame::write(&mut output, &HelloReply::InUse(Some(holder)), &[]).await?),
     };
 
-    let agent = Rc::new(Agent::new(root, terms.exclusive)?);
+    let agent = Rc::new(Agent::new(root, config.exclusive)?);
     frame::write(&mut output, &HelloReply::Ready, &[]).await?;
-    let idle_timeout = terms.idle_timeout.map(Duration::from);
+    let idle_timeout = config.idle_timeout.map(Duration::from);
     tokio::task::spawn_local(reaper::run(agent.clone(), children));
     let (responses, queue) = mpsc::channel(64);
     let writer = tokio::task::spawn_local(write_responses(output, queue));
@@ -149,7 +149,7 @@ async fn handshake(
     match frame::read::<Hello>(input).await? {
         None => Ok(None),
         Some((hello, _)) if hello.protocol != VERSION => Err(AgentError::Version(hello.protocol)),
-        Some((hello, _)) => Ok(Some(hello.terms)),
+        Some((hello, _)) => Ok(Some(hello.config)),
     }
 }
 

@@ -90,7 +90,7 @@ impl Worker {
     }
 
     /// Connects to an agent that is already running, through its output and input streams, with a session
-    /// configuration. `why_ended` may complete shortly after the end of the input with the reason; it is not awaited
+    /// configuration. `exit_reason` may complete shortly after the end of the input with the reason; it is not awaited
     /// otherwise. Reading and writing are done by tasks of the calling runtime.
     ///
     /// # Errors
@@ -99,10 +99,10 @@ impl Worker {
         name: WorkerName,
         input: impl AsyncRead + Unpin + Send + 'static,
         output: impl AsyncWrite + Unpin + Send + 'static,
-        terms: SessionConfig,
-        why_ended: impl Future<Output = Option<String>> + Send + 'static,
+        config: SessionConfig,
+        exit_reason: impl Future<Output = Option<String>> + Send + 'static,
     ) -> Result<Self, WorkerError> {
-        let (link, hello) = PipeConnection::new(&name, input, output, terms, why_ended).await?;
+        let (link, hello) = PipeConnection::new(&name, input, output, config, exit_reason).await?;
         Ok(Self::new(name, hello.program, link, None))
     }
 

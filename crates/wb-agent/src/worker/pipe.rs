@@ -28,7 +28,7 @@ pub(super) struct PipeConnection {
     worker: WorkerName,
     calls: mpsc::UnboundedSender<RequestMessage>,
     pending: Arc<Mutex<PendingCalls>>,
-    last_id: AtomicU64,
+    next_id: AtomicU64,
     ended: watch::Receiver<()>,
 }
 
@@ -45,29 +45,29 @@ impl PipeConnection {
         worker: &WorkerName,
         input: impl AsyncRead + Unpin + Send + 'static,
         mut output: impl AsyncWrite + Unpin + Send + 'static,
-        terms: SessionConfig,
-        why_ended: impl Future<Output = Option<String>> + Send + 'static,
+        config: SessionConfig,
+        exit_reason: impl Future<Output = Option<String>> + Send + 'static,
     ) -> Result<(Self, Hello), WorkerError> {
         let input = ActivityReader::new(input);
         let last_activity = input.last_activity();
         let mut input = frame::buffered(input);
-        let idle_timeout = terms.idle_timeout;
-        let hello = match handshake(worker, &mut input, &mut output, terms).await {
+        let idle_timeout = config.idle_timeout;
+        let hello = match handshake(worker, &mut input, &mut output, config).await {
             Ok(hello) => hello,
-            // The transport may know the reason better.
+            // The transport may have a more specific reason.
             Err(error @ (WorkerError::Lost { .. } | WorkerError::Handshake { .. })) => {
-                let reason = tokio::time::timeout(EXIT_REASON_TIMEOUT, why_ended).await.ok().flatten();
+                let reason = tokio::time::timeout(EXIT_REASON_TIMEOUT, exit_reason).await.ok().flatten();
                 return Err(reason.map_or(error, |reason| WorkerError::Lost { worker: worker.clone(), reason }));
             }
             Err(error) => return Err(error),
         };
         let (calls, queue) = mpsc::unbounded_channel();
-        let waiting = Arc::new(Mutex::new(PendingCalls::default()));
-        let writer = tokio::spawn(write_calls(output, queue, waiting.clone()));
+        let pending = Arc::new(Mutex::new(PendingCalls::default()));
+        let writer = tokio::spawn(write_calls(output, queue, pending.clone()));
         let (end, ended) = watch::channel(());
-        let reader = ResponseReader { last_activity, silence: idle_timeout, waiting: waiting.clone() };
+        let reader = ResponseReader { last_activity, idle_timeout, pending: pending.clone() };
         tokio::spawn(async move {
-            reader.run(input, why_ended).await;
+            reader.run(input, exit_reason).await;
             // Closes the output too, and with it the transport.
             writer.abort();
             drop(end);
@@ -75,7 +75,7 @@ impl PipeConnection {
         if let Some(idle_timeout) = idle_timeout {
             tokio::spawn(send_keepalives(calls.downgrade(), keepalive_interval(idle_timeout.into())));
         }
-        Ok((Self { worker: worker.clone(), calls, pending: waiting, last_id: AtomicU64::new(0), ended }, hello))
+        Ok((Self { worker: worker.clone(), calls, pending, next_id: AtomicU64::new(0), ended }, hello))
     }
 
     fn lost(&self, reason: &str) -> WorkerError {
@@ -87,13 +87,13 @@ impl PipeConnection {
 impl Connection for PipeConnection {
     async fn call(&self, request: Request) -> Result<EncodedReply, WorkerError> {
         let (sender, receiver) = oneshot::channel();
-        let id = self.last_id.fetch_add(1, Ordering::Relaxed);
+        let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         {
-            let mut waiting = lock(&self.pending);
-            if let Some(reason) = &waiting.lost_reason {
+            let mut pending = lock(&self.pending);
+            if let Some(reason) = &pending.lost_reason {
                 return Err(self.lost(reason));
             }
-            waiting.callers.insert(id, sender);
+            pending.callers.insert(id, sender);
         }
         // If the writer has ended, the reader ends soon too, and it gives the callers the reason.
         let _ = self.calls.send(RequestMessage { id, request });
@@ -105,7 +105,7 @@ impl Connection for PipeConnection {
     }
 
     fn notify(&self, request: Request) {
-        let id = self.last_id.fetch_add(1, Ordering::Relaxed);
+        let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         // Without a writer the connection is closed, and the notification is moot.
         let _ = self.calls.send(RequestMessage { id, request });
     }
@@ -121,11 +121,11 @@ async fn handshake(
     worker: &WorkerName,
     input: &mut (impl AsyncRead + Unpin),
     output: &mut (impl AsyncWrite + Unpin),
-    terms: SessionConfig,
+    config: SessionConfig,
 ) -> Result<Hello, WorkerError> {
     let invalid = |source| WorkerError::Handshake { worker: worker.clone(), source };
     let lost = |reason: &str| WorkerError::Lost { worker: worker.clone(), reason: reason.to_owned() };
-    frame::write(output, &Hello::new(terms), &[]).await.map_err(invalid)?;
+    frame::write(output, &Hello::new(config), &[]).await.map_err(invalid)?;
     let hello = frame::read::<Hello>(input).await.map_err(invalid)?;
     let (hello, _) = hello.ok_or_else(|| lost("its agent ended before the handshake"))?;
     if hello.protocol != VERSION {
@@ -142,12 +142,12 @@ async fn handshake(
 async fn write_calls(
     mut output: impl AsyncWrite + Unpin,
     mut queue: mpsc::UnboundedReceiver<RequestMessage>,
-    waiting: Arc<Mutex<PendingCalls>>,
+    pending: Arc<Mutex<PendingCalls>>,
 ) {
     while let Some(mut message) = queue.recv().await {
         let payload = message.request.take_bytes();
         if let Err(error) = frame::write(&mut output, &message, &payload).await {
-            return fail_pending(&waiting, &error.to_string());
+            return fail_pending(&pending, &error.to_string());
         }
     }
 }
@@ -167,25 +167,25 @@ async fn send_keepalives(calls: mpsc::WeakUnboundedSender<RequestMessage>, inter
 /// State of the task that reads responses.
 struct ResponseReader {
     last_activity: LastActivity,
-    silence: Option<Nanos>,
-    waiting: Arc<Mutex<PendingCalls>>,
+    idle_timeout: Option<Nanos>,
+    pending: Arc<Mutex<PendingCalls>>,
 }
 
 impl ResponseReader {
     /// Delivers responses until the pipe ends, then fails all pending calls with the reason.
-    async fn run(self, mut input: impl AsyncRead + Unpin, why_ended: impl Future<Output = Option<String>>) {
-        let idle = self.last_activity.wait_until_idle(self.silence.map(Duration::from));
+    async fn run(self, mut input: impl AsyncRead + Unpin, exit_reason: impl Future<Output = Option<String>>) {
+        let idle = self.last_activity.wait_until_idle(self.idle_timeout.map(Duration::from));
         let reason = tokio::select! {
             reason = self.read(&mut input) => {
-                let exit_reason = tokio::time::timeout(EXIT_REASON_TIMEOUT, why_ended).await;
+                let exit_reason = tokio::time::timeout(EXIT_REASON_TIMEOUT, exit_reason).await;
                 exit_reason.ok().flatten().unwrap_or(reason)
             }
             () = idle => {
-                let limit = self.silence.unwrap_or_default();
+                let limit = self.idle_timeout.unwrap_or_default();
                 format!("no data received for {limit}")
             }
         };
-        fail_pending(&self.waiting, &reason);
+        fail_pending(&self.pending, &reason);
     }
 
     /// Reads responses until the pipe ends; returns the reason for its end.
@@ -193,7 +193,7 @@ impl ResponseReader {
         loop {
             match frame::read::<ResponseMessage>(input).await {
                 Ok(Some((response, payload))) => {
-                    if let Some(caller) = lock(&self.waiting).callers.remove(&response.id) {
+                    if let Some(caller) = lock(&self.pending).callers.remove(&response.id) {
                         // A caller that was cancelled meanwhile needs no reply.
                         let _ = caller.send(response.into_result(payload));
                     }
@@ -206,12 +206,12 @@ impl ResponseReader {
 }
 
 /// Fails all pending and future calls. The first reason is kept.
-fn fail_pending(waiting: &Mutex<PendingCalls>, reason: &str) {
-    let mut waiting = lock(waiting);
-    waiting.lost_reason.get_or_insert_with(|| reason.to_owned());
-    waiting.callers.clear();
+fn fail_pending(pending: &Mutex<PendingCalls>, reason: &str) {
+    let mut pending = lock(pending);
+    pending.lost_reason.get_or_insert_with(|| reason.to_owned());
+    pending.callers.clear();
 }
 
-fn lock(waiting: &Mutex<PendingCalls>) -> MutexGuard<'_, PendingCalls> {
-    waiting.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock(pending: &Mutex<PendingCalls>) -> MutexGuard<'_, PendingCalls> {
+    pending.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -5,6 +5,6 @@
 mod common;
 mod cost;
 mod processes;
-mod terms;
+mod session_config;
 mod unprivileged;
 mod worker;

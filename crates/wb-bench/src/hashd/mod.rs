@@ -5,15 +5,13 @@ mod rd_hashd;
 mod sizing;
 
 use crate::bench_env::BenchEnv;
-use crate::limits::LimitCheck;
+use crate::limits::Benchmark;
 
-pub(crate) fn limits(env: &BenchEnv) -> Vec<LimitCheck<'_>> {
+pub(crate) fn limits(env: &BenchEnv) -> Vec<Benchmark<'_>> {
     vec![
-        LimitCheck::new("hashd, target of 20 requests/s", || rate::figures(env, rate::Target::Fixed(20.0))),
-        LimitCheck::new("hashd, target of 80 % of the maximum", || {
-            rate::figures(env, rate::Target::PartOfMaximum(0.8))
-        }),
-        LimitCheck::new("hashd, rd-hashd at 20 requests/s", || rd_hashd::figures(env, 20.0)),
-        LimitCheck::new("hashd, sizing with a faked CPU load in 1 GiB", || sizing::figures(env)),
+        Benchmark::new("hashd, target of 20 requests/s", || rate::figures(env, rate::Target::Fixed(20.0))),
+        Benchmark::new("hashd, target of 80 % of the maximum", || rate::figures(env, rate::Target::PartOfMaximum(0.8))),
+        Benchmark::new("hashd, rd-hashd at 20 requests/s", || rd_hashd::figures(env, 20.0)),
+        Benchmark::new("hashd, sizing with a faked CPU load in 1 GiB", || sizing::figures(env)),
     ]
 }

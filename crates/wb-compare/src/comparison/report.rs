@@ -116,21 +116,21 @@ impl RunSummary {
 }
 
 impl StatisticalSummary {
-    pub(super) fn of(check: &statistical::MetricComparison, builds: &Builds) -> Self {
-        let disturbed = |build: Option<&Build>| build.and_then(|build| build.disturbed(check.row));
+    pub(super) fn of(comparison: &statistical::MetricComparison, builds: &Builds) -> Self {
+        let disturbed = |build: Option<&Build>| build.and_then(|build| build.disturbed(comparison.row));
         let finite = |value: f64| Some(value).filter(|value| value.is_finite());
-        let interval = check.effect.and_then(|effect| effect.interval);
+        let interval = comparison.effect.and_then(|effect| effect.interval);
         Self {
-            verdict: check.verdict,
-            ratio: check.effect.and_then(|effect| finite(effect.estimate)),
+            verdict: comparison.verdict,
+            ratio: comparison.effect.and_then(|effect| finite(effect.estimate)),
             interval: interval.map(ConfidenceInterval::from),
-            p_value: check.p,
-            n: [check.units.src, check.units.dst],
-            observations: check.units.unit,
+            p_value: comparison.p,
+            n: [comparison.units.src, comparison.units.dst],
+            observations: comparison.units.unit,
             disturbed: [builds.list().first(), builds.list().last()].map(disturbed),
-            threshold: check.threshold,
-            noise: check.noise.clone(),
-            required_samples: check.required_samples,
+            threshold: comparison.threshold,
+            noise: comparison.noise.clone(),
+            required_samples: comparison.required_samples,
         }
     }
 }

@@ -12,7 +12,7 @@ use wb_model::pbench::is_failed_iteration;
 use wb_model::secrets::mask_secret_words;
 
 use super::format::METADATA;
-use super::format::iteration::{AllClients, Entries, Iteration, PbenchData, PbenchSample};
+use super::format::iteration::{ClientAggregate, Entries, Iteration, PbenchData, PbenchSample};
 use super::format::result::parse;
 use crate::build::Layout;
 use crate::source::folder::{RESULT, ResultFolder};
@@ -193,12 +193,12 @@ fn strip_result(bytes: &[u8], include_incorrect: bool) -> Result<(Vec<u8>, Vec<W
     Ok((serde_json::to_vec(&iterations).map_err(WarningKind::malformed)?, warnings))
 }
 
-impl Entries<'_, AllClients> {
+impl Entries<'_, ClientAggregate> {
     fn retain_known(&mut self) {
-        self.0.retain(|(_, AllClients(all))| {
+        self.0.retain(|(_, ClientAggregate(all))| {
             all.as_ref().is_some_and(|client| !client.mean.is_missing() || !client.stddevpct.is_missing())
         });
-        for client in self.0.iter_mut().filter_map(|(_, AllClients(all))| all.as_mut()) {
+        for client in self.0.iter_mut().filter_map(|(_, ClientAggregate(all))| all.as_mut()) {
             client.samples.retain(|PbenchSample { value }| value.0.number().is_some());
         }
     }

@@ -21,13 +21,13 @@ pub struct SolvedQos {
     pub qos: IocostQos,
     /// By how much the model was scaled.
     pub scale: f64,
-    /// Memory offloading factor.
+    /// Memory offloading factor (MOF).
     pub mof: Option<f64>,
-    /// The same of the protected footprint.
+    /// MOF of the footprint that can be protected (adjusted MOF).
     pub amof: Option<f64>,
     /// Difference between both.
     pub amof_delta: Option<f64>,
-    /// The percentile of isolation that decides.
+    /// Isolation at the percentile that protection is judged by.
     pub isolation: Option<f64>,
     /// Latencies, in nanoseconds.
     pub latencies: BTreeMap<Series, f64>,
@@ -104,15 +104,15 @@ impl Solver<'_> {
     fn solve(&self, target: Target) -> Option<VratePoint> {
         match target {
             Target::Vrate { min, max, rpct, wpct } => Some(self.vrate_range(min, max, rpct, wpct)),
-            Target::MofMax => self.fixed(self.lowest_with_most(Series::Mof)?),
-            Target::AmofMax => self.fixed(self.lowest_with_most(Series::Amof)?),
+            Target::MofMax => self.fixed(self.lowest_vrate_at_max(Series::Mof)?),
+            Target::AmofMax => self.fixed(self.lowest_vrate_at_max(Series::Amof)?),
             Target::AmofMaxVrate => self.fixed(self.highest(Series::Amof)?),
-            Target::Isolation => self.fixed(self.highest_with_least(Series::AmofDelta)?),
+            Target::Isolation => self.fixed(self.highest_vrate_at_min(Series::AmofDelta)?),
             Target::IsolatedBandwidth => {
-                let (low, high) = (self.highest_with_least(Series::AmofDelta)?, self.highest(Series::Amof)?);
-                self.fixed(self.highest_with_most(Series::Amof)?.clamp(low.min(high), high))
+                let (low, high) = (self.highest_vrate_at_min(Series::AmofDelta)?, self.highest(Series::Amof)?);
+                self.fixed(self.highest_vrate_at_max(Series::Amof)?.clamp(low.min(high), high))
             }
-            Target::Latency { kind, percentile, low, high } => self.slope_part(kind, percentile, (low, high)),
+            Target::Latency { kind, percentile, low, high } => self.latency_slope_range(kind, percentile, (low, high)),
         }
     }
 
@@ -127,14 +127,14 @@ impl Solver<'_> {
         Some((series.at(vrate)? / MICROSECOND).round() as u64)
     }
 
-    /// A fixed vrate. No latency lowers it, but io.cost derives its period from the limits.
+    /// A fixed vrate. io.cost does not lower it when latencies are above their limits, but io.cost derives its period from the limits.
     fn fixed(&self, vrate: f64) -> Option<VratePoint> {
         let limit = |kind| self.latency(kind, Percentile::P99, vrate).unwrap_or_default();
         let (rlat, wlat) = (limit(LatencyKind::Read), limit(LatencyKind::Write));
         Some(VratePoint { qos: IocostQos { rpct: 0.0, rlat, wpct: 0.0, wlat, min: vrate, max: vrate }, vrate })
     }
 
-    /// A range that latencies lower, with limits at its upper end.
+    /// A range within which io.cost lowers the vrate when latencies exceed their limits, which are those at its upper end.
     fn vrate_range(&self, min: f64, max: f64, rpct: Option<Percentile>, wpct: Option<Percentile>) -> VratePoint {
         let limit = |kind, percentile: Option<Percentile>| {
             let limit = percentile.and_then(|one| Some((one.percent(), self.latency(kind, one, max)?)));
@@ -146,25 +146,25 @@ impl Solver<'_> {
 
     /// The lowest vrate with the largest value. Where the value does not depend on the vrate, the highest one that does
     /// not add to the latency impact.
-    fn lowest_with_most(&self, series: Series) -> Option<f64> {
+    fn lowest_vrate_at_max(&self, series: Series) -> Option<f64> {
         let line = self.line(series)?;
         if line.is_flat() {
             let (first, last) = line.range();
-            return Some(self.highest_with_least(Series::LatImp).unwrap_or(first).clamp(first, last));
+            return Some(self.highest_vrate_at_min(Series::LatImp).unwrap_or(first).clamp(first, last));
         }
         let (_, index) = first_at(&line, line.extremes().1)?;
         Some(self.shifted(&line, index))
     }
 
     /// The highest vrate with the largest value.
-    fn highest_with_most(&self, series: Series) -> Option<f64> {
+    fn highest_vrate_at_max(&self, series: Series) -> Option<f64> {
         let line = self.line(series)?;
         let (_, index) = last_at(&line, line.extremes().1)?;
         Some(if line.is_flat() { line.range().1 } else { self.shifted(&line, index) })
     }
 
     /// The highest vrate with the smallest value.
-    fn highest_with_least(&self, series: Series) -> Option<f64> {
+    fn highest_vrate_at_min(&self, series: Series) -> Option<f64> {
         let line = self.line(series)?;
         let (_, index) = last_at(&line, line.extremes().0)?;
         Some(if line.is_flat() { line.range().1 } else { self.shifted(&line, index) })
@@ -189,8 +189,14 @@ impl Solver<'_> {
         }
     }
 
-    /// The vrates of a part of the slope of a latency, which that latency lowers from its upper end.
-    fn slope_part(&self, kind: LatencyKind, percentile: Percentile, (low, high): (f64, f64)) -> Option<VratePoint> {
+    /// A part of the vrates over which a latency rises, as a range within which io.cost lowers the vrate when that latency
+    /// exceeds what it is at the upper end.
+    fn latency_slope_range(
+        &self,
+        kind: LatencyKind,
+        percentile: Percentile,
+        (low, high): (f64, f64),
+    ) -> Option<VratePoint> {
         let series = self.answer.series.get(&Series::Latency(kind, percentile, OverTime::Mean))?;
         let line = series.line.as_ref()?.clamped(self.range)?;
         let (foot, top) = (last_at(&line, line.extremes().0)?.0, first_at(&line, line.extremes().1)?.0);

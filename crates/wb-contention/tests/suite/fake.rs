@@ -207,7 +207,7 @@ struct FakeRunner {
 impl StageRunner for FakeRunner {
     async fn run(&mut self, stage: &Stage, context: &mut StageContext<'_>) -> Result<Measurement, StageError> {
         if let Work::MemHog(_) = stage.definition.work {
-            context.miss_requirements(vec!["oomd".to_owned()])?;
+            context.record_unmet_requirements(vec!["oomd".to_owned()])?;
         }
         let start = context.resume_from().and_then(|checkpoint| checkpoint.0["next"].as_u64()).unwrap_or(0);
         for second in start..SECONDS {

@@ -8,7 +8,7 @@ use crate::knob::{Assessment, Knob, KnobDescription, KnobValue};
 use crate::shell_commands::echo_each;
 use crate::target::KnobTarget;
 use crate::unsupported::Unsupported;
-use crate::writes::{KnobWrite, KnobWrites, number_in, parse_number, setting_write};
+use crate::writes::{KnobWrite, KnobWrites, number_write, parse_number, setting_write};
 
 const NODES: &str = "/sys/devices/system/node";
 const ABSENT: &str = "the kernel has no pool of huge pages";
@@ -91,7 +91,7 @@ impl Knob for NodeHugePagePool {
         quiet(value)
     }
     fn writes(&self, sys: &SysRoot, target: &KnobTarget, value: &str) -> KnobWrites {
-        number_in(path(sys, target)?, self.name(), value, 0..=i64::MAX)
+        number_write(path(sys, target)?, self.name(), value, 0..=i64::MAX)
     }
     fn shell_command(&self, sys: &SysRoot, targets: &[KnobTarget]) -> String {
         let paths = targets.iter().filter_map(|target| path(sys, target).ok());

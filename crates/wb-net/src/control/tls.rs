@@ -37,8 +37,8 @@ pub(super) fn client_config(credentials: &Credentials) -> Result<ClientConfig, E
         .dangerous()
         .with_custom_certificate_verifier(Arc::new(verifier))
         .with_client_auth_cert(certificate, key)?;
-    // The second protocol exists nowhere: it makes the first message as long as that of uperf, whose slave answers only
-    // then, so that it is recognised.
+    // The second protocol is a dummy that makes the first message as long as a hello of uperf: a slave of uperf replies
+    // only to messages of that length, and is recognised by its reply.
     config.alpn_protocols = vec![ALPN.to_vec(), vec![b'-'; UPERF_HELLO / 2 - 1]];
     config.resumption = Resumption::disabled();
     Ok(config)

@@ -1,8 +1,9 @@
 //! Determines which connection each flowop of a group uses, in straight-line order.
 //!
-//! Every strand has connections of its own. A flowop uses the one that its `conn` names, or the first open one without
-//! a name. Where the set of open connections depends on the run, as after a window of connects, this assumes more open
-//! connections rather than fewer, so that what it reports as [`ConnectionUse::Closed`] certainly is.
+//! Every strand (a thread or process of a group, in uperf's words) has connections of its own. A flowop uses the one that
+//! its `conn` names, or the first open one without a name. Where the set of open connections depends on the run, as after
+//! a window of connects, this assumes more open connections rather than fewer, so that what it reports as
+//! [`ConnectionUse::Closed`] certainly is.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -57,13 +58,13 @@ struct NamedConnection<'a> {
 impl<'a> OpenConnections<'a> {
     fn apply_transaction(&mut self, transaction: &'a Transaction) -> Vec<ConnectionUse<'a>> {
         let before = (transaction.extent == Extent::Iterations(0)).then(|| self.clone());
-        let links = transaction.flowops.iter().map(|flowop| self.apply_flowop(flowop)).collect();
+        let uses = transaction.flowops.iter().map(|flowop| self.apply_flowop(flowop)).collect();
         match before {
             // A transaction that never runs opens and closes nothing, and cannot fail.
             Some(before) => *self = before,
             None => self.apply_further_rounds(transaction),
         }
-        links
+        uses
     }
 
     fn apply_flowop(&mut self, flowop: &'a Flowop) -> ConnectionUse<'a> {
@@ -73,9 +74,9 @@ impl<'a> OpenConnections<'a> {
                 ConnectionUse::Opens(endpoint)
             }
             FlowopAction::Disconnect => {
-                let link = self.find(flowop.connection);
+                let connection_use = self.find(flowop.connection);
                 self.close(flowop.connection, flowop.executions());
-                link
+                connection_use
             }
             FlowopAction::Send(_)
             | FlowopAction::Receive(_)

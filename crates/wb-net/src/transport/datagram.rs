@@ -29,10 +29,10 @@ impl DatagramSocket {
         Self { socket, offload: None }
     }
 
-    /// Creates one whose datagrams are segmented and joined by the kernel (`gso`).
+    /// Creates one whose datagrams the kernel segments on sending (GSO) and coalesces on receiving (GRO).
     ///
     /// # Errors
-    /// If the kernel cannot do that.
+    /// If the kernel does not support it.
     pub fn with_offload(socket: Socket) -> io::Result<Self> {
         let offload = Some(Box::new(SegmentationOffload::enable(&socket)?));
         Ok(Self { socket, offload })

@@ -71,8 +71,8 @@ impl StepJournal {
         Ok(())
     }
 
-    /// Returns the boot in which a script completed on a worker, if that is still valid: the current boot, or the one
-    /// before the requested reboot that led to it.
+    /// Returns the boot in which the last run of a script on a worker succeeded, if that counts: the current boot, or the
+    /// previous one if the current one began with a requested reboot.
     pub(super) fn completed_boot(
         &self,
         kind: ScriptKind,

@@ -159,7 +159,7 @@ impl MeasuringSession {
         self.worker.get_or_try_init(start).await.map_err(|error| worker_failure(&error))
     }
 
-    /// Prepares the worker for a stage, and records the requirements that it misses.
+    /// Prepares the worker for a stage, and records the requirements that it does not meet.
     async fn prepare(
         &self,
         stage: &Stage,
@@ -172,9 +172,9 @@ impl MeasuringSession {
             .map_err(|error| StageFailure::Machine { reason: format!("{}: {error}", dir.display()) })?;
         let preparation = preparation::preparation(stage, &self.options, protected)?;
         let prepared = PreparedWorker::new(worker, &preparation).await.map_err(|error| self.failure(error))?;
-        let missed = names(prepared.requirements());
-        if !missed.is_empty() {
-            context.miss_requirements(missed)?;
+        let unmet = names(prepared.requirements());
+        if !unmet.is_empty() {
+            context.record_unmet_requirements(unmet)?;
         }
         Ok(prepared)
     }

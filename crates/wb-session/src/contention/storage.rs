@@ -21,15 +21,15 @@ use super::{MeasuringSession, memory};
 /// What is known of a loop besides its sizes.
 #[derive(Clone, Serialize, Deserialize)]
 struct Loop {
-    /// hashd with the final footprint.
+    /// When hashd last ran, with its final footprint.
     last_round: Period,
     hashd: HashdParameters,
 }
 
 #[derive(Serialize, Deserialize)]
 struct Progress {
-    /// The second in which the measurement began.
-    first: u64,
+    /// When the measurement began, in seconds since the epoch.
+    started_at: u64,
     record: StorageRecord,
     loops: Vec<Loop>,
 }
@@ -59,7 +59,7 @@ async fn run(
         Some(progress) => progress,
         None => {
             let memory = session.memory_share(prepared, stage.conditions.mem_profile).await?;
-            Progress { first: unix_time() as u64, record: StorageRecord::new(memory), loops: Vec::new() }
+            Progress { started_at: unix_time() as u64, record: StorageRecord::new(memory), loops: Vec::new() }
         }
     };
     let mut observer = DeviceObserver::start(prepared, context.reports()).await?;
@@ -72,7 +72,7 @@ async fn run(
     let last = progress.loops.last();
     let no_loop = || StageFailure::Workload { reason: "no footprint was found".to_owned() };
     Ok(StorageMeasurement {
-        period: Period { first: progress.first, last: unix_time() as u64 },
+        period: Period { first: progress.started_at, last: unix_time() as u64 },
         final_periods: progress.loops.iter().map(|one| one.last_round).collect(),
         memory: memory::recorded(progress.record.memory),
         hashd: last.ok_or_else(no_loop)?.hashd,
@@ -108,16 +108,16 @@ async fn run_loops(
         pending.replace(Some(Loop { last_round, hashd }));
         Ok(Sizing { size: hashd.mem_size, usage: outcome.usage })
     };
-    let Progress { first, record, loops } = progress;
-    let first = *first;
+    let Progress { started_at, record, loops } = progress;
+    let started_at = *started_at;
     storage::measure(prepared, &config, record, size, |record| {
-        // Without a sizing, everything begins again with another amount of available memory.
+        // Without sizings, the measurement has begun again with another estimate of the available memory.
         if record.sizings.is_empty() {
             loops.clear();
         } else {
             loops.extend(pending.take());
         }
-        checkpoints.write(&Progress { first, record: record.clone(), loops: loops.clone() });
+        checkpoints.write(&Progress { started_at, record: record.clone(), loops: loops.clone() });
     })
     .await
     .map(drop)

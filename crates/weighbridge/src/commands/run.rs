@@ -78,15 +78,15 @@ pub(super) fn measure(
             return Ok(Exit::NothingToDo);
         }
         (RunEnd::Complete, incomplete) if incomplete > measured.expected_failures => {
-            message!("nothing left to measure: {} incomplete (see above)", pluralize(incomplete, "cell"));
+            message!("measured as far as possible: {} incomplete (see above)", pluralize(incomplete, "cell"));
         }
         _ => {}
     }
     Ok(measured.status().into())
 }
 
-/// Reports the cells that are known to fail, whether they do or not; returns how many do, before the day until which
-/// they may.
+/// Reports the outcome of each cell with an expected failure; returns how many failed while the expectation had not
+/// expired.
 fn report_expectations(study: &Study, registry: &Registry) -> usize {
     let today = jiff::Zoned::now().date().to_string();
     let mut failures = 0;

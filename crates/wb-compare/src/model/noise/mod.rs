@@ -29,12 +29,12 @@ pub struct NoiseModel {
     pub format: NoiseFormat,
     /// The version of this format.
     pub version: u32,
-    /// Whether each build had a single run, so that all runs were treated as runs of one system. Differences between
-    /// the builds then count as noise.
+    /// Whether each build had a single run, so that the runs of all builds were pooled, as if they were runs of one
+    /// system. Differences between the builds then count as noise.
     pub one_system: bool,
     /// The builds it was learnt from, in the order of the command line.
     pub trained_on: Vec<TrainingBuild>,
-    /// The noise of each metric, by the identifier of the check of the metric's mean.
+    /// The noise of each metric, keyed by the identifier of the check of its mean.
     pub checks: BTreeMap<String, MetricNoise>,
 }
 
@@ -100,7 +100,7 @@ pub struct MetricNoise {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum InsufficientData {
-    /// Fewer than six runs of one build, or than five more runs than builds.
+    /// Fewer than five degrees of freedom: runs less builds. A single build needs six runs.
     TooFewRuns,
     /// All runs of a build have the same level, which indicates a coarse clock rather than no noise.
     NoVariation,

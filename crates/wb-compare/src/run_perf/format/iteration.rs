@@ -30,9 +30,9 @@ pub(crate) struct PbenchData<'a> {
     #[serde(borrow, default)]
     pub(crate) parameters: Option<IterationParameters<'a>>,
     #[serde(borrow, default)]
-    pub(crate) throughput: Entries<'a, AllClients>,
+    pub(crate) throughput: Entries<'a, ClientAggregate>,
     #[serde(borrow, default)]
-    pub(crate) latency: Entries<'a, AllClients>,
+    pub(crate) latency: Entries<'a, ClientAggregate>,
 }
 
 #[derive(Debug, Deserialize, Serialize)]
@@ -92,7 +92,7 @@ impl<'de: 'a, 'a, T: Deserialize<'de>> Visitor<'de> for EntriesVisitor<'a, T> {
 
 /// A metric's values by client, of which only the aggregate over all clients is kept.
 #[derive(Debug)]
-pub(crate) struct AllClients(pub(crate) Option<ClientMetric>);
+pub(crate) struct ClientAggregate(pub(crate) Option<ClientMetric>);
 
 /// The values of a metric for one client. The time series of samples are ignored.
 #[derive(Debug, Default, Serialize)]
@@ -111,13 +111,13 @@ pub(crate) struct PbenchSample {
     pub(crate) value: PbenchNumber,
 }
 
-impl<'de> Deserialize<'de> for AllClients {
+impl<'de> Deserialize<'de> for ClientAggregate {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_seq(AllClientsVisitor)
     }
 }
 
-impl Serialize for AllClients {
+impl Serialize for ClientAggregate {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         #[derive(Serialize)]
         struct NamedClient<'a> {
@@ -132,23 +132,23 @@ impl Serialize for AllClients {
 struct AllClientsVisitor;
 
 impl<'de> Visitor<'de> for AllClientsVisitor {
-    type Value = AllClients;
+    type Value = ClientAggregate;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a list of clients")
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut clients: A) -> Result<AllClients, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut clients: A) -> Result<ClientAggregate, A::Error> {
         let mut all = None;
-        while let Some(client) = clients.next_element::<AnyClient>()? {
+        while let Some(client) = clients.next_element::<OptionalClientAggregate>()? {
             all = all.or(client.0);
         }
-        Ok(AllClients(all))
+        Ok(ClientAggregate(all))
     }
 }
 
 /// A client, kept only if it is the aggregate.
-struct AnyClient(Option<ClientMetric>);
+struct OptionalClientAggregate(Option<ClientMetric>);
 
 #[derive(Deserialize)]
 #[serde(field_identifier, rename_all = "snake_case")]
@@ -161,7 +161,7 @@ enum Field {
     Other,
 }
 
-impl<'de> Deserialize<'de> for AnyClient {
+impl<'de> Deserialize<'de> for OptionalClientAggregate {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_map(AnyClientVisitor)
     }
@@ -170,14 +170,14 @@ impl<'de> Deserialize<'de> for AnyClient {
 struct AnyClientVisitor;
 
 impl<'de> Visitor<'de> for AnyClientVisitor {
-    type Value = AnyClient;
+    type Value = OptionalClientAggregate;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a client")
     }
 
     /// pbench writes the name first, so that the values of single clients need not be parsed.
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<AnyClient, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<OptionalClientAggregate, A::Error> {
         let mut is_all = None;
         let mut client = ClientMetric::default();
         while let Some(field) = map.next_key()? {
@@ -195,6 +195,6 @@ impl<'de> Visitor<'de> for AnyClientVisitor {
                 }
             }
         }
-        Ok(AnyClient((is_all == Some(true)).then_some(client)))
+        Ok(OptionalClientAggregate((is_all == Some(true)).then_some(client)))
     }
 }

@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 use wb_model::pbench::is_failed_iteration;
 use wb_model::{Class, MetricKey};
 
-use super::iteration::{AllClients, ClientMetric, Entries, Iteration, IterationParameters, PbenchData};
+use super::iteration::{ClientAggregate, ClientMetric, Entries, Iteration, IterationParameters, PbenchData};
 use crate::build::MeasuredValue;
 use crate::interner::Symbol;
 use crate::source::WarningKind;
@@ -86,11 +86,11 @@ impl IterationReader {
         &mut self,
         case: Symbol,
         class: Class,
-        metrics: Entries<'_, AllClients>,
+        metrics: Entries<'_, ClientAggregate>,
         primary_metrics: &[String],
         params_index: usize,
     ) {
-        for (name, AllClients(all)) in metrics.0 {
+        for (name, ClientAggregate(all)) in metrics.0 {
             let Some(ClientMetric { mean, stddevpct, samples }) = all else {
                 let key = MetricKey::new(class, &name.0);
                 self.without_aggregate.push(format!("{}/{key}", self.parsed.names.resolve(case)));

@@ -34,7 +34,7 @@ pub struct ModelEntry {
     pub equation: Equation,
     /// The mean of the fitted values, in the unit of the check.
     pub average: Option<f64>,
-    /// The ends of the range, in percent of the mean.
+    /// The ends of the range, as deviations from the mean in percent of it.
     pub range: Option<NormalRange>,
 }
 
@@ -47,7 +47,7 @@ pub struct Equation {
     pub intercept: f64,
 }
 
-/// The ends of a range, in percent of its mean.
+/// The ends of a range, as deviations from its mean in percent of the mean.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct NormalRange {
     /// The lower end; below 0.

@@ -21,18 +21,18 @@ fn start() -> Child {
 }
 
 /// Starts an agent and connects to it as over ssh: only keepalives show that it is alive.
-async fn far(terms: SessionConfig) -> Result<(Worker, Child), WorkerError> {
+async fn far(config: SessionConfig) -> Result<(Worker, Child), WorkerError> {
     let mut agent = start();
     let (input, output) = (agent.stdout.take().unwrap(), agent.stdin.take().unwrap());
-    Ok((over(input, output, terms).await?, agent))
+    Ok((over(input, output, config).await?, agent))
 }
 
 async fn over(
     input: impl AsyncRead + Unpin + Send + 'static,
     output: impl AsyncWrite + Unpin + Send + 'static,
-    terms: SessionConfig,
+    config: SessionConfig,
 ) -> Result<Worker, WorkerError> {
-    Worker::from_streams(WorkerName::new("far").unwrap(), input, output, terms, std::future::ready(None)).await
+    Worker::from_streams(WorkerName::new("far").unwrap(), input, output, config, std::future::ready(None)).await
 }
 
 /// A reader that counts successful reads.
@@ -113,12 +113,12 @@ fn keepalives_are_sent_while_the_connection_is_idle() {
 #[test]
 fn a_second_controller_is_refused_with_the_name_of_the_first() {
     run(async {
-        let terms = |user: &str| SessionConfig {
+        let config = |user: &str| SessionConfig {
             exclusive: Some(Controller { user: user.to_owned(), pid: 4711 }),
             ..SessionConfig::default()
         };
-        let (first, agent) = far(terms("anna@desk")).await.unwrap();
-        let refused = far(terms("bert@lap")).await.unwrap_err();
+        let (first, agent) = far(config("anna@desk")).await.unwrap();
+        let refused = far(config("bert@lap")).await.unwrap_err();
         let WorkerError::InUse { holder: Some(holder), .. } = &refused else { panic!("{refused}") };
         assert_eq!((holder.controller.pid, Some(holder.agent)), (4711, agent.id()));
         let message = refused.to_string();
@@ -128,7 +128,7 @@ fn a_second_controller_is_refused_with_the_name_of_the_first() {
         assert!(Program::new("kill").args(["-9", &pid.to_string()]).status().unwrap().success());
         eventually("the agent's end", || !alive(pid));
         drop(first);
-        let (second, _agent) = far(terms("bert@lap")).await.unwrap();
+        let (second, _agent) = far(config("bert@lap")).await.unwrap();
         second.close().await.unwrap();
         assert!(!std::path::Path::new("/var/lib/weighbridge/agent.lock").exists());
     });
