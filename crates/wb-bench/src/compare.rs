@@ -2,7 +2,7 @@
 //! cache. A check is one compared figure.
 
 use crate::bench_env::BenchEnv;
-use crate::limits::{BenchFigure, Benchmark, FigureBound};
+use crate::benchmark::{BenchFigure, Benchmark, FigureBound};
 use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -29,7 +29,7 @@ const FEW_RUNS: usize = 5;
 const MAX_TIME_RATIO: f64 = 1.25;
 
 /// The benchmarks, each with its limits.
-pub(crate) fn limits(env: &BenchEnv) -> Vec<Benchmark<'_>> {
+pub(crate) fn benchmarks(env: &BenchEnv) -> Vec<Benchmark<'_>> {
     vec![
         Benchmark::new("compare, 10 builds × 20,000 checks, tolerances", || {
             let builds = GeneratedBuilds::new(env, "ten", TEN_BUILDS)?;

@@ -1,7 +1,7 @@
 //! Accuracy of `elapsed`: the same program as a sample of an agent and as a plain child process, interleaved.
 
 use crate::bench_env::BenchEnv;
-use crate::limits::{BenchFigure, Benchmark, FigureBound};
+use crate::benchmark::{BenchFigure, Benchmark, FigureBound};
 use std::fmt::Display;
 use std::process::{Command, Stdio};
 use std::thread;

@@ -1,8 +1,8 @@
 //! Weighbridge's own overhead: runs of `weighbridge` as a user starts it, some of their figures with a limit.
 
 use crate::bench_env::BenchEnv;
+use crate::benchmark::{BenchFigure, Benchmark, FigureBound};
 use crate::elapsed;
-use crate::limits::{BenchFigure, Benchmark, FigureBound};
 use procfs::process::Process;
 use std::collections::BTreeMap;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -20,7 +20,7 @@ const LAUNCHES: usize = 101;
 const DEFAULT_RUN_ARGS: [&str; 6] =
     ["run", "himeno:grid=M,threads=1", "ramspeed:mode=triad", "redis:command=get,requests=auto", "--max-samples", "6"];
 
-pub(crate) fn limits(env: &BenchEnv) -> Vec<Benchmark<'_>> {
+pub(crate) fn benchmarks(env: &BenchEnv) -> Vec<Benchmark<'_>> {
     vec![
         Benchmark::new("harness, samples of 5 s", || {
             run_figures(env, "default", &DEFAULT_RUN_ARGS, Some(FigureBound::AtLeast(90.0)))

@@ -2,7 +2,7 @@
 //! other host. They share the CPUs of this machine, and its clock, by which start times can be compared exactly.
 
 use crate::bench_env::BenchEnv;
-use crate::limits::{BenchFigure, Benchmark, FigureBound};
+use crate::benchmark::{BenchFigure, Benchmark, FigureBound};
 use futures_util::future::try_join_all;
 use procfs::process::Process as ProcfsProcess;
 use rustix::time::{ClockId, clock_gettime};
@@ -48,7 +48,7 @@ primary = true
 regex = 'figure: (\S+)'
 "#;
 
-pub(crate) fn limits(env: &BenchEnv) -> Vec<Benchmark<'_>> {
+pub(crate) fn benchmarks(env: &BenchEnv) -> Vec<Benchmark<'_>> {
     let hosts = Rc::new(LazyHosts { env, hosts: OnceCell::new() });
     let row = |name, measure: fn(&LazyHosts<'_>) -> Result<Vec<BenchFigure>, String>| {
         let hosts = Rc::clone(&hosts);

@@ -7,13 +7,14 @@
 //! Must not depend on: plans, runs, tests. It measures kernels and commands, not cells.
 //!
 //! Start with [`pairs`], which runs and judges paired benchmarks; each subject (`himeno.rs`, `ramspeed.rs`, …) only
-//! lists its benchmarks. [`limits`] does the same for figures that have no peer: of the harness (`harness.rs`,
+//! lists its benchmarks. [`benchmark`] does the same for figures that have no peer: of the harness (`harness.rs`,
 //! `elapsed.rs`), of comparing builds (`compare.rs`), of other hosts (`hosts.rs`), of matrices (`peers.rs`) and of the request workload
 //! (`hashd`).
 
 #![forbid(unsafe_code)]
 
 mod bench_env;
+mod benchmark;
 mod compare;
 mod document;
 mod elapsed;
@@ -23,7 +24,6 @@ mod hashd;
 mod himeno;
 mod hosts;
 mod lapack;
-mod limits;
 mod linpack;
 mod machine;
 mod net;
@@ -33,9 +33,9 @@ mod pypi_wheels;
 mod ramspeed;
 
 use bench_env::BenchEnv;
+use benchmark::{Benchmark, BenchmarkResult};
 use clap::{Parser, Subcommand};
 use document::{DocumentRow, Provenance};
-use limits::{Benchmark, BenchmarkResult};
 use pairs::{PairResult, PairRunner, PairedBenchmark};
 use std::fmt::Display;
 use std::fs;
@@ -116,30 +116,34 @@ fn bench(args: &Args) -> Result<(), Box<dyn std::error::Error>> {
     let is_selected = |name: &str| args.rows.is_empty() || args.rows.iter().any(|part| name.contains(part));
     let rows: Vec<PairedBenchmark<'_>> =
         SUBJECTS.iter().flat_map(|rows| rows(&env)).filter(|row| is_selected(&row.name)).collect();
-    let limits =
-        [harness::limits, compare::limits, net::limits, hosts::limits, peers::limits, hashd::limits].into_iter();
-    let limits = limits.flat_map(|limits: fn(&BenchEnv) -> Vec<Benchmark<'_>>| limits(&env));
-    let limits: Vec<Benchmark<'_>> = limits.filter(|limit| is_selected(limit.name)).collect();
+    let groups = [
+        harness::benchmarks,
+        compare::benchmarks,
+        net::benchmarks,
+        hosts::benchmarks,
+        peers::benchmarks,
+        hashd::benchmarks,
+    ];
+    let benchmarks = groups.iter().flat_map(|group: &fn(&BenchEnv) -> Vec<Benchmark<'_>>| group(&env));
+    let benchmarks: Vec<Benchmark<'_>> = benchmarks.filter(|benchmark| is_selected(benchmark.name)).collect();
     if args.list {
         rows.iter()
             .map(|row| row.name.as_str())
-            .chain(limits.iter().map(|limit| limit.name))
+            .chain(benchmarks.iter().map(|benchmark| benchmark.name))
             .for_each(|name| println!("{name}"));
         return Ok(());
     }
     println!("machine: {}", machine::describe_machine());
     let plan = PairRunner { pairs: args.pairs, max_pairs: args.max_pairs };
     let results: Vec<PairResult> = rows.into_iter().map(|row| print_result(plan.run(row))).collect();
-    let limit_results: Vec<BenchmarkResult> = limits.into_iter().map(|limit| print_result(limit.run())).collect();
+    let bounded: Vec<BenchmarkResult> = benchmarks.into_iter().map(|benchmark| print_result(benchmark.run())).collect();
     if let Some(file) = &args.json {
-        let all =
-            serde_json::json!({ "machine": machine::describe_machine(), "rows": results, "limits": limit_results });
+        let all = serde_json::json!({ "machine": machine::describe_machine(), "rows": results, "bounded": bounded });
         fs::write(file, serde_json::to_string_pretty(&all)?).map_err(|error| format!("{}: {error}", file.display()))?;
     }
     if let Some(file) = &args.document {
         let rows: Vec<DocumentRow> = results.iter().filter_map(PairResult::row).collect();
-        let rows: Vec<DocumentRow> =
-            rows.into_iter().chain(limit_results.iter().flat_map(BenchmarkResult::rows)).collect();
+        let rows: Vec<DocumentRow> = rows.into_iter().chain(bounded.iter().flat_map(BenchmarkResult::rows)).collect();
         let provenance = Provenance {
             date: jiff::Zoned::now().date().to_string(),
             commit: env.commit()?,

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::bench_env::BenchEnv;
+use crate::benchmark::{BenchFigure, Benchmark, FigureBound};
 use crate::compare::time_command;
 use crate::harness::run_figures;
-use crate::limits::{BenchFigure, Benchmark, FigureBound};
 
 /// Endpoints of the large matrix; each is paired with each.
 const ENDPOINTS: usize = 200;
@@ -16,7 +16,7 @@ const LISTS: usize = 11;
 /// The matrix of libp2p's implementations, whose programs `make endpoints` builds.
 const MATRIX: &str = "examples/peers/libp2p.toml";
 
-pub(crate) fn limits(env: &BenchEnv) -> Vec<Benchmark<'_>> {
+pub(crate) fn benchmarks(env: &BenchEnv) -> Vec<Benchmark<'_>> {
     vec![
         Benchmark::new("peers, list of 200 × 200", || list_figures(env)),
         Benchmark::new("peers, libp2p", || pair_figures(env)),

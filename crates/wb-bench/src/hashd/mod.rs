@@ -5,9 +5,9 @@ mod rd_hashd;
 mod sizing;
 
 use crate::bench_env::BenchEnv;
-use crate::limits::Benchmark;
+use crate::benchmark::Benchmark;
 
-pub(crate) fn limits(env: &BenchEnv) -> Vec<Benchmark<'_>> {
+pub(crate) fn benchmarks(env: &BenchEnv) -> Vec<Benchmark<'_>> {
     vec![
         Benchmark::new("hashd, target of 20 requests/s", || rate::figures(env, rate::Target::Fixed(20.0))),
         Benchmark::new("hashd, target of 80 % of the maximum", || rate::figures(env, rate::Target::PartOfMaximum(0.8))),

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use serde::Deserialize;
 
 use crate::bench_env::BenchEnv;
-use crate::limits::{BenchFigure, FigureBound};
+use crate::benchmark::{BenchFigure, FigureBound};
 
 /// Windows over which the rate is averaged, and their length in seconds.
 pub(super) const WINDOWS: usize = 5;
@@ -85,7 +85,7 @@ pub(super) fn figures(env: &BenchEnv, target: Target) -> Result<Vec<BenchFigure>
         ),
         BenchFigure::new("of this, control", percent(|cpu| cpu.other), "%", None),
         BenchFigure::new("of this, writing the log", percent(|cpu| cpu.log), "%", None),
-        BenchFigure::new("of this, falling asleep and waking up", percent(|cpu| cpu.sleep), "%", None),
+        BenchFigure::new("of this, sleeping, and between requests", percent(|cpu| cpu.sleep), "%", None),
         BenchFigure::new("memory beside the footprint", memory, "MB", Some(FigureBound::Below(50.0))),
     ]);
     Ok(figures)

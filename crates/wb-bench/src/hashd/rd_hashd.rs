@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::rate::{WINDOW, WINDOWS};
 use crate::bench_env::{BenchEnv, require_tool};
-use crate::limits::BenchFigure;
+use crate::benchmark::BenchFigure;
 
 /// Time in which its test files are created and its controllers settle.
 const SETTLING: Duration = Duration::from_secs(30);

@@ -9,7 +9,7 @@ use wb_sys::SysRoot;
 use wb_sys::cgroup::memory::LimitedGroup;
 
 use crate::bench_env::{BenchEnv, require_tool};
-use crate::limits::{BenchFigure, FigureBound};
+use crate::benchmark::{BenchFigure, FigureBound};
 
 /// Number of sizings.
 const RUNS: usize = 3;

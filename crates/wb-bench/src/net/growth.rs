@@ -2,7 +2,7 @@
 
 use super::peers;
 use crate::bench_env::BenchEnv;
-use crate::limits::{BenchFigure, Benchmark, FigureBound};
+use crate::benchmark::{BenchFigure, Benchmark, FigureBound};
 
 /// The limit of the server's memory for each additional connection in kB, with this number of connections.
 const MEMORY_LIMIT: (u32, f64) = (10_000, 4.096);
@@ -10,7 +10,7 @@ const MEMORY_LIMIT: (u32, f64) = (10_000, 4.096);
 /// Numbers of simultaneous connections.
 const CONNECTIONS: [u32; 5] = [1, 10, 100, 1000, 10_000];
 
-pub(crate) fn limits(env: &BenchEnv) -> Vec<Benchmark<'_>> {
+pub(crate) fn benchmarks(env: &BenchEnv) -> Vec<Benchmark<'_>> {
     vec![Benchmark::new("net growth", || growth_figures(env)), Benchmark::new("net start-up", || start_up_figures(env))]
 }
 

@@ -13,7 +13,7 @@ use crate::pairs::{BenchSide, PairedBenchmark};
 use wb_kernels::cpus;
 
 pub(crate) use client_server::{ClientServer, run};
-pub(crate) use growth::limits;
+pub(crate) use growth::benchmarks;
 
 /// Placement of the two ends on CPUs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

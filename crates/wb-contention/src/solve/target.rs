@@ -127,7 +127,7 @@ impl Solver<'_> {
         Some((series.at(vrate)? / MICROSECOND).round() as u64)
     }
 
-    /// A fixed vrate. io.cost does not lower it when latencies are above their limits, but io.cost derives its period from the limits.
+    /// A fixed vrate, which io.cost does not lower when latencies exceed their limits; it derives its period from them.
     fn fixed(&self, vrate: f64) -> Option<VratePoint> {
         let limit = |kind| self.latency(kind, Percentile::P99, vrate).unwrap_or_default();
         let (rlat, wlat) = (limit(LatencyKind::Read), limit(LatencyKind::Write));
