@@ -181,7 +181,7 @@ pub struct MetricReading {
     /// The mean of the samples.
     pub mean: MeasuredValue,
     /// The standard deviation of the samples, in percent of the mean.
-    pub stddev: MeasuredValue,
+    pub stddev_percent: MeasuredValue,
     /// Whether it is a primary metric of its case.
     pub primary: bool,
     /// The parameters of the measurement.
@@ -197,7 +197,7 @@ impl MetricReading {
     pub fn value(&self, statistic: Statistic) -> MeasuredValue {
         match statistic {
             Statistic::Mean => self.mean,
-            Statistic::Stddev => self.stddev,
+            Statistic::Stddev => self.stddev_percent,
         }
     }
 }
@@ -333,7 +333,15 @@ mod tests {
 
     fn run(mean: MeasuredValue) -> Run {
         let (stddev, params) = (MeasuredValue::Missing, ParamSetId(0));
-        let reading = MetricReading { mean, stddev, primary: false, params, disturbed: 0, first_sample: 0, samples: 0 };
+        let reading = MetricReading {
+            mean,
+            stddev_percent: stddev,
+            primary: false,
+            params,
+            disturbed: 0,
+            first_sample: 0,
+            samples: 0,
+        };
         Run { readings: vec![Some(reading)], ..Run::default() }
     }
 

@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 
 use wb_model::Bytes;
 use wb_sys::environment::memory::selected_option;
-use wb_sys::undo::{Refusal, Step};
+use wb_sys::undo::{ManagedResource, Refusal};
 use wb_sys::{SysError, SysRoot, programs};
 
 use crate::unsupported::Unsupported;
@@ -15,7 +15,7 @@ pub enum KnobWrite {
     /// A state, whose previous value is logged and restored later.
     State {
         /// The object whose state is set.
-        step: Step,
+        resource: ManagedResource,
         /// The state to set.
         state: String,
     },
@@ -36,7 +36,7 @@ impl KnobAction {
     /// Why it cannot be performed here, determined without writing anything.
     pub(crate) fn refusal(&self, sys: &SysRoot) -> Option<Refusal> {
         match self {
-            Self::DropCaches(_) => Step::setting(Self::DROP).refusal(sys),
+            Self::DropCaches(_) => ManagedResource::setting(Self::DROP).refusal(sys),
         }
     }
 
@@ -61,7 +61,7 @@ pub type KnobWrites = Result<Vec<KnobWrite>, Unsupported>;
 impl KnobWrite {
     /// A write of a value to a kernel setting.
     pub fn setting(path: impl Into<String>, state: impl Into<String>) -> Self {
-        Self::State { step: Step::setting(path), state: state.into() }
+        Self::State { resource: ManagedResource::setting(path), state: state.into() }
     }
 }
 
@@ -145,7 +145,7 @@ pub(crate) fn command(
     state: String,
 ) -> KnobWrites {
     require_program(sys, program_name)?;
-    Ok(vec![KnobWrite::State { step: Step::Command { name: name.to_owned(), read, write }, state }])
+    Ok(vec![KnobWrite::State { resource: ManagedResource::Command { name: name.to_owned(), read, write }, state }])
 }
 
 /// Requires a program, which is available only on the running system.

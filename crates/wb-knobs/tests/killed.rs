@@ -201,7 +201,7 @@ fn changes_by_others_after_a_kill_are_left_and_reported() {
         // Only a change whose result is in the log can be told from one by another process.
         let log_text = fs::read_to_string(lab.folder().join("var/lib/weighbridge/undo/log.jsonl")).unwrap_or_default();
         let change =
-            UndoLog::changes(&root).unwrap().into_iter().find(|change| change.step.description() == swappiness);
+            UndoLog::changes(&root).unwrap().into_iter().find(|change| change.resource.description() == swappiness);
         let applied = change.filter(|change| log_text.contains(&format!("\"applied\",\"number\":{}", change.number)));
         let mut log = UndoLog::open(&root, "the next start").unwrap();
         if applied.is_some() {
@@ -210,7 +210,7 @@ fn changes_by_others_after_a_kill_are_left_and_reported() {
         let undone = log.revert().unwrap();
         if applied.is_some() {
             let message =
-                undone.iter().find(|(change, _)| change.step.description() == swappiness).unwrap().1.to_string();
+                undone.iter().find(|(change, _)| change.resource.description() == swappiness).unwrap().1.to_string();
             assert_eq!(message, "left at `33`, since something else changed it");
             assert_eq!(fs::read_to_string(&full).unwrap(), "33\n");
             fs::write(&full, "60\n").unwrap();

@@ -14,7 +14,7 @@ use wb_fleet::{Address, ConnectOptions, HostParams, Program};
 use wb_knobs::KnobSet;
 use wb_knobs::tune::KnobResult;
 use wb_model::{ProfileName, WorkerName};
-use wb_sys::undo::{RevertOutcome, Step};
+use wb_sys::undo::{ManagedResource, RevertOutcome};
 use wb_sys::user_folders;
 
 use crate::apply_site::ApplySite;
@@ -152,10 +152,10 @@ async fn make_changes(
         knobs.extend(site.group.tune_best_effort(targets).await?.0);
     }
     for file in &profile.files {
-        site.group.apply_change(file.step(), Some(file.text.clone())).await?;
+        site.group.apply_change(file.resource(), Some(file.text.clone())).await?;
     }
     for paired in &profile.commands {
-        site.group.apply_change(command_step(paired), Some(APPLIED.to_owned())).await?;
+        site.group.apply_change(command_resource(paired), Some(APPLIED.to_owned())).await?;
         require_applied(paired, site).await?;
     }
     if !profile.knobs.is_empty() {
@@ -203,13 +203,13 @@ async fn require_applied(paired: &ReversibleCommand, site: &ApplySite<'_>) -> Re
 /// The state of a command that was applied.
 const APPLIED: &str = "applied";
 
-fn command_step(paired: &ReversibleCommand) -> Step {
+fn command_resource(paired: &ReversibleCommand) -> ManagedResource {
     let shell = |script: String, argument: Option<&str>| {
         let fixed = ["sh".to_owned(), "-c".to_owned(), script, "sh".to_owned()];
         fixed.into_iter().chain(argument.map(str::to_owned)).collect()
     };
     let ReversibleCommand { name, check: is, apply, revert } = paired;
-    Step::Command {
+    ManagedResource::Command {
         name: name.clone(),
         read: shell(format!("if ( {is}\n) >&2; then printf {APPLIED}; else printf none; fi"), None),
         write: shell(format!("case $1 in {APPLIED}) {apply}\n;; *) {revert}\n;; esac >&2"), Some("{}")),

@@ -96,7 +96,7 @@ async fn check_knobs(profile: &Profile, site: &ApplySite<'_>) -> Result<Vec<Prof
 
 /// The reason why a file cannot be written, if any.
 async fn check_file(file: &HostFile, site: &ApplySite<'_>) -> Result<Option<ProfileErrorKind>, ProfileErrorKind> {
-    let reason = site.group.worker().refusal(file.step()).await?;
+    let reason = site.group.worker().refusal(file.resource()).await?;
     Ok(reason.map(|reason| ProfileErrorKind::Unwritable { path: file.path.clone(), reason }))
 }
 

@@ -10,7 +10,7 @@ use wb_knobs::knobs;
 use wb_knobs::tune::KnobSetting;
 use wb_model::secrets::mask_lines;
 use wb_model::{Bytes, Nanos, ProfileName};
-use wb_sys::undo::Step;
+use wb_sys::undo::ManagedResource;
 
 use crate::boot;
 use crate::image::{ImageFormat, ImageSpec};
@@ -164,10 +164,10 @@ impl HostFile {
         u32::from_str_radix(&self.mode, 8).ok().filter(|mode| *mode <= 0o7777)
     }
 
-    /// The step that writes it.
-    pub(crate) fn step(&self) -> Step {
+    /// The file as a resource that can be restored.
+    pub(crate) fn resource(&self) -> ManagedResource {
         // Profiles with an invalid mode are refused when read.
-        Step::File { path: self.path.clone(), mode: self.permissions().unwrap_or(0o644) }
+        ManagedResource::File { path: self.path.clone(), mode: self.permissions().unwrap_or(0o644) }
     }
 }
 

@@ -7,7 +7,7 @@ use wb_knobs::doctor::Diagnosis;
 use wb_model::{Nanos, ProcessEnvironment};
 use wb_sys::environment::tools::VersionQueries;
 use wb_sys::telemetry::Telemetry;
-use wb_sys::undo::Step;
+use wb_sys::undo::ManagedResource;
 
 use super::{
     ActiveRuns, AgentSession, ClockReading, Command, Controller, EncodedReply, ExitReport, Fault, FileEntry,
@@ -144,10 +144,10 @@ calls! {
         /// Values by knob.
         knobs: BTreeMap<String, String>,
     } -> Vec<(String, String)>;
-    /// Checks, without writing, whether an undo step can be applied: the reason against it.
+    /// Checks, without writing, whether a resource can be changed: the reason against it.
     Refusal {
-        /// The step.
-        step: Box<Step>,
+        /// The resource.
+        resource: Box<ManagedResource>,
     } -> Option<String>;
     /// Sets knobs (`NAME` or `NAME@TARGET`) until the group is torn down.
     Tune {
@@ -161,12 +161,11 @@ calls! {
     /// Reports the recovery done at this agent's start of changes that killed agents left.
     Recovery {} -> RecoveryReport;
     /// Makes a reversible change, which is reverted when the group is torn down: whether anything had to be changed.
-    #[serde(rename = "apply-step")]
     ApplyChange {
         /// The group.
         group: u32,
         /// What is changed.
-        step: Box<Step>,
+        resource: Box<ManagedResource>,
         /// Its new state; none if it must not exist.
         state: Option<String>,
     } -> bool;

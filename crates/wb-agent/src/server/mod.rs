@@ -279,7 +279,7 @@ impl Agent {
             }
             Request::Group(call) => call.reply(self.create_group(call.overrides.clone())?),
             Request::CheckKnobs(call) => call.reply(tuning::check_knobs(&self.root, &call.knobs)),
-            Request::Refusal(call) => call.reply(call.step.refusal(&self.root).map(|refusal| refusal.to_string())),
+            Request::Refusal(call) => call.reply(call.resource.refusal(&self.root).map(|refusal| refusal.to_string())),
             Request::Tune(call) => call.reply(self.tune(&call).await?),
             Request::Recovery(call) => call.reply(self.recovery.clone()),
             Request::ApplyChange(call) => call.reply(self.apply_change(&call).await?),

@@ -101,7 +101,7 @@ fn changes_of_root(root: &SysRoot) -> UnrevertedChanges {
 /// Lists the changes of runs that are still in effect; empty if the log cannot be read.
 fn pending_changes(root: &SysRoot) -> Vec<String> {
     let changes = UndoLog::changes(root).unwrap_or_default();
-    changes.iter().filter(|change| is_ours(change)).map(|change| change.step.description()).collect()
+    changes.iter().filter(|change| is_ours(change)).map(|change| change.resource.description()).collect()
 }
 
 /// Splits the result of a revert into the outcomes and the error that stopped it.
@@ -114,7 +114,7 @@ fn split_result(result: Result<Vec<(Change, RevertOutcome)>, RevertError>) -> (V
 }
 
 fn reverted_change((change, outcome): (Change, RevertOutcome)) -> RevertedChange {
-    RevertedChange { description: change.step.description(), outcome }
+    RevertedChange { description: change.resource.description(), outcome }
 }
 
 /// Returns the knobs that cannot be set to the given values, with the reasons.
@@ -168,9 +168,9 @@ impl Agent {
 
     /// Makes a reversible change, which is reverted when the group is torn down.
     pub(super) async fn apply_change(&self, call: &call::ApplyChange) -> Result<bool, Fault> {
-        let call::ApplyChange { group, step, state } = call;
-        let (step, state) = (step.as_ref().clone(), state.clone());
-        self.with_undo_log(*group, move |log| log.change(step, state.as_deref().map(str::as_bytes))).await
+        let call::ApplyChange { group, resource, state } = call;
+        let (resource, state) = (resource.as_ref().clone(), state.clone());
+        self.with_undo_log(*group, move |log| log.change(resource, state.as_deref().map(str::as_bytes))).await
     }
 
     /// Makes a change for a group with the undo log, which is opened if it is not open yet.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use wb_model::Nanos;
-use wb_sys::undo::Step;
+use wb_sys::undo::ManagedResource;
 
 use crate::protocol::{Command, GroupHandle, ScratchHandle, TeardownReport, TuneReport, call};
 
@@ -70,16 +70,16 @@ impl Group {
         self.set_knobs(knobs, false).await
     }
 
-    /// Makes a change that is reverted when the group is torn down. `step` is the object that is changed, and
+    /// Makes a change that is reverted when the group is torn down. `resource` is the object that is changed, and
     /// `state` is its new state; `None` if it must not exist. Returns whether anything had to be changed.
     ///
     /// # Errors
     /// If the change cannot be made, another run is measuring on the machine, or another process has locked its undo
     /// log.
-    pub async fn apply_change(&self, step: Step, state: Option<String>) -> Result<bool, WorkerError> {
+    pub async fn apply_change(&self, resource: ManagedResource, state: Option<String>) -> Result<bool, WorkerError> {
         // Recorded before the request: an agent that dies meanwhile may have begun the change.
-        self.track_changes([step.description()]);
-        self.worker.call(call::ApplyChange { group: self.handle.id, step: Box::new(step), state }).await
+        self.track_changes([resource.description()]);
+        self.worker.call(call::ApplyChange { group: self.handle.id, resource: Box::new(resource), state }).await
     }
 
     async fn set_knobs(&self, knobs: BTreeMap<String, String>, strict: bool) -> Result<TuneReport, WorkerError> {

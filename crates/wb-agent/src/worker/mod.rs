@@ -21,7 +21,7 @@ use wb_knobs::doctor::Diagnosis;
 use wb_model::{Bytes, Facts, Nanos, ProcessEnvironment, WorkerName};
 use wb_sys::Environment;
 use wb_sys::environment::tools::VersionQueries;
-use wb_sys::undo::Step;
+use wb_sys::undo::ManagedResource;
 
 use crate::clock::{ClockOffset, monotonic_ns, wall_ns};
 use crate::protocol::{
@@ -175,9 +175,9 @@ impl Worker {
         self.call(call::CheckKnobs { knobs }).await
     }
 
-    /// Returns the reason why an undo step cannot be applied; none if it can, as far as reading shows. Writes nothing.
-    pub async fn refusal(&self, step: Step) -> Result<Option<String>, WorkerError> {
-        self.call(call::Refusal { step: Box::new(step) }).await
+    /// Returns the reason why a resource cannot be changed; none if it can, as far as reading shows. Writes nothing.
+    pub async fn refusal(&self, resource: ManagedResource) -> Result<Option<String>, WorkerError> {
+        self.call(call::Refusal { resource: Box::new(resource) }).await
     }
 
     /// Returns the agent's report about its recovery of changes that killed agents left.

@@ -58,7 +58,7 @@ pub(super) fn merge(
         }
         let reading = MetricReading {
             mean: metric.mean,
-            stddev: metric.stddev,
+            stddev_percent: metric.stddev_percent,
             primary: metric.primary,
             params: ParamSetId(params[metric.params]),
             disturbed: metric.disturbed,

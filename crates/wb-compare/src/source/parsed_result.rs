@@ -39,7 +39,7 @@ pub(crate) struct ParsedMetric {
     /// The unit, if declared by the file.
     pub(crate) unit: Option<Symbol>,
     pub(crate) mean: MeasuredValue,
-    pub(crate) stddev: MeasuredValue,
+    pub(crate) stddev_percent: MeasuredValue,
     pub(crate) primary: bool,
     /// The index of its parameters among the file's sets.
     pub(crate) params: usize,

@@ -159,7 +159,7 @@ fn add_cell(parsed: &mut ParsedResult, cell: &RawCell<'_>, allow_emulated: bool)
             unit: Some(parsed.names.intern(unit)),
             mean: valid(summary.as_ref().map(|summary| summary.mean)),
             // Undefined for a single sample, or a mean of zero.
-            stddev: summary
+            stddev_percent: summary
                 .as_ref()
                 .and_then(|summary| summary.stddev_percent)
                 .map_or(MeasuredValue::Missing, MeasuredValue::from),
@@ -215,7 +215,7 @@ mod tests {
         let parsed = parse(RESULT, false, &BTreeMap::new()).unwrap();
         let [first, second] = &parsed.metrics[..] else { panic!("two metrics") };
         assert_eq!(
-            (first.mean, first.stddev, first.primary),
+            (first.mean, first.stddev_percent, first.primary),
             (MeasuredValue::Known(3.5), MeasuredValue::Known(7.0), true)
         );
         assert_eq!((&parsed.samples[first.samples.clone()], first.disturbed), (&[3.0, 4.0][..], 1));

@@ -51,7 +51,7 @@ const EIGHT: [f64; 8] = [1000.0, 1020.0, 980.0, 1010.0, 1030.0, 990.0, 970.0, 10
 fn single_runs_are_treated_as_one_system_and_builds_of_several_runs_as_separate_ones() {
     let lab = lab(&EIGHT);
     let (model, noise) = learn_metric(&lab, &names(0..8));
-    assert!(model.one_system && model.trained_on.len() == 8);
+    assert!(model.is_single_system && model.trained_on.len() == 8);
     assert_eq!((noise.runs, noise.builds, noise.samples, noise.insufficient), (8, 1, 80, None));
     let variation = noise.variation.unwrap();
     assert!((variation.noise.stddev - 0.0202).abs() < 0.001, "{variation:?}");
@@ -59,7 +59,7 @@ fn single_runs_are_treated_as_one_system_and_builds_of_several_runs_as_separate_
     assert!((variation.noise.within.unwrap() - 0.0037).abs() < 0.001, "{variation:?}");
     assert!(noise.drift.unwrap().p_value > 0.3 && noise.modes.unwrap().p_value > 0.05);
     let (model, noise) = learn_metric(&lab, &["0,1,2,3".to_owned(), "4,5,6,7".to_owned()]);
-    assert_eq!((model.one_system, noise.builds, noise.variation.unwrap().noise.degrees), (false, 2, 6.0));
+    assert_eq!((model.is_single_system, noise.builds, noise.variation.unwrap().noise.degrees), (false, 2, 6.0));
     let rising = self::lab(&[100.0, 101.0, 102.0, 103.0, 104.0, 105.0]);
     let drift = learn_metric(&rising, &names(0..6)).1.drift.unwrap();
     assert!(drift.p_value < 0.01 && (drift.slope - 0.01).abs() < 0.001, "{drift:?}");

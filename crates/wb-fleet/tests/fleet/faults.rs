@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use wb_agent::{Command, WorkerError};
 use wb_fleet::{ConnectErrorKind, ConnectOptions, ConnectWarning, FleetError, Inventory, connect};
-use wb_sys::undo::Step;
+use wb_sys::undo::ManagedResource;
 
 use crate::lab::{AGENT, DESK, Fleet, HOST, Place, SshdConfig, is_alive, run, wait_until};
 
@@ -234,8 +234,9 @@ fn a_change_may_take_longer_than_the_idle_timeout() {
         let write = format!("sleep 5; [ {{}} = absent ] && rm -f {0} || touch {0}", marker.display());
         let read = format!("[ -e {} ] && echo present || echo absent", marker.display());
         let words = |script: String| ["sh", "-c", &script].map(str::to_owned).to_vec();
-        let step = Step::Command { name: "a slow change".to_owned(), read: words(read), write: words(write) };
-        assert!(group.apply_change(step, Some("present".to_owned())).await.unwrap());
+        let resource =
+            ManagedResource::Command { name: "a slow change".to_owned(), read: words(read), write: words(write) };
+        assert!(group.apply_change(resource, Some("present".to_owned())).await.unwrap());
         assert!(marker.exists());
         // Reverting it takes as long.
         let teardown = group.teardown().await.unwrap();

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use wb_agent::{Command, Fault, start_synchronized};
 use wb_fleet::{ConnectOptions, HostParams, Privileges, Progress, cache, connect, connect_all};
 use wb_model::Nanos;
-use wb_sys::undo::Step;
+use wb_sys::undo::ManagedResource;
 
 use crate::lab::{AGENT, Fleet, HOST, Place, SshdConfig, run};
 
@@ -207,7 +207,8 @@ fn a_user_with_sudo_is_root_and_one_without_gets_a_warning() {
         assert_eq!(connected.rights, Privileges::User);
         assert!(connected.warnings[0].to_string().starts_with("is used as nobody without root privileges"));
         let group = connected.worker.new_group().await.unwrap();
-        let result = group.apply_change(Step::setting("/proc/sys/vm/swappiness"), Some("1".to_owned())).await;
+        let result =
+            group.apply_change(ManagedResource::setting("/proc/sys/vm/swappiness"), Some("1".to_owned())).await;
         assert!(matches!(result.unwrap_err().fault(), Some(Fault::NotRoot)));
         connected.worker.close().await.unwrap();
 

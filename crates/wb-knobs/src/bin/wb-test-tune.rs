@@ -15,7 +15,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut log = UndoLog::open(&SysRoot::at(&root), &command)?;
     if command == "revert" {
         for (change, how) in log.revert()? {
-            println!("{}: {how}", change.step.description());
+            println!("{}: {how}", change.resource.description());
         }
         return Ok(());
     }

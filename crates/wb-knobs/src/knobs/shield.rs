@@ -3,10 +3,10 @@
 use std::path::Path;
 
 use wb_sys::SysRoot;
-use wb_sys::cgroup::controllers::{ON, controller_step, group_step};
+use wb_sys::cgroup::controllers::{ON, controller_resource, group_resource};
 use wb_sys::facts::cpu_list;
 use wb_sys::proc::mountinfo::{MountInfo, mounts};
-use wb_sys::undo::Step;
+use wb_sys::undo::ManagedResource;
 
 use crate::knob::{Assessment, Knob, KnobDescription, KnobValue};
 use crate::knobs::interrupts::{mask, parse_cpus};
@@ -125,8 +125,8 @@ pub fn enter(sys: &SysRoot) -> std::io::Result<bool> {
 }
 
 fn group_write(point: &str, name: &str, files: &[(&str, String)]) -> KnobWrite {
-    let (step, state) = group_step(format!("{point}/{name}"), files);
-    KnobWrite::State { step, state }
+    let (resource, state) = group_resource(format!("{point}/{name}"), files);
+    KnobWrite::State { resource, state }
 }
 
 /// The writes for version 1, which has no partitions: existing groups lose the CPUs, all other threads get a group.
@@ -146,8 +146,8 @@ fn v1_writes(sys: &SysRoot, point: &str, cpus: &[u32], rest: &[u32]) -> KnobWrit
     let files = |cpus: &[u32]| [("cpuset.cpus", cpu_list::format(cpus)), ("cpuset.mems", memory.clone())];
     writes.push(group_write(point, SHIELD, &files(cpus)));
     writes.push(group_write(point, OTHERS, &files(rest)));
-    let step = Step::MoveThreads { from: point.to_owned(), to: format!("{point}/{OTHERS}") };
-    writes.push(KnobWrite::State { step, state: Step::MOVED.to_owned() });
+    let resource = ManagedResource::MoveThreads { from: point.to_owned(), to: format!("{point}/{OTHERS}") };
+    writes.push(KnobWrite::State { resource, state: ManagedResource::MOVED.to_owned() });
     Ok(writes)
 }
 
@@ -174,7 +174,7 @@ fn descendant_groups(sys: &SysRoot, folder: &str) -> Vec<String> {
 /// The writes for version 2, where a partition removes its CPUs from all other groups by itself.
 fn v2_writes(sys: &SysRoot, point: &str, cpus: &[u32]) -> KnobWrites {
     require_program(sys, "sh")?;
-    let mut writes = vec![KnobWrite::State { step: controller_step(point, "cpuset"), state: ON.to_owned() }];
+    let mut writes = vec![KnobWrite::State { resource: controller_resource(point, "cpuset"), state: ON.to_owned() }];
     let files = [("cpuset.cpus", cpu_list::format(cpus)), ("cpuset.cpus.partition", "root".to_owned())];
     writes.push(group_write(point, SHIELD, &files));
     Ok(writes)
@@ -205,7 +205,7 @@ mod tests {
         let described: Vec<(String, String)> = writes
             .into_iter()
             .filter_map(|write| match write {
-                KnobWrite::State { step, state } => Some((step.description(), state.replace('\n', ";"))),
+                KnobWrite::State { resource, state } => Some((resource.description(), state.replace('\n', ";"))),
                 KnobWrite::Action(_) => None,
             })
             .collect();

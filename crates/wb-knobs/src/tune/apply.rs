@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use wb_sys::undo::{ResetSetting, Step, UndoError};
+use wb_sys::undo::{ManagedResource, ResetSetting, UndoError};
 use wb_sys::{SysRoot, UndoLog};
 
 use crate::KnobWrite;
@@ -65,7 +65,7 @@ fn reapply_reset(sys: &SysRoot, all: &mut [Vec<PlannedKnob>], log: &mut UndoLog)
 /// The kernel settings that setting a knob writes.
 fn files(planned: &PlannedKnob) -> Vec<String> {
     let file = |write: &KnobWrite| match write {
-        KnobWrite::State { step: Step::Setting { path }, .. } => Some(path.clone()),
+        KnobWrite::State { resource: ManagedResource::Setting { path }, .. } => Some(path.clone()),
         _ => None,
     };
     planned.writes.iter().filter_map(file).collect()
@@ -83,13 +83,13 @@ fn apply_writes(
     for write in &planned.writes {
         let failure = match write {
             KnobWrite::Action(action) => action.execute(sys).err(),
-            KnobWrite::State { step, state } => {
-                match log.change_with(step.clone(), Some(state.as_bytes()), &dependents) {
+            KnobWrite::State { resource, state } => {
+                match log.change_with(resource.clone(), Some(state.as_bytes()), &dependents) {
                     Ok(reset) => {
                         resets.extend(reset.unwrap_or_default());
                         None
                     }
-                    Err(UndoError::Step(error)) => Some(error.to_string()),
+                    Err(UndoError::Resource(error)) => Some(error.to_string()),
                     Err(error) => return Err(error),
                 }
             }
@@ -115,11 +115,11 @@ fn apply_writes(
 fn restore_applied(log: &mut UndoLog, resets: Vec<ResetSetting>) -> Result<Vec<ResetSetting>, UndoError> {
     let mut remaining = Vec::new();
     for reset in resets {
-        let step = Step::setting(&reset.path);
-        let was_set = log.open_changes().any(|change| change.step == step);
-        match was_set.then(|| log.change(step, Some(reset.before.as_bytes()))) {
+        let resource = ManagedResource::setting(&reset.path);
+        let was_set = log.open_changes().any(|change| change.resource == resource);
+        match was_set.then(|| log.change(resource, Some(reset.before.as_bytes()))) {
             Some(Ok(_)) => {}
-            None | Some(Err(UndoError::Step(_))) => remaining.push(reset),
+            None | Some(Err(UndoError::Resource(_))) => remaining.push(reset),
             Some(Err(error)) => return Err(error),
         }
     }
@@ -129,14 +129,17 @@ fn restore_applied(log: &mut UndoLog, resets: Vec<ResetSetting>) -> Result<Vec<R
 /// Describes the writes that had a different result than requested.
 fn describe_mismatch(sys: &SysRoot, writes: &[KnobWrite]) -> Option<String> {
     let mismatch = |write: &KnobWrite| match write {
-        KnobWrite::State { step: step @ (Step::Setting { .. } | Step::Command { .. }), state } => {
-            let is_short = matches!(step.is_in_state(sys, Some(state.as_bytes())), Ok(false));
+        KnobWrite::State {
+            resource: resource @ (ManagedResource::Setting { .. } | ManagedResource::Command { .. }),
+            state,
+        } => {
+            let is_short = matches!(resource.is_in_state(sys, Some(state.as_bytes())), Ok(false));
             let state = state.trim().replace('\n', ", ");
-            is_short.then(|| match step {
-                Step::Setting { path } => {
+            is_short.then(|| match resource {
+                ManagedResource::Setting { path } => {
                     format!("the system set {path} to `{}` instead of `{state}`", sys.text(path).unwrap_or_default())
                 }
-                _ => format!("the system did not set {} to `{state}`", step.description()),
+                _ => format!("the system did not set {} to `{state}`", resource.description()),
             })
         }
         // Groups fail where they are not created completely.

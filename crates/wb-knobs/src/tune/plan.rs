@@ -251,10 +251,10 @@ pub(crate) fn compare(sys: &SysRoot, writes: &[KnobWrite]) -> Result<WriteCheck,
     for write in writes {
         let refusal = match write {
             KnobWrite::Action(action) => action.refusal(sys),
-            KnobWrite::State { step, state } => match step.is_in_state(sys, Some(state.as_bytes())) {
+            KnobWrite::State { resource, state } => match resource.is_in_state(sys, Some(state.as_bytes())) {
                 Err(error) => return Err(Unsupported(error.to_string())),
                 Ok(true) => continue,
-                Ok(false) => step.refusal(sys),
+                Ok(false) => resource.refusal(sys),
             },
         };
         match refusal {

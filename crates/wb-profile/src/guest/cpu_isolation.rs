@@ -2,7 +2,7 @@
 
 use wb_model::Facts;
 use wb_sys::facts::cpu_list;
-use wb_sys::undo::Step;
+use wb_sys::undo::ManagedResource;
 
 use super::sizing::GuestSize;
 use crate::apply_site::ApplySite;
@@ -30,14 +30,14 @@ pub(super) async fn move_others_off(
         return Ok(());
     }
     for slice in SLICES {
-        site.group.apply_change(step(slice), Some(format_systemd(&cpu_list::format(&rest)))).await?;
+        site.group.apply_change(resource(slice), Some(format_systemd(&cpu_list::format(&rest)))).await?;
     }
     Ok(())
 }
 
-fn step(slice: &str) -> Step {
+fn resource(slice: &str) -> ManagedResource {
     let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
-    Step::Command {
+    ManagedResource::Command {
         name: format!("the CPUs of {slice}"),
         read: words(&["systemctl", "show", "--value", "-p", "AllowedCPUs", slice]),
         write: words(&["systemctl", "set-property", "--runtime", slice, "AllowedCPUs={}"]),

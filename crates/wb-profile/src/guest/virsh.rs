@@ -4,7 +4,7 @@
 
 use wb_agent::Group;
 use wb_model::WorkerName;
-use wb_sys::undo::Step;
+use wb_sys::undo::ManagedResource;
 
 use crate::error::ProfileErrorKind;
 use crate::host::{last_lines, require_program, run};
@@ -56,14 +56,14 @@ pub(crate) async fn require_libvirt(group: &Group) -> Result<(), ProfileErrorKin
 
 /// Starts a domain; it runs until the group is torn down.
 pub(crate) async fn start(group: &Group, guest: &WorkerName, domain: &str, xml: &str) -> Result<(), ProfileErrorKind> {
-    let step = Step::Command {
+    let resource = ManagedResource::Command {
         name: format!("the guest {guest}"),
         read: shell(DOMAIN_STATE_SCRIPT, &[CONNECTION, domain]),
         write: shell(DOMAIN_SCRIPT, &[CONNECTION, domain, xml, "{}"]),
     };
     // A domain of this name may have left its log in an earlier boot if the host was killed.
     run(group, ["rm", "-f", &format!("/var/log/libvirt/qemu/{domain}.log")]).await?;
-    group.apply_change(step, Some(PRESENT.to_owned())).await?;
+    group.apply_change(resource, Some(PRESENT.to_owned())).await?;
     Ok(())
 }
 
@@ -75,11 +75,11 @@ pub(crate) async fn require_network(group: &Group, network: &str) -> Result<(), 
     }
     // libvirt enables IP forwarding and leaves it on: the undo log must restore it.
     if run(group, ["cat", FORWARDING]).await?.trim() == "0" {
-        group.apply_change(Step::setting(FORWARDING), Some("1".to_owned())).await?;
+        group.apply_change(ManagedResource::setting(FORWARDING), Some("1".to_owned())).await?;
     }
     let write = shell(NETWORK_SCRIPT, &[CONNECTION, network, "{}"]);
-    let step = Step::Command { name: format!("libvirt's network {network}"), read, write };
-    group.apply_change(step, Some(PRESENT.to_owned())).await?;
+    let resource = ManagedResource::Command { name: format!("libvirt's network {network}"), read, write };
+    group.apply_change(resource, Some(PRESENT.to_owned())).await?;
     Ok(())
 }
 
@@ -116,12 +116,12 @@ pub(crate) async fn require_emulator(
 /// Defines a folder as a pool until the group is torn down; otherwise virt-install would define a permanent one.
 pub(crate) async fn require_pool(group: &Group, folder: &str) -> Result<(), ProfileErrorKind> {
     let name = folder.rsplit('/').next().unwrap_or(folder);
-    let step = Step::Command {
+    let resource = ManagedResource::Command {
         name: format!("libvirt's pool of {folder}"),
         read: shell(POOL_STATE_SCRIPT, &[CONNECTION, name]),
         write: shell(POOL_SCRIPT, &[CONNECTION, name, folder, "{}"]),
     };
-    group.apply_change(step, Some(PRESENT.to_owned())).await?;
+    group.apply_change(resource, Some(PRESENT.to_owned())).await?;
     Ok(())
 }
 

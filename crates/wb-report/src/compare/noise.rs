@@ -38,7 +38,8 @@ pub fn noise_text(model: &NoiseModel, style: Style) -> String {
     }
     let usable = model.checks.values().filter(|noise| noise.usable().is_some()).count();
     let runs: usize = model.trained_on.iter().map(|build| build.runs.len()).sum();
-    let assumption = if model.one_system { ", each build a single run, all treated as runs of one system" } else { "" };
+    let assumption =
+        if model.is_single_system { ", each build a single run, all treated as runs of one system" } else { "" };
     let about = format!(
         "{}, {usable} of them usable; learnt from {} of {}{assumption}",
         pluralize(model.checks.len(), "check"),

@@ -10,6 +10,7 @@ use wb_contention::report::ReportFolder;
 use wb_contention::runner::{StageContext, StageError, StageFailure};
 use wb_contention::spec::{HogSpeed, MemHog, MemHogTune};
 use wb_contention::stage::Stage;
+use wb_contention::system::TimeScale;
 use wb_model::Nanos;
 use wb_tests::contention::protection::{self, ProtectionConfig, ProtectionRecord, TuneConfig, TuneRecord};
 use wb_tests::contention::protection_study::{contended_from, lost_by_second};
@@ -118,15 +119,20 @@ fn config(session: &MeasuringSession, stage: &Stage, hog: HogLoad) -> Result<Pro
     let unknown = |what: &str| StageFailure::Machine { reason: format!("the parameters of {what} are unknown") };
     let hashd: HashdParameters = stage.conditions.hashd.ok_or_else(|| unknown("hashd"))?;
     let iocost = stage.conditions.base_model.ok_or_else(|| unknown("io.cost"))?;
-    let full = ProtectionConfig::new(workload(&hashd, &session.options), iocost.model.wbps);
-    Ok(ProtectionConfig {
+    let full = ProtectionConfig {
         load: hog.load,
         loops: hog.loops,
         hog_growth: (iocost.model.wbps as f64 * hog.speed.factor()) as u64,
-        baseline: scaled(full.baseline, stage.conditions.time_scale).max(MIN_BASELINE),
-        hog_time: scaled(full.hog_time, stage.conditions.time_scale),
-        ..full
-    })
+        ..ProtectionConfig::new(workload(&hashd, &session.options), iocost.model.wbps)
+    };
+    Ok(shortened(full, stage.conditions.time_scale))
+}
+
+/// Shortens the times of a trial. What is observed without a hog has a minimum, because the rates beside hogs are
+/// relative to it.
+fn shortened(full: ProtectionConfig, scale: Option<TimeScale>) -> ProtectionConfig {
+    let baseline = scaled(full.baseline, scale).max(MIN_BASELINE);
+    ProtectionConfig { baseline, hog_time: scaled(full.hog_time, scale), ..full }
 }
 
 /// The periods of a record, to whose reports hashd is added.
@@ -160,7 +166,7 @@ fn period(seconds: impl Iterator<Item = u64> + Clone) -> Option<Period> {
 #[allow(clippy::unwrap_used, reason = "these are tests")]
 mod tests {
     use wb_contention::report::{IoStats, PerSecondReport};
-    use wb_hashd::HashdReport;
+    use wb_hashd::{HashdConfig, HashdReport};
     use wb_tests::contention::protection::{HogRun as RecordedRun, IoUsage};
 
     use super::*;
@@ -168,6 +174,18 @@ mod tests {
     fn reports(seconds: std::ops::RangeInclusive<u64>) -> Vec<HashdReport> {
         let report = |second| HashdReport { unix_time: second as f64, done: second * 10, ..HashdReport::default() };
         seconds.map(report).collect()
+    }
+
+    #[test]
+    fn trial_shortens_all_times_but_keeps_a_baseline() {
+        let full = ProtectionConfig::new(HashdConfig::default(), 1 << 30);
+        let times = |scale: Option<&str>| {
+            let config = shortened(full.clone(), scale.map(|scale| scale.parse().unwrap()));
+            [config.baseline, config.hog_time].map(|time| time.0 / 1_000_000_000)
+        };
+        assert_eq!(times(None), [15, 300]);
+        assert_eq!(times(Some("0.5")), [7, 150]);
+        assert_eq!(times(Some("0.01")), [5, 3]);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use crate::SysRoot;
 use crate::proc::mountinfo::{MountInfo, mounts};
-use crate::undo::Step;
+use crate::undo::ManagedResource;
 
 /// The mount of cgroup v2 that has controllers.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,27 +41,27 @@ impl ControllerMount {
     }
 }
 
-/// Step whose state is whether the children of a group have a controller: [`ON`] or `off`.
-pub fn controller_step(group: &str, controller: &str) -> Step {
+/// A resource whose state is whether the children of a group have a controller: [`ON`] or `off`.
+pub fn controller_resource(group: &str, controller: &str) -> ManagedResource {
     let control = format!("{group}/cgroup.subtree_control");
     let words = |script: &str, arguments: [&str; 3]| {
         ["sh", "-c", script, "sh"].into_iter().chain(arguments).map(str::to_owned).collect()
     };
-    Step::Command {
+    ManagedResource::Command {
         name: format!("{controller} in {control}"),
         read: words("grep -qw \"$1\" \"$2\" && echo on || echo off", [controller, &control, ""]),
         write: words("case $1 in on) echo \"+$2\";; *) echo \"-$2\";; esac > \"$3\"", ["{}", controller, &control]),
     }
 }
 
-/// State of [`controller_step`] in which the controller is enabled.
+/// State of [`controller_resource`] in which the controller is enabled.
 pub const ON: &str = "on\n";
 
-/// Step that creates a group with settings, and its state.
-pub fn group_step(path: impl Into<String>, settings: &[(&str, String)]) -> (Step, String) {
+/// A resource that creates a group with settings, and its state.
+pub fn group_resource(path: impl Into<String>, settings: &[(&str, String)]) -> (ManagedResource, String) {
     let state = settings.iter().map(|(_, value)| format!("{value}\n")).collect();
     let files = settings.iter().map(|(file, _)| (*file).to_owned()).collect();
-    (Step::Group { path: path.into(), files }, state)
+    (ManagedResource::Group { path: path.into(), files }, state)
 }
 
 #[cfg(test)]

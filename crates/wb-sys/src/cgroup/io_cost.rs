@@ -1,4 +1,4 @@
-//! The I/O cost controller (`io.cost.model`, `io.cost.qos`) of cgroup v2: its parameters and the steps that set them.
+//! The I/O cost controller (`io.cost.model`, `io.cost.qos`) of cgroup v2: its parameters and how they are set.
 //!
 //! Source: the kernel's Documentation/admin-guide/cgroup-v2.rst, section IO, and block/blk-iocost.c for the formats.
 
@@ -7,7 +7,7 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::undo::Step;
+use crate::undo::ManagedResource;
 
 /// Linear cost model of a block device: what it can do at most
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
@@ -151,39 +151,39 @@ impl<'a> Line<'a> {
     }
 }
 
-/// State of [`model_step`] and [`qos_step`] in which the kernel decides.
+/// State of [`model_resource`] and [`qos_resource`] in which the kernel decides.
 pub const DEFAULT: &str = "default";
 
-/// Step whose state is the model of a device, or [`DEFAULT`]. `point` is the mount point of cgroup v2.
-pub fn model_step(point: &str, device: &str) -> Step {
-    device_step("model", &format!("{point}/io.cost.model"), device, "ctrl=auto")
+/// A resource whose state is the model of a device, or [`DEFAULT`]. `point` is the mount point of cgroup v2.
+pub fn model_resource(point: &str, device: &str) -> ManagedResource {
+    device_resource("model", &format!("{point}/io.cost.model"), device, "ctrl=auto")
 }
 
-/// State of [`model_step`] with this model.
+/// State of [`model_resource`] with this model.
 pub fn model_state(model: &IocostModel) -> String {
     format!("ctrl=user model=linear {model}\n")
 }
 
-/// Step whose state is the line of targets of a device, or [`DEFAULT`] where the controller is off for it.
-pub fn qos_step(point: &str, device: &str) -> Step {
-    device_step("QoS", &format!("{point}/io.cost.qos"), device, "enable=0 ctrl=auto")
+/// A resource whose state is the line of targets of a device, or [`DEFAULT`] where the controller is off for it.
+pub fn qos_resource(point: &str, device: &str) -> ManagedResource {
+    device_resource("QoS", &format!("{point}/io.cost.qos"), device, "enable=0 ctrl=auto")
 }
 
-/// State of [`qos_step`] with the controller switched on, and these targets.
+/// State of [`qos_resource`] with the controller switched on, and these targets.
 pub fn qos_state(qos: &IocostQos) -> String {
     format!("enable=1 ctrl=user {qos}\n")
 }
 
 /// The line of a device in a file. The kernel prints none before the first use, and its own figures after `initial` was
 /// written, so all that begins like `initial` is one state.
-fn device_step(what: &str, file: &str, device: &str, initial: &str) -> Step {
+fn device_resource(what: &str, file: &str, device: &str, initial: &str) -> ManagedResource {
     const READ: &str = r#"while read -r number state; do [ "$number" = "$2" ] || continue
 case $state in "$3"*) ;; *) echo "$state"; exit;; esac; done < "$1"; echo default"#;
     const WRITE: &str = r#"case $1 in default) echo "$3 $4";; *) echo "$3 $1";; esac > "$2""#;
     let words = |script: &str, arguments: &[&str]| {
         ["sh", "-c", script, "sh"].iter().chain(arguments).map(|word| (*word).to_owned()).collect()
     };
-    Step::Command {
+    ManagedResource::Command {
         name: format!("I/O cost {what} of {device}"),
         read: words(READ, &[file, device, initial]),
         write: words(WRITE, &["{}", file, device, initial]),
@@ -216,14 +216,14 @@ mod tests {
     fn a_device_that_the_kernel_decides_about_is_in_the_default_state() {
         let folder = tempfile::tempdir().unwrap();
         let point = folder.path().display().to_string();
-        let read = |step: Step| {
-            let Step::Command { read, .. } = step else { unreachable!("it is a command") };
+        let read = |resource: ManagedResource| {
+            let ManagedResource::Command { read, .. } = resource else { unreachable!("it is a command") };
             let output = std::process::Command::new(&read[0]).args(&read[1..]).output().unwrap();
             String::from_utf8(output.stdout).unwrap()
         };
         std::fs::write(folder.path().join("io.cost.model"), MODEL).unwrap();
         std::fs::write(folder.path().join("io.cost.qos"), QOS).unwrap();
-        let device = |number: &str| [read(model_step(&point, number)), read(qos_step(&point, number))];
+        let device = |number: &str| [read(model_resource(&point, number)), read(qos_resource(&point, number))];
         assert_eq!(device("8:0"), ["default\n", "default\n"]);
         assert_eq!(device("8:16"), ["default\n", "default\n"]);
         let state = IocostState::parse(MODEL, QOS, "259:5").unwrap();

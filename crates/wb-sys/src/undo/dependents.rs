@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::SysRoot;
 
 use super::record::{Change, Dependent, RevertOutcome};
-use super::step::{Step, StepError};
+use super::resource::{ManagedResource, ResourceError};
 
 /// Maximum number of passes: restoring one setting may reset another, so it is repeated until all have their values.
 const MAX_PASSES: usize = 3;
@@ -39,11 +39,11 @@ impl std::fmt::Display for ResetSetting {
 
 /// The value of a setting; None where it cannot be read.
 fn value(root: &SysRoot, path: &str) -> Option<Vec<u8>> {
-    Step::setting(path).state(root).ok().flatten()
+    ManagedResource::setting(path).state(root).ok().flatten()
 }
 
 fn is_same(path: &str, one: Option<&[u8]>, other: Option<&[u8]>) -> bool {
-    Step::setting(path).is_same(one, other)
+    ManagedResource::setting(path).is_same(one, other)
 }
 
 fn text(value: &[u8]) -> String {
@@ -52,7 +52,7 @@ fn text(value: &[u8]) -> String {
 
 /// Saves the values of those settings that can be read and written.
 pub(super) fn save<'a>(root: &SysRoot, paths: impl Iterator<Item = &'a String>) -> Vec<Dependent> {
-    let can_be_restored = |path: &&String| Step::setting(*path).refusal(root).is_none();
+    let can_be_restored = |path: &&String| ManagedResource::setting(*path).refusal(root).is_none();
     let saved = |path: &String| Some(Dependent { path: path.clone(), value: Some(value(root, path)?) });
     paths.filter(can_be_restored).filter_map(saved).collect()
 }
@@ -98,7 +98,7 @@ impl<'a> PendingRestore<'a> {
     /// dependents), all are restored.
     pub(super) fn new(root: &SysRoot, change: &'a Change, reset: Option<&[Dependent]>, is_undone: bool) -> Self {
         let setting = |saved: &'a Dependent| {
-            Step::setting(&saved.path).remove_temporary(root);
+            ManagedResource::setting(&saved.path).remove_temporary(root);
             let before = saved.value.clone()?;
             let found = value(root, &saved.path);
             let after = reset.filter(|_| !is_undone).map(|reset| {
@@ -121,9 +121,9 @@ impl<'a> PendingRestore<'a> {
         root: &SysRoot,
         lock: &File,
         undone: &mut Vec<(Change, RevertOutcome)>,
-    ) -> Result<(), StepError> {
+    ) -> Result<(), ResourceError> {
         let mut written = vec![false; self.settings.len()];
-        let mut refusals: Vec<Option<StepError>> = self.settings.iter().map(|_| None).collect();
+        let mut refusals: Vec<Option<ResourceError>> = self.settings.iter().map(|_| None).collect();
         for _ in 0..MAX_PASSES {
             for (index, setting) in self.settings.iter().enumerate() {
                 if !setting.is_at_target(root) {
@@ -146,7 +146,9 @@ impl<'a> PendingRestore<'a> {
         }
         match failed.is_empty() {
             true => Ok(()),
-            false => Err(StepError::Dependents { what: self.change.step.description(), failed: failed.join("; ") }),
+            false => {
+                Err(ResourceError::Dependents { what: self.change.resource.description(), failed: failed.join("; ") })
+            }
         }
     }
 
@@ -155,7 +157,7 @@ impl<'a> PendingRestore<'a> {
         let saved = self.change.dependents.iter().find(|saved| saved.path == setting.path);
         let before = saved.and_then(|saved| saved.value.clone());
         Change {
-            step: Step::setting(setting.path),
+            resource: ManagedResource::setting(setting.path),
             before,
             modified: None,
             dependents: Vec::new(),
@@ -169,14 +171,14 @@ impl DependentSetting<'_> {
         is_same(self.path, value(root, self.path).as_deref(), Some(&self.target))
     }
 
-    fn write(&self, root: &SysRoot, lock: &File) -> Result<(), StepError> {
-        Step::setting(self.path).set(root, Some(&self.target), lock)
+    fn write(&self, root: &SysRoot, lock: &File) -> Result<(), ResourceError> {
+        ManagedResource::setting(self.path).set(root, Some(&self.target), lock)
     }
 
-    fn describe_failure(&self, root: &SysRoot, refusal: Option<StepError>) -> String {
+    fn describe_failure(&self, root: &SysRoot, refusal: Option<ResourceError>) -> String {
         let found = value(root, self.path).map_or("unreadable".to_owned(), |found| format!("`{}`", text(&found)));
         let why = match refusal {
-            Some(StepError::Write { cause: why, .. }) => format!(" ({why})"),
+            Some(ResourceError::Write { cause: why, .. }) => format!(" ({why})"),
             Some(other) => format!(" ({other})"),
             None => String::new(),
         };

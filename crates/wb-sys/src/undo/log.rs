@@ -8,8 +8,8 @@ use crate::SysRoot;
 
 use super::dependents::{self, PendingRestore, ResetSetting};
 use super::record::{Change, Dependent, LogRecord, RevertOutcome};
+use super::resource::{ManagedResource, ResourceError};
 use super::revert::RevertError;
-use super::step::{Step, StepError};
 use super::store::{LogFolder, io_error};
 use super::{LockHolder, lock};
 
@@ -70,7 +70,7 @@ pub enum UndoError {
     },
     /// A change could not be applied.
     #[error(transparent)]
-    Step(#[from] StepError),
+    Resource(#[from] ResourceError),
     /// Some changes could not be reverted.
     #[error(transparent)]
     Revert(#[from] Box<RevertError>),
@@ -194,8 +194,8 @@ impl UndoLog {
     ///
     /// # Errors
     /// When the state cannot be read, logged or set; a logged change is then reverted.
-    pub fn change(&mut self, step: Step, target: Option<&[u8]>) -> Result<bool, UndoError> {
-        Ok(self.change_with(step, target, &[])?.is_some())
+    pub fn change(&mut self, resource: ManagedResource, target: Option<&[u8]>) -> Result<bool, UndoError> {
+        Ok(self.change_with(resource, target, &[])?.is_some())
     }
 
     /// Like [`Self::change`], for a change that may reset other settings, given by their files: these are saved and
@@ -205,33 +205,33 @@ impl UndoLog {
     /// As for [`Self::change`].
     pub fn change_with(
         &mut self,
-        step: Step,
+        resource: ManagedResource,
         target: Option<&[u8]>,
         dependents: &[String],
     ) -> Result<Option<Vec<ResetSetting>>, UndoError> {
-        step.require_reversible(&self.root, target)?;
-        let before = step.state(&self.root)?;
-        if step.is_same(before.as_deref(), target) {
+        resource.require_reversible(&self.root, target)?;
+        let before = resource.state(&self.root)?;
+        if resource.is_same(before.as_deref(), target) {
             return Ok(None);
         }
         let number = self.next;
-        let others = dependents.iter().filter(|path| Step::setting(*path) != step);
+        let others = dependents.iter().filter(|path| ManagedResource::setting(*path) != resource);
         let saved = dependents::save(&self.root, others);
         let (boot, by) = (self.boot.clone(), self.owner.clone());
-        let modified = step.modified(&self.root);
+        let modified = resource.modified(&self.root);
         let change =
-            Change { number, boot, owner: by, step: step.clone(), before, modified, dependents: saved.clone() };
+            Change { number, boot, owner: by, resource: resource.clone(), before, modified, dependents: saved.clone() };
         let owners = self.owners().into_iter().chain([self.owner.as_str()]).collect();
         self.store.set_owners(&owners)?;
         self.store.append(&LogRecord::Change(change.clone()))?;
         self.next += 1;
         self.changes.insert(number, OpenChange { change, applied: None });
-        if let Err(error) = step.set(&self.root, target, &self.lock) {
+        if let Err(error) = resource.set(&self.root, target, &self.lock) {
             self.undo(number, ConflictPolicy::Forget, &mut Vec::new())?;
             return Err(error.into());
         }
         // The kernel may have rounded the value.
-        let after = step.state(&self.root)?;
+        let after = resource.state(&self.root)?;
         let reset = dependents::changed_settings(&self.root, &saved);
         let described = dependents::describe(&saved, &reset);
         self.store.append(&LogRecord::Applied { number, after: after.clone(), reset: reset.clone() })?;
@@ -332,37 +332,38 @@ impl UndoLog {
     /// same settings. Returns the owner of the later change of the setting itself, if there is one.
     fn transfer_to_later(&mut self, open: &OpenChange) -> Result<Option<String>, UndoError> {
         let OpenChange { change, applied } = open;
-        let is_gone = change.step.is_volatile() && change.boot != self.boot;
+        let is_gone = change.resource.is_volatile() && change.boot != self.boot;
         if is_gone {
             return Ok(None);
         }
         let after = applied.as_ref().map(|applied| applied.after.clone());
-        let by = self.rebase(change.number, &change.step, after, (change.before.clone(), change.modified))?;
+        let by = self.rebase(change.number, &change.resource, after, (change.before.clone(), change.modified))?;
         for Dependent { path, value } in &change.dependents {
             let now = applied.as_ref().map(|applied| {
                 let reset = applied.reset.iter().find(|reset| reset.path == *path);
                 reset.map_or_else(|| value.clone(), |reset| reset.value.clone())
             });
-            self.rebase(change.number, &Step::setting(path), now, (value.clone(), None))?;
+            self.rebase(change.number, &ManagedResource::setting(path), now, (value.clone(), None))?;
         }
         Ok(by)
     }
 
-    /// Makes the first later change that saved a step's state restore `before` instead (with the modification time of a
+    /// Makes the first later change that saved a resource's state restore `before` instead (with the modification time of a
     /// file), provided that it had saved the state that the earlier change had left (`after`; None where unknown).
-    /// Returns the owner of the later change if that changed the step itself.
+    /// Returns the owner of the later change if that changed the resource itself.
     fn rebase(
         &mut self,
         number: u32,
-        step: &Step,
+        resource: &ManagedResource,
         after: Option<Option<Vec<u8>>>,
         (before, modified): (Option<Vec<u8>>, Option<i64>),
     ) -> Result<Option<String>, UndoError> {
         let is_own_result =
-            |saved: &Option<Vec<u8>>| after.as_ref().is_none_or(|it| step.is_same(it.as_deref(), saved.as_deref()));
+            |saved: &Option<Vec<u8>>| after.as_ref().is_none_or(|it| resource.is_same(it.as_deref(), saved.as_deref()));
         for (later, OpenChange { change, .. }) in self.changes.range_mut(number + 1..) {
-            let is_itself = change.step == *step;
-            let dependent = change.dependents.iter_mut().find(|saved| Step::setting(&saved.path) == *step);
+            let is_itself = change.resource == *resource;
+            let dependent =
+                change.dependents.iter_mut().find(|saved| ManagedResource::setting(&saved.path) == *resource);
             let (saved, path) = match dependent {
                 _ if is_itself => (&mut change.before, None),
                 Some(Dependent { path, value }) => (value, Some(path.clone())),
@@ -406,32 +407,32 @@ impl UndoLog {
         let OpenChange { change, applied } = open;
         // Overwriting ignores the known result.
         let applied = applied.as_ref().filter(|_| conflict != ConflictPolicy::Overwrite);
-        let Change { step, before, boot, .. } = change;
+        let Change { resource, before, boot, .. } = change;
         let mut done = |how: RevertOutcome| {
             undone.push((change.clone(), how.clone()));
             how
         };
-        step.remove_temporary(&self.root);
-        if step.is_volatile() && *boot != self.boot {
+        resource.remove_temporary(&self.root);
+        if resource.is_volatile() && *boot != self.boot {
             return Ok(done(RevertOutcome::Gone));
         }
-        let now = match step.state(&self.root) {
-            Err(StepError::Sys(crate::SysError::Missing { .. })) => return Ok(done(RevertOutcome::Gone)),
+        let now = match resource.state(&self.root) {
+            Err(ResourceError::Sys(crate::SysError::Missing { .. })) => return Ok(done(RevertOutcome::Gone)),
             other => other?,
         };
         let is_undone = now == *before;
         // Where the result is unknown, this program is assumed to have written the setting last.
-        if !is_undone && applied.is_some_and(|applied| !step.is_same(applied.after.as_deref(), now.as_deref())) {
+        if !is_undone && applied.is_some_and(|applied| !resource.is_same(applied.after.as_deref(), now.as_deref())) {
             let found = String::from_utf8_lossy(now.as_deref().unwrap_or_default()).trim().to_owned();
             return Ok(done(RevertOutcome::Conflict { found }));
         }
         let reset = applied.map(|applied| applied.reset.as_slice());
         let dependents = PendingRestore::new(&self.root, change, reset, is_undone);
         if !is_undone {
-            step.set(&self.root, before.as_deref(), &self.lock)?;
-            step.verify_state(&self.root, before.as_deref())?;
+            resource.set(&self.root, before.as_deref(), &self.lock)?;
+            resource.verify_state(&self.root, before.as_deref())?;
         }
-        step.set_modified(&self.root, change.modified)?;
+        resource.set_modified(&self.root, change.modified)?;
         let how = done(RevertOutcome::Restored);
         dependents.restore(&self.root, &self.lock, undone)?;
         Ok(how)

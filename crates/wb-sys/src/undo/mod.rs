@@ -14,13 +14,13 @@ mod dependents;
 mod lock;
 mod log;
 mod record;
+mod resource;
 mod revert;
-mod step;
 mod store;
 
 pub use dependents::ResetSetting;
 pub use lock::LockHolder;
 pub use log::{ConflictPolicy, UndoError, UndoLog};
 pub use record::{Change, Dependent, RevertOutcome};
+pub use resource::{ManagedResource, Refusal, ResourceError};
 pub use revert::RevertError;
-pub use step::{Refusal, Step, StepError};

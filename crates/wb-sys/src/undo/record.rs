@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Step;
+use super::ManagedResource;
 
 /// A change that was made or was about to be made.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -15,7 +15,7 @@ pub struct Change {
     pub owner: String,
     /// The object that was changed.
     #[serde(flatten)]
-    pub step: Step,
+    pub resource: ManagedResource,
     /// State before; absent where the object did not exist.
     #[serde(with = "text")]
     #[schemars(with = "Option<String>")]

@@ -13,7 +13,7 @@ use crate::atomic_file::{AtomicFile, sync_folder};
 
 use super::log::UndoError;
 use super::record::LogRecord;
-use super::step::StepError;
+use super::resource::ResourceError;
 
 /// The folder of the undo log.
 const FOLDER: &str = "/var/lib/weighbridge/undo";
@@ -44,7 +44,7 @@ pub(super) struct LogFolder {
 impl LogFolder {
     /// Locates the folder without creating it.
     pub(super) fn locate(root: &SysRoot) -> Result<Self, UndoError> {
-        Ok(Self { folder: root.path(FOLDER).map_err(StepError::from)? })
+        Ok(Self { folder: root.path(FOLDER).map_err(ResourceError::from)? })
     }
 
     /// Creates the folder if necessary, and verifies that no other user can write to it.

@@ -5,7 +5,7 @@ use std::path::Path;
 use proptest::prelude::*;
 use wb_sys::fake_root::contents;
 use wb_sys::process::{Owner, tree};
-use wb_sys::undo::{ConflictPolicy, RevertOutcome, Step};
+use wb_sys::undo::{ConflictPolicy, ManagedResource, RevertOutcome};
 use wb_sys::{SysRoot, UndoLog};
 
 const BOOT: &str = "/proc/sys/kernel/random/boot_id";
@@ -32,8 +32,8 @@ fn machine() -> (tempfile::TempDir, SysRoot) {
     (folder, root)
 }
 
-fn new_file() -> Step {
-    Step::File { path: "/etc/made".to_owned(), mode: 0o644 }
+fn new_file() -> ManagedResource {
+    ManagedResource::File { path: "/etc/made".to_owned(), mode: 0o644 }
 }
 
 fn undone(log: &mut UndoLog) -> Vec<RevertOutcome> {
@@ -45,9 +45,9 @@ fn changes_are_reverted_and_no_files_are_left() {
     let (folder, root) = machine();
     let before = contents(folder.path());
     let mut log = UndoLog::open(&root, "a test").unwrap();
-    assert!(log.change(Step::setting(THP), Some(b"never")).unwrap());
-    assert!(log.change(Step::setting(SWAPPINESS), Some(b"1")).unwrap());
-    assert!(!log.change(Step::setting(SWAPPINESS), Some(b"1\n")).unwrap(), "unchanged");
+    assert!(log.change(ManagedResource::setting(THP), Some(b"never")).unwrap());
+    assert!(log.change(ManagedResource::setting(SWAPPINESS), Some(b"1")).unwrap());
+    assert!(!log.change(ManagedResource::setting(SWAPPINESS), Some(b"1\n")).unwrap(), "unchanged");
     assert!(log.change(new_file(), Some(b"whole")).unwrap());
     assert_eq!((get(folder.path(), THP), get(folder.path(), SWAPPINESS)), ("never".to_owned(), "1".to_owned()));
     assert_eq!(UndoLog::changes(&root).unwrap().len(), 3);
@@ -56,7 +56,10 @@ fn changes_are_reverted_and_no_files_are_left() {
     let mut log = UndoLog::open(&root, "another").unwrap();
     let undone = log.revert().unwrap();
     assert!(undone.iter().all(|(_, how)| *how == RevertOutcome::Restored) && undone.len() == 3, "{undone:?}");
-    assert!(undone[0].0.step.description() == "/etc/made" && undone[2].0.step.description() == THP, "the last first");
+    assert!(
+        undone[0].0.resource.description() == "/etc/made" && undone[2].0.resource.description() == THP,
+        "the last first"
+    );
     drop(log);
     assert_eq!(contents(folder.path()), before);
     assert!(!folder.path().join("var/lib/weighbridge").exists());
@@ -66,8 +69,8 @@ fn changes_are_reverted_and_no_files_are_left() {
 fn settings_changed_by_others_are_left_and_reported() {
     let (folder, root) = machine();
     let mut log = UndoLog::open(&root, "a test").unwrap();
-    log.change(Step::setting(THP), Some(b"never")).unwrap();
-    log.change(Step::setting(SWAPPINESS), Some(b"1")).unwrap();
+    log.change(ManagedResource::setting(THP), Some(b"never")).unwrap();
+    log.change(ManagedResource::setting(SWAPPINESS), Some(b"1")).unwrap();
     put(folder.path(), SWAPPINESS, "10\n");
     assert_eq!(undone(&mut log), [RevertOutcome::Conflict { found: "10".to_owned() }, RevertOutcome::Restored]);
     assert_eq!(get(folder.path(), SWAPPINESS), "10\n");
@@ -78,8 +81,8 @@ fn a_kept_conflict_stays_in_the_log_until_it_is_overwritten() {
     let (folder, root) = machine();
     let before = contents(folder.path());
     let mut log = UndoLog::open(&root, "a test").unwrap();
-    log.change(Step::setting(THP), Some(b"never")).unwrap();
-    log.change(Step::setting(SWAPPINESS), Some(b"1")).unwrap();
+    log.change(ManagedResource::setting(THP), Some(b"never")).unwrap();
+    log.change(ManagedResource::setting(SWAPPINESS), Some(b"1")).unwrap();
     put(folder.path(), SWAPPINESS, "10\n");
     let mut revert = |conflict| {
         let undone = log.revert_with(conflict).unwrap();
@@ -98,7 +101,7 @@ fn a_kept_conflict_stays_in_the_log_until_it_is_overwritten() {
 fn a_reboot_resets_settings_but_not_files() {
     let (folder, root) = machine();
     let mut log = UndoLog::open(&root, "a test").unwrap();
-    log.change(Step::setting(SWAPPINESS), Some(b"1")).unwrap();
+    log.change(ManagedResource::setting(SWAPPINESS), Some(b"1")).unwrap();
     log.change(new_file(), Some(b"whole")).unwrap();
     drop(log);
     put(folder.path(), BOOT, "two\n");
@@ -111,7 +114,7 @@ fn a_reboot_resets_settings_but_not_files() {
 fn one_process_at_a_time_changes_a_machine() {
     let (_folder, root) = machine();
     let mut first = UndoLog::open(&root, "tune apply quiet").unwrap();
-    first.change(Step::setting(SWAPPINESS), Some(b"1")).unwrap();
+    first.change(ManagedResource::setting(SWAPPINESS), Some(b"1")).unwrap();
     let error = UndoLog::open(&root, "run").unwrap_err();
     let pid = std::process::id();
     let message = format!("this machine is being changed by `weighbridge tune apply quiet` (process {pid}, since 2");
@@ -129,7 +132,7 @@ fn a_file_keeps_its_permissions_and_leaves_no_temporary_file() {
     fs::set_permissions(&full, fs::Permissions::from_mode(0o640)).unwrap();
     let mode = || fs::metadata(&full).unwrap().permissions().mode() & 0o7777;
     let mut log = UndoLog::open(&root, "a test").unwrap();
-    log.change(Step::File { path: "/etc/there".to_owned(), mode: 0o600 }, Some(b"new")).unwrap();
+    log.change(ManagedResource::File { path: "/etc/there".to_owned(), mode: 0o600 }, Some(b"new")).unwrap();
     assert_eq!((get(folder.path(), "/etc/there").as_str(), mode()), ("new", 0o640));
     // Left by a writer that was killed before it renamed its file.
     put(folder.path(), "/etc/there.weighbridge-new", "ne");
@@ -153,7 +156,7 @@ fn a_restored_file_has_its_modification_time_and_attributes() {
         String::from_utf8_lossy(&value[..length]).into_owned()
     };
     let mut log = UndoLog::open(&root, "a test").unwrap();
-    log.change(Step::File { path: "/etc/there".to_owned(), mode: 0o600 }, Some(b"new")).unwrap();
+    log.change(ManagedResource::File { path: "/etc/there".to_owned(), mode: 0o600 }, Some(b"new")).unwrap();
     assert_eq!(label(), "ours");
     assert_ne!(fs::metadata(&full).unwrap().modified().unwrap(), modified);
     log.revert().unwrap();
@@ -179,9 +182,9 @@ fn only_regular_files_with_a_single_link_are_replaced() {
         ("/etc/other", "it has 2 hard links, which replacing it would separate"),
         (own_log, "files below /var/lib/weighbridge belong to the undo log"),
     ] {
-        let step = Step::File { path: path.to_owned(), mode: 0o644 };
-        assert_eq!(step.refusal(&root).map(|refusal| refusal.to_string()).as_deref(), Some(why));
-        let error = log.change(step, Some(b"new")).unwrap_err();
+        let resource = ManagedResource::File { path: path.to_owned(), mode: 0o644 };
+        assert_eq!(resource.refusal(&root).map(|refusal| refusal.to_string()).as_deref(), Some(why));
+        let error = log.change(resource, Some(b"new")).unwrap_err();
         assert_eq!(error.to_string(), format!("cannot set `{path}` to `new`: {why}"));
     }
     assert_eq!(log.open_changes().count(), 0);
@@ -195,12 +198,12 @@ fn only_regular_files_with_a_single_link_are_replaced() {
 fn a_superseded_change_is_reverted_with_the_later_one() {
     let (folder, root) = machine();
     put(folder.path(), "/etc/set", "found");
-    let step = || Step::setting("/etc/set");
+    let resource = || ManagedResource::setting("/etc/set");
     let mut log = UndoLog::open(&root, "run").unwrap();
-    log.change(step(), Some(b"of the run")).unwrap();
+    log.change(resource(), Some(b"of the run")).unwrap();
     drop(log);
     let mut log = UndoLog::open(&root, "tune").unwrap();
-    log.change(step(), Some(b"of tune")).unwrap();
+    log.change(resource(), Some(b"of tune")).unwrap();
     drop(log);
     // The next run reverts the changes of the killed one.
     let mut log = UndoLog::open(&root, "run").unwrap();
@@ -221,7 +224,7 @@ fn a_new_file_has_the_requested_permissions_whatever_the_umask() {
     let mut log = UndoLog::open(&root, "a test").unwrap();
     // Any common umask would change the first of these.
     for mode in [0o666, 0o755, 0o4711, 0o400] {
-        log.change(Step::File { path: "/etc/made".to_owned(), mode }, Some(b"text")).unwrap();
+        log.change(ManagedResource::File { path: "/etc/made".to_owned(), mode }, Some(b"text")).unwrap();
         let found = fs::metadata(folder.path().join("etc/made")).unwrap().permissions().mode() & 0o7777;
         assert_eq!(format!("{found:o}"), format!("{mode:o}"));
         log.revert().unwrap();
@@ -232,8 +235,8 @@ fn a_new_file_has_the_requested_permissions_whatever_the_umask() {
 fn a_missing_folder_is_reported_and_not_created() {
     let (folder, root) = machine();
     let mut log = UndoLog::open(&root, "a test").unwrap();
-    let step = Step::File { path: "/etc/of/ours".to_owned(), mode: 0o644 };
-    let error = log.change(step, Some(b"text")).unwrap_err();
+    let resource = ManagedResource::File { path: "/etc/of/ours".to_owned(), mode: 0o644 };
+    let error = log.change(resource, Some(b"text")).unwrap_err();
     assert_eq!(error.to_string(), "cannot set `/etc/of/ours` to `text`: no such folder: `/etc/of`");
     drop(log);
     assert!(!folder.path().join("etc/of").exists() && !folder.path().join("var/lib/weighbridge").exists());
@@ -310,17 +313,18 @@ fn states_of_commands_are_changed_and_reverted() {
     fs::write(&file, "old\n").unwrap();
     let path = file.display().to_string();
     let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<String>>();
-    let step = Step::Command {
+    let resource = ManagedResource::Command {
         name: "a state".to_owned(),
         read: words(&["cat", &path]),
         write: words(&["sh", "-c", "echo \"$1\" > \"$2\"", "sh", "{}", &path]),
     };
     let mut log = UndoLog::open(&root, "a test").unwrap();
-    log.change(step, Some(b"new\n")).unwrap();
+    log.change(resource, Some(b"new\n")).unwrap();
     assert_eq!(fs::read_to_string(&file).unwrap(), "new\n");
     log.revert().unwrap();
     assert_eq!(fs::read_to_string(&file).unwrap(), "old\n");
-    let failing = Step::Command { name: "failing".to_owned(), read: words(&["cat", &path]), write: words(&["false"]) };
+    let failing =
+        ManagedResource::Command { name: "failing".to_owned(), read: words(&["cat", &path]), write: words(&["false"]) };
     assert!(log.change(failing, Some(b"x")).is_err());
     assert_eq!(log.open_changes().count(), 0, "a failed change does not stay in the log");
 }
@@ -332,7 +336,7 @@ proptest! {
     fn a_log_that_is_cut_anywhere_restores_all_changes(cut in 0.0..1.0_f64, changed in any::<bool>()) {
         let (folder, root) = machine();
         let mut log = UndoLog::open(&root, "a test").unwrap();
-        log.change(Step::setting(SWAPPINESS), Some(b"1")).unwrap();
+        log.change(ManagedResource::setting(SWAPPINESS), Some(b"1")).unwrap();
         drop(log);
         let path = folder.path().join("var/lib/weighbridge/undo/log.jsonl");
         let text = fs::read(&path).unwrap();

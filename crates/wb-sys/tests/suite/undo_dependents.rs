@@ -2,7 +2,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use wb_sys::undo::{Change, ConflictPolicy, ResetSetting, RevertOutcome, Step};
+use wb_sys::undo::{Change, ConflictPolicy, ManagedResource, ResetSetting, RevertOutcome};
 use wb_sys::{SysRoot, UndoLog};
 
 const DEPTH: &str = "/queue/depth";
@@ -48,10 +48,10 @@ impl Queue {
             .map(|path| fs::read_to_string(self.full(path)).map_or("-".to_owned(), |text| text.trim().to_owned()))
     }
 
-    fn scheduler(&self) -> Step {
+    fn scheduler(&self) -> ManagedResource {
         let folder = self.full("/queue").display().to_string();
         let words = |words: [&str; 6]| words.map(str::to_owned).to_vec();
-        Step::Command {
+        ManagedResource::Command {
             name: "the scheduler".to_owned(),
             read: words(["sh", "-c", "cat \"$2/scheduler\"", "sh", "", &folder]),
             write: words(["sh", "-c", SWITCH, "sh", "{}", &folder]),
@@ -69,7 +69,7 @@ impl Queue {
 }
 
 fn summary(undone: &[(Change, RevertOutcome)]) -> Vec<(String, RevertOutcome)> {
-    undone.iter().map(|(change, how)| (change.step.description(), how.clone())).collect()
+    undone.iter().map(|(change, how)| (change.resource.description(), how.clone())).collect()
 }
 
 const UNUSUAL: [&str; 4] = ["deadline", "200", "123", "77"];
@@ -134,7 +134,7 @@ fn a_dependent_with_a_change_of_its_own_is_restored_with_that() {
     let queue = Queue::new();
     queue.switch(&mut queue.open(), "none").unwrap();
     let mut tune = UndoLog::open(&queue.root(), "tune").unwrap();
-    tune.change(Step::setting(DEPTH), Some(b"64")).unwrap();
+    tune.change(ManagedResource::setting(DEPTH), Some(b"64")).unwrap();
     drop(tune);
     queue.open().revert_where(|change| change.owner == "a test").unwrap();
     assert_eq!(queue.values(), ["deadline", "64", "123", "77"]);
@@ -160,7 +160,7 @@ fn a_dependent_that_cannot_be_restored_is_named_and_the_others_are_restored() {
     let queue = Queue::new();
     fs::write(queue.full("/other"), "1\n").unwrap();
     let mut log = queue.open();
-    log.change(Step::setting("/other"), Some(b"2")).unwrap();
+    log.change(ManagedResource::setting("/other"), Some(b"2")).unwrap();
     queue.switch(&mut log, "none").unwrap();
     fs::write(queue.full("/queue/stuck"), "").unwrap();
     let error = log.revert().unwrap_err();

@@ -5,7 +5,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use wb_sys::undo::{RevertOutcome, Step, UndoError};
+use wb_sys::undo::{ManagedResource, RevertOutcome, UndoError};
 use wb_sys::{SysRoot, UndoLog};
 
 /// A fake machine with 100 settings, all of them 60.
@@ -40,7 +40,7 @@ impl Machine {
     /// Changes one setting without reverting it.
     fn with_open_change(self) -> Self {
         let mut log = UndoLog::open(&self.root(), "a test").unwrap();
-        log.change(step(0), Some(b"1")).unwrap();
+        log.change(resource(0), Some(b"1")).unwrap();
         drop(log);
         self
     }
@@ -58,8 +58,8 @@ impl Machine {
     }
 }
 
-fn step(number: u32) -> Step {
-    Step::setting(format!("/proc/{number}"))
+fn resource(number: u32) -> ManagedResource {
+    ManagedResource::setting(format!("/proc/{number}"))
 }
 
 #[test]
@@ -195,7 +195,7 @@ fn full_disk(killed: bool) {
     };
     let mut log = UndoLog::open(&machine.root(), "a test").unwrap();
     let (changed, error) = (0..100)
-        .map(|number| (number, log.change(step(number), Some(b"1"))))
+        .map(|number| (number, log.change(resource(number), Some(b"1"))))
         .find_map(|(number, result)| Some((number, result.err()?)))
         .unwrap();
     let message = error.to_string().replace(&machine.folder.path().display().to_string(), "");
@@ -203,7 +203,7 @@ fn full_disk(killed: bool) {
     // If the result could not be logged the setting is changed; if its original could not be logged it is not.
     let open_changes = UndoLog::changes(&machine.root()).unwrap();
     for number in 0..100 {
-        let is_logged = open_changes.iter().any(|change| change.step == step(number));
+        let is_logged = open_changes.iter().any(|change| change.resource == resource(number));
         assert!(machine.value(number) == "60\n" || is_logged, "{number}");
         assert_eq!(machine.value(number), if number < changed || is_logged { "1" } else { "60\n" }, "{number}");
     }

@@ -1,7 +1,7 @@
 //! Daemons that kill processes when memory becomes scarce.
 
 use wb_agent::{Worker, WorkerError};
-use wb_sys::undo::Step;
+use wb_sys::undo::ManagedResource;
 
 /// Their units of systemd.
 const UNITS: [&str; 3] = ["systemd-oomd.service", "earlyoom.service", "nohang.service"];
@@ -19,12 +19,12 @@ pub(super) async fn active_units(worker: &Worker) -> Result<Vec<&'static str>, W
     Ok(active)
 }
 
-/// Step whose state is whether a unit runs: `active` or [`STOPPED`].
-pub(super) fn unit_step(unit: &str) -> Step {
+/// A resource whose state is whether a unit runs: `active` or [`STOPPED`].
+pub(super) fn unit_step(unit: &str) -> ManagedResource {
     let words = |script: &str, arguments: &[&str]| {
         ["sh", "-c", script, "sh"].iter().chain(arguments).map(|word| (*word).to_owned()).collect()
     };
-    Step::Command {
+    ManagedResource::Command {
         name: unit.to_owned(),
         read: words("systemctl is-active --quiet \"$1\" && echo active || echo stopped", &[unit]),
         write: words("case $1 in active) systemctl start \"$2\";; *) systemctl stop \"$2\";; esac", &["{}", unit]),

@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 
 use wb_agent::{Command, Group, Process, RevertedChange, Worker, WorkerError};
 use wb_model::Bytes;
-use wb_sys::cgroup::controllers::{ControllerMount, ON, controller_step, group_step};
+use wb_sys::cgroup::controllers::{ControllerMount, ON, controller_resource, group_resource};
 use wb_sys::cgroup::io_cost::{self, IocostModel, IocostQos};
-use wb_sys::undo::{RevertOutcome, Step};
+use wb_sys::undo::{ManagedResource, RevertOutcome};
 
 use super::device::BlockDevice;
 use super::files::{read, read_or_empty};
@@ -205,7 +205,7 @@ impl PreparedWorker {
         let Some(mount) = &self.mount else { return Ok(()) };
         for (controller, is_enforced) in [("cpu", cpu), ("io", io), ("memory", memory || critical)] {
             if is_enforced && mount.has(controller) {
-                self.group.apply_change(controller_step(&mount.point, controller), Some(ON.to_owned())).await?;
+                self.group.apply_change(controller_resource(&mount.point, controller), Some(ON.to_owned())).await?;
             }
         }
         if critical {
@@ -215,8 +215,8 @@ impl PreparedWorker {
             self.set_io_control(preparation.io_control).await?;
         }
         for (slice, settings) in &preparation.slices {
-            let (step, state) = group_step(self.slice_path(*slice), &settings.files(self.enforcement));
-            self.group.apply_change(step, Some(state)).await?;
+            let (resource, state) = group_resource(self.slice_path(*slice), &settings.files(self.enforcement));
+            self.group.apply_change(resource, Some(state)).await?;
         }
         Ok(())
     }
@@ -248,15 +248,15 @@ impl PreparedWorker {
             IoControl::On(model, qos) => (Some(io_cost::model_state(&model)), io_cost::qos_state(&qos)),
         };
         if let Some(model) = model {
-            self.group.apply_change(io_cost::model_step(&mount.point, device), Some(model)).await?;
+            self.group.apply_change(io_cost::model_resource(&mount.point, device), Some(model)).await?;
         }
-        self.group.apply_change(io_cost::qos_step(&mount.point, device), Some(qos)).await?;
+        self.group.apply_change(io_cost::qos_resource(&mount.point, device), Some(qos)).await?;
         Ok(())
     }
 
     /// Changes a kernel setting.
     pub(super) async fn set(&self, path: &str, value: String) -> Result<(), ContentionError> {
-        self.group.apply_change(Step::setting(path), Some(value)).await?;
+        self.group.apply_change(ManagedResource::setting(path), Some(value)).await?;
         Ok(())
     }
 

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use wb_agent::Command;
 use wb_model::secrets::mask_arguments;
 use wb_peers::{ContainerImage, Scenario};
-use wb_sys::undo::Step;
+use wb_sys::undo::ManagedResource;
 
 use super::failure::FailureKind;
 use super::params::ContainerEngine;
@@ -61,12 +61,12 @@ impl Container {
         let shell = |script: &str, arguments: &[&str]| {
             ["sh", "-c", script, "sh", program].iter().chain(arguments).map(|word| (*word).to_owned()).collect()
         };
-        let step = Step::Command {
+        let resource = ManagedResource::Command {
             name: format!("container {container}"),
             read: shell(READ, &[&container]),
             write: shell(WRITE, &["{}", &container, &file]),
         };
-        context.group.apply_change(step, Some(PRESENT.to_owned())).await?;
+        context.group.apply_change(resource, Some(PRESENT.to_owned())).await?;
         let start = Command {
             argv: [program, "start", "--attach", &container].map(str::to_owned).to_vec(),
             env: Vec::new(),

@@ -15,7 +15,7 @@ use wb_session::hosts::connect_hosts;
 use wb_session::program::runtime;
 
 use crate::cli::clean::CleanArgs;
-use crate::commands::contention::CommittedParameters;
+use crate::commands::contention::{CommittedParameters, ParametersSearch};
 use crate::console::{Console, message};
 use crate::error::Error;
 use crate::exit::Exit;
@@ -94,17 +94,19 @@ async fn find_items(worker: &Worker, args: &CleanArgs, console: &Console) -> Res
     if all || args.logs {
         let GuestLogs { logs, unreadable } =
             guest_logs(worker, std::env::var(GUEST_LOGS_VARIABLE).ok().as_deref()).await?;
-        if let Some(folder) = unreadable.filter(|_| !console.quiet) {
-            let name = worker.name();
-            message!("note: `{name}`: {folder} cannot be read without root: guest logs in it are not shown");
+        if let Some(folder) = unreadable {
+            note_unreadable(console, worker, &folder, "guest logs");
         }
         items.extend(logs.into_iter().map(CleanupItem::Log));
     }
     if all || args.parameters {
         let folder = args.dir.as_ref().map(std::path::absolute).transpose();
         let folder = folder.map_err(|source| Error::File { operation: "find", subject: "--dir".to_owned(), source })?;
-        let committed = CommittedParameters::find(worker, folder.as_deref()).await?;
-        items.extend(committed.map(CleanupItem::Parameters));
+        match CommittedParameters::find(worker, folder.as_deref()).await? {
+            ParametersSearch::Found(parameters) => items.push(CleanupItem::Parameters(parameters)),
+            ParametersSearch::Unreadable(folder) => note_unreadable(console, worker, &folder, "committed parameters"),
+            ParametersSearch::Absent => {}
+        }
     }
     if let Some(age) = args.older_than {
         let age = i64::try_from(age.seconds() as u64).unwrap_or(i64::MAX);
@@ -112,6 +114,12 @@ async fn find_items(worker: &Worker, args: &CleanArgs, console: &Console) -> Res
         items.retain(|item| item.last_used().is_some_and(|used| used.as_second() < latest));
     }
     Ok(items.into_iter().map(|what| LocatedItem { worker: worker.clone(), item: what }).collect())
+}
+
+fn note_unreadable(console: &Console, worker: &Worker, folder: &str, items: &str) {
+    if !console.quiet {
+        message!("note: `{}`: {folder} cannot be read without root: {items} in it are not shown", worker.name());
+    }
 }
 
 impl CleanupItem {

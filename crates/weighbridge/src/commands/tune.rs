@@ -16,7 +16,7 @@ use wb_session::hosts::local_worker;
 use wb_session::knob_sets::{all_sets, read_set, user_set_file};
 use wb_session::program::runtime;
 use wb_session::remote::RemoteArgument;
-use wb_sys::undo::{Change, ConflictPolicy, ResetSetting, RevertError, RevertOutcome, Step, UndoError};
+use wb_sys::undo::{Change, ConflictPolicy, ManagedResource, ResetSetting, RevertError, RevertOutcome, UndoError};
 use wb_sys::{SysRoot, UndoLog};
 
 use super::remote::{OutputMode, run_on_hosts};
@@ -87,7 +87,7 @@ fn status(args: &TuneStatusArgs, console: &Console) -> Result<Exit, Error> {
         }
     };
     for change in &status.changed {
-        let what = change.step.description();
+        let what = change.resource.description();
         text += &console.stdout_style.indent(2, &format!("{what} was {} (by {})", format_before(change), change.owner));
     }
     text += &match args.what.is_empty() {
@@ -181,7 +181,7 @@ fn revert(args: &TuneRevertArgs, console: &Console) -> Result<Exit, Error> {
         return Ok(revert_exit(is_left, failed, console));
     }
     let line = |one: &RevertedChange| {
-        let (what, before) = (one.change.step.description(), format_before(&one.change));
+        let (what, before) = (one.change.resource.description(), format_before(&one.change));
         match &one.undone {
             RevertOutcome::Restored => format!("{what}: restored ({before})\n"),
             RevertOutcome::Conflict { found } => {
@@ -217,7 +217,7 @@ fn revert_exit(is_left: bool, failed: Option<RevertError>, console: &Console) ->
 fn format_before(change: &Change) -> String {
     match &change.before {
         Some(bytes) => format!("`{}`", String::from_utf8_lossy(bytes).trim().replace('\n', ", ")),
-        None if matches!(change.step, Step::MoveThreads { .. }) => "where they were".to_owned(),
+        None if matches!(change.resource, ManagedResource::MoveThreads { .. }) => "where they were".to_owned(),
         None => "absent".to_owned(),
     }
 }

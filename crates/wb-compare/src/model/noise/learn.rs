@@ -17,8 +17,8 @@ use crate::statistical::observations::samples;
 /// Learns from builds, each of which has runs of one system. If every build is a single run, all are treated as runs of
 /// one system: then differences between builds count as noise too.
 pub fn learn(builds: &Builds) -> NoiseModel {
-    let one_system = builds.list().iter().all(|build| build.runs.len() == 1);
-    let systems: Vec<Vec<&Run>> = match one_system {
+    let is_single_system = builds.list().iter().all(|build| build.runs.len() == 1);
+    let systems: Vec<Vec<&Run>> = match is_single_system {
         true => vec![builds.list().iter().flat_map(|build| &build.runs).collect()],
         false => builds.list().iter().map(|build| build.runs.iter().collect()).collect(),
     };
@@ -36,7 +36,7 @@ pub fn learn(builds: &Builds) -> NoiseModel {
     NoiseModel {
         format: NoiseFormat::Noise,
         version: VERSION,
-        one_system,
+        is_single_system,
         trained_on: training_builds.collect(),
         checks: checks.collect(),
     }

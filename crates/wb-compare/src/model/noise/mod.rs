@@ -31,7 +31,7 @@ pub struct NoiseModel {
     pub version: u32,
     /// Whether each build had a single run, so that the runs of all builds were pooled, as if they were runs of one
     /// system. Differences between the builds then count as noise.
-    pub one_system: bool,
+    pub is_single_system: bool,
     /// The builds it was learnt from, in the order of the command line.
     pub trained_on: Vec<TrainingBuild>,
     /// The noise of each metric, keyed by the identifier of the check of its mean.

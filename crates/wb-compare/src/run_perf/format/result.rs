@@ -109,7 +109,7 @@ impl IterationReader {
                 metric,
                 unit: None,
                 mean: mean.0,
-                stddev: stddevpct.0,
+                stddev_percent: stddevpct.0,
                 primary: primary_metrics.iter().any(|primary| *primary == name.0),
                 params: params_index,
                 disturbed: 0,
@@ -174,7 +174,7 @@ mod tests {
     fn the_aggregate_over_all_clients_is_read_without_time_series() {
         let parsed = parse(RESULT_JSON, false).unwrap();
         let [metric] = &parsed.metrics[..] else { panic!("{parsed:?}") };
-        assert_eq!((metric.mean, metric.stddev), (MeasuredValue::Known(10.5), MeasuredValue::Known(3.5)));
+        assert_eq!((metric.mean, metric.stddev_percent), (MeasuredValue::Known(10.5), MeasuredValue::Known(3.5)));
         assert!(metric.primary);
         assert_eq!(parsed.samples, [10.0, 11.0]);
         let params: Vec<_> = parsed.params[metric.params]
@@ -198,7 +198,7 @@ mod tests {
         let parsed = parse(RESULT_JSON, true).unwrap();
         assert_eq!(parsed.metrics.len(), 2);
         assert_eq!(
-            (parsed.metrics[1].mean, parsed.metrics[1].stddev),
+            (parsed.metrics[1].mean, parsed.metrics[1].stddev_percent),
             (MeasuredValue::Invalid, MeasuredValue::Missing)
         );
         assert!(!parsed.metrics[1].primary);

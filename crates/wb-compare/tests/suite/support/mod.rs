@@ -111,7 +111,7 @@ pub fn format_values(builds: &Builds) -> String {
             let id = builds.id(row, wb_compare::Statistic::Mean);
             for run in &build.runs {
                 let Some(reading) = run.reading(row) else { continue };
-                let (mean, stddev, primary) = (reading.mean, reading.stddev, reading.primary);
+                let (mean, stddev, primary) = (reading.mean, reading.stddev_percent, reading.primary);
                 let params: Vec<_> = builds.params(reading.params).collect();
                 let samples = run.samples(row);
                 writeln!(text, "{id} {mean:?} {stddev:?} {primary} {params:?} {samples:?}").unwrap();

@@ -39,8 +39,8 @@ impl LatencyWatch {
         let tracefs = tracing::find_mount(worker).await?;
         let io_stat = prepared.root_io_stat();
         let config = WatchConfig::new(&tracefs, prepared.device(), io_stat);
-        let step = tracing::step(&config);
-        prepared.group().apply_change(step, Some(tracing::ON.to_owned())).await?;
+        let resource = tracing::resource(&config);
+        prepared.group().apply_change(resource, Some(tracing::ON.to_owned())).await?;
         let json = serde_json::to_string(&config).map_err(|error| ContentionError::output("io-latency", error))?;
         let process = prepared.group().spawn(Command::new([worker.program(), "exec", "io-latency", &json])).await?;
         Ok(Self { process, consumed: 0 })

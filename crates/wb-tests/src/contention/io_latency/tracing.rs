@@ -5,14 +5,14 @@
 //! width of buckets. Everything is in an instance of its own, so that other users of tracing are not disturbed.
 
 use wb_agent::{Worker, WorkerError};
-use wb_sys::undo::Step;
+use wb_sys::undo::ManagedResource;
 
 use super::histogram::BUCKETS;
 use super::watch::WatchConfig;
 use crate::contention::ContentionError;
 use crate::contention::files::{names, read};
 
-/// State of [`step`] in which the triggers are set.
+/// State of [`resource`] in which the triggers are set.
 pub const ON: &str = "on\n";
 
 /// Where tracefs can be mounted.
@@ -39,8 +39,8 @@ async fn is_supported(worker: &Worker, point: &str) -> Result<bool, WorkerError>
     Ok(synthetic.is_some() && histogram.is_some())
 }
 
-/// Step whose state is whether the triggers are set: [`ON`] or `off`.
-pub fn step(config: &WatchConfig) -> Step {
+/// A resource whose state is whether the triggers are set: [`ON`] or `off`.
+pub fn resource(config: &WatchConfig) -> ManagedResource {
     const READ: &str = r#"cd "$1" && if [ -d "instances/$2" ] || grep -q "^$2[^a-z0-9_]" synthetic_events
 then echo on; else echo off; fi"#;
     const CREATE: &str =
@@ -65,7 +65,7 @@ then echo on; else echo off; fi"#;
     let words = |script: &str, arguments: &[&str]| {
         ["sh", "-c", script, "sh"].iter().chain(arguments).map(|word| (*word).to_owned()).collect()
     };
-    Step::Command {
+    ManagedResource::Command {
         name: format!("latency histograms of {}", config.device),
         read: words(READ, &[&config.tracefs, &config.name]),
         write: words(&write, &["{}", &config.tracefs, &config.name]),

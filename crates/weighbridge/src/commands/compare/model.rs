@@ -64,7 +64,7 @@ fn fit_noise(builds: &Builds, output: &Path, console: &Console) -> Result<Exit, 
         return Err(no_value_error());
     }
     model.write(output)?;
-    if model.one_system && !console.quiet {
+    if model.is_single_system && !console.quiet {
         crate::console::message!(
             "note: each build is a single run: all count as runs of one build, so differences between builds are noise"
         );

@@ -21,17 +21,30 @@ pub(crate) struct CommittedParameters {
     pub(crate) written_s: u64,
 }
 
+/// What a machine's folder of the benches holds.
+pub(crate) enum ParametersSearch {
+    /// Committed parameters.
+    Found(CommittedParameters),
+    /// None are committed.
+    Absent,
+    /// The folder, which the user may not look into.
+    Unreadable(String),
+}
+
 impl CommittedParameters {
-    /// Finds them in the folder of the benches, an absolute path or none for the default; `None` if nothing is committed
-    /// there, or the user may not look into it.
-    pub(crate) async fn find(worker: &Worker, folder: Option<&Path>) -> Result<Option<Self>, WorkerError> {
-        let file = ParametersFile::in_folder(folder.unwrap_or(Path::new(DIR)));
-        let path = file.path().display().to_string();
-        let found = worker.run(Command::new(["stat", "-c", "%s %Y", "--", &path].map(str::to_owned)), LIMIT).await?;
-        let text = String::from_utf8_lossy(&found.stdout).into_owned();
-        let fields =
-            text.trim().split_once(' ').and_then(|(size, time)| Some((size.parse().ok()?, time.parse().ok()?)));
-        Ok(fields.map(|(size, written_s)| Self { path, size: Bytes(size), written_s }))
+    /// Searches for them in the folder of the benches, an absolute path or none for the default.
+    pub(crate) async fn find(worker: &Worker, folder: Option<&Path>) -> Result<ParametersSearch, WorkerError> {
+        let folder = folder.unwrap_or(Path::new(DIR));
+        let path = ParametersFile::in_folder(folder).path().display().to_string();
+        // Messages are only known in the C locale.
+        let argv = ["env", "LC_ALL=C", "stat", "-c", "%s %Y", "--", &path].map(str::to_owned);
+        let found = worker.run(Command::new(argv), LIMIT).await?;
+        let [output, errors] = [&found.stdout, &found.stderr].map(|bytes| String::from_utf8_lossy(bytes));
+        Ok(match parse_stat(&output) {
+            Some((size, written_s)) => ParametersSearch::Found(Self { path, size, written_s }),
+            None if errors.contains("Permission denied") => ParametersSearch::Unreadable(folder.display().to_string()),
+            None => ParametersSearch::Absent,
+        })
     }
 
     /// Removes the file, and its folder if that is the default and empty. Returns why it could not be removed.
@@ -42,4 +55,10 @@ impl CommittedParameters {
         let reason = || String::from_utf8_lossy(&ended.stderr).trim().to_owned();
         Ok((!ended.exit_reason.is_success()).then(reason))
     }
+}
+
+/// Size and modification time from `stat -c "%s %Y"`.
+fn parse_stat(output: &str) -> Option<(Bytes, u64)> {
+    let (size, time) = output.trim().split_once(' ')?;
+    Some((Bytes(size.parse().ok()?), time.parse().ok()?))
 }

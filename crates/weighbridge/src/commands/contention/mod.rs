@@ -7,7 +7,7 @@ mod render;
 mod request;
 mod run;
 
-pub(crate) use committed::CommittedParameters;
+pub(crate) use committed::{CommittedParameters, ParametersSearch};
 pub(crate) use merge::merge;
 pub(crate) use read::{BenchSelection, ReadTarget, unselected_folders};
 pub(crate) use run::{plan_sequence, run_sequence};

@@ -9,13 +9,13 @@ use rustix::io::Errno;
 use crate::process::tree;
 use crate::{SysError, SysRoot};
 
-use super::{Step, StepError};
+use super::{ManagedResource, ResourceError};
 
 /// Maximum number of passes over the threads, since new ones may be created meanwhile.
 const MAX_ROUNDS: usize = 1000;
 
 /// The contents of a group's files, one per line; None where the group does not exist.
-pub(super) fn state(root: &SysRoot, path: &str, files: &[String]) -> Result<Option<Vec<u8>>, StepError> {
+pub(super) fn state(root: &SysRoot, path: &str, files: &[String]) -> Result<Option<Vec<u8>>, ResourceError> {
     if !root.exists(path) {
         return Ok(None);
     }
@@ -65,11 +65,11 @@ fn move_members(from: &Path, to: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// The state [`Step::MOVED`] where a group has any thread.
-pub(super) fn moved_state(root: &SysRoot, to: &str) -> Result<Option<Vec<u8>>, StepError> {
+/// The state [`ManagedResource::MOVED`] where a group has any thread.
+pub(super) fn moved_state(root: &SysRoot, to: &str) -> Result<Option<Vec<u8>>, ResourceError> {
     match root.text(format!("{to}/tasks")) {
         Err(SysError::Missing { .. }) => Ok(None),
-        text => Ok((!text?.is_empty()).then(|| Step::MOVED.as_bytes().to_vec())),
+        text => Ok((!text?.is_empty()).then(|| ManagedResource::MOVED.as_bytes().to_vec())),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Steps: objects whose state can be changed and restored.
+//! Managed resources: objects whose state can be changed and restored.
 
 mod command;
 mod file;
@@ -13,8 +13,8 @@ use crate::{SysError, SysRoot};
 
 /// An object whose state can be changed and restored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-#[serde(tag = "step", rename_all = "kebab-case")]
-pub enum Step {
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum ManagedResource {
     /// A kernel setting: a file with one value. A reboot resets it.
     Setting {
         /// Path of the file.
@@ -72,16 +72,16 @@ impl std::fmt::Display for Refusal {
     }
 }
 
-/// An error while reading or setting the state of a step.
+/// An error while reading or setting the state of a resource.
 #[derive(Debug, thiserror::Error)]
-pub enum StepError {
+pub enum ResourceError {
     /// The state cannot be read.
     #[error(transparent)]
     Sys(#[from] SysError),
     /// The state cannot be set.
     #[error("cannot set `{what}` to `{value}`: {cause}")]
     Write {
-        /// Name of the step.
+        /// Name of the resource.
         what: String,
         /// The requested value.
         value: String,
@@ -91,7 +91,7 @@ pub enum StepError {
     /// Settings that a change has reset cannot be restored.
     #[error("`{what}` was restored, but not all settings that were reset with it: {failed}")]
     Dependents {
-        /// Name of the changed step.
+        /// Name of the changed resource.
         what: String,
         /// The settings with their actual and expected values and the causes.
         failed: String,
@@ -106,11 +106,11 @@ pub enum StepError {
     },
 }
 
-impl Step {
+impl ManagedResource {
     /// The state after threads have been moved.
     pub const MOVED: &str = "moved";
 
-    /// Creates a step for a kernel setting.
+    /// Creates a resource for a kernel setting.
     pub fn setting(path: impl Into<String>) -> Self {
         Self::Setting { path: path.into() }
     }
@@ -131,7 +131,7 @@ impl Step {
 
     /// Reads the current state, to be restored later; for a setting of a fake root all bytes of the file. None where a
     /// file or group does not exist.
-    pub(super) fn state(&self, root: &SysRoot) -> Result<Option<Vec<u8>>, StepError> {
+    pub(super) fn state(&self, root: &SysRoot) -> Result<Option<Vec<u8>>, ResourceError> {
         match self {
             Self::Setting { path } if root.is_real() => {
                 Ok(Some(selected_option(&root.text(path)?).to_owned().into_bytes()))
@@ -166,7 +166,7 @@ impl Step {
     }
 
     /// Fails for an object that could not be restored exactly.
-    pub(super) fn require_reversible(&self, root: &SysRoot, target: Option<&[u8]>) -> Result<(), StepError> {
+    pub(super) fn require_reversible(&self, root: &SysRoot, target: Option<&[u8]>) -> Result<(), ResourceError> {
         match self {
             Self::File { path, .. } => {
                 file::replacement_obstacle(root, path).map_or(Ok(()), |why| Err(self.write_error(target, why)))
@@ -175,7 +175,7 @@ impl Step {
         }
     }
 
-    /// The modification time of a file, in nanoseconds since 1970; None where it does not exist, and for other steps.
+    /// The modification time of a file, in nanoseconds since 1970; None where it does not exist, and for other resources.
     pub(super) fn modified(&self, root: &SysRoot) -> Option<i64> {
         let Self::File { path, .. } = self else { return None };
         // An unreadable file has no modification time to restore.
@@ -183,7 +183,7 @@ impl Step {
     }
 
     /// Restores the modification time of a file.
-    pub(super) fn set_modified(&self, root: &SysRoot, modified: Option<i64>) -> Result<(), StepError> {
+    pub(super) fn set_modified(&self, root: &SysRoot, modified: Option<i64>) -> Result<(), ResourceError> {
         let (Self::File { path, .. }, Some(modified)) = (self, modified) else { return Ok(()) };
         file::set_modified(&root.path(path)?, modified).map_err(|error| self.write_error(None, error.to_string()))
     }
@@ -192,7 +192,7 @@ impl Step {
     ///
     /// # Errors
     /// When it cannot be read.
-    pub fn is_in_state(&self, root: &SysRoot, target: Option<&[u8]>) -> Result<bool, StepError> {
+    pub fn is_in_state(&self, root: &SysRoot, target: Option<&[u8]>) -> Result<bool, ResourceError> {
         Ok(self.is_same(self.state(root)?.as_deref(), target))
     }
 
@@ -208,7 +208,7 @@ impl Step {
     }
 
     /// Sets the state. Commands inherit `lock` and hold it for as long as they run.
-    pub(super) fn set(&self, root: &SysRoot, state: Option<&[u8]>, lock: &File) -> Result<(), StepError> {
+    pub(super) fn set(&self, root: &SysRoot, state: Option<&[u8]>, lock: &File) -> Result<(), ResourceError> {
         let failed = |why: String| self.write_error(state, why);
         let io = |error: std::io::Error| failed(error.to_string());
         match self {
@@ -241,8 +241,8 @@ impl Step {
         }
     }
 
-    /// Verifies that a setting has the written value, which the kernel may have rounded; other steps verify themselves.
-    pub(super) fn verify_state(&self, root: &SysRoot, state: Option<&[u8]>) -> Result<(), StepError> {
+    /// Verifies that a setting has the written value, which the kernel may have rounded; other resources verify themselves.
+    pub(super) fn verify_state(&self, root: &SysRoot, state: Option<&[u8]>) -> Result<(), ResourceError> {
         let found = match self {
             Self::Setting { .. } => self.state(root)?,
             _ => return Ok(()),
@@ -256,9 +256,9 @@ impl Step {
         }
     }
 
-    fn write_error(&self, state: Option<&[u8]>, why: String) -> StepError {
+    fn write_error(&self, state: Option<&[u8]>, why: String) -> ResourceError {
         let value = String::from_utf8_lossy(state.unwrap_or_default()).trim().replace('\n', ", ");
-        StepError::Write { what: self.description(), value, cause: why }
+        ResourceError::Write { what: self.description(), value, cause: why }
     }
 
     /// Removes the temporary file of a process that was killed.

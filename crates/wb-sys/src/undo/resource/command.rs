@@ -4,10 +4,10 @@ use std::fs::File;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
-use super::StepError;
+use super::ResourceError;
 
 /// Runs a command and returns its standard output.
-pub(super) fn output(name: &str, words: &[String]) -> Result<Vec<u8>, StepError> {
+pub(super) fn output(name: &str, words: &[String]) -> Result<Vec<u8>, ResourceError> {
     run(name, words, Stdio::null())
 }
 
@@ -15,18 +15,18 @@ pub(super) fn output(name: &str, words: &[String]) -> Result<Vec<u8>, StepError>
 ///
 /// The command gets the lock as its standard input, which it must not read, and a process group of its own. If this
 /// process is killed meanwhile, the next one finds the command by them and kills it before it reverts anything.
-pub(super) fn set(name: &str, words: &[String], state: &[u8], lock: &File) -> Result<(), StepError> {
+pub(super) fn set(name: &str, words: &[String], state: &[u8], lock: &File) -> Result<(), ResourceError> {
     let state = String::from_utf8_lossy(state).trim().to_owned();
     let words: Vec<String> = words.iter().map(|word| word.replace("{}", &state)).collect();
     let lock = lock.try_clone().map_err(|error| failed(name, error.to_string()))?;
     run(name, &words, lock.into()).map(drop)
 }
 
-fn failed(name: &str, reason: String) -> StepError {
-    StepError::Command { name: name.to_owned(), reason }
+fn failed(name: &str, reason: String) -> ResourceError {
+    ResourceError::Command { name: name.to_owned(), reason }
 }
 
-fn run(name: &str, words: &[String], input: Stdio) -> Result<Vec<u8>, StepError> {
+fn run(name: &str, words: &[String], input: Stdio) -> Result<Vec<u8>, ResourceError> {
     let (program, arguments) = words.split_first().ok_or_else(|| failed(name, "missing command".to_owned()))?;
     let output = Command::new(program).args(arguments).env("LC_ALL", "C").stdin(input).process_group(0).output();
     let output = output.map_err(|error| failed(name, format!("{program}: {error}")))?;
