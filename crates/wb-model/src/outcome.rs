@@ -79,8 +79,8 @@ pub enum Gate {
     Work,
     /// Is the answer of the computation right?
     Answer,
-    /// Is the value possible at all?
-    Possible,
+    /// Is the value plausible: can the machine reach it?
+    Plausibility,
     /// Did state carry over from one sample to the next?
     State,
     /// Did the time depend on the work?
@@ -91,7 +91,7 @@ pub enum Gate {
 
 impl Gate {
     /// All gates.
-    pub const ALL: [Self; 6] = [Self::Work, Self::Answer, Self::Possible, Self::State, Self::Effort, Self::Output];
+    pub const ALL: [Self; 6] = [Self::Work, Self::Answer, Self::Plausibility, Self::State, Self::Effort, Self::Output];
 }
 
 impl fmt::Display for Gate {
@@ -99,7 +99,7 @@ impl fmt::Display for Gate {
         f.pad(match self {
             Self::Work => "work",
             Self::Answer => "answer",
-            Self::Possible => "possible",
+            Self::Plausibility => "plausibility",
             Self::State => "state",
             Self::Effort => "effort",
             Self::Output => "output",

@@ -90,7 +90,7 @@ mod tests {
 
     #[test]
     fn bounds_are_inclusive() {
-        let check: FigureCheck = "possible: latency/connect 1..2.5".parse().unwrap();
+        let check: FigureCheck = "plausibility: latency/connect 1..2.5".parse().unwrap();
         assert_eq!([0.9, 1.0, 2.5, 2.6].map(|value| check.allows(value)), [false, true, true, false]);
         let check: FigureCheck = "work: latency/connect ..2".parse().unwrap();
         assert!(check.allows(-1.0));

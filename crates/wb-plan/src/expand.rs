@@ -34,14 +34,14 @@ pub const WORKER_CPUS: &str = "worker-cpus";
 pub fn expand(
     requests: &[Request],
     sampling: &Sampling,
-    catalogue: &dyn Catalog,
+    catalog: &dyn Catalog,
     workers: Option<&PlanWorkers>,
     profile: &ProfileName,
     selection: &Selection,
 ) -> Result<Plan, Diagnostics> {
     let mut expansion = PlanExpansion {
         sampling,
-        catalogue,
+        catalog,
         workers,
         profile,
         selection,
@@ -55,7 +55,7 @@ pub fn expand(
     }
     errors.finish()?;
     let mut plan = expansion.plan;
-    programs::reject_unused(requests, &plan.cells, catalogue)?;
+    programs::reject_unused(requests, &plan.cells, catalog)?;
     assign_blocks(&mut plan.cells, sampling.max_prepared);
     Ok(plan)
 }
@@ -63,7 +63,7 @@ pub fn expand(
 /// A plan under construction, to which requests are added.
 struct PlanExpansion<'a> {
     sampling: &'a Sampling,
-    catalogue: &'a dyn Catalog,
+    catalog: &'a dyn Catalog,
     workers: Option<&'a PlanWorkers>,
     profile: &'a ProfileName,
     selection: &'a Selection,
@@ -76,8 +76,8 @@ struct PlanExpansion<'a> {
 impl PlanExpansion<'_> {
     /// Adds the cells of one request, or none of them if it has an error.
     fn add(&mut self, request: &Request) -> Result<(), Diagnostics> {
-        let Self { sampling, catalogue, workers, .. } = *self;
-        let declaration = declaration_of(request, catalogue)?;
+        let Self { sampling, catalog, workers, .. } = *self;
+        let declaration = declaration_of(request, catalog)?;
         let serial = match &request.id {
             Some(id) => Serial::Id(id.clone()),
             None => {
@@ -95,7 +95,7 @@ impl PlanExpansion<'_> {
             given,
             roles: cast,
             declaration,
-            catalogue,
+            catalog,
             workers,
             participants: involved,
             sampling,
@@ -118,18 +118,18 @@ impl PlanExpansion<'_> {
     }
 }
 
-fn declaration_of<'a>(request: &Request, catalogue: &'a dyn Catalog) -> Result<&'a Declaration, Diagnostic> {
-    let declaration = catalogue.declaration(&request.test).ok_or_else(|| unknown_test(request, catalogue))?;
+fn declaration_of<'a>(request: &Request, catalog: &'a dyn Catalog) -> Result<&'a Declaration, Diagnostic> {
+    let declaration = catalog.declaration(&request.test).ok_or_else(|| unknown_test(request, catalog))?;
     match request.stages.first() {
         Some(stage) => Err(stages_error(request, stage)),
         None => Ok(declaration),
     }
 }
 
-fn unknown_test(request: &Request, catalogue: &dyn Catalog) -> Diagnostic {
+fn unknown_test(request: &Request, catalog: &dyn Catalog) -> Diagnostic {
     Diagnostic::at(&request.source, request.test_span.clone(), format!("unknown test `{}`", request.test), "unknown")
-        .with_suggestion(suggest(&request.test, catalogue.names()))
-        .with_help(format!("expected one of {}", catalogue.names().join(", ")))
+        .with_suggestion(suggest(&request.test, catalog.names()))
+        .with_help(format!("expected one of {}", catalog.names().join(", ")))
 }
 
 fn stages_error(request: &Request, stage: &PropertyGroup) -> Diagnostic {
@@ -153,7 +153,7 @@ struct RequestExpansion<'a> {
     given: Vec<&'a SpannedParam>,
     roles: RoleAssignment<'a>,
     declaration: &'a Declaration,
-    catalogue: &'a dyn Catalog,
+    catalog: &'a dyn Catalog,
     workers: Option<&'a PlanWorkers>,
     /// The workers that measure it, with their facts.
     participants: Vec<(WorkerName, &'a Facts)>,
@@ -217,7 +217,7 @@ impl RequestExpansion<'_> {
                 }
             }
         };
-        let matrix = self.catalogue.matrix(test, single_values).map_err(located)?;
+        let matrix = self.catalog.matrix(test, single_values).map_err(located)?;
         let names = matrix.iter().flat_map(|matrix| &matrix.selection_params);
         match names.into_iter().find(|name| given.get(**name).is_some_and(|(_, is_list)| *is_list)) {
             Some(list) => {
@@ -267,7 +267,7 @@ impl RequestExpansion<'_> {
         &self,
         single_values: &Params,
     ) -> Result<Option<BTreeMap<String, Vec<ParamValue>>>, Diagnostic> {
-        let resolve_on = |facts: &Facts| self.catalogue.resolve(&self.request.test, single_values, facts);
+        let resolve_on = |facts: &Facts| self.catalog.resolve(&self.request.test, single_values, facts);
         let Some(((first, facts), others)) = self.participants.split_first() else { return Ok(None) };
         let resolved = resolve_on(facts);
         for (other, facts) in others {
@@ -389,9 +389,9 @@ impl RequestExpansion<'_> {
 
     /// The canonical parameter name of a knob.
     fn resolve_knob(&self, given: &SpannedParam, name: &str) -> Result<String, Diagnostic> {
-        knob_name(self.catalogue, name).ok_or_else(|| {
+        knob_name(self.catalog, name).ok_or_else(|| {
             let name = name.split('@').next().unwrap_or(name);
-            let names = self.catalogue.knobs();
+            let names = self.catalog.knobs();
             Diagnostic::at(&self.request.source, given.name_span.clone(), format!("unknown knob `{name}`"), "unknown")
                 .with_suggestion(suggest(name, &names))
                 .with_help(format!("expected one of {}", names.join(", ")))
@@ -431,15 +431,15 @@ impl RequestExpansion<'_> {
         server: Option<&str>,
     ) -> Result<Cell, Diagnostic> {
         let Declaration { name, version, scope, .. } = self.declaration;
-        let test_cell = self.catalogue.cell(&self.request.test, &params);
-        let test_cell = test_cell.ok_or_else(|| unknown_test(self.request, self.catalogue))?;
+        let test_cell = self.catalog.cell(&self.request.test, &params);
+        let test_cell = test_cell.ok_or_else(|| unknown_test(self.request, self.catalog))?;
         let teams = match self.workers {
             Some(workers) => self.roles.assign_roles(self.request, test_cell.topology(), server, workers)?,
             None => Vec::new(),
         };
         let mut programs = self.request.programs.clone();
         if !programs.is_empty() {
-            let called = programs::required_programs(self.catalogue, name.as_str(), &params);
+            let called = programs::required_programs(self.catalog, name.as_str(), &params);
             programs.retain(|program, _| called.contains(program));
         }
         params.extend(role_params(&teams));
@@ -485,9 +485,9 @@ fn role_params(teams: &[Roles]) -> Params {
 }
 
 /// The canonical parameter name of a knob given as `NAME` or `NAME@TARGET`; `None` for an unknown knob.
-pub(crate) fn knob_name(catalogue: &dyn Catalog, knob: &str) -> Option<String> {
+pub(crate) fn knob_name(catalog: &dyn Catalog, knob: &str) -> Option<String> {
     let (name, target) = knob.split_at(knob.find('@').unwrap_or(knob.len()));
-    catalogue.knob(name).map(|name| format!("{KNOBS}{name}{target}"))
+    catalog.knob(name).map(|name| format!("{KNOBS}{name}{target}"))
 }
 
 /// Splits a text with commas (`"read,write"`) into a list, if the parameter is an axis or a list and none of its values

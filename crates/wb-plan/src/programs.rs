@@ -11,14 +11,14 @@ use crate::{Catalog, Cell, Request};
 const NATIVE_PROGRAM: &str = "weighbridge";
 
 /// The programs that a cell with these parameters runs.
-pub(crate) fn required_programs(catalogue: &dyn Catalog, test: &str, params: &Params) -> Vec<String> {
-    let required = catalogue.cell(test, params).map(|cell| cell.requires()).unwrap_or_default();
+pub(crate) fn required_programs(catalog: &dyn Catalog, test: &str, params: &Params) -> Vec<String> {
+    let required = catalog.cell(test, params).map(|cell| cell.requires()).unwrap_or_default();
     let required = required.into_iter().map(|need| need.program);
-    required.chain(catalogue.is_native(test).then(|| NATIVE_PROGRAM.to_owned())).collect()
+    required.chain(catalog.is_native(test).then(|| NATIVE_PROGRAM.to_owned())).collect()
 }
 
 /// Rejects a replacement for a program that no cell runs, since it would have no effect.
-pub(crate) fn reject_unused(requests: &[Request], cells: &[Cell], catalogue: &dyn Catalog) -> Result<(), Diagnostic> {
+pub(crate) fn reject_unused(requests: &[Request], cells: &[Cell], catalog: &dyn Catalog) -> Result<(), Diagnostic> {
     // Without cells, the missing cells are the error to report.
     if cells.is_empty() {
         return Ok(());
@@ -29,7 +29,7 @@ pub(crate) fn reject_unused(requests: &[Request], cells: &[Cell], catalogue: &dy
     let mut of_tests: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
     for cell in cells {
         let test = cell.id.test.as_str();
-        of_tests.entry(test).or_default().extend(required_programs(catalogue, test, &cell.params));
+        of_tests.entry(test).or_default().extend(required_programs(catalog, test, &cell.params));
     }
     let needs: Vec<(&str, Vec<&str>)> =
         of_tests.iter().map(|(test, all)| (*test, all.iter().map(String::as_str).collect())).collect();

@@ -17,10 +17,10 @@ use wb_model::{ProfileName, WorkerName};
 use wb_sys::undo::{ManagedResource, RevertOutcome};
 use wb_sys::user_folders;
 
-use crate::apply_site::ApplySite;
 use crate::error::{ProfileError, ProfileErrorKind};
 use crate::guest::{self, GuestRecord};
 use crate::host::run;
+use crate::host_context::HostContext;
 use crate::profile::{NamedProfile, Profile, ReversibleCommand};
 
 /// A host that a profile is applied to.
@@ -89,7 +89,7 @@ pub async fn apply(
 ) -> Result<ActiveProfile, ProfileError> {
     let failed = |why: ProfileErrorKind| ProfileError::new(&named.name, host.worker.name(), why);
     let group = host.worker.new_group().await.map_err(|error| failed(error.into()))?;
-    let site = ApplySite::new(&group, host, means);
+    let site = HostContext::new(&group, host, means);
     match make_changes(named, &site, means.sets).await {
         Ok((knobs, running)) => {
             let (guests, guest_files) = match running {
@@ -139,7 +139,7 @@ pub fn set_values(profile: &Profile, sets: &[KnobSet]) -> BTreeMap<String, BTree
 
 async fn make_changes(
     named: &NamedProfile,
-    site: &ApplySite<'_>,
+    site: &HostContext<'_>,
     sets: &[KnobSet],
 ) -> Result<(Vec<KnobResult>, Option<guest::RunningGuests>), ProfileErrorKind> {
     let profile = &named.profile;
@@ -171,7 +171,7 @@ async fn make_changes(
 /// The knobs that a profile requires to be set; knobs of its sets are optional and not included.
 pub(crate) async fn required_knobs(
     profile: &Profile,
-    site: &ApplySite<'_>,
+    site: &HostContext<'_>,
 ) -> Result<BTreeMap<String, String>, ProfileErrorKind> {
     Ok(one_thread_per_core(site).await?.into_iter().chain(profile_knobs(profile)).collect())
 }
@@ -182,7 +182,7 @@ fn profile_knobs(profile: &Profile) -> impl Iterator<Item = (String, String)> {
 
 /// The knob setting that leaves one thread per core, if the host's parameters say `disable-smt` and SMT is on. It is
 /// set before CPUs are counted.
-async fn one_thread_per_core(site: &ApplySite<'_>) -> Result<Option<(String, String)>, ProfileErrorKind> {
+async fn one_thread_per_core(site: &HostContext<'_>) -> Result<Option<(String, String)>, ProfileErrorKind> {
     if site.params.disable_smt != Some(true) {
         return Ok(None);
     }
@@ -192,7 +192,7 @@ async fn one_thread_per_core(site: &ApplySite<'_>) -> Result<Option<(String, Str
 }
 
 /// Requires that a command had its effect, which its exit status alone does not prove.
-async fn require_applied(paired: &ReversibleCommand, site: &ApplySite<'_>) -> Result<(), ProfileErrorKind> {
+async fn require_applied(paired: &ReversibleCommand, site: &HostContext<'_>) -> Result<(), ProfileErrorKind> {
     let checked = run(site.group, ["sh", "-c", &paired.check]).await;
     checked.map(drop).map_err(|_| ProfileErrorKind::NotEffective {
         command: paired.name.clone(),

@@ -227,7 +227,7 @@ impl ProfileErrorKind {
             }
             Self::Image(error) => return error.help(),
             Self::NoDistribution | Self::NoSuchImage(_) => {
-                "set `\"image\"` to a name in the catalogue, `built:bookworm`, a URL with its SHA-256, or a file on the host"
+                "set `\"image\"` to a name in the catalog, `built:bookworm`, a URL with its SHA-256, or a file on the host"
             }
             Self::NotRoot => ROOT_HELP,
             Self::Worker(error) if matches!(error.fault(), Some(Fault::NotRoot)) => ROOT_HELP,

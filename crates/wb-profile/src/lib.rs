@@ -11,13 +11,13 @@
 #![forbid(unsafe_code)]
 
 pub mod apply;
-mod apply_site;
 pub mod boot;
 pub mod catalog;
 pub mod controller;
 pub mod error;
 mod guest;
 mod host;
+mod host_context;
 pub mod image;
 pub mod preflight;
 pub mod profile;

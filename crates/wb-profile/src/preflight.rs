@@ -4,11 +4,11 @@ use wb_agent::{Fault, Group, WorkerError};
 use wb_model::{ProfileName, WorkerName};
 
 use crate::apply::{ApplyContext, ProfileHost, required_knobs};
-use crate::apply_site::ApplySite;
 use crate::boot::{Boot, CommandLine};
 use crate::error::{ProfileError, ProfileErrorKind};
 use crate::guest::{self, GuestPreflight, PlannedGuest};
 use crate::host::{last_lines, run};
+use crate::host_context::HostContext;
 use crate::profile::{HostFile, NamedProfile, Profile, ReversibleCommand};
 
 /// Result of checking a profile on a host.
@@ -39,7 +39,7 @@ pub async fn preflight(
 ) -> Result<Preflight, ProfileError> {
     let failed = |why: ProfileErrorKind| ProfileError::new(&named.name, host.worker.name(), why);
     let group = host.worker.new_group().await.map_err(|error| failed(error.into()))?;
-    let outlook = inspect(named, &ApplySite::new(&group, host, means)).await;
+    let outlook = inspect(named, &HostContext::new(&group, host, means)).await;
     let closed = group.close().await;
     let outlook = outlook.map_err(failed)?;
     closed.map_err(|error| failed(error.into()))?;
@@ -47,7 +47,7 @@ pub async fn preflight(
     Ok(Preflight { profile: named.name.clone(), host: host.worker.name().clone(), guests, obstacles, software })
 }
 
-async fn inspect(named: &NamedProfile, site: &ApplySite<'_>) -> Result<GuestPreflight, ProfileErrorKind> {
+async fn inspect(named: &NamedProfile, site: &HostContext<'_>) -> Result<GuestPreflight, ProfileErrorKind> {
     let profile = &named.profile;
     let mut obstacles = Vec::new();
     if requires_root(profile) && run(site.group, ["id", "-u"]).await?.trim() != "0" {
@@ -81,7 +81,7 @@ fn requires_root(profile: &Profile) -> bool {
 
 /// The knobs that the host does not have or cannot set to the requested value. Commands and kernel parameters are
 /// applied before knobs and may add some: then nothing can be checked yet.
-async fn check_knobs(profile: &Profile, site: &ApplySite<'_>) -> Result<Vec<ProfileErrorKind>, ProfileErrorKind> {
+async fn check_knobs(profile: &Profile, site: &HostContext<'_>) -> Result<Vec<ProfileErrorKind>, ProfileErrorKind> {
     if !profile.commands.is_empty() || !profile.kernel_arguments.is_empty() {
         return Ok(Vec::new());
     }
@@ -95,7 +95,7 @@ async fn check_knobs(profile: &Profile, site: &ApplySite<'_>) -> Result<Vec<Prof
 }
 
 /// The reason why a file cannot be written, if any.
-async fn check_file(file: &HostFile, site: &ApplySite<'_>) -> Result<Option<ProfileErrorKind>, ProfileErrorKind> {
+async fn check_file(file: &HostFile, site: &HostContext<'_>) -> Result<Option<ProfileErrorKind>, ProfileErrorKind> {
     let reason = site.group.worker().refusal(file.resource()).await?;
     Ok(reason.map(|reason| ProfileErrorKind::Unwritable { path: file.path.clone(), reason }))
 }
@@ -123,7 +123,7 @@ async fn check_syntax(
 /// The reason why the host's kernel cannot be restarted with these arguments; none if it can, or already has them.
 async fn check_kernel_arguments(
     arguments: &[String],
-    site: &ApplySite<'_>,
+    site: &HostContext<'_>,
 ) -> Result<Option<ProfileErrorKind>, ProfileErrorKind> {
     let next = CommandLine::read(site.group.worker()).await?.required_boot(arguments);
     match next {

@@ -77,7 +77,7 @@ pub enum RunEnd {
     /// The user cancelled; the same command resumes the run.
     Interrupted,
     /// Nothing to do: every cell was complete already.
-    Complete,
+    AlreadyComplete,
 }
 
 /// Executes a run. `watch` receives the progress events.
@@ -119,7 +119,7 @@ pub async fn run(job: RunSpec<'_>, mut watch: impl FnMut(Progress)) -> Result<Ru
         SampleLoop { context, cells, ended: BTreeSet::new(), stopping_rule: None, publisher, watch: &mut watch }
             .publish_pending()
             .await?;
-        return Ok(RunEnd::Complete);
+        return Ok(RunEnd::AlreadyComplete);
     }
     let (other_runs, warnings) = OtherRuns::announce(&context.pool).await?;
     context.other_runs = other_runs;

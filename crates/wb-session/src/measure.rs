@@ -13,7 +13,7 @@ use wb_run::{InputRecorder, Publisher, RunEnd, StoppingRule};
 use crate::error::SessionError;
 use crate::event::{EventSink, HostEvent, SessionEvent};
 use crate::hosts::{
-    HostPreparation, UnmetProfilePolicy, prepare_hosts, refuse_local_kernel_arguments, requested_profiles,
+    HostPreparation, ProfileFailurePolicy, prepare_hosts, refuse_local_kernel_arguments, requested_profiles,
 };
 use crate::options::SessionOptions;
 use crate::program::{current_program_hash, runtime};
@@ -36,14 +36,14 @@ pub struct MeasureSession<'a> {
     publish: Option<PublishConfig>,
     /// Decides after each sample whether a cell needs more.
     pub(crate) stopping_rule: Option<&'a StoppingRule>,
-    /// Records what is measured with, beside the folder.
+    /// Records the programs and files that the tests use.
     pub(crate) input_recorder: Option<&'a InputRecorder<'a>>,
     /// Name of the command, if it measures in only one profile.
     pub(crate) single_profile_command: Option<&'static str>,
     pub(crate) events: EventSink,
 }
 
-/// Refuses a folder that holds another plan: the samples of both would not be interleaved.
+/// Refuses a folder that holds another plan: samples of two plans are not interleaved, and thus not comparable.
 pub(crate) fn require_same_plan(folder: &Path, request: &MeasureRequest) -> Result<(), SessionError> {
     if !folder.join("run.json").is_file() {
         return Ok(());
@@ -92,7 +92,7 @@ impl<'a> MeasureSession<'a> {
         })
     }
 
-    /// Records what is measured with by this function, before the first sample.
+    /// Sets the function that records the programs and files that the tests use, before the first sample.
     #[must_use]
     pub fn record_inputs(self, recorder: Option<&'a InputRecorder<'a>>) -> Self {
         Self { input_recorder: recorder, ..self }
@@ -103,7 +103,7 @@ impl<'a> MeasureSession<'a> {
         &self.options.run_folder.path
     }
 
-    /// Measures in each profile the plan made for its machines, and records and studies the results.
+    /// Makes the plan for the hosts in each profile, and measures it; then evaluates and writes the results.
     ///
     /// # Errors
     /// When no host can be measured, the folder belongs to another run, or the run fails.
@@ -117,7 +117,7 @@ impl<'a> MeasureSession<'a> {
         }
         refuse_local_kernel_arguments(&profiles, &self.options.hosts)?;
         let program_sha256 = current_program_hash()?;
-        let (end, begun) = runtime()?.block_on(async {
+        let (outcome, has_started) = runtime()?.block_on(async {
             let cancel = cancel_on_signals();
             let mut hosts =
                 prepare_hosts(&self.preparation, &self.options.hosts, self.folder(), &self.events, cancel.clone())
@@ -126,21 +126,22 @@ impl<'a> MeasureSession<'a> {
             for named in profiles.iter().skip(1) {
                 self.report_obstacles(hosts.preflight(named).await?);
             }
-            let has_arguments = profiles.iter().any(|named| !named.profile.kernel_arguments.is_empty());
+            let has_kernel_arguments = profiles.iter().any(|named| !named.profile.kernel_arguments.is_empty());
             let publisher = PublishConfig::start_publisher(self.publish.as_ref()).await?;
-            let unmet = if profiles.len() > 1 { UnmetProfilePolicy::Record } else { UnmetProfilePolicy::Abort };
+            let failure_policy =
+                if profiles.len() > 1 { ProfileFailurePolicy::Record } else { ProfileFailurePolicy::Abort };
             let context = SessionContext {
                 publisher: publisher.as_ref(),
                 program_sha256,
                 cancel,
-                has_arguments,
+                has_kernel_arguments,
                 hosts: hosts.to_record(),
-                unmet_policy: unmet,
+                failure_policy,
             };
-            let mut ends = SessionEnd { has_started: false, end: RunEnd::Complete, unmet_profiles: 0 };
+            let mut outcome = SessionOutcome { has_started: false, end: RunEnd::AlreadyComplete, failed_profiles: 0 };
             let mut result = Ok(());
             for named in &profiles {
-                match self.run_in_profile(named, &mut hosts, &context, &mut plan, &mut ends).await {
+                match self.run_in_profile(named, &mut hosts, &context, &mut plan, &mut outcome).await {
                     Ok(RunEnd::Interrupted) => break,
                     Ok(_) => {}
                     Err(error) => {
@@ -149,28 +150,28 @@ impl<'a> MeasureSession<'a> {
                     }
                 }
             }
-            if has_arguments && !self.restore_kernels(&mut hosts).await? {
-                ends.unmet_profiles += 1;
+            if has_kernel_arguments && !self.restore_kernel_arguments(&mut hosts).await? {
+                outcome.failed_profiles += 1;
             }
             if let Some(publisher) = publisher {
                 publisher.close().await?;
             }
             let closed = hosts.close().await;
-            let begun = ends.has_started;
-            let ends = result.and_then(|()| Ok(closed.map(|()| ends)?));
-            Ok::<_, SessionError>((ends, begun))
+            let has_started = outcome.has_started;
+            let outcome = result.and_then(|()| Ok(closed.map(|()| outcome)?));
+            Ok::<_, SessionError>((outcome, has_started))
         })?;
         let results = || {
             Ok::<_, SessionError>(wb_study::write_results(&RunFolder::open(self.folder())?, &self.request.registry)?)
         };
-        if end.is_err() && begun {
+        if outcome.is_err() && has_started {
             // The error that ended the run is reported last.
             if let Err(error) = results() {
                 self.events.warn(error);
             }
             self.events.emit(SessionEvent::ResultsKeptAfterError(self.folder().to_owned()));
         }
-        let SessionEnd { end, unmet_profiles, .. } = end?;
+        let SessionOutcome { end, failed_profiles, .. } = outcome?;
         let study = results()?;
         let published = match end {
             RunEnd::Interrupted => {
@@ -178,9 +179,11 @@ impl<'a> MeasureSession<'a> {
                 self.events.emit(SessionEvent::Interrupted { folder, is_folder_given });
                 PublishState::NotRequested
             }
-            RunEnd::Finished | RunEnd::Complete => publish_run(self.publish.as_ref(), self.folder(), &self.events)?,
+            RunEnd::Finished | RunEnd::AlreadyComplete => {
+                publish_run(self.publish.as_ref(), self.folder(), &self.events)?
+            }
         };
-        Ok(MeasureResult { end, study, published, expected_failures: 0, unmet_profiles })
+        Ok(MeasureResult { end, study, published, expected_failures: 0, failed_profiles })
     }
 
     /// Reports hosts to which a later profile cannot be applied.
@@ -198,29 +201,29 @@ pub(crate) struct SessionContext<'a> {
     pub(crate) publisher: Option<&'a Publisher>,
     pub(crate) program_sha256: String,
     pub(crate) cancel: watch::Receiver<bool>,
-    /// Whether any of the profiles has kernel parameters.
-    pub(crate) has_arguments: bool,
+    /// Whether any of the profiles has kernel arguments.
+    pub(crate) has_kernel_arguments: bool,
     /// Address and parameters of hosts, as recorded.
     pub(crate) hosts: BTreeMap<WorkerName, serde_json::Value>,
     /// What to do when a profile cannot be applied to any host.
-    pub(crate) unmet_policy: UnmetProfilePolicy,
+    pub(crate) failure_policy: ProfileFailurePolicy,
 }
 
 /// Combined outcome of the runs in all profiles.
-pub(crate) struct SessionEnd {
+pub(crate) struct SessionOutcome {
     /// Whether measuring has started.
     pub(crate) has_started: bool,
     /// Their combined end.
     pub(crate) end: RunEnd,
     /// Number of profiles that could not be applied or reverted.
-    pub(crate) unmet_profiles: usize,
+    pub(crate) failed_profiles: usize,
 }
 
-impl SessionEnd {
+impl SessionOutcome {
     pub(crate) fn merge(&mut self, next: RunEnd) {
         self.end = match (self.end, next) {
             (RunEnd::Interrupted, _) | (_, RunEnd::Interrupted) => RunEnd::Interrupted,
-            (RunEnd::Complete, RunEnd::Complete) => RunEnd::Complete,
+            (RunEnd::AlreadyComplete, RunEnd::AlreadyComplete) => RunEnd::AlreadyComplete,
             _ => RunEnd::Finished,
         };
     }

@@ -15,7 +15,7 @@ use crate::error::SessionError;
 use crate::event::SessionEvent;
 use crate::hosts::{ConnectedHosts, ProfiledHosts};
 use crate::knob_sets::all_sets;
-use crate::measure::{MeasureSession, SessionContext, SessionEnd};
+use crate::measure::{MeasureSession, SessionContext, SessionOutcome};
 use crate::secrets;
 
 impl MeasureSession<'_> {
@@ -26,29 +26,29 @@ impl MeasureSession<'_> {
         hosts: &mut ConnectedHosts,
         context: &SessionContext<'_>,
         plan: &mut impl FnMut(&PlanWorkers, &NamedProfile) -> Result<Plan, SessionError>,
-        ends: &mut SessionEnd,
+        ends: &mut SessionOutcome,
     ) -> Result<RunEnd, SessionError> {
-        let interrupted = |ends: &mut SessionEnd| {
+        let interrupted = |ends: &mut SessionOutcome| {
             ends.merge(RunEnd::Interrupted);
             Ok(RunEnd::Interrupted)
         };
         if self.is_complete(named, plan) {
-            ends.merge(RunEnd::Complete);
-            return Ok(RunEnd::Complete);
+            ends.merge(RunEnd::AlreadyComplete);
+            return Ok(RunEnd::AlreadyComplete);
         }
         self.require_same_profile(named)?;
         // Not cancellable: a rebooting host must come back first.
-        if context.has_arguments || !ends.has_started {
+        if context.has_kernel_arguments || !ends.has_started {
             self.start_kernels(&named.profile.kernel_arguments, hosts).await?;
         }
         if *context.cancel.borrow() {
             return interrupted(ends);
         }
-        let put = hosts.apply_profile(named, context.unmet_policy);
+        let put = hosts.apply_profile(named, context.failure_policy);
         let Some(state) = run_until_cancelled(put, context.cancel.clone()).await else { return interrupted(ends) };
         let mut state = state?;
         if state.pool.workers.is_empty() {
-            ends.unmet_profiles += 1;
+            ends.failed_profiles += 1;
         }
         let measured = match run_until_cancelled(self.make_plan(named, &mut state, plan), context.cancel.clone()).await
         {
@@ -58,7 +58,7 @@ impl MeasureSession<'_> {
                 // Guests belong to this profile alone, so the other profiles can still be measured.
                 Err(error @ SessionError::Run(RunError::Lost { .. })) if named.profile.guests.is_some() => {
                     self.events.warn(error);
-                    ends.unmet_profiles += 1;
+                    ends.failed_profiles += 1;
                     Ok(RunEnd::Finished)
                 }
                 measured => measured,
@@ -66,7 +66,7 @@ impl MeasureSession<'_> {
         };
         let saved = record_consoles(self.folder(), &named.name, &state.console_output().await);
         let changed = state.revert().await;
-        ends.unmet_profiles += usize::from(!changed.is_empty());
+        ends.failed_profiles += usize::from(!changed.is_empty());
         for host in &changed {
             if let Err(error) = hosts.replace_agent(host).await {
                 self.events.warn(error);
@@ -83,7 +83,7 @@ impl MeasureSession<'_> {
         plan: Plan,
         state: &ProfiledHosts,
         context: &SessionContext<'_>,
-        ends: &mut SessionEnd,
+        ends: &mut SessionOutcome,
     ) -> Result<RunEnd, SessionError> {
         let job = self.build_job(plan, state, context)?;
         self.events.emit(SessionEvent::RunStarted(self.folder().to_owned()));
@@ -115,7 +115,7 @@ impl MeasureSession<'_> {
     }
 
     /// Restores the default kernel parameters of all hosts. Returns whether all hosts came back.
-    pub(crate) async fn restore_kernels(&self, hosts: &mut ConnectedHosts) -> Result<bool, SessionError> {
+    pub(crate) async fn restore_kernel_arguments(&self, hosts: &mut ConnectedHosts) -> Result<bool, SessionError> {
         let before = hosts.pool.workers.len();
         self.start_kernels(&[], hosts).await?;
         Ok(hosts.pool.workers.len() == before)

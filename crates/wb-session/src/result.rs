@@ -17,7 +17,7 @@ pub struct MeasureResult {
     /// Number of cells that are incomplete, and known to be.
     pub expected_failures: usize,
     /// Number of profiles that could not be applied or reverted.
-    pub(crate) unmet_profiles: usize,
+    pub(crate) failed_profiles: usize,
 }
 
 /// Whether a session reached what was requested.
@@ -39,7 +39,7 @@ impl MeasureResult {
 
     /// Whether the session reached what was requested.
     pub fn status(&self) -> SessionStatus {
-        let falls_short = self.shortfall_count() > self.expected_failures || self.unmet_profiles > 0;
+        let falls_short = self.shortfall_count() > self.expected_failures || self.failed_profiles > 0;
         match self.end {
             RunEnd::Interrupted => SessionStatus::Interrupted,
             _ if falls_short || self.published == PublishState::Incomplete => SessionStatus::Incomplete,

@@ -294,7 +294,7 @@ mod tests {
         assert_eq!(judged.counted, [0, 1, 2, 3]);
         assert_eq!(result(rule, studied.clone()).outcome, CellOutcome::Measured);
         if let Some(measurement) = &mut studied[3].measurement {
-            measurement.reject(wb_model::Gate::Possible, "too short");
+            measurement.reject(wb_model::Gate::Plausibility, "too short");
         }
         assert_eq!(result(rule, studied).outcome, CellOutcome::Partial { valid: 3, required: 4 });
     }

@@ -233,11 +233,11 @@ mod tests {
     #[test]
     fn invalid_samples_are_findings_with_their_reasons() {
         let mut studied = samples(&[97.0, 98.0, 99.0, 97.5, 98.5]);
-        studied[1].measurement.as_mut().unwrap().reject(Gate::Possible, "rate is -7 ops/s");
-        studied[3].measurement.as_mut().unwrap().reject(Gate::Possible, "rate is -8 ops/s");
+        studied[1].measurement.as_mut().unwrap().reject(Gate::Plausibility, "rate is -7 ops/s");
+        studied[3].measurement.as_mut().unwrap().reject(Gate::Plausibility, "rate is -8 ops/s");
         studied[4].measurement.as_mut().unwrap().reject(Gate::Output, "its artefacts were modified");
         let expected = [
-            "sample 1 is invalid (possible: rate is -7 ops/s): it does not count, and neither does 1 other sample for the same \
+            "sample 1 is invalid (plausibility: rate is -7 ops/s): it does not count, and neither does 1 other sample for the same \
                 reason",
             "sample 4 is invalid (output: its artefacts were modified): it does not count",
         ];

@@ -98,13 +98,12 @@ mod tests {
 
     #[test]
     fn a_script_that_changed_between_samples_is_reported_with_both_hashes() {
-        let all = with("file {here}/h.sh sha256", &["a", "a", "b"]);
+        let all = with("file {definition-folder}/h.sh sha256", &["a", "a", "b"]);
         let counted: Vec<&StudiedAttempt> = all.iter().collect();
-        let expected =
-            "the file `{here}/h.sh` changed between samples: SHA-256 a… in 2 samples, SHA-256 b… in 1 sample";
+        let expected = "the file `{definition-folder}/h.sh` changed between samples: SHA-256 a… in 2 samples, SHA-256 b… in 1 sample";
         assert_eq!(changes(&counted), [expected]);
         let provenance = provenance(&definition(precision()), &all, &counted);
-        assert_eq!(provenance["file {here}/h.sh sha256"], "b and 1 other");
+        assert_eq!(provenance["file {definition-folder}/h.sh sha256"], "b and 1 other");
     }
 
     #[test]

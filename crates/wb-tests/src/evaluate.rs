@@ -33,10 +33,10 @@ pub(crate) fn check_metric(measurement: &mut Measurement, metric: &Metric) {
             measurement.reject(Gate::Output, format!("{name} is {value}"));
         }
         Some(value) if value.abs() > MAX_MAGNITUDE => {
-            measurement.reject(Gate::Possible, format!("{name} is {value:e} {}", metric.unit));
+            measurement.reject(Gate::Plausibility, format!("{name} is {value:e} {}", metric.unit));
         }
         Some(value) if value < 0.0 && metric.class != Class::Check => {
-            measurement.reject(Gate::Possible, format!("{name} is {value} {}", metric.unit));
+            measurement.reject(Gate::Plausibility, format!("{name} is {value} {}", metric.unit));
         }
         Some(0.0) if metric.primary && metric.class != Class::Check => {
             measurement.reject(Gate::Work, format!("{name} is 0 {}", metric.unit));

@@ -185,15 +185,15 @@ mod tests {
         };
         let iops = || Metric::throughput("iops", "ops/s");
         assert_eq!(gate(iops().primary(), 0.0), Some(Gate::Work));
-        assert_eq!(gate(iops(), -1.0), Some(Gate::Possible));
+        assert_eq!(gate(iops(), -1.0), Some(Gate::Plausibility));
         assert_eq!(gate(iops(), 0.0), None);
     }
 
     #[test]
     fn a_sample_that_was_rejected_when_it_was_imported_is_invalid_and_keeps_its_figures() {
-        let rejection = ImportRejection { gate: Gate::Possible, figures: "22 times the baseline".to_owned() };
+        let rejection = ImportRejection { gate: Gate::Plausibility, figures: "22 times the baseline".to_owned() };
         let measurement = study_rejected(vec![(Metric::throughput("download", "B/s"), 5.0)], Some(rejection));
-        assert_eq!(measurement.validity.to_string(), "invalid (possible: 22 times the baseline)");
+        assert_eq!(measurement.validity.to_string(), "invalid (plausibility: 22 times the baseline)");
         assert_eq!(value(&measurement, "throughput/download"), 5.0);
     }
 

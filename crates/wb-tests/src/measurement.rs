@@ -11,7 +11,7 @@ use wb_model::{Class, Metric, MetricKey, Unit, Validity};
 pub const BUILT_PREFIX: &str = "built ";
 /// Provenance key of the hash of a definition's text.
 pub const DEFINITION_SHA256: &str = "definition sha256";
-/// Prefix of provenance keys that name a file used by a definition: `file {here}/load.sh sha256`.
+/// Prefix of provenance keys that name a file used by a definition: `file {definition-folder}/load.sh sha256`.
 pub const DEFINITION_FILE_PREFIX: &str = "file ";
 
 /// The values of one sample.

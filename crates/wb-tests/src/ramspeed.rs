@@ -173,11 +173,11 @@ impl TypedTest for Ramspeed {
             )
         });
         let by_time = bytes as f64 / report.seconds / 1e6;
-        measurement.require((by_time / report.mb_per_s - 1.0).abs() < 1e-6, Gate::Possible, || {
+        measurement.require((by_time / report.mb_per_s - 1.0).abs() < 1e-6, Gate::Plausibility, || {
             format!("reported {} MB/s, but {bytes} bytes in {} s are {by_time} MB/s", report.mb_per_s, report.seconds)
         });
         let slowest = report.thread_seconds.iter().copied().fold(0.0, f64::max);
-        measurement.require(slowest <= report.seconds, Gate::Possible, || {
+        measurement.require(slowest <= report.seconds, Gate::Plausibility, || {
             format!("a thread ran {slowest} s, longer than the {} s of the report", report.seconds)
         });
         native::check_effort(&mut measurement, report.probe, report.passes, report.seconds);
@@ -260,8 +260,8 @@ mod tests {
             (r#""words":131072"#, r#""words":0"#, Gate::Answer),
             (r#""isa":"sse2""#, r#""isa":"avx2""#, Gate::Work),
             ("3145728000", "1048576000", Gate::Work),
-            ("6291.456", "6.291456", Gate::Possible),
-            ("[0.4999]", "[0.6]", Gate::Possible),
+            ("6291.456", "6.291456", Gate::Plausibility),
+            ("[0.4999]", "[0.6]", Gate::Plausibility),
             (r#""seconds":0.05}"#, r#""seconds":0.5}"#, Gate::Effort),
         ] {
             let changed = REPORT.replace(from, to);

@@ -204,7 +204,7 @@ fn check_point(measurement: &mut Measurement, op: &str, point: &SweepPoint, thre
     });
     let bytes = point.block_bytes as f64 * point.passes as f64 * threads as f64;
     let by_time = bytes / point.seconds / 1e6;
-    measurement.require((by_time / point.mb_per_s - 1.0).abs() < 1e-6, Gate::Possible, || {
+    measurement.require((by_time / point.mb_per_s - 1.0).abs() < 1e-6, Gate::Plausibility, || {
         format!(
             "{op} of {size}: reported {} MB/s, but {bytes} bytes in {} s are {by_time} MB/s",
             point.mb_per_s, point.seconds
@@ -292,7 +292,7 @@ mod tests {
     fn wrong_blocks_are_invalid() {
         for (from, to, gate) in [
             (r#""mismatches":0"#, r#""mismatches":1"#, Gate::Answer),
-            (r#""mb-per-s":4000"#, r#""mb-per-s":4"#, Gate::Possible),
+            (r#""mb-per-s":4000"#, r#""mb-per-s":4"#, Gate::Plausibility),
             (r#""op":"read""#, r#""op":"write""#, Gate::Work),
         ] {
             let changed = report("read").replace(from, to);

@@ -181,7 +181,7 @@ pub enum SizingError {
     #[error(
         "round {number} does not belong to this configuration: expected the stage {expected:?} at a footprint of {fraction:.3}"
     )]
-    ForeignRound {
+    RoundMismatch {
         /// Its number, from 1.
         number: usize,
         /// The stage that the configuration requires.

@@ -15,26 +15,26 @@ use crate::{HashdParams, PAGE};
 const TOLERANCE: f64 = 0.05;
 const HASH_SIZE_ROUNDS: usize = 10;
 const RPS_MAX_ROUNDS: usize = 5;
-/// The footprint of the first two stages: four tenths of the memory, if the whole footprint is four times the memory.
+/// The footprint of the first two stages, as a fraction of the largest: four tenths of the machine's memory by default.
 const CPU_MEM_FRAC: f64 = 0.1;
-/// Steps of a growing footprint.
+/// Step of a growing footprint.
 const UP_STEP: f64 = 0.2;
 /// Loss of rate from which a footprint is too large while it grows, is bisected, and is refined.
 const UP_LOSS: f64 = 0.25;
 const BISECT_LOSS: f64 = 0.1;
 const REFINE_LOSS: f64 = 0.075;
 /// Bisection ends when its bounds are closer than this.
-const BISECT_GRAIN: f64 = 0.05;
+const BISECT_RESOLUTION: f64 = 0.05;
 /// Steps of a refined footprint, relative to where it begins, down to half of that.
 const REFINE_STEP: f64 = 0.025;
 /// How often the bounds of the bisection may turn out to be wrong.
-const MAX_SHIFTS: usize = 3;
+const MAX_CORRECTIONS: usize = 3;
 /// Repeats of one disturbed round.
 const REPEATS: usize = 2;
-/// A request meets its latency target while this part of its chunks of files waits this long for a disk: so the number of
-/// chunks, and thus of I/Os, does not depend on the CPU.
-const IO_PART: f64 = 0.2;
-const IO_TIME: f64 = 0.0025;
+/// The number of file chunks of a request is chosen so that it still meets its latency target if this fraction of them is
+/// read from a disk, each in this time (in seconds): so the number of I/Os does not depend on the CPU.
+const DISK_READ_FRACTION: f64 = 0.2;
+const DISK_READ_TIME: f64 = 0.0025;
 
 /// What follows the finished rounds.
 #[derive(Clone, Debug, PartialEq)]
@@ -65,7 +65,8 @@ enum Pause {
 
 struct Replay<'a> {
     config: &'a SizingConfig,
-    memory: u64,
+    /// Bytes.
+    max_footprint: u64,
     all: &'a [Round],
     rest: slice::Iter<'a, Round>,
     repeated: u32,
@@ -83,8 +84,8 @@ struct Load {
 
 impl<'a> Replay<'a> {
     fn new(config: &'a SizingConfig, all: &'a [Round]) -> Self {
-        let memory = config.memory.map_or(0, |memory| memory.0);
-        Self { config, memory, all, rest: all.iter(), repeated: 0, disturbed: 0, unconverged: Vec::new() }
+        let max_footprint = config.memory.map_or(0, |memory| memory.0);
+        Self { config, max_footprint, all, rest: all.iter(), repeated: 0, disturbed: 0, unconverged: Vec::new() }
     }
 
     fn run(&mut self) -> Result<SizingResult, Pause> {
@@ -97,7 +98,7 @@ impl<'a> Replay<'a> {
             None => (1.0, true),
         };
         if let Some(round) = self.rest.next() {
-            return Err(self.foreign(&round.plan));
+            return Err(self.mismatch(&round.plan));
         }
         let params = HashdParams {
             file_size_mean: hash_size,
@@ -108,7 +109,7 @@ impl<'a> Replay<'a> {
         };
         Ok(SizingResult {
             params,
-            memory: self.memory,
+            memory: self.max_footprint,
             footprint: self.footprint(mem_frac),
             is_limited_by_memory,
             unconverged: std::mem::take(&mut self.unconverged),
@@ -120,7 +121,7 @@ impl<'a> Replay<'a> {
     }
 
     fn footprint(&self, mem_frac: f64) -> u64 {
-        (self.memory as f64 * mem_frac) as u64
+        (self.max_footprint as f64 * mem_frac) as u64
     }
 
     /// The size with which hashing takes 15 ms at the controlled quantile, when nothing else is done.
@@ -154,7 +155,7 @@ impl<'a> Replay<'a> {
             return pages;
         }
         let io_time = params.lat_target.seconds() - HASH_TIME.as_secs_f64() - params.sleep_mean.seconds();
-        let chunks = io_time.max(IO_TIME) * params.file_frac / IO_TIME / IO_PART;
+        let chunks = io_time.max(DISK_READ_TIME) * params.file_frac / DISK_READ_TIME / DISK_READ_FRACTION;
         let pages = hash_size.0 as f64 / PAGE as f64;
         (pages / chunks.max(1.0)).ceil().clamp(1.0, 4096.0) as u32
     }
@@ -178,7 +179,7 @@ impl<'a> Replay<'a> {
 
     /// The smallest footprint known to be too large; `None` if even the whole one is not.
     fn find_saturation(&mut self, load: Load) -> Result<Option<f64>, Pause> {
-        let mut lefts = vec![0.0];
+        let mut sustained = vec![0.0];
         let mut saturated = None;
         let mut up = UP_STEP;
         while saturated.is_none() {
@@ -188,52 +189,57 @@ impl<'a> Replay<'a> {
             } else if up >= 1.0 {
                 return Ok(None);
             } else if loss < BISECT_LOSS {
-                lefts.push(up);
+                sustained.push(up);
             }
             // Multiples of the step, which sums would miss.
             up = (((up / UP_STEP).round() + 1.0) * UP_STEP).min(1.0);
         }
-        let mut rights: Vec<f64> = saturated.into_iter().collect();
-        for _ in 0..=MAX_SHIFTS {
-            let was_left = self.bisect(load, &mut lefts, &mut rights)?;
-            if !self.shift(load, was_left, &mut lefts, &mut rights)? {
+        let mut unsustained: Vec<f64> = saturated.into_iter().collect();
+        for _ in 0..=MAX_CORRECTIONS {
+            let was_sustained = self.bisect(load, &mut sustained, &mut unsustained)?;
+            if !self.correct_bound(load, was_sustained, &mut sustained, &mut unsustained)? {
                 break;
             }
         }
-        Ok(rights.last().copied())
+        Ok(unsustained.last().copied())
     }
 
-    /// Moves the bounds together. Whether the last footprint was sustained, and became the left bound.
-    fn bisect(&mut self, load: Load, lefts: &mut Vec<f64>, rights: &mut Vec<f64>) -> Result<Option<bool>, Pause> {
-        let mut was_left = None;
-        while let (Some(&left), Some(&right)) = (lefts.last(), rights.last())
-            && right - left >= BISECT_GRAIN * self.config.grain
+    /// Moves the bounds together. Returns whether the last footprint was sustained.
+    fn bisect(
+        &mut self,
+        load: Load,
+        sustained: &mut Vec<f64>,
+        unsustained: &mut Vec<f64>,
+    ) -> Result<Option<bool>, Pause> {
+        let mut was_sustained = None;
+        while let (Some(&left), Some(&right)) = (sustained.last(), unsustained.last())
+            && right - left >= BISECT_RESOLUTION * self.config.grain
         {
             let middle = (left + right) / 2.0;
             let is_sustained = self.loss(Stage::MemoryBisect, load, middle)? < BISECT_LOSS;
             if is_sustained {
-                lefts.push(middle)
+                sustained.push(middle)
             } else {
-                rights.push(middle)
+                unsustained.push(middle)
             }
-            was_left = Some(is_sustained);
+            was_sustained = Some(is_sustained);
         }
-        Ok(was_left)
+        Ok(was_sustained)
     }
 
-    /// Measures the bound that was not measured last once more: memory reacts late. Whether it has moved.
-    fn shift(
+    /// Measures the bound that was not measured last once more, because memory reacts late. Returns whether it was wrong.
+    fn correct_bound(
         &mut self,
         load: Load,
-        was_left: Option<bool>,
-        lefts: &mut Vec<f64>,
-        rights: &mut Vec<f64>,
+        was_sustained: Option<bool>,
+        sustained: &mut Vec<f64>,
+        unsustained: &mut Vec<f64>,
     ) -> Result<bool, Pause> {
-        let Some(was_left) = was_left else { return Ok(false) };
-        let (same, opposite) = if was_left { (lefts, rights) } else { (rights, lefts) };
+        let Some(was_sustained) = was_sustained else { return Ok(false) };
+        let (same, opposite) = if was_sustained { (sustained, unsustained) } else { (unsustained, sustained) };
         let (Some(&position), true) = (opposite.last(), opposite.len() > 1) else { return Ok(false) };
         let is_sustained = self.loss(Stage::MemoryVerify, load, position)? < BISECT_LOSS;
-        if is_sustained != was_left {
+        if is_sustained != was_sustained {
             return Ok(false);
         }
         opposite.pop();
@@ -288,7 +294,7 @@ impl<'a> Replay<'a> {
         for attempt in 0.. {
             let Some(round) = self.rest.next() else { return Err(Pause::Next(plan)) };
             if !is_same(&round.plan, &plan) {
-                return Err(self.foreign(&plan));
+                return Err(self.mismatch(&plan));
             }
             if !round.disturbance.is_empty() && attempt < REPEATS && self.repeated < self.config.max_repeats {
                 self.repeated += 1;
@@ -306,9 +312,9 @@ impl<'a> Replay<'a> {
     }
 
     /// The last round that was taken is not the one that was expected.
-    fn foreign(&self, expected: &RoundPlan) -> Pause {
+    fn mismatch(&self, expected: &RoundPlan) -> Pause {
         let number = self.all.len() - self.rest.len();
-        Pause::Failed(SizingError::ForeignRound { number, expected: expected.stage, fraction: expected.mem_frac })
+        Pause::Failed(SizingError::RoundMismatch { number, expected: expected.stage, fraction: expected.mem_frac })
     }
 }
 
@@ -459,7 +465,7 @@ mod tests {
         );
         let mut more = rounds.clone();
         more.push(rounds[0].clone());
-        assert!(matches!(next_step(&config(), &more), Err(SizingError::ForeignRound { .. })));
+        assert!(matches!(next_step(&config(), &more), Err(SizingError::RoundMismatch { .. })));
     }
 
     proptest! {

@@ -188,7 +188,7 @@ fn to_check(entry: CheckEntry) -> Result<FigureCheck, String> {
         }
         _ => {}
     }
-    Ok(FigureCheck { cells, gate: gate.unwrap_or(Gate::Possible), metric, min, max })
+    Ok(FigureCheck { cells, gate: gate.unwrap_or(Gate::Plausibility), metric, min, max })
 }
 
 fn to_endpoint(entry: EndpointEntry, names: &Names<'_>) -> Result<Endpoint, String> {

@@ -71,7 +71,7 @@ impl Rule {
     /// The gate that a sample fails if it violates the rule.
     pub fn gate(self) -> Gate {
         match self {
-            Self::Asymmetry | Self::Ceiling | Self::Resolution => Gate::Possible,
+            Self::Asymmetry | Self::Ceiling | Self::Resolution => Gate::Plausibility,
             Self::Unit => Gate::Output,
             Self::TimeLimit | Self::SlowStart => Gate::Effort,
         }

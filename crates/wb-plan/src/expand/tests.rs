@@ -48,7 +48,7 @@ fn param(name: &str, kind: ParamKind, default: Option<ParamValue>, axis: bool) -
     Param { name: name.into(), aliases: vec![], help: String::new(), kind, default, resolved_from: resolved, axis }
 }
 
-fn catalogue() -> SingleTestCatalog {
+fn catalog() -> SingleTestCatalog {
     let rw = ParamKind::Choice { values: vec!["read".into(), "write".into()] };
     let integer = ParamKind::Integer { min: Some(1), max: None };
     SingleTestCatalog(Declaration {
@@ -71,7 +71,7 @@ fn planned(specs: &[&str], facts: Option<&Facts>) -> Result<Plan, Diagnostics> {
     let requests: Vec<Request> = specs.iter().map(|text| spec::parse(text).unwrap()).collect();
     let sampling = Sampling { max_prepared: 2, ..Sampling::default() };
     let workers = facts.map(|facts| PlanWorkers::local(facts.clone()));
-    expand(&requests, &sampling, &catalogue(), workers.as_ref(), &ProfileName::localhost(), &Selection::default())
+    expand(&requests, &sampling, &catalog(), workers.as_ref(), &ProfileName::localhost(), &Selection::default())
 }
 
 fn two_cpus() -> Facts {
@@ -115,7 +115,7 @@ fn the_number_of_workers_is_part_of_the_key_and_their_names_are_not() {
         };
         let workers = PlanWorkers { workers: vec![worker(names[0], 2), worker(names[1], 0)], ..PlanWorkers::default() };
         let (sampling, profile) = (Sampling::default(), ProfileName::localhost());
-        expand(&requests, &sampling, &catalogue(), Some(&workers), &profile, &Selection::default())
+        expand(&requests, &sampling, &catalog(), Some(&workers), &profile, &Selection::default())
     };
     let key = |names, spec: &str| plan_on(names, &[spec]).unwrap().cells[0].key.clone().unwrap();
     assert_eq!(key(["a", "b"], "t:threads=1"), key(["c", "d"], "t:threads=1"));

@@ -1,8 +1,14 @@
 //! Variants: a test with some settings changed, as given on the command line, to measure the effect of the change.
 //!
 //! ```text
-//! [NAME:]SETTING[+SETTING…]      SETTING is  param:NAME=VALUE · knob:NAME[@TARGET]=VALUE · env:NAME=VALUE ·
-//! cmd:COMMAND · bin:[NAME=]PATH base                           the test unchanged
+//! [NAME:]SETTING[+SETTING…]    a variant
+//! base                         the test unchanged
+//!
+//! SETTING: param:NAME=VALUE         a parameter
+//!          knob:NAME[@TARGET]=VALUE a system setting
+//!          env:NAME=VALUE           an environment variable
+//!          cmd:COMMAND              a command that runs before each attempt
+//!          bin:[PROGRAM=]PATH       a file that replaces a program
 //! ```
 
 mod parser;
@@ -58,29 +64,24 @@ impl Variant {
     ///
     /// # Errors
     /// If it sets something twice, or replaces a program that is ambiguous, missing, or not needed by every cell.
-    pub fn apply(
-        &self,
-        request: &Request,
-        test: &Declaration,
-        catalogue: &dyn Catalog,
-    ) -> Result<Request, Diagnostics> {
+    pub fn apply(&self, request: &Request, test: &Declaration, catalog: &dyn Catalog) -> Result<Request, Diagnostics> {
         let mut changed = Request { id: Some(self.name.clone()), ..request.clone() };
         let mut set = BTreeSet::new();
         for setting in &self.settings {
-            let target = setting.target(test, catalogue);
+            let target = setting.target(test, catalog);
             if let Some(target) = set.replace(target) {
                 let message = format!("variant `{}` sets {target} twice", self.masked_text());
                 return Err(Diagnostic::new(message)
-                    .with_help("a variant sets each target once; remove one of the settings")
+                    .with_help("each setting may be given once in a variant; remove one of them")
                     .into());
             }
             match setting {
-                VariantSetting::Param { given, source } => changed.replace_param(test, catalogue, given, source),
+                VariantSetting::Param { given, source } => changed.replace_param(test, catalog, given, source),
                 VariantSetting::Env(variable) => changed.add_env(variable),
                 VariantSetting::Before(command) => {
                     changed.replace_param(
                         test,
-                        catalogue,
+                        catalog,
                         &inline_param("before", ParamValue::Text(command.clone())),
                         &request.source,
                     );
@@ -95,7 +96,7 @@ impl Variant {
         let replaced: Vec<(Option<&str>, &String)> = replaced.collect();
         if !replaced.is_empty() {
             // Applied after all parameters, which may select the programs.
-            let cells = programs_by_cell(&changed, test, catalogue)?;
+            let cells = programs_by_cell(&changed, test, catalog)?;
             for (name, file) in replaced {
                 changed.programs.insert(resolve_program(test, name, file, &cells)?, file.clone());
             }
@@ -109,9 +110,9 @@ impl Variant {
     }
 
     /// The canonical names of the parameters that it changes.
-    pub fn changed_params(&self, test: &Declaration, catalogue: &dyn Catalog) -> Vec<String> {
+    pub fn changed_params(&self, test: &Declaration, catalog: &dyn Catalog) -> Vec<String> {
         let name = |setting: &VariantSetting| match setting {
-            VariantSetting::Param { given, .. } => Some(canonical_name(given, test, catalogue)),
+            VariantSetting::Param { given, .. } => Some(canonical_name(given, test, catalog)),
             _ => None,
         };
         self.settings.iter().filter_map(name).collect()
@@ -120,13 +121,13 @@ impl Variant {
 
 impl VariantSetting {
     /// The target that it sets, by its canonical name.
-    fn target(&self, test: &Declaration, catalogue: &dyn Catalog) -> String {
+    fn target(&self, test: &Declaration, catalog: &dyn Catalog) -> String {
         match self {
-            Self::Param { given, .. } => format!("`{}`", canonical_name(given, test, catalogue)),
+            Self::Param { given, .. } => format!("`{}`", canonical_name(given, test, catalog)),
             Self::Env(variable) => {
                 format!("`{}`", variable.split_once('=').map_or(variable.as_str(), |(name, _)| name))
             }
-            Self::Before(_) => "the command before each sample".to_owned(),
+            Self::Before(_) => "the command before each attempt".to_owned(),
             Self::Program { name: Some(name), .. } => format!("the program `{name}`"),
             Self::Program { name: None, .. } => "the program".to_owned(),
         }
@@ -134,9 +135,9 @@ impl VariantSetting {
 }
 
 /// The canonical name of a parameter or knob; the given name if it is neither.
-fn canonical_name(given: &SpannedParam, test: &Declaration, catalogue: &dyn Catalog) -> String {
+fn canonical_name(given: &SpannedParam, test: &Declaration, catalog: &dyn Catalog) -> String {
     let canonical = match given.name.strip_prefix(KNOBS) {
-        Some(knob) => knob_name(catalogue, knob),
+        Some(knob) => knob_name(catalog, knob),
         None => test.param(&given.name).map(|param| param.name.clone()),
     };
     canonical.unwrap_or_else(|| given.name.clone())
@@ -144,14 +145,8 @@ fn canonical_name(given: &SpannedParam, test: &Declaration, catalogue: &dyn Cata
 
 impl Request {
     /// Replaces the given value of a parameter.
-    fn replace_param(
-        &mut self,
-        test: &Declaration,
-        catalogue: &dyn Catalog,
-        given: &SpannedParam,
-        source: &SourceText,
-    ) {
-        let name = |given: &SpannedParam| canonical_name(given, test, catalogue);
+    fn replace_param(&mut self, test: &Declaration, catalog: &dyn Catalog, given: &SpannedParam, source: &SourceText) {
+        let name = |given: &SpannedParam| canonical_name(given, test, catalog);
         self.given.retain(|other| name(other) != name(given));
         self.given.push(given.clone());
         // Errors in the new value point into the variant's text; the test's own text was valid before.
@@ -185,14 +180,14 @@ struct CellPrograms {
 fn programs_by_cell(
     request: &Request,
     test: &Declaration,
-    catalogue: &dyn Catalog,
+    catalog: &dyn Catalog,
 ) -> Result<Vec<CellPrograms>, Diagnostics> {
     let (sampling, profile, selection) = (Sampling::default(), ProfileName::localhost(), Selection::default());
     // A program that is replaced in all variants may be called in others only.
     let request = Request { programs: BTreeMap::new(), ..request.clone() };
-    let plan = expand(&[request], &sampling, catalogue, None, &profile, &selection)?;
+    let plan = expand(&[request], &sampling, catalog, None, &profile, &selection)?;
     let of_cell = |cell: Cell| {
-        let programs = programs::required_programs(catalogue, test.name.as_str(), &cell.params);
+        let programs = programs::required_programs(catalog, test.name.as_str(), &cell.params);
         CellPrograms { case: cell.id.case.to_string(), programs }
     };
     Ok(plan.cells.into_iter().map(of_cell).collect())
@@ -207,7 +202,7 @@ fn resolve_program(
     cells: &[CellPrograms],
 ) -> Result<String, Diagnostic> {
     if !Path::new(file).is_file() {
-        return Err(Diagnostic::new(format!("no such program: `{file}`"))
+        return Err(Diagnostic::new(format!("no such file: `{file}`"))
             .with_help("expected `bin:[PROGRAM=]PATH` with the path of a file"));
     }
     let base = Path::new(file).file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();

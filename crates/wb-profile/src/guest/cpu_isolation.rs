@@ -5,9 +5,9 @@ use wb_sys::facts::cpu_list;
 use wb_sys::undo::ManagedResource;
 
 use super::sizing::GuestSize;
-use crate::apply_site::ApplySite;
 use crate::error::ProfileErrorKind;
 use crate::host::run;
+use crate::host_context::HostContext;
 
 /// The slices that contain everything except guests.
 const SLICES: [&str; 3] = ["system.slice", "user.slice", "init.scope"];
@@ -17,7 +17,7 @@ const SLICES: [&str; 3] = ["system.slice", "user.slice", "init.scope"];
 pub(super) async fn move_others_off(
     sizes: &[GuestSize],
     facts: &Facts,
-    site: &ApplySite<'_>,
+    site: &HostContext<'_>,
 ) -> Result<(), ProfileErrorKind> {
     let guest_cpus: Vec<u32> = sizes.iter().flat_map(|size| size.pinned.clone()).collect();
     let rest: Vec<u32> = facts.cpus.iter().map(|cpu| cpu.id).filter(|cpu| !guest_cpus.contains(cpu)).collect();

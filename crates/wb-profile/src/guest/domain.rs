@@ -8,9 +8,9 @@ use wb_sys::facts::cpu_list;
 
 use super::sizing::GuestSize;
 use super::virsh::CONNECTION;
-use crate::apply_site::HostAsset;
 use crate::error::ProfileErrorKind;
 use crate::host::run;
+use crate::host_context::HostAsset;
 use crate::image::{BaseImage, GuestBoot, ImageFormat};
 use crate::profile::{GuestsConfig, VirtType};
 

@@ -17,9 +17,9 @@ use wb_agent::{Scratch, Worker};
 use wb_fleet::{ConnectOptions, ConnectedHost, FleetError, Host, HostParams, connect};
 use wb_model::{Bytes, Nanos, WorkerName};
 
-use crate::apply_site::ApplySite;
 use crate::error::ProfileErrorKind;
 use crate::host::{last_lines, require_program, run};
+use crate::host_context::HostContext;
 use crate::image::{self, BaseImage, SeedConfig};
 use crate::profile::{CpuPinning, GuestsConfig, VirtType};
 
@@ -72,7 +72,7 @@ pub(crate) struct RunningGuests {
 }
 
 /// Starts the guests of a profile on a host; they run until its group is torn down.
-pub(crate) async fn start(guests: &GuestsConfig, site: &ApplySite<'_>) -> Result<RunningGuests, ProfileErrorKind> {
+pub(crate) async fn start(guests: &GuestsConfig, site: &HostContext<'_>) -> Result<RunningGuests, ProfileErrorKind> {
     let group = site.group;
     if run(group, ["id", "-u"]).await?.trim() != "0" {
         return Err(ProfileErrorKind::NotRoot);
@@ -212,7 +212,10 @@ impl GuestPreflight {
 ///
 /// # Errors
 /// If the host does not respond.
-pub(crate) async fn preflight(guests: &GuestsConfig, site: &ApplySite<'_>) -> Result<GuestPreflight, ProfileErrorKind> {
+pub(crate) async fn preflight(
+    guests: &GuestsConfig,
+    site: &HostContext<'_>,
+) -> Result<GuestPreflight, ProfileErrorKind> {
     let (group, worker) = (site.group, site.group.worker());
     let mut outlook = GuestPreflight::default();
     let facts = worker.facts().await?;
@@ -267,7 +270,7 @@ async fn check_definition(
     size: &GuestSize,
     virt: VirtType,
     has_virt_install: bool,
-    site: &ApplySite<'_>,
+    site: &HostContext<'_>,
 ) -> Result<(), ProfileErrorKind> {
     let base = BaseImage {
         name: String::new(),
@@ -307,7 +310,7 @@ struct StartedGuest {
 
 impl StartedGuest {
     /// Waits until it has an address.
-    async fn address(&self, limit: Nanos, site: &ApplySite<'_>) -> Result<String, ProfileErrorKind> {
+    async fn address(&self, limit: Nanos, site: &HostContext<'_>) -> Result<String, ProfileErrorKind> {
         while elapsed(self.started) < limit {
             self.require_alive(site).await?;
             if let Some(address) = virsh::address(site.group, &self.domain).await? {
@@ -323,7 +326,7 @@ impl StartedGuest {
         &self,
         limit: Nanos,
         keys: &GuestSshKeys,
-        site: &ApplySite<'_>,
+        site: &HostContext<'_>,
     ) -> Result<ConnectedHost, ProfileErrorKind> {
         // Its name is an alias in ssh's configuration.
         let address = self.name.as_str().parse()?;
@@ -347,7 +350,7 @@ impl StartedGuest {
         }
     }
 
-    async fn require_alive(&self, site: &ApplySite<'_>) -> Result<(), ProfileErrorKind> {
+    async fn require_alive(&self, site: &HostContext<'_>) -> Result<(), ProfileErrorKind> {
         match virsh::state(site.group, &self.domain).await?.as_deref() {
             None | Some("shut off" | "crashed" | "dying") => {
                 Err(ProfileErrorKind::GuestEnded { guest: self.name.clone(), console: self.console_tail(site).await })
@@ -357,7 +360,7 @@ impl StartedGuest {
     }
 
     /// The last lines of its console.
-    async fn console_tail(&self, site: &ApplySite<'_>) -> String {
+    async fn console_tail(&self, site: &HostContext<'_>) -> String {
         last_lines(&String::from_utf8_lossy(&console(site.group.worker(), &self.console).await), MAX_CONSOLE_LINES)
     }
 }
@@ -388,7 +391,7 @@ fn elapsed(since: Instant) -> Nanos {
 async fn prepare_base(
     guests: &GuestsConfig,
     params: &HostParams,
-    site: &ApplySite<'_>,
+    site: &HostContext<'_>,
 ) -> Result<BaseImage, ProfileErrorKind> {
     let image = image(guests, params)?;
     let report = |progress: &image::request::ImageProgress| site.notify(progress.to_string());
@@ -405,7 +408,7 @@ fn image(guests: &GuestsConfig, params: &HostParams) -> Result<image::ImageSpec,
 }
 
 /// A folder on the host for guests' files, accessible to libvirt's user.
-async fn guest_folder(site: &ApplySite<'_>) -> Result<&'static str, ProfileErrorKind> {
+async fn guest_folder(site: &HostContext<'_>) -> Result<&'static str, ProfileErrorKind> {
     const LIBVIRT_IMAGES: &str = "/var/lib/libvirt/images";
     let exists = run(site.group, ["test", "-d", LIBVIRT_IMAGES]).await;
     Ok(if exists.is_ok() { LIBVIRT_IMAGES } else { "/var/tmp" })
@@ -423,7 +426,7 @@ async fn create_disk(
     guests: &GuestsConfig,
     base: &BaseImage,
     disk: &str,
-    site: &ApplySite<'_>,
+    site: &HostContext<'_>,
 ) -> Result<(), ProfileErrorKind> {
     let (format, size) = (format_name(guests.image_format), guests.disk.0.to_string());
     match guests.image_format {
@@ -444,7 +447,11 @@ async fn create_disk(
 }
 
 /// Allocates huge pages for guests; returns false, with a message, if the host cannot.
-async fn huge_pages(sizes: &[GuestSize], params: &HostParams, site: &ApplySite<'_>) -> Result<bool, ProfileErrorKind> {
+async fn huge_pages(
+    sizes: &[GuestSize],
+    params: &HostParams,
+    site: &HostContext<'_>,
+) -> Result<bool, ProfileErrorKind> {
     let Some(kibibytes) = params.hugepage_kb else { return Ok(false) };
     if run(site.group, ["grep", "-q", " hugetlbfs ", "/proc/mounts"]).await.is_err() {
         site.notify("guests have no huge pages: no hugetlbfs is mounted, which libvirt requires".to_owned());

@@ -7,7 +7,7 @@ use wb_model::{Bytes, Nanos, Quantity};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[serde(rename_all = "kebab-case", rename_all_fields = "kebab-case", tag = "failure")]
 pub enum ImageFailure {
-    /// The catalogue has no such image for the machine's architecture.
+    /// The catalog has no such image for the machine's architecture.
     #[error("no such image for {architecture}: `{image}`")]
     Architecture {
         /// The image.

@@ -5,7 +5,7 @@
 //! and empties.
 
 pub mod cache;
-pub mod catalogue;
+pub mod catalog;
 pub mod checksums;
 mod failure;
 mod host;

@@ -9,17 +9,17 @@ use serde_json::Value;
 use wb_diagnostics::humanize_serde_error;
 use wb_model::Bytes;
 
-use super::catalogue;
+use super::catalog;
 
 /// Specification of an image.
 ///
-/// As a string: a name in the catalogue, `built` or `built:RELEASE`, `URL#sha256=DIGITS`, or the path of a file on the
+/// As a string: a name in the catalog, `built` or `built:RELEASE`, `URL#sha256=DIGITS`, or the path of a file on the
 /// host. As an object: with one of the keys `name`, `url`, `file` or `built`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "Value", into = "ImageObject")]
 #[schemars(with = "ImageSchema")]
 pub enum ImageSpec {
-    /// A distribution's cloud image, by its name in the catalogue.
+    /// A distribution's cloud image, by its name in the catalog.
     Named(CatalogueName),
     /// An image downloaded from a URL.
     Remote(RemoteImage),
@@ -33,7 +33,7 @@ pub enum ImageSpec {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct CatalogueName {
-    /// Its name in the catalogue: `debian-12`.
+    /// Its name in the catalog: `debian-12`.
     pub name: String,
 }
 
@@ -82,11 +82,11 @@ pub struct BuiltImage {
 /// Invalid specification of an image.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ParseImageError {
-    /// A name that is not in the catalogue.
+    /// A name that is not in the catalog.
     #[error(
         "unknown image `{}`: expected one of {}, a release such as `built:bookworm`, a path with `/`, or a URL with its SHA-256",
         .0,
-        catalogue::names().collect::<Vec<_>>().join(", ")
+        catalog::names().collect::<Vec<_>>().join(", ")
     )]
     Unknown(String),
     /// A URL without a hash to verify the download.
@@ -215,7 +215,7 @@ impl ImageSpec {
     /// Returns the image if it is valid.
     fn validated(mut self) -> Result<Self, ParseImageError> {
         match &mut self {
-            Self::Named(CatalogueName { name }) if catalogue::names().all(|listed| listed != name.as_str()) => {
+            Self::Named(CatalogueName { name }) if catalog::names().all(|listed| listed != name.as_str()) => {
                 return Err(ParseImageError::Unknown(name.clone()));
             }
             Self::Named(_) => {}

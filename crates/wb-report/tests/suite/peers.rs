@@ -23,7 +23,7 @@ fn yaml_is_read_as_results_of_the_suites() {
     assert_eq!((failed, cells), (1 + 5 + 1 + 4, 48));
     assert_eq!(invalid, [], "what is invalid here fails in the suites");
     assert!(text.contains("    cause: timeout after 5min\n"), "{text}");
-    assert!(text.contains("    cause: \"possible: 195 Gbit/s") && !text.contains("status: invalid"), "{text}");
+    assert!(text.contains("    cause: \"plausibility: 195 Gbit/s") && !text.contains("status: invalid"), "{text}");
     let medians = "      min: null\n      q1: null\n      median: 3.4\n      q3: null\n      max: null\n      outliers: []\n      samples: []\n";
     assert_eq!(text.matches(medians).count(), 1, "{text}");
 }
@@ -47,7 +47,7 @@ fn markdown_is_read_as_the_table_of_the_suites() {
     assert_eq!(failed, 1 + 5 + 1 + 4);
     assert_eq!(invalid, []);
     assert!(text.contains("### Latency (ms)") && !text.contains("(seconds)"));
-    let named = "### rust-v0.56 x dotnet-v1.0 (tcp, noise, yamux)\n- Status: fail\n- Cause: possible: 195 Gbit/s";
+    let named = "### rust-v0.56 x dotnet-v1.0 (tcp, noise, yamux)\n- Status: fail\n- Cause: plausibility: 195 Gbit/s";
     assert!(text.contains(named), "{text}");
 }
 

@@ -16,7 +16,7 @@ const SCRIPT: &str = r#"
 name = "scripted"
 summary = "a figure printed by a script beside the definition"
 version = 1
-command = ["sh", "{here}/load.sh"]
+command = ["sh", "{definition-folder}/load.sh"]
 "#;
 
 /// A test that builds a program from a declared file and, unknown to the definition, a library.
@@ -154,7 +154,7 @@ async fn failed_cell_records_the_hashes_of_its_definition() {
     let (measured, failed) = (provenance("measured").await, provenance("exit 7").await);
     assert!(measured.keys().eq(failed.keys()), "{measured:?} {failed:?}");
     let differing: Vec<&String> = measured.keys().filter(|name| measured[*name] != failed[*name]).collect();
-    assert_eq!(differing, ["file {here}/load.sh sha256"], "the definition is the same");
+    assert_eq!(differing, ["file {definition-folder}/load.sh sha256"], "the definition is the same");
 }
 
 /// Replaces a file by renaming, as editors do.
@@ -181,13 +181,13 @@ async fn script_that_changes_during_a_run_is_a_finding() {
     let recorded = |sample: u32| {
         let path = bed.path().join(format!("Localhost/scripted/0000/-/{sample:04}.0/provenance.json"));
         let json: serde_json::Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
-        json["files"]["{here}/load.sh"].as_str().unwrap().to_owned()
+        json["files"]["{definition-folder}/load.sh"].as_str().unwrap().to_owned()
     };
     assert_eq!(recorded(0), recorded(1));
     assert_ne!(recorded(1), recorded(2));
     assert_eq!(recorded(2), recorded(5));
     let expected = format!(
-        "the file `{{here}}/load.sh` changed between samples: SHA-256 {}… in 2 samples, SHA-256 {}… in 4 samples",
+        "the file `{{definition-folder}}/load.sh` changed between samples: SHA-256 {}… in 2 samples, SHA-256 {}… in 4 samples",
         &recorded(1)[..12],
         &recorded(2)[..12]
     );

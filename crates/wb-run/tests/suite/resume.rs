@@ -11,7 +11,7 @@ async fn a_complete_folder_takes_no_further_sample() {
     bed.measure(&["figure:n=[1,2]"]).await;
     let attempts = bed.attempts();
     let (end, _) = bed.run(&["figure:n=[1,2]"]).await;
-    assert_eq!(end.unwrap(), RunEnd::Complete);
+    assert_eq!(end.unwrap(), RunEnd::AlreadyComplete);
     assert_eq!(bed.attempts(), attempts);
 }
 

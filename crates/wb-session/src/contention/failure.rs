@@ -9,7 +9,7 @@ pub(super) fn failure(error: ContentionError, device: &str) -> StageError {
     let reason = error.to_string();
     let failure = match error {
         ContentionError::NoControllers => StageFailure::CgroupV1,
-        ContentionError::Unmet(report) => unmet(&report, device),
+        ContentionError::MissedRequirements(report) => missed_requirements(&report, device),
         ContentionError::NoSpace { path, .. } => StageFailure::NoSpace { path },
         ContentionError::OutOfMemory { program, .. } => StageFailure::OutOfMemory { process: program },
         ContentionError::Process { .. } | ContentionError::Output { .. } | ContentionError::Unstable { .. } => {
@@ -28,8 +28,9 @@ pub(super) fn worker_failure(error: &WorkerError) -> StageError {
     StageFailure::Machine { reason: error.to_string() }.into()
 }
 
-/// A controller of I/O that is alone in the way is named.
-fn unmet(report: &RequirementReport, device: &str) -> StageFailure {
+/// The failure of a machine that misses requirements. If the only one is that nothing else controls I/O, what does is
+/// named.
+fn missed_requirements(report: &RequirementReport, device: &str) -> StageFailure {
     let missed: Vec<Requirement> = report.missed.keys().copied().collect();
     match missed[..] {
         [Requirement::NoForeignIocost] => StageFailure::ForeignIocost { device: device.to_owned() },
@@ -64,7 +65,7 @@ mod tests {
 
     #[test]
     fn errors_keep_their_type() {
-        let unmet = |missed: &[Requirement]| failure_of(ContentionError::Unmet(report(missed)));
+        let unmet = |missed: &[Requirement]| failure_of(ContentionError::MissedRequirements(report(missed)));
         assert_eq!(failure_of(ContentionError::NoControllers), StageFailure::CgroupV1);
         assert_eq!(
             unmet(&[Requirement::NoForeignIocost]),

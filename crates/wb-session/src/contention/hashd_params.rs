@@ -6,12 +6,12 @@ use wb_contention::stage::{SizingWork, Stage};
 use wb_hashd::sizing::{SizingLine, SizingRequest};
 use wb_tests::contention::{PreparedWorker, hashd_params};
 
-use super::MeasuringSession;
+use super::ContentionSession;
 use super::checkpoint::{self, CheckpointWriter};
 use super::sizing::{Load, found_parameters, sizing_config};
 
 pub(super) async fn measure(
-    session: &MeasuringSession,
+    session: &ContentionSession,
     stage: &Stage,
     work: &SizingWork,
     context: &mut StageContext<'_>,
@@ -23,7 +23,7 @@ pub(super) async fn measure(
 }
 
 async fn size(
-    session: &MeasuringSession,
+    session: &ContentionSession,
     prepared: &PreparedWorker,
     stage: &Stage,
     work: &SizingWork,

@@ -10,10 +10,10 @@ use wb_tests::contention::iocost_params::{self, IocostParamsConfig, IocostParams
 
 use super::checkpoint::{self, CheckpointWriter};
 use super::failure::worker_failure;
-use super::{MeasuringSession, scaled};
+use super::{ContentionSession, scaled};
 
 pub(super) async fn measure(
-    session: &MeasuringSession,
+    session: &ContentionSession,
     stage: &Stage,
     context: &mut StageContext<'_>,
 ) -> Result<Measurement, StageError> {

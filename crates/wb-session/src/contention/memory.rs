@@ -5,9 +5,9 @@ use wb_contention::system;
 use wb_model::Bytes;
 use wb_tests::contention::{MemoryProfile, MemoryShare, PreparedWorker, storage};
 
-use super::MeasuringSession;
+use super::ContentionSession;
 
-impl MeasuringSession {
+impl ContentionSession {
     /// The share of a memory profile. What is available is determined once per session, unless the user knows it.
     pub(super) async fn memory_share(
         &self,

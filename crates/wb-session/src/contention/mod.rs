@@ -49,7 +49,7 @@ use crate::program::current_program;
 
 /// What all stages of a sequence are measured with.
 #[derive(Debug, Clone)]
-struct MeasuringOptions {
+struct ContentionOptions {
     /// This program, whose `agent` and `exec` are started.
     program: PathBuf,
     /// Folder of files, on the device.
@@ -65,10 +65,10 @@ struct MeasuringOptions {
 }
 
 /// Runners of every kind of stage on this machine. Its agent is started for the first stage.
-pub struct WorkerRunners(Rc<MeasuringSession>);
+pub struct WorkerRunners(Rc<ContentionSession>);
 
-struct MeasuringSession {
-    options: MeasuringOptions,
+struct ContentionSession {
+    options: ContentionOptions,
     worker: OnceCell<Worker>,
     /// Available memory, once it is determined.
     mem_avail: Cell<Option<Bytes>>,
@@ -83,7 +83,7 @@ impl WorkerRunners {
     /// If the path of this program or of the folder is unknown.
     pub fn local(request: &SequenceRequest) -> Result<Self, SessionError> {
         let dir = &request.options.dir;
-        let options = MeasuringOptions {
+        let options = ContentionOptions {
             program: current_program()?,
             dir: std::path::absolute(dir).map_err(SessionError::file("locate", dir))?,
             device: request.system.device.name.clone(),
@@ -93,7 +93,7 @@ impl WorkerRunners {
             iocost_from_sys: request.options.iocost_from_sys,
             seed: request.seed,
         };
-        Ok(Self(Rc::new(MeasuringSession {
+        Ok(Self(Rc::new(ContentionSession {
             options,
             worker: OnceCell::new(),
             mem_avail: Cell::new(None),
@@ -125,7 +125,7 @@ impl Runners for WorkerRunners {
     }
 }
 
-struct WorkerRunner(Rc<MeasuringSession>);
+struct WorkerRunner(Rc<ContentionSession>);
 
 #[async_trait(?Send)]
 impl StageRunner for WorkerRunner {
@@ -143,7 +143,7 @@ impl StageRunner for WorkerRunner {
     }
 }
 
-impl MeasuringSession {
+impl ContentionSession {
     async fn measure(&self, stage: &Stage, context: &mut StageContext<'_>) -> Result<Measurement, StageError> {
         match &stage.definition.work {
             Work::IocostParams => iocost_params::measure(self, stage, context).await,

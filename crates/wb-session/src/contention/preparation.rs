@@ -6,7 +6,7 @@ use wb_contention::{Passive, PassiveArea};
 use wb_model::Bytes;
 use wb_tests::contention::{Enforcement, IoControl, Needs, Preparation, Slice, SliceSettings, protection, storage};
 
-use super::MeasuringOptions;
+use super::ContentionOptions;
 
 /// How the worker is prepared for a stage. `protected` is the memory of the workload that a hog must not take.
 ///
@@ -14,7 +14,7 @@ use super::MeasuringOptions;
 /// If io.cost is to be enabled and its parameters are unknown.
 pub(super) fn preparation(
     stage: &Stage,
-    options: &MeasuringOptions,
+    options: &ContentionOptions,
     protected: Option<Bytes>,
 ) -> Result<Preparation, StageFailure> {
     Ok(Preparation {

@@ -19,14 +19,14 @@ use wb_tests::contention::{Balloon, ContentionError, MemoryShare, PreparedWorker
 use super::checkpoint::{self, CheckpointWriter};
 use super::observer::{DeviceObserver, add_hashd, hashd_seconds};
 use super::sizing::workload;
-use super::{MeasuringSession, scaled};
+use super::{ContentionSession, scaled};
 
 /// How long hashd is observed without a hog, at least.
 const MIN_BASELINE: Nanos = Nanos(5_000_000_000);
 
 /// hashd beside hogs.
 pub(super) async fn measure(
-    session: &MeasuringSession,
+    session: &ContentionSession,
     stage: &Stage,
     hog: &MemHog,
     context: &mut StageContext<'_>,
@@ -44,7 +44,7 @@ pub(super) async fn measure(
 
 /// Smaller and smaller footprints beside hogs.
 pub(super) async fn tune(
-    session: &MeasuringSession,
+    session: &ContentionSession,
     stage: &Stage,
     hog: &MemHogTune,
     context: &mut StageContext<'_>,
@@ -73,7 +73,7 @@ pub(super) async fn tune(
 /// Prepares the worker, observes its device, and leaves the workload and the hog the memory of the profile, while
 /// something is measured.
 async fn beside_hogs(
-    session: &MeasuringSession,
+    session: &ContentionSession,
     stage: &Stage,
     context: &mut StageContext<'_>,
     measure: impl AsyncFnOnce(&PreparedWorker, &mut CheckpointWriter<'_, '_>) -> Result<(), ContentionError>,
@@ -96,7 +96,7 @@ async fn beside_hogs(
 
 /// The share of the profile. What is available is determined before memory is protected.
 async fn available_memory(
-    session: &MeasuringSession,
+    session: &ContentionSession,
     stage: &Stage,
     context: &mut StageContext<'_>,
 ) -> Result<MemoryShare, StageError> {
@@ -115,7 +115,7 @@ struct HogLoad {
     loops: u32,
 }
 
-fn config(session: &MeasuringSession, stage: &Stage, hog: HogLoad) -> Result<ProtectionConfig, StageFailure> {
+fn config(session: &ContentionSession, stage: &Stage, hog: HogLoad) -> Result<ProtectionConfig, StageFailure> {
     let unknown = |what: &str| StageFailure::Machine { reason: format!("the parameters of {what} are unknown") };
     let hashd: HashdParameters = stage.conditions.hashd.ok_or_else(|| unknown("hashd"))?;
     let iocost = stage.conditions.base_model.ok_or_else(|| unknown("io.cost"))?;

@@ -8,7 +8,7 @@ use wb_hashd::{HashdConfig, HashdParams};
 use wb_model::Bytes;
 use wb_tests::contention::MemoryShare;
 
-use super::MeasuringOptions;
+use super::ContentionOptions;
 
 /// The shortest window of sizing, relative to its length.
 const MIN_WINDOW_SCALE: f64 = 0.1;
@@ -25,7 +25,7 @@ pub(super) struct Load {
 pub(super) fn sizing_config(
     load: Load,
     memory: &MemoryShare,
-    options: &MeasuringOptions,
+    options: &ContentionOptions,
     scale: Option<TimeScale>,
 ) -> SizingConfig {
     let RequestProperties { hash_size, chunk_pages, log_bps } = load.requests;
@@ -64,7 +64,7 @@ pub(super) fn found_parameters(result: &SizingResult) -> HashdParameters {
 }
 
 /// hashd with parameters that were found.
-pub(super) fn workload(parameters: &HashdParameters, options: &MeasuringOptions) -> HashdConfig {
+pub(super) fn workload(parameters: &HashdParameters, options: &ContentionOptions) -> HashdConfig {
     let HashdParameters { hash_size, rps_max, mem_size, chunk_pages, log_bps, fake_cpu_load } = *parameters;
     HashdConfig {
         params: HashdParams {

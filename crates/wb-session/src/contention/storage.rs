@@ -1,4 +1,4 @@
-//! `storage`: its checkpoint has the loops that are done.
+//! Runs `storage`. Its checkpoint has the finished loops.
 
 use std::cell::RefCell;
 
@@ -16,11 +16,11 @@ use wb_tests::contention::{ContentionError, PreparedWorker, hashd_params};
 use super::checkpoint::{self, CheckpointWriter};
 use super::observer::DeviceObserver;
 use super::sizing::{Load, found_parameters, sizing_config};
-use super::{MeasuringSession, memory};
+use super::{ContentionSession, memory};
 
-/// What is known of a loop besides its sizes.
+/// The result of one loop, a sizing of hashd, besides its size.
 #[derive(Clone, Serialize, Deserialize)]
-struct Loop {
+struct LoopDetails {
     /// When hashd last ran, with its final footprint.
     last_round: Period,
     hashd: HashdParameters,
@@ -31,11 +31,11 @@ struct Progress {
     /// When the measurement began, in seconds since the epoch.
     started_at: u64,
     record: StorageRecord,
-    loops: Vec<Loop>,
+    loops: Vec<LoopDetails>,
 }
 
 pub(super) async fn measure(
-    session: &MeasuringSession,
+    session: &ContentionSession,
     stage: &Stage,
     work: &StorageWork,
     context: &mut StageContext<'_>,
@@ -48,7 +48,7 @@ pub(super) async fn measure(
 }
 
 async fn run(
-    session: &MeasuringSession,
+    session: &ContentionSession,
     prepared: &PreparedWorker,
     stage: &Stage,
     work: &StorageWork,
@@ -70,7 +70,8 @@ async fn run(
     checkpoints.finish()?;
     session.mem_avail.set(Some(progress.record.memory.avail));
     let last = progress.loops.last();
-    let no_loop = || StageFailure::Workload { reason: "no footprint was found".to_owned() };
+    let no_loop =
+        || StageFailure::Workload { reason: "no footprint of hashd was found that the device supports".to_owned() };
     Ok(StorageMeasurement {
         period: Period { first: progress.started_at, last: unix_time() as u64 },
         final_periods: progress.loops.iter().map(|one| one.last_round).collect(),
@@ -82,7 +83,7 @@ async fn run(
 }
 
 async fn run_loops(
-    session: &MeasuringSession,
+    session: &ContentionSession,
     prepared: &PreparedWorker,
     stage: &Stage,
     work: &StorageWork,
@@ -99,13 +100,13 @@ async fn run_loops(
     let sizing = sizing_config(load, &progress.record.memory, &session.options, stage.conditions.time_scale);
     let request = SizingRequest { config: sizing, rounds: Vec::new() };
     // The last loop, until it is known to be valid.
-    let pending: RefCell<Option<Loop>> = RefCell::new(None);
+    let pending: RefCell<Option<LoopDetails>> = RefCell::new(None);
     let size = async |prepared: &PreparedWorker| {
         let outcome = hashd_params::size(prepared, &request, |_| ()).await?;
         let hashd = found_parameters(&outcome.result);
         let (begin, end) = outcome.last_round;
         let last_round = Period { first: begin as u64, last: end as u64 };
-        pending.replace(Some(Loop { last_round, hashd }));
+        pending.replace(Some(LoopDetails { last_round, hashd }));
         Ok(Sizing { size: hashd.mem_size, usage: outcome.usage })
     };
     let Progress { started_at, record, loops } = progress;

@@ -5,10 +5,10 @@ use wb_contention::system::{Conditions, Versions};
 use wb_contention::{Bench, IocostModel, IocostParameters, IocostQos, Passive};
 use wb_model::Bytes;
 
-use super::MeasuringOptions;
+use super::ContentionOptions;
 
-pub(super) fn options() -> MeasuringOptions {
-    MeasuringOptions {
+pub(super) fn options() -> ContentionOptions {
+    ContentionOptions {
         program: "/weighbridge".into(),
         dir: "/measured".into(),
         device: "nvme0n1".to_owned(),

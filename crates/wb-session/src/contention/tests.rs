@@ -86,8 +86,8 @@ async fn run(folder: &Path, agent: &FakeAgent, spec: &str) -> Result<Vec<BenchRe
     };
     let specs = vec![BenchSpec::parse(spec).unwrap()];
     let request = SequenceRequest { specs, options, system: system(), parameters: Parameters::default(), seed: 7 };
-    let session = MeasuringSession {
-        options: MeasuringOptions { dir, ..test_stage::options() },
+    let session = ContentionSession {
+        options: ContentionOptions { dir, ..test_stage::options() },
         worker: OnceCell::new_with(Some(worker)),
         mem_avail: Cell::new(None),
         cancelled: std::cell::OnceCell::new(),

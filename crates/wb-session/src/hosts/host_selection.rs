@@ -35,7 +35,7 @@ pub(super) struct RequestedHosts {
 impl RequestedHosts {
     /// Whether this machine is one of them; it is if none was requested.
     pub(super) fn includes_local(&self) -> bool {
-        self.hosts.is_empty() || self.hosts.iter().any(|place| place.local_name().is_some())
+        self.hosts.is_empty() || self.hosts.iter().any(|host| host.local_name().is_some())
     }
 }
 
@@ -66,30 +66,30 @@ pub(super) fn resolve_hosts(host_options: &HostOptions) -> Result<RequestedHosts
             Inventory::parse(&name, &text)?
         }
     };
-    let mut places: Vec<RequestedHost> = Vec::new();
+    let mut hosts: Vec<RequestedHost> = Vec::new();
     if host_options.selection.hosts.is_empty() {
-        places.extend(inventory.hosts().iter().cloned().map(Box::new).map(RequestedHost::Remote));
+        hosts.extend(inventory.hosts().iter().cloned().map(Box::new).map(RequestedHost::Remote));
     }
     if let Some(path) = host_options
         .selection
         .inventory
         .as_ref()
-        .filter(|_| host_options.selection.hosts.is_empty() && places.is_empty())
+        .filter(|_| host_options.selection.hosts.is_empty() && hosts.is_empty())
     {
         return Err(HostError::EmptyInventory(path.clone()).into());
     }
     for word in &host_options.selection.hosts {
         match parse_local_name(word) {
-            Some(name) => places.push(RequestedHost::Local(name)),
-            None => places.extend(
+            Some(name) => hosts.push(RequestedHost::Local(name)),
+            None => hosts.extend(
                 inventory.select(std::slice::from_ref(word))?.into_iter().map(Box::new).map(RequestedHost::Remote),
             ),
         }
     }
-    refuse_duplicates(&places)?;
-    apply_params(&mut places, host_options)?;
+    refuse_duplicates(&hosts)?;
+    apply_params(&mut hosts, host_options)?;
     let name = |(name, members): (&WorkerName, &Vec<WorkerName>)| (name.to_string(), members.clone());
-    Ok(RequestedHosts { hosts: places, groups: inventory.groups().iter().map(name).collect() })
+    Ok(RequestedHosts { hosts, groups: inventory.groups().iter().map(name).collect() })
 }
 
 /// Parses `local` or `NAME:local`, the forms that mean this machine.
@@ -100,31 +100,31 @@ fn parse_local_name(word: &str) -> Option<WorkerName> {
 
 /// Refuses two hosts with one name, and this machine under two names: its samples would disturb each other and count as
 /// those of two machines.
-fn refuse_duplicates(places: &[RequestedHost]) -> Result<(), HostError> {
-    let duplicate =
-        places.iter().enumerate().find(|(at, place)| places[..*at].iter().any(|it| it.name() == place.name()));
-    if let Some((_, place)) = duplicate {
-        return Err(HostError::DuplicateName(place.name().clone()));
+fn refuse_duplicates(hosts: &[RequestedHost]) -> Result<(), HostError> {
+    let duplicate = hosts.iter().enumerate().find(|(at, host)| hosts[..*at].iter().any(|it| it.name() == host.name()));
+    if let Some((_, host)) = duplicate {
+        return Err(HostError::DuplicateName(host.name().clone()));
     }
-    let mut here = places.iter().filter_map(RequestedHost::local_name);
-    match (here.next(), here.next()) {
+    let mut local_names = hosts.iter().filter_map(RequestedHost::local_name);
+    match (local_names.next(), local_names.next()) {
         (Some(one), Some(other)) => Err(HostError::SameMachine(one.clone(), other.clone())),
         _ => Ok(()),
     }
 }
 
 /// Sets the parameters of hosts; --force-params overrides the inventory, which overrides run-perf's files.
-fn apply_params(places: &mut [RequestedHost], host_options: &HostOptions) -> Result<(), SessionError> {
+fn apply_params(hosts: &mut [RequestedHost], host_options: &HostOptions) -> Result<(), SessionError> {
     let forced = host_options.force_params.as_deref().map(ForcedParams::parse).transpose()?.unwrap_or_default();
-    let hosts: Vec<Host> = places.iter().filter_map(RequestedHost::remote).cloned().collect();
-    let alone = places.is_empty().then(WorkerName::local);
-    let here: Vec<&WorkerName> = places.iter().filter_map(RequestedHost::local_name).chain(&alone).collect();
-    let is_here = |name: &&str| here.iter().any(|local| local.as_str() == *name || LOOPBACK_ADDRESSES.contains(name));
-    if let Some(unused) = forced.unmatched(&hosts).find(|name| !is_here(name)) {
+    let remote_hosts: Vec<Host> = hosts.iter().filter_map(RequestedHost::remote).cloned().collect();
+    let implicit = hosts.is_empty().then(WorkerName::local);
+    let local_names: Vec<&WorkerName> = hosts.iter().filter_map(RequestedHost::local_name).chain(&implicit).collect();
+    let is_local =
+        |name: &&str| local_names.iter().any(|local| local.as_str() == *name || LOOPBACK_ADDRESSES.contains(name));
+    if let Some(unused) = forced.unmatched(&remote_hosts).find(|name| !is_local(name)) {
         return Err(HostError::UnknownForcedHost(unused.to_owned()).into());
     }
-    for place in places {
-        let RequestedHost::Remote(host) = place else { continue };
+    for requested in hosts {
+        let RequestedHost::Remote(host) = requested else { continue };
         let file = read_host_file(&host.address.host, &host_options.paths)?.unwrap_or_default();
         host.params = file
             .overridden_by(&host.params)
@@ -154,7 +154,7 @@ pub(super) fn local_params(host_options: &HostOptions, name: &WorkerName) -> Res
     Ok(params.overridden_by(&forced.params_for_names(&names)).overridden_by(&common_params(host_options)))
 }
 
-/// Reports the notes of a connected host, and where it contradicts its declared parameters.
+/// Reports warnings about the connection to a host, and where it contradicts its declared parameters.
 pub(super) async fn report_host(connected: &ConnectedHost, events: &EventSink) -> Result<(), SessionError> {
     let host = &connected.host.name;
     for warning in &connected.warnings {

@@ -29,7 +29,7 @@ pub use self::kernel_arguments::KernelReset;
 pub(crate) use self::kernel_arguments::refuse_local_kernel_arguments;
 pub use self::preparation::HostPreparation;
 pub(crate) use self::preparation::prepare_hosts;
-pub(crate) use self::profiled_hosts::{ProfiledHosts, UnmetProfilePolicy};
+pub(crate) use self::profiled_hosts::{ProfileFailurePolicy, ProfiledHosts};
 pub use self::profiled_hosts::{localhost, profile_catalog, requested_profiles};
 
 /// Address by which workers on one machine reach each other.

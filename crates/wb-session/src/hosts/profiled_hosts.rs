@@ -58,7 +58,7 @@ pub(crate) struct ProfiledHosts {
 
 /// What to do when a profile cannot be applied to any host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum UnmetProfilePolicy {
+pub(crate) enum ProfileFailurePolicy {
     /// Abort the run, because there is no other profile.
     Abort,
     /// Record its cells as unsupported, and measure the other profiles.
@@ -73,7 +73,7 @@ impl ConnectedHosts {
     pub(crate) async fn apply_profile(
         &self,
         named: &NamedProfile,
-        unmet: UnmetProfilePolicy,
+        unmet: ProfileFailurePolicy,
     ) -> Result<ProfiledHosts, SessionError> {
         let disables_smt = self.iter().any(|(_, reached)| reached.params.disable_smt == Some(true));
         if named.profile.is_empty() && !disables_smt {
@@ -105,7 +105,7 @@ impl ConnectedHosts {
             }
         }
         resolve_groups(&mut pool, self, &applied);
-        let last = if applied.is_empty() && unmet == UnmetProfilePolicy::Abort { failed.pop() } else { None };
+        let last = if applied.is_empty() && unmet == ProfileFailurePolicy::Abort { failed.pop() } else { None };
         failed.into_iter().for_each(|error| self.events.warn(error));
         if let Some(error) = last {
             return Err(error.into());

@@ -62,22 +62,22 @@ impl AbOptions {
 pub fn ab(
     options: &AbOptions,
     request: MeasureRequest,
-    session: &SessionOptions,
+    session_options: &SessionOptions,
     events: &EventSink,
 ) -> Result<(VariantExperiment, SessionStatus), SessionError> {
     let (request, changed) = build_request(options, request, events)?;
     let stopping_rule = Arc::new(AbStoppingRule::new(changed, options.min_blocks));
-    let enough = {
+    let stop_reason = {
         let stopping_rule = stopping_rule.clone();
         move |cells: &[wb_run::active_cell::ActiveCell], at: usize| stopping_rule.stop_reason(cells, at)
     };
     let mut criterion = None;
-    let mut measuring = MeasureSession::new(&request, session, events)?;
-    measuring.stopping_rule = Some(&enough);
-    measuring.single_profile_command = Some("ab");
-    let folder = &session.run_folder.path;
+    let mut session = MeasureSession::new(&request, session_options, events)?;
+    session.stopping_rule = Some(&stop_reason);
+    session.single_profile_command = Some("ab");
+    let folder = &session_options.run_folder.path;
     require_same_plan(folder, &request)?;
-    let measured = measuring.run(|workers, named| {
+    let result = session.run(|workers, named| {
         let plan = request.plan(Some(workers), named, events)?;
         let (plan, planned_criterion) = plan_blocks(options, &request, &stopping_rule, plan)?;
         criterion = Some(planned_criterion);
@@ -86,9 +86,9 @@ pub fn ab(
     let (Some(criterion), Some(sequential_test)) = (criterion, stopping_rule.test()) else {
         return Err(VariantsError::NoPlan.into());
     };
-    let result = evaluate(&measured.study, criterion, options, &request.registry, &stopping_rule, sequential_test)?;
-    write_experiment(&RunFolder::open(folder)?, &Experiment::Variants(result.clone()))?;
-    Ok((result, measured.status()))
+    let experiment = evaluate(&result.study, criterion, options, &request.registry, &stopping_rule, sequential_test)?;
+    write_experiment(&RunFolder::open(folder)?, &Experiment::Variants(experiment.clone()))?;
+    Ok((experiment, result.status()))
 }
 
 /// Builds the requests of all variants; returns them with the names of the parameters that variants change.
@@ -129,7 +129,7 @@ fn plan_blocks(
     let &AbOptions { ref variants, min_blocks, max_blocks, threshold, error_rate } = options;
     let cases: Vec<String> = plan.cells.iter().map(|cell| stopping_rule.case(&cell.id).to_string()).collect();
     let distinct: BTreeSet<&String> = cases.iter().collect();
-    let places: BTreeMap<&String, usize> = distinct.iter().enumerate().map(|(at, case)| (*case, at)).collect();
+    let blocks: BTreeMap<&String, usize> = distinct.iter().enumerate().map(|(at, case)| (*case, at)).collect();
     for case in &distinct {
         let cells = cases.iter().filter(|other| other == case).count();
         if cells != variants.len() {
@@ -151,7 +151,7 @@ fn plan_blocks(
     })?;
     let min_samples = sequential_test.min_blocks().max(min_blocks).min(max_blocks);
     for (cell, case) in plan.cells.iter_mut().zip(&cases) {
-        cell.block = places[case];
+        cell.block = blocks[case];
         cell.scope = Scope::Sample;
         cell.rule = SamplingRule::External { min_samples, max_samples: max_blocks };
     }

@@ -18,7 +18,7 @@ pub enum ContentionError {
     NoControllers,
     /// Requirements are not met.
     #[error("requirements are not met: {}", .0.describe_missed())]
-    Unmet(RequirementReport),
+    MissedRequirements(RequirementReport),
     /// The device of a folder cannot be determined.
     #[error("cannot determine the block device of `{path}`: {reason}")]
     NoDevice {

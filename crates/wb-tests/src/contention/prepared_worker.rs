@@ -168,7 +168,7 @@ impl PreparedWorker {
         let report =
             requirements::check(worker, &device, preparation.needs, enforcement, preparation.accept_iocost).await?;
         if !report.is_met() && !preparation.force {
-            return Err(ContentionError::Unmet(report));
+            return Err(ContentionError::MissedRequirements(report));
         }
         let group = worker.new_group().await?;
         let folder = preparation.folder.clone();

@@ -19,7 +19,7 @@ use crate::Measurement;
 pub(super) struct Check {
     description: String,
     /// The plausibility check that a violation counts as. By default [`Gate::Answer`] for output, and
-    /// [`Gate::Possible`] for metrics.
+    /// [`Gate::Plausibility`] for metrics.
     gate: Gate,
     predicate: Predicate,
 }
@@ -97,7 +97,7 @@ impl Check {
                 if bounds.is_empty() {
                     return error(Diagnostic::new("the check has no bound").with_help("add `min`, `max` or `equals`"));
                 }
-                (Predicate::Metric { metric, divisor, bounds }, Gate::Possible)
+                (Predicate::Metric { metric, divisor, bounds }, Gate::Plausibility)
             }
             _ => return error(Diagnostic::new("invalid check: expected one of `must`, `must-not` and `metric`")),
         };

@@ -16,7 +16,7 @@ use crate::{DEFINITION_FILE_PREFIX, DEFINITION_SHA256};
 const SYSTEM_FOLDERS: [&str; 7] = ["/usr", "/bin", "/sbin", "/lib", "/lib64", "/nix", "/proc"];
 
 impl Definition {
-    /// Files of a cell with these parameters: those with a `path`, files below `{here}` in commands, and programs and
+    /// Files of a cell with these parameters: those with a `path`, files below `{definition-folder}` in commands, and programs and
     /// scripts of commands with absolute paths.
     pub(super) fn named_files(&self, params: &Params) -> Vec<NamedFile> {
         let mut all: Vec<NamedFile> = self.included_files.iter().map(|(file, _)| file.clone()).collect();
@@ -47,7 +47,7 @@ impl Definition {
         let below = self.templates().filter_map(|template| template.path_below_here(&bindings));
         let below = below.filter_map(|path| {
             let location = folder?.join(&path);
-            location.is_file().then(|| NamedFile { path: format!("{{here}}/{path}"), location })
+            location.is_file().then(|| NamedFile { path: format!("{{definition-folder}}/{path}"), location })
         });
         below.chain(self.programs_by_path()).collect()
     }

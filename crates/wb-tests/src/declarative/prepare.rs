@@ -100,7 +100,7 @@ impl Definition {
             (Builtin::CoreCount, ParamValue::Integer(cores as i64)),
         ]);
         if let Some(folder) = &self.folder {
-            builtins.insert(Builtin::Here, ParamValue::Text(folder.clone()));
+            builtins.insert(Builtin::DefinitionFolder, ParamValue::Text(folder.clone()));
         }
         if self.needs_port {
             builtins.insert(Builtin::Port, ParamValue::Integer(port::find_free_port(context).await?.into()));

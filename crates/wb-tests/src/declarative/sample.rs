@@ -213,7 +213,7 @@ impl Definition {
         bindings: &Bindings<'a>,
     ) -> Result<(Scratch, Bindings<'a>), Failure> {
         let scratch = attempt.context.worker().new_scratch(None).await?;
-        let bindings = bindings.clone().with(Builtin::Sample, ParamValue::Text(scratch.path().to_owned()));
+        let bindings = bindings.clone().with(Builtin::SampleFolder, ParamValue::Text(scratch.path().to_owned()));
         for file in self.files.iter().filter(|file| file.folder == TargetFolder::Sample) {
             file.write_to(&attempt.context, scratch.path(), &bindings).await?;
         }

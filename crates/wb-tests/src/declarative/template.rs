@@ -13,7 +13,7 @@ pub(super) enum Builtin {
     /// Private folder of the preparation.
     Scratch,
     /// Private folder of one run of the measured command.
-    Sample,
+    SampleFolder,
     /// Amount of work.
     Work,
     /// Requested duration of the measured command.
@@ -21,7 +21,7 @@ pub(super) enum Builtin {
     /// A free TCP and UDP port, the same for the preparation and all samples.
     Port,
     /// Folder of the definition.
-    Here,
+    DefinitionFolder,
     /// Number of CPUs that the measured processes may use.
     CpuCount,
     /// Number of cores of these CPUs.
@@ -31,11 +31,11 @@ pub(super) enum Builtin {
 impl Builtin {
     const ALL: [(&str, Self); 8] = [
         ("scratch", Self::Scratch),
-        ("sample", Self::Sample),
+        ("sample-folder", Self::SampleFolder),
         ("work", Self::Work),
         ("seconds", Self::Seconds),
         ("port", Self::Port),
-        ("here", Self::Here),
+        ("definition-folder", Self::DefinitionFolder),
         ("cpu-count", Self::CpuCount),
         ("core-count", Self::CoreCount),
     ];
@@ -182,7 +182,7 @@ impl Template {
             )
         };
         if parts.len() > 1 && parts.iter().any(is_several_arguments) {
-            return Err(Diagnostic::new(format!("placeholder of several arguments inside of a text: `{text}`"))
+            return Err(Diagnostic::new(format!("placeholder for several arguments within `{text}`"))
                 .with_help("make it a separate argument"));
         }
         Ok(Self(parts))
@@ -234,7 +234,7 @@ impl Template {
             (ArgumentShape::Table(table), value) => table
                 .get(&value.to_string())
                 .cloned()
-                .ok_or_else(|| format!("no arguments of `{name}` for value `{value}`")),
+                .ok_or_else(|| format!("`{name}` defines no arguments for value `{value}`")),
         }
     }
 }
@@ -248,10 +248,11 @@ impl Template {
         }
     }
 
-    /// The path after `{here}/`, if its placeholders have values.
+    /// The path after `{definition-folder}/`, if its placeholders have values.
     pub(super) fn path_below_here(&self, bindings: &Bindings<'_>) -> Option<String> {
-        let is_here =
-            |part: &TemplatePart| matches!(part, TemplatePart::Placeholder(Variable::Builtin(Builtin::Here), _));
+        let is_here = |part: &TemplatePart| {
+            matches!(part, TemplatePart::Placeholder(Variable::Builtin(Builtin::DefinitionFolder), _))
+        };
         let at = self.0.iter().position(is_here)?;
         let rest = Self(self.0[at + 1..].to_vec()).text(bindings).ok()?;
         rest.strip_prefix('/').filter(|path| !path.is_empty()).map(str::to_owned)
@@ -311,20 +312,22 @@ fn parse_placeholder(
         all.extend(scope.argument_shapes.keys().map(|name| name.as_str()));
         unknown_name(format!("unknown placeholder `{{{name}}}`"), name, all)
     })?;
-    let is_of_sample = matches!(builtin, Builtin::Sample | Builtin::Work | Builtin::Seconds);
+    let is_of_sample = matches!(builtin, Builtin::SampleFolder | Builtin::Work | Builtin::Seconds);
     match scope.phase {
         Phase::Plan => {
             return Err(Diagnostic::new(format!("placeholder `{{{name}}}` is not available here"))
-                .with_help("only parameters are"));
+                .with_help("only parameters are available when a run is planned"));
         }
         Phase::Prepare if is_of_sample => {
             return Err(Diagnostic::new(format!("placeholder `{{{name}}}` is not available here"))
-                .with_help("only in the measured command and files of a sample"));
+                .with_help("it is available only in the measured command and in files of a sample"));
         }
         _ => {}
     }
-    if builtin == Builtin::Here && !scope.has_folder {
-        return Err(Diagnostic::new("placeholder `{here}` is not available: the definition is not in a folder"));
+    if builtin == Builtin::DefinitionFolder && !scope.has_folder {
+        return Err(Diagnostic::new(
+            "placeholder `{definition-folder}` is not available: the definition is not in a folder",
+        ));
     }
     let format = match builtin {
         Builtin::Seconds => parse_format(name, &ParamKind::Duration { min: None }, Some(format.unwrap_or("s")))?,
@@ -432,8 +435,8 @@ mod tests {
         assert_eq!(fill(&["{szie}"]).unwrap_err(), "unknown placeholder `{szie}`: did you mean `size`?");
         assert_eq!(fill(&["{size:MB}"]).unwrap_err(), "unknown format `MB` of `size`: did you mean `B`?");
         assert_eq!(fill(&["{cc:B}"]).unwrap_err(), "`cc` takes no format: only sizes and times do");
-        assert!(fill(&["-x{flags}"]).unwrap_err().contains("inside of a text"));
-        assert!(fill(&["{here}/x"]).unwrap_err().contains("not in a folder"));
+        assert!(fill(&["-x{flags}"]).unwrap_err().contains("several arguments within"));
+        assert!(fill(&["{definition-folder}/x"]).unwrap_err().contains("not in a folder"));
         assert!(fill(&[]).unwrap_err().contains("empty command"));
     }
 

@@ -120,8 +120,9 @@ fn errors_have_a_position_and_help() {
         (" {work}", " {work} {seconds}", "x.toml:1:8: `{work}` and `{seconds}` are mutually exclusive: remove one"),
         (
             "{work}\"",
-            "{work}\"\ncleanup = [\"rm {sample}/x\"]",
-            "x.toml:5:12: placeholder `{sample}` is not available here: only in the measured command and files of a sample",
+            "{work}\"\ncleanup = [\"rm {sample-folder}/x\"]",
+            "x.toml:5:12: placeholder `{sample-folder}` is not available here: it is available only in the \
+             measured command and in files of a sample",
         ),
     ] {
         assert_eq!(error_message(from, to), message);

@@ -98,7 +98,7 @@ pub(super) fn check_possible(measurement: &mut Measurement, job: &FioJob, report
             })
             .sum();
         let limit = f64::from(job.iodepth) * EDGES + 1.0;
-        measurement.require(in_flight <= limit, Gate::Possible, || {
+        measurement.require(in_flight <= limit, Gate::Plausibility, || {
             format!(
                 "{} had {in_flight:.1} operations in flight by its rate and latency, expected at most {}",
                 job_report.jobname, job.iodepth
@@ -107,7 +107,7 @@ pub(super) fn check_possible(measurement: &mut Measurement, job: &FioJob, report
         for operation in job.test_type.operations() {
             let (kind, latency) = (operation.name(), &job_report.operation(*operation).clat_ns);
             let is_valid = latency.mean.is_finite() && latency.mean > 0.0 && latency.mean <= latency.max;
-            measurement.require(is_valid || latency.count == 0, Gate::Possible, || {
+            measurement.require(is_valid || latency.count == 0, Gate::Plausibility, || {
                 format!(
                     "{}s of {} took {} ns on average, {} ns at most",
                     kind, job_report.jobname, latency.mean, latency.max
@@ -117,7 +117,7 @@ pub(super) fn check_possible(measurement: &mut Measurement, job: &FioJob, report
     }
     let bandwidth =
         measurement.values.get(&MetricKey::new(Class::Throughput, "bandwidth")).copied().unwrap_or_default();
-    measurement.require(bandwidth < MAX_BANDWIDTH, Gate::Possible, || {
+    measurement.require(bandwidth < MAX_BANDWIDTH, Gate::Plausibility, || {
         format!("a bandwidth of {bandwidth:e} B/s is impossible")
     });
 }
@@ -237,12 +237,12 @@ mod tests {
         let (gate, figures) = rejection_of(&read, &in_seconds);
         assert_eq!(
             (gate, figures.as_str()),
-            (Gate::Possible, "job-0 had 1000.0 operations in flight by its rate and latency, expected at most 32")
+            (Gate::Plausibility, "job-0 had 1000.0 operations in flight by its rate and latency, expected at most 32")
         );
         let (gate, figures) = rejection_of(&read, &stdout.replace("\"mean\": 1000000.0", "\"mean\": 9000000.0"));
         assert_eq!(
             (gate, figures.as_str()),
-            (Gate::Possible, "reads of job-0 took 9000000 ns on average, 1003520 ns at most")
+            (Gate::Plausibility, "reads of job-0 took 9000000 ns on average, 1003520 ns at most")
         );
         let (gate, _) = rejection_of(&read, &stdout.replace("\"995328\": 900", "\"995328\": 90"));
         assert_eq!(gate, Gate::Output);

@@ -132,7 +132,7 @@ fn summarize_solutions(solutions: &[Solution], expected: u64, elapsed: f64) -> M
     });
     // Printed times are rounded to 10 ms at most.
     let rounding = 0.005 * solutions.len() as f64;
-    measurement.require(seconds <= elapsed + rounding, Gate::Possible, || {
+    measurement.require(seconds <= elapsed + rounding, Gate::Plausibility, || {
         format!("solving took {seconds} s, longer than the {elapsed} s that the process ran")
     });
     measurement
@@ -153,7 +153,7 @@ fn process_seconds(artefacts: &Artefacts, name: &str) -> Result<f64, Rejection> 
 /// Converts an error in the output into a rejection; inconsistent figures are probably in another unit.
 fn reject_output(error: &external::OutputError) -> Rejection {
     let gate = match error {
-        external::OutputError::Inconsistent { .. } => Gate::Possible,
+        external::OutputError::Inconsistent { .. } => Gate::Plausibility,
         _ => Gate::Output,
     };
     Rejection { gate, figures: error.to_string() }
@@ -186,7 +186,7 @@ mod tests {
         let failed = summarize_solutions(&[CORRECT, Solution { passed: false, ..CORRECT }], 2, 1.0);
         let wb_model::Validity::Invalid { figures, .. } = failed.validity else { panic!() };
         assert_eq!(figures, "the program reports 1 of 2 solutions as wrong");
-        assert_eq!(gate(Solution { seconds: 1.1, ..CORRECT }), Some(Gate::Possible));
+        assert_eq!(gate(Solution { seconds: 1.1, ..CORRECT }), Some(Gate::Plausibility));
         assert_eq!(failed_gate(&summarize_solutions(&[CORRECT], 2, 1.0)), Some(Gate::Work));
         assert_eq!(failed_gate(&summarize_solutions(&[], 1, 1.0)), Some(Gate::Work));
     }

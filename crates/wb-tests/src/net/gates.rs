@@ -74,7 +74,7 @@ fn max_difference(expectation: RunExpectation, group: &GroupResult) -> u64 {
 /// Checks the plausibility of times.
 pub(super) fn check_possible(measurement: &mut Measurement, result: &RunResult, elapsed: f64) {
     let seconds = result.totals.seconds;
-    measurement.require(seconds <= elapsed * 1.01, Gate::Possible, || {
+    measurement.require(seconds <= elapsed * 1.01, Gate::Plausibility, || {
         format!("{seconds:.3} s measured, longer than the {elapsed:.3} s that the program ran")
     });
     for group in &result.groups {
@@ -88,7 +88,7 @@ pub(super) fn check_possible(measurement: &mut Measurement, result: &RunResult, 
         let busy = latency.mean_ns * latency.count as f64 / 1e9;
         let strands = f64::from(group.strand_count);
         let available = strands * (group.totals.seconds * 1.05 + quantiles.max_ns as f64 / 1e9);
-        measurement.require(busy <= available, Gate::Possible, || {
+        measurement.require(busy <= available, Gate::Plausibility, || {
             format!("{}: rounds took {busy:.3} s in total, {strands} strands have {available:.3} s", group.name)
         });
     }
@@ -153,7 +153,7 @@ mod tests {
         assert!(rejection(|run| run.totals.seconds = 2.0).1.contains("the 1.300 s that the program ran"));
         let (rejected_by, figures) =
             rejection(|run| run.groups[0].totals.latency.iter_mut().for_each(|latency| latency.mean_ns *= 1000.0));
-        assert_eq!(rejected_by, Gate::Possible, "{figures}");
+        assert_eq!(rejected_by, Gate::Plausibility, "{figures}");
         assert!(figures.starts_with("stream: rounds took"), "{figures}");
         let (rejected_by, figures) = rejection(|run| {
             run.groups[0].totals.latency.iter_mut().for_each(|latency| latency.percentiles.p90_ns = 1);

@@ -171,7 +171,7 @@ fn check_order(measurement: &mut Measurement, name: &str, iterations: &[Iteratio
 
 /// Checks that iterations did not take longer in total than their process, both in seconds.
 pub(super) fn check_durations(measurement: &mut Measurement, name: &str, total: f64, elapsed: f64) {
-    measurement.require(total <= elapsed * CLOCK_MARGIN, Gate::Possible, || {
+    measurement.require(total <= elapsed * CLOCK_MARGIN, Gate::Plausibility, || {
         format!(
             "{name}: iterations of {total:.3} s in total in a process that ran {elapsed:.3} s: times in another unit, or \
              made up"
@@ -227,7 +227,7 @@ pub(super) fn raw_rate(run: &ScenarioRun, ceiling: &Ceiling) -> f64 {
 pub(super) fn check_rate(measurement: &mut Measurement, name: &str, raw_rate: f64, rates: &[f64], ceiling: &Ceiling) {
     let fastest = rates.iter().copied().fold(0.0, f64::max);
     let margin = (CEILING_MARGIN / ceiling.steadiness).clamp(CEILING_MARGIN, MAX_CEILING_MARGIN);
-    measurement.require(fastest <= raw_rate * margin, Gate::Possible, || {
+    measurement.require(fastest <= raw_rate * margin, Gate::Plausibility, || {
         let [fastest, raw] = [fastest, raw_rate].map(|value| Quantity { value, unit: "B/s" });
         format!("{name}: {fastest}, but a raw TCP connection between the same CPUs reached {raw}")
     });
@@ -236,7 +236,7 @@ pub(super) fn check_rate(measurement: &mut Measurement, name: &str, raw_rate: f6
 /// Checks that no round trip, in seconds, is shorter than the shortest of a raw connection.
 pub(super) fn check_round_trip(measurement: &mut Measurement, name: &str, durations: &[f64], ceiling: &Ceiling) {
     let shortest = durations.iter().copied().fold(f64::INFINITY, f64::min);
-    measurement.require(shortest >= ceiling.min_round_trip * ROUND_TRIP_MARGIN, Gate::Possible, || {
+    measurement.require(shortest >= ceiling.min_round_trip * ROUND_TRIP_MARGIN, Gate::Plausibility, || {
         let [shortest, raw] = [shortest, ceiling.min_round_trip].map(|seconds| seconds * 1e6);
         format!("{name}: a round trip of {shortest:.1} µs, but the shortest of a raw TCP connection took {raw:.1} µs")
     });
@@ -393,10 +393,10 @@ mod tests {
             }
         };
         let (gate, figures) = failed(scale(1000.0));
-        assert_eq!(gate, Gate::Possible);
+        assert_eq!(gate, Gate::Plausibility);
         assert!(figures.contains("times in another unit"), "{figures}");
         let (gate, figures) = failed(scale(0.001));
-        assert_eq!(gate, Gate::Possible);
+        assert_eq!(gate, Gate::Plausibility);
         assert!(figures.contains("raw TCP connection between the same CPUs reached 3.73 GiB/s"), "{figures}");
     }
 

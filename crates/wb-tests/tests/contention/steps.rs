@@ -46,7 +46,7 @@ pub(crate) async fn settings(worker: &Worker) -> String {
 pub(crate) async fn requirements(worker: &Worker) {
     let before = settings(worker).await;
     let failed = PreparedWorker::new(worker, &preparation(Needs::Everything)).await.unwrap_err();
-    let ContentionError::Unmet(report) = failed else { panic!("{failed}") };
+    let ContentionError::MissedRequirements(report) = failed else { panic!("{failed}") };
     let missed: Vec<Requirement> = report.missed.keys().copied().collect();
     assert_eq!(missed, [Requirement::Swap, Requirement::SwapOnDevice], "{report:?}");
     let forced = Preparation { force: true, ..preparation(Needs::Everything) };
@@ -223,7 +223,7 @@ pub(crate) async fn faults(worker: &Worker, params: &IocostParams) {
     const OFF: &str = "echo '259:0 enable=0 ctrl=auto' > /sys/fs/cgroup/io.cost.qos";
     run(worker, FOREIGN).await;
     let failed = PreparedWorker::new(worker, &preparation(Needs::Device)).await.unwrap_err();
-    let ContentionError::Unmet(report) = failed else { panic!("{failed}") };
+    let ContentionError::MissedRequirements(report) = failed else { panic!("{failed}") };
     assert_eq!(report.missed.keys().collect::<Vec<_>>(), [&Requirement::NoForeignIocost], "{report:?}");
     let accepted = Preparation { accept_iocost: true, ..preparation(Needs::Device) };
     PreparedWorker::new(worker, &accepted).await.unwrap().finish().await.unwrap();

@@ -247,7 +247,7 @@ fn output_that_differs_from_the_definition_is_invalid() {
         ("value 1e999 ops", Gate::Output, "value: invalid number `inf`"),
         ("value 12 Mops", Gate::Output, "value: unknown unit `Mops` of 12: expected kops, ops"),
         ("value 0 ops", Gate::Work, "value is 0 ops/s"),
-        ("value -3 ops", Gate::Possible, "value is -3 ops/s"),
+        ("value -3 ops", Gate::Plausibility, "value is -3 ops/s"),
     ] {
         with_cell_of(value_test(&format!("'echo {output}'"), ""), &[], async |cell| {
             let sample = cell.sample().await.unwrap();

@@ -46,7 +46,7 @@ pub(crate) struct ProfileShowArgs {
 /// `profile image`
 #[derive(Debug, Args)]
 pub(crate) struct ImageArgs {
-    /// Image: a name of the catalogue, `built:bookworm`, `URL#sha256=…`, or JSON:
+    /// Image: a name of the catalog, `built:bookworm`, `URL#sha256=…`, or JSON:
     /// `{"built":"bookworm","packages":["fio"]}`
     pub(crate) image: String,
     /// Hosts that cache the image; this machine by default

@@ -73,11 +73,13 @@ pub(super) fn measure(
         print_text(&format!("\nrun folder: {}\n", folder.display()))?;
     }
     match (measured.end, measured.shortfall_count()) {
-        (RunEnd::Complete, 0) if matches!(measured.published, PublishState::NotRequested | PublishState::UpToDate) => {
+        (RunEnd::AlreadyComplete, 0)
+            if matches!(measured.published, PublishState::NotRequested | PublishState::UpToDate) =>
+        {
             message!("nothing to do: every cell of {} is complete", folder.display());
             return Ok(Exit::NothingToDo);
         }
-        (RunEnd::Complete, incomplete) if incomplete > measured.expected_failures => {
+        (RunEnd::AlreadyComplete, incomplete) if incomplete > measured.expected_failures => {
             message!("measured as far as possible: {} incomplete (see above)", pluralize(incomplete, "cell"));
         }
         _ => {}

@@ -5,7 +5,8 @@ use std::process::Stdio;
 use crate::lab::{CommandResult, Lab};
 
 /// A test whose first sample lasts until a file exists.
-const WAITS: &str = "touch {here}/begun; while [ ! -e {here}/go ]; do sleep 0.01; done; echo figure: 1";
+const WAITS: &str =
+    "touch {definition-folder}/begun; while [ ! -e {definition-folder}/go ]; do sleep 0.01; done; echo figure: 1";
 
 /// A plan with a short telemetry interval, at which other runs are detected.
 const PLAN: &str = r#"

@@ -53,7 +53,7 @@ fn figures_outside_of_the_bounds_of_a_check_are_invalid() {
         let validity = |at: usize| cells[at]["attempts"][0]["validity"].clone();
         let found = validity(0)["figures"].as_str().unwrap_or_else(|| panic!("{cells:#}")).to_owned();
         assert!(found.starts_with(figures), "{found}");
-        assert_eq!(validity(0)["gate"], if check.contains("answer") { "answer" } else { "possible" });
+        assert_eq!(validity(0)["gate"], if check.contains("answer") { "answer" } else { "plausibility" });
         assert_eq!(validity(1)["validity"], "valid", "the check is about other cells: {cells:#}");
     }
 }

@@ -27,7 +27,7 @@ fn summary_gives_the_reason_of_an_invalid_sample() {
     let summary = lab.weighbridge("summary R");
     summary.expect_stdout("1 invalid");
     let text = words(&summary.out);
-    assert!(text.contains("sample 3 is invalid (possible: ") && text.contains("-7"), "{}", summary.out);
+    assert!(text.contains("sample 3 is invalid (plausibility: ") && text.contains("-7"), "{}", summary.out);
     assert!(text.contains("): it does not count"), "{}", summary.out);
 }
 

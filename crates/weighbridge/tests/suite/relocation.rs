@@ -143,7 +143,7 @@ fn definition_files_are_recorded_and_inexact_copies_are_reported() {
         "files",
         &format!(
             "name = \"files\"\nsummary = \"names files\"\nversion = 1\n\
-             command = [\"{}\", \"{{here}}/lib/{{script}}.sh\", \"{{here}}/large.bin\"]\n\
+             command = [\"{}\", \"{{definition-folder}}/lib/{{script}}.sh\", \"{{definition-folder}}/large.bin\"]\n\
              [[param]]\nname = \"script\"\nhelp = \"which\"\nkind = \"text\"\ndefault = \"here\"\n\
              [[file]]\nname = \"beside.sh\"\npath = \"lib/beside.sh\"\n",
             whole.display()
@@ -152,8 +152,8 @@ fn definition_files_are_recorded_and_inexact_copies_are_reported() {
     let ran = lab.weighbridge(&format!("run files {} --into R", QUICK.trim_end_matches(" -q"))).expect_code_of(&[0, 3]);
     for note in [
         "files: `lib/beside.sh` is recorded with its secrets masked",
-        "files: `{here}/lib/here.sh` is recorded with its secrets masked",
-        "files: `{here}/large.bin` is recorded by its hash alone: it is larger than 16m",
+        "files: `{definition-folder}/lib/here.sh` is recorded with its secrets masked",
+        "files: `{definition-folder}/large.bin` is recorded by its hash alone: it is larger than 16m",
     ] {
         assert!(ran.err.contains(note), "{note}: {}", ran.err);
     }
@@ -166,8 +166,8 @@ fn definition_files_are_recorded_and_inexact_copies_are_reported() {
     let expected = [
         (whole.as_str(), "whole"),
         ("lib/beside.sh", "masked"),
-        ("{here}/large.bin", "missing"),
-        ("{here}/lib/here.sh", "masked"),
+        ("{definition-folder}/large.bin", "missing"),
+        ("{definition-folder}/lib/here.sh", "masked"),
     ];
     assert_eq!(copies, expected);
     assert!(files.iter().all(|file| file["sha256"].as_str().is_some_and(|hash| hash.len() == 64)), "{list}");

@@ -9,7 +9,7 @@ const SCRIPT: &str = r#"
 name = "scripted"
 summary = "a figure printed by a script beside the definition"
 version = 1
-command = ["sh", "{here}/load.sh"]
+command = ["sh", "{definition-folder}/load.sh"]
 "#;
 
 fn printing(figure: u32) -> String {
@@ -38,7 +38,7 @@ fn resuming_with_an_edited_script_is_refused() {
     lab.write("config/weighbridge/tests.d/load.sh", &printing(4000));
     let second = lab.weighbridge(&format!("run scripted {QUICK} --samples 12 --into R")).expect_code(1);
     insta::assert_snapshot!(without_hashes(&second.err), @r"
-    error: `Localhost/scripted/0000:-` was measured in this folder with another `{here}/load.sh` (HASH, now HASH)
+    error: `Localhost/scripted/0000:-` was measured in this folder with another `{definition-folder}/load.sh` (HASH, now HASH)
     help: choose another folder with --into: samples of two definitions cannot be combined
     ");
 }
@@ -51,7 +51,9 @@ fn resuming_an_experiment_with_an_edited_script_is_refused() {
         lab.write("config/weighbridge/tests.d/load.sh", &printing(1000));
         lab.weighbridge(&line).expect_code(0);
         lab.write("config/weighbridge/tests.d/load.sh", &printing(4000));
-        lab.weighbridge(&line).expect_code(1).expect_stderr("in this folder with another `{here}/load.sh`");
+        lab.weighbridge(&line)
+            .expect_code(1)
+            .expect_stderr("in this folder with another `{definition-folder}/load.sh`");
     }
 }
 
@@ -62,11 +64,12 @@ fn comparison_shows_the_differing_script() {
         lab.write("config/weighbridge/tests.d/load.sh", &printing(figure));
         lab.weighbridge(&format!("run scripted {QUICK} --samples 6 --into {folder}")).expect_code(0);
     }
-    lab.weighbridge("compare A B --trust-single-run").expect_stdout("scripted: file {here}/load.sh sha256");
+    lab.weighbridge("compare A B --trust-single-run")
+        .expect_stdout("scripted: file {definition-folder}/load.sh sha256");
     let json = lab.weighbridge("compare A B --trust-single-run --json").json();
     let programs = json["context"]["programs"].as_array().unwrap();
     let names: Vec<&str> = programs.iter().filter_map(|change| change["name"].as_str()).collect();
-    assert_eq!(names, ["scripted: file {here}/load.sh sha256"], "{json}");
+    assert_eq!(names, ["scripted: file {definition-folder}/load.sh sha256"], "{json}");
     assert_ne!(programs[0]["before"], programs[0]["after"]);
     lab.weighbridge("compare A B --trust-single-run --html AB.html");
     let page = lab.read("AB.html");

@@ -424,7 +424,7 @@ mod tests {
         assert!(location.ends_with("download/samples/0"), "{location}");
         assert_eq!(
             reason,
-            "possible: 194 Gbit/s is 22.56 times the 8.60 Gbit/s of the best baseline, expected at most 1.05 times \
+            "plausibility: 194 Gbit/s is 22.56 times the 8.60 Gbit/s of the best baseline, expected at most 1.05 times \
              (`iperf x iperf (tcp)`)"
         );
         let possible = passed([figures(&[9.0]), figures(&[0.3]), latencies(&[0.3])]);

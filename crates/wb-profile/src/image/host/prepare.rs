@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use wb_model::Sha256;
 
-use crate::image::catalogue::{self, CatalogueImage};
+use crate::image::catalog::{self, CatalogueImage};
 use crate::image::checksums::{self, HashKind};
 use crate::image::{
     BaseImage, CatalogueName, GuestBoot, ImageFailure, ImageFormat, ImageSpec, LocalImage, RemoteImage,
@@ -76,11 +76,11 @@ pub(super) fn check(folder: &ImageStore, image: &ImageSpec, stall: Duration) -> 
     }
 }
 
-/// Looks up an image in the catalogue for this machine's architecture.
+/// Looks up an image in the catalog for this machine's architecture.
 fn lookup(CatalogueName { name }: &CatalogueName) -> Result<CatalogueImage, ImageFailure> {
     let architecture = std::env::consts::ARCH;
     let unknown = || ImageFailure::Architecture { image: name.clone(), architecture: architecture.to_owned() };
-    catalogue::find(name, architecture).ok_or_else(unknown)
+    catalog::find(name, architecture).ok_or_else(unknown)
 }
 
 /// The expected hash of an image from its server's list.

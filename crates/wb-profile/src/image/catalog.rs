@@ -1,4 +1,4 @@
-//! Catalogue of distributions' cloud images by name, read from `images/catalogue.toml`.
+//! Catalogue of distributions' cloud images by name, read from `images/catalog.toml`.
 
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use super::checksums::HashKind;
 
-/// An image of the catalogue for one architecture.
+/// An image of the catalog for one architecture.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CatalogueImage {
     /// Its URL.
@@ -18,7 +18,7 @@ pub struct CatalogueImage {
     pub kind: HashKind,
 }
 
-/// One name in the catalogue.
+/// One name in the catalog.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct CatalogueEntry {
@@ -36,12 +36,12 @@ struct ImageLocation {
 
 /// All names, sorted.
 pub fn names() -> impl Iterator<Item = &'static str> {
-    catalogue().keys().map(String::as_str)
+    catalog().keys().map(String::as_str)
 }
 
 /// The image of a name for an architecture, as printed by `uname -m`.
 pub fn find(name: &str, architecture: &str) -> Option<CatalogueImage> {
-    let entry = catalogue().get(name)?;
+    let entry = catalog().get(name)?;
     let ImageLocation { url, list } = match architecture {
         "x86_64" => &entry.x86_64,
         "aarch64" => &entry.aarch64,
@@ -50,9 +50,9 @@ pub fn find(name: &str, architecture: &str) -> Option<CatalogueImage> {
     Some(CatalogueImage { url: url.clone(), list: list.clone(), kind: entry.kind })
 }
 
-fn catalogue() -> &'static BTreeMap<String, CatalogueEntry> {
+fn catalog() -> &'static BTreeMap<String, CatalogueEntry> {
     static CATALOGUE: OnceLock<BTreeMap<String, CatalogueEntry>> = OnceLock::new();
-    let read = || toml::from_str(include_str!("../../images/catalogue.toml"));
+    let read = || toml::from_str(include_str!("../../images/catalog.toml"));
     CATALOGUE.get_or_init(|| read().expect("a test reads it"))
 }
 

@@ -10,7 +10,7 @@ use crate::apply::{ApplyContext, ProfileHost};
 use crate::error::ProfileErrorKind;
 
 /// A host with the settings for applying a profile to it.
-pub(crate) struct ApplySite<'a> {
+pub(crate) struct HostContext<'a> {
     /// The group that owns its processes and changes; tearing it down reverts them.
     pub(crate) group: &'a Group,
     /// Its given parameters, which override detected ones.
@@ -27,22 +27,22 @@ pub(crate) struct ApplySite<'a> {
     pub(crate) notify_fn: &'a (dyn Fn(&WorkerName, String) + Sync),
 }
 
-impl<'a> ApplySite<'a> {
+impl<'a> HostContext<'a> {
     /// The context of a host whose processes and changes belong to a group.
-    pub(crate) fn new(group: &'a Group, host: &ProfileHost<'a>, means: &ApplyContext<'a>) -> Self {
+    pub(crate) fn new(group: &'a Group, host: &ProfileHost<'a>, context: &ApplyContext<'a>) -> Self {
         Self {
             group,
             params: host.params,
             address: host.address,
-            options: means.options,
-            program: means.program,
-            assets: means.assets,
-            notify_fn: means.notify,
+            options: context.options,
+            program: context.program,
+            assets: context.assets,
+            notify_fn: context.notify,
         }
     }
 }
 
-impl ApplySite<'_> {
+impl HostContext<'_> {
     /// Reports a message about the host to the user.
     pub(crate) fn notify(&self, line: String) {
         (self.notify_fn)(self.group.worker().name(), line);
