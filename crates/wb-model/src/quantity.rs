@@ -15,7 +15,7 @@ pub enum ParseQuantityError {
     #[error("invalid size `{0}`: expected a number with an optional suffix k, m, g or t (powers of 1024)")]
     Bytes(String),
     /// Invalid time.
-    #[error("invalid time `{0}`: expected a number with ns, us, ms, s, min or h, or plain seconds")]
+    #[error("invalid time `{0}`: expected a number with ns, us, ms, s, min, h, d or w, or plain seconds")]
     Nanos(String),
 }
 
@@ -36,6 +36,9 @@ const TIMES: [(&str, u64); 6] = [
     ("us", 1_000),
     ("ns", 1),
 ];
+
+/// Units that are read, and never written.
+const DAYS: [(&str, u64); 2] = [("d", 86_400_000_000_000), ("w", 604_800_000_000_000)];
 
 /// Splits `1.5GiB` into its number and its suffix.
 fn split_suffix(text: &str) -> (&str, &str) {
@@ -84,7 +87,7 @@ impl FromStr for Nanos {
         let (number, suffix) = split_suffix(text);
         let factor = match suffix {
             "" => 1_000_000_000,
-            suffix => TIMES.iter().find(|(name, _)| *name == suffix).ok_or_else(bad)?.1,
+            suffix => TIMES.iter().chain(&DAYS).find(|(name, _)| *name == suffix).ok_or_else(bad)?.1,
         };
         if let Ok(whole) = number.parse::<u64>() {
             return whole.checked_mul(factor).map(Self).ok_or_else(bad);

@@ -401,7 +401,7 @@ impl RequestExpansion<'_> {
     fn unknown_parameter(&self, given: &SpannedParam) -> Diagnostic {
         let test = &self.declaration.name;
         let names = self.declaration.params.iter().flat_map(|p| std::iter::once(&p.name).chain(&p.aliases));
-        let message = format!("`{test}` has no parameter `{}`", given.name);
+        let message = format!("unknown parameter `{}` for test `{test}`", given.name);
         Diagnostic::at(&self.request.source, given.name_span.clone(), message, "unknown")
             .with_suggestion(suggest(&given.name, names))
             .with_help(format!("`weighbridge list {test}` shows all {} parameters", self.declaration.params.len()))

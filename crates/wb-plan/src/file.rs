@@ -337,7 +337,7 @@ mod tests {
         invalid `min-time` 0: expected a value greater than 0 | min-time = 0 | here
         invalid `limit` 0: expected a value greater than 0 | limit = "0s" | here
         unknown value `interleavd` | "interleavd" | did you mean `interleaved`?
-        invalid plan: invalid time `soon`: expected a number with ns, us, ms, s, min or h, or plain seconds | "soon" | here
+        invalid plan: invalid time `soon`: expected a number with ns, us, ms, s, min, h, d or w, or plain seconds | "soon" | here
         unknown key `tests` | tests | did you mean `test`?
         invalid `publish` command: expected a non-empty command line with closed quotes | "upload '" | here
         "#);

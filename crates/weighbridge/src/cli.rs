@@ -21,13 +21,14 @@ pub(crate) mod run_perf;
 pub(crate) mod schema;
 mod session;
 pub(crate) mod tune;
+mod units;
+mod usage_error;
 mod values;
 pub(crate) mod variants;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::error::{ContextKind, ContextValue};
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use wb_model::Nanos;
 use wb_plan::SamplingOrder;
@@ -40,6 +41,7 @@ pub(crate) use hosts::{HostFlags, HostSelectionFlags};
 pub(crate) use placement::{NumberList, PlacementFlags, parse_number_list};
 pub(crate) use preparation::PreparationFlags;
 pub(crate) use session::{AB_PREFIX, CALIBRATE_PREFIX, RUN_PREFIX};
+pub(crate) use usage_error::{ParseError, UsageError};
 pub(crate) use values::{
     KeyValueParser, enum_parser, parse_fraction, parse_ip_address, parse_non_negative, parse_positive, whole_number,
     whole_number_to,
@@ -72,7 +74,7 @@ pub(crate) struct Cli {
     /// Output options
     #[command(flatten)]
     pub(crate) console: ConsoleFlags,
-    /// Run folder of the command; arguments of `summary`, `format`, `study`, `solve` and `pack` are then contention benches
+    /// Run folder; the arguments of `summary`, `format`, `study`, `solve` and `pack` are then contention benches
     #[arg(long, short, global = true, value_name = "DIR")]
     pub(crate) run_folder: Option<PathBuf>,
 }
@@ -89,7 +91,7 @@ fn after_help() -> String {
 /// Output options
 #[derive(Debug, Args)]
 pub(crate) struct ConsoleFlags {
-    /// Colour the output; `auto`: on a terminal, unless NO_COLOR is set
+    /// When to colour the output
     #[arg(long, global = true, value_enum, default_value_t = Colour::Auto, value_name = "WHEN")]
     pub(crate) color: Colour,
     /// Suppress progress output; print only results and errors
@@ -115,6 +117,10 @@ pub(crate) enum Colour {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Run tests or a plan and record everything in a run folder
+    #[command(
+        after_help = "exit status: 0 measured as requested, 1 error, 3 something could not be measured, 4 nothing to do, \
+        130 interrupted"
+    )]
     Run(Box<RunArgs>),
     /// Show what a run would do: cells, keys, unresolved values, exclusions, duration
     #[command(after_help = "exit status: 0 everything can be measured as requested, 3 something cannot")]
@@ -127,12 +133,13 @@ pub(crate) enum Command {
     /// Print one line per cell of a run
     Summary(ReadArgs),
     /// Print all details of each cell of a run
+    #[command(after_help = "exit status: 0 success, 1 error, 3 something could not be measured, 4 no cell matches")]
     Format(FormatArgs),
     /// Recompute values from recorded artefacts and rewrite the result.json files
     Study(StudyArgs),
     /// Recompute conclusions from recorded results: scaling, cache levels, averages
     Solve(ReadArgs),
-    /// Write a run as an HTML page, or its figures as CSV
+    /// Write a run as an HTML page, CSV or JSON; without options, print its summary
     Report(ReportArgs),
     /// Import results of pbench, fio, iperf3, hyperfine, Google Benchmark, Phoronix, libp2p
     #[command(after_help = import::AFTER_HELP)]
@@ -182,7 +189,7 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: Box<tune::TuneCommand>,
     },
-    /// Show and remove what Weighbridge left on machines: programs, images and logs
+    /// Show and remove what is left on machines: programs, images, logs and parameters
     #[command(after_help = clean::AFTER_HELP)]
     Clean(Box<clean::CleanArgs>),
     /// List and show host profiles, cache images, and revert what a killed run left behind
@@ -265,7 +272,7 @@ pub(crate) struct MeasurementFlags {
     ///
     /// A list makes one cell per value. For a parameter that is itself a list, such as fio's targets, use a list of
     /// lists: `targets=[[/a,/b],[/c]]`. Put text that contains `,`, `:` or `]` in double quotes inside the argument:
-    /// `'fio:targets="/mnt/a:b"'`. `id=NAME` pins the name of a test's place in the plan. Quote arguments with
+    /// `'fio:targets="/mnt/a:b"'`. `id=NAME` names a test of the plan, in place of its number (0000, 0001, …). Quote arguments with
     /// brackets or quotes for your shell. Contention benches form a sequence: docs/contention.md describes them.
     #[arg(value_name = "TEST")]
     pub(crate) tests: Vec<String>,
@@ -307,13 +314,14 @@ pub(crate) struct SamplingFlags {
     /// Exact number of samples per cell; disturbed ones are not retaken unless --retakes is given
     #[arg(long, value_name = "N", value_parser = whole_number::<usize, 1>, conflicts_with_all = ["min_samples", "max_samples"])]
     pub(crate) samples: Option<usize>,
-    /// Minimum number of samples per cell
+    /// Minimum number of samples per cell; replaces the sampling rule of tests that have one, such as fio
     #[arg(long, value_name = "N", value_parser = whole_number::<usize, 1>)]
     pub(crate) min_samples: Option<usize>,
-    /// Maximum number of samples per cell, not counting retakes of disturbed ones
+    /// Maximum number of samples per cell, not counting retakes of disturbed ones; replaces the sampling rule of a test
     #[arg(long, value_name = "N", value_parser = whole_number::<usize, 1>)]
     pub(crate) max_samples: Option<usize>,
-    /// Stop when the half-width of the median's confidence interval is within PERCENT of the median
+    /// Stop when the half-width of the median's confidence interval is within PERCENT of the median; replaces the sampling rule
+    /// of a test
     #[arg(long, value_name = "PERCENT", value_parser = parse_percent, allow_negative_numbers = true)]
     pub(crate) precision: Option<f64>,
     /// Time limit for one cell; the default does not stop a cell below its minimum number of samples
@@ -334,7 +342,7 @@ pub(crate) struct SamplingFlags {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Sampling")]
 pub(crate) struct AttemptFlags {
-    /// Minimum duration of the measured part of a sample
+    /// Minimum duration of the measured part of a sample, for tests without a duration of their own (`runtime`)
     #[arg(long, value_name = "TIME")]
     pub(crate) min_time: Option<Nanos>,
     /// Number of warm-up samples before the counted ones
@@ -512,37 +520,30 @@ const ORDERS: [(&str, &str); 2] = [
 impl Cli {
     /// The declarations, with defaults that are defined elsewhere.
     pub(crate) fn build_command() -> clap::Command {
-        groups::group_commands(run_folder::describe(defaults::show_defaults(Self::command())))
+        let program = run_folder::describe(defaults::show_defaults(Self::command()));
+        let program = defaults::change_subcommand(program, "net", net::unused_options::hide);
+        groups::group_commands(units::describe(program))
     }
 
     /// Parses a command line, whose first word is the program.
     ///
     /// # Errors
     /// If it does not match the declarations, or a request for help or the version.
-    pub(crate) fn parse_words(words: impl IntoIterator<Item = impl Into<OsString>>) -> Result<Self, clap::Error> {
+    pub(crate) fn parse_words(words: impl IntoIterator<Item = impl Into<OsString>>) -> Result<Self, ParseError> {
         let words: Vec<OsString> = words.into_iter().map(Into::into).collect();
         let mut program = match words.get(1).and_then(|word| word.to_str()) {
             // Started for every sample, and without options that the additions describe.
-            Some("exec" | "agent") => Self::command(),
+            Some("exec" | "agent") if !words.iter().any(|word| word == "--help" || word == "-h") => Self::command(),
             _ => Self::build_command(),
         };
         let matches =
-            program.try_get_matches_from_mut(words).map_err(|error| without_hidden_commands(error, &program))?;
-        run_folder::refuse_where_unused(&mut program, &matches)?;
-        Self::from_arg_matches(&matches)
+            program.try_get_matches_from_mut(&words).map_err(|error| ParseError::new(error, &program, &words))?;
+        run_folder::refuse_where_unused(&matches).map_err(ParseError::Usage)?;
+        if let Some(("net", net)) = matches.subcommand() {
+            net::unused_options::refuse(net).map_err(ParseError::Usage)?;
+        }
+        Self::from_arg_matches(&matches).map_err(|error| ParseError::new(error, &program, &words))
     }
-}
-
-/// Removes hidden commands from the list of those that are expected.
-fn without_hidden_commands(mut error: clap::Error, program: &clap::Command) -> clap::Error {
-    if let Some(ContextValue::Strings(names)) = error.get(ContextKind::ValidSubcommand) {
-        let levels =
-            program.get_subcommands().chain(program.get_subcommands().flat_map(clap::Command::get_subcommands));
-        let hidden: Vec<&str> = levels.filter(|command| command.is_hide_set()).map(clap::Command::get_name).collect();
-        let visible = names.iter().filter(|name| !hidden.contains(&name.as_str())).cloned().collect();
-        error.insert(ContextKind::ValidSubcommand, ContextValue::Strings(visible));
-    }
-    error
 }
 
 #[cfg(test)]

@@ -5,6 +5,8 @@ use std::process::ExitCode;
 
 use wb_session::SessionStatus;
 
+use crate::cli::{ParseError, UsageError};
+
 /// Exit status of the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exit {
@@ -65,24 +67,21 @@ pub(crate) fn describe_all() -> String {
     format!("exit status: {}", all.join(", "))
 }
 
-/// The message of an argument error alone, without the usage of the command.
-pub(crate) fn message_of(error: &clap::Error) -> String {
-    let text = error.to_string();
-    let message = text.split("\n\nUsage:").next().and_then(|text| text.split("\n\nFor more information").next());
-    let message = message.unwrap_or(&text).trim();
-    message.strip_prefix("error: ").unwrap_or(message).to_owned()
-}
-
-/// Prints an argument error or the requested help, and returns the exit status.
-pub(crate) fn report_argument_error(error: &clap::Error, words: &[OsString]) -> ExitCode {
-    // If this cannot be printed, there is nowhere to report it.
-    let _ = error.print();
+/// Prints an error in the command line or the requested help, and returns the exit status.
+pub(crate) fn report_parse_error(error: &ParseError, words: &[OsString]) -> ExitCode {
     // With `nearest --exit-index`, exit status 1 is a valid index.
     let is_index =
         words.iter().any(|word| word == "--exit-index") || words.get(1).is_some_and(|word| word == "diff-perf");
-    match error.use_stderr() {
-        true if is_index => Exit::Code(u8::MAX).into(),
-        true => Exit::Error.into(),
-        false => Exit::Success.into(),
+    let failure = if is_index { Exit::Code(u8::MAX) } else { Exit::Error };
+    match error {
+        ParseError::Output(output) => {
+            // If this cannot be printed, there is nowhere to report it.
+            let _ = output.print();
+            if output.use_stderr() { failure.into() } else { Exit::Success.into() }
+        }
+        ParseError::Usage(UsageError { what, help }) => {
+            crate::console::message!("error: {what}\nhelp: {help}");
+            failure.into()
+        }
     }
 }

@@ -28,7 +28,7 @@ fn main() -> ExitCode {
     let words = commands::run_perf::rewrite_program_name(std::env::args_os().collect());
     let cli = match Cli::parse_words(&words) {
         Ok(cli) => cli,
-        Err(error) => return exit::report_argument_error(&error, &words),
+        Err(error) => return exit::report_parse_error(&error, &words),
     };
     let console = console::Console::from_flags(&cli.console);
     if let Err(error) = console::open_log(&cli.console) {

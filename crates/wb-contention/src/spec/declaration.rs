@@ -59,7 +59,7 @@ impl BenchDeclaration {
             without_default("id", "Name that distinguishes several instances of a bench"),
             without_default(
                 "passive",
-                "Settings that stay as they are: ALL, all, cpu, mem, fs, io, oomd, none, joined by `/`",
+                "Settings that are left as they are: cpu, mem, fs, io, oomd, joined by `/`; all or ALL of them; or none",
             ),
         ];
         properties.extend(match bench {
@@ -100,8 +100,8 @@ fn reuse(apply: bool, commit: bool) -> [PropertyDeclaration; 2] {
 
 fn requests() -> [PropertyDeclaration; 3] {
     [
-        without_default("hash-size", "Mean number of bytes that a request of hashd hashes"),
-        without_default("chunk-pages", "Pages that are read or touched together"),
+        without_default("hash-size", "Mean number of bytes that a request of hashd reads and hashes"),
+        without_default("chunk-pages", "Number of pages that hashd reads or touches together"),
         without_default("log-bps", "Bytes per second that the log grows at the maximum rate"),
     ]
 }
@@ -115,7 +115,11 @@ fn storage() -> Vec<PropertyDeclaration> {
     ]);
     properties.extend(requests());
     properties.extend([
-        first("mem-avail-err-max", default.mem_avail_err_max, "Valid deviation of the memory in use from its target"),
+        first(
+            "mem-avail-err-max",
+            default.mem_avail_err_max,
+            "Largest valid deviation of the memory in use from its target, as a fraction of it",
+        ),
         first("mem-avail-inner-retries", default.mem_avail_inner_retries, "Repetitions with the same available memory"),
         first(
             "mem-avail-outer-retries",
@@ -153,14 +157,14 @@ fn iocost_qos() -> Vec<PropertyDeclaration> {
             default.isol_pct,
             "Percentile of the isolation that decides whether a footprint is protected",
         ),
-        first("isol-thr", default.isol_thr, "Isolation that it must reach"),
+        first("isol-thr", default.isol_thr, "Isolation that isol-pct must reach, as a fraction"),
         first("retries", default.retries, "Repetitions of storage after a failure"),
         first("allow-fail", default.allow_fail, "Leave out a setting whose storage fails, instead of ending the bench"),
         first("ignore-min-perf", default.ignore_min_perf, "Measure settings that throttle the device too much, too"),
         later("rpct", None, "Percentile of read latencies that lowers the vrate"),
-        later("rlat", None, "Its limit, in µs"),
+        later("rlat", None, "Limit of the read latency at percentile rpct, in µs"),
         later("wpct", None, "Percentile of write latencies that lowers the vrate"),
-        later("wlat", None, "Its limit, in µs"),
+        later("wlat", None, "Limit of the write latency at percentile wpct, in µs"),
         later("min", None, "Lowest vrate, in percent"),
         later("max", None, "Highest vrate, in percent"),
     ]);
@@ -171,13 +175,13 @@ fn iocost_tune() -> Vec<PropertyDeclaration> {
     let IocostTuneProperties { scale_min, scale_max, .. } = IocostTuneProperties::default();
     vec![
         first("scale-min", scale_min, "Lowest factor by which a solution scales the model"),
-        first("scale-max", scale_max, "Highest factor"),
-        without_default("SERIES", "Series to analyse besides the usual ones: rlat-90-99, isol-05"),
+        first("scale-max", scale_max, "Highest factor by which a solution scales the model"),
+        without_default("SERIES", "Name of another series to analyse, without a value: rlat-90-99, isol-05"),
         later("name", None, "Name of the solution"),
         later("vrate", None, "Target: a range of percent, lowered by the percentiles rpct and wpct of latencies"),
         later("rpct", Some("99".to_owned()), "Percentile of read latencies that lowers the vrate; 0 for none"),
         later("wpct", Some("99".to_owned()), "Percentile of write latencies that lowers the vrate; 0 for none"),
-        later("mof", None, "Target: `max`, the lowest vrate with the largest footprint"),
+        later("mof", None, "Target: `max`, the lowest vrate with the largest memory offloading factor"),
         later("amof", None, "Target: `max` or `max-vrate`, the lowest or highest vrate with a protected footprint"),
         later("isolation", None, "Target: the highest vrate with the smallest difference between both footprints"),
         later("isolated-bandwidth", None, "Target: the highest vrate with the largest protected footprint"),
@@ -196,14 +200,14 @@ fn protection() -> Vec<PropertyDeclaration> {
             Some("mem-hog".to_owned()),
             "mem-hog: a memory hog beside hashd; mem-hog-tune: the largest footprint that is protected from it",
         ),
-        later("loops", with(&hog.loops), "Number of repetitions; of mem-hog"),
+        later("loops", with(&hog.loops), "Number of repetitions of mem-hog"),
         later("load", with(&hog.load), "Rate of hashd, relative to its maximum"),
         later("speed", with(&hog.speed), "Growth of the hog, relative to the write bandwidth: 10%, 25%, 50%, 1x, 2x"),
-        later("size-min", None, "Smallest footprint; of mem-hog-tune"),
-        later("size-max", None, "Largest footprint; of mem-hog-tune"),
-        later("intvs", with(&tune.intvs), "Number of steps between both; of mem-hog-tune"),
-        later("isol-pct", with(&tune.isol_pct), "Percentile of the isolation that decides; of mem-hog-tune"),
-        later("isol-thr", with(&tune.isol_thr), "Isolation that it must reach; of mem-hog-tune"),
+        later("size-min", None, "Smallest footprint that mem-hog-tune tries"),
+        later("size-max", None, "Largest footprint that mem-hog-tune tries"),
+        later("intvs", with(&tune.intvs), "Number of steps of mem-hog-tune from size-min to size-max"),
+        later("isol-pct", with(&tune.isol_pct), "Percentile of the isolation that decides in mem-hog-tune"),
+        later("isol-thr", with(&tune.isol_thr), "Isolation that isol-pct must reach in mem-hog-tune, as a fraction"),
     ]
 }
 

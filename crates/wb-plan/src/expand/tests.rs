@@ -220,7 +220,7 @@ fn errors_suggest_the_nearest_spelling() {
         let first = &errors.as_slice()[0];
         (errors.to_string(), first.label().to_owned(), first.help().unwrap_or_default().to_owned())
     };
-    assert_eq!(error_parts("t:thread=1").0, "`t` has no parameter `thread`");
+    assert_eq!(error_parts("t:thread=1").0, "unknown parameter `thread` for test `t`");
     assert_eq!(error_parts("t:thread=1").1, "did you mean `threads`?");
     assert_eq!(error_parts("t:rw=raed").1, "did you mean `read`?");
     assert_eq!(error_parts("t:rw=raed").2, "expected one of read, write");

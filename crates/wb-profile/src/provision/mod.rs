@@ -207,7 +207,7 @@ mod tests {
         invalid command `x '`: it is empty, or a quote is not closed
         unknown placeholder `%(hots)s`: expected one of %(host)s, %(name)s, %(user)s, %(port)s, %(arch)s, %(distro)s
         unknown placeholder `%d`: expected one of %(host)s, %(name)s, %(user)s, %(port)s, %(arch)s, %(distro)s
-        invalid parameters of provisioner `command`: invalid time `soon`: expected a number with ns, us, ms, s, min or h, or plain seconds
+        invalid parameters of provisioner `command`: invalid time `soon`: expected a number with ns, us, ms, s, min, h, d or w, or plain seconds
         invalid parameters of provisioner `ansible`: missing field `playbook`
         cannot read the playbook /no/such.yml: No such file or directory (os error 2)
         invalid parameters of provisioner `ansible`: invalid value of a list: expected names and values

@@ -8,28 +8,29 @@ use wb_model::Nanos;
 use super::HostSelectionFlags;
 
 /// Exit statuses of `clean`, printed after its help.
-pub(crate) const AFTER_HELP: &str = "exit status: 0 everything selected was removed (or shown, with --dry-run), \
+pub(crate) const AFTER_HELP: &str = "Without --images, --programs, --logs and --parameters, all four are removed.\n\n\
+    exit status: 0 everything selected was removed (or shown, with --dry-run), \
     3 something could not be removed, 4 nothing to remove";
 
 /// `clean`
 #[derive(Debug, Args)]
 pub(crate) struct CleanArgs {
-    /// Only images (default: images, programs, logs and parameters)
+    /// Remove images
     #[arg(long)]
     pub(crate) images: bool,
-    /// Only programs: agent binaries that were copied to hosts
+    /// Remove programs: agent binaries that were copied to hosts
     #[arg(long)]
     pub(crate) programs: bool,
-    /// Only logs of deleted guests, left by libvirt
+    /// Remove logs of deleted guests, which libvirt left
     #[arg(long)]
     pub(crate) logs: bool,
-    /// Only parameters that contention benches committed
+    /// Remove parameters that contention benches committed
     #[arg(long)]
     pub(crate) parameters: bool,
     /// Folder of contention benches, as with `run --dir` [default: /var/lib/weighbridge]
     #[arg(long, value_name = "DIR")]
     pub(crate) dir: Option<PathBuf>,
-    /// Only items not used for this long: `36h`, `30d`, `8w`
+    /// Remove only items not used for this long, with a unit: `36h`, `30d`, `8w`
     #[arg(long, value_name = "TIME", value_parser = parse_age)]
     pub(crate) older_than: Option<Nanos>,
     /// Show what would be removed, without removing it
@@ -43,16 +44,10 @@ pub(crate) struct CleanArgs {
     pub(crate) hosts: HostSelectionFlags,
 }
 
-/// Parses a duration; days (`d`) and weeks (`w`) are accepted too.
+/// Parses a duration with a unit: a number alone would be seconds, of which nobody thinks when old items are removed.
 fn parse_age(text: &str) -> Result<Nanos, String> {
-    const HOUR: u64 = 3_600_000_000_000;
-    let days =
-        |text: &str, each: u64| text.trim().parse().ok().and_then(|count: u64| count.checked_mul(each * 24 * HOUR));
-    let age = text.strip_suffix('d').and_then(|count| days(count, 1));
-    let age = age.or_else(|| text.strip_suffix('w').and_then(|count| days(count, 7)));
-    // A number alone would be seconds, of which nobody thinks when old items are removed.
-    let with_unit = || text.parse().ok().filter(|_| text.ends_with(|c: char| c.is_ascii_alphabetic()));
-    age.map(Nanos).or_else(with_unit).ok_or_else(|| "expected a number with a unit, such as 36h, 30d or 8w".to_owned())
+    let with_unit = text.parse().ok().filter(|_| text.ends_with(|c: char| c.is_ascii_alphabetic()));
+    with_unit.ok_or_else(|| "expected a number with a unit, such as 36h, 30d or 8w".to_owned())
 }
 
 #[cfg(test)]

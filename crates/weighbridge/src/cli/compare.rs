@@ -68,7 +68,7 @@ pub(crate) struct CompareArgs {
     /// noise models the one with most data on a check is used. May be given more than once
     #[arg(long, short, value_name = "FILE")]
     pub(crate) model: Vec<PathBuf>,
-    /// Weight of twice the mean score over the builds
+    /// Weight of the mean score over all builds (times two, as in run-perf) in the score of the last
     #[arg(long, default_value_t = 0.0, value_name = "WEIGHT", value_parser = parse_non_negative, allow_negative_numbers = true)]
     pub(crate) model_builds_average: f64,
     /// Weight of the number of builds in which a check exceeded its tolerance
@@ -84,7 +84,8 @@ pub(crate) struct CompareArgs {
     /// much they do is still used
     #[arg(long)]
     pub(crate) trust_single_run: bool,
-    /// Direction in which a metric improves, where its class is wrong: `lat=lower`, `throughput/score=neither`
+    /// Direction in which a metric improves, in place of the recorded one: `lat=lower`, `throughput/score=neither`; may be
+    /// given more than once
     #[arg(long, value_name = "METRIC=higher|lower|neither")]
     pub(crate) direction: Vec<DirectionOverride>,
     /// Also fail on improvements
@@ -115,10 +116,10 @@ pub(crate) struct CompareArgs {
     #[arg(long, requires = "html")]
     pub(crate) no_environments: bool,
     /// Write box plots of the samples to this folder as SVG, one file per metric of a test
-    #[arg(long, value_name = "FOLDER", group = "plots")]
+    #[arg(long, value_name = "DIR", group = "plots")]
     pub(crate) svg: Option<PathBuf>,
     /// Write box plots of the samples to this folder as PNG
-    #[arg(long, value_name = "FOLDER", group = "plots")]
+    #[arg(long, value_name = "DIR", group = "plots")]
     pub(crate) png: Option<PathBuf>,
     /// Draw matching checks as lines across the box plots of the others: `*/iperf3/*`
     #[arg(long, value_name = "GLOB", value_parser = parse_glob, requires = "plots")]
@@ -194,7 +195,7 @@ pub(crate) struct AnalyzeArgs {
     /// Builds, one per column
     #[arg(value_name = "[NAME=]RUN[,RUN…]", required = true)]
     pub(crate) builds: Vec<String>,
-    /// Only primary metrics
+    /// Print only primary metrics
     #[arg(long)]
     pub(crate) primary: bool,
     /// Write the table to this file instead of standard output

@@ -34,7 +34,7 @@ pub(crate) struct SequenceFlags {
     #[arg(long)]
     pub(crate) iocost_from_sys: bool,
     /// Changes to the QoS of io.cost that benches start from: `min=75,max=75`
-    #[arg(long, value_name = "K=V,…", value_parser = parse_qos)]
+    #[arg(long, value_name = "KEY=VALUE,…", value_parser = parse_qos)]
     pub(crate) iocost_qos: Option<QosOverride>,
     /// vm.swappiness during benches [default: 60]
     #[arg(long, value_name = "N", value_parser = super::whole_number_to::<u32, 0, 200>)]

@@ -33,7 +33,7 @@ fn folder(prefix: &str) -> Value {
 }
 
 /// Changes one subcommand. [`Command::mut_subcommand`] would move it behind the others.
-fn change_subcommand(command: Command, name: &str, change: impl Fn(Command) -> Command) -> Command {
+pub(super) fn change_subcommand(command: Command, name: &str, change: impl Fn(Command) -> Command) -> Command {
     command.mut_subcommands(|command| if command.get_name() == name { change(command) } else { command })
 }
 

@@ -11,8 +11,8 @@ use super::{parse_fraction, parse_non_negative, whole_number};
 pub(crate) const AFTER_HELP: &str = "Options override the parameters file, also after it has been changed. Without \
     --rps-target, as many requests are executed as the latency target permits. docs/contention.md describes the \
     workload, its parameters and its report.\n\n\
-    exit status: 0 finished (--duration over, parameters found, or a signal without --duration), 1 error, 130 \
-    interrupted before that";
+    exit status: 0 finished (--duration over, parameters found, or stopped by a signal without --duration), 1 error, \
+    130 interrupted";
 
 /// `hashd`
 #[derive(Debug, Args)]
@@ -26,7 +26,7 @@ pub(crate) struct HashdArgs {
     /// Keep the test files and logs in --dir; test files of the right size are used again
     #[arg(long, requires = "dir")]
     pub(crate) keep_files: bool,
-    /// Part of the data that is zero, so that it compresses (0 to 1)
+    /// Fraction of the data that is zero, so that it compresses: from 0 to 1
     #[arg(long, value_name = "FRAC", default_value_t = 0.0, value_parser = parse_fraction, allow_negative_numbers = true)]
     pub(crate) compressibility: f64,
     /// Start with an empty footprint, which grows as requests use it [default: fill it first, as far as memory permits]
@@ -55,13 +55,13 @@ pub(crate) struct HashdArgs {
     /// Imitate hashing by sleeping while parameters are found, so that they depend on memory and disk alone
     #[arg(long, requires = "find_params")]
     pub(crate) fake_cpu_load: bool,
-    /// Mean size of the file reads of a request, instead of finding it
+    /// Mean number of bytes that a request reads and hashes [default: found so that hashing takes 15 ms]
     #[arg(long, value_name = "SIZE", requires = "find_params")]
     pub(crate) hash_size: Option<Bytes>,
-    /// Pages read or touched together, instead of finding the number
+    /// Number of pages that are read or touched together [default: found]
     #[arg(long, value_name = "N", requires = "find_params", value_parser = whole_number::<u32, 1>)]
     pub(crate) chunk_pages: Option<u32>,
-    /// Requests per second at full load, instead of finding the rate [default with --fake-cpu-load: 2000 for 12 GiB of memory]
+    /// Requests per second at full load [default: found; with --fake-cpu-load 2000 for 12 GiB of memory]
     #[arg(long, value_name = "N", requires = "find_params", value_parser = parse_non_negative, allow_negative_numbers = true)]
     pub(crate) rps_max: Option<f64>,
     /// Scale the steps of the memory footprint: 2 doubles them

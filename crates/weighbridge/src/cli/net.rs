@@ -2,6 +2,7 @@
 
 pub(crate) mod iperf3;
 pub(crate) mod sweep;
+pub(crate) mod unused_options;
 pub(crate) mod uperf;
 
 use std::{net::IpAddr, ops::RangeInclusive, path::PathBuf, time::Duration};
@@ -33,7 +34,7 @@ pub(crate) enum NetCommand {
         /// File to create
         file: Option<PathBuf>,
     },
-    /// Print the fingerprint of a key, creating the key if the file does not exist
+    /// Print the fingerprint of a key; a key file that does not exist is created, with its folder
     Identity {
         /// Key file
         file: PathBuf,
@@ -64,7 +65,7 @@ pub(crate) enum NetCommand {
     /// First the capacity is measured without a rate. Then the loads are offered one after the other, by a fixed schedule
     /// whether or not earlier rounds have ended. The knee is the last load whose p99 response time is at most twice that of
     /// the lowest load.
-    #[command(after_help = RUN_EXIT_STATUS)]
+    #[command(after_help = SWEEP_EXIT_STATUS)]
     Sweep(Box<sweep::SweepArgs>),
     /// Run profiles as uperf does, with its options and output, between machines that run this program
     ///
@@ -83,6 +84,9 @@ pub(crate) enum NetCommand {
 
 const RUN_EXIT_STATUS: &str = "exit status: 0 measured (or stopped by --max-duration), 1 not started, 3 connection \
     lost, run failed or feature unsupported, 130 interrupted";
+
+const SWEEP_EXIT_STATUS: &str = "exit status: 0 measured, 1 not started, 3 connection lost, run failed or feature \
+    unsupported, 130 interrupted";
 
 const UPERF_HELP: &str = "Variables of the profile are taken from the environment. Both sides need a token: in the environment \
     variable WEIGHBRIDGE_NET_TOKEN, or by --token-file.\n\n\
@@ -134,11 +138,11 @@ pub(crate) struct NetServeArgs {
     /// Maximum number of concurrent sessions
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = super::whole_number::<usize, 1>)]
     pub(crate) max_sessions: usize,
-    /// Maximum number of strands per session
+    /// Maximum number of strands (threads or processes of a profile) per session
     #[arg(long, value_name = "N", default_value_t = 20_000, value_parser = super::whole_number::<u64, 0>)]
     pub(crate) max_strands: u64,
     /// Maximum memory per session
-    #[arg(long, value_name = "SIZE", default_value = "2G")]
+    #[arg(long, value_name = "SIZE", default_value = "2g")]
     pub(crate) max_memory: Bytes,
     /// Maximum duration of a session
     #[arg(long, value_name = "TIME", default_value = "1h", value_parser = parse_positive_time)]
@@ -151,8 +155,8 @@ pub(crate) struct NetServeArgs {
 /// `net check`
 #[derive(Debug, Args)]
 pub(crate) struct NetCheckArgs {
-    /// Profiles to check
-    #[arg(required = true)]
+    /// Profiles to check, in uperf's XML
+    #[arg(value_name = "FILE", required = true)]
     pub(crate) files: Vec<PathBuf>,
     /// Variable of the profiles; overrides the environment; may be given more than once
     #[arg(long, value_name = "NAME=VALUE", value_parser = KeyValueParser)]
@@ -162,7 +166,8 @@ pub(crate) struct NetCheckArgs {
 /// `net run`
 #[derive(Debug, Args)]
 pub(crate) struct NetRunArgs {
-    /// The profile
+    /// Profile in uperf's XML
+    #[arg(value_name = "FILE")]
     pub(crate) profile: PathBuf,
     /// Variable of the profile; overrides the environment; may be given more than once
     #[arg(long, value_name = "NAME=VALUE", value_parser = KeyValueParser)]
@@ -180,7 +185,7 @@ pub(crate) struct NetRunArgs {
     /// Print transactions with the latencies of their rounds
     #[arg(long, short)]
     pub(crate) transactions: bool,
-    /// Print threads
+    /// Print a line per thread
     #[arg(long, short = 'T')]
     pub(crate) threads: bool,
     /// Print groups, their CPU cost on both sides, and their connections
@@ -236,7 +241,7 @@ pub(crate) struct NetClientFlags {
     /// Time limit for a server to accept the connection, and again to authenticate
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = parse_positive_time)]
     pub(crate) connect_timeout: Nanos,
-    /// Maximum number of strands with a thread each; more are executed by an event loop
+    /// Maximum number of strands that get a thread of their own; if there are more, event loops execute them
     #[arg(long, value_name = "N", default_value_t = 128, value_parser = super::whole_number::<u32, 1>)]
     pub(crate) max_threads: u32,
     /// Pin strands to these CPUs, round-robin: `0-3,8`
@@ -268,8 +273,8 @@ pub(crate) struct PresetArgs {
     /// Size of responses, if different from that of requests
     #[arg(long, value_name = "SIZE")]
     pub(crate) response_size: Option<BufferSize>,
-    /// Protocols, measured one after the other: tcp, udp, ssl, sctp, unix, unix-dgram, vsock, quic, rds [default: tcp; ssl
-    /// for handshakes]
+    /// Protocols, measured one after the other: tcp, udp, ssl, sctp, unix, unix-dgram, vsock, quic, rds
+    /// [default: tcp, or ssl for handshakes]
     #[arg(long, value_name = "PROTOCOL,…", value_delimiter = ',', value_parser = parse_protocol)]
     pub(crate) protocols: Vec<Protocol>,
     /// Numbers of concurrent connections, measured one after the other
@@ -279,7 +284,7 @@ pub(crate) struct PresetArgs {
     /// Size of the socket buffers; tuned by the kernel if not given
     #[arg(long, short, value_name = "SIZE")]
     pub(crate) window: Option<BufferSize>,
-    /// Time of traffic before the measurement, over the same connections
+    /// Time of traffic before the measurement, over the same connections [default: none]
     #[arg(long, value_name = "TIME", value_parser = parse_runtime)]
     pub(crate) omit: Option<Duration>,
     /// Maximum segment size of TCP in bytes

@@ -49,7 +49,7 @@ pub(crate) struct PeersReportArgs {
 /// Arguments of `peers run`
 #[derive(Debug, Args)]
 pub(crate) struct PeersRunArgs {
-    /// Peers file in TOML or YAML
+    /// Matrix: a peers file in TOML or YAML, or impls.yaml or images.yaml of libp2p's performance suites
     pub(crate) file: PathBuf,
     /// Run folder, metadata, publishing and secrets
     #[command(flatten)]
@@ -82,10 +82,10 @@ pub(crate) struct WorkloadFlags {
     #[arg(long, value_name = "N", value_parser = whole_number::<u32, 0>)]
     pub(crate) iterations: Option<u32>,
     /// Size of an upload; 0 for none
-    #[arg(long, value_name = "BYTES")]
+    #[arg(long, value_name = "SIZE")]
     pub(crate) upload_bytes: Option<Bytes>,
     /// Size of a download; 0 for none
-    #[arg(long, value_name = "BYTES")]
+    #[arg(long, value_name = "SIZE")]
     pub(crate) download_bytes: Option<Bytes>,
     /// Number of round trips of one byte
     #[arg(long, value_name = "N", value_parser = whole_number::<u32, 0>)]
@@ -102,10 +102,10 @@ pub(crate) struct WorkloadFlags {
     /// Program that runs endpoints that are images: podman or docker
     #[arg(long, value_name = "ENGINE")]
     pub(crate) container_engine: Option<String>,
-    /// Worker of the listeners; the dialers run on that of --hosts
+    /// Worker that runs the listeners [default: the one that runs the dialers]
     #[arg(long, value_name = "WORKER")]
     pub(crate) listener_on: Option<String>,
-    /// Worker of the dialers
+    /// Worker that runs the dialers [default: the host of --hosts, or this machine]
     #[arg(long, value_name = "WORKER")]
     pub(crate) dialer_on: Option<String>,
 }
@@ -130,46 +130,46 @@ pub(crate) struct PeersListArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Selection")]
 pub(crate) struct MatrixFlags {
-    /// Keep matching tests: by name, baselines included; by the id of either side for impls.yaml
+    /// Include only matching cells: by name, baselines included; by the id of either side for impls.yaml
     #[arg(long, value_name = "FILTER")]
     test_select: Option<String>,
-    /// Drop tests whose name matches
+    /// Exclude cells whose name matches
     #[arg(long, value_name = "FILTER")]
     test_ignore: Option<String>,
-    /// Keep baselines whose id matches
+    /// Include only baselines whose id matches
     #[arg(long, value_name = "FILTER")]
     baseline_select: Option<String>,
-    /// Drop matching baselines: by id, by name for impls.yaml
+    /// Exclude matching baselines: by id, by name for impls.yaml
     #[arg(long, value_name = "FILTER")]
     baseline_ignore: Option<String>,
-    /// Keep tests whose ids both match
+    /// Include only cells whose ids both match
     #[arg(long, value_name = "FILTER")]
     impl_select: Option<String>,
-    /// Drop tests with a matching id on either side
+    /// Exclude cells with a matching id on either side
     #[arg(long, value_name = "FILTER")]
     impl_ignore: Option<String>,
-    /// Keep tests with a matching transport
+    /// Include only cells with a matching transport
     #[arg(long, value_name = "FILTER")]
     transport_select: Option<String>,
-    /// Drop tests with a matching transport
+    /// Exclude cells with a matching transport
     #[arg(long, value_name = "FILTER")]
     transport_ignore: Option<String>,
-    /// Keep tests with a matching security layer, or without one
+    /// Include only cells with a matching security layer, or without one
     #[arg(long, value_name = "FILTER", visible_alias = "secure-select")]
     security_select: Option<String>,
-    /// Drop tests with a matching security layer
+    /// Exclude cells with a matching security layer
     #[arg(long, value_name = "FILTER", visible_alias = "secure-ignore")]
     security_ignore: Option<String>,
-    /// Keep tests with a matching multiplexer, or without one
+    /// Include only cells with a matching multiplexer, or without one
     #[arg(long, value_name = "FILTER")]
     muxer_select: Option<String>,
-    /// Drop tests with a matching multiplexer
+    /// Exclude cells with a matching multiplexer
     #[arg(long, value_name = "FILTER")]
     muxer_ignore: Option<String>,
-    /// Keep tests with a matching value of an axis, or without one; may be given more than once
+    /// Include only cells with a matching value of an axis, or without one; may be given more than once
     #[arg(long, value_name = "AXIS=FILTER", value_parser = KeyValueParser)]
     axis_select: Vec<(String, String)>,
-    /// Drop tests with a matching value of an axis; may be given more than once
+    /// Exclude cells with a matching value of an axis; may be given more than once
     #[arg(long, value_name = "AXIS=FILTER", value_parser = KeyValueParser)]
     axis_ignore: Vec<(String, String)>,
     /// Pair every endpoint with every other, even in suites that pair each only with itself

@@ -1,7 +1,8 @@
 //! `-r`, `--run-folder`: accepted before and after the name of a command, for those commands that use it.
 
-use clap::error::ErrorKind;
 use clap::{ArgMatches, Command};
+
+use super::UsageError;
 
 /// The commands that use a run folder, and what for.
 const COMMANDS: [(&str, &str); 8] = [
@@ -33,12 +34,12 @@ pub(super) fn describe(program: Command) -> Command {
 }
 
 /// Refuses the option for commands that do not use it.
-pub(super) fn refuse_where_unused(program: &mut Command, matches: &ArgMatches) -> Result<(), clap::Error> {
+pub(super) fn refuse_where_unused(matches: &ArgMatches) -> Result<(), UsageError> {
     let Some(name) = matches.subcommand_name().filter(|_| matches.contains_id(ID)) else { return Ok(()) };
     let names = COMMANDS.map(|(name, _)| name);
     if names.contains(&name) {
         return Ok(());
     }
-    let message = format!("--run-folder has no effect on `{name}`: expected one of {}", names.join(", "));
-    Err(program.error(ErrorKind::ArgumentConflict, message))
+    let what = format!("--run-folder has no effect on `{name}`: expected one of {}", names.join(", "));
+    Err(UsageError { what, help: "remove -r".to_owned() })
 }

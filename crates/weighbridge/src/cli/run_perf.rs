@@ -92,7 +92,7 @@ pub(crate) struct ComparePerfArgs {
     /// Tolerance of standard deviations, in percentage points [default: 5]
     #[arg(long, short, value_name = "POINTS", value_parser = parse_non_negative)]
     pub(crate) stddev_tolerance: Option<f64>,
-    /// Weight of the mean score over the builds
+    /// Weight of the mean score over all builds (times two) in the score of the last
     #[arg(long, value_name = "WEIGHT", value_parser = parse_non_negative)]
     pub(crate) model_builds_average: Option<f64>,
     /// Models of analyze-perf

@@ -7,7 +7,7 @@ use super::HostSelectionFlags;
 /// `tune`
 #[derive(Debug, Subcommand)]
 pub(crate) enum TuneCommand {
-    /// Show changed settings, and what the given sets would change; changes nothing
+    /// Show changed settings and what the given sets would change, without changing anything
     #[command(after_help = "exit status: 0 everything named can be set, 3 something named cannot")]
     Status(TuneStatusArgs),
     /// Set knobs and record their original values in the undo log

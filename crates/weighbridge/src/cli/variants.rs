@@ -12,7 +12,7 @@ pub(crate) const AB_AFTER_HELP: &str = "Variants; the others are compared with t
   knob:NAME=VALUE      a system setting, applied while its samples are taken;
                        NAME@TARGET for one disk, page size, … (docs/tune.md)
   env:NAME=VALUE       an environment variable of the test's processes
-  cmd:COMMAND          a command, run by sh before each sample
+  cmd:COMMAND          a command that sh runs before each attempt
   bin:[PROGRAM=]PATH   a file that replaces a program of the test, also in its
                        build: bin:gcc=/usr/bin/gcc-11
   base                 the unchanged test
@@ -79,7 +79,7 @@ pub(crate) struct AbArgs {
 /// `calibrate`
 #[derive(Debug, Args)]
 pub(crate) struct CalibrateArgs {
-    /// Number of runs, each with its own preparation; runs are added to an existing folder
+    /// Total number of runs, each with its own preparation; a larger number extends an existing folder
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = super::whole_number::<u16, 1>)]
     pub(crate) runs: u16,
     /// Number of samples on each side of a comparison; a run has twice as many

@@ -9,10 +9,10 @@ use wb_session::hosts::requested_profiles;
 
 use super::selection::resolve_request;
 use crate::cli::bisect::{BisectCommand, BisectRunArgs, BisectShowArgs, BisectStepArgs};
-use crate::cli::{Cli, Command};
+use crate::cli::{Cli, Command, ParseError, UsageError};
 use crate::console::Console;
 use crate::error::Error;
-use crate::exit::{self, Exit};
+use crate::exit::Exit;
 use crate::output::{print_json, print_text};
 use crate::session_events::describe_verdict;
 
@@ -68,7 +68,11 @@ fn check_run_arguments(words: &[String], events: &EventSink) -> Result<(), Error
         what,
         help: "the arguments after `--` are those of `weighbridge run`".to_owned(),
     };
-    match Cli::parse_words(line).map_err(|error| usage_error(exit::message_of(&error)))?.command {
+    let parsed = Cli::parse_words(line).map_err(|error| match error {
+        ParseError::Usage(UsageError { what, .. }) => usage_error(what),
+        ParseError::Output(_) => usage_error("invalid arguments after `--`: expected a measurement".to_owned()),
+    });
+    match parsed?.command {
         Command::Run(args) => {
             let request = resolve_request(&args.measurement, events)?;
             for named in requested_profiles(&(&args.measurement.cells.hosts).into())? {

@@ -97,7 +97,7 @@ pub(crate) fn solve(args: &ReadArgs, folder: Option<&Path>, console: &Console) -
     if args.json {
         print_json(&answers)?;
     } else if answers.is_empty() {
-        print_text("no conclusions: `solve` needs several cells of one test\n")?;
+        print_text("no conclusions: the tests of this run draw none from its cells\n")?;
     } else {
         print_text(&wb_report::text::solutions_text(&answers, console.stdout_style))?;
     }

@@ -147,7 +147,7 @@ fn unknown_revisions_repositories_and_arguments_are_refused() {
         "bisect run --repo config --into C --good v0 --bad v0 -- demo",
         "bisect run --repo repo --into B --good v0 --bad v0 -- demo --samplse 3",
     ];
-    assert_snapshot!(lines.map(plain).join("\n"), @r"
+    assert_snapshot!(lines.map(plain).join("\n"), @"
     exit 1
     error: unknown revision `nosuch`
     help: expected a commit, branch or tag of LAB/repo
@@ -161,9 +161,7 @@ fn unknown_revisions_repositories_and_arguments_are_refused() {
     help: --repo selects the repository
 
     exit 1
-    error: unexpected argument '--samplse' found
-
-      tip: a similar argument exists: '--samples'
+    error: unknown option `--samplse`
     help: the arguments after `--` are those of `weighbridge run`
     ");
     assert!(!lab.path("B").exists());

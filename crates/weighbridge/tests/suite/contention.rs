@@ -235,9 +235,8 @@ fn benches_and_tests_are_not_mixed_and_their_options_are_distinguished() {
 
     $ run storage --mem-profile 12
     exit 1
-    error: invalid value '12' for '--mem-profile <GIB|off>': expected a power of two in GiB, or `off`
-
-    For more information, try '--help'.
+    error: invalid --mem-profile `12`: expected a power of two in GiB, or `off`
+    help: `weighbridge run --help` describes all options
 
     $ run steady --into A -r B
     exit 1

@@ -33,7 +33,7 @@ fn options_show_the_defaults_of_their_types() {
         "round trips of one byte [default: 100]",
         "[default: podman]",
         "nothing in it is measured twice [default: weighbridge-DATE-TIME]",
-        "Minimum duration of the measured part of a sample [default: 5s]",
+        "without a duration of their own (`runtime`) [default: 5s]",
     ] {
         assert!(peers.contains(default), "{default}: {peers}");
     }
@@ -78,20 +78,14 @@ fn run_folder_is_accepted_and_shown_only_where_it_is_used() {
     lab.weighbridge("-r R plan steady --no-worker").expect_code(0);
     lab.weighbridge("plan steady --no-worker -r R").expect_code(0);
     let refused = ["list -r home", "-r home net token"].map(|line| lab.weighbridge(line).transcript());
-    assert_snapshot!(refused.join("\n"), @r"
+    assert_snapshot!(refused.join("\n"), @"
     exit 1
     error: --run-folder has no effect on `list`: expected one of run, plan, summary, format, study, solve, pack, merge
-
-    Usage: weighbridge [OPTIONS] <COMMAND>
-
-    For more information, try '--help'.
+    help: remove -r
 
     exit 1
     error: --run-folder has no effect on `net`: expected one of run, plan, summary, format, study, solve, pack, merge
-
-    Usage: weighbridge [OPTIONS] <COMMAND>
-
-    For more information, try '--help'.
+    help: remove -r
     ");
     // 1 would be the index of a build.
     assert_eq!(lab.weighbridge("-r home nearest --exit-index a b c").code, 255);
@@ -103,15 +97,16 @@ fn usage_shows_what_is_required() {
     let usage = |line: &str| {
         let ran = lab.weighbridge(line);
         let text = format!("{}{}", ran.out, ran.err);
-        text.lines().find(|line| line.starts_with("Usage: ")).unwrap_or_default().to_owned()
+        let usage = text.lines().find_map(|line| line.strip_prefix("Usage: ").or(line.strip_prefix("help: usage: ")));
+        usage.unwrap_or_default().to_owned()
     };
     let lines = ["merge --help", "bisect run --help", "net iperf3", "net uperf", "nearest a"];
-    assert_snapshot!(lines.map(usage).join("\n"), @r"
-    Usage: weighbridge merge [OPTIONS] --run-folder <DIR> <RUN>...
-    Usage: weighbridge bisect run [OPTIONS] --into <DIR> --good <REVISION> --bad <REVISION> (--measure <COMMAND> | -- <RUN_ARGS>...)
-    Usage: weighbridge net iperf3 <--client <HOST>|--server>
-    Usage: weighbridge net uperf <-m <PROFILE>|-s|-V>
-    Usage: weighbridge nearest <[NAME=]RUN[,RUN…]> <CANDIDATE>...
+    assert_snapshot!(lines.map(usage).join("\n"), @"
+    weighbridge merge [OPTIONS] --run-folder <DIR> <RUN>...
+    weighbridge bisect run [OPTIONS] --into <DIR> --good <REVISION> --bad <REVISION> (--measure <COMMAND> | -- <RUN_ARGS>...)
+    weighbridge net iperf3 <--client <HOST>|--server>
+    weighbridge net uperf <-m <PROFILE>|-s|-V>
+    weighbridge nearest <[NAME=]RUN[,RUN…]> <CANDIDATE>...
     ");
     assert_ne!(lab.weighbridge("net iperf3 -c h -s").code, 0);
     lab.weighbridge("net uperf -V").expect_code(0);
@@ -120,8 +115,56 @@ fn usage_shows_what_is_required() {
 #[test]
 fn hidden_commands_are_not_suggested() {
     let lab = Lab::new();
-    let err = lab.weighbridge("-q").expect_code(1).err;
-    assert!(err.contains("[subcommands: run, plan, ") && !err.contains("agent") && !err.contains("images"), "{err}");
+    let refused = ["-q", "agnet", "image", "pln"].map(|line| lab.weighbridge(line).expect_code(1).err);
+    assert_snapshot!(refused.join(""), @"
+    error: missing command
+    help: `weighbridge --help` lists all commands
+    error: unknown command `agnet`
+    help: did you mean `net`? `weighbridge --help` lists all commands
+    error: unknown command `image`
+    help: `weighbridge --help` lists all commands
+    error: unknown command `pln`
+    help: did you mean `plan`? `weighbridge --help` lists all commands
+    ");
+}
+
+#[test]
+fn mistakes_in_the_command_line_show_the_way_out() {
+    let lab = Lab::new();
+    let refused = [
+        "run --sample 3",
+        "run t --samples 3 --min-samples 2",
+        "run -i a -i b t",
+        "run t --samples",
+        "plan --budget 10x t",
+        "ab t base",
+        "strip a b c",
+        "--color purple list",
+        "exec himen {}",
+        "net sweep h --preset udp-rr --protocol ssl",
+    ];
+    assert_snapshot!(refused.map(|line| lab.weighbridge(line).expect_code(1).err).join(""), @"
+    error: unknown option `--sample`
+    help: did you mean `--samples`? `weighbridge run --help` describes all options
+    error: `--samples <N>` and `--min-samples <N>` are mutually exclusive
+    help: remove one. `weighbridge run --help` describes all options
+    error: `--into <DIR>` is given more than once
+    help: remove one. `weighbridge run --help` describes all options
+    error: missing value of `--samples <N>`
+    help: `weighbridge run --help` describes all options
+    error: --budget: invalid time `10x`: expected a number with ns, us, ms, s, min, h, d or w, or plain seconds
+    help: `weighbridge plan --help` describes all options
+    error: missing values of `<VARIANT> <VARIANT>...`: expected at least 2, found 1
+    help: usage: weighbridge ab [OPTIONS] <TEST> <VARIANT> <VARIANT>...
+    error: unexpected argument `c`
+    help: usage: weighbridge strip [OPTIONS] <FROM> <INTO>
+    error: invalid --color `purple`: expected one of auto, always, never
+    help: `weighbridge list --help` describes all options
+    error: invalid KERNEL `himen`: expected one of himeno, ramspeed, ramspeed-sweep, linpack, ceiling-server, ceiling-client, hashd, hashd-params, memory-hog, io-latency
+    help: did you mean `himeno`? `weighbridge exec --help` describes all options
+    error: invalid --protocol: expected udp with --preset udp-rr
+    help: remove --protocol, or sweep rr
+    ");
 }
 
 #[test]
@@ -151,26 +194,46 @@ fn invalid_values_are_refused_with_what_is_expected() {
         &["plan", "steady", "--force-params", "{"],
     ];
     assert_snapshot!(refused.map(|words| refusal(&lab, words)).join("\n"), @r#"
-    error: invalid value 'a' for '--metadata <KEY=VALUE>': expected KEY=VALUE
-    error: invalid value '=a' for '--metadata <KEY=VALUE>': expected a key before `=`
-    error: invalid value 'a' for '--program <PROGRAM=PATH>': expected PROGRAM=PATH
-    error: invalid value 'a' for '--map <PROFILE=PROFILE>': expected PROFILE=PROFILE
-    error: invalid value 'a' for '--var <NAME=VALUE>': expected NAME=VALUE
-    error: invalid value 'a' for '--server <HOST=ADDRESS[:PORT]>': expected HOST=ADDRESS[:PORT]
-    error: invalid value 'a' for '--axis-select <AXIS=FILTER>': expected AXIS=FILTER
-    error: invalid value 'x' for '--precision <PERCENT>': expected a percentage, such as `2` or `2%`
-    error: invalid value 'a '' for '--tool <COMMAND>': expected a non-empty command line with closed quotes
-    error: invalid value 'x' for '--cpus <LIST>': expected numbers and ranges, such as `0-3,8`
-    error: invalid value '-3' for '--seed <N>': expected a whole number from 0
-    error: invalid value '500' for '--swappiness <N>': expected a whole number from 0 to 200
-    error: invalid value 'x' for '--rps-target <N>': expected a number of 0 or more
-    error: invalid value '-3' for '--open-loop <RATE>': expected a number of 0 or more
-    error: invalid value '2' for '--compressibility <FRAC>': expected a number from 0 to 1
-    error: invalid value 'x' for '--grain <FACTOR>': expected a number of 0 or more
-    error: invalid value 'x' for '--listen <ADDRESS>': expected an IP address, such as 0.0.0.0 or ::
-    error: invalid value '0' for '--max-sessions <N>': expected a whole number from 1
-    error: invalid value 'x' for '--iterations <N>': expected a whole number from 0 to 4294967295
-    error: invalid value '5' for '--older-than <TIME>': expected a number with a unit, such as 36h, 30d or 8w
+    error: invalid --metadata `a`: expected KEY=VALUE
+    help: `weighbridge run --help` describes all options
+    error: invalid --metadata `=a`: expected a key before `=`
+    help: `weighbridge run --help` describes all options
+    error: invalid --program `a`: expected PROGRAM=PATH
+    help: `weighbridge run --help` describes all options
+    error: invalid --map `a`: expected PROFILE=PROFILE
+    help: `weighbridge compare --help` describes all options
+    error: invalid --var `a`: expected NAME=VALUE
+    help: `weighbridge net check --help` describes all options
+    error: invalid --server `a`: expected HOST=ADDRESS[:PORT]
+    help: `weighbridge net stream --help` describes all options
+    error: invalid --axis-select `a`: expected AXIS=FILTER
+    help: `weighbridge peers list --help` describes all options
+    error: invalid --precision `x`: expected a percentage, such as `2` or `2%`
+    help: `weighbridge run --help` describes all options
+    error: invalid --tool `a '`: expected a non-empty command line with closed quotes
+    help: `weighbridge run --help` describes all options
+    error: invalid --cpus `x`: expected numbers and ranges, such as `0-3,8`
+    help: `weighbridge run --help` describes all options
+    error: invalid --seed `-3`: expected a whole number from 0
+    help: `weighbridge run --help` describes all options
+    error: invalid --swappiness `500`: expected a whole number from 0 to 200
+    help: `weighbridge plan --help` describes all options
+    error: invalid --rps-target `x`: expected a number of 0 or more
+    help: `weighbridge hashd --help` describes all options
+    error: invalid --open-loop `-3`: expected a number of 0 or more
+    help: `weighbridge hashd --help` describes all options
+    error: invalid --compressibility `2`: expected a number from 0 to 1
+    help: `weighbridge hashd --help` describes all options
+    error: invalid --grain `x`: expected a number of 0 or more
+    help: `weighbridge hashd --help` describes all options
+    error: invalid --listen `x`: expected an IP address, such as 0.0.0.0 or ::
+    help: `weighbridge net serve --help` describes all options
+    error: invalid --max-sessions `0`: expected a whole number from 1
+    help: `weighbridge net serve --help` describes all options
+    error: invalid --iterations `x`: expected a whole number from 0 to 4294967295
+    help: `weighbridge peers run --help` describes all options
+    error: invalid --older-than `5`: expected a number with a unit, such as 36h, 30d or 8w
+    help: `weighbridge clean --help` describes all options
     error: invalid --force-params: incomplete JSON at line 1 column 1
     help: expected `{"HOST": {"guest-cpus": 4}}`, or `{"guest-cpus": 4}` for all hosts
     "#);
@@ -223,9 +286,9 @@ fn unreadable_and_unwritable_files_are_named_with_the_cause() {
 #[test]
 fn presets_of_udp_refuse_other_protocols() {
     let lab = Lab::new();
-    assert_snapshot!(refusal(&lab, &["net", "udp-rr", "h", "--protocols", "tcp,quic"]), @r"
-    error: --protocols has no effect on udp-rr: expected udp
-    help: remove --protocols, or measure with rr
+    assert_snapshot!(refusal(&lab, &["net", "udp-rr", "h", "--protocols", "tcp,quic"]), @"
+    error: --protocols has no effect on `net udp-rr`
+    help: remove --protocols. `weighbridge net udp-rr --help` describes all options
     ");
     let protocols = help(&lab, "net stream");
     let listed = protocols.split("measured one after the other: ").nth(1).and_then(|rest| rest.split(" [").next());

@@ -188,7 +188,7 @@ fn every_mistake_of_a_plan_is_shown_at_once() {
     assert_snapshot!(lines.map(errors).join("\n\n"), @r"
     error: `kind` of `steady`: invalid value `d`
     error: `kind` of `steady`: invalid value `e`
-    error: `steady` has no parameter `kindd`
+    error: unknown parameter `kindd` for test `steady`
     error: unknown test `stedy`
 
     error: `kind` of `steady`: invalid value `z`
@@ -207,7 +207,7 @@ fn long_line_is_cut_around_the_mistake() {
     assert!(line.len() > 400);
     assert_snapshot!(lab.weighbridge(&line).transcript(), @r"
     exit 1
-    error: `fio` has no parameter `iodepht`
+    error: unknown parameter `iodepht` for test `fio`
        ╭─[command line:1:405]
      1 │ …k,84k,85k,86k,87k,88k,89k,90k,91k,92k,93k,94k,95k,96k,97k,98k,99k],iodepht=1
        ·                                                                     ───┬───

@@ -18,7 +18,7 @@ fn empty_selection_exits_with_4() {
 fn unknown_parameter_suggests_the_nearest() {
     let lab = Lab::new();
     let ran = lab.weighbridge("plan fio:blok-sizes=4k").expect_code(1);
-    assert!(ran.err.starts_with("error: `fio` has no parameter `blok-sizes`\n"), "{}", ran.err);
+    assert!(ran.err.starts_with("error: unknown parameter `blok-sizes` for test `fio`\n"), "{}", ran.err);
     ran.expect_stderr("did you mean `block-sizes`?").expect_stderr("fio:blok-sizes=4k");
 }
 

@@ -367,12 +367,8 @@ fn differences_and_errors_are_explained() {
     note: metadata `pbench_server_publish` has no effect: pass a command that publishes results with --publish of `weighbridge run`
 
     exit 1
-    error: the following required arguments were not provided:
-      <TEST[:JSON]>...
-
-    Usage: weighbridge run-perf --profiles <PROFILE[:JSON]>... <TEST[:JSON]>...
-
-    For more information, try '--help'.
+    error: missing `<TEST[:JSON]>...`
+    help: usage: weighbridge run-perf --profiles <PROFILE[:JSON]>... <TEST[:JSON]>...
 
     exit 1
     error: too few builds: expected two or more

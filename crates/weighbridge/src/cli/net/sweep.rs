@@ -50,9 +50,9 @@ pub(crate) struct SweepArgs {
     /// Number of concurrent connections
     #[arg(long, short = 'n', value_name = "N", default_value_t = 8, value_parser = whole_number::<u32, 1>)]
     pub(crate) instances: u32,
-    /// Protocol of rr and crr
-    #[arg(long, value_name = "PROTOCOL", default_value = "tcp", value_parser = parse_protocol)]
-    pub(crate) protocol: Protocol,
+    /// Protocol of rr and crr: tcp, udp, ssl, sctp, unix, unix-dgram, vsock, quic, rds [default: tcp]
+    #[arg(long, value_name = "PROTOCOL", value_parser = parse_protocol)]
+    pub(crate) protocol: Option<Protocol>,
     /// Pin strands to these CPUs, round-robin: `0-3,8`
     #[arg(long, value_name = "LIST", value_parser = parse_number_list)]
     pub(crate) cpus: Option<NumberList>,

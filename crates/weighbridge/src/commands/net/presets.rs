@@ -61,24 +61,12 @@ struct PresetCase {
 /// Measures each requested combination.
 pub(super) fn run(preset: Preset, args: &PresetArgs, console: &Console) -> Result<Exit, Error> {
     let (host, port) = host_and_port(&args.host, args.port)?;
-    if preset == Preset::UdpRr && args.protocols.iter().any(|protocol| *protocol != Protocol::Udp) {
-        return Err(Error::Usage {
-            what: "--protocols has no effect on udp-rr: expected udp".to_owned(),
-            help: "remove --protocols, or measure with rr".to_owned(),
-        });
-    }
     let points = preset_cases(preset, args);
     check_sizes(&points, args)?;
-    if args.omit.is_some() && matches!(preset, Preset::Crr | Preset::Handshakes) {
-        return Err(Error::Usage {
-            what: "invalid --omit: expected a preset whose connections stay open".to_owned(),
-            help: "remove --omit: every round of this preset has a connection of its own".to_owned(),
-        });
-    }
-    if args.gso && !(preset.is_stream() && points.iter().all(|point| point.protocol == Protocol::Udp)) {
+    if args.gso && points.iter().any(|point| point.protocol != Protocol::Udp) {
         return Err(Error::Usage {
             what: "invalid --gso: expected a stream of UDP".to_owned(),
-            help: "add --protocols udp to stream, maerts or bidirec, or remove --gso".to_owned(),
+            help: "add --protocols udp, or remove --gso".to_owned(),
         });
     }
     let flags = &args.common;

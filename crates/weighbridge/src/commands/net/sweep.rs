@@ -34,6 +34,12 @@ pub(super) fn sweep(args: &SweepArgs, console: &Console) -> Result<Exit, Error> 
                 .to_owned(),
         });
     }
+    if args.preset == SweepPreset::UdpRr && args.protocol.is_some_and(|protocol| protocol != Protocol::Udp) {
+        return Err(Error::Usage {
+            what: "invalid --protocol: expected udp with --preset udp-rr".to_owned(),
+            help: "remove --protocol, or sweep rr".to_owned(),
+        });
+    }
     for path in [&args.html, &args.svg, &args.png].into_iter().flatten() {
         // Before minutes of measuring.
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
@@ -111,7 +117,7 @@ fn write_files(args: &SweepArgs, sweep: &Sweep) -> Result<(), Error> {
 }
 
 fn protocol(args: &SweepArgs) -> Protocol {
-    if args.preset == SweepPreset::UdpRr { Protocol::Udp } else { args.protocol }
+    if args.preset == SweepPreset::UdpRr { Protocol::Udp } else { args.protocol.unwrap_or(Protocol::Tcp) }
 }
 
 fn title(args: &SweepArgs, host: &str) -> String {

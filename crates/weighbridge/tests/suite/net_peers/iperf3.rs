@@ -213,12 +213,12 @@ fn errors_are_in_the_json_too() {
     assert!(error.contains("connection refused"), "{error}");
     assert!(ran.err.contains("help: `weighbridge net iperf3 -s` must run there"), "{ran:?}");
     for (line, message) in [
-        ("-c h -s", "cannot be used with"),
+        ("-c h -s", "mutually exclusive"),
         ("-c h -P 129", "expected a number from 1 to 128"),
         ("-c h -b 1M/10", "packets are not sent in bursts"),
         ("-c h -u -l 70000", "expected 16 to 65507 bytes"),
         ("-c h -u -l 8", "expected 16 to 65507 bytes"),
-        ("-s -t 5", "cannot be used with"),
+        ("-s -t 5", "mutually exclusive"),
     ] {
         let ran = lab.run(&format!("net iperf3 {line}").replace(" h", &format!(" {}", SERVER.v4())));
         assert!(ran.code == Some(1) && ran.err.contains(message), "{line}: {ran:?}");

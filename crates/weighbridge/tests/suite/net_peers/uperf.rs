@@ -137,7 +137,7 @@ fn options_are_those_of_uperf() {
     assert!(std::fs::read_to_string(lab.path("times.txt")).unwrap().lines().count() > 100);
     for (line, message) in [
         ("", "-m <PROFILE>"),
-        ("-m a -s", "cannot be used with"),
+        ("-m a -s", "mutually exclusive"),
         ("-m profile.xml -S sctp", "expected tcp"),
         ("-m none.xml", "none.xml"),
     ] {
