@@ -125,7 +125,7 @@ impl<'a> StagingArea<'a> {
         let version = source.format.version();
         StagedCell {
             definition: definition.unwrap_or_else(|| CellDefinition {
-                teams: Vec::new(),
+                roles: Vec::new(),
                 cell: id.clone(),
                 key: DefinitionKey::new(&id.test, version, &cell.params),
                 version,

@@ -52,8 +52,8 @@ impl Roles {
 }
 
 /// Returns the workers of all assignments, without duplicates.
-pub fn all_workers(teams: &[Roles]) -> BTreeSet<&WorkerName> {
-    teams.iter().flat_map(|team| std::iter::once(&team.worker).chain(&team.servers)).collect()
+pub fn all_workers(roles: &[Roles]) -> BTreeSet<&WorkerName> {
+    roles.iter().flat_map(|assignment| std::iter::once(&assignment.worker).chain(&assignment.servers)).collect()
 }
 
 #[cfg(test)]

@@ -86,14 +86,14 @@ impl PlanExpansion<'_> {
                 Serial::Position(*position - 1)
             }
         };
-        let (cast, given) = RoleAssignment::from_request(request, declaration)?;
-        let involved = workers.map(|workers| cast.participants(request, workers)).transpose()?.unwrap_or_default();
+        let (roles, params) = RoleAssignment::from_request(request, declaration)?;
+        let involved = workers.map(|workers| roles.participants(request, workers)).transpose()?.unwrap_or_default();
         let facts = |worker: &WorkerName| Some((worker.clone(), workers?.latest_facts(worker)?));
         let involved = involved.iter().filter_map(facts).collect();
         let context = RequestExpansion {
             request,
-            given,
-            roles: cast,
+            params,
+            roles,
             declaration,
             catalog,
             workers,
@@ -150,7 +150,7 @@ fn stages_error(request: &Request, stage: &PropertyGroup) -> Diagnostic {
 struct RequestExpansion<'a> {
     request: &'a Request,
     /// The given parameters without the role arguments.
-    given: Vec<&'a SpannedParam>,
+    params: Vec<&'a SpannedParam>,
     roles: RoleAssignment<'a>,
     declaration: &'a Declaration,
     catalog: &'a dyn Catalog,
@@ -304,7 +304,7 @@ impl RequestExpansion<'_> {
     fn normalize_params(&self) -> Result<BTreeMap<String, (Vec<ParamValue>, bool)>, Diagnostics> {
         let mut all = BTreeMap::new();
         let mut errors = DiagnosticCollector::default();
-        for given in self.given.iter().copied() {
+        for given in self.params.iter().copied() {
             let Some((param, values)) = errors.ok(self.normalize_param(given)) else { continue };
             if all.insert(param.clone(), values).is_some() {
                 let message = format!("`{param}` is given twice");
@@ -433,7 +433,7 @@ impl RequestExpansion<'_> {
         let Declaration { name, version, scope, .. } = self.declaration;
         let test_cell = self.catalog.cell(&self.request.test, &params);
         let test_cell = test_cell.ok_or_else(|| unknown_test(self.request, self.catalog))?;
-        let teams = match self.workers {
+        let roles = match self.workers {
             Some(workers) => self.roles.assign_roles(self.request, test_cell.topology(), server, workers)?,
             None => Vec::new(),
         };
@@ -442,11 +442,11 @@ impl RequestExpansion<'_> {
             let called = programs::required_programs(self.catalog, name.as_str(), &params);
             programs.retain(|program, _| called.contains(program));
         }
-        params.extend(role_params(&teams));
+        params.extend(role_params(&roles));
         Ok(Cell {
             key: open.is_empty().then(|| DefinitionKey::new(name, *version, &params)),
             version: *version,
-            unsupported: self.unsupported(&teams, test_cell.as_ref()),
+            unsupported: self.unsupported(&roles, test_cell.as_ref()),
             rule: test_cell.rule().unwrap_or_else(|| self.sampling.rule()),
             estimate: test_cell.estimate(self.sampling.min_time),
             calibration_time: test_cell.calibration_time(self.sampling.min_time),
@@ -454,7 +454,7 @@ impl RequestExpansion<'_> {
             scope: *scope,
             tools: self.request.tools.clone(),
             programs,
-            teams,
+            roles,
             block: 0,
             id,
             params,
@@ -463,9 +463,9 @@ impl RequestExpansion<'_> {
     }
 
     /// Why it cannot be measured on one of the workers; `None` if it can.
-    fn unsupported(&self, teams: &[Roles], test_cell: &dyn CatalogCell) -> Option<String> {
-        let several = all_workers(teams).len() > 1;
-        all_workers(teams).into_iter().find_map(|worker| {
+    fn unsupported(&self, roles: &[Roles], test_cell: &dyn CatalogCell) -> Option<String> {
+        let several = all_workers(roles).len() > 1;
+        all_workers(roles).into_iter().find_map(|worker| {
             let reason = match self.workers?.facts(worker)? {
                 Ok(facts) => test_cell.unsupported(facts)?,
                 Err(reason) => return Some(reason.to_owned()),
@@ -475,12 +475,12 @@ impl RequestExpansion<'_> {
     }
 }
 
-/// The shape of a cell's teams, as parameters: part of what it may be compared with, unlike the names of the workers.
-fn role_params(teams: &[Roles]) -> Params {
-    let count = i64::try_from(teams.len()).unwrap_or(i64::MAX);
+/// The shape of a cell's roles, as parameters: part of what it may be compared with, unlike the names of the workers.
+fn role_params(roles: &[Roles]) -> Params {
+    let count = i64::try_from(roles.len()).unwrap_or(i64::MAX);
     let several = (count > 1).then(|| (WORKERS.to_owned(), ParamValue::Integer(count)));
     let apart =
-        teams.iter().any(Roles::has_remote_server).then(|| (SIDES.to_owned(), ParamValue::Text("apart".to_owned())));
+        roles.iter().any(Roles::has_remote_server).then(|| (SIDES.to_owned(), ParamValue::Text("apart".to_owned())));
     several.into_iter().chain(apart).collect()
 }
 

@@ -187,7 +187,7 @@ fn parse_request(
         test: default_name.unwrap_or_default().to_owned(),
         test_span: test.span(),
         id: None,
-        given: Vec::new(),
+        params: Vec::new(),
         stages: Vec::new(),
         tools: Vec::new(),
         programs: BTreeMap::new(),
@@ -199,7 +199,7 @@ fn parse_request(
             for (knob, value) in knobs {
                 let (given, name_at) = (format!("{KNOBS}{}", knob.get_ref()), knob.span());
                 let Some(value) = errors.ok(parse_value(source, value)) else { continue };
-                request.given.push(SpannedParam { name: given, name_span: name_at, value });
+                request.params.push(SpannedParam { name: given, name_span: name_at, value });
             }
             continue;
         }
@@ -213,9 +213,9 @@ fn parse_request(
             // pbench's name, used by fio and uperf: it starts the group and remains a parameter.
             "tool-group" => {
                 request.tools.extend(errors.ok(tools::expand_group(source, &value, groups)).unwrap_or_default());
-                request.given.push(SpannedParam { name: name.get_ref().to_string(), name_span: name.span(), value });
+                request.params.push(SpannedParam { name: name.get_ref().to_string(), name_span: name.span(), value });
             }
-            other => request.given.push(SpannedParam { name: other.to_owned(), name_span: name.span(), value }),
+            other => request.params.push(SpannedParam { name: other.to_owned(), name_span: name.span(), value }),
         }
     }
     if request.test.is_empty() {
@@ -223,7 +223,7 @@ fn parse_request(
         errors.push(unnamed);
     }
     errors.finish()?;
-    request.given.sort_by_key(|given| given.name_span.start);
+    request.params.sort_by_key(|given| given.name_span.start);
     Ok(request)
 }
 
@@ -266,8 +266,8 @@ mod tests {
         assert_eq!(plan.sampling.min_time.seconds(), 2.0);
         let request = &plan.requests[0];
         assert_eq!(&text[request.test_span.clone()], "\"fio\"");
-        assert_eq!(&text[request.given[0].name_span.clone()], "rw");
-        assert_eq!(&text[request.given[0].value.span.clone()], "[\"read\", \"write\"]");
+        assert_eq!(&text[request.params[0].name_span.clone()], "rw");
+        assert_eq!(&text[request.params[0].value.span.clone()], "[\"read\", \"write\"]");
         assert_eq!(request.id.as_ref().unwrap().as_str(), "night");
     }
 

@@ -76,7 +76,7 @@ pub struct Request {
     /// The name used as its serial instead of its position.
     pub id: Option<TestName>,
     /// Its parameters.
-    pub given: Vec<SpannedParam>,
+    pub params: Vec<SpannedParam>,
     /// Property groups of later stages, for staged tests.
     pub stages: Vec<PropertyGroup>,
     /// User tools that run around its samples, each a command line.

@@ -22,14 +22,14 @@ impl<'a> RoleAssignment<'a> {
         request: &'a Request,
         test: &Declaration,
     ) -> Result<(Self, Vec<&'a SpannedParam>), Diagnostic> {
-        let mut cast = Self::default();
+        let mut assignment = Self::default();
         let mut rest = Vec::new();
-        for given in &request.given {
+        for given in &request.params {
             let slot = match given.name.as_str() {
                 name if test.param(name).is_some() => None,
-                "on" => Some(&mut cast.on),
-                "server" | "servers" => Some(&mut cast.servers),
-                "client" | "clients" => Some(&mut cast.clients),
+                "on" => Some(&mut assignment.on),
+                "server" | "servers" => Some(&mut assignment.servers),
+                "client" | "clients" => Some(&mut assignment.clients),
                 _ => None,
             };
             match slot {
@@ -41,8 +41,8 @@ impl<'a> RoleAssignment<'a> {
                 }
             }
         }
-        cast.on = cast.on.or(request.default_on.as_ref());
-        Ok((cast, rest))
+        assignment.on = assignment.on.or(request.default_on.as_ref());
+        Ok((assignment, rest))
     }
 
     /// The named workers, or all; machine-dependent values are resolved from the facts of the first.
@@ -53,7 +53,7 @@ impl<'a> RoleAssignment<'a> {
         if named.is_empty() { self.eligible_workers(request, workers) } else { Ok(named) }
     }
 
-    /// The teams of a test with this topology. Without servers in the request, `server` is the one.
+    /// The roles of a test with this topology. Without servers in the request, `server` is the one.
     pub(crate) fn assign_roles(
         &self,
         request: &Request,
@@ -98,9 +98,9 @@ impl<'a> RoleAssignment<'a> {
                 (servers.clone(), without(&servers))
             }
         };
-        let team =
+        let assignment =
             |worker: WorkerName| Roles { servers: servers.iter().cycle().take(required).cloned().collect(), worker };
-        Ok(clients.into_iter().map(team).collect())
+        Ok(clients.into_iter().map(assignment).collect())
     }
 
     /// Refuses a worker that is both server and client while others take part: its traffic with itself would be mixed
@@ -200,7 +200,7 @@ mod tests {
         }
     }
 
-    fn teams(text: &str, hosts: &[&str], sides: Topology) -> Result<Vec<String>, Diagnostic> {
+    fn roles(text: &str, hosts: &[&str], sides: Topology) -> Result<Vec<String>, Diagnostic> {
         let name = |name: &&str| WorkerName::new(*name).unwrap();
         let workers = PlanWorkers {
             workers: hosts.iter().map(|host| (name(host), Ok(Facts::default()))).collect(),
@@ -208,18 +208,22 @@ mod tests {
             ..PlanWorkers::default()
         };
         let request = spec::parse(text).unwrap();
-        let (cast, rest) = RoleAssignment::from_request(&request, &test()).unwrap();
+        let (assignment, rest) = RoleAssignment::from_request(&request, &test()).unwrap();
         assert!(rest.is_empty());
-        let format_team = |team: Roles| {
-            let servers: Vec<&str> = team.servers.iter().map(WorkerName::as_str).collect();
-            if servers.is_empty() { team.worker.to_string() } else { format!("{}<{}", team.worker, servers.join("+")) }
+        let format_assignment = |assignment: Roles| {
+            let servers: Vec<&str> = assignment.servers.iter().map(WorkerName::as_str).collect();
+            if servers.is_empty() {
+                assignment.worker.to_string()
+            } else {
+                format!("{}<{}", assignment.worker, servers.join("+"))
+            }
         };
-        Ok(cast.assign_roles(&request, sides, None, &workers)?.into_iter().map(format_team).collect())
+        Ok(assignment.assign_roles(&request, sides, None, &workers)?.into_iter().map(format_assignment).collect())
     }
 
     #[test]
     fn a_test_without_servers_is_measured_on_each_worker_or_on_those_named() {
-        let on = |text: &str| teams(text, &["a", "b", "c"], Topology::Single).unwrap();
+        let on = |text: &str| roles(text, &["a", "b", "c"], Topology::Single).unwrap();
         assert_eq!(on("t"), ["a", "b", "c"]);
         assert_eq!(on("t:on=each"), ["a", "b", "c"]);
         assert_eq!(on("t:on=b"), ["b"]);
@@ -231,7 +235,7 @@ mod tests {
     fn servers_and_clients_are_as_named_or_in_order() {
         let one = Topology::ClientServer { servers: 1 };
         let two = Topology::ClientServer { servers: 2 };
-        let of = |text: &str, hosts: &[&str], sides| teams(text, hosts, sides).unwrap();
+        let of = |text: &str, hosts: &[&str], sides| roles(text, hosts, sides).unwrap();
         assert_eq!(of("t", &["a"], two), ["a<a+a"]);
         assert_eq!(of("t", &["a", "b", "c"], one), ["b<a", "c<a"]);
         assert_eq!(of("t", &["a", "b", "c"], two), ["c<a+b"]);
@@ -246,7 +250,7 @@ mod tests {
     #[test]
     fn a_worker_cannot_be_both_server_and_client_beside_others() {
         let refusal = |text: &str| {
-            let error = teams(text, &["a", "b", "c"], Topology::ClientServer { servers: 1 }).unwrap_err();
+            let error = roles(text, &["a", "b", "c"], Topology::ClientServer { servers: 1 }).unwrap_err();
             format!("{error}: {}", error.help().unwrap())
         };
         insta::assert_snapshot!(
@@ -270,17 +274,17 @@ mod tests {
         let workers = PlanWorkers { workers: all.into(), ..PlanWorkers::default() };
         let declaration = test();
         let of = |request: &Request| {
-            let (cast, _) = RoleAssignment::from_request(request, &declaration).unwrap();
-            let teams = cast.assign_roles(request, Topology::Single, None, &workers).unwrap();
-            teams.into_iter().map(|team| team.worker.to_string()).collect::<Vec<_>>()
+            let (assignment, _) = RoleAssignment::from_request(request, &declaration).unwrap();
+            let roles = assignment.assign_roles(request, Topology::Single, None, &workers).unwrap();
+            roles.into_iter().map(|assignment| assignment.worker.to_string()).collect::<Vec<_>>()
         };
-        let teams: Vec<_> = plan.unwrap().requests.iter().map(of).collect();
-        assert_eq!(teams, [vec!["c", "b"], vec!["a"]]);
+        let roles: Vec<_> = plan.unwrap().requests.iter().map(of).collect();
+        assert_eq!(roles, [vec!["c", "b"], vec!["a"]]);
     }
 
     #[test]
     fn empty_and_unknown_workers_are_refused() {
-        let message = |text: &str, sides| teams(text, &["alpha", "b"], sides).unwrap_err().to_string();
+        let message = |text: &str, sides| roles(text, &["alpha", "b"], sides).unwrap_err().to_string();
         assert_eq!(message("t:on=alpah", Topology::Single), "unknown worker `alpah`");
         assert_eq!(message("t:on=[]", Topology::Single), "`on` selects no worker");
         assert_eq!(message("t:server=b", Topology::Single), "test `t` takes no `server`");

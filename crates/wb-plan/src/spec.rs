@@ -39,7 +39,7 @@ pub fn parse(text: &str) -> Result<Request, Diagnostic> {
         test: text[test.clone()].to_owned(),
         test_span: test,
         id,
-        given: groups.next().unwrap_or_default().params,
+        params: groups.next().unwrap_or_default().params,
         stages: groups.collect(),
         tools: Vec::new(),
         programs: BTreeMap::new(),
@@ -304,7 +304,7 @@ mod tests {
     use super::*;
 
     fn values(text: &str) -> Vec<(String, ParamValue)> {
-        parse(text).unwrap().given.iter().map(|given| (given.name.clone(), given.value.value())).collect()
+        parse(text).unwrap().params.iter().map(|param| (param.name.clone(), param.value.value())).collect()
     }
 
     fn text(text: &str) -> ParamValue {
@@ -314,7 +314,7 @@ mod tests {
     #[test]
     fn a_test_alone_has_no_parameters() {
         let request = parse("fio").unwrap();
-        assert_eq!((request.test.as_str(), request.given.len()), ("fio", 0));
+        assert_eq!((request.test.as_str(), request.params.len()), ("fio", 0));
     }
 
     #[test]
@@ -339,19 +339,19 @@ mod tests {
         assert_eq!(names("t:knobs.nr-hugepages@node0/1048576kB=[0,1]"), ["knobs.nr-hugepages@node0/1048576kB"]);
         assert_eq!(names(r#"t:"knobs.offloads@eth0:1" = off , x=1"#), ["knobs.offloads@eth0:1", "x"]);
         let request = parse(r#"t:"knobs.thp"=never"#).unwrap();
-        assert_eq!(&request.source.text[request.given[0].name_span.clone()], "knobs.thp");
+        assert_eq!(&request.source.text[request.params[0].name_span.clone()], "knobs.thp");
     }
 
     #[test]
     fn an_id_is_found_in_any_group() {
         let request = parse("t:id=night,a=1:b=2:c=3").unwrap();
         assert_eq!(request.id.unwrap().as_str(), "night");
-        assert_eq!(request.given.len(), 1);
+        assert_eq!(request.params.len(), 1);
         assert_eq!(request.stages.len(), 2);
         assert_eq!(parse("t::id=x").unwrap().id.unwrap().as_str(), "x");
         assert!(parse("t:id=0001").is_err());
         assert_eq!(parse("t:a=1:id=x").unwrap().stages, []);
-        assert_eq!(parse("t:id=x:a=1").unwrap().given.len(), 1);
+        assert_eq!(parse("t:id=x:a=1").unwrap().params.len(), 1);
     }
 
     #[test]
@@ -407,10 +407,10 @@ mod tests {
     fn an_object_keeps_duplicates_and_the_spans_of_its_values() {
         let text = r#"fio:{"rw":["read","raed"],"rw":"write"}"#;
         let request = parse(text).unwrap();
-        assert_eq!(request.given.len(), 2);
-        let ValueForm::List(list) = &request.given[0].value.form else { panic!("expected a list") };
+        assert_eq!(request.params.len(), 2);
+        let ValueForm::List(list) = &request.params[0].value.form else { panic!("expected a list") };
         assert_eq!(&text[list[1].span.clone()], "\"raed\"");
-        assert_eq!(&text[request.given[1].name_span.clone()], "rw");
+        assert_eq!(&text[request.params[1].name_span.clone()], "rw");
     }
 
     #[test]

@@ -85,12 +85,12 @@ pub struct ActiveProfile {
 pub async fn apply(
     named: &NamedProfile,
     host: &ProfileHost<'_>,
-    means: &ApplyContext<'_>,
+    shared: &ApplyContext<'_>,
 ) -> Result<ActiveProfile, ProfileError> {
     let failed = |why: ProfileErrorKind| ProfileError::new(&named.name, host.worker.name(), why);
     let group = host.worker.new_group().await.map_err(|error| failed(error.into()))?;
-    let site = HostContext::new(&group, host, means);
-    match make_changes(named, &site, means.sets).await {
+    let context = HostContext::new(&group, host, shared);
+    match make_changes(named, &context, shared.sets).await {
         Ok((knobs, running)) => {
             let (guests, guest_files) = match running {
                 None => (Vec::new(), None),
@@ -102,7 +102,7 @@ pub async fn apply(
                 name: named.name.clone(),
                 profile: named.profile.without_secrets(),
                 host: host.worker.name().clone(),
-                sets: set_values(&named.profile, means.sets),
+                sets: set_values(&named.profile, shared.sets),
                 knobs,
                 guests: records,
             };
@@ -110,7 +110,7 @@ pub async fn apply(
         }
         Err(why) => {
             for problem in cleanup_problems(group.teardown().await) {
-                (means.notify)(host.worker.name(), format!("cannot restore the host completely: {problem}"));
+                (shared.notify)(host.worker.name(), format!("cannot restore the host completely: {problem}"));
             }
             Err(failed(why))
         }
@@ -139,31 +139,31 @@ pub fn set_values(profile: &Profile, sets: &[KnobSet]) -> BTreeMap<String, BTree
 
 async fn make_changes(
     named: &NamedProfile,
-    site: &HostContext<'_>,
+    context: &HostContext<'_>,
     sets: &[KnobSet],
 ) -> Result<(Vec<KnobResult>, Option<guest::RunningGuests>), ProfileErrorKind> {
     let profile = &named.profile;
-    let mut knobs = match one_thread_per_core(site).await? {
-        Some((knob, value)) => site.group.tune(BTreeMap::from([(knob, value)])).await?.0,
+    let mut knobs = match one_thread_per_core(context).await? {
+        Some((knob, value)) => context.group.tune(BTreeMap::from([(knob, value)])).await?.0,
         None => Vec::new(),
     };
     for set in profile.sets.iter().filter_map(|name| sets.iter().find(|set| set.name == *name)) {
         let targets = set.knobs.iter().map(|target| (target.key(), target.value.clone())).collect();
-        knobs.extend(site.group.tune_best_effort(targets).await?.0);
+        knobs.extend(context.group.tune_best_effort(targets).await?.0);
     }
     for file in &profile.files {
-        site.group.apply_change(file.resource(), Some(file.text.clone())).await?;
+        context.group.apply_change(file.resource(), Some(file.text.clone())).await?;
     }
     for paired in &profile.commands {
-        site.group.apply_change(command_resource(paired), Some(APPLIED.to_owned())).await?;
-        require_applied(paired, site).await?;
+        context.group.apply_change(command_resource(paired), Some(APPLIED.to_owned())).await?;
+        require_applied(paired, context).await?;
     }
     if !profile.knobs.is_empty() {
-        knobs.extend(site.group.tune(profile_knobs(profile).collect()).await?.0);
+        knobs.extend(context.group.tune(profile_knobs(profile).collect()).await?.0);
     }
     let running = match &profile.guests {
         None => None,
-        Some(guests) => Some(guest::start(guests, site).await?),
+        Some(guests) => Some(guest::start(guests, context).await?),
     };
     Ok((knobs, running))
 }
@@ -171,9 +171,9 @@ async fn make_changes(
 /// The knobs that a profile requires to be set; knobs of its sets are optional and not included.
 pub(crate) async fn required_knobs(
     profile: &Profile,
-    site: &HostContext<'_>,
+    context: &HostContext<'_>,
 ) -> Result<BTreeMap<String, String>, ProfileErrorKind> {
-    Ok(one_thread_per_core(site).await?.into_iter().chain(profile_knobs(profile)).collect())
+    Ok(one_thread_per_core(context).await?.into_iter().chain(profile_knobs(profile)).collect())
 }
 
 fn profile_knobs(profile: &Profile) -> impl Iterator<Item = (String, String)> {
@@ -182,18 +182,18 @@ fn profile_knobs(profile: &Profile) -> impl Iterator<Item = (String, String)> {
 
 /// The knob setting that leaves one thread per core, if the host's parameters say `disable-smt` and SMT is on. It is
 /// set before CPUs are counted.
-async fn one_thread_per_core(site: &HostContext<'_>) -> Result<Option<(String, String)>, ProfileErrorKind> {
-    if site.params.disable_smt != Some(true) {
+async fn one_thread_per_core(context: &HostContext<'_>) -> Result<Option<(String, String)>, ProfileErrorKind> {
+    if context.params.disable_smt != Some(true) {
         return Ok(None);
     }
-    let facts = site.group.worker().facts().await?;
+    let facts = context.group.worker().facts().await?;
     let is_disabled = facts.one_cpu_per_core().len() == facts.cpus.len();
     Ok((!is_disabled).then(|| ("smt".to_owned(), "off".to_owned())))
 }
 
 /// Requires that a command had its effect, which its exit status alone does not prove.
-async fn require_applied(paired: &ReversibleCommand, site: &HostContext<'_>) -> Result<(), ProfileErrorKind> {
-    let checked = run(site.group, ["sh", "-c", &paired.check]).await;
+async fn require_applied(paired: &ReversibleCommand, context: &HostContext<'_>) -> Result<(), ProfileErrorKind> {
+    let checked = run(context.group, ["sh", "-c", &paired.check]).await;
     checked.map(drop).map_err(|_| ProfileErrorKind::NotEffective {
         command: paired.name.clone(),
         is: paired.check.trim().to_owned(),

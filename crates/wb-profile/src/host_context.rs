@@ -29,15 +29,15 @@ pub(crate) struct HostContext<'a> {
 
 impl<'a> HostContext<'a> {
     /// The context of a host whose processes and changes belong to a group.
-    pub(crate) fn new(group: &'a Group, host: &ProfileHost<'a>, context: &ApplyContext<'a>) -> Self {
+    pub(crate) fn new(group: &'a Group, host: &ProfileHost<'a>, shared: &ApplyContext<'a>) -> Self {
         Self {
             group,
             params: host.params,
             address: host.address,
-            options: context.options,
-            program: context.program,
-            assets: context.assets,
-            notify_fn: context.notify,
+            options: shared.options,
+            program: shared.program,
+            assets: shared.assets,
+            notify_fn: shared.notify,
         }
     }
 }

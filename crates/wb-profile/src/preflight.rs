@@ -35,11 +35,11 @@ pub struct Preflight {
 pub async fn preflight(
     named: &NamedProfile,
     host: &ProfileHost<'_>,
-    means: &ApplyContext<'_>,
+    shared: &ApplyContext<'_>,
 ) -> Result<Preflight, ProfileError> {
     let failed = |why: ProfileErrorKind| ProfileError::new(&named.name, host.worker.name(), why);
     let group = host.worker.new_group().await.map_err(|error| failed(error.into()))?;
-    let outlook = inspect(named, &HostContext::new(&group, host, means)).await;
+    let outlook = inspect(named, &HostContext::new(&group, host, shared)).await;
     let closed = group.close().await;
     let outlook = outlook.map_err(failed)?;
     closed.map_err(|error| failed(error.into()))?;
@@ -47,24 +47,24 @@ pub async fn preflight(
     Ok(Preflight { profile: named.name.clone(), host: host.worker.name().clone(), guests, obstacles, software })
 }
 
-async fn inspect(named: &NamedProfile, site: &HostContext<'_>) -> Result<GuestPreflight, ProfileErrorKind> {
+async fn inspect(named: &NamedProfile, context: &HostContext<'_>) -> Result<GuestPreflight, ProfileErrorKind> {
     let profile = &named.profile;
     let mut obstacles = Vec::new();
-    if requires_root(profile) && run(site.group, ["id", "-u"]).await?.trim() != "0" {
-        let worker = site.group.worker().name().clone();
+    if requires_root(profile) && run(context.group, ["id", "-u"]).await?.trim() != "0" {
+        let worker = context.group.worker().name().clone();
         obstacles.push(ProfileErrorKind::Worker(WorkerError::Fault { worker, fault: Fault::NotRoot }));
     } else {
-        obstacles.extend(check_knobs(profile, site).await?);
+        obstacles.extend(check_knobs(profile, context).await?);
         for file in &profile.files {
-            obstacles.extend(check_file(file, site).await?);
+            obstacles.extend(check_file(file, context).await?);
         }
     }
     for command in &profile.commands {
-        obstacles.extend(check_syntax(command, site.group).await?);
+        obstacles.extend(check_syntax(command, context.group).await?);
     }
-    obstacles.extend(check_kernel_arguments(&profile.kernel_arguments, site).await?);
+    obstacles.extend(check_kernel_arguments(&profile.kernel_arguments, context).await?);
     let mut outlook = match &profile.guests {
-        Some(guests) => guest::preflight(guests, site).await?,
+        Some(guests) => guest::preflight(guests, context).await?,
         None => GuestPreflight::default(),
     };
     outlook.obstacles.splice(0..0, obstacles);
@@ -81,12 +81,12 @@ fn requires_root(profile: &Profile) -> bool {
 
 /// The knobs that the host does not have or cannot set to the requested value. Commands and kernel parameters are
 /// applied before knobs and may add some: then nothing can be checked yet.
-async fn check_knobs(profile: &Profile, site: &HostContext<'_>) -> Result<Vec<ProfileErrorKind>, ProfileErrorKind> {
+async fn check_knobs(profile: &Profile, context: &HostContext<'_>) -> Result<Vec<ProfileErrorKind>, ProfileErrorKind> {
     if !profile.commands.is_empty() || !profile.kernel_arguments.is_empty() {
         return Ok(Vec::new());
     }
-    let knobs = required_knobs(profile, site).await?;
-    let refused = site.group.worker().check_knobs(knobs.clone()).await?;
+    let knobs = required_knobs(profile, context).await?;
+    let refused = context.group.worker().check_knobs(knobs.clone()).await?;
     let error = |(knob, reason): (String, String)| {
         let value = knobs.get(&knob).cloned().unwrap_or_default();
         ProfileErrorKind::Knob { knob, value, reason }
@@ -95,8 +95,8 @@ async fn check_knobs(profile: &Profile, site: &HostContext<'_>) -> Result<Vec<Pr
 }
 
 /// The reason why a file cannot be written, if any.
-async fn check_file(file: &HostFile, site: &HostContext<'_>) -> Result<Option<ProfileErrorKind>, ProfileErrorKind> {
-    let reason = site.group.worker().refusal(file.resource()).await?;
+async fn check_file(file: &HostFile, context: &HostContext<'_>) -> Result<Option<ProfileErrorKind>, ProfileErrorKind> {
+    let reason = context.group.worker().refusal(file.resource()).await?;
     Ok(reason.map(|reason| ProfileErrorKind::Unwritable { path: file.path.clone(), reason }))
 }
 
@@ -123,14 +123,14 @@ async fn check_syntax(
 /// The reason why the host's kernel cannot be restarted with these arguments; none if it can, or already has them.
 async fn check_kernel_arguments(
     arguments: &[String],
-    site: &HostContext<'_>,
+    context: &HostContext<'_>,
 ) -> Result<Option<ProfileErrorKind>, ProfileErrorKind> {
-    let next = CommandLine::read(site.group.worker()).await?.required_boot(arguments);
+    let next = CommandLine::read(context.group.worker()).await?.required_boot(arguments);
     match next {
         // Arguments left by an earlier run vanish at the next ordinary boot.
         None | Some(Boot::Default) => Ok(None),
-        Some(_) if site.address.is_none() => Ok(Some(ProfileErrorKind::LocalReboot)),
-        Some(next) => check_boot(&next, site.group).await,
+        Some(_) if context.address.is_none() => Ok(Some(ProfileErrorKind::LocalReboot)),
+        Some(next) => check_boot(&next, context.group).await,
     }
 }
 

@@ -39,7 +39,7 @@ pub struct CellDefinition {
     pub min_time: Option<Nanos>,
     /// The workers that measure it with their roles; empty if only this machine does.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub teams: Vec<Roles>,
+    pub roles: Vec<Roles>,
     /// Why it cannot be measured, if it cannot.
     pub unsupported: Option<String>,
     /// Binaries, versions, hashes, instruction sets, kernel and boot.

@@ -13,7 +13,7 @@ use wb_tests::{BUILT_PREFIX, Registry, TestCell, WorkerContext};
 use crate::RunError;
 
 /// What a role assignment prepared for all samples of a cell, and its site.
-pub(crate) type PreparedSite = Option<(WorkerContext, AnyPrepared)>;
+pub(crate) type PreparedContext = Option<(WorkerContext, AnyPrepared)>;
 
 /// A cell while it is being measured, with its attempts.
 pub struct ActiveCell {
@@ -26,7 +26,7 @@ pub struct ActiveCell {
     /// All attempts so far, including those of earlier entries.
     pub studied: Vec<StudiedAttempt>,
     /// What each role assignment prepared for all samples of the cell.
-    pub(crate) prepared: Vec<PreparedSite>,
+    pub(crate) prepared: Vec<PreparedContext>,
     /// Number of attempts in this entry.
     attempts_in_entry: u32,
 }
@@ -74,7 +74,7 @@ impl ActiveCell {
 
     /// Whether the work of its samples is calibrated.
     pub fn is_calibrated(&self) -> bool {
-        self.cell.teams.iter().any(|team| self.work(&team.worker).is_some())
+        self.cell.roles.iter().any(|assignment| self.work(&assignment.worker).is_some())
     }
 
     /// Whether any attempt has finished.

@@ -17,7 +17,7 @@ use wb_tests::attempt::AttemptRecord;
 use wb_tests::start_barrier::BarrierSlot;
 
 use crate::RunError;
-use crate::active_cell::{ActiveCell, PreparedSite};
+use crate::active_cell::{ActiveCell, PreparedContext};
 use crate::cleanup::CleanupReport;
 use crate::other_runs::OtherRuns;
 use crate::role_sample::{AttemptContext, RoleSample, SampleSpec};
@@ -91,7 +91,7 @@ impl RunContext {
             seconds,
             workload_seconds: record.workload_seconds,
             work: record.work,
-            workers: concurrent_workers(&cell.cell.teams).into_iter().cloned().collect(),
+            workers: concurrent_workers(&cell.cell.roles).into_iter().cloned().collect(),
             work_by_worker: works,
             disturbances: record.disturbances,
             findings: record.findings,
@@ -129,16 +129,16 @@ impl RunContext {
     /// Takes a sample with all role assignments.
     async fn take_sample(&self, cell: &mut ActiveCell, purpose: Purpose, sample: u32) -> AttemptResult {
         let mut prepared = std::mem::take(&mut cell.prepared);
-        prepared.resize_with(cell.cell.teams.len(), || None);
-        let concurrent = cell.cell.teams.len() > 1;
-        let slots = BarrierSlot::new_group(cell.cell.teams.len()).into_iter().map(|slot| concurrent.then_some(slot));
-        let (context, measured) = (self.attempt_context(cell.cell.teams.len()), &*cell);
-        let parts = measured.cell.teams.iter().zip(slots).zip(prepared).map(|((team, slot), prepared)| {
-            let which = SampleSpec { purpose, sample, work: measured.work(&team.worker) };
-            context.take_role_sample(measured, team, slot, which, prepared)
+        prepared.resize_with(cell.cell.roles.len(), || None);
+        let concurrent = cell.cell.roles.len() > 1;
+        let slots = BarrierSlot::new_group(cell.cell.roles.len()).into_iter().map(|slot| concurrent.then_some(slot));
+        let (context, measured) = (self.attempt_context(cell.cell.roles.len()), &*cell);
+        let parts = measured.cell.roles.iter().zip(slots).zip(prepared).map(|((assignment, slot), prepared)| {
+            let which = SampleSpec { purpose, sample, work: measured.work(&assignment.worker) };
+            context.take_role_sample(measured, assignment, slot, which, prepared)
         });
         let parts = join_all(parts).await;
-        let workers: Vec<WorkerName> = cell.cell.teams.iter().map(|team| team.worker.clone()).collect();
+        let workers: Vec<WorkerName> = cell.cell.roles.iter().map(|assignment| assignment.worker.clone()).collect();
         let (still_prepared, taken) = merge_role_samples(&workers, parts);
         cell.prepared = still_prepared;
         taken
@@ -150,7 +150,11 @@ impl RunContext {
         let measured = &*cell;
         let context = self.attempt_context(prepared.len());
         let reports = join_all(prepared.into_iter().map(|prepared| context.clean_up(measured, prepared))).await;
-        reports.into_iter().zip(&cell.cell.teams).flat_map(|(report, team)| cell.problems(team, report)).collect()
+        reports
+            .into_iter()
+            .zip(&cell.cell.roles)
+            .flat_map(|(report, assignment)| cell.problems(assignment, report))
+            .collect()
     }
 
     /// Creates the context of a number of concurrent role samples.
@@ -167,13 +171,13 @@ impl RunContext {
 }
 
 /// Returns the workers that measure concurrently; empty if there is only one.
-fn concurrent_workers(teams: &[Roles]) -> Vec<&WorkerName> {
-    if teams.len() > 1 { teams.iter().map(|team| &team.worker).collect() } else { Vec::new() }
+fn concurrent_workers(roles: &[Roles]) -> Vec<&WorkerName> {
+    if roles.len() > 1 { roles.iter().map(|assignment| &assignment.worker).collect() } else { Vec::new() }
 }
 
 /// Merges the role samples of an attempt, and collects what stays prepared. With several workers, each one's artefacts
 /// are in a folder with its name.
-fn merge_role_samples(workers: &[WorkerName], parts: Vec<RoleSample>) -> (Vec<PreparedSite>, AttemptResult) {
+fn merge_role_samples(workers: &[WorkerName], parts: Vec<RoleSample>) -> (Vec<PreparedContext>, AttemptResult) {
     let is_single = parts.len() == 1;
     let mut prepared = Vec::new();
     let mut merged = AttemptResult { result: Ok(()), record: AttemptRecord::default(), works: BTreeMap::new() };
@@ -202,9 +206,9 @@ fn merge_role_samples(workers: &[WorkerName], parts: Vec<RoleSample>) -> (Vec<Pr
 
 impl ActiveCell {
     /// Converts a report to problems, with the name of the worker if there are several.
-    pub(crate) fn problems(&self, team: &Roles, report: CleanupReport) -> Vec<String> {
-        let is_single = self.cell.teams.len() == 1;
-        let label = |problem| if is_single { problem } else { format!("{}: {problem}", team.worker) };
+    pub(crate) fn problems(&self, assignment: &Roles, report: CleanupReport) -> Vec<String> {
+        let is_single = self.cell.roles.len() == 1;
+        let label = |problem| if is_single { problem } else { format!("{}: {problem}", assignment.worker) };
         report.into_problems().into_iter().map(label).collect()
     }
 

@@ -22,7 +22,7 @@ impl CleanupReport {
     }
 
     /// Tears down the groups of a site: kills their processes and reverts their changes.
-    pub(crate) async fn of_site(site: WorkerContext) -> Self {
+    pub(crate) async fn of_context(site: WorkerContext) -> Self {
         let mut report = Self::clean();
         for group in std::iter::once(site.group).chain(site.peers.into_iter().map(|peer| peer.group)) {
             report.tear_down(group).await;

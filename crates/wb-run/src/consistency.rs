@@ -57,13 +57,13 @@ pub async fn check_build(
         return Ok(problems);
     }
     let context = AttemptContext { pool, sampling, cancel, remaining_stdout: Bytes(0) };
-    for team in &cell.cell.teams {
-        let (built, cleanup) = context.build(cell, team).await;
-        problems.extend(cell.problems(team, cleanup));
+    for assignment in &cell.cell.roles {
+        let (built, cleanup) = context.build(cell, assignment).await;
+        problems.extend(cell.problems(assignment, cleanup));
         // A build that fails here fails in the first attempt too, and is recorded there.
         let Ok(built) = built else { continue };
         for (program, hash) in &built {
-            let worker = worker_suffix(cell, team);
+            let worker = worker_suffix(cell, assignment);
             if let Some(before) = changed_hash(&sample_hashes(cell, &format!("{BUILT_PREFIX}{program}"), &worker), hash)
             {
                 return Err(change_error(cell, &format!("{BUILT_PREFIX}{program}"), before, hash));
@@ -73,8 +73,8 @@ pub async fn check_build(
     Ok(problems)
 }
 
-fn worker_suffix(cell: &ActiveCell, team: &Roles) -> String {
-    if cell.cell.teams.len() > 1 { format!("@{}", team.worker) } else { String::new() }
+fn worker_suffix(cell: &ActiveCell, assignment: &Roles) -> String {
+    if cell.cell.roles.len() > 1 { format!("@{}", assignment.worker) } else { String::new() }
 }
 
 /// Returns the previous hash if there was exactly one and it differs from the current one.

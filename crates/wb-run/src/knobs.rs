@@ -16,7 +16,7 @@ const KNOBS: &str = "knobs.json";
 
 /// Sets the cell's knobs until the site's groups are torn down, and runs the command to run before each attempt. That
 /// command is not measured, so it has no placement. What the knobs did is recorded also if a later step fails.
-pub(crate) async fn prepare_site(cell: &ActiveCell, attempt: &mut Attempt) -> Result<(), Failure> {
+pub(crate) async fn prepare_workers(cell: &ActiveCell, attempt: &mut Attempt) -> Result<(), Failure> {
     let mut reports = BTreeMap::new();
     let result = set_up(cell, &attempt.context, &mut reports).await;
     let recorded = if reports.is_empty() { Ok(()) } else { record(&mut attempt.record, reports) };

@@ -105,8 +105,8 @@ pub fn check_machines(
     let id = &cell.cell.id;
     let definitions = run.definitions(id)?;
     let Some(before) = definitions.of(id).filter(|_| !cell.studied.is_empty()) else { return Ok(()) };
-    let (before, now) = (&before.teams, &cell.definition.teams);
-    let shape = |teams: &[Roles]| teams.iter().map(|team| team.servers.len()).collect::<Vec<_>>();
+    let (before, now) = (&before.roles, &cell.definition.roles);
+    let shape = |roles: &[Roles]| roles.iter().map(|assignment| assignment.servers.len()).collect::<Vec<_>>();
     let is_same_shape = before.is_empty() || now.is_empty() || shape(before) == shape(now);
     let facts = pool.workers.iter().map(|member| (member.worker.name().clone(), Facts::clone(&member.facts))).collect();
     // The last entry in which all of them were reachable.
@@ -127,7 +127,7 @@ pub fn check_machines(
             })
         }
         _ => {
-            let [before, now] = [before, now].map(|teams| format_roles(teams));
+            let [before, now] = [before, now].map(|roles| format_roles(roles));
             Err(RunError::OtherWorkers { cell: Box::new(id.clone()), before, now })
         }
     }
@@ -135,11 +135,11 @@ pub fn check_machines(
 
 /// Returns the workers of role assignments without duplicates, with their facts if known.
 fn machine_facts<'a>(
-    teams: &'a [Roles],
+    roles: &'a [Roles],
     facts: &'a BTreeMap<WorkerName, Facts>,
 ) -> Vec<(WorkerName, Option<&'a Facts>)> {
     let mut names: Vec<WorkerName> = Vec::new();
-    for name in teams.iter().flat_map(|team| [&team.worker].into_iter().chain(&team.servers)) {
+    for name in roles.iter().flat_map(|assignment| [&assignment.worker].into_iter().chain(&assignment.servers)) {
         if !names.contains(name) {
             names.push(name.clone());
         }
@@ -165,16 +165,16 @@ fn format_machine(facts: &Facts) -> String {
 }
 
 /// Formats the workers and roles of a cell.
-fn format_roles(teams: &[Roles]) -> String {
-    if teams.is_empty() {
+fn format_roles(roles: &[Roles]) -> String {
+    if roles.is_empty() {
         return format!("`{}`", WorkerName::local());
     }
     let names = |all: &[WorkerName]| all.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
-    let team = |Roles { worker, servers }: &Roles| match servers[..] {
+    let assignment = |Roles { worker, servers }: &Roles| match servers[..] {
         [] => format!("`{worker}`"),
         _ => format!("`{worker}` with servers on {}", names(servers)),
     };
-    teams.iter().map(team).collect::<Vec<_>>().join(", ")
+    roles.iter().map(assignment).collect::<Vec<_>>().join(", ")
 }
 
 /// Returns a note for each machine whose kernel differs from that of earlier samples.

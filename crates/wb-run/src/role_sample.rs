@@ -13,9 +13,9 @@ use wb_tests::start_barrier::BarrierSlot;
 use wb_tests::test::AnyPrepared;
 use wb_tests::{Attempt, Failure, WorkerContext};
 
-use crate::active_cell::{ActiveCell, PreparedSite};
+use crate::active_cell::{ActiveCell, PreparedContext};
 use crate::cleanup::{CleanupReport, add_failure};
-use crate::knobs::prepare_site;
+use crate::knobs::prepare_workers;
 use crate::other_runs;
 use crate::user_tools::RunningTools;
 use crate::worker_pool::{PooledWorker, WorkerPool};
@@ -34,7 +34,7 @@ pub(crate) struct AttemptContext<'a> {
 pub(crate) struct RoleSample {
     pub(crate) result: Result<(), Failure>,
     pub(crate) record: AttemptRecord,
-    pub(crate) prepared: PreparedSite,
+    pub(crate) prepared: PreparedContext,
 }
 
 /// Identifies a sample of a cell.
@@ -51,23 +51,23 @@ impl AttemptContext<'_> {
     pub(crate) async fn take_role_sample(
         self,
         cell: &ActiveCell,
-        team: &Roles,
+        assignment: &Roles,
         slot: Option<BarrierSlot>,
         spec: SampleSpec,
-        prepared: PreparedSite,
+        prepared: PreparedContext,
     ) -> RoleSample {
-        let site = match self.site(cell, team, slot).await {
-            Ok(site) => site,
+        let context = match self.measuring_context(cell, assignment, slot).await {
+            Ok(context) => context,
             Err(failure) => return RoleSample { result: Err(failure), record: AttemptRecord::default(), prepared },
         };
-        let mut attempt = Attempt::new(site, spec.purpose, spec.sample, self.sampling.min_time, spec.work);
+        let mut attempt = Attempt::new(context, spec.purpose, spec.sample, self.sampling.min_time, spec.work);
         attempt.stdout_limit = self.remaining_stdout;
-        let (result, prepared) = match prepare_site(cell, &mut attempt).await {
-            Ok(()) => self.prepare_and_sample(cell, team, &mut attempt, prepared).await,
+        let (result, prepared) = match prepare_workers(cell, &mut attempt).await {
+            Ok(()) => self.prepare_and_sample(cell, assignment, &mut attempt, prepared).await,
             Err(failure) => (Err(failure), prepared),
         };
-        let (site, mut record) = attempt.into_parts();
-        let result = CleanupReport::of_site(site).await.record("teardown", &mut record, result);
+        let (context, mut record) = attempt.into_parts();
+        let result = CleanupReport::of_context(context).await.record("teardown", &mut record, result);
         RoleSample { result, record, prepared }
     }
 
@@ -75,51 +75,65 @@ impl AttemptContext<'_> {
     pub(crate) async fn build(
         self,
         cell: &ActiveCell,
-        team: &Roles,
+        assignment: &Roles,
     ) -> (Result<BTreeMap<String, String>, Failure>, CleanupReport) {
-        let site = match self.site(cell, team, None).await {
-            Ok(site) => site,
+        let context = match self.measuring_context(cell, assignment, None).await {
+            Ok(context) => context,
             Err(failure) => return (Err(failure), CleanupReport::clean()),
         };
-        let hashes = cell.test_cell.build(&site).await;
-        (hashes, CleanupReport::of_site(site).await)
+        let hashes = cell.test_cell.build(&context).await;
+        (hashes, CleanupReport::of_context(context).await)
     }
 
     /// Cleans up what was prepared for all samples of a cell.
-    pub(crate) async fn clean_up(self, cell: &ActiveCell, prepared: PreparedSite) -> CleanupReport {
-        let Some((site, prepared)) = prepared else { return CleanupReport::clean() };
-        let result = cell.test_cell.cleanup(prepared, &site).await;
-        CleanupReport::of_site(site).await.after(result.err())
+    pub(crate) async fn clean_up(self, cell: &ActiveCell, prepared: PreparedContext) -> CleanupReport {
+        let Some((context, prepared)) = prepared else { return CleanupReport::clean() };
+        let result = cell.test_cell.cleanup(prepared, &context).await;
+        CleanupReport::of_context(context).await.after(result.err())
     }
 
-    /// Creates the site of a role assignment, including the workers of remote servers. If one fails, the groups of the
+    /// Creates the context of a role assignment, including the workers of remote servers. If one fails, the groups of the
     /// others are dropped: nothing ran in them.
-    async fn site(self, cell: &ActiveCell, team: &Roles, slot: Option<BarrierSlot>) -> Result<WorkerContext, Failure> {
+    async fn measuring_context(
+        self,
+        cell: &ActiveCell,
+        assignment: &Roles,
+        slot: Option<BarrierSlot>,
+    ) -> Result<WorkerContext, Failure> {
         let mut peers = Vec::new();
-        for peer in team.remote_servers() {
-            peers.push(self.worker_site(cell, team, peer).await?);
+        for peer in assignment.remote_servers() {
+            peers.push(self.worker_context(cell, assignment, peer).await?);
         }
-        Ok(WorkerContext { peers, barrier_slot: slot, ..self.worker_site(cell, team, &team.worker).await? })
+        Ok(WorkerContext {
+            peers,
+            barrier_slot: slot,
+            ..self.worker_context(cell, assignment, &assignment.worker).await?
+        })
     }
 
-    async fn worker_site(self, cell: &ActiveCell, team: &Roles, name: &WorkerName) -> Result<WorkerContext, Failure> {
+    async fn worker_context(
+        self,
+        cell: &ActiveCell,
+        assignment: &Roles,
+        name: &WorkerName,
+    ) -> Result<WorkerContext, Failure> {
         let no_worker = || Failure::refused(format!("no such worker: `{name}`"));
         let PooledWorker { worker, facts, address, .. } = self.pool.get(name).ok_or_else(no_worker)?;
         let group = worker.new_group_with(process_environment(cell)?).await?;
         let limit = self.sampling.limit(Nanos(cell.cell.estimate.0.max(self.sampling.min_time.0)));
         let placement = cell.test_cell.shared_params().placement.clone();
-        let site = WorkerContext::new(group, Arc::clone(facts), placement, limit, self.cancel.clone());
-        Ok(WorkerContext { team: team.clone(), address: address.clone(), ..site })
+        let context = WorkerContext::new(group, Arc::clone(facts), placement, limit, self.cancel.clone());
+        Ok(WorkerContext { roles: assignment.clone(), address: address.clone(), ..context })
     }
 
     /// Prepares according to the test's scope, samples, and cleans up whatever does not outlive the sample.
     async fn prepare_and_sample(
         self,
         cell: &ActiveCell,
-        team: &Roles,
+        assignment: &Roles,
         attempt: &mut Attempt,
-        existing: PreparedSite,
-    ) -> (Result<(), Failure>, PreparedSite) {
+        existing: PreparedContext,
+    ) -> (Result<(), Failure>, PreparedContext) {
         if cell.cell.scope == Scope::Sample {
             let result = async {
                 let mut prepared = cell.test_cell.prepare(&attempt.context).await?;
@@ -132,33 +146,35 @@ impl AttemptContext<'_> {
             };
             return (result.await, None);
         }
-        let (site, mut prepared) = match existing {
+        let (context, mut prepared) = match existing {
             Some(existing) => existing,
-            None => match self.prepare_cell(cell, team, attempt).await {
+            None => match self.prepare_cell(cell, assignment, attempt).await {
                 Ok(fresh) => fresh,
                 Err(failure) => return (Err(failure), None),
             },
         };
         let result = self.sample(cell, &mut prepared, attempt).await;
         if result.is_ok() {
-            return (result, Some((site, prepared)));
+            return (result, Some((context, prepared)));
         }
         // The failure may have left the preparation broken: the next attempt prepares again.
-        let cleanup = self.clean_up(cell, Some((site, prepared))).await;
+        let cleanup = self.clean_up(cell, Some((context, prepared))).await;
         (cleanup.record("cleanup", &mut attempt.record, result), None)
     }
 
-    /// Prepares for all samples of a cell. If that fails, what the site's teardown finds belongs to this attempt.
+    /// Prepares for all samples of a cell. If that fails, what the context's teardown finds belongs to this attempt.
     async fn prepare_cell(
         self,
         cell: &ActiveCell,
-        team: &Roles,
+        assignment: &Roles,
         attempt: &mut Attempt,
     ) -> Result<(WorkerContext, AnyPrepared), Failure> {
-        let site = self.site(cell, team, None).await?;
-        match cell.test_cell.prepare(&site).await {
-            Ok(prepared) => Ok((site, prepared)),
-            Err(failure) => CleanupReport::of_site(site).await.record("teardown", &mut attempt.record, Err(failure)),
+        let context = self.measuring_context(cell, assignment, None).await?;
+        match cell.test_cell.prepare(&context).await {
+            Ok(prepared) => Ok((context, prepared)),
+            Err(failure) => {
+                CleanupReport::of_context(context).await.record("teardown", &mut attempt.record, Err(failure))
+            }
         }
     }
 
@@ -180,8 +196,8 @@ impl AttemptContext<'_> {
     ) -> Result<(), Failure> {
         let interval = self.sampling.telemetry_interval;
         let mut recordings: Vec<(WorkerName, Recording)> = Vec::new();
-        for site in std::iter::once(&attempt.context).chain(&attempt.context.peers) {
-            recordings.push((site.worker().name().clone(), site.group.record(interval).await?));
+        for context in std::iter::once(&attempt.context).chain(&attempt.context.peers) {
+            recordings.push((context.worker().name().clone(), context.group.record(interval).await?));
         }
         let mut result = cell.test_cell.sample(prepared, attempt).await;
         let mut finished = Vec::new();

@@ -269,15 +269,15 @@ fn active_cell(
         retakes: plan.sampling.retakes,
         min_time: (!test_cell.sets_duration()).then_some(plan.sampling.min_time),
         unsupported: cell.unsupported.clone(),
-        teams: if is_local(&cell.teams) { Vec::new() } else { cell.teams.clone() },
+        roles: if is_local(&cell.roles) { Vec::new() } else { cell.roles.clone() },
         provenance,
     };
     Ok(ActiveCell::new(cell.clone(), definition, test_cell, history))
 }
 
 /// Whether only the local machine measures, which is the default and not recorded.
-fn is_local(teams: &[Roles]) -> bool {
-    all_workers(teams).into_iter().all(|worker| *worker == WorkerName::local())
+fn is_local(roles: &[Roles]) -> bool {
+    all_workers(roles).into_iter().all(|worker| *worker == WorkerName::local())
 }
 
 /// Returns the parameters to record, with secrets masked: environment variables and URLs may contain secrets.
@@ -388,7 +388,7 @@ impl<W: FnMut(Progress)> SampleLoop<'_, W> {
 
     fn next(&self, index: usize) -> NextStep {
         let lost = &self.context.lost;
-        let lost_member = all_workers(&self.cells[index].cell.teams).into_iter().find(|worker| lost.contains(*worker));
+        let lost_member = all_workers(&self.cells[index].cell.roles).into_iter().find(|worker| lost.contains(*worker));
         if let Some(worker) = lost_member {
             return NextStep::Finish(format!("its worker `{worker}` is lost"));
         }

@@ -95,7 +95,7 @@ impl WorkerPool {
 
     /// Returns the workers of a cell: all that its role assignments name.
     pub fn of<'a>(&'a self, cell: &'a Cell) -> impl Iterator<Item = &'a PooledWorker> {
-        let names: BTreeSet<&WorkerName> = all_workers(&cell.teams);
+        let names: BTreeSet<&WorkerName> = all_workers(&cell.roles);
         self.workers.iter().filter(move |member| names.contains(member.worker.name()))
     }
 }

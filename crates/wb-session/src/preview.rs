@@ -90,8 +90,8 @@ fn plan_guests(
         cell.unsupported = match &below {
             None => pool.unreachable.values().next().cloned(),
             Some(below) => {
-                let mut teams = below.cells.iter().filter(same_test).flat_map(|other| all_workers(&other.teams));
-                teams.find_map(|worker| pool.unreachable.get(worker).cloned())
+                let mut roles = below.cells.iter().filter(same_test).flat_map(|other| all_workers(&other.roles));
+                roles.find_map(|worker| pool.unreachable.get(worker).cloned())
             }
         };
     }

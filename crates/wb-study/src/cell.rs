@@ -122,7 +122,7 @@ pub fn cell_result(
         key: definition.key.clone(),
         description: definition.summary.clone(),
         params: definition.params.clone(),
-        workers: definition.teams.iter().map(|team| team.worker.clone()).collect(),
+        workers: definition.roles.iter().map(|assignment| assignment.worker.clone()).collect(),
         rule: definition.rule,
         outcome: outcome(definition, &studied, &judgement, ended_by),
         ended_by: ended_by.map(str::to_owned),

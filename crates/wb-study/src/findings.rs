@@ -59,14 +59,14 @@ fn invalid_samples(studied: &[StudiedAttempt]) -> Vec<String> {
     let mut groups: Vec<Vec<&StudiedAttempt>> = reasons.into_values().collect();
     groups.sort_by_key(|group| group[0].attempt.ended.sample);
     let others = |count: usize| match count {
-        1 => "does 1 other sample".to_owned(),
-        count => format!("do {count} other samples"),
+        1 => "is 1 other sample".to_owned(),
+        count => format!("are {count} other samples"),
     };
     let finding = |group: Vec<&StudiedAttempt>| {
         let first = format!("sample {} is {}", group[0].attempt.ended.sample, group[0].reason());
         match group.len() {
-            1 => format!("{first}: it does not count"),
-            samples => format!("{first}: it does not count, and neither {} for the same reason", others(samples - 1)),
+            1 => format!("{first}: it is excluded"),
+            samples => format!("{first}: it is excluded, and so {} for the same reason", others(samples - 1)),
         }
     };
     groups.into_iter().map(finding).collect()
@@ -124,8 +124,8 @@ fn short_samples(definition: &CellDefinition, counted: &[&StudiedAttempt]) -> Op
     let median = Samples::new(&seconds).ok()?.median();
     (median <= SHORT_SAMPLE_FRACTION * min_time.seconds()).then(|| {
         format!(
-            "the measured part of a sample takes {median:.3} s, and min-time is {min_time}: short samples vary more; \
-                increase the work of a sample, or leave it to the calibration"
+            "the measured part of a sample takes {median:.3} s, less than min-time ({min_time}): short samples vary more; \
+                increase the work of a sample, or let calibration choose it"
         )
     })
 }
@@ -237,9 +237,9 @@ mod tests {
         studied[3].measurement.as_mut().unwrap().reject(Gate::Plausibility, "rate is -8 ops/s");
         studied[4].measurement.as_mut().unwrap().reject(Gate::Output, "its artefacts were modified");
         let expected = [
-            "sample 1 is invalid (plausibility: rate is -7 ops/s): it does not count, and neither does 1 other sample for the same \
+            "sample 1 is invalid (plausibility: rate is -7 ops/s): it is excluded, and so is 1 other sample for the same \
                 reason",
-            "sample 4 is invalid (output: its artefacts were modified): it does not count",
+            "sample 4 is invalid (output: its artefacts were modified): it is excluded",
         ];
         assert_eq!(invalid_samples(&studied), expected);
         assert_eq!(invalid_samples(&studied[3..]), [""; 0], "the outcome has the reason");
@@ -295,7 +295,10 @@ mod tests {
             findings_of(&CellDefinition { min_time: min_time.map(Nanos), ..definition(precision()) }, &studied)
         };
         let short = with(Some(5_000_000_000), 0.204);
-        assert!(short[0].starts_with("the measured part of a sample takes 0.204 s, and min-time is 5s: "), "{short:?}");
+        assert!(
+            short[0].starts_with("the measured part of a sample takes 0.204 s, less than min-time (5s): "),
+            "{short:?}"
+        );
         assert_eq!(with(Some(5_000_000_000), 1.3), [""; 0]);
         assert_eq!(with(None, 0.2), [""; 0], "the test's own parameters determine its duration");
     }

@@ -23,7 +23,7 @@ pub(crate) fn definition(rule: SamplingRule) -> CellDefinition {
         rule,
         retakes: 0,
         min_time: None,
-        teams: Vec::new(),
+        roles: Vec::new(),
         unsupported: None,
         provenance: Default::default(),
     }

@@ -24,7 +24,7 @@ pub struct WorkerContext {
     /// Group that the processes belong to; its private folder is removed with it.
     pub group: Group,
     /// Roles of the workers: this one measures, or serves one that does.
-    pub team: Roles,
+    pub roles: Roles,
     /// Contexts of the other workers of this cell.
     pub peers: Vec<WorkerContext>,
     /// Address at which other workers reach this one, if configured.
@@ -50,8 +50,8 @@ impl WorkerContext {
         limit: Nanos,
         cancel: watch::Receiver<bool>,
     ) -> Self {
-        let team = Roles { worker: group.worker().name().clone(), servers: Vec::new() };
-        Self { group, team, peers: Vec::new(), address: None, barrier_slot: None, facts, placement, limit, cancel }
+        let roles = Roles { worker: group.worker().name().clone(), servers: Vec::new() };
+        Self { group, roles, peers: Vec::new(), address: None, barrier_slot: None, facts, placement, limit, cancel }
     }
 
     /// The worker.
@@ -61,7 +61,7 @@ impl WorkerContext {
 
     /// Context of its `number`th server: the worker itself, unless the roles name another one.
     pub fn server(&self, number: usize) -> &Self {
-        let name = self.team.servers.get(number);
+        let name = self.roles.servers.get(number);
         self.peers.iter().find(|other| Some(other.worker().name()) == name).unwrap_or(self)
     }
 

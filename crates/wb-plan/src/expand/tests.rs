@@ -123,7 +123,7 @@ fn the_number_of_workers_is_part_of_the_key_and_their_names_are_not() {
     let alone = planned(&["t:threads=1"], Some(&two_cpus())).unwrap();
     assert_eq!(Some(key(["a", "b"], "t:threads=1,on=b")), alone.cells[0].key);
     let plan = plan_on(["a", "b"], &["t:threads=1"]).unwrap();
-    assert_eq!((plan.cells[0].teams.len(), plan.cells[0].params["workers"].to_string()), (2, "2".to_owned()));
+    assert_eq!((plan.cells[0].roles.len(), plan.cells[0].params["workers"].to_string()), (2, "2".to_owned()));
     // Values resolved from the machine must be the same on all workers.
     let message = plan_on(["a", "b"], &["t"]).unwrap_err().to_string();
     assert_eq!(message, "`threads` would be 1, 2 on `a` and nothing on `b`");

@@ -42,7 +42,7 @@ pub enum VariantSetting {
     /// A parameter of the test, or a knob.
     Param {
         /// The parameter and its value.
-        given: SpannedParam,
+        param: SpannedParam,
         /// The argument that contains it.
         source: SourceText,
     },
@@ -76,7 +76,7 @@ impl Variant {
                     .into());
             }
             match setting {
-                VariantSetting::Param { given, source } => changed.replace_param(test, catalog, given, source),
+                VariantSetting::Param { param, source } => changed.replace_param(test, catalog, param, source),
                 VariantSetting::Env(variable) => changed.add_env(variable),
                 VariantSetting::Before(command) => {
                     changed.replace_param(
@@ -112,7 +112,7 @@ impl Variant {
     /// The canonical names of the parameters that it changes.
     pub fn changed_params(&self, test: &Declaration, catalog: &dyn Catalog) -> Vec<String> {
         let name = |setting: &VariantSetting| match setting {
-            VariantSetting::Param { given, .. } => Some(canonical_name(given, test, catalog)),
+            VariantSetting::Param { param, .. } => Some(canonical_name(param, test, catalog)),
             _ => None,
         };
         self.settings.iter().filter_map(name).collect()
@@ -123,7 +123,7 @@ impl VariantSetting {
     /// The target that it sets, by its canonical name.
     fn target(&self, test: &Declaration, catalog: &dyn Catalog) -> String {
         match self {
-            Self::Param { given, .. } => format!("`{}`", canonical_name(given, test, catalog)),
+            Self::Param { param, .. } => format!("`{}`", canonical_name(param, test, catalog)),
             Self::Env(variable) => {
                 format!("`{}`", variable.split_once('=').map_or(variable.as_str(), |(name, _)| name))
             }
@@ -135,29 +135,29 @@ impl VariantSetting {
 }
 
 /// The canonical name of a parameter or knob; the given name if it is neither.
-fn canonical_name(given: &SpannedParam, test: &Declaration, catalog: &dyn Catalog) -> String {
-    let canonical = match given.name.strip_prefix(KNOBS) {
+fn canonical_name(param: &SpannedParam, test: &Declaration, catalog: &dyn Catalog) -> String {
+    let canonical = match param.name.strip_prefix(KNOBS) {
         Some(knob) => knob_name(catalog, knob),
-        None => test.param(&given.name).map(|param| param.name.clone()),
+        None => test.param(&param.name).map(|param| param.name.clone()),
     };
-    canonical.unwrap_or_else(|| given.name.clone())
+    canonical.unwrap_or_else(|| param.name.clone())
 }
 
 impl Request {
     /// Replaces the given value of a parameter.
-    fn replace_param(&mut self, test: &Declaration, catalog: &dyn Catalog, given: &SpannedParam, source: &SourceText) {
-        let name = |given: &SpannedParam| canonical_name(given, test, catalog);
-        self.given.retain(|other| name(other) != name(given));
-        self.given.push(given.clone());
+    fn replace_param(&mut self, test: &Declaration, catalog: &dyn Catalog, param: &SpannedParam, source: &SourceText) {
+        let name = |param: &SpannedParam| canonical_name(param, test, catalog);
+        self.params.retain(|other| name(other) != name(param));
+        self.params.push(param.clone());
         // Errors in the new value point into the variant's text; the test's own text was valid before.
         self.source = source.clone();
     }
 
     fn add_env(&mut self, variable: &str) {
         let variable = SpannedValue::one(ParamValue::Text(variable.to_owned()), 0..0);
-        match self.given.iter_mut().find(|given| given.name == "env") {
+        match self.params.iter_mut().find(|param| param.name == "env") {
             Some(SpannedParam { value: SpannedValue { form: ValueForm::List(list), .. }, .. }) => list.push(variable),
-            _ => self.given.push(SpannedParam {
+            _ => self.params.push(SpannedParam {
                 name: "env".to_owned(),
                 name_span: 0..0,
                 value: SpannedValue { form: ValueForm::List(vec![variable]), span: 0..0 },

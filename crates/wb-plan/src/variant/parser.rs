@@ -104,10 +104,10 @@ fn parse_setting(text: &str) -> Result<VariantSetting, Diagnostic> {
         "param" | "knob" => {
             // Parsed like a test, so that values have the same syntax in both.
             let request = spec::parse(text)?;
-            let [given] = &request.given[..] else { return Err(invalid("expected one parameter")) };
+            let [param] = &request.params[..] else { return Err(invalid("expected one parameter")) };
             let prefix = if kind == "knob" { KNOBS } else { "" };
-            let given = SpannedParam { name: format!("{prefix}{}", given.name), ..given.clone() };
-            Ok(VariantSetting::Param { given, source: request.source })
+            let param = SpannedParam { name: format!("{prefix}{}", param.name), ..param.clone() };
+            Ok(VariantSetting::Param { param, source: request.source })
         }
         "env" => {
             let env = AttemptSetup { env: vec![value.to_owned()], before_command: None };
@@ -191,21 +191,21 @@ mod tests {
 
     #[test]
     fn settings_are_split_where_another_begins() {
-        let [VariantSetting::Param { given, .. }, VariantSetting::Env(env), VariantSetting::Before(command)] =
+        let [VariantSetting::Param { param, .. }, VariantSetting::Env(env), VariantSetting::Before(command)] =
             &parse("param:bs=[4k,8k]+env:A=1+2+cmd:echo a+b:c").settings[..]
         else {
             panic!("three settings")
         };
-        assert_eq!((given.name.as_str(), env.as_str(), command.as_str()), ("bs", "A=1+2", "echo a+b:c"));
+        assert_eq!((param.name.as_str(), env.as_str(), command.as_str()), ("bs", "A=1+2", "echo a+b:c"));
     }
 
     #[test]
     fn a_knob_keeps_its_target_and_its_span() {
-        let [VariantSetting::Param { given, source }] = &parse("knob:hugetlb@2048kB=[0,2]").settings[..] else {
+        let [VariantSetting::Param { param, source }] = &parse("knob:hugetlb@2048kB=[0,2]").settings[..] else {
             panic!("one setting")
         };
-        assert_eq!(given.name, "knobs.hugetlb@2048kB");
-        assert_eq!(&source.text[given.name_span.clone()], "hugetlb@2048kB");
+        assert_eq!(param.name, "knobs.hugetlb@2048kB");
+        assert_eq!(&source.text[param.name_span.clone()], "hugetlb@2048kB");
     }
 
     #[test]

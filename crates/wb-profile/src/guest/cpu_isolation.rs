@@ -17,20 +17,20 @@ const SLICES: [&str; 3] = ["system.slice", "user.slice", "init.scope"];
 pub(super) async fn move_others_off(
     sizes: &[GuestSize],
     facts: &Facts,
-    site: &HostContext<'_>,
+    context: &HostContext<'_>,
 ) -> Result<(), ProfileErrorKind> {
     let guest_cpus: Vec<u32> = sizes.iter().flat_map(|size| size.pinned.clone()).collect();
     let rest: Vec<u32> = facts.cpus.iter().map(|cpu| cpu.id).filter(|cpu| !guest_cpus.contains(cpu)).collect();
     if rest.is_empty() {
-        site.notify("guests use all CPUs and share them with everything else on the host".to_owned());
+        context.notify("guests use all CPUs and share them with everything else on the host".to_owned());
         return Ok(());
     }
-    if run(site.group, ["systemctl", "show", "-p", "AllowedCPUs", SLICES[0]]).await.is_err() {
-        site.notify("cannot keep other processes off the guests' CPUs: systemd is not available".to_owned());
+    if run(context.group, ["systemctl", "show", "-p", "AllowedCPUs", SLICES[0]]).await.is_err() {
+        context.notify("cannot keep other processes off the guests' CPUs: systemd is not available".to_owned());
         return Ok(());
     }
     for slice in SLICES {
-        site.group.apply_change(resource(slice), Some(format_systemd(&cpu_list::format(&rest)))).await?;
+        context.group.apply_change(resource(slice), Some(format_systemd(&cpu_list::format(&rest)))).await?;
     }
     Ok(())
 }

@@ -72,8 +72,8 @@ pub(crate) struct RunningGuests {
 }
 
 /// Starts the guests of a profile on a host; they run until its group is torn down.
-pub(crate) async fn start(guests: &GuestsConfig, site: &HostContext<'_>) -> Result<RunningGuests, ProfileErrorKind> {
-    let group = site.group;
+pub(crate) async fn start(guests: &GuestsConfig, context: &HostContext<'_>) -> Result<RunningGuests, ProfileErrorKind> {
+    let group = context.group;
     if run(group, ["id", "-u"]).await?.trim() != "0" {
         return Err(ProfileErrorKind::NotRoot);
     }
@@ -85,9 +85,9 @@ pub(crate) async fn start(guests: &GuestsConfig, site: &HostContext<'_>) -> Resu
     let worker = group.worker();
     let facts = worker.facts().await?;
     let detected = HostParams::detect(worker).await?;
-    let params = detected.overridden_by(site.params);
+    let params = detected.overridden_by(context.params);
     let sizes = sizing::plan_guests(guests, &params, &facts)?;
-    let folder = worker.new_scratch(Some(guest_folder(site).await?)).await?;
+    let folder = worker.new_scratch(Some(guest_folder(context).await?)).await?;
     // libvirt runs guests as a user of its own, which needs access to their files.
     run(group, ["chmod", "0711", folder.path()]).await?;
     if guests.xml.is_none() {
@@ -96,23 +96,23 @@ pub(crate) async fn start(guests: &GuestsConfig, site: &HostContext<'_>) -> Resu
     let (virt, software) =
         virt::resolve(guests.virt_type, &facts.arch, guests.qemu_bin.as_deref(), &folder, group).await?;
     if let Some(why) = software {
-        site.notify(format!("guests are emulated in software, so their results do not reflect the hardware: {why}"));
+        context.notify(format!("guests are emulated in software, so their results do not reflect the hardware: {why}"));
     }
-    let base = prepare_base(guests, &params, site).await?;
+    let base = prepare_base(guests, &params, context).await?;
     virsh::require_network(group, &guests.network).await?;
-    let huge_pages = guests.placement == CpuPinning::Pinned && huge_pages(&sizes, &params, site).await?;
+    let huge_pages = guests.placement == CpuPinning::Pinned && huge_pages(&sizes, &params, context).await?;
     if guests.placement == CpuPinning::Pinned {
-        cpu_isolation::move_others_off(&sizes, &facts, site).await?;
+        cpu_isolation::move_others_off(&sizes, &facts, context).await?;
     }
 
-    let keys = GuestSshKeys::new(site.program.path()).await?;
+    let keys = GuestSshKeys::new(context.program.path()).await?;
     let mut started_guests = Vec::new();
     for (index, size) in sizes.iter().enumerate() {
-        let name = site.guest_name(index + 1);
+        let name = context.guest_name(index + 1);
         let domain = format!("weighbridge-{}-{name}", std::process::id());
         let file = |kind: &str| folder.join(&format!("{name}.{kind}"));
         let (disk, seed, console, definition) = (file("disk"), file("seed"), file("console"), file("xml"));
-        create_disk(guests, &base, &disk, site).await?;
+        create_disk(guests, &base, &disk, context).await?;
         let host_key = keys.host_key(&name).await?;
         let mac = mac(&domain);
         let seed_config = SeedConfig {
@@ -137,23 +137,27 @@ pub(crate) async fn start(guests: &GuestsConfig, site: &HostContext<'_>) -> Resu
         };
         let xml = match &guests.xml {
             None => domain::generate_xml(&spec, group).await?,
-            Some(file) => domain::fill_template(&spec, &site.asset(file)?)?,
+            Some(file) => domain::fill_template(&spec, &context.asset(file)?)?,
         };
         worker.put(&definition, xml.as_bytes(), 0o600).await?;
         let started = Instant::now();
         virsh::start(group, &name, &domain, &definition).await?;
         started_guests.push(StartedGuest { name, domain, console, xml, size: size.clone(), started });
     }
-    site.notify(format!("waiting for {}", wb_model::pluralize(started_guests.len(), "guest")));
+    context.notify(format!("waiting for {}", wb_model::pluralize(started_guests.len(), "guest")));
     let mut all = Vec::new();
     for guest in started_guests {
-        let address = guest.address(guests.limit, site).await?;
+        let address = guest.address(guests.limit, context).await?;
         keys.add_host(
             &guest.name,
             &address,
-            &SshGateway { address: site.address, ssh: &site.options.ssh, config: site.options.ssh_config.as_deref() },
+            &SshGateway {
+                address: context.address,
+                ssh: &context.options.ssh,
+                config: context.options.ssh_config.as_deref(),
+            },
         )?;
-        let connected = guest.connect(guests.limit, &keys, site).await?;
+        let connected = guest.connect(guests.limit, &keys, context).await?;
         let record = GuestRecord {
             name: guest.name,
             domain: guest.domain,
@@ -214,12 +218,12 @@ impl GuestPreflight {
 /// If the host does not respond.
 pub(crate) async fn preflight(
     guests: &GuestsConfig,
-    site: &HostContext<'_>,
+    context: &HostContext<'_>,
 ) -> Result<GuestPreflight, ProfileErrorKind> {
-    let (group, worker) = (site.group, site.group.worker());
+    let (group, worker) = (context.group, context.group.worker());
     let mut outlook = GuestPreflight::default();
     let facts = worker.facts().await?;
-    let params = HostParams::detect(worker).await?.overridden_by(site.params);
+    let params = HostParams::detect(worker).await?.overridden_by(context.params);
     let sizes = outlook.ok(sizing::plan_guests(guests, &params, &facts)).unwrap_or_default();
     let has_libvirt = outlook.ok(virsh::require_libvirt(group).await).is_some();
     outlook.ok(require_program(group, "qemu-img", "qemu-utils").await);
@@ -233,7 +237,7 @@ pub(crate) async fn preflight(
     let mut virt_type = None;
     if has_libvirt {
         outlook.ok(virsh::require_network_defined(group, &guests.network).await);
-        let folder = worker.new_scratch(Some(guest_folder(site).await?)).await?;
+        let folder = worker.new_scratch(Some(guest_folder(context).await?)).await?;
         // libvirt runs guests as a user of its own, which needs access to the boot sector of the probe.
         run(group, ["chmod", "0711", folder.path()]).await?;
         let resolved = virt::resolve(guests.virt_type, &facts.arch, guests.qemu_bin.as_deref(), &folder, group).await;
@@ -245,11 +249,11 @@ pub(crate) async fn preflight(
         }
     }
     if let Some(size) = sizes.first() {
-        outlook.ok(check_definition(guests, size, virt_type.unwrap_or(VirtType::Qemu), installs, site).await);
+        outlook.ok(check_definition(guests, size, virt_type.unwrap_or(VirtType::Qemu), installs, context).await);
     }
     let image = image.map(|image| image.to_string()).unwrap_or_default();
     let planned = |(index, size): (usize, &GuestSize)| PlannedGuest {
-        name: site.guest_name(index + 1),
+        name: context.guest_name(index + 1),
         cpus: size.cpus,
         memory: size.memory,
         disk: guests.disk,
@@ -270,7 +274,7 @@ async fn check_definition(
     size: &GuestSize,
     virt: VirtType,
     has_virt_install: bool,
-    site: &HostContext<'_>,
+    context: &HostContext<'_>,
 ) -> Result<(), ProfileErrorKind> {
     let base = BaseImage {
         name: String::new(),
@@ -292,9 +296,9 @@ async fn check_definition(
         huge_pages: false,
     };
     match &guests.xml {
-        Some(file) => domain::fill_template(&spec, &site.asset(file)?).map(drop),
+        Some(file) => domain::fill_template(&spec, &context.asset(file)?).map(drop),
         None if guests.virt_install_extra.is_empty() || !has_virt_install => Ok(()),
-        None => domain::check_extra_arguments(&spec, site.group).await,
+        None => domain::check_extra_arguments(&spec, context.group).await,
     }
 }
 
@@ -310,15 +314,15 @@ struct StartedGuest {
 
 impl StartedGuest {
     /// Waits until it has an address.
-    async fn address(&self, limit: Nanos, site: &HostContext<'_>) -> Result<String, ProfileErrorKind> {
+    async fn address(&self, limit: Nanos, context: &HostContext<'_>) -> Result<String, ProfileErrorKind> {
         while elapsed(self.started) < limit {
-            self.require_alive(site).await?;
-            if let Some(address) = virsh::address(site.group, &self.domain).await? {
+            self.require_alive(context).await?;
+            if let Some(address) = virsh::address(context.group, &self.domain).await? {
                 return Ok(address);
             }
             sleep(POLL_INTERVAL).await;
         }
-        Err(ProfileErrorKind::NoAddress { guest: self.name.clone(), limit, console: self.console_tail(site).await })
+        Err(ProfileErrorKind::NoAddress { guest: self.name.clone(), limit, console: self.console_tail(context).await })
     }
 
     /// Waits until ssh connects to it.
@@ -326,15 +330,15 @@ impl StartedGuest {
         &self,
         limit: Nanos,
         keys: &GuestSshKeys,
-        site: &HostContext<'_>,
+        context: &HostContext<'_>,
     ) -> Result<ConnectedHost, ProfileErrorKind> {
         // Its name is an alias in ssh's configuration.
         let address = self.name.as_str().parse()?;
         let host = Host { name: self.name.clone(), address, params: HostParams::default() };
-        let options = ConnectOptions { ssh_config: Some(keys.config()), needs_root: true, ..site.options.clone() };
+        let options = ConnectOptions { ssh_config: Some(keys.config()), needs_root: true, ..context.options.clone() };
         loop {
-            self.require_alive(site).await?;
-            match connect(&host, site.program, &options).await {
+            self.require_alive(context).await?;
+            match connect(&host, context.program, &options).await {
                 Ok(connected) => return Ok(connected),
                 Err(last) if elapsed(self.started) >= limit || !is_transient(&last) => {
                     let last = Box::new(last);
@@ -342,7 +346,7 @@ impl StartedGuest {
                         guest: self.name.clone(),
                         limit,
                         last,
-                        console: self.console_tail(site).await,
+                        console: self.console_tail(context).await,
                     });
                 }
                 Err(_) => sleep(POLL_INTERVAL).await,
@@ -350,18 +354,19 @@ impl StartedGuest {
         }
     }
 
-    async fn require_alive(&self, site: &HostContext<'_>) -> Result<(), ProfileErrorKind> {
-        match virsh::state(site.group, &self.domain).await?.as_deref() {
-            None | Some("shut off" | "crashed" | "dying") => {
-                Err(ProfileErrorKind::GuestEnded { guest: self.name.clone(), console: self.console_tail(site).await })
-            }
+    async fn require_alive(&self, context: &HostContext<'_>) -> Result<(), ProfileErrorKind> {
+        match virsh::state(context.group, &self.domain).await?.as_deref() {
+            None | Some("shut off" | "crashed" | "dying") => Err(ProfileErrorKind::GuestEnded {
+                guest: self.name.clone(),
+                console: self.console_tail(context).await,
+            }),
             Some(_) => Ok(()),
         }
     }
 
     /// The last lines of its console.
-    async fn console_tail(&self, site: &HostContext<'_>) -> String {
-        last_lines(&String::from_utf8_lossy(&console(site.group.worker(), &self.console).await), MAX_CONSOLE_LINES)
+    async fn console_tail(&self, context: &HostContext<'_>) -> String {
+        last_lines(&String::from_utf8_lossy(&console(context.group.worker(), &self.console).await), MAX_CONSOLE_LINES)
     }
 }
 
@@ -391,11 +396,11 @@ fn elapsed(since: Instant) -> Nanos {
 async fn prepare_base(
     guests: &GuestsConfig,
     params: &HostParams,
-    site: &HostContext<'_>,
+    context: &HostContext<'_>,
 ) -> Result<BaseImage, ProfileErrorKind> {
     let image = image(guests, params)?;
-    let report = |progress: &image::request::ImageProgress| site.notify(progress.to_string());
-    Ok(image::prepare(site.group.worker(), &image, &image::ImageOptions::default(), &report).await?)
+    let report = |progress: &image::request::ImageProgress| context.notify(progress.to_string());
+    Ok(image::prepare(context.group.worker(), &image, &image::ImageOptions::default(), &report).await?)
 }
 
 /// The requested image, or that of the guests' or the host's distribution.
@@ -408,9 +413,9 @@ fn image(guests: &GuestsConfig, params: &HostParams) -> Result<image::ImageSpec,
 }
 
 /// A folder on the host for guests' files, accessible to libvirt's user.
-async fn guest_folder(site: &HostContext<'_>) -> Result<&'static str, ProfileErrorKind> {
+async fn guest_folder(context: &HostContext<'_>) -> Result<&'static str, ProfileErrorKind> {
     const LIBVIRT_IMAGES: &str = "/var/lib/libvirt/images";
-    let exists = run(site.group, ["test", "-d", LIBVIRT_IMAGES]).await;
+    let exists = run(context.group, ["test", "-d", LIBVIRT_IMAGES]).await;
     Ok(if exists.is_ok() { LIBVIRT_IMAGES } else { "/var/tmp" })
 }
 
@@ -426,21 +431,21 @@ async fn create_disk(
     guests: &GuestsConfig,
     base: &BaseImage,
     disk: &str,
-    site: &HostContext<'_>,
+    context: &HostContext<'_>,
 ) -> Result<(), ProfileErrorKind> {
     let (format, size) = (format_name(guests.image_format), guests.disk.0.to_string());
     match guests.image_format {
         image::ImageFormat::Qcow2 => {
             let (base_format, base_path) = (format_name(base.format), base.path.as_str());
             run(
-                site.group,
+                context.group,
                 ["qemu-img", "create", "-q", "-f", format, "-b", base_path, "-F", base_format, disk, &size],
             )
             .await?;
         }
         image::ImageFormat::Raw => {
-            run(site.group, ["qemu-img", "convert", "-O", format, &base.path, disk]).await?;
-            run(site.group, ["qemu-img", "resize", "-q", "-f", format, disk, &size]).await?;
+            run(context.group, ["qemu-img", "convert", "-O", format, &base.path, disk]).await?;
+            run(context.group, ["qemu-img", "resize", "-q", "-f", format, disk, &size]).await?;
         }
     }
     Ok(())
@@ -450,11 +455,11 @@ async fn create_disk(
 async fn huge_pages(
     sizes: &[GuestSize],
     params: &HostParams,
-    site: &HostContext<'_>,
+    context: &HostContext<'_>,
 ) -> Result<bool, ProfileErrorKind> {
     let Some(kibibytes) = params.hugepage_kb else { return Ok(false) };
-    if run(site.group, ["grep", "-q", " hugetlbfs ", "/proc/mounts"]).await.is_err() {
-        site.notify("guests have no huge pages: no hugetlbfs is mounted, which libvirt requires".to_owned());
+    if run(context.group, ["grep", "-q", " hugetlbfs ", "/proc/mounts"]).await.is_err() {
+        context.notify("guests have no huge pages: no hugetlbfs is mounted, which libvirt requires".to_owned());
         return Ok(false);
     }
     let mut knobs = std::collections::BTreeMap::new();
@@ -463,11 +468,11 @@ async fn huge_pages(
         let bytes: u64 = on_node.map(|size| size.memory.0.div_ceil(size.nodes.len() as u64)).sum();
         knobs.insert(format!("nr-hugepages@node{node}"), bytes.div_ceil(kibibytes << 10).to_string());
     }
-    match site.group.tune(knobs).await {
+    match context.group.tune(knobs).await {
         // Without an error all of them are set, and the record of each guest has the result.
         Ok(_) => Ok(true),
         Err(error) => {
-            site.notify(format!("guests have no huge pages: {error}"));
+            context.notify(format!("guests have no huge pages: {error}"));
             Ok(false)
         }
     }

@@ -1,4 +1,4 @@
-//! Catalogue of distributions' cloud images by name, read from `images/catalog.toml`.
+//! Catalog of distributions' cloud images by name, read from `images/catalog.toml`.
 
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
@@ -9,7 +9,7 @@ use super::checksums::HashKind;
 
 /// An image of the catalog for one architecture.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CatalogueImage {
+pub struct CatalogImage {
     /// Its URL.
     pub url: String,
     /// The URL of the list with its hash.
@@ -21,7 +21,7 @@ pub struct CatalogueImage {
 /// One name in the catalog.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct CatalogueEntry {
+struct CatalogEntry {
     kind: HashKind,
     x86_64: ImageLocation,
     aarch64: ImageLocation,
@@ -40,18 +40,18 @@ pub fn names() -> impl Iterator<Item = &'static str> {
 }
 
 /// The image of a name for an architecture, as printed by `uname -m`.
-pub fn find(name: &str, architecture: &str) -> Option<CatalogueImage> {
+pub fn find(name: &str, architecture: &str) -> Option<CatalogImage> {
     let entry = catalog().get(name)?;
     let ImageLocation { url, list } = match architecture {
         "x86_64" => &entry.x86_64,
         "aarch64" => &entry.aarch64,
         _ => return None,
     };
-    Some(CatalogueImage { url: url.clone(), list: list.clone(), kind: entry.kind })
+    Some(CatalogImage { url: url.clone(), list: list.clone(), kind: entry.kind })
 }
 
-fn catalog() -> &'static BTreeMap<String, CatalogueEntry> {
-    static CATALOGUE: OnceLock<BTreeMap<String, CatalogueEntry>> = OnceLock::new();
+fn catalog() -> &'static BTreeMap<String, CatalogEntry> {
+    static CATALOGUE: OnceLock<BTreeMap<String, CatalogEntry>> = OnceLock::new();
     let read = || toml::from_str(include_str!("../../images/catalog.toml"));
     CATALOGUE.get_or_init(|| read().expect("a test reads it"))
 }
@@ -70,7 +70,7 @@ mod tests {
         for name in names() {
             assert!(matches!(name.parse(), Ok(ImageSpec::Named(_))), "{name}");
             for (architecture, debian) in [("x86_64", "amd64"), ("aarch64", "arm64")] {
-                let CatalogueImage { url, list, .. } = find(name, architecture).unwrap();
+                let CatalogImage { url, list, .. } = find(name, architecture).unwrap();
                 assert!(url.ends_with(".qcow2") || url.ends_with(".img"), "{url}");
                 assert!(url.contains(architecture) || url.contains(debian), "{url}");
                 // The hash list must be protected against modification in transit.

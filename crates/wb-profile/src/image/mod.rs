@@ -21,7 +21,7 @@ pub use failure::ImageFailure;
 pub use host::execute;
 pub use prepare::{ImageError, ImageOptions, check, prepare};
 pub use seed::{HostKey, SeedConfig, SeedError};
-pub use spec::{BuiltImage, CatalogueName, ImageSpec, LocalImage, ParseImageError, RemoteImage};
+pub use spec::{BuiltImage, CatalogName, ImageSpec, LocalImage, ParseImageError, RemoteImage};
 
 /// An image on a host from which guests' disks are created. It is never written to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

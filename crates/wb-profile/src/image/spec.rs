@@ -20,7 +20,7 @@ use super::catalog;
 #[schemars(with = "ImageSchema")]
 pub enum ImageSpec {
     /// A distribution's cloud image, by its name in the catalog.
-    Named(CatalogueName),
+    Named(CatalogName),
     /// An image downloaded from a URL.
     Remote(RemoteImage),
     /// An existing file on the host.
@@ -32,7 +32,7 @@ pub enum ImageSpec {
 /// A distribution's cloud image.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct CatalogueName {
+pub struct CatalogName {
     /// Its name in the catalog: `debian-12`.
     pub name: String,
 }
@@ -146,7 +146,7 @@ enum ImageSchema {
 #[derive(Serialize, JsonSchema)]
 #[serde(untagged)]
 enum ImageObject {
-    Named(CatalogueName),
+    Named(CatalogName),
     Remote(RemoteImage),
     File(LocalImage),
     Built(BuiltImage),
@@ -182,7 +182,7 @@ impl FromStr for ImageSpec {
         } else if text.contains('/') {
             Self::File(LocalImage { file: text.to_owned(), kernel: None, initrd: None, arguments: None })
         } else {
-            Self::Named(CatalogueName { name: text.to_owned() })
+            Self::Named(CatalogName { name: text.to_owned() })
         };
         image.validated()
     }
@@ -215,7 +215,7 @@ impl ImageSpec {
     /// Returns the image if it is valid.
     fn validated(mut self) -> Result<Self, ParseImageError> {
         match &mut self {
-            Self::Named(CatalogueName { name }) if catalog::names().all(|listed| listed != name.as_str()) => {
+            Self::Named(CatalogName { name }) if catalog::names().all(|listed| listed != name.as_str()) => {
                 return Err(ParseImageError::Unknown(name.clone()));
             }
             Self::Named(_) => {}
@@ -237,7 +237,7 @@ impl fmt::Display for ImageSpec {
     /// Formats it for people: without hashes, with the packages.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Named(CatalogueName { name }) => f.write_str(name),
+            Self::Named(CatalogName { name }) => f.write_str(name),
             Self::Remote(RemoteImage { url, .. }) => f.write_str(url),
             Self::File(LocalImage { file, .. }) => f.write_str(file),
             Self::Built(BuiltImage { built, packages, size }) => {
@@ -316,7 +316,7 @@ mod tests {
     #[test]
     fn image_is_parsed_from_a_string() {
         let image = |text: &str| text.parse::<ImageSpec>().unwrap();
-        assert_eq!(image("debian-12"), ImageSpec::Named(CatalogueName { name: "debian-12".to_owned() }));
+        assert_eq!(image("debian-12"), ImageSpec::Named(CatalogName { name: "debian-12".to_owned() }));
         assert_eq!(image("built"), image("built:bookworm"));
         assert!(matches!(image("/srv/a.qcow2"), ImageSpec::File(LocalImage { kernel: None, .. })));
         let ImageSpec::Remote(remote) = image(&format!("https://host/a.qcow2#sha256={HASH}")) else { panic!() };

@@ -98,10 +98,10 @@ fn prefer_sample_flags(flags: &SamplingFlags, request: &mut Request, registry: &
     const TEST_RULE_PARAMS: [&str; 3] = ["samples", "max-stddev", "max-failures"];
     let has_flags = flags.samples.or(flags.min_samples).or(flags.max_samples).is_some() || flags.precision.is_some();
     let has_rule = registry.declaration(&request.test).is_some_and(|test| test.param(TEST_RULE_PARAMS[0]).is_some());
-    let sets_rule = request.given.iter().any(|given| TEST_RULE_PARAMS.contains(&given.name.as_str()));
+    let sets_rule = request.params.iter().any(|given| TEST_RULE_PARAMS.contains(&given.name.as_str()));
     if has_flags && has_rule && !sets_rule {
         let value = SpannedValue::one(ParamValue::Integer(0), 0..0);
-        request.given.push(SpannedParam { name: TEST_RULE_PARAMS[0].to_owned(), name_span: 0..0, value });
+        request.params.push(SpannedParam { name: TEST_RULE_PARAMS[0].to_owned(), name_span: 0..0, value });
     }
 }
 
@@ -239,7 +239,7 @@ fn apply_placement(flags: &PlacementFlags, request: &mut Request) {
         ("aslr", aslr.map(|_| word("off"))),
     ];
     for (name, value) in requested {
-        let Some(value) = value.filter(|_| request.given.iter().all(|given| given.name != name)) else { continue };
-        request.given.push(SpannedParam { name: name.to_owned(), name_span: 0..0, value });
+        let Some(value) = value.filter(|_| request.params.iter().all(|given| given.name != name)) else { continue };
+        request.params.push(SpannedParam { name: name.to_owned(), name_span: 0..0, value });
     }
 }

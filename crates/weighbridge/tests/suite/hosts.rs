@@ -97,17 +97,17 @@ fn parameters_select_the_workers_of_a_test() {
     let Some(lab) = Lab::with_hosts() else { return };
     let workers = |words: &str| {
         let plan = lab.weighbridge(&format!("plan {words} --hosts a:127.0.0.2,b:127.0.0.3,c:127.0.0.4 --json")).json();
-        let teams = plan["cells"][0]["teams"].as_array().unwrap().clone();
-        let names = |team: &serde_json::Value| {
-            let servers: Vec<String> = team["servers"]
+        let roles = plan["cells"][0]["roles"].as_array().unwrap().clone();
+        let names = |assignment: &serde_json::Value| {
+            let servers: Vec<String> = assignment["servers"]
                 .as_array()
                 .into_iter()
                 .flatten()
                 .map(|name| name.as_str().unwrap().to_owned())
                 .collect();
-            format!("{}<{}", team["worker"].as_str().unwrap(), servers.join("+"))
+            format!("{}<{}", assignment["worker"].as_str().unwrap(), servers.join("+"))
         };
-        teams.iter().map(names).collect::<Vec<_>>()
+        roles.iter().map(names).collect::<Vec<_>>()
     };
     assert_eq!(workers("steady"), ["a<", "b<", "c<"]);
     assert_eq!(workers("steady:on=b"), ["b<"]);

@@ -302,7 +302,7 @@ fn plan_sets_the_workers_of_tests_without_workers() {
     lab.write("p.toml", &format!("on = \"b\"\n{tests}"));
     let json = lab.weighbridge("plan --plan p.toml --hosts a:127.0.0.2,b:127.0.0.3 --json").json();
     let workers: Vec<&str> =
-        json["cells"].as_array().unwrap().iter().map(|cell| cell["teams"][0]["worker"].as_str().unwrap()).collect();
+        json["cells"].as_array().unwrap().iter().map(|cell| cell["roles"][0]["worker"].as_str().unwrap()).collect();
     assert_eq!(workers, ["b", "a", "b"], "{json}");
     lab.write("wrong.toml", &format!("on = [\"c\"]\n{tests}"));
     let ran = lab.weighbridge("plan --plan wrong.toml --hosts a:127.0.0.2,b:127.0.0.3");

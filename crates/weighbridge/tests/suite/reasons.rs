@@ -28,7 +28,7 @@ fn summary_gives_the_reason_of_an_invalid_sample() {
     summary.expect_stdout("1 invalid");
     let text = words(&summary.out);
     assert!(text.contains("sample 3 is invalid (plausibility: ") && text.contains("-7"), "{}", summary.out);
-    assert!(text.contains("): it does not count"), "{}", summary.out);
+    assert!(text.contains("): it is excluded"), "{}", summary.out);
 }
 
 #[test]
@@ -40,7 +40,7 @@ fn summary_reports_a_damaged_sample() {
     let output = files.into_iter().find(|path| path.extension().is_some_and(|name| name == "stdout")).unwrap();
     std::fs::write(output, "figure: 98\n").unwrap();
     let summary = lab.weighbridge("summary R").expect_code(3);
-    let reason = "sample 2 is invalid (output: its artefacts were modified): it does not count";
+    let reason = "sample 2 is invalid (output: its artefacts were modified): it is excluded";
     assert!(words(&summary.out).contains(reason), "{}", summary.out);
 }
 

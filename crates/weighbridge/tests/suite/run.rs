@@ -123,7 +123,7 @@ same-output = '^answer .*$'
         let words = words.join(" ");
         for finding in [
             "figure is exactly 97 1/s in all 6 samples",
-            "and min-time is 10s: short samples vary more",
+            "less than min-time (10s): short samples vary more",
             "the standard output is not the same in every sample",
         ] {
             assert!(words.contains(finding), "{line}: {finding}: {}", shown.transcript());

@@ -7,11 +7,9 @@ use std::time::Duration;
 
 use wb_model::Sha256;
 
-use crate::image::catalog::{self, CatalogueImage};
+use crate::image::catalog::{self, CatalogImage};
 use crate::image::checksums::{self, HashKind};
-use crate::image::{
-    BaseImage, CatalogueName, GuestBoot, ImageFailure, ImageFormat, ImageSpec, LocalImage, RemoteImage,
-};
+use crate::image::{BaseImage, CatalogName, GuestBoot, ImageFailure, ImageFormat, ImageSpec, LocalImage, RemoteImage};
 
 use super::fetch::{ExpectedFile, Fetcher};
 use super::store::{EntryLock, ImageStore, make_folder, remove_all};
@@ -61,7 +59,7 @@ pub(super) fn check(folder: &ImageStore, image: &ImageSpec, stall: Duration) -> 
     match image {
         ImageSpec::Named(named) => {
             tools::find(&tools::QEMU_IMG)?;
-            let CatalogueImage { url, list, kind } = lookup(named)?;
+            let CatalogImage { url, list, kind } = lookup(named)?;
             expected_hash(&Fetcher::new(stall).text(&list)?, &url, list, kind).map(drop)
         }
         ImageSpec::Remote(remote) => {
@@ -77,7 +75,7 @@ pub(super) fn check(folder: &ImageStore, image: &ImageSpec, stall: Duration) -> 
 }
 
 /// Looks up an image in the catalog for this machine's architecture.
-fn lookup(CatalogueName { name }: &CatalogueName) -> Result<CatalogueImage, ImageFailure> {
+fn lookup(CatalogName { name }: &CatalogName) -> Result<CatalogImage, ImageFailure> {
     let architecture = std::env::consts::ARCH;
     let unknown = || ImageFailure::Architecture { image: name.clone(), architecture: architecture.to_owned() };
     catalog::find(name, architecture).ok_or_else(unknown)
@@ -106,7 +104,7 @@ fn entry_name(image: &ImageSpec) -> String {
     let short = |text: &str| Sha256::of(text.as_bytes()).as_str()[..SHORT_HASH_LENGTH].to_owned();
     let architecture = std::env::consts::ARCH;
     match image {
-        ImageSpec::Named(CatalogueName { name }) => format!("{name}.{architecture}"),
+        ImageSpec::Named(CatalogName { name }) => format!("{name}.{architecture}"),
         ImageSpec::Remote(RemoteImage { sha256, .. }) => format!("fetched-{}", &sha256[..SHORT_HASH_LENGTH]),
         ImageSpec::File(file) => format!("file-{}", short(&serde_json::to_string(file).unwrap_or_default())),
         ImageSpec::Built(built) => {
@@ -126,8 +124,8 @@ struct EntryBuilder<'a, 'b> {
 }
 
 impl EntryBuilder<'_, '_> {
-    fn named(&mut self, named: &CatalogueName) -> Result<BaseImage, ImageFailure> {
-        let CatalogueImage { url, list, kind } = lookup(named)?;
+    fn named(&mut self, named: &CatalogName) -> Result<BaseImage, ImageFailure> {
+        let CatalogImage { url, list, kind } = lookup(named)?;
         self.teller.report_step(format!("fetching {list}"));
         let digits = expected_hash(&Fetcher::new(self.stall).text(&list)?, &url, list, kind)?;
         self.fetch(&named.name, &ExpectedFile { url: &url, kind, digits: &digits })

@@ -34,7 +34,7 @@ enum InputsError {
 /// The peers file of a test, as it is named; none if the test has no matrix.
 pub(crate) fn matrix_file(request: &Request) -> Option<String> {
     let is_file = |name: &str| [MATRIX_FILE, FILE].contains(&name);
-    let given = request.given.iter().find(|given| request.test == NAME && is_file(&given.name))?;
+    let given = request.params.iter().find(|given| request.test == NAME && is_file(&given.name))?;
     match &given.value.form {
         ValueForm::Single(file) => Some(file.to_string()),
         ValueForm::List(_) => None,

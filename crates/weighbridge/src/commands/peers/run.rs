@@ -57,7 +57,7 @@ fn matrix_request(args: &PeersRunArgs) -> Request {
         test: NAME.to_owned(),
         test_span: words.len() - file.len()..words.len(),
         id: None,
-        given: given.collect(),
+        params: given.collect(),
         stages: Vec::new(),
         tools: Vec::new(),
         programs: BTreeMap::new(),
