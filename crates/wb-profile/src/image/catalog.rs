@@ -51,9 +51,9 @@ pub fn find(name: &str, architecture: &str) -> Option<CatalogImage> {
 }
 
 fn catalog() -> &'static BTreeMap<String, CatalogEntry> {
-    static CATALOGUE: OnceLock<BTreeMap<String, CatalogEntry>> = OnceLock::new();
+    static CATALOG: OnceLock<BTreeMap<String, CatalogEntry>> = OnceLock::new();
     let read = || toml::from_str(include_str!("../../images/catalog.toml"));
-    CATALOGUE.get_or_init(|| read().expect("a test reads it"))
+    CATALOG.get_or_init(|| read().expect("a test reads it"))
 }
 
 #[cfg(test)]
