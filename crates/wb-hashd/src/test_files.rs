@@ -9,9 +9,10 @@ use crate::content::PageContent;
 use crate::work_folder::WorkFolder;
 use crate::{HashdError, PAGE};
 
-/// Files are as large as this, or larger if there would be too many of them: each needs a descriptor.
-const MIN_FILE: u64 = 64 << 20;
-const MAX_FILES: u64 = 256;
+/// Size of a file in bytes; files are smaller if there is only one, and larger if there would be too many of them.
+const FILE_BYTES: u64 = 64 << 20;
+/// Files that are created at once, at most: each needs a descriptor.
+const MAX_NEW_FILES: u64 = 256;
 /// Bytes that are written at once while a file is filled.
 const BLOCK: usize = 1 << 20;
 /// What must stay free beside the test files and the log.
@@ -32,7 +33,7 @@ struct Extent {
 }
 
 impl TestFiles {
-    /// These files and further ones, of `bytes` in total. Those that exist with the right size are used as they are; the
+    /// These files and further ones, of at least `bytes` in total. Those that exist with the right size are used as they are; the
     /// others are created, which `is_cancelled` ends early.
     pub(crate) fn extend_to(
         &self,
@@ -154,7 +155,7 @@ struct Layout {
 impl Layout {
     fn new(bytes: u64, first: usize, content: PageContent) -> Self {
         let bytes = bytes.max(PAGE as u64).next_multiple_of(PAGE as u64);
-        let file_bytes = MIN_FILE.min(bytes).max(bytes.div_ceil(MAX_FILES)).next_multiple_of(PAGE as u64);
+        let file_bytes = FILE_BYTES.min(bytes).max(bytes.div_ceil(MAX_NEW_FILES)).next_multiple_of(PAGE as u64);
         Self { first, count: bytes.div_ceil(file_bytes), file_bytes, content }
     }
 
@@ -210,7 +211,7 @@ mod tests {
     fn layout_covers_the_size_with_few_files() {
         for bytes in [1, 4096, 10 << 20, 64 << 20, (64 << 20) + 1, 1 << 40] {
             let layout = Layout::new(bytes, 0, RANDOM());
-            assert!(layout.count * layout.file_bytes >= bytes && layout.count <= MAX_FILES, "{bytes}");
+            assert!(layout.count * layout.file_bytes >= bytes && layout.count <= MAX_NEW_FILES, "{bytes}");
             assert!(layout.file_bytes.is_multiple_of(PAGE as u64));
         }
         assert_eq!(Layout::new(10 << 20, 0, RANDOM()).count, 1);

@@ -52,7 +52,7 @@ pub struct Cell {
     /// Files that replace programs, by program name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub programs: BTreeMap<String, String>,
-    /// The workers that measure it; several roles measure at the same time. Empty while no worker is known.
+    /// The workers that measure it; several role assignments measure at the same time. Empty while no worker is known.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub roles: Vec<Roles>,
     /// The index of the block in which it is scheduled.

@@ -30,8 +30,8 @@ pub fn apply_all(sys: &SysRoot, sets: &[KnobSet], log: &mut UndoLog) -> Result<V
         for resolved in &set {
             // Read only now, because an earlier write may have reset it.
             let mut planned = plan_knob(sys, resolved);
-            for entry in planned.iter_mut().filter(|entry| entry.tuned.outcome == KnobOutcome::Differs) {
-                (entry.tuned.outcome, entry.tuned.resets) = apply_writes(sys, entry, log)?;
+            for entry in planned.iter_mut().filter(|entry| entry.result.outcome == KnobOutcome::Differs) {
+                (entry.result.outcome, entry.result.resets) = apply_writes(sys, entry, log)?;
             }
             mark_skipped(&mut planned);
             of_set.extend(planned);
@@ -39,25 +39,25 @@ pub fn apply_all(sys: &SysRoot, sets: &[KnobSet], log: &mut UndoLog) -> Result<V
         all.push(of_set);
     }
     reapply_reset(sys, &mut all, log)?;
-    Ok(all.into_iter().map(|set| set.into_iter().map(|entry| entry.tuned).collect()).collect())
+    Ok(all.into_iter().map(|set| set.into_iter().map(|entry| entry.result).collect()).collect())
 }
 
 /// Sets knobs again that a later change has reset, and removes settings that were set intentionally from the resets.
 fn reapply_reset(sys: &SysRoot, all: &mut [Vec<PlannedKnob>], log: &mut UndoLog) -> Result<(), UndoError> {
     for entry in all.iter_mut().flatten() {
-        let was_applied = matches!(entry.tuned.outcome, KnobOutcome::Unchanged | KnobOutcome::Set { .. });
+        let was_applied = matches!(entry.result.outcome, KnobOutcome::Unchanged | KnobOutcome::Set { .. });
         if was_applied && matches!(compare(sys, &entry.writes), Ok(WriteCheck::Differs(None))) {
             let (outcome, resets) = apply_writes(sys, entry, log)?;
-            entry.tuned.outcome = outcome;
-            entry.tuned.resets.extend(resets);
+            entry.result.outcome = outcome;
+            entry.result.resets.extend(resets);
         }
     }
     let is_set = |entry: &&PlannedKnob| {
-        !matches!(entry.tuned.outcome, KnobOutcome::Unsupported { .. } | KnobOutcome::Skipped { .. })
+        !matches!(entry.result.outcome, KnobOutcome::Unsupported { .. } | KnobOutcome::Skipped { .. })
     };
     let intended: BTreeSet<String> = all.iter().flatten().filter(is_set).flat_map(files).collect();
     for entry in all.iter_mut().flatten() {
-        entry.tuned.resets.retain(|reset| !intended.contains(&reset.path));
+        entry.result.resets.retain(|reset| !intended.contains(&reset.path));
     }
     Ok(())
 }
@@ -104,7 +104,7 @@ fn apply_writes(
     }
     let resets = restore_applied(log, resets)?;
     let now = planned.knob.read(sys, &planned.target);
-    let now = now.map_or_else(|_| planned.tuned.requested.clone(), |value| value.to_string());
+    let now = now.map_or_else(|_| planned.result.requested.clone(), |value| value.to_string());
     Ok(match describe_mismatch(sys, &planned.writes) {
         Some(reason) => (KnobOutcome::Partial { now, reason }, resets),
         None => (KnobOutcome::Set { now }, resets),
@@ -133,16 +133,16 @@ fn describe_mismatch(sys: &SysRoot, writes: &[KnobWrite]) -> Option<String> {
             resource: resource @ (ManagedResource::Setting { .. } | ManagedResource::Command { .. }),
             state,
         } => {
-            let is_short = matches!(resource.is_in_state(sys, Some(state.as_bytes())), Ok(false));
+            let is_mismatched = matches!(resource.is_in_state(sys, Some(state.as_bytes())), Ok(false));
             let state = state.trim().replace('\n', ", ");
-            is_short.then(|| match resource {
+            is_mismatched.then(|| match resource {
                 ManagedResource::Setting { path } => {
                     format!("the system set {path} to `{}` instead of `{state}`", sys.text(path).unwrap_or_default())
                 }
                 _ => format!("the system did not set {} to `{state}`", resource.description()),
             })
         }
-        // Groups fail where they are not created completely.
+        // A control group is created completely, or that was an error; caches are not read.
         _ => None,
     };
     let all: Vec<String> = writes.iter().filter_map(mismatch).collect();
@@ -166,8 +166,8 @@ mod tests {
         let sys = fake.root();
         let set = KnobSet::parse("mine", "[knobs]\nio-scheduler = \"none\"\n").unwrap();
         let mut log = UndoLog::open(&sys, "a test").unwrap();
-        let tuned = apply(&sys, &set, &mut log).unwrap();
-        assert_eq!((&tuned[0].outcome, tuned[0].resets.len()), (&KnobOutcome::Set { now: "none".to_owned() }, 0));
+        let results = apply(&sys, &set, &mut log).unwrap();
+        assert_eq!((&results[0].outcome, results[0].resets.len()), (&KnobOutcome::Set { now: "none".to_owned() }, 0));
         let saved: Vec<String> =
             log.open_changes().flat_map(|change| change.dependents.iter().map(|it| it.path.clone())).collect();
         assert!(saved.contains(&format!("{queue}/nr_requests")) && !saved.contains(&format!("{queue}/scheduler")));
@@ -190,10 +190,10 @@ mod tests {
         .unwrap();
         let governor = "/sys/devices/system/cpu/cpufreq/policy0/scaling_governor";
         let before = sys.bytes(governor).unwrap();
-        assert!(plan(&sys, &set).iter().any(|tuned| tuned.outcome == KnobOutcome::Differs));
+        assert!(plan(&sys, &set).iter().any(|result| result.outcome == KnobOutcome::Differs));
         let mut log = UndoLog::open(&sys, "tune apply mine").unwrap();
-        let tuned = apply(&sys, &set, &mut log).unwrap();
-        let result_of = |knob: &str| tuned.iter().find(|tuned| tuned.knob == knob).unwrap();
+        let results = apply(&sys, &set, &mut log).unwrap();
+        let result_of = |knob: &str| results.iter().find(|result| result.knob == knob).unwrap();
         assert_eq!(result_of("governor").outcome, KnobOutcome::Set { now: "performance".to_owned() });
         assert_eq!(
             (result_of("governor").before.as_deref(), result_of("turbo").before.as_deref()),
@@ -204,7 +204,10 @@ mod tests {
         );
         assert_ne!(sys.bytes(governor).unwrap(), before);
         assert!(
-            apply(&sys, &set, &mut log).unwrap().iter().all(|tuned| !matches!(tuned.outcome, KnobOutcome::Set { .. }))
+            apply(&sys, &set, &mut log)
+                .unwrap()
+                .iter()
+                .all(|result| !matches!(result.outcome, KnobOutcome::Set { .. }))
         );
         log.revert().unwrap();
         assert_eq!(sys.bytes(governor).unwrap(), before);

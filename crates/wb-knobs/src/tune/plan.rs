@@ -85,7 +85,7 @@ pub fn plan(sys: &SysRoot, set: &KnobSet) -> Vec<KnobResult> {
 pub fn plan_all(sys: &SysRoot, sets: &[KnobSet]) -> Vec<Vec<KnobResult>> {
     let of_set = |resolved: Vec<ResolvedKnob<'_>>| {
         let planned = resolved.iter().flat_map(|resolved| plan_knob(sys, resolved));
-        planned.map(|planned| planned.tuned).collect()
+        planned.map(|planned| planned.result).collect()
     };
     resolve(sys, sets).into_iter().map(of_set).collect()
 }
@@ -98,7 +98,7 @@ pub fn plan_all(sys: &SysRoot, sets: &[KnobSet]) -> Vec<Vec<KnobResult>> {
 pub fn check_settable(sys: &SysRoot, key: &str, value: &str) -> Result<(), Unsupported> {
     let setting = KnobSetting::new(key, value.to_owned()).map_err(Unsupported)?;
     let set = KnobSet { name: key.to_owned(), summary: String::new(), knobs: vec![setting] };
-    match plan(sys, &set).iter().find_map(|tuned| tuned.outcome.reason()) {
+    match plan(sys, &set).iter().find_map(|result| result.outcome.reason()) {
         Some(reason) => Err(Unsupported(reason.to_owned())),
         None => Ok(()),
     }
@@ -134,7 +134,7 @@ pub fn require_target(sys: &SysRoot, setting: &KnobSetting) -> Result<(), Ambigu
 
 /// A knob that is about to be set for a target.
 pub(super) struct PlannedKnob {
-    pub(super) tuned: KnobResult,
+    pub(super) result: KnobResult,
     pub(super) target: KnobTarget,
     pub(super) knob: &'static dyn Knob,
     /// Whether the target was named explicitly.
@@ -198,13 +198,13 @@ pub(super) fn plan_knob(sys: &SysRoot, ResolvedKnob { value, knob, targets }: &R
 
 /// Marks the targets that cannot be set by their nature as skipped, where others can be set.
 pub(super) fn mark_skipped(all: &mut [PlannedKnob]) {
-    let refused = |entry: &PlannedKnob| entry.tuned.outcome.reason().is_some();
+    let refused = |entry: &PlannedKnob| entry.result.outcome.reason().is_some();
     if all.iter().all(refused) {
         return;
     }
     for entry in all.iter_mut().filter(|entry| entry.knob.allows_partial() && !entry.named) {
-        if let KnobOutcome::Unsupported { reason } = &entry.tuned.outcome {
-            entry.tuned.outcome = KnobOutcome::Skipped { reason: reason.clone() };
+        if let KnobOutcome::Unsupported { reason } = &entry.result.outcome {
+            entry.result.outcome = KnobOutcome::Skipped { reason: reason.clone() };
         }
     }
 }
@@ -222,9 +222,9 @@ fn plan_target(
         Err(Unsupported(reason)) => (KnobOutcome::Unsupported { reason }, Vec::new()),
     };
     let (name, requested) = (knob.name().to_owned(), setting.value.clone());
-    let tuned =
+    let result =
         KnobResult { knob: name, target: target.to_string(), before: was, requested, outcome, resets: Vec::new() };
-    PlannedKnob { tuned, target, knob, named: setting.target.is_some(), writes }
+    PlannedKnob { result, target, knob, named: setting.target.is_some(), writes }
 }
 
 /// The planned outcome of some writes.
@@ -323,7 +323,7 @@ mod tests {
         };
         let planned = |sets: &[KnobSet]| {
             let all = plan_all(&fake.root(), sets).into_iter();
-            all.map(|tuned| tuned.len()).collect::<Vec<_>>()
+            all.map(|result| result.len()).collect::<Vec<_>>()
         };
         let disks = planned(&[set("nr-requests", "64")])[0];
         assert_eq!(planned(&[set("nr-requests", "64"), set("nr-requests", "32")]), [0, disks]);

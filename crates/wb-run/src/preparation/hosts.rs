@@ -38,11 +38,11 @@ pub struct ConnectContext<'a> {
 
 /// The host of a worker, with how to connect to it; `None` for the machine of the controller.
 fn find_host<'a>(
-    ways: Option<&'a ConnectContext<'a>>,
+    context: Option<&'a ConnectContext<'a>>,
     worker: &WorkerName,
 ) -> Option<(&'a Host, &'a ConnectContext<'a>)> {
-    let ways = ways?;
-    ways.hosts.iter().find(|host| host.name == *worker).map(|host| (host, ways))
+    let context = context?;
+    context.hosts.iter().find(|host| host.name == *worker).map(|host| (host, context))
 }
 
 /// Runs the script on all hosts where it has not run in the current boot, and reboots them if requested. Hosts where it
@@ -53,7 +53,7 @@ fn find_host<'a>(
 pub async fn set_up_hosts(
     folder: &Path,
     setup: &HostSetup<'_>,
-    ways: Option<&ConnectContext<'_>>,
+    context: Option<&ConnectContext<'_>>,
     pool: &mut WorkerPool,
     report: SetupObserver<'_>,
 ) -> Result<(), RunError> {
@@ -66,7 +66,7 @@ pub async fn set_up_hosts(
         steps.completed_boot(ScriptKind::HostSetup, worker, &sha256, boot) == Some(boot)
     };
     let due = pool.workers.iter().filter(is_due).map(|member| (member.clone(), Boot::Default)).collect();
-    steps.reboot(due, limit, ways, pool, report).await
+    steps.reboot(due, limit, context, pool, report).await
 }
 
 /// Makes the kernels of all hosts run with exactly these arguments in addition to their own, rebooting where necessary.
@@ -78,20 +78,22 @@ pub async fn apply_kernel_arguments(
     folder: &Path,
     arguments: &[String],
     limit: Nanos,
-    ways: Option<&ConnectContext<'_>>,
+    context: Option<&ConnectContext<'_>>,
     pool: &mut WorkerPool,
     report: SetupObserver<'_>,
 ) -> Result<(), RunError> {
     let mut due = Vec::new();
     for mut member in pool.workers.clone() {
         let name = &member.worker.name().clone();
-        let host = find_host(ways, name);
+        let host = find_host(context, name);
         let mut command_line = CommandLine::read(&member.worker).await;
         // If the agent was lost, connect again.
-        if let (Err(_), Some((host, ways))) = (&command_line, host)
-            && let Ok(next) = connect(host, ways.program, ways.options).await
+        if let (Err(_), Some((host, context))) = (&command_line, host)
+            && let Ok(next) = connect(host, context.program, context.options).await
+            && let Ok(next) = PooledWorker::with_facts(next.worker).await
         {
-            member = PooledWorker { address: member.address, ..PooledWorker::with_facts(next.worker).await? };
+            member = PooledWorker { address: member.address, ..next };
+            replace_worker(pool, &member);
             command_line = CommandLine::read(&member.worker).await;
         }
         match command_line {
@@ -101,7 +103,7 @@ pub async fn apply_kernel_arguments(
                     exclude_worker(pool, name, LOCAL_REBOOT_REASON, Some(LOCAL_REBOOT_HELP.to_owned()), report)
                 }
                 Some(Boot::Default) => report(SetupEvent::Progress(format!(
-                    "note: the kernel of this machine keeps parameters of a run from another machine until its next \
+                    "note: this machine keeps kernel parameters that a run from another machine added, until its next \
                      reboot: {}",
                     line.added().join(" ")
                 ))),
@@ -110,7 +112,7 @@ pub async fn apply_kernel_arguments(
             Err(error) => exclude_worker(pool, name, &error.to_string(), None, report),
         }
     }
-    if due.is_empty() { Ok(()) } else { StepJournal::open(folder)?.reboot(due, limit, ways, pool, report).await }
+    if due.is_empty() { Ok(()) } else { StepJournal::open(folder)?.reboot(due, limit, context, pool, report).await }
 }
 
 const LOCAL_REBOOT_REASON: &str = "changing kernel parameters requires a reboot, which would end a run on this machine";
@@ -130,21 +132,25 @@ impl StepJournal {
         &mut self,
         due: Vec<(PooledWorker, Boot)>,
         limit: Nanos,
-        ways: Option<&ConnectContext<'_>>,
+        context: Option<&ConnectContext<'_>>,
         pool: &mut WorkerPool,
         report: SetupObserver<'_>,
     ) -> Result<(), RunError> {
         let mut running = FuturesUnordered::new();
         for (member, next) in due {
             let (worker, from) = (member.worker.name().clone(), member.facts.boot_id.clone());
-            let Some((host, ways)) = find_host(ways, &worker) else { continue };
+            let Some((host, context)) = find_host(context, &worker) else {
+                report(SetupEvent::Progress(format!("note: `{worker}` is not rebooted: that would end this run")));
+                continue;
+            };
             let command_line = if let Boot::Kexec(line) = &next { Some(line.clone()) } else { None };
-            let suffix = command_line.as_ref().map(|line| format!(" with {line}")).unwrap_or_default();
+            let suffix =
+                command_line.as_ref().map(|line| format!(" with the kernel command line `{line}`")).unwrap_or_default();
             report(SetupEvent::Progress(format!("`{worker}` reboots{suffix}")));
             self.write(JournalEvent::RebootStarted { worker: worker.clone(), boot_id: from.clone(), command_line })?;
             running.push(async move {
                 let start = Instant::now();
-                let result = reboot_worker(member, host, &from, &next, limit, ways).await;
+                let result = reboot_worker(member, host, &from, &next, limit, context).await;
                 RebootResult { worker, from, result, seconds: start.elapsed().as_secs_f64() }
             });
         }
@@ -159,14 +165,19 @@ impl StepJournal {
             match result {
                 Ok(rebooted) => {
                     report(SetupEvent::Progress(format!("`{worker}` is back after {seconds:.0} s")));
-                    let members = pool.workers.iter_mut().filter(|member| member.worker.name() == &worker);
-                    members.for_each(|member| *member = rebooted.clone());
+                    replace_worker(pool, &rebooted);
                 }
                 Err(error) => exclude_worker(pool, &worker, &error.to_string(), error.help(), report),
             }
         }
         Ok(())
     }
+}
+
+/// Puts a worker that was connected again in the place of the lost one.
+fn replace_worker(pool: &mut WorkerPool, next: &PooledWorker) {
+    let lost = pool.workers.iter_mut().filter(|member| member.worker.name() == next.worker.name());
+    lost.for_each(|member| *member = next.clone());
 }
 
 /// Reboots the host of a worker and connects to it again.
@@ -176,9 +187,9 @@ async fn reboot_worker(
     boot: &str,
     next: &Boot,
     limit: Nanos,
-    ways: &ConnectContext<'_>,
+    context: &ConnectContext<'_>,
 ) -> Result<PooledWorker, RebootError> {
     let PooledWorker { worker, address, .. } = member;
-    let connected = reboot(worker, boot, next, host, ways.program, ways.options, limit).await?;
+    let connected = reboot(worker, boot, next, host, context.program, context.options, limit).await?;
     Ok(PooledWorker { address, ..PooledWorker::with_facts(connected.worker).await? })
 }

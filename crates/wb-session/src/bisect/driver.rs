@@ -152,9 +152,9 @@ impl BisectionDriver<'_> {
 
     /// Compares the bad endpoint with the good one.
     fn compare_endpoints(&self) -> Result<ComparisonResult, SessionError> {
-        let typed =
+        let result_paths =
             [&self.config.good, &self.config.bad].map(|endpoint| endpoint_results(self.folder, self.config, endpoint));
-        let builds = read_builds(&typed, self.events)?;
+        let builds = read_builds(&result_paths, self.events)?;
         let directions = builds.directions().clone();
         let by_tolerance = tolerance::Options { directions: directions.clone(), ..tolerance::Options::default() };
         let by_statistics = statistical::Options { directions, ..statistical::Options::default() };

@@ -9,17 +9,17 @@ use wb_peers::selection::SelectIgnore;
 
 use super::{CellFlags, KeyValueParser, PreparationFlags, RunFolderFlags, whole_number};
 
-/// Exit statuses of `peers list`.
-const LIST_EXIT_STATUS: &str = "\
-A filter is a list of patterns separated by `|`. A pattern is a part of a name, `glob:GLOB`, `re:REGEX`, or `~ALIAS` of \
-the file; `!` in front selects each id that the pattern does not match.
+/// The notation of filters.
+const FILTERS: &str = "FILTER is a list of patterns separated by `|`. A pattern is a part of a name, `glob:GLOB`, `re:REGEX`, \
+    or `~ALIAS` of the file; `!` in front selects each id that the pattern does not match.";
 
-exit status: 0 success, 1 error, 4 nothing is selected";
+/// Exit statuses of `peers list`.
+const LIST_EXIT_STATUS: &str = "exit status: 0 success, 1 error, 4 nothing is selected";
 
 /// Exit statuses of `peers run`.
 const RUN_EXIT_STATUS: &str = "\
 Each pair of endpoints is a cell `PROFILE/peers/0000:dialer=…,listener=…,…`; --select and --ignore also match its name in \
-the matrix, as `peers list` prints it. docs/peers.md describes peers files, filters and gates.
+the matrix, as `peers list` prints it. docs/peers.md describes peers files and gates.
 
 exit status: 0 success, 1 error, 3 a cell could not be measured, 4 nothing to do";
 
@@ -27,10 +27,10 @@ exit status: 0 success, 1 error, 3 a cell could not be measured, 4 nothing to do
 #[derive(Debug, Subcommand)]
 pub(crate) enum PeersCommand {
     /// Print the names of the cells, baselines first
-    #[command(after_help = LIST_EXIT_STATUS)]
+    #[command(after_help = format!("{FILTERS}\n\n{LIST_EXIT_STATUS}"))]
     List(Box<PeersListArgs>),
     /// Measure the cells, and record them in a run folder
-    #[command(after_help = RUN_EXIT_STATUS)]
+    #[command(after_help = format!("{FILTERS}\n\n{RUN_EXIT_STATUS}"))]
     Run(Box<PeersRunArgs>),
     /// Write the results of a matrix: the files of libp2p's suites, heat maps and box plots
     Report(PeersReportArgs),
