@@ -85,10 +85,23 @@ pub(crate) fn open_log(flags: &ConsoleFlags) -> Result<(), Error> {
 /// Writes to standard error and to the log file, if any. Errors are ignored: a closed pipe (`2>&1 | head`) or a full
 /// disk must not stop a measurement.
 pub(crate) fn write_stderr(text: std::fmt::Arguments<'_>) {
-    let _ = std::io::stderr().write_fmt(text);
-    if LOG.get().is_some() {
-        write_log(&text.to_string());
-    }
+    let text = without_error_numbers(&text.to_string());
+    let _ = std::io::stderr().write_all(text.as_bytes());
+    write_log(&text);
+}
+
+/// Removes the numbers that Rust appends to the system's error messages: ` (os error 2)`.
+fn without_error_numbers(text: &str) -> String {
+    const START: &str = " (os error ";
+    let mut parts = text.split(START);
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |mut shown, part| {
+        match part.split_once(')') {
+            Some((number, rest)) if number.parse::<u32>().is_ok() => shown.push_str(rest),
+            _ => shown.extend([START, part]),
+        }
+        shown
+    })
 }
 
 /// Writes only to the log file, if any, for text that reaches standard error in another way.
@@ -111,3 +124,19 @@ macro_rules! write_part {
 }
 
 pub(crate) use {message, write_part};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_numbers_of_system_errors_are_removed() {
+        let shown = |text: &str| without_error_numbers(text);
+        let error = std::io::Error::from_raw_os_error(2);
+        assert_eq!(shown(&format!("cannot read `a`: {error}\n")), "cannot read `a`: No such file or directory\n");
+        assert_eq!(shown("a (os error 2): b (os error 110)"), "a: b");
+        for text in ["", "a", " (os error x)", "a (os error 5", "(os error 2)"] {
+            assert_eq!(shown(text), text);
+        }
+    }
+}

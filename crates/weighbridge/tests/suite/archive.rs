@@ -141,7 +141,7 @@ fn damaged_archives_are_refused_and_leave_nothing() {
     help: `weighbridge pack` and `weighbridge snapshot` write archives
     $ unpack nosuch.tar.gz
     exit 1
-    error: cannot read `nosuch.tar.gz`: No such file or directory (os error 2)
+    error: cannot read `nosuch.tar.gz`: No such file or directory
     $ unpack name
     exit 1
     error: cannot derive a folder name from `name`
@@ -350,7 +350,7 @@ fn what_a_snapshot_lacks_is_noted() {
     insta::assert_snapshot!(made.err.replace(&*lab.path("").display().to_string(), "LAB/"), @r"
     note: `./rerun` does not mask the secrets of `declared`
     note: `./rerun` needs `--tool=LAB/bin/x.sh`, which is not packed
-    note: the archive may contain a secret of the run: --secret-from: cannot read `declared`: No such file or directory (os error 2)
+    note: the archive may contain a secret of the run: --secret-from: cannot read `declared`: No such file or directory
     ");
     lab.weighbridge("unpack s.tar.gz").expect_code(0);
     assert!(lab.read("s/rerun").contains(&format!("--tool={}", lab.path("bin/x.sh").display())));

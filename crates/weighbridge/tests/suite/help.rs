@@ -260,19 +260,19 @@ fn unreadable_and_unwritable_files_are_named_with_the_cause() {
         &["peers", "list", "text"],
     ];
     assert_snapshot!(refused.map(|words| refusal(&lab, words)).join("\n"), @r"
-    error: cannot read `missing.toml`: No such file or directory (os error 2)
-    error: cannot read `missing`: No such file or directory (os error 2)
-    error: cannot read `missing.xml`: No such file or directory (os error 2)
+    error: cannot read `missing.toml`: No such file or directory
+    error: cannot read `missing`: No such file or directory
+    error: cannot read `missing.xml`: No such file or directory
     error: cannot read `missing`: no such file or folder
     help: name files or folders of results
-    error: cannot write `text/pages`: Not a directory (os error 20)
-    error: cannot write `no/log`: No such file or directory (os error 2)
+    error: cannot write `text/pages`: Not a directory
+    error: cannot write `no/log`: No such file or directory
     error: cannot read run `missing`: no such folder
     help: `weighbridge run --into` creates a run folder
     error: `empty` is not a run folder: it has no run.json
     help: name the folder of `weighbridge run --into`
-    error: cannot read `missing.tar`: No such file or directory (os error 2)
-    error: cannot read `missing`: No such file or directory (os error 2)
+    error: cannot read `missing.tar`: No such file or directory
+    error: cannot read `missing`: No such file or directory
     help: name an existing folder
     error: invalid peers file: expected TOML or YAML
        ╭─[text:1:1]

@@ -20,7 +20,7 @@ fn missing_asset_folder_is_an_error() {
     let lab = Lab::new();
     for line in ["plan steady --paths nosuch", "profile list --paths nosuch"] {
         let ran = lab.weighbridge(line);
-        let is_named = ran.err.contains("'nosuch'") && ran.err.contains("no such folder");
+        let is_named = ran.err.contains("`nosuch`") && ran.err.contains("no such folder");
         assert!(ran.code == 1 && is_named, "{}", ran.transcript());
     }
 }

@@ -44,7 +44,7 @@ fn build_named_with_a_colon_suggests_an_equals_sign() {
     write_build(&lab, "dst", &samples_around(1000.0));
     assert_snapshot!(lab.weighbridge("compare a:src b:dst").transcript(), @r"
     exit 1
-    error: cannot read `a:src`: No such file or directory (os error 2)
+    error: cannot read `a:src`: No such file or directory
     help: separate the name with `=`: `a=src`
     ");
     lab.weighbridge("compare a=src b=dst").expect_code(0);

@@ -114,7 +114,7 @@ fn invalid_secret_sources_are_refused() {
     error: --secret-from short: no line has at least 6 characters
     help: a shorter secret would also mask parts of other words
     exit 1
-    error: --secret-from: cannot read `nosuch`: No such file or directory (os error 2)
+    error: --secret-from: cannot read `nosuch`: No such file or directory
     help: expected FILE, or env:NAME for an environment variable
     exit 1
     error: --secret-from: environment variable `NO_SUCH_VARIABLE` is not set

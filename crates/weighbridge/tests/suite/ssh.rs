@@ -315,7 +315,7 @@ fn host_without_space_for_its_lock_is_reported() {
     let error = error.join("\n");
     insta::assert_snapshot!(format!("exit {}\n{error}", ran.code), @r"
     exit 1
-    error: `host1` (10.77.0.2) cannot start the agent: the worker `host1` is lost: its agent ended: the agent cannot lock the machine for its controller: No space left on device (os error 28)
+    error: `host1` (10.77.0.2) cannot start the agent: the worker `host1` is lost: its agent ended: the agent cannot lock the machine for its controller: No space left on device
     help: free some space in /var/lib and in the folder for temporary files on that host
     ");
     hosts.wait_until_idle(Host(1));

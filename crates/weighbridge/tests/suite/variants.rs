@@ -303,7 +303,7 @@ fn replacement_for_an_unused_program_is_refused() {
     ");
     insta::assert_snapshot!(message("made:maker=make-b", "bin:make-b=/nosuch/file+bin:make-b"), @r"
     error: variant `bin:make-b=/nosuch/file+bin:make-b=FILE` sets the program `make-b` twice
-    help: a variant sets each target once; remove one of the settings
+    help: each setting may be given once in a variant; remove one of them
     ");
 }
 
