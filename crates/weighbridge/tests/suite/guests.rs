@@ -128,9 +128,11 @@ impl World {
             "find /var/lib/libvirt /var/lib/weighbridge /var/log/libvirt/qemu {} -path /var/lib/libvirt/dnsmasq -prune -o -path /var/log/libvirt/qemu -o -print 2>/dev/null | sort",
             self.images.display()
         );
-        // Exclude what other tests mount in their own temporary folders, as the builds of their images do.
+        // Exclude what other tests mount: in their own temporary folders, as the builds of their images do, and network
+        // namespaces.
         let mounts = format!(
-            "awk 'index($5, \"{}/.tmp\") != 1 || index($5, \"{}\") == 1' /proc/self/mountinfo | cut -d' ' -f4- | sort",
+            "awk '(index($5, \"{}/.tmp\") != 1 || index($5, \"{}\") == 1) && $5 !~ \"^/run/netns/wl[0-9]\"' \
+             /proc/self/mountinfo | cut -d' ' -f4- | sort",
             std::env::temp_dir().display(),
             self.lab.path("").display()
         );
