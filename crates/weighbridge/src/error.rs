@@ -244,7 +244,7 @@ fn source_help(error: &SourceError) -> Option<String> {
 const MAX_MISTAKES: usize = 20;
 
 /// Prints an error: message, source position and help.
-fn print_error(message: &str, excerpt: &str, help: Option<&str>) {
+pub(crate) fn print_error(message: &str, excerpt: &str, help: Option<&str>) {
     crate::console::write_part!("error: {message}\n{excerpt}");
     if let Some(help) = help {
         crate::console::message!("help: {help}");

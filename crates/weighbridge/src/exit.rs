@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use wb_session::SessionStatus;
 
 use crate::cli::{ParseError, UsageError};
+use crate::error::print_error;
 
 /// Exit status of the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,7 +81,7 @@ pub(crate) fn report_parse_error(error: &ParseError, words: &[OsString]) -> Exit
             if output.use_stderr() { failure.into() } else { Exit::Success.into() }
         }
         ParseError::Usage(UsageError { what, help }) => {
-            crate::console::message!("error: {what}\nhelp: {help}");
+            print_error(what, "", Some(help));
             failure.into()
         }
     }

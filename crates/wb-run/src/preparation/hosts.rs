@@ -87,7 +87,7 @@ pub async fn apply_kernel_arguments(
         let name = &member.worker.name().clone();
         let host = find_host(context, name);
         let mut command_line = CommandLine::read(&member.worker).await;
-        // If the agent was lost, connect again.
+        // If the agent was lost, connect again; if that fails, its loss is the reason that is reported.
         if let (Err(_), Some((host, context))) = (&command_line, host)
             && let Ok(next) = connect(host, context.program, context.options).await
             && let Ok(next) = PooledWorker::with_facts(next.worker).await
