@@ -56,12 +56,12 @@ pub enum ArchiveKind {
 /// A run in an archive, in the folder `run`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PackedRun {
-    /// The beginning of the SHA-256 of the first entry of the run file, by which copies and later states of one run are
-    /// recognised.
+    /// The beginning of the SHA-256 of the first invocation of the run file, by which copies and later states of one
+    /// run are recognised.
     pub id: String,
     /// When the run was started, for people: RFC 3339 in UTC.
     pub started: String,
-    /// The plan of each entry: its name, or the tests as given on the command line.
+    /// The plan of each invocation: its name, or the tests as given on the command line.
     pub plans: Vec<String>,
 }
 
@@ -137,13 +137,13 @@ impl PackedRun {
     /// If its run file cannot be read.
     pub fn of(run: &RunFolder) -> Result<Self, RecordError> {
         let run_file = run.run_file()?;
-        let first = run_file.entries.first();
-        // Entries are never changed, so this is the same for every copy.
-        let text = first.and_then(|entry| serde_json::to_string(entry).ok()).unwrap_or_default();
+        let first = run_file.invocations.first();
+        // Invocations are never changed, so this is the same for every copy.
+        let text = first.and_then(|invocation| serde_json::to_string(invocation).ok()).unwrap_or_default();
         Ok(Self {
             id: Sha256::of(text.as_bytes()).as_str()[..16].to_owned(),
-            started: first.map(|entry| entry.started.clone()).unwrap_or_default(),
-            plans: run_file.entries.iter().map(|entry| entry.plan.clone()).collect(),
+            started: first.map(|invocation| invocation.started.clone()).unwrap_or_default(),
+            plans: run_file.invocations.iter().map(|invocation| invocation.plan.clone()).collect(),
         })
     }
 }

@@ -1,13 +1,13 @@
-//! Recording of an import in a run: an entry of the run file, the definitions of tests and cells, copies of the imported
-//! files, and an attempt for each sample.
+//! Recording of an import in a run: an invocation of the run file, the definitions of tests and cells, copies of the
+//! imported files, and an attempt for each sample.
 
 use std::collections::BTreeMap;
 use std::fs;
 
 use wb_model::imported::{ImportedSample, SAMPLE_ARTEFACT};
 use wb_model::{AttemptOutcome, CellId, Facts, Purpose, WorkerName};
-use wb_record::journal::{AttemptEnd, EntryEnd};
-use wb_record::{Artefact, History, Journal, JournalEvent, RecordError, RunEntry, RunFolder};
+use wb_record::journal::{AttemptEnd, InvocationEnd};
+use wb_record::{Artefact, History, Invocation, Journal, JournalEvent, RecordError, RunFolder};
 
 use crate::ImportError;
 use crate::archive::archive;
@@ -27,23 +27,23 @@ pub(crate) fn record(
     import: &StagedImport,
     sources: &[SourceFile],
 ) -> Result<(), ImportError> {
-    let entry = run.add_entry(build_entry(request, &import.cells, sources))?;
-    journal.write(JournalEvent::EntryStarted { entry, boot_id: request.boot_id.clone() })?;
+    let invocation = run.add_invocation(build_invocation(request, &import.cells, sources))?;
+    journal.write(JournalEvent::InvocationStarted { invocation, boot_id: request.boot_id.clone() })?;
     let mut recorder = Recorder { run, journal, history };
     let result = recorder.record_all(import, sources);
-    let outcome = if result.is_ok() { EntryEnd::Finished } else { EntryEnd::Failed };
-    let write_result = recorder.journal.write(JournalEvent::EntryEnded { entry, outcome });
+    let outcome = if result.is_ok() { InvocationEnd::Finished } else { InvocationEnd::Failed };
+    let write_result = recorder.journal.write(JournalEvent::InvocationEnded { invocation, outcome });
     result?;
     Ok(write_result.map(drop)?)
 }
 
-/// Builds the entry of the import for the run file.
-fn build_entry(request: &ImportRequest<'_>, cells: &[StagedCell], sources: &[SourceFile]) -> RunEntry {
+/// Builds the invocation of the import for the run file.
+fn build_invocation(request: &ImportRequest<'_>, cells: &[StagedCell], sources: &[SourceFile]) -> Invocation {
     let mut formats: Vec<&str> = sources.iter().map(|source| source.format.name()).collect();
     formats.sort_unstable();
     formats.dedup();
     let metadata = sources.iter().flat_map(|source| source.results.metadata.clone());
-    RunEntry {
+    Invocation {
         started: jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
         version: request.version.to_owned(),
         program_sha256: request.program_sha256.clone(),

@@ -169,7 +169,8 @@ fn render_test_definition(name: &TestName, cell: &ForeignCell, format: Format) -
 
 /// Reads the definitions of all cells of a run.
 fn read_definitions(run: &RunFolder) -> Result<BTreeMap<CellId, CellDefinition>, RecordError> {
-    let mut cells: Vec<CellId> = run.run_file()?.entries.into_iter().flat_map(|entry| entry.cells).collect();
+    let mut cells: Vec<CellId> =
+        run.run_file()?.invocations.into_iter().flat_map(|invocation| invocation.cells).collect();
     // Cells of one serial share a file.
     cells.sort();
     cells.dedup_by(|one, other| run.serial_folder(one) == run.serial_folder(other));

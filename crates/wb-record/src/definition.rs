@@ -29,7 +29,7 @@ pub struct CellDefinition {
     pub params: Params,
     /// Its metrics.
     pub metrics: Vec<Metric>,
-    /// Its sampling rule; that of the newest entry.
+    /// Its sampling rule; that of the newest invocation.
     pub rule: SamplingRule,
     /// The maximum number of additional samples for disturbed ones.
     pub retakes: usize,

@@ -90,7 +90,7 @@ impl RunFolder {
         for (path, location) in named {
             all.files.push(self.copy_file(path, location)?);
         }
-        // Keep the files of earlier entries, which are still part of the record of these.
+        // Keep the files of earlier invocations, which are still part of the record of these.
         let earlier = before.files.iter().filter(|file| all.get(&file.path).is_none()).cloned().collect::<Vec<_>>();
         all.files.extend(earlier);
         if all == before {

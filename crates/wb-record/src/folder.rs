@@ -2,12 +2,12 @@
 //!
 //! | file | content |
 //! |---|---|
-//! | `run.json` | the run file: an entry for each invocation of the program that worked on the run |
+//! | `run.json` | the run file: the invocations of the program that worked on the run |
 //! | `journal.jsonl` | everything that happened in the run, a line for each event |
 //! | `PROFILE/TEST/SERIAL/definition.json` | the definitions of the cells of a serial, one test of a plan |
 //! | `PROFILE/TEST/SERIAL/CASE/SAMPLE.ATTEMPT/` | the artefacts of an attempt |
-//! | `environment/world-ENTRY-PHASE.json` | the environment of a worker `before` or `after` an entry |
-//! | `environment/world-ENTRY-PHASE@WORKER.json` | the same of each further worker |
+//! | `environment/world-INVOCATION-PHASE.json` | the environment of a worker `before` or `after` an invocation |
+//! | `environment/world-INVOCATION-PHASE@WORKER.json` | the same of each further worker |
 //! | `tests.d/NAME.toml` | the definition of a test that is not built in |
 //! | `inputs.json` | the files outside of the folder that it was measured with, for `weighbridge snapshot` |
 
@@ -19,7 +19,7 @@ use wb_model::{Case, CellId, Purpose, Sha256, TestName};
 use wb_sys::{FileLock, LockError};
 
 use crate::run_file::SCHEMA;
-use crate::{Definitions, Journal, JournalLine, RecordError, RunEntry, RunFile, RunRecords, files};
+use crate::{Definitions, Invocation, Journal, JournalLine, RecordError, RunFile, RunRecords, files};
 
 /// Maximum length of a case's folder name; the end of a longer name is replaced by a hash. Filesystems allow 255 bytes.
 const MAX_CASE_NAME: usize = 180;
@@ -33,7 +33,7 @@ pub struct RunFolder {
 
 impl RunFolder {
     /// Opens a run folder for writing, and locks it against other writers. A missing folder is created; its run file is
-    /// only written with the first entry.
+    /// only written with the first invocation.
     ///
     /// # Errors
     /// Also if the folder contains something else than a run, or another process is writing to it.
@@ -46,7 +46,7 @@ impl RunFolder {
         fs::create_dir_all(path).map_err(RecordError::io("create", path))?;
         if !path.join("run.json").exists() {
             let mut files = fs::read_dir(path).map_err(RecordError::io("read", path))?;
-            // A controller may have been killed after it created the folder and before it added an entry.
+            // A controller may have been killed after it created the folder and before it added an invocation.
             let is_foreign = |name: &str| !matches!(name, "journal.jsonl" | "environment") && !name.ends_with(".new");
             if files.any(|file| file.is_ok_and(|file| is_foreign(&file.file_name().to_string_lossy()))) {
                 return Err(not_a_run("it has files but no run.json"));
@@ -60,7 +60,7 @@ impl RunFolder {
 
     /// Unlocks the folder, and removes it if nothing has been recorded in it and it is otherwise empty.
     pub fn abandon(self) {
-        // Only an empty folder can be removed, and only a journal is created before the first entry.
+        // Only an empty folder can be removed, and only a journal is created before the first invocation.
         let journal = self.path.join("journal.jsonl");
         let is_unused =
             !self.path.join("run.json").exists() && fs::metadata(&journal).is_ok_and(|metadata| metadata.len() == 0);
@@ -122,22 +122,22 @@ impl RunFolder {
         absolute.file_name().map_or_else(|| absolute.display().to_string(), |name| name.to_string_lossy().into_owned())
     }
 
-    /// Reads its run file; without one, returns a run file without entries.
+    /// Reads its run file; without one, returns a run file without invocations.
     pub fn run_file(&self) -> Result<RunFile, RecordError> {
         let path = self.path.join("run.json");
-        let run_file: RunFile = files::read_json(&path)?.unwrap_or(RunFile { schema: SCHEMA, entries: Vec::new() });
+        let run_file: RunFile = files::read_json(&path)?.unwrap_or(RunFile { schema: SCHEMA, invocations: Vec::new() });
         if run_file.schema > SCHEMA {
             return Err(RecordError::UnsupportedSchema { path, version: run_file.schema, supported: SCHEMA });
         }
         Ok(run_file)
     }
 
-    /// Adds an entry to its run file and returns the entry's number, from 0.
-    pub fn add_entry(&self, entry: RunEntry) -> Result<u32, RecordError> {
+    /// Adds an invocation to its run file and returns the invocation's number, from 0.
+    pub fn add_invocation(&self, invocation: Invocation) -> Result<u32, RecordError> {
         let mut run_file = self.run_file()?;
-        run_file.entries.push(entry);
+        run_file.invocations.push(invocation);
         files::write_json(&self.path.join("run.json"), &run_file)?;
-        Ok(run_file.entries.len() as u32 - 1)
+        Ok(run_file.invocations.len() as u32 - 1)
     }
 
     /// The path of its journal.
@@ -162,7 +162,7 @@ impl RunFolder {
     /// first line has left no attempts.)
     pub(crate) fn require_journal(&self, run_file: &RunFile, lines: &[JournalLine]) -> Result<(), RecordError> {
         let has_attempts = |cell: &CellId| self.serial_folder(cell).join(case_folder(&cell.case)).is_dir();
-        if lines.is_empty() && run_file.entries.iter().flat_map(|entry| &entry.cells).any(has_attempts) {
+        if lines.is_empty() && run_file.invocations.iter().flat_map(|invocation| &invocation.cells).any(has_attempts) {
             return Err(RecordError::EmptyJournal { path: self.journal_path() });
         }
         Ok(())
@@ -217,11 +217,11 @@ impl RunFolder {
         self.path.join("environment").join(format!("{name}.json"))
     }
 
-    /// The environments that were recorded `before` or `after` an entry: the worker and the name for
+    /// The environments that were recorded `before` or `after` an invocation: the worker and the name for
     /// [`Self::environment_path`] of each. The first worker's comes first and has no worker, the others follow by name.
     /// Empty if none was recorded.
-    pub fn recorded_environments(&self, entry: u32, phase: &str) -> Vec<(Option<String>, String)> {
-        let first_name = format!("world-{entry}-{phase}");
+    pub fn recorded_environments(&self, invocation: u32, phase: &str) -> Vec<(Option<String>, String)> {
+        let first_name = format!("world-{invocation}-{phase}");
         // A folder that cannot be read counts as empty.
         let files = fs::read_dir(self.path.join("environment")).into_iter().flatten().flatten();
         let files = files.map(|file| file.file_name().to_string_lossy().into_owned());

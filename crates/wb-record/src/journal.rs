@@ -31,9 +31,9 @@ pub struct JournalLine {
 #[serde(tag = "event", rename_all = "kebab-case")]
 pub enum JournalEvent {
     /// A controller started to work on the folder.
-    EntryStarted {
-        /// The number of the entry, from 0.
-        entry: u32,
+    InvocationStarted {
+        /// The number of the invocation, from 0.
+        invocation: u32,
         /// The ID of the current boot.
         boot_id: String,
     },
@@ -71,11 +71,11 @@ pub enum JournalEvent {
         problems: Vec<String>,
     },
     /// The controller stopped working on the folder.
-    EntryEnded {
-        /// The number of the entry.
-        entry: u32,
+    InvocationEnded {
+        /// The number of the invocation.
+        invocation: u32,
         /// How it ended.
-        outcome: EntryEnd,
+        outcome: InvocationEnd,
     },
     /// A host was provisioned.
     Provisioned(ProvisioningStep),
@@ -108,8 +108,8 @@ pub enum JournalEvent {
 }
 
 impl JournalEvent {
-    /// Whether it is an auxiliary event, which does not affect results and may be long before the start of an entry, or
-    /// after its end.
+    /// Whether it is an auxiliary event, which does not affect results and may be long before the start of an
+    /// invocation, or after its end.
     pub fn is_auxiliary(&self) -> bool {
         matches!(
             self,
@@ -163,10 +163,10 @@ pub struct AttemptEnd {
     pub artefacts: Vec<Artefact>,
 }
 
-/// How an entry ended.
+/// How an invocation ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum EntryEnd {
+pub enum InvocationEnd {
     /// All its cells are finished.
     Finished,
     /// The user interrupted it.
@@ -271,8 +271,8 @@ mod tests {
 
     use super::*;
 
-    fn started(entry: u32) -> JournalEvent {
-        JournalEvent::EntryStarted { entry, boot_id: "b".to_owned() }
+    fn started(invocation: u32) -> JournalEvent {
+        JournalEvent::InvocationStarted { invocation, boot_id: "b".to_owned() }
     }
 
     #[test]
@@ -299,8 +299,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("journal.jsonl");
         let (mut journal, _) = Journal::open(&path).unwrap();
-        for entry in 0..3 {
-            journal.write(started(entry)).unwrap();
+        for invocation in 0..3 {
+            journal.write(started(invocation)).unwrap();
         }
         let text = std::fs::read_to_string(&path).unwrap();
         let second = text.lines().nth(1).unwrap();
@@ -325,7 +325,7 @@ mod tests {
 
         #[test]
         fn a_truncation_loses_at_most_the_line_that_it_cuts(cut in 0usize..400) {
-            let line = |entry| serde_json::to_string(&JournalLine { time: "t".into(), event: started(entry) }).unwrap() + "\n";
+            let line = |invocation| serde_json::to_string(&JournalLine { time: "t".into(), event: started(invocation) }).unwrap() + "\n";
             let text: String = (0..5).map(line).collect();
             let cut = cut.min(text.len());
             let whole = text[..cut].matches('\n').count();

@@ -137,7 +137,7 @@ impl RunRecords {
     }
 
     fn cells(&self) -> impl Iterator<Item = &CellId> {
-        self.run_file.entries.iter().flat_map(|entry| &entry.cells)
+        self.run_file.invocations.iter().flat_map(|invocation| &invocation.cells)
     }
 
     /// The last completed attempt at each sample; earlier ones were repeated for a reason.

@@ -1,4 +1,4 @@
-//! The run file, `run.json`: an entry for each invocation that worked on the run.
+//! The run file, `run.json`: the invocations of the program that worked on the run.
 
 use std::collections::BTreeMap;
 
@@ -9,27 +9,32 @@ use wb_model::{CellId, Facts, ProfileName, WorkerName};
 /// The schema version of run folders that this program writes.
 pub const SCHEMA: u32 = 1;
 
-/// The run file: an entry for each invocation that worked on the run. Entries are added, never changed.
+/// The run file: the invocations of the program that worked on the run. Invocations are added, never changed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RunFile {
     /// The schema version of the run folder.
     pub schema: u32,
-    /// The entries, oldest first.
-    pub entries: Vec<RunEntry>,
+    /// The invocations, oldest first.
+    pub invocations: Vec<Invocation>,
 }
 
 impl RunFile {
-    /// The last entry that measured under a profile, and its number.
-    pub fn last_entry_for(&self, profile: &ProfileName) -> Option<(usize, &RunEntry)> {
-        let has_profile = |entry: &RunEntry| entry.cells.iter().any(|cell| cell.profile == *profile);
+    /// The last invocation that measured under a profile, and its number.
+    pub fn last_invocation_for(&self, profile: &ProfileName) -> Option<(usize, &Invocation)> {
+        let has_profile = |invocation: &Invocation| invocation.cells.iter().any(|cell| cell.profile == *profile);
         // Without facts, no machine could be put into the profile, and nothing was measured.
-        self.entries.iter().enumerate().rev().find(|(_, entry)| !entry.facts.is_empty() && has_profile(entry))
+        self.invocations
+            .iter()
+            .enumerate()
+            .rev()
+            .find(|(_, invocation)| !invocation.facts.is_empty() && has_profile(invocation))
     }
 }
 
-/// One invocation that worked on the run.
+/// One invocation of the program that worked on the run; one that measured in several profiles is in the file once for
+/// each.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct RunEntry {
+pub struct Invocation {
     /// Its start time, for people: RFC 3339 in UTC.
     pub started: String,
     /// The version of this program.

@@ -5,16 +5,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use wb_model::{Facts, System, WorkerName};
 use wb_sys::Environment;
 
-use crate::{RunEntry, RunFolder, files};
+use crate::{Invocation, RunFolder, files};
 
-/// The system of each machine that measured, in the order of entries and workers, each once. If its environment is
+/// The system of each machine that measured, in the order of invocations and workers, each once. If its environment is
 /// missing or cannot be read, only the facts are used. If several systems have the same host name, the names of their
 /// workers are added.
-pub fn systems(run: &RunFolder, entries: &[RunEntry]) -> Vec<System> {
+pub fn systems(run: &RunFolder, invocations: &[Invocation]) -> Vec<System> {
     let mut systems: Vec<(BTreeSet<&WorkerName>, System)> = Vec::new();
-    for (number, entry) in entries.iter().enumerate() {
-        for (worker, facts) in &entry.facts {
-            let environment = environment(run, number, entry, worker, facts).unwrap_or_default();
+    for (number, invocation) in invocations.iter().enumerate() {
+        for (worker, facts) in &invocation.facts {
+            let environment = environment(run, number, invocation, worker, facts).unwrap_or_default();
             let system = wb_sys::system(facts, &environment);
             match systems.iter_mut().find(|(_, other)| *other == system) {
                 Some((workers, _)) => drop(workers.insert(worker)),
@@ -43,12 +43,12 @@ pub fn host_title(workers: &BTreeSet<&WorkerName>, host: &str) -> String {
     }
 }
 
-/// The environment of a worker before an entry. The first worker's file has no worker name; the boot ID identifies the
-/// worker.
+/// The environment of a worker before an invocation. The first worker's file has no worker name; the boot ID identifies
+/// the worker.
 fn environment(
     run: &RunFolder,
     number: usize,
-    entry: &RunEntry,
+    invocation: &Invocation,
     worker: &WorkerName,
     facts: &Facts,
 ) -> Option<Environment> {
@@ -57,7 +57,7 @@ fn environment(
         files::read_json::<Environment>(&path).ok().flatten()
     };
     let is_of_worker = |environment: &Environment| {
-        entry.facts.len() == 1 || environment.kernel.boot_id.as_deref() == Some(facts.boot_id.as_str())
+        invocation.facts.len() == 1 || environment.kernel.boot_id.as_deref() == Some(facts.boot_id.as_str())
     };
     read(&format!("@{worker}")).or_else(|| read("").filter(is_of_worker))
 }
@@ -68,7 +68,7 @@ mod tests {
 
     use super::*;
 
-    fn entry(facts: &[(&str, &str, &str)]) -> RunEntry {
+    fn invocation(facts: &[(&str, &str, &str)]) -> Invocation {
         let named_facts = |(name, host, boot): &(&str, &str, &str)| {
             let facts = Facts { hostname: (*host).to_owned(), boot_id: (*boot).to_owned(), ..Facts::default() };
             (WorkerName::new(*name).unwrap(), facts)
@@ -98,11 +98,11 @@ mod tests {
         let run = RunFolder::create(folder.path()).unwrap();
         write(&run, "world-0-before", "b", "Fake Linux 2");
         write(&run, "world-0-before@one", "a", "Fake Linux 1");
-        let both = entry(&[("one", "anvil", "a"), ("two", "sledge", "b"), ("zero", "lost", "c")]);
+        let both = invocation(&[("one", "anvil", "a"), ("two", "sledge", "b"), ("zero", "lost", "c")]);
         let expected = [("anvil", Some("Fake Linux 1")), ("sledge", Some("Fake Linux 2")), ("lost", None)];
         assert_eq!(distributions(&systems(&run, std::slice::from_ref(&both))), expected);
         write(&run, "world-1-before", "b2", "Fake Linux 2");
-        let again = systems(&run, &[both, entry(&[("two", "sledge", "rebooted")])]);
+        let again = systems(&run, &[both, invocation(&[("two", "sledge", "rebooted")])]);
         assert_eq!(distributions(&again), expected);
     }
 
@@ -113,7 +113,7 @@ mod tests {
         write(&run, "world-0-before", "one-kernel", "Fake Linux 12");
         write(&run, "world-0-before@b", "one-kernel", "Fake Linux 13");
         write(&run, "world-0-before@c", "one-kernel", "Fake Linux 13");
-        let all = entry(&[("a", "same", "one-kernel"), ("b", "same", "one-kernel"), ("c", "same", "one-kernel")]);
+        let all = invocation(&[("a", "same", "one-kernel"), ("b", "same", "one-kernel"), ("c", "same", "one-kernel")]);
         let expected = [("a (same)", Some("Fake Linux 12")), ("b, c (same)", Some("Fake Linux 13"))];
         assert_eq!(distributions(&systems(&run, &[all])), expected);
     }

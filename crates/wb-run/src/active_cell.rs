@@ -23,12 +23,12 @@ pub struct ActiveCell {
     pub definition: CellDefinition,
     /// Its test with its parameters.
     pub test_cell: Box<dyn TestCell>,
-    /// All attempts so far, including those of earlier entries.
+    /// All attempts so far, including those of earlier invocations.
     pub studied: Vec<StudiedAttempt>,
     /// What each role assignment prepared for all samples of the cell.
     pub(crate) prepared: Vec<PreparedContext>,
-    /// Number of attempts in this entry.
-    attempts_in_entry: u32,
+    /// Number of attempts in this invocation.
+    attempts_in_invocation: u32,
 }
 
 /// Decodes the parameters of the cells of a plan; the order is that of the plan.
@@ -55,7 +55,7 @@ impl ActiveCell {
     pub fn new(cell: Cell, definition: CellDefinition, test_cell: Box<dyn TestCell>, history: &History) -> Self {
         let attempts = history.attempts(&cell.id).iter().cloned();
         let studied = attempts.map(|attempt| StudiedAttempt::of(test_cell.as_ref(), attempt)).collect();
-        Self { cell, definition, test_cell, studied, prepared: Vec::new(), attempts_in_entry: 0 }
+        Self { cell, definition, test_cell, studied, prepared: Vec::new(), attempts_in_invocation: 0 }
     }
 
     /// Its effective parameters.
@@ -91,7 +91,7 @@ impl ActiveCell {
     /// Adds an attempt.
     pub fn add(&mut self, studied: StudiedAttempt) {
         self.studied.push(studied);
-        self.attempts_in_entry += 1;
+        self.attempts_in_invocation += 1;
     }
 
     /// Returns its next step.
@@ -131,16 +131,16 @@ impl ActiveCell {
             SamplingDecision::NotConverged(_) => return Some("its sample limit is reached".to_owned()),
             SamplingDecision::Continue => {}
         }
-        let this_entry = &self.studied[self.studied.len().saturating_sub(self.attempts_in_entry as usize)..];
-        if let Some(refused) = this_entry.last().and_then(|studied| match &studied.attempt.ended.outcome {
+        let this_invocation = &self.studied[self.studied.len().saturating_sub(self.attempts_in_invocation as usize)..];
+        if let Some(refused) = this_invocation.last().and_then(|studied| match &studied.attempt.ended.outcome {
             AttemptOutcome::Refused { reason } => Some(reason),
             _ => None,
         }) {
             return Some(format!("refused: {refused}"));
         }
-        let failures = this_entry.iter().rev().take_while(|studied| studied.valid().is_none()).count() as u32;
+        let failures = this_invocation.iter().rev().take_while(|studied| studied.valid().is_none()).count() as u32;
         if failures >= sampling.attempts {
-            let last = this_entry.last().map(StudiedAttempt::reason).unwrap_or_default();
+            let last = this_invocation.last().map(StudiedAttempt::reason).unwrap_or_default();
             let tries = pluralize(failures as usize, "failed attempt");
             return Some(format!("gave up after {tries}; last: {last}"));
         }

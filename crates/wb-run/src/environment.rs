@@ -1,4 +1,4 @@
-//! Records the environments of the workers before and after an entry.
+//! Records the environments of the workers before and after an invocation.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -15,12 +15,12 @@ use crate::RunError;
 use crate::active_cell::ActiveCell;
 use crate::worker_pool::WorkerPool;
 
-/// Records the current environments of the workers: `environment/world-ENTRY-MOMENT.json` for the first,
+/// Records the current environments of the workers: `environment/world-INVOCATION-MOMENT.json` for the first,
 /// `…-MOMENT@WORKER.json` for the others and for the hosts of guests. Compiler versions are always recorded, because
 /// code that a test builds depends on them. Returns the workers found to be lost, each with the reason.
 pub async fn record(
     run: &RunFolder,
-    entry: u32,
+    invocation: u32,
     moment: &str,
     cells: &[ActiveCell],
     pool: &WorkerPool,
@@ -44,18 +44,18 @@ pub async fn record(
             }
             other => other?,
         };
-        let file = with_worker(&format!("world-{entry}-{moment}"), (index > 0).then_some(name));
+        let file = with_worker(&format!("world-{invocation}-{moment}"), (index > 0).then_some(name));
         write(run, &file, &environment)?;
     }
     Ok(found_lost)
 }
 
-/// Records the profile states of the hosts: `environment/profile-ENTRY.json`.
-pub(crate) fn record_states(run: &RunFolder, entry: u32, states: &[serde_json::Value]) -> Result<(), RunError> {
-    if states.is_empty() { Ok(()) } else { write(run, &format!("profile-{entry}"), &states) }
+/// Records the profile states of the hosts: `environment/profile-INVOCATION.json`.
+pub(crate) fn record_states(run: &RunFolder, invocation: u32, states: &[serde_json::Value]) -> Result<(), RunError> {
+    if states.is_empty() { Ok(()) } else { write(run, &format!("profile-{invocation}"), &states) }
 }
 
-/// Records the console output of guests in a profile: `environment/console-ENTRY@GUEST.log`.
+/// Records the console output of guests in a profile: `environment/console-INVOCATION@GUEST.log`.
 ///
 /// # Errors
 /// If the run folder cannot be read or written.
@@ -64,15 +64,15 @@ pub fn record_consoles(
     profile: &ProfileName,
     consoles: &[(WorkerName, Vec<u8>)],
 ) -> Result<(), RecordError> {
-    // Without a run there is no entry to record them with.
+    // Without a run there is no invocation to record them with.
     if consoles.is_empty() || !folder.join("run.json").is_file() {
         return Ok(());
     }
     let run = RunFolder::open(folder)?;
     let run_file = run.run_file()?;
-    let Some((entry, _)) = run_file.last_entry_for(profile) else { return Ok(()) };
+    let Some((invocation, _)) = run_file.last_invocation_for(profile) else { return Ok(()) };
     for (guest, output) in consoles {
-        files::write_atomic(&run.path().join(format!("environment/console-{entry}@{guest}.log")), output)?;
+        files::write_atomic(&run.path().join(format!("environment/console-{invocation}@{guest}.log")), output)?;
     }
     Ok(())
 }

@@ -7,7 +7,7 @@ use wb_model::param::differences;
 use wb_model::{Facts, ProfileName, Roles, WorkerName, pluralize};
 use wb_plan::{Plan, PlanWorkers, Sampling};
 use wb_profile::AppliedProfile;
-use wb_record::{History, RecordError, RunEntry, RunFolder, files};
+use wb_record::{History, Invocation, RecordError, RunFolder, files};
 use wb_tests::Registry;
 
 use crate::RunError;
@@ -34,8 +34,8 @@ pub fn check_keys(plan: &Plan, run: &RunFolder, history: &History) -> Result<(),
     Ok(())
 }
 
-/// Fills in the recorded facts of unreachable workers from the last entry of a profile in a folder. A host that had
-/// guests is replaced by them.
+/// Fills in the recorded facts of unreachable workers from the last invocation of a profile in a folder. A host that
+/// had guests is replaced by them.
 ///
 /// # Errors
 /// If the folder cannot be read.
@@ -46,15 +46,17 @@ pub fn restore_facts(folder: &Path, profile: &ProfileName, workers: &mut PlanWor
         return Ok(());
     }
     let run = RunFolder::open(folder)?;
-    let entries = run.run_file()?.entries;
-    let has_profile = |entry: &RunEntry| entry.cells.iter().any(|cell| cell.profile == *profile);
+    let invocations = run.run_file()?.invocations;
+    let has_profile = |invocation: &Invocation| invocation.cells.iter().any(|cell| cell.profile == *profile);
     for name in absent {
-        for (number, entry) in entries.iter().enumerate().rev().filter(|(_, entry)| has_profile(entry)) {
-            if let Some(facts) = entry.facts.get(&name) {
+        for (number, invocation) in
+            invocations.iter().enumerate().rev().filter(|(_, invocation)| has_profile(invocation))
+        {
+            if let Some(facts) = invocation.facts.get(&name) {
                 workers.recorded.insert(name, facts.clone());
                 break;
             }
-            let guests = guests_of(&run, number, entry, &name)?;
+            let guests = guests_of(&run, number, invocation, &name)?;
             if !guests.is_empty() {
                 workers.replace_unreachable(&name, guests);
                 break;
@@ -64,16 +66,16 @@ pub fn restore_facts(folder: &Path, profile: &ProfileName, workers: &mut PlanWor
     Ok(())
 }
 
-/// Returns the guests that measured in place of a host in an entry, with their facts.
+/// Returns the guests that measured in place of a host in an invocation, with their facts.
 fn guests_of(
     run: &RunFolder,
     number: usize,
-    entry: &RunEntry,
+    invocation: &Invocation,
     host: &WorkerName,
 ) -> Result<BTreeMap<WorkerName, Facts>, RecordError> {
     let states: Option<Vec<AppliedProfile>> = files::read_json(&run.environment_path(&format!("profile-{number}")))?;
     let guests = states.into_iter().flatten().filter(|state| state.host == *host).flat_map(|state| state.guests);
-    Ok(guests.filter_map(|guest| Some((guest.name.clone(), entry.facts.get(&guest.name)?.clone()))).collect())
+    Ok(guests.filter_map(|guest| Some((guest.name.clone(), invocation.facts.get(&guest.name)?.clone()))).collect())
 }
 
 /// Whether every cell of a plan is complete in a folder, judged only by its records. A cell that could not be measured
@@ -99,7 +101,7 @@ pub fn is_complete(folder: &Path, plan: &Plan, registry: &Registry) -> Result<bo
 pub fn check_machines(
     cell: &ActiveCell,
     run: &RunFolder,
-    earlier: &[RunEntry],
+    earlier: &[Invocation],
     pool: &WorkerPool,
 ) -> Result<(), RunError> {
     let id = &cell.cell.id;
@@ -109,12 +111,13 @@ pub fn check_machines(
     let shape = |roles: &[Roles]| roles.iter().map(|assignment| assignment.servers.len()).collect::<Vec<_>>();
     let is_same_shape = before.is_empty() || now.is_empty() || shape(before) == shape(now);
     let facts = pool.workers.iter().map(|member| (member.worker.name().clone(), Facts::clone(&member.facts))).collect();
-    // The last entry in which all of them were reachable.
-    let had_all = |entry: &&RunEntry| {
-        entry.cells.contains(id) && machine_facts(before, &entry.facts).iter().all(|(_, facts)| facts.is_some())
+    // The last invocation in which all of them were reachable.
+    let had_all = |invocation: &&Invocation| {
+        invocation.cells.contains(id)
+            && machine_facts(before, &invocation.facts).iter().all(|(_, facts)| facts.is_some())
     };
-    let Some(entry) = earlier.iter().rev().find(had_all) else { return Ok(()) };
-    let [old_machines, new_machines] = [machine_facts(before, &entry.facts), machine_facts(now, &facts)];
+    let Some(invocation) = earlier.iter().rev().find(had_all) else { return Ok(()) };
+    let [old_machines, new_machines] = [machine_facts(before, &invocation.facts), machine_facts(now, &facts)];
     let other = old_machines.iter().zip(&new_machines).find(|((_, one), (_, other))| !is_same_machine(*one, *other));
     match other {
         None if is_same_shape && old_machines.len() == new_machines.len() => Ok(()),
@@ -178,13 +181,13 @@ fn format_roles(roles: &[Roles]) -> String {
 }
 
 /// Returns a note for each machine whose kernel differs from that of earlier samples.
-pub fn kernel_change_notes(earlier: &[RunEntry], cells: &[ActiveCell], pool: &WorkerPool) -> Vec<String> {
+pub fn kernel_change_notes(earlier: &[Invocation], cells: &[ActiveCell], pool: &WorkerPool) -> Vec<String> {
     if cells.iter().all(|cell| cell.studied.is_empty()) {
         return Vec::new();
     }
     let note = |member: &PooledWorker| {
         let name = member.worker.name();
-        let before = &earlier.iter().rev().find_map(|entry| entry.facts.get(name))?.kernel;
+        let before = &earlier.iter().rev().find_map(|invocation| invocation.facts.get(name))?.kernel;
         let now = &member.facts.kernel;
         (before != now)
             .then(|| format!("`{name}` runs kernel {now}; earlier samples in this folder were taken with {before}"))
@@ -193,7 +196,7 @@ pub fn kernel_change_notes(earlier: &[RunEntry], cells: &[ActiveCell], pool: &Wo
 }
 
 /// Returns a note if cells keep their calibrated work although another minimum time is requested now.
-pub fn work_change_note(earlier: &[RunEntry], cells: &[ActiveCell], sampling: &Sampling) -> Option<String> {
+pub fn work_change_note(earlier: &[Invocation], cells: &[ActiveCell], sampling: &Sampling) -> Option<String> {
     let before: Sampling = serde_json::from_value(earlier.last()?.sampling.clone()).ok()?;
     let is_calibrated = cells.iter().any(ActiveCell::is_calibrated);
     (is_calibrated && before.min_time != sampling.min_time).then(|| {

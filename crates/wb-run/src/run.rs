@@ -8,9 +8,9 @@ use wb_model::roles::all_workers;
 use wb_model::{AttemptOutcome, CellId, Facts, ParamValue, Params, Purpose, Roles, WorkerName, secrets};
 use wb_plan::{Cell, Plan, Sampling};
 use wb_record::definition_files::{DefinitionFile, FileCopy};
-use wb_record::journal::EntryEnd;
+use wb_record::journal::InvocationEnd;
 use wb_record::steps::StepOutcome;
-use wb_record::{CellDefinition, History, JournalEvent, RunEntry, RunFolder};
+use wb_record::{CellDefinition, History, Invocation, JournalEvent, RunFolder};
 use wb_tests::{Registry, TestCell};
 
 use crate::active_cell::{ActiveCell, NextStep, decode_cells};
@@ -66,7 +66,7 @@ pub struct RunSpec<'a> {
 pub type StoppingRule = dyn Fn(&[ActiveCell], usize) -> Option<String> + Send + Sync;
 
 /// Records the files outside of a run folder that a run is measured with: called with the locked folder when the run's
-/// entry is written and nothing is measured yet. Returns a warning if they cannot be recorded.
+/// invocation is written and nothing is measured yet. Returns a warning if they cannot be recorded.
 pub type InputRecorder<'a> = dyn Fn(&RunFolder) -> Option<String> + Send + Sync + 'a;
 
 /// How a run ended.
@@ -90,7 +90,7 @@ pub async fn run(job: RunSpec<'_>, mut watch: impl FnMut(Progress)) -> Result<Ru
     let test_cells = decode_cells(&plan, registry)?;
     let tools = provenance::check_requirements(&mut plan, &test_cells, &pool).await?;
 
-    let earlier = run.run_file()?.entries;
+    let earlier = run.run_file()?.invocations;
     let mut cells = Vec::new();
     for (cell, test_cell) in plan.cells.iter().zip(test_cells) {
         let measuring = active_cell(cell, test_cell, &plan, &tools, &pool, &history)?;
@@ -111,7 +111,7 @@ pub async fn run(job: RunSpec<'_>, mut watch: impl FnMut(Progress)) -> Result<Ru
     let is_open =
         |index: usize| matches!(next(&cells, index, job.stopping_rule, &plan.sampling), NextStep::Attempt(..));
     let open = (0..cells.len()).filter(|index| is_open(*index)).count();
-    let is_recorded = |cell: &Cell| earlier.iter().any(|entry| entry.cells.contains(&cell.id));
+    let is_recorded = |cell: &Cell| earlier.iter().any(|invocation| invocation.cells.contains(&cell.id));
     if open == 0 && !earlier.is_empty() && plan.cells.iter().all(is_recorded) {
         watch(started_event(&cells, &plan, open));
         record_definitions(&context.run, &cells)?.into_iter().for_each(|note| watch(Progress::Note(note)));
@@ -138,7 +138,7 @@ pub async fn run(job: RunSpec<'_>, mut watch: impl FnMut(Progress)) -> Result<Ru
     }
 
     let workers = &context.pool.workers;
-    let entry = context.run.add_entry(RunEntry {
+    let invocation = context.run.add_invocation(Invocation {
         started: jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
         version: job.version.to_owned(),
         program_sha256: job.program_sha256,
@@ -158,8 +158,8 @@ pub async fn run(job: RunSpec<'_>, mut watch: impl FnMut(Progress)) -> Result<Ru
         watch(Progress::Warning(warning));
     }
     let boot_id = context.pool.workers.first().map(|first| first.facts.boot_id.clone()).unwrap_or_default();
-    context.write(JournalEvent::EntryStarted { entry, boot_id })?;
-    environment::record_states(&context.run, entry, &job.host_states)?;
+    context.write(JournalEvent::InvocationStarted { invocation, boot_id })?;
+    environment::record_states(&context.run, invocation, &job.host_states)?;
 
     let blocks = blocks(&plan.cells);
     let order = plan.sampling.order;
@@ -169,7 +169,7 @@ pub async fn run(job: RunSpec<'_>, mut watch: impl FnMut(Progress)) -> Result<Ru
     for (index, problems) in build_problems {
         sampler.record_problems(index, problems)?;
     }
-    let sampling_result = match sampler.record_environment(entry).await {
+    let sampling_result = match sampler.record_environment(invocation).await {
         Ok(()) => schedule(&blocks, order, job.seed, &mut sampler).await,
         Err(error) => Err(error),
     };
@@ -181,21 +181,22 @@ pub async fn run(job: RunSpec<'_>, mut watch: impl FnMut(Progress)) -> Result<Ru
 
     let interrupted = *job.cancel.borrow();
     if sampling_result.is_ok() {
-        let after = environment::record(&context.run, entry, "after", &cells, &context.pool, &context.lost).await?;
+        let after =
+            environment::record(&context.run, invocation, "after", &cells, &context.pool, &context.lost).await?;
         // The loss has no further effect: the measurements on these workers are complete.
         after.into_iter().for_each(|(worker, why)| {
             watch(Progress::Warning(missing_environment_warning(&worker, &why, "at the end")))
         });
     }
     let how = match (&sampling_result, interrupted) {
-        (Err(_), _) => EntryEnd::Failed,
-        (Ok(()), true) => EntryEnd::Interrupted,
-        (Ok(()), false) => EntryEnd::Finished,
+        (Err(_), _) => InvocationEnd::Failed,
+        (Ok(()), true) => InvocationEnd::Interrupted,
+        (Ok(()), false) => InvocationEnd::Finished,
     };
-    let entry_end = context.write(JournalEvent::EntryEnded { entry, outcome: how });
+    let invocation_end = context.write(JournalEvent::InvocationEnded { invocation, outcome: how });
     sampling_result?;
     cleanup_result?;
-    entry_end?;
+    invocation_end?;
     Ok(if interrupted { RunEnd::Interrupted } else { RunEnd::Finished })
 }
 
@@ -368,9 +369,9 @@ fn missing_environment_warning(worker: &WorkerName, why: &str, moment: &str) -> 
 
 impl<W: FnMut(Progress)> SampleLoop<'_, W> {
     /// Records the environments of the workers before the first sample; continues without those that are lost.
-    async fn record_environment(&mut self, entry: u32) -> Result<(), RunError> {
+    async fn record_environment(&mut self, invocation: u32) -> Result<(), RunError> {
         let RunContext { run, pool, lost, .. } = &self.context;
-        for (worker, why) in environment::record(run, entry, "before", &self.cells, pool, lost).await? {
+        for (worker, why) in environment::record(run, invocation, "before", &self.cells, pool, lost).await? {
             let why = self.context.explain_loss(&worker, why).await;
             (self.watch)(Progress::Warning(missing_environment_warning(&worker, &why, "at the start")));
             self.drop_worker(worker, why)?;

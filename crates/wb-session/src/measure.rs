@@ -48,8 +48,8 @@ pub(crate) fn require_same_plan(folder: &Path, request: &MeasureRequest) -> Resu
     if !folder.join("run.json").is_file() {
         return Ok(());
     }
-    let entries = RunFolder::open(folder)?.run_file()?.entries;
-    match entries.into_iter().find(|entry| entry.plan != request.name) {
+    let invocations = RunFolder::open(folder)?.run_file()?.invocations;
+    match invocations.into_iter().find(|invocation| invocation.plan != request.name) {
         None => Ok(()),
         Some(other) => Err(SessionError::OtherPlan {
             folder: folder.to_owned(),

@@ -103,9 +103,9 @@ impl MeasureSession<'_> {
         }
         let run = RunFolder::open(self.folder())?;
         let run_file = run.run_file()?;
-        let Some((entry, _)) = run_file.last_entry_for(&named.name) else { return Ok(()) };
+        let Some((invocation, _)) = run_file.last_invocation_for(&named.name) else { return Ok(()) };
         let recorded: Option<Vec<AppliedProfile>> =
-            files::read_json(&run.environment_path(&format!("profile-{entry}")))?;
+            files::read_json(&run.environment_path(&format!("profile-{invocation}")))?;
         let previous = recorded.and_then(|mut all| all.pop()).map(|standing| (standing.profile.state(), standing.sets));
         let now = (mask_profile(&named.profile)?.state(), set_values(&named.profile, &all_sets()?));
         if previous.unwrap_or_default() == now {
@@ -137,8 +137,8 @@ impl MeasureSession<'_> {
             return false;
         }
         let Ok(run_file) = RunFolder::open(self.folder()).and_then(|run| run.run_file()) else { return false };
-        let Some((_, entry)) = run_file.last_entry_for(&named.name) else { return false };
-        let all = entry.facts.iter().map(|(name, facts)| (name.clone(), Ok(facts.clone()))).collect();
+        let Some((_, invocation)) = run_file.last_invocation_for(&named.name) else { return false };
+        let all = invocation.facts.iter().map(|(name, facts)| (name.clone(), Ok(facts.clone()))).collect();
         // If there is no such plan, planning for the actual guests reports why.
         let plan = plan(&PlanWorkers { workers: all, ..PlanWorkers::default() }, named);
         plan.is_ok_and(|plan| is_complete(self.folder(), &plan, &self.request.registry).unwrap_or(false))

@@ -92,7 +92,7 @@ pub(crate) fn publish_run(
     }
     let run = RunFolder::open(folder)?;
     let lines = run.journal_lines()?;
-    let cells = run.run_file()?.entries.into_iter().flat_map(|entry| entry.cells);
+    let cells = run.run_file()?.invocations.into_iter().flat_map(|invocation| invocation.cells);
     let mut all = cells.map(|cell| Some(test_of(&cell))).chain([None]);
     Ok(match published {
         _ if all.any(|target| is_due(&lines, &target)) => PublishState::Incomplete,

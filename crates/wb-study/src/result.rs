@@ -25,17 +25,18 @@ pub struct Study {
     pub environment_changes: Vec<EnvironmentChange>,
 }
 
-/// The run: what was measured, where and when. It consists of entries: commands that worked on the run folder, the
-/// first one and those that resumed or extended the run.
+/// The run: what was measured, where and when. It consists of invocations of the program: the first one and those
+/// that resumed or extended the run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RunInfo {
     /// The run folder's name.
     pub name: String,
     /// The plan's name, or the tests as given on the command line.
     pub plan: String,
-    /// Start time of the first entry, in UTC, in RFC 3339 format: for display only, since the clock may be set meanwhile.
+    /// Start time of the first invocation, in UTC, in RFC 3339 format: for display only, since the clock may be set
+    /// meanwhile.
     pub started: String,
-    /// Total elapsed time of all entries, in seconds; the time between entries is not included.
+    /// Total elapsed time of all invocations, in seconds; the time between invocations is not included.
     pub seconds: f64,
     /// The part of that time during which processes of the workload ran, including their start, calibration and checks,
     /// in seconds.
@@ -49,10 +50,10 @@ pub struct RunInfo {
     /// one machine; otherwise one row for each set of workers with the same properties: their names, and those properties
     /// in one line.
     pub properties: Vec<(String, String)>,
-    /// The host names of the machines that took part in the last entry.
+    /// The host names of the machines that took part in the last invocation.
     #[serde(default)]
     pub machines: Vec<String>,
-    /// The hardware and software of each machine that took part in any entry.
+    /// The hardware and software of each machine that took part in any invocation.
     #[serde(default)]
     pub systems: Vec<System>,
     /// The user's metadata of the run.
@@ -133,8 +134,8 @@ pub struct AttemptResult {
     pub attempt: u32,
     /// Whether it is a sample or a warm-up.
     pub purpose: Purpose,
-    /// Elapsed time in seconds from the start of the run's first entry to the start of this attempt, including the time
-    /// between entries.
+    /// Elapsed time in seconds from the start of the run's first invocation to the start of this attempt, including the
+    /// time between invocations.
     pub start_seconds: f64,
     /// Its duration in seconds.
     pub seconds: f64,
@@ -216,7 +217,7 @@ pub struct NestedRow {
     pub over_seconds_ns: Vec<f64>,
 }
 
-/// A change of a system setting or of software, during an entry or between two entries of the run.
+/// A change of a system setting or of software, during an invocation or between two invocations of the run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct EnvironmentChange {
     /// The name of the worker; absent for the first (or only) worker of the run, as in all recorded environments.

@@ -8,7 +8,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use wb_model::{CellId, ProfileName, Purpose, Sha256};
 use wb_record::records::RESULT_FILE;
-use wb_record::{CellDefinition, History, JournalEvent, JournalLine, RunEntry, RunFile, RunFolder, RunRecords, files};
+use wb_record::{
+    CellDefinition, History, Invocation, JournalEvent, JournalLine, RunFile, RunFolder, RunRecords, files,
+};
 use wb_sys::environment::{ChangedValue, Environment};
 use wb_tests::Registry;
 
@@ -56,7 +58,7 @@ fn study_records(run: &RunFolder, records: &RunRecords, registry: &Registry) -> 
     Ok(Study {
         run: run_info(run, run_file, &history, &clock, &cells),
         conclusions: solve(&cells, registry),
-        environment_changes: changes(run, &run_file.entries)?,
+        environment_changes: changes(run, &run_file.invocations)?,
         cells,
     })
 }
@@ -127,7 +129,7 @@ pub fn current_results(run: &RunFolder, registry: &Registry) -> Result<Vec<CellR
     }
     let mut read = BTreeSet::new();
     let mut cells = Vec::new();
-    for cell in records.run_file.entries.iter().flat_map(|entry| &entry.cells) {
+    for cell in records.run_file.invocations.iter().flat_map(|invocation| &invocation.cells) {
         let path = run.serial_folder(cell).join(RESULT_FILE);
         if read.insert(path.clone()) {
             cells.extend(files::read_json::<SerialResult>(&path)?.into_iter().flat_map(|result| result.cells));
@@ -136,13 +138,13 @@ pub fn current_results(run: &RunFolder, registry: &Registry) -> Result<Vec<CellR
     Ok(cells)
 }
 
-/// The definitions of the cells of all entries, in that order, each once.
+/// The definitions of the cells of all invocations, in that order, each once.
 fn definitions(run: &RunFolder, run_file: &RunFile) -> Result<Vec<CellDefinition>, StudyError> {
     let mut seen: BTreeSet<&CellId> = BTreeSet::new();
     // The cells of one serial share a file, and there may be thousands of them.
     let mut files: BTreeMap<PathBuf, BTreeMap<CellId, CellDefinition>> = BTreeMap::new();
     let mut all = Vec::new();
-    for cell in run_file.entries.iter().flat_map(|entry| &entry.cells).filter(|cell| seen.insert(cell)) {
+    for cell in run_file.invocations.iter().flat_map(|invocation| &invocation.cells).filter(|cell| seen.insert(cell)) {
         let undefined = || StudyError::Undefined {
             cell: Box::new(cell.clone()),
             path: run.serial_folder(cell).join("definition.json").display().to_string(),
@@ -159,7 +161,7 @@ fn definitions(run: &RunFolder, run_file: &RunFile) -> Result<Vec<CellDefinition
     Ok(all)
 }
 
-/// The wall-clock times of a journal, in seconds from the first entry's start.
+/// The wall-clock times of a journal, in seconds from the first invocation's start.
 struct Timeline {
     seconds: f64,
     /// The starts of attempts, by the attempt's folder relative to the run folder.
@@ -177,14 +179,14 @@ impl Timeline {
             line.time.parse::<jiff::Timestamp>().map_err(invalid)
         };
         let times = lines.iter().enumerate().map(time).collect::<Result<Vec<_>, _>>()?;
-        // Machines may have been prepared before the first entry.
+        // Machines may have been prepared before the first invocation.
         let starts =
-            lines.iter().enumerate().filter(|(_, line)| matches!(line.event, JournalEvent::EntryStarted { .. }));
+            lines.iter().enumerate().filter(|(_, line)| matches!(line.event, JournalEvent::InvocationStarted { .. }));
         let starts: Vec<usize> = starts.map(|(at, _)| at).collect();
         let Some(first) = times.get(starts.first().copied().unwrap_or(0)) else {
             return Ok(Self { seconds: 0.0, started: BTreeMap::new() });
         };
-        // An entry lasts from its start to its last line before the next entry starts.
+        // An invocation lasts from its start to its last line before the next invocation starts.
         let ends = starts.iter().skip(1).copied().chain([lines.len()]);
         let durations = starts.iter().zip(ends).filter_map(|(start, end)| {
             let last = (*start..end).rev().find(|at| !lines[*at].event.is_auxiliary())?;
@@ -219,46 +221,49 @@ fn folder_name(cell: &CellId, purpose: Purpose, sample: u32, attempt: u32) -> St
 
 fn run_info(run: &RunFolder, run_file: &RunFile, history: &History, clock: &Timeline, cells: &[CellResult]) -> RunInfo {
     let ended = history.cells().flat_map(|cell| history.attempts(cell)).map(|attempt| &attempt.ended);
-    let last = run_file.entries.last();
+    let last = run_file.invocations.last();
     RunInfo {
         name: run.name(),
-        plan: last.map(|entry| entry.plan.clone()).unwrap_or_default(),
-        started: run_file.entries.first().map(|entry| entry.started.clone()).unwrap_or_default(),
+        plan: last.map(|invocation| invocation.plan.clone()).unwrap_or_default(),
+        started: run_file.invocations.first().map(|invocation| invocation.started.clone()).unwrap_or_default(),
         seconds: clock.seconds,
         workload_seconds: ended.map(|ended| ended.workload_seconds).sum(),
         measured_seconds: cells.iter().flat_map(|cell| &cell.attempts).map(|sample| sample.measured_seconds).sum(),
-        version: last.map(|entry| entry.version.clone()).unwrap_or_default(),
-        properties: machine_properties::describe_all(run_file.entries.iter().flat_map(|entry| &entry.facts)),
+        version: last.map(|invocation| invocation.version.clone()).unwrap_or_default(),
+        properties: machine_properties::describe_all(
+            run_file.invocations.iter().flat_map(|invocation| &invocation.facts),
+        ),
         machines: last.map(machines).unwrap_or_default(),
-        systems: wb_record::systems(run, &run_file.entries),
-        metadata: run_file.entries.iter().flat_map(|entry| entry.metadata.clone()).collect(),
+        systems: wb_record::systems(run, &run_file.invocations),
+        metadata: run_file.invocations.iter().flat_map(|invocation| invocation.metadata.clone()).collect(),
     }
 }
 
-/// The host names of the machines of an entry, each once.
-fn machines(entry: &wb_record::RunEntry) -> Vec<String> {
-    let names: BTreeSet<&String> = entry.facts.values().map(|facts| &facts.hostname).collect();
+/// The host names of the machines of an invocation, each once.
+fn machines(invocation: &wb_record::Invocation) -> Vec<String> {
+    let names: BTreeSet<&String> = invocation.facts.values().map(|facts| &facts.hostname).collect();
     names.into_iter().filter(|name| !name.is_empty()).cloned().collect()
 }
 
-/// The changes in the environments of all workers during each entry, and since the last entry with the same profile.
-fn changes(run: &RunFolder, entries: &[RunEntry]) -> Result<Vec<EnvironmentChange>, StudyError> {
+/// The changes in the environments of all workers during each invocation, and since the last invocation with the same
+/// profile.
+fn changes(run: &RunFolder, invocations: &[Invocation]) -> Result<Vec<EnvironmentChange>, StudyError> {
     let read = |name: &str| files::read_json::<Environment>(&run.environment_path(name));
     let mut all = Vec::new();
-    for (at, entry) in entries.iter().enumerate() {
-        let earlier = entries[..at].iter().rposition(|earlier| profile(earlier) == profile(entry));
+    for (at, invocation) in invocations.iter().enumerate() {
+        let earlier = invocations[..at].iter().rposition(|earlier| profile(earlier) == profile(invocation));
         for (worker, name) in run.recorded_environments(at as u32, "before") {
-            let at_other = |entry: usize, moment: &str| {
-                read(&name.replacen(&format!("world-{at}-before"), &format!("world-{entry}-{moment}"), 1))
+            let at_other = |invocation: usize, moment: &str| {
+                read(&name.replacen(&format!("world-{at}-before"), &format!("world-{invocation}-{moment}"), 1))
             };
             let Some(before) = read(&name)? else { continue };
             let mut changes = Vec::new();
             if let Some(earlier) = earlier {
-                // An entry that was killed has only the environment from before.
+                // An invocation that was killed has only the environment from before.
                 let last =
                     at_other(earlier, "after")?.map_or_else(|| at_other(earlier, "before"), |last| Ok(Some(last)))?;
                 changes.extend(last.into_iter().flat_map(|last| Environment::difference(&last, &before)));
-                changes.retain(is_relevant_between_entries);
+                changes.retain(is_relevant_between_invocations);
             }
             changes
                 .extend(at_other(at, "after")?.into_iter().flat_map(|after| Environment::difference(&before, &after)));
@@ -273,13 +278,13 @@ fn changes(run: &RunFolder, entries: &[RunEntry]) -> Result<Vec<EnvironmentChang
     Ok(all)
 }
 
-fn profile(entry: &RunEntry) -> Option<&ProfileName> {
-    entry.cells.first().map(|cell| &cell.profile)
+fn profile(invocation: &Invocation) -> Option<&ProfileName> {
+    invocation.cells.first().map(|cell| &cell.profile)
 }
 
-/// Whether a change between two entries may affect the results. Their controllers may run in different cgroups, a
-/// reboot is not a change of the system, and each entry looks up the programs of its own tests.
-fn is_relevant_between_entries(change: &ChangedValue) -> bool {
+/// Whether a change between two invocations may affect the results. Their controllers may run in different cgroups, a
+/// reboot is not a change of the system, and each invocation looks up the programs of its own tests.
+fn is_relevant_between_invocations(change: &ChangedValue) -> bool {
     let is_of_program = change.path.starts_with("tools/") && (change.before.is_none() || change.after.is_none());
     !is_of_program && !change.path.starts_with("cgroup/") && change.path != "kernel/boot-id"
 }

@@ -15,8 +15,8 @@ use crate::metadata::Metadata;
 pub(super) fn metadata(run: &RunFolder, records: &RunRecords) -> (Metadata, Vec<Warning>) {
     let run_file = &records.run_file;
     let mut metadata = Metadata::default();
-    let Some(last) = run_file.entries.last() else { return (metadata, Vec::new()) };
-    for (name, value) in run_file.entries.iter().flat_map(|entry| &entry.metadata) {
+    let Some(last) = run_file.invocations.last() else { return (metadata, Vec::new()) };
+    for (name, value) in run_file.invocations.iter().flat_map(|invocation| &invocation.metadata) {
         let field = match name.as_str() {
             "build" => &mut metadata.build,
             "url" => &mut metadata.url,
@@ -42,10 +42,10 @@ pub(super) fn metadata(run: &RunFolder, records: &RunRecords) -> (Metadata, Vec<
     metadata.program_sha256 = Some(last.program_sha256.clone()).filter(|hash| !hash.is_empty());
     metadata.command = Some(mask_secret_words(&last.command.join(" ")));
     metadata.others.insert("started".to_owned(), last.started.clone());
-    metadata.systems = wb_record::systems(run, &run_file.entries);
+    metadata.systems = wb_record::systems(run, &run_file.invocations);
     let mut warnings = Vec::new();
-    for (profile, entry) in judged_entries(records) {
-        let machines = machines(run, run_file, entry, &mut warnings);
+    for (profile, invocation) in judged_invocations(records) {
+        let machines = machines(run, run_file, invocation, &mut warnings);
         if !machines.is_empty() {
             metadata.environment.insert(profile.to_string(), machines);
         }
@@ -53,19 +53,19 @@ pub(super) fn metadata(run: &RunFolder, records: &RunRecords) -> (Metadata, Vec<
     (metadata, warnings)
 }
 
-/// The entry of each profile whose environment applies to its results: the last in which samples were taken, or else
-/// the last with machines for the profile.
-fn judged_entries(RunRecords { run_file, lines, .. }: &RunRecords) -> BTreeMap<ProfileName, u32> {
+/// The invocation of each profile whose environment applies to its results: the last in which samples were taken, or
+/// else the last with machines for the profile.
+fn judged_invocations(RunRecords { run_file, lines, .. }: &RunRecords) -> BTreeMap<ProfileName, u32> {
     let profiles: BTreeSet<&ProfileName> =
-        run_file.entries.iter().flat_map(|entry| &entry.cells).map(|cell| &cell.profile).collect();
+        run_file.invocations.iter().flat_map(|invocation| &invocation.cells).map(|cell| &cell.profile).collect();
     let mut judged: BTreeMap<ProfileName, u32> = profiles
         .into_iter()
-        .filter_map(|profile| Some((profile.clone(), run_file.last_entry_for(profile)?.0 as u32)))
+        .filter_map(|profile| Some((profile.clone(), run_file.last_invocation_for(profile)?.0 as u32)))
         .collect();
     let mut current = 0;
     for line in lines {
         match &line.event {
-            JournalEvent::EntryStarted { entry, .. } => current = *entry,
+            JournalEvent::InvocationStarted { invocation, .. } => current = *invocation,
             JournalEvent::AttemptEnded(ended) => drop(judged.insert(ended.cell.profile.clone(), current)),
             _ => {}
         }
@@ -73,8 +73,14 @@ fn judged_entries(RunRecords { run_file, lines, .. }: &RunRecords) -> BTreeMap<P
     judged
 }
 
-/// The machines of an entry before it started: workers and the hosts below them, each with the effects of its profile.
-fn machines(run: &RunFolder, run_file: &RunFile, entry: u32, warnings: &mut Vec<Warning>) -> Vec<MachineEnvironment> {
+/// The machines of an invocation before it started: workers and the hosts below them, each with the effects of its
+/// profile.
+fn machines(
+    run: &RunFolder,
+    run_file: &RunFile,
+    invocation: u32,
+    warnings: &mut Vec<Warning>,
+) -> Vec<MachineEnvironment> {
     let mut read = |name: &str| {
         let path = run.environment_path(name);
         files::read_json::<Value>(&path).unwrap_or_else(|error| {
@@ -82,8 +88,8 @@ fn machines(run: &RunFolder, run_file: &RunFile, entry: u32, warnings: &mut Vec<
             None
         })
     };
-    let worlds = run.recorded_environments(entry, "before");
-    let facts = run_file.entries.get(entry as usize).map(|entry| &entry.facts);
+    let worlds = run.recorded_environments(invocation, "before");
+    let facts = run_file.invocations.get(invocation as usize).map(|invocation| &invocation.facts);
     let mut machines: Vec<MachineEnvironment> = Vec::new();
     for (worker, name) in &worlds {
         let Some(sections) = read(name) else { continue };
@@ -92,7 +98,7 @@ fn machines(run: &RunFolder, run_file: &RunFile, entry: u32, warnings: &mut Vec<
         let first = || facts?.keys().map(ToString::to_string).find(|name| !has_file(name));
         machines.push(MachineEnvironment { worker: worker.clone().or_else(first), sections: into_fields(sections) });
     }
-    if let Some(Value::Array(states)) = read(&format!("profile-{entry}")) {
+    if let Some(Value::Array(states)) = read(&format!("profile-{invocation}")) {
         states.iter().for_each(|state| add_host_state(&mut machines, state));
     }
     machines

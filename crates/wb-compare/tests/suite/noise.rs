@@ -121,7 +121,7 @@ fn write_run(lab: &TestFolders, name: &str, key: &str, level: f64) {
             format!(r#"{{"counted": true, "disturbances": ["steal"], "values": {{"throughput/rate": {value}}}}}"#)
         })
         .collect();
-    lab.file(&format!("{name}/run.json"), r#"{"schema": 1, "entries": []}"#);
+    lab.file(&format!("{name}/run.json"), r#"{"schema": 1, "invocations": []}"#);
     lab.file(
         &format!("{name}/Localhost/t/0000/result.json"),
         format!(

@@ -89,7 +89,7 @@ fn another_test_version_only_differs_in_its_keys_and_programs_are_compared() {
     for (run, keys, version) in [("a", ["k1", "k2"], "7.0"), ("b", ["k3", "k4"], "7.2")] {
         let cells = format!(r#"{{"cells": [{}, {}]}}"#, cell("1", keys[0], version), cell("2", keys[1], version));
         lab.file(&format!("{run}/Localhost/redis/0000/result.json"), cells);
-        lab.file(&format!("{run}/run.json"), r#"{"schema": 1, "entries": []}"#);
+        lab.file(&format!("{run}/run.json"), r#"{"schema": 1, "invocations": []}"#);
     }
     let builds = lab.try_read(&["a", "b"], &wb_compare::ReadOptions::default()).builds;
     let cells = "[\"Localhost/redis/0000:n=1\", \"Localhost/redis/0000:n=2\"]";

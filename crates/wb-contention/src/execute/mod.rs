@@ -93,7 +93,7 @@ impl SequenceRequest {
     }
 }
 
-/// Executes a sequence in a run folder that is open for writing and has an entry for it.
+/// Executes a sequence in a run folder that is open for writing and has an invocation for it.
 ///
 /// # Errors
 /// At the first stage that fails, unless its bench tolerates it. Everything that ended before is kept, and the same

@@ -19,7 +19,7 @@ use wb_contention::{
     Bench, BenchResult, BenchSpec, HashdParameters, IocostModel, IocostParameters, IocostQos, QosOverride, SystemInfo,
 };
 use wb_model::Bytes;
-use wb_record::{RunEntry, RunFolder};
+use wb_record::{Invocation, RunFolder};
 
 /// The first second of every stage, and how many there are.
 const FIRST: u64 = 1_700_000_000;
@@ -132,7 +132,7 @@ impl FakeMachine {
         script: impl Script + 'static,
     ) -> Result<Vec<BenchResult>, SequenceError> {
         let run = RunFolder::create(&self.run)?;
-        run.add_entry(entry(specs))?;
+        run.add_invocation(invocation(specs))?;
         let script: Rc<RefCell<dyn Script>> = Rc::new(RefCell::new(script));
         let mut runners = FakeRunners { script: script.clone(), unavailable: self.unavailable };
         let request = self.request(specs);
@@ -170,9 +170,9 @@ fn describe(step: SequenceProgress<'_>) -> Vec<String> {
     }
 }
 
-/// The entry of a run that executes a sequence.
-pub(crate) fn entry(specs: &str) -> RunEntry {
-    RunEntry {
+/// The invocation of a run that executes a sequence.
+pub(crate) fn invocation(specs: &str) -> Invocation {
+    Invocation {
         started: "2026-01-01T00:00:00Z".to_owned(),
         version: "0".to_owned(),
         program_sha256: "0".to_owned(),

@@ -45,7 +45,7 @@ async fn max_stdout_limits_the_recorded_output_of_a_run() {
     bed.measure(&["wordy"]).await;
     let (full, truncated) = (Some(100_000), Some(65_536));
     assert_eq!(recorded(&bed), [full, full, truncated, truncated, truncated, truncated]);
-    // Output recorded by earlier entries counts, too.
+    // Output recorded by earlier invocations counts, too.
     bed.sampling.min_samples = 7;
     bed.measure(&["wordy"]).await;
     assert_eq!(recorded(&bed)[6], truncated);

@@ -10,7 +10,7 @@ use wb_contention::execute::{SequenceError, SequenceOptions, SequenceRequest, ex
 use wb_contention::system::{Device, SystemInfo};
 use wb_contention::{BenchResult, BenchSpec, Parameters, QosOverride};
 use wb_model::WorkerName;
-use wb_record::{RunEntry, RunFolder};
+use wb_record::{Invocation, RunFolder};
 use wb_test_worker::{FakeAgent, FakeProcess};
 
 use super::*;
@@ -93,12 +93,12 @@ async fn run(folder: &Path, agent: &FakeAgent, spec: &str) -> Result<Vec<BenchRe
         cancelled: std::cell::OnceCell::new(),
     };
     let run = RunFolder::create(&folder.join("R")).unwrap();
-    run.add_entry(entry()).unwrap();
+    run.add_invocation(invocation()).unwrap();
     execute(request, &run, &mut WorkerRunners(Rc::new(session)), &mut |_| ()).await
 }
 
-fn entry() -> RunEntry {
-    RunEntry {
+fn invocation() -> Invocation {
+    Invocation {
         started: "2026-01-01T00:00:00Z".to_owned(),
         version: "0".to_owned(),
         program_sha256: "0".to_owned(),

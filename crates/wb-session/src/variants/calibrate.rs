@@ -61,7 +61,7 @@ pub fn calibrate(
     let criterion = criterion.ok_or(VariantsError::NoPlan)?;
     let mut result = evaluate(&measured.study, criterion, options)?;
     let run = RunFolder::open(folder)?;
-    result.added = last_entry_serials(&run.journal_lines()?);
+    result.added = last_invocation_serials(&run.journal_lines()?);
     write_experiment(&run, &Experiment::Calibration(result.clone()))?;
     Ok((result, measured.status()))
 }
@@ -94,20 +94,20 @@ fn fix_sample_count(plan: &mut Plan, options: &CalibrationOptions) {
     }
 }
 
-/// The serials with attempts in the last entry of a run; empty if no earlier entry has attempts.
-fn last_entry_serials(lines: &[JournalLine]) -> Vec<String> {
-    let mut entries: Vec<BTreeSet<String>> = Vec::new();
+/// The serials with attempts in the last invocation of a run; empty if no earlier invocation has attempts.
+fn last_invocation_serials(lines: &[JournalLine]) -> Vec<String> {
+    let mut invocations: Vec<BTreeSet<String>> = Vec::new();
     for line in lines {
         match &line.event {
-            JournalEvent::EntryStarted { .. } => entries.push(BTreeSet::new()),
+            JournalEvent::InvocationStarted { .. } => invocations.push(BTreeSet::new()),
             JournalEvent::AttemptEnded(ended) => {
-                entries.last_mut().map(|serials| serials.insert(ended.cell.serial.to_string()));
+                invocations.last_mut().map(|serials| serials.insert(ended.cell.serial.to_string()));
             }
             _ => {}
         }
     }
-    entries.retain(|serials| !serials.is_empty());
-    match entries.split_last() {
+    invocations.retain(|serials| !serials.is_empty());
+    match invocations.split_last() {
         Some((last, before)) if !before.is_empty() => last.iter().cloned().collect(),
         _ => Vec::new(),
     }

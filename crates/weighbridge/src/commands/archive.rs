@@ -112,10 +112,13 @@ impl LockedRun {
 
 /// A note if this program is not the one that measured.
 fn program_note(run: &RunFolder) -> Result<Option<String>, Error> {
-    let Some(entry) = run.run_file()?.entries.pop() else { return Ok(None) };
-    let is_same = entry.program_sha256 == current_program_hash()?;
+    let Some(invocation) = run.run_file()?.invocations.pop() else { return Ok(None) };
+    let is_same = invocation.program_sha256 == current_program_hash()?;
     Ok((!is_same).then(|| {
-        format!("the run was measured by another build of weighbridge ({}); the snapshot has this one", entry.version)
+        format!(
+            "the run was measured by another build of weighbridge ({}); the snapshot has this one",
+            invocation.version
+        )
     }))
 }
 

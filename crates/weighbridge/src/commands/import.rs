@@ -66,7 +66,8 @@ pub(crate) fn import(args: ImportArgs, console: &Console) -> Result<Exit, Error>
         crate::console::message!("nothing to do: {} already has all of these samples", args.into.display());
         return Ok(Exit::NothingToDo);
     }
-    let imported: BTreeSet<CellId> = run.run_file()?.entries.pop().into_iter().flat_map(|entry| entry.cells).collect();
+    let imported: BTreeSet<CellId> =
+        run.run_file()?.invocations.pop().into_iter().flat_map(|invocation| invocation.cells).collect();
     let is_incomplete = study.cells.iter().any(|cell| cell.outcome.is_incomplete() && imported.contains(&cell.cell));
     Ok(if is_incomplete { Exit::Incomplete } else { Exit::Success })
 }

@@ -9,7 +9,7 @@ use wb_archive::snapshot::{INPUTS, PROGRAMS, SnapshotInput, packed_peers_files};
 use wb_model::Sha256;
 use wb_plan::builtin;
 use wb_record::inputs::content_hash;
-use wb_record::{RunEntry, RunFile, RunFolder, RunInputs};
+use wb_record::{Invocation, RunFile, RunFolder, RunInputs};
 
 use super::command_line::{Argument, CommandLine};
 use super::peers::matrix_file;
@@ -45,7 +45,7 @@ pub(crate) struct Replay {
 
 /// The files and variables with secrets that the commands of a run named.
 pub(crate) fn secret_sources(run_file: &RunFile) -> BTreeSet<String> {
-    let lines = run_file.entries.iter().filter_map(|entry| CommandLine::parse(&entry.command));
+    let lines = run_file.invocations.iter().filter_map(|invocation| CommandLine::parse(&invocation.command));
     let arguments = lines.flat_map(|line| line.arguments);
     arguments.filter(|argument| argument.is("secret_from")).filter_map(|argument| argument.value).collect()
 }
@@ -60,15 +60,17 @@ impl Replay {
         let context = Context { run, has_tests: run.tests_folder().is_dir(), peers_files: packed_peers_files(inputs) };
         let mut replay = Self::default();
         let mut seen = BTreeSet::new();
-        // Resuming repeats a command, and a command has an entry for each profile.
-        for entry in run_file.entries.iter().filter(|entry| seen.insert((&entry.command, &entry.plan_text))) {
-            let line = CommandLine::parse(&entry.command);
+        // Resuming repeats a command, and a command is recorded as one invocation for each profile.
+        for invocation in
+            run_file.invocations.iter().filter(|invocation| seen.insert((&invocation.command, &invocation.plan_text)))
+        {
+            let line = CommandLine::parse(&invocation.command);
             match line {
                 Some(line) if REPEATABLE.iter().any(|names| line.names == *names) => {
-                    replay.add(&context, entry, line)?;
+                    replay.add(&context, invocation, line)?;
                 }
                 line => {
-                    let words = || entry.command.iter().skip(1).find(|word| !word.starts_with('-')).cloned();
+                    let words = || invocation.command.iter().skip(1).find(|word| !word.starts_with('-')).cloned();
                     let name = line.map_or_else(|| words().unwrap_or_default(), |line| line.names.join(" "));
                     replay.notes.insert(format!("`./rerun` does not repeat the command `weighbridge {name}`"));
                 }
@@ -83,8 +85,8 @@ impl Replay {
         Ok(replay)
     }
 
-    fn add(&mut self, context: &Context<'_>, entry: &RunEntry, line: CommandLine) -> Result<(), Error> {
-        self.recorded_commands.push(entry.command.clone());
+    fn add(&mut self, context: &Context<'_>, invocation: &Invocation, line: CommandLine) -> Result<(), Error> {
+        self.recorded_commands.push(invocation.command.clone());
         let text = |text: &str| RerunWord::Text(text.to_owned());
         let mut command = RerunCommand {
             options: vec![text("--into"), RerunWord::RunFolder],
@@ -95,13 +97,13 @@ impl Replay {
             command.options.extend([text("--tests-d"), packed(String::new(), "run/tests.d")]);
         }
         let publishes = |line: &str| line.trim_start().starts_with("publish");
-        if entry.plan_text.as_deref().is_some_and(|plan| plan.lines().any(publishes)) {
+        if invocation.plan_text.as_deref().is_some_and(|plan| plan.lines().any(publishes)) {
             self.notes.insert("`./rerun` does not publish".to_owned());
             command.options.extend([text("--publish"), text("true")]);
         }
-        let programs = context.measured_programs(entry)?;
+        let programs = context.measured_programs(invocation)?;
         for argument in line.arguments {
-            self.add_argument(context, entry, &programs, argument, &mut command);
+            self.add_argument(context, invocation, &programs, argument, &mut command);
         }
         self.commands.push(command);
         Ok(())
@@ -110,7 +112,7 @@ impl Replay {
     fn add_argument(
         &mut self,
         context: &Context<'_>,
-        entry: &RunEntry,
+        invocation: &Invocation,
         programs: &MeasuredPrograms,
         argument: Argument,
         command: &mut RerunCommand,
@@ -133,7 +135,7 @@ impl Replay {
                 }
             },
             "plan" => {
-                let text = entry.plan_text.as_deref().map(|text| context.with_packed_matrices(text));
+                let text = invocation.plan_text.as_deref().map(|text| context.with_packed_matrices(text));
                 if let Some(name) = text.and_then(|text| self.pack_plan(value, &text)) {
                     return command.arguments.push(packed(prefix, &name));
                 }
@@ -229,10 +231,10 @@ impl Context<'_> {
         })
     }
 
-    /// The programs in the provenance of the cells of an entry.
-    fn measured_programs(&self, entry: &RunEntry) -> Result<MeasuredPrograms, Error> {
+    /// The programs in the provenance of the cells of an invocation.
+    fn measured_programs(&self, invocation: &Invocation) -> Result<MeasuredPrograms, Error> {
         let mut programs = BTreeMap::new();
-        for cell in &entry.cells {
+        for cell in &invocation.cells {
             let Some(definition) = self.run.definitions(cell)?.of(cell).cloned() else { continue };
             for (key, path) in &definition.provenance {
                 let Some(name) = key.strip_suffix(" path") else { continue };

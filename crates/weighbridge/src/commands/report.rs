@@ -45,12 +45,12 @@ pub(crate) fn report(args: &ReportArgs, console: &Console) -> Result<Exit, Error
 
 /// The recorded command lines, which reproduce the run.
 fn reproduce_commands(run: &wb_record::RunFolder) -> Result<Vec<ReproduceCommand>, Error> {
-    let entries = run.run_file()?.entries;
-    let line = |entry: &wb_record::RunEntry| ReproduceCommand {
-        purpose: format!("as run at {}", entry.started.replace('T', " ").replace('Z', " UTC")),
-        line: shell_words::join(&entry.command),
+    let invocations = run.run_file()?.invocations;
+    let line = |invocation: &wb_record::Invocation| ReproduceCommand {
+        purpose: format!("as run at {}", invocation.started.replace('T', " ").replace('Z', " UTC")),
+        line: shell_words::join(&invocation.command),
     };
-    Ok(entries.iter().map(line).collect())
+    Ok(invocations.iter().map(line).collect())
 }
 
 /// Reads the telemetry of each attempt, keyed by the attempt's folder. Attempts that failed early have none; an

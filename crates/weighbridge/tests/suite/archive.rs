@@ -189,7 +189,7 @@ fn snapshot_of_a_built_in_test_measures_again_elsewhere() {
     let ran = rerun(&lab, "moved/s", &[]).expect_code_of(&[0, 3]);
     ran.expect_stdout("run folder: rerun-1").expect_stdout("himeno");
     let runs = ["run", "rerun-1"].map(|run| lab.read_json(format!("moved/s/{run}/run.json")));
-    assert_eq!(runs[0]["entries"][0]["cells"], runs[1]["entries"][0]["cells"]);
+    assert_eq!(runs[0]["invocations"][0]["cells"], runs[1]["invocations"][0]["cells"]);
     let cell = |run: &str| {
         lab.read_json(format!("moved/s/{run}/Localhost/himeno/0000/definition.json"))["cells"][0]["key"].clone()
     };
@@ -332,7 +332,7 @@ fn command_that_is_not_repeated_is_noted_by_its_name() {
     let lab = lab_with_run();
     lab.weighbridge(&format!("run steady:kind=c,id=more {QUICK} --into R")).expect_code(0);
     let mut run_file = lab.read_json("R/run.json");
-    run_file["entries"][0]["command"] = serde_json::json!(["weighbridge", "-q", "import", "--into", "R", "x.json"]);
+    run_file["invocations"][0]["command"] = serde_json::json!(["weighbridge", "-q", "import", "--into", "R", "x.json"]);
     lab.write("R/run.json", &run_file.to_string());
     let made = lab.weighbridge("snapshot R").expect_code(0);
     assert_eq!(made.err, "note: `./rerun` does not repeat the command `weighbridge import`\n");

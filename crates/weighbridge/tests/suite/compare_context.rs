@@ -84,14 +84,14 @@ fn upgrades_are_listed_by_section_and_worker() {
 }
 
 #[test]
-fn environment_of_the_compared_entry_is_used() {
+fn environment_of_the_compared_invocation_is_used() {
     let lab = Lab::new();
     run(&lab, "steady:kind=[a,b]", "old");
     run(&lab, "steady", "new");
     run(&lab, "steady:kind=[a,b]", "new");
     let with = |swappiness: u32| json!({"sysctl": {"vm.swappiness": swappiness}});
     environment(&lab, "old", "world-0-before", with(60));
-    // Cells of the first entry were complete; the samples of the second belong to its own environment.
+    // Cells of the first invocation were complete; the samples of the second belong to its own environment.
     environment(&lab, "new", "world-0-before", with(1));
     environment(&lab, "new", "world-1-before", with(60));
     assert_eq!(shown(&lab, "compare old new"), "");

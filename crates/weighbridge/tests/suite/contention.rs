@@ -14,7 +14,7 @@ use wb_contention::system::Versions;
 use wb_contention::{
     Bench, BenchResult, BenchSpec, IocostModel, IocostParameters, IocostQos, Percentile, Series, SystemInfo, machine,
 };
-use wb_record::{RunEntry, RunFolder};
+use wb_record::{Invocation, RunFolder};
 use wb_sys::SysRoot;
 
 use crate::lab::Lab;
@@ -89,7 +89,7 @@ fn lab_with_result() -> Option<Lab> {
 
 fn write_run(lab: &Lab, name: &str, device: &str) {
     let run = RunFolder::create(&lab.path(name)).unwrap();
-    let entry = RunEntry {
+    let invocation = Invocation {
         started: "2026-01-01T00:00:00Z".to_owned(),
         version: "0".to_owned(),
         program_sha256: "0".to_owned(),
@@ -103,7 +103,7 @@ fn write_run(lab: &Lab, name: &str, device: &str) {
         hosts: Default::default(),
         metadata: Default::default(),
     };
-    run.add_entry(entry).unwrap();
+    run.add_invocation(invocation).unwrap();
     let result = tune(device);
     let report = MergeReport {
         instance: result.instance.clone(),

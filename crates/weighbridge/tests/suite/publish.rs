@@ -114,8 +114,8 @@ fn pages_link_to_build_and_machines_but_not_to_scripts() {
         page.contains("<a href=\"https:&#x2f;&#x2f;ci&#x2f;7\" rel=\"noopener noreferrer\">7&lt;b&gt;</a>"),
         "{page}"
     );
-    let entry = lab.read_json("R/run.json");
-    let machine = entry["entries"][0]["facts"]["local"]["hostname"].as_str().unwrap();
+    let run_file = lab.read_json("R/run.json");
+    let machine = run_file["invocations"][0]["facts"]["local"]["hostname"].as_str().unwrap();
     assert!(page.contains(&format!("https:&#x2f;&#x2f;inventory&#x2f;{machine}&#x2f;view")), "{page}");
     assert!(page.contains("P&amp;Q") && !page.contains("7<b>"));
     let other = run("S", &["build=8", "url=javascript:alert(1)", "machine-url-base=https://inventory/"]);

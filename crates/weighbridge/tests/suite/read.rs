@@ -76,7 +76,7 @@ fn doctor_exit_status_matches_its_findings() {
 }
 
 #[test]
-fn environment_change_between_entries_is_reported() {
+fn environment_change_between_invocations_is_reported() {
     let lab = Lab::new();
     let run = |samples: u32, threads: &str| {
         let mut command =

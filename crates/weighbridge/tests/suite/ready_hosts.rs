@@ -117,7 +117,7 @@ fn host_is_set_up_rebooted_and_measured() {
     ran.expect_stderr("`h` reboots\n").expect_stderr("`h` is back after ");
     assert_eq!(steps(&lab), ["script-ran done", "reboot-started", "reboot-ended done"]);
     let head = lab.read_json("R/run.json");
-    assert_eq!(head["entries"][0]["facts"]["h"]["boot_id"], "00000000-0000-4000-8000-000000000002");
+    assert_eq!(head["invocations"][0]["facts"]["h"]["boot_id"], "00000000-0000-4000-8000-000000000002");
     // In the new boot the script is not run again, and nothing reboots.
     let again = run(&hosts, &lab, "--host-setup-script-reboot");
     assert_eq!((again.code, steps(&lab).len()), (4, 3), "{}", again.transcript());

@@ -403,6 +403,6 @@ fn loopback_addresses_mean_this_machine_in_parameters_and_host_files() {
         lab.weighbridge(&line).expect_code(0);
         let head = lab.read(format!("R-{address}/run.json"));
         let head: serde_json::Value = serde_json::from_str(&head).unwrap();
-        assert_eq!(head["entries"][0]["hosts"]["local"]["params"]["extra"]["rack"], "B7", "{head}");
+        assert_eq!(head["invocations"][0]["hosts"]["local"]["params"]["extra"]["rack"], "B7", "{head}");
     }
 }

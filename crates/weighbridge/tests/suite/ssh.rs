@@ -45,7 +45,7 @@ fn two_remote_hosts_are_measured_and_left_clean() {
         assert!(process["start"]["delay"].is_number() || process["start"]["delay"].is_string(), "{process}");
     }
     let head = lab.read_json("R/run.json");
-    assert!(head["entries"][0]["hosts"]["host1"]["address"].is_string(), "{head}");
+    assert!(head["invocations"][0]["hosts"]["host1"]["address"].is_string(), "{head}");
     // The same command measures nothing; the program is cached on the hosts.
     weighbridge(&hosts, &lab, &line).expect_code(4);
     for host in [Host(1), Host(2)] {
@@ -148,7 +148,7 @@ fn custom_inventory_values_are_recorded_without_secrets() {
     let head = lab.read("R/run.json");
     let head: serde_json::Value = serde_json::from_str(&head).unwrap();
     let own = serde_json::json!({"password": "***", "rack": "B7", "note": "use Bearer ***"});
-    assert_eq!(head["entries"][0]["hosts"]["h"]["params"]["extra"], own);
+    assert_eq!(head["invocations"][0]["hosts"]["h"]["params"]["extra"], own);
 }
 
 /// Defines a profile with a file and a command, and a test that kills its agent.

@@ -6,7 +6,7 @@ use wb_contention::execute::read_results;
 use wb_contention::merge::{MergeSource, merge as merge_results, write_merged};
 use wb_contention::record::read_history;
 use wb_plan::Sampling;
-use wb_record::{RunEntry, RunFolder};
+use wb_record::{Invocation, RunFolder};
 use wb_session::program::current_program_hash;
 
 use crate::cli::contention::MergeArgs;
@@ -33,7 +33,7 @@ pub(crate) fn merge(args: &MergeArgs, folder: Option<&Path>) -> Result<Exit, Err
     }
     let merged = merge_results(sources, args.by_id)?;
     let run = RunFolder::create(folder)?;
-    run.add_entry(RunEntry {
+    run.add_invocation(Invocation {
         started: jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         program_sha256: current_program_hash()?,

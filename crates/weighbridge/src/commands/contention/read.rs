@@ -52,8 +52,8 @@ impl<'a> ReadTarget<'a> {
         show: impl FnOnce(&BenchSelection) -> Result<Exit, Error>,
     ) -> Result<Option<Exit>, Error> {
         let Some(benches) = self.benches()? else { return Ok(None) };
-        let has_cells =
-            self.benches.is_empty() && benches.run.run_file()?.entries.iter().any(|entry| !entry.cells.is_empty());
+        let has_cells = self.benches.is_empty()
+            && benches.run.run_file()?.invocations.iter().any(|invocation| !invocation.cells.is_empty());
         match has_cells {
             true if json => Ok(None),
             true => show(&benches).map(|_| None),

@@ -6,7 +6,7 @@ use wb_contention::execute::{SequenceError, SequenceRequest, execute, require_ru
 use wb_contention::record::{SequenceHistory, read_history};
 use wb_contention::sequence;
 use wb_plan::Sampling;
-use wb_record::{RunEntry, RunFolder};
+use wb_record::{Invocation, RunFolder};
 use wb_session::contention::WorkerRunners;
 use wb_session::declare_secrets;
 use wb_session::options::new_run_folder;
@@ -34,7 +34,7 @@ pub(crate) fn run_sequence(args: &RunArgs, console: &Console) -> Result<Exit, Er
         run.abandon();
         return Err(error);
     }
-    run.add_entry(entry(args, &request)?)?;
+    run.add_invocation(invocation(args, &request)?)?;
     let mut printed = Ok(());
     let mut progress = |step: wb_contention::execute::SequenceProgress<'_>| {
         let reported = render::report(step, args.json, console);
@@ -65,9 +65,9 @@ fn history_of(run: &RunFolder) -> Result<SequenceHistory, Error> {
     Ok(read_history(run)?)
 }
 
-fn entry(args: &RunArgs, request: &SequenceRequest) -> Result<RunEntry, Error> {
+fn invocation(args: &RunArgs, request: &SequenceRequest) -> Result<Invocation, Error> {
     let sampling = serde_json::to_value(Sampling::default()).map_err(|error| Error::Internal(error.to_string()))?;
-    Ok(RunEntry {
+    Ok(Invocation {
         started: jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         program_sha256: current_program_hash()?,

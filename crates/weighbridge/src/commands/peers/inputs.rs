@@ -41,8 +41,8 @@ pub(crate) fn matrix_file(request: &Request) -> Option<String> {
     }
 }
 
-/// Records the programs, sources and peers file of the last entry of a run. Returns a warning if they cannot be read: the
-/// run is complete without them, only a snapshot is not.
+/// Records the programs, sources and peers file of the last invocation of a run. Returns a warning if they cannot be
+/// read: the run is complete without them, only a snapshot is not.
 pub(crate) fn record_inputs(run: &RunFolder, file: &Path) -> Option<String> {
     let warning = |reason| format!("snapshots of {} will lack its endpoints: {reason}", run.path().display());
     try_record(run, file).err().map(warning)
@@ -55,10 +55,10 @@ fn try_record(run: &RunFolder, file: &Path) -> Result<(), InputsError> {
     Ok(run.write_inputs(&earlier.merge(later)?)?)
 }
 
-/// The ids of the endpoints of the last entry's cells.
+/// The ids of the endpoints of the last invocation's cells.
 fn measured_endpoints(run: &RunFolder) -> Result<BTreeSet<String>, RecordError> {
-    let entry = run.run_file()?.entries.pop();
-    let cells = entry.iter().flat_map(|entry| &entry.cells);
+    let invocation = run.run_file()?.invocations.pop();
+    let cells = invocation.iter().flat_map(|invocation| &invocation.cells);
     let sides = cells.flat_map(|cell| [DIALER, LISTENER].map(|side| cell.case.get(side).map(str::to_owned)));
     Ok(sides.flatten().collect())
 }

@@ -46,9 +46,9 @@ pub(super) fn matrix_results(run: &RunFolder, study: &Study, cells: &[&CellResul
 
 fn metadata(folder: &RunFolder, study: &Study, cells: &[&CellResult]) -> Result<MatrixMetadata, Error> {
     let run = &study.run;
-    let entries = folder.run_file()?.entries;
-    let facts = entries.iter().rev().find_map(|entry| entry.facts.values().next());
-    // The last attempt may belong to an entry that resumed the run much later.
+    let invocations = folder.run_file()?.invocations;
+    let facts = invocations.iter().rev().find_map(|invocation| invocation.facts.values().next());
+    // The last attempt may belong to an invocation that resumed the run much later.
     let attempts = cells.iter().flat_map(|cell| &cell.attempts);
     let last = attempts.map(|attempt| attempt.start_seconds + attempt.seconds).fold(0.0, f64::max);
     let end = |start: &str| {
