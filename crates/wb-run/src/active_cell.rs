@@ -6,7 +6,7 @@ use wb_model::{AttemptOutcome, Nanos, Params, Purpose, Validity, WorkerName, plu
 use wb_plan::{Cell, Plan, Sampling, TimeEstimate};
 use wb_record::{CellDefinition, History};
 use wb_stats::{Budget, SamplingDecision, SamplingRule};
-use wb_study::{StudiedAttempt, judge};
+use wb_study::{EvaluatedAttempt, judge};
 use wb_tests::test::AnyPrepared;
 use wb_tests::{BUILT_PREFIX, Registry, TestCell, WorkerContext};
 
@@ -24,7 +24,7 @@ pub struct ActiveCell {
     /// Its test with its parameters.
     pub test_cell: Box<dyn TestCell>,
     /// All attempts so far, including those of earlier invocations.
-    pub studied: Vec<StudiedAttempt>,
+    pub evaluated: Vec<EvaluatedAttempt>,
     /// What each role assignment prepared for all samples of the cell.
     pub(crate) prepared: Vec<PreparedContext>,
     /// Number of attempts in this invocation.
@@ -54,8 +54,8 @@ impl ActiveCell {
     /// Creates a cell with its earlier attempts.
     pub fn new(cell: Cell, definition: CellDefinition, test_cell: Box<dyn TestCell>, history: &History) -> Self {
         let attempts = history.attempts(&cell.id).iter().cloned();
-        let studied = attempts.map(|attempt| StudiedAttempt::of(test_cell.as_ref(), attempt)).collect();
-        Self { cell, definition, test_cell, studied, prepared: Vec::new(), attempts_in_invocation: 0 }
+        let evaluated = attempts.map(|attempt| EvaluatedAttempt::of(test_cell.as_ref(), attempt)).collect();
+        Self { cell, definition, test_cell, evaluated, prepared: Vec::new(), attempts_in_invocation: 0 }
     }
 
     /// Its effective parameters.
@@ -65,8 +65,8 @@ impl ActiveCell {
 
     /// Returns the calibrated work of its samples on a worker: that of the newest finished attempt.
     pub(crate) fn work(&self, worker: &WorkerName) -> Option<u64> {
-        let finished = self.studied.iter().rev().filter(|studied| studied.attempt.is_finished());
-        finished.map(|studied| &studied.attempt.ended).find_map(|ended| match ended.workers.len() {
+        let finished = self.evaluated.iter().rev().filter(|evaluated| evaluated.attempt.is_finished());
+        finished.map(|evaluated| &evaluated.attempt.ended).find_map(|ended| match ended.workers.len() {
             0 => ended.work,
             _ => ended.work_by_worker.get(worker).copied(),
         })
@@ -79,18 +79,18 @@ impl ActiveCell {
 
     /// Whether any attempt has finished.
     pub fn has_finished(&self) -> bool {
-        self.studied.iter().any(|studied| studied.attempt.is_finished())
+        self.evaluated.iter().any(|evaluated| evaluated.attempt.is_finished())
     }
 
     /// Whether its samples used programs built by the test.
     pub fn uses_built_programs(&self) -> bool {
-        let measured = self.studied.iter().filter_map(|studied| studied.measurement.as_ref());
+        let measured = self.evaluated.iter().filter_map(|evaluated| evaluated.measurement.as_ref());
         measured.flat_map(|measured| measured.provenance.keys()).any(|name| name.starts_with(BUILT_PREFIX))
     }
 
     /// Adds an attempt.
-    pub fn add(&mut self, studied: StudiedAttempt) {
-        self.studied.push(studied);
+    pub fn add(&mut self, evaluated: EvaluatedAttempt) {
+        self.evaluated.push(evaluated);
         self.attempts_in_invocation += 1;
     }
 
@@ -107,8 +107,11 @@ impl ActiveCell {
 
     /// Returns the numbers of the samples for a purpose that have a finished, complete attempt.
     fn finished_samples(&self, purpose: Purpose) -> BTreeSet<u32> {
-        let of_purpose = self.studied.iter().filter(|studied| studied.attempt.ended.purpose == purpose);
-        of_purpose.filter(|studied| studied.attempt.is_finished()).map(|studied| studied.attempt.ended.sample).collect()
+        let of_purpose = self.evaluated.iter().filter(|evaluated| evaluated.attempt.ended.purpose == purpose);
+        of_purpose
+            .filter(|evaluated| evaluated.attempt.is_finished())
+            .map(|evaluated| evaluated.attempt.ended.sample)
+            .collect()
     }
 
     /// Returns the number of the first sample for a purpose without a finished attempt.
@@ -122,7 +125,7 @@ impl ActiveCell {
         if let Some(reason) = &self.cell.unsupported {
             return Some(format!("unsupported: {reason}"));
         }
-        let judgement = judge(&self.definition, &self.studied, Budget::Left);
+        let judgement = judge(&self.definition, &self.evaluated, Budget::Left);
         if let Some(contradiction) = judgement.contradiction {
             return Some(format!("its values contradict each other: {contradiction}"));
         }
@@ -131,21 +134,22 @@ impl ActiveCell {
             SamplingDecision::NotConverged(_) => return Some("its sample limit is reached".to_owned()),
             SamplingDecision::Continue => {}
         }
-        let this_invocation = &self.studied[self.studied.len().saturating_sub(self.attempts_in_invocation as usize)..];
-        if let Some(refused) = this_invocation.last().and_then(|studied| match &studied.attempt.ended.outcome {
+        let this_invocation =
+            &self.evaluated[self.evaluated.len().saturating_sub(self.attempts_in_invocation as usize)..];
+        if let Some(refused) = this_invocation.last().and_then(|evaluated| match &evaluated.attempt.ended.outcome {
             AttemptOutcome::Refused { reason } => Some(reason),
             _ => None,
         }) {
             return Some(format!("refused: {refused}"));
         }
-        let failures = this_invocation.iter().rev().take_while(|studied| studied.valid().is_none()).count() as u32;
+        let failures = this_invocation.iter().rev().take_while(|evaluated| evaluated.valid().is_none()).count() as u32;
         if failures >= sampling.attempts {
-            let last = this_invocation.last().map(StudiedAttempt::reason).unwrap_or_default();
+            let last = this_invocation.last().map(EvaluatedAttempt::reason).unwrap_or_default();
             let tries = pluralize(failures as usize, "failed attempt");
             return Some(format!("gave up after {tries}; last: {last}"));
         }
-        let seconds: f64 = self.studied.iter().map(|studied| studied.attempt.ended.seconds).sum();
-        let valid = self.studied.iter().filter(|studied| studied.valid_sample().is_some()).count();
+        let seconds: f64 = self.evaluated.iter().map(|evaluated| evaluated.attempt.ended.seconds).sum();
+        let valid = self.evaluated.iter().filter(|evaluated| evaluated.valid_sample().is_some()).count();
         let enough = valid >= self.definition.rule.min_samples();
         // A compared cell ends when the comparison is decided, unless a time budget was requested.
         let is_compared = matches!(self.definition.rule, SamplingRule::External { .. });
@@ -155,7 +159,7 @@ impl ActiveCell {
 
     /// Estimates its remaining duration, with the minimum and the maximum number of samples of its rule.
     pub fn duration_left(&self, plan: &Plan) -> TimeEstimate {
-        if self.studied.is_empty() {
+        if self.evaluated.is_empty() {
             return if self.end_reason(&plan.sampling).is_some() {
                 TimeEstimate::default()
             } else {
@@ -166,11 +170,11 @@ impl ActiveCell {
         if least == 0.0 {
             return TimeEstimate::default();
         }
-        let seconds: f64 = self.studied.iter().map(|studied| studied.attempt.ended.seconds).sum();
+        let seconds: f64 = self.evaluated.iter().map(|evaluated| evaluated.attempt.ended.seconds).sum();
         let rule = &self.definition.rule;
         let more =
             rule.max_samples().saturating_sub(self.finished_samples(Purpose::Sample).len().max(rule.min_samples()));
-        let most = least + seconds / self.studied.len() as f64 * more as f64;
+        let most = least + seconds / self.evaluated.len() as f64 * more as f64;
         let is_compared = matches!(rule, SamplingRule::External { .. });
         let budget = plan.sampling.budget(!is_compared).map_or(f64::INFINITY, |budget| budget.seconds() - seconds);
         let nanos = |seconds: f64| Nanos((seconds * 1e9) as u64);
@@ -185,7 +189,7 @@ impl ActiveCell {
         let required = self.definition.rule.min_samples() as u32;
         let taken = self.finished_samples(Purpose::Sample).len() as u32;
         let warm_ups = sampling.warm_up.saturating_sub(self.finished_samples(Purpose::WarmUp).len() as u32);
-        let seconds: Vec<f64> = self.studied.iter().map(|studied| studied.attempt.ended.seconds).collect();
+        let seconds: Vec<f64> = self.evaluated.iter().map(|evaluated| evaluated.attempt.ended.seconds).collect();
         let each = if seconds.is_empty() {
             self.cell.estimate.seconds()
         } else {
@@ -197,7 +201,7 @@ impl ActiveCell {
 
     /// Returns why the values of the newest attempt are invalid, if it completed.
     pub fn last_invalid_reason(&self) -> Option<String> {
-        match &self.studied.last()?.measurement.as_ref()?.validity {
+        match &self.evaluated.last()?.measurement.as_ref()?.validity {
             Validity::Valid => None,
             invalid @ Validity::Invalid { .. } => Some(invalid.to_string()),
         }

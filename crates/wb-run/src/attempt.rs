@@ -11,7 +11,7 @@ use wb_model::{AttemptOutcome, Bytes, Purpose, Roles, WorkerName};
 use wb_plan::Sampling;
 use wb_record::journal::AttemptEnd;
 use wb_record::{Artefact, History, Journal, JournalEvent, RecordError, RunFolder};
-use wb_study::StudiedAttempt;
+use wb_study::EvaluatedAttempt;
 use wb_tests::Failure;
 use wb_tests::attempt::AttemptRecord;
 use wb_tests::start_barrier::BarrierSlot;
@@ -214,8 +214,8 @@ impl ActiveCell {
 
     fn add_attempt(&mut self, attempt: Option<wb_record::RecordedAttempt>) {
         if let Some(attempt) = attempt {
-            let studied = StudiedAttempt::of(self.test_cell.as_ref(), attempt);
-            self.add(studied);
+            let evaluated = EvaluatedAttempt::of(self.test_cell.as_ref(), attempt);
+            self.add(evaluated);
         }
     }
 }

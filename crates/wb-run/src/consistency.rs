@@ -85,7 +85,7 @@ fn changed_hash<'a>(before: &BTreeSet<&'a str>, now: &str) -> Option<&'a str> {
 
 /// Returns the hashes of an item in the samples of a cell.
 fn sample_hashes<'a>(cell: &'a ActiveCell, item: &str, worker: &str) -> BTreeSet<&'a str> {
-    let measured = cell.studied.iter().filter_map(|studied| studied.measurement.as_ref());
+    let measured = cell.evaluated.iter().filter_map(|evaluated| evaluated.measurement.as_ref());
     measured.flat_map(|measured| hashes(&measured.provenance, item, worker)).collect()
 }
 

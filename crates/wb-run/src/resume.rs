@@ -106,7 +106,7 @@ pub fn check_machines(
 ) -> Result<(), RunError> {
     let id = &cell.cell.id;
     let definitions = run.definitions(id)?;
-    let Some(before) = definitions.of(id).filter(|_| !cell.studied.is_empty()) else { return Ok(()) };
+    let Some(before) = definitions.of(id).filter(|_| !cell.evaluated.is_empty()) else { return Ok(()) };
     let (before, now) = (&before.roles, &cell.definition.roles);
     let shape = |roles: &[Roles]| roles.iter().map(|assignment| assignment.servers.len()).collect::<Vec<_>>();
     let is_same_shape = before.is_empty() || now.is_empty() || shape(before) == shape(now);
@@ -182,7 +182,7 @@ fn format_roles(roles: &[Roles]) -> String {
 
 /// Returns a note for each machine whose kernel differs from that of earlier samples.
 pub fn kernel_change_notes(earlier: &[Invocation], cells: &[ActiveCell], pool: &WorkerPool) -> Vec<String> {
-    if cells.iter().all(|cell| cell.studied.is_empty()) {
+    if cells.iter().all(|cell| cell.evaluated.is_empty()) {
         return Vec::new();
     }
     let note = |member: &PooledWorker| {

@@ -226,7 +226,7 @@ fn record_definitions(run: &RunFolder, cells: &[ActiveCell]) -> Result<Vec<Strin
 /// provenance.
 fn recorded_definition(cell: &ActiveCell, before: Option<&CellDefinition>) -> CellDefinition {
     let definition = cell.definition.clone();
-    let before = before.filter(|_| cell.cell.unsupported.is_some() && !cell.studied.is_empty());
+    let before = before.filter(|_| cell.cell.unsupported.is_some() && !cell.evaluated.is_empty());
     let provenance = before.map(|before| before.provenance.clone()).unwrap_or(definition.provenance);
     CellDefinition { provenance, ..definition }
 }
@@ -411,7 +411,7 @@ impl<W: FnMut(Progress)> SampleLoop<'_, W> {
         for warning in self.context.attempt(cell, purpose, sample).await? {
             (self.watch)(Progress::Warning(warning));
         }
-        let Some(newest) = cell.studied.last() else { return Ok(()) };
+        let Some(newest) = cell.evaluated.last() else { return Ok(()) };
         let primary = cell.definition.metrics.iter().find(|metric| metric.primary);
         let value = primary.and_then(|metric| Some((metric.clone(), newest.measurement.as_ref()?.get(metric)?)));
         (self.watch)(Progress::AttemptEnded {
@@ -480,7 +480,7 @@ impl<W: FnMut(Progress)> SampleLoop<'_, W> {
         }
         let history = &self.context.history;
         let cells = self.cells.iter().filter(|cell| test_of(&cell.cell.id) == test);
-        let cells = cells.map(|cell| (&cell.definition, cell.studied.clone(), history.end_reason(&cell.cell.id)));
+        let cells = cells.map(|cell| (&cell.definition, cell.evaluated.clone(), history.end_reason(&cell.cell.id)));
         wb_study::write_serial(&self.context.run, cells.collect())?;
         let published = publisher.publish(&self.context.run, Some(test.clone()), &self.context.cancel).await?;
         if let StepOutcome::Failed { reason: why } = &published.outcome {

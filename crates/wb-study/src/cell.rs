@@ -7,11 +7,11 @@ use wb_record::CellDefinition;
 use wb_stats::{Budget, Dispersion, Samples, SamplingDecision, SamplingRule, Stop, Summary};
 
 use crate::curves::merge_curves;
+use crate::evaluated_attempt::EvaluatedAttempt;
 use crate::findings::findings;
 use crate::latency::nested_latency;
 use crate::provenance;
 use crate::result::{AttemptResult, CellResult, MetricResult};
-use crate::studied_attempt::StudiedAttempt;
 use crate::value_range::ValueRange;
 
 /// The samples of a cell that count, and whether it needs more.
@@ -29,17 +29,17 @@ pub struct Judgement {
 /// Decides whether a cell needs more samples. For each disturbed sample an additional one is taken, up to the
 /// definition's `retakes`; the disturbed ones still count, since dropping samples would bias the result. Samples of
 /// other metrics alone, as imports have them, count too, and the rule takes as many fewer.
-pub fn judge(definition: &CellDefinition, studied: &[StudiedAttempt], budget: Budget) -> Judgement {
-    let contradiction = range(definition, studied).filter(ValueRange::is_contradiction);
+pub fn judge(definition: &CellDefinition, evaluated: &[EvaluatedAttempt], budget: Budget) -> Judgement {
+    let contradiction = range(definition, evaluated).filter(ValueRange::is_contradiction);
     if contradiction.is_some() {
         let decision = SamplingDecision::NotConverged(Stop { counted: 0..0, dispersion: Dispersion::TooFew });
         return Judgement { counted: Vec::new(), decision, contradiction };
     }
-    let valid: Vec<usize> = (0..studied.len()).filter(|at| studied[*at].valid_sample().is_some()).collect();
-    let value = |at: &usize| studied[*at].valid_sample().and_then(|measured| measured.get(primary(definition)?));
+    let valid: Vec<usize> = (0..evaluated.len()).filter(|at| evaluated[*at].valid_sample().is_some()).collect();
+    let value = |at: &usize| evaluated[*at].valid_sample().and_then(|measured| measured.get(primary(definition)?));
     let with_value: Vec<(usize, f64)> = valid.iter().filter_map(|at| Some((*at, value(at)?))).collect();
     let values: Vec<f64> = with_value.iter().map(|(_, value)| *value).collect();
-    let disturbed = valid.iter().filter(|at| studied[**at].is_disturbed()).count();
+    let disturbed = valid.iter().filter(|at| evaluated[**at].is_disturbed()).count();
     let rule = with_retakes(definition.rule, disturbed.min(definition.retakes));
     let rule = without_samples(rule, valid.len() - values.len());
     // Values are finite: the gates guarantee it for every valid sample.
@@ -57,8 +57,8 @@ pub fn judge(definition: &CellDefinition, studied: &[StudiedAttempt], budget: Bu
 }
 
 /// The range of the valid values of the primary metric.
-fn range(definition: &CellDefinition, studied: &[StudiedAttempt]) -> Option<ValueRange> {
-    ValueRange::of(primary(definition)?, studied)
+fn range(definition: &CellDefinition, evaluated: &[EvaluatedAttempt]) -> Option<ValueRange> {
+    ValueRange::of(primary(definition)?, evaluated)
 }
 
 fn primary(definition: &CellDefinition) -> Option<&Metric> {
@@ -99,14 +99,15 @@ fn max_samples(rule: SamplingRule) -> usize {
 /// The result of a cell. `ended_by` is the reason why it ended, if its run has finished it.
 pub fn cell_result(
     definition: &CellDefinition,
-    studied: Vec<StudiedAttempt>,
+    evaluated: Vec<EvaluatedAttempt>,
     ended_by: Option<&str>,
     origin: &StartTimes,
 ) -> CellResult {
     // Judge an unfinished cell like one whose budget is spent.
-    let judgement = judge(definition, &studied, Budget::Spent);
-    let counted: Vec<&StudiedAttempt> = judgement.counted.iter().map(|at| &studied[*at]).collect();
-    let workers: BTreeSet<&WorkerName> = counted.iter().flat_map(|studied| &studied.attempt.ended.workers).collect();
+    let judgement = judge(definition, &evaluated, Budget::Spent);
+    let counted: Vec<&EvaluatedAttempt> = judgement.counted.iter().map(|at| &evaluated[*at]).collect();
+    let workers: BTreeSet<&WorkerName> =
+        counted.iter().flat_map(|evaluated| &evaluated.attempt.ended.workers).collect();
     let metrics_of = |worker: Option<&WorkerName>| {
         definition.metrics.iter().map(|metric| metric_result(metric, worker, &counted)).collect::<Vec<_>>()
     };
@@ -115,7 +116,7 @@ pub fn cell_result(
     metrics.retain(|result| workers.is_empty() || result.metric.aggregate != Aggregate::None);
     metrics.sort_by_key(|result| !result.metric.primary);
     metrics.extend(workers.into_iter().flat_map(|worker| metrics_of(Some(worker))));
-    let mut findings = findings(definition, &studied, range(definition, &studied).as_ref(), &counted);
+    let mut findings = findings(definition, &evaluated, range(definition, &evaluated).as_ref(), &counted);
     findings.extend(provenance::changes(&counted));
     CellResult {
         cell: definition.cell.clone(),
@@ -124,20 +125,20 @@ pub fn cell_result(
         params: definition.params.clone(),
         workers: definition.roles.iter().map(|assignment| assignment.worker.clone()).collect(),
         rule: definition.rule,
-        outcome: outcome(definition, &studied, &judgement, ended_by),
+        outcome: outcome(definition, &evaluated, &judgement, ended_by),
         ended_by: ended_by.map(str::to_owned),
         findings,
         curves: merge_curves(&counted),
         latency: nested_latency(&counted),
-        attempts: attempt_results(&studied, &judgement, origin),
+        attempts: attempt_results(&evaluated, &judgement, origin),
         metrics,
-        provenance: provenance::provenance(definition, &studied, &counted),
+        provenance: provenance::provenance(definition, &evaluated, &counted),
     }
 }
 
 fn outcome(
     definition: &CellDefinition,
-    studied: &[StudiedAttempt],
+    evaluated: &[EvaluatedAttempt],
     judgement: &Judgement,
     ended_by: Option<&str>,
 ) -> CellOutcome {
@@ -147,13 +148,13 @@ fn outcome(
     if let (Some(reason), 0) = (&definition.unsupported, judgement.counted.len()) {
         return CellOutcome::Unsupported { reason: reason.clone() };
     }
-    let valid = studied.iter().filter(|studied| studied.valid_sample().is_some()).count();
+    let valid = evaluated.iter().filter(|evaluated| evaluated.valid_sample().is_some()).count();
     let required = definition.rule.min_samples();
-    let is_failed = |studied: &&StudiedAttempt| studied.valid().is_none() && !studied.is_cancelled();
-    let failed = || match studied.iter().rfind(is_failed) {
+    let is_failed = |evaluated: &&EvaluatedAttempt| evaluated.valid().is_none() && !evaluated.is_cancelled();
+    let failed = || match evaluated.iter().rfind(is_failed) {
         Some(last) => CellOutcome::Failed { reason: last.reason() },
         // There was no attempt: the worker was lost before.
-        None => match ended_by.filter(|_| studied.is_empty()) {
+        None => match ended_by.filter(|_| evaluated.is_empty()) {
             Some(reason) => CellOutcome::Failed { reason: reason.to_owned() },
             None => CellOutcome::Partial { valid: 0, required },
         },
@@ -173,21 +174,21 @@ fn outcome(
 }
 
 /// The result of a metric over the samples that count, for all workers together or for one of several.
-fn metric_result(metric: &Metric, worker: Option<&WorkerName>, counted: &[&StudiedAttempt]) -> MetricResult {
+fn metric_result(metric: &Metric, worker: Option<&WorkerName>, counted: &[&EvaluatedAttempt]) -> MetricResult {
     let key = MetricKey { worker: worker.cloned(), ..metric.key() };
-    let summarize = |selected: &dyn Fn(&StudiedAttempt) -> bool| {
-        let selected = counted.iter().filter(|studied| selected(studied));
+    let summarize = |selected: &dyn Fn(&EvaluatedAttempt) -> bool| {
+        let selected = counted.iter().filter(|evaluated| selected(evaluated));
         let values: Vec<f64> =
-            selected.filter_map(|studied| studied.measurement.as_ref()?.values.get(&key).copied()).collect();
+            selected.filter_map(|evaluated| evaluated.measurement.as_ref()?.values.get(&key).copied()).collect();
         Samples::new(&values).ok().map(|samples| Summary::of(&samples))
     };
-    let disturbed = counted.iter().any(|studied| studied.is_disturbed());
+    let disturbed = counted.iter().any(|evaluated| evaluated.is_disturbed());
     MetricResult {
         // Cells converge on the value of all workers together.
         metric: Metric { primary: metric.primary && worker.is_none(), ..metric.clone() },
         worker: worker.cloned(),
         summary: summarize(&|_| true),
-        undisturbed: if disturbed { summarize(&|studied| !studied.is_disturbed()) } else { None },
+        undisturbed: if disturbed { summarize(&|evaluated| !evaluated.is_disturbed()) } else { None },
     }
 }
 
@@ -198,9 +199,9 @@ pub struct StartTimes {
     pub started: BTreeMap<String, f64>,
 }
 
-fn attempt_results(studied: &[StudiedAttempt], judgement: &Judgement, origin: &StartTimes) -> Vec<AttemptResult> {
-    let row = |(at, studied): (usize, &StudiedAttempt)| {
-        let ended = &studied.attempt.ended;
+fn attempt_results(evaluated: &[EvaluatedAttempt], judgement: &Judgement, origin: &StartTimes) -> Vec<AttemptResult> {
+    let row = |(at, evaluated): (usize, &EvaluatedAttempt)| {
+        let ended = &evaluated.attempt.ended;
         let folder = wb_record::RunFolder::attempt_folder(&ended.cell, ended.purpose, ended.sample, ended.attempt);
         let folder = folder.to_string_lossy().into_owned();
         AttemptResult {
@@ -209,16 +210,16 @@ fn attempt_results(studied: &[StudiedAttempt], judgement: &Judgement, origin: &S
             purpose: ended.purpose,
             start_seconds: origin.started.get(&folder).copied().unwrap_or_default(),
             seconds: ended.seconds,
-            measured_seconds: studied.measured_seconds(),
+            measured_seconds: evaluated.measured_seconds(),
             outcome: ended.outcome.clone(),
-            validity: studied.measurement.as_ref().map(|measured| measured.validity.clone()),
+            validity: evaluated.measurement.as_ref().map(|measured| measured.validity.clone()),
             disturbances: ended.disturbances.clone(),
             counted: ended.purpose == Purpose::Sample && judgement.counted.contains(&at),
-            values: studied.measurement.as_ref().map(|measured| measured.values.clone()).unwrap_or_default(),
+            values: evaluated.measurement.as_ref().map(|measured| measured.values.clone()).unwrap_or_default(),
             folder,
         }
     };
-    studied.iter().enumerate().map(row).collect()
+    evaluated.iter().enumerate().map(row).collect()
 }
 
 #[cfg(test)]
@@ -229,8 +230,8 @@ mod tests {
     use super::*;
     use crate::testing::{attempt, definition, precision, samples};
 
-    fn result(rule: SamplingRule, studied: Vec<StudiedAttempt>) -> CellResult {
-        cell_result(&definition(rule), studied, None, &StartTimes::default())
+    fn result(rule: SamplingRule, evaluated: Vec<EvaluatedAttempt>) -> CellResult {
+        cell_result(&definition(rule), evaluated, None, &StartTimes::default())
     }
 
     #[test]
@@ -286,17 +287,17 @@ mod tests {
     #[test]
     fn samples_of_another_metric_alone_count_too() {
         let rule = SamplingRule::External { min_samples: 4, max_samples: 4 };
-        let mut studied = samples(&[100.0, 101.0, 0.0, 0.0]);
-        for sample in &mut studied[2..] {
+        let mut evaluated = samples(&[100.0, 101.0, 0.0, 0.0]);
+        for sample in &mut evaluated[2..] {
             sample.measurement = Some(Measurement::default().with_value(Class::Latency, "time", 7.0));
         }
-        let judged = judge(&definition(rule), &studied, Budget::Spent);
+        let judged = judge(&definition(rule), &evaluated, Budget::Spent);
         assert_eq!(judged.counted, [0, 1, 2, 3]);
-        assert_eq!(result(rule, studied.clone()).outcome, CellOutcome::Measured);
-        if let Some(measurement) = &mut studied[3].measurement {
+        assert_eq!(result(rule, evaluated.clone()).outcome, CellOutcome::Measured);
+        if let Some(measurement) = &mut evaluated[3].measurement {
             measurement.reject(wb_model::Gate::Plausibility, "too short");
         }
-        assert_eq!(result(rule, studied).outcome, CellOutcome::Partial { valid: 3, required: 4 });
+        assert_eq!(result(rule, evaluated).outcome, CellOutcome::Partial { valid: 3, required: 4 });
     }
 
     #[test]

@@ -2,13 +2,13 @@
 
 use wb_stats::{CONFIDENCE, Samples, median_interval};
 
+use crate::evaluated_attempt::EvaluatedAttempt;
 use crate::result::{CurveSet, SummaryCurve, SummaryPoint};
-use crate::studied_attempt::StudiedAttempt;
 
 /// Merges the samples' curves into one per title, of the medians over the samples.
-pub fn merge_curves(counted: &[&StudiedAttempt]) -> Vec<CurveSet> {
+pub fn merge_curves(counted: &[&EvaluatedAttempt]) -> Vec<CurveSet> {
     let curves =
-        || counted.iter().filter_map(|studied| studied.measurement.as_ref()).flat_map(|measured| &measured.curves);
+        || counted.iter().filter_map(|evaluated| evaluated.measurement.as_ref()).flat_map(|measured| &measured.curves);
     let mut merged: Vec<CurveSet> = Vec::new();
     for curve in curves() {
         if merged.iter().any(|existing| existing.title == curve.title) {

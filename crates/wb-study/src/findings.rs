@@ -7,7 +7,7 @@ use wb_record::CellDefinition;
 use wb_record::journal::OTHER_RUN;
 use wb_stats::{Samples, dip, trend};
 
-use crate::studied_attempt::StudiedAttempt;
+use crate::evaluated_attempt::EvaluatedAttempt;
 use crate::value_range::ValueRange;
 
 /// The p-value below which a pattern in the samples is reported.
@@ -24,19 +24,20 @@ const SHORT_SAMPLE_FRACTION: f64 = 0.25;
 /// samples, and `counted` are the samples that count.
 pub fn findings(
     definition: &CellDefinition,
-    studied: &[StudiedAttempt],
+    evaluated: &[EvaluatedAttempt],
     range: Option<&ValueRange>,
-    counted: &[&StudiedAttempt],
+    counted: &[&EvaluatedAttempt],
 ) -> Vec<String> {
-    let mut findings = invalid_samples(studied);
+    let mut findings = invalid_samples(evaluated);
     let change = range.filter(|range| range.is_change() && !counted.is_empty());
     findings.extend(change.map(|range| format!("{range}: the system or the work changed between samples")));
     if let Some(metric) = definition.metrics.iter().find(|metric| metric.primary) {
-        let values: Vec<f64> = counted.iter().filter_map(|studied| studied.measurement.as_ref()?.get(metric)).collect();
+        let values: Vec<f64> =
+            counted.iter().filter_map(|evaluated| evaluated.measurement.as_ref()?.get(metric)).collect();
         findings.extend(constant_value(metric, &values));
         findings.extend(patterns(metric, &values));
     }
-    findings.extend(contradictions(definition, studied));
+    findings.extend(contradictions(definition, evaluated));
     findings.extend(short_samples(definition, counted));
     findings.extend(changed_outputs(counted));
     findings.extend(sample_findings(counted));
@@ -45,24 +46,26 @@ pub fn findings(
 
 /// Invalid samples of a cell with valid ones, and the reasons. Without valid samples, the reason is in the cell's
 /// outcome.
-fn invalid_samples(studied: &[StudiedAttempt]) -> Vec<String> {
-    if studied.iter().all(|studied| studied.valid_sample().is_none()) {
+fn invalid_samples(evaluated: &[EvaluatedAttempt]) -> Vec<String> {
+    if evaluated.iter().all(|evaluated| evaluated.valid_sample().is_none()) {
         return Vec::new();
     }
-    let is_invalid = |studied: &&StudiedAttempt| {
-        studied.attempt.ended.purpose == Purpose::Sample && studied.measurement.is_some() && studied.valid().is_none()
+    let is_invalid = |evaluated: &&EvaluatedAttempt| {
+        evaluated.attempt.ended.purpose == Purpose::Sample
+            && evaluated.measurement.is_some()
+            && evaluated.valid().is_none()
     };
-    let mut reasons: BTreeMap<String, Vec<&StudiedAttempt>> = BTreeMap::new();
-    for studied in studied.iter().filter(is_invalid) {
-        reasons.entry(without_figures(&studied.reason())).or_default().push(studied);
+    let mut reasons: BTreeMap<String, Vec<&EvaluatedAttempt>> = BTreeMap::new();
+    for evaluated in evaluated.iter().filter(is_invalid) {
+        reasons.entry(without_figures(&evaluated.reason())).or_default().push(evaluated);
     }
-    let mut groups: Vec<Vec<&StudiedAttempt>> = reasons.into_values().collect();
+    let mut groups: Vec<Vec<&EvaluatedAttempt>> = reasons.into_values().collect();
     groups.sort_by_key(|group| group[0].attempt.ended.sample);
     let others = |count: usize| match count {
         1 => "is 1 other sample".to_owned(),
         count => format!("are {count} other samples"),
     };
-    let finding = |group: Vec<&StudiedAttempt>| {
+    let finding = |group: Vec<&EvaluatedAttempt>| {
         let first = format!("sample {} is {}", group[0].attempt.ended.sample, group[0].reason());
         match group.len() {
             1 => format!("{first}: it is excluded"),
@@ -73,9 +76,9 @@ fn invalid_samples(studied: &[StudiedAttempt]) -> Vec<String> {
 }
 
 /// Throughputs and latencies other than the primary metric with values that are orders of magnitude apart.
-fn contradictions(definition: &CellDefinition, studied: &[StudiedAttempt]) -> Vec<String> {
+fn contradictions(definition: &CellDefinition, evaluated: &[EvaluatedAttempt]) -> Vec<String> {
     let is_timed = |metric: &&Metric| !metric.primary && matches!(metric.class, Class::Throughput | Class::Latency);
-    let ranges = definition.metrics.iter().filter(is_timed).filter_map(|metric| ValueRange::of(metric, studied));
+    let ranges = definition.metrics.iter().filter(is_timed).filter_map(|metric| ValueRange::of(metric, evaluated));
     let finding = |range: ValueRange| {
         format!(
             "{range}: one of the values may be in a different unit; the cell does not fail, since the metric is not the primary one"
@@ -118,9 +121,9 @@ fn patterns(metric: &Metric, values: &[f64]) -> Vec<String> {
 }
 
 /// Samples whose measured part is short compared with `min-time`, if that applies.
-fn short_samples(definition: &CellDefinition, counted: &[&StudiedAttempt]) -> Option<String> {
+fn short_samples(definition: &CellDefinition, counted: &[&EvaluatedAttempt]) -> Option<String> {
     let min_time = definition.min_time?;
-    let seconds: Vec<f64> = counted.iter().map(|studied| studied.measured_seconds()).collect();
+    let seconds: Vec<f64> = counted.iter().map(|evaluated| evaluated.measured_seconds()).collect();
     let median = Samples::new(&seconds).ok()?.median();
     (median <= SHORT_SAMPLE_FRACTION * min_time.seconds()).then(|| {
         format!(
@@ -131,11 +134,11 @@ fn short_samples(definition: &CellDefinition, counted: &[&StudiedAttempt]) -> Op
 }
 
 /// Outputs that differ between samples although they have to be the same.
-fn changed_outputs(counted: &[&StudiedAttempt]) -> Vec<String> {
+fn changed_outputs(counted: &[&EvaluatedAttempt]) -> Vec<String> {
     let mut outputs: BTreeMap<&str, Vec<(u32, &str)>> = BTreeMap::new();
-    for studied in counted {
-        for (name, output) in studied.measurement.iter().flat_map(|measured| &measured.outputs) {
-            outputs.entry(name).or_default().push((studied.attempt.ended.sample, output));
+    for evaluated in counted {
+        for (name, output) in evaluated.measurement.iter().flat_map(|measured| &measured.outputs) {
+            outputs.entry(name).or_default().push((evaluated.attempt.ended.sample, output));
         }
     }
     let changed = |(name, samples): (&str, Vec<(u32, &str)>)| {
@@ -154,14 +157,14 @@ fn changed_outputs(counted: &[&StudiedAttempt]) -> Vec<String> {
 
 /// The findings of the samples themselves. Findings that differ only in their figures are merged into one, with the
 /// median figures.
-fn sample_findings(counted: &[&StudiedAttempt]) -> Vec<String> {
-    let of_sample = |studied: &StudiedAttempt| -> Vec<String> {
-        let measured = studied.measurement.iter().flat_map(|measured| measured.findings.clone());
-        measured.chain(studied.attempt.ended.findings.clone()).collect()
+fn sample_findings(counted: &[&EvaluatedAttempt]) -> Vec<String> {
+    let of_sample = |evaluated: &EvaluatedAttempt| -> Vec<String> {
+        let measured = evaluated.measurement.iter().flat_map(|measured| measured.findings.clone());
+        measured.chain(evaluated.attempt.ended.findings.clone()).collect()
     };
     let mut similar: BTreeMap<String, SimilarFindings> = BTreeMap::new();
-    for (at, studied) in counted.iter().enumerate() {
-        for finding in of_sample(studied) {
+    for (at, evaluated) in counted.iter().enumerate() {
+        for finding in of_sample(evaluated) {
             let same = similar.entry(subject(&finding)).or_default();
             same.samples.insert(at);
             same.findings.push(finding);
@@ -212,37 +215,37 @@ mod tests {
     use super::*;
     use crate::testing::{definition, precision, samples};
 
-    fn findings_of(definition: &CellDefinition, studied: &[StudiedAttempt]) -> Vec<String> {
-        findings(definition, studied, None, &studied.iter().collect::<Vec<_>>())
+    fn findings_of(definition: &CellDefinition, evaluated: &[EvaluatedAttempt]) -> Vec<String> {
+        findings(definition, evaluated, None, &evaluated.iter().collect::<Vec<_>>())
     }
 
     #[test]
     fn findings_are_counted_by_the_samples_that_have_them() {
-        let mut studied = samples(&[97.0, 98.0, 99.0, 97.5]);
+        let mut evaluated = samples(&[97.0, 98.0, 99.0, 97.5]);
         let other = |run: u32| format!("{OTHER_RUN}anna@desk (process {run} there, its agent {run} here)");
-        for one in &mut studied[..2] {
+        for one in &mut evaluated[..2] {
             one.attempt.ended.findings =
                 vec![other(11), other(22), "swapped 3 pages".to_owned(), "swapped 5 pages".to_owned()];
         }
-        studied[2].attempt.ended.findings = vec![other(22)];
+        evaluated[2].attempt.ended.findings = vec![other(22)];
         let in_samples = |finding: &str, samples: u32| format!("{finding} (in {samples} of 4 samples)");
         let expected = [in_samples(&other(11), 2), in_samples(&other(22), 3), in_samples("swapped 5 pages", 2)];
-        assert_eq!(findings_of(&definition(precision()), &studied), expected);
+        assert_eq!(findings_of(&definition(precision()), &evaluated), expected);
     }
 
     #[test]
     fn invalid_samples_are_findings_with_their_reasons() {
-        let mut studied = samples(&[97.0, 98.0, 99.0, 97.5, 98.5]);
-        studied[1].measurement.as_mut().unwrap().reject(Gate::Plausibility, "rate is -7 ops/s");
-        studied[3].measurement.as_mut().unwrap().reject(Gate::Plausibility, "rate is -8 ops/s");
-        studied[4].measurement.as_mut().unwrap().reject(Gate::Output, "its artefacts were modified");
+        let mut evaluated = samples(&[97.0, 98.0, 99.0, 97.5, 98.5]);
+        evaluated[1].measurement.as_mut().unwrap().reject(Gate::Plausibility, "rate is -7 ops/s");
+        evaluated[3].measurement.as_mut().unwrap().reject(Gate::Plausibility, "rate is -8 ops/s");
+        evaluated[4].measurement.as_mut().unwrap().reject(Gate::Output, "its artefacts were modified");
         let expected = [
             "sample 1 is invalid (plausibility: rate is -7 ops/s): it is excluded, and so is 1 other sample for the same \
                 reason",
             "sample 4 is invalid (output: its artefacts were modified): it is excluded",
         ];
-        assert_eq!(invalid_samples(&studied), expected);
-        assert_eq!(invalid_samples(&studied[3..]), [""; 0], "the outcome has the reason");
+        assert_eq!(invalid_samples(&evaluated), expected);
+        assert_eq!(invalid_samples(&evaluated[3..]), [""; 0], "the outcome has the reason");
     }
 
     #[test]
@@ -251,13 +254,13 @@ mod tests {
         rule.metrics.push(Metric::latency("response", "s"));
         rule.metrics.push(Metric::resource("faults", "1"));
         let with = |last: f64| {
-            let mut studied = samples(&[97.0, 98.0, 99.0]);
-            for (one, value) in studied.iter_mut().zip([1.0, 1.0, last]) {
+            let mut evaluated = samples(&[97.0, 98.0, 99.0]);
+            for (one, value) in evaluated.iter_mut().zip([1.0, 1.0, last]) {
                 let measured = one.measurement.as_mut().unwrap();
                 measured.set(Class::Latency, "response", value);
                 measured.set(Class::Resource, "faults", value);
             }
-            contradictions(&rule, &studied)
+            contradictions(&rule, &evaluated)
         };
         assert_eq!(
             with(5000.0),
@@ -279,8 +282,8 @@ mod tests {
         let mut counted = definition(precision());
         counted.metrics[0].class = Class::Check;
         let mut of_checks = samples(&[97.5; 6]);
-        for studied in &mut of_checks {
-            studied.measurement.as_mut().unwrap().set(Class::Check, "rate", 97.5);
+        for evaluated in &mut of_checks {
+            evaluated.measurement.as_mut().unwrap().set(Class::Check, "rate", 97.5);
         }
         assert_eq!(findings_of(&counted, &of_checks), [""; 0], "a check is not a time");
     }
@@ -288,11 +291,11 @@ mod tests {
     #[test]
     fn samples_much_shorter_than_min_time_are_a_finding() {
         let with = |min_time: Option<u64>, seconds: f64| {
-            let mut studied = samples(&[97.0, 98.0, 99.0, 97.5, 98.5, 99.5]);
-            for one in &mut studied {
+            let mut evaluated = samples(&[97.0, 98.0, 99.0, 97.5, 98.5, 99.5]);
+            for one in &mut evaluated {
                 one.measurement.as_mut().unwrap().intervals = Some(seconds);
             }
-            findings_of(&CellDefinition { min_time: min_time.map(Nanos), ..definition(precision()) }, &studied)
+            findings_of(&CellDefinition { min_time: min_time.map(Nanos), ..definition(precision()) }, &evaluated)
         };
         let short = with(Some(5_000_000_000), 0.204);
         assert!(
@@ -306,14 +309,14 @@ mod tests {
     #[test]
     fn output_that_changes_although_declared_constant_is_a_finding() {
         let with = |outputs: [&str; 3]| {
-            let mut studied = samples(&[97.0, 98.0, 99.0]);
-            for (one, output) in studied.iter_mut().zip(outputs) {
+            let mut evaluated = samples(&[97.0, 98.0, 99.0]);
+            for (one, output) in evaluated.iter_mut().zip(outputs) {
                 let measured = one.measurement.as_mut().unwrap();
                 measured
                     .outputs
                     .extend((!output.is_empty()).then(|| ("standard output".to_owned(), output.to_owned())));
             }
-            findings_of(&definition(precision()), &studied)
+            findings_of(&definition(precision()), &evaluated)
         };
         assert_eq!(with(["`sum 1`"; 3]), [""; 0]);
         assert_eq!(

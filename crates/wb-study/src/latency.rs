@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use crate::evaluated_attempt::EvaluatedAttempt;
 use crate::result::{NestedLatency, NestedRow};
-use crate::studied_attempt::StudiedAttempt;
 
 /// The latency percentiles, one per row.
 const PERCENTILES: [f64; 8] = [50.0, 75.0, 90.0, 95.0, 99.0, 99.9, 99.99, 100.0];
@@ -12,9 +12,9 @@ const PERCENTILES: [f64; 8] = [50.0, 75.0, 90.0, 95.0, 99.0, 99.9, 99.99, 100.0]
 const OVER_SECONDS: [f64; 7] = [0.0, 25.0, 50.0, 75.0, 90.0, 99.0, 100.0];
 
 /// The tables, one per kind of operation, over all seconds of all counted samples.
-pub fn nested_latency(counted: &[&StudiedAttempt]) -> Vec<NestedLatency> {
+pub fn nested_latency(counted: &[&EvaluatedAttempt]) -> Vec<NestedLatency> {
     let mut by_title: BTreeMap<&str, Vec<&[(u64, u64)]>> = BTreeMap::new();
-    let measured = counted.iter().filter_map(|studied| studied.measurement.as_ref());
+    let measured = counted.iter().filter_map(|evaluated| evaluated.measurement.as_ref());
     for latencies in measured.flat_map(|measured| &measured.latencies) {
         let seconds = latencies.seconds.iter().filter(|second| !second.is_empty());
         by_title.entry(&latencies.title).or_default().extend(seconds.map(Vec::as_slice));

@@ -11,6 +11,7 @@ pub mod aggregation;
 pub mod cell;
 pub mod curves;
 pub mod error;
+pub mod evaluated_attempt;
 pub mod findings;
 pub mod latency;
 pub mod machine_properties;
@@ -18,13 +19,12 @@ pub mod provenance;
 pub mod result;
 pub mod run;
 pub mod solve;
-pub mod studied_attempt;
 #[cfg(test)]
 mod testing;
 pub mod value_range;
 
 pub use cell::{Judgement, judge};
 pub use error::StudyError;
+pub use evaluated_attempt::EvaluatedAttempt;
 pub use result::Study;
 pub use run::{current_results, render_results, study, write_results, write_serial};
-pub use studied_attempt::StudiedAttempt;

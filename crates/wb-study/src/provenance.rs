@@ -6,7 +6,7 @@ use wb_model::pluralize;
 use wb_record::CellDefinition;
 use wb_tests::{BUILT_PREFIX, DEFINITION_FILE_PREFIX, DEFINITION_SHA256};
 
-use crate::studied_attempt::StudiedAttempt;
+use crate::evaluated_attempt::EvaluatedAttempt;
 
 /// The suffix of the name of a hash; `@WORKER` may follow.
 const SHA256: &str = " sha256";
@@ -15,10 +15,10 @@ const SHA256: &str = " sha256";
 /// them is given as the last one and the number of other ones.
 pub fn provenance(
     definition: &CellDefinition,
-    studied: &[StudiedAttempt],
-    counted: &[&StudiedAttempt],
+    evaluated: &[EvaluatedAttempt],
+    counted: &[&EvaluatedAttempt],
 ) -> BTreeMap<String, String> {
-    let all: Vec<&StudiedAttempt> = if counted.is_empty() { studied.iter().collect() } else { counted.to_vec() };
+    let all: Vec<&EvaluatedAttempt> = if counted.is_empty() { evaluated.iter().collect() } else { counted.to_vec() };
     let mut provenance = definition.provenance.clone();
     provenance.extend(all.iter().filter_map(|one| one.measurement.as_ref()).flat_map(|one| one.provenance.clone()));
     for (name, hashes) in hashes(&all) {
@@ -36,7 +36,7 @@ fn counted_others(others: usize) -> String {
 }
 
 /// Findings about hashes that changed between samples although they should be the same.
-pub fn changes(counted_samples: &[&StudiedAttempt]) -> Vec<String> {
+pub fn changes(counted_samples: &[&EvaluatedAttempt]) -> Vec<String> {
     /// Maximum number of hashes to show; if there are more, the file changes with every sample.
     const SHOWN: usize = 2;
     let change = |(name, hashes): (&str, Vec<(&str, usize)>)| {
@@ -69,9 +69,9 @@ fn describe_hash(name: &str) -> Option<String> {
 }
 
 /// The different hashes in samples by name, the last one first, with the number of samples that have it.
-fn hashes<'a>(samples: &[&'a StudiedAttempt]) -> BTreeMap<&'a str, Vec<(&'a str, usize)>> {
+fn hashes<'a>(samples: &[&'a EvaluatedAttempt]) -> BTreeMap<&'a str, Vec<(&'a str, usize)>> {
     let mut all: BTreeMap<&str, Vec<(&str, usize)>> = BTreeMap::new();
-    let measured = samples.iter().rev().filter_map(|studied| studied.measurement.as_ref());
+    let measured = samples.iter().rev().filter_map(|evaluated| evaluated.measurement.as_ref());
     for (name, hash) in measured.flat_map(|measured| &measured.provenance).filter(|(name, _)| name.contains(SHA256)) {
         let of_name = all.entry(name).or_default();
         match of_name.iter_mut().find(|(existing, _)| existing == hash) {
@@ -88,7 +88,7 @@ mod tests {
     use crate::testing::{definition, precision, samples};
 
     /// Samples with these hashes of the given name.
-    fn with(name: &str, hashes: &[&str]) -> Vec<StudiedAttempt> {
+    fn with(name: &str, hashes: &[&str]) -> Vec<EvaluatedAttempt> {
         let mut all = samples(&vec![1000.0; hashes.len()]);
         for (sample, hash) in all.iter_mut().zip(hashes) {
             sample.measurement.as_mut().unwrap().add_provenance(name, hash);
@@ -99,7 +99,7 @@ mod tests {
     #[test]
     fn a_script_that_changed_between_samples_is_reported_with_both_hashes() {
         let all = with("file {definition-folder}/h.sh sha256", &["a", "a", "b"]);
-        let counted: Vec<&StudiedAttempt> = all.iter().collect();
+        let counted: Vec<&EvaluatedAttempt> = all.iter().collect();
         let expected = "the file `{definition-folder}/h.sh` changed between samples: SHA-256 a… in 2 samples, SHA-256 b… in 1 sample";
         assert_eq!(changes(&counted), [expected]);
         let provenance = provenance(&definition(precision()), &all, &counted);
@@ -109,7 +109,7 @@ mod tests {
     #[test]
     fn a_program_that_is_rebuilt_for_each_sample_is_reported_with_a_count() {
         let all = with("built p sha256", &["a", "b", "c"]);
-        let counted: Vec<&StudiedAttempt> = all.iter().collect();
+        let counted: Vec<&EvaluatedAttempt> = all.iter().collect();
         assert_eq!(changes(&counted), ["the build of `p` changed between samples: 3 different hashes"]);
         assert_eq!(changes(&counted[..1]), [""; 0]);
     }

@@ -16,10 +16,10 @@ use wb_tests::Registry;
 
 use crate::StudyError;
 use crate::cell::{StartTimes, cell_result};
+use crate::evaluated_attempt::EvaluatedAttempt;
 use crate::machine_properties;
 use crate::result::{CellResult, EnvironmentChange, RunInfo, Study};
 use crate::solve::solve;
-use crate::studied_attempt::StudiedAttempt;
 
 /// The contents of a `result.json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -49,8 +49,8 @@ fn study_records(run: &RunFolder, records: &RunRecords, registry: &Registry) -> 
             .test_cell(definition.cell.test.as_str(), &definition.params)
             .ok_or_else(|| StudyError::UnknownTest(definition.cell.test.clone()))?;
         let attempts = history.attempts(&definition.cell).iter().filter(|attempt| attempt.ended.key == definition.key);
-        let studied = attempts.map(|attempt| StudiedAttempt::of(cell.as_ref(), attempt.clone())).collect();
-        let mut result = cell_result(&definition, studied, history.end_reason(&definition.cell), &origin);
+        let evaluated = attempts.map(|attempt| EvaluatedAttempt::of(cell.as_ref(), attempt.clone())).collect();
+        let mut result = cell_result(&definition, evaluated, history.end_reason(&definition.cell), &origin);
         let problems = history.cleanup_problems(&definition.cell).iter();
         result.findings.extend(problems.map(|problem| format!("cleanup failed: {problem}")));
         cells.push(result);
@@ -109,13 +109,13 @@ fn serials(
 /// reason why it ended. The run may still change them, so the file has no hash of the records.
 pub fn write_serial(
     run: &RunFolder,
-    cells: Vec<(&CellDefinition, Vec<StudiedAttempt>, Option<&str>)>,
+    cells: Vec<(&CellDefinition, Vec<EvaluatedAttempt>, Option<&str>)>,
 ) -> Result<(), StudyError> {
     let lines = run.journal_lines()?;
     let origin = Timeline::of(run, &lines)?.start_times();
     let Some((first, ..)) = cells.first() else { return Ok(()) };
     let folder = run.serial_folder(&first.cell);
-    let cells = cells.into_iter().map(|(cell, studied, ended_by)| cell_result(cell, studied, ended_by, &origin));
+    let cells = cells.into_iter().map(|(cell, evaluated, ended_by)| cell_result(cell, evaluated, ended_by, &origin));
     files::write_json(&folder.join(RESULT_FILE), &SerialResult { records_sha256: None, cells: cells.collect() })?;
     Ok(())
 }

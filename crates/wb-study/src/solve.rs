@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use wb_model::{ProfileName, Serial, TestName, WorkerName, with_worker};
-use wb_tests::{Conclusion, CurvePoint, Registry, StudiedCell};
+use wb_tests::{Conclusion, CurvePoint, EvaluatedCell, Registry};
 
 use crate::aggregation::title_suffix;
 use crate::result::{CellResult, CurveSet, MetricResult, SummaryCurve, SummaryPoint};
@@ -22,7 +22,7 @@ pub fn solve(cells: &[CellResult], registry: &Registry) -> Vec<Conclusion> {
         let workers: BTreeSet<&WorkerName> =
             cells.iter().flat_map(|cell| &cell.metrics).filter_map(|metric| metric.worker.as_ref()).collect();
         for worker in [None].into_iter().chain(workers.into_iter().map(Some)) {
-            let solved: Vec<StudiedCell> = cells.iter().map(|cell| solve_input(cell, worker)).collect();
+            let solved: Vec<EvaluatedCell> = cells.iter().map(|cell| solve_input(cell, worker)).collect();
             let test_name = with_worker(&format!("{profile}/{name}/{serial}"), worker);
             conclusions.extend(
                 test.solve(&solved).into_iter().map(|conclusion| Conclusion { cells: test_name.clone(), ..conclusion }),
@@ -33,7 +33,7 @@ pub fn solve(cells: &[CellResult], registry: &Registry) -> Vec<Conclusion> {
 }
 
 /// The input of conclusions for a cell, as measured by one of several workers or by all together.
-fn solve_input<'a>(result: &'a CellResult, worker: Option<&WorkerName>) -> StudiedCell<'a> {
+fn solve_input<'a>(result: &'a CellResult, worker: Option<&WorkerName>) -> EvaluatedCell<'a> {
     let median = |metric: &MetricResult| {
         let summary = metric.summary.as_ref().filter(|_| metric.worker.as_ref() == worker)?;
         Some((metric.metric.key(), summary.median))
@@ -47,7 +47,7 @@ fn solve_input<'a>(result: &'a CellResult, worker: Option<&WorkerName>) -> Studi
         };
         Some((title, curve.lines.iter().map(line).collect()))
     };
-    StudiedCell {
+    EvaluatedCell {
         case: &result.cell.case,
         params: &result.params,
         medians: result.metrics.iter().filter_map(median).collect(),

@@ -8,7 +8,7 @@ use wb_record::{CellDefinition, RecordedAttempt};
 use wb_stats::SamplingRule;
 use wb_tests::Measurement;
 
-use crate::studied_attempt::StudiedAttempt;
+use crate::evaluated_attempt::EvaluatedAttempt;
 
 /// A cell whose primary metric is a throughput `rate`.
 pub(crate) fn definition(rule: SamplingRule) -> CellDefinition {
@@ -35,12 +35,12 @@ pub(crate) fn precision() -> SamplingRule {
 }
 
 /// Valid samples with these values, in this order.
-pub(crate) fn samples(values: &[f64]) -> Vec<StudiedAttempt> {
+pub(crate) fn samples(values: &[f64]) -> Vec<EvaluatedAttempt> {
     (0..).zip(values).map(|(number, value)| attempt(Purpose::Sample, number, *value)).collect()
 }
 
 /// A completed attempt with this value.
-pub(crate) fn attempt(purpose: Purpose, sample: u32, value: f64) -> StudiedAttempt {
+pub(crate) fn attempt(purpose: Purpose, sample: u32, value: f64) -> EvaluatedAttempt {
     let definition = definition(precision());
     let ended = AttemptEnd {
         cell: definition.cell,
@@ -60,5 +60,5 @@ pub(crate) fn attempt(purpose: Purpose, sample: u32, value: f64) -> StudiedAttem
     };
     let measured = Measurement::default().with_value(Class::Throughput, "rate", value);
     let attempt = RecordedAttempt { ended, time: String::new(), folder: PathBuf::new(), intact: true };
-    StudiedAttempt { attempt, measurement: Some(measured) }
+    EvaluatedAttempt { attempt, measurement: Some(measured) }
 }

@@ -4,7 +4,7 @@ use std::fmt;
 
 use wb_model::{Metric, Unit};
 
-use crate::studied_attempt::StudiedAttempt;
+use crate::evaluated_attempt::EvaluatedAttempt;
 
 /// The factor from which on values of one cell contradict each other. A tool that prints a different unit is off by
 /// 1000; the rest is a margin for noise.
@@ -31,12 +31,12 @@ struct Extreme {
 
 impl ValueRange {
     /// The range of a metric by magnitude; `None` if no sample has a value other than zero.
-    pub fn of(metric: &Metric, studied: &[StudiedAttempt]) -> Option<Self> {
-        let value = |studied: &StudiedAttempt| {
-            let value = studied.valid_sample()?.get(metric).filter(|value| *value != 0.0)?;
-            Some(Extreme { sample: studied.attempt.ended.sample, value })
+    pub fn of(metric: &Metric, evaluated: &[EvaluatedAttempt]) -> Option<Self> {
+        let value = |evaluated: &EvaluatedAttempt| {
+            let value = evaluated.valid_sample()?.get(metric).filter(|value| *value != 0.0)?;
+            Some(Extreme { sample: evaluated.attempt.ended.sample, value })
         };
-        let values: Vec<Extreme> = studied.iter().filter_map(value).collect();
+        let values: Vec<Extreme> = evaluated.iter().filter_map(value).collect();
         let order = |one: &&Extreme, other: &&Extreme| one.value.abs().total_cmp(&other.value.abs());
         // Of equal values, use the earliest one.
         let lowest = *values.iter().min_by(order)?;

@@ -11,7 +11,7 @@ use wb_model::outcome::Gate;
 use wb_model::{Axis, Class, Facts, Metric, Nanos, ParamValue, Params as RawParams, Placement, Scope};
 
 use crate::{
-    Artefacts, Attempt, Conclusion, Failure, Measurement, Rejection, StudiedCell, TestInfo, TypedTest, WorkerContext,
+    Artefacts, Attempt, Conclusion, EvaluatedCell, Failure, Measurement, Rejection, TestInfo, TypedTest, WorkerContext,
     native,
 };
 
@@ -130,7 +130,7 @@ impl TypedTest for Himeno {
         Ok(measurement)
     }
 
-    fn solve(&self, cells: &[StudiedCell<'_>]) -> Vec<Conclusion> {
+    fn solve(&self, cells: &[EvaluatedCell<'_>]) -> Vec<Conclusion> {
         native::scaling(cells, "throughput", "mflops")
     }
 }

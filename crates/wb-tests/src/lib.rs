@@ -52,5 +52,5 @@ pub use measurement::{
 };
 pub use registry::Registry;
 pub use shared_params::{InvalidParams, SharedParams};
-pub use test::{BuildInputs, CurvePoint, StudiedCell, Test, TestCell};
+pub use test::{BuildInputs, CurvePoint, EvaluatedCell, Test, TestCell};
 pub use typed_test::{TestInfo, TypedTest};

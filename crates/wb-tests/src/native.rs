@@ -6,7 +6,7 @@ use wb_kernels::{Isa, Probe, Residency, Work};
 use wb_model::outcome::Gate;
 use wb_model::{Class, Facts, HugePages, Metric, MetricKey, ParamValue, Placement, pluralize};
 
-use crate::{Artefacts, Attempt, Conclusion, Failure, Measurement, Rejection, StudiedCell};
+use crate::{Artefacts, Attempt, Conclusion, EvaluatedCell, Failure, Measurement, Rejection};
 
 /// Artefact name of a kernel's report.
 pub const REPORT: &str = "report";
@@ -161,12 +161,12 @@ pub fn check_effort(measurement: &mut Measurement, probe: Probe, iterations: u64
 
 /// Speed-up of the highest number of threads over one thread by a throughput in this unit, for each set of cells that
 /// differ only in their threads.
-pub fn scaling(cells: &[StudiedCell<'_>], throughput: &str, unit: &str) -> Vec<Conclusion> {
+pub fn scaling(cells: &[EvaluatedCell<'_>], throughput: &str, unit: &str) -> Vec<Conclusion> {
     let metric = MetricKey::new(Class::Throughput, throughput);
     let unit = wb_model::Unit::new(unit);
-    let threads = |cell: &StudiedCell<'_>| cell.case.get("threads").and_then(|threads| threads.parse::<u32>().ok());
+    let threads = |cell: &EvaluatedCell<'_>| cell.case.get("threads").and_then(|threads| threads.parse::<u32>().ok());
     let single = cells.iter().filter(|cell| threads(cell) == Some(1));
-    let conclusion = |single_cell: &StudiedCell<'_>| {
+    let conclusion = |single_cell: &EvaluatedCell<'_>| {
         let group = single_cell.case.without("threads");
         let group_cells = cells.iter().filter(|cell| cell.case.without("threads") == group);
         let largest = group_cells.max_by_key(|cell| threads(cell))?;

@@ -13,7 +13,7 @@ use wb_model::{
 };
 
 use crate::{
-    Artefacts, Attempt, Conclusion, Failure, Measurement, Rejection, StudiedCell, TestInfo, TypedTest, WorkerContext,
+    Artefacts, Attempt, Conclusion, EvaluatedCell, Failure, Measurement, Rejection, TestInfo, TypedTest, WorkerContext,
     native,
 };
 
@@ -186,20 +186,20 @@ impl TypedTest for Ramspeed {
         Ok(measurement)
     }
 
-    fn solve(&self, cells: &[StudiedCell<'_>]) -> Vec<Conclusion> {
+    fn solve(&self, cells: &[EvaluatedCell<'_>]) -> Vec<Conclusion> {
         averages(cells).into_iter().chain(native::scaling(cells, BANDWIDTH, "MB/s")).collect()
     }
 }
 
 /// RAMspeed's average: the mean of the four modes, for each set of cells that differ only in their mode.
-fn averages(cells: &[StudiedCell<'_>]) -> Vec<Conclusion> {
+fn averages(cells: &[EvaluatedCell<'_>]) -> Vec<Conclusion> {
     let copies = cells.iter().filter(|cell| cell.case.get("mode") == Some(MODES[0]));
     let bandwidth = MetricKey::new(Class::Throughput, BANDWIDTH);
-    let conclusion = |copy: &StudiedCell<'_>| {
+    let conclusion = |copy: &EvaluatedCell<'_>| {
         let group = copy.case.without("mode");
         let median = |mode: &str| {
             let same =
-                |cell: &&StudiedCell<'_>| cell.case.get("mode") == Some(mode) && cell.case.without("mode") == group;
+                |cell: &&EvaluatedCell<'_>| cell.case.get("mode") == Some(mode) && cell.case.without("mode") == group;
             cells.iter().find(same)?.medians.get(&bandwidth).copied()
         };
         let values: Vec<f64> = MODES.iter().map(|mode| median(mode)).collect::<Option<_>>()?;
@@ -304,8 +304,9 @@ mod tests {
         let modes = ["copy", "scale", "add", "triad"];
         let cases: Vec<Case> =
             modes.iter().map(|mode| case(mode, "integer")).chain([case("copy", "floating")]).collect();
-        let cell = |(at, case)| StudiedCell { case, params: &params, medians: medians(at as f64), curves: Vec::new() };
-        let cells: Vec<StudiedCell<'_>> = cases.iter().enumerate().map(cell).collect();
+        let cell =
+            |(at, case)| EvaluatedCell { case, params: &params, medians: medians(at as f64), curves: Vec::new() };
+        let cells: Vec<EvaluatedCell<'_>> = cases.iter().enumerate().map(cell).collect();
         let conclusions = averages(&cells);
         assert_eq!(conclusions.len(), 1);
         assert_eq!((conclusions[0].value, conclusions[0].name.as_str()), (1.5, "average (kind=integer,threads=1)"));

@@ -14,7 +14,7 @@ use wb_model::{
 };
 
 use crate::{
-    Artefacts, Attempt, Conclusion, CurvePoint, Failure, Measurement, Rejection, SampleCurve, StudiedCell, TestInfo,
+    Artefacts, Attempt, Conclusion, CurvePoint, EvaluatedCell, Failure, Measurement, Rejection, SampleCurve, TestInfo,
     TypedTest, WorkerContext,
 };
 use crate::{knees, native, ramspeed};
@@ -181,7 +181,7 @@ impl TypedTest for RamspeedSweep {
         Ok(measurement)
     }
 
-    fn solve(&self, cells: &[StudiedCell<'_>]) -> Vec<Conclusion> {
+    fn solve(&self, cells: &[EvaluatedCell<'_>]) -> Vec<Conclusion> {
         cells.iter().flat_map(find_cache_levels).collect()
     }
 }
@@ -213,7 +213,7 @@ fn check_point(measurement: &mut Measurement, op: &str, point: &SweepPoint, thre
 }
 
 /// Cache levels that a cell's curve shows, each with the closest one that the system reports.
-fn find_cache_levels(cell: &StudiedCell<'_>) -> Vec<Conclusion> {
+fn find_cache_levels(cell: &EvaluatedCell<'_>) -> Vec<Conclusion> {
     let size = |level: u8| cell.medians.get(&MetricKey::new(Class::Check, &format!("cache-l{level}")));
     let named: Vec<(u8, f64)> = (1..=4).filter_map(|level| Some((level, *size(level)?))).collect();
     let lines = cell.curves.iter().filter(|(title, _)| title == CURVE_TITLE).flat_map(|(_, lines)| lines);
@@ -317,7 +317,7 @@ mod tests {
             })
             .collect();
         let params = RawParams::new();
-        let cell = StudiedCell {
+        let cell = EvaluatedCell {
             case: &Case::default(),
             params: &params,
             medians: BTreeMap::from([(MetricKey::new(Class::Check, "cache-l1"), 32768.0)]),

@@ -45,8 +45,8 @@ pub trait Test: Send + Sync {
     /// If a parameter cannot be decoded.
     fn cell(self: Arc<Self>, params: &Params) -> Result<Box<dyn TestCell>, InvalidParams>;
 
-    /// Derives conclusions from the studied cells of one plan entry.
-    fn solve(&self, _cells: &[StudiedCell<'_>]) -> Vec<Conclusion> {
+    /// Derives conclusions from the evaluated cells of one plan entry.
+    fn solve(&self, _cells: &[EvaluatedCell<'_>]) -> Vec<Conclusion> {
         Vec::new()
     }
 }
@@ -134,7 +134,7 @@ pub struct BuildInputs {
 
 /// A cell with its medians and curves, as input of [`Test::solve`].
 #[derive(Debug, Clone)]
-pub struct StudiedCell<'a> {
+pub struct EvaluatedCell<'a> {
     /// Its case.
     pub case: &'a Case,
     /// Its effective parameters.
@@ -145,7 +145,7 @@ pub struct StudiedCell<'a> {
     pub curves: Vec<CellCurve>,
 }
 
-/// A curve of a studied cell: its title, and lines by name, each with points in ascending order of x.
+/// A curve of an evaluated cell: its title, and lines by name, each with points in ascending order of x.
 pub type CellCurve = (String, Vec<(String, Vec<CurvePoint>)>);
 
 /// A point of a curve.

@@ -16,7 +16,7 @@ use wb_stats::SamplingRule;
 use crate::shared_params::decode;
 use crate::test::AnyPrepared;
 use crate::{
-    Artefacts, Attempt, Conclusion, Failure, InvalidParams, Measurement, Rejection, SharedParams, StudiedCell, Test,
+    Artefacts, Attempt, Conclusion, EvaluatedCell, Failure, InvalidParams, Measurement, Rejection, SharedParams, Test,
     TestCell, WorkerContext,
 };
 
@@ -107,8 +107,8 @@ pub trait TypedTest: Send + Sync + 'static {
     /// Extracts the values from a sample's artefacts.
     fn study(&self, params: &Self::Params, artefacts: &Artefacts) -> Result<Measurement, Rejection>;
 
-    /// Derives conclusions from the studied cells of one plan entry.
-    fn solve(&self, _cells: &[StudiedCell<'_>]) -> Vec<Conclusion> {
+    /// Derives conclusions from the evaluated cells of one plan entry.
+    fn solve(&self, _cells: &[EvaluatedCell<'_>]) -> Vec<Conclusion> {
         Vec::new()
     }
 }
@@ -138,7 +138,7 @@ impl<T: TypedTest> Test for T {
         Ok(Box::new(TypedCell { test: self, params: decode(&own)?, shared }))
     }
 
-    fn solve(&self, cells: &[StudiedCell<'_>]) -> Vec<Conclusion> {
+    fn solve(&self, cells: &[EvaluatedCell<'_>]) -> Vec<Conclusion> {
         TypedTest::solve(self, cells)
     }
 }

@@ -119,7 +119,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
     #[test]
-    fn results_imported_from_damaged_bytes_can_be_studied(
+    fn results_imported_from_damaged_bytes_can_be_evaluated(
         index in 0..EXAMPLES.len(),
         edits in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
         digits: bool,

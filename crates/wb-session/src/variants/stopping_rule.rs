@@ -64,7 +64,8 @@ impl AbStoppingRule {
 /// The valid primary values of a cell, with their sample numbers.
 fn counted_values(cell: &ActiveCell) -> Vec<(u32, f64)> {
     let Some(metric) = cell.definition.metrics.iter().find(|metric| metric.primary) else { return Vec::new() };
-    let value =
-        |studied: &wb_study::StudiedAttempt| Some((studied.attempt.ended.sample, studied.valid_sample()?.get(metric)?));
-    cell.studied.iter().filter_map(value).collect()
+    let value = |evaluated: &wb_study::EvaluatedAttempt| {
+        Some((evaluated.attempt.ended.sample, evaluated.valid_sample()?.get(metric)?))
+    };
+    cell.evaluated.iter().filter_map(value).collect()
 }

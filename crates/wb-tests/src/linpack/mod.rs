@@ -17,7 +17,7 @@ use wb_model::{Class, Facts, Metric, Nanos, ParamValue, Params as RawParams, Pla
 use wb_stats::SamplingRule;
 
 use crate::{
-    Artefacts, Attempt, Conclusion, Failure, Measurement, Rejection, StudiedCell, TestInfo, TypedTest, WorkerContext,
+    Artefacts, Attempt, Conclusion, EvaluatedCell, Failure, Measurement, Rejection, TestInfo, TypedTest, WorkerContext,
     native,
 };
 
@@ -94,7 +94,7 @@ impl TypedTest for Linpack {
         }
     }
 
-    fn solve(&self, cells: &[StudiedCell<'_>]) -> Vec<Conclusion> {
+    fn solve(&self, cells: &[EvaluatedCell<'_>]) -> Vec<Conclusion> {
         native::scaling(cells, "gflops", "gflops")
     }
 }

@@ -71,8 +71,8 @@ fn samples_of_a_killed_controller_are_compared() {
     assert!(table.out.contains(&format!(",{}\n", expected.1)), "{} is in {}", expected.1, table.out);
     lab.weighbridge("compare old new --strict").expect_code(1);
     assert_eq!(lab.weighbridge("study new").code, 3, "it has fewer than the requested 60 samples");
-    let studied = lab.weighbridge("compare old new --json --strict");
-    assert_eq!((of_comparison(&studied.json()), studied.err.as_str()), (expected, ""));
+    let evaluated = lab.weighbridge("compare old new --json --strict");
+    assert_eq!((of_comparison(&evaluated.json()), evaluated.err.as_str()), (expected, ""));
 }
 
 #[test]

@@ -6,7 +6,7 @@ use crate::lab::{CommandResult, Lab};
 const QUICK: &str = "--min-time 1ms --samples 6 --warm-up 1 --retakes 0 --precision 100";
 
 #[test]
-fn run_is_recorded_studied_and_summarised() {
+fn run_is_recorded_evaluated_and_summarised() {
     let lab = Lab::new();
     let ran = lab.weighbridge(&format!("run steady:kind=[a,b] {QUICK} --into R --metadata who=me")).expect_code(0);
     ran.expect_stdout("measured");

@@ -10,14 +10,14 @@ use crate::aggregation::aggregate_workers;
 
 /// An attempt that ended, with its measured values if it completed.
 #[derive(Debug, Clone)]
-pub struct StudiedAttempt {
+pub struct EvaluatedAttempt {
     /// The attempt.
     pub attempt: RecordedAttempt,
     /// Its values; `None` if it did not complete.
     pub measurement: Option<Measurement>,
 }
 
-impl StudiedAttempt {
+impl EvaluatedAttempt {
     /// Reads an attempt's values. Artefacts that were modified since are not read.
     pub fn of(cell: &dyn TestCell, attempt: RecordedAttempt) -> Self {
         let completed = attempt.ended.outcome.is_completed();
