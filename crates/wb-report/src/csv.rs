@@ -83,9 +83,9 @@ fn sample_rows(cell: &CellResult) -> Vec<Vec<String>> {
 /// The first columns of both files: id, test, case, worker, unit.
 fn id_columns(cell: &CellResult, result: Option<&MetricResult>) -> Vec<String> {
     vec![
-        result.map_or_else(|| cell.cell.to_string(), |result| format!("{}/{}", cell.cell, result.key())),
-        cell.cell.test.to_string(),
-        cell.cell.case.to_string(),
+        result.map_or_else(|| cell.id.to_string(), |result| format!("{}/{}", cell.id, result.key())),
+        cell.id.test.to_string(),
+        cell.id.case.to_string(),
         result.and_then(|result| result.worker.as_ref()).map(ToString::to_string).unwrap_or_default(),
         result.map(|result| result.metric.unit.to_string()).unwrap_or_default(),
     ]

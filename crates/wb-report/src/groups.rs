@@ -42,8 +42,7 @@ fn primary_scale(cell: &CellResult) -> Option<(&Unit, Direction)> {
 fn belongs_to(group: &[&CellResult], cell: &CellResult) -> bool {
     let key = |id: &CellId| (id.profile.clone(), id.test.clone());
     let is_same = |left: &CellResult, right: &CellResult| {
-        key(&left.cell) == key(&right.cell)
-            && (left.cell.serial == right.cell.serial || is_variant(left) && is_variant(right))
+        key(&left.id) == key(&right.id) && (left.id.serial == right.id.serial || is_variant(left) && is_variant(right))
     };
     let group_scale = group.iter().find_map(|member| primary_scale(member));
     let fits = group_scale.is_none() || primary_scale(cell).is_none() || group_scale == primary_scale(cell);
@@ -52,7 +51,7 @@ fn belongs_to(group: &[&CellResult], cell: &CellResult) -> bool {
 
 /// Whether a cell is a named variant that is compared within the run, as in `ab`.
 fn is_variant(cell: &CellResult) -> bool {
-    matches!((&cell.rule, &cell.cell.serial), (SamplingRule::External { .. }, Serial::Id(_)))
+    matches!((&cell.rule, &cell.id.serial), (SamplingRule::External { .. }, Serial::Id(_)))
 }
 
 impl<'a> CellGroup<'a> {
@@ -61,7 +60,7 @@ impl<'a> CellGroup<'a> {
         Self {
             scale: cells.iter().find_map(|cell| primary_scale(cell)),
             title: group_title(study, &cells),
-            has_variants: cells.iter().any(|cell| cell.cell.serial != cells[0].cell.serial),
+            has_variants: cells.iter().any(|cell| cell.id.serial != cells[0].id.serial),
             metric: names.first().copied().filter(|first| names.iter().all(|name| name == first)),
             shared: shared_axes(&cells),
             cells,
@@ -70,7 +69,7 @@ impl<'a> CellGroup<'a> {
 
     /// The test's name.
     pub(crate) fn test(&self) -> &str {
-        self.cells.first().map_or("", |cell| cell.cell.test.as_str())
+        self.cells.first().map_or("", |cell| cell.id.test.as_str())
     }
 
     /// The test's summary.
@@ -91,11 +90,10 @@ impl<'a> CellGroup<'a> {
 
     /// The label that distinguishes a cell from the others of the group.
     pub(crate) fn label(&self, cell: &CellResult) -> String {
-        let distinct_axes: Vec<(&str, &str)> =
-            cell.cell.case.axes().filter(|axis| !self.shared.contains(axis)).collect();
+        let distinct_axes: Vec<(&str, &str)> = cell.id.case.axes().filter(|axis| !self.shared.contains(axis)).collect();
         let case = match (self.has_variants, distinct_axes.is_empty()) {
-            (true, true) => cell.cell.serial.to_string(),
-            (true, false) => format!("{}: {}", cell.cell.serial, format_axes(&distinct_axes)),
+            (true, true) => cell.id.serial.to_string(),
+            (true, false) => format!("{}: {}", cell.id.serial, format_axes(&distinct_axes)),
             (false, true) => self.test().to_owned(),
             (false, false) => format_axes(&distinct_axes),
         };
@@ -118,16 +116,16 @@ fn format_axes(axes: &[(&str, &str)]) -> String {
 /// The axes that have the same value in all cells; none for a single cell.
 fn shared_axes<'a>(cells: &[&'a CellResult]) -> Vec<(&'a str, &'a str)> {
     let [first, others @ ..] = cells else { return Vec::new() };
-    let is_shared = |(name, value): &(&str, &str)| others.iter().all(|cell| cell.cell.case.get(name) == Some(value));
-    if others.is_empty() { Vec::new() } else { first.cell.case.axes().filter(is_shared).collect() }
+    let is_shared = |(name, value): &(&str, &str)| others.iter().all(|cell| cell.id.case.get(name) == Some(value));
+    if others.is_empty() { Vec::new() } else { first.id.case.axes().filter(is_shared).collect() }
 }
 
 /// The test's name, with its serial and its profile if they distinguish it from another group.
 fn group_title(study: &Study, cells: &[&CellResult]) -> String {
-    let Some(id) = cells.first().map(|cell| &cell.cell) else { return String::new() };
-    let has_one_serial = cells.iter().all(|cell| cell.cell.serial == id.serial);
-    let several_serials = study.cells.iter().any(|cell| cell.cell.test == id.test && cell.cell.serial != id.serial);
-    let several_profiles = study.cells.iter().any(|cell| cell.cell.profile != id.profile);
+    let Some(id) = cells.first().map(|cell| &cell.id) else { return String::new() };
+    let has_one_serial = cells.iter().all(|cell| cell.id.serial == id.serial);
+    let several_serials = study.cells.iter().any(|cell| cell.id.test == id.test && cell.id.serial != id.serial);
+    let several_profiles = study.cells.iter().any(|cell| cell.id.profile != id.profile);
     let mut title = id.test.to_string();
     if has_one_serial && (several_serials || matches!(id.serial, Serial::Id(_))) {
         title += &format!(" {}", id.serial);

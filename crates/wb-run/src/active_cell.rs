@@ -18,7 +18,7 @@ pub(crate) type PreparedContext = Option<(WorkerContext, AnyPrepared)>;
 /// A cell while it is being measured, with its attempts.
 pub struct ActiveCell {
     /// The cell of the plan.
-    pub cell: Cell,
+    pub planned: Cell,
     /// Its recorded definition.
     pub definition: CellDefinition,
     /// Its test with its parameters.
@@ -52,15 +52,15 @@ pub enum NextStep {
 
 impl ActiveCell {
     /// Creates a cell with its earlier attempts.
-    pub fn new(cell: Cell, definition: CellDefinition, test_cell: Box<dyn TestCell>, history: &History) -> Self {
-        let attempts = history.attempts(&cell.id).iter().cloned();
+    pub fn new(planned: Cell, definition: CellDefinition, test_cell: Box<dyn TestCell>, history: &History) -> Self {
+        let attempts = history.attempts(&planned.id).iter().cloned();
         let evaluated = attempts.map(|attempt| EvaluatedAttempt::of(test_cell.as_ref(), attempt)).collect();
-        Self { cell, definition, test_cell, evaluated, prepared: Vec::new(), attempts_in_invocation: 0 }
+        Self { planned, definition, test_cell, evaluated, prepared: Vec::new(), attempts_in_invocation: 0 }
     }
 
     /// Its effective parameters.
     pub fn params(&self) -> &Params {
-        &self.cell.params
+        &self.planned.params
     }
 
     /// Returns the calibrated work of its samples on a worker: that of the newest finished attempt.
@@ -74,7 +74,7 @@ impl ActiveCell {
 
     /// Whether the work of its samples is calibrated.
     pub fn is_calibrated(&self) -> bool {
-        self.cell.roles.iter().any(|assignment| self.work(&assignment.worker).is_some())
+        self.planned.roles.iter().any(|assignment| self.work(&assignment.worker).is_some())
     }
 
     /// Whether any attempt has finished.
@@ -122,7 +122,7 @@ impl ActiveCell {
 
     /// Returns why the cell takes no more samples, if so.
     fn end_reason(&self, sampling: &Sampling) -> Option<String> {
-        if let Some(reason) = &self.cell.unsupported {
+        if let Some(reason) = &self.planned.unsupported {
             return Some(format!("unsupported: {reason}"));
         }
         let judgement = judge(&self.definition, &self.evaluated, Budget::Left);
@@ -163,7 +163,7 @@ impl ActiveCell {
             return if self.end_reason(&plan.sampling).is_some() {
                 TimeEstimate::default()
             } else {
-                plan.cell_duration(&self.cell)
+                plan.cell_duration(&self.planned)
             };
         }
         let least = self.seconds_left(&plan.sampling);
@@ -191,11 +191,11 @@ impl ActiveCell {
         let warm_ups = sampling.warm_up.saturating_sub(self.finished_samples(Purpose::WarmUp).len() as u32);
         let seconds: Vec<f64> = self.evaluated.iter().map(|evaluated| evaluated.attempt.ended.seconds).collect();
         let each = if seconds.is_empty() {
-            self.cell.estimate.seconds()
+            self.planned.estimate.seconds()
         } else {
             seconds.iter().sum::<f64>() / seconds.len() as f64
         };
-        let calibration = if seconds.is_empty() { self.cell.calibration_time.seconds() } else { 0.0 };
+        let calibration = if seconds.is_empty() { self.planned.calibration_time.seconds() } else { 0.0 };
         calibration + each * f64::from(warm_ups + required.saturating_sub(taken).max(1))
     }
 

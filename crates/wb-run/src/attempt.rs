@@ -58,7 +58,7 @@ impl RunContext {
         purpose: Purpose,
         sample: u32,
     ) -> Result<Vec<String>, RunError> {
-        let id = cell.cell.id.clone();
+        let id = cell.planned.id.clone();
         let number = self.history.next_attempt(&id, purpose, sample);
         let folder = self.run.path().join(RunFolder::attempt_folder(&id, purpose, sample, number));
         let create = |source| RecordError::Io { operation: "create", path: folder.clone(), source };
@@ -91,7 +91,7 @@ impl RunContext {
             seconds,
             workload_seconds: record.workload_seconds,
             work: record.work,
-            workers: concurrent_workers(&cell.cell.roles).into_iter().cloned().collect(),
+            workers: concurrent_workers(&cell.planned.roles).into_iter().cloned().collect(),
             work_by_worker: works,
             disturbances: record.disturbances,
             findings: record.findings,
@@ -129,16 +129,16 @@ impl RunContext {
     /// Takes a sample with all role assignments.
     async fn take_sample(&self, cell: &mut ActiveCell, purpose: Purpose, sample: u32) -> AttemptResult {
         let mut prepared = std::mem::take(&mut cell.prepared);
-        prepared.resize_with(cell.cell.roles.len(), || None);
-        let concurrent = cell.cell.roles.len() > 1;
-        let slots = BarrierSlot::new_group(cell.cell.roles.len()).into_iter().map(|slot| concurrent.then_some(slot));
-        let (context, measured) = (self.attempt_context(cell.cell.roles.len()), &*cell);
-        let parts = measured.cell.roles.iter().zip(slots).zip(prepared).map(|((assignment, slot), prepared)| {
+        prepared.resize_with(cell.planned.roles.len(), || None);
+        let concurrent = cell.planned.roles.len() > 1;
+        let slots = BarrierSlot::new_group(cell.planned.roles.len()).into_iter().map(|slot| concurrent.then_some(slot));
+        let (context, measured) = (self.attempt_context(cell.planned.roles.len()), &*cell);
+        let parts = measured.planned.roles.iter().zip(slots).zip(prepared).map(|((assignment, slot), prepared)| {
             let which = SampleSpec { purpose, sample, work: measured.work(&assignment.worker) };
             context.take_role_sample(measured, assignment, slot, which, prepared)
         });
         let parts = join_all(parts).await;
-        let workers: Vec<WorkerName> = cell.cell.roles.iter().map(|assignment| assignment.worker.clone()).collect();
+        let workers: Vec<WorkerName> = cell.planned.roles.iter().map(|assignment| assignment.worker.clone()).collect();
         let (still_prepared, taken) = merge_role_samples(&workers, parts);
         cell.prepared = still_prepared;
         taken
@@ -152,7 +152,7 @@ impl RunContext {
         let reports = join_all(prepared.into_iter().map(|prepared| context.clean_up(measured, prepared))).await;
         reports
             .into_iter()
-            .zip(&cell.cell.roles)
+            .zip(&cell.planned.roles)
             .flat_map(|(report, assignment)| cell.problems(assignment, report))
             .collect()
     }
@@ -207,7 +207,7 @@ fn merge_role_samples(workers: &[WorkerName], parts: Vec<RoleSample>) -> (Vec<Pr
 impl ActiveCell {
     /// Converts a report to problems, with the name of the worker if there are several.
     pub(crate) fn problems(&self, assignment: &Roles, report: CleanupReport) -> Vec<String> {
-        let is_single = self.cell.roles.len() == 1;
+        let is_single = self.planned.roles.len() == 1;
         let label = |problem| if is_single { problem } else { format!("{}: {problem}", assignment.worker) };
         report.into_problems().into_iter().map(label).collect()
     }

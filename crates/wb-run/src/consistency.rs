@@ -22,11 +22,11 @@ const SHA256: &str = " sha256";
 /// # Errors
 /// With the first difference, and if the folder cannot be read.
 pub fn check_definition(cell: &ActiveCell, run: &RunFolder) -> Result<(), RunError> {
-    if !cell.has_finished() || cell.cell.unsupported.is_some() {
+    if !cell.has_finished() || cell.planned.unsupported.is_some() {
         return Ok(());
     }
-    let definitions = run.definitions(&cell.cell.id)?;
-    let recorded = definitions.of(&cell.cell.id).map(|definition| &definition.provenance);
+    let definitions = run.definitions(&cell.planned.id)?;
+    let recorded = definitions.of(&cell.planned.id).map(|definition| &definition.provenance);
     let now = &cell.definition.provenance;
     let differs = |(name, hash): (&String, &String)| {
         let (item, worker) = name.split_once(SHA256)?;
@@ -57,7 +57,7 @@ pub async fn check_build(
         return Ok(problems);
     }
     let context = AttemptContext { pool, sampling, cancel, remaining_stdout: Bytes(0) };
-    for assignment in &cell.cell.roles {
+    for assignment in &cell.planned.roles {
         let (built, cleanup) = context.build(cell, assignment).await;
         problems.extend(cell.problems(assignment, cleanup));
         // A build that fails here fails in the first attempt too, and is recorded there.
@@ -74,7 +74,7 @@ pub async fn check_build(
 }
 
 fn worker_suffix(cell: &ActiveCell, assignment: &Roles) -> String {
-    if cell.cell.roles.len() > 1 { format!("@{}", assignment.worker) } else { String::new() }
+    if cell.planned.roles.len() > 1 { format!("@{}", assignment.worker) } else { String::new() }
 }
 
 /// Returns the previous hash if there was exactly one and it differs from the current one.
@@ -109,7 +109,7 @@ fn change_error(cell: &ActiveCell, item: &str, before: &str, now: &str) -> RunEr
         _ => format!("`{item}`"),
     };
     let (before, now) = (short(before), short(now));
-    RunError::Changed { cell: Box::new(cell.cell.id.clone()), item: what, before, now }
+    RunError::Changed { cell: Box::new(cell.planned.id.clone()), item: what, before, now }
 }
 
 #[cfg(test)]

@@ -104,7 +104,7 @@ pub fn check_machines(
     earlier: &[Invocation],
     pool: &WorkerPool,
 ) -> Result<(), RunError> {
-    let id = &cell.cell.id;
+    let id = &cell.planned.id;
     let definitions = run.definitions(id)?;
     let Some(before) = definitions.of(id).filter(|_| !cell.evaluated.is_empty()) else { return Ok(()) };
     let (before, now) = (&before.roles, &cell.definition.roles);

@@ -120,7 +120,7 @@ impl AttemptContext<'_> {
         let no_worker = || Failure::refused(format!("no such worker: `{name}`"));
         let PooledWorker { worker, facts, address, .. } = self.pool.get(name).ok_or_else(no_worker)?;
         let group = worker.new_group_with(process_environment(cell)?).await?;
-        let limit = self.sampling.limit(Nanos(cell.cell.estimate.0.max(self.sampling.min_time.0)));
+        let limit = self.sampling.limit(Nanos(cell.planned.estimate.0.max(self.sampling.min_time.0)));
         let placement = cell.test_cell.shared_params().placement.clone();
         let context = WorkerContext::new(group, Arc::clone(facts), placement, limit, self.cancel.clone());
         Ok(WorkerContext { roles: assignment.clone(), address: address.clone(), ..context })
@@ -134,7 +134,7 @@ impl AttemptContext<'_> {
         attempt: &mut Attempt,
         existing: PreparedContext,
     ) -> (Result<(), Failure>, PreparedContext) {
-        if cell.cell.scope == Scope::Sample {
+        if cell.planned.scope == Scope::Sample {
             let result = async {
                 let mut prepared = cell.test_cell.prepare(&attempt.context).await?;
                 let result = self.sample(cell, &mut prepared, attempt).await;
@@ -180,7 +180,7 @@ impl AttemptContext<'_> {
 
     /// Takes the sample itself, with user tools and telemetry on all its workers.
     async fn sample(self, cell: &ActiveCell, prepared: &mut AnyPrepared, attempt: &mut Attempt) -> Result<(), Failure> {
-        let tools = RunningTools::start(attempt, &cell.cell.tools).await?;
+        let tools = RunningTools::start(attempt, &cell.planned.tools).await?;
         let result = self.sample_with_telemetry(cell, prepared, attempt).await;
         match tools {
             Some(tools) => tools.finish(attempt, result).await,
@@ -233,5 +233,5 @@ fn record_telemetry(record: &mut AttemptRecord, worker: &WorkerName, is_peer: bo
 /// Returns the environment variables and program replacements of a cell's processes.
 fn process_environment(cell: &ActiveCell) -> Result<ProcessEnvironment, Failure> {
     let env = cell.test_cell.shared_params().setup.variables().map_err(Failure::refused)?;
-    Ok(ProcessEnvironment { env, programs: cell.cell.programs.clone() })
+    Ok(ProcessEnvironment { env, programs: cell.planned.programs.clone() })
 }

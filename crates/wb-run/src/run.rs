@@ -205,11 +205,13 @@ pub async fn run(job: RunSpec<'_>, mut watch: impl FnMut(Progress)) -> Result<Ru
 fn record_definitions(run: &RunFolder, cells: &[ActiveCell]) -> Result<Vec<String>, RunError> {
     let mut notes = Vec::new();
     // The cells of one serial share a file, and are adjacent in a plan.
-    for serial in cells.chunk_by(|cell, next| run.serial_folder(&cell.cell.id) == run.serial_folder(&next.cell.id)) {
-        let id = &serial[0].cell.id;
+    for serial in
+        cells.chunk_by(|cell, next| run.serial_folder(&cell.planned.id) == run.serial_folder(&next.planned.id))
+    {
+        let id = &serial[0].planned.id;
         let before = run.definitions(id)?;
         let mut definitions = before.clone();
-        serial.iter().for_each(|cell| definitions.insert(recorded_definition(cell, before.of(&cell.cell.id))));
+        serial.iter().for_each(|cell| definitions.insert(recorded_definition(cell, before.of(&cell.planned.id))));
         if definitions != before {
             run.write_definitions(id, &definitions)?;
         }
@@ -226,7 +228,7 @@ fn record_definitions(run: &RunFolder, cells: &[ActiveCell]) -> Result<Vec<Strin
 /// provenance.
 fn recorded_definition(cell: &ActiveCell, before: Option<&CellDefinition>) -> CellDefinition {
     let definition = cell.definition.clone();
-    let before = before.filter(|_| cell.cell.unsupported.is_some() && !cell.evaluated.is_empty());
+    let before = before.filter(|_| cell.planned.unsupported.is_some() && !cell.evaluated.is_empty());
     let provenance = before.map(|before| before.provenance.clone()).unwrap_or(definition.provenance);
     CellDefinition { provenance, ..definition }
 }
@@ -235,7 +237,7 @@ fn recorded_definition(cell: &ActiveCell, before: Option<&CellDefinition>) -> Ce
 fn copy_files(run: &RunFolder, serial: &[ActiveCell]) -> Result<Vec<String>, RunError> {
     let files: BTreeSet<_> = serial.iter().flat_map(|cell| cell.test_cell.files()).collect();
     let files: Vec<_> = files.into_iter().map(|file| (file.path, file.location)).collect();
-    let test = &serial[0].cell.id.test;
+    let test = &serial[0].planned.id.test;
     let new = run.copy_files(test, &files)?;
     let note = |file: DefinitionFile| match file.copy {
         FileCopy::Whole { .. } => None,
@@ -313,7 +315,7 @@ fn next(cells: &[ActiveCell], index: usize, stopping_rule: Option<&StoppingRule>
 }
 
 fn started_event(cells: &[ActiveCell], plan: &Plan, open: usize) -> Progress {
-    let unsupported = |cell: &ActiveCell| Some((cell.cell.id.clone(), cell.cell.unsupported.clone()?));
+    let unsupported = |cell: &ActiveCell| Some((cell.planned.id.clone(), cell.planned.unsupported.clone()?));
     let unsupported: Vec<(CellId, String)> = cells.iter().filter_map(unsupported).collect();
     Progress::Started {
         cells: open,
@@ -389,7 +391,8 @@ impl<W: FnMut(Progress)> SampleLoop<'_, W> {
 
     fn next(&self, index: usize) -> NextStep {
         let lost = &self.context.lost;
-        let lost_member = all_workers(&self.cells[index].cell.roles).into_iter().find(|worker| lost.contains(*worker));
+        let lost_member =
+            all_workers(&self.cells[index].planned.roles).into_iter().find(|worker| lost.contains(*worker));
         if let Some(worker) = lost_member {
             return NextStep::Finish(format!("its worker `{worker}` is lost"));
         }
@@ -400,7 +403,7 @@ impl<W: FnMut(Progress)> SampleLoop<'_, W> {
         let sampling = &self.context.sampling;
         let cell = &self.cells[index];
         (self.watch)(Progress::AttemptStarted {
-            cell: cell.cell.id.clone(),
+            cell: cell.planned.id.clone(),
             purpose,
             sample,
             min_samples: cell.definition.rule.min_samples(),
@@ -415,7 +418,7 @@ impl<W: FnMut(Progress)> SampleLoop<'_, W> {
         let primary = cell.definition.metrics.iter().find(|metric| metric.primary);
         let value = primary.and_then(|metric| Some((metric.clone(), newest.measurement.as_ref()?.get(metric)?)));
         (self.watch)(Progress::AttemptEnded {
-            cell: cell.cell.id.clone(),
+            cell: cell.planned.id.clone(),
             purpose,
             sample,
             outcome: newest.attempt.ended.outcome.clone(),
@@ -458,14 +461,15 @@ impl<W: FnMut(Progress)> SampleLoop<'_, W> {
         // A failed cleanup does not end the run: the group was torn down all the same.
         let problems = self.context.clean_up(&mut self.cells[index]).await;
         self.record_problems(index, problems)?;
-        let (id, key) = (self.cells[index].cell.id.clone(), self.cells[index].definition.key.clone());
+        let (id, key) = (self.cells[index].planned.id.clone(), self.cells[index].definition.key.clone());
         if self.context.history.end_reason(&id) != Some(by.as_str()) {
             self.context.write(JournalEvent::CellEnded { cell: id.clone(), key, reason: by.clone() })?;
         }
         (self.watch)(Progress::CellEnded { cell: id.clone(), reason: by });
         self.ended.insert(index);
         let of_test = |other: &CellId| test_of(other) == test_of(&id);
-        match (0..self.cells.len()).all(|index| self.ended.contains(&index) || !of_test(&self.cells[index].cell.id)) {
+        match (0..self.cells.len()).all(|index| self.ended.contains(&index) || !of_test(&self.cells[index].planned.id))
+        {
             true => self.publish(&id).await,
             false => Ok(()),
         }
@@ -479,8 +483,8 @@ impl<W: FnMut(Progress)> SampleLoop<'_, W> {
             return Ok(());
         }
         let history = &self.context.history;
-        let cells = self.cells.iter().filter(|cell| test_of(&cell.cell.id) == test);
-        let cells = cells.map(|cell| (&cell.definition, cell.evaluated.clone(), history.end_reason(&cell.cell.id)));
+        let cells = self.cells.iter().filter(|cell| test_of(&cell.planned.id) == test);
+        let cells = cells.map(|cell| (&cell.definition, cell.evaluated.clone(), history.end_reason(&cell.planned.id)));
         wb_study::write_serial(&self.context.run, cells.collect())?;
         let published = publisher.publish(&self.context.run, Some(test.clone()), &self.context.cancel).await?;
         if let StepOutcome::Failed { reason: why } = &published.outcome {
@@ -492,7 +496,7 @@ impl<W: FnMut(Progress)> SampleLoop<'_, W> {
     /// Publishes all tests that are due.
     async fn publish_pending(&mut self) -> Result<(), RunError> {
         let cells: BTreeMap<String, CellId> =
-            self.cells.iter().map(|cell| (test_of(&cell.cell.id), cell.cell.id.clone())).collect();
+            self.cells.iter().map(|cell| (test_of(&cell.planned.id), cell.planned.id.clone())).collect();
         for cell in cells.values() {
             self.publish(cell).await?;
         }
@@ -512,7 +516,7 @@ impl<W: FnMut(Progress)> SampleLoop<'_, W> {
         if problems.is_empty() {
             return Ok(());
         }
-        let (cell, key) = (self.cells[index].cell.id.clone(), self.cells[index].definition.key.clone());
+        let (cell, key) = (self.cells[index].planned.id.clone(), self.cells[index].definition.key.clone());
         for problem in &problems {
             (self.watch)(Progress::Warning(format!("cleanup of {cell} failed: {problem}")));
         }

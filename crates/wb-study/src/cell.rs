@@ -119,7 +119,7 @@ pub fn cell_result(
     let mut findings = findings(definition, &evaluated, range(definition, &evaluated).as_ref(), &counted);
     findings.extend(provenance::changes(&counted));
     CellResult {
-        cell: definition.cell.clone(),
+        id: definition.cell.clone(),
         key: definition.key.clone(),
         description: definition.summary.clone(),
         params: definition.params.clone(),

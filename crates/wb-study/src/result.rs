@@ -65,7 +65,7 @@ pub struct RunInfo {
 pub struct CellResult {
     /// The cell's name: `PROFILE/TEST/SERIAL:CASE`. The serial tells the tests of one name in a plan apart, and the case
     /// is the combination of its axes' values.
-    pub cell: CellId,
+    pub id: CellId,
     /// The hash of what defines the cell. Cells are comparable if their keys are equal.
     pub key: DefinitionKey,
     /// The description of the test in one line.

@@ -93,10 +93,10 @@ fn serials(
 ) -> Result<BTreeMap<PathBuf, SerialResult>, StudyError> {
     let mut serials: BTreeMap<PathBuf, SerialResult> = BTreeMap::new();
     for cell in &study.cells {
-        let result = match serials.entry(run.serial_folder(&cell.cell)) {
+        let result = match serials.entry(run.serial_folder(&cell.id)) {
             btree_map::Entry::Occupied(existing) => existing.into_mut(),
             btree_map::Entry::Vacant(new) => {
-                let records_sha256 = Some(records.sha256_of_serial(run, &cell.cell)?);
+                let records_sha256 = Some(records.sha256_of_serial(run, &cell.id)?);
                 new.insert(SerialResult { records_sha256, cells: Vec::new() })
             }
         };

@@ -13,8 +13,8 @@ use crate::result::{CellResult, CurveSet, MetricResult, SummaryCurve, SummaryPoi
 pub fn solve(cells: &[CellResult], registry: &Registry) -> Vec<Conclusion> {
     let mut serials: BTreeMap<(&ProfileName, &TestName, &Serial), Vec<&CellResult>> = BTreeMap::new();
     for result in cells {
-        let cell = &result.cell;
-        serials.entry((&cell.profile, &cell.test, &cell.serial)).or_default().push(result);
+        let id = &result.id;
+        serials.entry((&id.profile, &id.test, &id.serial)).or_default().push(result);
     }
     let mut conclusions = Vec::new();
     for ((profile, name, serial), cells) in serials {
@@ -48,7 +48,7 @@ fn solve_input<'a>(result: &'a CellResult, worker: Option<&WorkerName>) -> Evalu
         Some((title, curve.lines.iter().map(line).collect()))
     };
     EvaluatedCell {
-        case: &result.cell.case,
+        case: &result.id.case,
         params: &result.params,
         medians: result.metrics.iter().filter_map(median).collect(),
         curves: result.curves.iter().filter_map(curve).collect(),
@@ -72,7 +72,7 @@ mod tests {
             undisturbed: None,
         };
         CellResult {
-            cell: CellId {
+            id: CellId {
                 profile: ProfileName::new("Localhost").unwrap(),
                 test: name.clone(),
                 serial: Serial::Position(0),

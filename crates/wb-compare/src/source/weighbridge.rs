@@ -30,7 +30,7 @@ struct RawSerial<'a> {
 #[serde(expecting = "an object with a cell's results")]
 struct RawCell<'a> {
     #[serde(borrow)]
-    cell: Cow<'a, str>,
+    id: Cow<'a, str>,
     #[serde(borrow)]
     key: Cow<'a, str>,
     params: BTreeMap<String, serde_json::Value>,
@@ -92,7 +92,7 @@ pub(super) fn parse(
     let RawSerial { cells } = serde_json::from_str(text)?;
     let mut parsed = ParsedResult { id_format: IdFormat::Weighbridge, ..ParsedResult::default() };
     for mut cell in cells {
-        if let Some(key) = keys.get(cell.cell.as_ref()) {
+        if let Some(key) = keys.get(cell.id.as_ref()) {
             cell.key = Cow::Borrowed(key);
         }
         add_cell(&mut parsed, &cell, allow_emulated);
@@ -127,7 +127,7 @@ impl RawCell<'_> {
 }
 
 fn add_cell(parsed: &mut ParsedResult, cell: &RawCell<'_>, allow_emulated: bool) {
-    let case = cell.cell.split_once(':').map_or("", |(_, case)| case);
+    let case = cell.id.split_once(':').map_or("", |(_, case)| case);
     let case = parsed.names.intern(case);
     parsed.errors.extend(cell.error().map(|text| (case, text)));
     parsed.sample_counts =
@@ -197,7 +197,7 @@ mod tests {
     use super::*;
 
     const RESULT: &str = r#"{"cells": [{
-        "cell": "Localhost/himeno/0000:grid=XS,threads=1", "key": "7a9f", "summary": "s", "params": {"grid": "XS", "threads": 1},
+        "id": "Localhost/himeno/0000:grid=XS,threads=1", "key": "7a9f", "summary": "s", "params": {"grid": "XS", "threads": 1},
         "outcome": {"outcome": "partial", "valid": 2, "required": 6},
         "metrics": [
             {"metric": {"name": "throughput", "class": "throughput", "unit": "mflops", "direction": "higher", "primary": true},

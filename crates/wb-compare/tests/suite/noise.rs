@@ -125,7 +125,7 @@ fn write_run(lab: &TestFolders, name: &str, key: &str, level: f64) {
     lab.file(
         &format!("{name}/Localhost/t/0000/result.json"),
         format!(
-            r#"{{"cells": [{{"cell": "Localhost/t/0000:", "key": "{key}", "params": {{}}, "metrics": [{{"metric":
+            r#"{{"cells": [{{"id": "Localhost/t/0000:", "key": "{key}", "params": {{}}, "metrics": [{{"metric":
             {{"name": "rate", "class": "throughput", "unit": "op/s", "direction": "higher", "primary": true}}, "worker": null,
             "summary": {{"mean": {level}, "stddev_percent": 1.0}}}}], "attempts": [{}]}}]}}"#,
             samples.join(", ")

@@ -79,7 +79,7 @@ fn another_test_version_only_differs_in_its_keys_and_programs_are_compared() {
     let lab = TestFolders::new();
     let cell = |case: &str, key: &str, version: &str| {
         format!(
-            r#"{{"cell": "Localhost/redis/0000:n={case}", "key": "{key}", "params": {{"n": "{case}"}},
+            r#"{{"id": "Localhost/redis/0000:n={case}", "key": "{key}", "params": {{"n": "{case}"}},
                 "provenance": {{"redis version": "{version}", "kernel": "6.1", "requests": "{key}"}},
                 "metrics": [{{"metric": {{"name": "rate", "class": "throughput", "unit": "1/s", "direction": "higher",
                     "primary": true}}, "worker": null, "summary": {{"mean": 3.5, "stddev_percent": 7.0}}}}],

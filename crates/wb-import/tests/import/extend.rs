@@ -113,7 +113,7 @@ fn errors_of_run_perf_are_imported_and_non_numeric_serials_with_a_flag() {
     }
     let cells = |lab: &ImportEnv, run: &str| -> Vec<String> {
         let study = lab.study(run);
-        study.cells.iter().map(|cell| format!("{} {}", cell.cell, cell.outcome.as_str())).collect()
+        study.cells.iter().map(|cell| format!("{} {}", cell.id, cell.outcome.as_str())).collect()
     };
     let report = lab.try_import("R", &[lab.path("b")]).unwrap();
     let correct = ["read-4KiB", "read-64KiB"].map(|case| format!("Tuned/pbench-fio/0000:iteration={case} measured"));
@@ -172,10 +172,7 @@ fn one_of_several_systems_is_selected() {
     lab.names.system = Some("Linux 6.9".to_owned());
     lab.import("R", &["phoronix.xml"]);
     let study = lab.study("R");
-    assert_eq!(
-        study.cells[0].cell.to_string(),
-        "Localhost/pts-compress-7zip/0000:Test=Compression%20Rating,scale=MIPS"
-    );
+    assert_eq!(study.cells[0].id.to_string(), "Localhost/pts-compress-7zip/0000:Test=Compression%20Rating,scale=MIPS");
     assert!(study.run.properties.iter().any(|(_, text)| text == "6.9.1 x86_64"), "{:?}", study.run.properties);
     lab.names.system = Some("Linux 5".to_owned());
     let report = lab.try_import("S", &[example("phoronix.xml")]).unwrap();

@@ -12,8 +12,8 @@ fn import_and_study(examples: &[&str]) -> Study {
 }
 
 fn cell<'a>(study: &'a Study, id: &str) -> &'a CellResult {
-    let all = || study.cells.iter().map(|cell| cell.cell.to_string()).collect::<Vec<_>>();
-    study.cells.iter().find(|cell| cell.cell.to_string() == id).unwrap_or_else(|| panic!("{id}: {:?}", all()))
+    let all = || study.cells.iter().map(|cell| cell.id.to_string()).collect::<Vec<_>>();
+    study.cells.iter().find(|cell| cell.id.to_string() == id).unwrap_or_else(|| panic!("{id}: {:?}", all()))
 }
 
 /// Median, samples, unit and direction of a metric.

@@ -18,8 +18,8 @@ fn study(paths: &[PathBuf]) -> Study {
 
 fn cell<'a>(study: &'a Study, case: &str) -> &'a CellResult {
     let id = format!("Localhost/peers/0000:{case}");
-    let all = || study.cells.iter().map(|cell| cell.cell.to_string()).collect::<Vec<_>>();
-    study.cells.iter().find(|cell| cell.cell.to_string() == id).unwrap_or_else(|| panic!("{id}: {:?}", all()))
+    let all = || study.cells.iter().map(|cell| cell.id.to_string()).collect::<Vec<_>>();
+    study.cells.iter().find(|cell| cell.id.to_string() == id).unwrap_or_else(|| panic!("{id}: {:?}", all()))
 }
 
 fn metric<'a>(cell: &'a CellResult, name: &str) -> &'a MetricResult {
@@ -39,7 +39,7 @@ fn invalid(study: &Study) -> Vec<(String, String, String)> {
             if let Some(Validity::Invalid { figures, .. }) = &attempt.validity {
                 let metrics = attempt.values.keys().filter(|key| key.class != wb_model::Class::Check);
                 let names: Vec<String> = metrics.map(ToString::to_string).collect();
-                found.push((cell.cell.case.to_string(), names.join(" "), figures.clone()));
+                found.push((cell.id.case.to_string(), names.join(" "), figures.clone()));
             }
         }
     }

@@ -82,7 +82,7 @@ impl CellView {
         Self {
             id,
             label,
-            name: cell.cell.to_string(),
+            name: cell.id.to_string(),
             outcome: cell.outcome.to_string(),
             facts: vec![
                 named_text("rule", phrasing::describe_rule(&cell.rule)),
@@ -202,6 +202,6 @@ fn telemetry_views(cell: &CellResult, extras: &RunExtras, ids: &mut IdGenerator)
 /// The command that repeats this cell with the same parameters.
 fn rerun_command(cell: &CellResult) -> String {
     let params = serde_json::to_string(&cell.params).unwrap_or_default();
-    let quoted = format!("{}:{params}", cell.cell.test).replace('\'', r"'\''");
+    let quoted = format!("{}:{params}", cell.id.test).replace('\'', r"'\''");
     format!("weighbridge run '{quoted}'")
 }

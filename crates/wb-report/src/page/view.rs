@@ -100,7 +100,7 @@ fn run_facts(study: &Study) -> Vec<NamedLinks> {
 
 fn findings(study: &Study) -> Vec<NamedText> {
     let pairs = |cell: &wb_study::result::CellResult| {
-        let name = phrasing::cell_name(&cell.cell);
+        let name = phrasing::cell_name(&cell.id);
         cell.findings.iter().map(move |finding| named_text(name.clone(), finding)).collect::<Vec<_>>()
     };
     study.cells.iter().flat_map(pairs).collect()

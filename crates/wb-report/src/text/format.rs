@@ -15,7 +15,7 @@ use crate::systems;
 
 /// Renders all details of the cells that `is_selected` accepts, and the systems.
 pub fn format(study: &Study, is_selected: impl Fn(&CellId) -> bool, style: Style) -> String {
-    let cells = study.cells.iter().filter(|cell| is_selected(&cell.cell));
+    let cells = study.cells.iter().filter(|cell| is_selected(&cell.id));
     let mut parts: Vec<String> = cells.map(|result| cell_text(result, style)).collect();
     parts.extend(study.run.systems.iter().map(|system| systems::system_text(system, style)));
     parts.join("\n\n")
@@ -23,7 +23,7 @@ pub fn format(study: &Study, is_selected: impl Fn(&CellId) -> bool, style: Style
 
 fn cell_text(cell: &CellResult, style: Style) -> String {
     let mut out = String::new();
-    let (name, identifier) = (phrasing::cell_name(&cell.cell), cell.cell.to_string());
+    let (name, identifier) = (phrasing::cell_name(&cell.id), cell.id.to_string());
     for line in wrap(&name, style.width) {
         out += &format!("{}\n", style.paint(&line, Tone::Strong));
     }

@@ -98,7 +98,7 @@ fn shortfalls(study: &Study, style: Style) -> String {
         study.cells.iter().filter(|cell| cell.outcome.is_incomplete()).filter_map(|cell| {
             let reason = phrasing::describe_incompleteness(cell)?;
             Some(style.remark(
-                &phrasing::cell_name(&cell.cell),
+                &phrasing::cell_name(&cell.id),
                 &format!("{}: {reason}", phrasing::outcome_label(&cell.outcome)),
             ))
         });
@@ -118,7 +118,7 @@ fn imprecise_cells(study: &Study, style: Style) -> String {
     }
     let remarks = reasons.iter().map(|(reason, cells)| {
         let name = match cells.as_slice() {
-            [cell] => phrasing::cell_name(&cell.cell),
+            [cell] => phrasing::cell_name(&cell.id),
             several if several.len() == study.cells.len() => "every cell".to_owned(),
             several => pluralize(several.len(), "cell"),
         };
@@ -129,7 +129,7 @@ fn imprecise_cells(study: &Study, style: Style) -> String {
 
 fn findings(study: &Study, style: Style) -> String {
     let remarks = study.cells.iter().flat_map(|cell| {
-        cell.findings.iter().map(move |finding| style.remark(&phrasing::cell_name(&cell.cell), finding))
+        cell.findings.iter().map(move |finding| style.remark(&phrasing::cell_name(&cell.id), finding))
     });
     section("findings", remarks.collect(), style)
 }

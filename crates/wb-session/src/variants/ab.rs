@@ -171,7 +171,7 @@ fn evaluate(
 ) -> Result<VariantExperiment, SessionError> {
     let mut cases: BTreeMap<String, Vec<VariantSamples>> = BTreeMap::new();
     for variant in &options.variants {
-        for cell in study.cells.iter().filter(|cell| cell.cell.serial.to_string() == variant.name.to_string()) {
+        for cell in study.cells.iter().filter(|cell| cell.id.serial.to_string() == variant.name.to_string()) {
             let shortfall_reason = cell.outcome.is_incomplete().then(|| cell.outcome.to_string());
             let samples = VariantSamples {
                 name: variant.name.to_string(),
@@ -182,7 +182,7 @@ fn evaluate(
                 shortfall_reason,
                 inputs: measured_inputs(cell, registry)?,
             };
-            cases.entry(stopping_rule.case(&cell.cell).to_string()).or_default().push(samples);
+            cases.entry(stopping_rule.case(&cell.id).to_string()).or_default().push(samples);
         }
     }
     let evaluate = |(case, variants)| VariantCase::evaluate(case, variants, sequential_test);

@@ -126,7 +126,7 @@ fn evaluate(
     };
     let mut cases: BTreeMap<String, Vec<&CellResult>> = BTreeMap::new();
     for cell in &study.cells {
-        cases.entry(cell.cell.case.to_string()).or_default().push(cell);
+        cases.entry(cell.id.case.to_string()).or_default().push(cell);
     }
     let case = |(case, mut runs): (String, Vec<&CellResult>)| {
         let start = |cell: &&CellResult| cell.attempts.first().map_or(f64::INFINITY, |sample| sample.start_seconds);
@@ -135,7 +135,7 @@ fn evaluate(
         let calibration = calibrate::calibrate(&samples, &options)
             .map_err(|error| VariantsError::Evaluation { metric: criterion.metric.clone(), cause: error.into() })?;
         let incomplete = runs.iter().filter(|run| run.outcome.is_incomplete());
-        let shortfalls = incomplete.map(|run| (run.cell.serial.to_string(), run.outcome.to_string())).collect();
+        let shortfalls = incomplete.map(|run| (run.id.serial.to_string(), run.outcome.to_string())).collect();
         Ok(CalibrationCase { case, runs: runs.len(), boots, shortfalls, calibration })
     };
     let cases = cases.into_iter().map(case).collect::<Result<_, VariantsError>>()?;

@@ -19,7 +19,7 @@ const OWN_PROGRAM: &str = "weighbridge";
 
 /// The inputs of a cell; empty if its test is unknown.
 pub(super) fn measured_inputs(cell: &CellResult, registry: &Registry) -> Result<VariantInputs, SessionError> {
-    let Some(test_cell) = registry.test_cell(cell.cell.test.as_str(), &cell.params) else {
+    let Some(test_cell) = registry.test_cell(cell.id.test.as_str(), &cell.params) else {
         return Ok(VariantInputs::default());
     };
     let BuildInputs { params, programs } = test_cell.build_inputs();
@@ -52,7 +52,7 @@ pub(super) fn measured_inputs(cell: &CellResult, registry: &Registry) -> Result<
     {
         inputs.programs.insert(DEFINITION.to_owned(), hash.clone());
     }
-    if registry.is_native(cell.cell.test.as_str()) {
+    if registry.is_native(cell.id.test.as_str()) {
         let hash = current_program_hash()?;
         inputs.programs.entry(OWN_PROGRAM.to_owned()).or_insert(hash);
     }

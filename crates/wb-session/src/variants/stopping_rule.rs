@@ -42,11 +42,11 @@ impl AbStoppingRule {
     /// The reason to stop sampling a cell; `None` if it needs more samples.
     pub(super) fn stop_reason(&self, cells: &[ActiveCell], at: usize) -> Option<String> {
         let (test, sampling) = self.test.get()?;
-        let case = self.case(&cells[at].cell.id);
-        let variants: Vec<&ActiveCell> = cells.iter().filter(|cell| self.case(&cell.cell.id) == case).collect();
+        let case = self.case(&cells[at].planned.id);
+        let variants: Vec<&ActiveCell> = cells.iter().filter(|cell| self.case(&cell.planned.id) == case).collect();
         // A variant with all its samples has not ended early; the others get theirs in the same round.
         let ended_early = |cell: &&&ActiveCell| match cell.next(sampling) {
-            NextStep::Finish(by) => Some((cell.cell.id.serial.to_string(), by)),
+            NextStep::Finish(by) => Some((cell.planned.id.serial.to_string(), by)),
             NextStep::Attempt(..) => None,
         };
         let unfinished = variants.iter().filter(|cell| counted_values(cell).len() < test.max_blocks());

@@ -68,7 +68,7 @@ pub(crate) fn import(args: ImportArgs, console: &Console) -> Result<Exit, Error>
     }
     let imported: BTreeSet<CellId> =
         run.run_file()?.invocations.pop().into_iter().flat_map(|invocation| invocation.cells).collect();
-    let is_incomplete = study.cells.iter().any(|cell| cell.outcome.is_incomplete() && imported.contains(&cell.cell));
+    let is_incomplete = study.cells.iter().any(|cell| cell.outcome.is_incomplete() && imported.contains(&cell.id));
     Ok(if is_incomplete { Exit::Incomplete } else { Exit::Success })
 }
 

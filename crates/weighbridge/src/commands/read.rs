@@ -45,7 +45,7 @@ pub(crate) fn format(args: &FormatArgs, folder: Option<&Path>, console: &Console
     }
     let (_, mut study) = load_study(target.run, &args.read.tests_d, console)?;
     let all = study.cells.len();
-    study.cells.retain(|cell| selection.skip_reason(&cell.cell, None).is_none());
+    study.cells.retain(|cell| selection.skip_reason(&cell.id, None).is_none());
     if study.cells.is_empty() {
         return Err(Error::NothingToDo {
             what: wb_session::describe_empty_selection(&args.select),

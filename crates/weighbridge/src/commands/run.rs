@@ -93,9 +93,9 @@ fn report_expectations(study: &Study, registry: &Registry) -> usize {
     let today = jiff::Zoned::now().date().to_string();
     let mut failures = 0;
     for result in &study.cells {
-        let test_cell = registry.test_cell(result.cell.test.as_str(), &result.params);
+        let test_cell = registry.test_cell(result.id.test.as_str(), &result.params);
         let Some(expected) = test_cell.and_then(|cell| cell.expected_failure()) else { continue };
-        let (cell, reason, until) = (&result.cell, &expected.reason, &expected.until);
+        let (cell, reason, until) = (&result.id, &expected.reason, &expected.until);
         match result.outcome.is_incomplete() {
             false => message!("passed, but expected to fail until {until}: {cell} ({reason}): remove the expectation"),
             true if *until < today => message!("expected to fail until {until}, which is over: {cell} ({reason})"),

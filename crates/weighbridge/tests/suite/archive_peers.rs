@@ -74,7 +74,7 @@ fn matrices_of_one_run_are_packed_together_whatever_their_paths() {
     rerun(&lab, "S", &[]).expect_code(0);
     let cells = |run: &str| {
         let study = lab.weighbridge(&format!("summary S/{run} --json")).json();
-        study["cells"].as_array().unwrap().iter().map(|cell| cell["cell"].clone()).collect::<Vec<_>>()
+        study["cells"].as_array().unwrap().iter().map(|cell| cell["id"].clone()).collect::<Vec<_>>()
     };
     assert_eq!((cells("rerun-1").len(), cells("rerun-1")), (2, cells("run")));
 }

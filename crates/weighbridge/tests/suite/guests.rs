@@ -179,7 +179,7 @@ fn outcomes(ran: &CommandResult) -> Vec<(String, String)> {
     let text = |value: &serde_json::Value| value.as_str().unwrap().to_owned();
     let study = ran.json();
     let cells = study["cells"].as_array().unwrap().iter();
-    cells.map(|cell| (text(&cell["cell"]), text(&cell["outcome"]["outcome"]))).collect()
+    cells.map(|cell| (text(&cell["id"]), text(&cell["outcome"]["outcome"]))).collect()
 }
 
 #[test]

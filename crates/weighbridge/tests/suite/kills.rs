@@ -22,7 +22,7 @@ fn essence(lab: &Lab, run: &str) -> Vec<String> {
             let mut values: Vec<String> = values.map(|s| format!("{}={}", s["sample"], s["values"])).collect();
             values.sort();
             let summary = &cell["metrics"][0]["summary"];
-            format!("{} {} {} {summary} {values:?}", cell["cell"], cell["key"], cell["outcome"])
+            format!("{} {} {} {summary} {values:?}", cell["id"], cell["key"], cell["outcome"])
         })
         .collect()
 }

@@ -50,8 +50,7 @@ fn custom_profile_is_applied_measured_and_reverted() {
     let sees = format!("grep -q measuring {file_path} && test -e {flag_path} && sleep 0.02 && echo figure: 1");
     lab.define_script("sees", &sees);
     let study = lab.weighbridge(&format!("run sees --profiles Mine {QUICK} --json")).expect_code(0).json();
-    let cells: Vec<&str> =
-        study["cells"].as_array().unwrap().iter().map(|cell| cell["cell"].as_str().unwrap()).collect();
+    let cells: Vec<&str> = study["cells"].as_array().unwrap().iter().map(|cell| cell["id"].as_str().unwrap()).collect();
     assert_eq!(cells, ["Mine/steady/0000:kind=b", "Mine/sees/0000:-"]);
     assert_eq!(std::fs::read_to_string(&file).unwrap(), "as it was\n");
     assert!(!flag.exists());
@@ -113,7 +112,7 @@ fn profile_that_cannot_be_applied_does_not_stop_the_others() {
     let ran = lab.weighbridge(&format!("run steady --profiles Wrong,Localhost {QUICK} --json")).expect_code(3);
     ran.expect_stderr("warning: `Wrong` on `local`: ").expect_stderr("exit status: 3");
     let cells = ran.json()["cells"].clone();
-    let wrong = cells.as_array().unwrap().iter().find(|cell| cell["cell"] == "Wrong/steady/0000:kind=a").unwrap();
+    let wrong = cells.as_array().unwrap().iter().find(|cell| cell["id"] == "Wrong/steady/0000:kind=a").unwrap();
     assert_eq!(wrong["outcome"]["outcome"], "unsupported", "{cells}");
     assert!(wrong["outcome"].to_string().contains("exit status: 3") && cells.as_array().unwrap().len() == 2, "{cells}");
     // Once it can be, the same command resumes.
@@ -317,8 +316,7 @@ fn host_that_cannot_be_reverted_is_excluded_from_other_profiles() {
     let ran = lab.weighbridge(&format!("run steady --profiles Mine,Localhost {QUICK} --json")).expect_code(3);
     ran.expect_stderr("; still changed: the flag\nhelp: `weighbridge profile revert`");
     let cells = ran.json()["cells"].clone();
-    let of =
-        |name: &str| cells.as_array().unwrap().iter().find(|cell| cell["cell"] == name).unwrap()["outcome"].clone();
+    let of = |name: &str| cells.as_array().unwrap().iter().find(|cell| cell["id"] == name).unwrap()["outcome"].clone();
     assert_eq!(of("Mine/steady/0000:kind=b")["outcome"], "measured");
     let other = of("Localhost/steady/0000:kind=a");
     assert!(other["outcome"] == "unsupported" && other.to_string().contains("still changed: the flag"), "{other}");

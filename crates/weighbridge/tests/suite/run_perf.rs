@@ -311,7 +311,7 @@ fn run_perf_command_is_measured_recorded_and_logged() {
     assert_eq!(ran.code, 0, "{}", ran.transcript());
     let cells = ["My_host/steady/first:kind=a", "My_host/steady/0000:kind=b"];
     let study = lab.weighbridge("summary out/R --json").json();
-    let all: Vec<&str> = study["cells"].as_array().unwrap().iter().map(|cell| cell["cell"].as_str().unwrap()).collect();
+    let all: Vec<&str> = study["cells"].as_array().unwrap().iter().map(|cell| cell["id"].as_str().unwrap()).collect();
     assert_eq!(all, cells);
     let metadata = &study["run"]["metadata"];
     assert_eq!((&metadata["build"], &metadata["project"]), (&"7".into(), &"nightly".into()));

@@ -115,9 +115,7 @@ fn host_disconnected_during_a_run_is_lost_and_the_others_continue() {
         .as_array()
         .unwrap()
         .iter()
-        .map(|cell| {
-            (cell["cell"].as_str().unwrap().to_owned(), cell["outcome"]["outcome"].as_str().unwrap().to_owned())
-        })
+        .map(|cell| (cell["id"].as_str().unwrap().to_owned(), cell["outcome"]["outcome"].as_str().unwrap().to_owned()))
         .collect();
     assert_eq!(outcomes[0].1, "failed", "{outcomes:?}");
     assert_eq!(outcomes[1].1, "measured", "{outcomes:?}");
@@ -233,7 +231,7 @@ fn run_continues_without_an_unreachable_host_and_keeps_its_samples() {
     let (before, after) = (first.json(), second.json());
     let cell = |study: &serde_json::Value, serial: &str| {
         let cells = study["cells"].as_array().unwrap();
-        cells.iter().find(|cell| cell["cell"].as_str().unwrap().contains(serial)).unwrap().clone()
+        cells.iter().find(|cell| cell["id"].as_str().unwrap().contains(serial)).unwrap().clone()
     };
     for (serial, samples) in [("on-1", 7), ("on-2", 6), ("on-both", 6)] {
         let [before, after] = [&before, &after].map(|study| cell(study, serial));

@@ -228,7 +228,7 @@ fn settings_are_applied_and_reverted() {
     );
     let planned = lab.weighbridge("run --plan plan.toml --into P --json");
     let cases: Vec<String> =
-        planned.json()["cells"].as_array().unwrap().iter().map(|cell| cell["cell"].to_string()).collect();
+        planned.json()["cells"].as_array().unwrap().iter().map(|cell| cell["id"].to_string()).collect();
     assert!(cases.len() == 2 && cases[0].contains("knobs.aslr=0"), "{cases:?}");
     assert_eq!(read(ASLR), aslr);
 

@@ -49,18 +49,18 @@ impl CellBuilder {
     pub(crate) fn new(test: &str, case: &str, primary: Metric) -> Self {
         let test = TestName::new(test).unwrap();
         let case: String = case.replace('<', "%3C").replace('>', "%3E").replace('(', "%28").replace(')', "%29");
-        let cell = CellId {
+        let id = CellId {
             profile: "Localhost".parse().unwrap(),
             test: test.clone(),
             serial: Serial::Position(0),
             case: case.parse().unwrap(),
         };
         let mut params: Params =
-            cell.case.axes().map(|(name, value)| (name.to_owned(), ParamValue::Text(value.to_owned()))).collect();
+            id.case.axes().map(|(name, value)| (name.to_owned(), ParamValue::Text(value.to_owned()))).collect();
         params.insert("huge-pages".into(), ParamValue::Text("inherit".into()));
         let result = CellResult {
             key: DefinitionKey::new(&test, 1, &params),
-            cell,
+            id,
             description: String::new(),
             params,
             workers: vec![],
@@ -88,7 +88,7 @@ impl CellBuilder {
     /// Adds a warm-up and `n` samples around a centre.
     pub(crate) fn samples(mut self, centre: f64, percent: f64, n: u32) -> Self {
         let (metric, ..) = self.metrics.remove(0);
-        let name = self.result.cell.to_string();
+        let name = self.result.id.to_string();
         let start = (name.len() % 7) as f64;
         let attempt = |purpose: Purpose, sample: u32, round: f64| AttemptResult {
             sample,
@@ -113,7 +113,7 @@ impl CellBuilder {
     /// Adds a metric to every sample so far.
     pub(crate) fn metric(mut self, metric: Metric, centre: f64, percent: f64) -> Self {
         let key = metric.key();
-        let mut noise = Noise::new(&format!("{}{key}", self.result.cell));
+        let mut noise = Noise::new(&format!("{}{key}", self.result.id));
         for sample in self.result.attempts.iter_mut().filter(|sample| sample.outcome.is_completed()) {
             let lag = if sample.purpose == Purpose::WarmUp { 0.93 } else { 1.0 };
             sample.values.insert(key.clone(), noise.around(centre * lag, percent));

@@ -54,7 +54,7 @@ pub(crate) fn study() -> Study {
     let cell = |(name, _, level): (&str, &str, f64)| {
         let metric = Metric::throughput("mflops", "mflops").primary();
         let mut cell = CellBuilder::new("himeno", "grid=M", metric).samples(level, 0.4, 14).build();
-        cell.cell.serial = Serial::Id(TestName::new(name).unwrap());
+        cell.id.serial = Serial::Id(TestName::new(name).unwrap());
         cell.rule = RULE;
         cell
     };

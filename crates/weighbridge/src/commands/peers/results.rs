@@ -23,8 +23,8 @@ const NANOS: f64 = 1e9;
 /// The matrices of a run: a run may have several, and measure each with several profiles.
 pub(super) fn matrices(study: &Study) -> BTreeMap<(ProfileName, Serial), Vec<&CellResult>> {
     let mut all: BTreeMap<_, Vec<&CellResult>> = BTreeMap::new();
-    for cell in study.cells.iter().filter(|cell| cell.cell.test.as_str() == NAME) {
-        all.entry((cell.cell.profile.clone(), cell.cell.serial.clone())).or_default().push(cell);
+    for cell in study.cells.iter().filter(|cell| cell.id.test.as_str() == NAME) {
+        all.entry((cell.id.profile.clone(), cell.id.serial.clone())).or_default().push(cell);
     }
     all
 }
@@ -77,7 +77,7 @@ fn axes(cells: &[&CellResult]) -> Vec<String> {
     let mut axes: Vec<String> = Vec::new();
     for cell in cells {
         let mut free: Vec<(&str, &str)> =
-            cell.cell.case.axes().filter(|(axis, _)| ![DIALER, LISTENER].contains(axis)).collect();
+            cell.id.case.axes().filter(|(axis, _)| ![DIALER, LISTENER].contains(axis)).collect();
         for value in name_values(&text(cell, CELL_NAME)) {
             let Some(at) = free.iter().position(|(_, of)| *of == value) else { continue };
             let (axis, _) = free.remove(at);
@@ -112,7 +112,7 @@ fn matrix_cell(run: &Path, cell: &CellResult, axes: &[String]) -> Result<MatrixC
         name: text(cell, CELL_NAME),
         dialer: text(cell, DIALER),
         listener: text(cell, LISTENER),
-        values: axes.iter().map(|axis| cell.cell.case.get(axis).map(str::to_owned)).collect(),
+        values: axes.iter().map(|axis| cell.id.case.get(axis).map(str::to_owned)).collect(),
         scope: BaselineScope { ceiling: filter(cell, CEILING_OF), comparison: filter(cell, COMPARED_WITH) },
         status: status(cell),
         scenarios: scenarios.collect(),
