@@ -168,7 +168,7 @@ pub(crate) fn describe_verdict(verdict: &RevisionVerdict) -> String {
     let describe =
         |[good, bad]: &[f64; 2]| format!("similarity to the good revision {good:.3}, and to the bad one {bad:.3}");
     match verdict {
-        RevisionVerdict::Endpoint => "given as good or bad, not classified".to_owned(),
+        RevisionVerdict::Given => "given as good or bad, not classified".to_owned(),
         RevisionVerdict::Good { similarity } => format!("good: {}", describe(similarity)),
         RevisionVerdict::Bad { similarity } => format!("bad: {}", describe(similarity)),
         RevisionVerdict::Skipped { reason } => format!("skipped: {reason}"),

@@ -36,7 +36,7 @@ pub struct BisectionOptions {
     /// Results of the bad revision that exist.
     pub bad_results: Option<String>,
     /// The command that builds a revision.
-    pub build: Option<String>,
+    pub build_command: Option<String>,
     /// How a revision is measured.
     pub measure: MeasureMethod,
     /// Number of runs of each endpoint.
@@ -71,7 +71,7 @@ pub fn run(options: &BisectionOptions, events: &EventSink) -> Result<BisectionOu
         good: endpoint(&options.good, &options.good_results)?,
         bad: endpoint(&options.bad, &options.bad_results)?,
         working_dir: absolute(Path::new("."))?,
-        build: options.build.clone(),
+        build_command: options.build_command.clone(),
         measure: options.measure.clone(),
         runs: options.runs,
         repo: repo.clone(),
@@ -112,7 +112,7 @@ impl BisectionDriver<'_> {
         for endpoint in [&self.config.good, &self.config.bad] {
             let steps = self.folder.read_steps()?;
             let is_measured =
-                |step: &BisectionStep| step.name == endpoint.revision && step.verdict == RevisionVerdict::Endpoint;
+                |step: &BisectionStep| step.name == endpoint.revision && step.verdict == RevisionVerdict::Given;
             if endpoint.results.is_some() || steps.iter().any(is_measured) {
                 continue;
             }
@@ -130,7 +130,7 @@ impl BisectionDriver<'_> {
                     }
                 }
             }
-            self.folder.append_step(&endpoint.revision, RevisionVerdict::Endpoint)?;
+            self.folder.append_step(&endpoint.revision, RevisionVerdict::Given)?;
         }
         let outcome = self.compare_endpoints()?;
         if outcome.exit_code == ComparisonExit::NothingComparable.code() {

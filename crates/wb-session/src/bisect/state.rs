@@ -23,7 +23,7 @@ pub struct BisectionConfig {
     /// The bad endpoint.
     pub bad: BisectionEndpoint,
     /// The command that builds a revision.
-    pub build: Option<String>,
+    pub build_command: Option<String>,
     /// How a revision is measured.
     pub measure: MeasureMethod,
     /// Number of runs of each endpoint.
@@ -71,18 +71,15 @@ pub struct BisectionStep {
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum RevisionVerdict {
     /// The good or the bad endpoint itself: given, not classified.
-    #[serde(rename = "end")]
-    Endpoint,
+    Given,
     /// More like the good endpoint.
     Good {
         /// Similarity to the good and to the bad endpoint: not negative, larger is more similar.
-        #[serde(rename = "likeness")]
         similarity: [f64; 2],
     },
     /// More like the bad endpoint.
     Bad {
         /// Similarity to the good and to the bad endpoint: not negative, larger is more similar.
-        #[serde(rename = "likeness")]
         similarity: [f64; 2],
     },
     /// It could not be classified.
@@ -183,8 +180,8 @@ mod tests {
     #[test]
     fn verdicts_of_recorded_steps_are_read() {
         let read = |text: &str| serde_json::from_str::<RevisionVerdict>(text).unwrap();
-        assert_eq!(read(r#"{"kind": "end"}"#), RevisionVerdict::Endpoint);
-        let good = read(r#"{"kind": "good", "likeness": [0.75, 0.25]}"#);
+        assert_eq!(read(r#"{"kind": "given"}"#), RevisionVerdict::Given);
+        let good = read(r#"{"kind": "good", "similarity": [0.75, 0.25]}"#);
         assert_eq!(good, RevisionVerdict::Good { similarity: [0.75, 0.25] });
     }
 }

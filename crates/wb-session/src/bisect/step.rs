@@ -58,8 +58,8 @@ impl CheckedOutRevision<'_> {
     /// Takes one run of the revision, after building it if this is the first. Logs and results stay in the folder.
     pub(super) fn measure(&self, run: u16) -> Result<RevisionOutcome, SessionError> {
         let results = self.folder.results_path(self.name, run);
-        if let Some(build) = self.config.build.as_ref().filter(|_| run == 0) {
-            let ended = self.run_shell("build", build, &results)?;
+        if let Some(command) = self.config.build_command.as_ref().filter(|_| run == 0) {
+            let ended = self.run_shell("build", command, &results)?;
             if !ended.status.success() {
                 let log = self.folder.log_path(self.name, "build");
                 return Ok(failure_or_interruption("cannot be built", &ended, &log));

@@ -46,7 +46,7 @@ fn run(args: &BisectRunArgs, console: &Console) -> Result<Exit, Error> {
         bad: args.bad.clone(),
         good_results: args.good_results.clone(),
         bad_results: args.bad_results.clone(),
-        build: args.build.clone(),
+        build_command: args.build.clone(),
         measure,
         runs: args.runs,
         anyway: args.anyway,
@@ -91,7 +91,7 @@ fn run_step(args: &BisectStepArgs, console: &Console) -> Result<Exit, Error> {
         Ok(StepOutcome::Verdict(RevisionVerdict::Bad { .. })) => 1,
         Ok(StepOutcome::Verdict(RevisionVerdict::Skipped { .. })) => SKIP,
         // git does not test the endpoints.
-        Ok(StepOutcome::Verdict(RevisionVerdict::Endpoint)) => ABORT,
+        Ok(StepOutcome::Verdict(RevisionVerdict::Given)) => ABORT,
         Ok(StepOutcome::Interrupted) => return Ok(Exit::Interrupted),
         Err(error) => {
             Error::from(error).report(console);

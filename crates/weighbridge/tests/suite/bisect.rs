@@ -71,7 +71,7 @@ fn first_bad_revision_is_found_and_results_are_recorded() {
     assert_untouched(&lab);
     let shown = lab.weighbridge("bisect show --into B --json").json();
     let steps = shown["steps"].as_array().unwrap();
-    assert_eq!(steps.iter().filter(|step| step["verdict"]["kind"] == "end").count(), 2);
+    assert_eq!(steps.iter().filter(|step| step["verdict"]["kind"] == "given").count(), 2);
     assert_eq!(steps.len(), 5, "{steps:?}");
     for step in steps {
         let folder = format!("B/results/{}", step["name"].as_str().unwrap());
