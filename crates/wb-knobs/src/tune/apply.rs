@@ -30,7 +30,7 @@ pub fn apply_all(sys: &SysRoot, sets: &[KnobSet], log: &mut UndoLog) -> Result<V
         for resolved in &set {
             // Read only now, because an earlier write may have reset it.
             let mut planned = plan_knob(sys, resolved);
-            for entry in planned.iter_mut().filter(|entry| entry.result.outcome == KnobOutcome::Differs) {
+            for entry in planned.iter_mut().filter(|entry| entry.result.outcome == KnobOutcome::Pending) {
                 (entry.result.outcome, entry.result.resets) = apply_writes(sys, entry, log)?;
             }
             mark_skipped(&mut planned);
@@ -106,7 +106,7 @@ fn apply_writes(
     let now = planned.knob.read(sys, &planned.target);
     let now = now.map_or_else(|_| planned.result.requested.clone(), |value| value.to_string());
     Ok(match describe_mismatch(sys, &planned.writes) {
-        Some(reason) => (KnobOutcome::Partial { now, reason }, resets),
+        Some(reason) => (KnobOutcome::PartiallySet { now, reason }, resets),
         None => (KnobOutcome::Set { now }, resets),
     })
 }
@@ -190,7 +190,7 @@ mod tests {
         .unwrap();
         let governor = "/sys/devices/system/cpu/cpufreq/policy0/scaling_governor";
         let before = sys.bytes(governor).unwrap();
-        assert!(plan(&sys, &set).iter().any(|result| result.outcome == KnobOutcome::Differs));
+        assert!(plan(&sys, &set).iter().any(|result| result.outcome == KnobOutcome::Pending));
         let mut log = UndoLog::open(&sys, "tune apply mine").unwrap();
         let results = apply(&sys, &set, &mut log).unwrap();
         let result_of = |knob: &str| results.iter().find(|result| result.knob == knob).unwrap();

@@ -39,14 +39,14 @@ pub enum KnobOutcome {
     /// It already had the requested value.
     Unchanged,
     /// It would be changed.
-    Differs,
+    Pending,
     /// It was changed.
     Set {
         /// Value now, formatted for output.
         now: String,
     },
     /// It was changed, but not to the requested value: fewer huge pages than requested.
-    Partial {
+    PartiallySet {
         /// Value now, formatted for output.
         now: String,
         /// The written value and the resulting one.
@@ -70,7 +70,7 @@ impl KnobOutcome {
     /// Why it cannot be set here, or only partly, if so.
     pub fn reason(&self) -> Option<&str> {
         match self {
-            Self::Unsupported { reason } | Self::Partial { reason, .. } => Some(reason),
+            Self::Unsupported { reason } | Self::PartiallySet { reason, .. } => Some(reason),
             _ => None,
         }
     }
@@ -231,7 +231,7 @@ fn plan_target(
 fn outcome(sys: &SysRoot, writes: &[KnobWrite]) -> Result<KnobOutcome, Unsupported> {
     match compare(sys, writes)? {
         WriteCheck::Same => Ok(KnobOutcome::Unchanged),
-        WriteCheck::Differs(None) => Ok(KnobOutcome::Differs),
+        WriteCheck::Differs(None) => Ok(KnobOutcome::Pending),
         WriteCheck::Differs(Some(refusal)) => Err(Unsupported(refusal.to_string())),
     }
 }

@@ -105,7 +105,7 @@ fn tune_exit(sets: &[KnobSet], tuned: &[Vec<KnobResult>]) -> Exit {
             // Sets may contain knobs for other machines, so only knobs named by the user count as failures.
             KnobOutcome::Unsupported { .. } => set.name.contains('='),
             // A partial change is always a failure.
-            KnobOutcome::Partial { .. } => true,
+            KnobOutcome::PartiallySet { .. } => true,
             _ => false,
         })
     };
@@ -235,11 +235,11 @@ fn render_tuned(tuned: &[KnobResult], style: Style) -> String {
         let targets: Vec<&str> = group.iter().map(|one| one.target.as_str()).collect();
         let (word, tone) = match &one.outcome {
             KnobOutcome::Unchanged => ("already set".to_owned(), Tone::Quiet),
-            KnobOutcome::Differs if is_action(&one.knob) => ("would be done".to_owned(), Tone::Plain),
-            KnobOutcome::Differs => ("would be changed".to_owned(), Tone::Plain),
+            KnobOutcome::Pending if is_action(&one.knob) => ("would be done".to_owned(), Tone::Plain),
+            KnobOutcome::Pending => ("would be changed".to_owned(), Tone::Plain),
             KnobOutcome::Set { now } if *now == one.requested => ("set".to_owned(), Tone::Good),
             KnobOutcome::Set { now } => (format!("set: {now}"), Tone::Good),
-            KnobOutcome::Partial { now, reason } => {
+            KnobOutcome::PartiallySet { now, reason } => {
                 (format!("set: {now}, not {} ({reason})", one.requested), Tone::Bad)
             }
             KnobOutcome::Done => ("done, cannot be reverted".to_owned(), Tone::Good),
