@@ -111,15 +111,15 @@ pub enum StageFailure {
         /// The process.
         process: String,
     },
-    /// Another program sets io.cost.
+    /// Another program has configured io.cost.
     #[error("another program changes io.cost of {device}: stop it")]
-    ForeignIocost {
+    IocostInUse {
         /// The device.
         device: String,
     },
     /// Another controller of I/O is active.
     #[error("another controller of I/O is active: {controller}; disable it, or measure with --force")]
-    OtherController {
+    IoControllerInUse {
         /// Its name: `io.latency`, `blk-throttle`.
         controller: String,
     },

@@ -60,7 +60,7 @@ impl SequenceError {
         match self {
             Self::Stage {
                 failure:
-                    StageFailure::Requirements { .. } | StageFailure::OtherController { .. } | StageFailure::CgroupV1,
+                    StageFailure::Requirements { .. } | StageFailure::IoControllerInUse { .. } | StageFailure::CgroupV1,
                 ..
             } => None,
             Self::Stage { .. } => Some("run the same command again: it goes on at the last checkpoint"),

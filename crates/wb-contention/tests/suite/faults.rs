@@ -42,8 +42,8 @@ fn out_of_memory() -> StageFailure {
 fn failures_of_the_machine_end_the_sequence_and_it_goes_on_at_the_checkpoint() {
     let failures = [
         StageFailure::NoSpace { path: "/var/tmp".to_owned() },
-        StageFailure::ForeignIocost { device: "nvme0n1".to_owned() },
-        StageFailure::OtherController { controller: "io.latency".to_owned() },
+        StageFailure::IocostInUse { device: "nvme0n1".to_owned() },
+        StageFailure::IoControllerInUse { controller: "io.latency".to_owned() },
         StageFailure::CgroupV1,
         StageFailure::Requirements { requirements: vec!["swap".to_owned(), "memory-protection".to_owned()] },
         StageFailure::Cancelled,

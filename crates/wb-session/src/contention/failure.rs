@@ -33,8 +33,8 @@ pub(super) fn worker_failure(error: &WorkerError) -> StageError {
 fn missed_requirements(report: &RequirementReport, device: &str) -> StageFailure {
     let missed: Vec<Requirement> = report.missed.keys().copied().collect();
     match missed[..] {
-        [Requirement::NoForeignIocost] => StageFailure::ForeignIocost { device: device.to_owned() },
-        [Requirement::NoOtherIoController] => StageFailure::OtherController { controller: report.describe_missed() },
+        [Requirement::IocostUnused] => StageFailure::IocostInUse { device: device.to_owned() },
+        [Requirement::IoControllersUnused] => StageFailure::IoControllerInUse { controller: report.describe_missed() },
         _ => StageFailure::Requirements { requirements: names(report) },
     }
 }
@@ -67,13 +67,10 @@ mod tests {
     fn errors_keep_their_type() {
         let unmet = |missed: &[Requirement]| failure_of(ContentionError::MissedRequirements(report(missed)));
         assert_eq!(failure_of(ContentionError::NoControllers), StageFailure::CgroupV1);
+        assert_eq!(unmet(&[Requirement::IocostUnused]), StageFailure::IocostInUse { device: "nvme0n1".to_owned() });
         assert_eq!(
-            unmet(&[Requirement::NoForeignIocost]),
-            StageFailure::ForeignIocost { device: "nvme0n1".to_owned() }
-        );
-        assert_eq!(
-            unmet(&[Requirement::NoOtherIoController]),
-            StageFailure::OtherController { controller: "found".to_owned() }
+            unmet(&[Requirement::IoControllersUnused]),
+            StageFailure::IoControllerInUse { controller: "found".to_owned() }
         );
         let requirements = vec!["swap".to_owned(), "swap-on-device".to_owned()];
         assert_eq!(unmet(&[Requirement::SwapOnDevice, Requirement::Swap]), StageFailure::Requirements { requirements });

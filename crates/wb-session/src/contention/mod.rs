@@ -203,7 +203,7 @@ impl ContentionSession {
         if found == Some(expected.qos.to_string()) {
             return Ok(());
         }
-        Err(StageFailure::ForeignIocost { device: self.options.device.clone() }.into())
+        Err(StageFailure::IocostInUse { device: self.options.device.clone() }.into())
     }
 
     fn failure(&self, error: ContentionError) -> StageError {

@@ -25,9 +25,9 @@ pub enum Requirement {
     /// The I/O cost controller
     Iocost,
     /// No I/O cost parameters that another program has set
-    NoForeignIocost,
+    IocostUnused,
     /// No other controller of I/O that is in use
-    NoOtherIoController,
+    IoControllersUnused,
     /// A device that does not consist of others
     NoCompositeDevice,
     /// No I/O scheduler
@@ -74,7 +74,7 @@ impl Needs {
             Self::Memory => !matches!(requirement, Fio | Iocost | RecursiveMemoryProtection),
             Self::Device => matches!(
                 requirement,
-                Fio | NoForeignIocost | NoOtherIoController | NoCompositeDevice | IoScheduler | NoWbt
+                Fio | IocostUnused | IoControllersUnused | NoCompositeDevice | IoScheduler | NoWbt
             ),
         }
     }
@@ -171,14 +171,14 @@ pub async fn check(
     record(Requirement::Iocost, unless(has_iocost, "the kernel has no I/O cost controller (BLK_CGROUP_IOCOST)"));
     let qos = read(worker, &format!("{point}/io.cost.qos")).await?.unwrap_or_default();
     let state = IocostState::parse(&model.unwrap_or_default(), &qos, &device.number);
-    let foreign = state.filter(|state| state.enabled || state.is_model_set);
-    let foreign = foreign.map(|state| {
+    let in_use = state.filter(|state| state.enabled || state.is_model_set);
+    let in_use = in_use.map(|state| {
         format!("another program has set I/O cost parameters of {}: {} {}", device.name, state.model, state.qos)
     });
     if !accept_iocost {
-        record(Requirement::NoForeignIocost, foreign.into_iter().collect());
+        record(Requirement::IocostUnused, in_use.into_iter().collect());
     }
-    record(Requirement::NoOtherIoController, other_io_controllers(worker, device, point).await?);
+    record(Requirement::IoControllersUnused, io_controllers_in_use(worker, device, point).await?);
     let composite = format!("{} consists of other devices: name one of them", device.name);
     record(Requirement::NoCompositeDevice, unless(!device.composite, &composite));
     if !enforcement.io {
@@ -230,7 +230,7 @@ pub(super) async fn controller_mount(worker: &Worker) -> Result<Option<Controlle
 }
 
 /// Limits of I/O in groups at the top, where systemd sets those of units, and a scheduler that controls I/O.
-async fn other_io_controllers(worker: &Worker, device: &BlockDevice, point: &str) -> Result<Vec<String>, WorkerError> {
+async fn io_controllers_in_use(worker: &Worker, device: &BlockDevice, point: &str) -> Result<Vec<String>, WorkerError> {
     let mut found = Vec::new();
     let scheduler = read_or_empty(worker, &device.queue("scheduler")).await?;
     if selected_option(&scheduler) == "bfq" {

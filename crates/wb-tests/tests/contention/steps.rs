@@ -224,7 +224,7 @@ pub(crate) async fn faults(worker: &Worker, params: &IocostParams) {
     run(worker, FOREIGN).await;
     let failed = PreparedWorker::new(worker, &preparation(Needs::Device)).await.unwrap_err();
     let ContentionError::MissedRequirements(report) = failed else { panic!("{failed}") };
-    assert_eq!(report.missed.keys().collect::<Vec<_>>(), [&Requirement::NoForeignIocost], "{report:?}");
+    assert_eq!(report.missed.keys().collect::<Vec<_>>(), [&Requirement::IocostUnused], "{report:?}");
     let accepted = Preparation { accept_iocost: true, ..preparation(Needs::Device) };
     PreparedWorker::new(worker, &accepted).await.unwrap().finish().await.unwrap();
     let restored = run(worker, "cat /sys/fs/cgroup/io.cost.qos").await;
