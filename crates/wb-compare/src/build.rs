@@ -262,7 +262,7 @@ impl Build {
 }
 
 impl Builds {
-    /// The builds, first the source and last the destination.
+    /// The builds: first the reference, last the one to judge.
     pub fn list(&self) -> &[Build] {
         &self.list
     }
@@ -309,16 +309,16 @@ impl Builds {
     /// Whether both builds measured a row with the same definition key, or neither has one, and on the same kind of
     /// processor.
     pub fn is_comparable(&self, sides: [&Build; 2], row: MetricIndex) -> bool {
-        let [src, dst] = sides.map(|side| side.readings(row).next().map(|reading| reading.params));
-        let (Some(src), Some(dst)) = (src, dst) else { return true };
+        let [reference, judged] = sides.map(|side| side.readings(row).next().map(|reading| reading.params));
+        let (Some(reference), Some(judged)) = (reference, judged) else { return true };
         let same = |name: &str| {
             let Some(name) = self.names.find(name) else { return true };
             let value = |ParamSetId(id): ParamSetId| {
                 self.params[id as usize].iter().find(|(other, _)| *other == name).map(|(_, value)| *value)
             };
-            value(src) == value(dst)
+            value(reference) == value(judged)
         };
-        src == dst || (same(DEFINITION_KEY) && same(EMULATED))
+        reference == judged || (same(DEFINITION_KEY) && same(EMULATED))
     }
 
     /// The names and values of parameters, sorted by name.

@@ -77,10 +77,10 @@ impl<'a> TestSetups<'a> {
         let names: BTreeSet<&String> = self.tests.keys().chain(other.tests.keys()).collect();
         let of_test = |name: &String| {
             let changes = match (self.tests.get(name), other.tests.get(name)) {
-                (Some(src), Some(dst)) => self.changes_of_test(name, src, dst),
-                (src, dst) => {
+                (Some(before), Some(after)) => self.changes_of_test(name, before, after),
+                (before, after) => {
                     let cases = |side: Option<&BTreeMap<_, _>>| side.map(|cases| pluralize(cases.len(), "case"));
-                    vec![ValueChange::new("", cases(src), cases(dst))]
+                    vec![ValueChange::new("", cases(before), cases(after))]
                 }
             };
             (name.clone(), changes)
@@ -99,26 +99,26 @@ impl<'a> TestSetups<'a> {
     fn changes_of_test(
         &self,
         test: &str,
-        src: &BTreeMap<&'a str, CellSetup<'a>>,
-        dst: &BTreeMap<&'a str, CellSetup<'a>>,
+        before: &BTreeMap<&'a str, CellSetup<'a>>,
+        after: &BTreeMap<&'a str, CellSetup<'a>>,
     ) -> Vec<ValueChange> {
         let mut cells: BTreeMap<(String, Option<String>, Option<String>), Vec<String>> = BTreeMap::new();
         let mut redefined = Vec::new();
-        for (case, src) in src {
-            let Some(dst) = dst.get(case).filter(|dst| *dst != src) else { continue };
+        for (case, before) in before {
+            let Some(after) = after.get(case).filter(|after| *after != before) else { continue };
             let cell = format!("{test}:{case}");
-            let params = changes(&self.params(src), &self.params(dst));
-            if params.is_empty() && self.key(src) != self.key(dst) {
-                redefined.push((self.key(src), self.key(dst), cell.clone()));
+            let params = changes(&self.params(before), &self.params(after));
+            if params.is_empty() && self.key(before) != self.key(after) {
+                redefined.push((self.key(before), self.key(after), cell.clone()));
             }
-            let programs = changes(&self.programs(src), &self.programs(dst));
-            for ValueChange { name, before: src, after: dst, .. } in params.into_iter().chain(programs) {
-                cells.entry((name, src, dst)).or_default().push(cell.clone());
+            let programs = changes(&self.programs(before), &self.programs(after));
+            for ValueChange { name, before, after, .. } in params.into_iter().chain(programs) {
+                cells.entry((name, before, after)).or_default().push(cell.clone());
             }
         }
         let changed =
-            cells.into_iter().map(|((name, src, dst), cells)| ValueChange { name, before: src, after: dst, cells });
-        missing_cases(src, dst).into_iter().chain(key_change(redefined)).chain(changed).collect()
+            cells.into_iter().map(|((name, before, after), cells)| ValueChange { name, before, after, cells });
+        missing_cases(before, after).into_iter().chain(key_change(redefined)).chain(changed).collect()
     }
 
     fn all_params(&self, setup: &CellSetup<'a>) -> impl Iterator<Item = (&'a str, &'a str)> + use<'a> {
@@ -174,13 +174,13 @@ fn intersection<'a>(mut sets: impl Iterator<Item = BTreeMap<&'a str, &'a str>>) 
 }
 
 /// The cases that exist on one side only.
-fn missing_cases(src: &BTreeMap<&str, CellSetup<'_>>, dst: &BTreeMap<&str, CellSetup<'_>>) -> Option<ValueChange> {
+fn missing_cases(before: &BTreeMap<&str, CellSetup<'_>>, after: &BTreeMap<&str, CellSetup<'_>>) -> Option<ValueChange> {
     let alone = |one: &BTreeMap<&str, CellSetup<'_>>, other: &BTreeMap<&str, CellSetup<'_>>| {
         let cases: Vec<&str> = one.keys().filter(|case| !other.contains_key(*case)).copied().collect();
         (!cases.is_empty()).then(|| cases.join(", "))
     };
-    let (src, dst) = (alone(src, dst), alone(dst, src));
-    (src.is_some() || dst.is_some()).then(|| ValueChange::new("cases on one side only", src, dst))
+    let (before, after) = (alone(before, after), alone(after, before));
+    (before.is_some() || after.is_some()).then(|| ValueChange::new("cases on one side only", before, after))
 }
 
 /// The change of keys of cells whose parameters are equal, because another version of the test measured them. Each has
@@ -191,8 +191,8 @@ fn key_change(redefined: Vec<(Option<&str>, Option<&str>, String)>) -> Option<Va
         1 => all.first().map(|key| (*key).to_owned()),
         several => Some(format!("{several} keys")),
     };
-    let src = keys(redefined.iter().filter_map(|(src, ..)| *src).collect());
-    let dst = keys(redefined.iter().filter_map(|(_, dst, _)| *dst).collect());
+    let before = keys(redefined.iter().filter_map(|(before, ..)| *before).collect());
+    let after = keys(redefined.iter().filter_map(|(_, after, _)| *after).collect());
     let cells: Vec<String> = redefined.into_iter().map(|(.., cell)| cell).collect();
-    (!cells.is_empty()).then(|| ValueChange { cells, ..ValueChange::new(DEFINITION_KEY, src, dst) })
+    (!cells.is_empty()).then(|| ValueChange { cells, ..ValueChange::new(DEFINITION_KEY, before, after) })
 }

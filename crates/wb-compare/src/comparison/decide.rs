@@ -153,7 +153,7 @@ pub(super) fn decide(
 /// number of samples of the sides does not matter.
 fn has_enough_samples(check: &statistical::MetricComparison) -> bool {
     check.units.unit == ObservationKind::Runs
-        || check.units.src.min(check.units.dst) >= ENOUGH_SAMPLES
+        || check.units.reference.min(check.units.judged) >= ENOUGH_SAMPLES
         || matches!(check.noise, Some(NoiseModelUse::Applied { .. }))
 }
 

@@ -166,8 +166,8 @@ impl<'a> BuildHistory<'a> {
     fn difference_index(&mut self, row: MetricIndex, build: usize, cache: &mut DifferenceCache) -> Option<usize> {
         let builds = self.builds;
         let sides = [builds.list().first()?, builds.list().get(build)?];
-        let [src, dst] = sides.map(|side| side.readings(row).next().map(|reading| reading.params));
-        *cache.entry((src?, dst?)).or_insert_with(|| {
+        let [reference, judged] = sides.map(|side| side.readings(row).next().map(|reading| reading.params));
+        *cache.entry((reference?, judged?)).or_insert_with(|| {
             let differences = param_differences(builds, sides, row);
             (!differences.is_empty()).then(|| {
                 self.differences.push(differences);

@@ -26,18 +26,18 @@ impl<'a> MissingReasons<'a> {
         Self([builds.list().last(), builds.list().first()].map(|build| build.map(errors)))
     }
 
-    /// Why a check with the values `src` and `dst` has no verdict; `None` if it has one, or if no error explains the
-    /// missing value.
+    /// Why a check with these values of the reference and of the judged build has no verdict; `None` if it has one, or
+    /// if no error explains the missing value.
     pub(super) fn of(
         &self,
         id: &CheckId<'_>,
         decision: CheckDecision,
         statistical_check: Option<&statistical::MetricComparison>,
-        [src, dst]: [Option<f64>; 2],
+        [reference, judged]: [Option<f64>; 2],
     ) -> Option<String> {
         if decision.too_few_samples {
-            let counts =
-                statistical_check.map(|check| format!("{} and {} samples: ", check.units.src, check.units.dst));
+            let counts = statistical_check
+                .map(|check| format!("{} and {} samples: ", check.units.reference, check.units.judged));
             return Some(format!("{}at least {ENOUGH_SAMPLES} per side are required", counts.unwrap_or_default()));
         }
         if !matches!(decision.final_verdict, FinalVerdict::Missing | FinalVerdict::Invalid) {
@@ -45,7 +45,7 @@ impl<'a> MissingReasons<'a> {
         }
         let serial = format!("{}/{}/{}", id.profile, id.test, id.serial);
         let case = format!("{serial}:{}", id.case);
-        let without_value = self.0.iter().zip([dst, src]).filter(|(_, value)| value.is_none());
+        let without_value = self.0.iter().zip([judged, reference]).filter(|(_, value)| value.is_none());
         without_value.filter_map(|(errors, _)| errors.as_ref()).find_map(|BuildErrors { build, messages }| {
             let message = [&case, &serial].into_iter().find_map(|location| messages.get(location.as_str()))?;
             Some(format!("`{build}` failed: {message}"))

@@ -31,7 +31,7 @@ use missing_reason::MissingReasons;
 /// The result of a comparison of the last build with the first; the builds in between are history.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ComparisonResult {
-    /// The builds, first the source and last the destination.
+    /// The builds: first the reference, last the one to judge.
     pub builds: Vec<BuildSummary>,
     /// The requested method. `None`: statistics if both sides have enough samples; otherwise tolerances for run-perf's
     /// folders, and no verdict for other runs.

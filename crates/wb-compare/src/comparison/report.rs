@@ -125,7 +125,7 @@ impl StatisticalSummary {
             ratio: comparison.effect.and_then(|effect| finite(effect.estimate)),
             interval: interval.map(ConfidenceInterval::from),
             p_value: comparison.p,
-            n: [comparison.units.src, comparison.units.dst],
+            n: [comparison.units.reference, comparison.units.judged],
             observations: comparison.units.unit,
             disturbed: [builds.list().first(), builds.list().last()].map(disturbed),
             threshold: comparison.threshold,
@@ -142,24 +142,30 @@ pub(super) fn summarize_part(part: &ScorePart) -> (String, Option<f64>, f64) {
 
 /// The parameters in which the first and the last build differ.
 pub(super) fn last_param_differences(builds: &Builds, row: MetricIndex) -> Vec<ParamDifference> {
-    let [src, .., dst] = builds.list() else { return Vec::new() };
-    param_differences(builds, [src, dst], row)
+    let [reference, .., judged] = builds.list() else { return Vec::new() };
+    param_differences(builds, [reference, judged], row)
 }
 
 /// The parameters in which two builds differ.
-pub(super) fn param_differences(builds: &Builds, [src, dst]: [&Build; 2], row: MetricIndex) -> Vec<ParamDifference> {
-    let (Some(src), Some(dst)) = (src.readings(row).next(), dst.readings(row).next()) else { return Vec::new() };
-    if src.params == dst.params {
+pub(super) fn param_differences(
+    builds: &Builds,
+    [reference, judged]: [&Build; 2],
+    row: MetricIndex,
+) -> Vec<ParamDifference> {
+    let (Some(reference), Some(judged)) = (reference.readings(row).next(), judged.readings(row).next()) else {
+        return Vec::new();
+    };
+    if reference.params == judged.params {
         return Vec::new();
     }
     let all = |id| builds.params(id).collect::<BTreeMap<&str, &str>>();
-    let (src, dst) = (all(src.params), all(dst.params));
-    let names: std::collections::BTreeSet<&str> = src.keys().chain(dst.keys()).copied().collect();
-    let differing = names.into_iter().filter(|name| src.get(name) != dst.get(name));
+    let (reference, judged) = (all(reference.params), all(judged.params));
+    let names: std::collections::BTreeSet<&str> = reference.keys().chain(judged.keys()).copied().collect();
+    let differing = names.into_iter().filter(|name| reference.get(name) != judged.get(name));
     let difference = |name: &str| ParamDifference {
         name: name.to_owned(),
-        before: src.get(name).map(|value| (*value).to_owned()),
-        after: dst.get(name).map(|value| (*value).to_owned()),
+        before: reference.get(name).map(|value| (*value).to_owned()),
+        after: judged.get(name).map(|value| (*value).to_owned()),
     };
     differing.map(difference).collect()
 }

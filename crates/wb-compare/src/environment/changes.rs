@@ -30,42 +30,42 @@ impl ValueChange {
 }
 
 /// The differing values, by name.
-pub(crate) fn changes(src: &Values, dst: &Values) -> Vec<ValueChange> {
-    let names: BTreeSet<&String> = src.keys().chain(dst.keys()).collect();
+pub(crate) fn changes(before: &Values, after: &Values) -> Vec<ValueChange> {
+    let names: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
     let (mut all, mut removed, mut added) = (Vec::new(), BTreeMap::new(), BTreeMap::new());
-    for name in names.into_iter().filter(|name| src.get(*name) != dst.get(*name)) {
-        match (src.get(name), dst.get(name)) {
-            (Some(src), Some(dst)) => all.extend(value_changes(name, src, dst)),
-            (Some(src), None) => drop(removed.insert(name.as_str(), src)),
-            (None, Some(dst)) => drop(added.insert(name.as_str(), dst)),
+    for name in names.into_iter().filter(|name| before.get(*name) != after.get(*name)) {
+        match (before.get(name), after.get(name)) {
+            (Some(before), Some(after)) => all.extend(value_changes(name, before, after)),
+            (Some(before), None) => drop(removed.insert(name.as_str(), before)),
+            (None, Some(after)) => drop(added.insert(name.as_str(), after)),
             (None, None) => {}
         }
     }
     for (old, new) in match_renamed(&removed, &added) {
-        let (Some(src), Some(dst)) = (removed.remove(old), added.remove(new)) else { continue };
-        all.push(ValueChange::new(&format!("{old} → {new}"), Some(format_values(src)), Some(format_values(dst))));
+        let (Some(before), Some(after)) = (removed.remove(old), added.remove(new)) else { continue };
+        all.push(ValueChange::new(&format!("{old} → {new}"), Some(format_values(before)), Some(format_values(after))));
     }
     let none = BTreeSet::new();
-    all.extend(removed.into_iter().flat_map(|(name, src)| value_changes(name, src, &none)));
-    all.extend(added.into_iter().flat_map(|(name, dst)| value_changes(name, &none, dst)));
+    all.extend(removed.into_iter().flat_map(|(name, before)| value_changes(name, before, &none)));
+    all.extend(added.into_iter().flat_map(|(name, after)| value_changes(name, &none, after)));
     all.sort_by(|one, other| one.name.cmp(&other.name));
     all
 }
 
-fn value_changes(name: &str, src: &BTreeSet<String>, dst: &BTreeSet<String>) -> Vec<ValueChange> {
-    let is_text = src.iter().chain(dst).any(|value| value.contains('\n'));
-    if is_text && src.len() <= 1 && dst.len() <= 1 {
+fn value_changes(name: &str, before: &BTreeSet<String>, after: &BTreeSet<String>) -> Vec<ValueChange> {
+    let is_text = before.iter().chain(after).any(|value| value.contains('\n'));
+    if is_text && before.len() <= 1 && after.len() <= 1 {
         let text = |side: &BTreeSet<String>| side.first().cloned().unwrap_or_default();
-        return line_changes(name, &text(src), &text(dst));
+        return line_changes(name, &text(before), &text(after));
     }
     let side = |side: &BTreeSet<String>| (!side.is_empty()).then(|| format_values(side));
-    vec![ValueChange::new(name, side(src), side(dst))]
+    vec![ValueChange::new(name, side(before), side(after))]
 }
 
 /// The differing lines of a text; lines that replace each other are paired.
-fn line_changes(name: &str, src: &str, dst: &str) -> Vec<ValueChange> {
-    let [src, dst] = [src, dst].map(|text| text.lines().collect::<Vec<_>>());
-    let diff = TextDiff::from_slices(&src, &dst);
+fn line_changes(name: &str, before: &str, after: &str) -> Vec<ValueChange> {
+    let [before, after] = [before, after].map(|text| text.lines().collect::<Vec<_>>());
+    let diff = TextDiff::from_slices(&before, &after);
     let mut all = Vec::new();
     for op in diff.ops().iter().filter(|op| !matches!(op, DiffOp::Equal { .. })) {
         let lines_of = |tag: ChangeTag| {
@@ -74,10 +74,12 @@ fn line_changes(name: &str, src: &str, dst: &str) -> Vec<ValueChange> {
         };
         let (removed, added) = (lines_of(ChangeTag::Delete), lines_of(ChangeTag::Insert));
         if removed.len() == added.len() {
-            all.extend(removed.into_iter().zip(added).map(|(src, dst)| ValueChange::new(name, Some(src), Some(dst))));
+            all.extend(
+                removed.into_iter().zip(added).map(|(before, after)| ValueChange::new(name, Some(before), Some(after))),
+            );
         } else {
-            all.extend(removed.into_iter().map(|src| ValueChange::new(name, Some(src), None)));
-            all.extend(added.into_iter().map(|dst| ValueChange::new(name, None, Some(dst))));
+            all.extend(removed.into_iter().map(|before| ValueChange::new(name, Some(before), None)));
+            all.extend(added.into_iter().map(|after| ValueChange::new(name, None, Some(after))));
         }
     }
     all
@@ -133,11 +135,11 @@ mod tests {
         all.iter().map(|(name, value)| ((*name).to_owned(), BTreeSet::from([(*value).to_owned()]))).collect()
     }
 
-    fn described(src: &[(&str, &str)], dst: &[(&str, &str)]) -> Vec<String> {
+    fn described(before: &[(&str, &str)], after: &[(&str, &str)]) -> Vec<String> {
         let side = |side: Option<String>| side.unwrap_or_else(|| "-".to_owned());
         let format_change =
             |change: ValueChange| format!("{}: {} → {}", change.name, side(change.before), side(change.after));
-        changes(&values(src), &values(dst)).into_iter().map(format_change).collect()
+        changes(&values(before), &values(after)).into_iter().map(format_change).collect()
     }
 
     #[test]

@@ -1,17 +1,18 @@
 //! Finds the build, or group of builds, that is most similar to another build.
 //!
-//! For every metric of the source each candidate gets a similarity from 0 to about 1: if deviations are known, the
-//! normal density around the source's mean, with the largest of the deviations; otherwise half the value derived from
-//! the distance, the farthest candidate being three deviations away, and one without the metric twice as far as any
-//! other. The sum over primary metrics decides, then the sum over the others, then the order.
+//! For every metric of the judged build each candidate gets a similarity from 0 to about 1: if deviations are known,
+//! the normal density around the judged build's mean, with the largest of the deviations; otherwise half the value
+//! derived from the distance, the farthest candidate being three deviations away, and one without the metric twice as
+//! far as any other. The sum over primary metrics decides, then the sum over the others, then the order.
 //!
 //! Source of the formulas: run-perf, `closest_result`. Corrected: a deviation of zero counts as unknown; a missing
-//! metric is far away, also if another candidate is equal to the source; with nothing in common there is no result.
+//! metric is far away, also if another candidate is equal to the judged build; with nothing in common there is no
+//! result.
 
 use crate::build::{Build, Builds, MetricIndex};
 use crate::id::Statistic;
 
-/// The candidate most similar to the source, and how it was found.
+/// The candidate most similar to the judged build, and how it was found.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Nearest {
     /// Its index among the candidates.
@@ -44,8 +45,8 @@ pub enum NearestError {
     /// A group is empty or has an index beyond the builds.
     #[error("group {0} is empty or has an unknown build")]
     BadGroup(usize),
-    /// No candidate has a value for any metric of the source.
-    #[error("no candidate has a metric in common with the source")]
+    /// No candidate has a value for any metric of the judged build.
+    #[error("no candidate has a metric in common with the build to classify")]
     NothingInCommon,
 }
 
@@ -54,9 +55,14 @@ const SCALE: f64 = 2.51;
 /// The distance of the farthest candidate, in deviations.
 const MAX_DEVIATIONS: f64 = 3.0;
 
-/// Finds the candidate, a build or a group of builds, that is most similar to the build `src`. All are indices into
+/// Finds the candidate, a build or a group of builds, that is most similar to the judged build. All are indices into
 /// `builds`. `flatten` widens the deviations: above 1 small differences count less.
-pub fn nearest(builds: &Builds, src: usize, candidates: &[Vec<usize>], flatten: f64) -> Result<Nearest, NearestError> {
+pub fn nearest(
+    builds: &Builds,
+    judged: usize,
+    candidates: &[Vec<usize>],
+    flatten: f64,
+) -> Result<Nearest, NearestError> {
     if candidates.len() < 2 {
         return Err(NearestError::TooFew(candidates.len()));
     }
@@ -65,16 +71,16 @@ pub fn nearest(builds: &Builds, src: usize, candidates: &[Vec<usize>], flatten: 
     if let Some(group) = candidates.iter().position(is_invalid) {
         return Err(NearestError::BadGroup(group));
     }
-    let src = list.get(src).ok_or(NearestError::NothingInCommon)?;
+    let judged = list.get(judged).ok_or(NearestError::NothingInCommon)?;
     let flat: Vec<&Build> = candidates.iter().flatten().map(|at| &list[*at]).collect();
     let (mut primary, mut others) = (vec![0.0; candidates.len()], vec![0.0; candidates.len()]);
     let mut common = false;
     for row in builds.rows() {
-        let Some(estimate) = MetricEstimate::of(src, row) else { continue };
+        let Some(estimate) = MetricEstimate::of(judged, row) else { continue };
         let estimates: Vec<_> = flat.iter().map(|build| MetricEstimate::of(build, row)).collect();
         common |= estimates.iter().any(Option::is_some);
         let Some(similarity) = similarities(estimate, &estimates, flatten) else { continue };
-        let sums = if src.primary(row) == Some(true) { &mut primary } else { &mut others };
+        let sums = if judged.primary(row) == Some(true) { &mut primary } else { &mut others };
         let mut rest = &similarity[..];
         for (sum, group) in sums.iter_mut().zip(candidates) {
             let (own, after) = rest.split_at(group.len());
@@ -120,23 +126,23 @@ impl MetricEstimate {
 }
 
 /// The similarity of each candidate; `None` if all are equally far away, which carries no information.
-fn similarities(src: MetricEstimate, others: &[Option<MetricEstimate>], flatten: f64) -> Option<Vec<f64>> {
-    let deviations = others.iter().flatten().filter_map(|estimate| estimate.stddev).chain(src.stddev);
+fn similarities(judged: MetricEstimate, others: &[Option<MetricEstimate>], flatten: f64) -> Option<Vec<f64>> {
+    let deviations = others.iter().flatten().filter_map(|estimate| estimate.stddev).chain(judged.stddev);
     match deviations.reduce(f64::max).map(|most| most * flatten).filter(|deviation| *deviation > 0.0) {
-        Some(deviation) => others.iter().any(Option::is_some).then(|| density_similarities(src, others, deviation)),
-        None => distance_similarities(src, others),
+        Some(deviation) => others.iter().any(Option::is_some).then(|| density_similarities(judged, others, deviation)),
+        None => distance_similarities(judged, others),
     }
 }
 
-fn density_similarities(src: MetricEstimate, others: &[Option<MetricEstimate>], deviation: f64) -> Vec<f64> {
+fn density_similarities(judged: MetricEstimate, others: &[Option<MetricEstimate>], deviation: f64) -> Vec<f64> {
     let top = SCALE / (2.0 * std::f64::consts::PI).sqrt();
-    let density = |estimate: &MetricEstimate| top * (-((estimate.mean - src.mean) / deviation).powi(2) / 2.0).exp();
+    let density = |estimate: &MetricEstimate| top * (-((estimate.mean - judged.mean) / deviation).powi(2) / 2.0).exp();
     others.iter().map(|estimate| estimate.as_ref().map_or(0.0, density)).collect()
 }
 
-fn distance_similarities(src: MetricEstimate, others: &[Option<MetricEstimate>]) -> Option<Vec<f64>> {
+fn distance_similarities(judged: MetricEstimate, others: &[Option<MetricEstimate>]) -> Option<Vec<f64>> {
     // A quarter of the range keeps the quotients below finite.
-    let distance = |estimate: &MetricEstimate| (estimate.mean - src.mean).abs().min(f64::MAX / 4.0);
+    let distance = |estimate: &MetricEstimate| (estimate.mean - judged.mean).abs().min(f64::MAX / 4.0);
     let distances: Vec<f64> = others.iter().flatten().map(distance).collect();
     let (least, most) = (distances.iter().copied().reduce(f64::min)?, distances.iter().copied().reduce(f64::max)?);
     let missing = if most == 0.0 { 1.0 } else { most * 2.0 };
@@ -162,13 +168,13 @@ mod tests {
     #[test]
     fn equal_distances_carry_no_information() {
         let estimate = |mean| Some(MetricEstimate { mean, stddev: None });
-        let src = MetricEstimate { mean: 10.0, stddev: None };
-        assert_eq!(similarities(src, &[estimate(9.0), estimate(11.0)], 1.0), None);
-        let one_missing = similarities(src, &[estimate(10.0), None], 1.0).unwrap();
+        let judged = MetricEstimate { mean: 10.0, stddev: None };
+        assert_eq!(similarities(judged, &[estimate(9.0), estimate(11.0)], 1.0), None);
+        let one_missing = similarities(judged, &[estimate(10.0), None], 1.0).unwrap();
         assert_eq!(one_missing[0], 0.5);
         assert!(one_missing[1] < 0.006);
-        assert_eq!(similarities(src, &[None, None], 1.0), None);
-        let far = similarities(src, &[estimate(-f64::MAX), estimate(f64::MAX), estimate(0.0)], 1.0).unwrap();
+        assert_eq!(similarities(judged, &[None, None], 1.0), None);
+        let far = similarities(judged, &[estimate(-f64::MAX), estimate(f64::MAX), estimate(0.0)], 1.0).unwrap();
         assert!(far.iter().all(|similarity| similarity.is_finite()));
     }
 }

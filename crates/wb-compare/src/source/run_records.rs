@@ -218,10 +218,10 @@ mod tests {
         machines
     }
 
-    fn differing(src: Vec<MachineEnvironment>, dst: Vec<MachineEnvironment>) -> Vec<String> {
+    fn differing(before: Vec<MachineEnvironment>, after: Vec<MachineEnvironment>) -> Vec<String> {
         let environments = |machines| Environments::from([("Tuned".to_owned(), machines)]);
-        let (src, dst) = (environments(src), environments(dst));
-        let all = differences(&[&src], &[&dst]);
+        let (before, after) = (environments(before), environments(after));
+        let all = differences(&[&before], &[&after]);
         let of = |section: &crate::environment::SectionDifference| {
             section.changes.iter().map(|change| format!("{}: {}", section.section, change.name)).collect::<Vec<_>>()
         };

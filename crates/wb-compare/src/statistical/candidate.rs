@@ -117,7 +117,13 @@ impl<'a> CandidateMetric<'a> {
                 // Below [`ENOUGH_SAMPLES`] samples statistics do not decide; runs have no such minimum.
                 let min_values =
                     if units.unit == ObservationKind::Samples { min_values.max(ENOUGH_SAMPLES) } else { min_values };
-                required_samples::estimate(units.unit, units.src.min(units.dst), effect, threshold / 100.0, min_values)
+                required_samples::estimate(
+                    units.unit,
+                    units.reference.min(units.judged),
+                    effect,
+                    threshold / 100.0,
+                    min_values,
+                )
             }
             // Without a better direction, more runs cannot decide which side is better.
             Verdict::Differs if judgement.direction != Direction::Neither => {

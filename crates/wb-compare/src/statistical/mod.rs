@@ -113,9 +113,9 @@ pub fn compare(builds: &Builds, models: &[NoiseModel], options: &Options) -> Opt
 
 /// Compares a build, given by its index, with the first; `None` if it is not a later one.
 pub fn against(builds: &Builds, build: usize, models: &[NoiseModel], options: &Options) -> Option<Comparison> {
-    let [src, later @ ..] = builds.list() else { return None };
-    let dst = later.get(build.checked_sub(1)?)?;
-    let sides = [src, dst];
+    let [reference, later @ ..] = builds.list() else { return None };
+    let judged = later.get(build.checked_sub(1)?)?;
+    let sides = [reference, judged];
     let noise_models = BoundNoiseModels::bind(models, builds);
     let rows: Vec<MetricIndex> = builds.rows().collect();
     let candidates: Vec<CandidateMetric<'_>> = rows

@@ -35,9 +35,9 @@ pub struct ObservationCounts {
     /// Their kind.
     pub unit: ObservationKind,
     /// The number on the side of the first build.
-    pub src: usize,
+    pub reference: usize,
     /// The number on the side of the last build.
-    pub dst: usize,
+    pub judged: usize,
     /// Whether the hierarchical bootstrap resamples runs and samples.
     pub is_bootstrapped: bool,
 }
@@ -52,11 +52,16 @@ impl ObservationCounts {
         } else {
             ObservationKind::Runs
         };
-        let [src, dst] = runs.each_ref().map(|runs| match unit {
+        let [reference, judged] = runs.each_ref().map(|runs| match unit {
             ObservationKind::Samples => runs.iter().map(Vec::len).sum(),
             ObservationKind::Runs => runs.len(),
         });
-        Self { unit, src, dst, is_bootstrapped: unit == ObservationKind::Runs && src.min(dst) >= MIN_BOOTSTRAP_RUNS }
+        Self {
+            unit,
+            reference,
+            judged,
+            is_bootstrapped: unit == ObservationKind::Runs && reference.min(judged) >= MIN_BOOTSTRAP_RUNS,
+        }
     }
 }
 

@@ -37,11 +37,11 @@ fn a_table_has_a_row_per_check_and_empty_fields_for_missing_values() {
 #[test]
 fn primary_metrics_decide_the_nearest_first() {
     let lab = TestFolders::new();
-    for (name, iops, lat) in [("src", 100.0, 10.0), ("near", 101.0, 50.0), ("far", 120.0, 10.0)] {
+    for (name, iops, lat) in [("judged", 100.0, 10.0), ("near", 101.0, 50.0), ("far", 120.0, 10.0)] {
         let metrics = [throughput("iops_sec", iops, 2.0), latency("lat", lat, 0.0)];
         lab.run(name, "Localhost/fio/0000", &[iteration("read-4KiB", "iops_sec", &metrics)]);
     }
-    let builds = lab.read(&["src", "near", "far"]);
+    let builds = lab.read(&["judged", "near", "far"]);
     let result = nearest(&builds, 0, &[vec![2], vec![1]], 1.0).unwrap();
     assert_eq!((result.candidate, result.by), (1, DecidedBy::Primary));
     assert!(result.others[0] > result.others[1]);

@@ -87,7 +87,7 @@ fn single_runs_have_verdicts_with_a_noise_model() {
     let options = Options::default();
     let (model, _) = learn_metric(&lab, &names(0..8));
     let models = [model];
-    let verdict = |dst: &str, models: &[NoiseModel]| compare_builds(&lab, ["8", dst], models, &options).verdict;
+    let verdict = |judged: &str, models: &[NoiseModel]| compare_builds(&lab, ["8", judged], models, &options).verdict;
     assert_eq!(verdict("9", &[]), Verdict::Differs);
     assert_eq!([verdict("9", &models), verdict("10", &models)], [Verdict::Regressed, Verdict::Improved]);
     // Beyond the noise of samples, but within that of runs.

@@ -49,7 +49,8 @@ struct ReferenceOptions {
 
 #[derive(Deserialize)]
 struct ReferenceNearest {
-    src: usize,
+    #[serde(rename = "src")]
+    judged: usize,
     candidates: Vec<Vec<usize>>,
     flatten: f64,
     index: usize,
@@ -170,8 +171,8 @@ fn fitted_and_rebased_models_equal_run_perfs() {
 fn the_nearest_build_equals_run_perfs() {
     let expected: ReferenceData<'_> = serde_json::from_str(DATA).unwrap();
     let builds = read(&expected.lab(), 0..expected.builds.len());
-    for ReferenceNearest { src, candidates, flatten, index, scores } in &expected.nearest {
-        let result = nearest(&builds, *src, candidates, *flatten).unwrap();
+    for ReferenceNearest { judged, candidates, flatten, index, scores } in &expected.nearest {
+        let result = nearest(&builds, *judged, candidates, *flatten).unwrap();
         assert_eq!(result.candidate, *index, "{candidates:?}");
         let is_equal = result.primary.iter().zip(scores).all(|(actual, expected)| close(*actual, *expected));
         assert!(is_equal, "{:?} is not {scores:?}", result.primary);

@@ -21,8 +21,8 @@ fn setups(builds: &Builds, build: usize) -> TestSetups<'_> {
 /// The differences, one per line.
 fn differences(builds: &Builds, other: usize) -> Vec<String> {
     let side = |side: Option<String>| side.unwrap_or_else(|| "-".to_owned());
-    let line = |test: &str, ValueChange { name, before: src, after: dst, cells }: ValueChange| {
-        format!("{test} {name}: {} → {} {cells:?}", side(src), side(dst))
+    let line = |test: &str, ValueChange { name, before, after, cells }: ValueChange| {
+        format!("{test} {name}: {} → {} {cells:?}", side(before), side(after))
     };
     let all = setups(builds, 0).differences(&setups(builds, other));
     all.into_iter().flat_map(|(test, changes)| changes.into_iter().map(move |change| line(&test, change))).collect()

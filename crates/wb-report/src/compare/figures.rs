@@ -112,9 +112,9 @@ pub(super) fn tone(decided: FinalVerdict) -> Tone {
 pub(super) fn explain_check(check: &CheckResult) -> String {
     incomparable_reason(check).unwrap_or_else(|| {
         let explanation = explain(check);
-        let [src, dst] = side_figures(check);
+        let [reference, judged] = side_figures(check);
         format!(
-            "{} {src} → {dst}, {} {}{}",
+            "{} {reference} → {judged}, {} {}{}",
             check.statistic, explanation.difference, explanation.certainty, explanation.remarks
         )
     })
@@ -180,7 +180,7 @@ fn explain(check: &CheckResult) -> Explanation {
             let interval = statistics.interval.map_or("no interval".to_owned(), |ci| {
                 format!("[{}, {}]", format_signed((ci.low - 1.0) * 100.0), format_signed((ci.high - 1.0) * 100.0))
             });
-            let [src, dst] = statistics.n;
+            let [reference, judged] = statistics.n;
             let needs = statistics
                 .required_samples
                 .as_ref()
@@ -189,7 +189,7 @@ fn explain(check: &CheckResult) -> Explanation {
                 // The values are means, but the ratio is of medians.
                 difference: format!("ratio of medians {}", format_percent(difference(check))),
                 certainty: format!(
-                    "{interval} of ±{} %, {src} and {dst} {}",
+                    "{interval} of ±{} %, {reference} and {judged} {}",
                     format_value(Some((statistics.threshold * 100.0).round() / 100.0)),
                     statistics.observations
                 ),
@@ -227,8 +227,9 @@ fn describe_disturbed(statistics: &StatisticalSummary) -> String {
     if statistics.disturbed.iter().flatten().all(|count| *count == 0) {
         return String::new();
     }
-    let [src, dst] = statistics.disturbed.map(|count| count.map_or("unknown".to_owned(), |count| count.to_string()));
-    format!("; disturbed samples: {src} and {dst}")
+    let [reference, judged] =
+        statistics.disturbed.map(|count| count.map_or("unknown".to_owned(), |count| count.to_string()));
+    format!("; disturbed samples: {reference} and {judged}")
 }
 
 /// Describes the model of the noise between runs that was used, or why none was, if relevant.

@@ -39,13 +39,13 @@ pub fn markdown(outcome: &ComparisonResult) -> String {
         format!("| error | `{}` | | | | {} |\n", escape(location), escape(&describe_error(build, text)))
     });
     let checks = rows.into_iter().map(|check| {
-        let [src, dst] = side_figures(check);
+        let [reference, judged] = side_figures(check);
         format!(
             "| {} | `{}` | {} | {} | {} | {} |\n",
             check.final_verdict.as_str(),
             escape(&readable_id(&check.id)),
-            src,
-            dst,
+            reference,
+            judged,
             format_difference(check.statistic, difference(check)),
             escape(&explain_briefly(check)),
         )

@@ -267,7 +267,10 @@ fn differences_have_intervals_if_statistics_decide() {
     let last = &data["cells"][1];
     let [low, ratio, high] = ["low", "ratio", "high"].map(|name| last[name][read].as_f64().unwrap());
     assert!(low < ratio && ratio < high && (ratio + 20.0).abs() < 0.01, "{low} {ratio} {high}");
-    assert_eq!((&last["methods"].as_str().unwrap()[read..=read], &last["baseline_counts"][0]), ("s", &Value::from(10)));
+    assert_eq!(
+        (&last["methods"].as_str().unwrap()[read..=read], &last["reference_counts"][0]),
+        ("s", &Value::from(10))
+    );
 }
 
 #[test]

@@ -12,13 +12,13 @@ use crate::comparison::{read, specimen};
 const PLAIN: Style = Style { width: 100, colour: false };
 
 /// A check of one of our runs: its identifier, its unit, both values, and the decision.
-fn check(id: &str, unit: Option<&str>, [src, dst]: [f64; 2], decided: &str) -> Value {
-    let score = (dst / src - 1.0) * 100.0;
+fn check(id: &str, unit: Option<&str>, [before, after]: [f64; 2], decided: &str) -> Value {
+    let score = (after / before - 1.0) * 100.0;
     let status = if decided == "gain" { "improvement" } else { "regression" };
     json!({
         "id": id, "statistic": if id.ends_with("stddev") { "stddev" } else { "mean" }, "primary": true,
-        "direction": "higher", "value_unit": unit, "before": src, "after": dst, "values": [src, dst], "difference": score,
-        "score": score, "scores": [score], "tolerance": 5.0, "status": status, "statuses": [status],
+        "direction": "higher", "value_unit": unit, "before": before, "after": after, "values": [before, after],
+        "difference": score, "score": score, "scores": [score], "tolerance": 5.0, "status": status, "statuses": [status],
         "score_parts": [["raw", score, 1.0]], "decided_by": "tolerance", "final_verdict": decided, "differences": []
     })
 }

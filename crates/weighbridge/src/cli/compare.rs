@@ -211,7 +211,7 @@ pub(crate) struct AnalyzeArgs {
 pub(crate) struct NearestArgs {
     /// Build to classify
     #[arg(value_name = "[NAME=]RUN[,RUN…]")]
-    pub(crate) src: String,
+    pub(crate) build: String,
     /// Builds to match it with; at least two, counting groups
     #[arg(value_name = "CANDIDATE", required_unless_present = GROUP_ARG)]
     pub(crate) candidates: Vec<String>,

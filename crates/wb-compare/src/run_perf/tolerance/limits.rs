@@ -9,10 +9,10 @@ use crate::run_perf::model::Equation;
 /// The range of values within the tolerance of a check.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToleranceLimits {
-    /// The indices of the models that have the check; without any the source's value determines the range.
+    /// The indices of the models that have the check; without any the reference's value determines the range.
     pub models: Vec<usize>,
     /// The minimum and maximum, in the check's unit, without the influence of the builds in between on the last build's
-    /// score. `None` if the source has no valid value or the score does not depend on the value.
+    /// score. `None` if the reference has no valid value or the score does not depend on the value.
     pub range: Option<(f64, f64)>,
 }
 
@@ -25,7 +25,7 @@ impl Comparison<'_> {
         let (models, equations): (Vec<usize>, Vec<Equation>) = entries.unzip();
         let tolerance = self.tolerance(check);
         let range = match equations.as_slice() {
-            [] => self.value(check, 0).number().map(|src| around(statistic, src, tolerance)),
+            [] => self.value(check, 0).number().map(|reference| around(statistic, reference, tolerance)),
             equations => average(equations).range(tolerance),
         };
         // Deviations are not negative.
@@ -40,12 +40,12 @@ impl Comparison<'_> {
 }
 
 /// The range without a model: in percent around a mean, in percentage points around a standard deviation.
-fn around(statistic: Statistic, src: f64, tolerance: f64) -> (f64, f64) {
+fn around(statistic: Statistic, reference: f64, tolerance: f64) -> (f64, f64) {
     let half_width = match statistic {
-        Statistic::Mean => src.abs() * tolerance / 100.0,
+        Statistic::Mean => reference.abs() * tolerance / 100.0,
         Statistic::Stddev => tolerance,
     };
-    (src - half_width, src + half_width)
+    (reference - half_width, reference + half_width)
 }
 
 /// The equation whose score is the average of those of several equations.

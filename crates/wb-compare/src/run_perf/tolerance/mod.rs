@@ -4,11 +4,11 @@
 //!
 //! - Whether a difference is an improvement depends on the metric's direction ([`status`]); in run-perf higher
 //!   is always better.
-//! - The difference from a source of zero to any other value is infinite; in run-perf it is zero.
+//! - The difference from a reference of zero to any other value is infinite; in run-perf it is zero.
 //! - A value that is missing on a side has no score; in run-perf its score is −100.
 //! - The ranges of minor gains and minor losses are symmetric; in run-perf every equal value is a minor loss.
 //! - Only losses fail a build, unless gains are configured to ([`totals`]); in run-perf gains fail it as well.
-//! - Failed iterations are read for every build or for none; run-perf never reads those of the source.
+//! - Failed iterations are read for every build or for none; run-perf never reads those of the reference.
 //!
 //! Start with [`compare`].
 
@@ -109,7 +109,7 @@ impl<'a> Comparison<'a> {
         self.scores_of(check).get(build.checked_sub(1)?)?.as_ref()
     }
 
-    /// The index of the judged build; `None` if there is nothing to compare with the source.
+    /// The index of the judged build; `None` if there is nothing to compare with the reference.
     pub fn last(&self) -> Option<usize> {
         self.builds.list().len().checked_sub(1).filter(|last| *last > 0)
     }
@@ -142,7 +142,7 @@ impl<'a> Comparison<'a> {
         result
     }
 
-    /// The errors of the source and of a build, given by its index from 1, each with its build.
+    /// The errors of the reference and of a build, given by its index from 1, each with its build.
     pub fn errors(&self, build: usize) -> impl Iterator<Item = (&'a Build, &'a TestError)> {
         let sides = [self.builds.list().first(), self.builds.list().get(build)].into_iter().flatten();
         sides.flat_map(|build| build.errors().map(move |error| (build, error)))
@@ -178,10 +178,10 @@ impl<'a> Comparison<'a> {
         let sign = self.direction_sign(check);
         let (mut history, mut parts) = (ScoreHistory::default(), Vec::new());
         let Some((first, others)) = builds.split_first() else { return };
-        let src = first.value(row, statistic);
+        let reference = first.value(row, statistic);
         for (at, build) in (1..).zip(others) {
             parts.clear();
-            let cell = match (src, build.value(row, statistic)) {
+            let cell = match (reference, build.value(row, statistic)) {
                 (MeasuredValue::Missing, MeasuredValue::Missing) => None,
                 (MeasuredValue::Missing, _) | (_, MeasuredValue::Missing) => {
                     Some(CheckScore::without_score(Status::Missing))
@@ -189,8 +189,8 @@ impl<'a> Comparison<'a> {
                 _ if !self.builds.is_comparable([first, build], row) => {
                     Some(CheckScore::without_score(Status::Incomparable))
                 }
-                (MeasuredValue::Known(src), MeasuredValue::Known(dst)) => {
-                    let raw = direct_parts(&mut parts, statistic, src, dst, entries());
+                (MeasuredValue::Known(reference), MeasuredValue::Known(judged)) => {
+                    let raw = direct_parts(&mut parts, statistic, reference, judged, entries());
                     let score =
                         history.final_score(&mut parts, &self.options.weights, tolerance, at + 1 == builds.len());
                     Some(CheckScore::scored(raw, score, sign, tolerance))

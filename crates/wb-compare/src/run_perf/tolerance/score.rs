@@ -14,7 +14,7 @@ use crate::run_perf::uncertainty::weight_divisor;
 /// The kind of a part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ScoreTerm {
-    /// The difference from the source.
+    /// The difference from the reference.
     Raw,
     /// The score of the model with this index.
     Model(usize),
@@ -50,7 +50,7 @@ pub struct ScorePart {
 }
 
 /// Weights of the terms with which the last build's score is averaged, relative to the score itself with weight 1 (with
-/// models, 1 each). Both are divided by U(n), where n is the number of builds after the source that have the check.
+/// models, 1 each). Both are divided by U(n), where n is the number of builds after the reference that have the check.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Weights {
     /// The weight of [`Term::BuildsAverage`]; 0 disables it.
@@ -72,13 +72,13 @@ const EXCESS_FACTOR: f64 = 1.1;
 /// The factor of the mean over builds, so that half a tolerance in every build is beyond the tolerance.
 const AVERAGE_FACTOR: f64 = 2.0;
 
-/// The difference of two values: of means in percent of the source, infinite from zero to any other value; of standard
-/// deviations the decrease in percentage points.
-pub fn difference(statistic: Statistic, src: f64, dst: f64) -> f64 {
+/// The difference of two values: of means in percent of the reference, infinite from zero to any other value; of
+/// standard deviations the decrease in percentage points.
+pub fn difference(statistic: Statistic, reference: f64, judged: f64) -> f64 {
     match statistic {
-        Statistic::Mean if src == dst => 0.0,
-        Statistic::Mean => (dst - src) / src.abs() * 100.0,
-        Statistic::Stddev => src - dst,
+        Statistic::Mean if reference == judged => 0.0,
+        Statistic::Mean => (judged - reference) / reference.abs() * 100.0,
+        Statistic::Stddev => reference - judged,
     }
 }
 
@@ -86,19 +86,19 @@ pub fn difference(statistic: Statistic, src: f64, dst: f64) -> f64 {
 pub(super) fn direct_parts<'m>(
     parts: &mut Vec<ScorePart>,
     statistic: Statistic,
-    src: f64,
-    dst: f64,
+    reference: f64,
+    judged: f64,
     entries: impl Iterator<Item = Option<&'m ModelEntry>>,
 ) -> f64 {
     for (at, entry) in entries.enumerate() {
         let Some(entry) = entry else { continue };
-        parts.push(ScorePart { term: ScoreTerm::Model(at), difference: entry.equation.score(dst), weight: 1.0 });
+        parts.push(ScorePart { term: ScoreTerm::Model(at), difference: entry.equation.score(judged), weight: 1.0 });
         if let Some(average) = entry.average {
-            let difference = difference(statistic, average, dst);
+            let difference = difference(statistic, average, judged);
             parts.push(ScorePart { term: ScoreTerm::ModelRaw(at), difference, weight: 0.0 });
         }
     }
-    let raw = difference(statistic, src, dst);
+    let raw = difference(statistic, reference, judged);
     let weight = if parts.is_empty() { 1.0 } else { 0.0 };
     parts.push(ScorePart { term: ScoreTerm::Raw, difference: raw, weight });
     raw

@@ -42,7 +42,7 @@ pub struct StatusTotals {
     pub others: StatusCounts,
     /// Groups.
     pub groups: StatusCounts,
-    /// The number of errors of tests, of the source and of the build.
+    /// The number of errors of tests, of the reference and of the build.
     pub errors: usize,
 }
 

@@ -64,8 +64,8 @@ struct BuildColumn {
     confidence: CompactList<JsonFigure>,
     p: CompactList<JsonFigure>,
     /// The number of values of the first build, and of this one.
-    baseline_counts: CompactList<usize>,
-    candidate_counts: CompactList<usize>,
+    reference_counts: CompactList<usize>,
+    judged_counts: CompactList<usize>,
     /// `r` if runs are ranked, `s` if samples are.
     unit: String,
     /// The unit, the number that would be conclusive, and whether it is the minimum for any result.
@@ -208,8 +208,8 @@ impl BuildColumn {
         self.confidence.0.push(JsonFigure::of(interval.map(|interval| interval.confidence), 4));
         self.p.0.push(JsonFigure::of(statistics.and_then(|statistics| statistics.p), 3));
         let units = statistics.map(|statistics| statistics.units);
-        self.baseline_counts.0.push(units.map_or(0, |units| units.src));
-        self.candidate_counts.0.push(units.map_or(0, |units| units.dst));
+        self.reference_counts.0.push(units.map_or(0, |units| units.reference));
+        self.judged_counts.0.push(units.map_or(0, |units| units.judged));
         self.unit.push(units.map_or('s', |units| unit_letter(units.unit)));
         self.required_samples.0.push(
             statistics

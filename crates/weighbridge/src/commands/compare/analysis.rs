@@ -41,7 +41,7 @@ pub(crate) fn nearest(args: &NearestArgs, console: &Console) -> Result<Exit, Err
 fn print_nearest(args: &NearestArgs, console: &Console) -> Result<Exit, Error> {
     let groups = args.candidates.iter().map(std::slice::from_ref).chain(args.groups.0.iter().map(Vec::as_slice));
     let groups: Vec<&[String]> = groups.collect();
-    let typed: Vec<String> = std::iter::once(&args.src).chain(groups.iter().copied().flatten()).cloned().collect();
+    let typed: Vec<String> = std::iter::once(&args.build).chain(groups.iter().copied().flatten()).cloned().collect();
     let builds = read_strictly(&typed, &args.read, console)?;
     let mut next = 1;
     let candidates: Vec<Vec<usize>> = groups

@@ -153,8 +153,8 @@ fn disturbed_single_run_warning(args: &CompareArgs, outcome: &ComparisonResult) 
             && check.reason.is_none()
             && check.statistics.as_ref().is_some_and(single_runs)
     };
-    let [src, .., dst] = &outcome.builds[..] else { return None };
-    let counts = [src, dst].into_iter().filter_map(|build| Some((&build.name, build.samples?)));
+    let [reference, .., judged] = &outcome.builds[..] else { return None };
+    let counts = [reference, judged].into_iter().filter_map(|build| Some((&build.name, build.samples?)));
     let disturbed = counts.filter(|(_, samples)| samples.disturbed > 0);
     let disturbed: Vec<String> = disturbed
         .map(|(name, SampleCounts { counted, disturbed })| format!("{disturbed} of {counted} in `{name}`"))

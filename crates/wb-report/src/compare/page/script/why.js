@@ -29,7 +29,7 @@ function scoreOf(data, check, column) {
 }
 
 function rankedCounts(column, check) {
-  const [before, after] = [column.baseline_counts[check], column.candidate_counts[check]];
+  const [before, after] = [column.reference_counts[check], column.judged_counts[check]];
   return before && after ? [["ranked", `${before} and ${after} ${unitNames[column.unit[check]]}`]] : [];
 }
 
