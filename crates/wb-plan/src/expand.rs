@@ -319,15 +319,14 @@ impl RequestExpansion<'_> {
 
     /// A given parameter: its canonical name, its normalised values, and whether they were a list.
     fn normalize_param(&self, given: &SpannedParam) -> Result<(String, (Vec<ParamValue>, bool)), Diagnostics> {
-        let knob;
         let param = match given.name.strip_prefix(KNOBS) {
-            Some(name) => {
-                knob = knob_param(&self.resolve_knob(given, name)?);
-                &knob
-            }
-            None => self.declaration.param(&given.name).ok_or_else(|| self.unknown_parameter(given))?,
+            Some(name) => knob_param(&self.resolve_knob(given, name)?),
+            None => self.declaration.param(&given.name).ok_or_else(|| self.unknown_parameter(given))?.clone(),
         };
-        Ok((param.name.clone(), self.normalize_values(param, &given.value)?))
+        let canonical_name = param.name.clone();
+        // Errors show the name that the user chose, which may be an alias.
+        let named_as_given = Param { name: given.name.clone(), ..param };
+        Ok((canonical_name, self.normalize_values(&named_as_given, &given.value)?))
     }
 
     fn normalize_values(&self, param: &Param, written: &SpannedValue) -> Result<(Vec<ParamValue>, bool), Diagnostics> {

@@ -184,6 +184,9 @@ pub(crate) enum Command {
     #[command(after_help = "exit status: 0 this machine is quiet, 3 it is not")]
     Doctor(DoctorArgs),
     /// Apply and revert system settings that affect measurements
+    #[command(
+        after_help = "`weighbridge doctor --all` shows each knob and its state here; docs/tune.md describes them."
+    )]
     Tune {
         /// Action
         #[command(subcommand)]

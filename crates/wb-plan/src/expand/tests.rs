@@ -57,7 +57,10 @@ fn catalog() -> SingleTestCatalog {
         version: 1,
         params: vec![
             param("rw", rw, Some(ParamValue::Text("read".into())), true),
-            param("bs", ParamKind::Bytes { min: None }, Some(ParamValue::Text("4k".into())), false),
+            Param {
+                aliases: vec!["block".to_owned()],
+                ..param("bs", ParamKind::Bytes { min: None }, Some(ParamValue::Text("4k".into())), false)
+            },
             param("cpus", ParamKind::List { of: Box::new(integer.clone()) }, Some(ParamValue::List(vec![])), false),
             param("threads", integer, None, true),
             param("note", ParamKind::Text, Some(ParamValue::Text(String::new())), false),
@@ -165,6 +168,14 @@ proptest::proptest! {
         assert_eq!(plan.cells.len(), 1);
         assert_eq!(plan.cells[0].params["note"], ParamValue::Text(text));
     }
+}
+
+#[test]
+fn errors_name_parameters_as_they_were_given() {
+    let error = |text: &str| planned(&[text], Some(&two_cpus())).unwrap_err().to_string();
+    assert!(error("t:bs=x").starts_with("`bs` of `t`: "), "{}", error("t:bs=x"));
+    assert!(error("t:block=x").starts_with("`block` of `t`: "), "{}", error("t:block=x"));
+    assert_eq!(error("t:bs=4k,block=8k"), "`bs` is given twice");
 }
 
 #[test]

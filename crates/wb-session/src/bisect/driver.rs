@@ -42,7 +42,7 @@ pub struct BisectionOptions {
     /// Number of runs of each endpoint.
     pub runs: u16,
     /// Whether to continue although the endpoints do not differ clearly.
-    pub anyway: bool,
+    pub force: bool,
     /// Whether the processes that measure revisions print only errors.
     pub quiet: bool,
 }
@@ -138,7 +138,7 @@ impl BisectionDriver<'_> {
         }
         let single_run = outcome.builds.iter().any(|build| build.runs.len() == 1);
         let checks = differing_checks(&outcome, single_run);
-        if checks.is_empty() && !self.options.anyway {
+        if checks.is_empty() && !self.options.force {
             return Err(BisectError::NoDifference.into());
         }
         self.events.emit(SessionEvent::EndpointsDiffer { checks, single_run });

@@ -136,7 +136,7 @@ impl BisectError {
             }
             Self::NoCommonCheck => "--good-results and --bad-results must be results of the tests measured here",
             Self::NoDifference => {
-                "more runs of each revision (--runs) or more samples may show one; --anyway continues without"
+                "more runs of each revision (--runs) or more samples may show one; --force continues without"
             }
         };
         Some(help.to_owned())

@@ -62,7 +62,7 @@ pub(crate) struct BisectRunArgs {
     pub(crate) runs: u16,
     /// Continue even if the good and bad revisions do not differ clearly
     #[arg(long)]
-    pub(crate) anyway: bool,
+    pub(crate) force: bool,
     /// Arguments of `weighbridge run` that measure a revision: tests, plans, options
     #[arg(value_name = "RUN_ARGS", last = true, group = "how")]
     pub(crate) words: Vec<String>,

@@ -30,8 +30,8 @@ pub(crate) struct CleanArgs {
     /// Folder of contention benches, as with `run --dir` [default: /var/lib/weighbridge]
     #[arg(long, value_name = "DIR")]
     pub(crate) dir: Option<PathBuf>,
-    /// Remove only items not used for this long, with a unit: `36h`, `30d`, `8w`
-    #[arg(long, value_name = "TIME", value_parser = parse_age)]
+    /// Remove only items not used for this long: a number with a unit, `36h`, `30d`, `8w`
+    #[arg(long, value_name = "AGE", value_parser = parse_age)]
     pub(crate) older_than: Option<Nanos>,
     /// Show what would be removed, without removing it
     #[arg(long, short = 'n')]

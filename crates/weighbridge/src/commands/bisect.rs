@@ -49,7 +49,7 @@ fn run(args: &BisectRunArgs, console: &Console) -> Result<Exit, Error> {
         build_command: args.build.clone(),
         measure,
         runs: args.runs,
-        anyway: args.anyway,
+        force: args.force,
         quiet: console.quiet,
     };
     match bisect::run(&options, &events)? {
