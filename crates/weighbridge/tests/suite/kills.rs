@@ -10,7 +10,6 @@ use crate::lab::Lab;
 
 const PLAN: &str =
     "run steady:kind=[a,b,c] --min-time 1ms --samples 6 --warm-up 1 --retakes 0 --precision 100 --seed 5 --into";
-const KILLS: usize = 100;
 
 /// The parts of a study that do not differ from run to run, unlike times, folders and hashes.
 fn essence(lab: &Lab, run: &str) -> Vec<String> {
@@ -49,13 +48,24 @@ fn check(lab: &Lab, run: &str) {
 
 #[test]
 fn run_killed_repeatedly_has_the_same_result() {
+    kill_runs(25);
+}
+
+#[test]
+#[ignore = "takes minutes: make test-long"]
+fn soak_run_killed_many_times_has_the_same_result() {
+    kill_runs(200);
+}
+
+/// Kills runs until so many were running when they were killed.
+fn kill_runs(kills: usize) {
     let lab = Lab::new();
     lab.weighbridge(&format!("{PLAN} whole")).expect_code(0);
     let expected = essence(&lab, "whole");
 
     let mut rng = ChaCha8Rng::seed_from_u64(20);
     let (mut killed, mut runs) = (0, 0);
-    while killed < KILLS {
+    while killed < kills {
         let run = format!("killed-{runs}");
         runs += 1;
         // Kill each run several times, then let it finish.

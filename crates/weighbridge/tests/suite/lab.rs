@@ -178,10 +178,16 @@ impl Lab {
             .env("XDG_CONFIG_HOME", self.path("config"))
             .env("TMPDIR", self.folder.path())
             .env("WEIGHBRIDGE_LOCKS", self.folder.path())
-            .env("PATH", format!("{}:{}", self.path("bin").display(), std::env::var("PATH").unwrap()))
+            .env("PATH", self.search_path())
             .env_remove("NO_COLOR")
             .stdin(Stdio::null());
         command
+    }
+
+    /// Its executables are found first, then those of the system: shims of version managers, as for python3, take longer
+    /// to start than what they start.
+    fn search_path(&self) -> String {
+        format!("{}:/usr/bin:/bin:{}", self.path("bin").display(), std::env::var("PATH").unwrap())
     }
 
     /// Writes an executable, which commands find by its name.
