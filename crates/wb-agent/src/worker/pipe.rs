@@ -125,13 +125,15 @@ async fn handshake(
 ) -> Result<Hello, WorkerError> {
     let invalid = |source| WorkerError::Handshake { worker: worker.clone(), source };
     let lost = |reason: &str| WorkerError::Lost { worker: worker.clone(), reason: reason.to_owned() };
-    frame::write(output, &Hello::new(config), &[]).await.map_err(invalid)?;
+    let sent = frame::write(output, &Hello::new(config), &[]).await;
+    // An agent of another version, or another program, may have ended already: what it has written says why.
     let hello = frame::read::<Hello>(input).await.map_err(invalid)?;
     let (hello, _) = hello.ok_or_else(|| lost("its agent ended before the handshake"))?;
     if hello.protocol != VERSION {
         let Hello { protocol, release, .. } = hello;
         return Err(WorkerError::Version { worker: worker.clone(), release, protocol });
     }
+    sent.map_err(invalid)?;
     match frame::read::<HelloReply>(input).await.map_err(invalid)? {
         Some((HelloReply::Ready, _)) => Ok(hello),
         Some((HelloReply::InUse(holder), _)) => Err(WorkerError::InUse { worker: worker.clone(), holder }),
@@ -214,4 +216,34 @@ fn fail_pending(pending: &Mutex<PendingCalls>, reason: &str) {
 
 fn lock(pending: &Mutex<PendingCalls>) -> MutexGuard<'_, PendingCalls> {
     pending.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "these are tests")]
+mod tests {
+    use super::*;
+
+    /// The error of a handshake with a program that has ended after it wrote this.
+    fn handshake_error(written: &[u8]) -> WorkerError {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(async {
+            let (mut output, agent) = tokio::io::duplex(16);
+            drop(agent);
+            handshake(&WorkerName::local(), &mut &*written, &mut output, SessionConfig::default()).await.unwrap_err()
+        })
+    }
+
+    #[test]
+    fn what_an_agent_wrote_before_it_ended_is_read() {
+        let hello = br#"{"protocol":99,"release":"9.9","program":"/x"}"#;
+        let frame = [&(hello.len() as u32).to_le_bytes()[..], &[0; 4], hello].concat();
+        let error = handshake_error(&frame);
+        assert!(matches!(error, WorkerError::Version { protocol: 99, .. }), "{error:?}");
+        let error = handshake_error(b"Welcome to this host");
+        let WorkerError::Handshake { source: frame::FrameError::InvalidLength(text), .. } = error else {
+            panic!("{error:?}")
+        };
+        assert_eq!(text, "Welcome ");
+        assert!(matches!(handshake_error(b""), WorkerError::Lost { .. }));
+    }
 }
