@@ -87,13 +87,14 @@ pub fn run(options: &BisectionOptions, events: &EventSink) -> Result<BisectionOu
     let folder = BisectionFolder::new(&options.folder)?;
     folder.create_or_resume(&config)?;
     let bisection = BisectionDriver { git: &git, folder: &folder, config: &config, options, events };
-    let before = git.run(&["symbolic-ref", "--short", "--quiet", "HEAD"]).or_else(|_| git.rev_parse("HEAD"))?;
+    let original_checkout =
+        git.run(&["symbolic-ref", "--short", "--quiet", "HEAD"]).or_else(|_| git.rev_parse("HEAD"))?;
     let ended = bisection.measure_endpoints().and_then(|interrupted| match interrupted {
         Some(interrupted) => Ok(interrupted),
         None => bisection.run_git_bisect(),
     });
     // Restore the user's checkout, whatever happened.
-    git.run(&["checkout", "--quiet", &before])?;
+    git.run(&["checkout", "--quiet", &original_checkout])?;
     ended
 }
 
@@ -167,10 +168,10 @@ impl BisectionDriver<'_> {
     fn run_git_bisect(&self) -> Result<BisectionOutcome, SessionError> {
         let program = current_program()?.display().to_string();
         let into = self.folder.0.display().to_string();
-        let mut words = vec!["bisect", "run", &program, "bisect", "step", "--into", &into];
-        words.extend(self.options.quiet.then_some("--quiet"));
+        let mut args = vec!["bisect", "run", &program, "bisect", "step", "--into", &into];
+        args.extend(self.options.quiet.then_some("--quiet"));
         self.git.run(&["bisect", "start", &self.config.bad.revision, &self.config.good.revision])?;
-        let mut git = self.git.command(&words);
+        let mut git = self.git.command(&args);
         git.stdin(Stdio::null()).stdout(Stdio::null());
         let ended = child_process::run_interruptible(git);
         let log = self.git.run(&["bisect", "log"]);
@@ -184,7 +185,7 @@ impl BisectionDriver<'_> {
                 wb_record::files::write_atomic(&self.folder.first_bad_path(), format!("{first_bad}\n").as_bytes())?;
                 Ok(BisectionOutcome::FirstBad(self.git.describe_revision(&first_bad)))
             }
-            // git passes on no status above 127, and exits with 2 if only skipped revisions are left.
+            // git exits with 2 if only skipped revisions are left.
             Some(2) => Err(BisectError::OnlySkippedLeft(self.folder.0.clone()).into()),
             _ if interrupted => Ok(self.interrupted()),
             _ => Err(BisectError::GitBisect { status, log: self.folder.log_path("git", "bisect") }.into()),

@@ -10,23 +10,23 @@ use crate::error::SessionError;
 pub(super) struct Git<'a>(pub(super) &'a Path);
 
 impl Git<'_> {
-    pub(super) fn command(&self, words: &[&str]) -> Command {
+    pub(super) fn command(&self, args: &[&str]) -> Command {
         let mut git = Command::new("git");
-        git.arg("-C").arg(self.0).args(words);
+        git.arg("-C").arg(self.0).args(args);
         git
     }
 
-    fn output(&self, words: &[&str]) -> Result<Output, SessionError> {
-        self.command(words).output().map_err(SessionError::file("run", Path::new("git")))
+    fn output(&self, args: &[&str]) -> Result<Output, SessionError> {
+        self.command(args).output().map_err(SessionError::file("run", Path::new("git")))
     }
 
     /// Runs a git command that must succeed, and returns its output.
-    pub(super) fn run(&self, words: &[&str]) -> Result<String, SessionError> {
-        let output = self.output(words)?;
+    pub(super) fn run(&self, args: &[&str]) -> Result<String, SessionError> {
+        let output = self.output(args)?;
         match output.status.success() {
             true => Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned()),
             false => Err(SessionError::Bisect(BisectError::Git {
-                command: words.join(" "),
+                command: args.join(" "),
                 message: String::from_utf8_lossy(&output.stderr).trim().to_owned(),
                 repo: self.0.to_owned(),
             })),
@@ -75,8 +75,8 @@ impl Git<'_> {
         }
     }
 
-    /// Whether a bisection is already in progress.
+    /// Whether a bisection is already in progress, even if it has no good or bad revision yet.
     pub(super) fn is_bisecting(&self) -> bool {
-        self.run(&["rev-parse", "--verify", "--quiet", "refs/bisect/bad"]).is_ok()
+        self.run(&["rev-parse", "--git-path", "BISECT_START"]).is_ok_and(|path| self.0.join(path).exists())
     }
 }

@@ -8,6 +8,7 @@ mod state;
 mod step;
 
 use std::fs;
+use std::io;
 use std::path::Path;
 
 use schemars::JsonSchema;
@@ -24,7 +25,7 @@ pub use self::error::BisectError;
 pub use self::state::{BisectionConfig, BisectionEndpoint, BisectionStep, MeasureMethod, RevisionVerdict};
 pub use self::step::StepOutcome;
 
-/// Classifies one revision: the checked-out one, or one with another name, unless that was done before.
+/// Classifies the checked-out revision, under its hash or a given name, unless that was done before.
 ///
 /// # Errors
 /// When the folder has no bisection, the repository has uncommitted changes, or results cannot be compared.
@@ -61,8 +62,12 @@ impl BisectionReport {
     /// When it has none, or it cannot be read.
     pub fn read(folder: &Path) -> Result<Self, SessionError> {
         let folder = BisectionFolder::new(folder)?;
-        // Without the file, it is not found yet.
-        let first_bad = fs::read_to_string(folder.first_bad_path()).ok().map(|text| text.trim().to_owned());
+        let path = folder.first_bad_path();
+        let first_bad = match fs::read_to_string(&path) {
+            Ok(text) => Some(text.trim().to_owned()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) => return Err(SessionError::file("read", &path)(error)),
+        };
         Ok(Self { config: folder.read_config()?, steps: folder.read_steps()?, first_bad })
     }
 

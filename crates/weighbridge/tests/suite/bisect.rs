@@ -135,6 +135,17 @@ fn equal_ends_and_folders_with_other_settings_are_refused() {
 }
 
 #[test]
+fn a_bisection_of_the_user_is_left_alone() {
+    let lab = lab(&["1000", "2000"]);
+    // None of its revisions is marked yet.
+    git(&lab, &["bisect", "start"]);
+    bisect(&lab, "v0", "v1", "").expect_code(1).expect_stderr("already in progress");
+    git(&lab, &["bisect", "log"]);
+    git(&lab, &["bisect", "reset"]);
+    assert_untouched(&lab);
+}
+
+#[test]
 fn unknown_revisions_repositories_and_arguments_are_refused() {
     let lab = lab(&["1000"]);
     let plain = |line: &str| {
