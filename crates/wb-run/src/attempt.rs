@@ -131,7 +131,8 @@ impl RunContext {
         let mut prepared = std::mem::take(&mut cell.prepared);
         prepared.resize_with(cell.planned.roles.len(), || None);
         let concurrent = cell.planned.roles.len() > 1;
-        let slots = BarrierSlot::new_group(cell.planned.roles.len()).into_iter().map(|slot| concurrent.then_some(slot));
+        let slots =
+            BarrierSlot::new_barrier(cell.planned.roles.len()).into_iter().map(|slot| concurrent.then_some(slot));
         let (context, measured) = (self.attempt_context(cell.planned.roles.len()), &*cell);
         let parts = measured.planned.roles.iter().zip(slots).zip(prepared).map(|((assignment, slot), prepared)| {
             let which = SampleSpec { purpose, sample, work: measured.work(&assignment.worker) };

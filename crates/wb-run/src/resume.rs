@@ -96,7 +96,7 @@ pub fn is_complete(folder: &Path, plan: &Plan, registry: &Registry) -> Result<bo
     Ok(!plan.cells.is_empty())
 }
 
-/// Refuses a cell that has samples from other machines, or with another topology of roles: they would not be
+/// Refuses a cell that has samples from different machines, or with a different topology of roles: they would not be
 /// comparable. The names of the workers do not matter.
 pub fn check_machines(
     cell: &ActiveCell,
@@ -108,8 +108,13 @@ pub fn check_machines(
     let definitions = run.definitions(id)?;
     let Some(before) = definitions.of(id).filter(|_| !cell.evaluated.is_empty()) else { return Ok(()) };
     let (before, now) = (&before.roles, &cell.definition.roles);
-    let shape = |roles: &[Roles]| roles.iter().map(|assignment| assignment.servers.len()).collect::<Vec<_>>();
-    let is_same_shape = before.is_empty() || now.is_empty() || shape(before) == shape(now);
+    let other_workers = || {
+        let [before, now] = [before, now].map(|roles| format_roles(roles));
+        RunError::OtherWorkers { cell: Box::new(id.clone()), before, now }
+    };
+    if !before.is_empty() && !now.is_empty() && topology(before) != topology(now) {
+        return Err(other_workers());
+    }
     let facts = pool.workers.iter().map(|member| (member.worker.name().clone(), Facts::clone(&member.facts))).collect();
     // The last invocation in which all of them were reachable.
     let had_all = |invocation: &&Invocation| {
@@ -120,7 +125,7 @@ pub fn check_machines(
     let [old_machines, new_machines] = [machine_facts(before, &invocation.facts), machine_facts(now, &facts)];
     let other = old_machines.iter().zip(&new_machines).find(|((_, one), (_, other))| !is_same_machine(*one, *other));
     match other {
-        None if is_same_shape && old_machines.len() == new_machines.len() => Ok(()),
+        None if old_machines.len() == new_machines.len() => Ok(()),
         Some(((old_worker, Some(before)), (worker, Some(now)))) if old_worker == worker => {
             Err(RunError::OtherMachine {
                 cell: Box::new(id.clone()),
@@ -129,11 +134,31 @@ pub fn check_machines(
                 now: format_machine(now),
             })
         }
-        _ => {
-            let [before, now] = [before, now].map(|roles| format_roles(roles));
-            Err(RunError::OtherWorkers { cell: Box::new(id.clone()), before, now })
+        _ => Err(other_workers()),
+    }
+}
+
+/// The workers of role assignments, each once.
+fn distinct_workers(roles: &[Roles]) -> Vec<&WorkerName> {
+    let mut names = Vec::new();
+    for name in roles.iter().flat_map(workers_of) {
+        if !names.contains(&name) {
+            names.push(name);
         }
     }
+    names
+}
+
+/// The measuring worker of a role assignment, and those of its servers.
+fn workers_of(assignment: &Roles) -> impl Iterator<Item = &WorkerName> {
+    std::iter::once(&assignment.worker).chain(&assignment.servers)
+}
+
+/// Which worker has which role, with numbers in place of names.
+fn topology(roles: &[Roles]) -> Vec<Vec<Option<usize>>> {
+    let distinct = distinct_workers(roles);
+    let number = |name: &WorkerName| distinct.iter().position(|other| *other == name);
+    roles.iter().map(|assignment| workers_of(assignment).map(number).collect()).collect()
 }
 
 /// Returns the workers of role assignments without duplicates, with their facts if known.
@@ -141,12 +166,7 @@ fn machine_facts<'a>(
     roles: &'a [Roles],
     facts: &'a BTreeMap<WorkerName, Facts>,
 ) -> Vec<(WorkerName, Option<&'a Facts>)> {
-    let mut names: Vec<WorkerName> = Vec::new();
-    for name in roles.iter().flat_map(|assignment| [&assignment.worker].into_iter().chain(&assignment.servers)) {
-        if !names.contains(name) {
-            names.push(name.clone());
-        }
-    }
+    let mut names: Vec<WorkerName> = distinct_workers(roles).into_iter().cloned().collect();
     if names.is_empty() {
         names.push(WorkerName::local());
     }
@@ -155,12 +175,12 @@ fn machine_facts<'a>(
 
 /// Whether two workers are the same machine, as far as can be determined: same host name and processor in the same
 /// boot, or equal descriptions in different boots. Systems with different names in one boot are containers on one
-/// machine.
+/// machine, and count as different ones.
 fn is_same_machine(one: Option<&Facts>, other: Option<&Facts>) -> bool {
     // A worker that is not available runs no workload.
     let (Some(one), Some(other)) = (one, other) else { return true };
-    let name = |facts: &Facts| (facts.boot_id.clone(), facts.hostname.clone(), facts.cpu_model.clone());
-    name(one) == name(other) || format_machine(one) == format_machine(other)
+    let identity = |facts: &Facts| (facts.boot_id.clone(), facts.hostname.clone(), facts.cpu_model.clone());
+    identity(one) == identity(other) || format_machine(one) == format_machine(other)
 }
 
 fn format_machine(facts: &Facts) -> String {
@@ -210,6 +230,17 @@ pub fn work_change_note(earlier: &[Invocation], cells: &[ActiveCell], sampling: 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_topology_is_the_roles_without_the_names() {
+        let roles = |names: &[&str]| {
+            let mut names = names.iter().map(|name| WorkerName::new(*name).unwrap());
+            Roles { worker: names.next().unwrap(), servers: names.collect() }
+        };
+        assert_eq!(topology(&[roles(&["a", "b"])]), topology(&[roles(&["c", "a"])]));
+        assert_eq!(topology(&[roles(&["a", "b"]), roles(&["b", "a"])]), [[Some(0), Some(1)], [Some(1), Some(0)]]);
+        assert_ne!(topology(&[roles(&["a", "b", "a", "b"])]), topology(&[roles(&["a", "a", "b", "a"])]));
+    }
 
     #[test]
     fn systems_with_different_names_in_one_boot_are_different_machines() {
