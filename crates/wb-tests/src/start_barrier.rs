@@ -13,7 +13,8 @@ pub struct BarrierSlot(Arc<Mutex<StartBarrier>>);
 
 #[derive(Debug)]
 struct StartBarrier {
-    slots: usize,
+    /// Number of participants, those that have arrived included.
+    participants: usize,
     arrived: Vec<Arrival>,
 }
 
@@ -25,9 +26,9 @@ struct Arrival {
 }
 
 impl BarrierSlot {
-    /// Creates a barrier with `participants` slots.
-    pub fn new_group(participants: usize) -> Vec<Self> {
-        let barrier = Arc::new(Mutex::new(StartBarrier { slots: participants, arrived: Vec::new() }));
+    /// Creates a barrier, and the slot of each participant.
+    pub fn new_barrier(participants: usize) -> Vec<Self> {
+        let barrier = Arc::new(Mutex::new(StartBarrier { participants, arrived: Vec::new() }));
         (0..participants).map(|_| Self(barrier.clone())).collect()
     }
 
@@ -41,25 +42,27 @@ impl BarrierSlot {
         {
             let mut barrier = lock(&self.0);
             barrier.arrived.push(Arrival { process, reply: sender });
-            barrier.release_if_full();
+            barrier.release_if_all_arrived();
         }
         start
             .await
-            .unwrap_or_else(|_| Err(Failure::crashed("the start barrier was dropped before the process started")))
+            .unwrap_or_else(|_| Err(Failure::crashed("the start of the processes ended before this one started")))
     }
 }
 
 impl Drop for BarrierSlot {
     fn drop(&mut self) {
         let mut barrier = lock(&self.0);
-        barrier.slots -= 1;
-        barrier.release_if_full();
+        barrier.participants -= 1;
+        barrier.release_if_all_arrived();
     }
 }
 
 impl StartBarrier {
-    fn release_if_full(&mut self) {
-        if !self.arrived.is_empty() && self.arrived.len() >= self.slots {
+    fn release_if_all_arrived(&mut self) {
+        // A participant that was cancelled after its arrival no longer waits.
+        self.arrived.retain(|arrival| !arrival.reply.is_closed());
+        if !self.arrived.is_empty() && self.arrived.len() >= self.participants {
             tokio::spawn(start_all(std::mem::take(&mut self.arrived)));
         }
     }

@@ -23,8 +23,8 @@ pub(crate) struct ClientServer {
 const LISTEN_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Runs server and client and prints the client's output.
-pub(crate) fn run(both: &str) -> Result<(), Box<dyn Error>> {
-    print!("{}", serde_json::from_str::<ClientServer>(both)?.measure()?.output);
+pub(crate) fn run(config: &str) -> Result<(), Box<dyn Error>> {
+    print!("{}", serde_json::from_str::<ClientServer>(config)?.measure()?.output);
     Ok(())
 }
 
@@ -40,8 +40,10 @@ pub(super) struct ClientServerOutput {
 
 impl ClientServer {
     pub(super) fn measure(&self) -> Result<ClientServerOutput, Box<dyn Error>> {
-        let mut server =
-            ChildGuard(command(&self.server, &self.env)?.stdout(Stdio::null()).stderr(Stdio::piped()).spawn()?);
+        if is_listening(self.port) {
+            return Err(format!("port {} is in use", self.port).into());
+        }
+        let mut server = ChildGuard(command(&self.server, &self.env)?.stdout(Stdio::null()).spawn()?);
         let deadline = Instant::now() + LISTEN_TIMEOUT;
         while !is_listening(self.port) {
             if server.0.try_wait()?.is_some() || Instant::now() > deadline {
@@ -77,8 +79,8 @@ impl Drop for ChildGuard {
     }
 }
 
-fn command(words: &[String], env: &[(String, String)]) -> Result<Command, &'static str> {
-    let (program, arguments) = words.split_first().ok_or("the command is empty")?;
+fn command(argv: &[String], env: &[(String, String)]) -> Result<Command, &'static str> {
+    let (program, arguments) = argv.split_first().ok_or("the command is empty")?;
     let mut command = Command::new(program);
     command.args(arguments).envs(env.iter().map(|(name, value)| (name, value)));
     Ok(command)

@@ -13,7 +13,9 @@ use crate::record::{
     self, EndedBench, SequenceEnd, SequenceEvent, SequenceHistory, SequenceJournal, StartedStage, result_path,
 };
 use crate::runner::{Checkpoint, Runners, StageContext, StageError, StageFailure, StageNote, StageRunner};
-use crate::sequence::{Job, JobContext, JobStages, QosStage, Sign, Throttle, given_parameters, planned_job, schedule};
+use crate::sequence::{
+    Job, JobContext, JobStages, QosStage, StageAction, Throttle, given_parameters, planned_job, schedule,
+};
 use crate::spec::{BenchSpec, IocostQosProperties, Properties};
 use crate::stage::{Instance, Stage, StageKey, Work, passive_of};
 use crate::study::{self, StudySource};
@@ -37,8 +39,8 @@ pub(super) struct Executor<'a> {
 struct FailurePolicy {
     /// Repetitions after a failure that may be transient.
     retries: u32,
-    /// Whether the sequence goes on without a result.
-    gives_up: bool,
+    /// Whether the sequence continues without a result.
+    continues: bool,
 }
 
 impl<'a> Executor<'a> {
@@ -87,7 +89,8 @@ impl<'a> Executor<'a> {
         let context = request.job_context(job, self.parameters);
         let plan = planned_job(job, &context, self.journal.history());
         (self.progress)(SequenceProgress::BenchPlanned(&plan));
-        let was_present = plan.stages.iter().all(|stage| matches!(stage.sign, Sign::Present | Sign::Skipped));
+        let was_present =
+            plan.stages.iter().all(|stage| matches!(stage.action, StageAction::Present | StageAction::Skipped));
         let (stages, shift) = match context.stages(job) {
             JobStages::Independent(stages) => (self.run_independent(job, stages).await?, 0.0),
             JobStages::Qos(properties, stages) => {
@@ -104,7 +107,7 @@ impl<'a> Executor<'a> {
         job: &Job,
         stages: Vec<(String, Stage)>,
     ) -> Result<Vec<StageKey>, SequenceError> {
-        let policy = FailurePolicy { retries: 0, gives_up: false };
+        let policy = FailurePolicy { retries: 0, continues: false };
         let mut keys = Vec::new();
         for (label, stage) in stages {
             self.run_stage(job, &label, &stage, policy).await?;
@@ -125,13 +128,13 @@ impl<'a> Executor<'a> {
             let label = stage.label(context.parameters.iocost);
             let storage = stage.storage(job, properties, context);
             // The others are compared with the baseline.
-            let gives_up = properties.allow_fail && stage.index > 0;
-            let policy = FailurePolicy { retries: properties.retries, gives_up };
+            let continues = properties.allow_fail && stage.index > 0;
+            let policy = FailurePolicy { retries: properties.retries, continues };
             keys.push(storage.key());
             let Some(measured) = self.run_storage(job, &label, &storage, policy).await? else { continue };
             let protection = stage.protection(job, properties, &measured, context);
             keys.push(protection.key());
-            let policy = FailurePolicy { retries: 0, gives_up: true };
+            let policy = FailurePolicy { retries: 0, continues: true };
             self.run_stage(job, &format!("{label}: protection"), &protection, policy).await?;
         }
         Ok(keys)
@@ -369,7 +372,7 @@ fn after_failure(failure: &StageFailure, (count, retries): (&mut u32, u32), poli
         *count += 1;
         return AfterFailure::Retry;
     }
-    if failure.concerns_settings() && policy.gives_up { AfterFailure::GiveUp } else { AfterFailure::Stop }
+    if failure.concerns_settings() && policy.continues { AfterFailure::GiveUp } else { AfterFailure::Stop }
 }
 
 /// The benches whose runners a bench needs.

@@ -12,7 +12,7 @@ use crate::Bench;
 use crate::spec::BenchSpec;
 use crate::stage::Instance;
 
-pub use plan::{PlannedJob, PlannedStage, Sign, plan};
+pub use plan::{PlannedJob, PlannedStage, StageAction, plan};
 pub(crate) use plan::{given_parameters, planned_job};
 pub(crate) use qos::QosStage;
 pub use qos::Throttle;

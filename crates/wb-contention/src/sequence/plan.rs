@@ -1,4 +1,4 @@
-//! Plans: the stages of each bench, each with a sign that states whether it is there already.
+//! Plans: the stages of each bench, and whether each is executed or there already.
 
 use std::fmt;
 
@@ -37,7 +37,7 @@ pub struct PlannedStage {
     /// What it measures.
     pub label: String,
     /// Whether it is executed.
-    pub sign: Sign,
+    pub action: StageAction,
     /// Whether its lowest vrate has been raised, because it would throttle too much.
     pub is_raised: bool,
     /// Why an earlier result cannot be used.
@@ -53,7 +53,7 @@ fn as_texts<S: Serializer>(mismatches: &[Mismatch], serializer: S) -> Result<S::
 /// Whether a stage is executed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Sign {
+pub enum StageAction {
     /// Its result is there already.
     Present,
     /// It is executed.
@@ -67,14 +67,14 @@ pub enum Sign {
 impl fmt::Display for PlannedStage {
     /// `+  [01] …`, with the sign in two columns: `-` present, `+` executed, `-s` left out, `+a` lowest vrate raised.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let sign = match (self.sign, self.is_raised) {
-            (Sign::Skipped, _) => "-s",
-            (Sign::Present, false) => "-",
-            (Sign::Present, true) => "-a",
-            (Sign::Run | Sign::Resume, false) => "+",
-            (Sign::Run | Sign::Resume, true) => "+a",
+        let sign = match (self.action, self.is_raised) {
+            (StageAction::Skipped, _) => "-s",
+            (StageAction::Present, false) => "-",
+            (StageAction::Present, true) => "-a",
+            (StageAction::Run | StageAction::Resume, false) => "+",
+            (StageAction::Run | StageAction::Resume, true) => "+a",
         };
-        let resumed = if self.sign == Sign::Resume { " (from its last checkpoint)" } else { "" };
+        let resumed = if self.action == StageAction::Resume { " (from its last checkpoint)" } else { "" };
         write!(f, "{sign:2} {}{resumed}", self.label)
     }
 }
@@ -82,7 +82,7 @@ impl fmt::Display for PlannedStage {
 impl PlannedJob {
     /// The number of stages to execute.
     pub fn to_run(&self) -> usize {
-        self.stages.iter().filter(|stage| matches!(stage.sign, Sign::Run | Sign::Resume)).count()
+        self.stages.iter().filter(|stage| matches!(stage.action, StageAction::Run | StageAction::Resume)).count()
     }
 }
 
@@ -98,7 +98,10 @@ pub fn plan(request: &SequenceRequest, history: &SequenceHistory) -> Result<Vec<
         let context = request.job_context(&job, parameters);
         let mut plan = planned_job(&job, &context, history);
         if open.iter().any(|bench| depends_on(job.instance.bench, *bench)) {
-            plan.stages.iter_mut().filter(|stage| stage.sign == Sign::Present).for_each(|stage| stage.sign = Sign::Run);
+            plan.stages
+                .iter_mut()
+                .filter(|stage| stage.action == StageAction::Present)
+                .for_each(|stage| stage.action = StageAction::Run);
         }
         if job.instance.bench == Bench::IocostQos && parameters.iocost.is_none() {
             plan.notes
@@ -148,15 +151,15 @@ pub(crate) fn given_parameters(job: &Job, measurement: &Measurement) -> Paramete
     }
 }
 
-/// The stages of a bench with their signs.
+/// The stages of a bench, and what is done with each.
 pub(crate) fn planned_job(job: &Job, context: &JobContext<'_>, history: &SequenceHistory) -> PlannedJob {
     let stages = match context.stages(job) {
         JobStages::Derived => Vec::new(),
         JobStages::Independent(stages) => stages
             .into_iter()
             .map(|(label, stage)| {
-                let sign = sign_of(&stage, history);
-                PlannedStage { label, sign, is_raised: false, mismatches: mismatches_of(sign, &stage, history) }
+                let action = action_of(&stage, history);
+                PlannedStage { label, action, is_raised: false, mismatches: mismatches_of(action, &stage, history) }
             })
             .collect(),
         JobStages::Qos(properties, stages) => {
@@ -177,28 +180,28 @@ fn planned_qos(
     let label = stage.label(context.parameters.iocost);
     let is_raised = stage.throttle == Throttle::MinRaised;
     if stage.throttle == Throttle::TooMuch {
-        return PlannedStage { label, sign: Sign::Skipped, is_raised: false, mismatches: Vec::new() };
+        return PlannedStage { label, action: StageAction::Skipped, is_raised: false, mismatches: Vec::new() };
     }
     let storage = stage.storage(job, properties, context);
-    let sign = match history.measurement(&storage.key()) {
+    let action = match history.measurement(&storage.key()) {
         Some(Measurement::Storage(measured)) => {
             let protection = stage.protection(job, properties, measured, context);
-            if history.is_done(&protection.key()) { Sign::Present } else { Sign::Resume }
+            if history.is_done(&protection.key()) { StageAction::Present } else { StageAction::Resume }
         }
-        _ => sign_of(&storage, history),
+        _ => action_of(&storage, history),
     };
-    PlannedStage { label, sign, is_raised, mismatches: mismatches_of(sign, &storage, history) }
+    PlannedStage { label, action, is_raised, mismatches: mismatches_of(action, &storage, history) }
 }
 
-fn sign_of(stage: &Stage, history: &SequenceHistory) -> Sign {
+fn action_of(stage: &Stage, history: &SequenceHistory) -> StageAction {
     let key = stage.key();
     match history.stage(&key) {
-        _ if history.is_done(&key) => Sign::Present,
-        Some(recorded) if recorded.checkpoint.is_some() => Sign::Resume,
-        _ => Sign::Run,
+        _ if history.is_done(&key) => StageAction::Present,
+        Some(recorded) if recorded.checkpoint.is_some() => StageAction::Resume,
+        _ => StageAction::Run,
     }
 }
 
-fn mismatches_of(sign: Sign, stage: &Stage, history: &SequenceHistory) -> Vec<Mismatch> {
-    if sign == Sign::Run { history.mismatches(stage) } else { Vec::new() }
+fn mismatches_of(action: StageAction, stage: &Stage, history: &SequenceHistory) -> Vec<Mismatch> {
+    if action == StageAction::Run { history.mismatches(stage) } else { Vec::new() }
 }

@@ -53,7 +53,7 @@ impl Condition for VirtualClock {
         ConditionDescription {
             name: "virtual-clock",
             why: "the host scales and adjusts the clock, and the time of a machine that was migrated or paused jumps",
-            evidence: "kernel documentation, KVM timekeeping: kvm-clock follows the host's corrections; a TSC that is not constant or stops in sleep is not a reliable clock",
+            evidence: "kernel documentation, KVM timekeeping: kvm-clock follows the host's corrections; a TSC whose rate is not constant is not a reliable clock",
         }
     }
     fn observe(&self, sample: &SystemSample<'_>) -> Vec<ConditionReport> {

@@ -77,7 +77,7 @@ fn device_second(report: &LatencyReport) -> PerSecondReport {
         read: io_second(report.read_bytes, &report.reads),
         write: io_second(report.written_bytes, &report.writes),
         cost: report.cost.map(|cost| cost_second(cost, report.period)),
-        uncounted: report.missing,
+        uncounted: report.uncounted,
     }
 }
 
@@ -97,7 +97,7 @@ fn cost_second(cost: CostReport, period: f64) -> IocostStats {
     }
 }
 
-/// hashd in each whole second between the first and the last report.
+/// hashd in each second that ends between the first and the last report.
 ///
 /// Completed requests at its end are interpolated. Where none was completed, the latency is at least the time since the
 /// last one.

@@ -12,7 +12,7 @@ const QUOTED_LENGTH: usize = 200;
 /// The kind of a failure of two endpoints.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum FailureKind {
-    /// The connection was made, and no handshake was completed.
+    /// The handshake was not completed, for none of the other reasons.
     Handshake,
     /// A time limit was reached.
     Timeout,
@@ -39,10 +39,10 @@ impl FailureKind {
         }
     }
 
-    /// The kind of an iteration's failure, from what its dialer reports.
-    pub(super) fn of_iteration(is_connected: bool, error: &str) -> Self {
+    /// The kind of an iteration's failure, from what its dialer reports: whether the handshake was completed, and an error.
+    pub(super) fn of_iteration(is_established: bool, error: &str) -> Self {
         let has = |words: &[&str]| words.iter().any(|word| error.to_lowercase().contains(word));
-        match is_connected {
+        match is_established {
             _ if has(&["timed out", "timeout", "deadline"]) => Self::Timeout,
             _ if has(&["unsupported", "not supported"]) => Self::Unsupported,
             false if has(&["refused", "unreachable"]) => Self::Refused,

@@ -86,7 +86,7 @@ pub struct LatencyReport {
     /// Writes
     pub writes: LatencyHistogram,
     /// Completed reads and writes whose latency is unknown
-    pub missing: u64,
+    pub uncounted: u64,
     /// Bytes read
     pub read_bytes: u64,
     /// Bytes written
@@ -141,7 +141,7 @@ pub fn run(config: &WatchConfig, mut on_report: impl FnMut(&LatencyReport) -> io
             time: now.as_secs_f64(),
             unix_time: now_unix,
             period: (now - last_time).as_secs_f64(),
-            missing: (now_counters.completed - counters.completed).saturating_sub(counted),
+            uncounted: (now_counters.completed - counters.completed).saturating_sub(counted),
             reads,
             writes,
             read_bytes: (now_counters.read_sectors - counters.read_sectors) * SECTOR,
