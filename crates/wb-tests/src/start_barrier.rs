@@ -9,19 +9,19 @@ use crate::Failure;
 
 /// A participant's slot in a start barrier; dropping it reduces the number of participants.
 #[derive(Debug)]
-pub struct BarrierSlot(Arc<Mutex<StartBarrier>>);
+pub struct BarrierSlot(Arc<Mutex<StartBarrier<Arc<Process>>>>);
 
 #[derive(Debug)]
-struct StartBarrier {
+struct StartBarrier<P> {
     /// Number of participants, those that have arrived included.
     participants: usize,
-    arrived: Vec<Arrival>,
+    arrived: Vec<Arrival<P>>,
 }
 
 /// A process that is ready to start, and the channel to report its start on.
 #[derive(Debug)]
-struct Arrival {
-    process: Arc<Process>,
+struct Arrival<P> {
+    process: P,
     reply: oneshot::Sender<Result<ProcessStart, Failure>>,
 }
 
@@ -58,17 +58,24 @@ impl Drop for BarrierSlot {
     }
 }
 
-impl StartBarrier {
+impl StartBarrier<Arc<Process>> {
     fn release_if_all_arrived(&mut self) {
-        // A participant that was cancelled after its arrival no longer waits.
-        self.arrived.retain(|arrival| !arrival.reply.is_closed());
-        if !self.arrived.is_empty() && self.arrived.len() >= self.participants {
-            tokio::spawn(start_all(std::mem::take(&mut self.arrived)));
+        if let Some(arrived) = self.take_if_all_arrived() {
+            tokio::spawn(start_all(arrived));
         }
     }
 }
 
-async fn start_all(arrived: Vec<Arrival>) {
+impl<P> StartBarrier<P> {
+    /// The arrivals, once there is one of each participant.
+    fn take_if_all_arrived(&mut self) -> Option<Vec<Arrival<P>>> {
+        // A participant that was cancelled after its arrival no longer waits.
+        self.arrived.retain(|arrival| !arrival.reply.is_closed());
+        (!self.arrived.is_empty() && self.arrived.len() >= self.participants).then(|| std::mem::take(&mut self.arrived))
+    }
+}
+
+async fn start_all(arrived: Vec<Arrival<Arc<Process>>>) {
     let (processes, replies): (Vec<_>, Vec<_>) =
         arrived.into_iter().map(|arrival| (arrival.process, arrival.reply)).unzip();
     let started = start_synchronized(&processes.iter().map(AsRef::as_ref).collect::<Vec<_>>()).await;
@@ -85,6 +92,29 @@ async fn start_all(arrived: Vec<Arrival>) {
     }
 }
 
-fn lock(barrier: &Mutex<StartBarrier>) -> MutexGuard<'_, StartBarrier> {
+fn lock<P>(barrier: &Mutex<StartBarrier<P>>) -> MutexGuard<'_, StartBarrier<P>> {
     barrier.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_participant_that_was_cancelled_after_its_arrival_is_not_counted() {
+        let mut barrier = StartBarrier { participants: 3, arrived: Vec::new() };
+        let arrive = |barrier: &mut StartBarrier<char>, process| {
+            let (reply, start) = oneshot::channel();
+            barrier.arrived.push(Arrival { process, reply });
+            start
+        };
+        let cancelled = arrive(&mut barrier, 'a');
+        drop(cancelled);
+        barrier.participants -= 1;
+        let _waiting = arrive(&mut barrier, 'b');
+        assert!(barrier.take_if_all_arrived().is_none(), "c has not arrived");
+        let _last = arrive(&mut barrier, 'c');
+        let started = barrier.take_if_all_arrived().map(|all| all.into_iter().map(|arrival| arrival.process).collect());
+        assert_eq!(started, Some(vec!['b', 'c']));
+    }
 }
