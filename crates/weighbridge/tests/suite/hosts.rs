@@ -131,7 +131,8 @@ fn network_test_uses_the_named_workers_as_its_sides() {
     let study = ran.json();
     let cell = &study["cells"][0];
     assert_eq!((&cell["params"]["sides"], &cell["params"]["workers"]), (&"apart".into(), &2.into()), "{cell}");
-    let sample = &cell["attempts"].as_array().unwrap().iter().find(|sample| sample["counted"] == true).unwrap();
+    let counted = cell["attempts"].as_array().unwrap().iter().find(|sample| sample["counted"] == true);
+    let sample = counted.unwrap_or_else(|| panic!("no sample counts: {}", ran.transcript()));
     let values = sample["values"].as_object().unwrap();
     let primary = cell["metrics"][0]["metric"]["name"].as_str().unwrap();
     let key = values.keys().find(|key| key.ends_with(primary)).unwrap();
