@@ -1,7 +1,7 @@
 # Bootstrap of the agent on a host: describes the host, receives the program if it is missing, and execs it. Lines on
 # standard output are for the controller. The script is parsed completely before it runs, so that data which follows it on
 # standard input is not taken for commands.
-# shellcheck shell=sh disable=SC2086,SC2154 # the controller prepends sha256=… of the program
+# shellcheck shell=sh disable=SC2046,SC2086,SC2154 # the controller prepends sha256=… of the program
 main() {
     LC_ALL=C
     export LC_ALL
@@ -9,8 +9,9 @@ main() {
     say architecture "$(uname -m)"
     say kernel "$(uname -r)"
     say user "$(id -un)"
+    uid=$(id -u)
     sudo=
-    if [ "$(id -u)" = 0 ]; then
+    if [ "$uid" = 0 ]; then
         say rights root
     elif text=$(sudo -n true 2>&1); then
         sudo='sudo -n'
@@ -18,10 +19,17 @@ main() {
     else
         say rights none "$(printf '%s' "$text" | tail -n 1)"
     fi
-    folder=${XDG_CACHE_HOME:-$HOME/.cache}/weighbridge/agent/$sha256
+    # Relative paths are ignored, as the XDG Base Directory Specification demands.
+    case ${XDG_CACHE_HOME-} in
+    /*) cache=$XDG_CACHE_HOME ;;
+    *) cache=$HOME/.cache ;;
+    esac
+    folder=$cache/weighbridge/agent/$sha256
     program=$folder/weighbridge
     say folder "$folder"
     read -r reply && [ "$reply" = go ] || exit 0
+    create=
+    require_trusted "$folder"
     is_it "$program" || store
     # Record the time of use, because many filesystems do not record reads.
     touch -c "$program" 2>/dev/null
@@ -31,7 +39,66 @@ main() {
 
 say() { printf '%s\n' "$*"; }
 
-is_it() { [ -f "$1" ] && [ "$(sha256sum <"$1" | cut -c 1-64)" = "$sha256" ]; }
+# Requires that only root and this user can replace the program in a folder. Then nobody can between its check and its
+# start, and what is started, perhaps as root, is what was checked.
+require_trusted() {
+    objection=$(object_to "$1" '')
+    [ -z "$objection" ] || { say "$objection"; exit 1; }
+}
+
+# Prints the line for the controller if another user could replace what is in the folder $1. The levels are checked from
+# the root down: only then does each stay in place while the next one is checked. Missing levels end the check, or are
+# created. $2 is what follows after the folder, where that is the target of a link.
+object_to() (
+    set -f
+    level='' rest=${1#/} below=$2
+    while :; do
+        path=${level:-/}
+        set -- $(ls -dn "$path" 2>/dev/null)
+        if [ $# = 0 ]; then
+            [ -n "$create" ] || exit 0
+            error=$(mkdir "$path" 2>&1)
+            # Another connection may have created it in between.
+            set -- $(ls -dn "$path" 2>/dev/null)
+            [ $# -gt 0 ] || { say refused "$error"; exit 0; }
+        fi
+        if ! is_trusted "$3"; then
+            set -- $(ls -ld "$path" 2>/dev/null)
+            say untrusted "$path belongs to user $3"
+            exit 0
+        fi
+        case $1 in
+        l*)
+            objection=$(object_to "$(cd -P "$path" && pwd -P)" "$rest$below")
+            [ -z "$objection" ] || { say "$objection"; exit 0; }
+            ;;
+        # In a sticky folder nobody can replace what belongs to another user, but everybody can add to it.
+        d????w???[tT]* | d???????w[tT]*)
+            [ -n "$rest$below" ] || { say untrusted "$path is writable by other users ($1)"; exit 0; }
+            ;;
+        d????w* | d???????w*) say untrusted "$path is writable by other users ($1)" && exit 0 ;;
+        d*) ;;
+        *) say refused "$path is not a folder" && exit 0 ;;
+        esac
+        [ -n "$rest" ] || exit 0
+        level=$level/${rest%%/*}
+        case $rest in */*) rest=${rest#*/} ;; *) rest='' ;; esac
+    done
+)
+
+# Whether a user, given by number, can replace anything here anyway: root and this one, who becomes root by sudo.
+is_trusted() { [ "$1" = 0 ] || [ "$1" = "$uid" ]; }
+
+# Whether the file is the program, and nobody else can change its content.
+is_it() {
+    file=$1
+    set -- $(ls -dn "$file" 2>/dev/null)
+    case ${1-} in
+    -????w* | -???????w*) return 1 ;;
+    -*) is_trusted "$3" && [ "$(sha256sum <"$file" | cut -c 1-64)" = "$sha256" ] ;;
+    *) return 1 ;;
+    esac
+}
 
 # Receives the program into a temporary file and renames it when it is complete. The files created are private to the
 # user; the agent and its children keep the umask of the login shell.
@@ -39,13 +106,14 @@ store() {
     mask=$(umask)
     umask 077
     part=$folder/part.$(uname -n).$$
-    cache=${folder%/weighbridge/agent/*}
     # This file marks a cache folder created by us, which is removed with the last program in it.
     marker=
     [ -d "$cache" ] || marker=$cache/weighbridge/agent/made-cache
     trap clean EXIT
     trap 'exit 1' HUP INT TERM PIPE
-    error=$({ mkdir -p "$folder" && { [ -z "$marker" ] || touch "$marker"; }; } 2>&1) || refuse "$error"
+    create=yes
+    require_trusted "$folder"
+    [ -z "$marker" ] || error=$(touch "$marker" 2>&1) || refuse "$error"
     # Remove temporary files of killed predecessors; the processes of other machines on the same filesystem are unknown.
     for other in "$folder/part.$(uname -n)".*; do
         [ ! -f "$other" ] || kill -0 "${other##*.}" 2>/dev/null || rm -f "$other"

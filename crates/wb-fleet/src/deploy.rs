@@ -1,9 +1,10 @@
 //! Deploys the agent program to a host's cache and starts it.
 //!
 //! The program is stored once per content as `${XDG_CACHE_HOME:-~/.cache}/weighbridge/agent/SHA256/weighbridge` (mode
-//! 0700): written to a temporary file, renamed, and checked against its hash before each start. Only tools that every
-//! system has are used: a shell, `head`, `sha256sum`, `touch`, `df` and `awk`. If `gzip` exists, the transfer is
-//! compressed.
+//! 0700): written to a temporary file, renamed, and checked against its hash before each start. It is used only if no
+//! other user can replace it in between: each level of its path belongs to root or the user, and nobody else can write
+//! there. Only tools that every system has are used: a shell, `ls`, `head`, `sha256sum`, `touch`, `df` and `awk`. If
+//! `gzip` exists, the transfer is compressed.
 
 use std::time::Duration;
 
@@ -107,7 +108,7 @@ impl Program {
         let parameters = match response.split_once(' ').unwrap_or((&response, "")) {
             ("start", _) => return Ok(None),
             ("send", parameters) => parameters,
-            (_, message) => return Err(self.store_error(probe, None, message)),
+            _ => return Err(self.refusal(probe, None, &response)),
         };
         let mut words = parameters.split_whitespace();
         let takes_gzip = words.next_back() == Some("gzip");
@@ -120,7 +121,7 @@ impl Program {
             timeout(STORE_TIMEOUT, read_line(session)).await.map_err(|_| timeout_error(session, STORE_TIMEOUT))??;
         match response.split_once(' ').unwrap_or((&response, "")) {
             ("start", _) => Ok(Some(sent)),
-            (_, message) => Err(self.store_error(probe, free, message)),
+            _ => Err(self.refusal(probe, free, &response)),
         }
     }
 
@@ -160,10 +161,16 @@ impl Program {
         Ok(transfer)
     }
 
-    fn store_error(&self, probe: &HostProbe, free: Option<Bytes>, message: &str) -> ConnectErrorKind {
-        match message.contains("No space left") || message.contains("quota exceeded") {
-            true => self.space_error(probe, free),
-            false => ConnectErrorKind::Store { folder: probe.folder.clone(), message: message.to_owned() },
+    /// The error in a line of the script that ends it.
+    fn refusal(&self, probe: &HostProbe, free: Option<Bytes>, line: &str) -> ConnectErrorKind {
+        let folder = probe.folder.clone();
+        let (word, message) = line.split_once(' ').unwrap_or((line, ""));
+        match word {
+            "untrusted" => ConnectErrorKind::UntrustedCache { folder, reason: message.to_owned() },
+            _ if message.contains("No space left") || message.contains("quota exceeded") => {
+                self.space_error(probe, free)
+            }
+            _ => ConnectErrorKind::Store { folder, message: message.to_owned() },
         }
     }
 

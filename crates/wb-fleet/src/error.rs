@@ -92,6 +92,14 @@ pub enum ConnectErrorKind {
         /// Message of the host.
         message: String,
     },
+    /// Another user could replace the program there between its check and its start.
+    #[error("would start the program where another user can replace it, in {folder}: {reason}")]
+    UntrustedCache {
+        /// The folder.
+        folder: String,
+        /// The level of its path that another user controls, and why.
+        reason: String,
+    },
     /// Compressing the program failed.
     #[error("cannot receive the program: cannot compress it: {0}")]
     Compress(std::io::Error),
@@ -116,6 +124,10 @@ pub enum ConnectErrorKind {
     #[error("is lost: {0}")]
     Lost(String),
 }
+
+/// How the cache of a host is moved to a place where it is accepted.
+const MOVE_CACHE: &str =
+    "XDG_CACHE_HOME on the host moves the cache, to a folder that only its user and root can change";
 
 fn message_suffix(message: &str) -> String {
     if message.is_empty() { String::new() } else { format!(": {message}") }
@@ -164,12 +176,15 @@ impl FleetError {
                 format!("build weighbridge for {release} and start the run from there")
             }
             ConnectErrorKind::NoSpace { .. } => {
-                "`weighbridge clean` removes other versions of the program; XDG_CACHE_HOME moves the cache".to_owned()
+                format!("`weighbridge clean` removes other versions of the program; {MOVE_CACHE}")
+            }
+            ConnectErrorKind::UntrustedCache { .. } => {
+                format!(
+                    "give that path to the user or to root (`chown`) and to nobody else (`chmod go-w`); {MOVE_CACHE}"
+                )
             }
             ConnectErrorKind::Agent(WorkerError::Lost { reason: why, .. }) if why.contains("Permission denied") => {
-                "check that its cache is not on a file system mounted noexec; setting XDG_CACHE_HOME on the host moves \
-                 the cache"
-                    .to_owned()
+                format!("check that its cache is not on a file system mounted noexec; {MOVE_CACHE}")
             }
             ConnectErrorKind::Agent(WorkerError::Lost { reason: why, .. }) if why.contains("No space left") => {
                 "free some space in /var/lib and in the folder for temporary files on that host".to_owned()

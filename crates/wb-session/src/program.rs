@@ -1,6 +1,6 @@
 //! This program as a file, and the runtime of the control plane.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use wb_fleet::{Host, Program};
 
@@ -30,14 +30,17 @@ pub fn current_program() -> Result<PathBuf, SessionError> {
     })
 }
 
+/// This program's executable as it runs, also if its path has another file by now.
+const RUNNING_PROGRAM: &str = "/proc/self/exe";
+
 /// SHA-256 of this program's executable.
 ///
 /// # Errors
 /// When it cannot be read.
 pub fn current_program_hash() -> Result<String, SessionError> {
-    let program = current_program()?;
-    let hash = std::fs::File::open(&program).and_then(wb_model::Sha256::of_reader);
-    Ok(hash.map_err(SessionError::file("read", &program))?.as_str().to_owned())
+    let program = Path::new(RUNNING_PROGRAM);
+    let hash = std::fs::File::open(program).and_then(wb_model::Sha256::of_reader);
+    Ok(hash.map_err(SessionError::file("read", program))?.as_str().to_owned())
 }
 
 /// Reads this program, to copy it to these hosts; `None` if there are none.
@@ -47,6 +50,6 @@ pub(crate) fn program_for(hosts: &[Host]) -> Result<Option<Program>, SessionErro
 
 /// Reads this program, to copy it to hosts.
 pub(crate) fn read_program() -> Result<Program, SessionError> {
-    let path = current_program()?;
-    Program::read(&path).map_err(SessionError::file("read", &path))
+    let path = Path::new(RUNNING_PROGRAM);
+    Program::read(path).map_err(SessionError::file("read", path))
 }

@@ -4,4 +4,5 @@
 
 mod faults;
 mod lab;
+mod untrusted_cache;
 mod use_of_hosts;
