@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Bytes, pluralize};
+use crate::{Bytes, cpu_list, pluralize};
 
 /// Hardware and kernel of a worker, as far as plans depend on them.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -88,6 +88,54 @@ pub enum CacheKind {
 }
 
 impl Facts {
+    /// Describes each property that a later reading has another value of: `CPUs: 0-1 before, 0 now`. The available memory
+    /// always varies and is not compared.
+    pub fn differences(&self, now: &Self) -> Vec<String> {
+        // Destructured, so that a new property is compared or left out on purpose.
+        let Self {
+            hostname,
+            kernel,
+            arch,
+            cpu_model,
+            cpu_flags,
+            cpus,
+            nodes,
+            caches,
+            memory,
+            memory_available: _,
+            hypervisor,
+            emulated,
+            boot_id,
+        } = self;
+        let text = |name: &str, before: &str, after: &str| {
+            (before != after).then(|| format!("{name}: {} before, {} now", or_none(before), or_none(after)))
+        };
+        let ids = |facts: &Self| cpu_list::format(&facts.cpus.iter().map(|cpu| cpu.id).collect::<Vec<_>>());
+        let layout = |name: &str, differs: bool| differs.then(|| format!("{name} differ"));
+        let flags = cpu_flags.symmetric_difference(&now.cpu_flags).cloned().collect::<Vec<_>>().join(" ");
+        // A CPU that is switched off is missing everywhere else, too.
+        let same_cpus = ids(self) == ids(now);
+        let all = [
+            text("host name", hostname, &now.hostname),
+            text("kernel", kernel, &now.kernel),
+            text("architecture", arch, &now.arch),
+            text("processor", cpu_model, &now.cpu_model),
+            (!flags.is_empty()).then(|| format!("processor features differ in {flags}")),
+            text("CPUs", &ids(self), &ids(now)),
+            layout("cores of the CPUs", same_cpus && *cpus != now.cpus),
+            layout("NUMA nodes", same_cpus && *nodes != now.nodes && *memory == now.memory),
+            layout("caches", same_cpus && *caches != now.caches),
+            text("memory", &memory.to_string(), &now.memory.to_string()),
+            text("hypervisor", hypervisor.as_deref().unwrap_or(""), now.hypervisor.as_deref().unwrap_or("")),
+            (*emulated != now.emulated).then(|| match now.emulated {
+                true => "its instructions are emulated now".to_owned(),
+                false => "its instructions are no longer emulated".to_owned(),
+            }),
+            text("boot", boot_id, &now.boot_id),
+        ];
+        all.into_iter().flatten().collect()
+    }
+
     /// Returns the size of the largest last-level cache; zero if none is known.
     pub fn last_level_cache(&self) -> Bytes {
         self.caches.iter().max_by_key(|cache| (cache.level, cache.size)).map(|cache| cache.size).unwrap_or_default()
@@ -116,9 +164,41 @@ impl Facts {
     }
 }
 
+fn or_none(value: &str) -> &str {
+    if value.is_empty() { "none" } else { value }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_property_but_the_available_memory_is_compared() {
+        let cpu = |id, core| Cpu { id, core, package: 0, node: 0 };
+        let before = Facts { cpus: vec![cpu(0, 0), cpu(1, 1)], memory: Bytes(8 << 30), ..Facts::default() };
+        assert_eq!(before.differences(&before), [""; 0]);
+        let serde_json::Value::Object(fields) = serde_json::to_value(&before).unwrap() else { panic!("an object") };
+        for (name, value) in fields {
+            let other = match &value {
+                serde_json::Value::Bool(value) => (!value).into(),
+                serde_json::Value::Array(_) => match name.as_str() {
+                    "cpu_flags" => serde_json::json!(["avx2"]),
+                    "cpus" => serde_json::json!([cpu(0, 0)]),
+                    "nodes" => serde_json::json!([{"id": 0, "cpus": [0], "memory": "1g"}]),
+                    _ => serde_json::json!([{"level": 1, "kind": "data", "size": "32k", "cpus": [0]}]),
+                },
+                _ if name.starts_with("memory") => "4g".into(),
+                _ => "other".into(),
+            };
+            let mut changed = serde_json::to_value(&before).unwrap();
+            changed[&name] = other;
+            let changed: Facts = serde_json::from_value(changed).unwrap_or_else(|error| panic!("{name}: {error}"));
+            let expected = usize::from(name != "memory_available");
+            assert_eq!(before.differences(&changed).len(), expected, "{name}: {:?}", before.differences(&changed));
+        }
+        let one_cpu = Facts { cpus: vec![cpu(0, 0)], ..before.clone() };
+        assert_eq!(before.differences(&one_cpu), ["CPUs: 0-1 before, 0 now"]);
+    }
 
     #[test]
     fn threads_fill_cores_before_they_share_them() {

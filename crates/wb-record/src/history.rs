@@ -1,9 +1,9 @@
 //! The attempts of a run, aggregated from the journal.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use wb_model::{CellId, DefinitionKey, Purpose};
+use wb_model::{CellId, DefinitionKey, Purpose, WorkerName};
 
 use crate::journal::AttemptEnd;
 use crate::{JournalEvent, JournalLine, RunFolder};
@@ -15,7 +15,19 @@ pub struct History {
     next_attempts: BTreeMap<(CellId, Purpose, u32), u32>,
     end_reasons: BTreeMap<CellId, String>,
     cleanup_problems: BTreeMap<CellId, Vec<String>>,
+    /// The cells with attempts in the current invocation.
+    current_cells: BTreeSet<CellId>,
+    machine_changes: BTreeMap<CellId, Vec<MachineChange>>,
     stdout_bytes: u64,
+}
+
+/// What differed on a worker's machine at the end of an invocation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MachineChange {
+    /// The worker.
+    pub worker: WorkerName,
+    /// The properties that differ, each with both values.
+    pub differences: Vec<String>,
 }
 
 /// An attempt that ended.
@@ -47,6 +59,7 @@ impl History {
             JournalEvent::AttemptStarted { cell, purpose, sample, attempt, .. } => {
                 self.reserve_number(cell, *purpose, *sample, *attempt);
                 self.end_reasons.remove(cell);
+                self.current_cells.insert(cell.clone());
             }
             JournalEvent::AttemptEnded(ended) => {
                 // The line of its start may have been lost.
@@ -64,6 +77,13 @@ impl History {
             }
             JournalEvent::CleanupFailed { cell, problems, .. } => {
                 self.cleanup_problems.entry(cell.clone()).or_default().extend(problems.iter().cloned());
+            }
+            JournalEvent::InvocationStarted { .. } => self.current_cells.clear(),
+            JournalEvent::FactsChanged { worker, differences } => {
+                let change = MachineChange { worker: worker.clone(), differences: differences.clone() };
+                for cell in &self.current_cells {
+                    self.machine_changes.entry(cell.clone()).or_default().push(change.clone());
+                }
             }
             // The other events do not affect attempts.
             _ => {}
@@ -103,6 +123,11 @@ impl History {
     /// The problems of the teardown of a cell, a sentence each.
     pub fn cleanup_problems(&self, cell: &CellId) -> &[String] {
         self.cleanup_problems.get(cell).map_or(&[], Vec::as_slice)
+    }
+
+    /// What differed, at the end of invocations with attempts at a cell, on the machines of any workers.
+    pub fn machine_changes(&self, cell: &CellId) -> &[MachineChange] {
+        self.machine_changes.get(cell).map_or(&[], Vec::as_slice)
     }
 
     /// A key other than `key` under which the cell was attempted.

@@ -70,6 +70,13 @@ pub enum JournalEvent {
         /// The problems, a sentence each.
         problems: Vec<String>,
     },
+    /// A worker's machine has other properties at the end of an invocation than those that its plan was made from.
+    FactsChanged {
+        /// The worker.
+        worker: WorkerName,
+        /// The properties that differ, each with both values.
+        differences: Vec<String>,
+    },
     /// The controller stopped working on the folder.
     InvocationEnded {
         /// The number of the invocation.

@@ -13,7 +13,8 @@ use wb_sys::system::COMPILERS;
 
 use crate::RunError;
 use crate::active_cell::ActiveCell;
-use crate::worker_pool::WorkerPool;
+use crate::attempt::RunContext;
+use crate::worker_pool::{PooledWorker, WorkerPool};
 
 /// Records the current environments of the workers: `environment/world-INVOCATION-MOMENT.json` for the first,
 /// `…-MOMENT@WORKER.json` for the others and for the hosts of guests. Compiler versions are always recorded, because
@@ -48,6 +49,28 @@ pub async fn record(
         write(run, &file, &environment)?;
     }
     Ok(found_lost)
+}
+
+impl RunContext {
+    /// The workers whose machines have other properties now than those that the plan was made from, with what differs.
+    /// Lost workers are left out.
+    pub(crate) async fn changed_facts(&self) -> Result<Vec<(WorkerName, Vec<String>)>, RunError> {
+        let mut changed = Vec::new();
+        for PooledWorker { worker, facts, .. } in &self.pool.workers {
+            if self.lost.contains(worker.name()) {
+                continue;
+            }
+            let now = match worker.facts().await {
+                Err(WorkerError::Lost { .. }) => continue,
+                other => other?,
+            };
+            let differences = facts.differences(&now);
+            if !differences.is_empty() {
+                changed.push((worker.name().clone(), differences));
+            }
+        }
+        Ok(changed)
+    }
 }
 
 /// Records the profile states of the hosts: `environment/profile-INVOCATION.json`.

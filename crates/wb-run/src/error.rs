@@ -74,6 +74,21 @@ pub enum RunError {
         /// Description of the current machine.
         now: String,
     },
+    /// A machine has changed, so that another cell would be measured beside the one with samples.
+    #[error(
+        "`{worker}` is not as it was when this folder was measured ({}): `{cell}` would be continued as `{in_its_place}`",
+        differences.join("; ")
+    )]
+    ChangedMachine {
+        /// The worker.
+        worker: WorkerName,
+        /// Each property of its machine that differs, with both values.
+        differences: Vec<String>,
+        /// The cell with samples.
+        cell: Box<CellId>,
+        /// The cell that the same request resolves to now.
+        in_its_place: Box<CellId>,
+    },
     /// Two workers are on one machine: their samples would disturb each other and count as those of two machines.
     #[error("`{worker}` and `{other}` are the same machine")]
     SameMachine {

@@ -21,6 +21,7 @@ pub mod preparation;
 pub mod progress;
 pub mod provenance;
 pub mod publish;
+pub mod resolved_values;
 pub mod resume;
 mod role_sample;
 pub mod run;

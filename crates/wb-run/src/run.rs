@@ -11,6 +11,7 @@ use wb_record::definition_files::{DefinitionFile, FileCopy};
 use wb_record::journal::InvocationEnd;
 use wb_record::steps::StepOutcome;
 use wb_record::{CellDefinition, History, Invocation, JournalEvent, RunFolder};
+use wb_study::findings::describe_machine_change;
 use wb_tests::{Registry, TestCell};
 
 use crate::active_cell::{ActiveCell, NextStep, decode_cells};
@@ -187,6 +188,10 @@ pub async fn run(job: RunSpec<'_>, mut watch: impl FnMut(Progress)) -> Result<Ru
         after.into_iter().for_each(|(worker, why)| {
             watch(Progress::Warning(missing_environment_warning(&worker, &why, "at the end")))
         });
+        for (worker, differences) in context.changed_facts().await? {
+            watch(Progress::Warning(describe_machine_change(&worker, &differences)));
+            context.write(JournalEvent::FactsChanged { worker, differences })?;
+        }
     }
     let how = match (&sampling_result, interrupted) {
         (Err(_), _) => InvocationEnd::Failed,

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use wb_agent::Worker;
+use wb_agent::{Worker, WorkerError};
 use wb_model::roles::all_workers;
 use wb_model::{Facts, WorkerName};
 use wb_plan::{Cell, PlanWorkers};
@@ -45,7 +45,7 @@ const CONSOLE_LINES: usize = 5;
 
 impl PooledWorker {
     /// Creates a member from a worker, without address and console.
-    pub async fn with_facts(worker: Worker) -> Result<Self, wb_agent::WorkerError> {
+    pub async fn with_facts(worker: Worker) -> Result<Self, WorkerError> {
         let facts = Arc::new(worker.facts().await?);
         Ok(Self { worker, facts, address: None, console: None })
     }
@@ -68,6 +68,24 @@ impl WorkerPool {
     /// Creates a pool with a single worker.
     pub fn single(member: PooledWorker) -> Self {
         Self { workers: vec![member], ..Self::default() }
+    }
+
+    /// Reads the facts of all workers again, since whatever was done to their machines may have changed them: setup
+    /// scripts, settings of a profile, kernel parameters, reboots. Lost workers are removed.
+    ///
+    /// # Errors
+    /// If a worker refuses.
+    pub async fn read_facts(&mut self) -> Result<(), WorkerError> {
+        let mut lost = Vec::new();
+        for member in &mut self.workers {
+            match member.worker.facts().await {
+                Ok(facts) => member.facts = Arc::new(facts),
+                Err(WorkerError::Lost { worker, reason }) => lost.push((worker, reason)),
+                Err(error) => return Err(error),
+            }
+        }
+        lost.into_iter().for_each(|(worker, reason)| self.remove(&worker, reason));
+        Ok(())
     }
 
     /// Describes the workers for planning.

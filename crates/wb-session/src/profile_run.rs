@@ -8,12 +8,13 @@ use wb_plan::{Plan, PlanWorkers, masking};
 use wb_profile::{AppliedProfile, NamedProfile, Profile, set_values};
 use wb_record::{RunFolder, files};
 use wb_run::environment::record_consoles;
+use wb_run::resolved_values::keep_resolved_values;
 use wb_run::resume::{is_complete, restore_facts};
 use wb_run::{Progress, RunEnd, RunError, RunSpec};
 
 use crate::error::SessionError;
 use crate::event::SessionEvent;
-use crate::hosts::{ConnectedHosts, ProfiledHosts};
+use crate::hosts::{ConnectedHosts, ProfiledHosts, require_any_host};
 use crate::knob_sets::all_sets;
 use crate::measure::{MeasureSession, SessionContext, SessionOutcome};
 use crate::secrets;
@@ -154,9 +155,14 @@ impl MeasureSession<'_> {
         // Without workers, planning reports why there are none.
         if !state.pool.workers.is_empty() {
             self.preparation.set_up_workers(self.folder(), &mut state.pool, &self.events).await?;
+            // The last action before the plan: whatever prepared the machines may have changed them.
+            state.pool.read_facts().await?;
+            require_any_host(&state.pool)?;
         }
         let mut workers = state.pool.plan_workers();
         restore_facts(self.folder(), &named.name, &mut workers)?;
+        let expand = |workers: &PlanWorkers| self.request.expand(Some(workers), named);
+        let workers = keep_resolved_values(self.folder(), &named.name, workers, expand)?;
         let plan = plan(&workers, named)?;
         secrets::refuse_secret_names(&plan)?;
         Ok(plan)

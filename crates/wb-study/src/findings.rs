@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use wb_model::{Class, Metric, Purpose};
+use wb_model::{Class, Metric, Purpose, WorkerName};
 use wb_record::CellDefinition;
 use wb_record::journal::OTHER_RUN;
 use wb_stats::{Samples, dip, trend};
@@ -153,6 +153,11 @@ fn changed_outputs(counted: &[&EvaluatedAttempt]) -> Vec<String> {
         ))
     };
     outputs.into_iter().filter_map(changed).collect()
+}
+
+/// The finding about a machine that changed while it was measured.
+pub fn describe_machine_change(worker: &WorkerName, differences: &[String]) -> String {
+    format!("`{worker}` changed during the run, after the plan was made for it: {}", differences.join("; "))
 }
 
 /// The findings of the samples themselves. Findings that differ only in their figures are merged into one, with the

@@ -6,7 +6,8 @@ use std::path::PathBuf;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use wb_model::{CellId, ProfileName, Purpose, Sha256};
+use wb_model::roles::all_workers;
+use wb_model::{CellId, ProfileName, Purpose, Sha256, WorkerName};
 use wb_record::records::RESULT_FILE;
 use wb_record::{
     CellDefinition, History, Invocation, JournalEvent, JournalLine, RunFile, RunFolder, RunRecords, files,
@@ -17,6 +18,7 @@ use wb_tests::Registry;
 use crate::StudyError;
 use crate::cell::{StartTimes, cell_result};
 use crate::evaluated_attempt::EvaluatedAttempt;
+use crate::findings::describe_machine_change;
 use crate::machine_properties;
 use crate::result::{CellResult, EnvironmentChange, RunInfo, Study};
 use crate::solve::solve;
@@ -53,6 +55,7 @@ fn study_records(run: &RunFolder, records: &RunRecords, registry: &Registry) -> 
         let mut result = cell_result(&definition, evaluated, history.end_reason(&definition.cell), &origin);
         let problems = history.cleanup_problems(&definition.cell).iter();
         result.findings.extend(problems.map(|problem| format!("cleanup failed: {problem}")));
+        result.findings.extend(machine_changes(&definition, &history));
         cells.push(result);
     }
     Ok(Study {
@@ -61,6 +64,18 @@ fn study_records(run: &RunFolder, records: &RunRecords, registry: &Registry) -> 
         environment_changes: changes(run, &run_file.invocations)?,
         cells,
     })
+}
+
+/// The changes of the machines of a cell while it was measured, a sentence each. What the plan resolved from their
+/// properties (threads, sizes) may not be what the last samples ran with.
+fn machine_changes(definition: &CellDefinition, history: &History) -> Vec<String> {
+    let local = WorkerName::local();
+    let mut workers = all_workers(&definition.roles);
+    if workers.is_empty() {
+        workers.insert(&local);
+    }
+    let changes = history.machine_changes(&definition.cell).iter().filter(|change| workers.contains(&change.worker));
+    changes.map(|change| describe_machine_change(&change.worker, &change.differences)).collect()
 }
 
 /// Evaluates a run and writes each serial's `result.json`.

@@ -27,7 +27,7 @@ pub struct FakeAgent(Arc<Inner>);
 
 struct Inner {
     name: WorkerName,
-    facts: Facts,
+    facts: Mutex<Facts>,
     program: Box<dyn Fn(&Command) -> FakeProcess + Send + Sync>,
     started: Instant,
     state: Mutex<State>,
@@ -66,7 +66,7 @@ impl FakeAgent {
     ) -> Self {
         Self(Arc::new(Inner {
             name,
-            facts,
+            facts: Mutex::new(facts),
             program: Box::new(program),
             started: Instant::now(),
             state: Mutex::default(),
@@ -110,6 +110,11 @@ impl FakeAgent {
         self.state().programs.insert(program.to_owned(), content.to_owned());
     }
 
+    /// Changes the machine.
+    pub fn change_facts(&self, change: impl FnOnce(&mut Facts)) {
+        change(&mut self.facts());
+    }
+
     /// Sets the telemetry of all further recordings.
     pub fn set_telemetry(&self, telemetry: Telemetry) {
         self.state().telemetry = telemetry;
@@ -124,6 +129,10 @@ impl FakeAgent {
     /// Breaks the connection at the first matching request, before it is answered.
     pub fn disconnect_at(&self, matches: impl Fn(&Request) -> bool + Send + 'static) {
         self.state().breaks_at = Some(Box::new(matches));
+    }
+
+    fn facts(&self) -> MutexGuard<'_, Facts> {
+        self.0.facts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -142,7 +151,7 @@ impl FakeAgent {
                 let now = self.now_ns();
                 call.reply(ClockReading { received_ns: now, replied_ns: now, wall_ns: now })
             }
-            Request::Facts(call) => call.reply(self.0.facts.clone()),
+            Request::Facts(call) => call.reply(self.facts().clone()),
             Request::Environment(call) => call.reply(Environment::default()),
             Request::Doctor(_) => Err(Fault::Refused { why: "a simulated machine has no noise".to_owned() }),
             Request::Which(call) => call.reply(self.installed_program(&call.program)),

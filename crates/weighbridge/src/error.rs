@@ -202,6 +202,9 @@ impl Error {
             Self::Session(SessionError::Run(RunError::OtherWorkers { .. } | RunError::OtherMachine { .. })) => {
                 "choose another folder with --into for these machines; `weighbridge compare` compares both".into()
             }
+            Self::Session(SessionError::Run(RunError::ChangedMachine { .. })) => {
+                "choose another folder with --into, restore the machine, or give the values that the test takes from it".into()
+            }
             Self::Session(SessionError::Run(RunError::SameMachine { worker, other })) => format!(
                 "name each machine once: remove `{worker}` or `{other}`, otherwise one machine is measured under both names"
             )

@@ -6,6 +6,7 @@ mod cleanup;
 mod consistency;
 mod estimates;
 mod failures;
+mod resolved_values;
 mod resume;
 mod sampling;
 mod schedule;

@@ -9,9 +9,10 @@ use tempfile::TempDir;
 use tokio::sync::watch;
 use wb_agent::Command;
 use wb_model::{Nanos, ProfileName, Purpose, WorkerName};
-use wb_plan::{Plan, Sampling, Selection, expand, spec};
+use wb_plan::{Plan, PlanWorkers, Sampling, Selection, expand, spec};
 use wb_record::journal::AttemptEnd;
 use wb_record::{JournalEvent, RunFolder};
+use wb_run::resolved_values::keep_resolved_values;
 use wb_run::{PooledWorker, Progress, RunEnd, RunError, RunSpec, WorkerPool, run};
 use wb_study::result::CellResult;
 use wb_study::{Study, StudyError};
@@ -140,18 +141,30 @@ impl TestBed {
 
     /// Expands tests, as given on the command line, to a plan.
     pub(crate) async fn plan(&self, tests: &[&str]) -> Plan {
+        self.try_plan(tests).await.unwrap()
+    }
+
+    /// Plans like a session: values that the folder's samples were resolved with are kept.
+    async fn try_plan(&self, tests: &[&str]) -> Result<Plan, RunError> {
         let mut requests: Vec<_> = tests.iter().map(|test| spec::parse(test).unwrap()).collect();
         requests.iter_mut().for_each(|request| request.tools = self.tools.clone());
         let profile = ProfileName::new("Localhost").unwrap();
         let workers = self.pool().await.plan_workers();
         let selection = Selection::default();
-        expand(&requests, &self.sampling, &self.registry, Some(&workers), &profile, &selection).unwrap()
+        let plan = |workers: &PlanWorkers| {
+            expand(&requests, &self.sampling, &self.registry, Some(workers), &profile, &selection)
+        };
+        let workers = keep_resolved_values(&self.path(), &profile, workers, plan)?;
+        Ok(plan(&workers).unwrap())
     }
 
     /// Runs tests, as given on the command line, in the folder; returns the result and the progress events.
     pub(crate) async fn run(&self, tests: &[&str]) -> (Result<RunEnd, RunError>, Vec<Progress>) {
-        let (pool, plan) = (self.pool().await, self.plan(tests).await);
         let mut events = Vec::new();
+        let (pool, plan) = match self.try_plan(tests).await {
+            Ok(plan) => (self.pool().await, plan),
+            Err(error) => return (Err(error), events),
+        };
         let job = RunSpec {
             folder: &self.path(),
             plan,

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use wb_agent::protocol::Request;
+use wb_agent::protocol::{Request, TeardownReport};
 use wb_model::CellOutcome;
 use wb_run::{Progress, RunEnd, RunError};
 
@@ -22,6 +22,23 @@ async fn figures_are_reported_per_worker_and_in_total() {
         })
         .collect();
     assert_eq!(medians, [(None, 20.0), (Some("a".to_owned()), 10.0), (Some("b".to_owned()), 10.0)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_machine_that_changes_while_it_is_measured_is_a_finding_of_its_cells() {
+    let bed = TestBed::with_workers(&["a", "b"], figures(steady));
+    let (plan, b) = (["figure:on=a", "figure:on=b"], bed.agents[1].clone());
+    bed.agents[1].set_teardown(move || {
+        b.change_facts(|facts| facts.cpus.truncate(1));
+        TeardownReport::clean()
+    });
+    let (end, events) = bed.run(&plan).await;
+    assert_eq!(end.unwrap(), RunEnd::Finished);
+    let change = "`b` changed during the run, after the plan was made for it: CPUs: 0-1 before, 0 now";
+    let warned = |event: &Progress| matches!(event, Progress::Warning(text) if text == change);
+    assert!(events.iter().any(warned), "{events:?}");
+    let found = bed.study().cells.into_iter().map(|cell| cell.findings.contains(&change.to_owned()));
+    assert_eq!(found.collect::<Vec<_>>(), [false, true]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -28,7 +28,7 @@ pub use self::host_selection::LOOPBACK_ADDRESSES;
 pub use self::kernel_arguments::KernelReset;
 pub(crate) use self::kernel_arguments::refuse_local_kernel_arguments;
 pub use self::preparation::HostPreparation;
-pub(crate) use self::preparation::prepare_hosts;
+pub(crate) use self::preparation::{prepare_hosts, require_any_host};
 pub(crate) use self::profiled_hosts::{ProfileFailurePolicy, ProfiledHosts};
 pub use self::profiled_hosts::{localhost, profile_catalog, requested_profiles};
 

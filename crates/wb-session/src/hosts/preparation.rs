@@ -195,6 +195,6 @@ fn refuse_local_reboot(ready: &HostPreparation, requested: &RequestedHosts) -> R
 }
 
 /// Fails if no host is left to measure on.
-fn require_any_host(pool: &WorkerPool) -> Result<(), HostError> {
+pub(crate) fn require_any_host(pool: &WorkerPool) -> Result<(), HostError> {
     if pool.workers.is_empty() { Err(HostError::NoneLeft) } else { Ok(()) }
 }

@@ -157,11 +157,7 @@ impl HostConnection {
 /// Adds the workers of a host in its profile: its guests, or the host itself.
 async fn add_workers(pool: &mut WorkerPool, host: &PooledWorker, applied: &ActiveProfile) -> Result<(), SessionError> {
     if applied.standing.profile.guests.is_none() {
-        // The profile may have changed which CPUs are online.
-        pool.workers.push(PooledWorker {
-            address: host.address.clone(),
-            ..PooledWorker::with_facts(host.worker.clone()).await?
-        });
+        pool.workers.push(host.clone());
         return Ok(());
     }
     for (guest, created, path) in applied.guests() {

@@ -24,6 +24,7 @@ mod kernels;
 mod kills;
 mod lab;
 mod licences;
+mod machine_changes;
 mod messages;
 mod net;
 mod net_faults;
