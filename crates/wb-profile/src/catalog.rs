@@ -157,7 +157,7 @@ mod tests {
         );
         assert_eq!(catalog.get("Localhost").unwrap().profile.guests, None);
         let guests = |name| catalog.get(name).unwrap().profile.guests.clone().unwrap();
-        assert_eq!((guests("Overcommit1_5").count, guests("Overcommit1_5").cpus), (GuestCount::Times(1.5), Some(2)));
+        assert_eq!((guests("Overcommit1_5").count, guests("Overcommit1_5").cpus), (GuestCount::Times(1.5), None));
         assert_eq!(guests("TunedLibvirt").placement, CpuPinning::Pinned);
     }
 

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use wb_agent::Group;
+use wb_fleet::inventory::LOOPBACK_ADDRESSES;
 use wb_fleet::{Address, ConnectOptions, HostParams, Program};
 use wb_model::WorkerName;
 
@@ -57,16 +58,22 @@ impl HostContext<'_> {
     }
 
     /// Reads an asset: a file by its path or in the first asset folder that has it, with `%(host)s` and `%(address)s`
-    /// in its name replaced by the host's; or, if `name` starts with `<`, the text itself.
+    /// in its name replaced by the host's (this machine has several addresses); or, if `name` starts with `<`, the text itself.
     pub(crate) fn asset(&self, name: &str) -> Result<HostAsset, ProfileErrorKind> {
         if name.trim_start().starts_with('<') {
             return Ok(HostAsset { name: name.to_owned(), text: name.to_owned() });
         }
-        let host = self.group.worker().name().to_string();
-        let file_name = expand_host_name(name, &host, self.address.map_or(&host, |address| &address.host));
-        let in_folders = self.assets.iter().map(|folder| folder.join(&file_name));
-        let path = [PathBuf::from(&file_name)].into_iter().chain(in_folders).find(|path| path.is_file());
-        let path = path.unwrap_or_else(|| Path::new(&file_name).to_owned());
+        let host = self.group.worker().name().as_str();
+        let addresses: Vec<&str> = match self.address {
+            Some(address) => vec![&address.host],
+            None => [host].into_iter().chain(LOOPBACK_ADDRESSES).collect(),
+        };
+        let file_names: Vec<String> =
+            addresses.into_iter().map(|address| expand_host_name(name, host, address)).collect();
+        let folders = || std::iter::once(Path::new("")).chain(self.assets.iter().map(PathBuf::as_path));
+        let paths = file_names.iter().flat_map(|file| folders().map(move |folder| folder.join(file)));
+        let path = paths.into_iter().find(|path| path.is_file());
+        let path = path.unwrap_or_else(|| PathBuf::from(&file_names[0]));
         let name = path.display().to_string();
         let text = std::fs::read_to_string(&path).map_err(|source| ProfileErrorKind::File {
             operation: "read",

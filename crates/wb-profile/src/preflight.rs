@@ -1,5 +1,7 @@
 //! Checks whether a profile can be applied to a host, before anything is changed.
 
+use std::collections::BTreeMap;
+
 use wb_agent::{Fault, Group, WorkerError};
 use wb_model::{ProfileName, WorkerName};
 
@@ -43,18 +45,19 @@ pub async fn preflight(
     let closed = group.close().await;
     let outlook = outlook.map_err(failed)?;
     closed.map_err(|error| failed(error.into()))?;
-    let GuestPreflight { guests, obstacles, software } = outlook;
+    let GuestPreflight { guests, obstacles, software, required_knobs: _ } = outlook;
     Ok(Preflight { profile: named.name.clone(), host: host.worker.name().clone(), guests, obstacles, software })
 }
 
 async fn inspect(named: &NamedProfile, context: &HostContext<'_>) -> Result<GuestPreflight, ProfileErrorKind> {
     let profile = &named.profile;
     let mut obstacles = Vec::new();
-    if requires_root(profile) && run(context.group, ["id", "-u"]).await?.trim() != "0" {
+    let lacks_root = requires_root(profile) && run(context.group, ["id", "-u"]).await?.trim() != "0";
+    if lacks_root {
         let worker = context.group.worker().name().clone();
         obstacles.push(ProfileErrorKind::Worker(WorkerError::Fault { worker, fault: Fault::NotRoot }));
     } else {
-        obstacles.extend(check_knobs(profile, context).await?);
+        obstacles.extend(check_knobs(profile, required_knobs(profile, context).await?, context).await?);
         for file in &profile.files {
             obstacles.extend(check_file(file, context).await?);
         }
@@ -67,6 +70,9 @@ async fn inspect(named: &NamedProfile, context: &HostContext<'_>) -> Result<Gues
         Some(guests) => guest::preflight(guests, context).await?,
         None => GuestPreflight::default(),
     };
+    if !lacks_root {
+        obstacles.extend(check_knobs(profile, std::mem::take(&mut outlook.required_knobs), context).await?);
+    }
     outlook.obstacles.splice(0..0, obstacles);
     Ok(outlook)
 }
@@ -81,11 +87,14 @@ fn requires_root(profile: &Profile) -> bool {
 
 /// The knobs that the host does not have or cannot set to the requested value. Commands and kernel parameters are
 /// applied before knobs and may add some: then nothing can be checked yet.
-async fn check_knobs(profile: &Profile, context: &HostContext<'_>) -> Result<Vec<ProfileErrorKind>, ProfileErrorKind> {
+async fn check_knobs(
+    profile: &Profile,
+    knobs: BTreeMap<String, String>,
+    context: &HostContext<'_>,
+) -> Result<Vec<ProfileErrorKind>, ProfileErrorKind> {
     if !profile.commands.is_empty() || !profile.kernel_arguments.is_empty() {
         return Ok(Vec::new());
     }
-    let knobs = required_knobs(profile, context).await?;
     let refused = context.group.worker().check_knobs(knobs.clone()).await?;
     let error = |(knob, reason): (String, String)| {
         let value = knobs.get(&knob).cloned().unwrap_or_default();

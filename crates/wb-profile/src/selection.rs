@@ -223,6 +223,11 @@ impl StringOrList {
     }
 }
 
+/// Whether guests are as many as fit on a multiple of the host's CPUs.
+fn is_multiple(count: GuestCount) -> bool {
+    matches!(count, GuestCount::Times(_))
+}
+
 impl ProfileParams {
     fn apply_to(self, NamedProfile { name, profile }: &mut NamedProfile) -> Result<(), String> {
         *name = self.name.unwrap_or_else(|| name.clone());
@@ -237,7 +242,12 @@ impl ProfileParams {
         let default_guests = GuestsConfig::default();
         let mut guests = profile.guests.clone().unwrap_or(default_guests);
         let before = guests.clone();
-        guests.cpus = self.force_guest_cpus.or(guests.cpus);
+        if self.force_no_vms.is_some() && guests.cpus.or(self.force_guest_cpus).is_none() && is_multiple(guests.count) {
+            return Err("`force-no-vms` requires `force-guest-cpus` here: the profile's number of guests follows from their CPUs".to_owned());
+        }
+        // A number of guests in place of `fill` also replaces the size that filled the host, as in run-perf.
+        let divides_cpus = self.force_no_vms.is_some() && guests.count == GuestCount::Fill;
+        guests.cpus = self.force_guest_cpus.or(guests.cpus.filter(|_| !divides_cpus));
         guests.memory = self.force_guest_mem.map(|mib| Bytes(mib << 20)).or(guests.memory);
         guests.count = self.force_no_vms.map_or(guests.count, GuestCount::Exactly);
         guests.qemu_bin = self.qemu_bin.or(guests.qemu_bin);
@@ -283,6 +293,16 @@ mod tests {
         let guests = all[1].profile.guests.as_ref().unwrap();
         assert_eq!((guests.cpus, guests.memory), (Some(2), Some(Bytes(512 << 20))));
         assert_eq!(guests.virt_install_extra, "--x a,b}");
+    }
+
+    #[test]
+    fn number_of_guests_in_place_of_fill_divides_the_cpus() {
+        let cpus = |word: &str| parse(&[word]).unwrap()[0].profile.guests.as_ref().unwrap().cpus;
+        assert_eq!(cpus("DefaultLibvirtMulti"), Some(2));
+        assert_eq!(cpus(r#"DefaultLibvirtMulti:{"force_no_vms":2}"#), None);
+        assert_eq!(cpus(r#"DefaultLibvirtMulti:{"force_no_vms":2,"force_guest_cpus":3}"#), Some(3));
+        assert_eq!(cpus(r#"Overcommit1_5:{"force_no_vms":2,"force_guest_cpus":3}"#), Some(3));
+        assert!(parse(&[r#"Overcommit1_5:{"force_no_vms":2}"#]).unwrap_err().contains("requires `force-guest-cpus`"));
     }
 
     #[test]

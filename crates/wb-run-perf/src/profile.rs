@@ -7,6 +7,10 @@ use wb_diagnostics::Diagnostic;
 
 use crate::test::{self, NAME_KEY, TranslatedTest, sanitize_name, split_params};
 
+/// The profile whose number of guests follows from the host's CPUs.
+const OVERCOMMIT: &str = "Overcommit1_5";
+/// The profile whose guests share the CPUs for guests in run-perf, too.
+const MULTI: &str = "DefaultLibvirtMulti";
 /// run-perf's default profile.
 const DEFAULT: &str = "default";
 /// Numeric parameters that run-perf also accepts as strings.
@@ -32,7 +36,7 @@ pub struct TranslatedProfile {
 pub fn translate(text: &str, addresses: &[String], folders: &[PathBuf]) -> Result<TranslatedProfile, Diagnostic> {
     let (name, run_perf_params) = split_params("profile", text)?;
     let mut profile = TranslatedProfile {
-        has_guests: name.contains("Libvirt") || name == "Overcommit1_5",
+        has_guests: name.contains("Libvirt") || name == OVERCOMMIT,
         ..TranslatedProfile::default()
     };
     let mut params = Map::new();
@@ -62,6 +66,14 @@ pub fn translate(text: &str, addresses: &[String], folders: &[PathBuf]) -> Resul
                 params.insert(key, value);
             }
         }
+    }
+    if name == OVERCOMMIT && params.remove("force-no-vms").is_some() {
+        profile.notes.push(format!("`force_no_vms` of `{name}` has no effect, as in run-perf"));
+    } else if name != MULTI && params.contains_key("force-no-vms") && !params.contains_key("force-guest-cpus") {
+        profile.notes.push(format!(
+            "the guests of `{name}` share the CPUs for guests; in run-perf each has all of them: \
+             `force_guest_cpus` sets their number"
+        ));
     }
     // The user's run-perf definition of the tuned guest, if one exists for these hosts.
     let suffix = "-tuned";
@@ -149,6 +161,17 @@ mod checks {
         TunedLibvirt:{"xml":"libvirt/%(address)s-big.xml","irqbalance":false,"grub-args":["nosmt"]}
         Localhost:{"tests":["$@","linpack:run-samples=3","fio:ramptime=10,runtime=1,samples=3,test-types=read"]}
         "#);
+    }
+
+    #[test]
+    fn number_of_guests_is_translated_with_its_difference() {
+        let translated = |text: &str| translate(text, &[], &[]).unwrap();
+        let notes = |text: &str| translated(text).notes.len();
+        assert_eq!(notes(r#"DefaultLibvirt:{"force_no_vms":2}"#), 1);
+        assert_eq!(notes(r#"DefaultLibvirt:{"force_no_vms":2,"force_guest_cpus":4}"#), 0);
+        assert_eq!(notes(r#"DefaultLibvirtMulti:{"force_no_vms":2}"#), 0);
+        let ignored = translated(r#"Overcommit1_5:{"force_no_vms":2}"#);
+        assert_eq!((ignored.argument.as_deref(), ignored.notes.len()), (Some("Overcommit1_5"), 1));
     }
 
     #[test]

@@ -40,6 +40,19 @@ pub fn built_image(spec: &str) -> Result<BaseImage, GuestError> {
     }
 }
 
+/// Installs GRUB in the first sectors of a disk that is one file system, and generates its configuration.
+const INSTALL_GRUB: &str = r#"
+set -e
+cat > /etc/default/grub <<END
+GRUB_TIMEOUT=0
+GRUB_TERMINAL=serial
+GRUB_CMDLINE_LINUX="rw console=ttyS0 net.ifnames=0 quiet"
+END
+grub-install --target=i386-pc --force /dev/vda
+update-grub
+sync
+"#;
+
 /// Hardware of a machine.
 #[derive(Clone, Debug)]
 pub struct GuestConfig<'a> {
@@ -51,11 +64,13 @@ pub struct GuestConfig<'a> {
     pub disks: &'a [GuestDisk],
     /// Whether it can reboot; otherwise a reboot ends it.
     pub may_reboot: bool,
+    /// Whether its two CPUs are threads of one core.
+    pub has_smt: bool,
 }
 
 impl Default for GuestConfig<'_> {
     fn default() -> Self {
-        Self { name: "guest", memory_mib: 1024, disks: &[], may_reboot: false }
+        Self { name: "guest", memory_mib: 1024, disks: &[], may_reboot: false, has_smt: false }
     }
 }
 
@@ -107,7 +122,12 @@ impl SshGuest {
         let GuestBoot::Kernel { kernel, initrd, arguments } = &base.boot else {
             return Err(GuestError::failed("starting a guest", "its image has no kernel outside of its disk"));
         };
-        let fixed = ["-machine", "q35,accel=tcg", "-cpu", "max", "-smp", "2", "-nographic"];
+        // QEMU does not emulate threads of a core for AMD's processors.
+        let processor = match config.has_smt {
+            true => ["max,vendor=GenuineIntel", "2,sockets=1,cores=1,threads=2"],
+            false => ["max", "2"],
+        };
+        let fixed = ["-machine", "q35,accel=tcg", "-cpu", processor[0], "-smp", processor[1], "-nographic"];
         let mut words: Vec<String> = fixed.map(str::to_owned).to_vec();
         let mut add = |option: &str, value: String| words.extend([option.to_owned(), value]);
         add("-m", config.memory_mib.to_string());
@@ -176,6 +196,28 @@ impl SshGuest {
         let _ = self.emulator.kill();
         let _ = self.emulator.wait();
     }
+
+    /// Installs GRUB on its disk, and starts it again with that instead of a kernel from outside. Its image needs the
+    /// packages of [`SshGuest::GRUB_PACKAGES`].
+    ///
+    /// # Errors
+    /// If GRUB cannot be installed, or the emulator cannot be started.
+    pub fn boot_with_grub(&mut self) -> Result<(), GuestError> {
+        let installed = self.log_in(INSTALL_GRUB)?;
+        if !installed.status.success() {
+            return Err(GuestError::failed("installing GRUB", String::from_utf8_lossy(&installed.stderr)));
+        }
+        self.kill();
+        for option in ["-kernel", "-initrd", "-append"] {
+            if let Some(at) = self.arguments.iter().position(|word| word == option) {
+                self.arguments.drain(at..at + 2);
+            }
+        }
+        self.restart()
+    }
+
+    /// The Debian packages that [`SshGuest::boot_with_grub`] needs.
+    pub const GRUB_PACKAGES: [&str; 2] = ["grub-pc-bin", "grub2-common"];
 
     /// Starts it again with its disks, after [`SshGuest::kill`].
     ///

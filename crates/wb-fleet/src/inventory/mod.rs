@@ -17,6 +17,9 @@ pub use address::{Address, ParseAddressError};
 pub use params::{CpuSpec, HostParamMismatch, HostParams, ParamError};
 pub use run_perf::{ForcedParams, read_host_file};
 
+/// Addresses that mean the controller's machine in run-perf's files and options.
+pub const LOOPBACK_ADDRESSES: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
+
 /// A machine that can be reached.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Host {

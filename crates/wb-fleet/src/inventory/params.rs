@@ -29,7 +29,7 @@ const PARAMETERS: [(&str, &str); 9] = [
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct HostParams {
-    /// Size of its huge pages, in KiB.
+    /// Size of the huge pages for guests, in KiB; its default size by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hugepage_kb: Option<u64>,
     /// Number of its NUMA nodes.
@@ -217,18 +217,21 @@ impl HostParams {
         }
     }
 
-    /// Returns the configured parameters that contradict the detected ones. Settings to apply to a host, and smaller
-    /// resources for guests than available, are no contradictions.
+    /// Returns the configured parameters that contradict the detected ones. Settings to apply to a host, such as one of
+    /// its sizes of huge pages, and smaller resources for guests than available, are no contradictions.
     pub fn mismatches(&self, found: &Self) -> Vec<HostParamMismatch> {
+        // Those of run-perf's files are often counted without SMT, which is still on here.
+        let will_disable_smt = self.disable_smt == Some(true) && found.disable_smt == Some(false);
         let differences = [
-            ("hugepage-kb", differ(&self.hugepage_kb, &found.hugepage_kb)),
             ("numa-nodes", differ(&self.numa_nodes, &found.numa_nodes)),
             ("arch", differ(&self.arch, &found.arch)),
             ("distro", differ(&self.distro, &found.distro)),
             (
                 "host-cpus",
-                zip_options(&self.host_cpus, &found.host_cpus)
-                    .is_some_and(|(given, actual)| !given.agrees_with(actual)),
+                zip_options(&self.host_cpus, &found.host_cpus).is_some_and(|(given, actual)| {
+                    let may_be_less = will_disable_smt && given.count() < actual.count();
+                    !given.agrees_with(actual) && !may_be_less
+                }),
             ),
             (
                 "guest-cpus",
@@ -289,7 +292,7 @@ fn distribution(os_release: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
-    use wb_model::facts::Cpu;
+    use wb_model::facts::{Cpu, Node};
 
     use super::*;
 
@@ -301,14 +304,16 @@ mod tests {
 
     fn detected() -> HostParams {
         let cpus = (0..4).map(|id| Cpu { id, core: id / 2, package: 0, node: 0 }).collect();
-        let facts = Facts { cpus, arch: "x86_64".to_owned(), memory_available: Bytes(10 << 30), ..Facts::default() };
+        let nodes = vec![Node { id: 0, cpus: (0..4).collect(), memory: Bytes(12 << 30) }];
+        let memory_available = Bytes(10 << 30);
+        let facts = Facts { cpus, nodes, arch: "x86_64".to_owned(), memory_available, ..Facts::default() };
         HostParams::from_system(&facts, "Hugepagesize:       2048 kB\n", "NAME=x\nID=debian\nVERSION_ID=\"12\"\n")
     }
 
     #[test]
     fn all_parameters_are_detected() {
         let expected = json!({
-            "hugepage-kb": 2048, "host-cpus": "0-3", "guest-cpus": "0-3", "guest-mem-m": 9216,
+            "hugepage-kb": 2048, "numa-nodes": 1, "host-cpus": "0-3", "guest-cpus": "0-3", "guest-mem-m": 9216,
             "arch": "x86_64", "disable-smt": false, "distro": "debian-12",
         });
         assert_eq!(Value::Object(detected().to_object()), expected);
@@ -318,6 +323,7 @@ mod tests {
     fn configured_parameters_win_and_contradictions_are_reported() {
         let given = configured(&[
             ("hugepage_kb", json!(1_048_576)),
+            ("numa_nodes", json!(2)),
             ("host-cpus", json!(4)),
             ("guest-cpus", json!("0-1")),
             ("guest_mem_m", json!(20_000)),
@@ -326,11 +332,11 @@ mod tests {
         let messages: Vec<String> = given.mismatches(&detected()).iter().map(HostParamMismatch::to_string).collect();
         assert_eq!(
             messages,
-            [
-                "`hugepage-kb` is set to 1048576, but 2048 was detected",
-                "`guest-mem-m` is set to 20000, but 9216 was detected"
-            ]
+            ["`numa-nodes` is set to 2, but 1 was detected", "`guest-mem-m` is set to 20000, but 9216 was detected"]
         );
+        let without_smt = configured(&[("host-cpus", json!(2)), ("disable-smt", json!(true))]);
+        assert_eq!(without_smt.mismatches(&detected()), []);
+        assert_eq!(configured(&[("host-cpus", json!(2))]).mismatches(&detected()).len(), 1);
         let merged = detected().overridden_by(&given);
         assert_eq!((merged.hugepage_kb, merged.guest_cpus), (Some(1_048_576), Some(CpuSpec::List(vec![0, 1]))));
         assert_eq!((merged.arch.as_deref(), merged.host_cpus), (Some("x86_64"), Some(CpuSpec::Count(4))));

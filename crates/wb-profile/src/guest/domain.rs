@@ -1,7 +1,5 @@
-//! Generates a guest's domain XML for libvirt, with virt-install or from the user's template.
+//! Generates a guest's domain XML for libvirt with virt-install.
 
-use quick_xml::Reader;
-use quick_xml::events::{BytesStart, Event};
 use wb_agent::Group;
 use wb_model::Bytes;
 use wb_sys::facts::cpu_list;
@@ -10,7 +8,6 @@ use super::sizing::GuestSize;
 use super::virsh::CONNECTION;
 use crate::error::ProfileErrorKind;
 use crate::host::run;
-use crate::host_context::HostAsset;
 use crate::image::{BaseImage, GuestBoot, ImageFormat};
 use crate::profile::{GuestsConfig, VirtType};
 
@@ -18,6 +15,7 @@ use crate::profile::{GuestsConfig, VirtType};
 const GENERIC_LINUX: &str = "linux2022";
 
 /// Everything that determines a guest's domain. A user's template gets only the values of its placeholders.
+#[derive(Clone)]
 pub(crate) struct DomainSpec<'a> {
     /// The domain's name in libvirt.
     pub(crate) name: &'a str,
@@ -38,8 +36,10 @@ pub(crate) struct DomainSpec<'a> {
     pub(crate) console: &'a str,
     /// The hardware address of its network device.
     pub(crate) mac: &'a str,
-    /// Whether its memory is backed by huge pages.
-    pub(crate) huge_pages: bool,
+    /// The size of its host's huge pages in KiB, if it has any.
+    pub(crate) hugepage_kb: Option<u64>,
+    /// Whether its memory is backed by such pages.
+    pub(crate) uses_huge_pages: bool,
 }
 
 /// Generates the domain's XML with virt-install, which runs on the host as a process of `group`.
@@ -48,106 +48,6 @@ pub(crate) struct DomainSpec<'a> {
 /// If virt-install is not installed or fails, or the user's extra arguments cannot be parsed.
 pub(crate) async fn generate_xml(spec: &DomainSpec<'_>, group: &Group) -> Result<String, ProfileErrorKind> {
     run(group, virt_install_command(spec)?).await
-}
-
-/// Fills in a user's XML template: `%(name)s`, `%(disk)s`, `%(seed)s`, `%(console)s`, `%(mac)s`, `%(network)s`,
-/// `%(cpus)s`, `%(memory_kb)s` and `%(virt_type)s`.
-///
-/// # Errors
-/// If the template contains other placeholders, is not well-formed, or does not use the guest's name, disk and seed.
-pub(crate) fn fill_template(spec: &DomainSpec<'_>, template: &HostAsset) -> Result<String, ProfileErrorKind> {
-    let HostAsset { name: file, text } = template;
-    let guests = spec.guests;
-    let (cpus, memory_kib) = (spec.size.cpus.to_string(), (spec.size.memory.0 >> 10).to_string());
-    let values = [
-        ("name", spec.name),
-        ("disk", spec.disk),
-        ("seed", spec.seed),
-        ("console", spec.console),
-        ("mac", spec.mac),
-        ("network", &guests.network),
-        ("cpus", &cpus),
-        ("memory_kb", &memory_kib),
-        ("virt_type", spec.virt_type.name()),
-    ];
-    let mut filled = text.clone();
-    for (placeholder, value) in values {
-        filled = filled.replace(&format!("%({placeholder})s"), value);
-    }
-    match filled.split_once("%(") {
-        None => require_own_resources(spec, &filled, file).map(|()| filled),
-        Some((_, rest)) => {
-            let unknown = rest.split(')').next().unwrap_or_default();
-            let placeholders = values.map(|(placeholder, _)| placeholder).join(", ");
-            Err(ProfileErrorKind::Xml {
-                file: file.clone(),
-                message: format!("unknown placeholder `%({unknown})s`: expected one of {placeholders}"),
-            })
-        }
-    }
-}
-
-/// Requires that a user's domain has the name, disk and seed created for the guest. Otherwise it would write to another
-/// disk, and without the seed nobody could log in.
-fn require_own_resources(spec: &DomainSpec<'_>, xml: &str, file: &str) -> Result<(), ProfileErrorKind> {
-    let invalid = |message: String| ProfileErrorKind::Xml { file: file.to_owned(), message };
-    let domain = ParsedDomain::parse(xml).map_err(|error| invalid(format!("invalid XML: {error}")))?;
-    if domain.name != spec.name {
-        return Err(invalid("invalid <name>: expected `%(name)s`, which identifies the guest".to_owned()));
-    }
-    for (placeholder, path) in [("disk", spec.disk), ("seed", spec.seed)] {
-        if !domain.disks.iter().any(|disk| disk == path) {
-            return Err(invalid(format!("no <disk> has `%({placeholder})s` as the file of its <source>")));
-        }
-    }
-    Ok(())
-}
-
-/// The parts of a domain's XML that must be those of the guest.
-#[derive(Debug, Default)]
-struct ParsedDomain {
-    name: String,
-    /// The paths of the files that are its disks.
-    disks: Vec<String>,
-}
-
-impl ParsedDomain {
-    fn parse(xml: &str) -> Result<Self, String> {
-        let mut reader = Reader::from_str(xml);
-        let (mut domain, mut open_elements) = (Self::default(), Vec::<String>::new());
-        loop {
-            match reader.read_event().map_err(|error| error.to_string())? {
-                Event::Start(element) => {
-                    domain.record_disk_file(&element, &open_elements)?;
-                    open_elements.push(element.name().as_ref().to_owned());
-                }
-                Event::Empty(element) => domain.record_disk_file(&element, &open_elements)?,
-                Event::End(_) => drop(open_elements.pop()),
-                Event::Text(text) if open_elements == ["domain", "name"] => domain.name += text.trim(),
-                Event::Eof => match open_elements.last() {
-                    None => return Ok(domain),
-                    Some(open) => return Err(format!("<{open}> is not closed")),
-                },
-                _ => {}
-            }
-        }
-    }
-
-    /// Records the file of an element that is a disk's source.
-    ///
-    /// # Errors
-    /// If an attribute of any element is malformed.
-    fn record_disk_file(&mut self, element: &BytesStart<'_>, open_elements: &[String]) -> Result<(), String> {
-        let is_source =
-            element.name().as_ref() == "source" && open_elements.last().is_some_and(|parent| parent == "disk");
-        for attribute in element.attributes() {
-            let attribute = attribute.map_err(|error| error.to_string())?;
-            if is_source && attribute.key.as_ref() == "file" {
-                self.disks.push(attribute.value.into_owned());
-            }
-        }
-        Ok(())
-    }
 }
 
 /// Checks that virt-install accepts the extra arguments of a profile, by generating the XML for libvirt's test driver,
@@ -218,8 +118,10 @@ fn virt_install_command(spec: &DomainSpec<'_>) -> Result<Vec<String>, ProfileErr
         option("iothreads", "1".to_owned());
         option("cpu", if spec.virt_type == VirtType::Kvm { "host-passthrough" } else { "mode=maximum" }.to_owned());
     }
-    if spec.huge_pages {
-        option("memorybacking", "hugepages=on".to_owned());
+    if let Some(kibibytes) = spec.hugepage_kb.filter(|_| spec.uses_huge_pages) {
+        // A memory file of the kernel needs no mounted hugetlbfs, whatever the size of its pages.
+        let pages = format!("hugepages.page0.size={kibibytes},hugepages.page0.unit=KiB,source.type=memfd");
+        option("memorybacking", pages);
     }
     arguments.extend(
         ["--import", "--noautoconsole", "--transient", "--check", "all=off", "--print-xml", "--quiet"]
@@ -255,12 +157,12 @@ pub(crate) fn format_name(format: ImageFormat) -> &'static str {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::image::GuestBoot;
 
     /// Calls `use_spec` with the specification of a guest.
-    fn with_spec<T>(guests: &GuestsConfig, use_spec: impl FnOnce(&DomainSpec<'_>) -> T) -> T {
+    pub(crate) fn with_spec<T>(guests: &GuestsConfig, use_spec: impl FnOnce(&DomainSpec<'_>) -> T) -> T {
         let size = GuestSize { cpus: 2, memory: Bytes(1 << 30), pinned: vec![], nodes: vec![] };
         let base_image = BaseImage {
             name: "x".to_owned(),
@@ -279,39 +181,11 @@ mod tests {
             seed: "/f/vm1.seed",
             console: "/f/vm1.console",
             mac: "52:54:00:00:00:01",
-            huge_pages: false,
+            hugepage_kb: Some(2048),
+            uses_huge_pages: false,
         })
     }
 
-    /// The result of filling in a user's template.
-    fn fill(xml: &str) -> Result<String, String> {
-        let template = HostAsset { name: "guest.xml".to_owned(), text: xml.to_owned() };
-        with_spec(&GuestsConfig::default(), |spec| fill_template(spec, &template)).map_err(|error| error.to_string())
-    }
-
-    const DISKS: &str = "<disk><source file='%(disk)s'/></disk><disk><source file=\"%(seed)s\"></source></disk>";
-
-    #[test]
-    fn domain_template_must_use_the_guests_name_disk_and_seed() {
-        let domain = |disks: &str| format!("<domain><name>%(name)s</name><devices>{disks}</devices></domain>");
-        assert!(fill(&domain(DISKS)).unwrap().contains("file='/f/vm1.disk'"));
-        let rejected = [
-            domain("<disk><source file='/home/me/other.qcow2'/></disk><disk><source file='%(seed)s'/></disk>"),
-            domain("<disk><source file='%(disk)s'/></disk>"),
-            domain("<filesystem><source file='%(disk)s'/></filesystem>"),
-            format!("<domain><name>mine</name>{DISKS}</domain>"),
-            format!("<domain><name>%(name)s</nam>{DISKS}</domain>"),
-            domain("%(dsk)s"),
-        ];
-        insta::assert_snapshot!(rejected.map(|xml| fill(&xml).unwrap_err()).join("\n"), @r"
-        guest.xml: no <disk> has `%(disk)s` as the file of its <source>
-        guest.xml: no <disk> has `%(seed)s` as the file of its <source>
-        guest.xml: no <disk> has `%(disk)s` as the file of its <source>
-        guest.xml: invalid <name>: expected `%(name)s`, which identifies the guest
-        guest.xml: invalid XML: ill-formed document: expected `</name>`, but `</nam>` was found
-        guest.xml: unknown placeholder `%(dsk)s`: expected one of name, disk, seed, console, mac, network, cpus, memory_kb, virt_type
-        ");
-    }
     #[test]
     fn extra_arguments_are_checked_without_the_options_that_refer_to_the_host() {
         let command = |extra: &str| {

@@ -2,12 +2,15 @@
 
 mod cpu_isolation;
 mod domain;
+mod huge_pages;
 mod keys;
 mod logs;
 mod sizing;
+mod template;
 mod virsh;
 mod virt;
 
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use schemars::JsonSchema;
@@ -27,8 +30,10 @@ pub(crate) use keys::GuestSshKeys;
 pub use logs::{GuestLog, GuestLogs, guest_logs, remove_guest_logs};
 
 use domain::{DomainSpec, format_name};
+use huge_pages::HugePageDemand;
 use keys::SshGateway;
 use sizing::GuestSize;
+use template::FilledTemplate;
 
 /// Interval for polling a guest's address and ssh server.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
@@ -100,7 +105,18 @@ pub(crate) async fn start(guests: &GuestsConfig, context: &HostContext<'_>) -> R
     }
     let base = prepare_base(guests, &params, context).await?;
     virsh::require_network(group, &guests.network).await?;
-    let huge_pages = guests.placement == CpuPinning::Pinned && huge_pages(&sizes, &params, context).await?;
+    let template = guests.xml.as_ref().map(|file| context.asset(file)).transpose()?;
+    let preview = match (&template, sizes.first()) {
+        (Some(template), Some(size)) => {
+            let spec = placeholder_spec(guests, size, virt, &base, params.hugepage_kb);
+            Some(template::fill(&spec, template)?)
+        }
+        _ => None,
+    };
+    let uses_huge_pages = match HugePageDemand::new(guests, preview.as_ref(), &params, &detected) {
+        Some(demand) => demand.reserve(&sizes, context).await?,
+        None => false,
+    };
     if guests.placement == CpuPinning::Pinned {
         cpu_isolation::move_others_off(&sizes, &facts, context).await?;
     }
@@ -133,11 +149,12 @@ pub(crate) async fn start(guests: &GuestsConfig, context: &HostContext<'_>) -> R
             seed: &seed,
             console: &console,
             mac: &mac,
-            huge_pages,
+            hugepage_kb: params.hugepage_kb,
+            uses_huge_pages,
         };
-        let xml = match &guests.xml {
+        let xml = match &template {
             None => domain::generate_xml(&spec, group).await?,
-            Some(file) => domain::fill_template(&spec, &context.asset(file)?)?,
+            Some(template) => template::fill(&spec, template)?.xml,
         };
         worker.put(&definition, xml.as_bytes(), 0o600).await?;
         let started = Instant::now();
@@ -203,6 +220,8 @@ pub(crate) struct GuestPreflight {
     pub(crate) obstacles: Vec<ProfileErrorKind>,
     /// Why they would be emulated in software although that was not requested.
     pub(crate) software: Option<String>,
+    /// The knobs that must be set before they can start.
+    pub(crate) required_knobs: BTreeMap<String, String>,
 }
 
 impl GuestPreflight {
@@ -223,7 +242,8 @@ pub(crate) async fn preflight(
     let (group, worker) = (context.group, context.group.worker());
     let mut outlook = GuestPreflight::default();
     let facts = worker.facts().await?;
-    let params = HostParams::detect(worker).await?.overridden_by(context.params);
+    let detected = HostParams::detect(worker).await?;
+    let params = detected.overridden_by(context.params);
     let sizes = outlook.ok(sizing::plan_guests(guests, &params, &facts)).unwrap_or_default();
     let has_libvirt = outlook.ok(virsh::require_libvirt(group).await).is_some();
     outlook.ok(require_program(group, "qemu-img", "qemu-utils").await);
@@ -248,8 +268,12 @@ pub(crate) async fn preflight(
                 outlook.ok(virsh::require_emulator(group, virt, guests.qemu_bin.as_deref()).await).map(|()| virt);
         }
     }
-    if let Some(size) = sizes.first() {
-        outlook.ok(check_definition(guests, size, virt_type.unwrap_or(VirtType::Qemu), installs, context).await);
+    if let (Some(size), Some(image)) = (sizes.first(), &image) {
+        let base = placeholder_image(image);
+        let spec = placeholder_spec(guests, size, virt_type.unwrap_or(VirtType::Qemu), &base, params.hugepage_kb);
+        let template = outlook.ok(check_definition(&spec, installs, context).await).flatten();
+        let demand = HugePageDemand::new(guests, template.as_ref(), &params, &detected);
+        outlook.required_knobs = demand.map(|demand| demand.required_knobs(&sizes)).unwrap_or_default();
     }
     let image = image.map(|image| image.to_string()).unwrap_or_default();
     let planned = |(index, size): (usize, &GuestSize)| PlannedGuest {
@@ -267,38 +291,59 @@ pub(crate) async fn preflight(
 /// Time limit for an image server's response to a check without download.
 const CHECK_TIMEOUT: Nanos = Nanos(10_000_000_000);
 
-/// Checks a guest's domain definition: the user's XML template, filled in with dummy paths, or the extra arguments of
-/// virt-install.
-async fn check_definition(
-    guests: &GuestsConfig,
-    size: &GuestSize,
-    virt: VirtType,
-    has_virt_install: bool,
-    context: &HostContext<'_>,
-) -> Result<(), ProfileErrorKind> {
-    let base = BaseImage {
-        name: String::new(),
-        path: "/weighbridge/image".to_owned(),
-        format: image::ImageFormat::Qcow2,
-        sha256: String::new(),
-        boot: image::GuestBoot::Disk,
-    };
-    let spec = DomainSpec {
+/// The specification of a guest that does not exist, for checking what is made from it.
+fn placeholder_spec<'a>(
+    guests: &'a GuestsConfig,
+    size: &'a GuestSize,
+    virt_type: VirtType,
+    base_image: &'a BaseImage,
+    hugepage_kb: Option<u64>,
+) -> DomainSpec<'a> {
+    DomainSpec {
         name: "weighbridge-guest",
         guests,
         size,
-        virt_type: virt,
-        base_image: &base,
+        virt_type,
+        base_image,
         disk: "/weighbridge/disk",
         seed: "/weighbridge/seed",
         console: "/weighbridge/console",
         mac: "52:54:00:00:00:01",
-        huge_pages: false,
-    };
-    match &guests.xml {
-        Some(file) => domain::fill_template(&spec, &context.asset(file)?).map(drop),
-        None if guests.virt_install_extra.is_empty() || !has_virt_install => Ok(()),
-        None => domain::check_extra_arguments(&spec, context.group).await,
+        hugepage_kb,
+        uses_huge_pages: false,
+    }
+}
+
+/// An image that is not prepared yet: what is known of it without its files.
+fn placeholder_image(image: &image::ImageSpec) -> BaseImage {
+    let path = |name: &str| format!("/weighbridge/{name}");
+    BaseImage {
+        name: image.to_string(),
+        path: path("image"),
+        format: image::ImageFormat::Qcow2,
+        sha256: String::new(),
+        boot: match image.has_boot_loader() {
+            true => image::GuestBoot::Disk,
+            false => image::GuestBoot::Kernel {
+                kernel: path("kernel"),
+                initrd: path("initrd"),
+                arguments: "root=LABEL=weighbridge".to_owned(),
+            },
+        },
+    }
+}
+
+/// Checks a guest's domain definition: the user's XML template, which is returned filled in with dummy paths, or the
+/// extra arguments of virt-install.
+async fn check_definition(
+    spec: &DomainSpec<'_>,
+    has_virt_install: bool,
+    context: &HostContext<'_>,
+) -> Result<Option<FilledTemplate>, ProfileErrorKind> {
+    match &spec.guests.xml {
+        Some(file) => template::fill(spec, &context.asset(file)?).map(Some),
+        None if spec.guests.virt_install_extra.is_empty() || !has_virt_install => Ok(None),
+        None => domain::check_extra_arguments(spec, context.group).await.map(|()| None),
     }
 }
 
@@ -449,31 +494,4 @@ async fn create_disk(
         }
     }
     Ok(())
-}
-
-/// Allocates huge pages for guests; returns false, with a message, if the host cannot.
-async fn huge_pages(
-    sizes: &[GuestSize],
-    params: &HostParams,
-    context: &HostContext<'_>,
-) -> Result<bool, ProfileErrorKind> {
-    let Some(kibibytes) = params.hugepage_kb else { return Ok(false) };
-    if run(context.group, ["grep", "-q", " hugetlbfs ", "/proc/mounts"]).await.is_err() {
-        context.notify("guests have no huge pages: no hugetlbfs is mounted, which libvirt requires".to_owned());
-        return Ok(false);
-    }
-    let mut knobs = std::collections::BTreeMap::new();
-    for node in sizes.iter().flat_map(|size| &size.nodes) {
-        let on_node = sizes.iter().filter(|size| size.nodes.contains(node));
-        let bytes: u64 = on_node.map(|size| size.memory.0.div_ceil(size.nodes.len() as u64)).sum();
-        knobs.insert(format!("nr-hugepages@node{node}"), bytes.div_ceil(kibibytes << 10).to_string());
-    }
-    match context.group.tune(knobs).await {
-        // Without an error all of them are set, and the record of each guest has the result.
-        Ok(_) => Ok(true),
-        Err(error) => {
-            context.notify(format!("guests have no huge pages: {error}"));
-            Ok(false)
-        }
-    }
 }

@@ -2,12 +2,16 @@
 
 use wb_fleet::{CpuSpec, HostParams};
 use wb_model::{Bytes, Facts};
+use wb_sys::facts::cpu_list;
 
 use crate::error::ProfileErrorKind;
 use crate::profile::{CpuPinning, GuestCount, GuestsConfig};
 
 /// The minimum memory that a Linux guest starts with.
 const MIN_MEMORY: Bytes = Bytes(256 << 20);
+
+/// CPUs of each guest where neither the profile nor the host determines their number.
+const SMALL_GUEST_CPUS: u32 = 2;
 
 /// Size and placement of one guest.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,12 +36,15 @@ pub(crate) fn plan_guests(
     facts: &Facts,
 ) -> Result<Vec<GuestSize>, ProfileErrorKind> {
     let unknown = || ProfileErrorKind::NotEnoughResources("the host's CPUs are unknown".to_owned());
-    let for_guests = resolve_cpus(params.guest_cpus.as_ref().ok_or_else(unknown)?, facts);
-    let host_count = params.host_cpus.as_ref().map_or(for_guests.len(), CpuSpec::count);
-    let available = u32::try_from(for_guests.len()).unwrap_or(u32::MAX);
+    let guest_cpus = params.guest_cpus.as_ref().ok_or_else(unknown)?;
+    let host_count = params.host_cpus.as_ref().map_or(guest_cpus.count(), CpuSpec::count);
+    let available = u32::try_from(guest_cpus.count()).unwrap_or(u32::MAX);
     let each = guests.cpus.unwrap_or(match guests.count {
         GuestCount::Exactly(count) => (available / count.max(1)).max(1),
-        GuestCount::Fill | GuestCount::Times(_) => 1,
+        GuestCount::Fill => SMALL_GUEST_CPUS,
+        // As in run-perf. Guests of all CPUs would make a single one, which overcommits nothing.
+        GuestCount::Times(_) if guest_cpus.count() < host_count => available.max(1),
+        GuestCount::Times(_) => SMALL_GUEST_CPUS,
     });
     let count = match guests.count {
         GuestCount::Exactly(count) => count,
@@ -56,6 +63,7 @@ pub(crate) fn plan_guests(
     if guests.placement == CpuPinning::Free {
         return Ok(vec![size; count as usize]);
     }
+    let for_guests = resolve_cpus(guest_cpus, facts)?;
     let required = each as usize * count as usize;
     if required > for_guests.len() {
         let available = for_guests.len();
@@ -68,10 +76,23 @@ pub(crate) fn plan_guests(
 }
 
 /// The CPUs of a parameter; for a mere number, the first ones, core by core.
-fn resolve_cpus(cpus: &CpuSpec, facts: &Facts) -> Vec<u32> {
+///
+/// # Errors
+/// If one of a list is not online.
+fn resolve_cpus(cpus: &CpuSpec, facts: &Facts) -> Result<Vec<u32>, ProfileErrorKind> {
+    let online = || facts.cpus.iter().map(|cpu| cpu.id);
     match cpus {
-        CpuSpec::List(list) => list.clone(),
-        CpuSpec::Count(count) => facts.cpus.iter().map(|cpu| cpu.id).take(*count as usize).collect(),
+        CpuSpec::List(list) => {
+            let offline: Vec<u32> = list.iter().copied().filter(|cpu| online().all(|other| other != *cpu)).collect();
+            if offline.is_empty() {
+                return Ok(list.clone());
+            }
+            Err(ProfileErrorKind::NotEnoughResources(format!(
+                "`guest-cpus` is `{cpus}`, and of these the host has no {} online",
+                cpu_list::format(&offline)
+            )))
+        }
+        CpuSpec::Count(count) => Ok(online().take(*count as usize).collect()),
     }
 }
 
@@ -110,6 +131,17 @@ mod tests {
         assert_eq!((fill.len(), fill[0].cpus, fill[0].memory), (3, 2, Bytes(2000 << 20)));
         let over = plan(&GuestsConfig { count: GuestCount::Times(1.5), cpus: Some(2), ..GuestsConfig::default() });
         assert_eq!((over.len(), over[0].memory), (6, Bytes(1000 << 20)));
+        // Guests of the CPUs for guests, as in run-perf: 8 / 6 × 1.5; of two CPUs if those are all.
+        let sizes = |params: &HostParams| {
+            let config = GuestsConfig { count: GuestCount::Times(1.5), ..GuestsConfig::default() };
+            let guests = plan_guests(&config, params, &facts()).unwrap();
+            (guests.len(), guests[0].cpus)
+        };
+        assert_eq!(sizes(&params()), (2, 6));
+        assert_eq!(sizes(&HostParams { guest_cpus: params().host_cpus, ..params() }), (6, 2));
+        let run_perf =
+            HostParams { host_cpus: Some(CpuSpec::Count(16)), guest_cpus: Some(CpuSpec::Count(8)), ..params() };
+        assert_eq!(sizes(&run_perf), (3, 8), "as given, although the host has 8 CPUs");
         let three = plan(&GuestsConfig {
             count: GuestCount::Exactly(3),
             memory: Some(Bytes(1 << 30)),
@@ -132,6 +164,18 @@ mod tests {
                 .to_string()
                 .contains("need 8 CPUs, and 6 are available")
         );
+    }
+
+    #[test]
+    fn pinned_guests_need_the_named_cpus_online() {
+        let guests = GuestsConfig { placement: CpuPinning::Pinned, ..GuestsConfig::default() };
+        let refuse = |cpus: CpuSpec| {
+            let params = HostParams { guest_cpus: Some(cpus), ..params() };
+            plan_guests(&guests, &params, &facts()).unwrap_err().to_string()
+        };
+        let message = "`guest-cpus` is `6-9`, and of these the host has no 8-9 online";
+        assert_eq!(refuse(CpuSpec::List(vec![6, 7, 8, 9])), message);
+        assert_eq!(refuse(CpuSpec::Count(9)), "pinned guests need 9 CPUs, and 8 are available for guests");
     }
 
     #[test]

@@ -212,6 +212,15 @@ impl TryFrom<Value> for ImageSpec {
 }
 
 impl ImageSpec {
+    /// Whether its disk has a boot loader. Otherwise guests boot a kernel from outside of it.
+    pub fn has_boot_loader(&self) -> bool {
+        match self {
+            Self::Named(_) | Self::Remote(_) => true,
+            Self::File(file) => file.kernel.is_none(),
+            Self::Built(_) => false,
+        }
+    }
+
     /// Returns the image if it is valid.
     fn validated(mut self) -> Result<Self, ParseImageError> {
         match &mut self {

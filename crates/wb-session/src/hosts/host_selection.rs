@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use wb_fleet::inventory::{ForcedParams, read_host_file};
+use wb_agent::Worker;
+use wb_fleet::inventory::{ForcedParams, LOOPBACK_ADDRESSES, read_host_file};
 use wb_fleet::{ConnectedHost, Host, HostParams, Inventory};
 use wb_model::WorkerName;
 
@@ -13,8 +14,6 @@ use crate::options::HostOptions;
 
 /// The name for this machine in a list of hosts.
 const LOCAL: &str = "local";
-/// Addresses that mean this machine in run-perf's files and options.
-pub const LOOPBACK_ADDRESSES: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
 /// Inventory key of the address by which other hosts reach a host, if different from its ssh address.
 const DATA_ADDRESS: &str = "data-address";
 
@@ -156,14 +155,22 @@ pub(super) fn local_params(host_options: &HostOptions, name: &WorkerName) -> Res
 
 /// Reports warnings about the connection to a host, and where it contradicts its declared parameters.
 pub(super) async fn report_host(connected: &ConnectedHost, events: &EventSink) -> Result<(), SessionError> {
-    let host = &connected.host.name;
     for warning in &connected.warnings {
-        events.emit_host(host, HostEvent::ConnectWarning(warning.clone()));
+        events.emit_host(&connected.host.name, HostEvent::ConnectWarning(warning.clone()));
     }
-    if connected.host.params != HostParams::default() {
-        let found = HostParams::detect(&connected.worker).await?;
-        for mismatch in connected.host.params.mismatches(&found) {
-            events.emit_host(host, HostEvent::ParamMismatch(mismatch));
+    report_mismatches(&connected.worker, &connected.host.params, events).await
+}
+
+/// Reports where a host contradicts its declared parameters.
+pub(super) async fn report_mismatches(
+    worker: &Worker,
+    params: &HostParams,
+    events: &EventSink,
+) -> Result<(), SessionError> {
+    if *params != HostParams::default() {
+        let found = HostParams::detect(worker).await?;
+        for mismatch in params.mismatches(&found) {
+            events.emit_host(worker.name(), HostEvent::ParamMismatch(mismatch));
         }
     }
     Ok(())

@@ -24,13 +24,13 @@ use crate::options::{HostOptions, HostSelection};
 use crate::program::{current_program, read_program};
 
 pub use self::error::HostError;
-pub use self::host_selection::LOOPBACK_ADDRESSES;
 pub use self::kernel_arguments::KernelReset;
 pub(crate) use self::kernel_arguments::refuse_local_kernel_arguments;
 pub use self::preparation::HostPreparation;
 pub(crate) use self::preparation::{prepare_hosts, require_any_host};
 pub(crate) use self::profiled_hosts::{ProfileFailurePolicy, ProfiledHosts};
 pub use self::profiled_hosts::{localhost, profile_catalog, requested_profiles};
+pub use wb_fleet::inventory::LOOPBACK_ADDRESSES;
 
 /// Address by which workers on one machine reach each other.
 const LOOPBACK: &str = "127.0.0.1";
@@ -116,12 +116,16 @@ async fn connect_requested(
         events: events.clone(),
     };
     if places.is_empty() {
-        let reached = BTreeMap::from([(WorkerName::local(), local_connection(host_options, &WorkerName::local())?)]);
+        let connection = local_connection(host_options, &WorkerName::local())?;
         let pool = match absent.is_empty() {
-            true => WorkerPool::single(PooledWorker::with_facts(local_worker().await?).await?),
+            true => {
+                let member = PooledWorker::with_facts(local_worker().await?).await?;
+                host_selection::report_mismatches(&member.worker, &connection.params, events).await?;
+                WorkerPool::single(member)
+            }
             false => WorkerPool { unreachable: absent, ..WorkerPool::default() },
         };
-        return Ok(connected(pool, reached, Vec::new()));
+        return Ok(connected(pool, BTreeMap::from([(WorkerName::local(), connection)]), Vec::new()));
     }
     let mut pool = WorkerPool { groups, unreachable: absent, ..WorkerPool::default() };
     let mut reached = BTreeMap::new();
@@ -131,8 +135,10 @@ async fn connect_requested(
     for name in places.iter().filter_map(RequestedHost::local_name) {
         let worker = Worker::local_named(name.clone(), &current_program()?).await?;
         let address = all_local.then(|| LOOPBACK.to_owned());
+        let connection = local_connection(host_options, name)?;
+        host_selection::report_mismatches(&worker, &connection.params, events).await?;
         pool.workers.push(PooledWorker { address, ..PooledWorker::with_facts(worker).await? });
-        reached.insert(name.clone(), local_connection(host_options, name)?);
+        reached.insert(name.clone(), connection);
     }
     let others: Vec<Host> = places.iter().filter_map(RequestedHost::remote).cloned().collect();
     for host in &others {

@@ -40,7 +40,8 @@ impl Guest {
         let folder = tempfile::tempdir().unwrap();
         let program = Program::read(env!("CARGO_BIN_EXE_wb-tests-agent").as_ref()).unwrap();
         let disks = [DISK];
-        let config = GuestConfig { name: NAME, memory_mib: 896, disks: &disks, may_reboot: true };
+        let config =
+            GuestConfig { name: NAME, memory_mib: 896, disks: &disks, may_reboot: true, ..GuestConfig::default() };
         let machine = SshGuest::start(folder.path(), &base, &config)?;
         let guest = Self { machine, program, _folder: folder };
         guest.shell(PREPARE);

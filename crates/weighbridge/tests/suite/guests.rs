@@ -350,6 +350,81 @@ fn stopped_libvirt_is_reported() {
     ran.expect_stderr("libvirt does not respond").expect_stderr("systemctl start libvirtd");
 }
 
+/// A host file with every parameter of run-perf's.
+fn host_file(guest_cpus: u32, guest_memory_mib: u32) -> String {
+    format!(
+        "hugepage_kb: 2048\nnuma_nodes: 1\nhost_cpus: 2\nguest_cpus: {guest_cpus}\nguest_mem_m: {guest_memory_mib}\n\
+         arch: x86_64\ndisable_smt: false\n"
+    )
+}
+
+/// The shipped example of a user's domain.
+const DOMAIN: &str = include_str!("../../../../examples/guest.xml");
+
+/// The number of huge pages of the machine, and of those that are free.
+fn huge_pages() -> (u64, u64) {
+    let text = std::fs::read_to_string("/proc/meminfo").unwrap();
+    let value = |name: &str| {
+        let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).unwrap();
+        line.trim().parse().unwrap()
+    };
+    (value("HugePages_Total"), value("HugePages_Free"))
+}
+
+#[test]
+#[ignore = "starts a guest in software"]
+fn tuned_guest_of_a_users_domain_boots_the_images_kernel_on_huge_pages() {
+    let Some(world) = World::new() else { return };
+    world.lab.write("assets/hosts/localhost.yaml", &host_file(2, 1024));
+    world.lab.write("assets/libvirt/localhost-tuned.xml", DOMAIN);
+    world.lab.define_script("cpus", "sleep 0.5; echo figure: $(nproc)");
+    let before = (world.machine_state(), huge_pages());
+    let profile = format!(r#"TunedLibvirt:{{"image":{IMAGE},"virt-type":"qemu","sets":[]}}"#);
+    let command = |more: &[&str]| {
+        let words = ["run-perf", "--hosts", "a:localhost", "--paths", "assets", "--profiles", &profile];
+        world.command(&[words.as_slice(), more].concat())
+    };
+    let planned = world.lab.run_command(&mut command(&["--plan", "--", "cpus"]));
+    planned.expect_code(0).expect_stdout("`a-vm1` with 2 CPUs, 1 GiB of memory");
+
+    let mut run = command(&["--output", "R", "--", "cpus"]);
+    let mut run = run.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let journal = || std::fs::read_to_string(world.lab.path("R/journal.jsonl")).unwrap_or_default();
+    eventually_slowly("the first attempt", &mut run, || journal().contains("attempt-started"));
+    let (total, free) = huge_pages();
+    let ran = CommandResult::wait_for(run).expect_code(0);
+    assert!(!ran.err.contains("was detected"), "{}", ran.err);
+    assert_eq!((total - before.1.0, total - free), (512, 512), "of 2 MiB, all of them used");
+    let study = world.lab.weighbridge("study R --json").json();
+    assert_eq!(study["cells"][0]["metrics"][0]["summary"]["median"], 2.0, "{study}");
+    let state = world.lab.read_json("R/environment/profile-0.json");
+    let xml = state[0]["guests"][0]["xml"].as_str().unwrap().to_owned();
+    assert!(xml.contains("<cmdline>root=LABEL=weighbridge") && xml.contains("<page size='2048'"), "{xml}");
+    assert_eq!((world.machine_state(), huge_pages()), before);
+}
+
+#[test]
+#[ignore = "starts three guests in software"]
+fn overcommitting_guests_are_as_many_as_in_run_perf() {
+    let Some(world) = World::new() else { return };
+    // For 2 CPUs and guests of 1: 2 / 1 × 1.5 = 3 guests, which share the memory.
+    world.lab.write("assets/hosts/localhost.yaml", &host_file(1, 1200));
+    world.lab.define_script("cpus", "echo figure: $(nproc)");
+    let profile = format!(r#"Overcommit1_5:{{"image":{IMAGE},"virt-type":"qemu"}}"#);
+    let words = ["run-perf", "--hosts", "localhost", "--paths", "assets", "--profiles", &profile, "--output", "R"];
+    let ran = world.lab.run_command(&mut world.command(&[words.as_slice(), &["--", "cpus"]].concat()));
+    assert_eq!(ran.code, 0, "{}", ran.transcript());
+    let state = world.lab.read_json("R/environment/profile-0.json");
+    let guests = state[0]["guests"].as_array().unwrap().iter();
+    let sizes: Vec<_> = guests.map(|guest| (guest["cpus"].clone(), guest["memory"].clone())).collect();
+    assert_eq!(sizes, vec![(1.into(), "400m".into()); 3]);
+    // They measure together: the figure of all is the sum of three guests with a CPU each.
+    let study = world.lab.weighbridge("study R --json").json();
+    let metrics = study["cells"][0]["metrics"].as_array().unwrap();
+    let all = metrics.iter().find(|metric| metric["worker"].is_null()).unwrap();
+    assert_eq!((metrics.len(), &all["summary"]["median"]), (4, &3.0.into()), "{study}");
+}
+
 /// Waits for a condition while a program runs, for as long as an emulated guest may take.
 fn eventually_slowly(what: &str, run: &mut Child, is_so: impl Fn() -> bool) {
     let start = std::time::Instant::now();

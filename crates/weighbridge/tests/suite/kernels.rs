@@ -8,20 +8,26 @@ use wb_test_vm::{GuestConfig, SshGuest};
 use crate::guests::built;
 use crate::lab::Lab;
 
-const IMAGE: &str = r#"{"built":"bookworm","packages":["kexec-tools"]}"#;
+/// The image of these machines, which can boot with GRUB.
+fn image() -> String {
+    let packages = [["kexec-tools"].as_slice(), &SshGuest::GRUB_PACKAGES].concat();
+    serde_json::json!({"built": "bookworm", "packages": packages}).to_string()
+}
+
 /// A test whose figure is 2 if the kernel has the argument `audit=0`, and 1 if not.
 const SEES: &str = "sleep 0; echo figure: $(($(grep -cw audit=0 /proc/cmdline) + 1))";
 const QUICK: &str = "--min-time 1ms --warm-up 0 --samples 1 --hosts box";
 
 #[test]
-#[ignore = "starts a machine in software, and its kernel six times"]
+#[ignore = "starts a machine in software, and its kernel eight times"]
 fn kernel_has_the_arguments_of_a_profile_while_it_is_applied() {
-    let Some(base) = built(IMAGE, "kernel-images") else { return };
+    let Some(base) = built(&image(), "kernel-images") else { return };
     let lab = Lab::new();
     lab.define_script("sees", SEES);
     lab.define_script("long", &SEES.replace("sleep 0", "sleep 600"));
-    let config = GuestConfig { name: "box", may_reboot: true, ..GuestConfig::default() };
-    let machine = SshGuest::start(&lab.path(""), &base, &config).unwrap();
+    let config = GuestConfig { name: "box", may_reboot: true, has_smt: true, ..GuestConfig::default() };
+    let mut machine = SshGuest::start(&lab.path(""), &base, &config).unwrap();
+    machine.boot_with_grub().unwrap();
     let seen = || {
         String::from_utf8(
             machine.log_in("cat /proc/cmdline; ls -d /var/lib/weighbridge /tmp/weighbridge*").unwrap().stdout,
@@ -29,7 +35,7 @@ fn kernel_has_the_arguments_of_a_profile_while_it_is_applied() {
         .unwrap()
     };
     let before = seen();
-    assert!(before.contains("LABEL=weighbridge") && !before.contains("audit"), "{before}");
+    assert!(before.starts_with("BOOT_IMAGE=/boot/vmlinuz-") && !before.contains("audit"), "{before}");
     let line = |line: &str| format!("{line} {QUICK} --ssh-config {}", machine.ssh_config().display());
 
     let both = "--profiles Localhost,TunedHost:{\"grub_args\":\"audit=0\",\"sets\":[]} --into R";
@@ -65,14 +71,67 @@ fn kernel_has_the_arguments_of_a_profile_while_it_is_applied() {
     lab.weighbridge(&revert).expect_code(0).expect_stdout("rebooted without audit=0");
     assert_eq!(seen(), before);
 
-    // A setup script, followed by a reboot.
-    lab.write("script", "#!/bin/sh\necho $WEIGHBRIDGE_WORKER > /root/set-up\n");
-    let ran = lab.weighbridge(&line("run sees --into S --host-setup-script script --host-setup-script-reboot"));
+    // A setup script that changes the boot loader, followed by a reboot, after which the host has one CPU.
+    let script = "#!/bin/sh\nset -e\necho 'GRUB_CMDLINE_LINUX=\"$GRUB_CMDLINE_LINUX audit=0 nosmt\"' >> /etc/default/grub\n\
+                  update-grub\necho $WEIGHBRIDGE_WORKER > /root/set-up\n";
+    lab.write("script", script);
+    let set_up = "run sees himeno:grid=XS --into S --host-setup-script script --host-setup-script-reboot --json";
+    let ran = lab.weighbridge(&line(set_up));
     assert!([0, 3].contains(&ran.code), "{}\n{}", ran.transcript(), machine.console());
     let ended = lab.journal("S").into_iter().find(|line| line["event"] == "reboot-ended").unwrap();
     assert_eq!(ended["outcome"], "done", "{ended}");
     assert_ne!(ended["next_boot_id"], ended["boot_id"]);
     assert_eq!(String::from_utf8(machine.log_in("cat /root/set-up").unwrap().stdout).unwrap(), "box\n");
+    // Everything that follows from the host is that of the new boot: its facts, a test's default, the figure.
+    let facts = &lab.read_json("S/run.json")["invocations"][0]["facts"]["box"];
+    assert_eq!((&facts["boot_id"], facts["cpus"].as_array().map(Vec::len)), (&ended["next_boot_id"], Some(1)));
+    let cells = ran.json()["cells"].clone();
+    assert_eq!(cells[0]["id"], "Localhost/himeno/0000:grid=XS,threads=1", "{}", ran.transcript());
+    assert_eq!(cells[1]["metrics"][0]["summary"]["median"], 2.0, "{}", ran.transcript());
+    assert!(lab.read("S/environment/host-setup-0@box.log").contains("Generating grub configuration file"));
+}
+
+/// A host file with every parameter of run-perf's, for a host with two threads on one core.
+const HOST_FILE: &str = "hugepage_kb: 2048\nnuma_nodes: 1\nhost_cpus: 1\nguest_cpus: 1\nguest_mem_m: 400\n\
+                         arch: x86_64\ndisable_smt: true\nrack: B7\n";
+
+#[test]
+#[ignore = "starts a machine in software"]
+fn host_of_a_run_perf_file_is_measured_without_smt() {
+    let Some(base) = built(&image(), "kernel-images") else { return };
+    let lab = Lab::new();
+    lab.define_script("sees", "echo figure: $(nproc)");
+    lab.write("assets/hosts/box.yaml", HOST_FILE);
+    let config = GuestConfig { name: "box", has_smt: true, ..GuestConfig::default() };
+    let machine = SshGuest::start(&lab.path(""), &base, &config).unwrap();
+    let seen = || {
+        let state = "cat /sys/devices/system/cpu/smt/control; nproc; ls -d /var/lib/weighbridge /tmp/weighbridge*";
+        String::from_utf8(machine.log_in(state).unwrap().stdout).unwrap()
+    };
+    assert_eq!(seen(), "on\n2\n");
+    let line = |tests: &str| {
+        let config = machine.ssh_config();
+        format!("run {tests} {QUICK} --ssh-config {} --paths assets --into R --json", config.display())
+    };
+    let ran = lab.weighbridge(&line("sees himeno:grid=XS"));
+    assert!([0, 3].contains(&ran.code), "{}\n{}", ran.transcript(), machine.console());
+    // The file describes the host without SMT.
+    assert!(!ran.err.contains("was detected"), "{}", ran.err);
+    let cells = ran.json()["cells"].clone();
+    assert_eq!(cells[0]["id"], "Localhost/himeno/0000:grid=XS,threads=1", "{}", ran.transcript());
+    assert_eq!(cells[1]["metrics"][0]["summary"]["median"], 1.0, "{}", ran.transcript());
+    assert_eq!(seen(), "on\n2\n");
+    // The recorded facts are those of the measured host, and every parameter is recorded as given.
+    let invocation = lab.read_json("R/run.json")["invocations"][0].clone();
+    assert_eq!(invocation["facts"]["box"]["cpus"].as_array().map(Vec::len), Some(1));
+    let params = serde_json::json!({
+        "hugepage-kb": 2048, "numa-nodes": 1, "host-cpus": 1, "guest-cpus": 1, "guest-mem-m": 400, "arch": "x86_64",
+        "disable-smt": true, "extra": {"rack": "B7"},
+    });
+    assert_eq!(invocation["hosts"][0]["params"], params, "{invocation:#}");
+    // The same cells are found again, although SMT was on meanwhile.
+    lab.weighbridge(&line("sees himeno:grid=XS")).expect_code_of(&[3, 4]);
+    assert_eq!(lab.read_json("R/run.json")["invocations"].as_array().map(Vec::len), Some(1));
 }
 
 #[test]

@@ -116,13 +116,32 @@ fn plan_reports_unusable_images_domains_and_arguments() {
     );
     lab.write("broken.xml", "<domain><name>%(name)s</name>");
     lab.write("local.xml", "<domain>");
+    lab.write(
+        "bootless.xml",
+        "<domain><name>%(name)s</name><os><type>hvm</type></os><devices><disk><source file='%(disk)s'/></disk>\
+         <disk><source file='%(seed)s'/></disk></devices></domain>",
+    );
+    lab.write("kernel", "not read");
     let missing = r#"DefaultLibvirt:{"virt-type":"qemu","image":"/no/such.qcow2"}"#.to_owned();
+    let path = |name: &str| lab.path(name).display().to_string();
+    let with_image = |image: &str| {
+        let quoted = format!("\"image\":\"{}\"", path("disk.qcow2"));
+        guests(&lab, r#","xml":"bootless.xml""#).replace(&quoted, &format!("\"image\":{image}"))
+    };
+    let (disk, kernel) = (path("disk.qcow2"), path("kernel"));
+    let own_kernel =
+        format!(r#"{{"file":"{disk}","kernel":"{kernel}","initrd":"{kernel}","arguments":"root=/dev/vda"}}"#);
     for (profile, reason) in [
         (missing, "no such file: /no/such.qcow2"),
         (guests(&lab, r#","xml":"other.xml""#), "other.xml: no <disk> has `%(disk)s` as the file of its <source>"),
         (guests(&lab, r#","xml":"broken.xml""#), "broken.xml: invalid XML: <domain> is not closed"),
         (guests(&lab, r#","xml":"%(host)s.xml""#), "local.xml: invalid XML"),
         (guests(&lab, r#","xml":"absent.xml""#), "cannot read `absent.xml`: No such file or directory"),
+        (
+            with_image("\"built\""),
+            "the disk of the image `built:bookworm` has no boot loader: expected <kernel>%(kernel)s</kernel>",
+        ),
+        (with_image(&own_kernel), "disk.qcow2` has no boot loader: expected <kernel>%(kernel)s</kernel>"),
         (guests(&lab, r#","virt-install-extra":"--bogus""#), "unrecognized arguments: --bogus"),
         (
             guests(&lab, r#","force_guest_mem":16"#).replace(r#""force_guest_mem":512,"#, ""),
