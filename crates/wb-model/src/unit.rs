@@ -1,9 +1,13 @@
 //! Units, and the formatting of figures.
 
+mod symbol;
+
 use std::fmt;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+use symbol::{BINARY, MULTIPLES, Prefixes, SYMBOLS, Symbol};
 
 /// Unit of a metric, by its usual short name: `MB/s`, `requests/s`, `ns`, `mflops`, `%`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
@@ -21,6 +25,19 @@ impl Unit {
         &self.0
     }
 
+    /// The divisor and the unit in which a value, and smaller ones beside it, are readable: 1000 and `Gflops` for 4225
+    /// of `mflops`.
+    pub fn readable(&self, largest: f64) -> (f64, String) {
+        let scale = UnitScale::of(&self.0);
+        let (prefix, divisor) = scale.prefix_for(largest * scale.factor);
+        (divisor / scale.factor, scale.prefixed(prefix))
+    }
+
+    /// Whether its values are shown in powers of 1024.
+    pub fn is_binary(&self) -> bool {
+        UnitScale::of(&self.0).prefixes == BINARY
+    }
+
     /// Creates a figure with this unit.
     pub fn quantity(&self, value: f64) -> Quantity<'_> {
         Quantity { value, unit: &self.0 }
@@ -34,9 +51,9 @@ impl fmt::Display for Unit {
 }
 
 /// A value with its unit, printed with three significant digits and a prefix that suits the unit: powers of 1024 for
-/// bytes (`12.3 KiB/s`), powers of 1000 for bytes of decimal units, bits, operations and time (`12.3 GB/s`, `1.50 µs`),
-/// none for `%` and ratios. A prefix is joined to a symbol (`4.21 Gflops`) and separated from a word (`1.23 M
-/// requests/s`).
+/// bytes (`12.3 KiB/s`), powers of 1000 for bytes of decimal units, bits, operations and physical units (`12.3 GB/s`,
+/// `1.50 µs`, `500 mW`), none for `%` and ratios. A prefix is joined to a symbol (`4.21 Gflops`) and separated from a word
+/// (`1.23 M requests/s`).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Quantity<'a> {
     /// The value, in `unit`.
@@ -45,105 +62,68 @@ pub struct Quantity<'a> {
     pub unit: &'a str,
 }
 
-const BINARY: [(&str, f64); 4] =
-    [("Ti", 1_099_511_627_776.0), ("Gi", 1_073_741_824.0), ("Mi", 1_048_576.0), ("Ki", 1024.0)];
-const DECIMAL: [(&str, f64); 4] = [("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3)];
-const TIMES: [(&str, f64); 4] = [("s", 1e9), ("ms", 1e6), ("µs", 1e3), ("ns", 1.0)];
+/// Units without prefixes: ratios, logarithmic units and temperatures.
+const PLAIN: [&str; 8] = ["", "1", "%", "×", "dB", "dBm", "°C", "ppm"];
 
-/// Scaling of the values of a unit.
-enum UnitScale<'a> {
-    /// No prefix: percentages and ratios.
-    None,
-    /// Time unit; its length in nanoseconds.
-    Time(f64),
-    /// Binary prefixes; factor to the base unit, and the base unit: `B`, `B/s`.
-    Binary(f64, &'a str),
-    /// Decimal prefixes joined to a symbol; factor and base unit: 1e6 and `flops` for `mflops`.
-    Decimal(f64, &'a str),
-    /// Decimal prefixes before a word, or any unit that is not listed: `requests/s`.
-    Word(&'a str),
+/// How the values of a unit are scaled.
+struct UnitScale<'a> {
+    /// Value of one unit in the base unit: 1e6 for `mflops`.
+    factor: f64,
+    /// Base unit: `flops` for `mflops`.
+    base: &'a str,
+    /// Between a prefix and the base unit.
+    separator: &'static str,
+    /// Prefixes for the base unit, largest first; never empty.
+    prefixes: Prefixes,
 }
 
 impl<'a> UnitScale<'a> {
     fn of(unit: &'a str) -> Self {
-        match unit {
-            "" | "1" | "%" | "×" => return Self::None,
-            "ns" => return Self::Time(1.0),
-            "us" | "µs" => return Self::Time(1e3),
-            "ms" => return Self::Time(1e6),
-            "s" => return Self::Time(1e9),
-            "1/s" | "/s" => return Self::Decimal(1.0, "/s"),
-            _ => {}
+        if PLAIN.contains(&unit) {
+            let base = if unit == "1" { "" } else { unit };
+            return Self { factor: 1.0, base, separator: "", prefixes: &[("", 1.0)] };
         }
-        let binary = |name: &'a str| {
-            let bytes = |rest: &'a str| matches!(rest, "B" | "B/s").then_some(rest);
-            let prefixed = BINARY.iter().find_map(|(prefix, scale)| Some((*scale, bytes(name.strip_prefix(prefix)?)?)));
-            prefixed.or_else(|| Some((1.0, bytes(name)?)))
-        };
-        if let Some((factor, base)) = binary(unit) {
-            return Self::Binary(factor, base);
+        if let Some(scale) = SYMBOLS.iter().find_map(|symbol| Self::of_symbol(symbol, unit)) {
+            return scale;
         }
-        // `mflops` and `KB/s` conventionally mean a million and a thousand.
-        let factors =
-            [("k", 1e3), ("K", 1e3), ("M", 1e6), ("m", 1e6), ("G", 1e9), ("g", 1e9), ("T", 1e12), ("t", 1e12)];
-        let prefixed = factors.iter().find_map(|(prefix, factor)| Some((*factor, symbol(unit.strip_prefix(prefix)?)?)));
-        match prefixed.or_else(|| Some((1.0, symbol(unit)?))) {
-            Some((factor, base)) => Self::Decimal(factor, base),
-            None => Self::Word(unit),
-        }
+        let prefixed = MULTIPLES.iter().find_map(|(prefix, factor)| {
+            Some((*factor, unit.strip_prefix(prefix)?.strip_prefix(' ')?)).filter(|_| !prefix.is_empty())
+        });
+        let (factor, base) = prefixed.unwrap_or((1.0, unit));
+        Self { factor, base, separator: " ", prefixes: &MULTIPLES }
     }
-}
 
-/// Returns the symbol for a unit name without prefix; none for a word.
-fn symbol(name: &str) -> Option<&'static str> {
-    Some(match name {
-        "B" => "B",
-        "B/s" => "B/s",
-        "bit" => "bit",
-        "bit/s" | "bits/s" | "bits/sec" | "b/s" | "bps" => "bit/s",
-        "flops" | "flop/s" | "FLOPS" | "FLOP/s" => "flops",
-        "IPS" => "IPS",
-        "Hz" => "Hz",
-        "W" => "W",
-        "J" => "J",
-        _ => return None,
-    })
+    fn of_symbol(symbol: &'static Symbol, unit: &str) -> Option<Self> {
+        symbol.names.iter().find_map(|name| {
+            let prefix = unit.strip_suffix(name)?;
+            let (_, factor, prefixes) = symbol.read().find(|(read, _, _)| *read == prefix)?;
+            Some(Self { factor, base: symbol.name(), separator: "", prefixes })
+        })
+    }
+
+    /// The prefix for a value in the base unit: the largest that gives at least 1 when rounded to three digits, else the
+    /// smallest.
+    fn prefix_for(&self, value: f64) -> (&'static str, f64) {
+        let fits = |(_, scale): &&(&str, f64)| value.abs() >= scale * 0.9995;
+        let plain = self.prefixes.iter().find(|(prefix, _)| prefix.is_empty());
+        // Zero has no magnitude. Times are measured in nanoseconds.
+        let fitting = if value == 0.0 && self.base != "s" { plain } else { self.prefixes.iter().find(fits) };
+        fitting.or(self.prefixes.last()).copied().unwrap_or(("", 1.0))
+    }
+
+    fn prefixed(&self, prefix: &str) -> String {
+        let separator = if prefix.is_empty() { "" } else { self.separator };
+        format!("{prefix}{separator}{}", self.base)
+    }
 }
 
 impl fmt::Display for Quantity<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&self.render())
-    }
-}
-
-impl Quantity<'_> {
-    fn render(&self) -> String {
-        match UnitScale::of(self.unit) {
-            UnitScale::None => match self.unit {
-                "" | "1" => format_digits(self.value),
-                unit => format!("{} {unit}", format_digits(self.value)),
-            },
-            UnitScale::Time(nanos) => {
-                let value = self.value * nanos;
-                let (name, scale) = largest_prefix(&TIMES, value).unwrap_or(TIMES[3]);
-                format!("{} {name}", format_digits(value / scale))
-            }
-            UnitScale::Binary(factor, base) => format_with_prefix(&BINARY, self.value * factor, "", base),
-            UnitScale::Decimal(factor, base) => format_with_prefix(&DECIMAL, self.value * factor, "", base),
-            UnitScale::Word(word) => format_with_prefix(&DECIMAL, self.value, " ", word),
-        }
-    }
-}
-
-/// Returns the largest prefix that gives a value of at least 1 when rounded to three digits.
-fn largest_prefix<'a>(prefixes: &[(&'a str, f64)], value: f64) -> Option<(&'a str, f64)> {
-    prefixes.iter().find(|(_, scale)| value.abs() >= scale * 0.9995).copied()
-}
-
-fn format_with_prefix(prefixes: &[(&str, f64)], value: f64, separator: &str, unit: &str) -> String {
-    match largest_prefix(prefixes, value) {
-        Some((prefix, scale)) => format!("{} {prefix}{separator}{unit}", format_digits(value / scale)),
-        None => format!("{} {unit}", format_digits(value)),
+        let scale = UnitScale::of(self.unit);
+        let value = self.value * scale.factor;
+        let (prefix, divisor) = scale.prefix_for(value);
+        let figure = format!("{} {}", format_digits(value / divisor), scale.prefixed(prefix));
+        f.pad(figure.trim_end())
     }
 }
 
@@ -176,6 +156,8 @@ pub fn pluralize(count: usize, noun: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     fn format(value: f64, unit: &str) -> String {
@@ -212,6 +194,73 @@ mod tests {
         assert_eq!(format(81_234.0, "ops/s"), "81.2 k ops/s");
         assert_eq!(format(3_500.0, "Hz"), "3.50 kHz");
         assert_eq!(format(5_400.0, "1/s"), "5.40 k/s");
+    }
+
+    #[test]
+    fn fractions_of_physical_units_are_not_millions() {
+        assert_eq!(format(500.0, "mW"), "500 mW");
+        assert_eq!(format(5.0, "mHz"), "5 mHz");
+        assert_eq!(format(500.0, "MW"), "500 MW");
+        assert_eq!(format(0.5, "W"), "500 mW");
+        assert_eq!(format(3.0, "m/s"), "3 m/s");
+        assert_eq!(format(3.0, "mB"), "3 MB");
+        assert_eq!(format(0.0, "mW"), "0 W");
+    }
+
+    #[test]
+    fn a_readable_unit_is_that_of_the_largest_value() {
+        let readable = |unit: &str, largest: f64| Unit::new(unit).readable(largest);
+        assert_eq!(readable("mflops", 4225.0), (1e3, "Gflops".to_owned()));
+        assert_eq!(readable("MiB", 2048.0), (1024.0, "GiB".to_owned()));
+        assert_eq!(readable("ns", 2e6), (1e6, "ms".to_owned()));
+        assert_eq!(readable("requests/s", 2e6), (1e6, "M requests/s".to_owned()));
+        assert_eq!(readable("%", 2e6), (1.0, "%".to_owned()));
+    }
+
+    /// Every symbol with every prefix that it is read with, words with and without a prefix, and plain units.
+    fn all_units() -> Vec<String> {
+        let symbols = SYMBOLS.iter().flat_map(|symbol| {
+            let names = symbol.names.iter();
+            names.flat_map(|name| symbol.read().map(move |(prefix, ..)| format!("{prefix}{name}")))
+        });
+        let words = ["requests/s", "M requests/s", "events", "m/s", "fortnights"].into_iter();
+        symbols.chain(words.chain(PLAIN).map(str::to_owned)).collect()
+    }
+
+    #[test]
+    fn every_unit_has_one_reading() {
+        let unique: std::collections::BTreeSet<String> = all_units().into_iter().collect();
+        for unit in &unique {
+            let readings = SYMBOLS.iter().flat_map(|symbol| symbol.names.iter().map(move |name| (symbol, name)));
+            let readings = readings.filter_map(|(symbol, name)| {
+                let prefix = unit.strip_suffix(name)?;
+                let (_, factor, _) = symbol.read().find(|(read, ..)| *read == prefix)?;
+                Some((symbol.name(), factor.to_bits()))
+            });
+            let readings: std::collections::BTreeSet<_> = readings.collect();
+            assert!(readings.len() <= 1, "{unit}: {readings:?}");
+        }
+    }
+
+    proptest! {
+        /// What is shown is, read again, the value in its own unit, as it is in a file: no prefix is lost or confused.
+        #[test]
+        fn every_symbol_with_every_prefix_survives_a_round_trip(digits in 1.0..10.0_f64, exponent in -3..9_i32) {
+            let value = digits * 10_f64.powi(exponent);
+            for unit in all_units() {
+                for value in [value, -value] {
+                    let shown = format(value, &unit);
+                    let (number, shown_unit) = shown.split_once(' ').unwrap_or((&shown, ""));
+                    let (scale, shown_scale) = (UnitScale::of(&unit), UnitScale::of(shown_unit));
+                    prop_assert_eq!(scale.base, shown_scale.base, "{} {} is shown as {}", value, unit, shown);
+                    let ratio = number.parse::<f64>().unwrap() * shown_scale.factor / (value * scale.factor);
+                    prop_assert!((ratio - 1.0).abs() <= 0.0051, "{} {} is shown as {}", value, unit, shown);
+                    let (divisor, readable) = Unit::new(unit.as_str()).readable(value);
+                    prop_assert_eq!(readable.as_str(), shown_unit);
+                    prop_assert!((value / divisor / number.parse::<f64>().unwrap() - 1.0).abs() <= 0.0051);
+                }
+            }
+        }
     }
 
     #[test]

@@ -3,7 +3,6 @@
 use wb_model::Unit;
 
 use super::element::Element;
-use super::scale::common_prefix;
 use super::{Chart, Drawing, text_width, truncate_to_width};
 
 /// Heat maps of one metric on one colour scale, which is logarithmic if values differ more than tenfold.
@@ -139,7 +138,7 @@ impl HeatMap {
             };
             body.push(text.with_title(&format!("{}: {name}", self.column_axis)));
         }
-        let (factor, _) = common_prefix(&self.unit, self.range().1);
+        let (factor, _) = self.unit.readable(self.range().1);
         for (row, name) in self.rows.iter().enumerate() {
             let y = first_row + row as f64 * ROW;
             let label = truncate_to_width(name, 11.0, layout.label - 6.0);
@@ -182,7 +181,7 @@ impl HeatMap {
 
     /// The unit, what dark means, and the names of both axes.
     fn legend(&self) -> [String; 2] {
-        let (_, suffix) = common_prefix(&self.unit, self.range().1);
+        let (_, suffix) = self.unit.readable(self.range().1);
         let meaning = match self.hue {
             HeatHue::Rate => "darker is faster",
             HeatHue::Time => "darker is slower",

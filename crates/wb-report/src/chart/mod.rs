@@ -35,7 +35,6 @@ pub use pdf::{PdfError, pdf};
 pub use png::{PngError, png};
 pub(crate) use ratio::{RatioBars, RatioEstimate};
 pub use sample_mark::{SampleDot, SampleMark};
-pub(crate) use scale::common_prefix;
 pub use scatter::ScatterChart;
 pub use telemetry::{TelemetryChart, TelemetrySegment};
 pub use timeline::{SampleTimeline, TimelineRow};

@@ -113,7 +113,7 @@ impl Scale {
 
     fn linear_ticks(&self, count: usize) -> (Vec<f64>, f64) {
         let rough = (self.high - self.low) / count as f64;
-        let step = if is_binary(&self.unit) {
+        let step = if self.unit.is_binary() {
             rough.log2().ceil().exp2()
         } else {
             let decade = 10f64.powf(rough.log10().floor());
@@ -129,14 +129,14 @@ impl Scale {
     }
 
     fn log_ticks(&self, count: usize) -> Vec<f64> {
-        let base: f64 = if is_binary(&self.unit) { 2.0 } else { 10.0 };
+        let base: f64 = if self.unit.is_binary() { 2.0 } else { 10.0 };
         let powers = |multiples: &[f64], every: i32| -> Vec<f64> {
             let (first, last) = (self.low.log(base).floor() as i32, self.high.log(base).ceil() as i32);
             let exponents = (first..=last).filter(|power| power.rem_euclid(every) == 0);
             let values = exponents.flat_map(|power| multiples.iter().map(move |multiple| multiple * base.powi(power)));
             values.filter(|value| *value >= self.low * 0.999 && *value <= self.high * 1.001).collect()
         };
-        let dense = if is_binary(&self.unit) { &[1.0][..] } else { &[1.0, 2.0, 5.0][..] };
+        let dense = if self.unit.is_binary() { &[1.0][..] } else { &[1.0, 2.0, 5.0][..] };
         let choices = std::iter::once(powers(dense, 1)).chain([1, 2, 5, 10, 20, 50].map(|every| powers(&[1.0], every)));
         let fitting = choices.filter(|values| values.len() <= count + 1).max_by_key(Vec::len);
         fitting.unwrap_or_default()
@@ -145,7 +145,7 @@ impl Scale {
     /// Labels with a common prefix and the decimals that the step requires; the unit is returned separately.
     fn common_labels(&self, values: &[f64], step: f64) -> (Vec<String>, String) {
         let largest = values.iter().copied().fold(0.0, |largest: f64, value| largest.max(value.abs()));
-        let (factor, suffix) = common_prefix(&self.unit, largest);
+        let (factor, suffix) = self.unit.readable(largest);
         let decimals = (-(step / factor).log10().floor()).clamp(0.0, 9.0) as usize;
         (values.iter().map(|value| format!("{:.decimals$}", value / factor)).collect(), suffix)
     }
@@ -159,21 +159,6 @@ impl Scale {
         }
         (texts.into_iter().map(|(number, suffix)| format!("{number} {suffix}")).collect(), String::new())
     }
-}
-
-fn is_binary(unit: &Unit) -> bool {
-    matches!(unit.as_str(), "B" | "B/s")
-}
-
-/// The divisor that makes the largest value readable, and the unit with the matching prefix.
-pub(crate) fn common_prefix(unit: &Unit, largest: f64) -> (f64, String) {
-    let text = unit.quantity(largest).to_string();
-    let (number, suffix) = text.split_once(' ').unwrap_or((&text, ""));
-    let displayed: f64 = number.parse().unwrap_or(largest);
-    let ratio = if largest > 0.0 && displayed > 0.0 { largest / displayed } else { 1.0 };
-    let factor =
-        if is_binary(unit) { 1024f64.powf(ratio.log(1024.0).round()) } else { 10f64.powf(ratio.log10().round()) };
-    (factor, suffix.to_owned())
 }
 
 /// A round value without trailing zeros, and its unit.
@@ -212,6 +197,8 @@ mod tests {
         assert_eq!(labels(&Scale::fit(&unit, [4210.0, 4225.0], 0.001), 4), "4.210 4.215 4.220 4.225 [Gflops]");
         assert_eq!(labels(&Scale::fit(&unit, [900.0, 4225.0], 0.1), 4), "1 2 3 4 [Gflops]");
         assert_eq!(labels(&Scale::linear_between(&Unit::new("ns"), 0.0, 2e6), 4), "0.0 0.5 1.0 1.5 2.0 [ms]");
+        assert_eq!(labels(&Scale::linear_between(&Unit::new("MiB"), 0.0, 2048.0), 4), "0.0 0.5 1.0 1.5 2.0 [GiB]");
+        assert_eq!(labels(&Scale::linear_between(&Unit::new("mW"), 0.0, 400.0), 4), "0 100 200 300 400 [mW]");
     }
 
     #[test]

@@ -5,7 +5,7 @@ use wb_compare::ComparisonResult;
 use super::figures::describe_error;
 use crate::csv::to_csv;
 
-const CHECK_COLUMNS: &str = "id,statistic,primary,direction,before,after,difference_percent,score_percent,tolerance_percent,status,verdict,ratio,low,high,confidence,p_value,n_before,n_after,disturbed_before,disturbed_after,reason,decided_by,final_verdict";
+const CHECK_COLUMNS: &str = "id,statistic,primary,direction,before,after,difference_percent,score_percent,tolerance_percent,status,verdict,ratio,low,high,confidence,p_value,n_before,n_after,disturbed_before,disturbed_after,reason,decided_by,final_verdict,unit";
 
 /// Writes one row per error of the first and the last build, whose decision is `error` and whose reason is its text,
 /// then one row per check.
@@ -44,6 +44,7 @@ pub fn checks(outcome: &ComparisonResult) -> String {
             check.reason.clone().unwrap_or_default(),
             check.decided_by.as_str().to_owned(),
             check.final_verdict.as_str().to_owned(),
+            check.value_unit.as_ref().map(ToString::to_string).unwrap_or_default(),
         ]
     });
     let errors = outcome.errors().map(|(build, location, text)| {

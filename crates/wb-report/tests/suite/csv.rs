@@ -2,7 +2,10 @@
 
 #[allow(dead_code, reason = "only the study is used, not its extras")]
 use crate::specimen;
+use specimen::cell::CellBuilder;
+use wb_model::{Metric, Unit};
 use wb_report::csv;
+use wb_report::text::Style;
 
 fn lines(text: &str, pattern: &str) -> String {
     text.lines()
@@ -52,4 +55,32 @@ fn every_row_has_as_many_fields_as_the_header() {
         let mut reader = ::csv::Reader::from_reader(text.as_bytes());
         assert!(reader.records().all(|record| record.is_ok()));
     }
+}
+
+#[test]
+fn figures_in_files_and_on_the_terminal_have_one_unit() {
+    let units = ["mW", "MW", "mHz", "mflops", "Kbit/s", "kB/s", "KiB/s", "us", "requests/s", "%"];
+    let cell = |unit: &&str| {
+        let metric = Metric::throughput("throughput", unit).primary();
+        CellBuilder::new(&format!("in-{}", units.iter().position(|u| u == unit).unwrap()), "a=1", metric)
+            .samples(500.0, 0.2, 8)
+            .build()
+    };
+    let study = wb_study::result::Study { cells: units.iter().map(cell).collect(), ..specimen::study() };
+    let text = wb_report::text::summary(&study, Style { width: 200, colour: false });
+    let csv = csv::metrics(&study);
+    let mut reader = ::csv::Reader::from_reader(csv.as_bytes());
+    let columns = reader.headers().unwrap().clone();
+    let column = |name: &str| columns.iter().position(|column| column == name).unwrap();
+    let mut shown = 0;
+    for record in reader.records().map(Result::unwrap) {
+        let (unit, median) = (&record[column("unit")], record[column("median")].parse::<f64>().unwrap());
+        let figure = Unit::new(unit).quantity(median).to_string();
+        let heading = text.find(&format!("{} ·", &record[column("test")])).unwrap();
+        let row = text[heading..].lines().nth(1).unwrap();
+        assert!(row.contains(&figure), "{median} {unit} in the file is {figure}, not as on the terminal: {row}");
+        shown += 1;
+    }
+    assert_eq!(shown, units.len());
+    assert!(text.contains(" mW") && text.contains(" MW") && text.contains(" mHz"), "{text}");
 }

@@ -3,8 +3,6 @@
 use wb_compare::Statistic;
 use wb_compare::comparison::BuildHistory;
 
-use crate::chart::common_prefix;
-
 /// A divisor and the unit of the divided values.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct DisplayUnit {
@@ -24,7 +22,7 @@ impl DisplayUnit {
         };
         let values =
             (0..history.builds.list().len()).filter_map(|build| history.tolerances.value(check, build).number());
-        let (divisor, suffix) = common_prefix(&unit, values.map(f64::abs).fold(0.0, f64::max));
+        let (divisor, suffix) = unit.readable(values.map(f64::abs).fold(0.0, f64::max));
         Self { divisor, suffix }
     }
 }
