@@ -51,12 +51,16 @@ impl HugePageDemand {
         sizes: &[GuestSize],
         context: &HostContext<'_>,
     ) -> Result<bool, ProfileErrorKind> {
-        match context.group.tune(self.knobs(sizes)).await {
+        let knobs = self.knobs(sizes);
+        match context.group.tune(knobs.clone()).await {
             // Without an error all of them are set, and the record of each guest has the result.
             Ok(_) => Ok(true),
             Err(error) if self.is_required => Err(error.into()),
             Err(error) => {
                 context.notify(format!("guests have no huge pages: {error}"));
+                // Guests now need the memory of the pages that could be reserved.
+                let none = knobs.into_keys().map(|knob| (knob, "0".to_owned())).collect();
+                context.group.tune_best_effort(none).await?;
                 Ok(false)
             }
         }
