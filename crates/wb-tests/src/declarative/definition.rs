@@ -36,6 +36,8 @@ pub(super) struct Definition {
     pub(super) env: Vec<(String, Template)>,
     pub(super) stdout: StdoutPolicy,
     pub(super) duration_control: DurationControl,
+    /// Factors of the amount of work: the program divides it by them.
+    pub(super) work_factors: Vec<Template>,
     pub(super) estimate: Option<Nanos>,
     pub(super) metrics: Vec<MetricDefinition>,
     pub(super) checks: Vec<Check>,

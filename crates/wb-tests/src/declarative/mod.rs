@@ -25,6 +25,7 @@ mod study;
 mod template;
 #[cfg(test)]
 mod tests;
+mod work;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -152,7 +153,7 @@ impl Definition {
         Nanos(match self.duration_control {
             DurationControl::Work(_) => {
                 let work = self.work_time(min_time).0;
-                work.saturating_add(work / sample::PROBE_DIVISOR)
+                work.saturating_add(work / work::PROBE_DIVISOR)
             }
             DurationControl::Time => own.max(min_time.0),
             DurationControl::Fixed => own,

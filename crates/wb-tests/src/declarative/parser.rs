@@ -86,6 +86,9 @@ impl Parser<'_> {
             env.push((name.clone(), self.parse_template(value, Phase::Sample)?));
         }
         let files = raw.file.iter().map(|file| self.parse_file(file)).collect::<Result<_, _>>()?;
+        let work_factors = raw.work.get_ref().multiple_of.iter();
+        let work_factors =
+            work_factors.map(|factor| self.parse_template(factor, Phase::Plan)).collect::<Result<_, _>>()?;
         let calibration = self.parse_duration_control(raw)?;
         let is_runner = matches!(measured_program, MeasuredProgram::Runner(_));
         let metrics = self.parse_metrics(&raw.metric, is_runner, calibration)?;
@@ -109,6 +112,7 @@ impl Parser<'_> {
             env,
             stdout,
             duration_control: calibration,
+            work_factors,
             estimate: raw.estimate,
             metrics,
             checks,
@@ -165,7 +169,7 @@ impl Parser<'_> {
                     Diagnostic::new("`{work}` and `{seconds}` are mutually exclusive").with_help("remove one");
                 self.error_at(raw.name.span(), diagnostic)
             }
-            (true, false) => Ok(DurationControl::Work(*limits)),
+            (true, false) => Ok(DurationControl::Work(limits.limits())),
             (false, true) => Ok(DurationControl::Time),
             (false, false) => Ok(DurationControl::Fixed),
         }

@@ -35,8 +35,8 @@ pub(super) struct Definition {
     #[serde(default)]
     pub(super) env: BTreeMap<String, Spanned<String>>,
     pub(super) stdout: Option<Spanned<Capture>>,
-    #[serde(default = "default_work_limits")]
-    pub(super) work: Spanned<WorkLimits>,
+    #[serde(default = "default_work")]
+    pub(super) work: Spanned<Work>,
     #[serde(default)]
     pub(super) metric: Vec<Spanned<Metric>>,
     #[serde(default)]
@@ -162,20 +162,34 @@ pub(super) enum Stream {
     Stderr,
 }
 
-#[derive(Debug, Clone, Copy, Derive)]
+#[derive(Debug, Derive)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub(super) struct Work {
+    pub(super) start: u64,
+    pub(super) max: u64,
+    pub(super) multiple_of: Vec<Spanned<String>>,
+}
+
+impl Work {
+    pub(super) fn limits(&self) -> WorkLimits {
+        WorkLimits { start: self.start, max: self.max }
+    }
+}
+
+/// The smallest and the largest amount of work to try.
+#[derive(Debug, Clone, Copy)]
 pub(super) struct WorkLimits {
     pub(super) start: u64,
     pub(super) max: u64,
 }
 
-fn default_work_limits() -> Spanned<WorkLimits> {
-    Spanned::new(0..0, WorkLimits::default())
+fn default_work() -> Spanned<Work> {
+    Spanned::new(0..0, Work::default())
 }
 
-impl Default for WorkLimits {
+impl Default for Work {
     fn default() -> Self {
-        Self { start: 1, max: 1_000_000_000_000 }
+        Self { start: 1, max: 1_000_000_000_000, multiple_of: Vec::new() }
     }
 }
 

@@ -7,14 +7,13 @@ use wb_model::{ParamValue, Params, Quantity};
 
 use super::definition::{Definition, DurationControl, MeasuredProgram};
 use super::prepare::Prepared;
-use super::raw::{TargetFolder, WorkLimits};
+use super::raw::TargetFolder;
 use super::sample_output::{DurationSource, PROBE_NAME, PROVENANCE_FILE, RUN_NAME, SampleProvenance};
 use super::template::{Bindings, Builtin, CommandTemplate};
+use super::work::WorkRange;
 use crate::attempt::{check_success, program_name};
 use crate::{Attempt, DEFINITION_FILE_PREFIX, Failure, external};
 
-/// A probe does the work divided by this number.
-pub(super) const PROBE_DIVISOR: u64 = 16;
 /// Maximum factor by which the work grows from one calibration run to the next.
 const MAX_GROWTH: f64 = 10.0;
 /// Factor by which calibrated work exceeds the minimum time, so that noise does not make it shorter.
@@ -88,11 +87,12 @@ impl Definition {
                 Ok(DurationSource::Time { seconds: seconds.seconds() })
             }
             DurationControl::Work(limits) => {
+                let range = WorkRange::new(limits, &self.work_factors, bindings).map_err(Failure::refused)?;
                 let work = match attempt.work {
                     Some(work) => work,
-                    None => self.calibrate(argv, bindings, limits, attempt).await?,
+                    None => self.calibrate(argv, bindings, range, attempt).await?,
                 };
-                let probe = (work > 1).then(|| work.div_ceil(PROBE_DIVISOR));
+                let probe = range.probe(work);
                 if let Some(probe) = probe {
                     self.run(PROBE_NAME, argv, &with_work(bindings, probe), attempt).await?;
                 }
@@ -108,11 +108,11 @@ impl Definition {
         &self,
         argv: &CommandTemplate,
         bindings: &Bindings<'_>,
-        limits: WorkLimits,
+        range: WorkRange,
         attempt: &mut Attempt,
     ) -> Result<u64, Failure> {
         let min_seconds = attempt.min_time.seconds().max(1e-3);
-        let (mut work, mut number) = (limits.start, 1);
+        let (mut work, mut number) = (range.start, 1);
         loop {
             let elapsed = self.run(&format!("calibration-{number}"), argv, &with_work(bindings, work), attempt).await?;
             let required = (work as f64 * min_seconds * MIN_TIME_MARGIN / elapsed).ceil() as u64;
@@ -121,15 +121,15 @@ impl Definition {
                 self.check_time_grows(argv, bindings, (work, elapsed), attempt).await?;
             }
             if elapsed >= min_seconds {
-                return Ok(required.clamp(1, work));
+                return Ok(range.round_up(required).min(work));
             }
-            if work >= limits.max {
+            if work >= range.max {
                 return Err(Failure::refused(format!(
                     "cannot calibrate: run time does not grow with the work: {work}, the maximum, took {elapsed:.3} s"
                 )));
             }
             let next = work as f64 * (min_seconds * MIN_TIME_MARGIN / elapsed.max(1e-6)).clamp(2.0, MAX_GROWTH);
-            work = (next.ceil() as u64).min(limits.max);
+            work = range.round_up(next.ceil() as u64);
             number += 1;
         }
     }

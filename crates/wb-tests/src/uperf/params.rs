@@ -170,8 +170,10 @@ impl Params {
             ("--instances", &instances),
             ("--interval", &interval),
         ];
+        // udp-rr has no other protocol, and so no such option.
+        let flags = flags.into_iter().filter(|(flag, _)| self.test_type() != TestType::UdpRr || *flag != "--protocols");
         let words = [self.test_type().name(), host].into_iter();
-        words.chain(flags.into_iter().flat_map(|(flag, value)| [flag, value])).map(str::to_owned).collect()
+        words.chain(flags.flat_map(|(flag, value)| [flag, value])).map(str::to_owned).collect()
     }
 
     /// Contradiction among the parameters, independent of the machine, if any.
@@ -222,6 +224,11 @@ mod tests {
         assert_eq!(
             cell.arguments("h").join(" "),
             "rr h --runtime 500ms --message-sizes 16k --protocols tcp --instances 8 --interval 50ms"
+        );
+        let datagrams = params(r#"{"test-types": "udp-rr", "protocols": "udp", "runtime": "1s"}"#);
+        assert_eq!(
+            datagrams.arguments("h").join(" "),
+            "udp-rr h --runtime 1s --message-sizes 1 --instances 1 --interval 100ms"
         );
         assert_eq!(cell.expectation().primary, PrimaryMetric::Rounds);
         assert_eq!(Params::default().interval(), Nanos(1_000_000_000));
