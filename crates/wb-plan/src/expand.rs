@@ -186,6 +186,8 @@ impl RequestExpansion<'_> {
             let (values, is_list) = match given.get(&param.name) {
                 Some((values, is_list)) => (values.clone(), *is_list),
                 None => match (from_machine(), &param.resolved_from, &param.default) {
+                    // No value describes what the test does.
+                    (Some(values), _, _) if values.is_empty() => continue,
                     (Some(values), _, _) => (values.clone(), values.len() > 1),
                     (None, Some(how), None) if self.workers.is_none() => {
                         open.insert(param.name.clone(), how.clone());

@@ -26,7 +26,8 @@ pub trait Test: Send + Sync {
         None
     }
 
-    /// Default values that depend on the machine, by parameter; several values make an axis.
+    /// Default values that depend on the machine, by parameter; several values make an axis, and none leaves the parameter
+    /// out.
     fn resolve(&self, _given: &Params, _facts: &Facts) -> BTreeMap<String, Vec<ParamValue>> {
         BTreeMap::new()
     }

@@ -5,7 +5,8 @@ use wb_model::outcome::Gate;
 use wb_model::{Bytes, Class, MetricKey, Unit};
 use wb_sys::process::ResourceUsage;
 
-use super::job::{FioJob, Operation};
+use super::job::{FioJob, Operation, TestType};
+use super::job_file_settings;
 use super::report::FioReport;
 use super::run::{MEMORY_FILE, OUTPUT_NAME};
 use crate::{Artefacts, Measurement};
@@ -30,7 +31,9 @@ pub(super) fn check_work(measurement: &mut Measurement, job: &FioJob, report: &F
                 format!("{incomplete} {kind}s of {name} were short or dropped")
             });
             let in_bins = counts.clat_ns.bins.values().fold(0u64, |sum, count| sum.saturating_add(*count));
-            let agree = in_bins == counts.clat_ns.count && counts_agree(counts.clat_ns.count, counts.total_ios, job);
+            let iodepth = report.iodepth(job_report).unwrap_or(job.iodepth);
+            let agree =
+                in_bins == counts.clat_ns.count && counts_agree(counts.clat_ns.count, counts.total_ios, iodepth);
             measurement.require(agree, Gate::Output, || {
                 format!("{name} did {} {kind}s, timed {} and binned {in_bins}", counts.total_ios, counts.clat_ns.count)
             });
@@ -39,8 +42,36 @@ pub(super) fn check_work(measurement: &mut Measurement, job: &FioJob, report: &F
 }
 
 /// Whether counts agree, except for operations in flight when counting began or ended.
-fn counts_agree(one: u64, other: u64, job: &FioJob) -> bool {
-    one.abs_diff(other) <= u64::from(job.iodepth) + 1
+fn counts_agree(one: u64, other: u64, iodepth: u32) -> bool {
+    one.abs_diff(other) <= u64::from(iodepth) + 1
+}
+
+/// Checks that the jobs of a user's job file did what their cell is labelled with. `block_size` is `None` if the file has
+/// no single one.
+pub(super) fn check_label(measurement: &mut Measurement, job: &FioJob, block_size: Option<Bytes>, report: &FioReport) {
+    // fio may transfer the last block of a file in part.
+    const MAX_DEVIATION: f64 = 0.1;
+    for job_report in &report.jobs {
+        let name = &job_report.jobname;
+        let ran = job_file_settings::reported_pattern([&job_report.options, &report.global_options]);
+        measurement.require(ran.is_none_or(|ran| ran == job.test_type), Gate::Work, || {
+            let ran = ran.map_or("", TestType::name);
+            format!("{name} ran `rw={ran}`, and its cell is labelled {}", job.test_type.name())
+        });
+        for operation in [Operation::Read, Operation::Write] {
+            let (kind, counts) = (operation.name(), job_report.operation(operation));
+            let is_labelled = job.test_type.operations().contains(&operation);
+            measurement.require(is_labelled || counts.total_ios == 0, Gate::Work, || {
+                format!("{name} did {} {kind}s, and its cell is labelled {}", counts.total_ios, job.test_type.name())
+            });
+            let Some(block_size) = block_size.filter(|_| counts.total_ios > 0) else { continue };
+            let mean = counts.io_bytes as f64 / counts.total_ios as f64;
+            let deviation = (mean / block_size.0.max(1) as f64 - 1.0).abs();
+            measurement.require(deviation <= MAX_DEVIATION, Gate::Work, || {
+                format!("{kind}s of {name} had {mean:.0} bytes on average, and its cell is labelled {block_size}")
+            });
+        }
+    }
 }
 
 /// Checks number of jobs, block size, duration and rate against the request.
@@ -53,7 +84,7 @@ pub(super) fn check_request(measurement: &mut Measurement, job: &FioJob, report:
         for operation in job.test_type.operations() {
             let (name, kind, counts) = (&job_report.jobname, operation.name(), job_report.operation(*operation));
             let blocks = counts.io_bytes / job.block_size.0.max(1);
-            measurement.require(counts_agree(blocks, counts.total_ios, job), Gate::Work, || {
+            measurement.require(counts_agree(blocks, counts.total_ios, job.iodepth), Gate::Work, || {
                 format!("{name} did {} {kind}s of {}, but {} bytes", counts.total_ios, job.block_size, counts.io_bytes)
             });
             measurement.require(counts.runtime as f64 >= 0.95 * requested_ms, Gate::Work, || {
@@ -97,11 +128,12 @@ pub(super) fn check_possible(measurement: &mut Measurement, job: &FioJob, report
                 counts.ios_per_second() * counts.lat_ns.mean / 1e9
             })
             .sum();
-        let limit = f64::from(job.iodepth) * EDGES + 1.0;
+        let iodepth = report.iodepth(job_report).unwrap_or(job.iodepth);
+        let limit = f64::from(iodepth) * EDGES + 1.0;
         measurement.require(in_flight <= limit, Gate::Plausibility, || {
             format!(
                 "{} had {in_flight:.1} operations in flight by its rate and latency, expected at most {}",
-                job_report.jobname, job.iodepth
+                job_report.jobname, iodepth
             )
         });
         for operation in job.test_type.operations() {
@@ -197,7 +229,6 @@ pub(super) fn note_missing_storage_io(
 mod tests {
     use wb_model::{Bytes, Nanos, Validity};
 
-    use super::super::job::TestType;
     use super::super::testing::{job, output, rejection_of, study_files, study_output};
     use super::super::values::JobFileOrigin;
     use super::*;
@@ -224,8 +255,31 @@ mod tests {
         assert_eq!(work_rejection(&longer, &stdout), "job-0 did reads for 1000 ms, 2000 ms requested");
         let slower = FioJob { rate_iops: 500, ..read.clone() };
         assert_eq!(work_rejection(&slower, &stdout), "job-0 did 1000 reads per second, at most 500 requested");
-        let user = study_files(&longer, JobFileOrigin::User, &[("fio.stdout", &stdout)]).unwrap();
+        let user = JobFileOrigin::User { block_size: None };
+        let user = study_files(&longer, user, &[("fio.stdout", &stdout)]).unwrap();
         assert_eq!(user.validity, Validity::Valid, "the request of a user's job file is unknown");
+    }
+
+    #[test]
+    fn a_users_job_that_differs_from_the_label_of_its_cell_is_invalid() {
+        let figures = |job: &FioJob, block_size: Option<Bytes>, stdout: &str| {
+            let origin = JobFileOrigin::User { block_size };
+            match study_files(job, origin, &[("fio.stdout", stdout)]).unwrap().validity {
+                Validity::Invalid { gate: Gate::Work, figures } => figures,
+                other => panic!("{other:?}"),
+            }
+        };
+        let (read, mixed) = (job(TestType::Read), output(&[(0, 1000, 500)]));
+        assert_eq!(figures(&read, None, &mixed), "job-0 did 500 writes, and its cell is labelled read");
+        assert_eq!(
+            figures(&read, Some(Bytes(1 << 20)), &output(&[(0, 1000, 0)])),
+            "reads of job-0 had 4096 bytes on average, and its cell is labelled 1m"
+        );
+        let options = mixed.replacen("\"eta\": 0", "\"eta\": 0, \"job options\": {\"rw\": \"randrw\"}", 1);
+        assert_eq!(figures(&job(TestType::Rw), None, &options), "job-0 ran `rw=randrw`, and its cell is labelled rw");
+        let origin = JobFileOrigin::User { block_size: Some(Bytes(4096)) };
+        let same = study_files(&job(TestType::RandRw), origin, &[("fio.stdout", &options)]).unwrap();
+        assert_eq!(same.validity, Validity::Valid);
     }
 
     #[test]

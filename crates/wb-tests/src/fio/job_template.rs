@@ -3,12 +3,17 @@
 //! A section with `$target` in its name is repeated for each target, and `$target` in it is replaced by the target's
 //! path. `$@` as the value of an option is replaced by the value that the parameters give this option.
 
+use std::collections::BTreeMap;
+
 use wb_model::Bytes;
 
 use super::job::{FioJob, escape_path};
 use crate::Failure;
 
-/// Expands a job file. The options of histogram logs are always replaced.
+/// Options that only determine what fio reports: the test needs its own histogram logs, and reads apart from writes.
+const REPORTING_OPTIONS: [&str; 3] = ["write_hist_log", "log_hist_msec", "unified_rw_reporting"];
+
+/// Expands a job file. Options that determine what fio reports are replaced.
 pub(super) fn expand(template: &str, job: &FioJob) -> Result<String, Failure> {
     let mut filled = String::new();
     let mut has_global = false;
@@ -27,6 +32,32 @@ pub(super) fn expand(template: &str, job: &FioJob) -> Result<String, Failure> {
         }
     }
     Ok(if has_global { filled } else { format!("[global]\n{}{filled}", render_log_options(job)) })
+}
+
+/// Options of each job of a template by their names in fio, with those of the global sections before it.
+pub(super) fn effective_options(template: &str) -> Vec<BTreeMap<String, String>> {
+    let mut global = BTreeMap::new();
+    let mut jobs = Vec::new();
+    for section in parse_sections(template) {
+        let options = section.lines.iter().map(|line| match line.strip_prefix("include ") {
+            Some(file) => ("include", file.trim()),
+            None => parse_option(line),
+        });
+        let options = options.map(|(name, value)| (option_name(name).to_owned(), value.to_owned()));
+        if section.name.trim() == "global" {
+            global.extend(options);
+        } else {
+            let mut job = global.clone();
+            job.extend(options);
+            jobs.push(job);
+        }
+    }
+    jobs
+}
+
+/// Whether a template uses the targets.
+pub(super) fn uses_targets(template: &str) -> bool {
+    template.contains("$target")
 }
 
 /// Whether a template names files other than the targets.
@@ -107,7 +138,7 @@ impl Section<'_> {
         let mut filled = format!("[{}]\n", expand(self.name, target));
         for line in &self.lines {
             let (name, value) = parse_option(line);
-            if ["write_hist_log", "log_hist_msec"].contains(&name) {
+            if REPORTING_OPTIONS.contains(&name) {
                 continue;
             }
             let value = expand(value, target.map(escape_path).as_deref());
@@ -121,14 +152,21 @@ impl Section<'_> {
     }
 }
 
-/// Value that the parameters give an option.
-fn job_option(job: &FioJob, option: &str) -> Result<String, Failure> {
-    let option = match option {
+/// Name of an option that may be written in another way.
+pub(super) fn option_name(name: &str) -> &str {
+    match name {
         "readwrite" => "rw",
         "blocksize" => "bs",
+        "blocksize_range" => "bsrange",
+        "blocksize_unaligned" => "bs_unaligned",
         "ramptime" => "ramp_time",
         other => other,
-    };
+    }
+}
+
+/// Value that the parameters give an option.
+fn job_option(job: &FioJob, option: &str) -> Result<String, Failure> {
+    let option = option_name(option);
     let option_value = job.options().into_iter().find(|(name, _)| *name == option);
     option_value.map(|(_, value)| value).ok_or_else(|| {
         Failure::refused(format!("no parameter provides `$@` of job-file option `{option} = $@`: write a value"))

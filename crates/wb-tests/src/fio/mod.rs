@@ -8,6 +8,7 @@ mod gates;
 pub mod histogram;
 pub mod histogram_log;
 pub mod job;
+mod job_file_settings;
 mod job_template;
 pub mod params;
 pub mod report;
@@ -66,6 +67,7 @@ impl TypedTest for Fio {
         let mut resolved = pbench_defaults();
         let job_file = given.get("job-file").map(ParamValue::to_string).unwrap_or_default();
         if let Ok(bytes) = std::fs::read(Path::new(&job_file)) {
+            resolved.extend(job_file_settings::resolve(&String::from_utf8_lossy(&bytes)));
             resolved
                 .insert("job-file-sha256".to_owned(), vec![ParamValue::Text(Sha256::of(&bytes).as_str().to_owned())]);
         }
@@ -75,6 +77,12 @@ impl TypedTest for Fio {
     fn unsupported(&self, params: &Params, _: &Placement, _: &Facts) -> Option<String> {
         if !params.job_file.is_empty() && params.job_file_sha256.is_none() {
             return Some(format!("cannot read job file `{}`", params.job_file));
+        }
+        // A file that was removed meanwhile is named by the attempt.
+        if let Ok(bytes) = std::fs::read(Path::new(&params.job_file))
+            && let Some(contradiction) = job_file_settings::contradiction(&String::from_utf8_lossy(&bytes), params)
+        {
+            return Some(contradiction);
         }
         sysinfo::contradiction(&params.sysinfo).or_else(|| job_error(&params.job(params.targets.clone())))
     }
@@ -101,7 +109,12 @@ impl TypedTest for Fio {
         let mut job = params.job(Vec::new());
         // If the job file sets a size, the targets need not be larger.
         job.file_size = template.as_deref().and_then(job_template::file_size).unwrap_or(job.file_size);
-        let targets = targets::prepare_targets(context, &job, &params.targets, params.allow_destroy).await?;
+        let has_targets = template.as_deref().is_none_or(job_template::uses_targets) || !params.targets.is_empty();
+        let targets = match has_targets {
+            true => targets::prepare_targets(context, &job, &params.targets, params.allow_destroy).await?,
+            // fio creates the files of its jobs in the cell's folder, if they have any.
+            false => Vec::new(),
+        };
         Ok(Prepared { targets, template, sysinfo: sysinfo::collect(context, &params.sysinfo).await? })
     }
 
@@ -125,7 +138,10 @@ impl TypedTest for Fio {
     }
 
     fn study(&self, params: &Params, artefacts: &Artefacts) -> Result<Measurement, Rejection> {
-        let origin = if params.job_file.is_empty() { JobFileOrigin::Generated } else { JobFileOrigin::User };
+        let origin = match params.job_file.is_empty() {
+            true => JobFileOrigin::Generated,
+            false => JobFileOrigin::User { block_size: params.block_sizes },
+        };
         // Without a path there is one target, whose name does not matter.
         let targets = if params.targets.is_empty() { vec!["fio".to_owned()] } else { params.targets.clone() };
         values::study(&params.job(targets), origin, artefacts)

@@ -56,7 +56,8 @@ pub struct Params {
     pub config: String,
     /// Monitoring commands that run during every sample: name of a group under [tool-groups] in the plan file
     pub tool_group: String,
-    /// Job file on this machine to use instead of a generated one; `$target` and `$@` are replaced by parameters
+    /// Job file on this machine to use instead of a generated one; `$target` and `$@` are replaced by parameters, and other
+    /// parameters have the values that the file sets
     pub job_file: String,
     /// SHA-256 of the job file
     #[schemars(extend("x-default" = "from the job file"))]

@@ -13,8 +13,18 @@ pub struct FioReport {
     /// fio's version.
     #[serde(rename = "fio version")]
     pub version: String,
+    /// Options of all jobs.
+    #[serde(rename = "global options", default)]
+    pub global_options: BTreeMap<String, String>,
     /// The jobs, in the order of the job file.
     pub jobs: Vec<JobReport>,
+}
+
+impl FioReport {
+    /// Operations in flight that a job ran with; `None` if the report does not have its options.
+    pub fn iodepth(&self, job: &JobReport) -> Option<u32> {
+        job.options.get("iodepth").or_else(|| self.global_options.get("iodepth"))?.parse().ok()
+    }
 }
 
 /// Report of one job.
@@ -22,6 +32,9 @@ pub struct FioReport {
 pub struct JobReport {
     /// Its name.
     pub jobname: String,
+    /// Its own options.
+    #[serde(rename = "job options", default)]
+    pub options: BTreeMap<String, String>,
     /// Group number; jobs of a group ran at the same time.
     #[serde(default)]
     pub groupid: u32,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use wb_model::{Class, Metric, Nanos};
+use wb_model::{Bytes, Class, Metric, Nanos};
 
 use super::gates;
 use super::histogram::Histogram;
@@ -50,7 +50,10 @@ pub enum JobFileOrigin {
     /// Generated from the job.
     Generated,
     /// Written by the user.
-    User,
+    User {
+        /// Block size that its cell is labelled with; `None` if the file has no single one.
+        block_size: Option<Bytes>,
+    },
 }
 
 /// Evaluates a sample of `job`.
@@ -62,12 +65,13 @@ pub fn study(job: &FioJob, origin: JobFileOrigin, artefacts: &Artefacts) -> Resu
     set_cpu(&mut measurement, &report);
     set_histograms(&mut measurement, job, &report, artefacts)?;
     gates::check_work(&mut measurement, job, &report);
-    if origin == JobFileOrigin::Generated {
-        gates::check_request(&mut measurement, job, &report);
+    match origin {
+        JobFileOrigin::Generated => gates::check_request(&mut measurement, job, &report),
+        JobFileOrigin::User { block_size } => gates::check_label(&mut measurement, job, block_size, &report),
     }
     gates::check_possible(&mut measurement, job, &report);
-    gates::note_missing_storage_io(&mut measurement, job, &report, artefacts);
     if origin == JobFileOrigin::Generated {
+        gates::note_missing_storage_io(&mut measurement, job, &report, artefacts);
         gates::note_cached_reads(&mut measurement, job, &report, artefacts);
     }
     measurement.add_provenance("fio", &report.version);

@@ -1,0 +1,284 @@
+//! The parameters that a user's job file determines, so that a cell is labelled with what its job does.
+//!
+//! A parameter applies to a job file where an option is `$@`. Every other option is the file's, or fio's default: its
+//! value becomes that of the parameter, and another value of the parameter contradicts the file.
+
+use std::collections::BTreeMap;
+use std::str::FromStr;
+
+use serde_json::Value as Json;
+use wb_model::{Bytes, Nanos, ParamValue};
+
+use super::job::TestType;
+use super::job_template::{effective_options, option_name};
+use super::params::Params;
+
+/// Kind of value that an option has.
+#[derive(Debug, Clone, Copy)]
+enum ValueKind {
+    Pattern,
+    Size,
+    Time,
+    Number,
+    Flag,
+    Text,
+}
+
+/// A parameter with the option of a job file that it stands for.
+struct ParamOption {
+    param: &'static str,
+    option: &'static str,
+    /// Value of the option where a job does not set it; `None` if it has none, or one that depends on the system.
+    fio_default: Option<&'static str>,
+    kind: ValueKind,
+}
+
+const fn option(
+    param: &'static str,
+    option: &'static str,
+    fio_default: Option<&'static str>,
+    kind: ValueKind,
+) -> ParamOption {
+    ParamOption { param, option, fio_default, kind }
+}
+
+const OPTIONS: [ParamOption; 11] = [
+    option("test-types", "rw", Some("read"), ValueKind::Pattern),
+    option("block-sizes", "bs", Some("4k"), ValueKind::Size),
+    option("file-size", "size", None, ValueKind::Size),
+    option("iodepth", "iodepth", Some("1"), ValueKind::Number),
+    option("numjobs", "numjobs", Some("1"), ValueKind::Number),
+    option("direct", "direct", Some("0"), ValueKind::Flag),
+    option("sync", "sync", Some("0"), ValueKind::Flag),
+    option("rate-iops", "rate_iops", Some("0"), ValueKind::Number),
+    option("ioengine", "ioengine", None, ValueKind::Text),
+    option("runtime", "runtime", None, ValueKind::Time),
+    option("ramptime", "ramp_time", Some("0"), ValueKind::Time),
+];
+
+/// Options that vary the size of operations within a job.
+const SIZE_RANGES: [&str; 3] = ["bsrange", "bssplit", "bs_unaligned"];
+
+/// What a job file determines of a parameter.
+#[derive(Debug, Clone, PartialEq)]
+enum Setting {
+    /// It is `$@` in every job.
+    Parameter,
+    /// The same value in every job.
+    Value(ParamValue),
+    /// Not one value, with what the file has instead.
+    Other(String),
+    /// The file does not set it, and fio's default is unknown.
+    Unset,
+}
+
+/// Values of parameters that follow from a job file; none for one that no single value describes.
+pub(super) fn resolve(template: &str) -> BTreeMap<String, Vec<ParamValue>> {
+    let value = |option: &ParamOption| match setting(template, option) {
+        Setting::Value(value) => Some((option.param.to_owned(), vec![value])),
+        Setting::Other(_) => Some((option.param.to_owned(), Vec::new())),
+        Setting::Parameter | Setting::Unset => None,
+    };
+    OPTIONS.iter().filter_map(value).collect()
+}
+
+/// Why parameters contradict a job file, if they do.
+pub(super) fn contradiction(template: &str, params: &Params) -> Option<String> {
+    let path = &params.job_file;
+    let values = serde_json::to_value(params).ok()?;
+    OPTIONS.iter().find_map(|option| {
+        let ParamOption { param, option: name, .. } = option;
+        let given = match &values[param] {
+            Json::Null => None,
+            Json::String(text) => Some(text.clone()),
+            other => Some(other.to_string()),
+        };
+        match (setting(template, option), given) {
+            (Setting::Value(value), Some(given)) if value.to_string() != given => Some(format!(
+                "`{param}` is {given}, but job file `{path}` runs with {value}: remove `{param}`, or write `{name}=$@` in \
+                 the file"
+            )),
+            (Setting::Other(found), None) if *param == "test-types" => Some(format!(
+                "job file `{path}` has {found}, and a cell has one access pattern: write `{name}=$@`, or a file for each \
+                 pattern"
+            )),
+            (Setting::Other(found), Some(given)) if ["test-types", "block-sizes"].contains(param) => Some(format!(
+                "`{param}` is {given}, but job file `{path}` has {found}: remove `{param}`, or write `{name}=$@` in the file"
+            )),
+            _ => None,
+        }
+    })
+}
+
+/// What a job file sets in its jobs.
+fn setting(template: &str, option: &ParamOption) -> Setting {
+    let mut settings: Vec<Setting> = effective_options(template).iter().map(|job| job_setting(job, option)).collect();
+    settings.dedup();
+    // Where only some jobs take the parameter, it has to be the value of the others.
+    if settings.len() > 1 {
+        settings.retain(|setting| *setting != Setting::Parameter);
+        settings.dedup();
+    }
+    match settings.as_slice() {
+        [] => Setting::Parameter,
+        [one] => one.clone(),
+        _ => Setting::Other(format!("jobs with different `{}`", option.option)),
+    }
+}
+
+fn job_setting(job: &BTreeMap<String, String>, option: &ParamOption) -> Setting {
+    if let Some(range) = SIZE_RANGES.iter().find(|range| option.option == "bs" && job.contains_key(**range)) {
+        return Setting::Other(format!("`{range}`"));
+    }
+    match job.get(option.option).map(String::as_str).or(option.fio_default) {
+        // Another file may set it.
+        _ if job.contains_key("include") => Setting::Other("an `include`".to_owned()),
+        None => Setting::Unset,
+        Some("$@") => Setting::Parameter,
+        Some(text) => match parse(text, option.kind) {
+            Some(value) => Setting::Value(value),
+            None => Setting::Other(format!("`{}={text}`", option.option)),
+        },
+    }
+}
+
+/// Parses the value of an option in canonical form; `None` if it is not one value.
+fn parse(text: &str, kind: ValueKind) -> Option<ParamValue> {
+    let text = text.trim();
+    Some(match kind {
+        ValueKind::Pattern => ParamValue::Text(parse_pattern(text)?.name().to_owned()),
+        ValueKind::Size => ParamValue::Text(parse_parts::<Bytes>(text)?.to_string()),
+        ValueKind::Time => ParamValue::Text(text.parse::<Nanos>().ok()?.to_string()),
+        ValueKind::Number => ParamValue::Integer(parse_parts(text)?),
+        // A flag without a value is set.
+        ValueKind::Flag => ParamValue::Bool(match text {
+            "" | "1" | "true" => true,
+            "0" | "false" => false,
+            _ => return None,
+        }),
+        ValueKind::Text => (!text.contains('$')).then(|| ParamValue::Text(text.to_owned()))?,
+    })
+}
+
+/// Parses an access pattern of fio, which may be followed by a colon and a modifier.
+pub(super) fn parse_pattern(text: &str) -> Option<TestType> {
+    let name = text.split(':').next().unwrap_or(text).trim();
+    let name = if name == "readwrite" { "rw" } else { name };
+    serde_json::from_value(Json::String(name.to_owned())).ok()
+}
+
+/// Parses an option that may have a value for each of reads, writes and trims, if they are the same.
+fn parse_parts<T: FromStr + PartialEq>(text: &str) -> Option<T> {
+    let mut parts = text.split(',').map(str::trim).filter(|part| !part.is_empty()).map(|part| part.parse::<T>().ok());
+    let first = parts.next()??;
+    parts.all(|part| part.as_ref() == Some(&first)).then_some(first)
+}
+
+/// The access pattern that fio reports to have run, from the options in its report.
+pub(super) fn reported_pattern(options: [&BTreeMap<String, String>; 2]) -> Option<TestType> {
+    let is_pattern = |name: &str| option_name(name) == "rw";
+    let of = |options: &BTreeMap<String, String>| {
+        options.iter().find(|(name, _)| is_pattern(name)).and_then(|(_, text)| parse_pattern(text))
+    };
+    options.into_iter().find_map(of)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn resolved(template: &str, param: &str) -> Option<Vec<String>> {
+        Some(resolve(template).remove(param)?.iter().map(ToString::to_string).collect())
+    }
+
+    fn one(value: &str) -> Option<Vec<String>> {
+        Some(vec![value.to_owned()])
+    }
+
+    fn params(json: &str) -> Params {
+        serde_json::from_str(json).unwrap()
+    }
+
+    #[test]
+    fn every_option_of_a_job_file_becomes_the_value_of_its_parameter() {
+        let template = "[global]\nreadwrite=randrw:8\nblocksize=4K,4k\nsize=1G\niodepth=3\nnumjobs=2\ndirect=1\nsync=1\n\
+                        rate_iops=1000,1000\nioengine=null\nruntime=2\nramp_time=500ms\n[job1]\n";
+        let values = ["randrw", "4k", "1g", "3", "2", "true", "true", "1000", "null", "2s", "500ms"];
+        for (option, value) in OPTIONS.iter().zip(values) {
+            assert_eq!(resolved(template, option.param), one(value), "{}", option.param);
+        }
+        // All of them are parameters of the test.
+        let names = wb_model::Param::from_schema::<Params>();
+        assert!(OPTIONS.iter().all(|option| names.iter().any(|param| param.name == option.param)));
+    }
+
+    #[test]
+    fn an_option_that_is_not_set_has_the_default_of_fio() {
+        assert_eq!(resolved("[x]\n", "test-types"), one("read"));
+        assert_eq!(resolved("[x]\n", "block-sizes"), one("4k"));
+        assert_eq!(resolved("[x]\n", "iodepth"), one("1"));
+        assert_eq!(resolved("[x]\n", "runtime"), None);
+    }
+
+    #[test]
+    fn a_parameter_applies_where_the_file_asks_for_it() {
+        let template = "[global]\nbs=$@\n[a]\nrw=$@\n[b]\nrw=$@\n";
+        assert_eq!([resolved(template, "test-types"), resolved(template, "block-sizes")], [None, None]);
+        assert_eq!(resolved("[a]\nrw=$@\n[b]\nrw=write\n", "test-types"), one("write"));
+    }
+
+    #[test]
+    fn the_last_setting_before_a_job_applies() {
+        assert_eq!(resolved("rw=read\n[global]\nrw=write\n[a]\n", "test-types"), one("write"));
+        assert_eq!(resolved("[global]\nrw=write\n[a]\nrw=read\nrw=randread\n", "test-types"), one("randread"));
+        assert_eq!(resolved("[global]\nrw=write\n[a]\n[global]\nrw=read\n[b]\n", "test-types"), Some(Vec::new()));
+    }
+
+    #[test]
+    fn what_one_value_does_not_describe_has_none() {
+        for (template, param) in [
+            ("[a]\nrw=read\n[b]\nrw=write\n", "test-types"),
+            ("[a]\nrw=trim\n", "test-types"),
+            ("[a]\nbs=4k,8k\n", "block-sizes"),
+            ("[a]\nbsrange=4k-64k\n", "block-sizes"),
+            ("[a]\nbs=4k\nbssplit=4k/50:8k/50\n", "block-sizes"),
+            ("[a]\nbs=${SIZE}\n", "block-sizes"),
+            ("[global]\ninclude other.fio\n[a]\nbs=4k\n", "block-sizes"),
+        ] {
+            assert_eq!(resolved(template, param), Some(Vec::new()), "{template}");
+        }
+    }
+
+    #[test]
+    fn a_parameter_that_contradicts_the_file_is_an_error() {
+        let fixed = "[a]\nrw=randrw\nbs=4k\n";
+        let with = |json: &str| {
+            let defaults = r#"{"test-types": "randrw", "block-sizes": "4k", "iodepth": 1, "direct": false, "ramptime": 0, "job-file": "own.fio"}"#;
+            let mut all: serde_json::Map<String, Json> = serde_json::from_str(defaults).unwrap();
+            all.extend(serde_json::from_str::<serde_json::Map<String, Json>>(json).unwrap());
+            contradiction(fixed, &params(&Json::Object(all).to_string()))
+        };
+        assert_eq!(with("{}"), None);
+        assert_eq!(
+            with(r#"{"block-sizes": "1m"}"#).unwrap(),
+            "`block-sizes` is 1m, but job file `own.fio` runs with 4k: remove `block-sizes`, or write `bs=$@` in the file"
+        );
+        assert!(with(r#"{"test-types": "read"}"#).unwrap().starts_with("`test-types` is read, but job file"));
+        assert!(with(r#"{"iodepth": 16}"#).unwrap().contains("runs with 1"));
+        let several = contradiction("[a]\nrw=read\n[b]\nrw=write\n", &params(r#"{"job-file": "own.fio"}"#)).unwrap();
+        assert!(
+            several.starts_with("job file `own.fio` has jobs with different `rw`, and a cell has one"),
+            "{several}"
+        );
+        let range = r#"{"job-file": "own.fio", "test-types": "read", "block-sizes": "4k"}"#;
+        assert!(contradiction("[a]\nbsrange=4k-8k\n", &params(range)).unwrap().contains("has `bsrange`: remove"));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_job_file_panics(text: String) {
+            resolve(&text);
+            contradiction(&text, &Params::default());
+        }
+    }
+}
