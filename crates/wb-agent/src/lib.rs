@@ -20,9 +20,9 @@ pub mod worker;
 
 pub use clock::ClockOffset;
 pub use protocol::{
-    ActiveRuns, AgentSession, Capture, Command, Controller, EntryKind, ExitReason, Fault, FileEntry, InstalledProgram,
-    OutputDigest, PlacementReport, RecoveryReport, RevertedChange, SessionConfig, Stream, TeardownReport, TuneReport,
-    UnrevertedChanges,
+    ActiveRuns, AgentSession, Capture, CleanupCommand, Command, Controller, EntryKind, ExitReason, Fault, FileEntry,
+    InstalledProgram, OutputDigest, PlacementReport, RecoveryReport, RevertedChange, SessionConfig, Stream,
+    TeardownReport, TuneReport, UnrevertedChanges,
 };
 pub use server::{AgentError, RUN, announced_runs, serve};
 pub use stdio::stdio;

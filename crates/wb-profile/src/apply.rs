@@ -119,7 +119,8 @@ pub async fn apply(
 
 /// What was not restored after a profile could not be applied.
 fn cleanup_problems(teardown: Result<TeardownReport, WorkerError>) -> Vec<String> {
-    let TeardownReport { killed: _, unkillable, reverted, revert_error, folder_error } = match teardown {
+    let TeardownReport { killed: _, unkillable, reverted, cleanup_errors, revert_error, folder_error } = match teardown
+    {
         Ok(report) => report,
         Err(error) => return vec![error.to_string()],
     };
@@ -127,7 +128,7 @@ fn cleanup_problems(teardown: Result<TeardownReport, WorkerError>) -> Vec<String
     let conflicts = reverted.iter().filter(|change| matches!(change.outcome, RevertOutcome::Conflict { .. }));
     let conflicts = conflicts.map(|RevertedChange { description, outcome }| format!("{description}: {outcome}"));
     let folder_error = folder_error.map(|fault| fault.to_string());
-    revert_error.into_iter().chain(conflicts).chain(processes).chain(folder_error).collect()
+    cleanup_errors.into_iter().chain(revert_error).chain(conflicts).chain(processes).chain(folder_error).collect()
 }
 
 /// The knobs and values of a profile's sets, by set name.
@@ -251,10 +252,8 @@ impl ActiveProfile {
         }
         let failed = |kind| ProfileError::new(&standing.name, &host, kind);
         match teardown {
-            // A process that hangs in the kernel holds no change: the host is restored.
-            Ok(TeardownReport { reverted, revert_error: None, folder_error: None, killed: _, unkillable: _ }) => {
-                Ok(reverted)
-            }
+            // A process that hangs in the kernel holds no change: the host is restored. A profile has no cleanup commands.
+            Ok(TeardownReport { reverted, revert_error: None, folder_error: None, .. }) => Ok(reverted),
             Ok(TeardownReport { revert_error: None, folder_error: Some(fault), .. }) => {
                 Err(failed(WorkerError::Fault { worker: host.clone(), fault }.into()))
             }

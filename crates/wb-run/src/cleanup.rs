@@ -69,11 +69,12 @@ impl CleanupReport {
     async fn tear_down(&mut self, group: Group) {
         let worker = group.worker().name().clone();
         match group.teardown().await {
-            Ok(TeardownReport { killed: _, unkillable, reverted, revert_error, folder_error }) => {
+            Ok(TeardownReport { killed: _, unkillable, reverted, cleanup_errors, revert_error, folder_error }) => {
                 if !unkillable.is_empty() {
                     self.findings.push(format!("processes survived SIGKILL: {unkillable:?}"));
                 }
                 reverted.into_iter().for_each(|change| self.add_reverted(change));
+                self.failures.extend(cleanup_errors.into_iter().map(Failure::refused));
                 self.failures.extend(revert_error.map(Failure::refused));
                 self.failures.extend(folder_error.map(|fault| WorkerError::Fault { worker, fault }.into()));
             }

@@ -187,6 +187,7 @@ impl FakeAgent {
             }
             Request::Recovery(call) => call.reply(RecoveryReport::default()),
             Request::ApplyChange(call) => call.reply(true),
+            Request::SetCleanup(call) => call.reply(()),
             Request::Teardown(call) => call.reply(self.state().close_group(call.group)?),
             Request::Spawn(call) => {
                 let process = (self.0.program)(&call.command);

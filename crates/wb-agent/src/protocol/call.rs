@@ -10,9 +10,9 @@ use wb_sys::telemetry::Telemetry;
 use wb_sys::undo::ManagedResource;
 
 use super::{
-    ActiveRuns, AgentSession, ClockReading, Command, Controller, EncodedReply, ExitReport, Fault, FileEntry,
-    GroupHandle, InstalledProgram, PlacementReport, ProcessHandle, RecoveryReport, Reply, ScratchHandle, Stream,
-    TeardownReport, TuneReport, WithBytes,
+    ActiveRuns, AgentSession, CleanupCommand, ClockReading, Command, Controller, EncodedReply, ExitReport, Fault,
+    FileEntry, GroupHandle, InstalledProgram, PlacementReport, ProcessHandle, RecoveryReport, Reply, ScratchHandle,
+    Stream, TeardownReport, TuneReport, WithBytes,
 };
 
 /// A call to an agent.
@@ -169,7 +169,15 @@ calls! {
         /// Its new state; none if it must not exist.
         state: Option<String>,
     } -> bool;
-    /// Kills the processes of a group, reverts its changes and removes it.
+    /// Sets the commands that undo what a group's processes do outside of its folder: they run when the group is torn
+    /// down or, if this agent is killed, when the next one of its user starts.
+    SetCleanup {
+        /// The group.
+        group: u32,
+        /// The commands; they replace those set before.
+        commands: Vec<CleanupCommand>,
+    } -> ();
+    /// Kills the processes of a group, runs its cleanup commands, reverts its changes and removes it.
     Teardown {
         /// The group.
         group: u32,

@@ -22,6 +22,9 @@ pub struct TeardownReport {
     pub unkillable: Vec<u32>,
     /// Changes made for the group and the outcome of reverting each, latest first.
     pub reverted: Vec<RevertedChange>,
+    /// What failed of the group's cleanup commands.
+    #[serde(default)]
+    pub cleanup_errors: Vec<String>,
     /// Why some changes could not be reverted.
     #[serde(rename = "fault")]
     pub revert_error: Option<String>,
@@ -37,6 +40,7 @@ impl TeardownReport {
             killed: Vec::new(),
             unkillable: Vec::new(),
             reverted: Vec::new(),
+            cleanup_errors: Vec::new(),
             revert_error: None,
             folder_error: None,
         }
@@ -47,10 +51,21 @@ impl TeardownReport {
     /// # Errors
     /// The first thing that is left.
     pub fn into_result(self) -> Result<(), Fault> {
-        let Self { killed: _, unkillable, reverted: _, revert_error, folder_error } = self;
+        let Self { killed: _, unkillable, reverted: _, cleanup_errors, revert_error, folder_error } = self;
+        let revert_error = cleanup_errors.into_iter().next().or(revert_error);
         let process = unkillable.first().map(|pid| Fault::Unkillable { pid: *pid });
         process.or(revert_error.map(|reason| Fault::Refused { why: reason })).or(folder_error).map_or(Ok(()), Err)
     }
+}
+
+/// A command that undoes what a group's processes do.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct CleanupCommand {
+    /// Its arguments, starting with the program.
+    pub argv: Vec<String>,
+    /// Whether its failure is of no interest, as of a command that stops what may have ended already.
+    pub may_fail: bool,
 }
 
 /// A change of a group and the outcome of reverting it.

@@ -14,6 +14,7 @@ use wb_sys::process::Owner;
 use crate::protocol::{Fault, ScratchHandle};
 
 use super::files::file_fault;
+use super::pending_cleanup;
 
 /// The agent's folder.
 pub(super) struct AgentFolder {
@@ -38,6 +39,11 @@ impl AgentFolder {
     /// The owner recorded in the names of its folders.
     pub(super) fn owner(&self) -> Owner {
         self.owner
+    }
+
+    /// Its path.
+    pub(super) fn path(&self) -> &Path {
+        &self.folder
     }
 
     /// Returns a unique name for an id; all names have the same length.
@@ -97,7 +103,8 @@ fn remove_stale(root: &SysRoot, base: &Path) {
         if metadata.is_file() {
             let _ = fs::remove_file(&folder);
         }
-        if metadata.is_dir() {
+        // Another agent is running its cleanup commands, and removes it later.
+        if metadata.is_dir() && !pending_cleanup::is_pending(&folder) {
             let linked = entries(&folder).into_iter().filter_map(|entry| fs::read_link(entry).ok());
             // A link is trusted only if its target carries the name of the same owner.
             let is_owned =

@@ -19,8 +19,11 @@ use wb_sys::SysRoot;
 use wb_sys::cgroup::Cgroup;
 use wb_sys::process::{Owner, ProcessStat, ReapedChild, ResourceUsage, tree};
 
-use crate::protocol::{Fault, GroupHandle, TeardownReport};
+use crate::protocol::{CleanupCommand, Command, Fault, GroupHandle, TeardownReport};
 
+use super::pending_cleanup::PendingCleanup;
+use super::processes::environment;
+use super::tuning::run_blocking;
 use super::{Agent, files};
 
 /// Environment variable with the name of a process's group.
@@ -66,6 +69,8 @@ pub(super) struct LiveGroup {
     pub(super) overrides: ProcessEnvironment,
     /// Numbers of the changes of the machine that it has made, in the undo log.
     pub(super) changes: RefCell<BTreeSet<u32>>,
+    /// Commands that undo what its processes do outside of its folder; they are recorded, too.
+    cleanup: RefCell<Option<PendingCleanup>>,
     /// Its cgroup; `None` if none could be created.
     pub(super) cgroup: Option<Cgroup>,
     /// Ids of the processes that the agent started in it, alive or not; each leads a session of its own.
@@ -133,6 +138,7 @@ impl Agent {
             folder,
             overrides,
             changes: RefCell::default(),
+            cleanup: RefCell::default(),
             cgroup,
             session_leaders: RefCell::default(),
             leaders_elsewhere: RefCell::default(),
@@ -143,7 +149,30 @@ impl Agent {
         Ok(handle)
     }
 
-    /// Kills every process of a group, reverts its changes and removes it.
+    /// Sets the cleanup commands of a group, and records them for the next agent.
+    pub(super) fn set_cleanup(&self, group: u32, commands: &[CleanupCommand]) -> Result<(), Fault> {
+        let group = self.group(group)?;
+        let env = environment(&group, &Command::new(["sh"]));
+        let cleanup = PendingCleanup { folder: group.folder.clone(), env, commands: commands.to_vec() };
+        cleanup.record(self.agent_folder.path(), group.id)?;
+        *group.cleanup.borrow_mut() = Some(cleanup).filter(|cleanup| !cleanup.commands.is_empty());
+        Ok(())
+    }
+
+    /// Runs the cleanup commands of a group that were not withdrawn; returns what failed.
+    async fn run_cleanup(&self, group: &LiveGroup) -> Vec<String> {
+        let Some(mut cleanup) = group.cleanup.take() else { return Vec::new() };
+        let (mut errors, done) = run_blocking(move || {
+            let errors = cleanup.run();
+            cleanup.commands.clear();
+            (errors, cleanup)
+        })
+        .await;
+        errors.extend(done.record(self.agent_folder.path(), group.id).err().map(|fault| fault.to_string()));
+        errors
+    }
+
+    /// Kills every process of a group, runs its cleanup commands, reverts its changes and removes it.
     pub(super) async fn teardown(&self, id: u32) -> Result<TeardownReport, Fault> {
         // The lock waits for a change in progress: it is made by the agent, not by a process of the group.
         let mut log = self.log.lock().await;
@@ -158,11 +187,19 @@ impl Agent {
                 }
             }
         }
+        let cleanup_errors = self.run_cleanup(&group).await;
         self.groups.borrow_mut().remove(&id);
         let (reverted, revert_error) = Self::revert_changes(&mut log, group.changes.take()).await;
         // Reported with the rest: the group is gone, and a fault in place of the report would lose it.
         let folder_error = self.agent_folder.remove_scratch(id).err();
-        Ok(TeardownReport { killed: signalled, unkillable: survivors, reverted, revert_error, folder_error })
+        Ok(TeardownReport {
+            killed: signalled,
+            unkillable: survivors,
+            reverted,
+            cleanup_errors,
+            revert_error,
+            folder_error,
+        })
     }
 
     /// Kills all remaining descendants of the agent, once its groups are torn down.

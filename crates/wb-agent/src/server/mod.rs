@@ -9,6 +9,7 @@ mod files;
 mod groups;
 mod machine_lock;
 mod output;
+mod pending_cleanup;
 mod ports;
 mod processes;
 mod reaper;
@@ -231,6 +232,8 @@ impl Agent {
         let cgroups = Cgroups::find(&root);
         cgroups.remove_stale(&root);
         groups::kill_stale(&root);
+        // In the reverse order of what the dead agents did: their groups set knobs first.
+        tuning::run_pending_cleanups(&root);
         let left_behind = tuning::restore(&root);
         let agent_folder = AgentFolder::new(&root).map_err(set_up("create its folder"))?;
         Ok(Self {
@@ -283,6 +286,7 @@ impl Agent {
             Request::Tune(call) => call.reply(self.tune(&call).await?),
             Request::Recovery(call) => call.reply(self.recovery.clone()),
             Request::ApplyChange(call) => call.reply(self.apply_change(&call).await?),
+            Request::SetCleanup(call) => call.reply(self.set_cleanup(call.group, &call.commands)?),
             Request::Teardown(call) => call.reply(self.teardown(call.group).await?),
             Request::Spawn(call) => call.reply(self.spawn(&call)?),
             Request::Release(call) => call.reply(self.process(call.process)?.release(&self.root)?),

@@ -11,7 +11,7 @@ use wb_sys::{SysRoot, UndoLog};
 
 use crate::protocol::{Fault, RecoveryReport, RevertedChange, TuneReport, UnrevertedChanges, call};
 
-use super::Agent;
+use super::{Agent, pending_cleanup};
 
 /// Owner name of the agents' changes in the undo log.
 pub const RUN: &str = "run";
@@ -75,6 +75,17 @@ pub(super) fn restore(root: &SysRoot) -> RecoveryReport {
         print_to_stderr(&format!("note: a run that was killed had changed {description}: {outcome}"));
     }
     RecoveryReport { reverted, unreverted: error.as_ref().map(unreverted), ..RecoveryReport::default() }
+}
+
+/// Runs the cleanup commands that killed agents of this user left, and reports the outcome.
+pub(super) fn run_pending_cleanups(root: &SysRoot) {
+    let (ran, failed) = pending_cleanup::run_stale(root, &std::env::temp_dir());
+    for command in ran {
+        print_to_stderr(&format!("note: ran the cleanup of a run that was killed: `{command}`"));
+    }
+    for failure in failed {
+        print_to_stderr(&format!("warning: of a run that was killed: {failure}"));
+    }
 }
 
 /// Describes the changes of runs by root, for an agent that may not read the log.
@@ -230,7 +241,7 @@ fn keep_if_needed(log: UndoLog) -> Option<UndoLog> {
 
 /// Runs a blocking change, which may take as long as a profile's command, on a thread of its own, so that the agent
 /// stays responsive.
-async fn run_blocking<T: Send + 'static>(change: impl FnOnce() -> T + Send + 'static) -> T {
+pub(super) async fn run_blocking<T: Send + 'static>(change: impl FnOnce() -> T + Send + 'static) -> T {
     match tokio::task::spawn_blocking(change).await {
         Ok(result) => result,
         // The task is never cancelled, so it panicked.

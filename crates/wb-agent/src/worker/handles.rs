@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use wb_model::Nanos;
 use wb_sys::undo::ManagedResource;
 
-use crate::protocol::{Command, GroupHandle, ScratchHandle, TeardownReport, TuneReport, call};
+use crate::protocol::{CleanupCommand, Command, GroupHandle, ScratchHandle, TeardownReport, TuneReport, call};
 
 use super::{Process, Recording, Worker, WorkerError};
 
@@ -90,6 +90,15 @@ impl Group {
     /// Remembers changes that must be reverted when the group is torn down.
     fn track_changes(&self, descriptions: impl IntoIterator<Item = String>) {
         self.worker.changes().entry(self.handle.id).or_default().extend(descriptions);
+    }
+
+    /// Sets the commands that undo what the group's processes do outside of its folder; none withdraws them. They run
+    /// when the group is torn down, however the controller and the agent end: at the latest when the next agent starts.
+    ///
+    /// # Errors
+    /// If they cannot be recorded.
+    pub async fn set_cleanup(&self, commands: &[CleanupCommand]) -> Result<(), WorkerError> {
+        self.worker.call(call::SetCleanup { group: self.handle.id, commands: commands.to_vec() }).await
     }
 
     /// Starts recording telemetry with the group's processes as the workload. Readings are taken now, at every interval

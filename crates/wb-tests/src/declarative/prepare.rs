@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use wb_agent::{Capture, Command};
+use wb_agent::{Capture, CleanupCommand, Command};
 use wb_model::{ParamValue, Params, Sha256};
 
 use super::definition::{Definition, File, FileContent, Readiness, Service};
@@ -28,6 +28,10 @@ impl Definition {
     pub(super) async fn prepare(&self, params: &Params, context: &WorkerContext) -> Result<Prepared, Failure> {
         let builtins = self.builtins(params, context).await?;
         let bindings = Bindings { params, builtins };
+        let cleanup = self.cleanup_commands(&bindings)?;
+        if !cleanup.is_empty() {
+            context.group.set_cleanup(&cleanup).await?;
+        }
         let program_hashes = self.build(&bindings, context).await?;
         for command in &self.setup {
             run_command(context, command, &bindings).await?;
@@ -73,7 +77,19 @@ impl Definition {
         Ok(program_hashes)
     }
 
-    /// Runs the stop commands of servers and the cleanup commands; remaining processes end with the context.
+    /// The commands that undo the preparation: those that stop servers, which end with the context in any case, and those
+    /// of `cleanup`.
+    fn cleanup_commands(&self, bindings: &Bindings<'_>) -> Result<Vec<CleanupCommand>, Failure> {
+        let stops = self.services.iter().filter_map(|service| Some((service.stop.as_ref()?, true)));
+        let commands = stops.chain(self.cleanup.iter().map(|command| (command, false)));
+        commands
+            .map(|(command, may_fail)| Ok(CleanupCommand { argv: command.fill(bindings)?, may_fail }))
+            .collect::<Result<_, String>>()
+            .map_err(Failure::refused)
+    }
+
+    /// Runs the stop commands of servers and the cleanup commands, and withdraws each from the agent, which would run it
+    /// if the controller were killed; remaining processes end with the context.
     pub(super) async fn clean_up(
         &self,
         params: &Params,
@@ -81,11 +97,18 @@ impl Definition {
         context: &WorkerContext,
     ) -> Result<(), Failure> {
         let bindings = Bindings { params, builtins: prepared.builtins };
-        let stops = self.services.iter().filter_map(|service| service.stop.as_ref());
-        for command in stops.chain(&self.cleanup) {
-            run_command(context, command, &bindings).await?;
+        let commands = self.cleanup_commands(&bindings)?;
+        let mut first_failure = None;
+        for (at, command) in commands.iter().enumerate() {
+            match context.run(Command::new(command.argv.clone()).stdout(Capture::Hash)).await {
+                Ok(_) => {}
+                // The agent runs the rest.
+                Err(failure @ (Failure::Cancelled | Failure::Lost { .. })) => return Err(failure),
+                Err(failure) => first_failure = first_failure.or(Some(failure)),
+            }
+            context.group.set_cleanup(&commands[at + 1..]).await?;
         }
-        Ok(())
+        first_failure.map_or(Ok(()), Err)
     }
 
     async fn builtins(
