@@ -15,6 +15,7 @@ mod cleanup;
 pub mod consistency;
 pub mod environment;
 pub mod error;
+mod knob_trial;
 mod knobs;
 pub mod other_runs;
 pub mod preparation;

@@ -196,6 +196,48 @@ async fn what_knobs_did_is_recorded_although_a_later_step_fails() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn knobs_that_exclude_each_other_are_found_before_anything_is_measured() {
+    let bed = TestBed::new(|_| FakeProcess::printing("figure: 10"));
+    let calls = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    let counted = calls.clone();
+    bed.agents[0].set_tune(move |call| {
+        counted.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        let is_excluded = call.knobs.get("io-scheduler").is_some_and(|value| value == "none");
+        let result = |(knob, requested): (&String, &String)| KnobResult {
+            knob: knob.clone(),
+            target: "sda".to_owned(),
+            before: None,
+            requested: requested.clone(),
+            outcome: match knob == "nr-requests" && is_excluded {
+                true => KnobOutcome::Unsupported { reason: "the kernel refuses 200: Invalid argument".to_owned() },
+                false => KnobOutcome::Unchanged,
+            },
+            resets: Vec::new(),
+        };
+        let results: Vec<KnobResult> = call.knobs.iter().map(result).collect();
+        match results.iter().find_map(|result| result.outcome.reason()) {
+            Some(reason) if call.strict => Err(Fault::Refused { why: reason.to_owned() }),
+            _ => Ok(TuneReport(results)),
+        }
+    });
+    bed.measure(&["figure:knobs.io-scheduler=[none,bfq],knobs.nr-requests=200"]).await;
+    // Only the cell that can be measured has attempts.
+    assert!(bed.ended_attempts().iter().all(|ended| ended.cell.to_string().contains("bfq")));
+    assert!(!bed.ended_attempts().is_empty());
+    let outcomes: Vec<String> = bed.study().cells.iter().map(|cell| cell.outcome.to_string()).collect();
+    let unsupported: Vec<&String> = outcomes.iter().filter(|outcome| outcome.starts_with("unsupported")).collect();
+    assert_eq!(
+        unsupported,
+        [
+            "unsupported (cannot set the knob `nr-requests` to 200 on local together with io-scheduler=none: the kernel refuses \
+          200: Invalid argument)"
+        ]
+    );
+    // One trial for each combination, and one setting for each attempt.
+    assert_eq!(calls.load(std::sync::atomic::Ordering::Relaxed), 2 + bed.ended_attempts().len());
+}
+
+#[tokio::test(start_paused = true)]
 async fn processes_left_by_a_build_before_a_resumed_run_are_recorded() {
     let mut bed = built(&format!("scope = \"sample\"{BUILT}"), || 1);
     bed.measure(&["built"]).await;

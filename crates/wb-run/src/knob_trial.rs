@@ -1,0 +1,80 @@
+//! Finds knobs that the kernel refuses, alone or together, before anything is measured: the values of each cell are set once and reverted,
+//! because only the kernel knows which of them it accepts together.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use wb_agent::{Worker, WorkerError};
+use wb_model::WorkerName;
+use wb_plan::Plan;
+use wb_record::History;
+use wb_tests::TestCell;
+
+use crate::RunError;
+use crate::worker_pool::WorkerPool;
+
+/// Values by knob (`NAME` or `NAME@TARGET`).
+type Combination = BTreeMap<String, String>;
+
+/// Marks cells as unsupported whose knobs cannot be set. Each combination is tried once on each worker, and only
+/// for cells without attempts: the knobs of others could be set. `test_cells` are the cells of the plan, in its order.
+///
+/// # Errors
+/// If a worker fails otherwise than by being lost, which its cells will report.
+pub(crate) async fn try_knobs(
+    plan: &mut Plan,
+    test_cells: &[Box<dyn TestCell>],
+    pool: &WorkerPool,
+    history: &History,
+) -> Result<(), RunError> {
+    let mut tried: BTreeMap<(WorkerName, Combination), Option<String>> = BTreeMap::new();
+    for (cell, test_cell) in plan.cells.iter_mut().zip(test_cells) {
+        let knobs = &test_cell.shared_params().knobs;
+        if knobs.is_empty() || cell.unsupported.is_some() || !history.attempts(&cell.id).is_empty() {
+            continue;
+        }
+        let workers: BTreeSet<WorkerName> = pool.of(cell).map(|member| member.worker.name().clone()).collect();
+        for name in workers {
+            let Some(member) = pool.get(&name) else { continue };
+            let key = (name, knobs.clone());
+            let refusal = match tried.get(&key) {
+                Some(refusal) => refusal.clone(),
+                None => {
+                    let refusal = find_refusal(&member.worker, knobs).await?;
+                    tried.entry(key).or_insert(refusal).clone()
+                }
+            };
+            cell.unsupported = cell.unsupported.take().or(refusal);
+        }
+    }
+    Ok(())
+}
+
+/// Sets knobs and reverts them; returns why one of them could not be set.
+async fn find_refusal(worker: &Worker, knobs: &Combination) -> Result<Option<String>, RunError> {
+    let tried = async {
+        let group = worker.new_group().await?;
+        let report = group.tune_best_effort(knobs.clone()).await;
+        // What could not be reverted stays in the undo log, and fails the first attempt.
+        let _ = group.teardown().await?;
+        report
+    };
+    let results = match tried.await {
+        Ok(report) => report.0,
+        // As while another run measures on the machine: the attempts say so.
+        Err(WorkerError::Fault { .. } | WorkerError::Lost { .. }) => return Ok(None),
+        Err(error) => return Err(error.into()),
+    };
+    let refused = results.iter().find_map(|result| Some((result, result.outcome.reason()?)));
+    Ok(refused.map(|(result, reason)| {
+        let is_other = |key: &&String| key.split('@').next() != Some(result.knob.as_str());
+        let others: Vec<String> = knobs.keys().filter(is_other).map(|key| format!("{key}={}", knobs[key])).collect();
+        let together =
+            if others.is_empty() { String::new() } else { format!(" together with {}", others.join(" and ")) };
+        format!(
+            "cannot set the knob `{}` to {} on {}{together}: {reason}",
+            result.knob,
+            result.requested,
+            worker.name()
+        )
+    }))
+}
