@@ -6,7 +6,7 @@ use std::path::Path;
 use wb_agent::{Command, ExitReason, Group, Process, Stream, Worker, WorkerError};
 use wb_model::{Bytes, Nanos, WorkerName};
 
-/// Maximum size of a program's captured output.
+/// Maximum size of what is kept of each output stream of a program.
 const MAX_OUTPUT: Bytes = Bytes(64 << 20);
 /// Number of last output lines quoted when a program fails.
 const LAST_LINES: usize = 5;
@@ -84,7 +84,7 @@ impl Controller {
         let ControllerProgram { argv, env, stdin } = program;
         let inherited =
             std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
-        let mut command = Command::new(argv).stdin(stdin).output_limit(MAX_OUTPUT);
+        let mut command = Command::new(argv).stdin(stdin).output_limit(MAX_OUTPUT).cut_output();
         // An agent's processes have the locale C, in which some programs refuse to read anything but ASCII.
         let locale = [("LC_ALL".to_owned(), "C.UTF-8".to_owned())];
         command.env = locale.into_iter().chain(inherited).chain(env).collect();

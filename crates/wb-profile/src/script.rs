@@ -10,7 +10,7 @@ use crate::controller::{last_lines, log};
 
 /// Maximum size of a script.
 const MAX_SCRIPT_SIZE: Bytes = Bytes(16 << 20);
-/// Maximum size of its captured output.
+/// Maximum size of what is kept of each of its output streams.
 const MAX_OUTPUT: Bytes = Bytes(64 << 20);
 
 /// A script read from a file on this machine.
@@ -157,7 +157,8 @@ impl Script {
         worker.put(&file, &self.text, 0o700).await?;
         // Call its interpreter explicitly: the folder may be mounted noexec.
         let argv = interpreter(&self.text).into_iter().chain([file]).chain(self.arguments.iter().cloned());
-        let command = Command::new(argv).env("WEIGHBRIDGE_WORKER", worker.name().as_str()).output_limit(MAX_OUTPUT);
+        let command =
+            Command::new(argv).env("WEIGHBRIDGE_WORKER", worker.name().as_str()).output_limit(MAX_OUTPUT).cut_output();
         let finished = group.spawn(command).await?.wait(Some(limit)).await?;
         group.close().await?;
         Ok(finished)

@@ -34,7 +34,7 @@ async fn set_up(
             reports.insert(site.worker().name().clone(), site.group.tune(knobs.clone()).await?);
         }
         if let Some(line) = &setup.before_command {
-            site.run(Command::new(["sh", "-c", line])).await?;
+            site.run(Command::new(["sh", "-c", line]).cut_output()).await?;
         }
     }
     Ok(())

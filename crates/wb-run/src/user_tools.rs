@@ -54,7 +54,7 @@ async fn start_all(group: &Group, commands: &[String]) -> Result<Vec<(String, Pr
     for line in commands {
         let argv = split_words(line)
             .ok_or_else(|| Failure::refused(format!("invalid tool command `{line}`: unclosed quote")))?;
-        tools.push((line.clone(), group.spawn(Command::new(argv)).await?));
+        tools.push((line.clone(), group.spawn(Command::new(argv).cut_output()).await?));
     }
     Ok(tools)
 }

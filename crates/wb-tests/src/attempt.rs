@@ -80,8 +80,9 @@ impl WorkerContext {
         self.group.spawn(command).await.map_err(Failure::from)
     }
 
-    /// Starts a server that measured processes connect to.
+    /// Starts a server that measured processes connect to. It may print any amount of output.
     pub async fn start_service(&self, command: Command) -> Result<RunningService, Failure> {
+        let command = command.cut_output();
         let (argv, env, placement) = (command.argv.clone(), command.env.clone(), command.placement.clone());
         Ok(RunningService { process: self.start(command).await?, argv, env, placement })
     }

@@ -12,18 +12,19 @@ mod process;
 mod session;
 
 pub use call::{Call, Request};
-pub use changes::{RecoveryReport, RevertedChange, TeardownReport, TuneReport, UnrevertedChanges};
+pub use changes::{CleanupCommand, RecoveryReport, RevertedChange, TeardownReport, TuneReport, UnrevertedChanges};
 pub use fault::Fault;
 pub use file::{EntryKind, FileEntry, GroupHandle, InstalledProgram, ScratchHandle};
 pub use message::{EncodedReply, Reply, WithBytes};
 pub(crate) use message::{RequestMessage, ResponseMessage};
 pub use process::{
-    Capture, CapturedOutput, Command, ExitReason, ExitReport, OutputDigest, PlacementReport, ProcessHandle, Stream,
+    Capture, CapturedOutput, Command, ExitReason, ExitReport, OutputDigest, Overflow, PlacementReport, ProcessHandle,
+    Stream,
 };
 pub use session::{ActiveRuns, AgentSession, ClockReading, Controller, Hello, HelloReply, SessionConfig};
 
 /// Protocol version: covers every type in this module. Different versions are incompatible.
-pub const VERSION: u32 = 9;
+pub const VERSION: u32 = 10;
 
 /// Maximum part of a file or of an output in one message, in bytes.
 pub const CHUNK: usize = 4 << 20;

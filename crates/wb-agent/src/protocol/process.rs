@@ -109,8 +109,22 @@ pub struct Command {
     pub placement: Placement,
     /// How to capture its standard output.
     pub stdout: Capture,
-    /// Maximum size of each stream that is kept; a process that writes more is killed.
+    /// Maximum size of each stream that is kept.
     pub output_limit: Bytes,
+    /// What happens if a stream that is kept exceeds the limit.
+    #[serde(default)]
+    pub overflow: Overflow,
+}
+
+/// What happens if a process writes more than is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Overflow {
+    /// It is killed: no figure can be read from a part of its output.
+    #[default]
+    Kill,
+    /// It goes on, and the middle of its output is replaced by a line that says how much was cut.
+    CutMiddle,
 }
 
 impl Command {
@@ -126,6 +140,7 @@ impl Command {
             placement: Placement::default(),
             stdout: Capture::Keep,
             output_limit: Bytes(64 << 20),
+            overflow: Overflow::Kill,
         }
     }
 
@@ -174,6 +189,12 @@ impl Command {
     /// Sets how standard output is captured.
     pub fn stdout(mut self, capture: Capture) -> Self {
         self.stdout = capture;
+        self
+    }
+
+    /// Keeps the beginning and the end of each stream that exceeds the limit, instead of killing the process.
+    pub fn cut_output(mut self) -> Self {
+        self.overflow = Overflow::CutMiddle;
         self
     }
 

@@ -18,7 +18,7 @@ use tokio::time::sleep;
 use wb_model::Sha256;
 
 use super::files::read_at_most;
-use crate::protocol::{CHUNK, Capture, CapturedOutput, OutputDigest};
+use crate::protocol::{CHUNK, Capture, CapturedOutput, OutputDigest, Overflow};
 
 /// Size of one read, in bytes: the capacity of a pipe by default.
 const READ_BUFFER_SIZE: usize = 64 << 10;
@@ -65,6 +65,8 @@ impl Default for ReadBuffer {
 enum Content {
     /// All bytes in memory, up to a limit.
     Kept { memory: File, limit: u64 },
+    /// The first and the last bytes in memory.
+    Ends(Ends),
     /// The hash of all bytes, and at least the last [`TAIL_SIZE`] of them.
     Hashed { hasher: Hasher, tail: Vec<u8> },
     /// Nothing.
@@ -73,16 +75,22 @@ enum Content {
 
 impl Output {
     /// Creates a stream, and the write end of its pipe for the process. `limit` is the maximum number of bytes for
-    /// [`Capture::Keep`]; the others have none.
-    pub(super) fn new(capture: Capture, limit: u64, buffer: ReadBuffer) -> io::Result<(Self, OwnedFd)> {
-        let content = match capture {
-            Capture::Keep => Content::Kept { memory: create_memfd()?, limit },
-            Capture::Hash => Content::Hashed { hasher: Hasher::new(), tail: Vec::new() },
-            Capture::Discard => Content::Discarded,
+    /// [`Capture::Keep`], and `overflow` what happens to more; the others have none.
+    pub(super) fn new(
+        capture: Capture,
+        limit: u64,
+        overflow: Overflow,
+        buffer: ReadBuffer,
+    ) -> io::Result<(Self, OwnedFd)> {
+        let content = match (capture, overflow) {
+            (Capture::Keep, Overflow::Kill) => Content::Kept { memory: create_memfd()?, limit },
+            (Capture::Keep, Overflow::CutMiddle) => Content::Ends(Ends { memory: create_memfd()?, limit }),
+            (Capture::Hash, _) => Content::Hashed { hasher: Hasher::new(), tail: Vec::new() },
+            (Capture::Discard, _) => Content::Discarded,
         };
         let (pipe, write_end) = match content {
             Content::Discarded => (None, File::options().write(true).open("/dev/null")?.into()),
-            Content::Kept { .. } | Content::Hashed { .. } => {
+            Content::Kept { .. } | Content::Ends(_) | Content::Hashed { .. } => {
                 let (read_end, write_end) = pipe_with(PipeFlags::CLOEXEC)?;
                 ioctl_fionbio(&read_end, true)?;
                 // A user with many pipes may not enlarge them; a process then waits for a pause after 64 KiB.
@@ -170,6 +178,11 @@ impl Output {
         self.limit_exceeded.get()
     }
 
+    /// Whether bytes in its middle are not kept.
+    pub(super) fn is_cut(&self) -> bool {
+        matches!(&*self.content.borrow(), Content::Ends(ends) if self.length.get() > ends.limit)
+    }
+
     /// Whether more may be written: the end of the pipe has not been read.
     pub(super) fn is_open(&self) -> bool {
         self.open.get()
@@ -182,7 +195,12 @@ impl Output {
 
     /// Returns the chunk of kept output at an offset; empty at the end, and for output that is not kept.
     pub(super) fn chunk_at(&self, offset: u64) -> Vec<u8> {
-        let Content::Kept { memory, .. } = &*self.content.borrow() else { return Vec::new() };
+        let content = self.content.borrow();
+        let memory = match &*content {
+            Content::Ends(ends) => return ends.chunk_at(offset, self.length.get()),
+            Content::Kept { memory, .. } => memory,
+            Content::Hashed { .. } | Content::Discarded => return Vec::new(),
+        };
         let available = self.length.get().saturating_sub(offset);
         read_at_most(memory, offset, CHUNK.min(usize::try_from(available).unwrap_or(CHUNK))).unwrap_or_default()
     }
@@ -190,7 +208,7 @@ impl Output {
     /// Returns the result of the capture, with the tail of hashed output (otherwise empty).
     pub(super) fn capture_result(&self) -> (CapturedOutput, Vec<u8>) {
         match &*self.content.borrow() {
-            Content::Kept { .. } => (CapturedOutput::Kept, Vec::new()),
+            Content::Kept { .. } | Content::Ends(_) => (CapturedOutput::Kept, Vec::new()),
             Content::Hashed { hasher, tail } => {
                 let digest = OutputDigest { bytes: self.length.get(), sha256: Sha256::from_hasher(hasher.clone()) };
                 (CapturedOutput::Hashed(digest), tail[tail.len().saturating_sub(TAIL_SIZE)..].to_vec())
@@ -212,6 +230,12 @@ impl Output {
                 }
                 prefix.len()
             }
+            Content::Ends(ends) => {
+                if ends.write(bytes, length).is_err() {
+                    self.limit_exceeded.set(true);
+                }
+                bytes.len()
+            }
             Content::Hashed { hasher, tail } => {
                 hasher.update(bytes);
                 tail.extend_from_slice(&bytes[bytes.len().saturating_sub(TAIL_SIZE)..]);
@@ -228,7 +252,119 @@ impl Output {
     }
 }
 
+/// The first and the last bytes of a stream: half of the limit each.
+struct Ends {
+    /// The first bytes, then a ring of the last ones.
+    memory: File,
+    limit: u64,
+}
+
+impl Ends {
+    /// Number of the first bytes.
+    fn head(&self) -> u64 {
+        self.limit / 2
+    }
+
+    /// Size of the ring.
+    fn ring(&self) -> u64 {
+        (self.limit - self.head()).max(1)
+    }
+
+    /// Position in memory of the byte at an offset of the stream.
+    fn position(&self, offset: u64) -> u64 {
+        match offset.checked_sub(self.head()) {
+            Some(beyond) => self.head() + beyond % self.ring(),
+            None => offset,
+        }
+    }
+
+    /// Writes bytes of the stream that begin at an offset.
+    fn write(&self, mut bytes: &[u8], mut offset: u64) -> io::Result<()> {
+        while !bytes.is_empty() {
+            let position = self.position(offset);
+            let end = if position < self.head() { self.head() } else { self.head() + self.ring() };
+            let length = bytes.len().min(usize::try_from(end - position).unwrap_or(usize::MAX));
+            self.memory.write_all_at(&bytes[..length], position)?;
+            bytes = &bytes[length..];
+            offset += length as u64;
+        }
+        Ok(())
+    }
+
+    /// Returns a chunk of what is kept of a stream of a length: its first bytes, a line that says how much was cut, and
+    /// its last bytes.
+    fn chunk_at(&self, offset: u64, length: u64) -> Vec<u8> {
+        let read = |stream_offset: u64, end: u64| {
+            let position = self.position(stream_offset);
+            let boundary = if position < self.head() { self.head() } else { self.head() + self.ring() };
+            let available = (end.saturating_sub(stream_offset)).min(boundary - position);
+            read_at_most(&self.memory, position, CHUNK.min(usize::try_from(available).unwrap_or(CHUNK)))
+                .unwrap_or_default()
+        };
+        let kept = self.head() + self.ring();
+        let Some(cut) = length.checked_sub(kept).filter(|cut| *cut > 0) else { return read(offset, length) };
+        if offset < self.head() {
+            return read(offset, self.head());
+        }
+        let notice = format!("\n[{cut} bytes of output were cut here]\n");
+        let beyond = offset - self.head();
+        match usize::try_from(beyond).ok().and_then(|beyond| notice.as_bytes().get(beyond..)) {
+            Some(rest) if !rest.is_empty() => rest.to_vec(),
+            _ => read(self.head() + cut + (beyond - notice.len() as u64), length),
+        }
+    }
+}
+
 /// Creates an anonymous file in memory.
 pub(super) fn create_memfd() -> io::Result<File> {
     Ok(memfd_create(c"weighbridge", MemfdFlags::CLOEXEC)?.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// What is kept of a stream that is written in parts.
+    fn kept(parts: &[Vec<u8>], limit: u64) -> Vec<u8> {
+        let ends = Ends { memory: create_memfd().unwrap(), limit };
+        let mut length = 0;
+        for part in parts {
+            ends.write(part, length).unwrap();
+            length += part.len() as u64;
+        }
+        let mut all = Vec::new();
+        loop {
+            match ends.chunk_at(all.len() as u64, length) {
+                chunk if chunk.is_empty() => return all,
+                chunk => all.extend(chunk),
+            }
+        }
+    }
+
+    #[test]
+    fn the_middle_of_a_long_stream_is_replaced_by_its_length() {
+        let parts = [b"0123456789".to_vec(), b"abcdefghij".to_vec()];
+        assert_eq!(kept(&parts, 20), parts.concat());
+        assert_eq!(kept(&parts, 8), b"0123\n[12 bytes of output were cut here]\nghij");
+    }
+
+    proptest! {
+        #[test]
+        fn both_ends_of_any_stream_are_kept(
+            parts in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..40), 0..12),
+            limit in 2u64..64,
+        ) {
+            let (all, half) = (parts.concat(), (limit / 2) as usize);
+            let kept = kept(&parts, limit);
+            if all.len() as u64 <= limit {
+                prop_assert_eq!(kept, all);
+            } else {
+                let tail = limit as usize - half;
+                let notice = format!("\n[{} bytes of output were cut here]\n", all.len() as u64 - limit);
+                prop_assert_eq!(kept, [&all[..half], notice.as_bytes(), &all[all.len() - tail..]].concat());
+            }
+        }
+    }
 }

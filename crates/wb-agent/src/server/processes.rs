@@ -150,7 +150,7 @@ impl Agent {
                 input.write_all_at(&command.stdin, 0)?;
             }
             let limit = command.output_limit.0;
-            let output = |capture| Output::new(capture, limit, self.read_buffer.clone());
+            let output = |capture| Output::new(capture, limit, command.overflow, self.read_buffer.clone());
             Ok::<_, std::io::Error>((input, output(command.stdout)?, output(Capture::Keep)?))
         };
         let (input, (stdout, stdout_writer), (stderr, stderr_writer)) =
@@ -315,6 +315,11 @@ impl LiveProcess {
             let (changed, ending) = (output.changed.notified(), self.ending.notified());
             output.drain();
             let more = output.is_open() && !output.has_exceeded_limit() && !self.has_ended();
+            if follow && output.is_cut() {
+                // What was cut is not shown as it arrives either.
+                self.wait_for_exit().await;
+                return WithBytes { value: false, bytes: Vec::new() };
+            }
             if !follow || !more || output.length() > offset {
                 return WithBytes { value: more, bytes: output.chunk_at(offset) };
             }
@@ -414,7 +419,7 @@ impl LiveProcess {
 }
 
 /// Builds the environment of a process: a fixed base, then the additions and overrides of its group and the command.
-fn environment(group: &LiveGroup, command: &Command) -> Vec<(String, String)> {
+pub(super) fn environment(group: &LiveGroup, command: &Command) -> Vec<(String, String)> {
     let home = std::env::var("HOME").unwrap_or_else(|_| "/".to_owned());
     let mut path = files::search_path();
     if !group.overrides.programs.is_empty() {
