@@ -19,6 +19,8 @@ pub struct History {
     current_cells: BTreeSet<CellId>,
     machine_changes: BTreeMap<CellId, Vec<MachineChange>>,
     stdout_bytes: u64,
+    /// The last invocation that started.
+    invocation: Option<u32>,
 }
 
 /// What differed on a worker's machine at the end of an invocation.
@@ -37,6 +39,8 @@ pub struct RecordedAttempt {
     pub ended: AttemptEnd,
     /// When the record was written: RFC 3339 in UTC.
     pub time: String,
+    /// The number of the invocation that made it, if known.
+    pub invocation: Option<u32>,
     /// Its folder.
     pub folder: PathBuf,
     /// Whether all its artefacts exist and are unmodified.
@@ -69,7 +73,8 @@ impl History {
                 let intact = !check || ended.artefacts.iter().all(|artefact| artefact.is_intact(&folder));
                 let outputs = ended.artefacts.iter().filter(|artefact| artefact.path.ends_with(".stdout"));
                 self.stdout_bytes += outputs.map(|artefact| artefact.bytes).sum::<u64>();
-                let attempt = RecordedAttempt { ended: ended.clone(), time: line.time.clone(), folder, intact };
+                let (time, invocation) = (line.time.clone(), self.invocation);
+                let attempt = RecordedAttempt { ended: ended.clone(), time, invocation, folder, intact };
                 self.attempts.entry(ended.cell.clone()).or_default().push(attempt);
             }
             JournalEvent::CellEnded { cell, reason, .. } => {
@@ -78,7 +83,10 @@ impl History {
             JournalEvent::CleanupFailed { cell, problems, .. } => {
                 self.cleanup_problems.entry(cell.clone()).or_default().extend(problems.iter().cloned());
             }
-            JournalEvent::InvocationStarted { .. } => self.current_cells.clear(),
+            JournalEvent::InvocationStarted { invocation, .. } => {
+                self.invocation = Some(*invocation);
+                self.current_cells.clear();
+            }
             JournalEvent::FactsChanged { worker, differences } => {
                 let change = MachineChange { worker: worker.clone(), differences: differences.clone() };
                 for cell in &self.current_cells {

@@ -1,10 +1,10 @@
 //! Resuming a run folder: complete cells are kept, cells with another definition are refused.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use wb_model::param::differences;
-use wb_model::{Facts, ProfileName, Roles, WorkerName, pluralize};
+use wb_model::{Facts, Nanos, ProfileName, Roles, WorkerName, pluralize};
 use wb_plan::{Plan, PlanWorkers, Sampling};
 use wb_profile::AppliedProfile;
 use wb_record::{History, Invocation, RecordError, RunFolder, files};
@@ -215,14 +215,28 @@ pub fn kernel_change_notes(earlier: &[Invocation], cells: &[ActiveCell], pool: &
     pool.workers.iter().filter_map(note).collect()
 }
 
-/// Returns a note if cells keep their calibrated work although another minimum time is requested now.
-pub fn work_change_note(earlier: &[Invocation], cells: &[ActiveCell], sampling: &Sampling) -> Option<String> {
-    let before: Sampling = serde_json::from_value(earlier.last()?.sampling.clone()).ok()?;
-    let is_calibrated = cells.iter().any(ActiveCell::is_calibrated);
-    (is_calibrated && before.min_time != sampling.min_time).then(|| {
+/// Returns a warning if cells keep the work that an earlier invocation calibrated for another minimum time than the
+/// requested one.
+pub fn work_change_warning(earlier: &[Invocation], cells: &[ActiveCell], sampling: &Sampling) -> Option<String> {
+    // Tests that set their duration themselves have no minimum time.
+    let calibrated = cells.iter().filter(|cell| cell.definition.min_time.is_some() && cell.is_calibrated());
+    // Later attempts of a cell repeat the work of the first one.
+    let invocations = calibrated.filter_map(|cell| {
+        let first = cell.evaluated.iter().find(|evaluated| evaluated.attempt.is_finished())?;
+        earlier.get(usize::try_from(first.attempt.invocation?).ok()?)
+    });
+    let min_time = |invocation: &Invocation| {
+        let sampling: Sampling = serde_json::from_value(invocation.sampling.clone()).ok()?;
+        Some(sampling.min_time)
+    };
+    let min_times: BTreeSet<Nanos> = invocations.filter_map(min_time).collect();
+    let others: Vec<String> =
+        min_times.iter().filter(|min_time| **min_time != sampling.min_time).map(Nanos::to_string).collect();
+    (!others.is_empty()).then(|| {
         format!(
             "cells with samples keep their calibrated work (min-time {}); the new min-time {} is ignored for them",
-            before.min_time, sampling.min_time
+            others.join(" and "),
+            sampling.min_time
         )
     })
 }

@@ -21,7 +21,7 @@ use crate::provenance::{self, ToolInventory};
 use crate::publish::{Publisher, is_due, test_of};
 use crate::schedule::{Sampler, Turn, schedule};
 use crate::worker_pool::WorkerPool;
-use crate::{Progress, RunError, consistency, environment, resume};
+use crate::{Progress, RunError, consistency, environment, knob_trial, resume};
 
 /// Everything a run needs: plan, workers, run folder, seed and metadata.
 pub struct RunSpec<'a> {
@@ -90,6 +90,7 @@ pub async fn run(job: RunSpec<'_>, mut watch: impl FnMut(Progress)) -> Result<Ru
     resume::check_keys(&plan, &run, &history)?;
     let test_cells = decode_cells(&plan, registry)?;
     let tools = provenance::check_requirements(&mut plan, &test_cells, &pool).await?;
+    knob_trial::try_knobs(&mut plan, &test_cells, &pool, &history).await?;
 
     let earlier = run.run_file()?.invocations;
     let mut cells = Vec::new();
@@ -134,8 +135,8 @@ pub async fn run(job: RunSpec<'_>, mut watch: impl FnMut(Progress)) -> Result<Ru
     resume::kernel_change_notes(&earlier, &cells, &context.pool)
         .into_iter()
         .for_each(|note| watch(Progress::Note(note)));
-    if let Some(note) = resume::work_change_note(&earlier, &cells, &plan.sampling) {
-        watch(Progress::Note(note));
+    if let Some(warning) = resume::work_change_warning(&earlier, &cells, &plan.sampling) {
+        watch(Progress::Warning(warning));
     }
 
     let workers = &context.pool.workers;

@@ -59,6 +59,7 @@ pub(crate) fn attempt(purpose: Purpose, sample: u32, value: f64) -> EvaluatedAtt
         artefacts: Vec::new(),
     };
     let measured = Measurement::default().with_value(Class::Throughput, "rate", value);
-    let attempt = RecordedAttempt { ended, time: String::new(), folder: PathBuf::new(), intact: true };
+    let attempt =
+        RecordedAttempt { ended, time: String::new(), invocation: None, folder: PathBuf::new(), intact: true };
     EvaluatedAttempt { attempt, measurement: Some(measured) }
 }

@@ -62,6 +62,9 @@ pub(crate) struct AbArgs {
     /// Two or more variants; the others are compared with the first
     #[arg(value_name = "VARIANT", index = 2, required = true, num_args = 2..)]
     pub(crate) variants: Vec<String>,
+    /// Exact number of samples of each variant: the same as --min-blocks N --max-blocks N
+    #[arg(long, value_name = "N", value_parser = super::whole_number::<usize, 1>, conflicts_with_all = ["min_blocks", "max_blocks"])]
+    pub(crate) samples: Option<usize>,
     /// Maximum number of blocks, each with one sample of every variant in random order
     #[arg(long, value_name = "N", default_value_t = 30, value_parser = super::whole_number::<usize, 1>)]
     pub(crate) max_blocks: usize,

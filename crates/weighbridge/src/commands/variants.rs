@@ -16,7 +16,7 @@ use crate::output::{print_json, print_text};
 /// Compares variants of a test with interleaved samples until the result is clear.
 pub(crate) fn ab(args: &AbArgs, console: &Console) -> Result<Exit, Error> {
     let (one, events) = (&args.single_test, console.events());
-    let blocks = (args.min_blocks, args.max_blocks);
+    let blocks = args.samples.map_or((args.min_blocks, args.max_blocks), |samples| (samples, samples));
     let options = AbOptions::new(&args.variants, blocks, one.threshold, args.error_rate)?;
     let request = resolve_single_test(one, &events)?;
     let session = session_options(one, AB_PREFIX);

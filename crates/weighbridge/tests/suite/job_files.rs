@@ -24,7 +24,8 @@ fn a_job_that_unifies_reads_and_writes_is_measured() {
     let line = format!("run fio:job-file=job-unified-mixed.fio,rw=randrw,bs=4k,{SHORT} --into R");
     let study = lab.weighbridge(&line).expect_code(0).json();
     let [cell] = study["cells"].as_array().unwrap().as_slice() else { panic!("{study}") };
-    let metrics: Vec<&str> = cell["metrics"].as_array().unwrap().iter().filter_map(|m| m["name"].as_str()).collect();
+    let metrics: Vec<&str> =
+        cell["metrics"].as_array().unwrap().iter().filter_map(|m| m["metric"]["name"].as_str()).collect();
     assert!(["iops", "read-iops", "write-iops"].iter().all(|name| metrics.contains(name)), "{metrics:?}");
 }
 

@@ -22,7 +22,7 @@ summary = "leaves a folder"
 version = 1
 scope = "{scope}"
 setup = ["mkdir {left}-{scope}", "touch {{scratch}}/mine"]
-command = ["sh", "-c", "touch {left}-{scope}/written; sleep 0.02; echo figure: 1"]
+command = ["sh", "-c", "touch {left}-{scope}/written; sleep 0.05; echo figure: 1"]
 cleanup = ["test -e {{scratch}}/mine", "rm -r {left}-{scope}"]
 
 [[service]]
@@ -99,7 +99,12 @@ fn end_runs(ends: usize) {
     for number in 0..ends {
         let end = [End::Both, End::Controller, End::Both, End::Interrupt][number % 4];
         let mut child = lab.start(&format!("run sample cell {OPTIONS} run-{number}"));
-        std::thread::sleep(Duration::from_millis(rng.random_range(100..1800)));
+        // A third ends at any time, the others once something has been prepared.
+        let journal = || std::fs::read_to_string(lab.path(&format!("run-{number}/journal.jsonl"))).unwrap_or_default();
+        if number % 3 != 0 {
+            wb_test_net::wait_until("the first attempt", || journal().contains("attempt-started"));
+        }
+        std::thread::sleep(Duration::from_millis(rng.random_range(0..400)));
         let was_running = child.try_wait().unwrap().is_none();
         end.apply(&mut child);
         match end {

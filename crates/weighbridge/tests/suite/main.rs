@@ -4,6 +4,7 @@
 
 mod archive;
 mod archive_peers;
+mod axes;
 mod bisect;
 mod clean;
 mod compare;
@@ -20,10 +21,13 @@ mod help;
 mod hosts;
 mod images;
 mod import;
+mod job_files;
 mod kernels;
+mod killed_cleanup;
 mod kills;
 mod lab;
 mod licences;
+mod loud_scripts;
 mod machine_changes;
 mod messages;
 mod net;

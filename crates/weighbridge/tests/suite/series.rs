@@ -75,3 +75,33 @@ fn comparison_shows_the_differing_script() {
     let page = lab.read("AB.html");
     assert!(page.contains("load.sh sha256"), "the page shows it, too");
 }
+
+#[test]
+fn a_min_time_that_calibrated_cells_ignore_is_a_warning_even_when_quiet() {
+    let lab = Lab::new();
+    // A unit of work takes a millisecond.
+    lab.define_figure(
+        "calibrated",
+        "name = \"calibrated\"\nsummary = \"sleeps for its work\"\nversion = 1\nwork.start = 10\n\
+         command = [\"sh\", \"-c\", \"sleep $(printf 0.%03d $1); echo figure: 1\", \"sh\", \"{work}\"]\n",
+    );
+    let run = |samples: u32, min_time: &str| {
+        let line =
+            format!("run calibrated -q --min-time {min_time} --samples {samples} --warm-up 0 --retakes 0 --into R");
+        lab.weighbridge(&line).expect_code_of(&[0, 3]).err
+    };
+    let ignored = |min_time: &str| {
+        format!(
+            "warning: cells with samples keep their calibrated work (min-time 50ms); the new min-time {min_time} is ignored \
+             for them"
+        )
+    };
+    assert!(!run(1, "50ms").contains("calibrated work"));
+    let second = run(2, "100ms");
+    assert!(second.contains(&ignored("100ms")), "{second}");
+    // Compared with the invocation that calibrated, not with the last one.
+    let third = run(3, "100ms");
+    assert!(third.contains(&ignored("100ms")), "{third}");
+    let fourth = run(4, "50ms");
+    assert!(!fourth.contains("calibrated work"), "{fourth}");
+}

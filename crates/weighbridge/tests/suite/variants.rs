@@ -379,3 +379,20 @@ fn compilers_are_compared_by_name_and_by_path() {
     let unsupported: Vec<bool> = cells.as_array().unwrap().iter().map(|cell| cell["unsupported"].is_string()).collect();
     assert_eq!(unsupported, [false, false, true], "{}", plan.transcript());
 }
+
+#[test]
+fn samples_is_the_exact_number_of_samples_of_each_variant() {
+    let lab = Lab::new();
+    let ran = lab.weighbridge(&format!("ab steady {QUICK} --samples 7 --into R --json -- base param:kind=b"));
+    assert!([0, 2, 3].contains(&ran.code), "{}", ran.transcript());
+    let mut samples = std::collections::BTreeMap::<String, usize>::new();
+    for event in lab.journal("R") {
+        if event["event"] == "attempt-ended" && event["purpose"] == "sample" {
+            *samples.entry(event["cell"].to_string()).or_default() += 1;
+        }
+    }
+    assert_eq!(samples.values().copied().collect::<Vec<_>>(), [7, 7], "{samples:?}");
+    lab.weighbridge("ab steady --samples 7 --max-blocks 9 -- base base")
+        .expect_code(1)
+        .expect_stderr("`--samples <N>` and `--max-blocks <N>` are mutually exclusive");
+}
