@@ -1,5 +1,6 @@
 //! Connecting to hosts: from an address to a worker.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -9,7 +10,7 @@ use wb_model::{Bytes, Nanos, WorkerName};
 use wb_sys::process::tree;
 
 use crate::background;
-use crate::deploy::Privileges;
+use crate::deploy::{HostProbe, Privileges};
 use crate::error::{ConnectErrorKind, FleetError};
 use crate::inventory::Host;
 use crate::limits::{IDLE_TIMEOUT, RESPONSE_TIMEOUT};
@@ -85,38 +86,78 @@ pub struct ConnectedHost {
 /// Within [`CONNECT_TIMEOUT`](crate::limits::CONNECT_TIMEOUT) if the host does not respond, within
 /// [`RESPONSE_TIMEOUT`] if it stops responding after that.
 pub async fn connect(host: &Host, program: &Program, options: &ConnectOptions) -> Result<ConnectedHost, FleetError> {
-    let ssh_config = options.ssh_config.clone();
-    let failed = |kind| FleetError {
-        host: host.name.clone(),
-        address: host.address.clone(),
-        ssh_config: ssh_config.clone(),
-        kind: Box::new(kind),
-    };
+    let failed = |kind| fleet_error(host, options, kind);
     let (owned, program, options) = (host.clone(), program.clone(), options.clone());
-    let runtime = background::runtime().map_err(|error| failed(ConnectErrorKind::SshNotStarted(error)))?;
-    let task = runtime.spawn(async move { establish(owned, &program, &options).await });
-    match task.await {
-        Ok(connected) => connected.map_err(failed),
-        Err(error) => Err(failed(ConnectErrorKind::Lost(error.to_string()))),
-    }
+    let connecting = async move { start(probe(owned, &program, &options).await?, &program, &options).await };
+    in_background(connecting).await.map_err(failed)
 }
 
-/// Connects to all hosts concurrently; the results are in the order of the hosts.
+/// Connects to all hosts concurrently; the results are in the order of the hosts. All are probed before the program is sent
+/// to any: a machine that has two names is refused under the second one.
 pub async fn connect_all(
     hosts: &[Host],
     program: &Program,
     options: &ConnectOptions,
 ) -> Vec<Result<ConnectedHost, FleetError>> {
+    let probing = hosts.iter().cloned().map(|host| {
+        let (program, options) = (program.clone(), options.clone());
+        in_background(async move { probe(host, &program, &options).await })
+    });
+    let mut probed = all(probing).await;
+    refuse_same_machines(&mut probed);
+    let starting = probed.into_iter().map(|probed| {
+        let (program, options) = (program.clone(), options.clone());
+        in_background(async move { start(probed?, &program, &options).await })
+    });
+    let started = all(starting).await.into_iter().zip(hosts);
+    let mut results: Vec<_> =
+        started.map(|(started, host)| started.map_err(|kind| fleet_error(host, options, kind))).collect();
+    report_same_hosts(&mut results).await;
+    results
+}
+
+fn fleet_error(host: &Host, options: &ConnectOptions, kind: ConnectErrorKind) -> FleetError {
+    FleetError {
+        host: host.name.clone(),
+        address: host.address.clone(),
+        ssh_config: options.ssh_config.clone(),
+        kind: Box::new(kind),
+    }
+}
+
+/// Executes on the runtime that keeps connections alive.
+async fn in_background<T: Send + 'static>(
+    connecting: impl Future<Output = Result<T, ConnectErrorKind>> + Send + 'static,
+) -> Result<T, ConnectErrorKind> {
+    let runtime = background::runtime().map_err(ConnectErrorKind::SshNotStarted)?;
+    runtime.spawn(connecting).await.unwrap_or_else(|error| Err(ConnectErrorKind::Lost(error.to_string())))
+}
+
+/// Executes all concurrently; the results are in their order.
+async fn all<T: Send + 'static>(futures: impl Iterator<Item = impl Future<Output = T> + Send + 'static>) -> Vec<T> {
     let mut tasks = tokio::task::JoinSet::new();
-    for (index, host) in hosts.iter().enumerate() {
-        let (host, program, options) = (host.clone(), program.clone(), options.clone());
-        tasks.spawn(async move { (index, connect(&host, &program, &options).await) });
+    for (index, future) in futures.enumerate() {
+        tasks.spawn(async move { (index, future.await) });
     }
     let mut results = tasks.join_all().await;
     results.sort_by_key(|(index, _)| *index);
-    let mut results: Vec<_> = results.into_iter().map(|(_, result)| result).collect();
-    report_same_hosts(&mut results).await;
-    results
+    results.into_iter().map(|(_, result)| result).collect()
+}
+
+/// Refuses each host that is the same machine as one before it.
+fn refuse_same_machines(probed: &mut [Result<ProbedHost, ConnectErrorKind>]) {
+    let mut machines: BTreeMap<String, WorkerName> = BTreeMap::new();
+    for result in probed {
+        let Ok(ProbedHost { host, probe, .. }) = result else { continue };
+        if probe.machine.is_empty() {
+            continue;
+        }
+        match machines.get(&probe.machine) {
+            // Dropping the session ends it.
+            Some(other) => *result = Err(ConnectErrorKind::SameHost(other.clone())),
+            None => drop(machines.insert(probe.machine.clone(), host.name.clone())),
+        }
+    }
 }
 
 /// Changes the error of each host that was refused because this process is connected to it under another name, so that
@@ -147,13 +188,34 @@ async fn report_same_hosts(results: &mut [Result<ConnectedHost, FleetError>]) {
 /// Maximum size of `/proc/self/stat`.
 const MAX_STAT_SIZE: Bytes = Bytes(4096);
 
-async fn establish(host: Host, program: &Program, options: &ConnectOptions) -> Result<ConnectedHost, ConnectErrorKind> {
-    let ssh = Ssh { program: &options.ssh, config: options.ssh_config.as_deref() };
-    let mut session = Session::start(&ssh, &host.address).map_err(ConnectErrorKind::SshNotStarted)?;
-    let probe = program.probe(&mut session).await?;
-    if let Some(why) = probe.check_requirements(options.needs_root) {
-        return Err(why);
+/// A host after the login, before anything is changed on it.
+struct ProbedHost {
+    host: Host,
+    session: Session,
+    probe: HostProbe,
+}
+
+impl ConnectOptions {
+    fn ssh(&self) -> Ssh<'_> {
+        Ssh { program: &self.ssh, config: self.ssh_config.as_deref() }
     }
+}
+
+async fn probe(host: Host, program: &Program, options: &ConnectOptions) -> Result<ProbedHost, ConnectErrorKind> {
+    let mut session = Session::start(&options.ssh(), &host.address).map_err(ConnectErrorKind::SshNotStarted)?;
+    let probe = program.probe(&mut session).await?;
+    match probe.check_requirements(options.needs_root) {
+        Some(why) => Err(why),
+        None => Ok(ProbedHost { host, session, probe }),
+    }
+}
+
+async fn start(
+    probed: ProbedHost,
+    program: &Program,
+    options: &ConnectOptions,
+) -> Result<ConnectedHost, ConnectErrorKind> {
+    let ProbedHost { host, mut session, probe } = probed;
     let report = |transfer| options.progress.report(&host.name, transfer);
     let sent = program.start(&mut session, &probe, report).await?;
     let terms = SessionConfig {
@@ -170,7 +232,8 @@ async fn establish(host: Host, program: &Program, options: &ConnectOptions) -> R
         Err(_) => return Err(ConnectErrorKind::TimedOut { limit: RESPONSE_TIMEOUT, message: String::new() }),
     };
     let not_root = (probe.rights == Privileges::User).then(|| ConnectWarning::NotRoot(probe.user.clone()));
-    let not_checked = ssh.skips_host_key_check(&host.address).await.then_some(ConnectWarning::HostKeyNotChecked);
+    let not_checked =
+        options.ssh().skips_host_key_check(&host.address).await.then_some(ConnectWarning::HostKeyNotChecked);
     Ok(ConnectedHost {
         program: worker.program().to_owned(),
         host,

@@ -36,6 +36,8 @@ pub(crate) struct HostProbe {
     pub(crate) user: String,
     pub(crate) rights: Privileges,
     pub(crate) folder: String,
+    /// What two names of one machine have in common; empty if it is not known.
+    pub(crate) machine: String,
     architecture: String,
     sudo_message: String,
 }
@@ -90,8 +92,9 @@ impl Program {
             ("sudo", _) => (Privileges::Sudo, String::new()),
             (_, message) => (Privileges::User, message.to_owned()),
         };
+        let machine = read_field(session, "machine").await?;
         let folder = read_field(session, "folder").await?;
-        Ok(HostProbe { kernel, user, rights, folder, architecture, sudo_message })
+        Ok(HostProbe { kernel, user, rights, folder, machine, architecture, sudo_message })
     }
 
     /// Starts the agent, after sending the program if the host does not have it; returns the transfer, if there was

@@ -9,6 +9,10 @@ use wb_model::{Bytes, WorkerName};
 use crate::inventory::Address;
 use crate::limits::{CONNECT_TIMEOUT, MIN_KERNEL, RESPONSE_TIMEOUT};
 
+/// Help for hosts that were taken for one machine and are several.
+pub const SEPARATE_HOSTS: &str = "hosts that share a kernel on purpose, in namespaces or containers, need a folder each in \
+    WEIGHBRIDGE_LOCKS, such as `SetEnv WEIGHBRIDGE_LOCKS=FOLDER` in each sshd_config";
+
 /// Error of connecting to a host.
 #[derive(Debug, thiserror::Error)]
 #[error("`{host}` ({address}) {kind}")]
@@ -195,7 +199,8 @@ impl FleetError {
             ConnectErrorKind::SameHost(other) => {
                 let host = &self.host;
                 format!(
-                    "name each machine once: drop `{host}` or `{other}`, otherwise one machine is measured under both names"
+                    "name each machine once: drop `{host}` or `{other}`, otherwise one machine is measured under both names; \
+                     {SEPARATE_HOSTS}"
                 )
             }
             ConnectErrorKind::InUse(_) => "wait for it to finish, or stop it: its agent exits with it".to_owned(),

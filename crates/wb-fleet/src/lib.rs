@@ -23,7 +23,7 @@ mod ssh;
 
 pub use connect::{ConnectOptions, ConnectWarning, ConnectedHost, connect, connect_all};
 pub use deploy::Privileges;
-pub use error::{ConnectErrorKind, FleetError};
+pub use error::{ConnectErrorKind, FleetError, SEPARATE_HOSTS};
 pub use inventory::{Address, CpuSpec, Host, HostParamMismatch, HostParams, Inventory};
 pub use program::Program;
 pub use progress::{Progress, Transfer};
