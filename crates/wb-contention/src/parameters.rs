@@ -78,6 +78,20 @@ impl ParametersFile {
         Ok(wb_record::files::read_json(&self.0)?.unwrap_or_default())
     }
 
+    /// Checks that it can be written, and creates nothing.
+    ///
+    /// # Errors
+    /// If it is damaged, or its folder cannot be created or written.
+    pub fn check(&self) -> Result<(), RecordError> {
+        self.read()?;
+        let mut folders =
+            self.0.ancestors().skip(1).map(|folder| if folder == Path::new("") { Path::new(".") } else { folder });
+        let Some(existing) = folders.find(|folder| folder.exists()) else { return Ok(()) };
+        // Its kind alone: the error names the temporary file, which nobody asked for.
+        let probe = tempfile::tempfile_in(existing).map_err(|error| error.kind().into());
+        probe.map(drop).map_err(RecordError::io("write", &self.0))
+    }
+
     /// Adds parameters to it, atomically. Creates its folder.
     ///
     /// # Errors
@@ -94,6 +108,21 @@ impl ParametersFile {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_file_that_cannot_be_written_is_noticed_and_one_that_can_is_not_created() {
+        let folder = tempfile::tempdir().unwrap();
+        let below = |name: &str| ParametersFile::in_folder(&folder.path().join(name));
+        for name in ["", "new", "new/below"] {
+            below(name).check().unwrap();
+        }
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+        std::fs::write(folder.path().join("file"), "").unwrap();
+        let error = below("file/below").check().unwrap_err().to_string();
+        assert!(error.contains("cannot write") && error.contains("file/below/contention-parameters.json"), "{error}");
+        std::fs::write(below("").path(), "{").unwrap();
+        assert!(below("").check().is_err());
+    }
 
     #[test]
     fn committed_parameters_are_joined() {

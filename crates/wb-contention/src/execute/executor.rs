@@ -60,7 +60,7 @@ impl<'a> Executor<'a> {
         require_runners(self.request, self.journal.history(), self.runners)?;
         if jobs.iter().any(|job| commits(&job.spec.properties)) {
             // A folder that cannot be written is an error now, rather than after hours.
-            self.request.options.parameters_file().commit(Parameters::default())?;
+            self.request.options.parameters_file().check()?;
         }
         let SequenceRequest { specs, seed, .. } = self.request;
         self.journal.write(SequenceEvent::SequenceStarted { specs: specs.clone(), seed: *seed })?;

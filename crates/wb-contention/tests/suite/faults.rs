@@ -125,6 +125,7 @@ fn a_bench_that_cannot_be_run_is_refused_before_anything_is() {
     let error = machine.execute("iocost-params iocost-qos", Undisturbed).unwrap_err();
     assert_eq!(error.to_string(), "cannot run protection: not available in this build");
     assert_eq!(machine.log, [""; 0]);
+    assert!(!machine.dir.exists(), "nothing is committed, so nothing is created");
     machine.execute("iocost-params storage", Undisturbed).unwrap();
 }
 
@@ -134,6 +135,15 @@ fn a_folder_for_committed_parameters_that_cannot_be_written_is_an_error_before_a
     let mut machine = FakeMachine { dir: "/proc/self/none".into(), ..FakeMachine::at(&folder.path().join("run")) };
     assert!(machine.execute("iocost-params", Undisturbed).is_err());
     assert_eq!(machine.log, [""; 0]);
+}
+
+#[test]
+fn a_bench_that_fails_commits_no_parameters() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut machine = FakeMachine::at(&folder.path().join("run"));
+    let failure = StageFailure::NoSpace { path: "/var/tmp".to_owned() };
+    assert!(machine.execute("iocost-params", Fail { matches: |_: &Stage| true, failure, times: u32::MAX }).is_err());
+    assert!(!machine.dir.exists(), "not even an empty file");
 }
 
 #[test]
