@@ -8,6 +8,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use tar::{Builder, EntryType, Header};
 use wb_record::RunFolder;
+use wb_sys::{OutputFile, OutputTarget};
 
 use crate::contents::{Contents, FILE_MODE, HashingReader, MemberSource};
 use crate::error::ArchiveError;
@@ -44,10 +45,12 @@ pub fn pack_run(
 
 /// Refuses an archive that exists, or would be in the run folder.
 pub(crate) fn refuse_output(run: &RunFolder, output: &Path) -> Result<(), ArchiveError> {
-    if fs::symlink_metadata(output).is_ok() {
+    let target = OutputTarget::of(output).map_err(ArchiveError::io("write", output))?;
+    let OutputTarget::File(file) = target else { return Ok(()) };
+    if file.exists() {
         return Err(ArchiveError::OutputExists { path: output.to_owned() });
     }
-    let folder = fs::canonicalize(parent(output)).map_err(ArchiveError::io("write", output))?;
+    let folder = fs::canonicalize(parent(&file)).map_err(ArchiveError::io("write", output))?;
     let run = fs::canonicalize(run.path()).map_err(ArchiveError::io("read", run.path()))?;
     if folder.starts_with(run) {
         return Err(ArchiveError::OutputInRun { path: output.to_owned() });
@@ -83,10 +86,10 @@ pub fn pack(
     let members = contents.describe()?;
     let manifest = ArchiveManifest { format: FORMAT, kind, version: version.to_owned(), run, inputs, members };
     manifest.check().map_err(ArchiveError::Unextractable)?;
-    let (temporary, file) = TemporaryFile::create(output).map_err(ArchiveError::io("write", output))?;
+    let file = OutputFile::create_new(output).map_err(ArchiveError::io("write", output))?;
     let file = write_archive(contents, &manifest, BufWriter::new(file), output)?;
     let file = file.into_inner().map_err(|error| ArchiveError::io("write", output)(error.into_error()))?;
-    file.sync_all().and_then(|()| temporary.persist(output)).map_err(ArchiveError::io("write", output))?;
+    file.finish().map_err(ArchiveError::io("write", output))?;
     Ok(manifest.summary())
 }
 
@@ -150,36 +153,6 @@ fn new_header(kind: EntryType, size: u64, mode: u32) -> Header {
     header
 }
 
-/// A file beside its final name, removed on drop unless it is persisted.
-struct TemporaryFile {
-    path: PathBuf,
-}
-
-impl TemporaryFile {
-    /// Creates a new file beside `output`.
-    fn create(output: &Path) -> io::Result<(Self, File)> {
-        let path = temporary_path(parent(output), output);
-        let file = File::create_new(&path)?;
-        Ok((Self { path }, file))
-    }
-
-    /// Gives the file its final name, unless a file of that name exists.
-    fn persist(self, output: &Path) -> io::Result<()> {
-        fs::hard_link(&self.path, output).or_else(|error| match error.kind() {
-            io::ErrorKind::AlreadyExists => Err(error),
-            // A filesystem without hard links.
-            _ => fs::rename(&self.path, output),
-        })
-    }
-}
-
-impl Drop for TemporaryFile {
-    fn drop(&mut self) {
-        // It does not exist any more if it was renamed; another failure has been reported.
-        let _ = fs::remove_file(&self.path);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -234,16 +207,6 @@ mod tests {
         pack(&contents(), ArchiveKind::Run, "1", packed_run(), Vec::new(), &path).unwrap();
         let target = folder.path().join("y".repeat(255));
         crate::unpack(&path, &target).unwrap();
-    }
-
-    #[test]
-    fn a_temporary_file_of_somebody_else_is_kept() {
-        let folder = tempfile::tempdir().unwrap();
-        let output = folder.path().join("a");
-        let temporary = temporary_path(folder.path(), &output);
-        fs::write(&temporary, "other").unwrap();
-        pack(&contents(), ArchiveKind::Run, "1", packed_run(), Vec::new(), &output).unwrap_err();
-        assert_eq!(fs::read_to_string(temporary).unwrap(), "other");
     }
 
     #[test]

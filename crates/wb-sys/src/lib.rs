@@ -6,7 +6,8 @@
 //!
 //! Start with [`SysRoot`], then [`facts`] (the input of plan expansion) and [`environment`] (the configuration of the
 //! system, compared before and after a run); [`mod@system`] combines both into the table that reports show. [`mod@proc`]
-//! has the parsers of `/proc`. [`file_lock`], [`atomic_file`], [`programs`] and [`user_folders`] serve every crate.
+//! has the parsers of `/proc`. [`file_lock`], [`atomic_file`], [`output_file`], [`programs`] and [`user_folders`] serve
+//! every crate.
 
 pub mod atomic_file;
 pub mod cgroup;
@@ -15,6 +16,7 @@ pub mod environment;
 pub mod facts;
 pub mod fake_root;
 pub mod file_lock;
+pub mod output_file;
 pub mod proc;
 pub mod process;
 pub mod programs;
@@ -28,6 +30,7 @@ pub use atomic_file::AtomicFile;
 pub use environment::Environment;
 pub use facts::facts;
 pub use file_lock::{FileLock, LockError};
+pub use output_file::{OutputFile, OutputTarget};
 pub use sys_root::{SysError, SysRoot};
 pub use system::system;
 pub use undo::UndoLog;

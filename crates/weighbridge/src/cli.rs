@@ -12,6 +12,7 @@ pub(crate) mod hashd;
 mod hosts;
 pub(crate) mod import;
 pub(crate) mod net;
+mod output_path;
 pub(crate) mod peers;
 mod placement;
 mod preparation;
@@ -38,6 +39,7 @@ use crate::cli::schema::SchemaName;
 use crate::exit;
 
 pub(crate) use hosts::{HostFlags, HostSelectionFlags};
+pub(crate) use output_path::{OutputFolder, OutputPath, OutputPrefix, prefix_parser};
 pub(crate) use placement::{NumberList, PlacementFlags, parse_number_list};
 pub(crate) use preparation::PreparationFlags;
 pub(crate) use session::{AB_PREFIX, CALIBRATE_PREFIX, RUN_PREFIX};
@@ -77,6 +79,9 @@ pub(crate) struct Cli {
     /// Run folder; the arguments of `summary`, `format`, `study`, `solve` and `pack` are then contention benches
     #[arg(long, short, global = true, value_name = "DIR")]
     pub(crate) run_folder: Option<PathBuf>,
+    /// Whether an option writes its file to standard output
+    #[arg(skip)]
+    pub(crate) reserves_standard_output: bool,
 }
 
 /// Help text below the options: the programs of run-perf and the exit statuses.
@@ -99,7 +104,7 @@ pub(crate) struct ConsoleFlags {
     pub(crate) quiet: bool,
     /// Also append standard error to this file, each line with a timestamp
     #[arg(long, global = true, value_name = "FILE")]
-    pub(crate) log: Option<PathBuf>,
+    pub(crate) log: Option<OutputPath>,
 }
 
 /// When to colour the output
@@ -223,7 +228,7 @@ pub(crate) enum Command {
     Man {
         /// Write weighbridge.1 and a page for each command into this folder
         #[arg(long, value_name = "DIR")]
-        into: Option<PathBuf>,
+        into: Option<OutputFolder>,
     },
     /// Print the JSON Schema of a file or output
     Schema {
@@ -489,10 +494,10 @@ pub(crate) struct ReportArgs {
     pub(crate) run: PathBuf,
     /// Write a self-contained HTML page
     #[arg(long, value_name = "FILE")]
-    pub(crate) html: Option<PathBuf>,
+    pub(crate) html: Option<OutputPath>,
     /// Write PREFIX.csv (one row per metric) and PREFIX-samples.csv (one row per value)
-    #[arg(long, value_name = "PREFIX")]
-    pub(crate) csv: Option<PathBuf>,
+    #[arg(long, value_name = "PREFIX", value_parser = prefix_parser())]
+    pub(crate) csv: Option<OutputPrefix>,
     /// Print the study as JSON
     #[arg(long)]
     pub(crate) json: bool,
@@ -545,7 +550,10 @@ impl Cli {
         if let Some(("net", net)) = matches.subcommand() {
             net::unused_options::refuse(net).map_err(ParseError::Usage)?;
         }
-        Self::from_arg_matches(&matches).map_err(|error| ParseError::new(error, &program, &words))
+        let reserves_standard_output =
+            output_path::find_standard_output(&program, &matches).map_err(ParseError::Usage)?;
+        let cli = Self::from_arg_matches(&matches).map_err(|error| ParseError::new(error, &program, &words))?;
+        Ok(Self { reserves_standard_output, ..cli })
     }
 }
 

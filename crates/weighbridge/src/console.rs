@@ -1,15 +1,16 @@
 //! Console output: colours, width, progress and the log file.
 
 use std::ffi::OsString;
-use std::fs::File;
 use std::io::{IsTerminal, Write};
-use std::path::PathBuf;
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use wb_report::text::Style;
 
-use crate::cli::{Colour, ConsoleFlags};
+use wb_sys::OutputFile;
+
+use crate::cli::{Colour, ConsoleFlags, OutputPath};
 use crate::error::Error;
+use crate::output;
 
 /// Output settings, derived from the flags and the terminal.
 #[derive(Debug, Clone, Copy)]
@@ -39,7 +40,7 @@ impl Console {
             Colour::Never => false,
             Colour::Auto => terminal && !is_dumb && !no_color,
         };
-        let (out, err) = (std::io::stdout().is_terminal(), std::io::stderr().is_terminal());
+        let (out, err) = (output::is_terminal(), std::io::stderr().is_terminal());
         let width = terminal_size::terminal_size().map_or(DEFAULT_WIDTH, |(width, _)| usize::from(width.0).max(40));
         Self {
             stdout_style: Style { width: if out { width } else { DEFAULT_WIDTH }, colour: use_colour(out) },
@@ -58,15 +59,21 @@ impl Console {
             Colour::Never => Some("--color=never"),
         };
         let words = colour.into_iter().chain(self.quiet.then_some("--quiet")).map(OsString::from);
-        let log = LOG.get().into_iter().flat_map(|log| [OsString::from("--log"), log.path.clone().into()]);
+        let log = LOG.get().into_iter().flat_map(|log| [OsString::from("--log"), log.path.as_path().into()]);
         words.chain(log).collect()
     }
 }
 
 /// A log file, which receives a copy of standard error.
 struct LogFile {
-    path: PathBuf,
-    file: File,
+    path: OutputPath,
+    state: Mutex<LogState>,
+}
+
+struct LogState {
+    file: OutputFile,
+    /// Whether it was reported that something cannot be written.
+    is_failure_reported: bool,
 }
 
 /// The log file of this process.
@@ -75,15 +82,14 @@ static LOG: OnceLock<LogFile> = OnceLock::new();
 /// Opens the log file, if one is requested.
 pub(crate) fn open_log(flags: &ConsoleFlags) -> Result<(), Error> {
     let Some(path) = &flags.log else { return Ok(()) };
-    let opened = File::options().create(true).append(true).open(path);
-    let file = opened.map_err(Error::file("write", path))?;
+    let state = LogState { file: output::append_file(path)?, is_failure_reported: false };
     // Only `main` opens it, once.
-    let _ = LOG.set(LogFile { path: path.clone(), file });
+    let _ = LOG.set(LogFile { path: path.clone(), state: state.into() });
     Ok(())
 }
 
-/// Writes to standard error and to the log file, if any. Errors are ignored: a closed pipe (`2>&1 | head`) or a full
-/// disk must not stop a measurement.
+/// Writes to standard error and to the log file, if any. No error stops a measurement: standard error may be a closed pipe
+/// (`2>&1 | head`), and a log that cannot be written, as on a full disk, is reported once.
 pub(crate) fn write_stderr(text: std::fmt::Arguments<'_>) {
     let text = without_error_numbers(&text.to_string());
     let _ = std::io::stderr().write_all(text.as_bytes());
@@ -106,10 +112,17 @@ fn without_error_numbers(text: &str) -> String {
 
 /// Writes only to the log file, if any, for text that reaches standard error in another way.
 pub(crate) fn write_log(text: &str) {
-    if let Some(mut file) = LOG.get().map(|log| &log.file) {
-        let now = jiff::Timestamp::now();
-        let lines: String = text.lines().map(|line| format!("{now:.3} {line}\n")).collect();
-        let _ = file.write_all(lines.as_bytes());
+    let Some(log) = LOG.get() else { return };
+    let now = jiff::Timestamp::now();
+    let lines: String = text.lines().map(|line| format!("{now:.3} {line}\n")).collect();
+    let mut state = log.state.lock().unwrap_or_else(PoisonError::into_inner);
+    let written = state.file.write_all(lines.as_bytes()).and_then(|()| state.file.flush());
+    if let Err(error) = written
+        && !std::mem::replace(&mut state.is_failure_reported, true)
+    {
+        // Not through `message`, which would write it to the log again.
+        let warning = format!("warning: the log lacks lines: {}\n", Error::output(&log.path)(error));
+        let _ = std::io::stderr().write_all(without_error_numbers(&warning).as_bytes());
     }
 }
 

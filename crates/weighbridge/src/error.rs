@@ -12,6 +12,7 @@ use wb_run::RunError;
 use wb_session::{ErrorClass, SessionError};
 use wb_study::StudyError;
 
+use crate::cli::OutputPath;
 use crate::console::Console;
 use crate::exit::Exit;
 
@@ -158,9 +159,17 @@ impl Error {
         move |source| Self::File { operation, subject: format!("`{}`", path.display()), source }
     }
 
-    /// Standard output that cannot be written.
-    pub(crate) fn standard_output(source: std::io::Error) -> Self {
-        Self::File { operation: "write", subject: "standard output".to_owned(), source }
+    /// For `map_err`: a standard stream that cannot be written.
+    pub(crate) fn stream(name: &str) -> impl Fn(std::io::Error) -> Self {
+        move |source| Self::File { operation: "write", subject: name.to_owned(), source }
+    }
+
+    /// For `map_err`: a file of an option that cannot be written.
+    pub(crate) fn output(path: &OutputPath) -> impl Fn(std::io::Error) -> Self + Copy {
+        move |source| match path.is_standard_output() {
+            true => Self::stream("standard output")(source),
+            false => Self::file("write", path.as_path())(source),
+        }
     }
 
     /// How to resolve the error, if known.
@@ -187,8 +196,7 @@ impl Error {
             Self::Archive(error) => error.help()?.into(),
             Self::Unpack { source, .. } => source.help()?.into(),
             Self::Image(error) => error.help()?.into(),
-            Self::Import(wb_import::ImportError::Record(error))
-            | Self::Model(wb_compare::model::ModelError::Write(error)) => error.help()?.into(),
+            Self::Import(wb_import::ImportError::Record(error)) => error.help()?.into(),
             Self::Sequence(error) => error.help()?.into(),
             Self::Machine(error) => error.help().into(),
             Self::Hashd(error) | Self::Sizing(wb_hashd::sizing::SizingError::Workload(error)) => error.help()?.into(),
@@ -206,7 +214,8 @@ impl Error {
                 "choose another folder with --into, restore the machine, or give the values that the test takes from it".into()
             }
             Self::Session(SessionError::Run(RunError::SameMachine { worker, other })) => format!(
-                "name each machine once: remove `{worker}` or `{other}`, otherwise one machine is measured under both names"
+                "name each machine once: remove `{worker}` or `{other}`, otherwise one machine is measured under both names; {}",
+                wb_fleet::SEPARATE_HOSTS
             )
             .into(),
             Self::Session(SessionError::Run(RunError::Redefined { .. })) => {

@@ -30,6 +30,9 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return exit::report_parse_error(&error, &words),
     };
+    if cli.reserves_standard_output {
+        output::reserve_standard_output();
+    }
     let console = console::Console::from_flags(&cli.console);
     if let Err(error) = console::open_log(&cli.console) {
         return error.report(&console).into();

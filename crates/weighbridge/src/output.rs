@@ -1,11 +1,31 @@
 //! Writes results to standard output and to files that the user names.
 
-use std::io::Write;
-use std::path::Path;
+use std::io::{self, IsTerminal, Write};
+use std::sync::OnceLock;
 
 use serde::Serialize;
+use wb_sys::{OutputFile, OutputTarget, output_file};
 
+use crate::cli::OutputPath;
 use crate::error::Error;
+
+/// Set if standard output is a file that the user has named.
+static IS_RESERVED: OnceLock<()> = OnceLock::new();
+
+/// Keeps standard output for a file that the user has named with an option: everything else goes to standard error.
+pub(crate) fn reserve_standard_output() {
+    // Reserving it again changes nothing.
+    let _ = IS_RESERVED.set(());
+}
+
+fn is_reserved() -> bool {
+    IS_RESERVED.get().is_some()
+}
+
+/// Whether results are printed to a terminal.
+pub(crate) fn is_terminal() -> bool {
+    if is_reserved() { io::stderr().is_terminal() } else { io::stdout().is_terminal() }
+}
 
 /// Prints a value as JSON.
 pub(crate) fn print_json(value: &impl Serialize) -> Result<(), Error> {
@@ -25,14 +45,42 @@ pub(crate) fn print_text(text: &str) -> Result<(), Error> {
 
 /// Writes bytes to standard output; a closed pipe (`| head`) is not an error.
 pub(crate) fn print_bytes(bytes: &[u8]) -> Result<(), Error> {
-    let mut out = std::io::stdout().lock();
-    match out.write_all(bytes).and_then(|()| out.flush()) {
-        Err(source) if source.kind() != std::io::ErrorKind::BrokenPipe => Err(Error::standard_output(source)),
-        _ => Ok(()),
+    print_now(bytes).map(drop)
+}
+
+/// Writes bytes to standard output at once; false if nobody reads it any more.
+pub(crate) fn print_now(bytes: &[u8]) -> Result<bool, Error> {
+    let write = |out: &mut dyn Write| out.write_all(bytes).and_then(|()| out.flush());
+    let (written, name) = match is_reserved() {
+        true => (write(&mut io::stderr().lock()), "standard error"),
+        false => (write(&mut io::stdout().lock()), "standard output"),
+    };
+    if is_reserved() {
+        crate::console::write_log(&String::from_utf8_lossy(bytes));
+    }
+    match written {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
+        Err(error) => Err(Error::stream(name)(error)),
     }
 }
 
-/// Writes a file requested by the user, atomically.
-pub(crate) fn write_file(path: &Path, content: &(impl AsRef<[u8]> + ?Sized)) -> Result<(), Error> {
-    Ok(wb_record::files::write_atomic(path, content.as_ref())?)
+/// Writes a file that the user has named.
+pub(crate) fn write_file(path: &OutputPath, content: &(impl AsRef<[u8]> + ?Sized)) -> Result<(), Error> {
+    output_file::write(path.as_path(), content.as_ref()).map_err(Error::output(path))
+}
+
+/// Creates a file that the user has named, to be written little by little.
+pub(crate) fn create_file(path: &OutputPath) -> Result<OutputFile, Error> {
+    OutputFile::create(path.as_path()).map_err(Error::output(path))
+}
+
+/// Opens a file that the user has named to append to it.
+pub(crate) fn append_file(path: &OutputPath) -> Result<OutputFile, Error> {
+    OutputFile::append(path.as_path()).map_err(Error::output(path))
+}
+
+/// Checks that a file can be written, before minutes of measuring.
+pub(crate) fn check_file(path: &OutputPath) -> Result<(), Error> {
+    OutputTarget::of(path.as_path()).and_then(|target| target.check()).map_err(Error::output(path))
 }

@@ -2,8 +2,6 @@
 
 use std::path::PathBuf;
 
-use wb_record::RecordError;
-
 /// Why a model cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum ModelError {
@@ -23,9 +21,6 @@ pub enum ModelError {
         /// The reason.
         source: ParseModelError,
     },
-    /// The file cannot be written.
-    #[error(transparent)]
-    Write(RecordError),
 }
 
 /// Text that is not a valid model.

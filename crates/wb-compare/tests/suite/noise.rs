@@ -160,7 +160,7 @@ fn files_round_trip_and_newer_versions_are_refused() {
     let path = lab.path().join("noise.json");
     for builds in [names(0..8), names(0..2), names(7..9)] {
         let model = learn(&read(&lab, &builds));
-        model.write(&path).unwrap();
+        wb_record::files::write_json(&path, &model).unwrap();
         assert_eq!(AnyModel::read(&path).unwrap(), AnyModel::Noise(model));
     }
     let text = std::fs::read_to_string(&path).unwrap();
@@ -224,7 +224,7 @@ proptest! {
         if let Some(noise) = model.checks.get(IOPS) {
             prop_assert_eq!(noise.usable().is_none(), noise.unusable_reason().is_some());
             let path = lab.path().join("noise.json");
-            model.write(&path).unwrap();
+            wb_record::files::write_json(&path, &model).unwrap();
             prop_assert!(AnyModel::read(&path).is_ok());
         }
         let options = Options { threshold: Threshold::FromNoise, ..Options::default() };

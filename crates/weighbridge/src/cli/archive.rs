@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use super::OutputPath;
+
 /// Contents of a snapshot, printed after the help of `snapshot`.
 pub(crate) const SNAPSHOT_AFTER_HELP: &str = "A snapshot has the run, this program, its schemas, the plans and commands \
     of the run, and the programs and sources that the run names in its inputs.json. To measure again on another \
@@ -28,7 +30,7 @@ pub(crate) struct PackArgs {
     pub(crate) secrets: ArchiveSecrets,
     /// Archive to write [default: the name of the run with .tar.gz]
     #[arg(long, short, value_name = "FILE")]
-    pub(crate) output: Option<PathBuf>,
+    pub(crate) output: Option<OutputPath>,
 }
 
 /// `snapshot`
@@ -40,7 +42,7 @@ pub(crate) struct SnapshotArgs {
     pub(crate) secrets: ArchiveSecrets,
     /// Archive to write [default: the name of the run with -snapshot.tar.gz]
     #[arg(long, short, value_name = "FILE")]
-    pub(crate) output: Option<PathBuf>,
+    pub(crate) output: Option<OutputPath>,
 }
 
 /// `unpack`

@@ -7,7 +7,9 @@ use globset::{GlobBuilder, GlobMatcher};
 use wb_compare::direction::DirectionOverride;
 use wb_compare::statistical::Threshold;
 
-use super::{KeyValueParser, parse_non_negative, parse_positive};
+use super::{
+    KeyValueParser, OutputFolder, OutputPath, OutputPrefix, parse_non_negative, parse_positive, prefix_parser,
+};
 
 /// Options for reading builds
 #[derive(Debug, Args)]
@@ -98,17 +100,17 @@ pub(crate) struct CompareArgs {
     #[arg(long)]
     pub(crate) json: bool,
     /// Write checks and groups as PREFIX.csv and PREFIX-groups.csv
-    #[arg(long, value_name = "PREFIX")]
-    pub(crate) csv: Option<PathBuf>,
+    #[arg(long, value_name = "PREFIX", value_parser = prefix_parser())]
+    pub(crate) csv: Option<OutputPrefix>,
     /// Write JUnit XML: a regression is a failure, a missing check an error, an inconclusive one is skipped
     #[arg(long, value_name = "FILE")]
-    pub(crate) junit: Option<PathBuf>,
+    pub(crate) junit: Option<OutputPath>,
     /// Write a Markdown comment for a pull request
     #[arg(long, value_name = "FILE")]
-    pub(crate) markdown: Option<PathBuf>,
+    pub(crate) markdown: Option<OutputPath>,
     /// Write an HTML page: builds, every check with its explanation, groups, charts, environments
     #[arg(long, value_name = "FILE")]
-    pub(crate) html: Option<PathBuf>,
+    pub(crate) html: Option<OutputPath>,
     /// Leave the charts out of the page
     #[arg(long, requires = "html")]
     pub(crate) no_charts: bool,
@@ -117,10 +119,10 @@ pub(crate) struct CompareArgs {
     pub(crate) no_environments: bool,
     /// Write box plots of the samples to this folder as SVG, one file per metric of a test
     #[arg(long, value_name = "DIR", group = "plots")]
-    pub(crate) svg: Option<PathBuf>,
+    pub(crate) svg: Option<OutputFolder>,
     /// Write box plots of the samples to this folder as PNG
     #[arg(long, value_name = "DIR", group = "plots")]
-    pub(crate) png: Option<PathBuf>,
+    pub(crate) png: Option<OutputFolder>,
     /// Draw matching checks as lines across the box plots of the others: `*/iperf3/*`
     #[arg(long, value_name = "GLOB", value_parser = parse_glob, requires = "plots")]
     pub(crate) baseline: Vec<GlobMatcher>,
@@ -156,7 +158,7 @@ pub(crate) struct FitFlags {
     pub(crate) tolerance: f64,
     /// File to write the model to
     #[arg(long, short, value_name = "FILE")]
-    pub(crate) output: PathBuf,
+    pub(crate) output: OutputPath,
     /// Options for reading the builds
     #[command(flatten)]
     pub(crate) read: BuildFlags,
@@ -200,7 +202,7 @@ pub(crate) struct AnalyzeArgs {
     pub(crate) primary: bool,
     /// Write the table to this file instead of standard output
     #[arg(long, short, value_name = "FILE")]
-    pub(crate) output: Option<PathBuf>,
+    pub(crate) output: Option<OutputPath>,
     /// Options for reading the builds
     #[command(flatten)]
     pub(crate) read: BuildFlags,

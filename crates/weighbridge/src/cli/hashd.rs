@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use wb_model::{Bytes, Nanos};
 
-use super::{parse_fraction, parse_non_negative, whole_number};
+use super::{OutputPath, parse_fraction, parse_non_negative, whole_number};
 
 /// Notes and exit statuses of `hashd`, printed after its help.
 pub(crate) const AFTER_HELP: &str = "Options override the parameters file, also after it has been changed. Without \
@@ -51,7 +51,7 @@ pub(crate) struct HashdArgs {
         value_name = "FILE",
         conflicts_with_all = ["rps_target", "open_loop", "duration", "keep_files", "no_fill"]
     )]
-    pub(crate) find_params: Option<PathBuf>,
+    pub(crate) find_params: Option<OutputPath>,
     /// Imitate hashing by sleeping while parameters are found, so that they depend on memory and disk alone
     #[arg(long, requires = "find_params")]
     pub(crate) fake_cpu_load: bool,

@@ -11,7 +11,7 @@ use clap::{Args, Subcommand};
 use wb_model::{Bytes, Nanos};
 use wb_net::{control::Fingerprint, language::Protocol};
 
-use super::{KeyValueParser, NumberList, parse_ip_address, parse_number_list};
+use super::{KeyValueParser, NumberList, OutputPath, parse_ip_address, parse_number_list};
 
 /// `net`
 #[derive(Debug, Subcommand)]
@@ -32,7 +32,7 @@ pub(crate) enum NetCommand {
     /// Print a new random token, or write it to a file that only its owner can read
     Token {
         /// File to create
-        file: Option<PathBuf>,
+        file: Option<OutputPath>,
     },
     /// Print the fingerprint of a key; a key file that does not exist is created, with its folder
     Identity {
@@ -228,10 +228,10 @@ pub(crate) struct NetClientFlags {
     pub(crate) events: Vec<String>,
     /// Write every response time with the name of its flowop, one per line
     #[arg(long, short = 'X', value_name = "FILE")]
-    pub(crate) raw: Option<PathBuf>,
+    pub(crate) raw: Option<OutputPath>,
     /// Write intervals and totals as XML
     #[arg(long, short = 'x', value_name = "FILE")]
-    pub(crate) xml: Option<PathBuf>,
+    pub(crate) xml: Option<OutputPath>,
     /// Stop each transaction after this time
     #[arg(long, value_name = "TIME", value_parser = parse_positive_time)]
     pub(crate) max_duration: Option<Nanos>,

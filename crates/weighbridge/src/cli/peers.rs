@@ -7,7 +7,7 @@ use wb_model::{Bytes, Nanos};
 use wb_peers::SelectionFlags;
 use wb_peers::selection::SelectIgnore;
 
-use super::{CellFlags, KeyValueParser, PreparationFlags, RunFolderFlags, whole_number};
+use super::{CellFlags, KeyValueParser, OutputFolder, PreparationFlags, RunFolderFlags, whole_number};
 
 /// The notation of filters.
 const FILTERS: &str = "FILTER is a list of patterns separated by `|`. A pattern is a part of a name, `glob:GLOB`, `re:REGEX`, \
@@ -43,7 +43,7 @@ pub(crate) struct PeersReportArgs {
     pub(crate) run: PathBuf,
     /// Folder to write to [default: peers-report in the run folder]
     #[arg(long, short, value_name = "DIR")]
-    pub(crate) into: Option<PathBuf>,
+    pub(crate) into: Option<OutputFolder>,
 }
 
 /// Arguments of `peers run`

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use clap::{ArgAction, Args};
 
 use super::compare::CandidateGroups;
-use super::{KeyValueParser, parse_non_negative};
+use super::{KeyValueParser, OutputPath, OutputPrefix, parse_non_negative, prefix_parser};
 
 /// The names of run-perf's programs: subcommands, and names of symbolic links to this program.
 pub(crate) const PROGRAMS: [&str; 5] = ["run-perf", "compare-perf", "analyze-perf", "diff-perf", "strip-run-perf"];
@@ -106,7 +106,7 @@ pub(crate) struct ComparePerfArgs {
     pub(crate) n_out_of_results_n: Option<u32>,
     /// HTML page to write
     #[arg(long, value_name = "FILE")]
-    pub(crate) html: Option<PathBuf>,
+    pub(crate) html: Option<OutputPath>,
     /// Charts on the page
     #[arg(long)]
     pub(crate) html_with_charts: bool,
@@ -115,10 +115,10 @@ pub(crate) struct ComparePerfArgs {
     pub(crate) html_small_file: bool,
     /// JUnit file to write
     #[arg(long, value_name = "FILE")]
-    pub(crate) xunit: Option<PathBuf>,
+    pub(crate) xunit: Option<OutputPath>,
     /// Prefix of CSV files to write
-    #[arg(long, value_name = "PREFIX")]
-    pub(crate) csv_prefix: Option<PathBuf>,
+    #[arg(long, value_name = "PREFIX", value_parser = prefix_parser())]
+    pub(crate) csv_prefix: Option<OutputPrefix>,
     /// Print every check
     #[arg(long, short, action = ArgAction::Count)]
     pub(crate) verbose: u8,
@@ -132,13 +132,13 @@ pub(crate) struct AnalyzePerfArgs {
     pub(crate) results: Vec<PathBuf>,
     /// Table of primary results to write
     #[arg(long, short, value_name = "FILE")]
-    pub(crate) csv: Option<PathBuf>,
+    pub(crate) csv: Option<OutputPath>,
     /// Model to write: ranges from the smallest to the largest value
     #[arg(long, short, value_name = "FILE")]
-    pub(crate) linear_regression: Option<PathBuf>,
+    pub(crate) linear_regression: Option<OutputPath>,
     /// Model to write: ranges of three standard deviations around the average
     #[arg(long, short, value_name = "FILE")]
-    pub(crate) stddev_linear_regression: Option<PathBuf>,
+    pub(crate) stddev_linear_regression: Option<OutputPath>,
     /// Model to move to the level of the builds
     #[arg(long, value_name = "FILE")]
     pub(crate) rebase_model: Option<PathBuf>,

@@ -12,6 +12,7 @@ use wb_sys::FileLock;
 use super::contention::{ReadTarget, unselected_folders};
 use super::replay::{Replay, secret_sources};
 use super::schema::all_schemas;
+use crate::cli::OutputPath;
 use crate::cli::archive::{ArchiveSecrets, PackArgs, SnapshotArgs, UnpackArgs};
 use crate::console::{Console, message};
 use crate::error::Error;
@@ -25,10 +26,10 @@ const EXTENSION: &str = ".tar.gz";
 pub(crate) fn pack(args: &PackArgs, folder: Option<&Path>, console: &Console) -> Result<Exit, Error> {
     let target = ReadTarget::new(&args.words, folder)?;
     let LockedRun { run, notes, .. } = LockedRun::open(target.run, &args.secrets)?;
-    let output = args.output.clone().unwrap_or_else(|| format!("{}{EXTENSION}", run.name()).into());
+    let output = args.output.clone().unwrap_or_else(|| default_output(&run, ""));
     let skipped = unselected_folders(&target)?;
     let skipped: Vec<&str> = skipped.iter().map(String::as_str).collect();
-    let summary = wb_archive::pack_run(&run, env!("CARGO_PKG_VERSION"), &output, &skipped)?;
+    let summary = wb_archive::pack_run(&run, env!("CARGO_PKG_VERSION"), output.as_path(), &skipped)?;
     report(&output, summary, notes, console)
 }
 
@@ -37,7 +38,7 @@ pub(crate) fn snapshot(args: &SnapshotArgs, console: &Console) -> Result<Exit, E
     let LockedRun { run, notes: secret_notes, .. } = LockedRun::open(&args.run, &args.secrets)?;
     let run_inputs = RunInputs::read(&run)?.unwrap_or_default();
     let Replay { commands, recorded_commands, plans, inputs, notes } = Replay::of(&run, &run_inputs)?;
-    let output = args.output.clone().unwrap_or_else(|| format!("{}-snapshot{EXTENSION}", run.name()).into());
+    let output = args.output.clone().unwrap_or_else(|| default_output(&run, "-snapshot"));
     let request = SnapshotRequest {
         run: &run,
         run_inputs: &run_inputs,
@@ -52,14 +53,19 @@ pub(crate) fn snapshot(args: &SnapshotArgs, console: &Console) -> Result<Exit, E
             .collect(),
         inputs,
     };
-    let summary = wb_archive::snapshot(request, &output)?;
+    let summary = wb_archive::snapshot(request, output.as_path())?;
     let notes = program_note(&run)?.into_iter().chain(notes).chain(secret_notes).collect();
     report(&output, summary, notes, console)
 }
 
+/// The archive of a run, in the working folder.
+fn default_output(run: &RunFolder, end: &str) -> OutputPath {
+    PathBuf::from(format!("{}{end}{EXTENSION}", run.name())).into()
+}
+
 /// Prints what was written.
-fn report(output: &Path, summary: ArchiveSummary, notes: Vec<String>, console: &Console) -> Result<Exit, Error> {
-    print_text(&format!("{}: {}\n", output.display(), describe(summary)))?;
+fn report(output: &OutputPath, summary: ArchiveSummary, notes: Vec<String>, console: &Console) -> Result<Exit, Error> {
+    print_text(&format!("{output}: {}\n", describe(summary)))?;
     if !console.quiet {
         notes.into_iter().for_each(|note| message!("note: {note}"));
     }

@@ -89,7 +89,7 @@ pub(crate) fn run_image_order(order: &str) -> Result<Exit, Error> {
             .to_owned(),
     })?;
     let written = wb_profile::image::execute(&order, &mut std::io::stdout().lock());
-    written.map_err(Error::standard_output)?;
+    written.map_err(Error::stream("standard output"))?;
     Ok(Exit::Success)
 }
 

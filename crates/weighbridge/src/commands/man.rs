@@ -1,13 +1,12 @@
 //! `weighbridge man`: generates man pages from the declarations of commands.
 
 use std::io::Write;
-use std::path::Path;
 
 use clap::Command;
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold, roman};
 
-use crate::cli::Cli;
+use crate::cli::{Cli, OutputFolder};
 use crate::error::Error;
 use crate::exit::MEANINGS;
 use crate::output::write_file;
@@ -31,11 +30,24 @@ const FILES: [(&str, &str); 2] = [
 ];
 
 /// Writes weighbridge.1, the page of all commands, and a page for each command.
-pub(crate) fn write_pages(folder: &Path) -> Result<(), Error> {
-    let file_error = Error::file("write", folder);
-    std::fs::create_dir_all(folder).map_err(file_error)?;
-    clap_mangen::generate_to(Cli::build_command(), folder).map_err(file_error)?;
+pub(crate) fn write_pages(folder: &OutputFolder) -> Result<(), Error> {
+    std::fs::create_dir_all(folder.as_path()).map_err(Error::file("create", folder.as_path()))?;
+    let mut program = Cli::build_command().disable_help_subcommand(true);
+    program.build();
+    program.get_subcommands().try_for_each(|command| write_pages_of(command, folder))?;
     write_file(&folder.join("weighbridge.1"), &render_page())
+}
+
+/// Writes the pages of a command and of its subcommands.
+fn write_pages_of(command: &Command, folder: &OutputFolder) -> Result<(), Error> {
+    if command.is_hide_set() {
+        return Ok(());
+    }
+    command.get_subcommands().try_for_each(|command| write_pages_of(command, folder))?;
+    let man = Man::new(command.clone());
+    let mut page = Vec::new();
+    man.render(&mut page).map_err(|error| Error::Internal(error.to_string()))?;
+    write_file(&folder.join(man.get_filename()), &page)
 }
 
 /// Renders the man page of all commands.

@@ -1,7 +1,7 @@
 //! `weighbridge report`: writes a run as an HTML page, CSV, JSON or text.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use wb_report::page::{ReproduceCommand, RunExtras, TelemetrySeries};
 use wb_session::variants::read_experiment;
@@ -24,13 +24,13 @@ pub(crate) fn report(args: &ReportArgs, console: &Console) -> Result<Exit, Error
             commands: reproduce_commands(&run)?,
         };
         write_file(path, &wb_report::page::html(&study, &extras).map_err(|error| Error::Internal(error.to_string()))?)?;
-        crate::console::message!("page: {}", path.display());
+        crate::console::message!("page: {path}");
     }
     if let Some(prefix) = &args.csv {
-        let with = |end: &str| PathBuf::from(format!("{}{end}", prefix.display()));
-        write_file(&with(".csv"), &wb_report::csv::metrics(&study))?;
-        write_file(&with("-samples.csv"), &wb_report::csv::samples(&study))?;
-        crate::console::message!("figures: {} and {}", with(".csv").display(), with("-samples.csv").display());
+        let (metrics, samples) = (prefix.with(".csv"), prefix.with("-samples.csv"));
+        write_file(&metrics, &wb_report::csv::metrics(&study))?;
+        write_file(&samples, &wb_report::csv::samples(&study))?;
+        crate::console::message!("figures: {metrics} and {samples}");
     }
     if args.json {
         print_json(&study)?;

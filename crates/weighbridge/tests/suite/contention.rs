@@ -30,7 +30,7 @@ fn commands() -> Option<String> {
 }
 
 /// A block device of this machine.
-fn device() -> Option<String> {
+pub(crate) fn device() -> Option<String> {
     let name = wb_sys::environment::block::names(&SysRoot::real()).into_iter().next();
     if name.is_none() {
         println!("SKIPPED: this machine shows no block device");
@@ -87,7 +87,7 @@ fn lab_with_result() -> Option<Lab> {
     Some(lab)
 }
 
-fn write_run(lab: &Lab, name: &str, device: &str) {
+pub(crate) fn write_run(lab: &Lab, name: &str, device: &str) {
     let run = RunFolder::create(&lab.path(name)).unwrap();
     let invocation = Invocation {
         started: "2026-01-01T00:00:00Z".to_owned(),

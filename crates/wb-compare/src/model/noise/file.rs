@@ -55,10 +55,3 @@ impl AnyModel {
         if model.checks.is_empty() { Err(ParseModelError::Empty) } else { Ok(Self::Noise(model)) }
     }
 }
-
-impl NoiseModel {
-    /// Writes the file atomically.
-    pub fn write(&self, path: &Path) -> Result<(), ModelError> {
-        wb_record::files::write_json(path, self).map_err(ModelError::Write)
-    }
-}

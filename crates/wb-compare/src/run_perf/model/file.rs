@@ -57,11 +57,6 @@ impl ToleranceModel {
         Self { file: Some(path.to_owned()), ..self }
     }
 
-    /// Writes the file atomically.
-    pub fn write(&self, path: &Path) -> Result<(), ModelError> {
-        wb_record::files::write_atomic(path, self.to_json().as_bytes()).map_err(ModelError::Write)
-    }
-
     /// Parses the text of a model file.
     pub fn parse(text: &[u8]) -> Result<Self, ParseModelError> {
         let file: BTreeMap<String, &RawValue> = serde_json::from_slice(text)?;

@@ -1,7 +1,6 @@
 //! Arguments of `net iperf3`, with iperf3's names and units.
 
 use std::net::IpAddr;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{ArgGroup, Args};
@@ -9,7 +8,7 @@ use wb_model::Nanos;
 use wb_report::net::iperf3::RateUnit;
 
 use super::{TrustFlags, parse_runtime};
-use crate::cli::{parse_ip_address, whole_number};
+use crate::cli::{OutputPath, parse_ip_address, whole_number};
 
 /// `net iperf3`
 #[derive(Debug, Args)]
@@ -51,7 +50,7 @@ pub(crate) struct Iperf3Args {
     pub(crate) json_stream: bool,
     /// Append the output to a file instead of printing it
     #[arg(long, value_name = "FILE")]
-    pub(crate) logfile: Option<PathBuf>,
+    pub(crate) logfile: Option<OutputPath>,
     /// Exit after one test
     #[arg(long, short = '1', conflicts_with = "client")]
     pub(crate) one_off: bool,

@@ -1,13 +1,12 @@
 //! Arguments of `net sweep`.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use wb_net::language::Protocol;
 
 use super::{BufferSize, TrustFlags, parse_protocol, parse_runtime};
-use crate::cli::{NumberList, parse_number_list, whole_number};
+use crate::cli::{NumberList, OutputPath, parse_number_list, whole_number};
 
 /// A workload whose rounds can be offered at a rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -61,13 +60,13 @@ pub(crate) struct SweepArgs {
     pub(crate) json: bool,
     /// Write a page with the curve and the table
     #[arg(long, value_name = "FILE")]
-    pub(crate) html: Option<PathBuf>,
+    pub(crate) html: Option<OutputPath>,
     /// Write the curve as SVG
     #[arg(long, value_name = "FILE")]
-    pub(crate) svg: Option<PathBuf>,
+    pub(crate) svg: Option<OutputPath>,
     /// Write the curve as PNG
     #[arg(long, value_name = "FILE")]
-    pub(crate) png: Option<PathBuf>,
+    pub(crate) png: Option<OutputPath>,
     /// Port of the control connection, if HOST has none
     #[arg(long, short = 'P', value_name = "PORT", default_value_t = wb_net::session::client::PORT,
           value_parser = whole_number::<u16, 0>)]

@@ -6,7 +6,7 @@ use clap::{ArgGroup, Args};
 use wb_model::Nanos;
 
 use super::{TrustFlags, parse_interval};
-use crate::cli::whole_number;
+use crate::cli::{OutputPath, whole_number};
 
 /// `net uperf`
 #[derive(Debug, Args)]
@@ -53,7 +53,7 @@ pub(crate) struct UperfArgs {
     pub(crate) all: bool,
     /// Write every response time to a file
     #[arg(short = 'X', value_name = "FILE")]
-    pub(crate) raw: Option<PathBuf>,
+    pub(crate) raw: Option<OutputPath>,
     /// Interval between lines of progress, in seconds or with a unit
     #[arg(short = 'i', value_name = "TIME", default_value = "1s", value_parser = parse_interval)]
     pub(crate) interval: Nanos,

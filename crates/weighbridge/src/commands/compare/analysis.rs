@@ -8,7 +8,7 @@ use crate::cli::compare::{AnalyzeArgs, NearestArgs, StripArgs};
 use crate::console::Console;
 use crate::error::Error;
 use crate::exit::Exit;
-use crate::output::{print_bytes, print_text};
+use crate::output::{print_bytes, print_text, write_file};
 
 /// Writes the table of checks and builds as CSV.
 pub(crate) fn analyze(args: &AnalyzeArgs, console: &Console) -> Result<Exit, Error> {
@@ -18,8 +18,8 @@ pub(crate) fn analyze(args: &AnalyzeArgs, console: &Console) -> Result<Exit, Err
     write_csv(&builds, which, &mut table).map_err(|error| Error::Internal(error.to_string()))?;
     match &args.output {
         Some(path) => {
-            wb_record::files::write_atomic(path, &table)?;
-            crate::console::message!("table: {}", path.display());
+            write_file(path, &table)?;
+            crate::console::message!("table: {path}");
         }
         None => print_bytes(&table)?,
     }

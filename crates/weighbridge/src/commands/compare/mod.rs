@@ -6,8 +6,6 @@ mod isa;
 mod model;
 mod render;
 
-use std::path::{Path, PathBuf};
-
 use wb_compare::build::EMULATED;
 use wb_compare::comparison::{
     BuildHistory, CheckResult, ComparisonMethod, ComparisonResult, FinalVerdict, StatisticalSummary,
@@ -18,6 +16,7 @@ use wb_compare::unknown_name::check_directions;
 use wb_compare::{LoadedBuilds, SampleCounts};
 use wb_report::compare::{AveragesTable, Verbosity, checks_csv, groups_csv, junit, markdown, text};
 
+use crate::cli::OutputPath;
 use crate::cli::compare::{CompareArgs, MethodArg};
 use crate::console::Console;
 use crate::error::Error;
@@ -182,17 +181,16 @@ fn describe_options(args: &CompareArgs) -> Vec<String> {
 }
 
 fn write_files(args: &CompareArgs, outcome: &ComparisonResult) -> Result<(), Error> {
-    let report = |what: &str, path: &Path| crate::console::message!("{what}: {}", path.display());
+    let report = |what: &str, path: &OutputPath| crate::console::message!("{what}: {path}");
     if let Some(prefix) = &args.csv {
-        let with = |end: &str| PathBuf::from(format!("{}{end}", prefix.display()));
-        write_file(&with(".csv"), &checks_csv(outcome))?;
-        write_file(&with("-groups.csv"), &groups_csv(outcome))?;
-        report("checks", &with(".csv"));
-        report("groups", &with("-groups.csv"));
+        write_file(&prefix.with(".csv"), &checks_csv(outcome))?;
+        write_file(&prefix.with("-groups.csv"), &groups_csv(outcome))?;
+        report("checks", &prefix.with(".csv"));
+        report("groups", &prefix.with("-groups.csv"));
     }
     if let Some(path) = &args.junit {
         let text = junit(outcome, args.fail_on_gain);
-        let text = text.map_err(Error::file("write", path))?;
+        let text = text.map_err(Error::output(path))?;
         write_file(path, &text)?;
         report("JUnit", path);
     }

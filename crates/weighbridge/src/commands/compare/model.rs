@@ -1,7 +1,5 @@
 //! `weighbridge model`: fits, rebases and shows models of normal values.
 
-use std::path::Path;
-
 use wb_compare::model::noise::learn;
 use wb_compare::run_perf::model::{FitMethod, fit};
 use wb_compare::{AnyModel, Builds, ToleranceModel};
@@ -9,11 +7,12 @@ use wb_model::pluralize;
 use wb_report::compare::{model_text, noise_text};
 
 use super::builds::{read_model as model_of, read_strictly};
+use crate::cli::OutputPath;
 use crate::cli::compare::{FitFlags, ModelCommand};
 use crate::console::Console;
 use crate::error::Error;
 use crate::exit::Exit;
-use crate::output::print_text;
+use crate::output::{print_text, write_file};
 
 /// Runs a subcommand of `model`.
 pub(crate) fn model(command: &ModelCommand, console: &Console) -> Result<Exit, Error> {
@@ -48,29 +47,29 @@ pub(crate) fn model(command: &ModelCommand, console: &Console) -> Result<Exit, E
     }
 }
 
-fn write_model(model: &ToleranceModel, output: &Path) -> Result<Exit, Error> {
+fn write_model(model: &ToleranceModel, output: &OutputPath) -> Result<Exit, Error> {
     if model.entries.is_empty() {
         return Err(no_value_error());
     }
-    model.write(output)?;
-    crate::console::message!("model of {}: {}", pluralize(model.entries.len(), "check"), output.display());
+    write_file(output, &model.to_json())?;
+    crate::console::message!("model of {}: {output}", pluralize(model.entries.len(), "check"));
     Ok(Exit::Success)
 }
 
 /// Fits a noise model. The exit status is that of an incomplete result if no check has enough data.
-fn fit_noise(builds: &Builds, output: &Path, console: &Console) -> Result<Exit, Error> {
+fn fit_noise(builds: &Builds, output: &OutputPath, console: &Console) -> Result<Exit, Error> {
     let model = learn(builds);
     if model.checks.is_empty() {
         return Err(no_value_error());
     }
-    model.write(output)?;
+    write_file(output, &wb_record::files::json_text(output.as_path(), &model)?)?;
     if model.is_single_system && !console.quiet {
         crate::console::message!(
             "note: each build is a single run: all count as runs of one build, so differences between builds are noise"
         );
     }
     let unusable: Vec<String> = model.checks.values().filter_map(|noise| noise.unusable_reason()).collect();
-    crate::console::message!("noise of {}: {}", pluralize(model.checks.len(), "check"), output.display());
+    crate::console::message!("noise of {}: {output}", pluralize(model.checks.len(), "check"));
     if let (Some(reason), false) = (unusable.first(), console.quiet) {
         crate::console::message!("note: {} of them cannot be used yet: {reason}", unusable.len());
     }

@@ -1,7 +1,5 @@
 //! Writes the HTML page and the plots of a comparison.
 
-use std::path::Path;
-
 use rayon::prelude::*;
 use wb_compare::comparison::{BuildHistory, ComparisonResult};
 use wb_compare::{Builds, Statistic};
@@ -9,13 +7,14 @@ use wb_model::pluralize;
 use wb_report::compare::{PageOptions, Plot, html, plots as collect_plots};
 
 use crate::cli::compare::CompareArgs;
+use crate::cli::{OutputFolder, OutputPath};
 use crate::error::Error;
 use crate::output::write_file;
 
 /// Writes the HTML page.
 pub(super) fn write_page(
     args: &CompareArgs,
-    path: &Path,
+    path: &OutputPath,
     outcome: &ComparisonResult,
     history: &BuildHistory<'_>,
     notes: Vec<String>,
@@ -24,7 +23,7 @@ pub(super) fn write_page(
     let options = PageOptions { charts, environments, notes: &notes, fail_on_gain: args.fail_on_gain };
     let text = html(outcome, history, &options).map_err(|error| Error::Internal(error.to_string()))?;
     write_file(path, &text)?;
-    crate::console::message!("page: {}", path.display());
+    crate::console::message!("page: {path}");
     Ok(())
 }
 
@@ -53,16 +52,15 @@ pub(super) fn write_plots(args: &CompareArgs, builds: &Builds) -> Result<(), Err
 }
 
 fn write_plot_files(
-    folder: &Path,
+    folder: &OutputFolder,
     extension: &str,
     plots: &[Plot],
     draw: impl Fn(&Plot) -> Result<Vec<u8>, Error> + Sync,
 ) -> Result<(), Error> {
-    std::fs::create_dir_all(folder).map_err(Error::file("create", folder))?;
-    plots.par_iter().try_for_each(|plot| {
-        let path = folder.join(format!("{}.{extension}", plot.name));
-        Ok::<_, Error>(wb_record::files::write_atomic(&path, &draw(plot)?)?)
-    })?;
-    crate::console::message!("{}: {}", pluralize(plots.len(), "plot"), folder.display());
+    std::fs::create_dir_all(folder.as_path()).map_err(Error::file("create", folder.as_path()))?;
+    plots
+        .par_iter()
+        .try_for_each(|plot| write_file(&folder.join(format!("{}.{extension}", plot.name)), &draw(plot)?))?;
+    crate::console::message!("{}: {}", pluralize(plots.len(), "plot"), folder.as_path().display());
     Ok(())
 }

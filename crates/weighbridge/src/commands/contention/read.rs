@@ -13,9 +13,10 @@ use wb_diagnostics::DiagnosticCollector;
 use wb_record::RunFolder;
 
 use super::request::parse_specs;
+use crate::cli::OutputPath;
 use crate::error::Error;
 use crate::exit::Exit;
-use crate::output::{print_json, print_text, write_file};
+use crate::output::{print_json, print_text, reserve_standard_output, write_file};
 
 /// What a command reads: a run, and of it all or some contention benches.
 #[derive(Debug)]
@@ -72,6 +73,14 @@ impl<'a> ReadTarget<'a> {
     }
 }
 
+/// The file that a specification names for its PDF.
+fn pdf_file(spec: &FormatSpec) -> Option<OutputPath> {
+    match &spec.options.pdf {
+        Some(PdfFile::At(path)) => Some(path.clone().into()),
+        Some(PdfFile::OfRun) | None => None,
+    }
+}
+
 /// Selected results of benches of a run.
 #[derive(Debug)]
 pub(crate) struct BenchSelection {
@@ -95,6 +104,9 @@ impl BenchSelection {
         let specs: Vec<FormatSpec> =
             self.words.iter().filter_map(|word| mistakes.ok(FormatSpec::parse(word))).collect();
         mistakes.finish()?;
+        if specs.iter().filter_map(pdf_file).any(|path| path.is_standard_output()) {
+            reserve_standard_output();
+        }
         let mut shown = Vec::new();
         for result in read_results(&self.run, &self.history)? {
             let is_it = |spec: &&FormatSpec| result.instance.is_selected(spec.bench, spec.id.as_deref());
@@ -120,14 +132,14 @@ impl BenchSelection {
         let (Some(file), Answer::IocostTune(answer)) = (&options.pdf, &result.answer) else {
             return print_text(&format!("{}\n", format(result, self.times(&result.instance), Detail::Full, options)));
         };
-        let path = match file {
-            PdfFile::At(path) => path.clone(),
-            PdfFile::OfRun => PathBuf::from(format!("{}.pdf", self.run.name())),
+        let path: OutputPath = match file {
+            PdfFile::At(path) => path.clone().into(),
+            PdfFile::OfRun => PathBuf::from(format!("{}.pdf", self.run.name())).into(),
         };
         let text = format(result, self.times(&result.instance), Detail::Summary, options);
         let document = wb_report::contention::tune_pdf(&text, answer);
         write_file(&path, &document.map_err(|error| Error::Internal(error.to_string()))?)?;
-        print_text(&format!("{}: {}\n", result.instance, path.display()))
+        print_text(&format!("{}: {path}\n", result.instance))
     }
 
     /// Derives results again from raw reports, and prints their summaries.

@@ -1,11 +1,10 @@
 //! Prints events of the workload: reports on standard output, messages on standard error.
 
-use std::io::Write;
-
 use wb_hashd::{HashdEvent, HashdReport};
 use wb_model::Unit;
 
 use crate::error::Error;
+use crate::output::print_now;
 
 /// How reports are printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,17 +64,7 @@ impl ReportOutput {
             }
         };
         self.lines += 1;
-        print_now(&text)
-    }
-}
-
-/// Prints a text at once; false if standard output is closed.
-pub(super) fn print_now(text: &str) -> Result<bool, Error> {
-    let mut out = std::io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Ok(()) => Ok(true),
-        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(false),
-        Err(source) => Err(Error::standard_output(source)),
+        print_now(text.as_bytes())
     }
 }
 

@@ -9,42 +9,62 @@ use wb_hashd::sizing::{
     JournalError, Round, RoundOutcome, RoundPlan, SizingConfig, SizingError, SizingJournal, SizingLine, SizingRequest,
     SizingResult, Stage, find_params as run_sizing,
 };
-use wb_sys::atomic_file;
+use wb_sys::OutputTarget;
 
 use super::child::ChildWorkload;
-use super::output::{format_bytes, print_now};
+use super::output::format_bytes;
 use super::{listen_for_signals, read_params_file};
+use crate::cli::OutputPath;
 use crate::cli::hashd::HashdArgs;
 use crate::console::Console;
 use crate::error::Error;
 use crate::exit::Exit;
+use crate::output::{check_file, print_text, write_file};
 
-/// Finds the parameters, and writes them to `path`. Finished rounds are in a journal beside it.
-pub(super) fn find_params(args: &HashdArgs, path: &Path, console: &Console) -> Result<Exit, Error> {
+/// Finds the parameters, and writes them to `path`. Finished rounds are in a journal beside it, if it is a regular file.
+pub(super) fn find_params(args: &HashdArgs, path: &OutputPath, console: &Console) -> Result<Exit, Error> {
     let is_cancelled = listen_for_signals(|| ());
-    let journal_path = PathBuf::from(format!("{}.journal", path.display()));
-    let (mut journal, previous, rounds) = SizingJournal::open(&journal_path)?;
-    let config = resume(requested_config(args)?, previous, &journal_path, |config| {
-        journal.append(&SizingLine::Config(Box::new(config.clone())))
+    check_file(path)?;
+    let journal_path = journal_path(path)?;
+    let (mut journal, previous, rounds) = match &journal_path {
+        Some(path) => {
+            let (journal, previous, rounds) = SizingJournal::open(path)?;
+            (Some(journal), previous, rounds)
+        }
+        None => Default::default(),
+    };
+    let mut record = |line: &SizingLine| journal.as_mut().map_or(Ok(()), |journal| journal.append(line));
+    let journal_name = journal_path.as_deref().unwrap_or(path.as_path());
+    let config = resume(requested_config(args)?, previous, journal_name, |config| {
+        record(&SizingLine::Config(Box::new(config.clone())))
     })?;
     let output = RoundOutput { config: &config, json: args.json, quiet: console.quiet };
     for round in &rounds {
         output.print(round)?;
     }
-    let result = run(&config, rounds, is_cancelled, &output, |round| {
-        Ok(journal.append(&SizingLine::Round(Box::new(round.clone())))?)
-    });
+    let result =
+        run(&config, rounds, is_cancelled, &output, |round| Ok(record(&SizingLine::Round(Box::new(round.clone())))?));
     let result = match result {
         Err(Error::Sizing(SizingError::Cancelled)) => return Ok(Exit::Interrupted),
         result => result?,
     };
-    atomic_file::replace(path, result.params_file()?.as_bytes()).map_err(Error::file("write", path))?;
+    write_file(path, &result.params_file()?)?;
     output.print_result(&result)?;
-    if !console.quiet {
-        let (path, memory) = (path.display(), result.memory);
-        crate::console::message!("`weighbridge hashd --params {path} --memory {memory}` runs with these parameters");
+    if !console.quiet && journal_path.is_some() {
+        crate::console::message!(
+            "`weighbridge hashd --params {path} --memory {}` runs with these parameters",
+            result.memory
+        );
     }
     Ok(Exit::Success)
+}
+
+/// The journal beside a regular file; what is written to a pipe or a device cannot be resumed.
+fn journal_path(path: &OutputPath) -> Result<Option<PathBuf>, Error> {
+    let target = OutputTarget::of(path.as_path()).map_err(Error::output(path))?;
+    let mut name = path.as_path().as_os_str().to_owned();
+    name.push(".journal");
+    Ok(matches!(target, OutputTarget::File(_)).then(|| name.into()))
 }
 
 /// Finds the parameters of a configuration, and prints it, each finished round and the result as a line of JSON.
@@ -204,5 +224,5 @@ fn format_result(result: &SizingResult) -> String {
 
 /// A reader that is gone does not need the rest, but the journal does.
 fn print(text: &str) -> Result<(), Error> {
-    print_now(text).map(drop)
+    print_text(text)
 }

@@ -29,7 +29,7 @@ pub(super) fn net(command: NetCommand, console: &Console) -> Result<Exit, Error>
         NetCommand::Serve(args) => serve::serve(&args, console),
         NetCommand::Run(args) => run::run(&args, console),
         NetCommand::Check(args) => check::check(&args, console),
-        NetCommand::Token { file } => trust::create_token(file.as_deref()),
+        NetCommand::Token { file } => trust::create_token(file.as_ref()),
         NetCommand::Identity { file } => trust::print_fingerprint(&file),
         NetCommand::Stream(args) => presets::run(presets::Preset::Stream, &args, console),
         NetCommand::Maerts(args) => presets::run(presets::Preset::Maerts, &args, console),

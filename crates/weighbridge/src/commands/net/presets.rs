@@ -18,7 +18,7 @@ use crate::cli::net::{BufferSize, PresetArgs};
 use crate::console::Console;
 use crate::error::Error;
 use crate::exit::Exit;
-use crate::output::{print_json, print_text};
+use crate::output::{check_file, print_json, print_text};
 
 /// A predefined workload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,7 +70,8 @@ pub(super) fn run(preset: Preset, args: &PresetArgs, console: &Console) -> Resul
         });
     }
     let flags = &args.common;
-    let mut responses = flags.raw.as_deref().map(ResponseLog::create).transpose()?;
+    flags.xml.as_ref().map_or(Ok(()), check_file)?;
+    let mut responses = flags.raw.as_ref().map(ResponseLog::create).transpose()?;
     let mut results: Vec<(PresetCase, RunResult)> = Vec::new();
     let how = RunConfig { port, counts_only: false, progress: progress_format(flags, false, console) };
     for point in &points {

@@ -1,22 +1,21 @@
 //! Writes response times to a file, one per line.
 
-use std::{
-    fs::File,
-    io::{self, BufWriter, Write},
-    path::{Path, PathBuf},
-};
+use std::io::{self, BufWriter, Write};
 
 use wb_net::{engine::raw_log::LatencyRecord, language::NetProfile};
+use wb_sys::OutputFile;
 
+use crate::cli::OutputPath;
 use crate::error::Error;
+use crate::output::create_file;
 
 /// The header line.
 const HEADER: &str = "# seconds since the run began\tgroup\tthread\tflowop\tresponse time in nanoseconds";
 
 /// A log of response times with the names of their groups and flowops.
 pub(super) struct ResponseLog {
-    path: PathBuf,
-    file: BufWriter<File>,
+    path: OutputPath,
+    file: BufWriter<OutputFile>,
     /// By group: the name of the group and the names of its flowops.
     names: Vec<(String, Vec<String>)>,
     failed: Option<io::Error>,
@@ -24,11 +23,10 @@ pub(super) struct ResponseLog {
 
 impl ResponseLog {
     /// Creates the file and writes the header.
-    pub(super) fn create(path: &Path) -> Result<Self, Error> {
-        let file_error = Error::file("write", path);
-        let mut file = BufWriter::new(File::create(path).map_err(file_error)?);
-        writeln!(file, "{HEADER}").map_err(file_error)?;
-        Ok(Self { path: path.to_owned(), file, names: Vec::new(), failed: None })
+    pub(super) fn create(path: &OutputPath) -> Result<Self, Error> {
+        let mut file = BufWriter::new(create_file(path)?);
+        writeln!(file, "{HEADER}").map_err(Error::output(path))?;
+        Ok(Self { path: path.clone(), file, names: Vec::new(), failed: None })
     }
 
     /// Starts the records of a profile; a title separates several profiles in one file.
@@ -57,13 +55,17 @@ impl ResponseLog {
         }
     }
 
-    /// Flushes the file and returns the first error of all writes.
+    /// Ends the file and returns the first error of all writes. A reader that has closed a pipe has what it wants.
     pub(super) fn finish(mut self) -> Result<(), Error> {
         let flushed = self.file.flush();
         self.note_error(flushed);
-        match self.failed {
-            Some(source) => Err(Error::file("write", &self.path)(source)),
-            None => Ok(()),
+        let ended = match self.failed {
+            Some(error) => Err(error),
+            None => self.file.into_inner().map_err(io::IntoInnerError::into_error).and_then(OutputFile::finish),
+        };
+        match ended {
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+            ended => ended.map_err(Error::output(&self.path)),
         }
     }
 

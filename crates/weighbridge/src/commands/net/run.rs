@@ -1,7 +1,5 @@
 //! `weighbridge net run`, and the code that it shares with the presets.
 
-use std::path::Path;
-
 use wb_net::{
     control::ControlLimits,
     engine::{self, protocol::Settings},
@@ -22,17 +20,19 @@ use super::{
     serve::wait_for_signal,
     trust,
 };
+use crate::cli::OutputPath;
 use crate::cli::net::{NetClientFlags, NetRunArgs};
 use crate::console::Console;
 use crate::error::Error;
 use crate::exit::Exit;
-use crate::output::{print_json, print_text, write_file};
+use crate::output::{check_file, print_json, print_text, write_file};
 
 /// Runs a profile.
 pub(super) fn run(args: &NetRunArgs, console: &Console) -> Result<Exit, Error> {
     let (profile, notes) = check::load_profile(&args.profile, &args.var)?;
     let flags = &args.common;
-    let mut responses = flags.raw.as_deref().map(ResponseLog::create).transpose()?;
+    flags.xml.as_ref().map_or(Ok(()), check_file)?;
+    let mut responses = flags.raw.as_ref().map(ResponseLog::create).transpose()?;
     if let Some(responses) = &mut responses {
         responses.start_profile(&profile, None);
     }
@@ -133,8 +133,8 @@ fn unused_servers(profile: &NetProfile, servers: &[(String, String)]) -> Vec<Str
 }
 
 /// Writes intervals and totals.
-pub(super) fn write_xml(path: &Path, results: &[RunResult]) -> Result<(), Error> {
-    let text = net::xml::xml(results).map_err(Error::file("write", path))?;
+pub(super) fn write_xml(path: &OutputPath, results: &[RunResult]) -> Result<(), Error> {
+    let text = net::xml::xml(results).map_err(Error::output(path))?;
     write_file(path, &text)
 }
 

@@ -20,7 +20,7 @@ use crate::cli::net::sweep::{SweepArgs, SweepPreset};
 use crate::console::Console;
 use crate::error::Error;
 use crate::exit::Exit;
-use crate::output::{print_json, print_text, write_file};
+use crate::output::{check_file, print_json, print_text, write_file};
 
 /// Width of image files in pixels.
 const IMAGE_WIDTH: f64 = 860.0;
@@ -41,14 +41,7 @@ pub(super) fn sweep(args: &SweepArgs, console: &Console) -> Result<Exit, Error> 
         });
     }
     for path in [&args.html, &args.svg, &args.png].into_iter().flatten() {
-        // Before minutes of measuring.
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-        if folder.is_some_and(|folder| !folder.is_dir()) {
-            return Err(Error::Usage {
-                what: format!("cannot write `{}`: its folder does not exist", path.display()),
-                help: "create the folder, or name another".to_owned(),
-            });
-        }
+        check_file(path)?;
     }
     let (host, port) = host_and_port(&args.host, args.port)?;
     let progress = |text: &str| {

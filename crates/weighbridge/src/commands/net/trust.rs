@@ -3,25 +3,32 @@
 use std::path::Path;
 
 use wb_net::control::{Credentials, Identity, Token, TokenError, Trust};
+use wb_sys::OutputTarget;
 
+use crate::cli::OutputPath;
 use crate::cli::net::TrustFlags;
 use crate::error::Error;
 use crate::exit::Exit;
-use crate::output::print_text;
+use crate::output::{print_text, write_file};
 
 /// Environment variable with the token, used without `--token-file`.
 const TOKEN_VARIABLE: &str = "WEIGHBRIDGE_NET_TOKEN";
 
 /// Prints a new random token.
-pub(super) fn create_token(file: Option<&Path>) -> Result<Exit, Error> {
+pub(super) fn create_token(file: Option<&OutputPath>) -> Result<Exit, Error> {
     let token = Token::generate().map_err(|error| Error::Internal(error.to_string()))?;
+    let line = format!("{}\n", token.reveal());
     let Some(file) = file else {
-        print_text(&format!("{}\n", token.reveal()))?;
+        print_text(&line)?;
         return Ok(Exit::Success);
     };
-    if !token.save(file).map_err(|error| Error::Internal(error.to_string()))? {
+    let OutputTarget::File(target) = OutputTarget::of(file.as_path()).map_err(Error::output(file))? else {
+        write_file(file, &line)?;
+        return Ok(Exit::Success);
+    };
+    if !token.save(&target).map_err(|error| Error::Internal(error.to_string()))? {
         return Err(Error::Usage {
-            what: format!("`{}` exists already", file.display()),
+            what: format!("`{file}` exists already"),
             help: "name another file, or remove it: its token may be in use".to_owned(),
         });
     }

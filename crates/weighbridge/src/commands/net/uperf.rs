@@ -1,7 +1,6 @@
 //! `weighbridge net uperf`: uperf's options and output, over this program's engine.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::IsTerminal;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -27,7 +26,7 @@ use crate::cli::net::uperf::UperfArgs;
 use crate::console::Console;
 use crate::error::Error;
 use crate::exit::Exit;
-use crate::output::print_text;
+use crate::output::{self, print_text};
 
 /// Runs either side.
 pub(super) fn uperf(args: &UperfArgs, console: &Console) -> Result<Exit, Error> {
@@ -67,7 +66,7 @@ fn serve(args: &UperfArgs) -> Result<Exit, Error> {
 
 fn run_master(args: &UperfArgs, path: &Path, console: &Console) -> Result<Exit, Error> {
     let (profile, mut notes) = check::load_profile(path, &[])?;
-    let mut responses = args.raw.as_deref().map(ResponseLog::create).transpose()?;
+    let mut responses = args.raw.as_ref().map(ResponseLog::create).transpose()?;
     if let Some(responses) = &mut responses {
         responses.start_profile(&profile, None);
     }
@@ -136,7 +135,7 @@ struct Progress<'a> {
 
 impl<'a> Progress<'a> {
     fn new(profile: &'a NetProfile, timestamped: bool, responses: Option<&'a mut ResponseLog>) -> Self {
-        let is_terminal = std::io::stdout().is_terminal();
+        let is_terminal = output::is_terminal();
         Self {
             profile,
             timestamped,

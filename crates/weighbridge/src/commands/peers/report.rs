@@ -1,10 +1,11 @@
 //! `weighbridge peers report`: the files of a measured matrix.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use wb_report::peers::{ResultFile, result_files};
 
 use super::results::{matrices, matrix_results};
+use crate::cli::OutputFolder;
 use crate::cli::peers::PeersReportArgs;
 use crate::commands::read::load_study;
 use crate::console::{Console, message};
@@ -23,20 +24,21 @@ pub(super) fn report(args: &PeersReportArgs, console: &Console) -> Result<Exit, 
         });
     }
     let own_folder = args.run.join("peers-report");
-    let base: PathBuf = args.into.clone().unwrap_or_else(|| own_folder.clone());
+    let base = args.into.clone().unwrap_or_else(|| own_folder.clone().into());
     for ((profile, serial), cells) in &matrices {
-        let folder = match matrices.len() {
+        let folder: OutputFolder = match matrices.len() {
             1 => base.clone(),
-            _ => base.join(format!("{profile}-{serial}")),
+            _ => base.as_path().join(format!("{profile}-{serial}")).into(),
         };
         let results = matrix_results(&run, &study, cells)?;
         let files = result_files(&results).map_err(|error| Error::Internal(error.to_string()))?;
-        std::fs::create_dir_all(&folder).map_err(Error::file("create", &folder))?;
+        std::fs::create_dir_all(folder.as_path()).map_err(Error::file("create", folder.as_path()))?;
         for file in &files {
             write_file(&folder.join(&file.name), &file.content)?;
         }
+        let folder = folder.as_path();
         if folder.starts_with(&own_folder) {
-            remove_stale_charts(&folder, &files)?;
+            remove_stale_charts(folder, &files)?;
         }
         message!("{} files in {}, results.html among them", files.len(), folder.display());
     }

@@ -25,7 +25,7 @@ pub(super) fn translate(args: &AnalyzePerfArgs) -> Result<Translation, Error> {
     }
     let mut commands = Vec::new();
     if args.csv.is_some() || !writes_model {
-        let output = option_words("--output", args.csv.as_deref().map(path_word));
+        let output = option_words("--output", args.csv.as_ref().map(|path| path_word(path.as_path())));
         let words = ["analyze", "--primary"].map(str::to_owned).into_iter().chain(output);
         commands.push(words.chain(["--".to_owned()]).chain(builds.clone()).collect());
     }
@@ -34,7 +34,7 @@ pub(super) fn translate(args: &AnalyzePerfArgs) -> Result<Translation, Error> {
         let mut words: Vec<String> = ["model", if args.rebase_model.is_some() { "rebase" } else { "fit" }, kind]
             .map(str::to_owned)
             .into_iter()
-            .chain(option_words("--output", Some(path_word(file))))
+            .chain(option_words("--output", Some(path_word(file.as_path()))))
             .chain(option_words("--tolerance", args.tolerance))
             .chain(["--".to_owned()])
             .collect();

@@ -26,11 +26,11 @@ pub(super) fn translate(args: &ComparePerfArgs) -> Result<Translation, Error> {
     words.extend(args.model_linear_regression.iter().flat_map(|model| option_words("--model", Some(path_word(model)))));
     words.extend(option_words("--n-out-of-results", args.n_out_of_results));
     words.extend(option_words("--n-out-of-results-n", args.n_out_of_results_n));
-    words.extend(option_words("--html", args.html.as_deref().map(path_word)));
+    words.extend(option_words("--html", args.html.as_ref().map(|path| path_word(path.as_path()))));
     words.extend(flag_word("--no-charts", args.html.is_some() && !args.html_with_charts));
     words.extend(flag_word("--no-environments", args.html.is_some() && args.html_small_file));
-    words.extend(option_words("--junit", args.xunit.as_deref().map(path_word)));
-    words.extend(option_words("--csv", args.csv_prefix.as_deref().map(path_word)));
+    words.extend(option_words("--junit", args.xunit.as_ref().map(|path| path_word(path.as_path()))));
+    words.extend(option_words("--csv", args.csv_prefix.as_ref().map(|path| path_word(path.as_path()))));
     words.extend(flag_word("--verbose", args.verbose > 0));
     words.push("--".to_owned());
     for result in results {

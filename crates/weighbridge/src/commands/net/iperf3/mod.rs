@@ -16,7 +16,7 @@ use self::output::Output;
 
 /// Runs either side.
 pub(super) fn iperf3(args: &Iperf3Args, console: &Console) -> Result<Exit, Error> {
-    let output = Output::open(args.logfile.as_deref(), args.test.title.as_deref())?;
+    let output = Output::open(args.logfile.as_ref(), args.test.title.as_deref())?;
     match &args.client {
         Some(host) => client::run(args, host, output, console),
         None => server::run(args, output),

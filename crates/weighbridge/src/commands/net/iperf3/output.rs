@@ -1,29 +1,26 @@
 //! Where the output of `net iperf3` goes.
 
-use std::fs::File;
 use std::io::Write;
-use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
+use wb_sys::OutputFile;
+
+use crate::cli::OutputPath;
 use crate::error::Error;
-use crate::output::print_text;
+use crate::output::{append_file, print_text};
 
 /// Standard output, or a log file.
 #[derive(Debug)]
 pub(super) struct Output {
-    file: Option<(PathBuf, Mutex<File>)>,
+    file: Option<(OutputPath, Mutex<OutputFile>)>,
     /// Text that begins each line.
     prefix: String,
 }
 
 impl Output {
     /// Opens the log file, if there is one, to append to it.
-    pub(super) fn open(path: Option<&Path>, title: Option<&str>) -> Result<Self, Error> {
-        let open = |path: &Path| {
-            let file = File::options().create(true).append(true).open(path);
-            let file = file.map_err(Error::file("write", path))?;
-            Ok::<_, Error>((path.to_owned(), Mutex::new(file)))
-        };
+    pub(super) fn open(path: Option<&OutputPath>, title: Option<&str>) -> Result<Self, Error> {
+        let open = |path: &OutputPath| Ok::<_, Error>((path.clone(), append_file(path)?.into()));
         let prefix = title.map(|title| format!("{title}:  ")).unwrap_or_default();
         Ok(Self { file: path.map(open).transpose()?, prefix })
     }
@@ -40,8 +37,8 @@ impl Output {
     /// Writes as it is.
     pub(super) fn write(&self, text: &str) -> Result<(), Error> {
         let Some((path, file)) = &self.file else { return print_text(text) };
-        let written = file.lock().unwrap_or_else(PoisonError::into_inner).write_all(text.as_bytes());
-        written.map_err(Error::file("write", path))
+        let mut file = file.lock().unwrap_or_else(PoisonError::into_inner);
+        file.write_all(text.as_bytes()).and_then(|()| file.flush()).map_err(Error::output(path))
     }
 
     /// Writes a JSON document.

@@ -1,0 +1,371 @@
+//! Files that users name, by options such as `--html FILE`.
+//!
+//! What exists is written to as the shell's `>` would: a symbolic link is followed, a device, a FIFO or a descriptor
+//! (`/dev/stdout`, `>(command)`) is opened and written into, and `-` is standard output. Only a regular file is
+//! replaced, when everything is written, and it keeps its mode and its owner.
+//!
+//! [`crate::atomic_file`] is for the program's own records, and follows nothing.
+
+use std::fs::{self, File, OpenOptions, Permissions};
+use std::io::{self, Seek, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{Access, access};
+use tempfile::NamedTempFile;
+
+use crate::atomic_file::sync_folder;
+
+/// Where a path that a user names leads.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum OutputTarget {
+    /// Standard output: `-`, or a name of that descriptor, such as `/dev/stdout`.
+    StandardOutput,
+    /// Standard error.
+    StandardError,
+    /// What exists and is no regular file: a device, a FIFO, another descriptor of this process.
+    Stream(PathBuf),
+    /// A regular file, which may not exist yet, with symbolic links followed.
+    File(PathBuf),
+}
+
+/// As many links as the kernel follows.
+const MAX_LINKS: usize = 40;
+
+impl OutputTarget {
+    /// Where `path` leads.
+    ///
+    /// # Errors
+    /// When it is a folder, or cannot be followed.
+    pub fn of(path: &Path) -> io::Result<Self> {
+        if path == Path::new("-") {
+            return Ok(Self::StandardOutput);
+        }
+        let mut end = path.to_owned();
+        for _ in 0..MAX_LINKS {
+            // Not opened by its path where that can be avoided: the descriptor has a position, which a regular file that is
+            // opened again would not share.
+            match descriptor(&end) {
+                Some(1) => return Ok(Self::StandardOutput),
+                Some(2) => return Ok(Self::StandardError),
+                Some(_) => return Ok(Self::Stream(end)),
+                None => {}
+            }
+            let Ok(target) = fs::read_link(&end) else { break };
+            end = folder(&end).join(target);
+        }
+        match fs::metadata(path) {
+            Ok(metadata) if metadata.is_file() => Ok(Self::File(fs::canonicalize(path)?)),
+            Ok(metadata) if metadata.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
+            Ok(_) => Ok(Self::Stream(path.to_owned())),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Self::File(end)),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Checks that it can be written, without opening it: opening a FIFO waits for its reader.
+    ///
+    /// # Errors
+    /// When it cannot.
+    pub fn check(&self) -> io::Result<()> {
+        let is_refused = |path: &Path| access(path, Access::WRITE_OK).err();
+        let error = match self {
+            Self::StandardOutput | Self::StandardError => None,
+            Self::Stream(path) => is_refused(path),
+            Self::File(path) if path.exists() => is_refused(path),
+            Self::File(path) => is_refused(folder(path)),
+        };
+        error.map_or(Ok(()), |error| Err(error.into()))
+    }
+}
+
+/// The number of a descriptor of this process that the path names.
+fn descriptor(path: &Path) -> Option<u32> {
+    let number = path.file_name()?.to_str()?.parse().ok()?;
+    let own = fs::canonicalize("/proc/self/fd").ok()?;
+    (fs::canonicalize(folder(path)).ok()? == own).then_some(number)
+}
+
+/// The folder of a path; the working folder for a name alone.
+fn folder(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// A file that a user has named, while it is written.
+#[derive(Debug)]
+pub struct OutputFile(Sink);
+
+#[derive(Debug)]
+enum Sink {
+    StandardOutput,
+    StandardError,
+    /// Written into directly.
+    Stream(File),
+    /// Replaces the file at `path` when it is finished. Until then it is removed on drop.
+    Draft {
+        draft: NamedTempFile,
+        path: PathBuf,
+        replaces: bool,
+    },
+    /// Copied into the existing file at `path` when it is finished, because nothing can be created beside that.
+    Copy {
+        draft: File,
+        path: PathBuf,
+    },
+}
+
+impl OutputFile {
+    /// Creates a file, or opens what exists. A regular file that exists keeps its content until [`Self::finish`].
+    ///
+    /// # Errors
+    /// When it cannot be created or opened, or is a folder.
+    pub fn create(path: &Path) -> io::Result<Self> {
+        Self::open(path, true)
+    }
+
+    /// Creates a file as [`Self::create`] does, but does not replace one.
+    ///
+    /// # Errors
+    /// Also when a regular file of that name exists, now or at the end.
+    pub fn create_new(path: &Path) -> io::Result<Self> {
+        Self::open(path, false)
+    }
+
+    /// Opens a file to append to it, or creates it.
+    ///
+    /// # Errors
+    /// When it cannot be created or opened, or is a folder.
+    pub fn append(path: &Path) -> io::Result<Self> {
+        Ok(Self(match OutputTarget::of(path)? {
+            OutputTarget::StandardOutput => Sink::StandardOutput,
+            OutputTarget::StandardError => Sink::StandardError,
+            OutputTarget::Stream(path) => Sink::Stream(OpenOptions::new().append(true).open(path)?),
+            OutputTarget::File(path) => Sink::Stream(OpenOptions::new().append(true).create(true).open(path)?),
+        }))
+    }
+
+    fn open(path: &Path, replaces: bool) -> io::Result<Self> {
+        Ok(Self(match OutputTarget::of(path)? {
+            OutputTarget::StandardOutput => Sink::StandardOutput,
+            OutputTarget::StandardError => Sink::StandardError,
+            // Appending has no effect on devices and FIFOs. A descriptor of a regular file keeps what it has.
+            OutputTarget::Stream(path) => Sink::Stream(OpenOptions::new().append(true).open(path)?),
+            OutputTarget::File(path) => Self::draft(path, replaces)?,
+        }))
+    }
+
+    fn draft(path: PathBuf, replaces: bool) -> io::Result<Sink> {
+        let existing = match fs::metadata(&path) {
+            Ok(_) if !replaces => return Err(io::ErrorKind::AlreadyExists.into()),
+            Ok(metadata) => Some(metadata),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) => return Err(error),
+        };
+        if existing.is_some() {
+            // Otherwise a file that is protected from being written would be replaced by one that is not.
+            access(&path, Access::WRITE_OK)?;
+        }
+        let create = |path: &Path| OpenOptions::new().write(true).create_new(true).mode(0o666).open(path);
+        let draft = match tempfile::Builder::new().prefix(".").suffix(".new").make_in(folder(&path), create) {
+            Ok(draft) => draft,
+            Err(error) if existing.is_some() && is_refusal(&error) => {
+                return Ok(Sink::Copy { draft: tempfile::tempfile()?, path });
+            }
+            Err(error) => return Err(error),
+        };
+        if let Some(metadata) = existing {
+            let file = draft.as_file();
+            // Only root may give files away; for others it is theirs, as it would be without this.
+            let _ = fchown(file, Some(metadata.uid()), Some(metadata.gid()));
+            file.set_permissions(Permissions::from_mode(metadata.mode() & 0o7777))?;
+        }
+        Ok(Sink::Draft { draft, path, replaces })
+    }
+
+    /// Ends a file: it gets its name.
+    ///
+    /// # Errors
+    /// When something of it cannot be written. What exists is then as it was, unless it had to be written in place.
+    pub fn finish(mut self) -> io::Result<()> {
+        self.flush()?;
+        match self.0 {
+            Sink::StandardOutput | Sink::StandardError | Sink::Stream(_) => Ok(()),
+            Sink::Copy { draft, path } => copy_into(draft, &path),
+            Sink::Draft { draft, path, replaces } => {
+                draft.as_file().sync_all()?;
+                let persisted = if replaces { draft.persist(&path) } else { draft.persist_noclobber(&path) };
+                match persisted {
+                    Ok(_) => sync_folder(folder(&path)),
+                    // A mount point cannot be replaced, such as a file that a container shares with its host.
+                    Err(refused) if replaces && refused.error.kind() == io::ErrorKind::ResourceBusy => {
+                        copy_into(File::open(refused.file.path())?, &path)
+                    }
+                    Err(refused) => Err(refused.error),
+                }
+            }
+        }
+    }
+}
+
+/// Whether nothing can be created in the folder, which says nothing about the files in it.
+fn is_refusal(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem)
+}
+
+fn copy_into(mut draft: File, path: &Path) -> io::Result<()> {
+    draft.rewind()?;
+    let mut file = OpenOptions::new().write(true).truncate(true).open(path)?;
+    io::copy(&mut draft, &mut file)?;
+    file.sync_all()
+}
+
+impl Write for OutputFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match &mut self.0 {
+            Sink::StandardOutput => io::stdout().write(bytes),
+            Sink::StandardError => io::stderr().write(bytes),
+            Sink::Stream(file) | Sink::Copy { draft: file, .. } => file.write(bytes),
+            // Not through `NamedTempFile`, which names the draft in errors.
+            Sink::Draft { draft, .. } => draft.as_file().write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match &mut self.0 {
+            Sink::StandardOutput => io::stdout().flush(),
+            Sink::StandardError => io::stderr().flush(),
+            // Without buffers.
+            Sink::Stream(_) | Sink::Copy { .. } | Sink::Draft { .. } => Ok(()),
+        }
+    }
+}
+
+/// Writes a whole file. A reader that has closed a pipe (`>(head)`) has what it wants.
+///
+/// # Errors
+/// As for [`OutputFile::create`] and [`OutputFile::finish`].
+pub fn write(path: &Path, content: &[u8]) -> io::Result<()> {
+    let mut file = OutputFile::create(path)?;
+    match file.write_all(content).and_then(|()| file.finish()) {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        result => result,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+
+    use super::*;
+
+    fn names(folder: &Path) -> Vec<String> {
+        let mut names: Vec<String> =
+            fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn a_regular_file_is_replaced_at_the_end_and_keeps_its_mode() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a");
+        fs::write(&path, "old").unwrap();
+        fs::set_permissions(&path, Permissions::from_mode(0o640)).unwrap();
+        let mut file = OutputFile::create(&path).unwrap();
+        file.write_all(b"new").unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"old", "it is unchanged until the end");
+        file.finish().unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"new");
+        assert_eq!(fs::metadata(&path).unwrap().mode() & 0o7777, 0o640);
+        assert_eq!(names(folder.path()), ["a"]);
+    }
+
+    #[test]
+    fn a_file_that_is_not_finished_leaves_what_was_there() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a");
+        drop(OutputFile::create(&path).unwrap());
+        assert!(names(folder.path()).is_empty());
+        fs::write(&path, "old").unwrap();
+        OutputFile::create(&path).unwrap().write_all(b"new").unwrap();
+        assert_eq!((names(folder.path()), fs::read(&path).unwrap()), (vec!["a".to_owned()], b"old".to_vec()));
+    }
+
+    #[test]
+    fn links_are_followed_to_files_that_exist_and_that_do_not() {
+        let root = tempfile::tempdir().unwrap();
+        let folder = root.path();
+        fs::create_dir(folder.join("below")).unwrap();
+        for (name, target) in [("relative", "below/there"), ("twice", "relative"), ("circle", "circle")] {
+            symlink(target, folder.join(name)).unwrap();
+        }
+        for (content, name) in ["one", "two"].into_iter().zip(["twice", "relative"]) {
+            write(&folder.join(name), content.as_bytes()).unwrap();
+            assert_eq!(fs::read_to_string(folder.join("below/there")).unwrap(), content);
+        }
+        assert!(fs::symlink_metadata(folder.join("twice")).unwrap().is_symlink());
+        assert_eq!(write(&folder.join("circle"), b"x").unwrap_err().raw_os_error(), Some(libc::ELOOP));
+        assert_eq!(write(&folder.join("below"), b"x").unwrap_err().kind(), io::ErrorKind::IsADirectory);
+        assert_eq!(write(&folder.join("none/a"), b"x").unwrap_err().kind(), io::ErrorKind::NotFound);
+    }
+
+    #[test]
+    fn a_fifo_is_written_into() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("fifo");
+        mknodat(CWD, &path, FileType::Fifo, Mode::from(0o600), 0).unwrap();
+        let reader = std::thread::spawn({
+            let path = path.clone();
+            move || fs::read(path).unwrap()
+        });
+        write(&path, b"new").unwrap();
+        assert_eq!(reader.join().unwrap(), b"new");
+        assert_eq!(OutputTarget::of(&path).unwrap(), OutputTarget::Stream(path));
+    }
+
+    #[test]
+    fn names_of_descriptors_are_descriptors() {
+        let folder = tempfile::tempdir().unwrap();
+        let link = folder.path().join("link");
+        symlink("/dev/stdout", &link).unwrap();
+        for name in ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1", "/proc/self/../self/fd/1"].map(Path::new) {
+            assert_eq!(OutputTarget::of(name).unwrap(), OutputTarget::StandardOutput, "{}", name.display());
+        }
+        assert_eq!(OutputTarget::of(&link).unwrap(), OutputTarget::StandardOutput);
+        assert_eq!(OutputTarget::of(Path::new("/dev/stderr")).unwrap(), OutputTarget::StandardError);
+    }
+
+    #[test]
+    fn a_descriptor_of_a_file_keeps_what_the_file_has() {
+        use std::os::fd::AsRawFd;
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(b"before, ").unwrap();
+        write(Path::new(&format!("/dev/fd/{}", file.as_raw_fd())), b"after").unwrap();
+        file.rewind().unwrap();
+        assert_eq!(io::read_to_string(file).unwrap(), "before, after");
+    }
+
+    #[test]
+    fn a_new_file_never_replaces_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a");
+        let file = OutputFile::create_new(&path).unwrap();
+        fs::write(&path, "theirs").unwrap();
+        assert_eq!(file.finish().unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+        assert_eq!(OutputFile::create_new(&path).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+        assert_eq!((names(folder.path()), fs::read(&path).unwrap()), (vec!["a".to_owned()], b"theirs".to_vec()));
+    }
+
+    #[test]
+    fn text_is_appended_to_a_file_and_to_the_target_of_a_link() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, link) = (folder.path().join("a"), folder.path().join("link"));
+        symlink("a", &link).unwrap();
+        for name in [&link, &path] {
+            OutputFile::append(name).unwrap().write_all(b"line\n").unwrap();
+        }
+        assert_eq!(fs::read_to_string(&path).unwrap(), "line\nline\n");
+    }
+}
