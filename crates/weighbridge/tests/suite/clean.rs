@@ -35,8 +35,12 @@ fn lab() -> Lab {
     lab
 }
 
+/// Runs `clean`, which finds committed parameters in a folder of the lab, and not those of this machine.
 fn clean(lab: &Lab, flags: &str) -> CommandResult {
     let mut command = lab.command(&format!("clean {flags}"));
+    if !flags.contains("--dir") {
+        command.arg("--dir").arg(lab.path("no-parameters"));
+    }
     command.env("WEIGHBRIDGE_CACHE", lab.path("store")).env("XDG_CACHE_HOME", lab.path("cache"));
     lab.run_command(command.env("WEIGHBRIDGE_GUEST_LOGS", lab.path("logs")))
 }
