@@ -77,7 +77,7 @@ fn default_is_estimated() -> bool {
 pub struct TimeEstimate {
     /// The minimum.
     pub min: Nanos,
-    /// The maximum, not counting failed attempts and retaken samples.
+    /// The maximum, with all retakes of disturbed samples, but without failed attempts.
     pub max: Nanos,
 }
 
@@ -99,7 +99,8 @@ impl Plan {
 
     /// The estimated time of a cell: warm-ups and samples, none of which starts once the budget is spent.
     pub fn cell_duration(&self, cell: &Cell) -> TimeEstimate {
-        let (fewest, most) = (cell.rule.min_samples() as u64, cell.rule.max_samples() as u64);
+        let most = cell.rule.with_retakes(self.sampling.retakes).max_samples() as u64;
+        let fewest = cell.rule.min_samples() as u64;
         let warm_up = u64::from(self.sampling.warm_up);
         // A cell that is compared ends with a verdict, and has no budget unless one was requested.
         let is_compared = matches!(cell.rule, SamplingRule::External { .. });

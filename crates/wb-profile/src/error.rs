@@ -221,7 +221,10 @@ impl ProfileErrorKind {
                 "start it with `systemctl start libvirtd`, or install it (Debian's package libvirt-daemon-system)"
             }
             Self::NoKvm { .. } => "`\"virt-type\": \"qemu\"` emulates guests in software",
-            Self::NotEnoughResources(_) => "set the CPUs and memory for guests with --force-params",
+            Self::NotEnoughResources(_) => {
+                "set the CPUs and memory for guests with --force-params, or their number and sizes in the profile: \
+                 `force_no_vms`, `force_guest_cpus`, `force_guest_mem`"
+            }
             Self::NoAddress { .. } | Self::NotReached { .. } => {
                 "raise the limit with `\"limit\": \"20min\"`; guests emulated in software start slowly"
             }

@@ -19,7 +19,7 @@ use wb_model::{Case, CellId, Purpose, Sha256, TestName};
 use wb_sys::{FileLock, LockError};
 
 use crate::run_file::SCHEMA;
-use crate::{Definitions, Invocation, Journal, JournalLine, RecordError, RunFile, RunRecords, files};
+use crate::{Definitions, Invocation, Journal, JournalLine, Preparation, RecordError, RunFile, RunRecords, files};
 
 /// Maximum length of a case's folder name; the end of a longer name is replaced by a hash. Filesystems allow 255 bytes.
 const MAX_CASE_NAME: usize = 180;
@@ -58,15 +58,20 @@ impl RunFolder {
         Ok(Self { path: path.to_owned(), lock: Some(lock) })
     }
 
-    /// Unlocks the folder, and removes it if nothing has been recorded in it and it is otherwise empty.
+    /// Unlocks the folder, and removes it if it records nothing that happened to a machine and is otherwise empty.
     pub fn abandon(self) {
-        // Only an empty folder can be removed, and only a journal is created before the first invocation.
-        let journal = self.path.join("journal.jsonl");
-        let is_unused =
-            !self.path.join("run.json").exists() && fs::metadata(&journal).is_ok_and(|metadata| metadata.len() == 0);
-        if is_unused && fs::remove_file(&journal).is_ok() {
-            let _ = fs::remove_dir(&self.path);
+        let has_events = match self.journal_lines() {
+            Ok(lines) => lines.iter().any(|line| !line.event.is_without_effect()),
+            Err(_) => true,
+        };
+        if has_events || self.run_file().is_ok_and(|run_file| !run_file.invocations.is_empty()) {
+            return;
         }
+        // Only an empty folder can be removed, and only these are created before the first invocation. What cannot be
+        // removed stays, and is continued by the next command.
+        let _ = fs::remove_file(self.path.join("run.json"));
+        let _ = fs::remove_file(self.journal_path());
+        let _ = fs::remove_dir(&self.path);
     }
 
     /// Opens a run folder for reading, which needs no lock.
@@ -125,17 +130,29 @@ impl RunFolder {
     /// Reads its run file; without one, returns a run file without invocations.
     pub fn run_file(&self) -> Result<RunFile, RecordError> {
         let path = self.path.join("run.json");
-        let run_file: RunFile = files::read_json(&path)?.unwrap_or(RunFile { schema: SCHEMA, invocations: Vec::new() });
+        let run_file: RunFile =
+            files::read_json(&path)?.unwrap_or(RunFile { schema: SCHEMA, invocations: Vec::new(), preparation: None });
         if run_file.schema > SCHEMA {
             return Err(RecordError::UnsupportedSchema { path, version: run_file.schema, supported: SCHEMA });
         }
         Ok(run_file)
     }
 
+    /// Begins a run: from now on it has a run file. A run with invocations has begun already.
+    pub fn begin(&self, preparation: Preparation) -> Result<(), RecordError> {
+        let mut run_file = self.run_file()?;
+        if !run_file.invocations.is_empty() {
+            return Ok(());
+        }
+        run_file.preparation = Some(preparation);
+        files::write_json(&self.path.join("run.json"), &run_file)
+    }
+
     /// Adds an invocation to its run file and returns the invocation's number, from 0.
     pub fn add_invocation(&self, invocation: Invocation) -> Result<u32, RecordError> {
         let mut run_file = self.run_file()?;
         run_file.invocations.push(invocation);
+        run_file.preparation = None;
         files::write_json(&self.path.join("run.json"), &run_file)?;
         Ok(run_file.invocations.len() as u32 - 1)
     }
@@ -274,6 +291,38 @@ mod tests {
         assert!(matches!(RunFolder::open(&folder.path().join("none")), Err(RecordError::NoRun { .. })));
         fs::create_dir(folder.path().join("empty")).unwrap();
         assert!(matches!(RunFolder::open(&folder.path().join("empty")), Err(RecordError::NotARun { .. })));
+    }
+
+    #[test]
+    fn a_run_that_did_nothing_to_a_machine_can_be_abandoned() {
+        use crate::JournalEvent;
+        use crate::steps::{PreparationKind, PreparationStart};
+        let preparation = || Preparation {
+            started: String::new(),
+            version: String::new(),
+            command: Vec::new(),
+            plan: String::new(),
+            metadata: Default::default(),
+        };
+        for (step, stays) in [
+            (None, false),
+            (Some(PreparationKind::Connecting), false),
+            (Some(PreparationKind::Provisioning), true),
+            (Some(PreparationKind::Guests), true),
+        ] {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("RUN");
+            let run = RunFolder::create(&path).unwrap();
+            run.begin(preparation()).unwrap();
+            assert_eq!(RunFolder::open(&path).unwrap().run_file().unwrap().preparation, Some(preparation()));
+            let (mut journal, _) = run.journal().unwrap();
+            if let Some(step) = step {
+                let start = PreparationStart { step, machines: Vec::new(), name: None };
+                journal.write(JournalEvent::PreparationStarted(start)).unwrap();
+            }
+            run.abandon();
+            assert_eq!(path.exists(), stays, "{step:?}");
+        }
     }
 
     #[test]

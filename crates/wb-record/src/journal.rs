@@ -9,7 +9,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use wb_model::{AttemptOutcome, CellId, DefinitionKey, Purpose, WorkerName};
 
-use crate::steps::{ProvisioningStep, PublishStep, RebootStep, ScriptStep};
+use crate::steps::{
+    PreparationEnd, PreparationKind, PreparationStart, ProvisioningStep, PublishStep, RebootStep, ScriptStep,
+};
 use crate::{Artefact, RecordError, files};
 
 /// The prefix of a finding about another run that measured on the same machine during a sample; a description of that
@@ -84,6 +86,18 @@ pub enum JournalEvent {
         /// How it ended.
         outcome: InvocationEnd,
     },
+    /// The preparation of machines for an invocation started a step.
+    PreparationStarted(PreparationStart),
+    /// A step of the preparation ended on a machine. Provisioning, scripts and reboots have events of their own.
+    PreparationEnded(PreparationEnd),
+    /// The controller stopped working on the folder before the machines were prepared and an invocation started.
+    PreparationAborted {
+        /// How it ended.
+        outcome: InvocationEnd,
+        /// The error, with secrets masked, if it failed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
     /// A host was provisioned.
     Provisioned(ProvisioningStep),
     /// A user's script ran on a worker.
@@ -120,13 +134,39 @@ impl JournalEvent {
     pub fn is_auxiliary(&self) -> bool {
         matches!(
             self,
-            Self::Provisioned(_)
+            Self::PreparationStarted(_)
+                | Self::PreparationEnded(_)
+                | Self::PreparationAborted { .. }
+                | Self::Provisioned(_)
                 | Self::ScriptRan(_)
                 | Self::RebootStarted { .. }
                 | Self::RebootEnded(_)
                 | Self::Published(_)
                 | Self::Sequence { .. }
         )
+    }
+
+    /// Whether it belongs to the preparation of machines for an invocation.
+    pub fn is_preparation(&self) -> bool {
+        matches!(
+            self,
+            Self::PreparationStarted(_)
+                | Self::PreparationEnded(_)
+                | Self::Provisioned(_)
+                | Self::ScriptRan(_)
+                | Self::RebootStarted { .. }
+                | Self::RebootEnded(_)
+        )
+    }
+
+    /// Whether what it records leaves every machine as it was: connecting to hosts.
+    pub fn is_without_effect(&self) -> bool {
+        match self {
+            Self::PreparationStarted(PreparationStart { step, .. })
+            | Self::PreparationEnded(PreparationEnd { step, .. }) => *step == PreparationKind::Connecting,
+            Self::PreparationAborted { .. } => true,
+            _ => false,
+        }
     }
 }
 

@@ -30,5 +30,5 @@ pub use history::{History, RecordedAttempt};
 pub use inputs::RunInputs;
 pub use journal::{Journal, JournalEvent, JournalLine};
 pub use records::{DamagedSample, ResultState, RunRecords};
-pub use run_file::{Invocation, RunFile};
+pub use run_file::{Invocation, Preparation, RunFile};
 pub use systems::{host_title, systems};

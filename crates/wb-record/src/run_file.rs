@@ -16,6 +16,24 @@ pub struct RunFile {
     pub schema: u32,
     /// The invocations, oldest first.
     pub invocations: Vec<Invocation>,
+    /// The command that prepares the machines for the first invocation; absent once there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub preparation: Option<Preparation>,
+}
+
+/// A command that is preparing machines, or was while it ended: what it is to measure is known when they are prepared.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Preparation {
+    /// Its start time, for people: RFC 3339 in UTC.
+    pub started: String,
+    /// The version of this program.
+    pub version: String,
+    /// The command line, with secrets masked.
+    pub command: Vec<String>,
+    /// The plan's name, or the tests as given on the command line.
+    pub plan: String,
+    /// The user's metadata of the run.
+    pub metadata: BTreeMap<String, String>,
 }
 
 impl RunFile {

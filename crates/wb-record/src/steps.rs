@@ -1,5 +1,7 @@
 //! Auxiliary steps of a run: host provisioning, setup scripts, reboots, and publication of results.
 
+use std::fmt;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use wb_model::secrets::mask_secret_words;
@@ -31,6 +33,66 @@ impl StepOutcome {
     pub fn is_done(&self) -> bool {
         *self == Self::Done
     }
+}
+
+/// A kind of step that prepares machines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum PreparationKind {
+    /// Connecting to hosts.
+    Connecting,
+    /// Provisioning hosts.
+    Provisioning,
+    /// Running the host setup script.
+    HostSetup,
+    /// Applying a profile to hosts.
+    Profile,
+    /// Applying a profile to hosts, with guests that it starts.
+    Guests,
+    /// Running the worker setup script.
+    WorkerSetup,
+}
+
+/// The start of a step that prepares machines.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PreparationStart {
+    /// The step.
+    pub step: PreparationKind,
+    /// The machines that it prepares.
+    pub machines: Vec<WorkerName>,
+    /// The name of the provisioner, script or profile; absent for connecting.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+}
+
+impl fmt::Display for PreparationStart {
+    /// Describes the step: `starting guests of DefaultLibvirt on a, b`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = self.name.as_deref().unwrap_or_default();
+        let machines = self.machines.iter().map(|machine| format!("`{machine}`")).collect::<Vec<_>>().join(", ");
+        match self.step {
+            PreparationKind::Connecting => write!(f, "connecting to {machines}"),
+            PreparationKind::Provisioning => write!(f, "provisioning {machines} by `{name}`"),
+            PreparationKind::HostSetup => write!(f, "running the host setup script {name} on {machines}"),
+            PreparationKind::Profile => write!(f, "applying the profile `{name}` to {machines}"),
+            PreparationKind::Guests => write!(f, "starting guests of the profile `{name}` on {machines}"),
+            PreparationKind::WorkerSetup => write!(f, "running the worker setup script {name} on {machines}"),
+        }
+    }
+}
+
+/// The end of a step that prepares machines, on one of them.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PreparationEnd {
+    /// The step.
+    pub step: PreparationKind,
+    /// The machine: a host, or a guest that started.
+    pub machine: WorkerName,
+    /// How the step ended there.
+    #[serde(flatten)]
+    pub outcome: StepOutcome,
+    /// The duration in seconds.
+    pub seconds: f64,
 }
 
 /// The provisioning of a host.

@@ -270,8 +270,21 @@ pub(crate) fn outcome_counts(study: &Study) -> String {
     counts.iter().map(|(word, count)| format!("{count} {word}")).collect::<Vec<_>>().join(", ")
 }
 
+/// Preparations of less than this many seconds are not mentioned.
+const MIN_PREPARATION_SECONDS: f64 = 1.0;
+
+/// Describes how long a run took, with the shares of its workload, and how long preparing its machines took.
+pub(crate) fn describe_duration(study: &Study) -> String {
+    let share = describe_workload_share(study).map(|share| format!(", {share}")).unwrap_or_default();
+    let text = format!("{}{share}", format_duration(study.run.seconds));
+    match study.run.preparation_seconds {
+        seconds if seconds < MIN_PREPARATION_SECONDS => text,
+        seconds => format!("{text}; {} to prepare machines", format_duration(seconds)),
+    }
+}
+
 /// Describes the shares of the wall time in which the workload ran, and in which it was measured.
-pub(crate) fn describe_workload_share(study: &Study) -> Option<String> {
+fn describe_workload_share(study: &Study) -> Option<String> {
     let share = |seconds: f64| seconds / study.run.seconds * 100.0;
     let (workload, measured) = (share(study.run.workload_seconds), share(study.run.measured_seconds));
     let text = || format!("{workload:.0} % of it workload, {measured:.0} % measured");

@@ -172,8 +172,8 @@ impl ActiveCell {
         }
         let seconds: f64 = self.evaluated.iter().map(|evaluated| evaluated.attempt.ended.seconds).sum();
         let rule = &self.definition.rule;
-        let more =
-            rule.max_samples().saturating_sub(self.finished_samples(Purpose::Sample).len().max(rule.min_samples()));
+        let taken = self.finished_samples(Purpose::Sample).len().max(rule.min_samples());
+        let more = rule.with_retakes(self.definition.retakes).max_samples().saturating_sub(taken);
         let most = least + seconds / self.evaluated.len() as f64 * more as f64;
         let is_compared = matches!(rule, SamplingRule::External { .. });
         let budget = plan.sampling.budget(!is_compared).map_or(f64::INFINITY, |budget| budget.seconds() - seconds);

@@ -129,8 +129,13 @@ pub enum SessionError {
     #[error("cannot record the profile: {0}")]
     UnrecordableProfile(#[source] serde_json::Error),
     /// The user interrupted the preparation.
-    #[error("interrupted before anything was measured: run the same command again to resume")]
-    Interrupted,
+    #[error("interrupted before anything was measured")]
+    Interrupted {
+        /// The run folder.
+        folder: PathBuf,
+        /// Whether the user gave the folder with `--into`.
+        is_folder_given: bool,
+    },
     /// A bisection that cannot be started or continued.
     #[error(transparent)]
     Bisect(#[from] BisectError),
@@ -181,7 +186,7 @@ impl SessionError {
             Self::Run(wb_run::RunError::Lost { .. }) | Self::Host(HostError::NoneLeft) => ErrorClass::Incomplete,
             Self::Bisect(error) if error.is_incomplete() => ErrorClass::Incomplete,
             Self::Variants(VariantsError::Evaluation { .. }) => ErrorClass::Incomplete,
-            Self::Interrupted => ErrorClass::Interrupted,
+            Self::Interrupted { .. } => ErrorClass::Interrupted,
             _ => ErrorClass::Failure,
         }
     }

@@ -33,8 +33,8 @@ pub enum SessionEvent {
         shortfall: Shortfall,
         /// The budget per cell, in seconds.
         budget_seconds: f64,
-        /// Whether the test has the parameter `runtime`, which sets the duration of a sample.
-        has_runtime: bool,
+        /// How the user makes the samples shorter, as an imperative; `None` if nothing does.
+        shortening: Option<&'static str>,
     },
     /// The metadata key with which run-perf requests publishing is given without `--publish`, and has no effect.
     PublishMetadataIgnored(&'static str),

@@ -7,7 +7,8 @@ use tokio::sync::watch;
 use wb_model::WorkerName;
 use wb_plan::{Plan, PlanWorkers};
 use wb_profile::{NamedProfile, Preflight};
-use wb_record::RunFolder;
+use wb_record::{Preparation, RunFolder};
+use wb_run::preparation::{abort_run, begin_run};
 use wb_run::{InputRecorder, Publisher, RunEnd, StoppingRule};
 
 use crate::error::SessionError;
@@ -15,7 +16,8 @@ use crate::event::{EventSink, HostEvent, SessionEvent};
 use crate::hosts::{
     HostPreparation, ProfileFailurePolicy, prepare_hosts, refuse_local_kernel_arguments, requested_profiles,
 };
-use crate::options::SessionOptions;
+use crate::options::{RunFolderOptions, SessionOptions};
+use crate::profile_run::mask_metadata;
 use crate::program::{current_program_hash, runtime};
 use crate::publishing::{PublishConfig, PublishState, publish_run};
 use crate::request::MeasureRequest;
@@ -117,50 +119,22 @@ impl<'a> MeasureSession<'a> {
         }
         refuse_local_kernel_arguments(&profiles, &self.options.hosts)?;
         let program_sha256 = current_program_hash()?;
-        let (outcome, has_started) = runtime()?.block_on(async {
-            let cancel = cancel_on_signals();
-            let mut hosts =
-                prepare_hosts(&self.preparation, &self.options.hosts, self.folder(), &self.events, cancel.clone())
-                    .await?;
-            // The first profile is applied at once; hours may pass before the others, so check them now.
-            for named in profiles.iter().skip(1) {
-                self.report_obstacles(hosts.preflight(named).await?);
+        let is_new = !self.folder().join("run.json").is_file();
+        begin_run(self.folder(), self.to_record())?;
+        let measured = self.run_in_profiles(&profiles, program_sha256, &mut plan);
+        let has_invocations = !RunFolder::open(self.folder())?.run_file()?.invocations.is_empty();
+        let (outcome, has_started) = match measured {
+            Ok((Ok(outcome), _)) if outcome.end == RunEnd::Interrupted && !has_invocations => {
+                let interrupted = self.interrupted();
+                self.abort(&interrupted, is_new);
+                return Err(interrupted);
             }
-            let has_kernel_arguments = profiles.iter().any(|named| !named.profile.kernel_arguments.is_empty());
-            let publisher = PublishConfig::start_publisher(self.publish.as_ref()).await?;
-            let failure_policy =
-                if profiles.len() > 1 { ProfileFailurePolicy::Record } else { ProfileFailurePolicy::Abort };
-            let context = SessionContext {
-                publisher: publisher.as_ref(),
-                program_sha256,
-                cancel,
-                has_kernel_arguments,
-                hosts: hosts.to_record(),
-                failure_policy,
-            };
-            let mut outcome = SessionOutcome { has_started: false, end: RunEnd::AlreadyComplete, failed_profiles: 0 };
-            let mut result = Ok(());
-            for named in &profiles {
-                match self.run_in_profile(named, &mut hosts, &context, &mut plan, &mut outcome).await {
-                    Ok(RunEnd::Interrupted) => break,
-                    Ok(_) => {}
-                    Err(error) => {
-                        result = Err(error);
-                        break;
-                    }
-                }
+            Err(error) | Ok((Err(error), false)) => {
+                self.abort(&error, is_new);
+                return Err(error);
             }
-            if has_kernel_arguments && !self.restore_kernel_arguments(&mut hosts).await? {
-                outcome.failed_profiles += 1;
-            }
-            if let Some(publisher) = publisher {
-                publisher.close().await?;
-            }
-            let closed = hosts.close().await;
-            let has_started = outcome.has_started;
-            let outcome = result.and_then(|()| Ok(closed.map(|()| outcome)?));
-            Ok::<_, SessionError>((outcome, has_started))
-        })?;
+            Ok(ended) => ended,
+        };
         let results = || {
             Ok::<_, SessionError>(wb_study::write_results(&RunFolder::open(self.folder())?, &self.request.registry)?)
         };
@@ -184,6 +158,88 @@ impl<'a> MeasureSession<'a> {
             }
         };
         Ok(MeasureResult { end, study, published, expected_failures: 0, failed_profiles })
+    }
+
+    /// What is recorded of the session before anything else.
+    fn to_record(&self) -> Preparation {
+        Preparation {
+            started: jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            command: secrets::mask_command(&self.options.command),
+            plan: self.request.name.clone(),
+            metadata: mask_metadata(&self.metadata),
+        }
+    }
+
+    /// The error of a session that the user interrupted before its first invocation.
+    fn interrupted(&self) -> SessionError {
+        let RunFolderOptions { path, is_given, .. } = &self.options.run_folder;
+        SessionError::Interrupted { folder: path.clone(), is_folder_given: *is_given }
+    }
+
+    /// Records why the session ended before its first invocation. The error that is returned matters more than one in
+    /// recording it.
+    fn abort(&self, error: &SessionError, is_new: bool) {
+        let is_interrupted = matches!(error, SessionError::Interrupted { .. });
+        let reason = (!is_interrupted).then(|| error.to_string());
+        if let Err(error) = abort_run(self.folder(), reason, is_new) {
+            self.events.warn(error);
+        }
+    }
+
+    /// Prepares the hosts and measures in each profile. The inner result is that of the profiles; returned with it is
+    /// whether measuring has started.
+    fn run_in_profiles(
+        &self,
+        profiles: &[NamedProfile],
+        program_sha256: String,
+        plan: &mut impl FnMut(&PlanWorkers, &NamedProfile) -> Result<Plan, SessionError>,
+    ) -> Result<(Result<SessionOutcome, SessionError>, bool), SessionError> {
+        runtime()?.block_on(async {
+            let cancel = cancel_on_signals();
+            let RunFolderOptions { path, is_given, .. } = &self.options.run_folder;
+            let hosts = &self.options.hosts;
+            let mut hosts =
+                prepare_hosts(&self.preparation, hosts, path, *is_given, &self.events, cancel.clone()).await?;
+            // The first profile is applied at once; hours may pass before the others, so check them now.
+            for named in profiles.iter().skip(1) {
+                self.report_obstacles(hosts.preflight(named).await?);
+            }
+            let has_kernel_arguments = profiles.iter().any(|named| !named.profile.kernel_arguments.is_empty());
+            let publisher = PublishConfig::start_publisher(self.publish.as_ref()).await?;
+            let failure_policy =
+                if profiles.len() > 1 { ProfileFailurePolicy::Record } else { ProfileFailurePolicy::Abort };
+            let context = SessionContext {
+                publisher: publisher.as_ref(),
+                program_sha256,
+                cancel,
+                has_kernel_arguments,
+                hosts: hosts.to_record(),
+                failure_policy,
+            };
+            let mut outcome = SessionOutcome { has_started: false, end: RunEnd::AlreadyComplete, failed_profiles: 0 };
+            let mut result = Ok(());
+            for named in profiles {
+                match self.run_in_profile(named, &mut hosts, &context, plan, &mut outcome).await {
+                    Ok(RunEnd::Interrupted) => break,
+                    Ok(_) => {}
+                    Err(error) => {
+                        result = Err(error);
+                        break;
+                    }
+                }
+            }
+            if has_kernel_arguments && !self.restore_kernel_arguments(&mut hosts).await? {
+                outcome.failed_profiles += 1;
+            }
+            if let Some(publisher) = publisher {
+                publisher.close().await?;
+            }
+            let closed = hosts.close().await;
+            let has_started = outcome.has_started;
+            let outcome = result.and_then(|()| Ok(closed.map(|()| outcome)?));
+            Ok((outcome, has_started))
+        })
     }
 
     /// Reports hosts to which a later profile cannot be applied.

@@ -45,7 +45,7 @@ impl MeasureSession<'_> {
         if *context.cancel.borrow() {
             return interrupted(ends);
         }
-        let put = hosts.apply_profile(named, context.failure_policy);
+        let put = hosts.apply_profile(named, context.failure_policy, self.folder());
         let Some(state) = run_until_cancelled(put, context.cancel.clone()).await else { return interrupted(ends) };
         let mut state = state?;
         if state.pool.workers.is_empty() {
@@ -212,7 +212,7 @@ fn mask_profile(profile: &Profile) -> Result<Profile, SessionError> {
 }
 
 /// The user's metadata as recorded, with secrets masked.
-fn mask_metadata(metadata: &BTreeMap<String, String>) -> BTreeMap<String, String> {
+pub(crate) fn mask_metadata(metadata: &BTreeMap<String, String>) -> BTreeMap<String, String> {
     let masked_entry = |(name, value): (&String, &String)| (name.clone(), mask_value(name, value));
     metadata.iter().map(masked_entry).collect()
 }

@@ -46,7 +46,7 @@ impl MeasureRequest {
             let patterns = self.selection.select_patterns();
             return Err(SessionError::EmptyPlan { plan: self.name.clone(), patterns, skipped: plan.skipped.len() });
         }
-        report_shortfalls(&plan, events);
+        report_shortfalls(&plan, &self.registry, events);
         Ok(plan)
     }
 
@@ -74,21 +74,17 @@ impl MeasureRequest {
 }
 
 /// Reports tests whose minimum number of samples does not fit into the time budget.
-fn report_shortfalls(plan: &Plan, events: &EventSink) {
+fn report_shortfalls(plan: &Plan, registry: &Registry, events: &EventSink) {
     let mut shortfalls = BTreeMap::new();
     for cell in &plan.cells {
         if let Some(shortfall) = plan.shortfall(cell) {
-            *shortfalls.entry((&cell.id.test, shortfall, cell.params.contains_key("runtime"))).or_insert(0) += 1;
+            let test_cell = registry.test_cell(cell.id.test.as_str(), &cell.params);
+            let shortening = test_cell.and_then(|cell| cell.shortening());
+            *shortfalls.entry((&cell.id.test, shortfall, shortening)).or_insert(0) += 1;
         }
     }
     let budget_seconds = plan.sampling.budget.map_or(0.0, |budget| budget.seconds());
-    for ((test, shortfall, has_runtime), cells) in shortfalls {
-        events.emit(SessionEvent::BudgetShortfall {
-            test: test.clone(),
-            cells,
-            shortfall,
-            budget_seconds,
-            has_runtime,
-        });
+    for ((test, shortfall, shortening), cells) in shortfalls {
+        events.emit(SessionEvent::BudgetShortfall { test: test.clone(), cells, shortfall, budget_seconds, shortening });
     }
 }

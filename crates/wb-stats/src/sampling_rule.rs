@@ -90,6 +90,19 @@ impl SamplingRule {
         }
     }
 
+    /// The rule after this number of disturbed samples, for each of which another one is taken.
+    #[must_use]
+    pub fn with_retakes(self, retakes: usize) -> Self {
+        match self {
+            Self::Precision { percent, min_samples, max_samples } => Self::Precision {
+                percent,
+                min_samples: min_samples.saturating_add(retakes),
+                max_samples: max_samples.saturating_add(retakes),
+            },
+            other @ (Self::MaxStddev { .. } | Self::External { .. }) => other,
+        }
+    }
+
     /// The maximum number of samples that the rule takes.
     pub fn max_samples(&self) -> usize {
         match *self {

@@ -40,7 +40,7 @@ pub fn judge(definition: &CellDefinition, evaluated: &[EvaluatedAttempt], budget
     let with_value: Vec<(usize, f64)> = valid.iter().filter_map(|at| Some((*at, value(at)?))).collect();
     let values: Vec<f64> = with_value.iter().map(|(_, value)| *value).collect();
     let disturbed = valid.iter().filter(|at| evaluated[**at].is_disturbed()).count();
-    let rule = with_retakes(definition.rule, disturbed.min(definition.retakes));
+    let rule = definition.rule.with_retakes(disturbed.min(definition.retakes));
     let rule = without_samples(rule, valid.len() - values.len());
     // Values are finite: the gates guarantee it for every valid sample.
     let decision = rule.decide(&values, budget).unwrap_or(SamplingDecision::Continue);
@@ -63,15 +63,6 @@ fn range(definition: &CellDefinition, evaluated: &[EvaluatedAttempt]) -> Option<
 
 fn primary(definition: &CellDefinition) -> Option<&Metric> {
     definition.metrics.iter().find(|metric| metric.primary)
-}
-
-fn with_retakes(rule: SamplingRule, retakes: usize) -> SamplingRule {
-    match rule {
-        SamplingRule::Precision { percent, min_samples, max_samples } => {
-            SamplingRule::Precision { percent, min_samples: min_samples + retakes, max_samples: max_samples + retakes }
-        }
-        other @ (SamplingRule::MaxStddev { .. } | SamplingRule::External { .. }) => other,
-    }
 }
 
 /// The rule for the samples with the primary metric, of a rule for all samples.

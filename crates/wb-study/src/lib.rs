@@ -15,6 +15,7 @@ pub mod evaluated_attempt;
 pub mod findings;
 pub mod latency;
 pub mod machine_properties;
+mod preparation;
 pub mod provenance;
 pub mod result;
 pub mod run;

@@ -38,6 +38,13 @@ pub struct RunInfo {
     pub started: String,
     /// Total elapsed time of all invocations, in seconds; the time between invocations is not included.
     pub seconds: f64,
+    /// The time in which machines were prepared for them, in seconds: connecting, provisioning, setup scripts, reboots,
+    /// profiles and guests. It is not part of the elapsed time.
+    #[serde(default)]
+    pub preparation_seconds: f64,
+    /// Why nothing is measured: how far the preparation of the machines came. Absent once there are cells.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unmeasured: Option<String>,
     /// The part of that time during which processes of the workload ran, including their start, calibration and checks,
     /// in seconds.
     pub workload_seconds: f64,

@@ -20,6 +20,7 @@ use crate::cell::{StartTimes, cell_result};
 use crate::evaluated_attempt::EvaluatedAttempt;
 use crate::findings::describe_machine_change;
 use crate::machine_properties;
+use crate::preparation;
 use crate::result::{CellResult, EnvironmentChange, RunInfo, Study};
 use crate::solve::solve;
 
@@ -59,7 +60,7 @@ fn study_records(run: &RunFolder, records: &RunRecords, registry: &Registry) -> 
         cells.push(result);
     }
     Ok(Study {
-        run: run_info(run, run_file, &history, &clock, &cells),
+        run: run_info(run, records, &history, &clock, &cells),
         conclusions: solve(&cells, registry),
         environment_changes: changes(run, &run_file.invocations)?,
         cells,
@@ -179,6 +180,8 @@ fn definitions(run: &RunFolder, run_file: &RunFile) -> Result<Vec<CellDefinition
 /// The wall-clock times of a journal, in seconds from the first invocation's start.
 struct Timeline {
     seconds: f64,
+    /// The time of preparing machines.
+    preparation_seconds: f64,
     /// The starts of attempts, by the attempt's folder relative to the run folder.
     started: BTreeMap<String, f64>,
 }
@@ -199,7 +202,7 @@ impl Timeline {
             lines.iter().enumerate().filter(|(_, line)| matches!(line.event, JournalEvent::InvocationStarted { .. }));
         let starts: Vec<usize> = starts.map(|(at, _)| at).collect();
         let Some(first) = times.get(starts.first().copied().unwrap_or(0)) else {
-            return Ok(Self { seconds: 0.0, started: BTreeMap::new() });
+            return Ok(Self { seconds: 0.0, preparation_seconds: 0.0, started: BTreeMap::new() });
         };
         // An invocation lasts from its start to its last line before the next invocation starts.
         let ends = starts.iter().skip(1).copied().chain([lines.len()]);
@@ -222,7 +225,7 @@ impl Timeline {
                 _ => {}
             }
         }
-        Ok(Self { seconds: durations.sum(), started })
+        Ok(Self { seconds: durations.sum(), preparation_seconds: preparation::duration(lines, &times), started })
     }
 
     fn start_times(&self) -> StartTimes {
@@ -234,23 +237,46 @@ fn folder_name(cell: &CellId, purpose: Purpose, sample: u32, attempt: u32) -> St
     RunFolder::attempt_folder(cell, purpose, sample, attempt).to_string_lossy().into_owned()
 }
 
-fn run_info(run: &RunFolder, run_file: &RunFile, history: &History, clock: &Timeline, cells: &[CellResult]) -> RunInfo {
+fn run_info(
+    run: &RunFolder,
+    records: &RunRecords,
+    history: &History,
+    clock: &Timeline,
+    cells: &[CellResult],
+) -> RunInfo {
+    let RunRecords { run_file, lines, .. } = records;
     let ended = history.cells().flat_map(|cell| history.attempts(cell)).map(|attempt| &attempt.ended);
     let last = run_file.invocations.last();
+    let first = run_file.invocations.first().map(|invocation| &invocation.started);
+    // Absent once there are invocations.
+    let pending = run_file.preparation.as_ref();
     RunInfo {
         name: run.name(),
-        plan: last.map(|invocation| invocation.plan.clone()).unwrap_or_default(),
-        started: run_file.invocations.first().map(|invocation| invocation.started.clone()).unwrap_or_default(),
+        plan: last
+            .map(|invocation| &invocation.plan)
+            .or(pending.map(|pending| &pending.plan))
+            .cloned()
+            .unwrap_or_default(),
+        started: first.or(pending.map(|pending| &pending.started)).cloned().unwrap_or_default(),
         seconds: clock.seconds,
+        preparation_seconds: clock.preparation_seconds,
+        unmeasured: preparation::unmeasured(run_file, lines),
         workload_seconds: ended.map(|ended| ended.workload_seconds).sum(),
         measured_seconds: cells.iter().flat_map(|cell| &cell.attempts).map(|sample| sample.measured_seconds).sum(),
-        version: last.map(|invocation| invocation.version.clone()).unwrap_or_default(),
+        version: last
+            .map(|invocation| &invocation.version)
+            .or(pending.map(|it| &it.version))
+            .cloned()
+            .unwrap_or_default(),
         properties: machine_properties::describe_all(
             run_file.invocations.iter().flat_map(|invocation| &invocation.facts),
         ),
         machines: last.map(machines).unwrap_or_default(),
         systems: wb_record::systems(run, &run_file.invocations),
-        metadata: run_file.invocations.iter().flat_map(|invocation| invocation.metadata.clone()).collect(),
+        metadata: match pending {
+            Some(pending) => pending.metadata.clone(),
+            None => run_file.invocations.iter().flat_map(|invocation| invocation.metadata.clone()).collect(),
+        },
     }
 }
 

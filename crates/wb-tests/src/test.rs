@@ -16,6 +16,11 @@ use crate::{
     Artefacts, Attempt, Conclusion, Failure, InvalidParams, Measurement, Rejection, SharedParams, WorkerContext,
 };
 
+/// How the samples of a test are shortened whose work is calibrated.
+pub(crate) const LOWER_MIN_TIME: &str = "lower --min-time";
+/// How the samples of a test are shortened that has pbench's parameter for their duration.
+pub(crate) const LOWER_RUNTIME: &str = "lower `runtime`";
+
 /// A test, built-in, declarative or imported.
 pub trait Test: Send + Sync {
     /// Its declaration.
@@ -75,6 +80,11 @@ pub trait TestCell: CatalogCell + Send + Sync {
     /// Whether its parameters determine the duration of a sample, so that `min-time` does not apply.
     fn sets_duration(&self) -> bool {
         false
+    }
+
+    /// How a user makes its samples shorter, as an imperative; `None` if nothing does.
+    fn shortening(&self) -> Option<&'static str> {
+        Some(LOWER_MIN_TIME)
     }
 
     /// Inputs that affect only the build of its programs, if it builds any.

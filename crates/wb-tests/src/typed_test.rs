@@ -75,6 +75,11 @@ pub trait TypedTest: Send + Sync + 'static {
         false
     }
 
+    /// How a user makes the samples of a cell shorter, as an imperative.
+    fn shortening(&self, _params: &Self::Params) -> &'static str {
+        crate::test::LOWER_MIN_TIME
+    }
+
     /// Number of sides: one, or a client and its servers.
     fn sides(&self, _params: &Self::Params) -> Topology {
         Topology::Single
@@ -185,6 +190,10 @@ impl<T: TypedTest> TestCell for TypedCell<T> {
 
     fn sets_duration(&self) -> bool {
         self.test.sets_duration(&self.params)
+    }
+
+    fn shortening(&self) -> Option<&'static str> {
+        Some(self.test.shortening(&self.params))
     }
 
     fn metrics(&self) -> Vec<Metric> {

@@ -15,6 +15,7 @@ use wb_study::StudyError;
 use crate::cli::OutputPath;
 use crate::console::Console;
 use crate::exit::Exit;
+use crate::session_events::resume_command;
 
 /// An error that ends a command.
 #[derive(Debug, thiserror::Error)]
@@ -202,6 +203,9 @@ impl Error {
             Self::Hashd(error) | Self::Sizing(wb_hashd::sizing::SizingError::Workload(error)) => error.help()?.into(),
             Self::SizingJournal(wb_hashd::sizing::JournalError::OtherConfig { .. }) => {
                 "remove it to begin anew, or choose another file".into()
+            }
+            Self::Session(SessionError::Interrupted { folder, is_folder_given }) => {
+                format!("to resume: {}", resume_command(folder, *is_folder_given)).into()
             }
             Self::Session(SessionError::Run(RunError::Provision(error))) => error.help()?.into(),
             Self::Session(SessionError::Run(RunError::Changed { .. })) => {

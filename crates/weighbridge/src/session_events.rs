@@ -44,14 +44,16 @@ impl EventReporter {
         match event {
             SessionEvent::Warning(error) => Error::from(error).warn(),
             SessionEvent::DefinitionSkipped(error) => message!("warning: {error}; definition skipped"),
-            SessionEvent::BudgetShortfall { test, cells, shortfall, budget_seconds, has_runtime } => {
+            SessionEvent::BudgetShortfall { test, cells, shortfall, budget_seconds, shortening } => {
                 let Shortfall { affordable, required } = shortfall;
                 let (cells, budget) = (pluralize(cells, "cell"), format_duration(budget_seconds));
                 message!(
                     "warning: {test} ({cells}): the budget of {budget} suffices for {affordable} of {required} samples"
                 );
-                let remedy = if has_runtime { "`runtime`" } else { "--min-time" };
-                message!("help: lower {remedy}, or raise --budget");
+                match shortening {
+                    Some(shortening) => message!("help: {shortening}, or raise --budget"),
+                    None => message!("help: raise --budget"),
+                }
             }
             SessionEvent::PublishMetadataIgnored(key) => {
                 message!("note: metadata `{key}` has no effect: pass a command that publishes results with --publish");
@@ -176,7 +178,7 @@ pub(crate) fn describe_verdict(verdict: &RevisionVerdict) -> String {
 }
 
 /// The command line that resumes this run: the one that was typed, with `--into` added unless the folder was given.
-fn resume_command(folder: &Path, is_folder_given: bool) -> String {
+pub(crate) fn resume_command(folder: &Path, is_folder_given: bool) -> String {
     let mut args: Vec<String> = std::env::args().collect();
     if !is_folder_given {
         // Before `--`: `ab` takes every argument after it as a variant to compare.

@@ -1,7 +1,7 @@
 //! Determines the number, size and placement of guests.
 
 use wb_fleet::{CpuSpec, HostParams};
-use wb_model::{Bytes, Facts};
+use wb_model::{Bytes, Facts, Quantity, pluralize};
 use wb_sys::facts::cpu_list;
 
 use crate::error::ProfileErrorKind;
@@ -57,6 +57,16 @@ pub(crate) fn plan_guests(
         let [share, minimum] = [memory, MIN_MEMORY].map(|size| size.0 >> 20);
         return Err(ProfileErrorKind::NotEnoughResources(format!(
             "{count} guests would have {share} MiB of memory each, and at least {minimum} MiB are required"
+        )));
+    }
+    let required = memory.0.saturating_mul(u64::from(count));
+    // The host needs some itself. Facts without memory are of a host that hides it.
+    if facts.memory > Bytes(0) && required.saturating_add(MIN_MEMORY.0) > facts.memory.0 {
+        let [each, required, kept, total] = [memory.0, required, MIN_MEMORY.0, facts.memory.0]
+            .map(|bytes| Quantity { value: bytes as f64, unit: "B" }.to_string());
+        return Err(ProfileErrorKind::NotEnoughResources(format!(
+            "{} of {each} need {required} of memory; the host has {total}, of which it needs {kept} itself",
+            pluralize(count as usize, "guest")
         )));
     }
     let size = GuestSize { cpus: each, memory, pinned: Vec::new(), nodes: Vec::new() };
@@ -176,6 +186,29 @@ mod tests {
         let message = "`guest-cpus` is `6-9`, and of these the host has no 8-9 online";
         assert_eq!(refuse(CpuSpec::List(vec![6, 7, 8, 9])), message);
         assert_eq!(refuse(CpuSpec::Count(9)), "pinned guests need 9 CPUs, and 8 are available for guests");
+    }
+
+    #[test]
+    fn guests_that_do_not_fit_into_the_memory_of_the_host_are_refused() {
+        let host = |mebibytes: u64| Facts { memory: Bytes(mebibytes << 20), ..facts() };
+        let guests = |count, mebibytes: u64| GuestsConfig {
+            count: GuestCount::Exactly(count),
+            memory: Some(Bytes(mebibytes << 20)),
+            ..GuestsConfig::default()
+        };
+        let plan =
+            |guests: &GuestsConfig, host: &Facts| plan_guests(guests, &params(), host).map_err(|it| it.to_string());
+        let error = plan(&guests(3, 9000), &host(24_064)).unwrap_err();
+        insta::assert_snapshot!(
+            error,
+            @"3 guests of 8.79 GiB need 26.4 GiB of memory; the host has 23.5 GiB, of which it needs 256 MiB itself"
+        );
+        assert_eq!(plan(&guests(1, 3840), &host(4096)).unwrap().len(), 1, "the host keeps 256 MiB");
+        assert!(plan(&guests(1, 3841), &host(4096)).is_err());
+        // A share of what the host parameters leave for guests is checked, too.
+        let share = GuestsConfig { count: GuestCount::Exactly(2), ..GuestsConfig::default() };
+        assert!(plan(&share, &host(6000)).is_err());
+        assert!(plan(&share, &host(0)).is_ok(), "unknown memory");
     }
 
     #[test]

@@ -72,14 +72,16 @@ impl RunPage {
 fn run_facts(study: &Study) -> Vec<NamedLinks> {
     let run = &study.run;
     let fact = |name: &str, text: Vec<Hyperlink>| NamedLinks { name: name.to_owned(), text };
-    let share = phrasing::describe_workload_share(study).map(|share| format!(", {share}")).unwrap_or_default();
     let metadata = |name: &str| run.metadata.get(name).map(String::as_str);
     let mut facts = vec![
         fact("plan", vec![Hyperlink::plain(&run.plan)]),
         fact("started", vec![Hyperlink::plain(run.started.replace('T', " ").replace('Z', " UTC"))]),
-        fact("took", vec![Hyperlink::plain(format!("{}{share}", phrasing::format_duration(run.seconds)))]),
+        fact("took", vec![Hyperlink::plain(phrasing::describe_duration(study))]),
         fact("weighbridge", vec![Hyperlink::plain(&run.version)]),
     ];
+    if let Some(reason) = &run.unmeasured {
+        facts.push(fact("nothing is measured", vec![Hyperlink::plain(reason)]));
+    }
     let base = BASE_URL_KEYS.into_iter().find_map(metadata);
     let machine = |name: &String| Hyperlink::new(name, base.map(|base| links::machine_url(base, name)).as_deref());
     if base.is_some() || run.machines.len() > 1 {

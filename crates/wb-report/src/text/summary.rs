@@ -157,13 +157,15 @@ fn section(title: &str, body: String, style: Style) -> String {
 
 fn footer(study: &Study, style: Style) -> String {
     let run = &study.run;
-    let share = phrasing::describe_workload_share(study).map(|share| format!(", {share}")).unwrap_or_default();
-    let time = format!(
-        "{}: {}; {}{share}",
-        pluralize(study.cells.len(), "cell"),
-        phrasing::outcome_counts(study),
-        phrasing::format_duration(run.seconds)
-    );
+    let time = match &run.unmeasured {
+        Some(reason) => format!("nothing is measured: {reason}"),
+        None => format!(
+            "{}: {}; {}",
+            pluralize(study.cells.len(), "cell"),
+            phrasing::outcome_counts(study),
+            phrasing::describe_duration(study)
+        ),
+    };
     let machine: Vec<String> = run.properties.iter().map(|(name, text)| format!("{name} {text}")).collect();
     // With several machines, each has a line of its own.
     let is_single = run.properties.iter().any(|(name, _)| name == "host");

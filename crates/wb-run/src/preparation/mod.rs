@@ -14,7 +14,9 @@ use std::path::Path;
 
 use wb_model::secrets::{mask_lines, mask_secret_words};
 use wb_model::{WorkerName, with_worker};
-use wb_record::{Journal, JournalEvent, JournalLine, RecordError, RunFolder, files};
+use wb_record::journal::InvocationEnd;
+use wb_record::steps::{PreparationEnd, PreparationKind, PreparationStart};
+use wb_record::{Journal, JournalEvent, JournalLine, Preparation, RecordError, RunFolder, files};
 
 use crate::WorkerPool;
 
@@ -38,6 +40,57 @@ pub enum SetupEvent {
 
 /// Callback for preparation events.
 pub type SetupObserver<'a> = &'a mut dyn FnMut(SetupEvent);
+
+/// Begins a run in a folder, new or to be resumed.
+///
+/// # Errors
+/// If it cannot be written, or is no run.
+pub fn begin_run(folder: &Path, preparation: Preparation) -> Result<(), RecordError> {
+    RunFolder::create(folder)?.begin(preparation)
+}
+
+/// Ends a run whose machines could not be prepared. `is_new` says that this command began it: it is removed again if an
+/// error ended it before anything happened to a machine.
+///
+/// # Errors
+/// If it cannot be recorded.
+pub fn abort_run(folder: &Path, reason: Option<String>, is_new: bool) -> Result<(), RecordError> {
+    let outcome = if reason.is_some() { InvocationEnd::Failed } else { InvocationEnd::Interrupted };
+    let can_be_removed = is_new && reason.is_some();
+    let reason = reason.map(|reason| mask_secret_words(&reason));
+    let mut steps = StepJournal::open(folder)?;
+    // A command that prepared nothing in an existing run, such as a refused one, is no part of it.
+    if !is_new && !steps.lines.last().is_some_and(|line| line.event.is_preparation()) {
+        return Ok(());
+    }
+    steps.write(JournalEvent::PreparationAborted { outcome, reason })?;
+    if can_be_removed {
+        steps.run.abandon();
+    }
+    Ok(())
+}
+
+/// Records the start of a step on these machines.
+///
+/// # Errors
+/// If it cannot be written.
+pub fn record_start(
+    folder: &Path,
+    step: PreparationKind,
+    machines: Vec<WorkerName>,
+    name: Option<String>,
+) -> Result<(), RecordError> {
+    StepJournal::open(folder)?.write(JournalEvent::PreparationStarted(PreparationStart { step, machines, name }))
+}
+
+/// Records the ends of a step.
+///
+/// # Errors
+/// If they cannot be written.
+pub fn record_ends(folder: &Path, ends: Vec<PreparationEnd>) -> Result<(), RecordError> {
+    let mut steps = StepJournal::open(folder)?;
+    ends.into_iter().try_for_each(|end| steps.write(JournalEvent::PreparationEnded(end)))
+}
 
 /// Reads and writes the recorded steps of a run folder.
 struct StepJournal {

@@ -6,8 +6,8 @@ use wb_model::secrets::mask_secret_words;
 use wb_model::{WorkerName, pluralize};
 use wb_profile::Controller;
 use wb_profile::provision::{ProvisionReport as Came, ProvisionTarget, Provisioner};
-use wb_record::steps::{ProvisioningStep, StepOutcome};
-use wb_record::{JournalEvent, RunFolder};
+use wb_record::JournalEvent;
+use wb_record::steps::{PreparationKind, PreparationStart, ProvisioningStep, StepOutcome};
 
 use super::{ExcludedHosts, SetupEvent, SetupObserver, StepJournal};
 use crate::RunError;
@@ -46,19 +46,14 @@ pub async fn provision(
             continue;
         }
         report(SetupEvent::Progress(format!("provisioning {} by `{provisioner}`", pluralize(due.len(), "host"))));
-        let result = provisioner
+        steps.write(JournalEvent::PreparationStarted(PreparationStart {
+            step: PreparationKind::Provisioning,
+            machines: due.iter().map(|target| target.name.clone()).collect(),
+            name: Some(provisioner.name.clone()),
+        }))?;
+        let outcome = provisioner
             .run(desk.controller, &due, desk.ssh_config, &mut |text| report(SetupEvent::Progress(text)))
-            .await;
-        let is_unused = result.is_err() && steps.lines.is_empty();
-        let outcome = match result {
-            Ok(outcome) => outcome,
-            Err(error) => {
-                if is_unused {
-                    RunFolder::abandon(steps.run);
-                }
-                return Err(error.into());
-            }
-        };
+            .await?;
         steps.record(provisioner, &outcome)?;
         for (host, why) in outcome.hosts.into_iter().filter_map(|(host, result)| Some((host, result.err()?))) {
             let why = mask_secret_words(&format!("the provisioner `{provisioner}` failed: {why}"));

@@ -7,7 +7,7 @@ use futures_util::stream::FuturesUnordered;
 use wb_model::{Nanos, Sha256, WorkerName};
 use wb_profile::script::Script;
 use wb_record::JournalEvent;
-use wb_record::steps::{ScriptKind, ScriptStep, StepOutcome};
+use wb_record::steps::{PreparationKind, PreparationStart, ScriptKind, ScriptStep, StepOutcome};
 
 use super::{SetupEvent, SetupObserver, StepJournal, exclude_worker};
 use crate::{RunError, WorkerPool};
@@ -41,6 +41,17 @@ impl StepJournal {
         let is_due = |boot: &str, worker: &WorkerName| self.completed_boot(kind, worker, &sha256, boot).is_none();
         let due = pool.workers.iter().filter(|member| is_due(&member.facts.boot_id, member.worker.name()));
         let due: Vec<_> = due.map(|member| (member.worker.clone(), member.facts.boot_id.clone())).collect();
+        if due.is_empty() {
+            return Ok(());
+        }
+        self.write(JournalEvent::PreparationStarted(PreparationStart {
+            step: match kind {
+                ScriptKind::HostSetup => PreparationKind::HostSetup,
+                ScriptKind::WorkerSetup => PreparationKind::WorkerSetup,
+            },
+            machines: due.iter().map(|(worker, _)| worker.name().clone()).collect(),
+            name: Some(script.name()),
+        }))?;
         let number = self.next_number(kind.name());
         let mut running: FuturesUnordered<_> = due
             .into_iter()

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use wb_test_worker::FakeProcess;
 
+use crate::sampling::disturbed;
 use crate::testbed::{FIGURE, TestBed, seconds};
 
 /// A test whose command takes two seconds and declares that.
@@ -33,10 +34,25 @@ async fn a_quiet_cell_takes_the_minimum_of_its_estimate() {
 
 #[tokio::test(start_paused = true)]
 async fn a_noisy_cell_takes_the_maximum_of_its_estimate() {
-    let bed = bed(Duration::from_secs(2), 50);
+    let mut bed = bed(Duration::from_secs(2), 50);
+    bed.sampling.retakes = 0;
     let duration = bed.plan(&["two"]).await.duration();
     bed.measure(&["two"]).await;
     assert_eq!((bed.measured_seconds(), duration.max.seconds()), (62.0, 62.0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_disturbed_cell_takes_the_maximum_of_its_estimate_with_all_retakes() {
+    for retakes in [0, 4, 6] {
+        let mut bed = bed(Duration::from_secs(2), 50);
+        bed.sampling.retakes = retakes;
+        bed.agents[0].set_telemetry(disturbed());
+        let duration = bed.plan(&["two"]).await.duration();
+        bed.measure(&["two"]).await;
+        assert!(bed.cell().attempts.iter().all(|sample| !sample.disturbances.is_empty()));
+        let expected = 2.0 * (1.0 + 30.0 + retakes as f64);
+        assert_eq!((bed.measured_seconds(), duration.max.seconds()), (expected, expected), "{retakes} retakes");
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -49,7 +49,7 @@ async fn disturbed_samples_are_retaken_and_none_is_dropped() {
 }
 
 /// Telemetry of ten seconds in which two CPUs lost a quarter of their time to the hypervisor (steal).
-fn disturbed() -> Telemetry {
+pub(crate) fn disturbed() -> Telemetry {
     let reading = |seconds: u64, steal_seconds: u64| {
         let user = 2 * seconds - steal_seconds;
         let cpu = CpuTimes { user: user * 1_000_000_000, steal: steal_seconds * 1_000_000_000, ..CpuTimes::default() };

@@ -1,6 +1,7 @@
 //! Prepares hosts for profiles and tests: provisions them, runs setup scripts and reboots.
 
 use std::path::Path;
+use std::time::Instant;
 
 use tokio::sync::watch;
 use wb_agent::{RecoveryReport, UnrevertedChanges, WorkerError};
@@ -8,12 +9,14 @@ use wb_model::{Nanos, WorkerName};
 use wb_profile::Controller;
 use wb_profile::provision::Provisioner;
 use wb_profile::script::{ReadScriptError, Script};
+use wb_record::steps::{PreparationEnd, PreparationKind, StepOutcome};
 use wb_run::WorkerPool;
 use wb_run::preparation::{
-    ConnectContext, ExcludedHosts, HostSetup, ProvisionContext, provision, set_up_hosts, set_up_workers,
+    ConnectContext, ExcludedHosts, HostSetup, ProvisionContext, provision, record_ends, record_start, set_up_hosts,
+    set_up_workers,
 };
 
-use super::host_selection::{RequestedHosts, resolve_hosts};
+use super::host_selection::{RequestedHost, RequestedHosts, resolve_hosts};
 use super::{ConnectedHosts, HostError, connect_requested, targets};
 use crate::error::SessionError;
 use crate::event::{EventSink, HostEvent, SessionEvent};
@@ -75,13 +78,17 @@ pub(crate) async fn prepare_hosts(
     ready: &HostPreparation,
     host_options: &HostOptions,
     folder: &Path,
+    is_folder_given: bool,
     events: &EventSink,
     mut cancel: watch::Receiver<bool>,
 ) -> Result<ConnectedHosts, SessionError> {
     tokio::select! {
         hosts = run_preparation(ready, host_options, folder, events) => hosts,
         // Dropping the handles ends what is in progress.
-        Ok(_) = cancel.wait_for(|cancelled| *cancelled) => Err(SessionError::Interrupted),
+        Ok(_) = cancel.wait_for(|cancelled| *cancelled) => Err(SessionError::Interrupted {
+            folder: folder.to_owned(),
+            is_folder_given,
+        }),
     }
 }
 
@@ -97,7 +104,7 @@ async fn run_preparation(
         true => ExcludedHosts::new(),
         false => provision_hosts(ready, &requested, host_options, folder, events).await?,
     };
-    let mut hosts = connect_requested(requested, left_out, host_options, events).await?;
+    let mut hosts = connect_recorded(requested, left_out, host_options, folder, events).await?;
     require_any_host(&hosts.pool)?;
     hosts.exclude_changed().await?;
     for (at, script) in ready.host_scripts.iter().enumerate() {
@@ -110,6 +117,37 @@ async fn run_preparation(
         set_up_hosts(folder, &setup, context.as_ref(), &mut hosts.pool, report).await?;
         require_any_host(&hosts.pool)?;
     }
+    Ok(hosts)
+}
+
+/// Connects to the requested hosts, and records that of other machines: this one is there at once.
+async fn connect_recorded(
+    requested: RequestedHosts,
+    left_out: ExcludedHosts,
+    host_options: &HostOptions,
+    folder: &Path,
+    events: &EventSink,
+) -> Result<ConnectedHosts, SessionError> {
+    let is_due = |name: &WorkerName| !left_out.contains_key(name);
+    let remotes = requested.hosts.iter().filter_map(RequestedHost::remote).map(|host| host.name.clone());
+    let remotes: Vec<WorkerName> = remotes.filter(is_due).collect();
+    if remotes.is_empty() {
+        return connect_requested(requested, left_out, host_options, events).await;
+    }
+    let step = PreparationKind::Connecting;
+    record_start(folder, step, remotes.clone(), None)?;
+    let start = Instant::now();
+    let hosts = connect_requested(requested, left_out, host_options, events).await?;
+    let end = |machine: WorkerName| PreparationEnd {
+        outcome: StepOutcome::from_result(&match hosts.pool.unreachable.get(&machine) {
+            Some(reason) => Err(reason),
+            None => Ok(()),
+        }),
+        step,
+        machine,
+        seconds: start.elapsed().as_secs_f64(),
+    };
+    record_ends(folder, remotes.into_iter().map(end).collect())?;
     Ok(hosts)
 }
 

@@ -1,6 +1,7 @@
 //! Applies the requested profiles to hosts and reverts them.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
 use wb_agent::{RevertedChange, Worker};
@@ -11,6 +12,8 @@ use wb_profile::{
     ActiveProfile, AppliedProfile, ApplyContext, NamedProfile, Preflight, Profile, ProfileCatalog, ProfileError,
     ProfileHost, apply, preflight,
 };
+use wb_record::steps::{PreparationEnd, PreparationKind, StepOutcome};
+use wb_run::preparation::{record_ends, record_start};
 use wb_run::worker_pool::GuestConsole;
 use wb_run::{PooledWorker, WorkerPool};
 use wb_sys::undo::RevertOutcome;
@@ -74,6 +77,7 @@ impl ConnectedHosts {
         &self,
         named: &NamedProfile,
         unmet: ProfileFailurePolicy,
+        folder: &Path,
     ) -> Result<ProfiledHosts, SessionError> {
         let disables_smt = self.iter().any(|(_, reached)| reached.params.disable_smt == Some(true));
         if named.profile.is_empty() && !disables_smt {
@@ -85,13 +89,23 @@ impl ConnectedHosts {
         };
         let (program, sets) = (read_program()?, all_sets()?);
         let context = self.apply_context(&program, &sets, &notify);
+        let step = if named.profile.guests.is_some() { PreparationKind::Guests } else { PreparationKind::Profile };
+        let hosts = self.iter().map(|(member, _)| member.worker.name().clone()).collect();
+        record_start(folder, step, hosts, Some(named.name.to_string()))?;
         let each = self.iter().map(|(member, reached)| {
             let (host, context) = (reached.profile_host(&member.worker), &context);
-            async move { (member, apply(named, &host, context).await) }
+            async move {
+                let start = Instant::now();
+                let result = apply(named, &host, context).await;
+                (member, result, start.elapsed())
+            }
         });
         let mut pool = WorkerPool { unreachable: self.pool.unreachable.clone(), ..WorkerPool::default() };
         let (mut applied, mut failed) = (Vec::new(), Vec::new());
-        for (member, result) in join_all(each).await {
+        let results = join_all(each).await;
+        let ends = results.iter().flat_map(|(member, result, elapsed)| profile_ends(step, member, result, *elapsed));
+        record_ends(folder, ends.collect())?;
+        for (member, result, _) in results {
             match result {
                 Ok(one) => {
                     add_workers(&mut pool, member, &one).await?;
@@ -152,6 +166,28 @@ impl HostConnection {
     fn profile_host<'a>(&'a self, worker: &'a Worker) -> ProfileHost<'a> {
         ProfileHost { worker, params: &self.params, address: self.address.as_ref() }
     }
+}
+
+/// The end of applying a profile to a host, after the starts of its guests.
+fn profile_ends(
+    step: PreparationKind,
+    host: &PooledWorker,
+    result: &Result<ActiveProfile, ProfileError>,
+    elapsed: Duration,
+) -> Vec<PreparationEnd> {
+    let guests = result.iter().flat_map(|applied| &applied.standing.guests).map(|guest| PreparationEnd {
+        step,
+        machine: guest.name.clone(),
+        outcome: StepOutcome::Done,
+        seconds: guest.started_in.seconds(),
+    });
+    let host = PreparationEnd {
+        step,
+        machine: host.worker.name().clone(),
+        outcome: StepOutcome::from_result(result),
+        seconds: elapsed.as_secs_f64(),
+    };
+    guests.chain([host]).collect()
 }
 
 /// Adds the workers of a host in its profile: its guests, or the host itself.

@@ -62,6 +62,10 @@ impl TestCell for DeclarativeCell {
         self.test.definition.source_hashes(&self.params)
     }
 
+    fn shortening(&self) -> Option<&'static str> {
+        self.test.definition.follows_min_time().then_some(crate::test::LOWER_MIN_TIME)
+    }
+
     fn build_inputs(&self) -> BuildInputs {
         self.test.definition.build_inputs(&self.params)
     }

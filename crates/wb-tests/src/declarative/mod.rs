@@ -176,9 +176,15 @@ impl Definition {
         }
     }
 
+    /// Whether the duration of a sample follows `min-time`: a command that takes neither work nor time always does the
+    /// same.
+    fn follows_min_time(&self) -> bool {
+        !matches!(self.duration_control, DurationControl::Fixed)
+    }
+
     /// Whether the duration of a sample can be estimated: not for a command without estimate that takes neither work
     /// nor time.
     fn is_estimated(&self) -> bool {
-        self.estimate.is_some() || !matches!(self.duration_control, DurationControl::Fixed)
+        self.estimate.is_some() || self.follows_min_time()
     }
 }

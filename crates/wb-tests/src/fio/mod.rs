@@ -99,6 +99,10 @@ impl TypedTest for Fio {
         true
     }
 
+    fn shortening(&self, _: &Params) -> &'static str {
+        crate::test::LOWER_RUNTIME
+    }
+
     fn metrics(&self, params: &Params) -> Vec<Metric> {
         values::metrics(params.test_types)
     }

@@ -105,6 +105,10 @@ impl<T: ExportTest> TypedTest for T {
         true
     }
 
+    fn shortening(&self, _: &T::Params) -> &'static str {
+        crate::test::LOWER_RUNTIME
+    }
+
     fn metrics(&self, params: &T::Params) -> Vec<Metric> {
         values::metrics(params.as_ref().test_types)
     }

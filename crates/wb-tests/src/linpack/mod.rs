@@ -63,6 +63,13 @@ impl TypedTest for Linpack {
         params.rule()
     }
 
+    fn shortening(&self, params: &Params) -> &'static str {
+        match params.trials() {
+            Some(_) => "set `run-trials=auto`, which fills --min-time",
+            None => crate::test::LOWER_MIN_TIME,
+        }
+    }
+
     fn estimate(&self, params: &Params, min_time: Nanos) -> Nanos {
         // A current core reaches 10 to 50 GFLOPS; a sample is at least one solution.
         let solves = params.trials().unwrap_or(1) as f64;

@@ -81,6 +81,14 @@ impl TypedTest for Net {
         params.sets_duration()
     }
 
+    fn shortening(&self, params: &Params) -> &'static str {
+        if params.sets_duration() {
+            "lower the durations of the profile, or `max-duration`"
+        } else {
+            crate::test::LOWER_MIN_TIME
+        }
+    }
+
     fn metrics(&self, params: &Params) -> Vec<Metric> {
         values::metrics(params.expectation().primary)
     }

@@ -292,6 +292,10 @@ impl TestCell for PeersCell {
         true
     }
 
+    fn shortening(&self) -> Option<&'static str> {
+        Some("lower the iterations or bytes of its scenarios")
+    }
+
     fn expected_failure(&self) -> Option<ExpectedFailure> {
         // The filters were checked when the cells were selected; the file may have been changed or removed since.
         let matrix = self.matrix().ok()?;

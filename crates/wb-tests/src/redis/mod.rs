@@ -63,6 +63,13 @@ impl TypedTest for Redis {
         values.or_else(|| params::select_cpus(*params.placement, &placement.cpus, facts).err()).or_else(memory)
     }
 
+    fn shortening(&self, params: &Params) -> &'static str {
+        match params.requested() {
+            Some(_) => "set `requests=auto`, which fills --min-time",
+            None => crate::test::LOWER_MIN_TIME,
+        }
+    }
+
     fn estimate(&self, params: &Params, min_time: Nanos) -> Nanos {
         // Throughput of a current core; plus start, stop and filling of the server.
         let rate = 80_000.0 * f64::from(params.pipeline.min(8));

@@ -72,6 +72,10 @@ impl TypedTest for Uperf {
         true
     }
 
+    fn shortening(&self, _: &Params) -> &'static str {
+        crate::test::LOWER_RUNTIME
+    }
+
     fn metrics(&self, params: &Params) -> Vec<Metric> {
         values::metrics(params.test_type().primary_metric())
     }

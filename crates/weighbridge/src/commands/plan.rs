@@ -5,10 +5,10 @@ use std::path::Path;
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use wb_model::{Bytes, ProfileName, Quantity, WorkerName, pluralize};
+use wb_model::{Bytes, Nanos, ProfileName, Quantity, WorkerName, pluralize};
 use wb_plan::{Cell, Plan, TimeEstimate};
 use wb_profile::profile::VirtType;
-use wb_profile::{PlannedGuest as Guest, Preflight};
+use wb_profile::{NamedProfile, PlannedGuest as Guest, Preflight};
 use wb_report::text::{Align, Table};
 use wb_session::HostOptions;
 use wb_session::hosts::{HostPreparation, connect_hosts, requested_profiles};
@@ -18,7 +18,7 @@ use wb_session::publishing::require_program;
 
 use super::contention;
 use super::selection::resolve_request;
-use crate::cli::PlanArgs;
+use crate::cli::{PlanArgs, PreparationFlags};
 use crate::console::Console;
 use crate::error::Error;
 use crate::exit::Exit;
@@ -41,15 +41,23 @@ struct HostGuests {
     profile: ProfileName,
     host: WorkerName,
     guests: Vec<Guest>,
+    /// Time limit for their start, which is part of the maximum time of the plan.
+    #[schemars(with = "String")]
+    start_limit: Nanos,
     /// Why the guests would be emulated in software although that was not requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     emulation_reason: Option<String>,
 }
 
 impl HostGuests {
-    /// The guests that profiles would create on hosts.
-    fn of(preflights: Vec<Preflight>) -> Vec<Self> {
+    /// The guests that these profiles would create on hosts.
+    fn of(preflights: Vec<Preflight>, profiles: &[NamedProfile]) -> Vec<Self> {
+        let start_limit = |name: &ProfileName| {
+            let named = profiles.iter().find(|named| named.name == *name);
+            named.and_then(|named| named.profile.guests.as_ref()).map_or(Nanos(0), |guests| guests.limit)
+        };
         let guests = |Preflight { profile, host, guests, software, .. }| Self {
+            start_limit: start_limit(&profile),
             profile,
             host,
             guests,
@@ -84,19 +92,42 @@ pub(crate) fn plan(args: &PlanArgs, folder: Option<&Path>, console: &Console) ->
             let planned = plan_on_hosts(&request, &profiles, &hosts, &events).await;
             hosts.close().await?;
             let (plan, preflights) = planned?;
-            Ok::<_, Error>(PlanPreview { plan, guests: HostGuests::of(preflights) })
+            Ok::<_, Error>(PlanPreview { plan, guests: HostGuests::of(preflights, &profiles) })
         })?,
     };
     if args.json {
         print_json(&planned)?
     } else {
-        print_text(&render_plan(&planned, console))?
+        let text = render_plan(&planned, &unplanned_time(&profiles, &planned.plan, &args.preparation), console);
+        print_text(&text)?
     }
     let falls_short = planned.plan.cells.iter().any(|cell| cell.unsupported.is_some());
     Ok(if falls_short { Exit::Incomplete } else { Exit::Success })
 }
 
-fn render_plan(planned: &PlanPreview, console: &Console) -> String {
+/// The time of a run besides its samples.
+struct UnplannedTime {
+    /// The longest time that starting the guests of all profiles may take.
+    guests: Nanos,
+    /// Whether provisioners or setup scripts run, whose time is unknown.
+    has_scripts: bool,
+}
+
+fn unplanned_time(profiles: &[NamedProfile], plan: &Plan, preparation: &PreparationFlags) -> UnplannedTime {
+    // Profiles are applied one after the other, and the guests of one profile start together.
+    let is_measured = |named: &&NamedProfile| {
+        plan.cells.iter().any(|cell| cell.unsupported.is_none() && cell.id.profile == named.name)
+    };
+    let guests = profiles.iter().filter(is_measured).filter_map(|named| Some(named.profile.guests.as_ref()?.limit.0));
+    let PreparationFlags { provisioner, host_setup_script, host_rpms, worker_setup_script, worker_rpms, .. } =
+        preparation;
+    let lists = [provisioner, host_rpms, worker_rpms];
+    let has_scripts =
+        host_setup_script.is_some() || worker_setup_script.is_some() || lists.iter().any(|list| !list.is_empty());
+    UnplannedTime { guests: Nanos(guests.fold(0, u64::saturating_add)), has_scripts }
+}
+
+fn render_plan(planned: &PlanPreview, more: &UnplannedTime, console: &Console) -> String {
     let plan = &planned.plan;
     let mut table = Table::new(&[
         ("cell", Align::Left),
@@ -141,12 +172,20 @@ fn render_plan(planned: &PlanPreview, console: &Console) -> String {
         return text + &format!("\n{measured_cells} can be measured here\n");
     }
     let order = format!("{:?}", plan.sampling.order).to_lowercase();
-    text + &format!("\n{measured_cells}, {}; {order} order\n", format_total(plan))
+    text + &format!("\n{measured_cells}, {}; {order} order\n", format_total(plan, more))
 }
 
 /// Formats the total duration of all cells, as far as it can be estimated.
-fn format_total(plan: &Plan) -> String {
-    let estimated = format_estimate(plan.duration());
+fn format_total(plan: &Plan, more: &UnplannedTime) -> String {
+    let TimeEstimate { min, max } = plan.duration();
+    let max = Nanos(max.0.saturating_add(more.guests.0));
+    let estimated = format_estimate(TimeEstimate { min, max });
+    let guests = match more.guests {
+        Nanos(0) => String::new(),
+        limit => format!(", of which up to {} to start guests", format_duration(limit.seconds())),
+    };
+    let scripts = if more.has_scripts { "; provisioners and setup scripts take time besides" } else { "" };
+    let estimated = estimated.map(|estimated| format!("{estimated}{guests}{scripts}"));
     let open = plan.cells.iter().filter(|cell| cell.unsupported.is_none() && !cell.is_estimated).count();
     const UNKNOWN_DURATION: &str = "of unknown duration (no `estimate` in the definition)";
     match (open, estimated) {
@@ -164,7 +203,7 @@ fn format_duration_range(duration: TimeEstimate) -> String {
 
 /// Describes the guests of a host, one per line, and why they are emulated.
 fn describe_guests(host_guests: &HostGuests) -> Vec<String> {
-    let HostGuests { profile, host, guests, emulation_reason: software } = host_guests;
+    let HostGuests { profile, host, guests, emulation_reason: software, start_limit: _ } = host_guests;
     let line = |guest: &Guest| {
         let virtualisation = match guest.virt_type {
             Some(VirtType::Kvm) => ", virtualised by KVM",

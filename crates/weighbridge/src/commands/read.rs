@@ -105,5 +105,6 @@ pub(crate) fn solve(args: &ReadArgs, folder: Option<&Path>, console: &Console) -
 }
 
 fn study_exit(study: &Study) -> Exit {
-    if study.cells.iter().any(|cell| cell.outcome.is_incomplete()) { Exit::Incomplete } else { Exit::Success }
+    let is_incomplete = study.cells.iter().any(|cell| cell.outcome.is_incomplete()) || study.run.unmeasured.is_some();
+    if is_incomplete { Exit::Incomplete } else { Exit::Success }
 }

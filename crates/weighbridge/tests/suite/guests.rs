@@ -289,6 +289,40 @@ fn killed_run_leaves_no_guest() {
 
 #[test]
 #[ignore = "starts a guest in software"]
+fn run_interrupted_while_its_guest_starts_is_recorded_and_resumed() {
+    let Some(world) = World::new() else { return };
+    let profiles = small("DefaultLibvirt", "");
+    let plan = world.run(&format!("plan steady {QUICK}"), &profiles).expect_code(0);
+    plan.expect_stdout(", of which up to 10 min to start guests");
+
+    let line = format!("run steady {QUICK} --into R");
+    let words: Vec<&str> = line.split_whitespace().chain(["--profiles", &profiles]).collect();
+    let mut run = world.command(&words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let domains =
+        || world.libvirt.output_of(&["virsh", "-q", "-c", "qemu:///system", "list", "--all"]).unwrap_or_default();
+    eventually_slowly("the guest started", &mut run, || domains().contains("vm1"));
+    let oldest = world.libvirt.output_of(&["pgrep", "-o", "-x", "weighbridge"]).expect("the program's process");
+    world.libvirt.output_of(&["kill", "-INT", oldest.trim()]).unwrap();
+    let interrupted = CommandResult::wait_for(run).expect_code(130);
+    interrupted.expect_stderr("error: interrupted before anything was measured\nhelp: to resume: ");
+    assert_eq!(domains().trim(), "");
+    let summary = world.lab.weighbridge("summary R").expect_code(3);
+    summary.expect_stdout("interrupted while starting guests of the profile `DefaultLibvirt` on `local`");
+
+    world.run(&line, &profiles).expect_code_of(&[0, 3]);
+    let seconds = |machine: &str| {
+        let journal = world.lab.journal("R").into_iter();
+        let mut ended = journal.filter(|line| line["event"] == "preparation-ended" && line["machine"] == machine);
+        ended.next().unwrap_or_else(|| panic!("no end for {machine}"))["seconds"].as_f64().unwrap()
+    };
+    assert!(0.0 < seconds("vm1") && seconds("vm1") <= seconds("local"));
+    let study = world.lab.weighbridge("study R --json").json();
+    let prepared = study["run"]["preparation_seconds"].as_f64().unwrap();
+    assert!(prepared >= seconds("vm1"), "{prepared} s, the guest took {} s", seconds("vm1"));
+}
+
+#[test]
+#[ignore = "starts a guest in software"]
 fn guest_that_does_not_boot_is_reported_within_its_time_limit() {
     let Some(world) = World::new() else { return };
     let disk = world.lab.path("nothing.img");

@@ -54,6 +54,7 @@ mod reasons;
 mod relocation;
 mod run;
 mod run_perf;
+mod run_preparation;
 mod schemas;
 mod secrets;
 mod series;

@@ -190,8 +190,19 @@ fn budget_below_the_minimum_number_of_samples_causes_a_warning() {
     ");
     assert_snapshot!(lab.weighbridge("plan steady --budget 1ms").err, @r"
     warning: steady (1 cell): the budget of 1 ms suffices for 0 of 6 samples
-    help: lower --min-time, or raise --budget
+    help: raise --budget
     ");
+    for (test, help) in [
+        ("redis:requests=1g", "set `requests=auto`, which fills --min-time, or raise --budget"),
+        ("redis", "lower --min-time, or raise --budget"),
+        ("linpack:run-trials=1000", "set `run-trials=auto`, which fills --min-time, or raise --budget"),
+        ("linpack", "lower --min-time, or raise --budget"),
+        ("uperf", "lower `runtime`, or raise --budget"),
+        ("himeno", "lower --min-time, or raise --budget"),
+    ] {
+        let ran = lab.weighbridge(&format!("plan {test} --no-worker --budget 2s"));
+        assert!(ran.err.ends_with(&format!("\nhelp: {help}\n")), "{test}: {}", ran.transcript());
+    }
     assert_eq!(lab.weighbridge("plan steady fio").err, "");
 }
 

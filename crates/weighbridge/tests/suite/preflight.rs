@@ -63,6 +63,16 @@ fn plan_shows_the_sizes_of_guests() {
         )
     };
     assert_eq!(lines, [line(1), line(2)], "{}", ran.transcript());
+    // Starting guests is part of the maximum, and the time of scripts is unknown.
+    let duration = |more: &str| plan(&lab, &guests(&lab, ""), more).out.lines().last().unwrap_or_default().to_owned();
+    let with_guests = duration("--samples 6 --min-time 1ms");
+    assert!(
+        with_guests.ends_with(" with the most, of which up to 10 min to start guests; interleaved order"),
+        "{with_guests}"
+    );
+    lab.write("script", "true\n");
+    let with_script = duration("--samples 6 --worker-setup-script script");
+    assert!(with_script.contains("; provisioners and setup scripts take time besides;"), "{with_script}");
     let json = plan(&lab, &guests(&lab, ""), "--json").json();
     let guest = &json["guests"][0]["guests"][0];
     assert_eq!(
@@ -107,6 +117,13 @@ fn plan_reports_the_refusal_of_libvirt() {
     }
 }
 
+/// The memory of this machine.
+fn host_mebibytes() -> u64 {
+    let text = std::fs::read_to_string("/proc/meminfo").unwrap();
+    let total = text.lines().find_map(|line| line.strip_prefix("MemTotal:")).unwrap();
+    total.trim().trim_end_matches(" kB").parse::<u64>().unwrap() / 1024
+}
+
 #[test]
 fn plan_reports_unusable_images_domains_and_arguments() {
     let Some(lab) = lab(&STUBS) else { return };
@@ -143,6 +160,11 @@ fn plan_reports_unusable_images_domains_and_arguments() {
         ),
         (with_image(&own_kernel), "disk.qcow2` has no boot loader: expected <kernel>%(kernel)s</kernel>"),
         (guests(&lab, r#","virt-install-extra":"--bogus""#), "unrecognized arguments: --bogus"),
+        (
+            guests(&lab, &format!(r#","force_no_vms":3,"force_guest_mem":{}"#, host_mebibytes() / 8 * 3))
+                .replace(r#""force_guest_mem":512,"#, ""),
+            "3 guests of ",
+        ),
         (
             guests(&lab, r#","force_guest_mem":16"#).replace(r#""force_guest_mem":512,"#, ""),
             "at least 256 MiB are required",

@@ -151,6 +151,8 @@ fn run() -> RunInfo {
         plan: "quick".into(),
         started: "2026-07-16T10:15:04Z".into(),
         seconds: 221.4,
+        preparation_seconds: 0.0,
+        unmeasured: None,
         workload_seconds: 193.0,
         measured_seconds: 171.0,
         version: "0.1.0".into(),
