@@ -129,7 +129,7 @@ impl Facts {
             text("hypervisor", hypervisor.as_deref().unwrap_or(""), now.hypervisor.as_deref().unwrap_or("")),
             (*emulated != now.emulated).then(|| match now.emulated {
                 true => "its instructions are emulated now".to_owned(),
-                false => "its instructions are no longer emulated".to_owned(),
+                false => "its instructions are not emulated any more".to_owned(),
             }),
             text("boot", boot_id, &now.boot_id),
         ];
