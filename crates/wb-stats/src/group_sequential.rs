@@ -5,6 +5,7 @@ use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use crate::Interval;
+use crate::selection::{PairValues, WalshAverages};
 
 /// Number of simulated sequences of blocks that determine the boundaries.
 const SIMULATIONS: usize = 40_000;
@@ -89,20 +90,16 @@ impl GroupSequentialTest {
         if blocks.iter().any(|log| !log.is_finite()) {
             return None;
         }
-        let n = blocks.len();
-        let mut means = Vec::with_capacity(n * (n + 1) / 2);
-        for (first, one) in blocks.iter().enumerate() {
-            means.extend(blocks[first..].iter().map(|other| (one + other) / 2.0));
-        }
-        let last = means.len() - 1;
-        let mut nth = |position: usize| *means.select_nth_unstable_by(position, f64::total_cmp).1;
+        let mut sorted = blocks.to_vec();
+        sorted.sort_unstable_by(f64::total_cmp);
+        let means = WalshAverages(&sorted);
+        let last = means.count() - 1;
         let interval = look.critical.map(|critical| Interval {
-            low: nth(critical).exp(),
-            high: nth(last - critical).exp(),
+            low: means.nth(critical).exp(),
+            high: means.nth(last - critical).exp(),
             confidence: 1.0 - self.error,
         });
-        let centre = (nth(last / 2) + nth(last.div_ceil(2))) / 2.0;
-        Some(InterimResult { estimate: centre.exp(), interval })
+        Some(InterimResult { estimate: means.median().exp(), interval })
     }
 }
 

@@ -3,7 +3,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Interval, Samples, rank_sum::count_outside, rank_sum_p};
+use crate::rank_sum::count_outside;
+use crate::selection::{Differences, PairValues};
+use crate::{Interval, Samples, rank_sum_p};
 
 /// The ratio of one side to another.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -62,22 +64,22 @@ impl<'a> HodgesLehmann<'a> {
     /// it.
     pub fn ratio(&self, p: f64, confidence: f64) -> Ratio {
         let [from, to] = [self.a, self.b].map(|side| self.scaled(side));
-        let mut shifts: Vec<f64> = to.iter().flat_map(|to| from.iter().map(move |from| to - from)).collect();
+        let shifts = Differences { from: &from, to: &to };
         let interval = count_outside(from.len(), to.len(), confidence).map(|(beyond, reached)| {
-            let low = nth(&mut shifts, beyond);
-            let last = shifts.len() - 1;
-            let high = nth(&mut shifts, last - beyond);
+            let (low, high) = (shifts.nth(beyond), shifts.nth(shifts.count() - 1 - beyond));
             Interval { low: self.as_ratio(low), high: self.as_ratio(high), confidence: reached }
         });
-        let middle = shifts.len() / 2;
-        let upper = nth(&mut shifts, middle);
-        let lower = if shifts.len().is_multiple_of(2) { nth(&mut shifts, middle - 1) } else { upper };
-        Ratio { estimate: self.as_ratio((lower + upper) / 2.0), interval, p_value: p }
+        Ratio { estimate: self.as_ratio(shifts.median()), interval, p_value: p }
     }
 
     fn scaled(&self, side: &Samples) -> Vec<f64> {
         match self.scale {
-            ShiftScale::Logarithms => side.sorted().iter().map(|x| x.ln()).collect(),
+            ShiftScale::Logarithms => {
+                let mut logs: Vec<f64> = side.sorted().iter().map(|x| x.ln()).collect();
+                // No library guarantees that the logarithm of a larger number is not smaller by rounding.
+                logs.sort_unstable_by(f64::total_cmp);
+                logs
+            }
             ShiftScale::Values(_) => side.sorted().to_vec(),
         }
     }
@@ -88,10 +90,6 @@ impl<'a> HodgesLehmann<'a> {
             ShiftScale::Values(unit) => 1.0 + shift / unit,
         }
     }
-}
-
-fn nth(values: &mut [f64], position: usize) -> f64 {
-    *values.select_nth_unstable_by(position, f64::total_cmp).1
 }
 
 #[cfg(test)]

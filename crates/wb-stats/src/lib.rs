@@ -22,6 +22,7 @@ mod rank_sum;
 mod replicates;
 mod samples;
 mod sampling_rule;
+mod selection;
 mod student;
 mod summary;
 mod trend;
