@@ -10,19 +10,19 @@
 //! | `rerun` | the script that measures again |
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use wb_model::Sha256;
 use wb_model::secrets::{MASK, is_secret_name, mask_argument, mask_declared};
 use wb_record::definition_files::{DefinitionFiles, FileCopy};
 use wb_record::inputs::content_hash;
-use wb_record::{RunFolder, RunInputs};
+use wb_record::{RunFolder, RunInputs, files};
 
 use crate::contents::{Contents, FILE_MODE, PROGRAM_MODE, SKIPPED_IN_SOURCES};
 use crate::error::ArchiveError;
 use crate::manifest::{ArchiveKind, ArchiveSummary, InputRole, PackedInput, PackedRun, check_path};
-use crate::pack::{RUN, pack, refuse_output};
+use crate::pack::{RUN, pack, parent, refuse_output};
 use crate::peers_file::{PackedProgram, replace_programs};
 use crate::rerun::{Rebuild, RebuiltProgram, Rerun, RerunCommand};
 
@@ -203,7 +203,7 @@ fn add_peers_files(
     let peers_files = packed_peers_files(inputs);
     for (path, name) in &peers_files {
         let path = absolute(path)?;
-        let content = fs::read_to_string(&path).map_err(ArchiveError::io("read", &path))?;
+        let content = read_peers_file(&path)?;
         let packed = replace_programs(&content, &path, &programs)?;
         named.extend(packed.programs);
         contents.add_generated(name, packed.text.into_bytes(), FILE_MODE)?;
@@ -218,6 +218,13 @@ fn add_peers_files(
         }
         _ => Ok(()),
     }
+}
+
+/// Reads a peers file. The run's record names it, and may come from somebody else: a device or a FIFO would never end.
+fn read_peers_file(path: &Path) -> Result<String, ArchiveError> {
+    let missing = || ArchiveError::io("read", path)(io::ErrorKind::NotFound.into());
+    let bytes = files::read(parent(path), path)?.ok_or_else(missing)?;
+    String::from_utf8(bytes).map_err(|error| ArchiveError::io("read", path)(io::Error::other(error)))
 }
 
 /// The packed plans, definitions of tests and files of definitions in which a secret is masked.
@@ -235,11 +242,11 @@ fn masked_files(run: &RunFolder, plans: &[(String, String)]) -> Result<Vec<Strin
         if path.extension().is_none_or(|extension| extension != "toml") {
             continue;
         }
-        let text = fs::read_to_string(&path).map_err(ArchiveError::io("read", &path))?;
+        let text = String::from_utf8_lossy(&run.read(&path)?.unwrap_or_default()).into_owned();
         if text.contains(MASK) {
             masked.insert(packed(&entry.file_name().to_string_lossy()));
         }
-        let files = DefinitionFiles::read_beside(&path)?.unwrap_or_default().files.into_iter();
+        let files = DefinitionFiles::read_beside(run.path(), &path)?.unwrap_or_default().files.into_iter();
         masked.extend(files.filter_map(|file| match file.copy {
             FileCopy::Masked { file } => Some(packed(&file)),
             FileCopy::Whole { .. } | FileCopy::Missing { .. } => None,

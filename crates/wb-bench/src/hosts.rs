@@ -138,7 +138,7 @@ fn attempt_overheads(
     if !matches!(status.code(), Some(0 | 3)) {
         return Err(format!("weighbridge run ended with {status}"));
     }
-    let lines = Journal::read(&run.join("journal.jsonl")).map_err(to_message)?;
+    let lines = Journal::read(&run, &run.join("journal.jsonl")).map_err(to_message)?;
     let overheads = lines.into_iter().filter_map(|line| match line.event {
         JournalEvent::AttemptEnded(attempt) => Some((attempt.seconds - attempt.workload_seconds) * 1e3),
         _ => None,

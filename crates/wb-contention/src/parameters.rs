@@ -75,7 +75,8 @@ impl ParametersFile {
     /// # Errors
     /// If it cannot be read or is damaged.
     pub fn read(&self) -> Result<Parameters, RecordError> {
-        Ok(wb_record::files::read_json(&self.0)?.unwrap_or_default())
+        let folder = self.0.parent().unwrap_or(Path::new(""));
+        Ok(wb_record::files::read_json(folder, &self.0)?.unwrap_or_default())
     }
 
     /// Checks that it can be written, and creates nothing.

@@ -113,7 +113,7 @@ impl ReportFolder {
         let mut reports = Reports::default();
         for second in self.timestamps()?.into_iter().filter(|second| period.contains(*second)) {
             let path = self.file(second);
-            let text = fs::read(&path).map_err(RecordError::io("read", &path))?;
+            let Some(text) = files::read(&self.0, &path)? else { continue };
             match serde_json::from_slice(&text) {
                 Ok(report) => reports.seconds.push(report),
                 Err(_) => reports.damaged.push(path),

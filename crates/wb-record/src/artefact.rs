@@ -2,14 +2,15 @@
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
-use std::io::Write;
-use std::path::{Component, Path, PathBuf};
+
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use wb_model::Sha256;
-use wb_sys::atomic_file;
+use wb_sys::{atomic_file, contained_file};
 
 use crate::RecordError;
 
@@ -45,12 +46,7 @@ impl Artefact {
     /// Writes a file and flushes its content.
     fn write_file(folder: &Path, path: &str, bytes: &[u8]) -> Result<Self, RecordError> {
         let full = folder.join(path);
-        let is_inside = Path::new(path).components().all(|part| matches!(part, Component::Normal(_)));
-        if path.is_empty() || !is_inside {
-            let source =
-                std::io::Error::new(std::io::ErrorKind::InvalidInput, "the path is outside the attempt's folder");
-            return Err(RecordError::Io { operation: "write", path: full, source });
-        }
+        contained_file::require_relative(Path::new(path)).map_err(RecordError::io("write", &full))?;
         let parent = parent_of(folder, path);
         fs::create_dir_all(&parent).map_err(RecordError::io("create", &parent))?;
         let written = File::create_new(&full).and_then(|mut file| {
@@ -61,18 +57,27 @@ impl Artefact {
         Ok(Self { path: path.to_owned(), bytes: bytes.len() as u64, sha256: Sha256::of(bytes) })
     }
 
-    /// Whether the file exists and is unmodified.
-    pub fn is_intact(&self, folder: &Path) -> bool {
-        let read = fs::File::open(folder.join(&self.path)).and_then(Sha256::of_reader);
-        read.is_ok_and(|sha256| sha256 == self.sha256)
+    /// Whether the file exists and is unmodified. `folder` is that of the attempt, relative to the run folder `run`; a
+    /// path that leads out of the run, or to something else than a regular file, counts as modified.
+    pub fn is_intact(&self, run: &Path, folder: &Path) -> bool {
+        self.hash(run, folder).is_ok_and(|sha256| sha256 == self.sha256)
+    }
+
+    /// The hash of the file as it is now, of which no more than the recorded number of bytes is read.
+    fn hash(&self, run: &Path, folder: &Path) -> io::Result<Sha256> {
+        let file = contained_file::open(run, &folder.join(&self.path))?;
+        if file.metadata()?.len() != self.bytes {
+            return Err(io::Error::other("its length changed"));
+        }
+        Sha256::of_reader(file.take(self.bytes))
     }
 
     /// Whether the file exists and is unmodified, given that it was at `time`. A file of a different length is
     /// modified, one whose modification time is before `time` is not, and any other is hashed.
-    pub fn is_unchanged_since(&self, folder: &Path, time: SystemTime) -> bool {
-        let Ok(file) = fs::metadata(folder.join(&self.path)) else { return false };
+    pub fn is_unchanged_since(&self, run: &Path, folder: &Path, time: SystemTime) -> bool {
+        let Ok(file) = contained_file::metadata(run, &folder.join(&self.path)) else { return false };
         let is_older = file.modified().is_ok_and(|modified| modified < time);
-        file.len() == self.bytes && (is_older || self.is_intact(folder))
+        file.len() == self.bytes && (is_older || self.is_intact(run, folder))
     }
 }
 
@@ -95,9 +100,12 @@ mod tests {
     fn a_modified_artefact_is_detected() {
         let folder = tempfile::tempdir().unwrap();
         let artefact = Artefact::write(folder.path(), "logs/out.txt", b"abc").unwrap();
-        assert!(artefact.is_intact(folder.path()));
-        fs::write(folder.path().join("logs/out.txt"), b"abd").unwrap();
-        assert!(!artefact.is_intact(folder.path()));
+        let is_intact = || artefact.is_intact(folder.path(), Path::new(""));
+        assert!(is_intact());
+        for modified in [&b"abd"[..], b"abcd", b"ab"] {
+            fs::write(folder.path().join("logs/out.txt"), modified).unwrap();
+            assert!(!is_intact());
+        }
     }
 
     #[test]
@@ -106,7 +114,7 @@ mod tests {
         let files = [("out.txt".to_owned(), b"abc".to_vec()), ("logs/err.txt".to_owned(), Vec::new())];
         let artefacts = Artefact::write_all(folder.path(), &files).unwrap();
         assert_eq!(artefacts.iter().map(|artefact| artefact.bytes).collect::<Vec<_>>(), [3, 0]);
-        assert!(artefacts.iter().all(|artefact| artefact.is_intact(folder.path())));
+        assert!(artefacts.iter().all(|artefact| artefact.is_intact(folder.path(), Path::new(""))));
     }
 
     #[test]

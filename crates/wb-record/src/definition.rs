@@ -1,6 +1,7 @@
 //! `definition.json`: the effective definitions of the cells of one serial.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -50,6 +51,22 @@ impl Definitions {
     /// The definition of a cell.
     pub fn of(&self, cell: &CellId) -> Option<&CellDefinition> {
         self.cells.iter().find(|definition| definition.cell == *cell)
+    }
+
+    /// Adds definitions, as [`Self::insert`] does each.
+    pub fn extend(&mut self, definitions: impl IntoIterator<Item = CellDefinition>) {
+        // There may be thousands.
+        let mut positions: BTreeMap<CellId, usize> =
+            self.cells.iter().enumerate().map(|(at, definition)| (definition.cell.clone(), at)).collect();
+        for definition in definitions {
+            match positions.entry(definition.cell.clone()) {
+                Entry::Occupied(at) => self.cells[*at.get()] = definition,
+                Entry::Vacant(new) => {
+                    new.insert(self.cells.len());
+                    self.cells.push(definition);
+                }
+            }
+        }
     }
 
     /// Adds a definition, or replaces an earlier one of the same cell.

@@ -54,12 +54,12 @@ pub enum FileCopy {
 }
 
 impl DefinitionFiles {
-    /// Reads the list next to a definition; `None` if the definition is not part of a run.
+    /// Reads the list next to a definition below `root`; `None` if the definition is not part of a run.
     ///
     /// # Errors
     /// If the list cannot be read.
-    pub fn read_beside(definition: &Path) -> Result<Option<Self>, RecordError> {
-        files::read_json(&definition.with_extension("files.json"))
+    pub fn read_beside(root: &Path, definition: &Path) -> Result<Option<Self>, RecordError> {
+        files::read_json(root, &definition.with_extension("files.json"))
     }
 
     /// The file with this path.
@@ -85,7 +85,7 @@ impl RunFolder {
             return Ok(Vec::new());
         }
         let list = self.tests_folder().join(format!("{test}.files.json"));
-        let before: DefinitionFiles = files::read_json(&list)?.unwrap_or_default();
+        let before: DefinitionFiles = self.read_json(&list)?.unwrap_or_default();
         let mut all = DefinitionFiles::default();
         for (path, location) in named {
             all.files.push(self.copy_file(path, location)?);
@@ -120,7 +120,7 @@ impl RunFolder {
         // Named by the hash of the original, so that copies of earlier and later contents coexist.
         let copy = format!("{FOLDER}/{}/{name}", source.sha256);
         let target = self.tests_folder().join(&copy);
-        if !fs::read(&target).is_ok_and(|existing| existing == content) {
+        if self.read(&target)?.is_none_or(|existing| existing != content) {
             let folder = target.parent().unwrap_or(&target);
             fs::create_dir_all(folder).map_err(RecordError::io("create", folder))?;
             files::write_atomic(&target, &content)?;

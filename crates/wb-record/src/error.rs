@@ -91,7 +91,7 @@ impl RecordError {
             Self::EmptyJournal { .. } => Some("restore it"),
             Self::Busy { .. } => Some("wait for it, or choose another folder"),
             Self::InvalidLine { .. } => {
-                Some("the file was modified: fix or remove the line, and its samples are measured again")
+                Some("the file was modified: restore it, or remove the line, and its samples are measured again")
             }
             Self::Damaged { .. } => Some("the file was modified: restore it"),
             Self::UnsupportedSchema { .. } => Some("use a newer weighbridge"),

@@ -15,8 +15,9 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
+use serde::de::DeserializeOwned;
 use wb_model::{Case, CellId, Purpose, Sha256, TestName};
-use wb_sys::{FileLock, LockError};
+use wb_sys::{FileLock, LockError, contained_file};
 
 use crate::run_file::SCHEMA;
 use crate::{Definitions, Invocation, Journal, JournalLine, Preparation, RecordError, RunFile, RunRecords, files};
@@ -103,7 +104,7 @@ impl RunFolder {
     /// [`RecordError::Busy`] if a controller is writing to it.
     pub fn lock_shared(&self) -> Result<Option<FileLock>, RecordError> {
         let path = self.journal_path();
-        let journal = match File::open(&path) {
+        let journal = match contained_file::open(&self.path, Path::new("journal.jsonl")) {
             Ok(journal) => journal,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(RecordError::io("read", &path)(error)),
@@ -127,11 +128,28 @@ impl RunFolder {
         absolute.file_name().map_or_else(|| absolute.display().to_string(), |name| name.to_string_lossy().into_owned())
     }
 
+    /// Reads one of its files; `None` if it does not exist. Only regular files in the folder are read: it may come from
+    /// somebody else.
+    ///
+    /// # Errors
+    /// As for [`files::read`].
+    pub fn read(&self, path: &Path) -> Result<Option<Vec<u8>>, RecordError> {
+        files::read(&self.path, path)
+    }
+
+    /// Reads a value from one of its JSON files, as [`Self::read`] does; `None` if it does not exist.
+    ///
+    /// # Errors
+    /// As for [`files::read_json`].
+    pub fn read_json<T: DeserializeOwned>(&self, path: &Path) -> Result<Option<T>, RecordError> {
+        files::read_json(&self.path, path)
+    }
+
     /// Reads its run file; without one, returns a run file without invocations.
     pub fn run_file(&self) -> Result<RunFile, RecordError> {
         let path = self.path.join("run.json");
         let run_file: RunFile =
-            files::read_json(&path)?.unwrap_or(RunFile { schema: SCHEMA, invocations: Vec::new(), preparation: None });
+            self.read_json(&path)?.unwrap_or(RunFile { schema: SCHEMA, invocations: Vec::new(), preparation: None });
         if run_file.schema > SCHEMA {
             return Err(RecordError::UnsupportedSchema { path, version: run_file.schema, supported: SCHEMA });
         }
@@ -165,7 +183,7 @@ impl RunFolder {
     /// Opens its journal for writing, and reads the existing lines.
     pub fn journal(&self) -> Result<(Journal, Vec<JournalLine>), RecordError> {
         let path = self.journal_path();
-        let (journal, lines) = Journal::open(&path)?;
+        let (journal, lines) = Journal::open(&self.path, &path)?;
         self.require_journal(&self.run_file()?, &lines)?;
         Ok((journal, lines))
     }
@@ -194,7 +212,7 @@ impl RunFolder {
     pub fn store_test_definition(&self, test: &TestName, text: &str) -> Result<(), RecordError> {
         let folder = self.tests_folder();
         let path = folder.join(format!("{test}.toml"));
-        if fs::read(&path).is_ok_and(|existing| existing == text.as_bytes()) {
+        if self.read(&path)?.is_some_and(|existing| existing == text.as_bytes()) {
             return Ok(());
         }
         fs::create_dir_all(&folder).map_err(RecordError::io("create", &folder))?;
@@ -219,7 +237,7 @@ impl RunFolder {
 
     /// Reads the definitions of a cell's serial; empty if there are none yet.
     pub fn definitions(&self, cell: &CellId) -> Result<Definitions, RecordError> {
-        Ok(files::read_json(&self.serial_folder(cell).join("definition.json"))?.unwrap_or_default())
+        Ok(self.read_json(&self.serial_folder(cell).join("definition.json"))?.unwrap_or_default())
     }
 
     /// Writes the definitions of a cell's serial.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use wb_model::{CellId, DefinitionKey, Purpose, WorkerName};
 
-use crate::journal::AttemptEnd;
+use crate::journal::{AttemptEnd, ImportedBatch};
 use crate::{JournalEvent, JournalLine, RunFolder};
 
 /// The attempts of a run by cell, in time order.
@@ -18,6 +18,7 @@ pub struct History {
     /// The cells with attempts in the current invocation.
     current_cells: BTreeSet<CellId>,
     machine_changes: BTreeMap<CellId, Vec<MachineChange>>,
+    imports: BTreeMap<CellId, Vec<ImportedBatch>>,
     stdout_bytes: u64,
     /// The last invocation that started.
     invocation: Option<u32>,
@@ -41,7 +42,9 @@ pub struct RecordedAttempt {
     pub time: String,
     /// The number of the invocation that made it, if known.
     pub invocation: Option<u32>,
-    /// Its folder.
+    /// The run folder.
+    pub run: PathBuf,
+    /// Its folder, relative to the run folder.
     pub folder: PathBuf,
     /// Whether all its artefacts exist and are unmodified.
     pub intact: bool,
@@ -68,14 +71,23 @@ impl History {
             JournalEvent::AttemptEnded(ended) => {
                 // The line of its start may have been lost.
                 self.reserve_number(&ended.cell, ended.purpose, ended.sample, ended.attempt);
-                let folder =
-                    run.path().join(RunFolder::attempt_folder(&ended.cell, ended.purpose, ended.sample, ended.attempt));
-                let intact = !check || ended.artefacts.iter().all(|artefact| artefact.is_intact(&folder));
+                let folder = RunFolder::attempt_folder(&ended.cell, ended.purpose, ended.sample, ended.attempt);
+                let intact = !check || ended.artefacts.iter().all(|artefact| artefact.is_intact(run.path(), &folder));
                 let outputs = ended.artefacts.iter().filter(|artefact| artefact.path.ends_with(".stdout"));
                 self.stdout_bytes += outputs.map(|artefact| artefact.bytes).sum::<u64>();
                 let (time, invocation) = (line.time.clone(), self.invocation);
-                let attempt = RecordedAttempt { ended: ended.clone(), time, invocation, folder, intact };
+                let attempt = RecordedAttempt {
+                    ended: ended.clone(),
+                    time,
+                    invocation,
+                    run: run.path().to_owned(),
+                    folder,
+                    intact,
+                };
                 self.attempts.entry(ended.cell.clone()).or_default().push(attempt);
+            }
+            JournalEvent::SamplesImported(batch) => {
+                self.imports.entry(batch.cell.clone()).or_default().push(batch.clone());
             }
             JournalEvent::CellEnded { cell, reason, .. } => {
                 self.end_reasons.insert(cell.clone(), reason.clone());
@@ -106,6 +118,11 @@ impl History {
     /// The attempts at a cell, in time order.
     pub fn attempts(&self, cell: &CellId) -> &[RecordedAttempt] {
         self.attempts.get(cell).map_or(&[], Vec::as_slice)
+    }
+
+    /// The imported samples of a cell, in time order.
+    pub fn imports(&self, cell: &CellId) -> &[ImportedBatch] {
+        self.imports.get(cell).map_or(&[], Vec::as_slice)
     }
 
     /// The total size of the recorded standard output of measured processes, in bytes.

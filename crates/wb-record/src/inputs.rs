@@ -90,7 +90,7 @@ impl RunInputs {
     /// # Errors
     /// If the file cannot be read or is invalid.
     pub fn read(run: &RunFolder) -> Result<Option<Self>, RecordError> {
-        files::read_json(&run.inputs_path())
+        run.read_json(&run.inputs_path())
     }
 
     /// Adds the inputs of a later command of the same run. A program of both is recorded as it was later.

@@ -1,18 +1,23 @@
 //! The journal: one line of JSON per event, flushed to the device before the run continues.
+//!
+//! A line ends in the CRC-32 of everything before it, so that a flipped bit is found and named. Lines of earlier versions
+//! have none.
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
-use std::io::{Read, Seek, SeekFrom, Write};
+use std::io::{self, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema, json_schema};
 use serde::{Deserialize, Serialize};
-use wb_model::{AttemptOutcome, CellId, DefinitionKey, Purpose, WorkerName};
+use wb_model::imported::ImportedSamples;
+use wb_model::{AttemptOutcome, CellId, DefinitionKey, Purpose, Sha256, WorkerName};
+use wb_sys::contained_file;
 
 use crate::steps::{
     PreparationEnd, PreparationKind, PreparationStart, ProvisioningStep, PublishStep, RebootStep, ScriptStep,
 };
-use crate::{Artefact, RecordError, files};
+use crate::{Artefact, RecordError, checksum, files};
 
 /// The prefix of a finding about another run that measured on the same machine during a sample; a description of that
 /// run follows.
@@ -20,12 +25,27 @@ pub const OTHER_RUN: &str = "another run measured on this machine at the same ti
 
 /// A line of the journal.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(transform = add_checksum)]
 pub struct JournalLine {
     /// When it was written, for people: RFC 3339 in UTC.
     pub time: String,
     /// The event.
     #[serde(flatten)]
     pub event: JournalEvent,
+}
+
+/// Adds the checksum to the schema of a line. It is one of the text, so it is no field of the type.
+fn add_checksum(schema: &mut Schema) {
+    let checksum = json_schema!({
+        "description": "The CRC-32 of the text of the line before this field, which is the last, in eight hexadecimal \
+                        digits. Lines of earlier versions have none.",
+        "type": "string",
+        "pattern": "^[0-9a-f]{8}$"
+    });
+    let properties = schema.ensure_object().entry("properties").or_insert_with(|| serde_json::json!({}));
+    if let Some(properties) = properties.as_object_mut() {
+        properties.insert("crc32".to_owned(), checksum.to_value());
+    }
 }
 
 /// An event of a run.
@@ -54,6 +74,8 @@ pub enum JournalEvent {
     },
     /// An attempt ended, and its artefacts are flushed to the device.
     AttemptEnded(AttemptEnd),
+    /// Samples of a cell were imported from a file.
+    SamplesImported(ImportedBatch),
     /// A cell needs no more samples, or no more samples can be taken.
     CellEnded {
         /// The cell.
@@ -129,6 +151,15 @@ pub enum JournalEvent {
 }
 
 impl JournalEvent {
+    /// The paths of the artefacts of an attempt.
+    fn artefact_paths(&self) -> impl Iterator<Item = &str> {
+        let artefacts = match self {
+            Self::AttemptEnded(ended) => &ended.artefacts[..],
+            _ => &[],
+        };
+        artefacts.iter().map(|artefact| artefact.path.as_str())
+    }
+
     /// Whether it is an auxiliary event, which does not affect results and may be long before the start of an
     /// invocation, or after its end.
     pub fn is_auxiliary(&self) -> bool {
@@ -210,6 +241,39 @@ pub struct AttemptEnd {
     pub artefacts: Vec<Artefact>,
 }
 
+/// Samples of a cell that were imported from one file.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ImportedBatch {
+    /// The cell.
+    pub cell: CellId,
+    /// The key of the cell's definition.
+    pub key: DefinitionKey,
+    /// The hash of the file, of which the run may have a copy in `imported/SHA256`.
+    pub file: Sha256,
+    /// The number of the first sample in the cell; the others follow.
+    pub first_sample: u32,
+    /// The provenance of the figures: host, kernel, versions.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub provenance: BTreeMap<String, String>,
+    /// The samples.
+    pub samples: ImportedSamples,
+}
+
+impl ImportedBatch {
+    /// The folder of the file's copy, relative to the run folder.
+    pub fn folder(&self) -> PathBuf {
+        Path::new(IMPORTED_FOLDER).join(self.file.as_str())
+    }
+
+    /// The number after that of the last sample.
+    pub fn end(&self) -> u32 {
+        self.first_sample.saturating_add(self.samples.count)
+    }
+}
+
+/// The folder of copies of imported files.
+pub const IMPORTED_FOLDER: &str = "imported";
+
 /// How an invocation ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -231,13 +295,12 @@ pub struct Journal {
 }
 
 impl Journal {
-    /// Opens the journal for writing. An incomplete last line is recorded as an event.
-    pub fn open(path: &Path) -> Result<(Self, Vec<JournalLine>), RecordError> {
-        let file = OpenOptions::new().read(true).append(true).create(true).open(path);
-        let mut file = file.map_err(RecordError::io("open", path))?;
-        let mut text = Vec::new();
-        file.read_to_end(&mut text).map_err(RecordError::io("read", path))?;
-        let ParsedJournal { mut lines, incomplete } = parse(path, &text)?;
+    /// Opens the journal of the run folder `run` for writing. An incomplete last line is recorded as an event.
+    pub fn open(run: &Path, path: &Path) -> Result<(Self, Vec<JournalLine>), RecordError> {
+        let text = files::read(run, path)?.unwrap_or_default();
+        let ParsedJournal { mut lines, incomplete, .. } = parse(path, &text)?;
+        let file = OpenOptions::new().append(true).create(true).open(path);
+        let file = file.map_err(RecordError::io("open", path))?;
         let whole = text.len() - incomplete.map_or(0, <[u8]>::len);
         let mut journal = Self { path: path.to_owned(), file, length: whole as u64 };
         if let Some(incomplete) = incomplete {
@@ -248,38 +311,51 @@ impl Journal {
         Ok((journal, lines))
     }
 
-    /// Reads a journal. An incomplete last line is ignored; an invalid line elsewhere is an error with its number.
-    pub fn read(path: &Path) -> Result<Vec<JournalLine>, RecordError> {
-        let text = std::fs::read(path).map_err(RecordError::io("read", path))?;
-        Self::parse(path, &text)
-    }
-
-    /// Reads the text of the journal at `path`, as [`Self::read`] does.
-    pub(crate) fn parse(path: &Path, text: &[u8]) -> Result<Vec<JournalLine>, RecordError> {
-        Ok(parse(path, text)?.lines)
+    /// Reads the journal of the run folder `run`. An incomplete last line is ignored; an invalid line elsewhere is an
+    /// error with its number.
+    pub fn read(run: &Path, path: &Path) -> Result<Vec<JournalLine>, RecordError> {
+        let not_found = || io::Error::from(io::ErrorKind::NotFound);
+        let text = files::read(run, path)?.ok_or_else(not_found).map_err(RecordError::io("read", path))?;
+        Ok(parse(path, &text)?.lines)
     }
 
     /// Writes an event and flushes it to the device. A partially written line is removed again.
     pub fn write(&mut self, event: JournalEvent) -> Result<JournalLine, RecordError> {
         let line = JournalLine { time: jiff::Timestamp::now().to_string(), event };
-        let text = files::mask_declared_in(&line).and_then(|masked| match masked {
+        let text = self.text_of(&line)?;
+        self.append(&text)?;
+        Ok(line)
+    }
+
+    /// Writes several events, and flushes them to the device together.
+    pub fn write_all(&mut self, events: impl IntoIterator<Item = JournalEvent>) -> Result<(), RecordError> {
+        let time = jiff::Timestamp::now().to_string();
+        let mut text = Vec::new();
+        for event in events {
+            text.extend(self.text_of(&JournalLine { time: time.clone(), event })?);
+        }
+        self.append(&text)
+    }
+
+    /// The text of a line, with declared secrets masked and its checksum.
+    fn text_of(&self, line: &JournalLine) -> Result<Vec<u8>, RecordError> {
+        let text = files::mask_declared_in(line).and_then(|masked| match masked {
             Some(masked) => serde_json::to_vec(&masked),
-            None => serde_json::to_vec(&line),
+            None => serde_json::to_vec(line),
         });
-        let mut text = text.map_err(|error| RecordError::Io {
-            operation: "write",
-            path: self.path.clone(),
-            source: error.into(),
-        })?;
-        text.push(b'\n');
-        let written = self.file.write_all(&text).and_then(|()| self.file.sync_data());
+        let text = text.map_err(io::Error::from).map_err(RecordError::io("write", &self.path))?;
+        Ok(checksum::seal(text))
+    }
+
+    fn append(&mut self, text: &[u8]) -> Result<(), RecordError> {
+        let written = self.file.write_all(text).and_then(|()| self.file.sync_data());
         if let Err(source) = written {
             // A partial line would be taken for an interrupted one; removing it fails only if the device is gone.
             let _ = self.truncate();
             return Err(RecordError::Io { operation: "write", path: self.path.clone(), source });
         }
         self.length += text.len() as u64;
-        Ok(line)
+        Ok(())
     }
 
     /// Truncates the file to the end of the last complete line.
@@ -290,26 +366,53 @@ impl Journal {
 }
 
 /// The complete lines of a journal, and an incomplete last line.
-struct ParsedJournal<'a> {
-    lines: Vec<JournalLine>,
+pub(crate) struct ParsedJournal<'a> {
+    pub(crate) lines: Vec<JournalLine>,
+    /// The number of lines without a checksum.
+    pub(crate) unchecked: usize,
     incomplete: Option<&'a [u8]>,
 }
 
 /// Parses a journal. Complete lines end in a line feed; the text after the last one is an incomplete line.
-fn parse<'a>(path: &Path, text: &'a [u8]) -> Result<ParsedJournal<'a>, RecordError> {
+pub(crate) fn parse<'a>(path: &Path, text: &'a [u8]) -> Result<ParsedJournal<'a>, RecordError> {
     let end = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
     let (whole, incomplete) = text.split_at(end);
-    let lines = whole.split_inclusive(|byte| *byte == b'\n').enumerate().map(|(index, line)| {
-        serde_json::from_slice(line).map_err(|error| RecordError::InvalidLine {
-            path: path.to_owned(),
-            line: index + 1,
-            reason: format!("incomplete or invalid journal line ({error})"),
-        })
-    });
-    Ok(ParsedJournal {
-        lines: lines.collect::<Result<_, _>>()?,
-        incomplete: (!incomplete.is_empty()).then_some(incomplete),
-    })
+    let mut parsed =
+        ParsedJournal { lines: Vec::new(), unchecked: 0, incomplete: (!incomplete.is_empty()).then_some(incomplete) };
+    for line in whole.split_inclusive(|byte| *byte == b'\n') {
+        let number = parsed.lines.len() + 1;
+        let line = line.strip_suffix(b"\n").unwrap_or(line);
+        let (line, is_checked) = parse_line(line).map_err(|reason| invalid_line(path, number, reason))?;
+        parsed.lines.push(line);
+        parsed.unchecked += usize::from(!is_checked);
+    }
+    if incomplete.split_last().is_some_and(|(_, line)| checksum::verify(line) == Some(true)) {
+        // A write ends anywhere, but what follows a whole line is a line feed.
+        return Err(invalid_line(path, parsed.lines.len() + 1, "its line feed was modified".to_owned()));
+    }
+    Ok(parsed)
+}
+
+/// Parses a line without its line feed, and returns whether it has a checksum. An error is the reason.
+fn parse_line(text: &[u8]) -> Result<(JournalLine, bool), String> {
+    let is_checked = match checksum::verify(text) {
+        Some(false) => return Err("the line does not match its checksum".to_owned()),
+        checked => checked.is_some(),
+    };
+    let line: JournalLine =
+        serde_json::from_slice(text).map_err(|error| format!("incomplete or invalid journal line ({error})"))?;
+    for path in line.event.artefact_paths() {
+        contained_file::require_relative(Path::new(path))
+            .map_err(|error| format!("invalid path `{}` of an artefact: {error}", path.escape_default()))?;
+    }
+    if let JournalEvent::SamplesImported(batch) = &line.event {
+        batch.samples.check().map_err(|reason| format!("invalid imported samples: {reason}"))?;
+    }
+    Ok((line, is_checked))
+}
+
+fn invalid_line(path: &Path, line: usize, reason: String) -> RecordError {
+    RecordError::InvalidLine { path: path.to_owned(), line, reason }
 }
 
 #[cfg(test)]
@@ -326,18 +429,19 @@ mod tests {
     fn an_incomplete_last_line_is_recorded_as_an_event() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("journal.jsonl");
-        let (mut journal, lines) = Journal::open(&path).unwrap();
+        let (mut journal, lines) = Journal::open(folder.path(), &path).unwrap();
         assert!(lines.is_empty());
         journal.write(started(0)).unwrap();
         drop(journal);
         let mut text = std::fs::read(&path).unwrap();
         text.extend_from_slice(b"{\"time\":\"2020");
         std::fs::write(&path, &text).unwrap();
-        assert_eq!(Journal::read(&path).unwrap().len(), 1);
-        let (mut journal, lines) = Journal::open(&path).unwrap();
+        assert_eq!(Journal::read(folder.path(), &path).unwrap().len(), 1);
+        let (mut journal, lines) = Journal::open(folder.path(), &path).unwrap();
         assert_eq!(lines[1].event, JournalEvent::IncompleteLine { text: "{\"time\":\"2020".to_owned() });
         journal.write(started(1)).unwrap();
-        let events: Vec<JournalEvent> = Journal::read(&path).unwrap().into_iter().map(|line| line.event).collect();
+        let events: Vec<JournalEvent> =
+            Journal::read(folder.path(), &path).unwrap().into_iter().map(|line| line.event).collect();
         assert_eq!(events[2], started(1));
     }
 
@@ -345,14 +449,14 @@ mod tests {
     fn an_incomplete_line_in_the_middle_is_an_error_with_its_number() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("journal.jsonl");
-        let (mut journal, _) = Journal::open(&path).unwrap();
+        let (mut journal, _) = Journal::open(folder.path(), &path).unwrap();
         for invocation in 0..3 {
             journal.write(started(invocation)).unwrap();
         }
         let text = std::fs::read_to_string(&path).unwrap();
         let second = text.lines().nth(1).unwrap();
         std::fs::write(&path, text.replace(second, &second[..20])).unwrap();
-        let error = Journal::read(&path).unwrap_err();
+        let error = Journal::read(folder.path(), &path).unwrap_err();
         assert!(error.to_string().contains("journal.jsonl:2:"), "{error}");
     }
 
@@ -362,6 +466,95 @@ mod tests {
         let mut journal = Journal { path: "/dev/full".into(), file, length: 0 };
         let error = journal.write(started(0)).unwrap_err();
         assert!(error.help().is_some_and(|help| help.contains("free some space")), "{error}");
+    }
+
+    /// A journal with an event of each kind that affects results, and texts with characters that JSON escapes.
+    fn written_journal(folder: &Path) -> Vec<u8> {
+        let path = folder.join("journal.jsonl");
+        let (mut journal, _) = Journal::open(folder, &path).unwrap();
+        let cell: CellId = "Localhost/fio/0000:rw=read".parse().unwrap();
+        let key: DefinitionKey = serde_json::from_value("0123456789abcdef".into()).unwrap();
+        journal.write(started(0)).unwrap();
+        let artefact = Artefact { path: "out.txt".to_owned(), bytes: 3, sha256: Sha256::of(b"abc") };
+        journal
+            .write(JournalEvent::AttemptEnded(AttemptEnd {
+                cell: cell.clone(),
+                key: key.clone(),
+                purpose: Purpose::Sample,
+                sample: 0,
+                attempt: 1,
+                outcome: AttemptOutcome::Crashed { status: "exit status 1: \"*JR\"\n".to_owned() },
+                seconds: 1.5,
+                workload_seconds: 0.25,
+                work: Some(64),
+                workers: Vec::new(),
+                work_by_worker: BTreeMap::new(),
+                disturbances: vec!["steal 12.5 %".to_owned()],
+                findings: Vec::new(),
+                artefacts: vec![artefact],
+            }))
+            .unwrap();
+        journal.write(JournalEvent::CellEnded { cell, key, reason: "done".to_owned() }).unwrap();
+        std::fs::read(&path).unwrap()
+    }
+
+    #[test]
+    fn a_flipped_bit_is_named_with_its_line_or_changes_no_event() {
+        let folder = tempfile::tempdir().unwrap();
+        let text = written_journal(folder.path());
+        let path = Path::new("journal.jsonl");
+        let lines = parse(path, &text).unwrap().lines;
+        let mut named = 0;
+        for bit in 0..text.len() * 8 {
+            let mut flipped = text.clone();
+            flipped[bit / 8] ^= 1 << (bit % 8);
+            let number = 1 + text[..bit / 8].iter().filter(|byte| **byte == b'\n').count();
+            match parse(path, &flipped) {
+                Err(RecordError::InvalidLine { line, .. }) => {
+                    assert_eq!(line, number, "bit {bit}");
+                    named += 1;
+                }
+                Err(error) => panic!("bit {bit}: {error}"),
+                // Only the name of the checksum itself has no meaning for the events.
+                Ok(parsed) => assert_eq!((parsed.lines, parsed.unchecked), (lines.clone(), 1), "bit {bit}"),
+            }
+        }
+        assert!(named > (text.len() - 3 * "crc32".len()) * 8 - 1, "{named} of {} bits", text.len() * 8);
+    }
+
+    #[test]
+    fn lines_of_earlier_versions_have_no_checksum_and_are_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let text = String::from_utf8(written_journal(folder.path())).unwrap();
+        let without = |line: &str| format!("{}}}\n", line.rsplit_once(",\"crc32\"").unwrap().0);
+        let old: String = text.lines().map(without).collect();
+        let path = Path::new("journal.jsonl");
+        let (old, new) = (parse(path, old.as_bytes()).unwrap(), parse(path, text.as_bytes()).unwrap());
+        assert_eq!((old.lines, old.unchecked, new.unchecked), (new.lines, 3, 0));
+    }
+
+    #[test]
+    fn an_artefact_outside_of_its_attempt_is_an_error_with_the_line() {
+        let folder = tempfile::tempdir().unwrap();
+        let text = String::from_utf8(written_journal(folder.path())).unwrap();
+        let (object, _) = text.lines().nth(1).unwrap().rsplit_once(",\"crc32\"").unwrap();
+        for path in ["/dev/zero", "../../x", "a/../../x", ""] {
+            let line = checksum::seal(format!("{}}}", object.replace("out.txt", path)).into_bytes());
+            let error = parse(Path::new("journal.jsonl"), &line).err().unwrap().to_string();
+            assert!(error.starts_with(&format!("journal.jsonl:1: invalid path `{path}`")), "{error}");
+        }
+    }
+
+    #[test]
+    fn only_a_regular_file_is_a_journal() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("journal.jsonl");
+        for target in ["/dev/zero", "/dev/null"] {
+            std::os::unix::fs::symlink(target, &path).unwrap();
+            assert!(Journal::read(folder.path(), &path).is_err());
+            assert!(Journal::open(folder.path(), &path).is_err());
+            std::fs::remove_file(&path).unwrap();
+        }
     }
 
     proptest! {

@@ -9,6 +9,7 @@
 #![forbid(unsafe_code)]
 
 pub mod artefact;
+mod checksum;
 pub mod definition;
 pub mod definition_files;
 pub mod error;

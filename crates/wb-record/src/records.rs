@@ -5,16 +5,16 @@
 //! separately.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use serde::Deserialize;
 use wb_model::{CellId, Purpose, Sha256};
+use wb_sys::contained_file;
 
 use crate::journal::AttemptEnd;
-use crate::{Journal, JournalEvent, JournalLine, RecordError, RunFile, RunFolder, files};
+use crate::journal::{self, ParsedJournal};
+use crate::{JournalEvent, JournalLine, RecordError, RunFile, RunFolder, files};
 
 /// The name of the file with a serial's results.
 pub const RESULT_FILE: &str = "result.json";
@@ -26,6 +26,9 @@ pub struct RunRecords {
     pub run_file: RunFile,
     /// The lines of the journal.
     pub lines: Vec<JournalLine>,
+    /// The number of lines of the journal without a checksum, which earlier versions wrote: a flipped bit in them may
+    /// not be found.
+    pub unchecked_lines: usize,
     journal: Sha256,
 }
 
@@ -69,17 +72,13 @@ impl RunRecords {
     pub fn read(run: &RunFolder) -> Result<Self, RecordError> {
         let run_file = run.run_file()?;
         let path = run.journal_path();
-        let text = match fs::read(&path) {
-            Ok(text) => text,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
-            Err(error) => return Err(RecordError::io("read", &path)(error)),
-        };
-        let parsed = Journal::parse(&path, &text)?;
-        run.require_journal(&run_file, &parsed)?;
+        let text = run.read(&path)?.unwrap_or_default();
+        let ParsedJournal { lines, unchecked, .. } = journal::parse(&path, &text)?;
+        run.require_journal(&run_file, &lines)?;
         // Lines that do not affect results may follow the results, for example if the run was published.
-        let whole = text.split_inclusive(|byte| *byte == b'\n').zip(&parsed);
+        let whole = text.split_inclusive(|byte| *byte == b'\n').zip(&lines);
         let relevant: Vec<&[u8]> = whole.filter(|(_, line)| !line.event.is_auxiliary()).map(|(text, _)| text).collect();
-        Ok(Self { run_file, journal: Sha256::of(&relevant.concat()), lines: parsed })
+        Ok(Self { run_file, journal: Sha256::of(&relevant.concat()), lines, unchecked_lines: unchecked })
     }
 
     /// The hash of the journal, without the lines that do not affect results. Two runs have the same hash only if one
@@ -97,8 +96,10 @@ impl RunRecords {
         let cells: BTreeSet<String> =
             self.cells().filter(|cell| run.serial_folder(cell) == folder).map(ToString::to_string).collect();
         let test = run.tests_folder().join(format!("{}.toml", of.test));
-        let files =
-            [folder.join("definition.json"), test].iter().map(|path| sha256_of(path)).collect::<Result<Vec<_>, _>>()?;
+        let files = [folder.join("definition.json"), test]
+            .iter()
+            .map(|path| sha256_of(run, path))
+            .collect::<Result<Vec<_>, _>>()?;
         Ok(Sha256::of(format!("{}\n{files:?}\n{cells:?}", self.journal).as_bytes()))
     }
 
@@ -114,11 +115,13 @@ impl RunRecords {
         for (folder, cell) in self.serials(run) {
             let path = folder.join(RESULT_FILE);
             // Results that cannot be read count as missing: they can be derived again.
-            let header: Option<ResultHead> = files::read_json(&path).unwrap_or_default();
+            let header: Option<ResultHead> = run.read_json(&path).unwrap_or_default();
             if header.and_then(|header| header.records_sha256).as_ref() != Some(&self.sha256_of_serial(run, cell)?) {
                 state.outdated.push(folder.clone());
             }
-            if let Ok(time) = fs::metadata(&path).and_then(|file| file.modified()) {
+            let metadata =
+                files::relative_to(run.path(), &path).and_then(|path| contained_file::metadata(run.path(), path));
+            if let Ok(time) = metadata.and_then(|file| file.modified()) {
                 written.insert(folder, time);
             }
         }
@@ -157,20 +160,15 @@ impl RunRecords {
 /// The first missing or modified artefact of a sample. `results` is the time when results were derived from it.
 fn find_damage(run: &RunFolder, ended: &AttemptEnd, results: Option<SystemTime>) -> Option<DamagedSample> {
     let attempt = RunFolder::attempt_folder(&ended.cell, ended.purpose, ended.sample, ended.attempt);
-    let folder = run.path().join(&attempt);
     let is_intact = |artefact: &&crate::Artefact| match results {
-        Some(results) => artefact.is_unchanged_since(&folder, results),
-        None => artefact.is_intact(&folder),
+        Some(results) => artefact.is_unchanged_since(run.path(), &attempt, results),
+        None => artefact.is_intact(run.path(), &attempt),
     };
     let artefact = ended.artefacts.iter().find(|artefact| !is_intact(artefact))?;
     Some(DamagedSample { cell: ended.cell.clone(), file: attempt.join(&artefact.path) })
 }
 
 /// The hash of a file; `None` if it does not exist.
-fn sha256_of(path: &Path) -> Result<Option<Sha256>, RecordError> {
-    match fs::File::open(path).and_then(Sha256::of_reader) {
-        Ok(sha256) => Ok(Some(sha256)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(RecordError::io("read", path)(error)),
-    }
+fn sha256_of(run: &RunFolder, path: &Path) -> Result<Option<Sha256>, RecordError> {
+    Ok(run.read(path)?.map(|content| Sha256::of(&content)))
 }

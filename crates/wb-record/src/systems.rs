@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use wb_model::{Facts, System, WorkerName};
 use wb_sys::Environment;
 
-use crate::{Invocation, RunFolder, files};
+use crate::{Invocation, RunFolder};
 
 /// The system of each machine that measured, in the order of invocations and workers, each once. If its environment is
 /// missing or cannot be read, only the facts are used. If several systems have the same host name, the names of their
@@ -54,7 +54,7 @@ fn environment(
 ) -> Option<Environment> {
     let read = |suffix: &str| {
         let path = run.environment_path(&format!("world-{number}-before{suffix}"));
-        files::read_json::<Environment>(&path).ok().flatten()
+        run.read_json::<Environment>(&path).ok().flatten()
     };
     let is_of_worker = |environment: &Environment| {
         invocation.facts.len() == 1 || environment.kernel.boot_id.as_deref() == Some(facts.boot_id.as_str())

@@ -7,7 +7,7 @@ use wb_model::param::differences;
 use wb_model::{Facts, Nanos, ProfileName, Roles, WorkerName, pluralize};
 use wb_plan::{Plan, PlanWorkers, Sampling};
 use wb_profile::AppliedProfile;
-use wb_record::{History, Invocation, RecordError, RunFolder, files};
+use wb_record::{History, Invocation, RecordError, RunFolder};
 use wb_tests::Registry;
 
 use crate::RunError;
@@ -73,7 +73,7 @@ fn guests_of(
     invocation: &Invocation,
     host: &WorkerName,
 ) -> Result<BTreeMap<WorkerName, Facts>, RecordError> {
-    let states: Option<Vec<AppliedProfile>> = files::read_json(&run.environment_path(&format!("profile-{number}")))?;
+    let states: Option<Vec<AppliedProfile>> = run.read_json(&run.environment_path(&format!("profile-{number}")))?;
     let guests = states.into_iter().flatten().filter(|state| state.host == *host).flat_map(|state| state.guests);
     Ok(guests.filter_map(|guest| Some((guest.name.clone(), invocation.facts.get(&guest.name)?.clone()))).collect())
 }

@@ -23,6 +23,30 @@ pub fn registry(tests_d: &[PathBuf], beside_plan: Option<&Path>, events: &EventS
     registry_for(&[], tests_d, beside_plan, events)
 }
 
+/// The registry of tests for the results of a run, with the tests that it recorded. An unreadable definition causes a
+/// warning and is skipped.
+///
+/// # Errors
+/// When a folder cannot be read.
+pub fn registry_of_run(run: &RunFolder, tests_d: &[PathBuf], events: &EventSink) -> Result<Registry, SessionError> {
+    let mut registry = Registry::built_in();
+    let mut unreadable = Vec::new();
+    if let Some(folder) = user_folder() {
+        unreadable.extend(registry.add_folder(&folder).map_err(definition_error)?);
+    }
+    unreadable.extend(registry.add_run(run).map_err(definition_error)?);
+    for folder in tests_d {
+        unreadable.extend(registry.add_folder(folder).map_err(definition_error)?);
+    }
+    unreadable.into_iter().for_each(|error| events.emit(SessionEvent::DefinitionSkipped(error)));
+    Ok(registry)
+}
+
+/// The folder of the user's definitions, if there is one.
+fn user_folder() -> Option<PathBuf> {
+    wb_sys::user_folders::config().map(|config| config.join("tests.d")).filter(|folder| folder.is_dir())
+}
+
 /// The registry of tests. An unreadable definition is an error if it may define one of the requested tests.
 ///
 /// # Errors
@@ -33,8 +57,8 @@ pub fn registry_for(
     beside_plan: Option<&Path>,
     events: &EventSink,
 ) -> Result<Registry, SessionError> {
-    let user_folder = wb_sys::user_folders::config().map(|config| config.join("tests.d"));
-    let optional = user_folder.into_iter().chain(beside_plan.map(Path::to_owned)).filter(|folder| folder.is_dir());
+    let beside = beside_plan.map(Path::to_owned).filter(|folder| folder.is_dir());
+    let optional = user_folder().into_iter().chain(beside);
     let mut registry = Registry::built_in();
     if let Some(folder) = beside_plan.and_then(Path::parent) {
         registry.add(Net::with_profile_folder(folder));
@@ -85,6 +109,6 @@ fn definition_error(error: DefinitionError) -> SessionError {
 /// # Errors
 /// The message of the error that prevents it.
 pub fn study_in_memory(run: &RunFolder, events: &EventSink) -> Result<Vec<(PathBuf, Vec<u8>)>, String> {
-    let registry = registry(&[], Some(&run.tests_folder()), events).map_err(|error| error.to_string())?;
+    let registry = registry_of_run(run, &[], events).map_err(|error| error.to_string())?;
     wb_study::render_results(run, &registry).map_err(|error| error.to_string())
 }

@@ -6,7 +6,7 @@ use tokio::sync::watch;
 use wb_model::secrets::{mask_declared_json, mask_value};
 use wb_plan::{Plan, PlanWorkers, masking};
 use wb_profile::{AppliedProfile, NamedProfile, Profile, set_values};
-use wb_record::{RunFolder, files};
+use wb_record::RunFolder;
 use wb_run::environment::record_consoles;
 use wb_run::resolved_values::keep_resolved_values;
 use wb_run::resume::{is_complete, restore_facts};
@@ -106,7 +106,7 @@ impl MeasureSession<'_> {
         let run_file = run.run_file()?;
         let Some((invocation, _)) = run_file.last_invocation_for(&named.name) else { return Ok(()) };
         let recorded: Option<Vec<AppliedProfile>> =
-            files::read_json(&run.environment_path(&format!("profile-{invocation}")))?;
+            run.read_json(&run.environment_path(&format!("profile-{invocation}")))?;
         let previous = recorded.and_then(|mut all| all.pop()).map(|standing| (standing.profile.state(), standing.sets));
         let now = (mask_profile(&named.profile)?.state(), set_values(&named.profile, &all_sets()?));
         if previous.unwrap_or_default() == now {

@@ -6,12 +6,13 @@
 //!
 //! Start with [`SysRoot`], then [`facts`] (the input of plan expansion) and [`environment`] (the configuration of the
 //! system, compared before and after a run); [`mod@system`] combines both into the table that reports show. [`mod@proc`]
-//! has the parsers of `/proc`. [`file_lock`], [`atomic_file`], [`output_file`], [`programs`] and [`user_folders`] serve
-//! every crate.
+//! has the parsers of `/proc`. [`file_lock`], [`atomic_file`], [`contained_file`], [`output_file`], [`programs`] and
+//! [`user_folders`] serve every crate.
 
 pub mod atomic_file;
 pub mod cgroup;
 pub mod clock;
+pub mod contained_file;
 pub mod environment;
 pub mod facts;
 pub mod fake_root;

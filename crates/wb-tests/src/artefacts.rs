@@ -3,30 +3,39 @@
 use std::path::{Path, PathBuf};
 
 use serde::de::DeserializeOwned;
+use wb_record::files::MAX_FILE;
+use wb_sys::contained_file;
 
 use crate::Rejection;
 
-/// The folder of one attempt.
+/// The folder of one attempt. Only regular files in it are read: a run may come from somebody else.
 #[derive(Debug, Clone)]
 pub struct Artefacts {
+    root: PathBuf,
+    /// Relative to the root.
     folder: PathBuf,
 }
 
 impl Artefacts {
     /// The artefacts in this folder.
     pub fn new(folder: &Path) -> Self {
-        Self { folder: folder.to_owned() }
+        Self::of_run(folder, Path::new(""))
+    }
+
+    /// The artefacts in a folder of a run, whose path is relative to the run folder.
+    pub fn of_run(run: &Path, folder: &Path) -> Self {
+        Self { root: run.to_owned(), folder: folder.to_owned() }
     }
 
     /// A file's bytes.
     pub fn bytes(&self, name: &str) -> Result<Vec<u8>, Rejection> {
-        std::fs::read(self.folder.join(name))
+        contained_file::read(&self.root, &self.folder.join(name), MAX_FILE)
             .map_err(|error| Rejection::output(format!("missing artefact `{name}`: {error}")))
     }
 
     /// A file's length in bytes.
     pub fn length(&self, name: &str) -> Result<u64, Rejection> {
-        let metadata = std::fs::metadata(self.folder.join(name));
+        let metadata = contained_file::metadata(&self.root, &self.folder.join(name));
         Ok(metadata.map_err(|error| Rejection::output(format!("missing artefact `{name}`: {error}")))?.len())
     }
 
@@ -43,7 +52,7 @@ impl Artefacts {
 
     /// The names of files that start with `prefix`, sorted.
     pub fn names_with_prefix(&self, prefix: &str) -> Vec<String> {
-        let entries = std::fs::read_dir(&self.folder).into_iter().flatten().flatten();
+        let entries = std::fs::read_dir(self.root.join(&self.folder)).into_iter().flatten().flatten();
         let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
         let mut names: Vec<String> = names.filter(|name| name.starts_with(prefix)).collect();
         names.sort();

@@ -22,6 +22,15 @@ pub fn evaluate(cell: &dyn TestCell, artefacts: &Artefacts) -> Measurement {
     measurement
 }
 
+/// Whether a value passes the gates of [`check_metric`], without saying why not.
+pub fn is_plausible(metric: &Metric, value: f64) -> bool {
+    let is_signed = metric.class == Class::Check;
+    value.is_finite()
+        && value.abs() <= MAX_MAGNITUDE
+        && (value >= 0.0 || is_signed)
+        && (value != 0.0 || !metric.primary || is_signed)
+}
+
 /// Applies the gates of every test to one declared value.
 pub(crate) fn check_metric(measurement: &mut Measurement, metric: &Metric) {
     let name = &metric.name;

@@ -1,5 +1,6 @@
 //! Tests whose samples were taken by another program: `weighbridge import` records them, and they cannot be run.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -7,11 +8,11 @@ use async_trait::async_trait;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use wb_diagnostics::SourceText;
-use wb_model::imported::{ImportRejection, ImportedSample, ImportedTest, SAMPLE_ARTEFACT};
+use wb_model::imported::{ImportRejection, ImportedRow, ImportedSample, ImportedTest, SAMPLE_ARTEFACT};
 use wb_model::{Declaration, Facts, Metric, Nanos, Params, Scope};
 use wb_plan::CatalogCell;
 
-use crate::declarative::{DefinitionError, toml_diagnostic};
+use crate::declarative::{DefinitionError, read_text, toml_diagnostic};
 use crate::evaluate::check_metric;
 use crate::test::AnyPrepared;
 use crate::{
@@ -44,13 +45,14 @@ impl ForeignTest {
         Ok(Some(Self { test, text: text.to_owned() }))
     }
 
-    /// Reads a definition from a file; none if it defines a test of another kind.
+    /// Reads a definition from a file, which is part of the run folder `run` if there is one; none if it defines a test
+    /// of another kind.
     ///
     /// # Errors
     /// If the file cannot be read, or as for [`ForeignTest::parse`].
-    pub fn read(path: &Path) -> Result<Option<Self>, DefinitionError> {
+    pub fn read(path: &Path, run: Option<&Path>) -> Result<Option<Self>, DefinitionError> {
         let unreadable = |source| DefinitionError::Read { path: path.to_owned(), source };
-        Self::parse(&path.display().to_string(), &std::fs::read_to_string(path).map_err(unreadable)?)
+        Self::parse(&path.display().to_string(), &read_text(path, run).map_err(unreadable)?)
     }
 }
 
@@ -120,24 +122,39 @@ impl TestCell for ForeignCell {
     }
 
     fn study(&self, artefacts: &Artefacts) -> Result<Measurement, Rejection> {
-        let ImportedSample { values: readings, seconds, findings, rejection, provenance, .. } =
+        let ImportedSample { values, seconds, findings, rejection, provenance, .. } =
             artefacts.json(SAMPLE_ARTEFACT)?;
-        let mut measurement = Measurement { intervals: seconds, findings, provenance, ..Measurement::default() };
-        for reading in &readings {
-            measurement.set(reading.metric.class, &reading.metric.name, reading.value);
-        }
-        if let Some(ImportRejection { gate, figures }) = rejection {
-            measurement.reject(gate, figures);
-        }
-        readings.iter().for_each(|reading| check_metric(&mut measurement, &reading.metric));
-        Ok(measurement)
+        let row = ImportedRow {
+            values: values.iter().map(|reading| (&reading.metric, reading.value)).collect(),
+            seconds,
+            findings: findings.iter().map(String::as_str).collect(),
+            rejection: rejection.as_ref(),
+            failure: None,
+        };
+        Ok(measure_imported(&row, &provenance))
     }
+}
+
+/// The values of an imported sample, with the gates that every sample has to pass.
+pub fn measure_imported(row: &ImportedRow<'_>, provenance: &BTreeMap<String, String>) -> Measurement {
+    let mut measurement = Measurement {
+        intervals: row.seconds,
+        findings: row.findings.iter().map(|finding| (*finding).to_owned()).collect(),
+        provenance: provenance.clone(),
+        ..Measurement::default()
+    };
+    for (metric, value) in &row.values {
+        measurement.set(metric.class, &metric.name, *value);
+    }
+    if let Some(ImportRejection { gate, figures }) = row.rejection {
+        measurement.reject(*gate, figures.clone());
+    }
+    row.values.iter().for_each(|(metric, _)| check_metric(&mut measurement, metric));
+    measurement
 }
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use wb_model::imported::{ImportOrigin, ImportedValue};
     use wb_model::{Gate, Sha256, Validity};
 

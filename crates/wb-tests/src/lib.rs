@@ -45,7 +45,7 @@ pub use artefacts::Artefacts;
 pub use attempt::{Attempt, RunningService, WorkerContext};
 pub use declarative::{DeclarativeTest, DefinitionError};
 pub use failure::Failure;
-pub use foreign::ForeignTest;
+pub use foreign::{ForeignTest, measure_imported};
 pub use measurement::{
     BUILT_PREFIX, Conclusion, DEFINITION_FILE_PREFIX, DEFINITION_SHA256, LatencySeries, Measurement, Rejection,
     SampleCurve,

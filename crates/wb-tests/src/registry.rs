@@ -7,6 +7,7 @@ use std::sync::Arc;
 use wb_diagnostics::Diagnostic;
 use wb_model::{Declaration, Facts, ParamValue, Params};
 use wb_plan::{Catalog, CatalogCell, CellMatrix};
+use wb_record::RunFolder;
 
 use crate::declarative::{self, DeclarativeTest, DefinitionError};
 use crate::fio::Fio;
@@ -64,6 +65,22 @@ impl Registry {
     /// # Errors
     /// If the folder cannot be read.
     pub fn add_folder(&mut self, folder: &Path) -> Result<Vec<DefinitionError>, DefinitionError> {
+        self.add_definitions(folder, None)
+    }
+
+    /// Adds the tests that a run recorded, as [`Self::add_folder`] does; none if it recorded no tests. The run may come
+    /// from somebody else, so nothing outside of its folder is read.
+    ///
+    /// # Errors
+    /// If the folder of its definitions cannot be read.
+    pub fn add_run(&mut self, run: &RunFolder) -> Result<Vec<DefinitionError>, DefinitionError> {
+        match run.tests_folder().is_dir() {
+            true => self.add_definitions(&run.tests_folder(), Some(run.path())),
+            false => Ok(Vec::new()),
+        }
+    }
+
+    fn add_definitions(&mut self, folder: &Path, run: Option<&Path>) -> Result<Vec<DefinitionError>, DefinitionError> {
         let unreadable = |source| DefinitionError::Read { path: folder.to_owned(), source };
         let entries = std::fs::read_dir(folder).map_err(unreadable)?;
         let mut paths = entries.map(|entry| Ok(entry?.path())).collect::<Result<Vec<_>, _>>().map_err(unreadable)?;
@@ -72,7 +89,7 @@ impl Registry {
         let mut files: BTreeMap<String, String> = BTreeMap::new();
         let mut skipped = Vec::new();
         for path in paths {
-            let test = match read_definition(&path) {
+            let test = match read_definition(&path, run) {
                 Ok(test) => test,
                 Err(error) => {
                     skipped.push(error);
@@ -123,11 +140,11 @@ impl Registry {
     }
 }
 
-/// Reads the definition of a test of any kind.
-fn read_definition(path: &Path) -> Result<Arc<dyn Test>, DefinitionError> {
-    match ForeignTest::read(path)? {
+/// Reads the definition of a test of any kind, which is part of the run folder `run` if there is one.
+fn read_definition(path: &Path, run: Option<&Path>) -> Result<Arc<dyn Test>, DefinitionError> {
+    match ForeignTest::read(path, run)? {
         Some(test) => Ok(Arc::new(test)),
-        None => Ok(Arc::new(DeclarativeTest::read(path)?)),
+        None => Ok(Arc::new(DeclarativeTest::read(path, run)?)),
     }
 }
 

@@ -10,6 +10,8 @@ use std::path::{Path, PathBuf};
 
 use wb_model::pbench::is_failed_iteration;
 use wb_model::secrets::mask_secret_words;
+use wb_record::files::{MAX_FILE, relative_to};
+use wb_sys::contained_file;
 
 use super::format::METADATA;
 use super::format::iteration::{ClientAggregate, Entries, Iteration, PbenchData, PbenchSample};
@@ -74,11 +76,11 @@ pub fn strip(from: &Path, into: &Path, options: &StripOptions) -> Result<StripSu
     }
     let mut stripped = StripSummary { files: 0, before: 0, after: 0, warnings: folder.warnings };
     if let Some(path) = &folder.metadata {
-        stripped.strip_file(path, &into.join(METADATA), |bytes| Ok((mask_metadata(bytes), Vec::new())))?;
+        stripped.strip_file(from, path, &into.join(METADATA), |bytes| Ok((mask_metadata(bytes), Vec::new())))?;
     }
     for file in &folder.results {
         let serial = into.join(&file.profile).join(&file.test).join(&file.serial);
-        stripped.strip_file(&file.path, &serial.join(RESULT), |bytes| strip_result(bytes, include_incorrect))?;
+        stripped.strip_file(from, &file.path, &serial.join(RESULT), |bytes| strip_result(bytes, include_incorrect))?;
     }
     for (number, error) in folder.errors.iter().enumerate() {
         let folder: PathBuf = error.location.split('/').filter(|name| *name != "*").collect();
@@ -94,11 +96,13 @@ impl StripSummary {
     /// Strips one file; an unreadable or malformed one is skipped with a warning.
     fn strip_file(
         &mut self,
+        root: &Path,
         from: &Path,
         into: &Path,
         shrink: impl FnOnce(&[u8]) -> Result<(Vec<u8>, Vec<WarningKind>), WarningKind>,
     ) -> Result<(), StripError> {
-        let read = fs::read(from).map_err(WarningKind::unreadable);
+        let read = relative_to(root, from).and_then(|path| contained_file::read(root, path, MAX_FILE));
+        let read = read.map_err(WarningKind::unreadable);
         let shrunk = read.and_then(|bytes| Ok((bytes.len(), shrink(&bytes)?)));
         let (before, (bytes, kinds)) = match shrunk {
             Ok(shrunk) => shrunk,
@@ -118,10 +122,10 @@ impl StripSummary {
     fn copy_sysinfo(&mut self, from: &Path, into: &Path) -> Result<(), StripError> {
         for (name, path) in self.entries(from) {
             if is_sysinfo(&name) {
-                self.copy_all(&path, &into.join(&name))?;
+                self.copy_all(from, &path, &into.join(&name))?;
             } else if path.is_dir() {
                 for (inner, path) in self.entries(&path).into_iter().filter(|(inner, _)| is_sysinfo(inner)) {
-                    self.copy_all(&path, &into.join(&name).join(inner))?;
+                    self.copy_all(from, &path, &into.join(&name).join(inner))?;
                 }
             }
         }
@@ -129,12 +133,12 @@ impl StripSummary {
     }
 
     /// Copies a file, or a folder with its content.
-    fn copy_all(&mut self, from: &Path, into: &Path) -> Result<(), StripError> {
+    fn copy_all(&mut self, root: &Path, from: &Path, into: &Path) -> Result<(), StripError> {
         // A symbolic link to a folder may lead back into it.
         if !fs::symlink_metadata(from).is_ok_and(|metadata| metadata.is_dir()) {
-            return self.strip_file(from, into, |bytes| Ok((bytes.to_vec(), Vec::new())));
+            return self.strip_file(root, from, into, |bytes| Ok((bytes.to_vec(), Vec::new())));
         }
-        self.entries(from).into_iter().try_for_each(|(name, path)| self.copy_all(&path, &into.join(name)))
+        self.entries(from).into_iter().try_for_each(|(name, path)| self.copy_all(root, &path, &into.join(name)))
     }
 
     /// The entries of a folder, by name and path; an unreadable folder is skipped with a warning.

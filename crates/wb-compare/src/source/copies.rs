@@ -1,8 +1,10 @@
 //! Detection of copied run-perf result folders, which have no hash of their records.
 
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+
+use wb_record::files::MAX_FILE;
+use wb_sys::contained_file;
 
 use super::folder::ResultFolder;
 
@@ -21,7 +23,8 @@ impl ResultFiles {
     pub(super) fn of(folder: &Path, listed: &ResultFolder) -> io::Result<Self> {
         let file = |path: &PathBuf| {
             let relative = path.strip_prefix(folder).unwrap_or(path).to_owned();
-            Ok((relative, fs::metadata(path)?.len()))
+            let length = contained_file::metadata(folder, &relative)?.len();
+            Ok((relative, length))
         };
         let files = listed.results.iter().map(|result| file(&result.path)).collect::<io::Result<_>>()?;
         Ok(Self { folder: folder.to_owned(), files })
@@ -36,7 +39,8 @@ impl ResultFiles {
             return Ok(false);
         }
         for (file, _) in &self.files {
-            if fs::read(self.folder.join(file))? != fs::read(other.folder.join(file))? {
+            let read = |folder: &Path| contained_file::read(folder, file, MAX_FILE);
+            if read(&self.folder)? != read(&other.folder)? {
                 return Ok(false);
             }
         }

@@ -4,6 +4,9 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use wb_record::files::{self, relative_to};
+use wb_sys::contained_file;
+
 use super::weighbridge::{JOURNAL, RUN_FILE};
 use super::{SourceError, Warning, WarningKind};
 use crate::build::{Layout, TestError};
@@ -12,6 +15,7 @@ use crate::run_perf::format::METADATA;
 /// The listing of a result folder.
 #[derive(Debug, Default)]
 pub(crate) struct ResultFolder {
+    pub(crate) root: PathBuf,
     pub(crate) layout: Layout,
     /// The path of the metadata file, if there is one.
     pub(crate) metadata: Option<PathBuf>,
@@ -27,6 +31,8 @@ pub(crate) struct ResultFolder {
 #[derive(Debug)]
 pub(crate) struct ResultFile {
     pub(crate) layout: Layout,
+    /// The result folder, outside of which nothing is read.
+    pub(crate) root: PathBuf,
     pub(crate) path: PathBuf,
     pub(crate) profile: String,
     pub(crate) test: String,
@@ -72,7 +78,7 @@ impl ResultFolder {
 
     /// Detects the layout of a folder and lists it; `names` are those of the folders in it.
     fn collect(path: &Path, names: &[String], include_incorrect: bool) -> Self {
-        let mut folder = Self::default();
+        let mut folder = Self { root: path.to_owned(), ..Self::default() };
         if path.join(RUN_FILE).is_file() || path.join(JOURNAL).is_file() {
             folder.layout = Layout::Weighbridge;
         }
@@ -91,7 +97,7 @@ impl ResultFolder {
         for name in names {
             let child = path.join(name);
             if name.starts_with("__error") && name.ends_with("__") {
-                self.errors.push(read_error(&child, parents));
+                self.errors.push(read_error(&self.root, &child, parents));
                 continue;
             }
             if let [profile, test] = &parents[..] {
@@ -121,9 +127,11 @@ impl ResultFolder {
     /// Adds the result file in the folder of a serial, if there is one; the names are its profile, test and serial.
     fn collect_result(&mut self, folder: &Path, [profile, test, serial]: [String; 3]) {
         let path = folder.join(RESULT);
-        match fs::metadata(&path) {
+        let metadata = relative_to(&self.root, &path).and_then(|path| contained_file::metadata(&self.root, path));
+        match metadata {
             Ok(_) => {
-                self.results.push(ResultFile { layout: self.layout, path, profile, test, serial, recomputed: None })
+                let (layout, root) = (self.layout, self.root.clone());
+                self.results.push(ResultFile { layout, root, path, profile, test, serial, recomputed: None })
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => self.warnings.push(Warning { path, kind: WarningKind::unreadable(error) }),
@@ -132,10 +140,10 @@ impl ResultFolder {
 }
 
 /// Reads the error that a folder `__error…__` in a profile, test or serial (`parents`) stands for.
-fn read_error(path: &Path, parents: &[String]) -> TestError {
+fn read_error(root: &Path, path: &Path, parents: &[String]) -> TestError {
     let location: Vec<&str> = parents.iter().map(String::as_str).chain(["*"; 3]).take(3).collect();
     // An error whose message cannot be read is an error all the same; a Python exception may have no message.
-    let message = fs::read(path.join(EXCEPTION)).unwrap_or_default();
+    let message = files::read(root, &path.join(EXCEPTION)).ok().flatten().unwrap_or_default();
     let message = String::from_utf8_lossy(&message);
     // Control characters, such as the colours of a traceback, would corrupt whatever the message is printed into.
     let is_unprintable = |character: char| character.is_control() && !matches!(character, '\n' | '\t');

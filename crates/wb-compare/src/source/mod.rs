@@ -15,7 +15,6 @@ mod warning;
 mod weighbridge;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
@@ -26,7 +25,9 @@ use crate::metadata::Metadata;
 use crate::run_perf;
 use crate::unknown_name::{UnknownName, join_build_names};
 use wb_model::{Sha256, pluralize};
+use wb_record::files::{MAX_FILE, relative_to};
 use wb_record::{RecordError, RunFolder};
+use wb_sys::contained_file;
 
 use copies::ResultFiles;
 use folder::{ResultFile, ResultFolder};
@@ -234,7 +235,7 @@ pub fn read(sources: &[BuildSource], options: &ReadOptions, study: StudyFn<'_>) 
             let mut metadata = match (native, folder.metadata) {
                 (Some(native), _) => native.metadata,
                 (None, None) => Metadata::default(),
-                (None, Some(file)) => metadata(&file, &mut read.warnings),
+                (None, Some(file)) => metadata(path, &file, &mut read.warnings),
             };
             let environment = std::mem::take(&mut metadata.environment).into_iter();
             let mapped = environment.filter_map(|(name, it)| Some((source.mapped_profile(&name)?.to_owned(), it)));
@@ -336,7 +337,8 @@ fn parse(
         Some(recomputed) => recomputed,
         None => {
             text.clear();
-            File::open(&file.path).and_then(|mut file| file.read_to_end(text)).map_err(WarningKind::unreadable)?;
+            let opened = relative_to(&file.root, &file.path).and_then(|path| contained_file::open(&file.root, path));
+            opened.and_then(|file| file.take(MAX_FILE).read_to_end(text)).map_err(WarningKind::unreadable)?;
             &*text
         }
     };
@@ -346,7 +348,7 @@ fn parse(
         Layout::RunPerf => run_perf::format::result::parse(text, options.include_incorrect),
         Layout::Weighbridge => {
             let values = if build == 0 { &ValueMap::default() } else { &options.values };
-            let keys = pairing::reduced_keys(&file.path, &options.allow_different, values);
+            let keys = pairing::reduced_keys(file, &options.allow_different, values);
             weighbridge::parse(text, options.allow_emulated, &keys)
         }
     };
@@ -354,8 +356,8 @@ fn parse(
 }
 
 /// Reads a metadata file of run-perf.
-fn metadata(path: &Path, warnings: &mut Vec<Warning>) -> Metadata {
-    match std::fs::read(path) {
+fn metadata(root: &Path, path: &Path, warnings: &mut Vec<Warning>) -> Metadata {
+    match relative_to(root, path).and_then(|path| contained_file::read(root, path, MAX_FILE)) {
         Ok(bytes) => {
             let (metadata, errors) = Metadata::parse(&String::from_utf8_lossy(&bytes));
             warnings.extend(

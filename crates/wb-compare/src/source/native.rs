@@ -50,7 +50,8 @@ pub(super) fn read(path: &Path, folder: &mut ResultFolder, study: StudyFn<'_>) -
 fn result_file(run: &Path, path: PathBuf, text: Vec<u8>) -> Option<ResultFile> {
     let names = path.strip_prefix(run).ok()?.parent()?.iter().map(|name| name.to_str().map(str::to_owned));
     let [profile, test, serial] = names.collect::<Option<Vec<_>>>()?.try_into().ok()?;
-    Some(ResultFile { layout: Layout::Weighbridge, path, profile, test, serial, recomputed: Some(text) })
+    let root = run.to_owned();
+    Some(ResultFile { layout: Layout::Weighbridge, root, path, profile, test, serial, recomputed: Some(text) })
 }
 
 /// One error for each cell with damaged samples.

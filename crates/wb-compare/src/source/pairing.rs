@@ -1,11 +1,9 @@
 //! Pairs cells that only differ in parameters that are allowed to differ.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::fs;
-use std::path::Path;
 
 use wb_model::DefinitionKey;
-use wb_record::{CellDefinition, Definitions};
+use wb_record::{CellDefinition, Definitions, files};
 
 use super::folder::ResultFile;
 use super::parsed_result::ParsedResult;
@@ -29,11 +27,15 @@ pub(super) struct ResultSource {
 /// Computes the definition keys of a serial's cells without the `allowed` parameters and with mapped values, by cell.
 ///
 /// Unreadable definitions give no keys: their cells keep their own, and the comparison reports that these differ.
-pub(super) fn reduced_keys(result: &Path, allowed: &BTreeSet<String>, values: &ValueMap) -> BTreeMap<String, String> {
+pub(super) fn reduced_keys(
+    result: &ResultFile,
+    allowed: &BTreeSet<String>,
+    values: &ValueMap,
+) -> BTreeMap<String, String> {
     if allowed.is_empty() && values.is_empty() {
         return BTreeMap::new();
     }
-    let definitions = fs::read(result.with_file_name(DEFINITIONS)).ok();
+    let definitions = files::read(&result.root, &result.path.with_file_name(DEFINITIONS)).ok().flatten();
     let definitions = definitions.and_then(|bytes| serde_json::from_slice::<Definitions>(&bytes).ok());
     let reduced_key = |CellDefinition { cell, key, version, mut params, .. }: CellDefinition| {
         // A key of parameters with masked secrets cannot be recomputed.

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value, json};
 use wb_model::ProfileName;
 use wb_model::secrets::mask_secret_words;
-use wb_record::{JournalEvent, RunFile, RunFolder, RunRecords, files};
+use wb_record::{JournalEvent, RunFile, RunFolder, RunRecords};
 
 use super::warning::{Warning, WarningKind};
 use crate::environment::MachineEnvironment;
@@ -83,7 +83,7 @@ fn machines(
 ) -> Vec<MachineEnvironment> {
     let mut read = |name: &str| {
         let path = run.environment_path(name);
-        files::read_json::<Value>(&path).unwrap_or_else(|error| {
+        run.read_json::<Value>(&path).unwrap_or_else(|error| {
             warnings.push(Warning { path, kind: WarningKind::unreadable(error) });
             None
         })

@@ -41,6 +41,8 @@ struct RawCell<'a> {
     metrics: Vec<RawMetric<'a>>,
     #[serde(borrow)]
     attempts: Vec<RawAttempt<'a>>,
+    #[serde(borrow, default)]
+    series: Vec<RawSeries<'a>>,
 }
 
 #[derive(Deserialize)]
@@ -79,6 +81,30 @@ struct RawAttempt<'a> {
     disturbances: Vec<IgnoredAny>,
     #[serde(borrow)]
     values: BTreeMap<Cow<'a, str>, f64>,
+}
+
+#[derive(Deserialize)]
+#[serde(expecting = "an object with the `values` of samples")]
+struct RawSeries<'a> {
+    counted: bool,
+    #[serde(default)]
+    excluded: Vec<RawExcludedSample>,
+    #[serde(borrow)]
+    values: BTreeMap<Cow<'a, str>, Vec<Option<f64>>>,
+}
+
+#[derive(Deserialize)]
+struct RawExcludedSample {
+    position: usize,
+}
+
+impl RawSeries<'_> {
+    /// The counted values of a metric.
+    fn counted_values(&self, metric: &str) -> impl Iterator<Item = f64> {
+        let values = self.values.get(metric).filter(|_| self.counted).map_or(&[][..], Vec::as_slice);
+        let is_excluded = |at: &usize| self.excluded.binary_search_by_key(at, |excluded| excluded.position).is_ok();
+        values.iter().enumerate().filter(move |(at, _)| !is_excluded(at)).filter_map(|(_, value)| *value)
+    }
 }
 
 /// Parses a result file; `keys` are definition keys by cell that replace those of the file.
@@ -149,6 +175,7 @@ fn add_cell(parsed: &mut ParsedResult, cell: &RawCell<'_>, allow_emulated: bool)
         let first = parsed.samples.len();
         let counted = || cell.attempts.iter().filter(|sample| sample.counted);
         parsed.samples.extend(counted().filter_map(|sample| sample.values.get(key.as_str())));
+        parsed.samples.extend(cell.series.iter().flat_map(|series| series.counted_values(&key)));
         let disturbed =
             counted().filter(|sample| !sample.disturbances.is_empty() && sample.values.contains_key(key.as_str()));
         let valid = |value: Option<f64>| value.map_or(MeasuredValue::Invalid, MeasuredValue::from);

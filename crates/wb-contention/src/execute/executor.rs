@@ -270,7 +270,7 @@ impl<'a> Executor<'a> {
         let history = self.journal.history();
         let is_derived = matches!(spec.properties, Properties::IocostTune(_));
         let kept: Option<BenchResult> = match history.ended(instance) {
-            Some(recorded) if recorded.is_same_result(&end) && !is_derived => files::read_json(&path)?,
+            Some(recorded) if recorded.is_same_result(&end) && !is_derived => self.run.read_json(&path)?,
             _ => None,
         };
         let is_kept = kept.is_some();

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use wb_record::{RecordError, RunFolder, files};
+use wb_record::{RecordError, RunFolder};
 
 use super::SequenceError;
 use super::executor::write_result;
@@ -52,7 +52,7 @@ pub fn result_files(run: &RunFolder) -> Result<Vec<(Instance, PathBuf)>, RecordE
 pub fn read_results(run: &RunFolder, history: &SequenceHistory) -> Result<Vec<BenchResult>, SequenceError> {
     let read = |instance: &Instance| {
         let path = result_path(run, instance);
-        files::read_json(&path)?.ok_or(SequenceError::MissingResult { path })
+        run.read_json(&path)?.ok_or(SequenceError::MissingResult { path })
     };
     history.instances().into_iter().map(read).collect()
 }
@@ -75,7 +75,7 @@ pub fn study_results(run: &RunFolder, request: &StudyRequest<'_>) -> Result<Vec<
             write_result(run, &result)?;
             results.push(result);
         } else {
-            results.extend(files::read_json(&result_path(run, instance))?);
+            results.extend(run.read_json::<BenchResult>(&result_path(run, instance))?);
         }
     }
     Ok(results.into_iter().filter(|result| request.includes(&result.instance)).collect())

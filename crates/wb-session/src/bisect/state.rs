@@ -101,13 +101,14 @@ impl BisectionFolder {
 
     /// Reads the configuration.
     pub(super) fn read_config(&self) -> Result<BisectionConfig, SessionError> {
-        files::read_json(&self.0.join("bisect.json"))?.ok_or_else(|| BisectError::NotABisection(self.0.clone()).into())
+        let config = files::read_json(&self.0, &self.0.join("bisect.json"))?;
+        config.ok_or_else(|| BisectError::NotABisection(self.0.clone()).into())
     }
 
     /// Creates the folder, or resumes a bisection with the same configuration.
     pub(super) fn create_or_resume(&self, about: &BisectionConfig) -> Result<(), SessionError> {
         let path = self.0.join("bisect.json");
-        if let Some(existing) = files::read_json::<BisectionConfig>(&path)? {
+        if let Some(existing) = files::read_json::<BisectionConfig>(&self.0, &path)? {
             return match existing == *about {
                 true => Ok(()),
                 false => Err(BisectError::OtherBisection(self.0.clone()).into()),

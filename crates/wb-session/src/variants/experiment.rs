@@ -15,5 +15,5 @@ pub(super) fn write_experiment(run: &RunFolder, experiment: &Experiment) -> Resu
 /// # Errors
 /// When it cannot be read.
 pub fn read_experiment(run: &RunFolder) -> Result<Option<Experiment>, RecordError> {
-    files::read_json(&run.path().join(FILE))
+    run.read_json(&run.path().join(FILE))
 }

@@ -28,11 +28,14 @@ mod tests;
 mod work;
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use wb_model::{Declaration, Facts, Nanos, ParamKind, ParamValue, Params, Requirement};
 use wb_record::definition_files::DefinitionFiles;
+use wb_record::files::{MAX_FILE, relative_to};
+use wb_sys::contained_file;
 
 use crate::{InvalidParams, SharedParams, Test, TestCell};
 
@@ -64,24 +67,49 @@ impl DeclarativeTest {
         name: &str,
         text: &str,
         folder: Option<&Path>,
-        copies: Option<&DefinitionFiles>,
+        recorded: Option<&RecordedFiles>,
     ) -> Result<Self, DefinitionError> {
         let recorded_text = folder.map(|_| text.to_owned());
-        Ok(Self { definition: Definition::parse(name, text, folder, copies)?, text: recorded_text })
+        Ok(Self { definition: Definition::parse(name, text, folder, recorded)?, text: recorded_text })
     }
 
-    /// Reads a definition from a file. If the file was recorded by a run, the files that it refers to are the run's
-    /// copies; a missing copy is an error only when it is needed, which is never the case for the evaluation of
-    /// samples.
+    /// Reads a definition from a file. If the file is part of a run folder, the files that it refers to are the run's
+    /// copies, and nothing outside of that folder is read; a missing copy is an error only when it is needed, which is
+    /// never the case for the evaluation of samples.
     ///
     /// # Errors
     /// If the file cannot be read, or as for [`DeclarativeTest::parse`].
-    pub fn read(path: &Path) -> Result<Self, DefinitionError> {
+    pub fn read(path: &Path, run: Option<&Path>) -> Result<Self, DefinitionError> {
         let unreadable = |source| DefinitionError::Read { path: path.to_owned(), source };
-        let text = std::fs::read_to_string(path).map_err(unreadable)?;
+        let text = read_text(path, run).map_err(unreadable)?;
         let path = path.canonicalize().map_err(unreadable)?;
-        let copies = DefinitionFiles::read_beside(&path)?;
-        Self::parse_with(&path.display().to_string(), &text, path.parent(), copies.as_ref())
+        let recorded = match run.map(Path::canonicalize).transpose().map_err(unreadable)? {
+            Some(run) => Some(RecordedFiles::of(run, &path)?),
+            None => None,
+        };
+        Self::parse_with(&path.display().to_string(), &text, path.parent(), recorded.as_ref())
+    }
+}
+
+/// The files that a definition in a run folder refers to.
+pub(crate) struct RecordedFiles {
+    /// The run folder.
+    run: PathBuf,
+    copies: DefinitionFiles,
+}
+
+impl RecordedFiles {
+    fn of(run: PathBuf, definition: &Path) -> Result<Self, DefinitionError> {
+        let copies = DefinitionFiles::read_beside(&run, definition)?.unwrap_or_default();
+        Ok(Self { run, copies })
+    }
+}
+
+/// Reads the text of a definition, which is part of the run folder `run` if there is one.
+pub(crate) fn read_text(path: &Path, run: Option<&Path>) -> io::Result<String> {
+    match run {
+        Some(run) => io::read_to_string(contained_file::open(run, relative_to(run, path)?)?.take(MAX_FILE)),
+        None => std::fs::read_to_string(path),
     }
 }
 

@@ -8,8 +8,11 @@ use toml::Spanned;
 use wb_agent::{Capture, Stream};
 use wb_diagnostics::{Diagnostic, SourceText};
 use wb_model::{Declaration, Param, Scope, Sha256, TestName};
-use wb_record::definition_files::{DefinitionFile, DefinitionFiles, FileCopy};
+use wb_record::definition_files::{DefinitionFile, FileCopy, LARGEST_COPY};
+use wb_record::files::relative_to;
+use wb_sys::contained_file;
 
+use super::RecordedFiles;
 use super::check::Check;
 use super::definition::{
     Definition, DurationControl, File, FileContent, MeasuredProgram, Readiness, RequirementTemplate, SameOutput,
@@ -30,7 +33,7 @@ impl Definition {
         file: &str,
         text: &str,
         folder: Option<&Path>,
-        copies: Option<&DefinitionFiles>,
+        recorded: Option<&RecordedFiles>,
     ) -> Result<Self, Diagnostic> {
         let source = SourceText::new(file, text);
         let raw: raw::Definition = toml::from_str(text).map_err(|error| toml_diagnostic(&source, &error))?;
@@ -38,7 +41,7 @@ impl Definition {
         let parser = Parser {
             text: source,
             folder,
-            copies,
+            recorded,
             included_files: Vec::new(),
             argument_shapes: parsed.argument_shapes,
             digest_input: text.as_bytes().to_vec(),
@@ -52,7 +55,7 @@ impl Definition {
 struct Parser<'a> {
     text: SourceText,
     folder: Option<&'a Path>,
-    copies: Option<&'a DefinitionFiles>,
+    recorded: Option<&'a RecordedFiles>,
     included_files: Vec<(NamedFile, Sha256)>,
     argument_shapes: BTreeMap<String, ArgumentShape>,
     /// Content of the definition and its included files.
@@ -363,7 +366,7 @@ impl Parser<'_> {
                 Diagnostic::new("`path` requires a definition in a folder").with_help("use `text`"),
             );
         };
-        let location = match self.copies.and_then(|copies| copies.get(path.get_ref())) {
+        let location = match self.recorded.and_then(|recorded| recorded.copies.get(path.get_ref())) {
             None => folder.join(path.get_ref()),
             Some(DefinitionFile { copy: FileCopy::Whole { file }, .. }) => folder.join(file),
             Some(DefinitionFile { copy: FileCopy::Masked { .. }, .. }) => {
@@ -371,10 +374,17 @@ impl Parser<'_> {
             }
             Some(DefinitionFile { copy: FileCopy::Missing { reason }, .. }) => return Ok(Err(reason.clone())),
         };
-        let bytes = std::fs::read(&location);
-        if let (Err(error), true) = (&bytes, self.copies.is_some()) {
-            return Ok(Err(format!("cannot read `{}`: {error}", location.display())));
-        }
+        let bytes = match self.recorded {
+            Some(RecordedFiles { run, .. }) => {
+                let read = relative_to(run, &location)
+                    .and_then(|relative| contained_file::read(run, relative, LARGEST_COPY.0));
+                match read {
+                    Ok(bytes) => Ok(bytes),
+                    Err(error) => return Ok(Err(format!("cannot read `{}`: {error}", location.display()))),
+                }
+            }
+            None => std::fs::read(&location),
+        };
         let bytes = bytes.map_err(|error| {
             self.text.locate(path.span(), Diagnostic::new(format!("cannot read `{}`: {error}", path.get_ref())))
         })?;

@@ -41,7 +41,7 @@ fn the_example_measures_and_does_the_same_work_again() {
         return;
     }
     let examples = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/runner.toml");
-    let example = Arc::new(DeclarativeTest::read(Path::new(examples)).unwrap());
+    let example = Arc::new(DeclarativeTest::read(Path::new(examples), None).unwrap());
     with_cell_of(example, &[("block", ParamValue::Integer(64))], async |cell| {
         let first = cell.sample().await.unwrap();
         let (rate, latency) = (first.assert_valid().value("throughput/hashes"), first.value("latency/hash"));

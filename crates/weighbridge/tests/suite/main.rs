@@ -60,6 +60,7 @@ mod secrets;
 mod series;
 mod smt_guest;
 mod ssh;
+mod strangers;
 mod tally;
 mod tune;
 mod tune_guest;

@@ -1,0 +1,190 @@
+//! Run folders that somebody else may have written: whatever is in the place of one of their files, no reader opens
+//! anything outside of the folder, waits, or fills the memory.
+
+use std::fs::{self, File};
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::lab::{CommandResult, Lab, copy_folder};
+
+const QUICK: &str = "--min-time 1ms --warm-up 0 --samples 6 --retakes 0 --precision 100";
+
+/// Every command that reads run folders; `R` is the one in question.
+const READERS: [&str; 11] = [
+    "summary R",
+    "summary R --json",
+    "format R",
+    "study R",
+    "solve R",
+    "report R --html page.html",
+    "compare R GOOD",
+    "compare GOOD R",
+    "pack R archive.tar.gz",
+    "snapshot R snapshot.tar.gz",
+    "peers report R --into report",
+];
+
+/// A lab with the run `GOOD`, which has every kind of file that does not need other hosts: a test's definition with a
+/// file, artefacts, environments, results, the result of an experiment, and imported samples.
+fn lab() -> Lab {
+    let lab = Lab::new();
+    lab.write("config/weighbridge/tests.d/script.sh", "echo figure: 97");
+    let definition = "name = \"named\"\nsummary = \"a script in a file\"\nversion = 1\n\
+                      command = [\"sh\", \"{definition-folder}/script.sh\"]\n";
+    lab.define_figure("named", definition);
+    lab.weighbridge(&format!("run steady named {QUICK} --into GOOD")).expect_code(0);
+    let times = [0.101, 0.102, 0.103, 0.104, 0.105, 0.106];
+    let export = serde_json::json!({ "results": [{ "command": "x", "mean": 0.1, "times": times }] });
+    lab.write("hyperfine.json", &export.to_string());
+    lab.weighbridge("import hyperfine.json --into GOOD").expect_code(0);
+    lab.write("GOOD/experiment.json", "{}");
+    lab.write("GOOD/inputs.json", "{}");
+    lab
+}
+
+fn files_below(folder: &Path) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(folder).unwrap().flatten() {
+        match entry.file_type().unwrap().is_dir() {
+            true => files.extend(files_below(&entry.path())),
+            false => files.push(entry.path()),
+        }
+    }
+    files
+}
+
+/// Runs a command, which has to end, within 2 GiB of memory, and without a panic.
+#[track_caller]
+fn read(lab: &Lab, line: &str, context: &str) -> CommandResult {
+    for output in ["archive.tar.gz", "snapshot.tar.gz"] {
+        let _ = fs::remove_file(lab.path(output));
+    }
+    let own = lab.command(line);
+    let mut command = Command::new("sh");
+    command.args(["-c", "ulimit -v 2500000 && exec timeout --signal=KILL 60 \"$@\"", "sh"]);
+    command.arg(own.get_program()).args(own.get_args()).current_dir(own.get_current_dir().unwrap());
+    command.envs(own.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let result = lab.run_command(&mut command);
+    assert!(
+        (0..=4).contains(&result.code) && !result.err.contains("panicked"),
+        "{line}, {context}\n{}",
+        result.transcript()
+    );
+    result
+}
+
+/// What a stranger may put in the place of a file.
+const KINDS: [(&str, fn(&Path)); 5] = [
+    ("an endless device", |path| symlink("/dev/zero", path).unwrap()),
+    ("a FIFO", |path| assert!(Command::new("mkfifo").arg(path).status().unwrap().success())),
+    ("a link to a file outside", |path| symlink("/etc/passwd", path).unwrap()),
+    ("a sparse file of 1 TiB", |path| File::create(path).unwrap().set_len(1 << 40).unwrap()),
+    ("a folder", |path| fs::create_dir(path).unwrap()),
+];
+
+#[test]
+fn no_kind_of_file_makes_a_reader_wait_or_open_something_else() {
+    let lab = lab();
+    let run = lab.path("R");
+    // Files of one kind are read by the same code, so one of each is enough.
+    let mut kinds = std::collections::BTreeSet::new();
+    let files: Vec<PathBuf> = files_below(&lab.path("GOOD"));
+    for file in files.iter().filter(|file| kinds.insert((file.file_name(), file.extension().is_none()))) {
+        let file = file.strip_prefix(lab.path("GOOD")).unwrap();
+        for (kind, plant) in KINDS {
+            copy_folder(&lab.path("GOOD"), &run);
+            fs::remove_file(run.join(file)).unwrap();
+            plant(&run.join(file));
+            // A file that only one part of a command needs is read by each of them.
+            for line in READERS {
+                // Packing reads what it is told to pack, however large it is.
+                if line.starts_with("pack") || line.starts_with("snapshot") {
+                    if kind == "a sparse file of 1 TiB" {
+                        continue;
+                    }
+                }
+                let result = read(&lab, line, &format!("{} is {kind}", file.display()));
+                assert!(!result.transcript().contains("root:x:0"), "{line}\n{}", result.transcript());
+            }
+            fs::remove_dir_all(&run).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_folder_that_is_a_link_to_elsewhere_is_not_read() {
+    let lab = lab();
+    for folder in ["Localhost", "Localhost/steady", "tests.d", "environment", "Localhost/steady/0000"] {
+        let run = lab.path("R");
+        copy_folder(&lab.path("GOOD"), &run);
+        fs::rename(run.join(folder), lab.path("elsewhere")).unwrap();
+        symlink(lab.path("elsewhere"), run.join(folder)).unwrap();
+        for line in READERS {
+            read(&lab, line, folder);
+        }
+        fs::remove_dir_all(&run).unwrap();
+        fs::remove_dir_all(lab.path("elsewhere")).unwrap();
+    }
+}
+
+#[test]
+fn a_path_in_the_journal_that_leads_out_of_the_run_is_named_with_its_line() {
+    let lab = lab();
+    for path in ["/dev/zero", "../../../../../../../etc/passwd"] {
+        let journal = lab.read("GOOD/journal.jsonl");
+        // Without checksums, as somebody would write it by hand.
+        let lines = journal.lines().map(|line| format!("{}}}\n", line.rsplit_once(",\"crc32\"").unwrap().0));
+        let forged = lines.collect::<String>().replacen("\"path\":\"", &format!("\"path\":\"{path}\",\"old\":\""), 1);
+        copy_folder(&lab.path("GOOD"), &lab.path("R"));
+        lab.write("R/journal.jsonl", &forged);
+        let line = 1 + forged[..forged.find(path).unwrap()].matches('\n').count();
+        for reader in ["summary R", "report R --html page.html", "compare R GOOD", "study R"] {
+            let result = read(&lab, reader, path).expect_code_of(&[1, 3]);
+            result.expect_stderr(&format!("journal.jsonl:{line}: invalid path"));
+        }
+        // An archive of it is no better.
+        read(&lab, "pack R archive.tar.gz", path);
+        if lab.path("archive.tar.gz").exists() {
+            fs::remove_dir_all(lab.path("R")).unwrap();
+            read(&lab, "unpack archive.tar.gz R", path).expect_code(0);
+            read(&lab, "summary R", path).expect_code(1).expect_stderr("invalid path");
+        }
+        fs::remove_dir_all(lab.path("R")).unwrap();
+    }
+}
+
+#[test]
+fn a_test_definition_of_a_run_includes_no_file_of_the_reader() {
+    let lab = lab();
+    for path in ["/etc/passwd", "/dev/zero", "../../../../../etc/passwd"] {
+        copy_folder(&lab.path("GOOD"), &lab.path("R"));
+        let definition = lab.read("R/tests.d/named.toml");
+        lab.write("R/tests.d/named.toml", &format!("{definition}\n[[file]]\nname = \"x\"\npath = \"{path}\"\n"));
+        let result = read(&lab, "format R", path);
+        assert!(!result.transcript().contains("root:x:0"), "{}", result.transcript());
+        fs::remove_dir_all(lab.path("R")).unwrap();
+    }
+}
+
+#[test]
+fn a_flipped_bit_in_the_journal_is_named_with_its_line() {
+    let lab = lab();
+    let mut journal = fs::read(lab.path("GOOD/journal.jsonl")).unwrap();
+    let at = String::from_utf8_lossy(&journal).find("\"attempt\":0").unwrap() + 10;
+    let line = 1 + journal[..at].iter().filter(|byte| **byte == b'\n').count();
+    journal[at] ^= 1;
+    fs::write(lab.path("GOOD/journal.jsonl"), journal).unwrap();
+    let result = lab.weighbridge("summary GOOD").expect_code(1);
+    result.expect_stderr(&format!("journal.jsonl:{line}: the line does not match its checksum"));
+}
+
+#[test]
+fn a_journal_without_checksums_is_read_with_a_note() {
+    let lab = lab();
+    let journal = lab.read("GOOD/journal.jsonl");
+    let lines = journal.lines().map(|line| format!("{}}}\n", line.rsplit_once(",\"crc32\"").unwrap().0));
+    lab.write("GOOD/journal.jsonl", &lines.collect::<String>());
+    let result = lab.weighbridge("summary GOOD").expect_code(0);
+    result.expect_stdout("of the journal without a checksum, from an earlier version");
+}
