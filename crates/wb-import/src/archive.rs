@@ -4,6 +4,7 @@
 use std::fs;
 
 use wb_model::Sha256;
+use wb_record::journal::IMPORTED_FOLDER;
 use wb_record::{Artefact, RunFolder};
 
 use crate::files::read_bytes;
@@ -11,12 +12,9 @@ use crate::naming::slug;
 use crate::staging::SourceFile;
 use crate::{Format, ImportError};
 
-/// Folder of the copies.
-const FOLDER: &str = "imported";
-
 /// Copies a file into the run, unless the run has it already.
 pub(crate) fn archive(run: &RunFolder, source: &SourceFile) -> Result<(), ImportError> {
-    let folder = run.path().join(FOLDER).join(source.sha256.as_str());
+    let folder = run.path().join(IMPORTED_FOLDER).join(source.sha256.as_str());
     if fs::read_dir(&folder).is_ok_and(|mut entries| entries.next().is_some()) {
         return Ok(());
     }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use wb_model::imported::{ImportRejection, ImportedValue};
+use wb_model::imported::{ImportRejection, ImportedSamples, ImportedValue};
 use wb_model::{Case, Facts, Gate, Metric, ParamValue, Params, ProfileName, TestName};
 
 use crate::ReadError;
@@ -40,7 +40,7 @@ pub struct ForeignCell {
     /// Parameters in the cell's name.
     pub axes: Vec<String>,
     /// Samples in the order of the file.
-    pub samples: Vec<ForeignSample>,
+    pub samples: ImportedSamples,
 }
 
 /// A sample of foreign results.
@@ -69,7 +69,7 @@ impl ForeignCell {
             summary: summary.into(),
             params: Params::new(),
             axes: Vec::new(),
-            samples: Vec::new(),
+            samples: ImportedSamples::default(),
         }
     }
 
@@ -86,9 +86,48 @@ impl ForeignCell {
         }
     }
 
+    /// The samples one by one.
+    pub fn rows(&self) -> impl Iterator<Item = ForeignSample> {
+        let rows = (0..self.samples.count).filter_map(|position| self.samples.sample(position));
+        rows.zip(self.samples.locations()).map(|(row, location)| ForeignSample {
+            location,
+            readings: row
+                .values
+                .into_iter()
+                .map(|(metric, value)| ImportedValue { metric: metric.clone(), value })
+                .collect(),
+            seconds: row.seconds,
+            failure: row.failure.map(str::to_owned),
+            rejection: row.rejection.cloned(),
+            findings: row.findings.into_iter().map(str::to_owned).collect(),
+        })
+    }
+
     /// Case of the cell: its axes with their values.
     pub fn case(&self) -> Case {
         Case::new(self.axes.iter().filter_map(|axis| Some((axis.as_str(), self.params.get(axis)?))))
+    }
+}
+
+/// A sample of a cell.
+#[cfg(test)]
+pub(crate) fn row(cell: &ForeignCell, at: usize) -> ForeignSample {
+    cell.rows().nth(at).unwrap()
+}
+
+impl Extend<ForeignSample> for ImportedSamples {
+    fn extend<T: IntoIterator<Item = ForeignSample>>(&mut self, samples: T) {
+        for ForeignSample { location, readings, seconds, failure, rejection, findings } in samples {
+            self.push(&location, &readings, seconds, findings, rejection, failure);
+        }
+    }
+}
+
+impl FromIterator<ForeignSample> for ImportedSamples {
+    fn from_iter<T: IntoIterator<Item = ForeignSample>>(samples: T) -> Self {
+        let mut all = Self::default();
+        all.extend(samples);
+        all
     }
 }
 
@@ -114,7 +153,7 @@ impl ForeignResults {
     pub(crate) fn add(&mut self, cell: ForeignCell) {
         let identity = format!("{:?} {} {:?}", cell.profile, cell.test, cell.params);
         match self.index.get(&identity) {
-            Some(at) => self.cells[*at].samples.extend(cell.samples),
+            Some(at) => self.cells[*at].samples.extend(cell.rows()),
             None => {
                 self.index.insert(identity, self.cells.len());
                 self.cells.push(cell);
@@ -152,11 +191,7 @@ impl ForeignResults {
 
     /// Marks samples without figures as failed.
     pub(crate) fn fail_empty_samples(&mut self) {
-        for sample in self.cells.iter_mut().flat_map(|cell| &mut cell.samples) {
-            if sample.readings.is_empty() && sample.failure.is_none() && sample.rejection.is_none() {
-                sample.failure = Some(format!("no figures at {}", sample.location));
-            }
-        }
+        self.cells.iter_mut().for_each(|cell| cell.samples.fail_empty());
     }
 
     /// Adds a circumstance that may explain the figures, if it is known.

@@ -1,13 +1,11 @@
 //! Recording of an import in a run: an invocation of the run file, the definitions of tests and cells, copies of the
-//! imported files, and an attempt for each sample.
+//! imported files, and the samples of each cell and file.
 
 use std::collections::BTreeMap;
-use std::fs;
 
-use wb_model::imported::{ImportedSample, SAMPLE_ARTEFACT};
-use wb_model::{AttemptOutcome, CellId, Facts, Purpose, WorkerName};
-use wb_record::journal::{AttemptEnd, InvocationEnd};
-use wb_record::{Artefact, History, Invocation, Journal, JournalEvent, RecordError, RunFolder};
+use wb_model::{CellId, Facts, WorkerName};
+use wb_record::journal::{ImportedBatch, InvocationEnd};
+use wb_record::{History, Invocation, Journal, JournalEvent, RecordError, RunFolder};
 
 use crate::ImportError;
 use crate::archive::archive;
@@ -83,7 +81,7 @@ fn write_definitions(run: &RunFolder, cells: &[StagedCell]) -> Result<(), Record
     for cells_of_serial in serials.values() {
         let id: &CellId = &cells_of_serial[0].definition.cell;
         let mut definitions = run.definitions(id)?;
-        cells_of_serial.iter().for_each(|cell| definitions.insert(cell.definition.clone()));
+        definitions.extend(cells_of_serial.iter().map(|cell| cell.definition.clone()));
         run.write_definitions(id, &definitions)?;
     }
     Ok(())
@@ -105,68 +103,31 @@ impl Recorder<'_> {
         for source in sources {
             archive(self.run, source)?;
         }
-        Ok(import.cells.iter().try_for_each(|cell| self.record_cell(cell))?)
+        // Flushed together: a line for each sample would take milliseconds each.
+        Ok(self.journal.write_all(import.cells.iter().flat_map(|cell| events(&self.history, cell)))?)
     }
+}
 
-    /// Records the new samples of a cell, numbered after its existing ones, and its end.
-    fn record_cell(&mut self, cell: &StagedCell) -> Result<(), RecordError> {
-        let id = &cell.definition.cell;
-        let first_index = self.history.attempts(id).iter().map(|attempt| attempt.ended.sample + 1).max().unwrap_or(0);
-        for (index, (sample, outcome)) in (first_index..).zip(&cell.samples) {
-            self.record_sample(cell, index, sample, outcome)?;
-        }
-        let (cell, key, reason) = (id.clone(), cell.definition.key.clone(), END_REASON.to_owned());
-        self.journal.write(JournalEvent::CellEnded { cell, key, reason }).map(drop)
-    }
-
-    /// Records a sample as an attempt without workers. Its duration is that of the measured part.
-    fn record_sample(
-        &mut self,
-        cell: &StagedCell,
-        index: u32,
-        sample: &ImportedSample,
-        outcome: &AttemptOutcome,
-    ) -> Result<(), RecordError> {
-        let (id, key) = (cell.definition.cell.clone(), cell.definition.key.clone());
-        let purpose = Purpose::Sample;
-        let attempt = self.history.next_attempt(&id, purpose, index);
-        self.journal.write(JournalEvent::AttemptStarted {
+/// The events of the new samples of a cell, numbered after its existing ones, and of its end.
+fn events(history: &History, cell: &StagedCell) -> Vec<JournalEvent> {
+    let (id, key) = (&cell.definition.cell, &cell.definition.key);
+    let measured = history.attempts(id).iter().map(|attempt| attempt.ended.sample + 1);
+    let mut next = measured.chain(history.imports(id).iter().map(ImportedBatch::end)).max().unwrap_or(0);
+    let mut events = Vec::new();
+    for batch in &cell.batches {
+        let batch = ImportedBatch {
             cell: id.clone(),
             key: key.clone(),
-            purpose,
-            sample: index,
-            attempt,
-        })?;
-        let folder = self.run.path().join(RunFolder::attempt_folder(&id, purpose, index, attempt));
-        fs::create_dir_all(&folder).map_err(|source| RecordError::Io {
-            operation: "create",
-            path: folder.clone(),
-            source,
-        })?;
-        let json = serde_json::to_vec_pretty(sample).map_err(|error| RecordError::Io {
-            operation: "write",
-            path: folder.join(SAMPLE_ARTEFACT),
-            source: error.into(),
-        })?;
-        let artefact = Artefact::write(&folder, SAMPLE_ARTEFACT, &json)?;
-        self.journal.write(JournalEvent::AttemptEnded(AttemptEnd {
-            workers: Vec::new(),
-            work_by_worker: BTreeMap::new(),
-            cell: id,
-            key,
-            purpose,
-            sample: index,
-            attempt,
-            outcome: outcome.clone(),
-            seconds: sample.seconds.unwrap_or(0.0),
-            workload_seconds: 0.0,
-            work: None,
-            disturbances: Vec::new(),
-            findings: Vec::new(),
-            artefacts: vec![artefact],
-        }))?;
-        Ok(())
+            file: batch.file.clone(),
+            first_sample: next,
+            provenance: batch.provenance.clone(),
+            samples: batch.samples.clone(),
+        };
+        next = batch.end();
+        events.push(JournalEvent::SamplesImported(batch));
     }
+    events.push(JournalEvent::CellEnded { cell: id.clone(), key: key.clone(), reason: END_REASON.to_owned() });
+    events
 }
 
 #[cfg(test)]

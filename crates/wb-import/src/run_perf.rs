@@ -105,7 +105,7 @@ pub(crate) fn read_error_cell(path: &Path, root: Option<&Path>, text: &str) -> (
     cell.axis("error", error);
     let words: Vec<&str> = text.split_whitespace().collect();
     let message = if words.is_empty() { "error without a message".to_owned() } else { words.join(" ") };
-    cell.samples.push(ForeignSample { failure: Some(message), ..ForeignSample::at(EXCEPTION) });
+    cell.samples.extend([ForeignSample { failure: Some(message), ..ForeignSample::at(EXCEPTION) }]);
     let mut foreign = ForeignResults::default();
     foreign.add(cell);
     (location, foreign)
@@ -194,13 +194,7 @@ mod tests {
             let folder = root.path().join(folder);
             let (location, foreign) = read_error_cell(&folder.join(path), Some(&folder), text);
             let cell = &foreign.cells[0];
-            format!(
-                "{} {} {}: {}",
-                format_location(&location),
-                cell.test,
-                cell.case(),
-                cell.samples[0].failure.as_ref().unwrap()
-            )
+            format!("{} {} {}: {}", format_location(&location), cell.test, cell.case(), cell.samples.failures[0].1)
         };
         for folder in ["b", "without-metadata"] {
             let describe_error = |path: &str, text: &str| describe_error(folder, path, text);

@@ -1,13 +1,16 @@
 //! Staging area: merges the results of files with the existing cells of the run.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 use std::path::PathBuf;
+use std::sync::Arc;
 
-use wb_model::imported::{IMPORTED_FROM, ImportOrigin, ImportedSample, ImportedTest, SAMPLE_ARTEFACT};
+use wb_model::imported::{
+    IMPORTED_FROM, ImportOrigin, ImportedSample, ImportedSamples, ImportedTest, SAMPLE_ARTEFACT, split_location,
+};
 use wb_model::param::differences;
-use wb_model::{AttemptOutcome, CellId, DefinitionKey, Metric, ProfileName, Serial, Sha256, TestName};
-use wb_record::{CellDefinition, History, RecordError, RecordedAttempt, RunFolder};
+use wb_model::{CellId, DefinitionKey, Metric, ProfileName, Serial, Sha256, TestName};
+
+use wb_record::{CellDefinition, History, RecordError, RecordedAttempt, RunFolder, files};
 use wb_stats::SamplingRule;
 
 use crate::foreign::{ForeignCell, ForeignResults};
@@ -53,9 +56,37 @@ pub(crate) struct StagedImport {
 #[derive(Debug, Clone)]
 pub(crate) struct StagedCell {
     pub(crate) definition: CellDefinition,
-    pub(crate) samples: Vec<(ImportedSample, AttemptOutcome)>,
-    /// Origins of all its samples, including existing ones.
-    origins: BTreeSet<ImportOrigin>,
+    pub(crate) batches: Vec<Arc<StagedBatch>>,
+    /// Origins of all its samples, including existing ones, by the hash of the file.
+    origins: BTreeMap<Sha256, Arc<Locations>>,
+}
+
+/// New samples of a cell from one file.
+#[derive(Debug)]
+pub(crate) struct StagedBatch {
+    pub(crate) file: Sha256,
+    pub(crate) provenance: BTreeMap<String, String>,
+    pub(crate) samples: ImportedSamples,
+}
+
+/// A set of locations in a file, by prefix. There may be millions, which mostly differ in the number at their end.
+#[derive(Debug, Clone, Default)]
+struct Locations {
+    by_prefix: BTreeMap<String, BTreeSet<Option<u64>>>,
+    count: usize,
+}
+
+impl Locations {
+    /// Adds a location; returns whether it is new.
+    fn insert(&mut self, location: &str) -> bool {
+        let (prefix, number) = split_location(location);
+        let is_new = match self.by_prefix.get_mut(prefix) {
+            Some(numbers) => numbers.insert(number),
+            None => self.by_prefix.insert(prefix.to_owned(), BTreeSet::from([number])).is_none(),
+        };
+        self.count += usize::from(is_new);
+        is_new
+    }
 }
 
 /// Number of cells and samples that a file added.
@@ -80,8 +111,9 @@ impl<'a> StagingArea<'a> {
         let mut changed: BTreeMap<CellId, StagedCell> = BTreeMap::new();
         let mut order = Vec::new();
         let mut tests = BTreeMap::new();
+        self.names.require_one_of_each(&source.results)?;
         for cell in &source.results.cells {
-            let id = self.names.cell_id(cell, source)?;
+            let id = self.names.cell_id(cell, source);
             let text = render_test_definition(&id.test, cell, source.format);
             if self.is_another_test(&id.test, &text) {
                 return Err(ReadError::TestConflict(id.test));
@@ -108,7 +140,7 @@ impl<'a> StagingArea<'a> {
 
     /// Returns what is added to the run.
     pub(crate) fn finish(self) -> StagedImport {
-        let cells: Vec<StagedCell> = self.cells.into_iter().filter(|cell| !cell.samples.is_empty()).collect();
+        let cells: Vec<StagedCell> = self.cells.into_iter().filter(|cell| !cell.batches.is_empty()).collect();
         let used: BTreeSet<&TestName> = cells.iter().map(|cell| &cell.definition.cell.test).collect();
         let tests = self.tests.into_iter().filter(|(test, _)| used.contains(test)).collect();
         StagedImport { cells, tests }
@@ -119,8 +151,16 @@ impl<'a> StagingArea<'a> {
         if let Some(index) = self.index.get(id) {
             return self.cells[*index].clone();
         }
+        let mut origins: BTreeMap<Sha256, Arc<Locations>> = BTreeMap::new();
+        let mut add = |file: &Sha256, location: &str| {
+            Arc::make_mut(origins.entry(file.clone()).or_default()).insert(location);
+        };
+        // Earlier versions recorded each sample as an attempt.
         let intact = self.history.attempts(id).iter().filter(|attempt| attempt.intact);
-        let origins = intact.filter_map(read_origin).collect();
+        intact.filter_map(read_origin).for_each(|origin| add(&origin.sha256, &origin.location));
+        for batch in self.history.imports(id) {
+            batch.samples.locations().for_each(|location| add(&batch.file, &location));
+        }
         let definition = self.existing_cells.get(id).cloned();
         let version = source.format.version();
         StagedCell {
@@ -138,7 +178,7 @@ impl<'a> StagingArea<'a> {
                 unsupported: None,
                 provenance: BTreeMap::from([(IMPORTED_FROM.to_owned(), source.format.to_string())]),
             }),
-            samples: Vec::new(),
+            batches: Vec::new(),
             origins,
         }
     }
@@ -148,9 +188,9 @@ impl<'a> StagingArea<'a> {
         if let Some(staged) = self.tests.get(test) {
             return staged != text;
         }
-        match fs::read_to_string(self.run.tests_folder().join(format!("{test}.toml"))) {
-            Ok(existing) => existing != text,
-            Err(_) => self.existing_cells.keys().any(|cell| cell.test == *test),
+        match self.run.read(&self.run.tests_folder().join(format!("{test}.toml"))) {
+            Ok(Some(existing)) => existing != text.as_bytes(),
+            _ => self.existing_cells.keys().any(|cell| cell.test == *test),
         }
     }
 }
@@ -187,7 +227,7 @@ fn fixed_count_rule(samples: usize) -> SamplingRule {
 
 /// Origin of an attempt's sample.
 fn read_origin(attempt: &RecordedAttempt) -> Option<ImportOrigin> {
-    let bytes = fs::read(attempt.folder.join(SAMPLE_ARTEFACT)).ok()?;
+    let bytes = files::read(&attempt.run, &attempt.run.join(&attempt.folder).join(SAMPLE_ARTEFACT)).ok()??;
     Some(serde_json::from_slice::<ImportedSample>(&bytes).ok()?.origin)
 }
 
@@ -204,31 +244,22 @@ impl StagedCell {
             let differences = differences(&self.definition.params, &cell.params);
             return Err(ReadError::Redefined { cell: Box::new(id.clone()), differences });
         }
-        for sample in &cell.samples {
-            let origin = ImportOrigin { sha256: source.sha256.clone(), location: sample.location.clone() };
-            if !self.origins.insert(origin.clone()) {
-                added.duplicates += 1;
-                continue;
+        let locations = Arc::make_mut(self.origins.entry(source.sha256.clone()).or_default());
+        let positions = (0..).zip(cell.samples.locations());
+        let new: Vec<u32> =
+            positions.filter(|(_, location)| locations.insert(location)).map(|(position, _)| position).collect();
+        added.duplicates += cell.samples.count as usize - new.len();
+        added.samples += new.len();
+        if !new.is_empty() {
+            let is_whole = new.len() == cell.samples.count as usize;
+            let samples = if is_whole { cell.samples.clone() } else { cell.samples.select(&new) };
+            for column in &samples.columns {
+                declare_metric(&mut self.definition, &column.metric)?;
             }
-            for reading in &sample.readings {
-                declare_metric(&mut self.definition, &reading.metric)?;
-            }
-            let outcome = match &sample.failure {
-                None => AttemptOutcome::Completed,
-                Some(status) => AttemptOutcome::Crashed { status: status.clone() },
-            };
-            let imported = ImportedSample {
-                origin,
-                values: sample.readings.clone(),
-                seconds: sample.seconds,
-                findings: sample.findings.clone(),
-                rejection: sample.rejection.clone(),
-                provenance: source.results.provenance.clone(),
-            };
-            self.samples.push((imported, outcome));
-            added.samples += 1;
+            let provenance = source.results.provenance.clone();
+            self.batches.push(Arc::new(StagedBatch { file: source.sha256.clone(), provenance, samples }));
         }
-        self.definition.rule = fixed_count_rule(self.origins.len());
+        self.definition.rule = fixed_count_rule(self.origins.values().map(|locations| locations.count).sum());
         let sources = self.definition.provenance.entry("files".to_owned()).or_default();
         if !sources.split(", ").any(|file| file == source.name) {
             *sources = if sources.is_empty() { source.name.clone() } else { format!("{sources}, {}", source.name) };
@@ -258,27 +289,30 @@ fn declare_metric(definition: &mut CellDefinition, metric: &Metric) -> Result<()
 }
 
 impl NameOverrides {
-    /// Determines the name of a cell.
-    fn cell_id(&self, cell: &ForeignCell, source: &SourceFile) -> Result<CellId, ReadError> {
-        let results = &source.results;
-        let any_differs = |differs: &dyn Fn(&ForeignCell) -> bool| results.cells.iter().any(differs);
-        if self.profile.is_some() && any_differs(&|other| other.profile != cell.profile) {
-            let mut systems: Vec<String> =
-                results.cells.iter().filter_map(|cell| Some(cell.profile.as_ref()?.to_string())).collect();
+    /// Refuses a file whose cells would get one name although they are of several systems or tests.
+    fn require_one_of_each(&self, results: &ForeignResults) -> Result<(), ReadError> {
+        let profiles = || results.cells.iter().map(|cell| cell.profile.as_ref());
+        if self.profile.is_some() && profiles().any(|profile| Some(profile) != profiles().next()) {
+            let mut systems: Vec<String> = profiles().flatten().map(ToString::to_string).collect();
             systems.dedup();
             return Err(ReadError::SeveralSystems(systems));
         }
-        if self.test.is_some() && any_differs(&|other| other.test != cell.test) {
-            let tests: BTreeSet<&str> = results.cells.iter().map(|cell| cell.test.as_str()).collect();
+        let tests: BTreeSet<&str> = results.cells.iter().map(|cell| cell.test.as_str()).collect();
+        if self.test.is_some() && tests.len() > 1 {
             return Err(ReadError::SeveralTests(tests.into_iter().map(str::to_owned).collect()));
         }
+        Ok(())
+    }
+
+    /// Determines the name of a cell.
+    fn cell_id(&self, cell: &ForeignCell, source: &SourceFile) -> CellId {
         let profile = self.profile.clone().or_else(|| source.location.profile.clone()).or_else(|| cell.profile.clone());
         let serial = self.id.clone().map(Serial::Id).or_else(|| source.location.serial.clone());
-        Ok(CellId {
+        CellId {
             profile: profile.unwrap_or_else(ProfileName::localhost),
             test: self.test.clone().unwrap_or_else(|| cell.test.clone()),
             serial: serial.unwrap_or(Serial::Position(0)),
             case: cell.case(),
-        })
+        }
     }
 }

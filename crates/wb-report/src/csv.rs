@@ -2,7 +2,7 @@
 
 use wb_model::CellOutcome;
 use wb_stats::Summary;
-use wb_study::result::{CellResult, MetricResult, Study};
+use wb_study::result::{AttemptResult, CellResult, MetricResult, Study};
 
 use crate::phrasing;
 
@@ -23,7 +23,8 @@ pub fn metrics(study: &Study) -> String {
 
 /// Writes one row per value of each attempt. An attempt without values has a row with its outcome.
 pub fn samples(study: &Study) -> String {
-    to_csv(SAMPLE_COLUMNS, study.cells.iter().flat_map(sample_rows))
+    let samples = study.cells.iter().flat_map(|cell| cell.samples().map(move |sample| (cell, sample)));
+    to_csv(SAMPLE_COLUMNS, samples.flat_map(|(cell, sample)| sample_rows(cell, &sample)))
 }
 
 fn metric_row(cell: &CellResult, result: Option<&MetricResult>) -> Vec<String> {
@@ -50,34 +51,27 @@ fn metric_row(cell: &CellResult, result: Option<&MetricResult>) -> Vec<String> {
     row
 }
 
-fn sample_rows(cell: &CellResult) -> Vec<Vec<String>> {
-    let mut rows = Vec::new();
-    for sample in &cell.attempts {
-        let mut row = |result: Option<&MetricResult>, value: String| {
-            let mut row = id_columns(cell, result);
-            row.extend([
-                sample.sample.to_string(),
-                sample.attempt.to_string(),
-                phrasing::purpose_label(sample.purpose).to_owned(),
-                sample.start_seconds.to_string(),
-                sample.seconds.to_string(),
-                sample.counted.to_string(),
-                value,
-                sample.outcome.to_string(),
-                phrasing::value_remarks(sample).join("; "),
-            ]);
-            rows.push(row);
-        };
-        for result in &cell.metrics {
-            if let Some(value) = sample.values.get(&result.key()) {
-                row(Some(result), value.to_string());
-            }
-        }
-        if sample.values.is_empty() {
-            row(None, String::new());
-        }
+fn sample_rows(cell: &CellResult, sample: &AttemptResult) -> Vec<Vec<String>> {
+    let row = |result: Option<&MetricResult>, value: String| {
+        let mut row = id_columns(cell, result);
+        row.extend([
+            sample.sample.to_string(),
+            sample.attempt.to_string(),
+            phrasing::purpose_label(sample.purpose).to_owned(),
+            sample.start_seconds.to_string(),
+            sample.seconds.to_string(),
+            sample.counted.to_string(),
+            value,
+            sample.outcome.to_string(),
+            phrasing::value_remarks(sample).join("; "),
+        ]);
+        row
+    };
+    let value = |result: &MetricResult| Some(row(Some(result), sample.values.get(&result.key())?.to_string()));
+    match sample.values.is_empty() {
+        true => vec![row(None, String::new())],
+        false => cell.metrics.iter().filter_map(value).collect(),
     }
-    rows
 }
 
 /// The first columns of both files: id, test, case, worker, unit.

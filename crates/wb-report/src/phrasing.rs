@@ -221,7 +221,15 @@ pub(crate) fn invalid_count(cell: &CellResult) -> usize {
     let is_invalid = |sample: &&AttemptResult| {
         sample.purpose == Purpose::Sample && matches!(sample.validity, Some(Validity::Invalid { .. }))
     };
-    cell.attempts.iter().filter(is_invalid).count()
+    let excluded = cell.series.iter().flat_map(|series| &series.excluded);
+    let invalid = excluded.filter(|excluded| matches!(excluded.validity, Some(Validity::Invalid { .. })));
+    cell.attempts.iter().filter(is_invalid).count() + invalid.count()
+}
+
+/// A sentence on samples that are too many to be listed; `None` if all are.
+pub(crate) fn unlisted_samples(cell: &CellResult) -> Option<String> {
+    let count = Some(cell.series_count()).filter(|count| *count > 0)?;
+    Some(format!("{count} imported samples are not listed: `weighbridge report RUN --csv PREFIX` writes all of them"))
 }
 
 /// Sentences about why a sample is not counted, and what disturbed it.

@@ -40,20 +40,31 @@ pub fn judge(definition: &CellDefinition, evaluated: &[EvaluatedAttempt], budget
     let with_value: Vec<(usize, f64)> = valid.iter().filter_map(|at| Some((*at, value(at)?))).collect();
     let values: Vec<f64> = with_value.iter().map(|(_, value)| *value).collect();
     let disturbed = valid.iter().filter(|at| evaluated[**at].is_disturbed()).count();
-    let rule = definition.rule.with_retakes(disturbed.min(definition.retakes));
-    let rule = without_samples(rule, valid.len() - values.len());
-    // Values are finite: the gates guarantee it for every valid sample.
-    let decision = rule.decide(&values, budget).unwrap_or(SamplingDecision::Continue);
+    let decision = decide(definition, &values, valid.len(), disturbed, budget);
     let counted = match &decision {
         SamplingDecision::Continue => valid,
         SamplingDecision::Done(stop) | SamplingDecision::NotConverged(stop) => {
             let positions = with_value.iter().enumerate();
             let excluded: Vec<usize> =
                 positions.filter(|(position, _)| !stop.counted.contains(position)).map(|(_, (at, _))| *at).collect();
-            valid.into_iter().filter(|at| !excluded.contains(at)).collect()
+            valid.into_iter().filter(|at| excluded.binary_search(at).is_err()).collect()
         }
     };
     Judgement { counted, decision, contradiction: None }
+}
+
+/// Decides from the values of the primary metric, which some of the `valid` samples may not have.
+pub(crate) fn decide(
+    definition: &CellDefinition,
+    values: &[f64],
+    valid: usize,
+    disturbed: usize,
+    budget: Budget,
+) -> SamplingDecision {
+    let rule = definition.rule.with_retakes(disturbed.min(definition.retakes));
+    let rule = without_samples(rule, valid - values.len());
+    // Values are finite: the gates guarantee it for every valid sample.
+    rule.decide(values, budget).unwrap_or(SamplingDecision::Continue)
 }
 
 /// The range of the valid values of the primary metric.
@@ -61,7 +72,7 @@ fn range(definition: &CellDefinition, evaluated: &[EvaluatedAttempt]) -> Option<
     ValueRange::of(primary(definition)?, evaluated)
 }
 
-fn primary(definition: &CellDefinition) -> Option<&Metric> {
+pub(crate) fn primary(definition: &CellDefinition) -> Option<&Metric> {
     definition.metrics.iter().find(|metric| metric.primary)
 }
 
@@ -116,36 +127,57 @@ pub fn cell_result(
         params: definition.params.clone(),
         workers: definition.roles.iter().map(|assignment| assignment.worker.clone()).collect(),
         rule: definition.rule,
-        outcome: outcome(definition, &evaluated, &judgement, ended_by),
+        outcome: outcome(definition, &AttemptTally::of(&evaluated), &judgement, judgement.counted.len(), ended_by),
         ended_by: ended_by.map(str::to_owned),
         findings,
         curves: merge_curves(&counted),
         latency: nested_latency(&counted),
         attempts: attempt_results(&evaluated, &judgement, origin),
+        series: Vec::new(),
         metrics,
         provenance: provenance::provenance(definition, &evaluated, &counted),
     }
 }
 
-fn outcome(
+/// What is relevant of the attempts at a cell for its outcome.
+#[derive(Debug, Default)]
+pub(crate) struct AttemptTally {
+    pub(crate) valid: usize,
+    pub(crate) attempts: usize,
+    /// Why the last one that failed has no valid values.
+    pub(crate) last_failure: Option<String>,
+}
+
+impl AttemptTally {
+    pub(crate) fn of(evaluated: &[EvaluatedAttempt]) -> Self {
+        let is_failed = |evaluated: &&EvaluatedAttempt| evaluated.valid().is_none() && !evaluated.is_cancelled();
+        Self {
+            valid: evaluated.iter().filter(|evaluated| evaluated.valid_sample().is_some()).count(),
+            attempts: evaluated.len(),
+            last_failure: evaluated.iter().rfind(is_failed).map(EvaluatedAttempt::reason),
+        }
+    }
+}
+
+pub(crate) fn outcome(
     definition: &CellDefinition,
-    evaluated: &[EvaluatedAttempt],
+    tally: &AttemptTally,
     judgement: &Judgement,
+    counted: usize,
     ended_by: Option<&str>,
 ) -> CellOutcome {
     if let Some(contradiction) = &judgement.contradiction {
         return CellOutcome::Failed { reason: format!("its values contradict each other: {contradiction}") };
     }
-    if let (Some(reason), 0) = (&definition.unsupported, judgement.counted.len()) {
+    if let (Some(reason), 0) = (&definition.unsupported, counted) {
         return CellOutcome::Unsupported { reason: reason.clone() };
     }
-    let valid = evaluated.iter().filter(|evaluated| evaluated.valid_sample().is_some()).count();
+    let valid = tally.valid;
     let required = definition.rule.min_samples();
-    let is_failed = |evaluated: &&EvaluatedAttempt| evaluated.valid().is_none() && !evaluated.is_cancelled();
-    let failed = || match evaluated.iter().rfind(is_failed) {
-        Some(last) => CellOutcome::Failed { reason: last.reason() },
+    let failed = || match &tally.last_failure {
+        Some(reason) => CellOutcome::Failed { reason: reason.clone() },
         // There was no attempt: the worker was lost before.
-        None => match ended_by.filter(|_| evaluated.is_empty()) {
+        None => match ended_by.filter(|_| tally.attempts == 0) {
             Some(reason) => CellOutcome::Failed { reason: reason.to_owned() },
             None => CellOutcome::Partial { valid: 0, required },
         },
@@ -190,11 +222,14 @@ pub struct StartTimes {
     pub started: BTreeMap<String, f64>,
 }
 
-fn attempt_results(evaluated: &[EvaluatedAttempt], judgement: &Judgement, origin: &StartTimes) -> Vec<AttemptResult> {
+pub(crate) fn attempt_results(
+    evaluated: &[EvaluatedAttempt],
+    judgement: &Judgement,
+    origin: &StartTimes,
+) -> Vec<AttemptResult> {
     let row = |(at, evaluated): (usize, &EvaluatedAttempt)| {
         let ended = &evaluated.attempt.ended;
-        let folder = wb_record::RunFolder::attempt_folder(&ended.cell, ended.purpose, ended.sample, ended.attempt);
-        let folder = folder.to_string_lossy().into_owned();
+        let folder = evaluated.attempt.folder.to_string_lossy().into_owned();
         AttemptResult {
             sample: ended.sample,
             attempt: ended.attempt,
@@ -205,7 +240,7 @@ fn attempt_results(evaluated: &[EvaluatedAttempt], judgement: &Judgement, origin
             outcome: ended.outcome.clone(),
             validity: evaluated.measurement.as_ref().map(|measured| measured.validity.clone()),
             disturbances: ended.disturbances.clone(),
-            counted: ended.purpose == Purpose::Sample && judgement.counted.contains(&at),
+            counted: ended.purpose == Purpose::Sample && judgement.counted.binary_search(&at).is_ok(),
             values: evaluated.measurement.as_ref().map(|measured| measured.values.clone()).unwrap_or_default(),
             folder,
         }

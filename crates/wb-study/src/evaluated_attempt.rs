@@ -72,11 +72,11 @@ impl EvaluatedAttempt {
 fn read(cell: &dyn TestCell, attempt: &RecordedAttempt) -> Measurement {
     let workers = &attempt.ended.workers;
     if workers.is_empty() {
-        return evaluate(cell, &Artefacts::new(&attempt.folder));
+        return evaluate(cell, &Artefacts::of_run(&attempt.run, &attempt.folder));
     }
     let measurement_of = |worker: &WorkerName| {
         let folder = attempt.folder.join(worker.as_str());
-        (worker.clone(), evaluate(cell, &Artefacts::new(&folder)))
+        (worker.clone(), evaluate(cell, &Artefacts::of_run(&attempt.run, &folder)))
     };
     aggregate_workers(&cell.metrics(), &workers.iter().map(measurement_of).collect())
 }

@@ -29,19 +29,28 @@ pub fn findings(
     counted: &[&EvaluatedAttempt],
 ) -> Vec<String> {
     let mut findings = invalid_samples(evaluated);
-    let change = range.filter(|range| range.is_change() && !counted.is_empty());
-    findings.extend(change.map(|range| format!("{range}: the system or the work changed between samples")));
+    let change = range.filter(|_| !counted.is_empty());
+    findings.extend(change.and_then(changed_values));
     if let Some(metric) = definition.metrics.iter().find(|metric| metric.primary) {
         let values: Vec<f64> =
             counted.iter().filter_map(|evaluated| evaluated.measurement.as_ref()?.get(metric)).collect();
-        findings.extend(constant_value(metric, &values));
-        findings.extend(patterns(metric, &values));
+        findings.extend(distribution(metric, &values));
     }
-    findings.extend(contradictions(definition, evaluated));
+    findings.extend(contradictions(definition, |metric| ValueRange::of(metric, evaluated)));
     findings.extend(short_samples(definition, counted));
     findings.extend(changed_outputs(counted));
     findings.extend(sample_findings(counted));
     findings
+}
+
+/// Values of the primary metric that are not those of a steady system.
+pub(crate) fn changed_values(range: &ValueRange) -> Option<String> {
+    range.is_change().then(|| format!("{range}: the system or the work changed between samples"))
+}
+
+/// Patterns in the counted values of the primary metric.
+pub(crate) fn distribution(metric: &Metric, values: &[f64]) -> Vec<String> {
+    constant_value(metric, values).into_iter().chain(patterns(metric, values)).collect()
 }
 
 /// Invalid samples of a cell with valid ones, and the reasons. Without valid samples, the reason is in the cell's
@@ -55,19 +64,32 @@ fn invalid_samples(evaluated: &[EvaluatedAttempt]) -> Vec<String> {
             && evaluated.measurement.is_some()
             && evaluated.valid().is_none()
     };
-    let mut reasons: BTreeMap<String, Vec<&EvaluatedAttempt>> = BTreeMap::new();
-    for evaluated in evaluated.iter().filter(is_invalid) {
-        reasons.entry(without_figures(&evaluated.reason())).or_default().push(evaluated);
+    let invalid = evaluated.iter().filter(is_invalid);
+    invalid_sample_groups(invalid.map(|evaluated| (evaluated.attempt.ended.sample, evaluated.reason())))
+}
+
+/// Findings about invalid samples, given by their numbers and the reasons. Reasons that differ only in their figures are
+/// merged.
+pub(crate) fn invalid_sample_groups(invalid: impl Iterator<Item = (u32, String)>) -> Vec<String> {
+    struct Group {
+        sample: u32,
+        reason: String,
+        count: usize,
     }
-    let mut groups: Vec<Vec<&EvaluatedAttempt>> = reasons.into_values().collect();
-    groups.sort_by_key(|group| group[0].attempt.ended.sample);
+    let mut reasons: BTreeMap<String, Group> = BTreeMap::new();
+    for (sample, reason) in invalid {
+        let group = reasons.entry(without_figures(&reason));
+        group.or_insert_with(|| Group { sample, reason, count: 0 }).count += 1;
+    }
+    let mut groups: Vec<Group> = reasons.into_values().collect();
+    groups.sort_by_key(|group| group.sample);
     let others = |count: usize| match count {
         1 => "is 1 other sample".to_owned(),
         count => format!("are {count} other samples"),
     };
-    let finding = |group: Vec<&EvaluatedAttempt>| {
-        let first = format!("sample {} is {}", group[0].attempt.ended.sample, group[0].reason());
-        match group.len() {
+    let finding = |Group { sample, reason, count }: Group| {
+        let first = format!("sample {sample} is {reason}");
+        match count {
             1 => format!("{first}: it is excluded"),
             samples => format!("{first}: it is excluded, and so {} for the same reason", others(samples - 1)),
         }
@@ -76,9 +98,12 @@ fn invalid_samples(evaluated: &[EvaluatedAttempt]) -> Vec<String> {
 }
 
 /// Throughputs and latencies other than the primary metric with values that are orders of magnitude apart.
-fn contradictions(definition: &CellDefinition, evaluated: &[EvaluatedAttempt]) -> Vec<String> {
+pub(crate) fn contradictions(
+    definition: &CellDefinition,
+    range_of: impl Fn(&Metric) -> Option<ValueRange>,
+) -> Vec<String> {
     let is_timed = |metric: &&Metric| !metric.primary && matches!(metric.class, Class::Throughput | Class::Latency);
-    let ranges = definition.metrics.iter().filter(is_timed).filter_map(|metric| ValueRange::of(metric, evaluated));
+    let ranges = definition.metrics.iter().filter(is_timed).filter_map(range_of);
     let finding = |range: ValueRange| {
         format!(
             "{range}: one of the values may be in a different unit; the cell does not fail, since the metric is not the primary one"
@@ -167,20 +192,32 @@ fn sample_findings(counted: &[&EvaluatedAttempt]) -> Vec<String> {
         let measured = evaluated.measurement.iter().flat_map(|measured| measured.findings.clone());
         measured.chain(evaluated.attempt.ended.findings.clone()).collect()
     };
+    let of_all = counted.iter().enumerate();
+    let of_all = of_all.flat_map(|(at, evaluated)| of_sample(evaluated).into_iter().map(move |text| (text, vec![at])));
+    merge_findings(of_all, counted.len())
+}
+
+/// Merges findings, each given with the positions of the samples that have it among `counted` ones. Those that differ
+/// only in their figures become one, with the median figures.
+pub(crate) fn merge_findings(findings: impl Iterator<Item = (String, Vec<usize>)>, counted: usize) -> Vec<String> {
     let mut similar: BTreeMap<String, SimilarFindings> = BTreeMap::new();
-    for (at, evaluated) in counted.iter().enumerate() {
-        for finding in of_sample(evaluated) {
-            let same = similar.entry(subject(&finding)).or_default();
-            same.samples.insert(at);
-            same.findings.push(finding);
-        }
+    for (finding, positions) in findings {
+        let same = similar.entry(subject(&finding)).or_default();
+        same.findings.push((finding, positions.len()));
+        same.samples.extend(positions);
     }
     let merged = |SimilarFindings { samples, mut findings }: SimilarFindings| {
-        findings.sort_by(|a, b| first_figure(a).total_cmp(&first_figure(b)));
-        let finding = &findings[findings.len() / 2];
+        findings.sort_by(|(a, _), (b, _)| first_figure(a).total_cmp(&first_figure(b)));
+        let middle = findings.iter().map(|(_, samples)| samples).sum::<usize>() / 2;
+        let mut before = 0;
+        let median = findings.iter().find(|(_, samples)| {
+            before += samples;
+            before > middle
+        });
+        let finding = median.map(|(finding, _)| finding.as_str()).unwrap_or_default();
         match samples.len() {
-            all if all == counted.len() => finding.clone(),
-            some => format!("{finding} (in {some} of {} samples)", counted.len()),
+            all if all == counted => finding.to_owned(),
+            some => format!("{finding} (in {some} of {counted} samples)"),
         }
     };
     similar.into_values().map(merged).collect()
@@ -190,7 +227,8 @@ fn sample_findings(counted: &[&EvaluatedAttempt]) -> Vec<String> {
 #[derive(Default)]
 struct SimilarFindings {
     samples: BTreeSet<usize>,
-    findings: Vec<String>,
+    /// The findings, each with the number of samples that have it.
+    findings: Vec<(String, usize)>,
 }
 
 /// The subject of a finding: its text without figures. In a finding about another run the numbers identify that run.
@@ -265,7 +303,7 @@ mod tests {
                 measured.set(Class::Latency, "response", value);
                 measured.set(Class::Resource, "faults", value);
             }
-            contradictions(&rule, &evaluated)
+            contradictions(&rule, |metric| ValueRange::of(metric, &evaluated))
         };
         assert_eq!(
             with(5000.0),

@@ -13,6 +13,7 @@ pub mod curves;
 pub mod error;
 pub mod evaluated_attempt;
 pub mod findings;
+mod imported;
 pub mod latency;
 pub mod machine_properties;
 mod preparation;

@@ -1,5 +1,6 @@
 //! The results of one run as evaluated from its samples: the contents of `result.json`, and the input of reports.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
@@ -65,6 +66,26 @@ pub struct RunInfo {
     pub systems: Vec<System>,
     /// The user's metadata of the run.
     pub metadata: BTreeMap<String, String>,
+    /// The number of lines of the journal without a checksum, which earlier versions of the program wrote: a flipped bit
+    /// in one of them may go unnoticed.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub unchecked_lines: usize,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(number: &usize) -> bool {
+    *number == 0
+}
+
+impl RunInfo {
+    /// The note on lines of the journal without a checksum, if there are any.
+    pub fn checksum_note(&self) -> Option<String> {
+        let lines = Some(self.unchecked_lines).filter(|lines| *lines > 0)?;
+        let lines = wb_model::pluralize(lines, "line");
+        Some(format!(
+            "{lines} of the journal without a checksum, from an earlier version: a flipped bit may go unnoticed"
+        ))
+    }
 }
 
 /// The result of a cell: one combination of a test's parameters, measured under one profile (the state of the host).
@@ -93,6 +114,9 @@ pub struct CellResult {
     pub metrics: Vec<MetricResult>,
     /// All attempts, in time order: samples and warm-ups, including failed ones.
     pub attempts: Vec<AttemptResult>,
+    /// Samples of imported files, as columns, if there are too many of them to be listed as attempts.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub series: Vec<SampleSeries>,
     /// Curves measured within samples, such as bandwidth by block size.
     pub curves: Vec<CurveSet>,
     /// How latency percentiles vary over time, for each kind of operation, if latencies were recorded.
@@ -109,6 +133,40 @@ impl CellResult {
     /// first worker if the metric is not aggregated over workers. `None` if the test has no primary metric.
     pub fn primary(&self) -> Option<&MetricResult> {
         self.metrics.iter().find(|result| result.metric.primary)
+    }
+
+    /// The duration of the measured parts of all its samples and warm-ups, in seconds.
+    pub fn measured_seconds(&self) -> f64 {
+        let of_series = self.series.iter().flat_map(|series| {
+            let seconds = (0..).zip(&series.measured_seconds);
+            seconds.filter(|(position, _)| !series.has_failed(*position)).filter_map(|(_, seconds)| *seconds)
+        });
+        self.attempts.iter().map(|sample| sample.measured_seconds).chain(of_series).sum()
+    }
+
+    /// All attempts in time order, with the samples of series. Those are made one at a time: all at once would take a
+    /// kilobyte each.
+    pub fn samples(&self) -> impl Iterator<Item = Cow<'_, AttemptResult>> {
+        self.attempts.iter().map(Cow::Borrowed).chain(self.series_samples(1).map(Cow::Owned))
+    }
+
+    /// The number of samples in series.
+    pub fn series_count(&self) -> usize {
+        self.series.iter().map(|series| series.count as usize).sum()
+    }
+
+    /// Every n-th sample of each series.
+    pub fn series_samples(&self, step: usize) -> impl Iterator<Item = AttemptResult> {
+        self.series.iter().flat_map(move |series| {
+            (0..series.count).step_by(step.max(1)).filter_map(|position| series.sample(position))
+        })
+    }
+
+    /// The counted values of a metric, in time order.
+    pub fn counted_values(&self, metric: &MetricKey) -> impl Iterator<Item = f64> {
+        let attempts = self.attempts.iter().filter(|sample| sample.counted);
+        let attempts = attempts.filter_map(|sample| sample.values.get(metric).copied());
+        attempts.chain(self.series.iter().flat_map(|series| series.counted_values(metric).map(|(_, value)| value)))
     }
 }
 
@@ -162,6 +220,90 @@ pub struct AttemptResult {
     pub values: BTreeMap<MetricKey, f64>,
     /// The folder of its artefacts, relative to the run folder.
     pub folder: String,
+}
+
+/// Samples of one imported file, as columns.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SampleSeries {
+    /// The number of the first sample in the cell; the others follow.
+    pub first_sample: u32,
+    /// The number of samples.
+    pub count: u32,
+    /// Elapsed time in seconds from the start of the run's first invocation to the import.
+    pub start_seconds: f64,
+    /// The durations of the samples in seconds, of their measured parts alone; empty if none is known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub measured_seconds: Vec<Option<f64>>,
+    /// Whether its samples are in the cell's result, apart from the excluded ones.
+    pub counted: bool,
+    /// The samples that failed or are invalid, by ascending position from 0.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub excluded: Vec<ExcludedSample>,
+    /// The values of each metric, by `CLASS/METRIC`; null where a sample has none, and absent at the end.
+    pub values: BTreeMap<MetricKey, Vec<Option<f64>>>,
+    /// The folder of the copy of the file, relative to the run folder.
+    pub folder: String,
+}
+
+/// A sample of a series that is not in the cell's result.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ExcludedSample {
+    /// Its position in the series, from 0.
+    pub position: u32,
+    /// How it ended: completed, failed, …
+    pub outcome: AttemptOutcome,
+    /// Whether its values passed the plausibility checks; absent if it did not complete.
+    pub validity: Option<Validity>,
+}
+
+impl SampleSeries {
+    /// The exclusion of a sample, if it is excluded.
+    pub fn excluded(&self, position: u32) -> Option<&ExcludedSample> {
+        let found = self.excluded.binary_search_by_key(&position, |excluded| excluded.position);
+        found.ok().map(|at| &self.excluded[at])
+    }
+
+    /// A sample as an attempt; `None` if there are fewer.
+    pub fn sample(&self, position: u32) -> Option<AttemptResult> {
+        if position >= self.count {
+            return None;
+        }
+        let at = position as usize;
+        let excluded = self.excluded(position);
+        let seconds = self.measured_seconds.get(at).copied().flatten().unwrap_or(0.0);
+        let values = self.values.iter();
+        Some(AttemptResult {
+            sample: self.first_sample.saturating_add(position),
+            attempt: 0,
+            purpose: Purpose::Sample,
+            start_seconds: self.start_seconds,
+            seconds,
+            measured_seconds: if self.has_failed(position) { 0.0 } else { seconds },
+            outcome: excluded.map_or(AttemptOutcome::Completed, |excluded| excluded.outcome.clone()),
+            validity: excluded.map_or(Some(Validity::Valid), |excluded| excluded.validity.clone()),
+            disturbances: Vec::new(),
+            counted: self.is_counted(position),
+            values: values.filter_map(|(key, values)| Some((key.clone(), (*values.get(at)?)?))).collect(),
+            folder: self.folder.clone(),
+        })
+    }
+
+    /// Whether a sample did not complete.
+    fn has_failed(&self, position: u32) -> bool {
+        self.excluded(position).is_some_and(|excluded| excluded.validity.is_none())
+    }
+
+    /// Whether a sample is in the cell's result.
+    pub fn is_counted(&self, position: u32) -> bool {
+        self.counted && self.excluded(position).is_none()
+    }
+
+    /// The counted values of a metric, each with the number of its sample.
+    pub fn counted_values(&self, metric: &MetricKey) -> impl Iterator<Item = (u32, f64)> {
+        let values = self.values.get(metric).map_or(&[][..], Vec::as_slice).iter().take(self.count as usize);
+        let counted = (0..).zip(values).filter(|(position, _)| self.is_counted(*position));
+        counted.filter_map(|(position, value)| Some((self.first_sample + position, (*value)?)))
+    }
 }
 
 /// Curves of one quantity, measured within the samples of one cell and drawn as one chart.

@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use wb_model::roles::all_workers;
 use wb_model::{CellId, ProfileName, Purpose, Sha256, WorkerName};
+use wb_record::journal::ImportedBatch;
 use wb_record::records::RESULT_FILE;
 use wb_record::{
     CellDefinition, History, Invocation, JournalEvent, JournalLine, RunFile, RunFolder, RunRecords, files,
@@ -19,6 +20,7 @@ use crate::StudyError;
 use crate::cell::{StartTimes, cell_result};
 use crate::evaluated_attempt::EvaluatedAttempt;
 use crate::findings::describe_machine_change;
+use crate::imported;
 use crate::machine_properties;
 use crate::preparation;
 use crate::result::{CellResult, EnvironmentChange, RunInfo, Study};
@@ -52,8 +54,18 @@ fn study_records(run: &RunFolder, records: &RunRecords, registry: &Registry) -> 
             .test_cell(definition.cell.test.as_str(), &definition.params)
             .ok_or_else(|| StudyError::UnknownTest(definition.cell.test.clone()))?;
         let attempts = history.attempts(&definition.cell).iter().filter(|attempt| attempt.ended.key == definition.key);
-        let evaluated = attempts.map(|attempt| EvaluatedAttempt::of(cell.as_ref(), attempt.clone())).collect();
-        let mut result = cell_result(&definition, evaluated, history.end_reason(&definition.cell), &origin);
+        let mut evaluated: Vec<EvaluatedAttempt> =
+            attempts.map(|attempt| EvaluatedAttempt::of(cell.as_ref(), attempt.clone())).collect();
+        let ended_by = history.end_reason(&definition.cell);
+        let imports = history.imports(&definition.cell).iter().filter(|batch| batch.key == definition.key);
+        let imports: Vec<&ImportedBatch> = imports.collect();
+        let imported: usize = imports.iter().map(|batch| batch.samples.count as usize).sum();
+        let mut result = if imported > imported::MANY {
+            imported::cell_result(&definition, &evaluated, &imports, ended_by, &origin)
+        } else {
+            evaluated.extend(imports.into_iter().flat_map(imported::attempts));
+            cell_result(&definition, evaluated, ended_by, &origin)
+        };
         let problems = history.cleanup_problems(&definition.cell).iter();
         result.findings.extend(problems.map(|problem| format!("cleanup failed: {problem}")));
         result.findings.extend(machine_changes(&definition, &history));
@@ -148,7 +160,7 @@ pub fn current_results(run: &RunFolder, registry: &Registry) -> Result<Vec<CellR
     for cell in records.run_file.invocations.iter().flat_map(|invocation| &invocation.cells) {
         let path = run.serial_folder(cell).join(RESULT_FILE);
         if read.insert(path.clone()) {
-            cells.extend(files::read_json::<SerialResult>(&path)?.into_iter().flat_map(|result| result.cells));
+            cells.extend(run.read_json::<SerialResult>(&path)?.into_iter().flat_map(|result| result.cells));
         }
     }
     Ok(cells)
@@ -217,6 +229,9 @@ impl Timeline {
                 JournalEvent::AttemptStarted { cell, purpose, sample, attempt, .. } => {
                     started.insert(folder_name(cell, *purpose, *sample, *attempt), seconds);
                 }
+                JournalEvent::SamplesImported(batch) => {
+                    started.insert(batch.folder().to_string_lossy().into_owned(), seconds);
+                }
                 // The line of its start may have been lost.
                 JournalEvent::AttemptEnded(ended) => {
                     let folder = folder_name(&ended.cell, ended.purpose, ended.sample, ended.attempt);
@@ -244,7 +259,7 @@ fn run_info(
     clock: &Timeline,
     cells: &[CellResult],
 ) -> RunInfo {
-    let RunRecords { run_file, lines, .. } = records;
+    let RunRecords { run_file, lines, unchecked_lines, .. } = records;
     let ended = history.cells().flat_map(|cell| history.attempts(cell)).map(|attempt| &attempt.ended);
     let last = run_file.invocations.last();
     let first = run_file.invocations.first().map(|invocation| &invocation.started);
@@ -262,7 +277,7 @@ fn run_info(
         preparation_seconds: clock.preparation_seconds,
         unmeasured: preparation::unmeasured(run_file, lines),
         workload_seconds: ended.map(|ended| ended.workload_seconds).sum(),
-        measured_seconds: cells.iter().flat_map(|cell| &cell.attempts).map(|sample| sample.measured_seconds).sum(),
+        measured_seconds: cells.iter().map(CellResult::measured_seconds).sum(),
         version: last
             .map(|invocation| &invocation.version)
             .or(pending.map(|it| &it.version))
@@ -277,6 +292,7 @@ fn run_info(
             Some(pending) => pending.metadata.clone(),
             None => run_file.invocations.iter().flat_map(|invocation| invocation.metadata.clone()).collect(),
         },
+        unchecked_lines: *unchecked_lines,
     }
 }
 
@@ -289,7 +305,7 @@ fn machines(invocation: &wb_record::Invocation) -> Vec<String> {
 /// The changes in the environments of all workers during each invocation, and since the last invocation with the same
 /// profile.
 fn changes(run: &RunFolder, invocations: &[Invocation]) -> Result<Vec<EnvironmentChange>, StudyError> {
-    let read = |name: &str| files::read_json::<Environment>(&run.environment_path(name));
+    let read = |name: &str| run.read_json::<Environment>(&run.environment_path(name));
     let mut all = Vec::new();
     for (at, invocation) in invocations.iter().enumerate() {
         let earlier = invocations[..at].iter().rposition(|earlier| profile(earlier) == profile(invocation));

@@ -72,6 +72,7 @@ mod tests {
             undisturbed: None,
         };
         CellResult {
+            series: Vec::new(),
             id: CellId {
                 profile: ProfileName::new("Localhost").unwrap(),
                 test: name.clone(),

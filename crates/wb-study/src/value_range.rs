@@ -33,14 +33,26 @@ impl ValueRange {
     /// The range of a metric by magnitude; `None` if no sample has a value other than zero.
     pub fn of(metric: &Metric, evaluated: &[EvaluatedAttempt]) -> Option<Self> {
         let value = |evaluated: &EvaluatedAttempt| {
-            let value = evaluated.valid_sample()?.get(metric).filter(|value| *value != 0.0)?;
-            Some(Extreme { sample: evaluated.attempt.ended.sample, value })
+            Some((evaluated.attempt.ended.sample, evaluated.valid_sample()?.get(metric)?))
         };
-        let values: Vec<Extreme> = evaluated.iter().filter_map(value).collect();
-        let order = |one: &&Extreme, other: &&Extreme| one.value.abs().total_cmp(&other.value.abs());
-        // Of equal values, use the earliest one.
-        let lowest = *values.iter().min_by(order)?;
-        let highest = *values.iter().min_by(|one, other| order(other, one))?;
+        Self::of_values(metric, evaluated.iter().filter_map(value))
+    }
+
+    /// The range of these values of a metric, each with the number of its sample.
+    pub fn of_values(metric: &Metric, values: impl Iterator<Item = (u32, f64)>) -> Option<Self> {
+        let mut range: Option<(Extreme, Extreme)> = None;
+        for (sample, value) in values.filter(|(_, value)| *value != 0.0) {
+            let this = Extreme { sample, value };
+            let (lowest, highest) = range.get_or_insert((this, this));
+            // Of equal values, use the earliest one.
+            if value.abs() < lowest.value.abs() {
+                *lowest = this;
+            }
+            if value.abs() > highest.value.abs() {
+                *highest = this;
+            }
+        }
+        let (lowest, highest) = range?;
         Some(Self { metric: metric.name.clone(), unit: metric.unit.clone(), lowest, highest })
     }
 

@@ -495,6 +495,12 @@ pub(crate) struct ReportArgs {
     /// Write a self-contained HTML page
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<OutputPath>,
+    /// Include only cells whose name matches this glob; may be given more than once
+    #[arg(long, value_name = "GLOB")]
+    pub(crate) select: Vec<String>,
+    /// Exclude cells whose name matches this glob; may be given more than once
+    #[arg(long, value_name = "GLOB")]
+    pub(crate) ignore: Vec<String>,
     /// Write PREFIX.csv (one row per metric) and PREFIX-samples.csv (one row per value)
     #[arg(long, value_name = "PREFIX", value_parser = prefix_parser())]
     pub(crate) csv: Option<OutputPrefix>,

@@ -101,7 +101,7 @@ pub(crate) fn read(text: &str) -> Result<ForeignResults, ReadError> {
                 .findings
                 .push(format!("the only sample is the median of {n} repetitions: the file has no repetitions"));
         }
-        cell.samples.push(sample);
+        cell.samples.extend([sample]);
         foreign.add(cell);
     }
     foreign.require_cells("benchmarks")
@@ -206,6 +206,7 @@ mod tests {
     use wb_model::{Class, Direction};
 
     use super::*;
+    use crate::foreign::row;
 
     fn report(benchmarks: &str) -> ForeignResults {
         let context = r#"{"host_name": "vm", "executable": "./build/bench", "num_cpus": 2}"#;
@@ -224,15 +225,15 @@ mod tests {
     fn repetitions_are_samples_and_aggregates_are_not() {
         let foreign = report(TWICE);
         let [cell] = &foreign.cells[..] else { panic!("{foreign:?}") };
-        assert_eq!(cell.samples.len(), 2);
+        assert_eq!(cell.samples.count, 2);
         let value = |name: &str| {
-            let reading = cell.samples[1].readings.iter().find(|reading| reading.metric.name == name).unwrap();
+            let reading = row(&cell, 1).readings.into_iter().find(|reading| reading.metric.name == name).unwrap();
             (reading.value, reading.metric.class, reading.metric.direction)
         };
         assert_eq!(value("real-time"), (2200.0, Class::Latency, Direction::Lower));
         assert_eq!(value("bytes_per_second"), (3e9, Class::Throughput, Direction::Higher));
         assert_eq!(value("hits"), (8.0, Class::Check, Direction::Neither));
-        assert_eq!(cell.samples[0].readings.len(), 4);
+        assert_eq!(row(&cell, 0).readings.len(), 4);
         assert_eq!(foreign.machine.hostname, "vm");
     }
 
@@ -241,15 +242,15 @@ mod tests {
         let median = r#"{"name": "BM_median", "run_name": "BM", "run_type": "aggregate", "aggregate_name": "median",
             "repetitions": 5, "real_time": 3, "cpu_time": 3, "time_unit": "ns"}"#;
         let foreign = report(&format!("{median}, {}", median.replace("median", "cv")));
-        assert_eq!((foreign.cells.len(), foreign.cells[0].samples.len()), (1, 1));
-        assert!(foreign.cells[0].samples[0].findings[0].contains("median of 5"), "{foreign:?}");
+        assert_eq!((foreign.cells.len(), foreign.cells[0].samples.count), (1, 1));
+        assert!(row(&foreign.cells[0], 0).findings[0].contains("median of 5"), "{foreign:?}");
     }
 
     #[test]
     fn a_failed_benchmark_has_no_figures() {
         let failed = r#"{"name": "BM", "run_type": "iteration", "error_occurred": true, "error_message": "no file",
             "real_time": 0.0, "cpu_time": 0.0, "time_unit": "ns"}"#;
-        assert_eq!(report(failed).cells[0].samples[0].failure.as_deref(), Some("BM: no file"));
+        assert_eq!(row(&report(failed).cells[0], 0).failure.as_deref(), Some("BM: no file"));
     }
 
     #[test]

@@ -88,6 +88,7 @@ mod tests {
     use wb_model::Direction;
 
     use super::*;
+    use crate::foreign::row;
 
     #[test]
     fn runs_are_samples_and_parameters_are_axes() {
@@ -96,11 +97,11 @@ mod tests {
             {"command": "sleep 0.2", "mean": 0.2, "times": [0.2], "parameters": {"t": 0.2}, "memory_usage_byte": [4096]}]}"#;
         let foreign = read(text).unwrap();
         let [one, two] = &foreign.cells[..] else { panic!("{foreign:?}") };
-        assert_eq!((one.axes.join(" "), one.samples.len()), ("t command".to_owned(), 2));
-        assert_eq!(one.samples[1].findings, ["exit status 3 of the command was ignored"]);
-        let time = &one.samples[1].readings[0];
+        assert_eq!((one.axes.join(" "), one.samples.count), ("t command".to_owned(), 2));
+        assert_eq!(row(&one, 1).findings, ["exit status 3 of the command was ignored"]);
+        let time = row(&one, 1).readings.remove(0);
         assert_eq!((time.value, time.metric.unit.as_str(), time.metric.direction), (0.2, "s", Direction::Lower));
-        assert_eq!((two.samples[0].readings.len(), two.params["t"].to_string()), (2, "0.2".to_owned()));
+        assert_eq!((row(&two, 0).readings.len(), two.params["t"].to_string()), (2, "0.2".to_owned()));
     }
 
     #[test]
@@ -118,8 +119,8 @@ mod tests {
         let text = r#"{"results": [{"command": "x", "times": [1.0, null]}]}"#;
         let options = crate::ReadOptions { format: Some(Format::Hyperfine), ..Default::default() };
         let (_, foreign) = crate::read(text, options).unwrap();
-        let failure = |sample: usize| foreign.cells[0].samples[sample].failure.as_deref();
-        assert_eq!((failure(0), failure(1)), (None, Some("no figures at results/0/times/1")));
+        let failure = |sample: usize| row(&foreign.cells[0], sample).failure;
+        assert_eq!((failure(0), failure(1)), (None, Some("no figures at results/0/times/1".to_owned())));
     }
 
     #[test]

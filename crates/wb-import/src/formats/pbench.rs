@@ -81,8 +81,8 @@ pub(crate) fn read(text: &str, include_incorrect: bool) -> Result<ForeignResults
         }
         data.describe_run(&mut foreign);
         let mut cell = data.cell(name);
-        cell.samples = data.samples(at);
-        if cell.samples.is_empty() {
+        cell.samples = data.samples(at).into_iter().collect();
+        if cell.samples.count == 0 {
             foreign.notes.push(format!("iteration `{name}`: no value over all clients"));
             continue;
         }
@@ -235,6 +235,7 @@ fn describe_workers(foreign: &mut ForeignResults, workers: &serde_json::Map<Stri
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::foreign::row;
 
     const TWO: &str = r#"[
         {"iteration_name": "read-4KiB", "iteration_data": {
@@ -257,9 +258,10 @@ mod tests {
         assert_eq!((cell.test.as_str(), cell.profile.as_ref().unwrap().as_str()), ("pbench-fio", "Tuned"));
         let params: Vec<_> = cell.params.iter().map(|(name, value)| format!("{name}={value}")).collect();
         assert_eq!(params, ["benchmark_name=fio", "bs=4k", "iteration=read-4KiB"]);
-        let iops: Vec<f64> = cell.samples.iter().map(|sample| sample.readings[0].value).collect();
+        let iops: Vec<f64> = cell.rows().map(|sample| sample.readings[0].value).collect();
         assert_eq!(iops, [10.0, 11.0]);
-        let [iops, lat] = &cell.samples[0].readings[..] else { panic!("{cell:?}") };
+        let readings = row(&cell, 0).readings;
+        let [iops, lat] = &readings[..] else { panic!("{cell:?}") };
         assert!(iops.metric.primary && !lat.metric.primary && lat.metric.direction == Direction::Lower);
         assert_eq!((iops.metric.unit.as_str(), lat.metric.unit.as_str()), ("ops/s", "ns"));
         assert_eq!(foreign.notes, ["iteration `read-4KiB-fail1`: failed", "iteration 2: incomplete"]);
@@ -276,7 +278,7 @@ mod tests {
     #[test]
     fn a_mean_without_samples_is_a_sample() {
         let text = TWO.replace("\"samples\": [", "\"other\": [").replace("10.5,", "10.5, \"stddevpct\": \"3.5\",");
-        let sample = &read(&text, false).unwrap().cells[0].samples[0];
+        let sample = row(&read(&text, false).unwrap().cells[0], 0);
         let figures =
             sample.readings.iter().map(|reading| (reading.metric.class, reading.metric.name.as_str(), reading.value));
         let expected = [
@@ -292,8 +294,8 @@ mod tests {
     fn a_single_metric_without_samples_has_its_mean() {
         let text = TWO.replace("[{\"value\": 7}, {\"value\": 8}]", "null");
         let cell = &read(&text, false).unwrap().cells[0];
-        let lat = |sample: usize| cell.samples[sample].readings.iter().find(|reading| reading.metric.name == "lat");
-        assert_eq!((cell.samples.len(), lat(0).unwrap().value, lat(1)), (2, 7.0, None));
+        let lat = |sample: usize| row(&cell, sample).readings.into_iter().find(|reading| reading.metric.name == "lat");
+        assert_eq!((cell.samples.count, lat(0).unwrap().value, lat(1)), (2, 7.0, None));
     }
 
     #[test]
@@ -301,11 +303,7 @@ mod tests {
         let second = r#"{"benchmark_name": "uperf", "primary_metric": "lat"}"#;
         let text = TWO.replacen("}],\n                           \"user\"", &format!("}}, {second}], \"user\""), 1);
         let primary = |text: &str| -> Vec<bool> {
-            read(text, false).unwrap().cells[0].samples[0]
-                .readings
-                .iter()
-                .map(|reading| reading.metric.primary)
-                .collect()
+            row(&read(text, false).unwrap().cells[0], 0).readings.iter().map(|reading| reading.metric.primary).collect()
         };
         assert_eq!((primary(&text), primary(TWO)), (vec![true, true], vec![true, false]));
         assert_eq!(primary(&TWO.replace("primary_metric", "other")), [true, false]);

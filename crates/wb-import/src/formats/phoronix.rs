@@ -92,7 +92,7 @@ pub(crate) fn read(text: &str, requested: Option<&str>) -> Result<ForeignResults
             let mut cell = result.cell(&mut foreign.secrets);
             // Several systems become several profiles.
             cell.profile = (systems.len() > 1).then(|| ProfileName::new(slug(&entry.identifier)).ok()).flatten();
-            cell.samples = entry.samples(at, result);
+            cell.samples = entry.samples(at, result).into_iter().collect();
             foreign.add(cell);
         }
     }
@@ -244,6 +244,7 @@ mod tests {
     use wb_model::Class;
 
     use super::*;
+    use crate::foreign::row;
 
     fn suite(entries: &str, scale: &str, proportion: &str) -> String {
         format!(
@@ -265,20 +266,20 @@ mod tests {
         let foreign = read(&suite(&entry("a", "2", "1:2:3"), "byte/s", "HIB"), None).unwrap();
         let [cell] = &foreign.cells[..] else { panic!("{foreign:?}") };
         assert_eq!(
-            (cell.test.as_str(), cell.samples.len(), cell.axes.join(" ")),
+            (cell.test.as_str(), cell.samples.count, cell.axes.join(" ")),
             ("pts-openssl", 3, "Algorithm scale".into())
         );
         assert_eq!(cell.params["profile-version"].to_string(), "3.1");
-        let metric = &cell.samples[0].readings[0].metric;
+        let metric = row(&cell, 0).readings.remove(0).metric;
         assert_eq!((metric.class, metric.direction, metric.primary), (Class::Throughput, Direction::Higher, true));
         assert_eq!(
             (foreign.machine.kernel.as_str(), foreign.machine.cpu_model.as_str()),
             ("6.1.0-9", "X 1 @ 2GHz (4 Cores)")
         );
         let lower = read(&suite(&entry("a", "2", ""), "Seconds", "LIB"), None).unwrap();
-        let metric = &lower.cells[0].samples[0].readings[0].metric;
+        let metric = row(&lower.cells[0], 0).readings.remove(0).metric;
         assert_eq!((metric.class, metric.direction, metric.unit.as_str()), (Class::Latency, Direction::Lower, "s"));
-        assert_eq!(lower.cells[0].samples[0].findings.len(), 1);
+        assert_eq!(row(&lower.cells[0], 0).findings.len(), 1);
     }
 
     #[test]
@@ -305,6 +306,6 @@ mod tests {
     #[test]
     fn a_test_without_a_result_has_failed() {
         let foreign = read(&suite(&entry("a", "", ""), "byte/s", "HIB"), None).unwrap();
-        assert!(foreign.cells[0].samples[0].failure.is_some());
+        assert!(row(&foreign.cells[0], 0).failure.is_some());
     }
 }

@@ -23,8 +23,8 @@ fn check_all_formats(text: &str) {
         match read(text, ReadOptions { format, system: None, include_incorrect: true }) {
             Ok((_, foreign)) => {
                 assert!(!foreign.cells.is_empty() || !foreign.notes.is_empty());
-                let readings = foreign.cells.iter().flat_map(|cell| &cell.samples).flat_map(|sample| &sample.readings);
-                assert!(readings.clone().all(|reading| reading.value.is_finite()));
+                let mut readings = foreign.cells.iter().flat_map(|cell| cell.rows()).flat_map(|sample| sample.readings);
+                assert!(readings.all(|reading| reading.value.is_finite()));
             }
             Err(error) => assert!(!error.to_string().is_empty()),
         }

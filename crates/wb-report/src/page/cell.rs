@@ -29,6 +29,7 @@ pub(super) struct CellView {
     latency: Vec<LatencyView>,
     sample_heads: Vec<String>,
     samples: Vec<SampleView>,
+    unlisted: Option<String>,
     telemetry: Vec<TelemetryView>,
     command: String,
 }
@@ -96,6 +97,7 @@ impl CellView {
             latency: cell.latency.iter().map(latency_view).collect(),
             sample_heads: cell.metrics.iter().map(|result| result.key().to_string()).collect(),
             samples: cell.attempts.iter().map(|result| sample_view(cell, result)).collect(),
+            unlisted: phrasing::unlisted_samples(cell),
             telemetry: telemetry_views(cell, extras, ids),
             command: rerun_command(cell),
         }

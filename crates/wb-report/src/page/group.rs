@@ -8,6 +8,7 @@ use wb_study::result::{CellResult, MetricResult};
 use super::RunExtras;
 use super::cell::CellView;
 use super::components::{IdGenerator, PageFigure};
+use super::view::Detail;
 use crate::chart::{BoxPlot, BoxRow, SampleDot, SampleMark, SampleTimeline, SummaryBars, TimelineRow, summary_bar};
 use crate::groups::CellGroup;
 use crate::phrasing;
@@ -50,9 +51,11 @@ impl GroupView {
         index: usize,
         extras: &RunExtras,
         common: &std::collections::BTreeMap<&str, &str>,
+        detail: Detail,
         ids: &mut IdGenerator,
     ) -> Self {
-        let bars = group.scale.map(|(unit, _)| {
+        let is_full = detail == Detail::Full;
+        let bars = group.scale.filter(|_| is_full).map(|(unit, _)| {
             let summaries = group.cells.iter().filter_map(|cell| cell.primary()?.summary.as_ref());
             SummaryBars::new(unit, summaries)
         });
@@ -66,8 +69,9 @@ impl GroupView {
             metric_description: group.metric_description(),
             rows: cells.clone().map(|(nth, cell)| overview_row(group, cell, id(nth), bars.as_ref())).collect(),
             axis: bars.as_ref().map(|bars| Value::from_safe_string(bars.axis())),
-            figures: group_charts(group, ids),
+            figures: if is_full { group_charts(group, ids) } else { Vec::new() },
             cells: cells
+                .filter(|_| is_full)
                 .map(|(nth, cell)| CellView::new(cell, group.label(cell), id(nth), extras, common, ids))
                 .collect(),
         }
@@ -128,15 +132,29 @@ fn outcome_symbol(outcome: &CellOutcome) -> (&'static str, &'static str) {
     }
 }
 
+/// The number of samples of one cell that charts show of imported series, evenly spread.
+const PLOTTED_SAMPLES: usize = 1000;
+
+fn plotted_samples(step: usize) -> String {
+    match step {
+        1 => "every sample".to_owned(),
+        step => format!("every sample, or of long series one of up to {step}"),
+    }
+}
+
 fn group_charts(group: &CellGroup, ids: &mut IdGenerator) -> Vec<PageFigure> {
     let Some((unit, _)) = group.scale else { return Vec::new() };
     let metric_name = group.metric().map_or("primary metric", |metric| metric.name.as_str());
     let mut boxes = Vec::new();
     let mut strips = Vec::new();
+    let mut largest_step = 1;
     for cell in &group.cells {
         let Some(primary) = cell.primary() else { continue };
         let key = primary.key();
-        let dots: Vec<SampleDot> = cell.attempts.iter().map(|sample| SampleDot::of(sample, &key, unit)).collect();
+        let step = cell.series_count().div_ceil(PLOTTED_SAMPLES).max(1);
+        largest_step = largest_step.max(step);
+        let mut dots: Vec<SampleDot> = cell.attempts.iter().map(|sample| SampleDot::of(sample, &key, unit)).collect();
+        dots.extend(cell.series_samples(step).map(|sample| SampleDot::of(&sample, &key, unit)));
         let label = group.label(cell);
         if let Some(summary) = primary.summary.clone() {
             let counts = |dot: &&SampleDot| matches!(dot.mark, SampleMark::Counted | SampleMark::Disturbed);
@@ -151,19 +169,26 @@ fn group_charts(group: &CellGroup, ids: &mut IdGenerator) -> Vec<PageFigure> {
     if !boxes.is_empty() {
         let title = format!("{}: {metric_name} by case", group.title);
         let caption = format!(
-            "{metric_name}: range, quartiles, median and every sample; below each box the 95 % interval of the median."
+            "{metric_name}: range, quartiles, median and {}; below each box the 95 % interval of the median.",
+            plotted_samples(largest_step)
         );
         figures.push(PageFigure::of(&BoxPlot::new(title, unit.clone(), boxes), caption, ids));
     }
     if !strips.is_empty() {
         let title = format!("{}: samples in time order", group.title);
-        let caption = "The samples in time order, each row on its own scale, with their median and its \
-                       interval. Outliers beyond the scale are drawn at its edge, with an arrow.";
+        let which = match largest_step {
+            1 => "The samples".to_owned(),
+            step => format!("The samples ({})", plotted_samples(step)),
+        };
+        let caption = format!(
+            "{which} in time order, each row on its own scale, with their median and its interval. Outliers beyond the \
+             scale are drawn at its edge, with an arrow."
+        );
         let occurs = |mark: &SampleMark| strips.iter().flat_map(|row| &row.dots).any(|dot| dot.mark == *mark);
         let marks: Vec<SampleMark> = SampleMark::ALL.into_iter().filter(occurs).collect();
         let legend = marks.into_iter().map(|mark| (mark.legend_symbol(), mark.name()));
         let sequence = SampleTimeline { title, unit: unit.clone(), rows: strips };
-        figures.push(PageFigure::of(&sequence, caption.to_owned(), ids).with_legend(legend));
+        figures.push(PageFigure::of(&sequence, caption, ids).with_legend(legend));
     }
     figures
 }

@@ -14,11 +14,26 @@ use crate::links::{self, BASE_URL_KEYS, Hyperlink};
 use crate::phrasing;
 use crate::systems::SystemTable;
 
+/// The number of cells from which on the page has a row of each alone: a page with charts and details takes ten times as
+/// much.
+const MANY_CELLS: usize = 1000;
+
+/// What the page shows of cells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Detail {
+    /// Everything.
+    Full,
+    /// A row in the overview.
+    Rows,
+}
+
 /// Data of the page.
 #[derive(Serialize)]
 pub(super) struct RunPage {
     title: String,
     tally: String,
+    /// How to get the details of cells, if the page has none because there are many.
+    omission: Option<String>,
     facts: Vec<NamedLinks>,
     machine: Vec<NamedText>,
     experiment: Option<ExperimentView>,
@@ -50,9 +65,18 @@ impl RunPage {
         let common = common_provenance(study);
         let mut ids = IdGenerator::default();
         let groups = group_cells(study);
-        let views =
-            groups.iter().enumerate().map(|(index, group)| GroupView::new(group, index, extras, &common, &mut ids));
+        let detail = if study.cells.len() > MANY_CELLS { Detail::Rows } else { Detail::Full };
+        let views = groups
+            .iter()
+            .enumerate()
+            .map(|(index, group)| GroupView::new(group, index, extras, &common, detail, &mut ids));
         Self {
+            omission: (detail == Detail::Rows).then(|| {
+                let cells = study.cells.len();
+                format!(
+                    "One row each, since there are {cells} cells: `report --select NAME` shows all of some of them."
+                )
+            }),
             title: study.run.name.clone(),
             tally: phrasing::outcome_counts(study),
             facts: run_facts(study),
@@ -60,7 +84,7 @@ impl RunPage {
             experiment: extras.experiment.as_ref().map(ExperimentView::new),
             groups: views.collect(),
             systems: SystemTable::of_run(study),
-            findings: findings(study),
+            findings: findings(study, detail),
             solutions: answers(study),
             changes: changes(study),
             provenance: common.iter().map(|(name, text)| named_text(*name, *text)).collect(),
@@ -97,15 +121,18 @@ fn run_facts(study: &Study) -> Vec<NamedLinks> {
         };
         facts.push(fact(name, vec![Hyperlink::new(text, to)]));
     }
+    facts.extend(run.checksum_note().map(|note| fact("journal", vec![Hyperlink::plain(note)])));
     facts
 }
 
-fn findings(study: &Study) -> Vec<NamedText> {
+fn findings(study: &Study, detail: Detail) -> Vec<NamedText> {
+    // Of many cells, those with findings are named in the text summary.
+    let shown = if detail == Detail::Rows { MANY_CELLS } else { usize::MAX };
     let pairs = |cell: &wb_study::result::CellResult| {
         let name = phrasing::cell_name(&cell.id);
         cell.findings.iter().map(move |finding| named_text(name.clone(), finding)).collect::<Vec<_>>()
     };
-    study.cells.iter().flat_map(pairs).collect()
+    study.cells.iter().flat_map(pairs).take(shown).collect()
 }
 
 fn answers(study: &Study) -> Vec<SolutionView> {

@@ -110,7 +110,8 @@ fn samples_table(cell: &CellResult, style: Style) -> String {
         }
         table.row(figure_row(format!("  {}", sample_name(sample)), figures));
     }
-    if cell.attempts.is_empty() { String::new() } else { table.draw(style) }
+    let unlisted = phrasing::unlisted_samples(cell).map(|note| format!("  {note}\n")).unwrap_or_default();
+    if cell.attempts.is_empty() { unlisted } else { table.draw(style) + &unlisted }
 }
 
 fn sample_name(sample: &AttemptResult) -> String {

@@ -170,7 +170,7 @@ fn footer(study: &Study, style: Style) -> String {
     // With several machines, each has a line of its own.
     let is_single = run.properties.iter().any(|(name, _)| name == "host");
     let machines = if is_single { vec![machine.join(" · ")] } else { machine };
-    let lines = [time].into_iter().chain(machines).filter(|line| !line.is_empty());
+    let lines = [time].into_iter().chain(machines).chain(run.checksum_note()).filter(|line| !line.is_empty());
     let wrapped = lines.flat_map(|line| wrap(&sanitize(&line), style.width));
     let painted: String = wrapped.map(|line| style.paint(&line, Tone::Quiet) + "\n").collect();
     format!("\n{painted}")

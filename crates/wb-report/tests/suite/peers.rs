@@ -10,9 +10,9 @@ use crate::matrix;
 fn read(text: &str) -> (usize, Vec<Gate>, usize) {
     let (format, foreign) = wb_import::read(text, ReadOptions::default()).unwrap();
     assert_eq!(format, Format::Libp2p);
-    let samples = || foreign.cells.iter().flat_map(|cell| &cell.samples);
+    let samples = || foreign.cells.iter().flat_map(|cell| cell.rows());
     let failed = samples().filter(|sample| sample.failure.is_some()).count();
-    let invalid = samples().filter_map(|sample| Some(sample.rejection.as_ref()?.gate)).collect();
+    let invalid = samples().filter_map(|sample| Some(sample.rejection?.gate)).collect();
     (failed, invalid, foreign.cells.len())
 }
 

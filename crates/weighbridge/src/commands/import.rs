@@ -7,7 +7,7 @@ use wb_model::secrets::mask_arguments;
 use wb_model::{CellId, pluralize};
 use wb_plan::Catalog;
 use wb_record::RunFolder;
-use wb_session::definitions::registry;
+use wb_session::definitions::registry_of_run;
 use wb_session::program::current_program_hash;
 use wb_sys::SysRoot;
 use wb_tests::Registry;
@@ -52,7 +52,7 @@ pub(crate) fn import(args: ImportArgs, console: &Console) -> Result<Exit, Error>
         return Err(nothing_imported(&report));
     }
     let run = RunFolder::open(&args.into)?;
-    let study = wb_study::write_results(&run, &registry(&[], Some(&run.tests_folder()), &console.events())?)?;
+    let study = wb_study::write_results(&run, &registry_of_run(&run, &[], &console.events())?)?;
     if args.json {
         print_json(&study)?;
     } else {

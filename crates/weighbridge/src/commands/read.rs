@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use wb_plan::Selection;
 use wb_record::RunFolder;
-use wb_session::definitions::registry;
+use wb_session::definitions::registry_of_run;
 use wb_study::Study;
 
 use super::contention::{BenchSelection, ReadTarget};
@@ -17,7 +17,7 @@ use crate::output::{print_json, print_text};
 /// Reads a run folder and studies it.
 pub(crate) fn load_study(path: &Path, tests_d: &[PathBuf], console: &Console) -> Result<(RunFolder, Study), Error> {
     let run = RunFolder::open(path)?;
-    let study = wb_study::study(&run, &registry(tests_d, Some(&run.tests_folder()), &console.events())?)?;
+    let study = wb_study::study(&run, &registry_of_run(&run, tests_d, &console.events())?)?;
     Ok((run, study))
 }
 
@@ -44,20 +44,31 @@ pub(crate) fn format(args: &FormatArgs, folder: Option<&Path>, console: &Console
         return Ok(exit);
     }
     let (_, mut study) = load_study(target.run, &args.read.tests_d, console)?;
-    let all = study.cells.len();
-    study.cells.retain(|cell| selection.skip_reason(&cell.id, None).is_none());
-    if study.cells.is_empty() {
-        return Err(Error::NothingToDo {
-            what: wb_session::describe_empty_selection(&args.select),
-            help: format!("`weighbridge summary {}` lists all {all}", target.run.display()),
-        });
-    }
+    select_cells(&mut study, &selection, &args.select, target.run)?;
     if args.read.json {
         print_json(&study.cells)?;
     } else {
         print_text(&wb_report::text::format(&study, |_| true, console.stdout_style))?;
     }
     Ok(study_exit(&study))
+}
+
+/// Keeps the selected cells of a study.
+pub(crate) fn select_cells(
+    study: &mut Study,
+    selection: &Selection,
+    patterns: &[String],
+    run: &Path,
+) -> Result<(), Error> {
+    let all = study.cells.len();
+    study.cells.retain(|cell| selection.skip_reason(&cell.id, None).is_none());
+    match study.cells.is_empty() && all > 0 {
+        true => Err(Error::NothingToDo {
+            what: wb_session::describe_empty_selection(patterns),
+            help: format!("`weighbridge summary {}` lists all {all}", run.display()),
+        }),
+        false => Ok(()),
+    }
 }
 
 /// Recomputes the values and writes them to the result.json files.
@@ -76,7 +87,7 @@ pub(crate) fn study(args: &StudyArgs, folder: Option<&Path>, console: &Console) 
         None => {}
     }
     let run = RunFolder::open(target.run)?;
-    let study = wb_study::write_results(&run, &registry(&args.tests_d, Some(&run.tests_folder()), &console.events())?)?;
+    let study = wb_study::write_results(&run, &registry_of_run(&run, &args.tests_d, &console.events())?)?;
     if args.json {
         print_json(&study)?
     } else {
@@ -92,7 +103,7 @@ pub(crate) fn solve(args: &ReadArgs, folder: Option<&Path>, console: &Console) -
         return Ok(exit);
     }
     let run = RunFolder::open(target.run)?;
-    let registry = registry(&args.tests_d, Some(&run.tests_folder()), &console.events())?;
+    let registry = registry_of_run(&run, &args.tests_d, &console.events())?;
     let answers = wb_study::solve::solve(&wb_study::current_results(&run, &registry)?, &registry);
     if args.json {
         print_json(&answers)?;

@@ -1,8 +1,11 @@
 //! `weighbridge report`: writes a run as an HTML page, CSV, JSON or text.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use wb_plan::Selection;
+use wb_record::RunFolder;
+use wb_record::journal::IMPORTED_FOLDER;
 use wb_report::page::{ReproduceCommand, RunExtras, TelemetrySeries};
 use wb_session::variants::read_experiment;
 use wb_study::Study;
@@ -16,10 +19,12 @@ use crate::output::{print_json, print_text, write_file};
 
 /// Writes the requested outputs of a run.
 pub(crate) fn report(args: &ReportArgs, console: &Console) -> Result<Exit, Error> {
-    let (run, study) = read::load_study(&args.run, &args.tests_d, console)?;
+    let selection = Selection::new(&args.select, &args.ignore)?;
+    let (run, mut study) = read::load_study(&args.run, &args.tests_d, console)?;
+    read::select_cells(&mut study, &selection, &args.select, &args.run)?;
     if let Some(path) = &args.html {
         let extras = RunExtras {
-            telemetry: read_telemetry(run.path(), &study),
+            telemetry: read_telemetry(&run, &study),
             experiment: read_experiment(&run)?,
             commands: reproduce_commands(&run)?,
         };
@@ -55,10 +60,13 @@ fn reproduce_commands(run: &wb_record::RunFolder) -> Result<Vec<ReproduceCommand
 
 /// Reads the telemetry of each attempt, keyed by the attempt's folder. Attempts that failed early have none; an
 /// unreadable file causes a warning.
-fn read_telemetry(run: &Path, study: &Study) -> BTreeMap<String, Vec<TelemetrySeries>> {
+fn read_telemetry(run: &RunFolder, study: &Study) -> BTreeMap<String, Vec<TelemetrySeries>> {
     let mut all = BTreeMap::new();
     for folder in study.cells.iter().flat_map(|cell| &cell.attempts).map(|sample| &sample.folder) {
-        match wb_record::files::read_json(&run.join(folder).join("telemetry.json")) {
+        if folder.starts_with(IMPORTED_FOLDER) {
+            continue;
+        }
+        match run.read_json(&run.path().join(folder).join("telemetry.json")) {
             Ok(Some(telemetry)) => drop(all.insert(folder.clone(), crate::telemetry::series(&telemetry))),
             Ok(None) => {}
             Err(error) => crate::console::message!("warning: the page has no telemetry of {folder}: {error}"),

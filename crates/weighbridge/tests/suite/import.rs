@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::lab::Lab;
+use crate::lab::{CommandResult, Lab};
 
 /// Path of an example of results.
 fn example(name: &str) -> String {
@@ -89,4 +89,59 @@ fn invalid_arguments_are_refused() {
     lab.write("letters/mine.txt", "mine");
     let foreign = lab.weighbridge(&format!("import -o letters {}", example("fio.json"))).expect_code(1);
     foreign.expect_stderr("is not a run folder");
+}
+
+/// Runs a command of the program with no more than this much memory, in KiB of address space.
+#[track_caller]
+fn within_memory(lab: &Lab, kib: u64, line: &str) -> CommandResult {
+    let own = lab.command(line);
+    let mut command = std::process::Command::new("sh");
+    command.args(["-c", &format!("ulimit -v {kib} && exec \"$@\""), "sh"]).arg(own.get_program()).args(own.get_args());
+    command.current_dir(own.get_current_dir().unwrap());
+    command.envs(own.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    lab.run_command(&mut command)
+}
+
+/// The ratio of two such cells has 10¹⁰ pairs of samples, which would take 80 GB.
+#[test]
+fn memory_grows_with_the_samples_of_a_cell_and_not_with_their_pairs() {
+    let lab = Lab::new();
+    let (samples, limit) = (100_000_u32, 1_000_000);
+    for (run, level) in [("a", 0.100), ("b", 0.104)] {
+        let times: Vec<f64> = (0..samples).map(|n| level + f64::from(n * 7919 % 1009) * 1e-6).collect();
+        let export = serde_json::json!({ "results": [{ "command": "x", "mean": level, "times": times }] });
+        lab.write(&format!("{run}.json"), &export.to_string());
+        let imported = within_memory(&lab, limit, &format!("import {run}.json --into {run}")).expect_code(0);
+        imported.expect_stderr("hyperfine, 1 cell, 100000 samples");
+        let again = within_memory(&lab, limit, &format!("import {run}.json --into {run}")).expect_code(4);
+        again.expect_stderr("100000 already in the run");
+    }
+    within_memory(&lab, limit, "summary a").expect_code(0).expect_stdout("100000");
+    within_memory(&lab, limit, "format a").expect_code(0).expect_stdout("100000 imported samples are not listed");
+    within_memory(&lab, limit, "report a --html page.html --csv figures").expect_code(0);
+    assert!(lab.read("page.html").len() < 2_000_000);
+    assert_eq!(lab.read("figures-samples.csv").lines().count(), 1 + samples as usize);
+    let outcome = within_memory(&lab, limit, "compare a b --json").expect_code_of(&[0, 2]).json();
+    let mean = outcome["checks"].as_array().unwrap().iter().find(|check| check["statistic"] == "mean").unwrap();
+    assert!((mean["after"].as_f64().unwrap() / mean["before"].as_f64().unwrap() - 1.04).abs() < 0.001, "{mean}");
+    // A line for each cell and file.
+    assert_eq!(lab.read("a/journal.jsonl").lines().count(), 4);
+}
+
+#[test]
+fn the_page_of_many_cells_has_a_row_for_each_and_details_of_selected_ones() {
+    let lab = Lab::new();
+    let cells = 2000;
+    let result = |n: u32| serde_json::json!({ "command": format!("c{n:04}"), "times": [0.1, 0.11, 0.12] });
+    let export = serde_json::json!({ "results": (0..cells).map(result).collect::<Vec<_>>() });
+    lab.write("many.json", &export.to_string());
+    lab.weighbridge("import many.json --into R").expect_code(0);
+    lab.weighbridge("report R --html page.html").expect_code(0);
+    let page = lab.read("page.html");
+    assert!(page.len() < cells as usize * 1000, "{} bytes", page.len());
+    assert!(page.contains("c1999") && page.contains("report --select NAME"));
+    lab.weighbridge("report R --html one.html --select *c1999*").expect_code(0);
+    let one = lab.read("one.html");
+    assert!(one.contains("command to repeat it") && !one.contains("c1998"));
+    lab.weighbridge("report R --html none.html --select nosuch*").expect_code(4);
 }

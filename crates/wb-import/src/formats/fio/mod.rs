@@ -34,7 +34,7 @@ pub(crate) fn read(text: &str) -> Result<ForeignResults, ReadError> {
         let mut cell = ForeignCell::new(valid_name(TEST), SUMMARY);
         foreign.secrets.extend(options::describe(&mut cell, &report.global, clones[0]));
         let kinds = cell.params.get("rw").map(ToString::to_string);
-        cell.samples.push(figures::sample(format!("jobs/{at}"), &clones, kinds.as_deref()));
+        cell.samples.extend([figures::sample(format!("jobs/{at}"), &clones, kinds.as_deref())]);
         foreign.add(cell);
     }
     Ok(foreign)
@@ -63,6 +63,7 @@ mod tests {
     use wb_model::{Class, Direction};
 
     use super::*;
+    use crate::foreign::row;
 
     const OLD: &str = r#"{"fio version": "fio-2.2", "jobs": [{"jobname": "j", "groupid": 0, "error": 0,
         "read": {"io_bytes": 40, "bw": 10, "iops": 2.5, "runtime": 4000, "total_ios": 10,
@@ -71,7 +72,7 @@ mod tests {
 
     fn values(text: &str) -> Vec<(String, f64)> {
         let foreign = read(text).unwrap();
-        let readings = &foreign.cells[0].samples[0].readings;
+        let readings = &row(&foreign.cells[0], 0).readings;
         readings.iter().map(|reading| (reading.metric.key().to_string(), reading.value)).collect()
     }
 
@@ -89,15 +90,15 @@ mod tests {
         let job = OLD.split_once("\"jobs\": [").unwrap().1.strip_suffix("]}").unwrap();
         let text = OLD.replace(job, &format!("{job}, {job}"));
         let foreign = read(&text).unwrap();
-        assert_eq!((foreign.cells.len(), foreign.cells[0].samples.len()), (1, 1));
+        assert_eq!((foreign.cells.len(), foreign.cells[0].samples.count), (1, 1));
         assert!(values(&text).contains(&("throughput/iops".to_owned(), 5.0)));
-        assert!(foreign.cells[0].samples[0].findings[0].contains("json+"), "{:?}", foreign.cells[0].samples[0]);
+        assert!(row(&foreign.cells[0], 0).findings[0].contains("json+"), "{:?}", row(&foreign.cells[0], 0));
     }
 
     #[test]
     fn latency_is_better_lower_and_one_throughput_is_primary() {
         let foreign = read(OLD).unwrap();
-        let metrics: Vec<_> = foreign.cells[0].samples[0].readings.iter().map(|reading| &reading.metric).collect();
+        let metrics: Vec<_> = row(&foreign.cells[0], 0).readings.into_iter().map(|reading| reading.metric).collect();
         let primary: Vec<_> =
             metrics.iter().filter(|metric| metric.primary).map(|metric| metric.name.as_str()).collect();
         assert_eq!(primary, ["iops"]);
@@ -108,7 +109,7 @@ mod tests {
     #[test]
     fn a_failed_job_has_no_figures() {
         let foreign = read(&OLD.replace("\"error\": 0", "\"error\": 5")).unwrap();
-        let sample = &foreign.cells[0].samples[0];
+        let sample = &row(&foreign.cells[0], 0);
         assert!(sample.failure.as_ref().unwrap().starts_with("fio: job `j` ended with: Input/output error"));
         assert!(sample.readings.is_empty());
     }

@@ -39,7 +39,7 @@ pub(crate) fn read(text: &str) -> Result<ForeignResults, ReadError> {
         describe_machine(&mut foreign, &report.start);
         let mut cell = ForeignCell::new(valid_name(TEST), SUMMARY);
         describe(&mut cell, test, report);
-        cell.samples.push(figures::sample(format!("report/{at}"), report));
+        cell.samples.extend([figures::sample(format!("report/{at}"), report)]);
         foreign.add(cell);
     }
     Ok(foreign)
@@ -83,6 +83,7 @@ fn describe_machine(foreign: &mut ForeignResults, start: &ReportStart) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::foreign::row;
 
     const REPORT: &str = r#"{"start": {"version": "iperf 3.12", "system_info": "Linux vm 6.1.0-9 #1 SMP x86_64",
         "test_start": {"protocol": "TCP", "num_streams": 2, "blksize": 131072, "omit": 0, "duration": 10, "reverse": 0}},
@@ -100,7 +101,7 @@ mod tests {
             (cell.params["length"].to_string(), cell.params["duration"].to_string()),
             ("128k".into(), "10".into())
         );
-        let [sample] = &cell.samples[..] else { panic!("{cell:?}") };
+        let [sample] = &cell.rows().collect::<Vec<_>>()[..] else { panic!("{cell:?}") };
         let primary: Vec<_> = sample.readings.iter().filter(|reading| reading.metric.primary).collect();
         assert_eq!((primary[0].metric.name.as_str(), primary[0].value, primary.len()), ("received", 900.0, 1));
         assert_eq!((foreign.machine.hostname.as_str(), foreign.machine.kernel.as_str()), ("vm", "6.1.0-9"));
@@ -109,7 +110,7 @@ mod tests {
     #[test]
     fn several_reports_in_a_file_are_several_samples() {
         let foreign = read(&format!("{REPORT}\n{REPORT}")).unwrap();
-        assert_eq!((foreign.cells.len(), foreign.cells[0].samples.len()), (1, 2));
+        assert_eq!((foreign.cells.len(), foreign.cells[0].samples.count), (1, 2));
     }
 
     #[test]
@@ -144,6 +145,6 @@ mod tests {
         let text = r#"{"start": {"connected": [], "version": "iperf 3.12"}, "end": {}, "error": "unable to connect"}"#;
         assert_eq!(read(text).unwrap_err().to_string(), "no result: iperf3 reports: unable to connect");
         let late = REPORT.replacen("\"end\"", "\"error\": \"interrupted\", \"end\"", 1);
-        assert_eq!(read(&late).unwrap().cells[0].samples[0].failure.as_deref(), Some("iperf3: interrupted"));
+        assert_eq!(row(&read(&late).unwrap().cells[0], 0).failure.as_deref(), Some("iperf3: interrupted"));
     }
 }

@@ -122,11 +122,11 @@ impl RowJudge<'_> {
         }
         let is_empty = row.figures.iter().all(Option::is_none);
         if !row.has_passed() {
-            cell.samples.push(self.failed_sample());
+            cell.samples.extend([self.failed_sample()]);
         } else if is_empty && row.status.is_none() {
             let mut sample = ForeignSample::at(&row.location);
             sample.failure = Some("no figures, and neither a status nor a cause in the file".to_owned());
-            cell.samples.push(sample);
+            cell.samples.extend([sample]);
         } else if is_empty && !row.has_figures {
             foreign.notes.push(format!("`{}`: passed, but such a file has no figures of baselines", row.name));
             return;
@@ -138,7 +138,7 @@ impl RowJudge<'_> {
                     None if self.is_baseline && !is_empty => {
                         foreign.notes.push(format!("`{}`: no figures of {}", row.name, scenario.key()));
                     }
-                    None => cell.samples.push(self.empty_sample(scenario)),
+                    None => cell.samples.extend([self.empty_sample(scenario)]),
                 }
             }
         }
@@ -401,7 +401,7 @@ mod tests {
     fn judged(baselines: Vec<Row>, test: Row) -> Vec<(String, String)> {
         let results = SuiteResults { baselines, tests: vec![test], ..SuiteResults::default() };
         let foreign = judge(results);
-        let samples = &foreign.cells.last().unwrap().samples;
+        let samples: Vec<ForeignSample> = foreign.cells.last().unwrap().rows().collect();
         let reason = |sample: &ForeignSample| {
             let rejection =
                 sample.rejection.as_ref().map(|rejection| format!("{}: {}", rejection.gate, rejection.figures));
@@ -413,7 +413,7 @@ mod tests {
     fn findings(baselines: Vec<Row>, test: Row) -> Vec<String> {
         let results = SuiteResults { baselines, tests: vec![test], ..SuiteResults::default() };
         let cells = judge(results).cells;
-        cells.iter().flat_map(|cell| &cell.samples).flat_map(|sample| sample.findings.clone()).collect()
+        cells.iter().flat_map(|cell| cell.rows()).flat_map(|sample| sample.findings).collect()
     }
 
     #[test]

@@ -59,6 +59,7 @@ impl CellBuilder {
             id.case.axes().map(|(name, value)| (name.to_owned(), ParamValue::Text(value.to_owned()))).collect();
         params.insert("huge-pages".into(), ParamValue::Text("inherit".into()));
         let result = CellResult {
+            series: Vec::new(),
             key: DefinitionKey::new(&test, 1, &params),
             id,
             description: String::new(),

@@ -99,7 +99,7 @@ fn matrix_cell(run: &Path, cell: &CellResult, axes: &[String]) -> Result<MatrixC
     let mut figures = IterationValues::default();
     let counted: Vec<&AttemptResult> = cell.attempts.iter().filter(|attempt| attempt.counted).collect();
     for attempt in &counted {
-        let read = IterationValues::read(&cell.params, &Artefacts::new(&run.join(&attempt.folder)));
+        let read = IterationValues::read(&cell.params, &Artefacts::of_run(run, Path::new(&attempt.folder)));
         figures.extend(read.map_err(|rejection| Error::Internal(format!("{}: {rejection}", attempt.folder)))?);
     }
     let scaled = |figures: Vec<f64>| figures.into_iter().map(|seconds| seconds * NANOS).collect::<Vec<f64>>();

@@ -1,0 +1,332 @@
+//! Evaluation of imported samples: as attempts, or as columns if there are many.
+
+use std::collections::BTreeMap;
+
+use wb_model::{AttemptOutcome, Metric, MetricKey, Purpose, Validity};
+use wb_record::journal::{AttemptEnd, ImportedBatch};
+use wb_record::{CellDefinition, RecordedAttempt};
+use wb_stats::{Budget, Dispersion, Samples, SamplingDecision, Stop, Summary};
+use wb_tests::evaluate::is_plausible;
+use wb_tests::measure_imported;
+
+use crate::cell::{AttemptTally, Judgement, StartTimes, attempt_results, decide, outcome, primary};
+use crate::evaluated_attempt::EvaluatedAttempt;
+use crate::findings::{changed_values, contradictions, distribution, invalid_sample_groups, merge_findings};
+use crate::provenance;
+use crate::result::{CellResult, ExcludedSample, MetricResult, SampleSeries};
+use crate::value_range::ValueRange;
+
+/// The number of imported samples of a cell from which on they are evaluated as columns: an attempt takes a kilobyte.
+pub(crate) const MANY: usize = 1000;
+
+/// The imported samples of a cell as attempts.
+pub(crate) fn attempts(batch: &ImportedBatch) -> impl Iterator<Item = EvaluatedAttempt> {
+    let rows = (0..batch.samples.count).filter_map(|position| Some((position, batch.samples.sample(position)?)));
+    rows.map(|(position, row)| {
+        let ended = AttemptEnd {
+            cell: batch.cell.clone(),
+            key: batch.key.clone(),
+            purpose: Purpose::Sample,
+            sample: batch.first_sample.saturating_add(position),
+            attempt: 0,
+            outcome: outcome_of(row.failure),
+            seconds: row.seconds.unwrap_or(0.0),
+            workload_seconds: 0.0,
+            work: None,
+            workers: Vec::new(),
+            work_by_worker: BTreeMap::new(),
+            disturbances: Vec::new(),
+            findings: Vec::new(),
+            artefacts: Vec::new(),
+        };
+        let measurement = row.failure.is_none().then(|| measure_imported(&row, &batch.provenance));
+        let attempt = RecordedAttempt {
+            ended,
+            time: String::new(),
+            run: Default::default(),
+            folder: batch.folder(),
+            intact: true,
+        };
+        EvaluatedAttempt { attempt, measurement }
+    })
+}
+
+fn outcome_of(failure: Option<&str>) -> AttemptOutcome {
+    match failure {
+        None => AttemptOutcome::Completed,
+        Some(status) => AttemptOutcome::Crashed { status: status.to_owned() },
+    }
+}
+
+/// The result of a cell with many imported samples. It may also have attempts, of an import by an earlier version.
+pub(crate) fn cell_result(
+    definition: &CellDefinition,
+    attempts: &[EvaluatedAttempt],
+    batches: &[&ImportedBatch],
+    ended_by: Option<&str>,
+    origin: &StartTimes,
+) -> CellResult {
+    let mut series: Vec<SampleSeries> = batches.iter().map(|batch| evaluate(batch, origin)).collect();
+    let tally = tally(attempts, &series);
+    let range_of = |metric: &Metric| ValueRange::of_values(metric, valid_values(attempts, &series, metric));
+    let range = primary(definition).and_then(range_of);
+    let contradiction = range.clone().filter(ValueRange::is_contradiction);
+    let decision = match &contradiction {
+        Some(_) => SamplingDecision::NotConverged(Stop { counted: 0..0, dispersion: Dispersion::TooFew }),
+        None => {
+            let values = primary(definition).into_iter().flat_map(|metric| valid_values(attempts, &series, metric));
+            let values: Vec<f64> = values.map(|(_, value)| value).collect();
+            decide(definition, &values, tally.valid, 0, Budget::Spent)
+        }
+    };
+    let is_counted = contradiction.is_none();
+    let valid = (0..attempts.len()).filter(|at| is_counted && attempts[*at].valid_sample().is_some());
+    let judgement = Judgement { counted: valid.collect(), decision, contradiction };
+    let counted = if is_counted { tally.valid } else { 0 };
+    let outcome = outcome(definition, &tally, &judgement, counted, ended_by);
+    let counted_attempts: Vec<&EvaluatedAttempt> = judgement.counted.iter().map(|at| &attempts[*at]).collect();
+    let summarize = |metric: &Metric| {
+        let values = valid_values(attempts, &series, metric).filter(|_| is_counted);
+        let values: Vec<f64> = values.map(|(_, value)| value).collect();
+        Samples::new(&values).ok().map(|samples| Summary::of(&samples))
+    };
+    let result = |metric: &Metric| MetricResult {
+        metric: metric.clone(),
+        worker: None,
+        summary: summarize(metric),
+        undisturbed: None,
+    };
+    let mut metrics: Vec<MetricResult> = definition.metrics.iter().map(result).collect();
+    metrics.sort_by_key(|result| !result.metric.primary);
+
+    let mut findings = match tally.valid {
+        0 => Vec::new(),
+        _ => invalid_sample_groups(invalid(attempts).chain(series.iter().flat_map(invalid_of_series))),
+    };
+    findings.extend(range.as_ref().filter(|_| counted > 0).and_then(changed_values));
+    if let Some(metric) = primary(definition).filter(|_| is_counted) {
+        let values: Vec<f64> = valid_values(attempts, &series, metric).map(|(_, value)| value).collect();
+        findings.extend(distribution(metric, &values));
+    }
+    findings.extend(contradictions(definition, range_of));
+    if is_counted {
+        findings.extend(sample_findings(&counted_attempts, batches, &series, counted));
+    }
+    let mut provenance = provenance::provenance(definition, attempts, &counted_attempts);
+    let completed = batches.iter().filter(|batch| batch.samples.failures.len() < batch.samples.count as usize);
+    provenance.extend(completed.flat_map(|batch| batch.provenance.clone()));
+    series.iter_mut().for_each(|series| series.counted = is_counted);
+    CellResult {
+        id: definition.cell.clone(),
+        key: definition.key.clone(),
+        description: definition.summary.clone(),
+        params: definition.params.clone(),
+        workers: Vec::new(),
+        rule: definition.rule,
+        outcome,
+        ended_by: ended_by.map(str::to_owned),
+        findings,
+        curves: Vec::new(),
+        latency: Vec::new(),
+        attempts: attempt_results(attempts, &judgement, origin),
+        series,
+        metrics,
+        provenance,
+    }
+}
+
+/// Evaluates the samples of a file. Those that pass the gates need no more than their columns.
+fn evaluate(batch: &ImportedBatch, origin: &StartTimes) -> SampleSeries {
+    let samples = &batch.samples;
+    let is_primary = |metric: &Metric| metric.primary;
+    let mut suspects: Vec<u32> = samples.failures.iter().map(|(position, _)| *position).collect();
+    suspects.extend(samples.rejections.iter().map(|(position, _)| *position));
+    for column in &samples.columns {
+        let values = (0..).zip(&column.values);
+        let fails = |value: &Option<f64>| value.is_some_and(|value| !is_plausible(&column.metric, value));
+        suspects.extend(values.filter(|(_, value)| fails(value)).map(|(position, _)| position));
+    }
+    suspects.sort_unstable();
+    suspects.dedup();
+    let exclusion = |position: u32| {
+        let row = samples.sample(position)?;
+        let validity = row.failure.is_none().then(|| measure_imported(&row, &BTreeMap::new()).validity);
+        let excluded = ExcludedSample { position, outcome: outcome_of(row.failure), validity };
+        (excluded.validity != Some(Validity::Valid)).then_some(excluded)
+    };
+    let folder = batch.folder().to_string_lossy().into_owned();
+    let mut values: BTreeMap<MetricKey, Vec<Option<f64>>> = BTreeMap::new();
+    // Columns that differ in what else is known of a metric are those of different samples.
+    for column in samples
+        .columns
+        .iter()
+        .filter(|column| !is_primary(&column.metric))
+        .chain(samples.columns.iter().filter(|column| is_primary(&column.metric)))
+    {
+        let merged = values.entry(column.metric.key()).or_default();
+        merged.resize(merged.len().max(column.values.len()), None);
+        merged.iter_mut().zip(&column.values).for_each(|(merged, value)| *merged = value.or(*merged));
+    }
+    SampleSeries {
+        first_sample: batch.first_sample,
+        count: samples.count,
+        start_seconds: origin.started.get(&folder).copied().unwrap_or_default(),
+        measured_seconds: samples.seconds.clone(),
+        counted: true,
+        excluded: suspects.into_iter().filter_map(exclusion).collect(),
+        values,
+        folder,
+    }
+}
+
+/// The valid values of a metric in time order, with the numbers of their samples.
+fn valid_values(
+    attempts: &[EvaluatedAttempt],
+    series: &[SampleSeries],
+    metric: &Metric,
+) -> impl Iterator<Item = (u32, f64)> {
+    let key = metric.key();
+    let of_attempt = |evaluated: &EvaluatedAttempt| {
+        Some((evaluated.attempt.ended.sample, evaluated.valid_sample()?.values.get(&metric.key()).copied()?))
+    };
+    let of_attempts: Vec<(u32, f64)> = attempts.iter().filter_map(of_attempt).collect();
+    let of_series = series.iter().flat_map(move |series| series.counted_values(&key).collect::<Vec<_>>());
+    of_attempts.into_iter().chain(of_series)
+}
+
+fn tally(attempts: &[EvaluatedAttempt], series: &[SampleSeries]) -> AttemptTally {
+    let mut tally = AttemptTally::of(attempts);
+    for series in series {
+        tally.attempts += series.count as usize;
+        tally.valid += series.count as usize - series.excluded.len();
+        tally.last_failure = series.excluded.last().map(describe_exclusion).or(tally.last_failure);
+    }
+    tally
+}
+
+fn describe_exclusion(excluded: &ExcludedSample) -> String {
+    excluded.validity.as_ref().map_or_else(|| excluded.outcome.to_string(), ToString::to_string)
+}
+
+/// The invalid samples among attempts, with the reasons.
+fn invalid(attempts: &[EvaluatedAttempt]) -> impl Iterator<Item = (u32, String)> {
+    let invalid = attempts.iter().filter(|one| {
+        one.attempt.ended.purpose == Purpose::Sample && one.measurement.is_some() && one.valid().is_none()
+    });
+    invalid.map(|one| (one.attempt.ended.sample, one.reason()))
+}
+
+/// The invalid samples of a series, with the reasons.
+fn invalid_of_series(series: &SampleSeries) -> impl Iterator<Item = (u32, String)> {
+    let invalid = series.excluded.iter().filter(|excluded| excluded.validity.is_some());
+    invalid.map(|excluded| (series.first_sample.saturating_add(excluded.position), describe_exclusion(excluded)))
+}
+
+/// The findings of counted samples.
+fn sample_findings(
+    attempts: &[&EvaluatedAttempt],
+    batches: &[&ImportedBatch],
+    series: &[SampleSeries],
+    counted: usize,
+) -> Vec<String> {
+    let of_attempts = attempts.iter().enumerate().flat_map(|(at, evaluated)| {
+        let findings = evaluated.measurement.iter().flat_map(|measured| measured.findings.clone());
+        findings.map(move |finding| (finding, vec![at])).collect::<Vec<_>>()
+    });
+    let mut before = attempts.len();
+    let of_batches = batches.iter().zip(series).flat_map(|(batch, series)| {
+        let start = before;
+        before += series.count as usize;
+        batch.samples.findings.iter().filter_map(move |(finding, positions)| {
+            let counted = positions.iter().filter(|position| series.is_counted(**position));
+            let positions: Vec<usize> = counted.map(|position| start + *position as usize).collect();
+            (!positions.is_empty()).then(|| (finding.clone(), positions))
+        })
+    });
+    merge_findings(of_attempts.chain(of_batches), counted)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use wb_model::Gate;
+    use wb_model::imported::{ImportRejection, ImportedSamples, ImportedValue};
+    use wb_stats::SamplingRule;
+
+    use super::*;
+    use crate::testing::definition;
+
+    #[derive(Debug, Clone)]
+    enum Kind {
+        Valid(f64),
+        WithoutPrimary,
+        Failed,
+        Rejected,
+        Impossible,
+    }
+
+    fn kind() -> impl Strategy<Value = Kind> {
+        prop_oneof![
+            6 => (1_i32..2000).prop_map(|value| Kind::Valid(f64::from(value))),
+            1 => Just(Kind::WithoutPrimary),
+            1 => Just(Kind::Failed),
+            1 => Just(Kind::Rejected),
+            1 => Just(Kind::Impossible),
+        ]
+    }
+
+    fn batch(kinds: &[Kind], first_sample: u32) -> (CellDefinition, ImportedBatch) {
+        let rule = SamplingRule::External { min_samples: kinds.len(), max_samples: kinds.len() };
+        let mut definition = definition(rule);
+        let primary = definition.metrics[0].clone();
+        let other = Metric::latency("time", "s");
+        definition.metrics.push(other.clone());
+        let mut samples = ImportedSamples::default();
+        for (at, kind) in kinds.iter().enumerate() {
+            let reading = |metric: &Metric, value| ImportedValue { metric: metric.clone(), value };
+            let readings = match kind {
+                Kind::Valid(value) => vec![reading(&primary, *value), reading(&other, value / 10.0)],
+                Kind::WithoutPrimary => vec![reading(&other, 7.0)],
+                Kind::Failed => Vec::new(),
+                Kind::Rejected => vec![reading(&primary, 5.0)],
+                Kind::Impossible => vec![reading(&primary, -5.0)],
+            };
+            let rejection = ImportRejection { gate: Gate::Plausibility, figures: format!("{at} times too much") };
+            let findings = if at % 3 == 0 { vec![format!("swapped {} pages", at % 5)] } else { Vec::new() };
+            samples.push(
+                &format!("x/{at}"),
+                &readings,
+                (at % 2 == 0).then_some(0.5),
+                findings,
+                matches!(kind, Kind::Rejected).then_some(rejection),
+                matches!(kind, Kind::Failed).then(|| "no disk".to_owned()),
+            );
+        }
+        let batch = ImportedBatch {
+            cell: definition.cell.clone(),
+            key: definition.key.clone(),
+            file: wb_model::Sha256::of(b"x"),
+            first_sample,
+            provenance: BTreeMap::from([("kernel".to_owned(), "6.1".to_owned())]),
+            samples,
+        };
+        (definition, batch)
+    }
+
+    proptest! {
+        #[test]
+        fn columns_and_attempts_have_the_same_result(kinds in prop::collection::vec(kind(), 1..60)) {
+            let (definition, batch) = batch(&kinds, 3);
+            let origin = StartTimes::default();
+            let listed = crate::cell::cell_result(&definition, attempts(&batch).collect(), Some("end"), &origin);
+            let columns = cell_result(&definition, &[], &[&batch], Some("end"), &origin);
+            prop_assert_eq!(columns.measured_seconds(), listed.measured_seconds());
+            let samples: Vec<_> = columns.samples().map(|sample| sample.into_owned()).collect();
+            prop_assert_eq!(&samples, &listed.attempts);
+            let key = definition.metrics[0].key();
+            let values = |result: &CellResult| result.counted_values(&key).collect::<Vec<f64>>();
+            prop_assert_eq!(values(&columns), values(&listed));
+            prop_assert_eq!(CellResult { series: Vec::new(), attempts: listed.attempts.clone(), ..columns }, listed);
+        }
+    }
+}
