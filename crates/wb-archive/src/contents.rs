@@ -138,6 +138,11 @@ impl Contents {
         self.insert(name, source, path)
     }
 
+    /// Removes what has this path, if anything has.
+    pub(crate) fn remove(&mut self, name: &str) {
+        self.sources.remove(name);
+    }
+
     fn insert(&mut self, name: &str, source: MemberSource, path: &Path) -> Result<(), ArchiveError> {
         let is_in_file = name.match_indices('/').any(|(at, _)| {
             self.sources.get(&name[..at]).is_some_and(|parent| !matches!(parent, MemberSource::Folder { .. }))

@@ -8,6 +8,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use tar::{Builder, EntryType, Header};
 use wb_record::RunFolder;
+use wb_record::folder::LOCK;
 use wb_sys::{OutputFile, OutputTarget};
 
 use crate::contents::{Contents, FILE_MODE, HashingReader, MemberSource};
@@ -39,8 +40,16 @@ pub fn pack_run(
     let _lock = run.lock_shared()?;
     refuse_output(run, output)?;
     let mut contents = Contents::default();
-    contents.add_tree(RUN, run.path(), skipped)?;
+    add_run(&mut contents, run, skipped)?;
     pack(&contents, ArchiveKind::Run, version, PackedRun::of(run)?, Vec::new(), output)
+}
+
+/// Adds everything in a run folder except its lock, which means something on this machine only, and folders of the names
+/// in `skipped`.
+pub(crate) fn add_run(contents: &mut Contents, run: &RunFolder, skipped: &[&str]) -> Result<(), ArchiveError> {
+    contents.add_tree(RUN, run.path(), skipped)?;
+    contents.remove(&format!("{RUN}/{LOCK}"));
+    Ok(())
 }
 
 /// Refuses an archive that exists, or would be in the run folder.

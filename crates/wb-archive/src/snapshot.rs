@@ -22,7 +22,7 @@ use wb_record::{RunFolder, RunInputs, files};
 use crate::contents::{Contents, FILE_MODE, PROGRAM_MODE, SKIPPED_IN_SOURCES};
 use crate::error::ArchiveError;
 use crate::manifest::{ArchiveKind, ArchiveSummary, InputRole, PackedInput, PackedRun, check_path};
-use crate::pack::{RUN, pack, parent, refuse_output};
+use crate::pack::{RUN, add_run, pack, parent, refuse_output};
 use crate::peers_file::{PackedProgram, replace_programs};
 use crate::rerun::{Rebuild, RebuiltProgram, Rerun, RerunCommand};
 
@@ -133,7 +133,7 @@ pub fn snapshot(request: SnapshotRequest<'_>, output: &Path) -> Result<ArchiveSu
     let recorded = recorded_inputs(request.run_inputs);
     let masked_files = masked_files(run, &request.plans)?;
     let mut contents = Contents::default();
-    contents.add_tree(RUN, run.path(), &[])?;
+    add_run(&mut contents, run, &[])?;
     contents.add_file("bin/weighbridge", request.program, Some(PROGRAM_MODE))?;
     for (name, text) in request.schemas {
         contents.add_generated(&format!("schemas/{name}.json"), text.into_bytes(), FILE_MODE)?;

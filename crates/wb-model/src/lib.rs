@@ -27,6 +27,7 @@ pub mod quantity;
 pub mod roles;
 pub mod secrets;
 pub mod system;
+pub mod text;
 pub mod unit;
 pub mod worker_suffix;
 
@@ -45,5 +46,6 @@ pub use placement::{Aslr, HugePages, Placement};
 pub use quantity::{Bytes, Nanos};
 pub use roles::{Roles, Topology};
 pub use system::System;
+pub use text::{escape_direction_marks, is_direction_mark, is_unprintable};
 pub use unit::{Quantity, Unit, pluralize};
 pub use worker_suffix::{merge_workers, strip_worker, with_worker};

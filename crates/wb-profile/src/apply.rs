@@ -245,9 +245,11 @@ impl ActiveProfile {
             let _ = guest.close().await;
         }
         let teardown = group.teardown().await;
+        // A guest that could not be stopped keeps its files. The next agent stops it and removes them.
+        let mut kept = None;
         if let Some((folder, keys)) = guest_files {
-            // The next agent removes whatever remains.
-            let _ = folder.close().await;
+            kept = folder.close().await.err();
+            // The next start removes the keys.
             let _ = keys.close().await;
         }
         let failed = |kind| ProfileError::new(&standing.name, &host, kind);
@@ -262,7 +264,8 @@ impl ActiveProfile {
                     reverted.into_iter().partition(|change| change.outcome == RevertOutcome::Restored);
                 let left =
                     left.iter().map(|RevertedChange { description, outcome }| format!("{description}: {outcome}"));
-                let fault = std::iter::once(fault).chain(left).collect::<Vec<_>>().join("; ");
+                let kept = kept.map(|error| error.to_string());
+                let fault = std::iter::once(fault).chain(left).chain(kept).collect::<Vec<_>>().join("; ");
                 let restored = restored.into_iter().map(|change| change.description).collect();
                 Err(failed(ProfileErrorKind::NotRestored { fault, restored }))
             }

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `run.json` | the run file: the invocations of the program that worked on the run |
 //! | `journal.jsonl` | everything that happened in the run, a line for each event |
+//! | `.lock` | locked by the controller that writes to the run; only those who may write to the folder can open it |
 //! | `PROFILE/TEST/SERIAL/definition.json` | the definitions of the cells of a serial, one test of a plan |
 //! | `PROFILE/TEST/SERIAL/CASE/SAMPLE.ATTEMPT/` | the artefacts of an attempt |
 //! | `environment/world-INVOCATION-PHASE.json` | the environment of a worker `before` or `after` an invocation |
@@ -17,6 +18,7 @@ use std::path::{Path, PathBuf};
 
 use serde::de::DeserializeOwned;
 use wb_model::{Case, CellId, Purpose, Sha256, TestName};
+use wb_sys::file_lock::open_private;
 use wb_sys::{FileLock, LockError, contained_file};
 
 use crate::run_file::SCHEMA;
@@ -29,8 +31,20 @@ const MAX_CASE_NAME: usize = 180;
 #[derive(Debug)]
 pub struct RunFolder {
     path: PathBuf,
-    lock: Option<FileLock>,
+    lock: Option<WriterLock>,
 }
+
+/// The lock of the controller that writes to a run.
+#[derive(Debug)]
+struct WriterLock {
+    _private: FileLock,
+    /// A lock on the journal, which shows the controller to readers who cannot open the private one. Whoever may read the
+    /// journal can lock it, so that nothing else depends on it; none if a reader holds it.
+    _shown: Option<FileLock>,
+}
+
+/// The file of a run folder that is locked.
+pub const LOCK: &str = ".lock";
 
 impl RunFolder {
     /// Opens a run folder for writing, and locks it against other writers. A missing folder is created; its run file is
@@ -48,15 +62,22 @@ impl RunFolder {
         if !path.join("run.json").exists() {
             let mut files = fs::read_dir(path).map_err(RecordError::io("read", path))?;
             // A controller may have been killed after it created the folder and before it added an invocation.
-            let is_foreign = |name: &str| !matches!(name, "journal.jsonl" | "environment") && !name.ends_with(".new");
+            let is_foreign =
+                |name: &str| !matches!(name, "journal.jsonl" | "environment" | LOCK) && !name.ends_with(".new");
             if files.any(|file| file.is_ok_and(|file| is_foreign(&file.file_name().to_string_lossy()))) {
                 return Err(not_a_run("it has files but no run.json"));
             }
         }
-        let journal = path.join("journal.jsonl");
+        let (file, journal) = (path.join(LOCK), path.join("journal.jsonl"));
+        let private =
+            FileLock::try_acquire(&file, || open_private(&file)).map_err(|error| lock_error(path, &file, error))?;
         let open = || File::options().append(true).create(true).open(&journal);
-        let lock = FileLock::try_acquire(&journal, open).map_err(|error| lock_error(path, &journal, error))?;
-        Ok(Self { path: path.to_owned(), lock: Some(lock) })
+        let shown = match FileLock::try_acquire(&journal, open) {
+            Ok(lock) => Some(lock),
+            Err(LockError::Open(error)) => return Err(RecordError::io("open", &journal)(error)),
+            Err(LockError::Held(_) | LockError::Lock(_)) => None,
+        };
+        Ok(Self { path: path.to_owned(), lock: Some(WriterLock { _private: private, _shown: shown }) })
     }
 
     /// Unlocks the folder, and removes it if it records nothing that happened to a machine and is otherwise empty.
@@ -72,6 +93,7 @@ impl RunFolder {
         // removed stays, and is continued by the next command.
         let _ = fs::remove_file(self.path.join("run.json"));
         let _ = fs::remove_file(self.journal_path());
+        let _ = fs::remove_file(self.path.join(LOCK));
         let _ = fs::remove_dir(&self.path);
     }
 
@@ -98,18 +120,28 @@ impl RunFolder {
     }
 
     /// Keeps controllers from writing to the folder until the returned lock is dropped; other readers are not affected.
+    /// Readers who may not write to the folder cannot keep a controller from it, but are refused while one is at work.
     /// `None` if it has no journal: nothing has been measured in it.
     ///
     /// # Errors
     /// [`RecordError::Busy`] if a controller is writing to it.
     pub fn lock_shared(&self) -> Result<Option<FileLock>, RecordError> {
-        let path = self.journal_path();
-        let journal = match contained_file::open(&self.path, Path::new("journal.jsonl")) {
-            Ok(journal) => journal,
+        let (path, journal) = (self.path.join(LOCK), self.journal_path());
+        let shown = match contained_file::open(&self.path, Path::new("journal.jsonl")) {
+            Ok(shown) => shown,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(RecordError::io("read", &path)(error)),
+            Err(error) => return Err(RecordError::io("read", &journal)(error)),
         };
-        FileLock::try_share(journal).map(Some).map_err(|error| lock_error(&self.path, &path, error))
+        let (path, file) = match open_private(&path) {
+            Ok(private) => (path, private),
+            Err(error)
+                if matches!(error.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem) =>
+            {
+                (journal, shown)
+            }
+            Err(error) => return Err(RecordError::io("open", &path)(error)),
+        };
+        FileLock::try_share(file).map(Some).map_err(|error| lock_error(&self.path, &path, error))
     }
 
     /// The path of the folder.
@@ -283,12 +315,12 @@ fn case_folder(case: &Case) -> String {
     format!("{}~{}", &name[..MAX_CASE_NAME - 20], &Sha256::of(name.as_bytes()).as_str()[..16])
 }
 
-/// Why the journal of a run folder could not be locked.
-fn lock_error(folder: &Path, journal: &Path, error: LockError) -> RecordError {
+/// Why a file of a run folder could not be locked.
+fn lock_error(folder: &Path, file: &Path, error: LockError) -> RecordError {
     match error {
         LockError::Held(_) => RecordError::Busy { path: folder.to_owned() },
-        LockError::Open(error) => RecordError::io("open", journal)(error),
-        LockError::Lock(error) => RecordError::io("lock", journal)(error),
+        LockError::Open(error) => RecordError::io("open", file)(error),
+        LockError::Lock(error) => RecordError::io("lock", file)(error),
     }
 }
 
@@ -355,6 +387,33 @@ mod tests {
         assert!(matches!(RunFolder::create(&run), Err(RecordError::Busy { .. })));
         drop(locks);
         assert!(RunFolder::create(&run).is_ok());
+    }
+
+    #[test]
+    fn whoever_holds_a_lock_on_the_journal_keeps_nobody_from_writing() {
+        let folder = tempfile::tempdir().unwrap();
+        let run = folder.path().join("RUN");
+        drop(RunFolder::create(&run).unwrap());
+        let journal = File::open(run.join("journal.jsonl")).unwrap();
+        for lock in [File::lock, File::lock_shared] {
+            lock(&journal).unwrap();
+            let controller = RunFolder::create(&run).unwrap();
+            assert!(matches!(RunFolder::create(&run), Err(RecordError::Busy { .. })));
+            drop(controller);
+            RunFolder { path: run.clone(), lock: None }.lock_shared().unwrap().unwrap();
+        }
+    }
+
+    #[test]
+    fn an_unused_folder_is_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let run = folder.path().join("RUN");
+        RunFolder::create(&run).unwrap().abandon();
+        assert!(!run.exists());
+        // Killed before its first invocation.
+        drop(RunFolder::create(&run).unwrap());
+        RunFolder::create(&run).unwrap().abandon();
+        assert!(!run.exists());
     }
 
     #[test]

@@ -69,14 +69,15 @@ mod tests {
         let other = |pid| AgentSession {
             controller: Controller { user: "anna@desk".to_owned(), pid },
             agent: 7,
+            owner: Some("anna".to_owned()),
             since: jiff::Timestamp::UNIX_EPOCH,
         };
         let observed = |worker: &str, pid| BTreeSet::from([(WorkerName::new(worker).unwrap(), other(pid))]);
         let mut runs = OtherRuns::default();
         assert_eq!(
             runs.add(observed("a", 1)),
-            ["another run measures on `a` at the same time, and they disturb each other's samples: anna@desk \
-                 (process 1 there, its agent 7 here) since 1970-01-01T00:00:00Z"]
+            ["another run measures on `a` at the same time, and they disturb each other's samples: user anna \
+                 (agent 7 here, for process 1 of anna@desk) since 1970-01-01T00:00:00Z"]
         );
         assert_eq!(runs.add(observed("a", 1)), [""; 0]);
         assert_eq!((runs.add(observed("b", 1)).len(), runs.add(observed("a", 2)).len()), (1, 1));

@@ -1,9 +1,11 @@
 //! Locks on files (flock): the kernel releases them with their holder, however it ends.
 
-use std::fs::{self, File, TryLockError};
+use std::fs::{self, File, Permissions, TryLockError};
 use std::io;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
 use std::path::Path;
+
+use rustix::fs::OFlags;
 
 /// A lock on a file, released when this is dropped or its process ends.
 ///
@@ -112,6 +114,40 @@ pub fn try_lock(path: &Path, mut open: impl FnMut() -> io::Result<File>) -> Resu
     }
 }
 
+/// Opens the file of a lock for reading and writing, and creates it if necessary, for those only who may write to its
+/// folder. To lock a file, no more is necessary than to open it, so that everybody who may read it could hold the lock.
+///
+/// # Errors
+/// When it cannot be opened, or is a symbolic link.
+pub fn open_private(path: &Path) -> io::Result<File> {
+    let flags = OFlags::NOFOLLOW.bits().cast_signed();
+    let mut options = File::options();
+    let file =
+        options.read(true).write(true).create(true).truncate(false).mode(OWNER).custom_flags(flags).open(path)?;
+    let found = file.metadata()?;
+    let folder = fs::metadata(path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new(".")))?;
+    // In a sticky folder everybody writes, each to his own files.
+    let is_groups = folder.mode() & 0o1020 == 0o020;
+    let mode = if is_groups { OWNER | GROUP } else { OWNER };
+    let user = rustix::process::geteuid();
+    // A file of others is left as it is, one of another version or of a process that was killed right here is corrected.
+    if found.uid() == user.as_raw() {
+        if user.is_root() && folder.uid() != 0 && folder.mode() & 0o1000 == 0 {
+            fchown(&file, Some(folder.uid()), Some(folder.gid()))?;
+        }
+        if found.mode() & 0o777 != mode {
+            // Some file systems know no permissions, and locks are useful there all the same.
+            let _ = file.set_permissions(Permissions::from_mode(mode));
+        }
+    }
+    Ok(file)
+}
+
+/// The owner may read and write.
+const OWNER: u32 = 0o600;
+/// The group may read and write.
+const GROUP: u32 = 0o060;
+
 /// Whether another holder has locked a file. Takes a shared lock for a moment: a holder must not try for the lock of a
 /// file that others can find.
 pub fn is_locked(file: &File) -> bool {
@@ -212,6 +248,35 @@ mod tests {
         assert_eq!(waited.get(), 1);
         assert!(is_locked(&File::open(&path).unwrap()));
         drop(lock);
+    }
+
+    #[test]
+    fn only_those_who_may_write_to_the_folder_of_a_private_lock_may_lock_it() {
+        let (folder, path) = lock_path();
+        let mode = || fs::metadata(&path).unwrap().mode() & 0o7777;
+        let set_mode = |path: &Path, mode| fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+        for (folder_mode, expected) in
+            [(0o755, 0o600), (0o775, 0o660), (0o2770, 0o660), (0o1777, 0o600), (0o700, 0o600)]
+        {
+            set_mode(folder.path(), folder_mode);
+            let lock = FileLock::try_acquire(&path, || open_private(&path)).unwrap();
+            assert_eq!(mode(), expected, "in a folder with mode {folder_mode:o}");
+            drop(lock);
+            // As an earlier version has left it.
+            set_mode(&path, 0o644);
+            drop(open_private(&path).unwrap());
+            assert_eq!(mode(), expected, "in a folder with mode {folder_mode:o}");
+            fs::remove_file(&path).unwrap();
+        }
+        if rustix::process::geteuid().is_root() {
+            std::os::unix::fs::chown(folder.path(), Some(65534), Some(65533)).unwrap();
+            let metadata = open_private(&path).unwrap().metadata().unwrap();
+            assert_eq!((metadata.uid(), metadata.gid()), (65534, 65533), "root does not lock out the owner");
+            fs::remove_file(&path).unwrap();
+        }
+        std::os::unix::fs::symlink("elsewhere", &path).unwrap();
+        assert!(open_private(&path).is_err());
+        assert!(!folder.path().join("elsewhere").exists());
     }
 
     #[test]

@@ -6,8 +6,8 @@
 //!
 //! Start with [`SysRoot`], then [`facts`] (the input of plan expansion) and [`environment`] (the configuration of the
 //! system, compared before and after a run); [`mod@system`] combines both into the table that reports show. [`mod@proc`]
-//! has the parsers of `/proc`. [`file_lock`], [`atomic_file`], [`contained_file`], [`output_file`], [`programs`] and
-//! [`user_folders`] serve every crate.
+//! has the parsers of `/proc`. [`file_lock`], [`atomic_file`], [`contained_file`], [`output_file`], [`trusted_path`],
+//! [`programs`] and [`user_folders`] serve every crate.
 
 pub mod atomic_file;
 pub mod cgroup;
@@ -24,8 +24,10 @@ pub mod programs;
 pub mod sys_root;
 pub mod system;
 pub mod telemetry;
+pub mod trusted_path;
 pub mod undo;
 pub mod user_folders;
+pub mod users;
 
 pub use atomic_file::AtomicFile;
 pub use environment::Environment;
@@ -34,4 +36,5 @@ pub use file_lock::{FileLock, LockError};
 pub use output_file::{OutputFile, OutputTarget};
 pub use sys_root::{SysError, SysRoot};
 pub use system::system;
+pub use trusted_path::UntrustedPath;
 pub use undo::UndoLog;

@@ -97,7 +97,7 @@ impl FakeAgent {
     /// Returns its announcement of a run by this process; it differs from those of agents with other names.
     pub fn holder(&self) -> AgentSession {
         let agent = self.0.name.as_str().bytes().fold(1, |sum, byte| sum * 31 + u32::from(byte));
-        AgentSession { controller: Controller::current(), agent, since: jiff::Timestamp::UNIX_EPOCH }
+        AgentSession { controller: Controller::current(), agent, owner: None, since: jiff::Timestamp::UNIX_EPOCH }
     }
 
     /// Sets the announcements of other agents on its machine.

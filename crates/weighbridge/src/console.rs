@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::io::{IsTerminal, Write};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
+use wb_model::escape_direction_marks;
 use wb_report::text::Style;
 
 use wb_sys::OutputFile;
@@ -92,6 +93,8 @@ pub(crate) fn open_log(flags: &ConsoleFlags) -> Result<(), Error> {
 /// (`2>&1 | head`), and a log that cannot be written, as on a full disk, is reported once.
 pub(crate) fn write_stderr(text: std::fmt::Arguments<'_>) {
     let text = without_error_numbers(&text.to_string());
+    // Names of others in it must not be shown as different ones.
+    let text = escape_direction_marks(&text);
     let _ = std::io::stderr().write_all(text.as_bytes());
     write_log(&text);
 }

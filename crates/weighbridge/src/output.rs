@@ -1,9 +1,11 @@
 //! Writes results to standard output and to files that the user names.
 
+use std::collections::BTreeSet;
 use std::io::{self, IsTerminal, Write};
 use std::sync::OnceLock;
 
 use serde::Serialize;
+use wb_model::{escape_direction_marks, is_direction_mark};
 use wb_sys::{OutputFile, OutputTarget, output_file};
 
 use crate::cli::OutputPath;
@@ -34,13 +36,22 @@ pub(crate) fn print_json(value: &impl Serialize) -> Result<(), Error> {
 
 /// A value as indented JSON.
 pub(crate) fn json_text(value: &impl Serialize) -> Result<String, Error> {
-    let text = serde_json::to_string_pretty(value).map_err(|error| Error::Internal(error.to_string()))?;
+    let mut text = serde_json::to_string_pretty(value).map_err(|error| Error::Internal(error.to_string()))?;
+    // They are in strings alone, where JSON has an escape with the same meaning.
+    let marks: BTreeSet<char> = text.chars().filter(|letter| is_direction_mark(*letter)).collect();
+    for mark in marks {
+        text = text.replace(mark, &format!("\\u{:04x}", u32::from(mark)));
+    }
     Ok(text + "\n")
 }
 
-/// Prints text.
+/// Prints text. On a terminal, marks of direction are escaped, because names in it may be those of others; programs get
+/// the text as it is.
 pub(crate) fn print_text(text: &str) -> Result<(), Error> {
-    print_bytes(text.as_bytes())
+    match is_terminal() {
+        true => print_bytes(escape_direction_marks(text).as_bytes()),
+        false => print_bytes(text.as_bytes()),
+    }
 }
 
 /// Writes bytes to standard output; a closed pipe (`| head`) is not an error.
@@ -83,4 +94,17 @@ pub(crate) fn append_file(path: &OutputPath) -> Result<OutputFile, Error> {
 /// Checks that a file can be written, before minutes of measuring.
 pub(crate) fn check_file(path: &OutputPath) -> Result<(), Error> {
     OutputTarget::of(path.as_path()).and_then(|target| target.check()).map_err(Error::output(path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_has_no_marks_of_direction_and_the_same_values() {
+        let value = serde_json::json!({"name\u{202e}": "a\u{2066}b", "plain": "größe"});
+        let text = json_text(&value).unwrap();
+        assert!(!text.contains(is_direction_mark) && text.contains(r"\u202e"), "{text}");
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&text).unwrap(), value);
+    }
 }

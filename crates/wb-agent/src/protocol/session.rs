@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use wb_model::Nanos;
+use wb_sys::{SysRoot, users};
 
 use super::{VERSION, own_program};
 
@@ -46,6 +47,9 @@ pub struct AgentSession {
     pub controller: Controller,
     /// Process id of its agent on the machine.
     pub agent: u32,
+    /// User on the machine whom the agent runs as; none if an earlier version has written this.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner: Option<String>,
     /// Start of the use, by the machine's clock.
     pub since: jiff::Timestamp,
 }
@@ -62,14 +66,21 @@ pub struct ActiveRuns {
 impl AgentSession {
     /// Creates an entry for a controller whose agent is this process, starting now.
     pub(crate) fn new(controller: Controller) -> Self {
-        Self { controller, agent: std::process::id(), since: jiff::Timestamp::now() }
+        let owner = users::name(&SysRoot::real(), rustix::process::geteuid().as_raw());
+        Self { controller, agent: std::process::id(), owner: Some(owner), since: jiff::Timestamp::now() }
     }
 }
 
 impl fmt::Display for AgentSession {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { controller: Controller { user, pid }, agent, since } = self;
-        write!(f, "{user} (process {pid} there, its agent {agent} here) since {since:.0}")
+        let Self { controller: Controller { user, pid }, agent, owner, since } = self;
+        // The owner comes first: it is a fact, and the controller is what the agent says of it.
+        match owner {
+            Some(owner) => {
+                write!(f, "user {owner} (agent {agent} here, for process {pid} of {user}) since {since:.0}")
+            }
+            None => write!(f, "{user} (process {pid} there, its agent {agent} here) since {since:.0}"),
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! The agent's folder, and its scratch folders there and elsewhere. All are removed when it ends; the next agent removes
-//! those of a killed one.
+//! those of a killed one. A folder that a change of the machine uses stays until that is reverted: the disks of a guest
+//! that cannot be stopped would be taken from under it.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -8,8 +9,9 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, symlink};
 use std::path::{Path, PathBuf};
 
-use wb_sys::SysRoot;
 use wb_sys::process::Owner;
+use wb_sys::undo::ManagedResource;
+use wb_sys::{SysRoot, UndoLog, trusted_path};
 
 use crate::protocol::{Fault, ScratchHandle};
 
@@ -18,6 +20,7 @@ use super::pending_cleanup;
 
 /// The agent's folder.
 pub(super) struct AgentFolder {
+    root: SysRoot,
     owner: Owner,
     folder: PathBuf,
     /// Paths of the scratch folders by id.
@@ -28,12 +31,18 @@ impl AgentFolder {
     /// Creates the folder, after removing those of dead agents.
     pub(super) fn new(root: &SysRoot) -> io::Result<Self> {
         let base = std::env::temp_dir();
+        // Scripts and programs are written there, and started.
+        trusted_path::require_own_entries_safe(&base).map_err(|reason| {
+            io::Error::other(format!(
+                "{reason}, so that another user could replace what is started there; TMPDIR names another folder"
+            ))
+        })?;
         remove_stale(root, &base);
         remove_stale(root, &super::announcements::folder());
         let owner = Owner::current(root);
         let folder = base.join(owner.to_string());
         create_private(&folder)?;
-        Ok(Self { owner, folder, scratch_folders: RefCell::default() })
+        Ok(Self { root: root.clone(), owner, folder, scratch_folders: RefCell::default() })
     }
 
     /// The owner recorded in the names of its folders.
@@ -68,9 +77,13 @@ impl AgentFolder {
         Ok(ScratchHandle { id, path: path.display().to_string() })
     }
 
-    /// Removes a scratch folder.
+    /// Removes a scratch folder, unless a change of the machine uses it.
     pub(super) fn remove_scratch(&self, id: u32) -> Result<(), Fault> {
-        let Some(path) = self.scratch_folders.borrow_mut().remove(&id) else { return Ok(()) };
+        let Some(path) = self.scratch_folders.borrow().get(&id).cloned() else { return Ok(()) };
+        if let Some(user) = user_of(&self.root, &path) {
+            return Err(Fault::Refused { why: format!("{} stays, because {user} uses it", path.display()) });
+        }
+        self.scratch_folders.borrow_mut().remove(&id);
         let removed = remove_folder(&path).map_err(|error| file_fault(path.display(), &error));
         let _ = fs::remove_file(self.folder.join(format!("{id:06}")));
         removed
@@ -82,13 +95,15 @@ impl AgentFolder {
         self.scratch_folders.borrow().values().any(|scratch| path.starts_with(scratch) && path != *scratch)
     }
 
-    /// Removes the folder and all scratch folders.
+    /// Removes the folder and all scratch folders, except what must stay: the next agent finds it by the links here.
     pub(super) fn remove(&self) {
         let ids: Vec<u32> = self.scratch_folders.borrow().keys().copied().collect();
         for id in ids {
             let _ = self.remove_scratch(id);
         }
-        let _ = remove_folder(&self.folder);
+        if self.scratch_folders.borrow().is_empty() {
+            let _ = remove_folder(&self.folder);
+        }
     }
 }
 
@@ -109,12 +124,30 @@ fn remove_stale(root: &SysRoot, base: &Path) {
             // A link is trusted only if its target carries the name of the same owner.
             let is_owned =
                 |path: &PathBuf| path.file_name().and_then(|name| Owner::parse(name.to_str()?)) == Some(owner);
-            for path in linked.filter(is_owned) {
+            let own = entries(&folder).into_iter().filter(|entry| entry.is_dir() && !entry.is_symlink());
+            let (used, unused): (Vec<PathBuf>, Vec<PathBuf>) =
+                linked.filter(is_owned).chain(own).partition(|path| user_of(root, path).is_some());
+            for path in unused {
                 let _ = remove_folder(&path);
             }
-            let _ = remove_folder(&folder);
+            if used.is_empty() {
+                let _ = remove_folder(&folder);
+            }
         }
     }
+}
+
+/// The changed state of the machine that uses a folder: a command in the undo log names it. `None` also if this user may
+/// not read the log: then no change is this user's.
+fn user_of(root: &SysRoot, folder: &Path) -> Option<String> {
+    let folder = folder.to_str()?;
+    let changes = UndoLog::changes(root).ok()?;
+    changes.into_iter().find_map(|change| match change.resource {
+        ManagedResource::Command { name, read, write } => {
+            read.iter().chain(&write).any(|word| word.contains(folder)).then_some(name)
+        }
+        _ => None,
+    })
 }
 
 fn entries(folder: &Path) -> Vec<PathBuf> {
@@ -130,5 +163,66 @@ fn remove_folder(folder: &Path) -> io::Result<()> {
     match fs::remove_dir_all(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wb_sys::fake_root::FakeRoot;
+
+    #[test]
+    fn a_folder_that_a_change_uses_stays_until_that_is_reverted() {
+        let (fake, base) = (FakeRoot::new(), tempfile::tempdir().unwrap());
+        let root = fake.root();
+        let folder = AgentFolder::new(&root).unwrap();
+        let disks = folder.create_scratch(1, base.path().to_str()).unwrap();
+        let unused = folder.create_scratch(2, None).unwrap();
+        fs::write(format!("{}/vm1.disk", disks.path), "").unwrap();
+        // Something runs there, and can be stopped only while `stopper` exists, as a guest while libvirt responds.
+        let stopper = base.path().join("stopper");
+        fs::write(&stopper, "").unwrap();
+        let script = |text: &str| ["sh", "-c", text].map(str::to_owned).to_vec();
+        let resource = ManagedResource::Command {
+            name: "the guest vm1".to_owned(),
+            read: script(&format!("[ -e {} ] && cat {}/state || exit 1", stopper.display(), base.path().display())),
+            write: script(&format!(
+                "[ -e {} ] && echo {{}} >{}/state # {}/vm1.xml",
+                stopper.display(),
+                base.path().display(),
+                disks.path
+            )),
+        };
+        fs::write(base.path().join("state"), "none\n").unwrap();
+        let mut log = UndoLog::open(&root, "run").unwrap();
+        log.change(resource, Some(b"there")).unwrap();
+        fs::remove_file(&stopper).unwrap();
+        assert!(log.revert().is_err());
+        drop(log);
+        let disk = PathBuf::from(format!("{}/vm1.disk", disks.path));
+        let refused = folder.remove_scratch(1).unwrap_err();
+        assert_eq!(refused.to_string(), format!("{} stays, because the guest vm1 uses it", disks.path));
+        folder.remove();
+        assert!(disk.exists() && !Path::new(&unused.path).exists());
+
+        // The next agent leaves it as long as it cannot revert the change, and removes it then.
+        let dead = folder.folder.with_file_name(folder.folder.file_name().unwrap().to_str().unwrap().replacen(
+            &format!("-{:08}-", std::process::id()),
+            "-99999999-",
+            1,
+        ));
+        let moved = PathBuf::from(disks.path.replacen(&format!("-{:08}-", std::process::id()), "-99999999-", 1));
+        fs::rename(&folder.folder, &dead).unwrap();
+        fs::remove_file(dead.join("000001")).unwrap();
+        symlink(&disks.path, dead.join("000001")).unwrap();
+        remove_stale(&root, dead.parent().unwrap());
+        assert!(disk.exists());
+        fs::write(&stopper, "").unwrap();
+        UndoLog::open(&root, "run").unwrap().revert().unwrap();
+        fs::rename(&disks.path, &moved).unwrap();
+        fs::remove_file(dead.join("000001")).unwrap();
+        symlink(&moved, dead.join("000001")).unwrap();
+        remove_stale(&root, dead.parent().unwrap());
+        assert!(!moved.exists() && !dead.exists());
     }
 }

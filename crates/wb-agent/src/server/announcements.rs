@@ -1,18 +1,21 @@
 //! Announcements of agents to the agents of other controllers on this machine: active runs and exclusive use. Each is a
 //! file that the agent keeps locked.
 //!
-//! The files are in a folder that all users can write to, whatever their TMPDIR is. A locked file is in force,
-//! whichever process namespace its agent is in; an unlocked one was left by a killed agent.
+//! The files are in a folder that all users can write to, whatever their TMPDIR is. A locked file is in force if the
+//! process in its name lives and runs as the owner of the file; an unlocked one was left by a killed agent. An agent in
+//! another PID namespace is invisible, so only root and this user are believed there. What a file says about its
+//! controller is shown, but who has written it is known from the file itself.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
-use wb_sys::FileLock;
+use wb_model::is_unprintable;
 use wb_sys::file_lock::is_locked;
-use wb_sys::process::Owner;
+use wb_sys::process::{Owner, ProcessUser};
+use wb_sys::{FileLock, SysRoot, users};
 
 use crate::protocol::{AgentSession, Controller};
 
@@ -69,12 +72,17 @@ impl Announcement {
     /// Creates an announcement for a controller in a folder.
     pub(super) fn new(folder: &Path, owner: Owner, kind: AnnouncementKind, controller: Controller) -> io::Result<Self> {
         let [path, unfinished] = [kind.suffix(), "-new"].map(|suffix| folder.join(format!("{owner}{suffix}")));
-        let open = || OpenOptions::new().write(true).create_new(true).mode(0o644).open(&unfinished);
+        // Nobody else may open it, and thereby lock it, before it is locked here.
+        let open = || OpenOptions::new().write(true).create_new(true).mode(0o600).open(&unfinished);
         let lock = FileLock::try_acquire(&unfinished, open)?;
         let holder = AgentSession::new(controller);
         // Renamed into place once it is locked and complete: readers briefly lock the files that they find.
-        let text = serde_json::to_vec(&holder).map_err(io::Error::from);
-        let result = text.and_then(|text| lock.file().write_all(&text)).and_then(|()| fs::rename(&unfinished, &path));
+        let publish = || {
+            lock.file().write_all(&serde_json::to_vec(&holder)?)?;
+            lock.file().set_permissions(fs::Permissions::from_mode(0o644))?;
+            fs::rename(&unfinished, &path)
+        };
+        let result = publish();
         if let Err(error) = result {
             return fs::remove_file(&unfinished).and(Err(error));
         }
@@ -91,22 +99,29 @@ impl Drop for Announcement {
 
 /// Lists the active runs of all users on this machine.
 pub fn announced_runs() -> Vec<AgentSession> {
-    read_announcements(&folder(), AnnouncementKind::Run)
+    read_announcements(&SysRoot::real(), &folder(), AnnouncementKind::Run)
 }
 
 /// Lists the announcements of a kind in a folder, except those of one controller.
-pub(super) fn read_others(folder: &Path, kind: AnnouncementKind, excluded: &Controller) -> Vec<AgentSession> {
-    let mut holders = read_announcements(folder, kind);
+pub(super) fn read_others(
+    root: &SysRoot,
+    folder: &Path,
+    kind: AnnouncementKind,
+    excluded: &Controller,
+) -> Vec<AgentSession> {
+    let mut holders = read_announcements(root, folder, kind);
     holders.retain(|holder| holder.controller != *excluded);
     holders
 }
 
 /// Lists the announcements of a kind in a folder.
-pub(super) fn read_announcements(folder: &Path, kind: AnnouncementKind) -> Vec<AgentSession> {
-    let is_of_kind = |name: &str| name.strip_suffix(kind.suffix()).is_some_and(|owner| Owner::parse(owner).is_some());
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    let files = entries.filter(|entry| entry.file_name().to_str().is_some_and(is_of_kind));
-    let mut holders: Vec<AgentSession> = files.filter_map(|entry| read(&entry.path())).collect();
+pub(super) fn read_announcements(root: &SysRoot, folder: &Path, kind: AnnouncementKind) -> Vec<AgentSession> {
+    let read = |entry: fs::DirEntry| {
+        let owner = Owner::parse(entry.file_name().to_str()?.strip_suffix(kind.suffix())?)?;
+        read(root, &entry.path(), owner)
+    };
+    let mut holders: Vec<AgentSession> =
+        fs::read_dir(folder).into_iter().flatten().flatten().filter_map(read).collect();
     holders.sort();
     holders
 }
@@ -116,38 +131,57 @@ pub(super) fn read_announcements(folder: &Path, kind: AnnouncementKind) -> Vec<A
 /// Agents of one user are serialised by a lock. Agents of different users that start at the same moment may find each
 /// other and both fail.
 pub(super) fn announce_exclusive(
+    root: &SysRoot,
     folder: &Path,
     owner: Owner,
     controller: &Controller,
 ) -> Result<Option<Announcement>, AgentSession> {
     // If the announcement cannot be written, only the lock of this user protects the machine.
     let announcement = Announcement::new(folder, owner, AnnouncementKind::Exclusive, controller.clone()).ok();
-    match read_others(folder, AnnouncementKind::Exclusive, controller).into_iter().next() {
+    match read_others(root, folder, AnnouncementKind::Exclusive, controller).into_iter().next() {
         Some(holder) => Err(holder),
         None => Ok(announcement),
     }
 }
 
-/// Reads an announcement; none if it is no longer in force or not written by an agent.
-fn read(path: &Path) -> Option<AgentSession> {
+/// Reads the announcement of an agent; none if it is not in force.
+fn read(root: &SysRoot, path: &Path, agent: Owner) -> Option<AgentSession> {
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let file = OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(path).ok()?;
-    if !is_locked(&file) || !file.metadata().ok()?.is_file() {
+    let metadata = file.metadata().ok()?;
+    if !metadata.is_file() || !is_locked(&file) || !is_credible(root, agent, metadata.uid()) {
         return None;
     }
     let mut text = Vec::new();
     file.take(MAX_ANNOUNCEMENT_SIZE).read_to_end(&mut text).ok()?;
     let mut holder: AgentSession = serde_json::from_slice(&text).ok()?;
-    // Any user can write these files, and the text is shown on a terminal.
-    holder.controller.user.retain(|letter| !letter.is_control());
+    // Any user can write these files: what can be known without their content is not taken from it.
+    holder.owner = Some(users::name(root, metadata.uid()));
+    holder.agent = agent.pid();
+    holder.controller.user.retain(|letter| !is_unprintable(letter));
     Some(holder)
+}
+
+/// Whether a file of a user can be the announcement of an agent: a living process of this user.
+fn is_credible(root: &SysRoot, agent: Owner, user: u32) -> bool {
+    match agent.user(root) {
+        ProcessUser::Known(runs_as) => runs_as == user,
+        ProcessUser::Gone => false,
+        ProcessUser::Hidden => user == 0 || user == rustix::process::geteuid().as_raw(),
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use wb_sys::SysRoot;
+    use std::os::unix::fs::chown;
+    use std::os::unix::process::CommandExt;
+    use std::process::{Child, Command};
 
     use super::*;
+
+    fn others(folder: &Path, kind: AnnouncementKind, excluded: &Controller) -> Vec<AgentSession> {
+        read_others(&SysRoot::real(), folder, kind, excluded)
+    }
 
     #[test]
     fn announced_runs_of_other_controllers_are_listed() {
@@ -155,11 +189,11 @@ mod tests {
         let (path, owner) = (folder.path(), Owner::current(&SysRoot::real()));
         let controller = |user: &str| Controller { user: user.to_owned(), pid: 7 };
         let (anna, bert) = (controller("anna@desk"), controller("bert@lap"));
-        assert_eq!(read_others(path, AnnouncementKind::Run, &bert), []);
+        assert_eq!(others(path, AnnouncementKind::Run, &bert), []);
 
         let announcement =
             Announcement::new(path, owner, AnnouncementKind::Run, controller("an\x1b[31mna@desk")).unwrap();
-        let holders = read_others(path, AnnouncementKind::Run, &bert);
+        let holders = others(path, AnnouncementKind::Run, &bert);
         assert_eq!(holders.len(), 1);
         assert_eq!((holders[0].controller.user.as_str(), holders[0].agent), ("an[31mna@desk", std::process::id()));
         drop(announcement);
@@ -167,15 +201,18 @@ mod tests {
 
         // Several agents of one controller are one run.
         let announcement = Announcement::new(path, owner, AnnouncementKind::Run, anna.clone()).unwrap();
-        assert_eq!(read_others(path, AnnouncementKind::Run, &anna), []);
-        assert_eq!(read_announcements(path, AnnouncementKind::Run), std::slice::from_ref(&announcement.holder));
+        assert_eq!(others(path, AnnouncementKind::Run, &anna), []);
+        assert_eq!(
+            read_announcements(&SysRoot::real(), path, AnnouncementKind::Run),
+            std::slice::from_ref(&announcement.holder)
+        );
         // The file of a killed agent is not locked.
         let stale =
             path.join(owner.to_string().replace("weighbridge-0", "weighbridge-1") + AnnouncementKind::Run.suffix());
         fs::copy(&announcement.path, &stale).unwrap();
         fs::write(path.join("weighbridge-notes"), "").unwrap();
-        assert_eq!(read_others(path, AnnouncementKind::Run, &bert).len(), 1);
-        assert_eq!(read_others(path, AnnouncementKind::Exclusive, &bert), []);
+        assert_eq!(others(path, AnnouncementKind::Run, &bert).len(), 1);
+        assert_eq!(others(path, AnnouncementKind::Exclusive, &bert), []);
     }
 
     #[test]
@@ -183,13 +220,141 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let owner = Owner::current(&SysRoot::real());
         let controller = |user: &str| Controller { user: user.to_owned(), pid: 7 };
-        let take = |user: &str| announce_exclusive(folder.path(), owner, &controller(user));
+        let take = |user: &str| announce_exclusive(&SysRoot::real(), folder.path(), owner, &controller(user));
         let first = take("anna@desk").unwrap();
         assert!(first.is_some());
-        // The file name contains the owning process, which is the same for both here: rename one.
-        fs::rename(&first.as_ref().unwrap().path, folder.path().join(format!("{owner}9-exclusive"))).unwrap();
+        // The file name contains the owning process, which is the same for both here: move one out of the way, as if its
+        // agent were in another PID namespace.
+        let elsewhere = owner.to_string()[..owner.to_string().len() - 2].to_owned();
+        fs::rename(&first.as_ref().unwrap().path, folder.path().join(format!("{elsewhere}-exclusive"))).unwrap();
         assert_eq!(take("bert@lap").unwrap_err().controller, controller("anna@desk"));
         drop(first);
         assert!(take("bert@lap").unwrap().is_some());
+    }
+
+    /// The other user: nobody.
+    const OTHER: u32 = 65534;
+
+    /// A process of another user that has locked a file until this is dropped.
+    struct Holder(Child);
+
+    impl Holder {
+        fn lock(path: &Path) -> Self {
+            let script = "exec 9<\"$1\"; flock 9; echo locked; exec sleep 1000";
+            let mut command = Command::new("sh");
+            command.args(["-c", script, "sh"]).arg(path).uid(OTHER).gid(OTHER).stdout(std::process::Stdio::piped());
+            let mut child = command.spawn().unwrap();
+            child.stdout.as_mut().unwrap().read_exact(&mut [0; 7]).unwrap();
+            Self(child)
+        }
+
+        fn owner(&self) -> Owner {
+            let started = wb_sys::process::tree::read_stat(&SysRoot::real(), self.0.id()).unwrap().started;
+            let own = Owner::current(&SysRoot::real()).to_string();
+            let namespace = own.rsplit('-').next().unwrap();
+            Owner::parse(&format!("weighbridge-{}-{started}-{namespace}", self.0.id())).unwrap()
+        }
+    }
+
+    impl Drop for Holder {
+        fn drop(&mut self) {
+            self.0.kill().unwrap();
+            self.0.wait().unwrap();
+        }
+    }
+
+    /// What another user plants: it names root, this process, and a time long ago.
+    fn planted_text() -> String {
+        format!(
+            r#"{{"controller":{{"user":"root@desk","pid":1}},"agent":{},"owner":"root","since":"2026-01-01T00:00:00Z"}}"#,
+            std::process::id()
+        )
+    }
+
+    #[test]
+    fn a_file_that_another_user_has_planted_and_locked_is_no_run() {
+        if !rustix::process::geteuid().is_root() {
+            println!("SKIPPED: another user's processes need root");
+            return;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o1777)).unwrap();
+        let root = SysRoot::real();
+        let own = Owner::current(&root).to_string();
+        let init = wb_sys::process::tree::read_stat(&root, 1).unwrap().started;
+        let namespace = own.rsplit('-').next().unwrap();
+        let gone = format!("weighbridge-{}-1-{namespace}", u32::MAX);
+        // Processes of root, none, one that has another start, and one in another PID namespace.
+        let names = [
+            own.clone(),
+            format!("weighbridge-1-{init}-{namespace}"),
+            gone,
+            format!("weighbridge-{}-1-{namespace}", std::process::id()),
+            "weighbridge-1-1-1".to_owned(),
+        ];
+        for kind in [AnnouncementKind::Run, AnnouncementKind::Exclusive] {
+            for name in &names {
+                let path = folder.path().join(format!("{name}{}", kind.suffix()));
+                fs::write(&path, planted_text()).unwrap();
+                chown(&path, Some(OTHER), None).unwrap();
+                let holder = Holder::lock(&path);
+                assert!(is_locked(&fs::File::open(&path).unwrap()));
+                assert_eq!(read_announcements(&root, folder.path(), kind), [], "{name}");
+                drop(holder);
+                fs::remove_file(&path).unwrap();
+            }
+        }
+    }
+
+    #[test]
+    fn the_announcement_of_a_living_process_counts_and_is_named_by_its_owner_whatever_it_says() {
+        if !rustix::process::geteuid().is_root() {
+            println!("SKIPPED: another user's processes need root");
+            return;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o1777)).unwrap();
+        let (first, root) = (folder.path().join("planted"), SysRoot::real());
+        fs::write(&first, planted_text()).unwrap();
+        chown(&first, Some(OTHER), None).unwrap();
+        let holder = Holder::lock(&first);
+        let path = folder.path().join(format!("{}-run", holder.owner()));
+        fs::rename(&first, &path).unwrap();
+        let found = read_announcements(&root, folder.path(), AnnouncementKind::Run);
+        let text = found.iter().map(AgentSession::to_string).collect::<Vec<_>>();
+        let agent = holder.0.id();
+        assert_eq!(
+            text,
+            [format!("user nobody (agent {agent} here, for process 1 of root@desk) since 2026-01-01T00:00:00Z")]
+        );
+        drop(holder);
+        assert_eq!(read_announcements(&root, folder.path(), AnnouncementKind::Run), [], "it is unlocked");
+        // Locked by a living process, but its own has ended.
+        let _other = Holder::lock(&path);
+        assert_eq!(read_announcements(&root, folder.path(), AnnouncementKind::Run), []);
+    }
+
+    #[test]
+    fn nobody_else_can_lock_an_announcement_before_its_agent_does() {
+        if !rustix::process::geteuid().is_root() {
+            println!("SKIPPED: another user's processes need root");
+            return;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o1777)).unwrap();
+        // The other user tries to lock whatever appears, as fast as it can.
+        let script = "cd \"$1\"; while :; do for file in weighbridge-*; do flock -n \"$file\" sleep 1; done; done";
+        let mut command = Command::new("sh");
+        command.args(["-c", script, "sh"]).arg(folder.path()).uid(OTHER).gid(OTHER).process_group(0);
+        let mut attack = command.stderr(std::process::Stdio::null()).spawn().unwrap();
+        let controller = Controller { user: "anna@desk".to_owned(), pid: 7 };
+        let owner = Owner::current(&SysRoot::real());
+        for _ in 0..1000 {
+            let announced = Announcement::new(folder.path(), owner, AnnouncementKind::Run, controller.clone()).unwrap();
+            assert_eq!(fs::metadata(&announced.path).unwrap().permissions().mode() & 0o777, 0o644);
+        }
+        let group = rustix::process::Pid::from_child(&attack);
+        rustix::process::kill_process_group(group, rustix::process::Signal::KILL).unwrap();
+        attack.wait().unwrap();
     }
 }

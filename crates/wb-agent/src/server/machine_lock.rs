@@ -2,10 +2,11 @@
 //!
 //! The kernel releases the lock with the process, so that the file of a killed agent locks nothing.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
+use wb_sys::file_lock::open_private;
 use wb_sys::{FileLock, LockError, SysRoot, user_folders};
 
 use crate::protocol::{AgentSession, Controller};
@@ -79,7 +80,7 @@ fn state_folder(root: &SysRoot) -> io::Result<PathBuf> {
 fn open(path: &Path) -> io::Result<File> {
     let open = || {
         path.parent().map_or(Ok(()), create_with_parents)?;
-        OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)
+        open_private(path)
     };
     (0..100)
         .map(|_| open())

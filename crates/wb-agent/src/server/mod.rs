@@ -116,7 +116,7 @@ async fn run(
     let announcement = config
         .exclusive
         .as_ref()
-        .map(|controller| announcements::announce_exclusive(&announcements::folder(), owner, controller));
+        .map(|controller| announcements::announce_exclusive(&root, &announcements::folder(), owner, controller));
     let _announcement = match announcement.transpose() {
         Ok(announcement) => announcement,
         Err(holder) => return Ok(frame::write(&mut output, &HelloReply::InUse(Some(holder)), &[]).await?),
@@ -319,7 +319,7 @@ impl Agent {
         let folder = announcements::folder();
         // Withdraw a previous announcement first: its file has the same name.
         self.run.take();
-        let others = announcements::read_announcements(&folder, AnnouncementKind::Run);
+        let others = announcements::read_announcements(&self.root, &folder, AnnouncementKind::Run);
         let announcement =
             Announcement::new(&folder, self.agent_folder.owner(), AnnouncementKind::Run, controller.clone());
         let announcement = announcement.map_err(|error| files::file_fault(folder.display(), &error))?;
@@ -336,7 +336,7 @@ impl Agent {
             Some(controller) => holder.controller == *controller,
             None => Some(holder.controller.pid) == parent,
         };
-        announcements::read_announcements(&announcements::folder(), AnnouncementKind::Run)
+        announcements::read_announcements(&self.root, &announcements::folder(), AnnouncementKind::Run)
             .into_iter()
             .find(|holder| !is_own(holder))
     }
@@ -345,7 +345,7 @@ impl Agent {
     fn other_runs(&self) -> Vec<AgentSession> {
         let run = self.run.borrow();
         run.as_ref().map_or_else(Vec::new, |(controller, _)| {
-            announcements::read_others(&announcements::folder(), AnnouncementKind::Run, controller)
+            announcements::read_others(&self.root, &announcements::folder(), AnnouncementKind::Run, controller)
         })
     }
 

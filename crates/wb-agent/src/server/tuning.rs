@@ -24,7 +24,7 @@ fn to_fault(error: &UndoError) -> Fault {
     // An unprivileged agent cannot create the undo log, and an existing one belongs to root.
     let needs_root = match error {
         UndoError::Io { source, .. } => source.kind() == ErrorKind::PermissionDenied,
-        UndoError::Untrusted { .. } => true,
+        UndoError::Untrusted(_) => true,
         _ => false,
     };
     match needs_root && !rustix::process::geteuid().is_root() {

@@ -122,7 +122,7 @@ fn a_second_controller_is_refused_with_the_name_of_the_first() {
         let WorkerError::InUse { holder: Some(holder), .. } = &refused else { panic!("{refused}") };
         assert_eq!((holder.controller.pid, Some(holder.agent)), (4711, agent.id()));
         let message = refused.to_string();
-        assert!(message.starts_with("`far` is in use by anna@desk (process 4711 there, its agent "), "{message}");
+        assert!(message.starts_with("`far` is in use by user root (agent "), "{message}");
 
         let pid = agent.id().unwrap();
         assert!(Program::new("kill").args(["-9", &pid.to_string()]).status().unwrap().success());
@@ -162,7 +162,9 @@ fn controllers_that_log_in_as_different_users_exclude_each_other() {
         for (first, second) in [(false, true), (true, false)] {
             let (worker, _agent) = far_as(first, folder.path(), "anna@desk").await.unwrap();
             let refused = far_as(second, folder.path(), "bert@lap").await.unwrap_err().to_string();
-            assert!(refused.starts_with("`far` is in use by anna@desk (process 4711 there, its agent "), "{refused}");
+            let owner = if first { "nobody" } else { "root" };
+            assert!(refused.starts_with(&format!("`far` is in use by user {owner} (agent ")), "{refused}");
+            assert!(refused.contains(" here, for process 4711 of anna@desk) since "), "{refused}");
             worker.close().await.unwrap();
             let (worker, _agent) = far_as(second, folder.path(), "bert@lap").await.unwrap();
             worker.close().await.unwrap();

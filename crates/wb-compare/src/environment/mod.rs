@@ -61,9 +61,12 @@ const TRANSIENT: &str = "transient";
 /// The section of the difference that a machine is missing in one build.
 const MACHINE: &str = "machine";
 
+/// The key with the identity of a boot. Another boot of a system, or a fresh guest, is no difference of its state.
+const BOOT: &str = "boot-id";
+
 /// Whether the section or key with this name is compared.
 fn is_compared(name: &str) -> bool {
-    name != TRANSIENT && !name.ends_with("_raw")
+    name != TRANSIENT && name != BOOT && !name.ends_with("_raw")
 }
 
 /// The differences between the environments of two builds, which have those of their runs. Equal differences of several
@@ -248,6 +251,18 @@ mod tests {
             environments(vec![machine(None, json!({"transient": {"load": count}, "kernel_raw": count, "cpu": nested}))])
         };
         assert_eq!(describe_differences(&[&with(1)], &[&with(2)]), [""; 0]);
+    }
+
+    #[test]
+    fn another_boot_and_a_fresh_guest_are_no_difference() {
+        let with = |boot: &str, release: &str| {
+            environments(vec![machine(Some("vm1"), json!({"kernel": {"boot-id": boot, "release": release}}))])
+        };
+        assert_eq!(describe_differences(&[&with("a", "6.1")], &[&with("b", "6.1")]), [""; 0]);
+        assert_eq!(
+            describe_differences(&[&with("a", "6.1")], &[&with("b", "6.12")]),
+            ["Tuned@vm1 kernel: release 6.1 → 6.12"]
+        );
     }
 
     #[test]

@@ -1,9 +1,9 @@
 //! The journal of a sizing: a line for its configuration, and one for each finished round.
 
-use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
+use wb_sys::file_lock::open_private;
 use wb_sys::{FileLock, LockError};
 
 use super::{Round, SizingConfig, SizingLine};
@@ -61,8 +61,8 @@ impl SizingJournal {
     /// If it cannot be read, is in use, or is damaged.
     pub fn open(path: &Path) -> Result<(Self, Option<SizingConfig>, Vec<Round>), JournalError> {
         let failed = |source| JournalError::Io { operation: "read", path: path.to_owned(), source };
-        let open = || File::options().read(true).append(true).create(true).open(path);
-        let lock = FileLock::try_acquire(path, open).map_err(|error| match error {
+        // Private, because it is also the lock.
+        let lock = FileLock::try_acquire(path, || open_private(path)).map_err(|error| match error {
             LockError::Held(_) => JournalError::Busy { path: path.to_owned() },
             other => failed(other.into()),
         })?;

@@ -136,6 +136,14 @@ pub enum ImageFailure {
         /// Its backing file.
         backing: String,
     },
+    /// Another user can change the store.
+    #[error("{folder}: {reason}, so that another user could replace the images in it")]
+    UntrustedStore {
+        /// The store.
+        folder: String,
+        /// The level of its path that the other user can change, and why.
+        reason: String,
+    },
     /// A file that cannot be used.
     #[error("{path}: {why}")]
     File {

@@ -75,6 +75,10 @@ impl ImageError {
             ImageFailure::NoSpace { .. } => {
                 "`weighbridge clean` lists the cached files; WEIGHBRIDGE_CACHE sets another folder".to_owned()
             }
+            ImageFailure::UntrustedStore { .. } => {
+                "give that path to root (`chown`) and to nobody else (`chmod go-w`); WEIGHBRIDGE_CACHE sets another folder"
+                    .to_owned()
+            }
             ImageFailure::NotListed { .. } | ImageFailure::Hash { .. } => {
                 "the image may be being replaced right now: try again later".to_owned()
             }

@@ -1,16 +1,18 @@
 //! Wraps text by its width on a terminal.
 
 use unicode_width::UnicodeWidthChar;
+use wb_model::escape_direction_marks;
 
 /// The width of a text in columns.
 pub(super) fn width(text: &str) -> usize {
     text.chars().map(|c| c.width().unwrap_or(0)).sum()
 }
 
-/// Replaces control characters, because results contain the output of other programs.
+/// Replaces control characters and escapes marks of direction, because results contain the output of other programs.
 pub(super) fn sanitize(text: &str) -> String {
     let replacement = |c: char| if c.is_whitespace() { ' ' } else { '\u{fffd}' };
-    text.trim_end().chars().map(|c| if c.is_control() { replacement(c) } else { c }).collect()
+    let text = escape_direction_marks(text.trim_end());
+    text.chars().map(|c| if c.is_control() { replacement(c) } else { c }).collect()
 }
 
 /// The width of the longest part without a line break opportunity.
@@ -68,6 +70,11 @@ fn unbreakable_parts(text: &str, limit: usize) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn nothing_in_a_text_controls_the_terminal_or_the_direction() {
+        assert_eq!(sanitize("a\x1b[31m\tb\u{202e}c\u{200f} "), "a\u{fffd}[31m b\\u{202e}c\\u{200f}");
+    }
 
     #[test]
     fn lines_break_after_blanks_and_commas() {

@@ -17,6 +17,6 @@ pub use effective_placement::EffectivePlacement;
 pub use exit_time::ExitTimer;
 pub use huge_pages::HugePagesMethod;
 pub use launch::{LaunchError, LaunchSpec, LaunchState, LaunchStep, LaunchedProcess, SuspendedProcess, launch};
-pub use owner::Owner;
+pub use owner::{Owner, ProcessUser};
 pub use reap::{ExitStatus, ReapedChild, ResourceUsage, has_ended, reap, reap_any};
 pub use tree::ProcessStat;

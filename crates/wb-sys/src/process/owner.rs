@@ -2,6 +2,9 @@
 
 use std::fmt;
 
+use rustix::io::Errno;
+use rustix::process::{Pid, test_kill_process};
+
 use crate::SysRoot;
 
 use super::tree;
@@ -48,6 +51,20 @@ impl Owner {
         format!("{self}-{number:06}")
     }
 
+    /// The user that the process runs as.
+    pub fn user(&self, root: &SysRoot) -> ProcessUser {
+        if self.namespace != namespace(root) {
+            return ProcessUser::Hidden;
+        }
+        match tree::read_stat(root, self.pid) {
+            Some(entry) if entry.started == self.started && !entry.is_zombie() => {
+                tree::effective_user(root, self.pid).map_or(ProcessUser::Gone, ProcessUser::Known)
+            }
+            None if is_hidden(self.pid) => ProcessUser::Hidden,
+            _ => ProcessUser::Gone,
+        }
+    }
+
     /// Whether the process certainly no longer exists; never certain for another namespace.
     pub fn is_gone(&self, root: &SysRoot) -> bool {
         self.namespace == namespace(root)
@@ -55,10 +72,27 @@ impl Owner {
     }
 }
 
+/// What can be known here of the user that a process runs as.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ProcessUser {
+    /// The number of its effective user.
+    Known(u32),
+    /// It no longer exists.
+    Gone,
+    /// It is in another PID namespace, or the system hides the processes of other users.
+    Hidden,
+}
+
 impl fmt::Display for Owner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{PREFIX}-{:08}-{:012}-{:010}", self.pid, self.started, self.namespace)
     }
+}
+
+/// Whether a process that `/proc` does not show exists nevertheless: `hidepid` hides those of other users.
+fn is_hidden(pid: u32) -> bool {
+    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
+    pid.is_some_and(|pid| test_kill_process(pid) == Err(Errno::PERM))
 }
 
 /// The inode number of this process's PID namespace.
@@ -81,6 +115,11 @@ mod tests {
         assert!(!current.is_gone(&root));
         assert!(Owner { started: current.started + 1, ..current }.is_gone(&root));
         assert!(!Owner { started: current.started + 1, namespace: 1, ..current }.is_gone(&root));
+        let own = rustix::process::geteuid().as_raw();
+        assert_eq!(current.user(&root), ProcessUser::Known(own));
+        assert_eq!(Owner { started: current.started + 1, ..current }.user(&root), ProcessUser::Gone);
+        assert_eq!(Owner { pid: u32::MAX, ..current }.user(&root), ProcessUser::Gone);
+        assert_eq!(Owner { namespace: 1, ..current }.user(&root), ProcessUser::Hidden);
         for invalid in ["", "weighbridge", "weighbridge-x-1-1", "weighbridge-1-1", "other-1-2-3"] {
             assert_eq!(Owner::parse(invalid), None, "{invalid}");
         }

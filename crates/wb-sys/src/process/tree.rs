@@ -76,6 +76,13 @@ pub fn read_stat(root: &SysRoot, pid: u32) -> Option<ProcessStat> {
     parse_stat(&root.text(format!("/proc/{pid}/stat")).ok()?)
 }
 
+/// The effective user of a process, by number. The owner of its folder in `/proc` may be root instead.
+pub fn effective_user(root: &SysRoot, pid: u32) -> Option<u32> {
+    let status = root.text(format!("/proc/{pid}/status")).ok()?;
+    let users = status.lines().find_map(|line| line.strip_prefix("Uid:"))?;
+    users.split_whitespace().nth(1)?.parse().ok()
+}
+
 /// All visible processes.
 pub fn all(root: &SysRoot) -> Vec<ProcessStat> {
     root.numbered_entries("/proc", "").into_iter().filter_map(|pid| read_stat(root, pid)).collect()

@@ -1,9 +1,10 @@
 //! The lock of the undo log, which allows one process at a time to change a machine.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, Permissions};
 use std::io::{self, Read, Seek, Write};
-use std::path::Path;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -11,7 +12,7 @@ use rustix::process::{Signal, getpgrp};
 use serde::{Deserialize, Serialize};
 
 use crate::SysRoot;
-use crate::file_lock::{LockError, is_same_file, try_lock};
+use crate::file_lock::{LockError, is_same_file, open_private, try_lock};
 use crate::process::{Owner, ProcessStat, tree};
 
 /// How long to wait for the remaining commands of a holder that has ended.
@@ -40,7 +41,7 @@ impl std::fmt::Display for LockHolder {
     }
 }
 
-/// The content of the lock file, written by the holder.
+/// The content of the lock file, written by the holder, and of its public copy: the lock file itself is private.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct LockRecord {
     /// The process, as formatted by [`Owner`]: its id, start time and PID namespace.
@@ -88,30 +89,48 @@ impl LockRecord {
     }
 }
 
-/// The current or last holder of the lock.
+/// The current or last holder of the lock at `path`, as all users can read it.
 pub(super) fn holder(path: &Path) -> Option<LockHolder> {
-    LockRecord::read(&File::open(path).ok()?).ok()??.holder()
+    LockRecord::read(&File::open(public_copy(path)).ok()?).ok()??.holder()
 }
 
-/// Writes the record of this process into the lock file.
-pub(super) fn write_record(mut file: &File, subcommand: &str) -> io::Result<()> {
-    let line = serde_json::to_string(&LockRecord::new(subcommand)).map_err(io::Error::from)?;
+/// Writes the record of this process into the lock file at `path`, and into its public copy.
+pub(super) fn write_record(mut file: &File, path: &Path, subcommand: &str) -> io::Result<()> {
+    let line = serde_json::to_string(&LockRecord::new(subcommand)).map_err(io::Error::from)? + "\n";
     file.set_len(0)?;
     file.rewind()?;
-    file.write_all(format!("{line}\n").as_bytes())
+    file.write_all(line.as_bytes())?;
+    let mut copy = File::create(public_copy(path))?;
+    copy.set_permissions(Permissions::from_mode(PUBLIC_MODE))?;
+    copy.write_all(line.as_bytes())
+}
+
+/// Removes the lock file at `path` and its public copy.
+pub(super) fn remove(path: &Path) -> io::Result<()> {
+    match fs::remove_file(public_copy(path)) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => fs::remove_file(path),
+    }
+}
+
+/// All users need to know by whom a machine is changed.
+const PUBLIC_MODE: u32 = 0o644;
+
+/// The file with the record of the holder that all users can read.
+fn public_copy(lock: &Path) -> PathBuf {
+    lock.with_file_name("holder")
 }
 
 /// Acquires the lock, or returns its holder. The lock is inherited by the commands that are started with its file. Where
 /// only such commands of an ended holder are left, they are killed first.
 pub(super) fn acquire(path: &Path, subcommand: &str) -> io::Result<Result<File, Option<LockHolder>>> {
     let (own, start) = (LockRecord::new(subcommand), Instant::now());
-    let open = || OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path);
     loop {
-        match try_lock(path, open) {
+        match try_lock(path, || open_private(path)) {
             Ok(lock) => {
-                return match write_record(&lock, subcommand) {
+                return match write_record(&lock, path, subcommand) {
                     Ok(()) => Ok(Ok(lock)),
-                    Err(error) => fs::remove_file(path).and(Err(error)),
+                    Err(error) => remove(path).and(Err(error)),
                 };
             }
             Err(LockError::Held(file)) => {

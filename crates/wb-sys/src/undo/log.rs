@@ -1,10 +1,10 @@
 //! The undo log.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{self, File};
+use std::fs::File;
 use std::io;
 
-use crate::SysRoot;
+use crate::{SysRoot, UntrustedPath};
 
 use super::dependents::{self, PendingRestore, ResetSetting};
 use super::record::{Change, Dependent, LogRecord, RevertOutcome};
@@ -61,13 +61,8 @@ pub enum UndoError {
         path: String,
     },
     /// Other users could have written the log.
-    #[error("{path} {reason}: an undo log is executed, so it must be in a folder that only its owner can write to")]
-    Untrusted {
-        /// The folder.
-        path: String,
-        /// The reason.
-        reason: String,
-    },
+    #[error("{0}: an undo log is executed, so it must be in a folder that only its owner can write to")]
+    Untrusted(#[from] UntrustedPath),
     /// A change could not be applied.
     #[error(transparent)]
     Resource(#[from] ResourceError),
@@ -446,12 +441,12 @@ impl Drop for UndoLog {
             && change.owner != self.owner
         {
             // The name only serves users who may not read the log.
-            let _ = lock::write_record(&self.lock, &change.owner);
+            let _ = lock::write_record(&self.lock, &self.store.lock(), &change.owner);
         }
         if self.changes.is_empty() {
             // Remains of a change that could not be logged are removed when the log is opened next.
             let _ = self.store.remove_owners();
-            let _ = fs::remove_file(self.store.lock());
+            let _ = lock::remove(&self.store.lock());
             self.store.remove_if_empty();
         }
     }

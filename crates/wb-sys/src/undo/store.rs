@@ -3,13 +3,13 @@
 use std::collections::BTreeSet;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::SysRoot;
 use crate::atomic_file::{AtomicFile, sync_folder};
+use crate::{SysRoot, UntrustedPath, trusted_path};
 
 use super::log::UndoError;
 use super::record::LogRecord;
@@ -47,15 +47,13 @@ impl LogFolder {
         Ok(Self { folder: root.path(FOLDER).map_err(ResourceError::from)? })
     }
 
-    /// Creates the folder if necessary, and verifies that no other user can write to it.
+    /// Creates the folder if necessary, and verifies that no other user can change it.
     pub(super) fn create(root: &SysRoot) -> Result<Self, UndoError> {
         let store = Self::locate(root)?;
         let mut builder = fs::DirBuilder::new();
         let created = builder.recursive(true).mode(0o755).create(&store.folder);
         created.map_err(io_error("create", &store.folder))?;
-        for folder in [&store.folder, store.folder.parent().unwrap_or(&store.folder)] {
-            require_trusted(folder)?;
-        }
+        require_trusted(&store.folder)?;
         Ok(store)
     }
 
@@ -205,18 +203,17 @@ fn complete_length(bytes: &[u8]) -> usize {
     bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |index| index + 1)
 }
 
-/// Verifies that only this user can write to a folder, because the log is executed with this user's privileges.
+/// Verifies that no other user can change the folder, because the log is executed with this user's privileges.
 fn require_trusted(folder: &Path) -> Result<(), UndoError> {
-    let untrusted = |reason: String| Err(UndoError::Untrusted { path: folder.display().to_string(), reason });
     let metadata = fs::symlink_metadata(folder).map_err(io_error("read", folder))?;
     let uid = rustix::process::geteuid().as_raw();
-    match metadata.permissions().mode() {
-        _ if !metadata.is_dir() => untrusted("is not a folder".to_owned()),
-        // Without root, the missing permission is the only relevant message.
-        _ if metadata.uid() == 0 && uid != 0 => Err(io_error("write", folder)(io::ErrorKind::PermissionDenied.into())),
-        _ if metadata.uid() != uid => untrusted(format!("belongs to user {}", metadata.uid())),
-        mode if mode & 0o022 != 0 => untrusted(format!("is writable by others (mode {:o})", mode & 0o7777)),
-        _ => Ok(()),
+    // Without root, the missing permission is the only relevant message.
+    if metadata.uid() == 0 && uid != 0 {
+        return Err(io_error("write", folder)(io::ErrorKind::PermissionDenied.into()));
+    }
+    match metadata.is_symlink() {
+        true => Err(UntrustedPath::NotAFolder { path: folder.to_owned() }.into()),
+        false => Ok(trusted_path::require_private(folder)?),
     }
 }
 

@@ -157,8 +157,8 @@ fn damaged_archives_are_refused_and_leave_nothing() {
 #[test]
 fn run_that_is_being_measured_is_refused() {
     let lab = lab_with_run();
-    let journal = std::fs::File::open(lab.path("R/journal.jsonl")).unwrap();
-    journal.lock().unwrap();
+    let controller = std::fs::File::open(lab.path("R/.lock")).unwrap();
+    controller.lock().unwrap();
     // Nothing of it is read: its controller may be writing it.
     let run_file = lab.read("R/run.json");
     lab.write("R/run.json", "{");
@@ -171,9 +171,52 @@ fn run_that_is_being_measured_is_refused() {
     error: another weighbridge is writing to `R`
     help: wait for it, or choose another folder
     ");
-    drop(journal);
+    drop(controller);
     lab.write("R/run.json", &run_file);
     lab.weighbridge("pack R").expect_code(0);
+}
+
+/// A shell command of another user, nobody, that has begun and runs until this is dropped.
+struct OtherUser(std::process::Child);
+
+impl OtherUser {
+    /// Starts a script that prints `ready`. `None`, with a message, if this process is not root.
+    fn start(script: &str, folder: &std::path::Path) -> Option<Self> {
+        use std::io::Read;
+        use std::os::unix::process::CommandExt;
+        if !rustix::process::geteuid().is_root() {
+            println!("SKIPPED: only root can be another user");
+            return None;
+        }
+        let mut command = std::process::Command::new("bash");
+        command.args(["-c", script]).current_dir(folder).uid(65534).gid(65534).stdout(std::process::Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        child.stdout.as_mut().unwrap().read_exact(&mut [0; 6]).unwrap();
+        Some(Self(child))
+    }
+}
+
+impl Drop for OtherUser {
+    fn drop(&mut self) {
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
+    }
+}
+
+#[test]
+fn another_user_who_locks_whatever_he_can_read_of_a_run_keeps_nobody_from_measuring_and_packing_it() {
+    use std::os::unix::fs::PermissionsExt;
+    let lab = lab_with_run();
+    std::fs::set_permissions(lab.path(""), std::fs::Permissions::from_mode(0o755)).unwrap();
+    let script = r#"for file in $(find R -type f -readable); do exec {number}<"$file"; flock -n $number; done
+        echo ready; exec sleep 1000"#;
+    let Some(_other) = OtherUser::start(script, &lab.path("")) else { return };
+    let journal = std::fs::File::open(lab.path("R/journal.jsonl")).unwrap();
+    assert!(matches!(journal.try_lock(), Err(std::fs::TryLockError::WouldBlock)), "the other user has locked it");
+    lab.weighbridge("run steady --min-time 1ms --samples 8 --precision 100 --into R").expect_code(0);
+    lab.weighbridge("pack R").expect_code(0);
+    assert!(!lab.weighbridge("unpack R.tar.gz -C again").expect_code(0).out.contains(".lock"));
+    assert!(!lab.path("again/run/.lock").exists());
 }
 
 #[test]

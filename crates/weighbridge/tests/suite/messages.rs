@@ -247,3 +247,12 @@ fn mistake_in_a_custom_profile_is_shown_with_its_position() {
     help: `weighbridge schema profile` shows the schema of profiles
     "#);
 }
+
+#[test]
+fn marks_of_direction_in_names_are_shown_as_escapes() {
+    let lab = Lab::new();
+    let ran = lab.run_command(lab.command("summary").arg("no\u{202e}such"));
+    assert_eq!(ran.code, 1, "{}", ran.transcript());
+    ran.expect_stderr("`no\\u{202e}such`");
+    assert!(!ran.err.contains('\u{202e}'));
+}

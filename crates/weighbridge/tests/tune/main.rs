@@ -97,9 +97,10 @@ fn run_as_user(lab: &Lab, line: &str) -> Option<CommandResult> {
     std::fs::create_dir_all(lab.path("bin")).unwrap();
     std::fs::create_dir_all(&home).unwrap();
     std::fs::copy(env!("CARGO_BIN_EXE_weighbridge"), &program).unwrap();
-    for (path, mode) in [(&lab.path(""), 0o755), (&program, 0o755), (&home, 0o777)] {
+    for (path, mode) in [(&lab.path(""), 0o755), (&program, 0o755), (&home, 0o755)] {
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
     }
+    std::os::unix::fs::chown(&home, Some(65534), None).unwrap();
     let mut command = Command::new("setpriv");
     command.args(USER).arg(&program).args(line.split_whitespace()).current_dir(&home);
     let folders = ["HOME", "TMPDIR", "WEIGHBRIDGE_LOCKS"].map(|name| (name, home.clone()));

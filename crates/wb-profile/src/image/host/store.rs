@@ -7,15 +7,16 @@
 //! images/.NAME.lock       exists while a process creates, uses or removes the entry
 //! ```
 
-use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
-use std::io::{self, ErrorKind};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::fs::{self, DirBuilder, File, Permissions};
+use std::io::ErrorKind;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use wb_model::Bytes;
 use wb_sys::atomic_file::sync_folder;
-use wb_sys::{AtomicFile, FileLock, LockError, user_folders};
+use wb_sys::file_lock::open_private;
+use wb_sys::{AtomicFile, FileLock, LockError, trusted_path, user_folders};
 
 use crate::image::request::{CACHE_VARIABLE, ImageProgress};
 use crate::image::{BaseImage, GuestBoot, ImageFailure};
@@ -57,6 +58,9 @@ const RECORD: &str = "entry.json";
 impl ImageStore {
     /// The store, whether it exists or not: `$WEIGHBRIDGE_CACHE/images`, for root `/var/cache/weighbridge/images`, for
     /// other users `${XDG_CACHE_HOME:-~/.cache}/weighbridge/images`.
+    ///
+    /// # Errors
+    /// If another user can change it: what was verified when it was stored would not be what guests boot.
     pub(super) fn find() -> Result<Self, ImageFailure> {
         let cache = match user_folders::variable(CACHE_VARIABLE) {
             Some(cache) => Some(cache),
@@ -64,13 +68,25 @@ impl ImageStore {
             None => user_folders::cache(),
         };
         let no_home = || ImageFailure::File { path: "~/.cache".to_owned(), why: "HOME is not set".to_owned() };
-        Ok(Self(cache.ok_or_else(no_home)?.join("images")))
+        let store = Self(cache.ok_or_else(no_home)?.join("images"));
+        if store.0.exists() {
+            store.require_trusted()?;
+        }
+        Ok(store)
+    }
+
+    fn require_trusted(&self) -> Result<(), ImageFailure> {
+        trusted_path::require_private(&self.0).map_err(|reason| ImageFailure::UntrustedStore {
+            folder: self.0.display().to_string(),
+            reason: reason.to_string(),
+        })
     }
 
     /// Opens the store, creating it if necessary.
     pub(super) fn open() -> Result<Self, ImageFailure> {
         let folder = Self::find()?;
         make_folder(&folder.0)?;
+        folder.require_trusted()?;
         Ok(folder)
     }
 
@@ -153,7 +169,7 @@ impl ImageStore {
     /// Locks an entry, waiting for its current holder.
     pub(super) fn lock(&self, name: &str, writer: &mut ProgressWriter) -> Result<EntryLock, ImageFailure> {
         let path = self.lock_file(name);
-        match FileLock::acquire(&path, || open_lock(&path), || writer.report(ImageProgress::Waiting)) {
+        match FileLock::acquire(&path, || open_private(&path), || writer.report(ImageProgress::Waiting)) {
             Ok(lock) => Ok(EntryLock { path, _lock: lock }),
             Err(error) => Err(ImageFailure::file(&path, &error.into())),
         }
@@ -162,16 +178,12 @@ impl ImageStore {
     /// Locks an entry, unless it is locked.
     pub(super) fn try_lock(&self, name: &str) -> Result<Option<EntryLock>, ImageFailure> {
         let path = self.lock_file(name);
-        match FileLock::try_acquire(&path, || open_lock(&path)) {
+        match FileLock::try_acquire(&path, || open_private(&path)) {
             Ok(lock) => Ok(Some(EntryLock { path, _lock: lock })),
             Err(LockError::Held(_)) => Ok(None),
             Err(error) => Err(ImageFailure::file(&path, &error.into())),
         }
     }
-}
-
-fn open_lock(path: &Path) -> io::Result<File> {
-    OpenOptions::new().create(true).truncate(false).write(true).mode(0o644).open(path)
 }
 
 impl Drop for EntryLock {
