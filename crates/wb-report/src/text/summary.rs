@@ -28,6 +28,9 @@ pub fn summary(study: &Study, style: Style) -> String {
 
 fn cells_table(groups: &[CellGroup], style: Style) -> String {
     use Align::{Left, Right};
+    if groups.is_empty() {
+        return String::new();
+    }
     let heads = [("", Left), ("median", Right), ("", Right), ("spread", Right), ("n", Right), ("outcome", Left)];
     let mut table = Table::new(&heads);
     for group in groups {

@@ -306,8 +306,9 @@ fn run_interrupted_while_its_guest_starts_is_recorded_and_resumed() {
     let interrupted = CommandResult::wait_for(run).expect_code(130);
     interrupted.expect_stderr("error: interrupted before anything was measured\nhelp: to resume: ");
     assert_eq!(domains().trim(), "");
-    let summary = world.lab.weighbridge("summary R").expect_code(3);
-    summary.expect_stdout("interrupted while starting guests of the profile `DefaultLibvirt` on `local`");
+    let summary = world.lab.weighbridge("summary R --json").expect_code(3).json();
+    let reason = "interrupted while starting guests of the profile `DefaultLibvirt` on `local`";
+    assert_eq!(summary["run"]["unmeasured"], reason);
 
     world.run(&line, &profiles).expect_code_of(&[0, 3]);
     let seconds = |machine: &str| {

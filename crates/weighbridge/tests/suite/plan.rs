@@ -193,7 +193,7 @@ fn budget_below_the_minimum_number_of_samples_causes_a_warning() {
     help: raise --budget
     ");
     for (test, help) in [
-        ("redis:requests=1g", "set `requests=auto`, which fills --min-time, or raise --budget"),
+        ("redis:requests=1000000000", "set `requests=auto`, which fills --min-time, or raise --budget"),
         ("redis", "lower --min-time, or raise --budget"),
         ("linpack:run-trials=1000", "set `run-trials=auto`, which fills --min-time, or raise --budget"),
         ("linpack", "lower --min-time, or raise --budget"),
@@ -352,9 +352,9 @@ fn plan_shows_the_duration_of_samples_and_in_total() {
     ];
     assert_snapshot!(all.map(shown).join("\n"), @r"
     1 cell, about 46 s with the fewest samples, 4 min with the most; interleaved order
-    1 cell, about 140 ms with the fewest samples, 620 ms with the most; interleaved order
+    1 cell, about 140 ms with the fewest samples, 740 ms with the most; interleaved order
     1 cell, of unknown duration (no `estimate` in the definition); interleaved order
-    2 cells, about 140 ms with the fewest samples, 620 ms with the most, and 1 cell of unknown duration (no `estimate` in the definition); interleaved order
+    2 cells, about 140 ms with the fewest samples, 740 ms with the most, and 1 cell of unknown duration (no `estimate` in the definition); interleaved order
     ");
     let row = |line: &str, name: &str| {
         let out = lab.weighbridge(line).out;

@@ -25,6 +25,12 @@ fn events(lab: &Lab, run: &str) -> Vec<String> {
     lab.journal(run).iter().filter_map(of).collect()
 }
 
+/// How far the preparation of a run came.
+fn unmeasured(lab: &Lab, run: &str) -> String {
+    let study = lab.weighbridge(&format!("summary {run} --json")).expect_code(3).json();
+    study["run"]["unmeasured"].as_str().unwrap().to_owned()
+}
+
 /// Starts a run whose preparation lasts, and waits until it has begun.
 fn start(lab: &Lab, arguments: &[&str]) -> Child {
     let mut command = lab.command(&format!("run steady {QUICK}"));
@@ -38,11 +44,12 @@ fn interrupt(child: Child) -> CommandResult {
     CommandResult::wait_for(child)
 }
 
-/// Defines a profile whose command lasts.
+/// Defines a profile whose command lasts: some seconds, since the agent ends no command that changes its machine, but
+/// reverts it afterwards.
 fn define_profile(lab: &Lab) {
     let text = format!(
         "summary = \"x\"\n[[commands]]\nname = \"slow\"\ncheck = \"test -e {0}/applied\"\n\
-         apply = \"cd {0}; {LASTING}\"\nrevert = \"true\"\n",
+         apply = \"cd {0}; touch begun; sleep 3\"\nrevert = \"true\"\n",
         lab.path("").display().to_string().trim_end_matches('/')
     );
     lab.write("config/weighbridge/profiles.d/Slow.toml", &text);
@@ -71,8 +78,8 @@ fn run_interrupted_in_any_step_of_its_preparation_has_a_folder_and_is_resumed() 
         assert_eq!(events(&lab, &run).last().unwrap(), "preparation-aborted interrupted", "{step}");
         let head = lab.read_json(format!("{run}/run.json"));
         assert_eq!((&head["invocations"], &head["preparation"]["plan"]), (&serde_json::json!([]), &"steady".into()));
-        let summary = lab.weighbridge(&format!("summary {run}")).expect_code(3);
-        summary.expect_stdout(&format!("nothing is measured: interrupted while {step}"));
+        lab.weighbridge(&format!("summary {run}")).expect_code(3).expect_stdout("\nnothing is measured: interrupted");
+        assert_eq!(unmeasured(&lab, &run), format!("interrupted while {step}"));
         assert_eq!(lab.wait_for_processes(), [""; 0]);
         std::fs::remove_file(lab.path("begun")).unwrap();
         // Another command may measure in the folder, since nothing is measured there.
@@ -99,8 +106,8 @@ fn killed_preparation_says_how_far_it_came() {
     let mut child = start(&lab, &["--into", "R", "--worker-setup-script", &script]);
     child.kill().unwrap();
     child.wait().unwrap();
-    let summary = lab.weighbridge("summary R").expect_code(3);
-    summary.expect_stdout("killed, or not finished yet, while running the worker setup script script on `local`");
+    let expected = "killed, or not finished yet, while running the worker setup script script on `local`";
+    assert_eq!(unmeasured(&lab, "R"), expected);
     for command in ["report R --html page.html", "study R", "format R", "pack R", "compare R R"] {
         let ran = lab.weighbridge(command);
         assert!(ran.code != 101 && !ran.err.contains("panicked"), "{command}: {}", ran.transcript());
