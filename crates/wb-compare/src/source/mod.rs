@@ -15,7 +15,7 @@ mod warning;
 mod weighbridge;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::Read as _;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
@@ -338,7 +338,11 @@ fn parse(
         None => {
             text.clear();
             let opened = relative_to(&file.root, &file.path).and_then(|path| contained_file::open(&file.root, path));
-            opened.and_then(|file| file.take(MAX_FILE).read_to_end(text)).map_err(WarningKind::unreadable)?;
+            let read = opened.and_then(|file| match file.metadata()?.len() {
+                length if length > MAX_FILE => Err(io::Error::from(io::ErrorKind::FileTooLarge)),
+                length => file.take(length).read_to_end(text),
+            });
+            read.map_err(WarningKind::unreadable)?;
             &*text
         }
     };

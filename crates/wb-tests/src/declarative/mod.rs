@@ -28,13 +28,13 @@ mod tests;
 mod work;
 
 use std::collections::BTreeMap;
-use std::io::{self, Read};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use wb_model::{Declaration, Facts, Nanos, ParamKind, ParamValue, Params, Requirement};
-use wb_record::definition_files::DefinitionFiles;
-use wb_record::files::{MAX_FILE, relative_to};
+use wb_record::definition_files::{DefinitionFiles, LARGEST_COPY};
+use wb_record::files::relative_to;
 use wb_sys::contained_file;
 
 use crate::{InvalidParams, SharedParams, Test, TestCell};
@@ -108,7 +108,10 @@ impl RecordedFiles {
 /// Reads the text of a definition, which is part of the run folder `run` if there is one.
 pub(crate) fn read_text(path: &Path, run: Option<&Path>) -> io::Result<String> {
     match run {
-        Some(run) => io::read_to_string(contained_file::open(run, relative_to(run, path)?)?.take(MAX_FILE)),
+        Some(run) => {
+            let bytes = contained_file::read(run, relative_to(run, path)?, LARGEST_COPY.0)?;
+            String::from_utf8(bytes).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
+        }
         None => std::fs::read_to_string(path),
     }
 }

@@ -53,7 +53,16 @@ fn files_and_outputs_match_the_schemas() {
     let export = r#"{"results": [{"command": "true", "times": [1.5]}]}"#;
     lab.write("hyperfine.json", export);
     lab.weighbridge("import --into R hyperfine.json").expect_code(0);
-    valid("imported-sample", &file("Localhost/hyperfine/0000/command=true/0000.0/imported.json"));
+    // Earlier versions recorded each sample in a file.
+    let metric = serde_json::json!({
+        "name": "time", "class": "latency", "unit": "s", "direction": "lower", "primary": true, "aggregate": "merge",
+        "value": 1.5
+    });
+    let origin = serde_json::json!({ "sha256": "00", "location": "results/0/times/0" });
+    valid("imported-sample", &serde_json::json!({ "origin": origin, "values": [metric], "seconds": 1.5 }));
+    for line in lab.journal("R") {
+        valid("journal-line", &line);
+    }
     valid("run", &file("run.json"));
     valid("study", &lab.weighbridge("summary R --json").json());
     valid("comparison", &lab.weighbridge("compare R R --json").json());

@@ -492,8 +492,8 @@ mod tests {
             [
                 "upload: 10 iterations, but 5 samples: iterations that failed are in no figure",
                 "upload: in the file, median is above max",
-                "upload: the file has a median of 5 Gbit/s, its samples have 3.10 Gbit/s",
                 "upload: max is 3.20 Gbit/s, the samples' is 9 Gbit/s: min and max of the file are whiskers",
+                "upload: the file has a median of 5 Gbit/s, its samples have 3.10 Gbit/s",
             ]
         );
     }
