@@ -30,14 +30,17 @@ pub(super) struct AgentFolder {
 impl AgentFolder {
     /// Creates the folder, after removing those of dead agents.
     pub(super) fn new(root: &SysRoot) -> io::Result<Self> {
-        let base = std::env::temp_dir();
+        Self::create(root, &std::env::temp_dir())
+    }
+
+    fn create(root: &SysRoot, base: &Path) -> io::Result<Self> {
         // Scripts and programs are written there, and started.
-        trusted_path::require_own_entries_safe(&base).map_err(|reason| {
+        trusted_path::require_own_entries_safe(base).map_err(|reason| {
             io::Error::other(format!(
                 "{reason}, so that another user could replace what is started there; TMPDIR names another folder"
             ))
         })?;
-        remove_stale(root, &base);
+        remove_stale(root, base);
         remove_stale(root, &super::announcements::folder());
         let owner = Owner::current(root);
         let folder = base.join(owner.to_string());
@@ -175,7 +178,9 @@ mod tests {
     fn a_folder_that_a_change_uses_stays_until_that_is_reverted() {
         let (fake, base) = (FakeRoot::new(), tempfile::tempdir().unwrap());
         let root = fake.root();
-        let folder = AgentFolder::new(&root).unwrap();
+        // Not that of this machine, where other agents remove what dead ones have left.
+        let temporary = tempfile::tempdir().unwrap();
+        let folder = AgentFolder::create(&root, temporary.path()).unwrap();
         let disks = folder.create_scratch(1, base.path().to_str()).unwrap();
         let unused = folder.create_scratch(2, None).unwrap();
         fs::write(format!("{}/vm1.disk", disks.path), "").unwrap();

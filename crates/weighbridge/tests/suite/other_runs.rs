@@ -91,7 +91,7 @@ fn a_locked_file_of_another_user_does_not_stop_a_run_that_changes_the_machine() 
     let Some(lab) = Lab::with_own_state() else { return };
     // What any local user can write to the folder: 105 bytes that name somebody else, and no process that is his.
     let text =
-        r#"{"controller":{"user":"root@a-machine","pid":1},"agent":1,"since":"2026-11-26T00:00:00Z"}            "#;
+        r#"{"controller":{"user":"root@a-machine","pid":1},"agent":1,"since":"2026-11-26T00:00:00Z"}                "#;
     assert_eq!(text.len(), 105);
     let namespace =
         std::fs::read_link("/proc/self/ns/pid").unwrap().to_string_lossy().replace(|c: char| !c.is_ascii_digit(), "");
