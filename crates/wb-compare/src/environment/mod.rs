@@ -261,7 +261,7 @@ mod tests {
         assert_eq!(describe_differences(&[&with("a", "6.1")], &[&with("b", "6.1")]), [""; 0]);
         assert_eq!(
             describe_differences(&[&with("a", "6.1")], &[&with("b", "6.12")]),
-            ["Tuned@vm1 kernel: release 6.1 → 6.12"]
+            ["Tuned@ kernel: release 6.1 → 6.12"]
         );
     }
 
