@@ -18,6 +18,8 @@ pub enum HugePagePolicy {
     Inherit,
     /// Huge pages are requested (MADV_HUGEPAGE).
     Always,
+    /// As `always`: who requests them accepts that there may be none.
+    Try,
     /// Huge pages are forbidden (MADV_NOHUGEPAGE).
     Never,
 }
@@ -67,7 +69,8 @@ impl MappedMemory {
         let map_error = |errno: Errno| Error::Map { bytes, source: errno.into() };
         // Room for a guard page on each side and for aligning the start. The kernel provides a huge page only where the
         // whole page is mapped, so the last one is mapped in full too.
-        let granularity = if huge == HugePagePolicy::Always { Self::ALIGNMENT } else { Self::PAGE };
+        let granularity =
+            if matches!(huge, HugePagePolicy::Always | HugePagePolicy::Try) { Self::ALIGNMENT } else { Self::PAGE };
         let length = bytes.max(1).div_ceil(granularity).checked_mul(granularity);
         let reserved_bytes = length
             .and_then(|length| length.checked_add(Self::ALIGNMENT + 2 * Self::PAGE))
@@ -139,7 +142,7 @@ impl HugePagePolicy {
     fn advice(self) -> Option<mm::Advice> {
         match self {
             Self::Inherit => None,
-            Self::Always => Some(mm::Advice::LinuxHugepage),
+            Self::Always | Self::Try => Some(mm::Advice::LinuxHugepage),
             Self::Never => Some(mm::Advice::LinuxNoHugepage),
         }
     }

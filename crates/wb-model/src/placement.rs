@@ -10,10 +10,20 @@ pub enum HugePages {
     /// The system's setting.
     #[default]
     Inherit,
-    /// Enabled for the process, whatever the system's setting.
+    /// Enabled for the process, whatever the system's setting; without them a sample does not count, where the test
+    /// sees that.
     Always,
+    /// As `always`, but a sample without them counts.
+    Try,
     /// Disabled for the process.
     Never,
+}
+
+impl HugePages {
+    /// Whether they are enabled for the process.
+    pub fn are_requested(self) -> bool {
+        matches!(self, Self::Always | Self::Try)
+    }
 }
 
 /// Address-space layout randomisation of one process.

@@ -11,8 +11,9 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
-use wb_model::{HugePages, Nanos, Placement};
+use wb_model::{Nanos, Placement};
 use wb_sys::SysRoot;
+use wb_sys::cgroup::Cgroup;
 use wb_sys::process::{
     EffectivePlacement, ExitStatus, ExitTimer, HugePagesMethod, LaunchError, LaunchSpec, LaunchState, LaunchedProcess,
     ProcessStat, ReapedChild, SuspendedProcess, huge_pages, launch,
@@ -56,6 +57,8 @@ pub(super) struct LiveProcess {
     started_ns: Cell<u64>,
     /// None if no thread could be started for it; the reaper's time is used then.
     end_time: Option<ExitTimer>,
+    /// Its own cgroup, inside that of its group; none where there are none.
+    cgroup: Option<Cgroup>,
     ended: Cell<Option<(ReapedChild, u64)>>,
     /// The time limit at which it was terminated, if it was.
     timed_out: Cell<Option<Nanos>>,
@@ -68,8 +71,9 @@ impl Agent {
     /// Starts a process in a group.
     pub(super) fn spawn(self: &Rc<Self>, call: &call::Spawn) -> Result<ProcessHandle, Fault> {
         let group = self.group(call.group)?;
-        let process = Rc::new(self.launch(&group, &call.command, call.suspended)?);
-        let (id, pid) = (self.next_id(), process.pid);
+        let id = self.next_id();
+        let process = Rc::new(self.launch(&group, id, &call.command, call.suspended)?);
+        let pid = process.pid;
         group.session_leaders.borrow_mut().insert(pid);
         if call.command.cgroup.is_some() {
             group.leaders_elsewhere.borrow_mut().insert(pid);
@@ -132,7 +136,7 @@ impl Agent {
         replacement().map_or(name, String::as_str).to_owned()
     }
 
-    fn launch(&self, group: &LiveGroup, command: &Command, suspended: bool) -> Result<LiveProcess, Fault> {
+    fn launch(&self, group: &LiveGroup, id: u32, command: &Command, suspended: bool) -> Result<LiveProcess, Fault> {
         let name = Self::program_of(group, command);
         let failed = |reason: String| Fault::SpawnFailed { program: name.clone(), reason };
         let cgroup_failed = |error: std::io::Error| failed(format!("cannot join its cgroup: {error}"));
@@ -155,7 +159,11 @@ impl Agent {
         };
         let (input, (stdout, stdout_writer), (stderr, stderr_writer)) =
             streams().map_err(|error| failed(error.to_string()))?;
-        let mut join = group.cgroup.as_ref().map(|cgroup| cgroup.join()).transpose().map_err(cgroup_failed)?;
+        // One of its own, which has the CPU time of whatever the process leaves behind.
+        let own = group.cgroup.as_ref().filter(|_| command.cgroup.is_none());
+        let cgroup = own.and_then(|cgroup| cgroup.create_inside(&format!("process-{id}")));
+        let joined = cgroup.as_ref().or(group.cgroup.as_ref());
+        let mut join = joined.map(|cgroup| cgroup.join()).transpose().map_err(cgroup_failed)?;
         if let Some(folder) = &command.cgroup {
             // The last one of a hierarchy is where the process stays.
             let members = File::options().write(true).open(format!("{folder}/cgroup.procs"));
@@ -193,6 +201,7 @@ impl Agent {
             placement_report: RefCell::default(),
             started_ns: Cell::new(started_ns),
             end_time,
+            cgroup,
             ended: Cell::new(None),
             timed_out: Cell::new(None),
             ending: Notify::new(),
@@ -209,7 +218,7 @@ impl Agent {
         program: &Path,
         env: &mut Vec<(String, String)>,
     ) -> Option<HugePagesMethod> {
-        if command.placement.huge_pages != HugePages::Always {
+        if !command.placement.huge_pages.are_requested() {
             return None;
         }
         let method = huge_pages::method(&self.root, program);
@@ -346,6 +355,8 @@ impl LiveProcess {
 
     /// Records the exit; called once, by the reaper.
     pub(super) fn record_exit(&self, reaped: ReapedChild) {
+        let usage = reaped.usage.with_group(self.cgroup.as_ref().and_then(Cgroup::cpu_times));
+        let reaped = ReapedChild { usage, ..reaped };
         let ended_ns = self.end_time.as_ref().and_then(ExitTimer::ns).unwrap_or_else(monotonic_ns);
         self.ended.set(Some((reaped, ended_ns)));
         self.suspended.borrow_mut().take();

@@ -328,3 +328,53 @@ fn huge_pages_are_requested_by_the_available_method() {
         assert!(finished.placement.effective.huge_pages_method.is_some());
     });
 }
+
+#[test]
+fn the_cpu_time_of_descendants_that_nobody_waited_for_counts() {
+    with_worker(|worker| async move {
+        let group = worker.new_group().await.unwrap();
+        let Some(_) = group.cgroup() else {
+            eprintln!("SKIPPED: cannot create a cgroup");
+            return;
+        };
+        // The subshell ends at once, and leaves an orphan, which reports its own CPU time.
+        let orphan = "i=0; while [ $i -lt 500000 ]; do i=$((i+1)); done; times > times.part; mv times.part times";
+        let script = format!("(setsid sh -c '{orphan}' &); while [ ! -e times ]; do sleep 0.01; done; cat times");
+        let finished = group.spawn(sh(&script)).await.unwrap().wait(None).await.unwrap();
+        let times = text(&finished.stdout);
+        let seconds = |word: &str| {
+            let (minutes, seconds) = word.trim_end_matches('s').split_once('m').unwrap();
+            minutes.parse::<f64>().unwrap() * 60.0 + seconds.parse::<f64>().unwrap()
+        };
+        let own: f64 = times.lines().next().unwrap().split_whitespace().map(seconds).sum();
+        let counted = Nanos(finished.usage.cpu_ns()).seconds();
+        assert!(own > 0.0 && counted >= own, "the orphan used {own} s, counted {counted} s");
+    });
+}
+
+#[test]
+fn a_call_that_is_too_long_fails_and_the_worker_stays() {
+    with_worker(|worker| async move {
+        let group = worker.new_group().await.unwrap();
+        let argument = "x".repeat(17 << 20);
+        let error = group.spawn(Command::new(["true", &argument])).await.unwrap_err();
+        assert!(!error.is_lost() && error.to_string().contains("too long"), "{error}");
+        assert_eq!(text(&finish(&worker, sh("echo alive")).await.stdout), "alive");
+    });
+}
+
+#[test]
+fn the_largest_resident_set_is_not_that_of_the_agent() {
+    with_worker(|worker| async move {
+        let agent = std::fs::read_to_string(format!("/proc/{}/status", worker.agent_pid().unwrap())).unwrap();
+        let kib = |status: &str| {
+            let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+            line.split_whitespace().next().unwrap().parse::<u64>().unwrap()
+        };
+        let script = "cat /proc/self/status; exec true";
+        let finished = finish(&worker, sh(script)).await;
+        let (own, counted) = (kib(&text(&finished.stdout)), finished.usage.max_rss >> 10);
+        // The shell itself, which `cat` is about as large as.
+        assert!(counted < 2 * own && counted < kib(&agent), "{counted} KiB, of `cat` {own} KiB, agent {}", kib(&agent));
+    });
+}

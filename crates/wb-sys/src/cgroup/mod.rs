@@ -50,7 +50,17 @@ pub struct Cgroup {
     kind: CgroupVersion,
     /// Its folders. The first one lists the members and is used to kill them.
     folders: Vec<PathBuf>,
+    /// The folder with its CPU time, where it is accounted.
     cpu: Option<PathBuf>,
+}
+
+/// CPU time of the processes that ever ran in a group, in nanoseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CpuTimes {
+    /// In user mode.
+    pub user_ns: u64,
+    /// In the kernel.
+    pub system_ns: u64,
 }
 
 impl Cgroups {
@@ -77,7 +87,7 @@ impl Cgroups {
     fn create_v2(&self, name: &str) -> Option<Cgroup> {
         let folder = self.v2.as_ref()?.join(name);
         fs::create_dir(&folder).ok()?;
-        let group = Cgroup { kind: CgroupVersion::V2, cpu: Some(folder.join("cpu.stat")), folders: vec![folder] };
+        let group = Cgroup { kind: CgroupVersion::V2, cpu: Some(folder.clone()), folders: vec![folder] };
         group.require_joinable()
     }
 
@@ -87,9 +97,8 @@ impl Cgroups {
             fs::create_dir(&folder).ok().map(|()| folder)
         };
         let (freezer, cpuacct) = (make(&self.freezer), make(&self.cpuacct));
-        let cpu = cpuacct.as_ref().map(|folder| folder.join("cpuacct.usage"));
-        let folders: Vec<PathBuf> = freezer.into_iter().chain(cpuacct).collect();
-        (!folders.is_empty()).then_some(Cgroup { kind: CgroupVersion::V1, folders, cpu })?.require_joinable()
+        let folders: Vec<PathBuf> = freezer.into_iter().chain(cpuacct.clone()).collect();
+        (!folders.is_empty()).then_some(Cgroup { kind: CgroupVersion::V1, folders, cpu: cpuacct })?.require_joinable()
     }
 
     /// Kills and removes the groups whose owning processes no longer exist, and returns their names.
@@ -171,7 +180,40 @@ impl Cgroup {
 
     /// Total CPU time of all processes that ever ran in the group, in nanoseconds; None where it is not accounted.
     pub fn cpu_ns(&self) -> Option<u64> {
-        parse_cpu(self.kind, &fs::read_to_string(self.cpu.as_ref()?).ok()?)
+        let file = match self.kind {
+            CgroupVersion::V2 => "cpu.stat",
+            CgroupVersion::V1 => "cpuacct.usage",
+        };
+        parse_cpu(self.kind, &self.cpu_file(file)?)
+    }
+
+    /// [`Cgroup::cpu_ns`], by mode; None also with version 1 on kernels before 4.8, which do not have it.
+    pub fn cpu_times(&self) -> Option<CpuTimes> {
+        match self.kind {
+            CgroupVersion::V2 => {
+                let text = self.cpu_file("cpu.stat")?;
+                Some(CpuTimes {
+                    user_ns: parse_stat(&text, "user_usec")?,
+                    system_ns: parse_stat(&text, "system_usec")?,
+                })
+            }
+            CgroupVersion::V1 => {
+                let number = |file| self.cpu_file(file)?.trim().parse().ok();
+                Some(CpuTimes { user_ns: number("cpuacct.usage_user")?, system_ns: number("cpuacct.usage_sys")? })
+            }
+        }
+    }
+
+    fn cpu_file(&self, name: &str) -> Option<String> {
+        fs::read_to_string(self.cpu.as_ref()?.join(name)).ok()
+    }
+
+    /// Creates a group inside it for some of its processes, which are members of both, and removed with it. None where
+    /// that is not possible.
+    pub fn create_inside(&self, name: &str) -> Option<Self> {
+        let folders: Vec<PathBuf> = self.folders.iter().map(|folder| folder.join(name)).collect();
+        folders.iter().try_for_each(fs::create_dir).ok()?;
+        Some(Self { kind: self.kind, folders, cpu: self.cpu.as_ref().map(|folder| folder.join(name)) })
     }
 
     /// Removes the group and its descendants. Fails while it has members.
@@ -203,11 +245,14 @@ impl Cgroup {
 fn parse_cpu(kind: CgroupVersion, text: &str) -> Option<u64> {
     match kind {
         CgroupVersion::V1 => text.trim().parse().ok(),
-        CgroupVersion::V2 => {
-            let micros = text.lines().find_map(|line| line.strip_prefix("usage_usec "))?;
-            micros.trim().parse::<u64>().ok()?.checked_mul(1000)
-        }
+        CgroupVersion::V2 => parse_stat(text, "usage_usec"),
     }
+}
+
+/// Parses a time of `cpu.stat` into nanoseconds.
+fn parse_stat(text: &str, name: &str) -> Option<u64> {
+    let micros = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '))?;
+    micros.trim().parse::<u64>().ok()?.checked_mul(1000)
 }
 
 fn remove_tree(folder: &Path) -> io::Result<()> {
@@ -311,6 +356,7 @@ mod tests {
         fn arbitrary_input_does_not_panic(text in "(usage_usec )?[0-9]{0,25}\\PC{0,5}") {
             parse_cpu(CgroupVersion::V1, &text);
             parse_cpu(CgroupVersion::V2, &text);
+            parse_stat(&text, "user_usec");
         }
     }
 }

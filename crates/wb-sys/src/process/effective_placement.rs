@@ -117,10 +117,10 @@ impl EffectivePlacement {
         if requested.huge_pages == HugePages::Never && self.huge_pages == Some(true) {
             found.push("huge pages allowed".to_owned());
         }
-        if requested.huge_pages == HugePages::Always && self.huge_pages == Some(false) {
+        if requested.huge_pages.are_requested() && self.huge_pages == Some(false) {
             found.push("huge pages forbidden".to_owned());
         }
-        if requested.huge_pages == HugePages::Always && self.huge_pages_method == Some(HugePagesMethod::None) {
+        if requested.huge_pages.are_requested() && self.huge_pages_method == Some(HugePagesMethod::None) {
             found.push("no huge pages: disabled on the system".to_owned());
         }
         if requested.aslr == Aslr::Off && self.aslr == Some(true) {

@@ -4,42 +4,31 @@
 //! held the allocator's lock at the fork: everything is prepared in [`ExecPlan`] beforehand, and the child
 //! neither allocates nor panics.
 //!
-//! A child that waits for nothing shares the parent's memory until execve, as with vfork: no page tables are copied, and
-//! none of the parent's pages is copied on its next write. The calling thread is suspended meanwhile.
-//!
-//! Two pipes connect the child with its parent. Through the *report* pipe the child sends the step that failed with its
-//! errno; end of file without a report means success, because execve closes the child's end. A child with a *gate* first
-//! reports [`STEP_HELD`] and then reads from the gate: one byte lets it call execve, end of file makes it exit.
+//! The child shares the parent's memory until execve, as with vfork: no page tables are copied, and none of the
+//! parent's pages is copied on its next write. The calling thread is suspended meanwhile. It executes the starter (see
+//! [`super::starter`]), and has done nothing that the kernel counts as the workload's.
 
 use std::ffi::CString;
 use std::io;
 use std::mem;
 use std::os::fd::RawFd;
-use std::ptr::{self, NonNull};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::ptr;
 
 use libc::{c_char, c_int, c_long, c_ulong, c_void};
 
-use super::launch::LaunchStep;
-
-/// Size of a report in bytes: the number of a step, or [`STEP_HELD`], and an errno, each of four bytes.
-pub(super) const REPORT_SIZE: usize = 8;
-/// The step number in the report of a child that is set up and waits at its gate; its errno is zero.
-pub(super) const STEP_HELD: u32 = 1000;
+use super::starter::message::{EXIT_NOT_EXECUTED, LaunchStep, MESSAGE_SIZE, Message, SOCKET};
 
 const MPOL_BIND: c_int = 2;
 /// The argument with which personality(2) returns the current value and changes nothing.
 const PERSONALITY_QUERY: c_ulong = 0xffff_ffff;
 /// Size of the stack of a child that shares the parent's memory; it makes only a few shallow calls.
 const CHILD_STACK_SIZE: usize = 64 << 10;
-/// Exit status of a child that does not execute its program, as in shells.
-const EXIT_NOT_EXECUTED: c_int = 127;
 
 /// The arguments of the child's system calls, prepared before the fork.
-pub(super) struct ExecPlan<'a> {
-    /// Path of the program.
-    pub(super) program: CString,
-    /// Arguments, beginning with the program's name.
+pub(super) struct ExecPlan {
+    /// Descriptor of the starter, above [`SOCKET`].
+    pub(super) starter: RawFd,
+    /// Arguments of the starter: the path of the program, then the program's arguments.
     pub(super) argv: CStringArray,
     /// The complete environment, as `NAME=VALUE`.
     pub(super) env: CStringArray,
@@ -47,8 +36,6 @@ pub(super) struct ExecPlan<'a> {
     pub(super) cwd: CString,
     /// Descriptors that become standard input, output and error.
     pub(super) stdio: [RawFd; 3],
-    /// Descriptors of the `cgroup.procs` files of the groups to join, open for writing.
-    pub(super) cgroup_procs: Vec<RawFd>,
     /// Bit mask of the CPUs to run on; empty: no change.
     pub(super) cpu_mask: Vec<c_ulong>,
     /// Bit mask of the NUMA nodes to allocate memory on; empty: no change.
@@ -57,14 +44,8 @@ pub(super) struct ExecPlan<'a> {
     pub(super) disable_huge_pages: bool,
     /// Whether address space layout randomisation is disabled.
     pub(super) disable_aslr: bool,
-    /// The child's end of the gate, if it is to wait there.
-    pub(super) gate_read_end: Option<RawFd>,
-    /// The parent's end of the gate, of which the child inherits a copy.
-    pub(super) gate_write_end: Option<RawFd>,
-    /// The child's end of the report pipe.
-    pub(super) report_write_end: RawFd,
-    /// Where the child stores its start time; see [`SharedStartTime`].
-    pub(super) start_time: &'a AtomicU64,
+    /// The child's end of the socket.
+    pub(super) socket: RawFd,
 }
 
 /// Strings with an array of pointers to them that ends with a null, as execve expects.
@@ -86,74 +67,10 @@ impl CStringArray {
     }
 }
 
-/// Memory that a child shares with its parent until execve, where the child stores its start time: that needs no
-/// system call and wakes up no thread that would compete for the CPU.
-#[derive(Debug)]
-pub(super) struct SharedStartTime(NonNull<AtomicU64>);
-
-impl SharedStartTime {
-    const SIZE: usize = mem::size_of::<AtomicU64>();
-
-    /// Maps the memory.
-    pub(super) fn new() -> io::Result<Self> {
-        let (protection, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED | libc::MAP_ANONYMOUS);
-        // SAFETY: a new anonymous mapping replaces nothing.
-        let mapping = unsafe { libc::mmap(ptr::null_mut(), Self::SIZE, protection, flags, -1, 0) };
-        match NonNull::new(mapping.cast()) {
-            Some(slot) if mapping != libc::MAP_FAILED => Ok(Self(slot)),
-            _ => Err(io::Error::last_os_error()),
-        }
-    }
-
-    /// The number that the child stores.
-    pub(super) fn slot(&self) -> &AtomicU64 {
-        // SAFETY: the mapping is large enough, page-aligned and zeroed, and lives as long as `self`.
-        unsafe { self.0.as_ref() }
-    }
-
-    /// When the child was about to call execve, on CLOCK_MONOTONIC, in nanoseconds; zero until then.
-    pub(super) fn monotonic_ns(&self) -> u64 {
-        self.slot().load(Ordering::Acquire)
-    }
-}
-
-impl Drop for SharedStartTime {
-    fn drop(&mut self) {
-        // SAFETY: `self` owns the mapping, and `slot` lends it for no longer than `self` lives; the child has its own.
-        unsafe { libc::munmap(self.0.as_ptr().cast(), Self::SIZE) };
-    }
-}
-
-/// Decodes a report into its step number and errno.
-pub(super) fn decode_report(bytes: [u8; REPORT_SIZE]) -> (u32, c_int) {
-    let [a, b, c, d, e, f, g, h] = bytes;
-    (u32::from_ne_bytes([a, b, c, d]), c_int::from_ne_bytes([e, f, g, h]))
-}
-
-/// Creates a child that executes the plan. Returns its id.
-pub(super) fn fork_exec(plan: &ExecPlan) -> io::Result<u32> {
-    // A child that waits at its gate must not suspend this thread, which is to release it.
-    if plan.gate_read_end.is_some() { fork(plan) } else { clone_with_shared_memory(plan) }
-}
-
-/// Forks, and executes the plan in the child.
-fn fork(plan: &ExecPlan) -> io::Result<u32> {
-    // SAFETY: getpid cannot fail; fork has no preconditions, and the child calls nothing but `run_child`,
-    // which restricts itself to async-signal-safe calls. The plan owns or borrows whatever its pointers point to.
-    unsafe {
-        let parent = libc::getpid();
-        match libc::fork() {
-            -1 => Err(io::Error::last_os_error()),
-            0 => run_child(plan, parent),
-            pid => Ok(pid.cast_unsigned()),
-        }
-    }
-}
-
 /// Executes the plan in a child that shares this process's memory until it calls execve or exits, which this thread
-/// waits for. As posix_spawn in glibc: the child has a stack of its own, and all signals are blocked until it has reset
-/// their actions, because a handler would run in the parent's memory.
-fn clone_with_shared_memory(plan: &ExecPlan) -> io::Result<u32> {
+/// waits for; returns the child's id. As posix_spawn in glibc: the child has a stack of its own, and all signals are
+/// blocked until it has reset their actions, because a handler would run in the parent's memory.
+pub(super) fn fork_exec(plan: &ExecPlan) -> io::Result<u32> {
     let mut stack: Vec<u8> = Vec::with_capacity(CHILD_STACK_SIZE);
     // SAFETY: the signal sets are initialised before their use. The stack grows down from its end, which is aligned, and
     // lives as long as the child uses it, as do the arguments: with CLONE_VFORK, clone returns once the child has called
@@ -162,7 +79,7 @@ fn clone_with_shared_memory(plan: &ExecPlan) -> io::Result<u32> {
     unsafe {
         let top = stack.as_mut_ptr().add(CHILD_STACK_SIZE);
         let top = top.sub(top.addr() % 16);
-        let mut arguments = ChildArguments { plan: ptr::from_ref(plan).cast(), parent: libc::getpid() };
+        let mut arguments = ChildArguments { plan: ptr::from_ref(plan), parent: libc::getpid() };
         let (mut all, mut previous): (libc::sigset_t, libc::sigset_t) = mem::zeroed();
         libc::sigfillset(&raw mut all);
         libc::pthread_sigmask(libc::SIG_SETMASK, &raw const all, &raw mut previous);
@@ -176,16 +93,15 @@ fn clone_with_shared_memory(plan: &ExecPlan) -> io::Result<u32> {
 
 /// What a child that shares the parent's memory is given.
 struct ChildArguments {
-    /// The plan, without its lifetime, which a C function cannot have.
-    plan: *const c_void,
+    plan: *const ExecPlan,
     parent: c_int,
 }
 
 extern "C" fn run_cloned_child(arguments: *mut c_void) -> c_int {
-    // SAFETY: `clone_with_shared_memory` passes arguments that live until the child has called execve or exited.
+    // SAFETY: `fork_exec` passes arguments that live until the child has called execve or exited.
     unsafe {
         let arguments = &*arguments.cast::<ChildArguments>();
-        run_child(&*arguments.plan.cast::<ExecPlan>(), arguments.parent)
+        run_child(&*arguments.plan, arguments.parent)
     }
 }
 
@@ -211,7 +127,7 @@ pub(super) fn wait4(pid: c_int, flags: c_int) -> Option<(u32, c_int, libc::rusag
     (reaped > 0).then(|| (reaped.cast_unsigned(), status, usage))
 }
 
-/// Runs the child: sets it up, waits at the gate if there is one, and executes the program. Never returns.
+/// Runs the child: sets it up and executes the starter. Never returns.
 ///
 /// # Safety
 /// Must be called only in a freshly forked child.
@@ -221,34 +137,30 @@ unsafe fn run_child(plan: &ExecPlan, parent: c_int) -> ! {
         let failed = match set_up_child(plan, parent) {
             Err(step) => step,
             Ok(()) => {
-                wait_at_gate(plan);
-                record_start_time(plan);
-                libc::execve(plan.program.as_ptr(), plan.argv.as_ptr(), plan.env.as_ptr());
-                LaunchStep::Program
+                let (argv, env) = (plan.argv.as_ptr(), plan.env.as_ptr());
+                libc::syscall(libc::SYS_execveat, plan.starter, c"".as_ptr(), argv, env, libc::AT_EMPTY_PATH);
+                // The starter has the arguments of the program.
+                if *libc::__errno_location() == libc::E2BIG { LaunchStep::Program } else { LaunchStep::Starter }
             }
         };
-        send_report(plan, failed as u32, *libc::__errno_location());
+        let message = Message::Failed(failed as u32, (*libc::__errno_location()).cast_unsigned()).encode();
+        libc::write(plan.socket, message.as_ptr().cast(), MESSAGE_SIZE);
         libc::_exit(EXIT_NOT_EXECUTED)
     }
 }
 
-/// Applies everything but the gate and the program; after an error, errno is that of the failed step.
+/// Applies what the new process inherits of the starter; after an error, errno is that of the failed step.
 ///
 /// # Safety
 /// As [`run_child`].
 unsafe fn set_up_child(plan: &ExecPlan, parent: c_int) -> Result<(), LaunchStep> {
     // SAFETY: as the caller promises; masks are passed with their own lengths.
     unsafe {
-        step_result(libc::setsid() as c_long, LaunchStep::Session)?;
         reset_signals();
         step_result(libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) as c_long, LaunchStep::ParentDeath)?;
         // If the parent died before this request, the signal will never be sent, and nobody is left to report to.
         if libc::getppid() != parent {
             libc::_exit(EXIT_NOT_EXECUTED);
-        }
-        for fd in &plan.cgroup_procs {
-            // 0 stands for the writing process.
-            step_result(libc::write(*fd, c"0".as_ptr().cast(), 1) as c_long, LaunchStep::Cgroup)?;
         }
         if !plan.node_mask.is_empty() {
             // One more than the number of bits: set_mempolicy(2) reads `maxnode - 1` bits of the mask.
@@ -276,46 +188,11 @@ unsafe fn set_up_child(plan: &ExecPlan, parent: c_int) -> Result<(), LaunchStep>
         for (target, fd) in plan.stdio.iter().enumerate() {
             step_result(libc::dup2(*fd, target as c_int) as c_long, LaunchStep::Streams)?;
         }
+        // The starter's end of the socket; dup2 of a descriptor to itself would leave it close-on-exec.
+        let socket =
+            if plan.socket == SOCKET { libc::fcntl(SOCKET, libc::F_SETFD, 0) } else { libc::dup2(plan.socket, SOCKET) };
+        step_result(socket as c_long, LaunchStep::Streams)?;
         step_result(libc::chdir(plan.cwd.as_ptr()) as c_long, LaunchStep::Folder)
-    }
-}
-
-/// Returns once the parent has released the child, at once without a gate; exits if the parent closes the gate.
-///
-/// # Safety
-/// As [`run_child`].
-unsafe fn wait_at_gate(plan: &ExecPlan) {
-    let Some(gate) = plan.gate_read_end else { return };
-    // SAFETY: as the caller promises; the byte is a live local.
-    unsafe {
-        // With the child's own copy of the write end open, the gate would never report end of file, and the child
-        // would wait forever if the parent died.
-        if let Some(end) = plan.gate_write_end {
-            libc::close(end);
-        }
-        send_report(plan, STEP_HELD, 0);
-        let mut byte = 0u8;
-        loop {
-            match libc::read(gate, (&raw mut byte).cast(), 1) {
-                1 => return,
-                -1 if *libc::__errno_location() == libc::EINTR => {}
-                _ => libc::_exit(EXIT_NOT_EXECUTED),
-            }
-        }
-    }
-}
-
-/// Records the time right before execve.
-///
-/// # Safety
-/// As [`run_child`].
-unsafe fn record_start_time(plan: &ExecPlan) {
-    // SAFETY: clock_gettime is async-signal-safe, and `now` is a live local.
-    unsafe {
-        let mut now: libc::timespec = mem::zeroed();
-        libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut now);
-        let ns = now.tv_sec.cast_unsigned() * 1_000_000_000 + now.tv_nsec.cast_unsigned();
-        plan.start_time.store(ns, Ordering::Release);
     }
 }
 
@@ -336,18 +213,6 @@ unsafe fn reset_signals() {
         libc::sigemptyset(&raw mut empty);
         libc::sigprocmask(libc::SIG_SETMASK, &raw const empty, ptr::null_mut());
     }
-}
-
-/// Sends a report, which a pipe passes on as a whole.
-///
-/// # Safety
-/// As [`run_child`].
-unsafe fn send_report(plan: &ExecPlan, step: u32, errno: c_int) {
-    let [a, b, c, d] = step.to_ne_bytes();
-    let [e, f, g, h] = errno.to_ne_bytes();
-    let bytes = [a, b, c, d, e, f, g, h];
-    // SAFETY: the bytes are a live local.
-    unsafe { libc::write(plan.report_write_end, bytes.as_ptr().cast(), REPORT_SIZE) };
 }
 
 /// Converts the result of a system call, of which -1 is a failure of the step.

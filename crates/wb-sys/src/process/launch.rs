@@ -1,18 +1,24 @@
-//! Launches processes. Placement is applied by the child's own system calls between fork and exec, so that
-//! nothing else is affected and no helper program is needed.
+//! Launches processes. Placement is applied by a child's own system calls between fork and exec, so that nothing else is
+//! affected. That child executes the starter, whose child becomes the process: the kernel counts the memory of whoever
+//! calls execve as that of the program, and this process may have more than the program.
 
 use std::ffi::CString;
 use std::fmt;
 use std::fs::File;
-use std::io::{self, Read, Write};
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::io::{self, Write};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::{Errno, retry_on_intr};
+use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socketpair};
 use wb_model::{Aslr, HugePages, Placement};
 
-use super::fork_exec::{self, CStringArray, ExecPlan, REPORT_SIZE, STEP_HELD, SharedStartTime};
+use super::fork_exec::{self, CStringArray, ExecPlan};
+pub use super::starter::message::LaunchStep;
+use super::starter::message::{MESSAGE_SIZE, Message, RELEASE};
+use super::starter::starter;
 
 /// The highest CPU or node number accepted in a placement.
 const MAX_CPU_OR_NODE: u32 = 8191;
@@ -41,35 +47,9 @@ pub struct LaunchSpec<'a> {
     pub suspended: bool,
 }
 
-/// A setup step that the new process performs before it executes the program.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(u32)]
-pub enum LaunchStep {
-    /// Leave the terminal and the process group.
-    Session = 1,
-    /// Set the parent-death signal.
-    ParentDeath,
-    /// Join the cgroups.
-    Cgroup,
-    /// Bind memory to nodes.
-    MemoryNodes,
-    /// Bind to CPUs.
-    Cpus,
-    /// Disable transparent huge pages.
-    HugePages,
-    /// Disable address randomisation.
-    Aslr,
-    /// Connect the standard streams.
-    Streams,
-    /// Enter the working folder.
-    Folder,
-    /// Wait at the gate.
-    Gate,
-    /// Execute the program.
-    Program,
-}
-
-const STEPS: [LaunchStep; 11] = [
+const STEPS: [LaunchStep; 13] = [
+    LaunchStep::Starter,
+    LaunchStep::Process,
     LaunchStep::Session,
     LaunchStep::ParentDeath,
     LaunchStep::Cgroup,
@@ -86,6 +66,8 @@ const STEPS: [LaunchStep; 11] = [
 impl fmt::Display for LaunchStep {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
+            Self::Starter => "starting its starter",
+            Self::Process => "creating its process",
             Self::Session => "starting a session",
             Self::ParentDeath => "setting its parent-death signal",
             Self::Cgroup => "joining its cgroup",
@@ -113,6 +95,15 @@ pub enum LaunchError {
     /// The process could not be created.
     #[error("cannot create a process: {0}")]
     Fork(#[source] io::Error),
+    /// The program through which processes are launched may not be executed anywhere.
+    #[error(
+        "cannot store the starter, through which programs are executed, in memory (see the sysctl `vm.memfd_noexec`), \
+         nor in the folder of weighbridge or of temporary files: {0}"
+    )]
+    Starter(#[source] io::Error),
+    /// The new process ended before it executed the program.
+    #[error("it was ended before it executed the program")]
+    Ended,
     /// A setup step of the new process failed.
     #[error("{step}: {source}")]
     Step {
@@ -147,21 +138,55 @@ pub enum LaunchState {
 
 /// A child that is set up but has not called execve yet. Dropping it ends the child.
 #[derive(Debug)]
-pub struct SuspendedProcess {
-    gate: File,
-    report: File,
-    start: SharedStartTime,
-}
+pub struct SuspendedProcess(Socket);
 
 impl SuspendedProcess {
     /// Lets the process execute its program; returns the start time, as in [`LaunchState::Running`].
     ///
     /// # Errors
     /// When the program cannot be executed.
-    pub fn release(mut self) -> Result<u64, LaunchError> {
-        self.gate.write_all(b"g").map_err(|source| LaunchError::Step { step: LaunchStep::Gate, source })?;
-        read_report(&mut self.report)?;
-        Ok(self.start.monotonic_ns())
+    pub fn release(self) -> Result<u64, LaunchError> {
+        let Self(socket) = self;
+        socket.release().map_err(|source| LaunchError::Step { step: LaunchStep::Gate, source: source.into() })?;
+        let start = socket.receive()?;
+        match (start, socket.receive()) {
+            // After a successful execve, which closes the child's end, nothing follows.
+            (Message::Started(started_ns), Err(LaunchError::Ended)) => Ok(started_ns),
+            (_, Err(error)) => Err(error),
+            (_, Ok(_)) => Err(LaunchError::Ended),
+        }
+    }
+}
+
+/// This process's end of the socket to a new process.
+#[derive(Debug)]
+struct Socket(OwnedFd);
+
+impl Socket {
+    /// Releases the process, and waits until it has executed its program or ended.
+    fn release(&self) -> Result<(), Errno> {
+        retry_on_intr(|| send(&self.0, &RELEASE, SendFlags::NOSIGNAL))?;
+        // No event is asked for but the end, which always counts: the message about the start wakes up nothing that
+        // would compete with the program.
+        retry_on_intr(|| poll(&mut [PollFd::new(&self.0, PollFlags::empty())], None))?;
+        Ok(())
+    }
+
+    /// Waits for the next message; a failed step is returned as an error.
+    fn receive(&self) -> Result<Message, LaunchError> {
+        let mut bytes = [0; MESSAGE_SIZE];
+        let (length, _) = retry_on_intr(|| recv(&self.0, &mut bytes, RecvFlags::empty()))
+            .map_err(|error| LaunchError::Fork(error.into()))?;
+        if length == 0 {
+            return Err(LaunchError::Ended);
+        }
+        match Message::decode(bytes) {
+            Some(Message::Failed(step, errno)) => {
+                let step = STEPS.into_iter().find(|candidate| *candidate as u32 == step).unwrap_or(LaunchStep::Program);
+                Err(LaunchError::Step { step, source: io::Error::from_raw_os_error(errno.cast_signed()) })
+            }
+            message => message.ok_or_else(|| LaunchError::Fork(io::ErrorKind::InvalidData.into())),
+        }
     }
 }
 
@@ -174,59 +199,53 @@ pub fn launch(launch: &LaunchSpec) -> Result<LaunchedProcess, LaunchError> {
     let path = |path: &Path| {
         CString::new(path.as_os_str().as_bytes()).map_err(|_| LaunchError::Nul(path.display().to_string()))
     };
-    let argv = launch.argv.iter().map(|argument| text(argument)).collect::<Result<Vec<_>, _>>()?;
+    let arguments = launch.argv.iter().map(|argument| text(argument));
+    let argv = [path(launch.program)].into_iter().chain(arguments).collect::<Result<Vec<_>, _>>()?;
     let env = launch.env.iter().map(|(name, value)| text(&format!("{name}={value}"))).collect::<Result<Vec<_>, _>>()?;
-    let pipe = || pipe_with(PipeFlags::CLOEXEC).map_err(|error| LaunchError::Fork(error.into()));
-    let (report, report_end) = pipe()?;
-    let gate = launch.suspended.then(pipe).transpose()?;
-    let start = SharedStartTime::new().map_err(LaunchError::Fork)?;
+    let (socket, child_end) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
+        .map_err(|error| LaunchError::Fork(error.into()))?;
 
     let plan = ExecPlan {
-        program: path(launch.program)?,
+        starter: starter().map_err(LaunchError::Starter)?.as_raw_fd(),
         argv: CStringArray::new(argv),
         env: CStringArray::new(env),
         cwd: path(launch.cwd)?,
         stdio: [launch.stdin.as_raw_fd(), launch.stdout.as_raw_fd(), launch.stderr.as_raw_fd()],
-        cgroup_procs: launch.join.iter().map(AsRawFd::as_raw_fd).collect(),
         cpu_mask: mask(&launch.placement.cpus)?,
         node_mask: mask(&launch.placement.memory_nodes)?,
         disable_huge_pages: launch.placement.huge_pages == HugePages::Never,
         disable_aslr: launch.placement.aslr == Aslr::Off,
-        gate_read_end: gate.as_ref().map(|(read_end, _)| read_end.as_raw_fd()),
-        gate_write_end: gate.as_ref().map(|(_, write_end)| write_end.as_raw_fd()),
-        report_write_end: report_end.as_raw_fd(),
-        start_time: start.slot(),
+        socket: child_end.as_raw_fd(),
     };
-    let pid = fork_exec::fork_exec(&plan).map_err(LaunchError::Fork)?;
-    drop(report_end);
+    let starter = fork_exec::fork_exec(&plan).map_err(LaunchError::Fork)?;
+    drop(child_end);
+    // It ends as soon as it has created the process.
+    fork_exec::wait_and_discard(starter);
 
-    let mut report = File::from(report);
-    if let Err(error) = read_report(&mut report) {
-        fork_exec::wait_and_discard(pid);
-        return Err(error);
-    }
-    let start = match gate {
-        Some((_, gate)) => LaunchState::Suspended(SuspendedProcess { gate: gate.into(), report, start }),
-        None => LaunchState::Running { started_ns: start.monotonic_ns() },
+    let socket = Socket(socket);
+    let pid = match socket.receive()? {
+        Message::Created(pid) => pid,
+        _ => return Err(LaunchError::Ended),
     };
-    Ok(LaunchedProcess { pid, start })
+    start(launch, pid, socket).inspect_err(|_| fork_exec::wait_and_discard(pid))
 }
 
-/// Waits until the new process has executed its program or is suspended; a failed step is returned as an error.
-fn read_report(report: &mut File) -> Result<(), LaunchError> {
-    let mut bytes = [0; REPORT_SIZE];
-    match report.read_exact(&mut bytes) {
-        // End of file after a successful execve, which closes the child's end.
-        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(()),
-        Err(error) => return Err(LaunchError::Fork(error)),
-        Ok(()) => {}
+/// Has the new process join its cgroups, and releases it unless it is to be suspended. After an error, it ends.
+fn start(launch: &LaunchSpec, pid: u32, socket: Socket) -> Result<LaunchedProcess, LaunchError> {
+    if socket.receive()? != Message::Held {
+        return Err(LaunchError::Ended);
     }
-    let (step, errno) = fork_exec::decode_report(bytes);
-    if step == STEP_HELD {
-        return Ok(());
+    for mut members in launch.join {
+        // A single write: the kernel reads one process id from each.
+        let joined = members.write_all(pid.to_string().as_bytes());
+        joined.map_err(|source| LaunchError::Step { step: LaunchStep::Cgroup, source })?;
     }
-    let step = STEPS.into_iter().find(|candidate| *candidate as u32 == step).unwrap_or(LaunchStep::Program);
-    Err(LaunchError::Step { step, source: io::Error::from_raw_os_error(errno) })
+    let suspended = SuspendedProcess(socket);
+    let start = match launch.suspended {
+        true => LaunchState::Suspended(suspended),
+        false => LaunchState::Running { started_ns: suspended.release()? },
+    };
+    Ok(LaunchedProcess { pid, start })
 }
 
 /// Converts numbers to a bit mask of whole words; empty for no numbers.
@@ -245,7 +264,12 @@ fn mask(numbers: &[u32]) -> Result<Vec<libc::c_ulong>, LaunchError> {
 
 #[cfg(test)]
 mod tests {
+    use std::hint::black_box;
+    use std::io::Read;
     use std::os::fd::AsFd;
+    use std::process::Command;
+
+    use rustix::pipe::{PipeFlags, pipe_with};
 
     use super::*;
     use crate::process::exit_time::now_ns;
@@ -337,7 +361,10 @@ mod tests {
         let slow = std::thread::spawn(move || {
             std::thread::sleep(std::time::Duration::from_millis(50));
             let joined_ns = now_ns();
-            (joined_ns, File::from(drain).read(&mut [0; 1 << 16]).unwrap())
+            let mut drain = File::from(drain);
+            let length = drain.read(&mut [0; 1 << 16]).unwrap();
+            // Kept open: there must be a reader when the write goes on.
+            (joined_ns, length, drain)
         });
         let Trial { launched, out } = trial(&["/bin/true"], &Placement::default(), false, &[join.into()]);
         let LaunchedProcess { pid, start: LaunchState::Running { started_ns } } = launched.unwrap() else {
@@ -345,7 +372,7 @@ mod tests {
         };
         assert_eq!(output(out), "");
         assert_eq!(reap(pid).unwrap().status, ExitStatus::Exited(0));
-        let (joined_ns, _) = slow.join().unwrap();
+        let (joined_ns, ..) = slow.join().unwrap();
         assert!(joined_ns <= started_ns && started_ns <= now_ns(), "joined at {joined_ns}, started at {started_ns}");
     }
 
@@ -359,5 +386,57 @@ mod tests {
         assert!(matches!(no_such_cpu, LaunchError::Step { step: LaunchStep::Cpus, .. }));
         assert!(matches!(Trial::error(&["/bin/true"], &on_cpu(u32::MAX), true), LaunchError::Number(u32::MAX)));
         assert!(matches!(Trial::error(&["/bin/echo", "a\0b"], &unplaced, false), LaunchError::Nul(_)));
+    }
+
+    #[test]
+    fn arguments_that_are_too_long_are_no_fault_of_the_starter() {
+        let argument = "x".repeat(1 << 20);
+        let error = Trial::error(&["/bin/echo", &argument], &Placement::default(), false);
+        assert!(matches!(error, LaunchError::Step { step: LaunchStep::Program, .. }), "{error}");
+    }
+
+    /// Fills the memory whose size in KiB is its argument, and prints the largest resident set that the kernel has seen.
+    const PEAK_PROGRAM: &str = r#"
+        #include <fcntl.h>
+        #include <stdlib.h>
+        #include <string.h>
+        #include <sys/mman.h>
+        #include <unistd.h>
+        int main(int count, char **arguments) {
+            size_t size = strtoul(arguments[1], 0, 10) << 10;
+            if (size)
+                memset(mmap(0, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), 1, size);
+            static char status[8192];
+            int file = open("/proc/self/status", O_RDONLY);
+            char *peak = read(file, status, sizeof status - 1) > 0 ? strstr(status, "VmHWM:") : 0;
+            return !peak || write(1, peak, strcspn(peak, "\n")) < 0;
+        }"#;
+
+    #[test]
+    fn the_largest_resident_set_is_that_of_the_program_not_of_what_launches_it() {
+        // More than any of the programs: the kernel would count it as theirs.
+        let own = black_box(vec![1u8; 100 << 20]);
+        let folder = tempfile::tempdir().unwrap();
+        let (source, program) = (folder.path().join("peak.c"), folder.path().join("peak"));
+        std::fs::write(&source, PEAK_PROGRAM).unwrap();
+        let compiled = Command::new("cc").args(["-O1", "-static", "-o"]).arg(&program).arg(&source).status().unwrap();
+        assert!(compiled.success());
+        // The smallest is as large as its C library.
+        for (kib, expected_mib) in [(0, 0.7), (20 << 10, 20.7), (60 << 10, 60.7)] {
+            for suspended in [false, true] {
+                let argv = [program.to_str().unwrap(), &kib.to_string()];
+                let Trial { launched, out } = trial(&argv, &Placement::default(), suspended, &[]);
+                let LaunchedProcess { pid, start } = launched.unwrap();
+                if let LaunchState::Suspended(process) = start {
+                    process.release().unwrap();
+                }
+                let text = output(out);
+                let own_kib: f64 = text.split_whitespace().nth(1).unwrap().parse().unwrap();
+                let max_rss = reap(pid).unwrap().usage.max_rss as f64 / 1024.0;
+                assert!((max_rss - own_kib).abs() <= 0.2 * 1024.0, "{max_rss} KiB, by itself {own_kib} KiB");
+                assert!((own_kib / 1024.0 - expected_mib).abs() < 0.4, "{own_kib} KiB");
+            }
+        }
+        drop(own);
     }
 }

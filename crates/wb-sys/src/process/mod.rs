@@ -11,6 +11,7 @@ pub mod huge_pages;
 pub mod launch;
 pub mod owner;
 pub mod reap;
+mod starter;
 pub mod tree;
 
 pub use effective_placement::EffectivePlacement;

@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::fork_exec;
+use crate::cgroup::CpuTimes;
 
 /// Exit status of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -19,7 +20,8 @@ pub enum ExitStatus {
     Signalled(i32),
 }
 
-/// Resource usage of a process and of the children that it waited for.
+/// Resource usage of a process and of the children that it waited for. CPU time is also that of all its other
+/// descendants up to its end, where it ran in a control group of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct ResourceUsage {
@@ -44,6 +46,17 @@ pub struct ResourceUsage {
 }
 
 impl ResourceUsage {
+    /// Sets the CPU time to that of its control group, if that is more: of descendants that nobody waited for.
+    #[must_use]
+    pub fn with_group(self, times: Option<CpuTimes>) -> Self {
+        match times {
+            Some(CpuTimes { user_ns, system_ns }) if user_ns.saturating_add(system_ns) > self.cpu_ns() => {
+                Self { user_ns, system_ns, ..self }
+            }
+            _ => self,
+        }
+    }
+
     /// Total CPU time, in nanoseconds.
     pub fn cpu_ns(&self) -> u64 {
         self.user_ns + self.system_ns

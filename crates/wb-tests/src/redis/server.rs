@@ -1,7 +1,7 @@
 //! A private redis-server.
 
 use wb_agent::{Command, Stream};
-use wb_model::{HugePages, Nanos};
+use wb_model::Nanos;
 
 use super::params::{Params, RedisCommand};
 use crate::{Attempt, Failure, RunningService, WorkerContext};
@@ -40,7 +40,7 @@ impl RedisServer {
             .cwd(&folder);
         let fixed = ["--daemonize", "no", "--logfile", "", "--dir", folder.as_str(), "--bind", "127.0.0.1"];
         // The server disables huge pages for itself by default.
-        let pages: &[&str] = if placement.huge_pages == HugePages::Always { &["--disable-thp", "no"] } else { &[] };
+        let pages: &[&str] = if placement.huge_pages.are_requested() { &["--disable-thp", "no"] } else { &[] };
         let listen = listen.iter().map(String::as_str);
         let command = fixed.into_iter().chain(pages.iter().copied()).chain(listen).fold(command, Command::arg);
         let process = context.start_service(command).await?;

@@ -229,6 +229,7 @@ fn apply_placement(flags: &PlacementFlags, request: &mut Request) {
     let huge_pages = flags.huge_pages.map(|policy| match policy {
         HugePages::Inherit => word("inherit"),
         HugePages::Always => word("always"),
+        HugePages::Try => word("try"),
         HugePages::Never => word("never"),
     });
     let aslr = if flags.no_aslr { Some(Aslr::Off) } else { None };
