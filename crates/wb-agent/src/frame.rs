@@ -34,11 +34,18 @@ pub enum FrameError {
     #[error("invalid message header {0:?}: something else writes to the agent's pipe, such as a login script")]
     InvalidLength(String),
     /// An outgoing message exceeds the maximum length.
-    #[error("message too long to send: {0} bytes")]
+    #[error("message too long to send: {0} bytes, at most {MAX_LENGTH}")]
     TooLarge(usize),
     /// The header is not valid JSON of the expected type.
-    #[error("cannot parse message header: {0}")]
+    #[error("invalid message header: {0}")]
     Header(#[from] serde_json::Error),
+}
+
+impl FrameError {
+    /// Whether a message cannot be written, whatever the pipe: nothing of it was.
+    pub(crate) fn is_of_message(&self) -> bool {
+        matches!(self, Self::TooLarge(_) | Self::Header(_))
+    }
 }
 
 /// Reads the next frame; none at the end of the pipe.

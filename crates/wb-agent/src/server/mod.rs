@@ -189,7 +189,7 @@ async fn write_responses(
     while let Some((id, result)) = queue.recv().await {
         let (response, payload) = ResponseMessage::new(id, result);
         let result = match frame::write(&mut output, &response, &payload).await {
-            Err(error @ FrameError::TooLarge(_)) => {
+            Err(error) if error.is_of_message() => {
                 let (response, _) = ResponseMessage::new(id, Err(Fault::Refused { why: error.to_string() }));
                 frame::write(&mut output, &response, &[]).await
             }

@@ -51,6 +51,32 @@ pub(super) struct Output {
     buffer: ReadBuffer,
 }
 
+/// What a process wrote during a burst, since the burst was last seen to go on.
+struct BurstWindow {
+    start: Instant,
+    bytes: u64,
+}
+
+impl Default for BurstWindow {
+    fn default() -> Self {
+        Self { start: Instant::now(), bytes: 0 }
+    }
+}
+
+impl BurstWindow {
+    /// Adds a read; returns whether the burst goes on: over every pause's time, as much arrives as began it.
+    fn continues(&mut self, bytes: u64) -> bool {
+        self.bytes += bytes;
+        let pauses = self.start.elapsed().as_secs_f64() / READ_PAUSE.as_secs_f64();
+        if pauses < 1.0 {
+            return true;
+        }
+        let continues = self.bytes as f64 >= pauses * BURST as f64;
+        *self = Self::default();
+        continues
+    }
+}
+
 /// A buffer for reads from pipes.
 #[derive(Clone)]
 pub(super) struct ReadBuffer(Rc<RefCell<Vec<u8>>>);
@@ -114,7 +140,9 @@ impl Output {
     pub(super) async fn pump(&self) -> bool {
         let Some(pipe) = &self.pipe else { return false };
         let is_pending = || self.open.get() && !self.limit_exceeded.get();
-        let (mut is_burst, mut previous) = (false, None);
+        // Only of the moment: a process that prints a lot at its start may print a line now and then afterwards.
+        let (mut is_burst, mut previous): (bool, Option<Instant>) = (false, None);
+        let mut window = BurstWindow::default();
         while is_pending() {
             // Only while it is registered does each write to the pipe wake up the agent.
             let Ok(registered) = pipe.try_clone().and_then(Receiver::from_owned_fd_unchecked) else {
@@ -127,10 +155,12 @@ impl Output {
                 if registered.readable().await.is_err() {
                     return self.limit_exceeded.get();
                 }
+                let before = self.length.get();
                 self.read_available(|buffer| registered.try_read(buffer));
                 // A process that never stops writing must not starve the other tasks.
                 tokio::task::yield_now().await;
                 let elapsed = previous.replace(Instant::now()).map_or(READ_PAUSE, |at| at.elapsed());
+                is_burst = is_burst && window.continues(self.length.get() - before);
                 if !is_pending() || elapsed < READ_PAUSE && !is_burst {
                     break;
                 }
@@ -142,7 +172,8 @@ impl Output {
                 self.drain();
                 match self.length.get() - before {
                     0 => break,
-                    added => is_burst = added >= BURST,
+                    added if added >= BURST => (is_burst, window) = (true, BurstWindow::default()),
+                    _ => {}
                 }
             }
         }
@@ -322,6 +353,8 @@ pub(super) fn create_memfd() -> io::Result<File> {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write;
+
     use proptest::prelude::*;
 
     use super::*;
@@ -341,6 +374,53 @@ mod tests {
                 chunk => all.extend(chunk),
             }
         }
+    }
+
+    /// Number of times that something is added to an output while `lines` lines are written, one per millisecond, and
+    /// the time that this takes.
+    async fn count_reads(output: &Output, writer: &mut File, lines: u32) -> (u32, Duration) {
+        let start = Instant::now();
+        let write = async {
+            for _ in 0..lines {
+                writer.write_all(b"line\n").unwrap();
+                sleep(Duration::from_millis(1)).await;
+            }
+        };
+        tokio::pin!(write);
+        let mut reads = 0;
+        loop {
+            tokio::select! {
+                () = &mut write => return (reads, start.elapsed()),
+                () = output.changed.notified() => reads += 1,
+            }
+        }
+    }
+
+    #[test]
+    fn after_a_burst_the_pipe_is_left_alone_again() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        tokio::task::LocalSet::new().block_on(&runtime, async {
+            let (output, end) = Output::new(Capture::Hash, 0, Overflow::Kill, ReadBuffer::default()).unwrap();
+            let (output, mut writer) = (Rc::new(output), File::from(end));
+            let pump = tokio::task::spawn_local({
+                let output = output.clone();
+                async move { output.pump().await }
+            });
+            let burst = std::thread::spawn(move || {
+                (0..400).for_each(|_| writer.write_all(&[b'x'; BURST as usize]).unwrap());
+                writer
+            });
+            while !burst.is_finished() {
+                sleep(Duration::from_millis(1)).await;
+            }
+            let mut writer = burst.join().unwrap();
+            let (reads, elapsed) = count_reads(&output, &mut writer, 300).await;
+            // Around each pause there is a read or two; without pauses there is one per line.
+            let pauses = elapsed.as_secs_f64() / READ_PAUSE.as_secs_f64();
+            assert!(f64::from(reads) <= 3.0 * pauses + 16.0, "{reads} reads in {elapsed:?}");
+            drop(writer);
+            assert!(!pump.await.unwrap());
+        });
     }
 
     #[test]

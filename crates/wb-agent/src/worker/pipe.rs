@@ -148,8 +148,16 @@ async fn write_calls(
 ) {
     while let Some(mut message) = queue.recv().await {
         let payload = message.request.take_bytes();
-        if let Err(error) = frame::write(&mut output, &message, &payload).await {
-            return fail_pending(&pending, &error.to_string());
+        match frame::write(&mut output, &message, &payload).await {
+            Ok(()) => {}
+            // Nothing of it was written: the connection is as before.
+            Err(error) if error.is_of_message() => {
+                if let Some(caller) = lock(&pending).callers.remove(&message.id) {
+                    // A caller that was cancelled meanwhile needs no reply.
+                    let _ = caller.send(Err(Fault::Refused { why: error.to_string() }));
+                }
+            }
+            Err(error) => return fail_pending(&pending, &error.to_string()),
         }
     }
 }
