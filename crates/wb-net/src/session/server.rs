@@ -67,6 +67,41 @@ pub struct Server {
     pub ports: Arc<DataPorts>,
 }
 
+/// Runs a session as a task of its own: a panic in it is its outcome, and nobody else's.
+async fn isolate(session: impl Future<Output = SessionOutcome> + Send + 'static) -> SessionOutcome {
+    // Dropping this future ends the task.
+    let mut task = JoinSet::new();
+    task.spawn(session);
+    match task.join_next().await {
+        Some(Ok(outcome)) => outcome,
+        Some(Err(error)) => SessionOutcome::Failed(format!("internal error of the server: {error}")),
+        None => SessionOutcome::Failed("internal error of the server: the session has no task".to_owned()),
+    }
+}
+
+/// Number of sessions that are served.
+#[derive(Debug, Default, Clone)]
+struct SessionCount(Arc<AtomicUsize>);
+
+/// A counted session, until it is dropped, however it ends.
+struct CountedSession {
+    count: SessionCount,
+    /// Its number among those that were served when it began, from 1.
+    number: usize,
+}
+
+impl SessionCount {
+    fn enter(&self) -> CountedSession {
+        CountedSession { count: self.clone(), number: self.0.fetch_add(1, Ordering::SeqCst) + 1 }
+    }
+}
+
+impl Drop for CountedSession {
+    fn drop(&mut self) {
+        self.count.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
 /// Who learns of the events of one session.
 struct SessionObserver<'a> {
     from: SocketAddr,
@@ -86,7 +121,7 @@ impl Server {
     /// Serves until it is cancelled; then all sessions end.
     pub async fn serve(&self, listener: &ControlListener, on_event: impl Fn(ServerEvent) + Send + Sync + 'static) {
         let on_event = Arc::new(on_event);
-        let sessions = Arc::new(AtomicUsize::new(0));
+        let sessions = SessionCount::default();
         // Dropping this future drops all of them.
         let mut tasks = JoinSet::new();
         while let Ok(half_open) = listener.accept().await {
@@ -97,9 +132,12 @@ impl Server {
                     Ok(channel) => {
                         let key = channel.info().key.to_string();
                         on_event(ServerEvent::SessionStarted(from, key));
-                        let busy = sessions.fetch_add(1, Ordering::SeqCst) >= server.limits.sessions;
-                        let outcome = server.serve_session(channel, busy, &*on_event).await;
-                        sessions.fetch_sub(1, Ordering::SeqCst);
+                        let session = sessions.enter();
+                        let busy = session.number > server.limits.sessions;
+                        let events = on_event.clone();
+                        let outcome = isolate(async move { server.serve_session(channel, busy, &*events).await }).await;
+                        // Before the event: who learns of the end may start the next session.
+                        drop(session);
                         on_event(ServerEvent::SessionEnded(from, outcome));
                     }
                     Err(error) => on_event(ServerEvent::Refused(from, error)),
@@ -254,4 +292,31 @@ async fn reject(sender: &mut ChannelSender, fault: EngineError) -> SessionOutcom
     let _: Result<Result<(), ControlError>, _> =
         timeout(Duration::from_secs(1), sender.send(&EngineEvent::Failed(fault))).await;
     outcome
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_in_a_session_is_its_outcome_and_frees_its_place() {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(async {
+            let sessions = SessionCount::default();
+            let counted = sessions.enter();
+            let outcome = isolate(async move {
+                // All of it, not its number alone.
+                let counted = counted;
+                assert_eq!(counted.number, 1);
+                panic!("out of order")
+            });
+            let SessionOutcome::Failed(reason) = outcome.await else { panic!("it is done") };
+            assert!(
+                reason.starts_with("internal error of the server: ") && reason.contains("out of order"),
+                "{reason}"
+            );
+            assert_eq!(sessions.enter().number, 1, "the next session has the place");
+            assert_eq!(isolate(async { SessionOutcome::Done }).await, SessionOutcome::Done);
+        });
+    }
 }

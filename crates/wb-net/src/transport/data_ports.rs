@@ -19,7 +19,7 @@ use super::link::is_paired;
 use super::listener::{AcceptedConnection, lock};
 pub use super::shared_listener::SharedListener;
 use super::socket::{self, SocketConfig};
-use super::unverified::CookieVerifier;
+use super::unverified::{CookieVerifier, answer_probe};
 use crate::language::{Endpoint, Protocol};
 
 /// Which ports data connections may use.
@@ -187,8 +187,10 @@ impl DataPorts {
     pub(crate) fn take_over(&self, handed: HandedOver, descriptor: OwnedFd) {
         let connection = AcceptedConnection { socket: Socket::from(descriptor), ordinal: handed.ordinal };
         // Closed if its link has ended.
-        if let Some(route) = lock(&self.routes.0).get(&(handed.session, handed.link)) {
-            route.destination.deliver((handed.session, handed.link), connection);
+        let key = (handed.session, handed.link);
+        let destination = lock(&self.routes.0).get(&key).map(|route| route.destination.clone());
+        if let Some(destination) = destination {
+            destination.deliver(key, connection);
         }
     }
 
@@ -247,7 +249,7 @@ struct Route {
 }
 
 /// Where the connections of a link go.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) enum Destination {
     /// To a strand of this process.
     Strand(Arc<SocketQueue>),
@@ -280,33 +282,51 @@ pub enum Dispatch {
 impl Routes {
     /// Gives a connection to the strand that its cookie names, if it is valid.
     pub(super) fn dispatch(&self, socket: Socket, bytes: &[u8; cookie::LENGTH]) -> Dispatch {
-        let deliver = |route: &mut Route, cookie: Cookie| match cookie.purpose {
+        let Some(link) = self.verify(bytes) else { return Dispatch::Rejected };
+        match link.cookie.purpose {
             Purpose::Connection => {
                 // A shared listener has the options of one endpoint. Ignored: those that the kernel refuses for a
                 // connection were accepted for the listener, and are reported from there.
-                let _: io::Result<()> = socket::apply_options(&socket, &route.endpoint);
-                let key = (route.verifier.session().id(), cookie.link);
-                route.destination.deliver(key, AcceptedConnection { socket, ordinal: cookie.ordinal });
+                let _: io::Result<()> = socket::apply_options(&socket, &link.endpoint);
+                link.deliver(socket);
             }
-            Purpose::Probe | Purpose::Acknowledgement => route.verifier.answer_probe(&socket, cookie),
-        };
-        self.verify(bytes, deliver).map_or(Dispatch::Rejected, |()| Dispatch::Delivered)
+            Purpose::Probe | Purpose::Acknowledgement => answer_probe(&socket, &link.acknowledgement),
+        }
+        Dispatch::Delivered
     }
 
-    /// Calls a function with the link of a cookie, if it is valid.
-    pub(super) fn with_route<T>(
-        &self,
-        bytes: &[u8; cookie::LENGTH],
-        call: impl FnOnce(&CookieVerifier, &Destination, &Endpoint, Cookie) -> T,
-    ) -> Option<T> {
-        self.verify(bytes, |route, cookie| call(&route.verifier, &route.destination, &route.endpoint, cookie))
-    }
-
-    fn verify<T>(&self, bytes: &[u8; cookie::LENGTH], call: impl FnOnce(&mut Route, Cookie) -> T) -> Option<T> {
+    /// The link of a cookie, if that is valid. Nothing is done with the link under the lock, which connections of all
+    /// sessions need: handing over blocks while the other process does not read.
+    pub(super) fn verify(&self, bytes: &[u8; cookie::LENGTH]) -> Option<VerifiedLink> {
         let mut routes = lock(&self.0);
-        let route = routes.get_mut(&(cookie::session_id(bytes)?, cookie::claimed_link(bytes)))?;
-        let cookie = route.verifier.verify(bytes)?;
-        Some(call(route, cookie))
+        let Route { verifier, destination, endpoint } =
+            routes.get_mut(&(cookie::session_id(bytes)?, cookie::claimed_link(bytes)))?;
+        let cookie = verifier.verify(bytes)?;
+        Some(VerifiedLink {
+            cookie,
+            session: verifier.session().id(),
+            acknowledgement: verifier.acknowledgement(cookie),
+            destination: destination.clone(),
+            endpoint: endpoint.clone(),
+        })
+    }
+}
+
+/// The link of a valid cookie.
+#[derive(Debug)]
+pub(super) struct VerifiedLink {
+    pub(super) cookie: Cookie,
+    session: u64,
+    acknowledgement: [u8; cookie::LENGTH],
+    destination: Destination,
+    pub(super) endpoint: Arc<Endpoint>,
+}
+
+impl VerifiedLink {
+    /// Gives it a connection.
+    pub(super) fn deliver(&self, socket: Socket) {
+        let connection = AcceptedConnection { socket, ordinal: self.cookie.ordinal };
+        self.destination.deliver((self.session, self.cookie.link), connection);
     }
 }
 
@@ -377,5 +397,56 @@ impl SocketQueue {
 impl AsFd for SocketQueue {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.readable.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{TcpListener, TcpStream};
+    use std::os::unix::net::UnixStream;
+    use std::sync::mpsc;
+    use std::thread;
+    use std::time::Duration;
+
+    use super::super::cookie::SessionKey;
+    use super::*;
+
+    fn cookie(session: &SessionKey, link: LinkKey) -> [u8; cookie::LENGTH] {
+        session.seal(&Cookie { purpose: Purpose::Connection, link, attempt: 1, ordinal: 1 })
+    }
+
+    #[test]
+    fn a_process_that_takes_no_connection_delays_no_other_link() {
+        let (session, endpoint) = (SessionKey::generate().unwrap(), Arc::new(Endpoint::new("h", Protocol::Tcp)));
+        let link = |strand| LinkKey { group: 0, flowop: 0, strand };
+        let (near, far) = UnixStream::pair().unwrap();
+        let child = HandoverSender::new(near);
+        let routes = Arc::new(Routes::default());
+        for strand in 0..2 {
+            let destination = Destination::Process(child.clone());
+            let verifier = CookieVerifier::new(session.clone(), link(strand));
+            let route = Route { verifier, destination, endpoint: endpoint.clone() };
+            lock(&routes.0).insert((session.id(), link(strand)), route);
+        }
+        // More than the socket takes: it is full until the other end is closed.
+        let full = thread::spawn(move || child.send(&"x".repeat(16 << 20)));
+        while rustix::io::ioctl_fionread(&far).unwrap() == 0 {
+            thread::yield_now();
+        }
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let socket = Socket::from(listener.accept().unwrap().0);
+        let (done, dispatched) = mpsc::channel();
+        let blocked = thread::spawn({
+            let (routes, bytes) = (routes.clone(), cookie(&session, link(0)));
+            move || done.send(routes.dispatch(socket, &bytes))
+        });
+        assert!(dispatched.recv_timeout(Duration::from_millis(200)).is_err(), "it waits for the process");
+        let (answer, other) = mpsc::channel();
+        thread::spawn(move || answer.send(routes.verify(&cookie(&session, link(1))).is_some()));
+        assert_eq!(other.recv_timeout(Duration::from_secs(60)), Ok(true));
+        drop((far, client));
+        assert!(full.join().unwrap().is_err());
+        blocked.join().unwrap().unwrap();
     }
 }

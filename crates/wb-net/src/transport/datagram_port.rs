@@ -13,7 +13,6 @@ use socket2::Socket;
 use super::address::TransportAddress;
 use super::cookie::{self, Purpose};
 use super::data_ports::Routes;
-use super::listener::AcceptedConnection;
 use super::socket::{self, SocketConfig};
 use crate::language::Endpoint;
 
@@ -71,13 +70,13 @@ fn serve(socket: &Socket, bound: SocketAddr, shutdown: &OwnedFd, routes: &Weak<R
             let Some(Ok(from)) = from.map(SocketAddr::try_from) else { continue };
             let Ok(bytes) = <&[u8; cookie::LENGTH]>::try_from(&buffer[..length]) else { continue };
             let Some(routes) = routes.upgrade() else { return };
-            routes.with_route(bytes, |verifier, destination, endpoint, cookie| {
-                // Without a socket the peer repeats its cookie.
-                if let (Purpose::Connection, Ok(socket)) = (cookie.purpose, connected_socket(endpoint, bound, from)) {
-                    let key = (verifier.session().id(), cookie.link);
-                    destination.deliver(key, AcceptedConnection { socket, ordinal: cookie.ordinal });
-                }
-            });
+            // Without a socket the peer repeats its cookie.
+            if let Some(link) = routes.verify(bytes)
+                && link.cookie.purpose == Purpose::Connection
+                && let Ok(socket) = connected_socket(&link.endpoint, bound, from)
+            {
+                link.deliver(socket);
+            }
         }
     }
 }

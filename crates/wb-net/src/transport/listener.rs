@@ -19,7 +19,7 @@ use super::cookie::Purpose;
 use super::data_ports::{DataPorts, Registration};
 use super::shared_listener::SharedListener;
 use super::socket::{self, SocketConfig};
-use super::unverified::{CookieStatus, CookieVerifier, UnverifiedConnection};
+use super::unverified::{CookieStatus, CookieVerifier, UnverifiedConnection, answer_probe};
 use super::{Interest, WaitCondition};
 
 /// A connection that has been accepted, with its number among those that the other side opened.
@@ -197,7 +197,7 @@ impl ExclusiveListener {
                 Some(cookie) if cookie.purpose == Purpose::Connection => {
                     self.verified.push_back(AcceptedConnection { socket: connection.socket, ordinal: cookie.ordinal });
                 }
-                Some(cookie) => self.verifier.answer_probe(&connection.socket, cookie),
+                Some(cookie) => answer_probe(&connection.socket, &self.verifier.acknowledgement(cookie)),
                 None => self.rejected += 1,
             },
             CookieStatus::Foreign => self.rejected += 1,

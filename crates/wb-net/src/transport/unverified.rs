@@ -120,13 +120,13 @@ impl CookieVerifier {
     pub(super) fn acknowledgement(&self, cookie: Cookie) -> [u8; cookie::LENGTH] {
         self.session.seal(&Cookie { purpose: Purpose::Acknowledgement, ..cookie })
     }
+}
 
-    /// Answers a probe: the prober learns that it has reached this link.
-    pub(super) fn answer_probe(&self, socket: &Socket, cookie: Cookie) {
-        // Ignored: the prober has gone, or reports that it got no answer.
-        let _: rustix::io::Result<usize> =
-            rustix::net::send(socket, &self.acknowledgement(cookie), SendFlags::NOSIGNAL | SendFlags::DONTWAIT);
-    }
+/// Answers a probe with the acknowledgement of its cookie: the prober learns that it has reached the link.
+pub(super) fn answer_probe(socket: &Socket, acknowledgement: &[u8; cookie::LENGTH]) {
+    // Ignored: the prober has gone, or reports that it got no answer.
+    let _: rustix::io::Result<usize> =
+        rustix::net::send(socket, acknowledgement, SendFlags::NOSIGNAL | SendFlags::DONTWAIT);
 }
 
 /// The error of an operation on a link whose peer has not been set.
