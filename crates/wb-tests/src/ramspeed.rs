@@ -60,17 +60,21 @@ const BANDWIDTH: &str = "bandwidth";
 /// All modes, in the order of RAMspeed.
 const MODES: [&str; 4] = ["copy", "scale", "add", "triad"];
 
-/// Total size of the last-level caches in bytes; 0 if unknown.
-pub(crate) fn last_level_cache_bytes(facts: &Facts) -> u64 {
-    let level = facts.caches.iter().map(|cache| cache.level).max();
-    facts.caches.iter().filter(|cache| Some(cache.level) == level).map(|cache| cache.size.0).sum()
+/// Array size, if the memory allows it, where the caches are unknown: 4 times those of a large server.
+const SIZE_FOR_UNKNOWN_CACHES: u64 = 1 << 30;
+
+/// Total size of the last-level caches in bytes; none if unknown.
+pub(crate) fn last_level_cache_bytes(facts: &Facts) -> Option<u64> {
+    let level = facts.caches.iter().map(|cache| cache.level).max()?;
+    Some(facts.caches.iter().filter(|cache| cache.level == level).map(|cache| cache.size.0).sum())
 }
 
 /// Default array size. It depends on the total memory, not on the available memory, so that it is the same every time.
 pub(crate) fn default_array_size(facts: &Facts) -> ParamValue {
     const MEBI: u64 = 1 << 20;
     let limit = facts.memory.0 / 6 / MEBI * MEBI;
-    let size = (4 * last_level_cache_bytes(facts)).next_multiple_of(MEBI).max(64 * MEBI);
+    let size = last_level_cache_bytes(facts).map_or(SIZE_FOR_UNKNOWN_CACHES, |caches| 4 * caches);
+    let size = size.next_multiple_of(MEBI).max(64 * MEBI);
     ParamValue::Text(Bytes(if limit == 0 { size } else { size.min(limit) }).to_string())
 }
 
@@ -136,15 +140,21 @@ impl TypedTest for Ramspeed {
             huge_pages: native::huge_pages(&context.placement),
             work: native::requested_work(attempt),
         };
-        let caches = last_level_cache_bytes(&context.facts);
-        if config.bytes < 4 * caches {
-            let (size, caches) = (Bytes(config.bytes), Bytes(caches));
-            attempt.add_finding(format!(
-                "arrays of {size} are smaller than 4 times the last-level caches ({caches}): \
-                 part of the traffic is served by caches"
-            ));
-        }
-        attempt.add_artefact("config.json", serde_json::to_vec(&config).unwrap_or_default());
+        let size = Bytes(config.bytes);
+        let finding = match last_level_cache_bytes(&context.facts) {
+            Some(caches) if config.bytes < 4 * caches => Some(format!(
+                "arrays of {size} are smaller than 4 times the last-level caches ({}): \
+                 part of the traffic is served by caches",
+                Bytes(caches)
+            )),
+            Some(_) => None,
+            None => Some(format!(
+                "the size of the last-level caches is unknown: part of the traffic may be served by them, unless they are \
+                 far smaller than the arrays of {size}"
+            )),
+        };
+        finding.into_iter().for_each(|finding| attempt.add_finding(finding));
+        attempt.add_json("config.json", &config)?;
         let report: Report = native::exec(attempt, "ramspeed", &config).await?;
         attempt.record_work(report.passes);
         Ok(())
@@ -293,7 +303,9 @@ mod tests {
         let facts = Facts { caches, memory: Bytes(16 << 30), ..Facts::default() };
         assert_eq!(default_array_size(&facts).to_string(), "256m");
         assert_eq!(default_array_size(&Facts { memory: Bytes(600 << 20), ..facts }).to_string(), "100m");
-        assert_eq!(default_array_size(&Facts::default()).to_string(), "64m");
+        let unknown = Facts { memory: Bytes(16 << 30), ..Facts::default() };
+        assert_eq!(default_array_size(&unknown).to_string(), "1g", "larger than caches may be");
+        assert_eq!(default_array_size(&Facts { memory: Bytes(600 << 20), ..unknown }).to_string(), "100m");
     }
 
     #[test]

@@ -37,8 +37,8 @@ pub(super) fn diff(before: &Environment, after: &Environment) -> Vec<ChangedValu
 fn leaves(environment: &Environment) -> BTreeMap<String, String> {
     let compared = Environment { transient: super::TransientState::default(), ..environment.clone() };
     let mut found = BTreeMap::new();
-    // A plain tree of strings and numbers always serialises to JSON.
-    flatten(String::new(), &serde_json::to_value(compared).unwrap_or_default(), &mut found);
+    let compared = serde_json::to_value(compared).expect("plain data has a JSON form");
+    flatten(String::new(), &compared, &mut found);
     found
 }
 

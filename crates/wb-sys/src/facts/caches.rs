@@ -43,8 +43,13 @@ fn cache(root: &SysRoot, folder: &str, cpu: u32) -> Option<Cache> {
     })
 }
 
-/// The last-level cache by `/proc/cpuinfo`, for containers that hide `/sys`. It reports the size but not the level.
+/// The last-level cache by `/proc/cpuinfo`, for containers that hide `/sys`. It reports the size of a cache but not its
+/// level: the last one for processors by Intel (`init_intel_cacheinfo` in the kernel), the second one for those by AMD and
+/// Hygon (`cpu_detect_cache_sizes`). What it is for others is unknown, and so is the cache.
 fn last_level(cpus: &[Cpu], cpuinfo: &CpuInfo) -> Option<Cache> {
+    if cpuinfo.vendor.as_deref() != Some("GenuineIntel") {
+        return None;
+    }
     let size = cpuinfo.cache.filter(|size| *size > Bytes(0) && !cpus.is_empty())?;
     Some(Cache { level: 3, kind: CacheKind::Unified, size, cpus: cpus.iter().map(|cpu| cpu.id).collect() })
 }

@@ -112,6 +112,17 @@ mod tests {
     }
 
     #[test]
+    fn without_sys_the_cache_of_no_other_vendor_is_taken_for_the_last_level() {
+        let container = fake_root::container();
+        let cpuinfo = container.root().text("/proc/cpuinfo").unwrap();
+        for vendor in ["AuthenticAMD", "HygonGenuine", "CentaurHauls", ""] {
+            let cpuinfo = cpuinfo.replace("GenuineIntel", vendor);
+            let facts = facts(&fake_root::container().file("/proc/cpuinfo", cpuinfo).root());
+            assert_eq!((facts.caches.len(), facts.last_level_cache()), (0, Bytes(0)), "{vendor}");
+        }
+    }
+
+    #[test]
     fn an_empty_root_gives_empty_facts() {
         assert_eq!(facts(&FakeRoot::new().root()), Facts::default());
     }

@@ -123,7 +123,7 @@ fn with_common_files(hostname: &str, arch: &str, cpus: u32) -> FakeRoot {
 fn x86_cpuinfo(model_name: &str, flags: &str, cache_size: &str, cpus: u32) -> String {
     let entry = |cpu| {
         format!(
-            "processor\t: {cpu}\nvendor_id\t: Test\nmodel name\t: {model_name}\nmicrocode\t: 0xf4\n\
+            "processor\t: {cpu}\nvendor_id\t: GenuineIntel\nmodel name\t: {model_name}\nmicrocode\t: 0xf4\n\
              cache size\t: {cache_size}\nflags\t\t: {flags}\n\n"
         )
     };

@@ -15,7 +15,9 @@ pub struct CpuInfo {
     pub flags: BTreeSet<String>,
     /// Microcode revision, where reported.
     pub microcode: Option<String>,
-    /// Size of the last-level cache, where reported.
+    /// Vendor of the processor, where reported: `GenuineIntel`.
+    pub vendor: Option<String>,
+    /// Size of a cache, where reported; its level depends on the vendor.
     pub cache: Option<Bytes>,
     /// The listed CPUs with their package and core, where reported.
     pub processors: BTreeMap<u32, (Option<u32>, Option<u32>)>,
@@ -46,6 +48,7 @@ impl CpuInfo {
             model: model(&blocks),
             flags: flags.into_iter().flatten().map(str::to_owned).collect(),
             microcode: first(&["microcode"]).cloned(),
+            vendor: first(&["vendor_id"]).cloned(),
             cache: first(&["cache size"]).and_then(|size| size.parse().ok()),
             processors: processors.collect(),
         }

@@ -28,7 +28,9 @@ impl CatalogCell for DeclarativeCell {
     }
 
     fn unsupported(&self, facts: &Facts) -> Option<String> {
-        self.shared.unsupported(facts)
+        let machine_params = &self.test.definition.machine_params;
+        let unknown = machine_params.iter().find_map(|param| param.unsupported(&self.params, facts));
+        unknown.or_else(|| self.shared.unsupported(facts))
     }
 
     fn estimate(&self, min_time: Nanos) -> Nanos {

@@ -126,7 +126,7 @@ impl Test for DeclarativeTest {
     }
 
     fn resolve(&self, given: &Params, facts: &Facts) -> BTreeMap<String, Vec<ParamValue>> {
-        self.definition.machine_params.iter().map(|param| param.values(given, facts)).collect()
+        self.definition.machine_params.iter().filter_map(|param| param.values(given, facts)).collect()
     }
 
     fn cell(self: Arc<Self>, params: &Params) -> Result<Box<dyn TestCell>, InvalidParams> {

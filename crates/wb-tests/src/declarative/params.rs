@@ -162,21 +162,34 @@ impl ParsedParams {
             property,
             factor,
         });
-        let description = match property {
-            MachineProperty::Cpus => "the number of usable CPUs",
-            MachineProperty::Cores => "the number of usable cores",
-            MachineProperty::OneAndCores => "one, and the number of usable cores",
-            MachineProperty::Memory => "the worker's memory",
-            MachineProperty::MemoryAvailable => "the worker's available memory",
-            MachineProperty::LastLevelCache => "the worker's last-level cache",
-        };
+        let description = property.description();
         Ok(if factor == 1.0 { description.to_owned() } else { format!("{factor} × {description}") })
     }
 }
 
+impl MachineProperty {
+    fn description(self) -> &'static str {
+        match self {
+            Self::Cpus => "the number of usable CPUs",
+            Self::Cores => "the number of usable cores",
+            Self::OneAndCores => "one, and the number of usable cores",
+            Self::Memory => "the worker's memory",
+            Self::MemoryAvailable => "the worker's available memory",
+            Self::LastLevelCache => "the worker's last-level cache",
+        }
+    }
+}
+
 impl MachineParam {
-    /// Name of the parameter, and its default values on a machine.
-    pub(super) fn values(&self, given: &Params, facts: &Facts) -> (String, Vec<ParamValue>) {
+    /// Reason why a cell without a value of the parameter is unsupported on a machine, if its property is unknown.
+    pub(super) fn unsupported(&self, params: &Params, facts: &Facts) -> Option<String> {
+        let is_unknown = !params.contains_key(&self.name) && self.values(params, facts).is_none();
+        let (name, property) = (&self.name, self.property.description());
+        is_unknown.then(|| format!("`{name}` has no default here, {property} is unknown: give it a value"))
+    }
+
+    /// Name of the parameter, and its default values on a machine; none if the machine's property is unknown.
+    pub(super) fn values(&self, given: &Params, facts: &Facts) -> Option<(String, Vec<ParamValue>)> {
         let (cpus, cores) = cpu_and_core_counts(given, facts);
         let numbers = match self.property {
             MachineProperty::Cpus => vec![cpus],
@@ -187,13 +200,17 @@ impl MachineParam {
             MachineProperty::MemoryAvailable => vec![facts.memory_available.0],
             MachineProperty::LastLevelCache => vec![facts.last_level_cache().0],
         };
+        // The facts have zero for what is unknown.
+        if numbers.contains(&0) {
+            return None;
+        }
         let value = |number: u64| {
             let scaled = (number as f64 * self.factor).floor().max(1.0) as i64;
             self.kind.normalise(&ParamValue::Integer(scaled)).unwrap_or(ParamValue::Integer(scaled))
         };
         let mut values: Vec<ParamValue> = numbers.into_iter().map(value).collect();
         values.dedup();
-        (self.name.clone(), values)
+        Some((self.name.clone(), values))
     }
 }
 

@@ -286,6 +286,18 @@ fn machine_defaults_respect_the_placement() {
 }
 
 #[test]
+fn a_default_from_an_unknown_property_is_none() {
+    for property in ["memory", "memory-available", "last-level-cache"] {
+        let resolved = format!("\"bytes\"\nresolved = \"{property}\"");
+        let test = Arc::new(parse(&PLAIN.replace("\"integer\"\ndefault = 1", &resolved)).unwrap());
+        assert_eq!(test.resolve(&Params::new(), &Facts::default()), BTreeMap::new(), "{property}");
+        let reason = |params: Params| test.clone().cell(&params).unwrap().unsupported(&Facts::default());
+        assert!(reason(Params::new()).is_some_and(|reason| reason.starts_with("`n` has no default here, ")));
+        assert_eq!(reason(Params::from([("n".to_owned(), ParamValue::Text("4k".into()))])), None);
+    }
+}
+
+#[test]
 fn duplicate_and_invalid_definitions_are_skipped_and_reported() {
     let folder = tempfile::tempdir().unwrap();
     let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
