@@ -139,7 +139,9 @@ impl PackedRun {
         let run_file = run.run_file()?;
         let first = run_file.invocations.first();
         // Invocations are never changed, so this is the same for every copy.
-        let text = first.and_then(|invocation| serde_json::to_string(invocation).ok()).unwrap_or_default();
+        let text = first.map_or_else(String::new, |invocation| {
+            serde_json::to_string(invocation).expect("plain data has a JSON form")
+        });
         Ok(Self {
             id: Sha256::of(text.as_bytes()).as_str()[..16].to_owned(),
             started: first.map(|invocation| invocation.started.clone()).unwrap_or_default(),

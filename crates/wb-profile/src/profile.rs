@@ -73,8 +73,7 @@ impl Profile {
 
     /// Serialises it in the format of profile files.
     pub fn to_toml(&self) -> String {
-        // It was parsed from TOML, so it can be serialised.
-        toml::to_string(self).unwrap_or_default()
+        toml::to_string(self).expect("what was parsed from TOML can be written as TOML")
     }
 
     /// The first error in it that its types do not exclude.

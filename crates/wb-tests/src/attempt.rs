@@ -259,6 +259,27 @@ impl Attempt {
         self.record.artefacts.push((name.to_owned(), bytes.into()));
     }
 
+    /// Renames the artefacts of a process, `NAME.…`.
+    pub(crate) fn rename_process(&mut self, from: &str, to: &str) {
+        for (name, _) in &mut self.record.artefacts {
+            if let Some(suffix) = name.strip_prefix(from).filter(|suffix| suffix.starts_with('.')) {
+                *name = format!("{to}{suffix}");
+            }
+        }
+    }
+
+    /// Removes an artefact, if it exists.
+    pub(crate) fn remove_artefact(&mut self, name: &str) {
+        self.record.artefacts.retain(|(existing, _)| existing != name);
+    }
+
+    /// Adds a file with a value as JSON to the artefacts.
+    pub fn add_json(&mut self, name: &str, value: &impl Serialize) -> Result<(), Failure> {
+        let json = serde_json::to_vec(value);
+        self.add_artefact(name, json.map_err(|error| Failure::refused(format!("cannot record `{name}`: {error}")))?);
+        Ok(())
+    }
+
     /// Records the amount of work done.
     pub fn record_work(&mut self, work: u64) {
         self.record.work = Some(work);

@@ -97,7 +97,7 @@ impl TypedTest for Himeno {
             huge_pages: native::huge_pages(&attempt.context.placement),
             work: native::requested_work(attempt),
         };
-        attempt.add_artefact("config.json", serde_json::to_vec(&config).unwrap_or_default());
+        attempt.add_json("config.json", &config)?;
         let report: Report = native::exec(attempt, "himeno", &config).await?;
         attempt.record_work(report.iterations);
         Ok(())

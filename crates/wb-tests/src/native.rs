@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use wb_kernels::{Isa, Probe, Residency, Work};
+use wb_kernels::{HugePagePolicy, Isa, Probe, Residency, Work};
 use wb_model::outcome::Gate;
 use wb_model::{Class, Facts, HugePages, Metric, MetricKey, ParamValue, Placement, pluralize};
 
@@ -72,11 +72,12 @@ pub fn default_threads(facts: &Facts) -> Vec<ParamValue> {
 }
 
 /// Translates the placement's huge-page policy into that of the kernels.
-pub fn huge_pages(placement: &Placement) -> wb_kernels::HugePagePolicy {
+pub fn huge_pages(placement: &Placement) -> HugePagePolicy {
     match placement.huge_pages {
-        HugePages::Inherit => wb_kernels::HugePagePolicy::Inherit,
-        HugePages::Always => wb_kernels::HugePagePolicy::Always,
-        HugePages::Never => wb_kernels::HugePagePolicy::Never,
+        HugePages::Inherit => HugePagePolicy::Inherit,
+        HugePages::Always => HugePagePolicy::Always,
+        HugePages::Try => HugePagePolicy::Try,
+        HugePages::Never => HugePagePolicy::Never,
     }
 }
 
@@ -126,20 +127,28 @@ pub fn residency_metric() -> Metric {
     Metric::check("huge-page-residency", "%")
 }
 
-/// Records the share of the arrays that was on huge pages, with a finding if it contradicts the requested policy.
-pub fn record_residency(measurement: &mut Measurement, memory: Residency, requested: wb_kernels::HugePagePolicy) {
+/// Percentage of the arrays that has to be on huge pages where those were requested: the kernel may have none for the
+/// last few.
+const MIN_RESIDENCY: f64 = 90.0;
+
+/// Records the share of the arrays that was on huge pages. If it contradicts the requested policy, the measurement would
+/// count under a parameter that it does not have: it is rejected, unless huge pages were only to be tried.
+pub fn record_residency(measurement: &mut Measurement, memory: Residency, requested: HugePagePolicy) {
     let share = memory.huge_bytes as f64 / memory.bytes.max(1) as f64 * 100.0;
     measurement.set(Class::Check, "huge-page-residency", share);
-    let differs = match requested {
-        wb_kernels::HugePagePolicy::Inherit => false,
-        wb_kernels::HugePagePolicy::Always => share < 90.0,
-        wb_kernels::HugePagePolicy::Never => share > 0.0,
-    };
-    if differs {
-        measurement.findings.push(
-            format!("huge pages `{requested:?}` were requested, but {share:.0} % of the arrays were on them")
-                .to_lowercase(),
-        );
+    let observed = format!("{share:.0} % of the arrays were on huge pages");
+    match requested {
+        HugePagePolicy::Always if share < MIN_RESIDENCY => measurement.reject(
+            Gate::Work,
+            format!("{observed}, requested `huge-pages=always`: `huge-pages=try` measures with what there is"),
+        ),
+        HugePagePolicy::Never if share > 0.0 => {
+            measurement.reject(Gate::Work, format!("{observed}, requested `huge-pages=never`"));
+        }
+        HugePagePolicy::Try if share < MIN_RESIDENCY => {
+            measurement.findings.push(format!("{observed}, requested `huge-pages=try`"));
+        }
+        _ => {}
     }
 }
 
@@ -187,4 +196,33 @@ pub fn scaling(cells: &[EvaluatedCell<'_>], throughput: &str, unit: &str) -> Vec
         })
     };
     single.filter_map(conclusion).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::failed_gate;
+
+    #[test]
+    fn arrays_on_other_pages_than_requested_count_only_if_huge_pages_were_to_be_tried() {
+        use HugePagePolicy::{Always, Inherit, Never, Try};
+        let of = |huge_bytes, requested| {
+            let mut measurement = Measurement::default();
+            record_residency(&mut measurement, Residency { bytes: 100, huge_bytes }, requested);
+            (failed_gate(&measurement), measurement.findings.len())
+        };
+        for (requested, huge_bytes, gate, findings) in [
+            (Always, 0, Some(Gate::Work), 0),
+            (Always, 50, Some(Gate::Work), 0),
+            (Always, 95, None, 0),
+            (Try, 0, None, 1),
+            (Try, 100, None, 0),
+            (Never, 0, None, 0),
+            (Never, 1, Some(Gate::Work), 0),
+            (Inherit, 0, None, 0),
+            (Inherit, 100, None, 0),
+        ] {
+            assert_eq!(of(huge_bytes, requested), (gate, findings), "{requested:?}, {huge_bytes} % on huge pages");
+        }
+    }
 }

@@ -123,7 +123,8 @@ impl TypedTest for RamspeedSweep {
     }
 
     async fn sample(&self, params: &Params, (): &mut (), attempt: &mut Attempt) -> Result<(), Failure> {
-        attempt.add_artefact(CACHES_FILE, serde_json::to_vec(&data_caches(&attempt.context.facts)).unwrap_or_default());
+        let caches = data_caches(&attempt.context.facts);
+        attempt.add_json(CACHES_FILE, &caches)?;
         for (op, name) in OPS {
             let config = Config {
                 op,
@@ -135,7 +136,7 @@ impl TypedTest for RamspeedSweep {
                 huge_pages: native::huge_pages(&attempt.context.placement),
                 seconds: params.seconds(attempt.min_time),
             };
-            attempt.add_artefact(&format!("{name}.json"), serde_json::to_vec(&config).unwrap_or_default());
+            attempt.add_json(&format!("{name}.json"), &config)?;
             let _: Report = native::exec_as(attempt, name, "ramspeed-sweep", &config).await?;
         }
         Ok(())

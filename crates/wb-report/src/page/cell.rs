@@ -203,7 +203,7 @@ fn telemetry_views(cell: &CellResult, extras: &RunExtras, ids: &mut IdGenerator)
 
 /// The command that repeats this cell with the same parameters.
 fn rerun_command(cell: &CellResult) -> String {
-    let params = serde_json::to_string(&cell.params).unwrap_or_default();
+    let params = serde_json::to_string(&cell.params).expect("plain data has a JSON form");
     let quoted = format!("{}:{params}", cell.id.test).replace('\'', r"'\''");
     format!("weighbridge run '{quoted}'")
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use wb_agent::{Command, ExitReason, Scratch, Stream};
-use wb_model::{ParamValue, Params, Quantity};
+use wb_model::{Nanos, ParamValue, Params, Quantity};
 
 use super::definition::{Definition, DurationControl, MeasuredProgram};
 use super::prepare::Prepared;
@@ -20,6 +20,17 @@ const MAX_GROWTH: f64 = 10.0;
 pub(super) const MIN_TIME_MARGIN: f64 = 1.1;
 /// Total work of the calibration relative to a sample: one complete run, and earlier ones with a tenth or less of it.
 pub(super) const CALIBRATION_FACTOR: f64 = 1.2;
+/// Share of a run time that CPU time has to account for. Below it, something else may have taken the time, so that
+/// another reading has to agree.
+const MIN_CPU_SHARE: f64 = 0.5;
+/// Factor within which two readings of a run time agree.
+const READING_AGREEMENT: f64 = 1.5;
+/// Maximum number of readings of one amount of work.
+const MAX_READINGS: u32 = 4;
+/// Share of the minimum time below which a sample contradicts the calibration of its work, which is then repeated…
+const MIN_TIME_SHARE: f64 = 0.5;
+/// …until it has been made this often.
+const MAX_CALIBRATIONS: u32 = 3;
 /// Minimum factor by which the run time grows with more work.
 const MIN_SLOWDOWN: f64 = 1.1;
 /// Minimum factor by which the run time grows with twice the work, between two runs after the first.
@@ -88,85 +99,41 @@ impl Definition {
             }
             DurationControl::Work(limits) => {
                 let range = WorkRange::new(limits, &self.work_factors, bindings).map_err(Failure::refused)?;
-                let work = match attempt.work {
+                let mut calibration = Calibration { definition: self, argv, bindings, runs: 0 };
+                let mut work = match attempt.work {
                     Some(work) => work,
-                    None => self.calibrate(argv, bindings, range, attempt).await?,
+                    None => calibration.calibrate(range, attempt).await?,
                 };
-                let probe = range.probe(work);
-                if let Some(probe) = probe {
-                    self.run(PROBE_NAME, argv, &with_work(bindings, probe), attempt).await?;
+                let range = WorkRange::new(limits, &self.work_factors, bindings).map_err(Failure::refused)?;
+                let mut calibrations = u32::from(attempt.work.is_none());
+                loop {
+                    let probe = range.probe(work);
+                    if let Some(probe) = probe {
+                        self.run(PROBE_NAME, argv, &with_work(bindings, probe), attempt).await?;
+                    }
+                    let run = self.run(RUN_NAME, argv, &with_work(bindings, work), attempt).await?;
+                    let is_short = run.elapsed < MIN_TIME_SHARE * seconds.seconds() && work < range.max;
+                    if !is_short || !(1..MAX_CALIBRATIONS).contains(&calibrations) {
+                        attempt.record_work(work);
+                        return Ok(DurationSource::Work { work, probe });
+                    }
+                    // Whatever the calibration read was not the time that the work takes.
+                    calibration.take_over(&[PROBE_NAME, RUN_NAME], attempt);
+                    work = calibration.calibrate(WorkRange { start: work, ..range }, attempt).await?;
+                    calibrations += 1;
                 }
-                self.run(RUN_NAME, argv, &with_work(bindings, work), attempt).await?;
-                attempt.record_work(work);
-                Ok(DurationSource::Work { work, probe })
             }
         }
     }
 
-    /// Determines the amount of work that takes at least the minimum time.
-    async fn calibrate(
-        &self,
-        argv: &CommandTemplate,
-        bindings: &Bindings<'_>,
-        range: WorkRange,
-        attempt: &mut Attempt,
-    ) -> Result<u64, Failure> {
-        let min_seconds = attempt.min_time.seconds().max(1e-3);
-        let (mut work, mut number) = (range.start, 1);
-        loop {
-            let elapsed = self.run(&format!("calibration-{number}"), argv, &with_work(bindings, work), attempt).await?;
-            let required = (work as f64 * min_seconds * MIN_TIME_MARGIN / elapsed).ceil() as u64;
-            if elapsed >= min_seconds && number == 1 {
-                // It is not verified yet that the run time depends on the work.
-                self.check_time_grows(argv, bindings, (work, elapsed), attempt).await?;
-            }
-            if elapsed >= min_seconds {
-                return Ok(range.round_up(required).min(work));
-            }
-            if work >= range.max {
-                return Err(Failure::refused(format!(
-                    "cannot calibrate: run time does not grow with the work: {work}, the maximum, took {elapsed:.3} s"
-                )));
-            }
-            let next = work as f64 * (min_seconds * MIN_TIME_MARGIN / elapsed.max(1e-6)).clamp(2.0, MAX_GROWTH);
-            work = range.round_up(next.ceil() as u64);
-            number += 1;
-        }
-    }
-
-    /// Checks that more work takes longer. The first run may have been delayed by other processes or a cold cache: the
-    /// check has three tries, and later runs are also compared with each other.
-    async fn check_time_grows(
-        &self,
-        argv: &CommandTemplate,
-        bindings: &Bindings<'_>,
-        (work, elapsed): (u64, f64),
-        attempt: &mut Attempt,
-    ) -> Result<(), Failure> {
-        let mut last = (work, elapsed);
-        let mut shortest = f64::INFINITY;
-        for (number, factor) in [(2, 2), (3, 4), (4, 8)] {
-            let next = work.saturating_mul(factor);
-            last = (next, self.run(&format!("calibration-{number}"), argv, &with_work(bindings, next), attempt).await?);
-            if last.1 >= elapsed * MIN_SLOWDOWN || last.1 >= shortest * MIN_SLOWDOWN_WARM {
-                return Ok(());
-            }
-            shortest = shortest.min(last.1);
-        }
-        let (next, last_elapsed) = last;
-        Err(Failure::refused(format!(
-            "cannot calibrate: run time does not grow with the work: {work} took {elapsed:.3} s, {next} took {last_elapsed:.3} s"
-        )))
-    }
-
-    /// Runs the measured command in a new folder; returns its run time in seconds.
+    /// Runs the measured command in a new folder.
     async fn run(
         &self,
         name: &str,
         argv: &CommandTemplate,
         bindings: &Bindings<'_>,
         attempt: &mut Attempt,
-    ) -> Result<f64, Failure> {
+    ) -> Result<RunTime, Failure> {
         let (scratch, bindings) = self.sample_folder(attempt, bindings).await?;
         let command = self.command(argv, attempt, &bindings, scratch.path())?.stdout(self.stdout.capture_for(name));
         let (program, placement) = (program_name(&command), command.placement.clone());
@@ -176,10 +143,10 @@ impl Definition {
         }
         check_success(&program, &finished)?;
         attempt.cap_stdout(name);
-        let seconds = finished.elapsed().seconds();
+        let time = RunTime { elapsed: finished.elapsed().seconds(), cpu: Nanos(finished.usage.cpu_ns()).seconds() };
         if name == RUN_NAME
             && let Some(digest) = &finished.stdout_digest
-            && let Some(finding) = slow_output_finding(digest.bytes, seconds)
+            && let Some(finding) = slow_output_finding(digest.bytes, time.elapsed)
         {
             attempt.add_finding(finding);
         }
@@ -189,7 +156,7 @@ impl Definition {
             attempt.add_artefact(&format!("files/{file}"), bytes);
         }
         scratch.close().await?;
-        Ok(seconds)
+        Ok(time)
     }
 
     async fn run_runner(
@@ -233,6 +200,113 @@ impl Definition {
             command = command.env(name, value.text(bindings).map_err(Failure::refused)?);
         }
         Ok(command)
+    }
+}
+
+/// How long a process took.
+#[derive(Debug, Clone, Copy)]
+struct RunTime {
+    /// From its start to its end, in seconds.
+    elapsed: f64,
+    /// CPU time of all its threads, in seconds.
+    cpu: f64,
+}
+
+impl RunTime {
+    /// Whether another reading has to confirm it.
+    fn is_doubtful(self) -> bool {
+        self.cpu < MIN_CPU_SHARE * self.elapsed
+    }
+}
+
+/// Calibration of the work of a command.
+struct Calibration<'a> {
+    definition: &'a Definition,
+    argv: &'a CommandTemplate,
+    bindings: &'a Bindings<'a>,
+    /// Number of runs so far: they are recorded as `calibration-1` and so on.
+    runs: u32,
+}
+
+impl Calibration<'_> {
+    /// Determines the amount of work that takes at least the minimum time.
+    async fn calibrate(&mut self, range: WorkRange, attempt: &mut Attempt) -> Result<u64, Failure> {
+        let min_seconds = attempt.min_time.seconds().max(1e-3);
+        let mut work = range.start;
+        loop {
+            let elapsed = self.read(work, min_seconds, attempt).await?;
+            let required = (work as f64 * min_seconds * MIN_TIME_MARGIN / elapsed).ceil() as u64;
+            if elapsed >= min_seconds && work == range.start {
+                // It is not verified yet that the run time depends on the work.
+                self.check_time_grows((work, elapsed), attempt).await?;
+            }
+            if elapsed >= min_seconds {
+                return Ok(range.round_up(required).min(work));
+            }
+            if work >= range.max {
+                return Err(Failure::refused(format!(
+                    "cannot calibrate: run time does not grow with the work: {work}, the maximum, took {elapsed:.3} s"
+                )));
+            }
+            let next = work as f64 * (min_seconds * MIN_TIME_MARGIN / elapsed.max(1e-6)).clamp(2.0, MAX_GROWTH);
+            work = range.round_up(next.ceil() as u64);
+        }
+    }
+
+    /// Reads how long an amount of work takes, in seconds. A time that would end the calibration, and for which CPU time
+    /// does not account, counts if a second reading agrees: a program may wait by itself, or may have had to.
+    async fn read(&mut self, work: u64, min_seconds: f64, attempt: &mut Attempt) -> Result<f64, Failure> {
+        let mut shortest = self.run(work, attempt).await?;
+        for _ in 1..MAX_READINGS {
+            if shortest.elapsed < min_seconds || !shortest.is_doubtful() {
+                break;
+            }
+            let other = self.run(work, attempt).await?;
+            let (less, more) = (shortest.elapsed.min(other.elapsed), shortest.elapsed.max(other.elapsed));
+            if other.elapsed < shortest.elapsed {
+                shortest = other;
+            }
+            if more <= less * READING_AGREEMENT {
+                break;
+            }
+        }
+        Ok(shortest.elapsed)
+    }
+
+    async fn run(&mut self, work: u64, attempt: &mut Attempt) -> Result<RunTime, Failure> {
+        self.runs += 1;
+        let name = format!("calibration-{}", self.runs);
+        self.definition.run(&name, self.argv, &with_work(self.bindings, work), attempt).await
+    }
+
+    /// Makes runs of a sample ones of the calibration.
+    fn take_over(&mut self, names: &[&str], attempt: &mut Attempt) {
+        for name in names {
+            self.runs += 1;
+            attempt.rename_process(name, &format!("calibration-{}", self.runs));
+        }
+        for file in self.definition.artefact_files() {
+            attempt.remove_artefact(&format!("files/{file}"));
+        }
+    }
+
+    /// Checks that more work takes longer. The first run may have been delayed by other processes or a cold cache: the
+    /// check has three tries, and later runs are also compared with each other.
+    async fn check_time_grows(&mut self, (work, elapsed): (u64, f64), attempt: &mut Attempt) -> Result<(), Failure> {
+        let mut last = (work, elapsed);
+        let mut shortest = f64::INFINITY;
+        for factor in [2, 4, 8] {
+            let next = work.saturating_mul(factor);
+            last = (next, self.run(next, attempt).await?.elapsed);
+            if last.1 >= elapsed * MIN_SLOWDOWN || last.1 >= shortest * MIN_SLOWDOWN_WARM {
+                return Ok(());
+            }
+            shortest = shortest.min(last.1);
+        }
+        let (next, last_elapsed) = last;
+        Err(Failure::refused(format!(
+            "cannot calibrate: run time does not grow with the work: {work} took {elapsed:.3} s, {next} took {last_elapsed:.3} s"
+        )))
     }
 }
 

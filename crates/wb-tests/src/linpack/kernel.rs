@@ -32,7 +32,7 @@ pub(super) fn unsupported(params: &Params, placement: &Placement, facts: &Facts)
 pub(super) async fn sample(params: &Params, attempt: &mut Attempt) -> Result<(), Failure> {
     let work = params.trials().map_or_else(|| native::requested_work(attempt), Work::Iterations);
     let config = config(params, &attempt.context.placement, &attempt.context.facts, work);
-    attempt.add_artefact("config.json", serde_json::to_vec(&config).unwrap_or_default());
+    attempt.add_json("config.json", &config)?;
     let report: Report = native::exec(attempt, "linpack", &config).await?;
     attempt.record_work(report.repeats.len() as u64);
     Ok(())

@@ -199,6 +199,36 @@ fn a_sleep_does_not_count_as_work() {
 /// Longer than any command of these tests takes, even on a busy machine.
 const HOUR: Nanos = Nanos(3_600_000_000_000);
 
+/// The calibrated work of a command whose runs take longer in the beginning, after what `slow` does; later ones take
+/// about a quarter of a millisecond per unit of work.
+fn calibrated_work(slow: &str) -> u64 {
+    let folder = tempfile::tempdir().unwrap();
+    let runs = folder.path().join("runs").display().to_string();
+    let script = format!(
+        "n=$(cat {runs} 2>/dev/null || echo 0); echo $((n+1)) > {runs}; each=300; {slow}; \
+         i=0; while [ $i -lt $(({{work}} * each)) ]; do i=$((i+1)); done"
+    );
+    let mut work = 0;
+    with_cell_of(elapsed_test(&script, ""), &[], async |cell| {
+        let sample = cell.sample().await.unwrap();
+        assert!(sample.has("run.process.json") && sample.has("calibration-3.process.json"));
+        work = sample.assert_valid().work.unwrap();
+    });
+    work
+}
+
+#[test]
+fn a_reading_that_its_cpu_time_contradicts_is_repeated() {
+    // The command waits for something, once: work=1 seems to take the sample's time.
+    assert!(calibrated_work("[ $n -gt 0 ] || sleep 0.3") > 20);
+}
+
+#[test]
+fn a_calibration_that_the_first_sample_contradicts_is_done_again() {
+    // The first two runs really compute for long: CPU time agrees with their run time.
+    assert!(calibrated_work("[ $n -gt 1 ] || each=1000000") > 20);
+}
+
 #[test]
 fn calibration_of_an_instant_command_ends() {
     let instant = value_test(r#"["sh", "-c", "echo value $0 ops", "{work}"]"#, "work.max = 1000");

@@ -51,8 +51,7 @@ fn fields(values: &impl serde::Serialize) -> Map<String, Value> {
 }
 
 fn value(value: &impl serde::Serialize) -> Value {
-    // Plain data always serialises.
-    serde_json::to_value(value).unwrap_or_default()
+    serde_json::to_value(value).expect("plain data has a JSON form")
 }
 
 /// Adds its default to the help of an option, if it is a number or a text.

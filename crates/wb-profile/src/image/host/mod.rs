@@ -46,7 +46,7 @@ pub fn execute(order: &ImageRequest, out: &mut dyn Write) -> io::Result<()> {
 }
 
 fn done(result: impl Serialize) -> ImageEvent {
-    ImageEvent::Done(serde_json::to_value(result).unwrap_or_default())
+    ImageEvent::Done(serde_json::to_value(result).expect("plain data has a JSON form"))
 }
 
 /// Writes events as lines, with progress at a limited rate.

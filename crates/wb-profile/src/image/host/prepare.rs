@@ -106,9 +106,11 @@ fn entry_name(image: &ImageSpec) -> String {
     match image {
         ImageSpec::Named(CatalogName { name }) => format!("{name}.{architecture}"),
         ImageSpec::Remote(RemoteImage { sha256, .. }) => format!("fetched-{}", &sha256[..SHORT_HASH_LENGTH]),
-        ImageSpec::File(file) => format!("file-{}", short(&serde_json::to_string(file).unwrap_or_default())),
+        ImageSpec::File(file) => {
+            format!("file-{}", short(&serde_json::to_string(file).expect("plain data has a JSON form")))
+        }
         ImageSpec::Built(built) => {
-            let spec = serde_json::to_string(built).unwrap_or_default();
+            let spec = serde_json::to_string(built).expect("plain data has a JSON form");
             format!("built-{}-{}.{architecture}", built.built, short(&format!("{spec}{}", debian::recipe())))
         }
     }

@@ -116,8 +116,7 @@ impl EnvironmentSnapshot for MachineSnapshot<'_> {
     }
 
     fn json(&self) -> String {
-        // A tree of strings and numbers can always be serialised.
-        serde_json::to_string_pretty(self.machines).unwrap_or_default()
+        serde_json::to_string_pretty(self.machines).expect("plain data has a JSON form")
     }
 }
 
