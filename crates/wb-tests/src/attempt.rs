@@ -259,13 +259,16 @@ impl Attempt {
         self.record.artefacts.push((name.to_owned(), bytes.into()));
     }
 
-    /// Renames the artefacts of a process, `NAME.…`.
-    pub(crate) fn rename_process(&mut self, from: &str, to: &str) {
+    /// Renames the artefacts of a process, `NAME.…`; returns whether there are any.
+    pub(crate) fn rename_process(&mut self, from: &str, to: &str) -> bool {
+        let mut found = false;
         for (name, _) in &mut self.record.artefacts {
             if let Some(suffix) = name.strip_prefix(from).filter(|suffix| suffix.starts_with('.')) {
                 *name = format!("{to}{suffix}");
+                found = true;
             }
         }
+        found
     }
 
     /// Removes an artefact, if it exists.

@@ -282,8 +282,10 @@ impl Calibration<'_> {
     /// Makes runs of a sample ones of the calibration.
     fn take_over(&mut self, names: &[&str], attempt: &mut Attempt) {
         for name in names {
-            self.runs += 1;
-            attempt.rename_process(name, &format!("calibration-{}", self.runs));
+            // There is no probe of work that cannot be divided.
+            if attempt.rename_process(name, &format!("calibration-{}", self.runs + 1)) {
+                self.runs += 1;
+            }
         }
         for file in self.definition.artefact_files() {
             attempt.remove_artefact(&format!("files/{file}"));
