@@ -43,6 +43,7 @@ pub(crate) fn attempts(batch: &ImportedBatch) -> impl Iterator<Item = EvaluatedA
         let attempt = RecordedAttempt {
             ended,
             time: String::new(),
+            invocation: None,
             run: Default::default(),
             folder: batch.folder(),
             intact: true,

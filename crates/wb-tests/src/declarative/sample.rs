@@ -104,7 +104,6 @@ impl Definition {
                     Some(work) => work,
                     None => calibration.calibrate(range, attempt).await?,
                 };
-                let range = WorkRange::new(limits, &self.work_factors, bindings).map_err(Failure::refused)?;
                 let mut calibrations = u32::from(attempt.work.is_none());
                 loop {
                     let probe = range.probe(work);

@@ -13,7 +13,7 @@ pub(super) struct WorkRange {
     pub(super) start: u64,
     /// The largest amount to try.
     pub(super) max: u64,
-    step: u64,
+    pub(super) step: u64,
 }
 
 impl WorkRange {
