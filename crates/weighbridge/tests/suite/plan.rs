@@ -194,7 +194,7 @@ fn budget_below_the_minimum_number_of_samples_causes_a_warning() {
     ");
     for (test, help) in [
         ("redis:requests=1000000000", "set `requests=auto`, which fills --min-time, or raise --budget"),
-        ("redis", "lower --min-time, or raise --budget"),
+        ("redis:requests=auto", "lower --min-time, or raise --budget"),
         ("linpack:run-trials=1000", "set `run-trials=auto`, which fills --min-time, or raise --budget"),
         ("linpack", "lower --min-time, or raise --budget"),
         ("uperf", "lower `runtime`, or raise --budget"),
