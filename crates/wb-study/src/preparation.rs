@@ -117,7 +117,7 @@ mod tests {
             metadata: Default::default(),
         };
         let run_file = RunFile { schema: 1, invocations: Vec::new(), preparation: Some(preparation) };
-        let told = |events: &[JournalEvent]| {
+        let message = |events: &[JournalEvent]| {
             let (lines, _) = lines(&events.iter().map(|event| (0, event.clone())).collect::<Vec<_>>());
             unmeasured(&run_file, &lines).unwrap()
         };
@@ -125,12 +125,12 @@ mod tests {
         let on_local = "starting guests of the profile `P` on `local`";
         assert_eq!(
             [
-                told(&[]),
-                told(std::slice::from_ref(&guests)),
-                told(&[guests.clone(), aborted(InvocationEnd::Interrupted, None)]),
-                told(&[guests, aborted(InvocationEnd::Failed, Some("no disk"))]),
-                told(&[started(PreparationKind::Provisioning)]),
-                told(&[started(PreparationKind::WorkerSetup)]),
+                message(&[]),
+                message(std::slice::from_ref(&guests)),
+                message(&[guests.clone(), aborted(InvocationEnd::Interrupted, None)]),
+                message(&[guests, aborted(InvocationEnd::Failed, Some("no disk"))]),
+                message(&[started(PreparationKind::Provisioning)]),
+                message(&[started(PreparationKind::WorkerSetup)]),
             ],
             [
                 "killed, or not finished yet, while the machines were prepared".to_owned(),
