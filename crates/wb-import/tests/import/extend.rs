@@ -41,7 +41,7 @@ fn an_interrupted_import_is_resumed() {
     let second = text.lines().nth(3).unwrap();
     assert!(second.contains("samples-imported"), "{second}");
     std::fs::write(&journal, beginning + &second[..second.len() / 2]).unwrap();
-    assert_eq!(sample_counts(&lab.import("R", &["hyperfine.json"])), [(7, 7)]);
+    assert_eq!(sample_counts(&lab.import("R", &["hyperfine.json"])), [(6, 8)]);
     assert!(lab.study("R").cells.iter().all(|cell| cell.outcome.as_str() == "measured"));
     assert_eq!(sample_counts(&lab.import("R", &["hyperfine.json"])), [(0, 14)]);
 }

@@ -60,7 +60,14 @@ impl HugePageDemand {
                 context.notify(format!("guests have no huge pages: {error}"));
                 // Guests now need the memory of the pages that could be reserved.
                 let none = knobs.into_keys().map(|knob| (knob, "0".to_owned())).collect();
-                context.group.tune_best_effort(none).await?;
+                for result in context.group.tune_best_effort(none).await?.0 {
+                    if let Some(reason) = result.outcome.reason() {
+                        context.notify(format!(
+                            "huge pages stay reserved: {} of {}: {reason}",
+                            result.knob, result.target
+                        ));
+                    }
+                }
                 Ok(false)
             }
         }

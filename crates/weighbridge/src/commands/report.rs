@@ -1,7 +1,6 @@
 //! `weighbridge report`: writes a run as an HTML page, CSV, JSON or text.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
 
 use wb_plan::Selection;
 use wb_record::RunFolder;

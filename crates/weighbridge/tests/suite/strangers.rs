@@ -63,12 +63,7 @@ fn read(lab: &Lab, line: &str, context: &str) -> CommandResult {
     command.arg(own.get_program()).args(own.get_args()).current_dir(own.get_current_dir().unwrap());
     command.envs(own.get_envs().filter_map(|(name, value)| Some((name, value?))));
     let result = lab.run_command(&mut command);
-    assert!(
-        !result.err.contains("unexpected argument"),
-        "{line}
-{}",
-        result.transcript()
-    );
+    assert!(!result.err.contains("unexpected argument"), "{line}\n{}", result.transcript());
     assert!(
         (0..=4).contains(&result.code) && !result.err.contains("panicked"),
         "{line}, {context}\n{}",
