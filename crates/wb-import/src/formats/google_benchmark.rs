@@ -227,13 +227,13 @@ mod tests {
         let [cell] = &foreign.cells[..] else { panic!("{foreign:?}") };
         assert_eq!(cell.samples.count, 2);
         let value = |name: &str| {
-            let reading = row(&cell, 1).readings.into_iter().find(|reading| reading.metric.name == name).unwrap();
+            let reading = row(cell, 1).readings.into_iter().find(|reading| reading.metric.name == name).unwrap();
             (reading.value, reading.metric.class, reading.metric.direction)
         };
         assert_eq!(value("real-time"), (2200.0, Class::Latency, Direction::Lower));
         assert_eq!(value("bytes_per_second"), (3e9, Class::Throughput, Direction::Higher));
         assert_eq!(value("hits"), (8.0, Class::Check, Direction::Neither));
-        assert_eq!(row(&cell, 0).readings.len(), 4);
+        assert_eq!(row(cell, 0).readings.len(), 4);
         assert_eq!(foreign.machine.hostname, "vm");
     }
 

@@ -98,10 +98,10 @@ mod tests {
         let foreign = read(text).unwrap();
         let [one, two] = &foreign.cells[..] else { panic!("{foreign:?}") };
         assert_eq!((one.axes.join(" "), one.samples.count), ("t command".to_owned(), 2));
-        assert_eq!(row(&one, 1).findings, ["exit status 3 of the command was ignored"]);
-        let time = row(&one, 1).readings.remove(0);
+        assert_eq!(row(one, 1).findings, ["exit status 3 of the command was ignored"]);
+        let time = row(one, 1).readings.remove(0);
         assert_eq!((time.value, time.metric.unit.as_str(), time.metric.direction), (0.2, "s", Direction::Lower));
-        assert_eq!((row(&two, 0).readings.len(), two.params["t"].to_string()), (2, "0.2".to_owned()));
+        assert_eq!((row(two, 0).readings.len(), two.params["t"].to_string()), (2, "0.2".to_owned()));
     }
 
     #[test]

@@ -260,7 +260,7 @@ mod tests {
         assert_eq!(params, ["benchmark_name=fio", "bs=4k", "iteration=read-4KiB"]);
         let iops: Vec<f64> = cell.rows().map(|sample| sample.readings[0].value).collect();
         assert_eq!(iops, [10.0, 11.0]);
-        let readings = row(&cell, 0).readings;
+        let readings = row(cell, 0).readings;
         let [iops, lat] = &readings[..] else { panic!("{cell:?}") };
         assert!(iops.metric.primary && !lat.metric.primary && lat.metric.direction == Direction::Lower);
         assert_eq!((iops.metric.unit.as_str(), lat.metric.unit.as_str()), ("ops/s", "ns"));
@@ -294,7 +294,7 @@ mod tests {
     fn a_single_metric_without_samples_has_its_mean() {
         let text = TWO.replace("[{\"value\": 7}, {\"value\": 8}]", "null");
         let cell = &read(&text, false).unwrap().cells[0];
-        let lat = |sample: usize| row(&cell, sample).readings.into_iter().find(|reading| reading.metric.name == "lat");
+        let lat = |sample: usize| row(cell, sample).readings.into_iter().find(|reading| reading.metric.name == "lat");
         assert_eq!((cell.samples.count, lat(0).unwrap().value, lat(1)), (2, 7.0, None));
     }
 

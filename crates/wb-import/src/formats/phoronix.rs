@@ -270,7 +270,7 @@ mod tests {
             ("pts-openssl", 3, "Algorithm scale".into())
         );
         assert_eq!(cell.params["profile-version"].to_string(), "3.1");
-        let metric = row(&cell, 0).readings.remove(0).metric;
+        let metric = row(cell, 0).readings.remove(0).metric;
         assert_eq!((metric.class, metric.direction, metric.primary), (Class::Throughput, Direction::Higher, true));
         assert_eq!(
             (foreign.machine.kernel.as_str(), foreign.machine.cpu_model.as_str()),

@@ -136,7 +136,7 @@ fn comparison_is_written_as_csv_junit_and_markdown() {
     let csv = lab.read("out.csv");
     let line = csv.lines().find(|line| line.contains("iops_sec.mean")).unwrap();
     assert!(line.starts_with("Localhost/fio/0000:./read-4k/throughput/iops_sec.mean,mean,true,higher,"), "{line}");
-    assert!(line.ends_with(",statistical,loss"), "{line}");
+    assert!(line.ends_with(",statistical,loss,"), "{line}");
     assert!(lab.read("out-groups.csv").lines().count() >= 2);
     let xml = lab.read("out.xml");
     assert!(xml.contains(r#"tests="2" failures="1" errors="0" skipped="0""#), "{xml}");

@@ -72,8 +72,11 @@ fn read(lab: &Lab, line: &str, context: &str) -> CommandResult {
     result
 }
 
+/// Puts something in the place of a file.
+type Plant = fn(&Path);
+
 /// What a stranger may put in the place of a file.
-const KINDS: [(&str, fn(&Path)); 5] = [
+const KINDS: [(&str, Plant); 5] = [
     ("an endless device", |path| symlink("/dev/zero", path).unwrap()),
     ("a FIFO", |path| assert!(Command::new("mkfifo").arg(path).status().unwrap().success())),
     ("a link to a file outside", |path| symlink("/etc/passwd", path).unwrap()),
