@@ -294,11 +294,10 @@ fn a_shared_sticky_folder_is_used_unless_another_user_was_there_first() {
     drop(attack);
     let (first, elsewhere) = (cache.home().join("weighbridge"), cache.folder.path().join("elsewhere"));
     fs::create_dir(&elsewhere).unwrap();
-    let plant: [(&str, Box<dyn Fn()>); 2] = [
-        ("a folder", Box::new(|| fs::create_dir(&first).unwrap())),
-        ("a link", Box::new(|| symlink(&elsewhere, &first).unwrap())),
-    ];
-    for (name, plant) in plant {
+    let plant_folder = || fs::create_dir(&first).unwrap();
+    let plant_link = || symlink(&elsewhere, &first).unwrap();
+    let kinds: [(&str, &dyn Fn()); 2] = [("a folder", &plant_folder), ("a link", &plant_link)];
+    for (name, plant) in kinds {
         plant();
         std::os::unix::fs::lchown(&first, Some(OTHER), None).unwrap();
         for shell in shells() {

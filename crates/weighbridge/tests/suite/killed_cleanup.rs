@@ -48,8 +48,10 @@ enum End {
 impl End {
     fn apply(self, child: &mut Child) {
         let controller = Pid::from_child(child);
-        // A process that has ended already cannot be signalled.
-        let signal = |pid: Pid, signal| drop(kill_process(pid, signal));
+        let signal = |pid: Pid, signal| {
+            // A process that has ended already cannot be signalled.
+            let _ = kill_process(pid, signal);
+        };
         match self {
             Self::Interrupt => signal(controller, Signal::INT),
             Self::Controller => signal(controller, Signal::KILL),
