@@ -1,8 +1,6 @@
-//! Masking of secrets: what is declared secret, the values of variables and settings with the name of a secret, the users
-//! and passwords of URLs, and the values of options known to hold secrets are replaced by `***`.
+//! Masking of secrets: values that look like secrets, and secrets declared by the user, are replaced by `***`.
 //!
-//! Names count by their words, not by parts of them (`keyspace`), and parameters of tests are recorded as typed. Prose is
-//! not searched: what a program prints about a password is declared secret or not known.
+//! The heuristic errs on the side of masking: `keymap=us` is masked too.
 
 mod declared;
 
@@ -16,81 +14,31 @@ pub use declared::{
 /// Replacement of a secret.
 pub const MASK: &str = "***";
 
-/// Ends of names of secrets that are written with or without a separator before: `DB_PASSWORD`, `PGPASSWORD`.
-const SECRET_ENDS: [&str; 4] = ["password", "passwd", "passphrase", "passcode"];
+/// Substrings of names whose values are secrets.
+const SECRET_NAME_PARTS: [&str; 11] =
+    ["password", "passwd", "passphrase", "passcode", "secret", "token", "key", "credential", "auth", "cookie", BEARER];
 
-/// Last words of names of secrets: `API_TOKEN`, `--client-secret`.
-const SECRET_WORDS: [&str; 14] = [
-    "pass",
-    "sshpass",
-    "userpass",
-    "dbpass",
-    "secret",
-    "secrets",
-    "token",
-    "apikey",
-    "credential",
-    "credentials",
-    "cookie",
-    "auth",
-    "authorization",
-    BEARER,
+/// Last words of names whose values describe secrets without being secret: `key-maximum`, `tokens_per_second`.
+const HARMLESS_SUFFIXES: [&str; 16] = [
+    "maximum", "minimum", "max", "min", "size", "sizes", "length", "lengths", "count", "counts", "number", "pattern",
+    "bytes", "bits", "range", "second",
 ];
 
-/// Words before `key` in names of secrets: `API_KEY`. A key alone is anything: `--key`, `key-maximum`, `public-key`.
-const SECRET_KEYS: [&str; 9] =
-    ["api", "access", "secret", "private", "signing", "encryption", "account", "master", "deploy"];
-
-/// Whether a name of a variable, setting or option is that of a secret.
+/// Whether a name, or one of several names before a value (`user=joe:token`), suggests a secret.
 pub fn is_secret_name(name: &str) -> bool {
-    let words = name_words(name);
-    let Some((last, before)) = words.split_last() else { return false };
-    let is_key = last == "key" && before.last().is_some_and(|word| SECRET_KEYS.contains(&word.as_str()));
-    let is_password = last == "pwd" && !before.is_empty();
-    is_key || is_password || SECRET_WORDS.contains(&last.as_str()) || SECRET_ENDS.iter().any(|end| last.ends_with(end))
+    let name = name.to_ascii_lowercase();
+    let is_name_char = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    name.split(|c| !is_name_char(c)).any(|name| {
+        let last = name.rsplit(['-', '_', '.']).next().unwrap_or_default();
+        !HARMLESS_SUFFIXES.contains(&last)
+            && (SECRET_NAME_PARTS.iter().any(|part| name.contains(part)) || has_pass(name))
+    })
 }
 
-/// The words of a name in lower case, without digits at their ends: `dbPass2` is `db`, `pass`.
-fn name_words(name: &str) -> Vec<String> {
-    let mut words = vec![String::new()];
-    let mut before = ' ';
-    for c in name.chars() {
-        let begins = c.is_uppercase() && before.is_lowercase();
-        if begins || !c.is_alphanumeric() {
-            words.push(String::new());
-        }
-        if c.is_alphanumeric() {
-            words.last_mut().into_iter().for_each(|word| word.extend(c.to_lowercase()));
-        }
-        before = c;
-    }
-    let trimmed = words.into_iter().map(|word| word.trim_end_matches(|c: char| c.is_ascii_digit()).to_owned());
-    trimmed.filter(|word| !word.is_empty()).collect()
-}
-
-/// Whether the text before a `=` or `:` ends in the name of a secret. What follows a colon is a parameter of a test
-/// (`redis:keyspace=`), unless it is an environment variable (`env:TOKEN=`).
-fn names_secret(before: &str, separator: char) -> bool {
-    let before = before.trim_end_matches(['"', '\'', '`']);
-    let segment = before.rsplit(|c: char| c.is_whitespace() || "\"'`[](){}?&;".contains(c)).next().unwrap_or_default();
-    let variable = match segment.rsplit_once("env:") {
-        Some((kind, variable)) if kind.is_empty() || kind.ends_with([':', '+']) => variable,
-        _ if segment.contains(':') => return false,
-        _ => segment,
-    };
-    let name = match separator {
-        '=' => variable.rsplit(['=', ',']).next().unwrap_or_default(),
-        _ => variable,
-    };
-    is_secret_name(name)
-}
-
-/// Whether a separator at a position of a word ends the name of a secret. A colon does if JSON or the value of a header
-/// follows: `"token": `, `Cookie: `, but not in `auth:threads=2`.
-fn is_secret_separator(word: &str, at: usize, separator: char) -> bool {
-    let (before, value) = (&word[..at], &word[at + 1..]);
-    let is_field = || value.is_empty() || value.starts_with(['"', '{', '[']) || is_authorization(before);
-    names_secret(before, separator) && (separator == '=' || is_field())
+/// Whether a word of a name ends in `pass`, as in `DB_PASS` and `dbpass2`, and not in `passed`.
+fn has_pass(name: &str) -> bool {
+    let is_end = |(at, part): (usize, &str)| !name[at + part.len()..].starts_with(|c: char| c.is_ascii_alphabetic());
+    name.match_indices("pass").any(is_end)
 }
 
 /// Masks the value of a variable completely if its name suggests a secret, otherwise the secrets in it.
@@ -113,62 +61,20 @@ pub fn mask_argument(argument: &str) -> String {
 /// Masks an argument that ends in JSON, `NAME:{…}` or `NAME=[…]`; none for other arguments.
 fn mask_json_suffix(argument: &str) -> Option<String> {
     let (name, json) = argument.split_at(argument.find(['{', '['])?);
-    let names_value = name.char_indices().any(|(at, c)| matches!(c, '=' | ':') && is_secret_separator(name, at, c));
-    if names_value || name.contains(char::is_whitespace) {
+    if is_secret_name(name) || name.contains(char::is_whitespace) {
         return None;
     }
     // Anything but JSON is masked by other rules.
     let value: Json = serde_json::from_str(json).ok()?;
-    let mut masked = mask_fields(value.clone());
-    if name == PROVISIONER_COMMAND
-        && let (Some(Json::String(typed)), Some(Json::String(command))) =
-            (value.get("command"), masked.get_mut("command"))
-    {
-        *command = mask_provisioner_line(typed);
-    }
+    let masked = mask_fields(value.clone());
     let json = if masked == value { json.to_owned() } else { masked.to_string() };
     Some(mask_word(name).0 + &json)
-}
-
-/// Prefix of a provisioner that is a command.
-const PROVISIONER_COMMAND: &str = "command:";
-
-/// Masks the secrets in the words of a command that prepares machines, in which `-p` takes a password (`sshpass -p`,
-/// `bkr -p`, `mysql -pVALUE`).
-pub fn mask_provisioner_words<A: AsRef<str>>(words: &[A]) -> Vec<String> {
-    let mut masked = mask_arguments(words);
-    let mut is_value = false;
-    for (word, masked) in words.iter().zip(&mut masked) {
-        let word = word.as_ref();
-        match word.strip_prefix("-p") {
-            _ if is_value => *masked = MASK.to_owned(),
-            Some(attached) if !attached.is_empty() => *masked = format!("-p{MASK}"),
-            _ => {}
-        }
-        is_value = word == "-p";
-    }
-    masked
-}
-
-/// Masks the secrets in a command line that prepares machines; one that is no valid command line completely.
-fn mask_provisioner_line(line: &str) -> String {
-    let Ok(words) = shell_words::split(line) else { return MASK.to_owned() };
-    let masked = mask_provisioner_words(&words);
-    // Unchanged words keep the quotes that were typed.
-    if masked == words {
-        line.to_owned()
-    } else {
-        shell_words::join(masked)
-            .replace(&format!("'{MASK}'"), MASK)
-            .replace(&format!("'-p{MASK}'"), &format!("-p{MASK}"))
-    }
 }
 
 /// Masks an argument that begins with the name of a secret; none for other arguments.
 fn mask_after_name(argument: &str) -> Option<String> {
     let first = argument.split(char::is_whitespace).next().unwrap_or_default();
-    let separators = first.char_indices().filter(|(_, c)| matches!(c, '=' | ':'));
-    let (at, _) = separators.into_iter().find(|(at, c)| is_secret_separator(first, *at, *c))?;
+    let (at, _) = first.match_indices(['=', ':']).find(|(at, _)| is_secret_name(&first[..*at]))?;
     let (name, value) = argument.split_at(at + 1);
     let white_space = &value[..value.len() - value.trim_start().len()];
     let mask = if value.trim().is_empty() { "" } else { MASK };
@@ -192,9 +98,9 @@ pub fn mask_arguments<A: AsRef<str>>(words: impl IntoIterator<Item = A>) -> Vec<
             _ if word.contains(|c: char| c.is_whitespace() || "{[".contains(c)) => {
                 (mask_argument(&word), NextWord::Plain)
             }
-            // A quote that is open at the end of an argument does not continue in the next one.
+            // An argument that ends in `password` does not start a sentence that continues in the next one.
             _ => match mask_word(&word) {
-                (output, NextWord::RestOfValue(_)) => (output, NextWord::Plain),
+                (output, NextWord::Prose | NextWord::RestOfValue(_)) => (output, NextWord::Plain),
                 output => output,
             },
         };
@@ -204,8 +110,8 @@ pub fn mask_arguments<A: AsRef<str>>(words: impl IntoIterator<Item = A>) -> Vec<
     words.into_iter().map(mask).collect()
 }
 
-/// Masks the secrets in a command line: `token=abc`, `--password abc`, `"token": "abc"`,
-/// `https://user:abc@host`, `H=Bearer abc`. White space between words is preserved.
+/// Masks the secrets in a command line or a sentence: `token=abc`, `--password abc`, `"token": "abc"`,
+/// `https://user:abc@host`, `Bearer abc`, `with password abc`. White space between words is preserved.
 pub fn mask_secret_words(line: &str) -> String {
     let line = mask_declared(line);
     let mut masked = String::with_capacity(line.len());
@@ -225,10 +131,13 @@ pub fn mask_secret_words(line: &str) -> String {
                 NextWord::Authorization(quote) if is_scheme(word) => {
                     (word.to_owned(), NextWord::Secret(quote.or(open_quote(word))))
                 }
+                NextWord::Prose if is_linking_verb(word) => (word.to_owned(), NextWord::Prose),
+                NextWord::Prose if is_prose_word(word) => mask_word(word),
                 NextWord::Secret(quote) | NextWord::Authorization(quote) if !word.starts_with('-') => {
                     (mask_until_quote(quote), next_after_value(quote, word))
                 }
                 NextWord::Basic(quote) if is_encoded(word) => (mask_until_quote(quote), next_after_value(quote, word)),
+                NextWord::Prose if !word.starts_with('-') => (mask_until_quote(None), next_after_value(None, word)),
                 NextWord::User(quote) if word.contains(':') => {
                     let (user, password) = word.split_once(':').unwrap_or((word, ""));
                     let quote = quote.or(open_quote(user));
@@ -258,6 +167,8 @@ enum NextWord {
     Authorization(Option<char>),
     /// The word after `Basic`: a secret if it looks like base64.
     Basic(Option<char>),
+    /// The word after `password` in a sentence, which may be a secret.
+    Prose,
     /// A user; the text after a `:` is the password.
     User(Option<char>),
     /// A host, which may have a name before it: `NAME:USER@ADDRESS`.
@@ -285,14 +196,14 @@ fn mask_word(word: &str) -> (String, NextWord) {
     let bare = output.trim_matches(|c: char| "\"'`()[]{},".contains(c)).to_ascii_lowercase();
     let last = bare.rsplit(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
     let Some((at, separator)) =
-        output.char_indices().find(|(at, c)| matches!(c, '=' | ':') && is_secret_separator(&output, *at, *c))
+        output.char_indices().find(|(at, c)| matches!(c, '=' | ':') && is_secret_name(&output[..*at]))
     else {
         let next = match last {
             _ if bare.starts_with('-') && is_secret_name(&bare) => NextWord::Secret(quote),
             _ if USER_OPTIONS.contains(&bare.as_str()) => NextWord::User(quote),
-            // A value that begins with a scheme is a credential, whatever its name; a sentence is none.
-            BEARER if bare.contains(['=', ':']) => NextWord::Secret(quote),
-            BASIC if bare.contains(['=', ':']) => NextWord::Basic(quote),
+            BEARER => NextWord::Secret(quote),
+            BASIC => NextWord::Basic(quote),
+            _ if PASSWORD_WORDS.contains(&last) => NextWord::Prose,
             _ => NextWord::Plain,
         };
         return (output, next);
@@ -323,6 +234,48 @@ const SCHEMES: [&str; 5] = [BEARER, BASIC, "digest", "negotiate", "token"];
 const BEARER: &str = "bearer";
 /// Scheme of a user and a password in base64 (RFC 7617).
 const BASIC: &str = "basic";
+/// Words that may precede a secret in a sentence.
+const PASSWORD_WORDS: [&str; 3] = ["password", "passwd", "passphrase"];
+/// Words that may follow those in a sentence without being secrets.
+const PROSE_WORDS: [&str; 36] = [
+    "and",
+    "as",
+    "at",
+    "authentication",
+    "by",
+    "cannot",
+    "denied",
+    "does",
+    "expired",
+    "failed",
+    "failure",
+    "file",
+    "for",
+    "from",
+    "given",
+    "has",
+    "in",
+    "incorrect",
+    "invalid",
+    "is",
+    "missing",
+    "must",
+    "needed",
+    "not",
+    "of",
+    "on",
+    "or",
+    "prompt",
+    "rejected",
+    "required",
+    "to",
+    "was",
+    "were",
+    "with",
+    "without",
+    "wrong",
+];
+
 fn is_scheme(word: &str) -> bool {
     SCHEMES.contains(&unquoted(word).as_str())
 }
@@ -333,6 +286,16 @@ fn is_encoded(word: &str) -> bool {
     let is_base64 = word.chars().all(|c| c.is_ascii_alphanumeric() || "+/=-_.~".contains(c));
     let is_prose = word.chars().skip(1).all(|c| c.is_ascii_lowercase() || c == '-');
     is_base64 && !is_prose && word.len() >= 4 && !word.starts_with(['-', '/'])
+}
+
+fn is_prose_word(word: &str) -> bool {
+    !word.starts_with(['"', '\''])
+        && PROSE_WORDS.contains(&unquoted(word).trim_end_matches(['.', ',', ';', ':', '!', '?', ')']))
+}
+
+/// Whether a secret may follow after this word: `the password is abc`.
+fn is_linking_verb(word: &str) -> bool {
+    ["is", "was"].contains(&word)
 }
 
 /// Converts to lower case and removes opening quotes.
@@ -400,7 +363,7 @@ fn open_quote(word: &str) -> Option<char> {
 pub fn mask_lines(text: &str) -> String {
     let line = |line: &str| match line.split_once('=') {
         Some((name, value))
-            if is_secret_name(name.trim()) && value.starts_with(' ') && name.split_whitespace().count() == 1 =>
+            if is_secret_name(name) && value.starts_with(' ') && name.split_whitespace().count() == 1 =>
         {
             format!("{name}= {MASK}")
         }
