@@ -54,6 +54,9 @@ pub(crate) fn add_run(contents: &mut Contents, run: &RunFolder, skipped: &[&str]
 
 /// Refuses an archive that exists, or would be in the run folder.
 pub(crate) fn refuse_output(run: &RunFolder, output: &Path) -> Result<(), ArchiveError> {
+    if output.is_dir() {
+        return Err(ArchiveError::OutputExists { path: output.to_owned() });
+    }
     let target = OutputTarget::of(output).map_err(ArchiveError::io("write", output))?;
     let OutputTarget::File(file) = target else { return Ok(()) };
     if file.exists() {

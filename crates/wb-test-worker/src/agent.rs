@@ -16,6 +16,7 @@ use wb_agent::{Connection, Worker, WorkerError};
 use wb_model::facts::{Cpu, Node};
 use wb_model::{Bytes, Facts, Sha256, WorkerName};
 use wb_sys::Environment;
+use wb_sys::process::ResourceUsage;
 use wb_sys::telemetry::Telemetry;
 
 use crate::FakeProcess;
@@ -215,7 +216,8 @@ impl FakeAgent {
                     exit_reason,
                     started_ns,
                     ended_ns,
-                    usage: Default::default(),
+                    // It computes all the time.
+                    usage: ResourceUsage { user_ns: elapsed.0, ..ResourceUsage::default() },
                     stdout: CapturedOutput::Kept,
                     placement: PlacementReport::default(),
                 };

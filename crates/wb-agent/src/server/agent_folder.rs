@@ -185,6 +185,10 @@ mod tests {
         let unused = folder.create_scratch(2, None).unwrap();
         fs::write(format!("{}/vm1.disk", disks.path), "").unwrap();
         // Something runs there, and can be stopped only while `stopper` exists, as a guest while libvirt responds.
+        // The names that they will have as those of an agent that is dead.
+        let own_pid = format!("-{:08}-", std::process::id());
+        let of_dead = |path: &str| PathBuf::from(path.replacen(&own_pid, "-99999999-", 1));
+        let moved = of_dead(&disks.path);
         let stopper = base.path().join("stopper");
         fs::write(&stopper, "").unwrap();
         let script = |text: &str| ["sh", "-c", text].map(str::to_owned).to_vec();
@@ -192,10 +196,11 @@ mod tests {
             name: "the guest vm1".to_owned(),
             read: script(&format!("[ -e {} ] && cat {}/state || exit 1", stopper.display(), base.path().display())),
             write: script(&format!(
-                "[ -e {} ] && echo {{}} >{}/state # {}/vm1.xml",
+                "[ -e {} ] && echo {{}} >{}/state # {}/vm1.xml {}/vm1.xml",
                 stopper.display(),
                 base.path().display(),
-                disks.path
+                disks.path,
+                moved.display()
             )),
         };
         fs::write(base.path().join("state"), "none\n").unwrap();
@@ -211,22 +216,15 @@ mod tests {
         assert!(disk.exists() && !Path::new(&unused.path).exists());
 
         // The next agent leaves it as long as it cannot revert the change, and removes it then.
-        let dead = folder.folder.with_file_name(folder.folder.file_name().unwrap().to_str().unwrap().replacen(
-            &format!("-{:08}-", std::process::id()),
-            "-99999999-",
-            1,
-        ));
-        let moved = PathBuf::from(disks.path.replacen(&format!("-{:08}-", std::process::id()), "-99999999-", 1));
+        let dead = of_dead(folder.folder.to_str().unwrap());
         fs::rename(&folder.folder, &dead).unwrap();
-        fs::remove_file(dead.join("000001")).unwrap();
-        symlink(&disks.path, dead.join("000001")).unwrap();
-        remove_stale(&root, dead.parent().unwrap());
-        assert!(disk.exists());
-        fs::write(&stopper, "").unwrap();
-        UndoLog::open(&root, "run").unwrap().revert().unwrap();
         fs::rename(&disks.path, &moved).unwrap();
         fs::remove_file(dead.join("000001")).unwrap();
         symlink(&moved, dead.join("000001")).unwrap();
+        remove_stale(&root, dead.parent().unwrap());
+        assert!(moved.join("vm1.disk").exists() && dead.exists());
+        fs::write(&stopper, "").unwrap();
+        UndoLog::open(&root, "run").unwrap().revert().unwrap();
         remove_stale(&root, dead.parent().unwrap());
         assert!(!moved.exists() && !dead.exists());
     }

@@ -15,7 +15,7 @@ use rustix::fs::OFlags;
 use wb_model::is_unprintable;
 use wb_sys::file_lock::is_locked;
 use wb_sys::process::{Owner, ProcessUser};
-use wb_sys::{FileLock, SysRoot, users};
+use wb_sys::{FileLock, LockError, SysRoot, users};
 
 use crate::protocol::{AgentSession, Controller};
 
@@ -28,6 +28,8 @@ const SHARED_FOLDERS: [&str; 3] = ["/run/lock", "/tmp", "/dev/shm"];
 const STICKY_MODE: u32 = 0o1777;
 /// Maximum size of an announcement, in bytes.
 const MAX_ANNOUNCEMENT_SIZE: u64 = 4096;
+/// Maximum number of names that are tried for a new announcement.
+const MAX_NAMES: u32 = 1000;
 
 /// Kind of an announcement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,10 +73,8 @@ pub(super) struct Announcement {
 impl Announcement {
     /// Creates an announcement for a controller in a folder.
     pub(super) fn new(folder: &Path, owner: Owner, kind: AnnouncementKind, controller: Controller) -> io::Result<Self> {
-        let [path, unfinished] = [kind.suffix(), "-new"].map(|suffix| folder.join(format!("{owner}{suffix}")));
-        // Nobody else may open it, and thereby lock it, before it is locked here.
-        let open = || OpenOptions::new().write(true).create_new(true).mode(0o600).open(&unfinished);
-        let lock = FileLock::try_acquire(&unfinished, open)?;
+        let path = folder.join(format!("{owner}{}", kind.suffix()));
+        let (unfinished, lock) = create_unfinished(folder, owner)?;
         let holder = AgentSession::new(controller);
         // Renamed into place once it is locked and complete: readers briefly lock the files that they find.
         let publish = || {
@@ -95,6 +95,20 @@ impl Drop for Announcement {
         // A file that cannot be removed is no longer locked and thus not in force.
         let _ = fs::remove_file(&self.path);
     }
+}
+
+/// Creates a file that becomes an announcement, and locks it: nobody else may open it, and thereby lock it, before.
+/// Everybody can add to the folder, so that a name may be taken.
+fn create_unfinished(folder: &Path, owner: Owner) -> io::Result<(PathBuf, FileLock)> {
+    for number in 0..MAX_NAMES {
+        let path = folder.join(format!("{owner}-new{number}"));
+        let open = || OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
+        match FileLock::try_acquire(&path, open) {
+            Err(LockError::Open(error)) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            other => return Ok((path, other?)),
+        }
+    }
+    Err(io::ErrorKind::AlreadyExists.into())
 }
 
 /// Lists the active runs of all users on this machine.

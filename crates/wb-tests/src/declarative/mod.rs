@@ -83,7 +83,9 @@ impl DeclarativeTest {
         let unreadable = |source| DefinitionError::Read { path: path.to_owned(), source };
         let text = read_text(path, run).map_err(unreadable)?;
         let path = path.canonicalize().map_err(unreadable)?;
-        let recorded = match run.map(Path::canonicalize).transpose().map_err(unreadable)? {
+        // Also if the folder of a run's definitions is given like any other.
+        let enclosing = || path.parent()?.parent().filter(|run| run.join("run.json").is_file()).map(Path::to_owned);
+        let recorded = match run.map(Path::canonicalize).transpose().map_err(unreadable)?.or_else(enclosing) {
             Some(run) => Some(RecordedFiles::of(run, &path)?),
             None => None,
         };

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::lab::Lab;
 
 /// Commands that are shown and only parsed here, by their beginning, with the reason.
-const NOT_RUN: [(&str, &str); 36] = [
+const NOT_RUN: [(&str, &str); 37] = [
     ("run himeno fio:rw=[read,randwrite],bs=4k,runtime=5s", "measures for minutes"),
     ("net serve", "serves until it is ended; first_use.rs runs it"),
     ("net run", "needs a server on another machine"),
@@ -16,6 +16,7 @@ const NOT_RUN: [(&str, &str); 36] = [
     ("net iperf3", "needs a server on another machine"),
     ("net uperf", "needs a server on another machine"),
     ("import", "imports files of other programs, which are not part of the documents"),
+    ("compare OLD NEW --allow-different", "names parameters of another test"),
     ("compare old new", "compares what the command before it imports"),
     ("ab", "measures for minutes; variants.rs runs it"),
     ("calibrate", "measures for minutes; variants.rs runs it"),

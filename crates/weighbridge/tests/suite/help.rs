@@ -265,7 +265,7 @@ fn unreadable_and_unwritable_files_are_named_with_the_cause() {
     error: cannot read `missing.xml`: No such file or directory
     error: cannot read `missing`: no such file or folder
     help: name files or folders of results
-    error: cannot write `text/pages`: Not a directory
+    error: cannot create `text/pages`: Not a directory
     error: cannot write `no/log`: No such file or directory
     error: cannot read run `missing`: no such folder
     help: `weighbridge run --into` creates a run folder

@@ -6,7 +6,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::lab::{CommandResult, Lab, copy_folder};
+use crate::lab::{CommandResult, Lab, copy_folder, without_checksums};
 
 const QUICK: &str = "--min-time 1ms --warm-up 0 --samples 6 --retakes 0 --precision 100";
 
@@ -137,8 +137,7 @@ fn a_path_in_the_journal_that_leads_out_of_the_run_is_named_with_its_line() {
     for path in ["/dev/zero", "../../../../../../../etc/passwd"] {
         let journal = lab.read("GOOD/journal.jsonl");
         // Without checksums, as somebody would write it by hand.
-        let lines = journal.lines().map(|line| format!("{}}}\n", line.rsplit_once(",\"crc32\"").unwrap().0));
-        let forged = lines.collect::<String>().replacen("\"path\":\"", &format!("\"path\":\"{path}\",\"old\":\""), 1);
+        let forged = without_checksums(&journal).replacen("\"path\":\"", &format!("\"path\":\"{path}\",\"old\":\""), 1);
         copy_folder(&lab.path("GOOD"), &lab.path("R"));
         lab.write("R/journal.jsonl", &forged);
         let line = 1 + forged[..forged.find(path).unwrap()].matches('\n').count();
@@ -186,8 +185,7 @@ fn a_flipped_bit_in_the_journal_is_named_with_its_line() {
 fn a_journal_without_checksums_is_read_with_a_note() {
     let lab = lab();
     let journal = lab.read("GOOD/journal.jsonl");
-    let lines = journal.lines().map(|line| format!("{}}}\n", line.rsplit_once(",\"crc32\"").unwrap().0));
-    lab.write("GOOD/journal.jsonl", &lines.collect::<String>());
+    lab.write("GOOD/journal.jsonl", &without_checksums(&journal));
     let result = lab.weighbridge("summary GOOD").expect_code(0);
     result.expect_stdout("of the journal without a checksum, from an earlier version");
 }

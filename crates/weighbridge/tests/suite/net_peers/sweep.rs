@@ -43,7 +43,7 @@ fn wrong_loads_and_hosts_are_errors() {
         ("--loads 50,20", "in ascending order"),
         ("--loads 0", "expected a percentage"),
         ("--runs 0", "--runs"),
-        ("--html none/sweep.html", "its folder does not exist"),
+        ("--html none/sweep.html", "cannot write `none/sweep.html`: No such file or directory"),
         ("-t 1", "connection refused"),
     ] {
         let ran = lab.run(&format!("net sweep {} {flags}", SERVER.v4()));
