@@ -141,7 +141,14 @@ store() {
     *) error=$(head -c "$length" 2>&1 >"$part") || refuse "$error" ;;
     esac
     is_it "$part" || refuse "incomplete transfer"
-    error=$(chmod 700 "$part" 2>&1 && mv -f "$part" "$program" 2>&1) || refuse "$error"
+    error=$(chmod 700 "$part" 2>&1) || refuse "$error"
+    # Another connection may have stored it meanwhile, and its agent runs: a program that is replaced counts as deleted, and
+    # could not start itself again. A link replaces nothing.
+    if { [ ! -e "$program" ] && ln "$part" "$program" 2>/dev/null; } || is_it "$program"; then
+        rm -f "$part"
+    else
+        error=$(mv -f "$part" "$program" 2>&1) || refuse "$error"
+    fi
     trap - EXIT HUP INT TERM PIPE
     umask "$mask"
 }
