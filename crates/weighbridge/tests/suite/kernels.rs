@@ -81,7 +81,7 @@ echo $WEIGHBRIDGE_WORKER > /root/set-up
 
 #[test]
 #[ignore = "starts a machine in software, and its kernel three times"]
-fn setup_script_changes_the_boot_loader_before_the_reboot() {
+fn soak_setup_script_changes_the_boot_loader_before_the_reboot() {
     let Some(base) = built(&image(), "kernel-images") else { return };
     let lab = Lab::new();
     lab.define_script("sees", SEES);
