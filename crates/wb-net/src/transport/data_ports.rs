@@ -424,7 +424,7 @@ mod tests {
         let routes = Arc::new(Routes::default());
         for strand in 0..2 {
             let destination = Destination::Process(child.clone());
-            let verifier = CookieVerifier::new(session.clone(), link(strand));
+            let verifier = CookieVerifier::new(session, link(strand));
             let route = Route { verifier, destination, endpoint: endpoint.clone() };
             lock(&routes.0).insert((session.id(), link(strand)), route);
         }

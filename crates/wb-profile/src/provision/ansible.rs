@@ -47,7 +47,7 @@ impl Ansible {
         targets: &[ProvisionTarget],
         ssh_config: Option<&Path>,
     ) -> Result<ProvisionReport, ProvisionError> {
-        let failed = |source| ProvisionError::Worker { name: NAME.to_owned(), source };
+        let failed = |source| ProvisionError::Worker { name: NAME.to_owned(), source: Box::new(source) };
         let ended = self.run_playbook(controller, targets, ssh_config).await.map_err(failed)?;
         let result = ended.result();
         let output = String::from_utf8_lossy(&ended.stdout);

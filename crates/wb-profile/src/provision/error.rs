@@ -51,7 +51,7 @@ pub enum ProvisionError {
         /// The name of the provisioner.
         name: String,
         /// The cause.
-        source: WorkerError,
+        source: Box<WorkerError>,
     },
 }
 

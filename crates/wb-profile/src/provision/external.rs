@@ -56,7 +56,7 @@ impl ExternalProvisioner {
         ssh_config: Option<&Path>,
         report: &mut dyn FnMut(String),
     ) -> Result<ProvisionReport, ProvisionError> {
-        let failed = |source| ProvisionError::Worker { name: name.to_owned(), source };
+        let failed = |source| ProvisionError::Worker { name: name.to_owned(), source: Box::new(source) };
         let program = Self::program(name);
         let ssh_config = ssh_config.and_then(|config| std::path::absolute(config).ok());
         let input = json!({

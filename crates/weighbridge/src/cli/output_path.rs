@@ -200,7 +200,7 @@ mod tests {
     fn every_other_path_is_declared_not_to_be_an_output() {
         let declared: BTreeMap<&str, &str> = lines(include_str!("../../tests/fixtures/other-paths")).collect();
         let mut used = BTreeSet::new();
-        for name in arguments(&value_parser!(PathBuf).into()) {
+        for name in arguments(&value_parser!(PathBuf)) {
             let of_all_commands = name.rsplit(' ').next().unwrap_or_default();
             let found = [name.as_str(), of_all_commands].into_iter().find_map(|name| declared.get_key_value(name));
             let (entry, kind) = found.unwrap_or_else(|| {

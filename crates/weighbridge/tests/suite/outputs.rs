@@ -95,12 +95,10 @@ impl Outputs {
         lab.write("params.toml", "control-period = \"100ms\"\nfile-size-mean = \"256k\"\nsleep-mean = \"3ms\"\n");
         lab.write(
             "profile.xml",
-            &format!(
-                r#"<profile name="p"><group nthreads="1"><transaction iterations="1">
+            r#"<profile name="p"><group nthreads="1"><transaction iterations="1">
                 <flowop type="connect" options="remotehost=127.0.0.1 protocol=tcp"/></transaction>
                 <transaction iterations="10"><flowop type="write" options="size=64"/></transaction>
-                <transaction iterations="1"><flowop type="disconnect"/></transaction></group></profile>"#
-            ),
+                <transaction iterations="1"><flowop type="disconnect"/></transaction></group></profile>"#,
         );
         let device = contention::device();
         if let Some(device) = &device {
