@@ -62,6 +62,9 @@ const VERSION: &str = concat!(
     ")"
 );
 
+/// Exit statuses of commands that show a run, printed after their help.
+const STUDY_EXIT_STATUS: &str = "exit status: 0 success, 1 error, 3 something could not be measured, 4 no cell matches";
+
 /// Measures the performance of Linux systems, repeatably and with confidence intervals
 ///
 /// Tests are sampled until their figures reach the requested precision. Everything is recorded in a run folder, which
@@ -138,13 +141,14 @@ pub(crate) enum Command {
     /// Print one line per cell of a run
     Summary(ReadArgs),
     /// Print all details of each cell of a run
-    #[command(after_help = "exit status: 0 success, 1 error, 3 something could not be measured, 4 no cell matches")]
+    #[command(after_help = STUDY_EXIT_STATUS)]
     Format(FormatArgs),
     /// Recompute values from recorded artefacts and rewrite the result.json files
     Study(StudyArgs),
     /// Recompute conclusions from recorded results: scaling, cache levels, averages
     Solve(ReadArgs),
     /// Write a run as an HTML page, CSV or JSON; without options, print its summary
+    #[command(after_help = STUDY_EXIT_STATUS)]
     Report(ReportArgs),
     /// Import results of pbench, fio, iperf3, hyperfine, Google Benchmark, Phoronix, libp2p
     #[command(after_help = import::AFTER_HELP)]

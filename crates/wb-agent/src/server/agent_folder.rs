@@ -11,7 +11,8 @@ use std::path::{Path, PathBuf};
 
 use wb_sys::process::Owner;
 use wb_sys::undo::ManagedResource;
-use wb_sys::{SysRoot, UndoLog, trusted_path};
+use wb_sys::trusted_path::{self, UntrustedPath};
+use wb_sys::{SysRoot, UndoLog};
 
 use crate::protocol::{Fault, ScratchHandle};
 
@@ -31,20 +32,23 @@ impl AgentFolder {
     /// Creates the folder, after removing those of dead agents.
     pub(super) fn new(root: &SysRoot) -> io::Result<Self> {
         Self::create(root, &std::env::temp_dir())
+            .map_err(|error| io::Error::new(error.kind(), format!("{error}; TMPDIR names another place")))
     }
 
     fn create(root: &SysRoot, base: &Path) -> io::Result<Self> {
         // Scripts and programs are written there, and started.
-        trusted_path::require_own_entries_safe(base).map_err(|reason| {
-            io::Error::other(format!(
-                "{reason}, so that another user could replace what is started there; TMPDIR names another folder"
-            ))
+        trusted_path::require_own_entries_safe(base).map_err(|reason| match reason {
+            UntrustedPath::Unreadable { .. } | UntrustedPath::NotAFolder { .. } => io::Error::other(reason),
+            UntrustedPath::OtherOwner { .. } | UntrustedPath::Writable { .. } => {
+                io::Error::other(format!("{reason}, so that another user could replace what is started there"))
+            }
         })?;
         remove_stale(root, base);
         remove_stale(root, &super::announcements::folder());
         let owner = Owner::current(root);
         let folder = base.join(owner.to_string());
-        create_private(&folder)?;
+        create_private(&folder)
+            .map_err(|error| io::Error::new(error.kind(), format!("cannot create {}: {error}", folder.display())))?;
         Ok(Self { root: root.clone(), owner, folder, scratch_folders: RefCell::default() })
     }
 

@@ -1,5 +1,6 @@
 //! The journal of a sizing: a line for its configuration, and one for each finished round.
 
+use std::fs;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
@@ -15,7 +16,7 @@ pub enum JournalError {
     /// It could not be read or written.
     #[error("cannot {operation} `{}`: {source}", path.display())]
     Io {
-        /// The operation: `read`, `write`.
+        /// The operation: `read`, `write`, `remove`.
         operation: &'static str,
         /// Its path.
         path: PathBuf,
@@ -51,6 +52,7 @@ pub enum JournalError {
 pub struct SizingJournal {
     path: PathBuf,
     lock: FileLock,
+    has_rounds: bool,
 }
 
 impl SizingJournal {
@@ -83,7 +85,12 @@ impl SizingJournal {
                 }
             }
         }
-        Ok((Self { path: path.to_owned(), lock }, config, rounds))
+        Ok((Self { path: path.to_owned(), lock, has_rounds: !rounds.is_empty() }, config, rounds))
+    }
+
+    /// Its path.
+    pub fn path(&self) -> &Path {
+        &self.path
     }
 
     /// Appends a line, and waits until it is on the device.
@@ -97,7 +104,20 @@ impl SizingJournal {
             file.write_all(text.as_bytes())?;
             file.sync_data()
         };
-        write().map_err(|source| JournalError::Io { operation: "write", path: self.path.clone(), source })
+        write().map_err(|source| JournalError::Io { operation: "write", path: self.path.clone(), source })?;
+        self.has_rounds |= matches!(line, SizingLine::Round(_));
+        Ok(())
+    }
+
+    /// Removes it if it has no rounds: there is nothing to resume.
+    ///
+    /// # Errors
+    /// If it cannot be removed.
+    pub fn remove_without_rounds(self) -> Result<(), JournalError> {
+        if self.has_rounds {
+            return Ok(());
+        }
+        fs::remove_file(&self.path).map_err(|source| JournalError::Io { operation: "remove", path: self.path, source })
     }
 }
 

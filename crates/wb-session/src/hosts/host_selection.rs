@@ -20,7 +20,7 @@ const DATA_ADDRESS: &str = "data-address";
 /// A requested machine.
 pub(super) enum RequestedHost {
     /// This machine, under a name.
-    Local(WorkerName),
+    Local { name: WorkerName, params: Box<HostParams> },
     /// Another machine.
     Remote(Box<Host>),
 }
@@ -41,17 +41,27 @@ impl RequestedHosts {
 impl RequestedHost {
     pub(super) fn name(&self) -> &WorkerName {
         match self {
-            Self::Local(name) => name,
+            Self::Local { name, .. } => name,
             Self::Remote(host) => &host.name,
         }
     }
 
     pub(super) fn local_name(&self) -> Option<&WorkerName> {
-        if let Self::Local(name) = self { Some(name) } else { None }
+        if let Self::Local { name, .. } = self { Some(name) } else { None }
     }
 
     pub(super) fn remote(&self) -> Option<&Host> {
         if let Self::Remote(host) = self { Some(host) } else { None }
+    }
+}
+
+impl From<Host> for RequestedHost {
+    fn from(host: Host) -> Self {
+        let is_local = host.address.host == LOCAL && host.address.user.is_none() && host.address.port.is_none();
+        match is_local {
+            true => Self::Local { name: host.name, params: Box::new(host.params) },
+            false => Self::Remote(Box::new(host)),
+        }
     }
 }
 
@@ -67,7 +77,7 @@ pub(super) fn resolve_hosts(host_options: &HostOptions) -> Result<RequestedHosts
     };
     let mut hosts: Vec<RequestedHost> = Vec::new();
     if host_options.selection.hosts.is_empty() {
-        hosts.extend(inventory.hosts().iter().cloned().map(Box::new).map(RequestedHost::Remote));
+        hosts.extend(inventory.hosts().iter().cloned().map(RequestedHost::from));
     }
     if let Some(path) = host_options
         .selection
@@ -79,10 +89,10 @@ pub(super) fn resolve_hosts(host_options: &HostOptions) -> Result<RequestedHosts
     }
     for word in &host_options.selection.hosts {
         match parse_local_name(word) {
-            Some(name) => hosts.push(RequestedHost::Local(name)),
-            None => hosts.extend(
-                inventory.select(std::slice::from_ref(word))?.into_iter().map(Box::new).map(RequestedHost::Remote),
-            ),
+            Some(name) => hosts.push(RequestedHost::Local { name, params: Box::default() }),
+            None => {
+                hosts.extend(inventory.select(std::slice::from_ref(word))?.into_iter().map(RequestedHost::from));
+            }
         }
     }
     refuse_duplicates(&hosts)?;
@@ -123,12 +133,16 @@ fn apply_params(hosts: &mut [RequestedHost], host_options: &HostOptions) -> Resu
         return Err(HostError::UnknownForcedHost(unused.to_owned()).into());
     }
     for requested in hosts {
-        let RequestedHost::Remote(host) = requested else { continue };
-        let file = read_host_file(&host.address.host, &host_options.paths)?.unwrap_or_default();
-        host.params = file
-            .overridden_by(&host.params)
-            .overridden_by(&forced.params_for(host))
-            .overridden_by(&common_params(host_options));
+        match requested {
+            RequestedHost::Local { name, params } => **params = local_params(host_options, name, params)?,
+            RequestedHost::Remote(host) => {
+                let file = read_host_file(&host.address.host, &host_options.paths)?.unwrap_or_default();
+                host.params = file
+                    .overridden_by(&host.params)
+                    .overridden_by(&forced.params_for(host))
+                    .overridden_by(&common_params(host_options));
+            }
+        }
     }
     Ok(())
 }
@@ -142,15 +156,28 @@ fn common_params(host_options: &HostOptions) -> HostParams {
     }
 }
 
-/// The parameters of this machine under a name, from run-perf's files for its addresses and --force-params.
-pub(super) fn local_params(host_options: &HostOptions, name: &WorkerName) -> Result<HostParams, SessionError> {
+/// The parameters of this machine where no host is requested.
+pub(super) fn implicit_local_params(host_options: &HostOptions) -> Result<HostParams, SessionError> {
+    local_params(host_options, &WorkerName::local(), &HostParams::default())
+}
+
+/// The parameters of this machine under a name: those of run-perf's files for its addresses, overridden by the declared
+/// ones of the inventory, and these by --force-params.
+fn local_params(
+    host_options: &HostOptions,
+    name: &WorkerName,
+    declared: &HostParams,
+) -> Result<HostParams, SessionError> {
     let forced = host_options.force_params.as_deref().map(ForcedParams::parse).transpose()?.unwrap_or_default();
     let mut params = HostParams::default();
     for address in LOOPBACK_ADDRESSES {
         params = params.overridden_by(&read_host_file(address, &host_options.paths)?.unwrap_or_default());
     }
     let names: Vec<&str> = [name.as_str()].into_iter().chain(LOOPBACK_ADDRESSES).collect();
-    Ok(params.overridden_by(&forced.params_for_names(&names)).overridden_by(&common_params(host_options)))
+    Ok(params
+        .overridden_by(declared)
+        .overridden_by(&forced.params_for_names(&names))
+        .overridden_by(&common_params(host_options)))
 }
 
 /// Reports warnings about the connection to a host, and where it contradicts its declared parameters.

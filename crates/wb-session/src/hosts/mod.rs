@@ -116,7 +116,8 @@ async fn connect_requested(
         events: events.clone(),
     };
     if places.is_empty() {
-        let connection = local_connection(host_options, &WorkerName::local())?;
+        let params = host_selection::implicit_local_params(host_options)?;
+        let connection = HostConnection { params, address: None };
         let pool = match absent.is_empty() {
             true => {
                 let member = PooledWorker::with_facts(local_worker().await?).await?;
@@ -131,11 +132,12 @@ async fn connect_requested(
     let mut reached = BTreeMap::new();
     let places: Vec<RequestedHost> =
         places.into_iter().filter(|place| !pool.unreachable.contains_key(place.name())).collect();
-    let all_local = places.iter().all(|place| matches!(place, RequestedHost::Local(_)));
-    for name in places.iter().filter_map(RequestedHost::local_name) {
+    let all_local = places.iter().all(|place| matches!(place, RequestedHost::Local { .. }));
+    for place in &places {
+        let RequestedHost::Local { name, params } = place else { continue };
         let worker = Worker::local_named(name.clone(), &current_program()?).await?;
         let address = all_local.then(|| LOOPBACK.to_owned());
-        let connection = local_connection(host_options, name)?;
+        let connection = HostConnection { params: (**params).clone(), address: None };
         host_selection::report_mismatches(&worker, &connection.params, events).await?;
         pool.workers.push(PooledWorker { address, ..PooledWorker::with_facts(worker).await? });
         reached.insert(name.clone(), connection);
@@ -150,11 +152,6 @@ async fn connect_requested(
     let place_of = |name: &WorkerName| places.iter().position(|place| place.name() == name);
     pool.workers.sort_by_key(|member| place_of(member.worker.name()));
     Ok(connected(pool, reached, others))
-}
-
-/// The connection of this machine, with its parameters.
-fn local_connection(host_options: &HostOptions, name: &WorkerName) -> Result<HostConnection, SessionError> {
-    Ok(HostConnection { params: host_selection::local_params(host_options, name)?, address: None })
 }
 
 /// Options for connecting to hosts.

@@ -9,7 +9,7 @@ use wb_profile::Controller;
 use wb_profile::controller::ControllerProgram;
 use wb_profile::provision::{ProvisionTarget, Provisioner, RequiredFacts};
 
-use super::host_selection::{RequestedHost, RequestedHosts, local_params};
+use super::host_selection::{RequestedHost, RequestedHosts, implicit_local_params};
 use super::{connect_options, local_worker};
 use crate::error::SessionError;
 use crate::options::HostOptions;
@@ -30,12 +30,15 @@ pub(super) async fn resolve_targets(
         login: all.login || one.login,
         machine: all.machine || one.machine,
     });
-    let alone = [RequestedHost::Local(wb_model::WorkerName::local())];
-    let places = if requested.hosts.is_empty() { &alone[..] } else { &requested.hosts[..] };
+    let alone = RequestedHost::Local {
+        name: wb_model::WorkerName::local(),
+        params: Box::new(implicit_local_params(host_options)?),
+    };
+    let places = if requested.hosts.is_empty() { std::slice::from_ref(&alone) } else { &requested.hosts[..] };
     let mut targets = Vec::new();
     for place in places {
         let mut target = match place {
-            RequestedHost::Local(name) => ProvisionTarget::local(name.clone(), local_params(host_options, name)?),
+            RequestedHost::Local { name, params } => ProvisionTarget::local(name.clone(), (**params).clone()),
             RequestedHost::Remote(host) => ProvisionTarget::remote(host),
         };
         let lacks = target.missing_facts(asks);
@@ -80,7 +83,7 @@ async fn fill_machine(
     host_options: &HostOptions,
 ) -> Result<(), SessionError> {
     let worker: Worker = match place {
-        RequestedHost::Local(_) => local_worker().await?,
+        RequestedHost::Local { .. } => local_worker().await?,
         RequestedHost::Remote(host) => match connect(host, &read_program()?, &connect_options(host_options)).await {
             Ok(connected) => connected.worker,
             Err(_) => return Ok(()),

@@ -43,11 +43,14 @@ struct Package<'a> {
     arch: &'a str,
 }
 
+/// States of a package, as in dpkg(1), whose files are in use; a trigger that is still to run changes nothing about that.
+const IN_USE: [&str; 3] = ["installed", "triggers-awaited", "triggers-pending"];
+
 /// Parses a paragraph of dpkg's status file; None where the package is not installed.
 fn package(paragraph: &str) -> Option<Package<'_>> {
     let field =
         |name: &str| paragraph.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim);
-    let installed = field("Status")?.ends_with(" installed");
+    let installed = IN_USE.contains(&field("Status")?.rsplit(' ').next()?);
     let package =
         Package { name: field("Package")?, version: field("Version")?, arch: field("Architecture").unwrap_or("") };
     installed.then_some(package)
@@ -83,9 +86,18 @@ mod tests {
             "Package: dpkg\nStatus: install ok installed\nArchitecture: amd64\nVersion: 1.21\n\n\
              Package: libc6\nStatus: install ok installed\nArchitecture: i386\nVersion: 2.36\n\n\
              Package: gone\nStatus: deinstall ok config-files\nArchitecture: amd64\nVersion: 1\n\n\
-             Package: tzdata\nStatus: hold ok installed\nDescription: x\n Version: no\nArchitecture: all\nVersion: 2024a\n",
+             Package: tzdata\nStatus: hold ok installed\nDescription: x\n Version: no\nArchitecture: all\nVersion: 2024a\n\n\
+             Package: man-db\nStatus: install ok triggers-pending\nArchitecture: amd64\nVersion: 2.11\n\n\
+             Package: ca-certificates\nStatus: install ok triggers-awaited\nArchitecture: all\nVersion: 2023\n\n\
+             Package: torn\nStatus: install reinstreq half-installed\nArchitecture: amd64\nVersion: 2\n",
         );
-        let expected = [("dpkg", "1.21"), ("libc6:i386", "2.36"), ("tzdata", "2024a")];
+        let expected = [
+            ("ca-certificates", "2023"),
+            ("dpkg", "1.21"),
+            ("libc6:i386", "2.36"),
+            ("man-db", "2.11"),
+            ("tzdata", "2024a"),
+        ];
         assert_eq!(packages, expected.map(|(name, version)| (name.to_owned(), version.to_owned())).into());
     }
 

@@ -115,7 +115,8 @@ pub(crate) fn solve(args: &ReadArgs, folder: Option<&Path>, console: &Console) -
     Ok(Exit::Success)
 }
 
-fn study_exit(study: &Study) -> Exit {
+/// The exit status of commands that show a study.
+pub(crate) fn study_exit(study: &Study) -> Exit {
     let is_incomplete = study.cells.iter().any(|cell| cell.outcome.is_incomplete()) || study.run.unmeasured.is_some();
     if is_incomplete { Exit::Incomplete } else { Exit::Success }
 }

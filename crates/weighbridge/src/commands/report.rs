@@ -44,7 +44,7 @@ pub(crate) fn report(args: &ReportArgs, console: &Console) -> Result<Exit, Error
             print_text(&wb_report::compare::experiment_text(&experiment, console.stdout_style))?;
         }
     }
-    Ok(Exit::Success)
+    Ok(read::study_exit(&study))
 }
 
 /// The recorded command lines, which reproduce the run.

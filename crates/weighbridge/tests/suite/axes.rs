@@ -156,15 +156,23 @@ fn problems_of(test: &ShippedTest, specifications: Vec<String>) -> Vec<String> {
     let cells = study["cells"].as_array().unwrap();
     assert!(!cells.is_empty(), "{specifications:?}");
     let mut problems = Vec::new();
+    let mut skips = BTreeSet::new();
     for cell in cells {
         let counted = cell["attempts"].as_array().unwrap().iter().any(|attempt| attempt["counted"] == true);
-        let outcome = cell["outcome"].to_string();
-        let is_unsupported = outcome.contains("unsupported");
-        match is_unsupported && ALLOWED_REASONS.iter().any(|reason| outcome.contains(reason)) {
-            true => println!("SKIPPED: {}: {outcome}", cell["id"]),
-            false if !counted => problems.push(format!("{} of {}: {outcome}", cell["id"], test.name)),
-            false => {}
+        let outcome = &cell["outcome"];
+        match outcome["reason"].as_str() {
+            Some(reason)
+                if outcome["outcome"] == "unsupported"
+                    && ALLOWED_REASONS.iter().any(|allowed| reason.contains(allowed)) =>
+            {
+                skips.insert(reason);
+            }
+            _ if !counted => problems.push(format!("{} of {}: {outcome}", cell["id"], test.name)),
+            _ => {}
         }
+    }
+    for reason in skips {
+        println!("SKIPPED: {}: {reason}", test.name);
     }
     problems
 }

@@ -157,3 +157,17 @@ fn options_that_do_not_belong_together_are_refused() {
     lab.weighbridge("hashd --find-params found.toml --rps-target 5").expect_code(1);
     assert!(!lab.path("found.toml").exists());
 }
+
+#[test]
+fn a_refused_sizing_leaves_nothing() {
+    let lab = lab();
+    lab.write("broken.toml", "control-period = \"no time\"\n");
+    lab.write("file", "");
+    for refused in ["--params broken.toml", "--params none.toml", "--dir file/work", "--memory 1k"] {
+        let ran = lab.weighbridge(&format!("hashd --find-params found.toml --fake-cpu-load --rps-max 5 {refused}"));
+        assert_eq!(ran.code, 1, "{refused}: {}", ran.transcript());
+        for file in ["found.toml", "found.toml.journal"] {
+            assert!(!lab.path(file).exists(), "{refused} leaves {file}");
+        }
+    }
+}

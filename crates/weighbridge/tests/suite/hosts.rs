@@ -171,6 +171,25 @@ fn empty_inventory_is_an_error() {
 }
 
 #[test]
+fn the_address_local_in_an_inventory_is_this_machine() {
+    let lab = Lab::new();
+    let inventory = "[hosts.here]\naddress = \"local\"\n[hosts.here.extra]\nrack = \"B7\"\n[groups]\nall = [\"here\"]\n";
+    lab.write("hosts.toml", inventory);
+    for hosts in ["", "--hosts here", "--hosts all"] {
+        let line = format!("run steady --inventory hosts.toml {hosts} {QUICK} --samples 1 --json");
+        let mut command = lab.command(&line);
+        let study = lab.run_command(command.args(["--into", &format!("R{hosts}")])).expect_code(0).json();
+        let machine = &study["run"]["workers"][0];
+        assert_eq!(machine["name"], "here", "{hosts}: {study}");
+    }
+    let recorded = lab.read("R/run.json");
+    assert!(recorded.contains("\"rack\": \"B7\""), "{recorded}");
+    lab.write("hosts.toml", &inventory.replace("[hosts.here.extra]", "[hosts.there]\naddress = \"local\"\n[hosts.there.extra]"));
+    let ran = lab.weighbridge(&format!("run steady --inventory hosts.toml {QUICK} --into S")).expect_code(1);
+    ran.expect_stderr("`here` and `there` are both this machine");
+}
+
+#[test]
 fn this_machine_under_two_names_is_refused() {
     let lab = Lab::new();
     let ran = lab.weighbridge(&format!("run steady --hosts a:local,b:local {QUICK} --into R"));

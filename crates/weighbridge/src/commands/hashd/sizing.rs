@@ -23,19 +23,34 @@ use crate::output::{check_file, print_text, write_file};
 
 /// Finds the parameters, and writes them to `path`. Finished rounds are in a journal beside it, if it is a regular file.
 pub(super) fn find_params(args: &HashdArgs, path: &OutputPath, console: &Console) -> Result<Exit, Error> {
-    let is_cancelled = listen_for_signals(|| ());
     check_file(path)?;
-    let journal_path = journal_path(path)?;
-    let (mut journal, previous, rounds) = match &journal_path {
+    let (mut journal, previous, rounds) = match journal_path(path)? {
         Some(path) => {
-            let (journal, previous, rounds) = SizingJournal::open(path)?;
+            let (journal, previous, rounds) = SizingJournal::open(&path)?;
             (Some(journal), previous, rounds)
         }
         None => Default::default(),
     };
+    let found = find_recorded(args, path, console, journal.as_mut(), (previous, rounds));
+    if let (Err(_), Some(journal)) = (&found, journal) {
+        journal.remove_without_rounds()?;
+    }
+    found
+}
+
+/// Finds the parameters after the configuration and the rounds of a journal.
+fn find_recorded(
+    args: &HashdArgs,
+    path: &OutputPath,
+    console: &Console,
+    mut journal: Option<&mut SizingJournal>,
+    (previous, rounds): (Option<SizingConfig>, Vec<Round>),
+) -> Result<Exit, Error> {
+    let is_cancelled = listen_for_signals(|| ());
+    let has_journal = journal.is_some();
+    let journal_path = journal.as_ref().map_or(path.as_path(), |journal| journal.path()).to_owned();
     let mut record = |line: &SizingLine| journal.as_mut().map_or(Ok(()), |journal| journal.append(line));
-    let journal_name = journal_path.as_deref().unwrap_or(path.as_path());
-    let config = resume(requested_config(args)?, previous, journal_name, |config| {
+    let config = resume(requested_config(args)?, previous, &journal_path, |config| {
         record(&SizingLine::Config(Box::new(config.clone())))
     })?;
     let output = RoundOutput { config: &config, json: args.json, quiet: console.quiet };
@@ -50,7 +65,7 @@ pub(super) fn find_params(args: &HashdArgs, path: &OutputPath, console: &Console
     };
     write_file(path, &result.params_file()?)?;
     output.print_result(&result)?;
-    if !console.quiet && journal_path.is_some() {
+    if !console.quiet && has_journal {
         crate::console::message!(
             "`weighbridge hashd --params {path} --memory {}` runs with these parameters",
             result.memory
