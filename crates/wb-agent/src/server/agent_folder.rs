@@ -10,8 +10,8 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, symlink};
 use std::path::{Path, PathBuf};
 
 use wb_sys::process::Owner;
-use wb_sys::undo::ManagedResource;
 use wb_sys::trusted_path::{self, UntrustedPath};
+use wb_sys::undo::ManagedResource;
 use wb_sys::{SysRoot, UndoLog};
 
 use crate::protocol::{Fault, ScratchHandle};

@@ -4,13 +4,12 @@
 //! value becomes that of the parameter, and another value of the parameter contradicts the file.
 
 use std::collections::BTreeMap;
-use std::str::FromStr;
 
 use serde_json::Value as Json;
-use wb_model::{Bytes, Nanos, ParamValue};
+use wb_model::{Nanos, ParamValue};
 
 use super::job::TestType;
-use super::job_template::{effective_options, option_name};
+use super::job_template::{jobs, option_name, parse_size};
 use super::params::Params;
 
 /// Kind of value that an option has.
@@ -28,7 +27,7 @@ enum ValueKind {
 struct ParamOption {
     param: &'static str,
     option: &'static str,
-    /// Value of the option where a job does not set it; `None` if it has none, or one that depends on the system.
+    /// Value of the option where a job does not set it, on Linux; `None` if it has none.
     fio_default: Option<&'static str>,
     kind: ValueKind,
 }
@@ -51,7 +50,7 @@ const OPTIONS: [ParamOption; 11] = [
     option("direct", "direct", Some("0"), ValueKind::Flag),
     option("sync", "sync", Some("0"), ValueKind::Flag),
     option("rate-iops", "rate_iops", Some("0"), ValueKind::Number),
-    option("ioengine", "ioengine", None, ValueKind::Text),
+    option("ioengine", "ioengine", Some("psync"), ValueKind::Text),
     option("runtime", "runtime", None, ValueKind::Time),
     option("ramptime", "ramp_time", Some("0"), ValueKind::Time),
 ];
@@ -68,8 +67,6 @@ enum Setting {
     Value(ParamValue),
     /// Not one value, with what the file has instead.
     Other(String),
-    /// The file does not set it, and fio's default is unknown.
-    Unset,
 }
 
 /// Values of parameters that follow from a job file; none for one that no single value describes.
@@ -77,7 +74,7 @@ pub(super) fn resolve(template: &str) -> BTreeMap<String, Vec<ParamValue>> {
     let value = |option: &ParamOption| match setting(template, option) {
         Setting::Value(value) => Some((option.param.to_owned(), vec![value])),
         Setting::Other(_) => Some((option.param.to_owned(), Vec::new())),
-        Setting::Parameter | Setting::Unset => None,
+        Setting::Parameter => None,
     };
     OPTIONS.iter().filter_map(value).collect()
 }
@@ -112,7 +109,7 @@ pub(super) fn contradiction(template: &str, params: &Params) -> Option<String> {
 
 /// What a job file sets in its jobs.
 fn setting(template: &str, option: &ParamOption) -> Setting {
-    let mut settings: Vec<Setting> = effective_options(template).iter().map(|job| job_setting(job, option)).collect();
+    let mut settings: Vec<Setting> = jobs(template).iter().map(|job| job_setting(&job.options, option)).collect();
     settings.dedup();
     // Where only some jobs take the parameter, it has to be the value of the others.
     if settings.len() > 1 {
@@ -133,9 +130,9 @@ fn job_setting(job: &BTreeMap<String, String>, option: &ParamOption) -> Setting 
     match job.get(option.option).map(String::as_str).or(option.fio_default) {
         // Another file may set it.
         _ if job.contains_key("include") => Setting::Other("an `include`".to_owned()),
-        None => Setting::Unset,
+        None => Setting::Other(format!("no `{}`", option.option)),
         Some("$@") => Setting::Parameter,
-        Some(text) => match parse(text, option.kind) {
+        Some(text) => match parse(text, option.kind, job.get("kb_base").map(String::as_str)) {
             Some(value) => Setting::Value(value),
             None => Setting::Other(format!("`{}={text}`", option.option)),
         },
@@ -143,13 +140,13 @@ fn job_setting(job: &BTreeMap<String, String>, option: &ParamOption) -> Setting 
 }
 
 /// Parses the value of an option in canonical form; `None` if it is not one value.
-fn parse(text: &str, kind: ValueKind) -> Option<ParamValue> {
+fn parse(text: &str, kind: ValueKind, kb_base: Option<&str>) -> Option<ParamValue> {
     let text = text.trim();
     Some(match kind {
         ValueKind::Pattern => ParamValue::Text(parse_pattern(text)?.name().to_owned()),
-        ValueKind::Size => ParamValue::Text(parse_parts::<Bytes>(text)?.to_string()),
+        ValueKind::Size => ParamValue::Text(parse_parts(text, |part| parse_size(part, kb_base))?.to_string()),
         ValueKind::Time => ParamValue::Text(text.parse::<Nanos>().ok()?.to_string()),
-        ValueKind::Number => ParamValue::Integer(parse_parts(text)?),
+        ValueKind::Number => ParamValue::Integer(parse_parts(text, |part| part.parse().ok())?),
         // A flag without a value is set.
         ValueKind::Flag => ParamValue::Bool(match text {
             "" | "1" | "true" => true,
@@ -168,8 +165,8 @@ pub(super) fn parse_pattern(text: &str) -> Option<TestType> {
 }
 
 /// Parses an option that may have a value for each of reads, writes and trims, if they are the same.
-fn parse_parts<T: FromStr + PartialEq>(text: &str) -> Option<T> {
-    let mut parts = text.split(',').map(str::trim).filter(|part| !part.is_empty()).map(|part| part.parse::<T>().ok());
+fn parse_parts<T: PartialEq>(text: &str, parse: impl Fn(&str) -> Option<T>) -> Option<T> {
+    let mut parts = text.split(',').map(str::trim).filter(|part| !part.is_empty()).map(parse);
     let first = parts.next()??;
     parts.all(|part| part.as_ref() == Some(&first)).then_some(first)
 }
@@ -217,7 +214,17 @@ mod tests {
         assert_eq!(resolved("[x]\n", "test-types"), one("read"));
         assert_eq!(resolved("[x]\n", "block-sizes"), one("4k"));
         assert_eq!(resolved("[x]\n", "iodepth"), one("1"));
-        assert_eq!(resolved("[x]\n", "runtime"), None);
+        assert_eq!(resolved("[x]\n", "ioengine"), one("psync"));
+        for (template, direct) in [("buffered=0", "true"), ("buffered", "false"), ("buffered=1\ndirect=1", "true")] {
+            assert_eq!(resolved(&format!("[x]\n{template}\n"), "direct"), one(direct), "{template}");
+        }
+        assert_eq!(resolved("[x]\n", "runtime"), Some(Vec::new()), "it ends when its size is done");
+    }
+
+    #[test]
+    fn sizes_are_those_that_fio_runs_with() {
+        assert_eq!(resolved("[x]\nbs=4KiB\n", "block-sizes"), one("4000"));
+        assert_eq!(resolved("kb_base=1000\nbs=4KiB\n[x]\n", "block-sizes"), one("4k"));
     }
 
     #[test]
@@ -240,6 +247,7 @@ mod tests {
             ("[a]\nrw=read\n[b]\nrw=write\n", "test-types"),
             ("[a]\nrw=trim\n", "test-types"),
             ("[a]\nbs=4k,8k\n", "block-sizes"),
+            ("[a]\nbs=4k\n[b]\nkb_base=1000\nbs=4k\n", "block-sizes"),
             ("[a]\nbsrange=4k-64k\n", "block-sizes"),
             ("[a]\nbs=4k\nbssplit=4k/50:8k/50\n", "block-sizes"),
             ("[a]\nbs=${SIZE}\n", "block-sizes"),
@@ -253,7 +261,7 @@ mod tests {
     fn a_parameter_that_contradicts_the_file_is_an_error() {
         let fixed = "[a]\nrw=randrw\nbs=4k\n";
         let with = |json: &str| {
-            let defaults = r#"{"test-types": "randrw", "block-sizes": "4k", "iodepth": 1, "direct": false, "ramptime": 0, "job-file": "own.fio"}"#;
+            let defaults = r#"{"test-types": "randrw", "block-sizes": "4k", "iodepth": 1, "direct": false, "ramptime": 0, "ioengine": "psync", "job-file": "own.fio"}"#;
             let mut all: serde_json::Map<String, Json> = serde_json::from_str(defaults).unwrap();
             all.extend(serde_json::from_str::<serde_json::Map<String, Json>>(json).unwrap());
             contradiction(fixed, &params(&Json::Object(all).to_string()))

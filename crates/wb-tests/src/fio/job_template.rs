@@ -3,22 +3,24 @@
 //! A section with `$target` in its name is repeated for each target, and `$target` in it is replaced by the target's
 //! path. `$@` as the value of an option is replaced by the value that the parameters give this option.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use wb_model::Bytes;
 
 use super::job::{FioJob, escape_path};
 use crate::Failure;
 
-/// Options that only determine what fio reports: the test needs its own histogram logs, and reads apart from writes.
-const REPORTING_OPTIONS: [&str; 3] = ["write_hist_log", "log_hist_msec", "unified_rw_reporting"];
+/// Options that only determine what fio reports: the test needs its own histogram logs, and each job, and reads and writes
+/// of each, apart.
+const REPORTING_OPTIONS: [&str; 5] =
+    ["write_hist_log", "log_hist_msec", "log_hist_coarseness", "unified_rw_reporting", "group_reporting"];
 
 /// Expands a job file. Options that determine what fio reports are replaced.
 pub(super) fn expand(template: &str, job: &FioJob) -> Result<String, Failure> {
     let mut filled = String::new();
     let mut has_global = false;
     for section in parse_sections(template) {
-        let is_global = section.name.trim() == "global";
+        let is_global = section.is_global();
         let copies: Vec<&String> = if section.is_per_target() { job.targets.iter().collect() } else { Vec::new() };
         if copies.is_empty() {
             filled += &section.fill_in(job, None)?;
@@ -34,8 +36,23 @@ pub(super) fn expand(template: &str, job: &FioJob) -> Result<String, Failure> {
     Ok(if has_global { filled } else { format!("[global]\n{}{filled}", render_log_options(job)) })
 }
 
-/// Options of each job of a template by their names in fio, with those of the global sections before it.
-pub(super) fn effective_options(template: &str) -> Vec<BTreeMap<String, String>> {
+/// A job of a template.
+pub(super) struct JobSection<'a> {
+    /// Name of its section.
+    pub(super) name: &'a str,
+    /// Its options by their names in fio, with those of the global sections before it.
+    pub(super) options: BTreeMap<String, String>,
+}
+
+impl JobSection<'_> {
+    /// Whether a flag is set; one without a value is.
+    pub(super) fn is_set(&self, flag: &str) -> bool {
+        self.options.get(flag).is_some_and(|value| !["0", "false"].contains(&value.as_str()))
+    }
+}
+
+/// The jobs of a template.
+pub(super) fn jobs(template: &str) -> Vec<JobSection<'_>> {
     let mut global = BTreeMap::new();
     let mut jobs = Vec::new();
     for section in parse_sections(template) {
@@ -43,29 +60,39 @@ pub(super) fn effective_options(template: &str) -> Vec<BTreeMap<String, String>>
             Some(file) => ("include", file.trim()),
             None => parse_option(line),
         });
-        let options = options.map(|(name, value)| (option_name(name).to_owned(), value.to_owned()));
-        if section.name.trim() == "global" {
+        let options = options.map(|(name, value)| match name {
+            "buffered" => ("direct".to_owned(), negate(value).to_owned()),
+            _ => (option_name(name).to_owned(), value.to_owned()),
+        });
+        if section.is_global() {
             global.extend(options);
         } else {
-            let mut job = global.clone();
-            job.extend(options);
+            let mut job = JobSection { name: section.name.trim(), options: global.clone() };
+            job.options.extend(options);
             jobs.push(job);
         }
     }
     jobs
 }
 
+/// The groups whose jobs start only when those of all groups before have ended, by their number in fio's report. A new
+/// group alone is one of the report: its jobs start with those before.
+pub(super) fn consecutive_groups(template: &str) -> BTreeSet<u32> {
+    let mut consecutive = BTreeSet::new();
+    let mut group = 0;
+    for job in jobs(template).iter().skip(1) {
+        let waits = job.is_set("stonewall");
+        group += u32::from(waits || job.is_set("new_group"));
+        if waits {
+            consecutive.insert(group);
+        }
+    }
+    consecutive
+}
+
 /// Whether a template uses the targets.
 pub(super) fn uses_targets(template: &str) -> bool {
     template.contains("$target")
-}
-
-/// Whether a template names files other than the targets.
-pub(super) fn names_own_files(template: &str) -> bool {
-    parse_sections(template).iter().flat_map(|section| &section.lines).any(|line| {
-        let (name, value) = parse_option(line);
-        ["filename", "directory", "filename_format"].contains(&name) && !value.contains("$target")
-    })
 }
 
 /// Largest size in a template, if each of its jobs has a numeric size.
@@ -79,7 +106,7 @@ pub(super) fn file_size(template: &str) -> Option<Bytes> {
             .find(|(name, _)| *name == option)
             .map(|(_, value)| value.to_owned())
     };
-    let is_global = |section: &&Section<'_>| section.name.trim() == "global";
+    let is_global = |section: &&Section<'_>| section.is_global();
     // These options move I/O to other parts of a file.
     let shifts = ["offset", "filesize", "io_size", "zonesize"];
     if sections.iter().any(|section| shifts.iter().any(|name| value(section, name).is_some())) {
@@ -87,7 +114,8 @@ pub(super) fn file_size(template: &str) -> Option<Bytes> {
     }
     let for_all = sections.iter().filter(is_global).find_map(|section| value(section, "size"));
     let jobs = sections.iter().filter(|section| !is_global(section));
-    jobs.map(|job| value(job, "size").or_else(|| for_all.clone())?.parse().ok())
+    let kb_base = sections.iter().find_map(|section| value(section, "kb_base"));
+    jobs.map(|job| parse_size(&value(job, "size").or_else(|| for_all.clone())?, kb_base.as_deref()))
         .collect::<Option<Vec<_>>>()?
         .into_iter()
         .max()
@@ -126,6 +154,11 @@ fn parse_option(line: &str) -> (&str, &str) {
 }
 
 impl Section<'_> {
+    /// Whether its options apply to the jobs after it; fio compares no more than the start of the name.
+    fn is_global(&self) -> bool {
+        self.name.trim_start().starts_with("global")
+    }
+
     fn is_per_target(&self) -> bool {
         self.name.contains("$target")
     }
@@ -160,8 +193,41 @@ pub(super) fn option_name(name: &str) -> &str {
         "blocksize_range" => "bsrange",
         "blocksize_unaligned" => "bs_unaligned",
         "ramptime" => "ramp_time",
+        "wait_for_previous" => "stonewall",
         other => other,
     }
+}
+
+/// The value of a flag for its opposite; anything but a plain value stays.
+fn negate(flag: &str) -> &str {
+    match flag {
+        "" | "1" | "true" => "0",
+        "0" | "false" => "1",
+        other => other,
+    }
+}
+
+/// Parses a size as fio does: by default (`kb_base` 1024) a prefix without `i` is binary and one with `i` decimal; with
+/// `kb_base` 1000 it is the other way round. `None` for anything else.
+pub(crate) fn parse_size(text: &str, kb_base: Option<&str>) -> Option<Bytes> {
+    let text = text.trim().to_ascii_lowercase();
+    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (number, prefix) = (text[..digits].parse::<u64>().ok()?, &text[digits..]);
+    let (letter, has_i) = match prefix.strip_suffix("ib") {
+        Some(letter) => (letter, true),
+        None => (prefix.strip_suffix('b').unwrap_or(prefix), false),
+    };
+    let power = ["", "k", "m", "g", "t", "p"].iter().position(|known| *known == letter)?;
+    if power == 0 && has_i {
+        return None;
+    }
+    let is_decimal = match kb_base.map(str::trim) {
+        None | Some("1024") => has_i,
+        Some("1000") => !has_i,
+        Some(_) => return None,
+    };
+    let base = if is_decimal { 1000u64 } else { 1024 };
+    number.checked_mul(base.checked_pow(u32::try_from(power).ok()?)?).map(Bytes)
 }
 
 /// Value that the parameters give an option.
@@ -202,10 +268,31 @@ mod tests {
     }
 
     #[test]
-    fn files_other_than_targets_are_detected() {
-        assert!(!names_own_files(TEMPLATE));
-        assert!(names_own_files("[x]\nfilename=/dev/sda\n"));
-        assert!(names_own_files("directory = /data\n[x]\n"));
+    fn only_a_barrier_makes_groups_consecutive() {
+        let groups = |template: &str| consecutive_groups(template).into_iter().collect::<Vec<_>>();
+        assert_eq!(groups("[a]\n[b]\nnew_group\n[c]\nstonewall\n[d]\n[e]\nwait_for_previous=1\n"), [2, 3]);
+        assert_eq!(groups("[global]\nstonewall\n[a]\n[b]\n"), [1]);
+        assert_eq!(groups("[a]\nstonewall\n[b]\nstonewall=0\n"), [0; 0]);
+    }
+
+    #[test]
+    fn a_size_is_parsed_as_fio_does() {
+        // As measured with fio 3.33 by bytes per operation.
+        for (text, kb_base, bytes) in [
+            ("4k", None, 4096),
+            ("4KB", None, 4096),
+            ("4KiB", None, 4000),
+            ("4k", Some("1000"), 4000),
+            ("4kb", Some("1000"), 4000),
+            ("4kib", Some("1000"), 4096),
+            ("512", None, 512),
+            ("2G", Some("1024"), 2 << 30),
+        ] {
+            assert_eq!(parse_size(text, kb_base), Some(Bytes(bytes)), "{text} {kb_base:?}");
+        }
+        for text in ["", "k", "4x", "4ib", "50%", "$@", "99999999999999999999", "99999999999g", "-1", "4k,8k"] {
+            assert_eq!(parse_size(text, None), None, "{text}");
+        }
     }
 
     #[test]
@@ -221,8 +308,9 @@ mod tests {
         #[test]
         fn no_template_panics(text: String) {
             let _ = expand(&text, &job());
-            names_own_files(&text);
+            consecutive_groups(&text);
             file_size(&text);
+            parse_size(&text, Some(&text));
         }
     }
 }

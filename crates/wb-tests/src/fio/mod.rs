@@ -8,6 +8,7 @@ mod gates;
 pub mod histogram;
 pub mod histogram_log;
 pub mod job;
+mod job_file_safety;
 mod job_file_settings;
 mod job_template;
 pub mod params;
@@ -119,6 +120,9 @@ impl TypedTest for Fio {
             // fio creates the files of its jobs in the cell's folder, if they have any.
             false => Vec::new(),
         };
+        if !params.allow_destroy {
+            require_unchanged(params, template.as_deref(), &targets)?;
+        }
         Ok(Prepared { targets, template, sysinfo: sysinfo::collect(context, &params.sysinfo).await? })
     }
 
@@ -138,7 +142,9 @@ impl TypedTest for Fio {
             target.hold_exclusively(&attempt.context).await?;
         }
         run::record_memory(attempt)?;
-        run::run(attempt, &text, &params.ioengine).await
+        // What exists was found large enough, so that reading it needs no writing; fio itself refuses to.
+        let is_read_only = !params.allow_destroy && prepared.targets.iter().any(FioTarget::is_existing_file);
+        run::run(attempt, &text, &params.ioengine, is_read_only).await
     }
 
     fn study(&self, params: &Params, artefacts: &Artefacts) -> Result<Measurement, Rejection> {
@@ -181,6 +187,20 @@ pub(crate) fn job_error(job: &FioJob) -> Option<String> {
     (job.runtime < Nanos(10_000_000)).then(|| format!("invalid runtime {}: expected at least 10ms", job.runtime))
 }
 
+/// Refuses a job that would do more than read existing files.
+fn require_unchanged(params: &Params, template: Option<&str>, targets: &[FioTarget]) -> Result<(), Failure> {
+    let Some(existing) = targets.iter().find(|target| target.is_existing_file()) else { return Ok(()) };
+    let engine = job_file_safety::changes_files(&params.ioengine).then(|| format!("`ioengine={}`", params.ioengine));
+    match engine.or_else(|| template.and_then(job_file_safety::file_changes)) {
+        Some(change) => Err(Failure::refused(format!(
+            "`{}` exists, and {change} may remove or change it: leave that out, name a path that does not exist, or set \
+             allow-destroy=true",
+            existing.path
+        ))),
+        None => Ok(()),
+    }
+}
+
 /// Records the collected system information, once per cell.
 pub(crate) fn record_sysinfo(attempt: &mut Attempt, collected: &mut Vec<CollectorOutput>) {
     for CollectorOutput { name, bytes, failure } in collected.drain(..) {
@@ -203,9 +223,9 @@ fn read_job_file(params: &Params) -> Result<Option<String>, Failure> {
         return Err(Failure::refused(format!("job file `{path}` changed since the run was planned")));
     }
     let text = String::from_utf8_lossy(&bytes).into_owned();
-    if job_template::names_own_files(&text) && !params.allow_destroy {
+    if let Some(named) = job_file_safety::own_files(&text).filter(|_| !params.allow_destroy) {
         return Err(Failure::refused(format!(
-            "job file `{path}` names files that fio may overwrite: use `$target`, or set allow-destroy=true"
+            "job file `{path}` has {named}, which fio may overwrite: use `filename=$target`, or set allow-destroy=true"
         )));
     }
     Ok(Some(text))

@@ -35,9 +35,12 @@ pub struct JobReport {
     /// Its own options.
     #[serde(rename = "job options", default)]
     pub options: BTreeMap<String, String>,
-    /// Group number; jobs of a group ran at the same time.
+    /// Group number; jobs of a group start at the same time.
     #[serde(default)]
     pub groupid: u32,
+    /// Time that it ran, in milliseconds.
+    #[serde(default)]
+    pub job_runtime: u64,
     /// errno of the error that ended it, or 0.
     pub error: i64,
     /// Its reads.
@@ -87,6 +90,11 @@ pub struct LatencyReport {
 }
 
 impl JobReport {
+    /// The longest time that its operations took, in milliseconds.
+    pub fn longest_runtime(&self) -> u64 {
+        self.job_runtime.max(self.read.runtime).max(self.write.runtime)
+    }
+
     /// Report of a kind of operation.
     pub fn operation(&self, operation: Operation) -> &OperationReport {
         match operation {

@@ -4,6 +4,7 @@ use wb_agent::Command;
 use wb_model::ProgramFeature;
 
 use super::job::HISTOGRAM_LOG_PREFIX;
+use crate::attempt::check_success;
 use crate::{Attempt, Failure, WorkerContext};
 
 /// Artefact name of fio's output.
@@ -21,13 +22,19 @@ pub fn record_memory(attempt: &mut Attempt) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Runs a job file; records it, fio's report, and the logs.
-pub async fn run(attempt: &mut Attempt, job_file: &str, ioengine: &str) -> Result<(), Failure> {
+/// Runs a job file; records it, fio's report, and the logs. If it is to be read-only, fio refuses to write.
+pub async fn run(attempt: &mut Attempt, job_file: &str, ioengine: &str, is_read_only: bool) -> Result<(), Failure> {
     attempt.add_artefact(JOB_FILE, job_file);
     let path = attempt.context.path(JOB_FILE);
     attempt.context.put(&path, job_file.as_bytes()).await?;
-    let command = attempt.context.command(["fio", "--output-format=json+", "--eta=never", &path]);
-    attempt.run(OUTPUT_NAME, command).await.map_err(|failure| refuse_denied_engine(failure, ioengine))?;
+    let mut argv = vec!["fio", "--output-format=json+", "--eta=never"];
+    argv.extend(is_read_only.then_some("--readonly"));
+    argv.push(&path);
+    let command = attempt.context.command(argv);
+    let placement = command.placement.clone();
+    let mut finished = attempt.run_to_end(OUTPUT_NAME, command, &placement).await?;
+    finished.stdout = messages(&finished.stdout);
+    check_success("fio", &finished).map_err(|failure| refuse_denied_engine(failure, ioengine))?;
     let folder = attempt.context.group.folder().to_owned();
     for entry in attempt.context.worker().list(&folder).await? {
         if entry.name.starts_with(&format!("{HISTOGRAM_LOG_PREFIX}_clat_hist.")) {
@@ -37,6 +44,14 @@ pub async fn run(attempt: &mut Attempt, job_file: &str, ioengine: &str) -> Resul
     }
     attempt.record_work(1);
     Ok(())
+}
+
+/// The messages of fio before its report, which follows the reason of a failure; the one that names the error is the last.
+fn messages(stdout: &[u8]) -> Vec<u8> {
+    let text = String::from_utf8_lossy(stdout);
+    let messages = text.lines().take_while(|line| *line != "{");
+    let (errors, others): (Vec<&str>, Vec<&str>) = messages.partition(|line| line.contains("error="));
+    others.into_iter().chain(errors).collect::<Vec<_>>().join("\n").into_bytes()
 }
 
 /// Runs the user's program before a sample, if there is one.
@@ -122,6 +137,14 @@ fn is_denial(status: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_reason_of_a_failure_precedes_the_report() {
+        let stdout = "fio: pid=1646, err=30/file:filesetup.c:805, func=open(/ro/f), error=Read-only file system\n\
+                      fio: stopped\n{\n  \"jobs\": [\n  ]\n}\n";
+        let messages = String::from_utf8(messages(stdout.as_bytes())).unwrap();
+        assert!(messages.ends_with("func=open(/ro/f), error=Read-only file system"), "{messages}");
+    }
 
     #[test]
     fn an_engine_that_is_denied_is_refused() {

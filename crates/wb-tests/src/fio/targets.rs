@@ -26,6 +26,11 @@ impl FioTarget {
         self.device_number.is_some()
     }
 
+    /// Whether it is a file that was there before.
+    pub(crate) fn is_existing_file(&self) -> bool {
+        self.scratch.is_none() && !self.is_device()
+    }
+
     /// Removes it if it is a scratch file.
     pub(crate) async fn remove(self) -> Result<(), Failure> {
         match self.scratch {
@@ -115,6 +120,9 @@ pub(crate) async fn prepare_target(
     }
     match stat(context, path).await? {
         PathKind::Missing if is_device_path(path) => refuse(MISSING_DEVICE.to_owned()),
+        PathKind::Missing if is_link(context, path).await? => {
+            refuse("is a symbolic link to nothing: name the file that it leads to".to_owned())
+        }
         PathKind::Missing => match path.rsplit_once('/') {
             Some((parent, name)) if !name.is_empty() => {
                 let parent = if parent.is_empty() { "/" } else { parent };
@@ -127,7 +135,7 @@ pub(crate) async fn prepare_target(
         },
         PathKind::Folder => prepare_scratch_file(context, job, Some(path), "fio").await,
         PathKind::RegularFile { size, allocated } => {
-            prepare_existing_file(context, job, path, size.min(allocated), allow_destroy).await
+            prepare_existing_file(context, job, path, size, allocated, allow_destroy).await
         }
         PathKind::BlockDevice { number } => prepare_block_device(context, job, path, &number, allow_destroy).await,
         PathKind::Other(file_type) => refuse(format!("is a {file_type}: expected a file, directory, or block device")),
@@ -172,16 +180,18 @@ async fn prepare_scratch_file(
     Ok(FioTarget { path, scratch: Some(scratch), device_number: None, memory_filesystem })
 }
 
-/// Prepares an existing file, of which `allocated` bytes are allocated on the filesystem.
+/// Prepares an existing file of `size` bytes, of which `allocated` are allocated on the filesystem.
 async fn prepare_existing_file(
     context: &WorkerContext,
     job: &FioJob,
     path: &str,
+    size: u64,
     allocated: u64,
     allow_destroy: bool,
 ) -> Result<FioTarget, Failure> {
     let memory_filesystem = memory_filesystem_of(job, path, &read_filesystem(context, path).await?)?;
-    let too_small = allocated < job.file_size.0;
+    // Where the holes of a sparse file are is not known: they may be in the measured part.
+    let too_small = size < job.file_size.0 || allocated < size;
     if !allow_destroy && job.test_type.writes() {
         let test_type = job.test_type.name();
         return Err(Failure::refused(format!(
@@ -190,9 +200,13 @@ async fn prepare_existing_file(
     }
     if !allow_destroy && too_small {
         return Err(Failure::refused(format!(
-            "`{path}` has {allocated} allocated bytes, {} required: reduce file-size, or set allow-destroy=true to overwrite it",
+            "`{path}` has {size} bytes, {allocated} of them allocated, and {} without holes are required: reduce file-size, \
+             fill the holes, or set allow-destroy=true to overwrite it",
             job.file_size.0
         )));
+    }
+    if job.test_type.writes() {
+        check_not_attached(context, path).await?;
     }
     if too_small {
         lay_out(context, job, path, job.file_size).await?;
@@ -233,8 +247,29 @@ async fn prepare_block_device(
     Ok(target)
 }
 
+/// Refuses a file or device that is the content of a loop device, or a swap file. The kernel counts neither as a use.
+async fn check_not_attached(context: &WorkerContext, path: &str) -> Result<(), Failure> {
+    const SCRIPT: &str = "path=$(readlink -f -- \"$1\") || exit 0
+        for file in /sys/block/loop*/loop/backing_file; do
+            [ \"$(cat \"$file\" 2>/dev/null)\" = \"$path\" ] && echo \"$file\"
+        done
+        while read -r area _; do [ \"$area\" = \"$path\" ] && echo swap; done </proc/swaps
+        true";
+    let found = context.run(Command::new(["sh", "-c", SCRIPT, "sh", path])).await?;
+    let usage = match String::from_utf8_lossy(&found).lines().next() {
+        None => return Ok(()),
+        Some("swap") => "it is swap".to_owned(),
+        Some(file) => {
+            let device = file.split('/').nth(3).unwrap_or_default();
+            format!("it is the content of /dev/{device} (`losetup -d /dev/{device}` detaches it)")
+        }
+    };
+    Err(Failure::refused(format!("`{path}` is in use: {usage}")))
+}
+
 /// Refuses a block device that is mounted, used as swap, or held by another device.
 async fn check_unused(context: &WorkerContext, path: &str, device: &TargetDevice) -> Result<(), Failure> {
+    check_not_attached(context, path).await?;
     let (mounts, swaps) = (read_text(context, "/proc/self/mountinfo").await?, read_text(context, "/proc/swaps").await?);
     match device.find_use(&mounts, &swaps) {
         Some(usage) => Err(Failure::refused(format!("`{path}` is a block device in use: {usage}"))),
@@ -257,15 +292,16 @@ fn memory_filesystem_of(job: &FioJob, path: &str, filesystem: &Filesystem) -> Re
 /// Writes the first `size` bytes of a target with incompressible data, so that the measurement neither reads holes nor
 /// allocates space, and checks that they are allocated.
 async fn lay_out(context: &WorkerContext, job: &FioJob, path: &str, size: Bytes) -> Result<(), Failure> {
-    /// Of the largest block size: 1 MiB.
-    const MAX_BLOCK_SHIFT: u32 = 20;
-    let block_size = 1u64 << size.0.trailing_zeros().min(MAX_BLOCK_SHIFT);
+    // fio writes the last block in part.
+    let block_size = size.0.min(1 << 20);
+    // Direct I/O is in whole blocks of the device.
+    let is_direct = job.direct && size.0.is_multiple_of(4096);
     let mut command = Command::new(["fio", "--name=layout", "--rw=write", "--ioengine=psync", "--end_fsync=1"]);
     for (option, value) in [
         ("filename", escape_path(path)),
         ("size", size.0.to_string()),
         ("bs", block_size.to_string()),
-        ("direct", u8::from(job.direct && block_size >= 4096).to_string()),
+        ("direct", u8::from(is_direct).to_string()),
         ("fallocate", "none".to_owned()),
         ("refill_buffers", "1".to_owned()),
         ("eta", "never".to_owned()),
@@ -286,8 +322,17 @@ async fn lay_out(context: &WorkerContext, job: &FioJob, path: &str, size: Bytes)
     }
 }
 
+/// Whether a path is a symbolic link.
+async fn is_link(context: &WorkerContext, path: &str) -> Result<bool, Failure> {
+    let output = context.run_to_end(Command::new(["readlink", "--", path])).await?;
+    Ok(output.exit_reason.is_success())
+}
+
 /// Determines the type of the file at a path, following links.
 async fn stat(context: &WorkerContext, path: &str) -> Result<PathKind, Failure> {
+    if path.ends_with(char::is_whitespace) {
+        return Err(Failure::refused(format!("invalid path `{path}`: fio drops white space at the end of one")));
+    }
     if let Some(character) = find_unsupported_char(path) {
         return Err(Failure::refused(format!("invalid path `{path}`: a job file cannot contain {character:?}")));
     }

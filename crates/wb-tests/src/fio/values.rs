@@ -1,15 +1,14 @@
 //! Evaluation of a sample of fio: throughput, latency and CPU time from its report, and histograms from its logs.
 
-use std::collections::BTreeMap;
-
 use wb_model::{Bytes, Class, Metric, Nanos};
 
 use super::gates;
 use super::histogram::Histogram;
-use super::histogram_log;
+use super::histogram_log::{self, HistogramInterval};
 use super::job::{FioJob, HISTOGRAM_LOG_PREFIX, Operation, TestType};
-use super::report::{self, FioReport, JobReport};
-use super::run::OUTPUT_NAME;
+use super::job_template;
+use super::report::{self, FioReport, JobReport, OperationReport};
+use super::run::{JOB_FILE, OUTPUT_NAME};
 use crate::{Artefacts, LatencySeries, Measurement, Rejection};
 
 const PERCENTILES: [(&str, f64); 6] =
@@ -59,10 +58,11 @@ pub enum JobFileOrigin {
 /// Evaluates a sample of `job`.
 pub fn study(job: &FioJob, origin: JobFileOrigin, artefacts: &Artefacts) -> Result<Measurement, Rejection> {
     let report = report::parse(&artefacts.text(&format!("{OUTPUT_NAME}.stdout"))?).map_err(Rejection::output)?;
-    let mut measurement = Measurement::default().with_duration(measured_seconds(&report));
-    set_throughput(&mut measurement, job, &report);
+    let phases = phases(&report, artefacts.text(JOB_FILE).ok().as_deref());
+    let mut measurement = Measurement::default().with_duration(seconds(&phases, operations_runtime));
+    set_throughput(&mut measurement, job, &phases);
     set_latency(&mut measurement, job, &report);
-    set_cpu(&mut measurement, &report);
+    set_cpu(&mut measurement, &phases);
     set_histograms(&mut measurement, job, &report, artefacts)?;
     gates::check_work(&mut measurement, job, &report);
     match origin {
@@ -79,30 +79,46 @@ pub fn study(job: &FioJob, origin: JobFileOrigin, artefacts: &Artefacts) -> Resu
     Ok(measurement)
 }
 
-/// Average over groups, which ran one after the other, of the sums over their jobs, which ran concurrently.
-fn average_over_groups(report: &FioReport, of: impl Fn(&JobReport) -> f64) -> f64 {
-    let mut groups: Vec<u32> = report.jobs.iter().map(|job| job.groupid).collect();
-    groups.dedup();
-    report.jobs.iter().map(of).sum::<f64>() / groups.len().max(1) as f64
-}
-
-/// Measured time in seconds: the sum over groups, which ran one after the other, of the slowest job of each.
-fn measured_seconds(report: &FioReport) -> f64 {
-    let mut groups = BTreeMap::new();
+/// The jobs that ran at the same time, for each such phase in order. Without the job file, as in older samples, each
+/// group is a phase.
+fn phases<'a>(report: &'a FioReport, job_file: Option<&str>) -> Vec<Vec<&'a JobReport>> {
+    let consecutive = job_file.map(job_template::consecutive_groups);
+    let mut phases: Vec<Vec<&JobReport>> = Vec::new();
+    let mut last_group = None;
     for job in &report.jobs {
-        let longest: &mut u64 = groups.entry(job.groupid).or_default();
-        *longest = job.read.runtime.max(job.write.runtime).max(*longest);
+        let is_new = last_group != Some(job.groupid);
+        let begins = is_new && consecutive.as_ref().is_none_or(|groups| groups.contains(&job.groupid));
+        last_group = Some(job.groupid);
+        match phases.last_mut().filter(|_| !begins) {
+            Some(phase) => phase.push(job),
+            None => phases.push(vec![job]),
+        }
     }
-    groups.values().sum::<u64>() as f64 / 1000.0
+    phases
 }
 
-fn set_throughput(measurement: &mut Measurement, job: &FioJob, report: &FioReport) {
+/// Measured time in seconds: the sum over phases of the longest runtime of a job in each.
+fn seconds(phases: &[Vec<&JobReport>], runtime_ms: impl Fn(&JobReport) -> u64) -> f64 {
+    let longest = |phase: &Vec<&JobReport>| phase.iter().map(|job| runtime_ms(job)).max().unwrap_or_default();
+    phases.iter().map(longest).sum::<u64>() as f64 / 1000.0
+}
+
+fn operations_runtime(job: &JobReport) -> u64 {
+    job.read.runtime.max(job.write.runtime)
+}
+
+/// Sets what all jobs did per second, as fio does for a group: by the longest of them.
+fn set_throughput(measurement: &mut Measurement, job: &FioJob, phases: &[Vec<&JobReport>]) {
     let operations = job.test_type.operations();
     let (mut iops, mut bandwidth) = (0.0, 0.0);
     for operation in operations {
         let prefix = metric_prefix(*operation, operations);
-        let ios = average_over_groups(report, |job| job.operation(*operation).ios_per_second());
-        let bytes = average_over_groups(report, |job| job.operation(*operation).bytes_per_second());
+        let seconds = seconds(phases, |job| job.operation(*operation).runtime);
+        let per_second = |of: fn(&OperationReport) -> u64| {
+            let amount: u64 = phases.iter().flatten().map(|job| of(job.operation(*operation))).sum();
+            if seconds > 0.0 { amount as f64 / seconds } else { 0.0 }
+        };
+        let (ios, bytes) = (per_second(|counts| counts.total_ios), per_second(|counts| counts.io_bytes));
         measurement.set(Class::Throughput, &format!("{prefix}iops"), ios);
         measurement.set(Class::Throughput, &format!("{prefix}bandwidth"), bytes);
         (iops, bandwidth) = (iops + ios, bandwidth + bytes);
@@ -131,10 +147,15 @@ fn set_latency(measurement: &mut Measurement, job: &FioJob, report: &FioReport) 
     }
 }
 
-/// Sets CPU time in percent of one CPU.
-fn set_cpu(measurement: &mut Measurement, report: &FioReport) {
-    measurement.set(Class::Resource, "cpu-user", average_over_groups(report, |job| job.usr_cpu));
-    measurement.set(Class::Resource, "cpu-system", average_over_groups(report, |job| job.sys_cpu));
+/// Sets CPU time of all jobs in percent of one CPU. fio reports each as a percentage of the job's own time.
+fn set_cpu(measurement: &mut Measurement, phases: &[Vec<&JobReport>]) {
+    let milliseconds = seconds(phases, JobReport::longest_runtime) * 1000.0;
+    let percent = |of: fn(&JobReport) -> f64| {
+        let used: f64 = phases.iter().flatten().map(|job| of(job) * job.longest_runtime() as f64).sum();
+        if milliseconds > 0.0 { used / milliseconds } else { 0.0 }
+    };
+    measurement.set(Class::Resource, "cpu-user", percent(|job| job.usr_cpu));
+    measurement.set(Class::Resource, "cpu-system", percent(|job| job.sys_cpu));
 }
 
 /// Sets latency histograms over time.
@@ -147,10 +168,13 @@ fn set_histograms(
     let mut logs = Vec::new();
     for name in artefacts.names_with_prefix(&format!("{HISTOGRAM_LOG_PREFIX}_clat_hist.")) {
         let text = artefacts.text(&name)?;
-        let log = histogram_log::parse(&text).map_err(|error| Rejection::output(format!("{name}: {error}")))?;
+        let mut log = histogram_log::parse(&text).map_err(|error| Rejection::output(format!("{name}: {error}")))?;
         // hist_clat_hist.3.log belongs to the third job.
         let number = name.split('.').nth(1).and_then(|number| number.parse::<usize>().ok());
         let job = number.and_then(|number| report.jobs.get(number.checked_sub(1)?));
+        if let Some(job) = job {
+            log.extend(unlogged(&log, job));
+        }
         logs.push((job.map_or(0, |job| job.groupid), log));
     }
     let interval_ms = job.histogram_interval_ms();
@@ -159,6 +183,24 @@ fn set_histograms(
         measurement.latencies.push(LatencySeries { title, seconds });
     }
     Ok(())
+}
+
+/// The operations of a job that its log lacks: fio writes no row for the time after the last full interval.
+fn unlogged(log: &[HistogramInterval], job: &JobReport) -> Vec<HistogramInterval> {
+    let rest = |operation: Operation| {
+        let counts = job.operation(operation);
+        let mut rest = counts.clat_ns.bins.clone();
+        for (latency, count) in log.iter().filter(|row| row.operation == operation).flat_map(|row| &row.counts) {
+            // A log with other bins than the report cannot be compared with it.
+            let left = rest.get_mut(latency).filter(|left| **left >= *count)?;
+            *left -= count;
+        }
+        rest.retain(|_, count| *count > 0);
+        let is_logged = rest.is_empty() || !log.iter().any(|row| row.operation == operation);
+        let counts = (!is_logged).then(|| rest.into_iter().collect())?;
+        Some(HistogramInterval { at_ms: job.operation(operation).runtime, operation, counts })
+    };
+    [Operation::Read, Operation::Write].into_iter().filter_map(rest).collect()
 }
 
 #[cfg(test)]

@@ -127,7 +127,7 @@ impl<T: ExportTest> TypedTest for T {
         }
         // The holder belongs to the attempt's group, which ends it with the attempt.
         prepared.export.target.hold_exclusively(&attempt.context).await?;
-        run::run(attempt, &T::job(params, &prepared.export.socket).render(), T::ENGINE).await?;
+        run::run(attempt, &T::job(params, &prepared.export.socket).render(), T::ENGINE, false).await?;
         prepared.export.record(attempt).await
     }
 

@@ -173,7 +173,8 @@ fn empty_inventory_is_an_error() {
 #[test]
 fn the_address_local_in_an_inventory_is_this_machine() {
     let lab = Lab::new();
-    let inventory = "[hosts.here]\naddress = \"local\"\n[hosts.here.extra]\nrack = \"B7\"\n[groups]\nall = [\"here\"]\n";
+    let inventory =
+        "[hosts.here]\naddress = \"local\"\n[hosts.here.extra]\nrack = \"B7\"\n[groups]\nall = [\"here\"]\n";
     lab.write("hosts.toml", inventory);
     for hosts in ["", "--hosts here", "--hosts all"] {
         let line = format!("run steady --inventory hosts.toml {hosts} {QUICK} --samples 1 --json");
@@ -184,7 +185,10 @@ fn the_address_local_in_an_inventory_is_this_machine() {
     }
     let recorded = lab.read("R/run.json");
     assert!(recorded.contains("\"rack\": \"B7\""), "{recorded}");
-    lab.write("hosts.toml", &inventory.replace("[hosts.here.extra]", "[hosts.there]\naddress = \"local\"\n[hosts.there.extra]"));
+    lab.write(
+        "hosts.toml",
+        &inventory.replace("[hosts.here.extra]", "[hosts.there]\naddress = \"local\"\n[hosts.there.extra]"),
+    );
     let ran = lab.weighbridge(&format!("run steady --inventory hosts.toml {QUICK} --into S")).expect_code(1);
     ran.expect_stderr("`here` and `there` are both this machine");
 }
