@@ -1,5 +1,10 @@
 //! Detection of block devices in use: mounted, used as swap, or held by another device.
 
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::OpenOptionsExt;
+
+use rustix::fs::OFlags;
 use wb_agent::{EntryKind, Process, Stream, WorkerError};
 use wb_model::Nanos;
 use wb_sys::proc::mountinfo::{self, MountInfo};
@@ -81,21 +86,29 @@ async fn read_line(context: &WorkerContext, path: &str) -> Result<String, Failur
 }
 
 /// Opens a device exclusively in a process that runs until its group ends, so that nothing else can start to use it.
-/// Fails if the device is in use. None if the worker has no perl.
-pub(super) async fn open_exclusively(context: &WorkerContext, path: &str) -> Result<Option<Process>, Failure> {
-    const PROGRAM: &str = "use Fcntl; sysopen(my $device, $ARGV[0], O_RDWR | O_EXCL) or die \"$!\\n\"; \
-                           $| = 1; print \"held\\n\"; sleep 1e9 while 1";
-    if context.worker().which("perl", &[]).await?.is_none() {
-        return Ok(None);
-    }
-    let holder = context.start(wb_agent::Command::new(["perl", "-e", PROGRAM, path])).await?;
-    let opened = holder.wait_for_line(Stream::Stdout, Nanos(10_000_000_000), |line| line == "held");
+/// Fails if the device is in use.
+pub(super) async fn open_exclusively(context: &WorkerContext, path: &str) -> Result<Process, Failure> {
+    let holder =
+        context.start(wb_agent::Command::new([context.worker().program(), "exec", "hold-device", path])).await?;
+    let opened = holder.wait_for_line(Stream::Stdout, Nanos(10_000_000_000), |line| line == HELD);
     if context.until_cancelled(opened).await??.is_some() {
-        return Ok(Some(holder));
+        return Ok(holder);
     }
     let reason = holder.read_output(Stream::Stderr).await?;
     let reason = String::from_utf8_lossy(&reason).trim().to_owned();
-    Err(Failure::refused(format!("cannot open `{path}` exclusively: {reason}")))
+    Err(Failure::refused(reason))
+}
+
+/// What the process that holds a device prints once it does.
+pub const HELD: &str = "held";
+
+/// Opens a block device exclusively, as the kernel does for what is mounted.
+///
+/// # Errors
+/// If it is in use, or cannot be written.
+pub fn hold(path: &str) -> io::Result<File> {
+    let opened = File::options().read(true).write(true).custom_flags(OFlags::EXCL.bits() as i32).open(path);
+    opened.map_err(|error| io::Error::new(error.kind(), format!("cannot open `{path}` exclusively: {error}")))
 }
 
 /// Ends the process that holds a device open.

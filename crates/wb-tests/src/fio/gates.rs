@@ -105,10 +105,12 @@ pub(super) fn check_request(measurement: &mut Measurement, job: &FioJob, report:
             job.rate_iops
         ));
     }
-    if job.ioengine == "libaio" && !job.direct && job.iodepth > 1 {
+    if job.ioengine == "libaio" && !job.direct {
+        let depth =
+            if job.iodepth > 1 { format!("iodepth {} has no effect, and ", job.iodepth) } else { String::new() };
         measurement.findings.push(format!(
-            "libaio is synchronous with the page cache: iodepth {} has no effect with direct=false",
-            job.iodepth
+            "libaio is synchronous with the page cache: with direct=false {depth}the latencies, from submission to \
+             completion, lack the time that an operation takes while it is submitted"
         ));
     }
 }

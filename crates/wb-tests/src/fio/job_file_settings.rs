@@ -9,7 +9,7 @@ use serde_json::Value as Json;
 use wb_model::{Nanos, ParamValue};
 
 use super::job::TestType;
-use super::job_template::{jobs, option_name, parse_size};
+use super::job_template::{jobs, option_name, parse_size, uses_targets};
 use super::params::Params;
 
 /// Kind of value that an option has.
@@ -82,6 +82,12 @@ pub(super) fn resolve(template: &str) -> BTreeMap<String, Vec<ParamValue>> {
 /// Why parameters contradict a job file, if they do.
 pub(super) fn contradiction(template: &str, params: &Params) -> Option<String> {
     let path = &params.job_file;
+    if !params.targets.is_empty() && !uses_targets(template) {
+        return Some(format!(
+            "`targets` are given, but job file `{path}` does not use them: write `filename=$target` in a section whose name \
+             has `$target`, or remove `targets`"
+        ));
+    }
     let values = serde_json::to_value(params).ok()?;
     OPTIONS.iter().find_map(|option| {
         let ParamOption { param, option: name, .. } = option;
@@ -273,6 +279,10 @@ mod tests {
         );
         assert!(with(r#"{"test-types": "read"}"#).unwrap().starts_with("`test-types` is read, but job file"));
         assert!(with(r#"{"iodepth": 16}"#).unwrap().contains("runs with 1"));
+        let unused = r#"{"job-file": "own.fio", "test-types": "read", "targets": ["/a"]}"#;
+        assert!(
+            contradiction("[a]\nsize=1m\n", &params(unused)).unwrap().starts_with("`targets` are given, but job file")
+        );
         let several = contradiction("[a]\nrw=read\n[b]\nrw=write\n", &params(r#"{"job-file": "own.fio"}"#)).unwrap();
         assert!(
             several.starts_with("job file `own.fio` has jobs with different `rw`, and a cell has one"),

@@ -10,10 +10,19 @@ use wb_model::Bytes;
 use super::job::{FioJob, escape_path};
 use crate::Failure;
 
-/// Options that only determine what fio reports: the test needs its own histogram logs, and each job, and reads and writes
-/// of each, apart.
-const REPORTING_OPTIONS: [&str; 5] =
-    ["write_hist_log", "log_hist_msec", "log_hist_coarseness", "unified_rw_reporting", "group_reporting"];
+/// Options that only determine what fio reports: the test needs its own histogram logs and percentiles, and each job, and
+/// reads and writes of each, apart.
+const REPORTING_OPTIONS: [&str; 9] = [
+    "write_hist_log",
+    "log_hist_msec",
+    "log_hist_coarseness",
+    "unified_rw_reporting",
+    "group_reporting",
+    "clat_percentiles",
+    "lat_percentiles",
+    "slat_percentiles",
+    "percentile_list",
+];
 
 /// Expands a job file. Options that determine what fio reports are replaced.
 pub(super) fn expand(template: &str, job: &FioJob) -> Result<String, Failure> {
@@ -132,10 +141,7 @@ struct Section<'a> {
 
 fn parse_sections(template: &str) -> Vec<Section<'_>> {
     let mut sections: Vec<Section<'_>> = Vec::new();
-    for line in template.lines().map(str::trim) {
-        if line.is_empty() || line.starts_with(['#', ';']) {
-            continue;
-        }
+    for line in template.lines().map(without_comment).filter(|line| !line.is_empty()) {
         match line.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
             Some(name) => sections.push(Section { name, lines: Vec::new() }),
             None => match sections.last_mut() {
@@ -145,6 +151,11 @@ fn parse_sections(template: &str) -> Vec<Section<'_>> {
         }
     }
     sections
+}
+
+/// A line up to its comment, which fio recognises anywhere in it.
+fn without_comment(line: &str) -> &str {
+    line.split(['#', ';']).next().unwrap_or(line).trim()
 }
 
 /// Splits an option into name and value; the value of a flag is empty.
@@ -260,6 +271,13 @@ mod tests {
              [job-/b]\nfilename=/b\nrw=read\nsize=4096M\nnorandommap\n"
         );
         assert!(expand("[x]\nrw=read\n", &job()).unwrap().starts_with("[global]\nwrite_hist_log=hist\n"));
+    }
+
+    #[test]
+    fn comments_are_left_out_wherever_they_are() {
+        let text =
+            expand("# all\n[x] ; first\nbs=$@ # pbench's\n;rw=write\ngroup_reporting\nsize=1m\n", &job()).unwrap();
+        assert!(text.ends_with("[x]\nbs=4096\nsize=1m\n"), "{text}");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! A sample is one run of fio on targets that were written completely before. Start with [`params`], then [`job`] (the
 //! job file), [`targets`] (files and devices) and [`values`] (evaluation of the report).
 
-mod device;
+pub mod device;
 mod gates;
 pub mod histogram;
 pub mod histogram_log;
@@ -114,7 +114,7 @@ impl TypedTest for Fio {
         let mut job = params.job(Vec::new());
         // If the job file sets a size, the targets need not be larger.
         job.file_size = template.as_deref().and_then(job_template::file_size).unwrap_or(job.file_size);
-        let has_targets = template.as_deref().is_none_or(job_template::uses_targets) || !params.targets.is_empty();
+        let has_targets = template.as_deref().is_none_or(job_template::uses_targets);
         let targets = match has_targets {
             true => targets::prepare_targets(context, &job, &params.targets, params.allow_destroy).await?,
             // fio creates the files of its jobs in the cell's folder, if they have any.

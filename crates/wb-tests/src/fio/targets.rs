@@ -46,13 +46,13 @@ impl FioTarget {
     }
 
     /// Opens a block device exclusively, after checking that it is still unused, until the context's group is torn down.
-    /// Returns the process that holds it open; `None` for files, and on workers without perl.
+    /// Returns the process that holds it open; `None` for files.
     ///
     /// Cells share devices, so a device is opened for one sample at a time.
     pub(crate) async fn hold_exclusively(&self, context: &WorkerContext) -> Result<Option<Process>, Failure> {
         let Some(number) = &self.device_number else { return Ok(None) };
         check_unused(context, &self.path, &TargetDevice::read(context, number).await?).await?;
-        device::open_exclusively(context, &self.path).await
+        device::open_exclusively(context, &self.path).await.map(Some)
     }
 }
 
@@ -292,21 +292,33 @@ fn memory_filesystem_of(job: &FioJob, path: &str, filesystem: &Filesystem) -> Re
 /// Writes the first `size` bytes of a target with incompressible data, so that the measurement neither reads holes nor
 /// allocates space, and checks that they are allocated.
 async fn lay_out(context: &WorkerContext, job: &FioJob, path: &str, size: Bytes) -> Result<(), Failure> {
-    // fio writes the last block in part.
-    let block_size = size.0.min(1 << 20);
-    // Direct I/O is in whole blocks of the device.
-    let is_direct = job.direct && size.0.is_multiple_of(4096);
-    let mut command = Command::new(["fio", "--name=layout", "--rw=write", "--ioengine=psync", "--end_fsync=1"]);
-    for (option, value) in [
-        ("filename", escape_path(path)),
-        ("size", size.0.to_string()),
-        ("bs", block_size.to_string()),
-        ("direct", u8::from(is_direct).to_string()),
-        ("fallocate", "none".to_owned()),
-        ("refill_buffers", "1".to_owned()),
-        ("eta", "never".to_owned()),
-    ] {
-        command = command.arg(format!("--{option}={value}"));
+    const BLOCK: u64 = 1 << 20;
+    let rest = size.0 % BLOCK;
+    let mut command = Command::new(["fio"]);
+    // The rest alone may be no multiple of the device's blocks, which direct I/O requires.
+    for (name, offset, size, is_direct) in
+        [("blocks", 0, size.0 - rest, job.direct), ("rest", size.0 - rest, rest, false)]
+    {
+        if size == 0 {
+            continue;
+        }
+        for (option, value) in [
+            ("name", name.to_owned()),
+            ("stonewall", "1".to_owned()),
+            ("rw", "write".to_owned()),
+            ("ioengine", "psync".to_owned()),
+            ("end_fsync", "1".to_owned()),
+            ("filename", escape_path(path)),
+            ("offset", offset.to_string()),
+            ("size", size.to_string()),
+            ("bs", size.min(BLOCK).to_string()),
+            ("direct", u8::from(is_direct).to_string()),
+            ("fallocate", "none".to_owned()),
+            ("refill_buffers", "1".to_owned()),
+            ("eta", "never".to_owned()),
+        ] {
+            command = command.arg(format!("--{option}={value}"));
+        }
     }
     context.run(command).await?;
     match stat(context, path).await? {

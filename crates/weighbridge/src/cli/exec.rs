@@ -25,4 +25,6 @@ pub(crate) enum Kernel {
     MemoryHog,
     /// Latencies of a block device from the kernel's histograms, one report each second
     IoLatency,
+    /// A block device that is kept open exclusively
+    HoldDevice,
 }

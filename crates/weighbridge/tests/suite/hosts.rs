@@ -177,11 +177,11 @@ fn the_address_local_in_an_inventory_is_this_machine() {
         "[hosts.here]\naddress = \"local\"\n[hosts.here.extra]\nrack = \"B7\"\n[groups]\nall = [\"here\"]\n";
     lab.write("hosts.toml", inventory);
     for hosts in ["", "--hosts here", "--hosts all"] {
-        let line = format!("run steady --inventory hosts.toml {hosts} {QUICK} --samples 1 --json");
+        let line = format!("run steady --inventory hosts.toml {hosts} {QUICK} --json");
         let mut command = lab.command(&line);
         let study = lab.run_command(command.args(["--into", &format!("R{hosts}")])).expect_code(0).json();
-        let machine = &study["run"]["workers"][0];
-        assert_eq!(machine["name"], "here", "{hosts}: {study}");
+        let worker = &study["cells"][0]["workers"][0];
+        assert_eq!(worker, "here", "{hosts}: {study}");
     }
     let recorded = lab.read("R/run.json");
     assert!(recorded.contains("\"rack\": \"B7\""), "{recorded}");
