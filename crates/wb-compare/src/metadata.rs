@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value as Json;
 
-use wb_model::secrets::mask_secret_words;
+use wb_model::secrets::mask_command_line;
 use wb_model::{Facts, System};
 use wb_sys::Environment;
 
@@ -104,7 +104,7 @@ impl Metadata {
                 return Ok(());
             }
         };
-        *field = Some(if key == "runperf_cmd" { mask_secret_words(value) } else { value.to_owned() });
+        *field = Some(if key == "runperf_cmd" { mask_command_line(value) } else { value.to_owned() });
         Ok(())
     }
 

@@ -1,7 +1,7 @@
 //! Conversion of other programs' texts into valid names, and masking of their secrets.
 
 use wb_model::TestName;
-use wb_model::secrets::mask_secret_words;
+use wb_model::secrets::mask_command_line;
 
 /// Converts a text into a part of a name; invalid characters become `-`.
 pub(crate) fn slug(text: &str) -> String {
@@ -30,7 +30,7 @@ pub(crate) fn valid_name(name: &str) -> TestName {
 
 /// Masks the secrets of a command line; if there are any, both lines are added to `secrets`.
 pub(crate) fn mask_secrets(line: &str, secrets: &mut Vec<(String, String)>) -> String {
-    let masked = mask_secret_words(line);
+    let masked = mask_command_line(line);
     if masked != line {
         secrets.push((line.to_owned(), masked.clone()));
     }

@@ -4,22 +4,33 @@ use std::ops::Range;
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
-use wb_model::secrets::{MASK, is_secret_name, mask_argument, mask_arguments, mask_declared, mask_secret_words};
+use wb_model::secrets::{
+    MASK, is_secret_name, mask_argument, mask_arguments, mask_declared, mask_lines, mask_param, mask_url_credentials,
+};
 
 /// Keys of a test definition with commands and variables. Everything else is needed to read its samples and stays as
 /// it is.
 const COMMANDS: [&str; 7] = ["env", "command", "runner", "setup", "cleanup", "service", "build"];
 
-/// Masks the secrets in the text of a plan.
+/// Tables of a plan whose keys are the parameters of a test.
+const TESTS: [&str; 2] = ["test", "peers"];
+
+/// The key of a test with commands, which is no parameter.
+const TOOLS: &str = "tools";
+
+/// Masks the secrets in the text of a plan. Parameters of tests are recorded as typed.
 pub fn mask_plan(text: &str) -> String {
-    match DeTable::parse(text) {
-        Ok(table) => {
-            let mut strings = MaskedStrings { all: Vec::new(), keep_templates: false };
-            table.get_ref().iter().for_each(|(name, value)| strings.collect(name.get_ref(), value));
-            replace_strings(text, strings.all)
+    let Ok(table) = DeTable::parse(text) else { return mask_lines(text) };
+    let mut strings = MaskedStrings { all: Vec::new(), keep_templates: false };
+    for (name, value) in table.get_ref() {
+        match value.get_ref() {
+            DeValue::Array(tests) if TESTS.contains(&name.get_ref().as_ref()) => {
+                tests.iter().for_each(|test| strings.collect_test(test));
+            }
+            _ => strings.collect(name.get_ref(), value),
         }
-        Err(_) => text.split_inclusive('\n').map(mask_secret_words).collect(),
     }
+    replace_strings(text, strings.all)
 }
 
 /// Masks the secrets in the text of a test definition. Templates are kept: what a command takes from parameters is not
@@ -52,6 +63,25 @@ impl MaskedStrings {
         }
     }
 
+    fn collect_test(&mut self, test: &Spanned<DeValue<'_>>) {
+        let DeValue::Table(entries) = test.get_ref() else { return };
+        for (name, value) in entries {
+            match name.get_ref().as_ref() {
+                TOOLS => self.collect(TOOLS, value),
+                name => self.collect_param(name, value),
+            }
+        }
+    }
+
+    fn collect_param(&mut self, name: &str, value: &Spanned<DeValue<'_>>) {
+        match value.get_ref() {
+            DeValue::String(text) => self.push(name, value.span(), text, mask_param(name, text)),
+            DeValue::Array(list) => list.iter().for_each(|value| self.collect_param(name, value)),
+            DeValue::Table(knobs) => knobs.iter().for_each(|(name, value)| self.collect_param(name.get_ref(), value)),
+            DeValue::Integer(_) | DeValue::Float(_) | DeValue::Boolean(_) | DeValue::Datetime(_) => {}
+        }
+    }
+
     /// A list may be the words of one command, which are masked together.
     fn collect_list<'a>(&mut self, name: &str, list: impl IntoIterator<Item = &'a Spanned<DeValue<'a>>>) {
         let mut words: Vec<(Range<usize>, &str)> = Vec::new();
@@ -78,29 +108,20 @@ impl MaskedStrings {
     }
 }
 
-/// Replaces the strings in the text and masks its comments.
+/// Replaces the strings in the text, and masks the rest, of which comments are what somebody wrote.
 fn replace_strings(text: &str, mut strings: Vec<(Range<usize>, Option<String>)>) -> String {
     strings.sort_by_key(|(at, _)| at.start);
     let mut masked = String::with_capacity(text.len());
     let mut from = 0;
     for (at, string) in strings {
-        masked += &mask_comments(&text[from..at.start]);
+        masked += &mask_url_credentials(&text[from..at.start]);
         match string {
             Some(string) => masked += &toml::Value::String(string).to_string(),
             None => masked += &text[at.clone()],
         }
         from = at.end;
     }
-    masked + &mask_comments(&text[from..])
-}
-
-/// Masks the text between strings, where only comments can have secrets.
-fn mask_comments(text: &str) -> String {
-    let line = |line: &str| match line.find('#') {
-        Some(at) => format!("{}{}", &line[..at], mask_secret_words(&line[at..])),
-        None => line.to_owned(),
-    };
-    text.split_inclusive('\n').map(line).collect()
+    masked + &mask_url_credentials(&text[from..])
 }
 
 #[cfg(test)]
@@ -111,21 +132,28 @@ mod tests {
 
     #[test]
     fn a_plan_is_recorded_without_secrets_and_otherwise_unchanged() {
-        let text = "# with password: zq1 of mine\npublish = \"up --token zq2 -v\"\n\n[[test]]\nname = \"fio\"  # token=zq3\n\
-                    env = [\"A=1\", \"API_TOKEN=zq4 zq5\"]\nbefore = 'curl -u joe:zq6 https://joe:zq7@host/'\nkeys = 5\n\
-                    command = [\"x\", \"--password\", \"zq8 zq9\"]\npassphrase = \"zq10\"\n";
+        let text = "# with password: of mine at https://joe:zq1@host/\npublish = \"up --token zq2 -v\"\ntools = [\"x --api-key zq3\"]\n\
+                    [[test]]\nname = \"fio\"  # token=5\nenv = [\"A=1\", \"API_TOKEN=zq4 zq5\"]\n\
+                    before = 'curl -u joe:zq6 https://joe:zq7@host/'\nkeys = 5\ntools = [\"sh -c 'x --password zq8 -v'\"]\n\
+                    passphrase = \"typed --token abc\"\ntoken = [\"a\", \"b@c\"]\nurl = \"https://joe:zq9@host/\"\n\
+                    knobs = { api-key = \"typed\" }\n[other]\npassphrase = \"zq10\"\n";
         let masked = mask_plan(text);
         assert!(!masked.contains("zq"), "{masked}");
         insta::assert_snapshot!(masked, @r#"
-        # with password: *** of mine
+        # with password: of mine at https://***@host/
         publish = "up --token *** -v"
-
+        tools = ["x --api-key ***"]
         [[test]]
-        name = "fio"  # token=***
+        name = "fio"  # token=5
         env = ["A=1", "API_TOKEN=***"]
         before = "curl -u joe:*** https://***@host/"
         keys = 5
-        command = ["x", "--password", "***"]
+        tools = ["sh -c 'x --password *** -v'"]
+        passphrase = "typed --token abc"
+        token = ["a", "b@c"]
+        url = "https://***@host/"
+        knobs = { api-key = "typed" }
+        [other]
         passphrase = "***"
         "#);
         assert_eq!(mask_plan(&masked), masked);

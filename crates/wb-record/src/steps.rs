@@ -4,7 +4,7 @@ use std::fmt;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use wb_model::secrets::mask_secret_words;
+use wb_model::secrets::mask_url_credentials;
 use wb_model::{Sha256, WorkerName};
 
 /// How a step ended.
@@ -21,11 +21,12 @@ pub enum StepOutcome {
 }
 
 impl StepOutcome {
-    /// Creates the outcome of a result, and masks secrets in the error: it may contain the output of a program.
+    /// Creates the outcome of a result, and masks declared secrets and passwords in URLs in the error: it may contain the
+    /// output of a program.
     pub fn from_result<T>(result: &Result<T, impl ToString>) -> Self {
         match result {
             Ok(_) => Self::Done,
-            Err(error) => Self::Failed { reason: mask_secret_words(&error.to_string()) },
+            Err(error) => Self::Failed { reason: mask_url_credentials(&error.to_string()) },
         }
     }
 

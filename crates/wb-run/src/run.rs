@@ -289,14 +289,10 @@ fn is_local(roles: &[Roles]) -> bool {
     all_workers(roles).into_iter().all(|worker| *worker == WorkerName::local())
 }
 
-/// Returns the parameters to record, with secrets masked: environment variables and URLs may contain secrets.
+/// Returns the parameters to record, with secrets masked.
 fn mask_params(params: &Params) -> Params {
     let masked = |(name, value): (&String, &ParamValue)| {
-        let value = match (name.as_str(), value) {
-            ("env" | "before", value) => map_texts(value, &secrets::mask_argument),
-            (_, value) => map_texts(value, &secrets::mask_url_credentials),
-        };
-        (name.clone(), value)
+        (name.clone(), map_texts(value, &|text| secrets::mask_param(name, text)))
     };
     params.iter().map(masked).collect()
 }

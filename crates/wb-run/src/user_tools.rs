@@ -2,7 +2,7 @@
 
 use wb_agent::{Command, ExitReason, Group, Process, ProcessOutput};
 use wb_model::Nanos;
-use wb_model::secrets::mask_secret_words;
+use wb_model::secrets::mask_command_line;
 use wb_plan::tools::split_words;
 use wb_tests::{Attempt, Failure};
 
@@ -41,7 +41,7 @@ impl RunningTools {
             // The signal fails if the tool has exited already.
             let _ = process.signal(INTERRUPT).await;
             match process.wait(Some(EXIT_TIMEOUT)).await {
-                Ok(finished) => record_output(attempt, number, &mask_secret_words(&line), finished),
+                Ok(finished) => record_output(attempt, number, &mask_command_line(&line), finished),
                 Err(error) => result = add_failure(&mut attempt.record, STEP, result, error.into()),
             }
         }

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use tokio::sync::watch;
 use wb_model::WorkerName;
+use wb_model::secrets::mask_arguments;
 use wb_plan::{Plan, PlanWorkers};
 use wb_profile::{NamedProfile, Preflight};
 use wb_record::{Preparation, RunFolder};
@@ -165,7 +166,7 @@ impl<'a> MeasureSession<'a> {
         Preparation {
             started: jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            command: secrets::mask_command(&self.options.command),
+            command: mask_arguments(&self.options.command),
             plan: self.request.name.clone(),
             metadata: mask_metadata(&self.metadata),
         }

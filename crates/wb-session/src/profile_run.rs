@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use tokio::sync::watch;
-use wb_model::secrets::{mask_declared_json, mask_value};
+use wb_model::secrets::{mask_arguments, mask_declared_json, mask_value};
 use wb_plan::{Plan, PlanWorkers, masking};
 use wb_profile::{AppliedProfile, NamedProfile, Profile, set_values};
 use wb_record::RunFolder;
@@ -179,7 +179,7 @@ impl MeasureSession<'_> {
             folder: self.folder(),
             plan_name: self.request.name.clone(),
             plan_text: self.request.text.as_deref().map(masking::mask_plan),
-            command: secrets::mask_command(&self.options.command),
+            command: mask_arguments(&self.options.command),
             seed: plan.sampling.seed.unwrap_or_else(rand::random),
             hosts: context.hosts.clone(),
             metadata: mask_metadata(&self.metadata),

@@ -9,7 +9,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use wb_model::pbench::is_failed_iteration;
-use wb_model::secrets::mask_secret_words;
+use wb_model::secrets::mask_command_line;
 use wb_record::files::{MAX_FILE, relative_to};
 use wb_sys::contained_file;
 
@@ -170,7 +170,7 @@ fn write(path: &Path, bytes: &[u8]) -> Result<(), StripError> {
 /// Masks the command, the only line that could contain a secret; all other bytes are unchanged.
 fn mask_metadata(bytes: &[u8]) -> Vec<u8> {
     let lines = bytes.split_inclusive(|byte| *byte == b'\n').map(|line| match line.strip_prefix(b"runperf_cmd:") {
-        Some(command) => format!("runperf_cmd:{}", mask_secret_words(&String::from_utf8_lossy(command))).into_bytes(),
+        Some(command) => format!("runperf_cmd:{}", mask_command_line(&String::from_utf8_lossy(command))).into_bytes(),
         None => line.to_vec(),
     });
     lines.collect::<Vec<_>>().concat()

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 use wb_model::ProfileName;
-use wb_model::secrets::mask_secret_words;
+use wb_model::secrets::mask_arguments;
 use wb_record::{JournalEvent, RunFile, RunFolder, RunRecords};
 
 use super::warning::{Warning, WarningKind};
@@ -40,7 +40,7 @@ pub(super) fn metadata(run: &RunFolder, records: &RunRecords) -> (Metadata, Vec<
     metadata.machine = Some(hosts.join(", ")).filter(|hosts| !hosts.is_empty());
     metadata.version = Some(last.version.clone());
     metadata.program_sha256 = Some(last.program_sha256.clone()).filter(|hash| !hash.is_empty());
-    metadata.command = Some(mask_secret_words(&last.command.join(" ")));
+    metadata.command = Some(mask_arguments(&last.command).join(" "));
     metadata.others.insert("started".to_owned(), last.started.clone());
     metadata.systems = wb_record::systems(run, &run_file.invocations);
     let mut warnings = Vec::new();

@@ -123,7 +123,7 @@ pub fn mask_declared_json(value: Json) -> Json {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{mask_arguments, mask_option, mask_options, mask_secret_words, mask_value};
+    use super::super::{mask_arguments, mask_command_line, mask_option, mask_options, mask_value};
     use super::*;
 
     #[test]
@@ -135,7 +135,7 @@ mod tests {
         assert!(has_declared_secrets() && contains_declared(&format!("x{secret}y")) && !contains_declared("zq-open"));
         assert_eq!(mask_declared("say zq-open sesame, twice"), "say ***");
         let line = format!("echo {secret} there");
-        assert_eq!(mask_secret_words(&line), "echo *** there");
+        assert_eq!(mask_command_line(&line), "echo *** there");
         assert_eq!(mask_arguments(["echo", secret, "there"]), ["echo", "***", "there"]);
         for masked in [mask_option(secret), mask_options(secret), mask_value("colour", secret)] {
             assert_eq!(masked, "***");

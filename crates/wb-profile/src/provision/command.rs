@@ -4,7 +4,7 @@ use futures_util::future::join_all;
 use serde::Deserialize;
 use serde_json::Value;
 use wb_model::Nanos;
-use wb_model::secrets::mask_arguments;
+use wb_model::secrets::mask_provisioner_arguments;
 
 use super::error::ParseProvisionerError;
 use super::target::{CommandPart, Placeholder, ProvisionTarget, RequiredFacts, parse_template};
@@ -78,7 +78,7 @@ impl CommandProvisioner {
             Ok(argv) => argv,
             Err(why) => return (Err(why.clone()), format!("{why}\n").into_bytes(), Nanos(0)),
         };
-        let title = shell_words::join(mask_arguments(&argv));
+        let title = shell_words::join(mask_provisioner_arguments(&argv));
         match controller.run(ControllerProgram { argv, ..ControllerProgram::default() }, self.limit, |_| {}).await {
             Ok(ended) => (ended.result(), ended.log(&title), ended.elapsed),
             Err(error) => (Err(error.to_string()), format!("{title}\n{error}\n").into_bytes(), Nanos(0)),

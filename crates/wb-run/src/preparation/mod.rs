@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use wb_model::secrets::{mask_lines, mask_secret_words};
+use wb_model::secrets::mask_url_credentials;
 use wb_model::{WorkerName, with_worker};
 use wb_record::journal::InvocationEnd;
 use wb_record::steps::{PreparationEnd, PreparationKind, PreparationStart};
@@ -57,7 +57,7 @@ pub fn begin_run(folder: &Path, preparation: Preparation) -> Result<(), RecordEr
 pub fn abort_run(folder: &Path, reason: Option<String>, is_new: bool) -> Result<(), RecordError> {
     let outcome = if reason.is_some() { InvocationEnd::Failed } else { InvocationEnd::Interrupted };
     let can_be_removed = is_new && reason.is_some();
-    let reason = reason.map(|reason| mask_secret_words(&reason));
+    let reason = reason.map(|reason| mask_url_credentials(&reason));
     let mut steps = StepJournal::open(folder)?;
     // A command that prepared nothing in an existing run, such as a refused one, is no part of it.
     if !is_new && !steps.lines.last().is_some_and(|line| line.event.is_preparation()) {
@@ -143,13 +143,14 @@ impl StepJournal {
     }
 }
 
-/// Writes a log with secrets masked to the folder `environment`; returns its path relative to the run folder.
+/// Writes a log, whose first line is masked as a command already, to the folder `environment`; returns its path relative
+/// to the run folder. In the output of programs, declared secrets and passwords in URLs are masked.
 pub(crate) fn keep(run: &RunFolder, name: &str, log: &[u8]) -> Result<String, RecordError> {
     let path = format!("environment/{name}.log");
     let full = run.path().join(&path);
     let folder = run.path().join("environment");
     fs::create_dir_all(&folder).map_err(|source| RecordError::Io { operation: "create", path: folder, source })?;
-    files::write_atomic(&full, mask_lines(&String::from_utf8_lossy(log)).as_bytes())?;
+    files::write_atomic(&full, mask_url_credentials(&String::from_utf8_lossy(log)).as_bytes())?;
     Ok(path)
 }
 
@@ -161,7 +162,7 @@ fn exclude_worker(
     help: Option<String>,
     report: SetupObserver<'_>,
 ) {
-    let why = mask_secret_words(why);
+    let why = mask_url_credentials(why);
     report(SetupEvent::MachineExcluded { message: format!("`{name}` is left out: {why}"), help });
     pool.remove(name, why);
 }

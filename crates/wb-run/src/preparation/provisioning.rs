@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use wb_model::secrets::mask_secret_words;
+use wb_model::secrets::mask_url_credentials;
 use wb_model::{WorkerName, pluralize};
 use wb_profile::Controller;
 use wb_profile::provision::{ProvisionReport as Came, ProvisionTarget, Provisioner};
@@ -56,7 +56,7 @@ pub async fn provision(
             .await?;
         steps.record(provisioner, &outcome)?;
         for (host, why) in outcome.hosts.into_iter().filter_map(|(host, result)| Some((host, result.err()?))) {
-            let why = mask_secret_words(&format!("the provisioner `{provisioner}` failed: {why}"));
+            let why = mask_url_credentials(&format!("the provisioner `{provisioner}` failed: {why}"));
             report(SetupEvent::MachineExcluded { message: format!("`{host}` is left out: {why}"), help: None });
             left_out.insert(host, why);
         }

@@ -40,7 +40,7 @@ impl Kernel {
         Self {
             release: text("/proc/sys/kernel/osrelease"),
             version: text("/proc/version"),
-            command_line: text("/proc/cmdline").map(|line| secrets::mask_secret_words(&line)),
+            command_line: text("/proc/cmdline").map(|line| secrets::mask_command_line(&line)),
             clocksource: clock("current_clocksource"),
             clocksources: clock("available_clocksource"),
             tainted: text("/proc/sys/kernel/tainted"),

@@ -68,7 +68,7 @@ fn environment_variables(root: &SysRoot) -> BTreeMap<String, String> {
 fn masked(name: &str, value: &str) -> String {
     match name.ends_with("PATH") {
         true => value.split(':').map(secrets::mask_option).collect::<Vec<_>>().join(":"),
-        false => secrets::mask_secret_words(value),
+        false => secrets::mask_command_line(value),
     }
 }
 

@@ -2,6 +2,12 @@
 
 use std::path::Path;
 
+use wb_model::secrets::{mask_argument, mask_arguments, mask_param};
+use wb_model::{Declaration, ParamKind};
+use wb_plan::masking::mask_plan;
+use wb_tests::Registry;
+
+use crate::archive::rerun;
 use crate::lab::Lab;
 
 const QUICK: &str = "--min-time 1ms --warm-up 0 --samples 6 --retakes 0 --precision 100";
@@ -33,7 +39,7 @@ fn run_folder_contains_no_secrets() {
          command = [\"sh\", \"-c\", \"echo figure: 1\", \"sh\", \"-u\", \"joe:planted-argv\", \"--password\", \"planted-word two\", \"declared-dd-argv\"]\n\
          [env]\nAPI_TOKEN = \"planted-definition-env\"\n",
     );
-    let plan = "# the password: planted-comment\npublish = \"sh hook.sh --token planted-publish\"\n\
+    let plan = "# mirror: https://joe:planted-comment@host/\npublish = \"sh hook.sh --token planted-publish\"\n\
                 tools = [\"sh -c 'sleep 60' -- --api-key=planted-tool\"]\n\
                 [[test]]\nname = \"curling\"\nenv = [\"DB_PASSWORD=planted-env with blanks\", \"PLAIN=declared-bb\"]\n\
                 before = \"true -u joe:planted-before https://joe:planted-url@host/\"\n";
@@ -43,10 +49,17 @@ fn run_folder_contains_no_secrets() {
     lab.write("declared", "declared-aa\n\ndeclared-cc with blanks\n");
     let line = format!("run --plan p.toml {QUICK} --into R --secret-from declared --secret-from env:MY_WORD");
     let mut command = lab.command(&line);
-    let provisioner = r#"command:{"command": "true --pass planted-provisioner https://me:planted-provisioner-url@x --y declared-bb"}"#;
+    let provisioner = r#"command:{"command": "true -p planted-short --pass planted-provisioner https://me:planted-provisioner-url@x --y declared-bb"}"#;
     command.args(["--provisioner", provisioner]);
     let provisioner = r#"command:{"command":"true -H 'Authorization: Bearer planted-authorization' x"}"#;
-    command.args(["--provisioner", provisioner, "--metadata", "note=use Bearer planted-bearer now"]);
+    command.args([
+        "--provisioner",
+        provisioner,
+        "--metadata",
+        "note=use Bearer of news now",
+        "--metadata",
+        "header=Bearer planted-bearer",
+    ]);
     command.args(["--host-setup-script", "set-up.sh --secret planted-script -u joe:planted-script-user declared-aa"]);
     command.args(["--worker-setup-script", "set-up.sh 'declared-cc with blanks' declared-dd-script"]);
     command.args([
@@ -70,21 +83,25 @@ fn run_folder_contains_no_secrets() {
     assert_eq!(study["cells"][0]["outcome"]["outcome"], "measured");
     assert_eq!(study["run"]["metadata"]["api_token"], "***");
     assert_eq!(study["run"]["metadata"]["plain"], "of ***");
-    assert_eq!(study["run"]["metadata"]["note"], "use Bearer *** now");
+    assert_eq!(study["run"]["metadata"]["note"], "use Bearer of news now");
+    assert_eq!(study["run"]["metadata"]["header"], "Bearer ***");
 }
 
 #[test]
-fn output_of_a_failed_provisioner_is_recorded_without_passwords() {
+fn output_of_a_failed_provisioner_is_recorded_without_declared_secrets_and_passwords_in_urls() {
     let lab = Lab::new();
-    let provisioner =
-        r#"command:{"command":"sh -c 'echo 3 passed: 2; echo login with password planted-said failed >&2; exit 1'"}"#;
-    lab.run_command(lab.command(&format!("run steady {QUICK} --into R --provisioner")).arg(provisioner)).expect_code(3);
+    lab.write("word", "planted-word\n");
+    let provisioner = r#"command:{"command":"sh -c 'echo 3 passed: 2; echo login with password $WORD failed: https://joe:planted-url@h/ >&2; exit 1' -- -p planted-typed"}"#;
+    let mut command = lab.command(&format!("run steady {QUICK} --into R --secret-from word --provisioner"));
+    lab.run_command(command.arg(provisioner).env("WORD", "planted-word")).expect_code(3);
     assert_eq!(files_containing(&lab.path("R"), "planted"), [""; 0]);
     let journal = lab.journal("R");
     let provisioned = journal.iter().find(|event| event["log"].is_string()).unwrap();
-    assert!(provisioned["reason"].as_str().unwrap().ends_with("login with password *** failed"), "{provisioned}");
+    let message = "login with password *** failed: https://***@h/";
+    assert!(provisioned["reason"].as_str().unwrap().ends_with(message), "{provisioned}");
     let log = std::fs::read_to_string(lab.path("R").join(provisioned["log"].as_str().unwrap())).unwrap();
-    assert!(log.contains("3 passed: 2\n") && log.contains("login with password *** failed\n"), "{log}");
+    assert!(log.contains("3 passed: 2\n") && log.contains(&format!("{message}\n")), "{log}");
+    assert!(log.lines().next().unwrap().contains("-p '***'"), "{log}");
 }
 
 #[test]
@@ -155,7 +172,7 @@ fn secrets_of_several_words_or_in_urls_are_not_recorded() {
         "h=Bearer planted-d",
         "i=bearer planted-e",
         "url=https://joe:planted-f@x/y?token=abcdef",
-        "c=password \"planted-g\"",
+        "db-password=\"planted-g\"",
     ] {
         command.args(["--metadata", metadata]);
     }
@@ -219,4 +236,85 @@ fn equivalent_command_of_run_perf_shows_no_secret() {
     command.args(["--", "linpack"]);
     let ran = lab.run_command(&mut command);
     assert!(!ran.transcript().contains("planted"), "{}", ran.transcript());
+}
+
+/// Texts that would be masked if they were not parameters.
+const LIKE_SECRETS: [&str; 4] = ["x --password abc", "token=abc", "Bearer abc", "joe:abc@host"];
+
+#[test]
+fn every_declared_parameter_of_every_test_is_recorded_as_typed() {
+    let registry = Registry::built_in();
+    let mut count = 0;
+    for Declaration { name: test, params, .. } in registry.declarations() {
+        // Variables and a command, in which secrets are masked.
+        for param in params.iter().filter(|param| !["env", "before"].contains(&param.name.as_str())) {
+            let mut values: Vec<String> = param.default.iter().map(ToString::to_string).collect();
+            if let ParamKind::Choice { values: choices } = &param.kind {
+                values.extend(choices.iter().cloned());
+            }
+            values.extend(LIKE_SECRETS.map(str::to_owned));
+            for name in [&param.name].into_iter().chain(&param.aliases) {
+                for value in &values {
+                    assert_recorded_as_typed(test.as_str(), name, value);
+                    count += 1;
+                }
+            }
+        }
+    }
+    assert!(count > 500, "{count}");
+}
+
+fn assert_recorded_as_typed(test: &str, name: &str, value: &str) {
+    let quoted = serde_json::Value::from(value);
+    let words = [
+        format!("{test}:{name}={quoted},command=get"),
+        format!("{test}:command=get,{name}=[{quoted},5]"),
+        format!("{test}:{{\"{name}\":{quoted}}}"),
+        format!("param:{name}={quoted}"),
+        format!("x:param:{name}={quoted}"),
+    ];
+    for word in &words {
+        assert_eq!(mask_argument(word), *word);
+        let line = ["weighbridge", "run", word, "--metadata", "a=b", "--", word];
+        assert_eq!(mask_arguments(line), line);
+    }
+    let plan = format!("[[test]]\nname = \"{test}\"\n\"{name}\" = {quoted}\n");
+    assert_eq!(mask_plan(&plan), plan);
+    assert_eq!(mask_param(name, value), value);
+}
+
+#[test]
+fn command_with_a_keyspace_is_recorded_as_typed_and_measured_again() {
+    let lab = Lab::new();
+    let test = "redis:keyspace=1000,command=get,requests=2000,clients=3";
+    lab.weighbridge(&format!("run {test} {QUICK} --into R")).expect_code(0);
+    let command = |run: &str| lab.read_json(format!("{run}/run.json"))["invocations"][0]["command"].clone();
+    assert!(command("R").as_array().unwrap().contains(&test.into()), "{}", command("R"));
+    lab.weighbridge("snapshot R -o s.tar.gz").expect_code(0);
+    lab.weighbridge("unpack s.tar.gz").expect_code(0);
+    rerun(&lab, "s", &[]).expect_code(0).expect_stdout("redis");
+    assert!(command("s/rerun-1").as_array().unwrap().contains(&test.into()), "{}", command("s/rerun-1"));
+}
+
+#[test]
+fn variants_of_a_keyspace_have_different_names() {
+    let lab = Lab::new();
+    lab.define_figure(
+        "kv",
+        "name = \"kv\"\nsummary = \"s\"\nversion = 1\ncommand = [\"echo\", \"figure:\", \"1\", \"{keyspace}\"]\n\
+         [[param]]\nname = \"keyspace\"\nhelp = \"keys\"\nkind = \"integer\"\ndefault = 1\naxis = true\n",
+    );
+    let ran = lab.weighbridge(
+        "ab kv --max-blocks 6 --warm-up 0 --min-time 1ms --into A -- param:keyspace=1000 param:keyspace=2000",
+    );
+    for (shown, name) in [("param:keyspace=1000", "keyspace-1000"), ("param:keyspace=2000", "keyspace-2000")] {
+        assert!(ran.out.contains(shown), "{}", ran.transcript());
+        assert!(!files_containing(&lab.path("A"), name).is_empty(), "{name}");
+    }
+    let command = lab.read_json("A/run.json")["invocations"][0]["command"].clone();
+    let words = command.as_array().unwrap();
+    assert!(
+        ["param:keyspace=1000", "param:keyspace=2000"].iter().all(|word| words.contains(&(*word).into())),
+        "{command}"
+    );
 }

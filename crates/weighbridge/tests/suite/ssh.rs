@@ -136,7 +136,9 @@ fn clean_removes_programs_from_a_host() {
 #[test]
 fn custom_inventory_values_are_recorded_without_secrets() {
     let Some((hosts, lab)) = lab(1) else { return };
-    let own = "[hosts.h.extra]\npassword = 'planted-own'\nrack = 'B7'\nnote = 'use Bearer planted-bearer'\n";
+    let own = "[hosts.h.extra]\npassword = 'planted-own'\nrack = 'B7'\nnote = 'the bearer has the key'\n\
+               bmc_passwd = 'planted-bmc'\nconsole = 'https://joe:planted-url@h/'\nheader = 'Bearer planted-bearer'\n\
+               login = 'ipmitool -U joe -P planted-option'\n";
     lab.write("hosts.toml", &format!("[hosts.h]\naddress = '{}'\n{own}", Host(1).v4()));
     weighbridge(&hosts, &lab, &format!("run steady --inventory hosts.toml {QUICK} --into R")).expect_code(0);
     for file in ["run.json", "journal.jsonl"] {
@@ -145,7 +147,10 @@ fn custom_inventory_values_are_recorded_without_secrets() {
     }
     let head = lab.read("R/run.json");
     let head: serde_json::Value = serde_json::from_str(&head).unwrap();
-    let own = serde_json::json!({"password": "***", "rack": "B7", "note": "use Bearer ***"});
+    let own = serde_json::json!({
+        "password": "***", "rack": "B7", "note": "the bearer has the key", "bmc_passwd": "***",
+        "console": "https://***@h/", "header": "Bearer ***", "login": "ipmitool -U joe -P ***",
+    });
     assert_eq!(head["invocations"][0]["hosts"]["h"]["params"]["extra"], own);
 }
 

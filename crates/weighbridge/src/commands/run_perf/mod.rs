@@ -47,8 +47,9 @@ impl Translation {
             let mut shown = vec!["weighbridge".to_owned()];
             let mut option = "";
             for word in words {
-                let may_be_secret = SECRET_OPTIONS.contains(&option);
-                shown.extend(if may_be_secret { mask_arguments([word]) } else { vec![word.clone()] });
+                // The value is masked by what its option means.
+                let masked = SECRET_OPTIONS.contains(&option).then(|| mask_arguments([option, word]).pop()).flatten();
+                shown.push(masked.unwrap_or_else(|| word.clone()));
                 option = word;
             }
             shell_words::join(shown)
