@@ -73,7 +73,7 @@ pub fn declare_all(from: &[String]) -> Result<(), SecretError> {
 const SOURCE_OPTION: &str = "--secret-from";
 
 /// Masks the secrets in a command line of this program.
-pub(crate) fn mask_command(words: &[String]) -> Vec<String> {
+pub fn mask_command(words: &[String]) -> Vec<String> {
     let mut masked = mask_arguments(words);
     let mut is_source = false;
     for (word, masked) in words.iter().zip(&mut masked) {

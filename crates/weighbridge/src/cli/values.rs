@@ -1,11 +1,14 @@
 //! Values of options, and the messages of invalid ones.
 
+use std::convert::Infallible;
 use std::ffi::OsStr;
 use std::net::IpAddr;
+use std::path::PathBuf;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Arg, Command};
 use serde::de::DeserializeOwned;
+use wb_model::Count;
 use wb_plan::tools;
 
 /// Parses a word that a type of the plan's is written as there.
@@ -49,9 +52,9 @@ pub(crate) fn whole_number<T: TryFrom<u64>, const LEAST: u64>(text: &str) -> Res
     whole_number_to::<T, LEAST, { u64::MAX }>(text)
 }
 
-/// Parses a whole number from `LEAST` to `MOST`.
+/// Parses a whole number from `LEAST` to `MOST`: `10000000`, `10M` or `1e7`.
 pub(crate) fn whole_number_to<T: TryFrom<u64>, const LEAST: u64, const MOST: u64>(text: &str) -> Result<T, String> {
-    let number = text.parse::<u64>().ok().filter(|number| (LEAST..=MOST).contains(number));
+    let number = text.parse::<Count>().ok().map(|count| count.0).filter(|number| (LEAST..=MOST).contains(number));
     number.and_then(|number| T::try_from(number).ok()).ok_or_else(|| {
         let most = (1..=64).map(|bits| u64::MAX >> (64 - bits)).rfind(|most| T::try_from(*most).is_ok());
         match most.map_or(MOST, |most| most.min(MOST)) {
@@ -77,12 +80,18 @@ pub(crate) fn parse_fraction(text: &str) -> Result<f64, String> {
 }
 
 fn finite(text: &str) -> Option<f64> {
-    text.parse::<f64>().ok().filter(|value| value.is_finite())
+    let plain = text.parse::<f64>().ok().filter(|value| value.is_finite());
+    plain.or_else(|| text.parse::<Count>().ok().map(|count| count.0 as f64))
 }
 
 /// Parses the address of an interface.
 pub(crate) fn parse_ip_address(text: &str) -> Result<IpAddr, String> {
     text.parse().map_err(|_| "expected an IP address, such as 0.0.0.0 or ::".to_owned())
+}
+
+/// Parses a path that is passed on as text, and thus must be UTF-8.
+pub(crate) fn parse_text_path(text: &str) -> Result<PathBuf, Infallible> {
+    Ok(PathBuf::from(text))
 }
 
 /// Checks that a command line can be split into words.
