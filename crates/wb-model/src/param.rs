@@ -559,7 +559,8 @@ mod tests {
             refused(&ParamKind::Count, "1e20").message,
             "invalid number `1e20`: expected at most 18446744073709551615"
         );
-        let read = |text: &str| ParamKind::Integer { min: None, max: None }.normalise(&ParamValue::Text(text.to_owned()));
+        let read =
+            |text: &str| ParamKind::Integer { min: None, max: None }.normalise(&ParamValue::Text(text.to_owned()));
         assert_eq!(read("-2k"), Ok(ParamValue::Integer(-2000)));
         assert_eq!(read("-9223372036854775808"), Ok(ParamValue::Integer(i64::MIN)));
     }

@@ -4,7 +4,7 @@
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::process::ExitStatusExt;
-use std::process::{Command, Output};
+use std::process::Command;
 
 use crate::lab::{CommandResult, Lab, copy_folder};
 
@@ -62,16 +62,13 @@ fn arguments_that_are_not_utf8_work_or_are_refused() {
         });
         let result = run(lab.command("").args(words));
         match outcome {
-            "accepted" => assert!([0, 3].contains(&result.code), "{command}\n{}", result.transcript()),
+            // 4: there is nothing to do for it.
+            "accepted" => assert!([0, 3, 4].contains(&result.code), "{command}\n{}", result.transcript()),
             // The message shows the name.
             "missing" => assert!(result.code != 0 && result.err.contains("x\u{fffd}"), "{}", result.transcript()),
             "refused" => {
                 assert!(result.code != 0, "{command}\n{}", result.transcript());
-                assert!(
-                    result.err.contains("x\u{fffd}`: expected ") || command.contains("merge"),
-                    "{command}\n{}",
-                    result.transcript()
-                );
+                assert!(result.err.contains("x\u{fffd}`: expected "), "{command}\n{}", result.transcript());
             }
             other => panic!("{other}"),
         }
@@ -79,7 +76,7 @@ fn arguments_that_are_not_utf8_work_or_are_refused() {
 }
 
 #[test]
-fn a_run_folder_that_is_not_utf8_is_recorded_with_a_warning_and_resumed_as_printed() {
+fn a_run_folder_that_is_not_utf8_is_recorded_with_a_warning() {
     let lab = Lab::new();
     // As it is typed: `run himeno --into $'run-\xff'`.
     let words = ["run", "himeno:grid=XS,threads=1", "--samples", "1", "--min-time", "10ms", "--warm-up", "0", "--into"];
@@ -91,30 +88,34 @@ fn a_run_folder_that_is_not_utf8_is_recorded_with_a_warning_and_resumed_as_print
     let recorded = record["invocations"][0]["command"].as_array().unwrap();
     assert_eq!(recorded.last().unwrap(), "run-\u{fffd}");
 
-    // As it is typed: `import -o $'im\xff' F`, with the option that `import` has.
+    // As it is typed: `import -o $'im\xff' F`.
     lab.write("F", HYPERFINE);
-    run(lab.command("import").arg("-o").arg(OsStr::from_bytes(b"im\xff")).arg("F")).expect_code(1);
-    run(lab.command("import --into").arg(OsStr::from_bytes(b"im\xff")).arg("F")).expect_code(0);
+    run(lab.command("import").arg("-o").arg(OsStr::from_bytes(b"im\xff")).arg("F")).expect_code(0);
 }
 
 #[test]
 fn a_merged_result_is_recorded_without_secrets() {
     let Some(device) = crate::contention::device() else { return };
     let lab = Lab::new();
-    crate::contention::write_run(&lab, "T", &device);
-    let merge = "-r merged merge T --log https://user:hunter22@host/log";
-    let result = lab.weighbridge("-r merged merge T");
-    if result.code == 0 {
-        let text = lab.read("merged/run.json");
-        assert!(text.contains("merge"), "{merge}: {text}");
-    }
+    crate::contention::write_run(&lab, "token=hunter22", &device);
+    lab.weighbridge("-r merged merge token=hunter22").expect_code(0);
+    let text = lab.read("merged/run.json");
+    assert!(text.contains("\"merge\"") && text.contains("token=***") && !text.contains("hunter22"), "{text}");
 }
 
 #[test]
 fn a_number_out_of_range_is_an_error_at_its_place() {
     let lab = Lab::new();
     let result = lab.weighbridge("plan fio:iodepth=99999999999").expect_code(1);
-    insta::assert_snapshot!(result.transcript(), @"");
+    insta::assert_snapshot!(result.transcript(), @r"
+    exit 1
+    error: `iodepth` of `fio`: invalid value 99999999999: expected at most 4294967295
+       ╭─[command line:1:13]
+     1 │ fio:iodepth=99999999999
+       ·             ─────┬─────
+       ·                  ╰── expected a whole number from 1
+       ╰────
+    ");
 }
 
 #[test]
@@ -124,13 +125,14 @@ fn counts_and_sizes_are_read_in_every_notation() {
         let plan = lab.weighbridge(&format!("plan {test} --no-worker --json")).expect_code_of(&[0, 3]).json();
         plan["cells"][0]["params"].clone()
     };
-    for written in ["redis:command=get,requests=10M", "redis:command=get,requests=1e7", "redis:command=get,requests=10000k"] {
+    for written in
+        ["redis:command=get,requests=10M", "redis:command=get,requests=1e7", "redis:command=get,requests=10000k"]
+    {
         assert_eq!(cell(written)["requests"], "10000000", "{written}");
     }
     assert_eq!(cell("redis:command=get,keyspace=1e6"), cell("redis:command=get,keyspace=1M"));
     assert_eq!(cell("redis:command=get,data-size=1e3")["data-size"], "1000");
     assert_eq!(cell("fio:iodepth=[1e1],file-size=1e9")["iodepth"], 10);
-    assert_eq!(cell("steady:kind=a"), cell("steady:kind=a"));
     lab.weighbridge("run steady --samples 1e0 --warm-up 0 -q --into R").expect_code(0);
 }
 
@@ -165,23 +167,25 @@ fn every_sampling_option_may_have_its_largest_value() {
     let lab = Lab::new();
     const MOST: &str = "18446744073709551615";
     for option in ["samples", "min-samples", "max-samples", "retakes", "seed"] {
-        run(lab.command(&format!("plan steady --{option} {MOST}"))).expect_code(0);
-        run(lab.command(&format!("plan redis himeno fio:samples=9,max-failures=4294967295 --{option} {MOST}")));
-        run(lab.command(&format!("plan steady --{option} 18446744073709551616"))).expect_code(1);
+        run(&mut lab.command(&format!("plan steady --{option} {MOST}"))).expect_code(0);
+        run(&mut lab.command(&format!("plan redis himeno fio:samples=9,max-failures=4294967295 --{option} {MOST}")));
+        run(&mut lab.command(&format!("plan steady --{option} 18446744073709551616"))).expect_code(1);
     }
     for option in ["warm-up", "attempts"] {
-        run(lab.command(&format!("plan steady --{option} 4294967295 --max-samples {MOST}"))).expect_code(0);
+        run(&mut lab.command(&format!("plan steady --{option} 4294967295 --max-samples {MOST}"))).expect_code(0);
     }
     for option in ["min-time", "budget", "limit"] {
-        run(lab.command(&format!("plan steady himeno redis --{option} {MOST}ns --max-samples {MOST} --retakes {MOST}")));
+        run(&mut lab
+            .command(&format!("plan steady himeno redis --{option} {MOST}ns --max-samples {MOST} --retakes {MOST}")));
     }
     // The rule is met long before.
     let line = format!("run steady --min-samples 6 --max-samples {MOST} --retakes {MOST} --warm-up 0 --precision 99");
-    run(lab.command(&format!("{line} --budget 20s --into R"))).expect_code_of(&[0, 3]);
+    run(&mut lab.command(&format!("{line} --budget 20s --into R"))).expect_code_of(&[0, 3]);
     for command in ["summary R", "format R", "report R --html R.html", "report R --json"] {
         run(&mut lab.command(command)).expect_code_of(&[0, 3]);
     }
-    run(lab.command(&format!("ab steady --max-blocks {MOST} -q --into A -- kind=a kind=b"))).expect_code_of(&[0, 1, 2, 3]);
+    let refused = run(&mut lab.command(&format!("ab steady --max-blocks {MOST} -- param:kind=a param:kind=b")));
+    refused.expect_stderr("invalid --max-blocks `18446744073709551615`: expected a whole number from 1 to 1000");
 }
 
 /// Runs a command with a word that is nested deeply.
@@ -195,15 +199,15 @@ fn refuse_nested(lab: &Lab, line: &str, word: &str) {
 #[test]
 fn deeply_nested_arguments_are_refused() {
     let lab = Lab::new();
-    for depth in [5_000, 60_000] {
+    for depth in [5_000, 30_000] {
         for (open, close) in [("[", ""), ("[", "]"), ("{", ""), ("{\"a\":", ""), ("(", ""), ("{a,", ""), ("\"[", "")] {
-            let nested = open.repeat(depth * 2 / open.len().max(2)) + &close.repeat(depth);
+            let nested = open.repeat(depth) + &close.repeat(depth);
             refuse_nested(&lab, "plan", &format!("fio:rw={nested}"));
             refuse_nested(&lab, "plan", &format!("fio:{{\"rw\":{nested}}}"));
             refuse_nested(&lab, "plan", &format!("fio:{nested}"));
             refuse_nested(&lab, "plan", &format!("iocost-qos:min={nested}"));
             refuse_nested(&lab, "plan fio --select", &nested);
-            refuse_nested(&lab, "ab fio -- rw=read", &format!("rw={nested}"));
+            refuse_nested(&lab, "ab fio -- param:rw=read", &format!("param:rw={nested}"));
             refuse_nested(&lab, "run-perf localhost", &format!("fio:{nested}"));
             refuse_nested(&lab, "exec himeno", &nested);
             refuse_nested(&lab, "images", &nested);
@@ -239,8 +243,18 @@ fn deeply_nested_files_are_refused() {
         ("guest.xml", format!("<domain>{}</domain>", both("<devices>", "", "</devices>"))),
     ];
     let commands = [
-        "plan --plan", "peers list", "plan fio --inventory", "net run", "net check", "net uperf -m", "hashd --params",
-        "model show", "import --into I", "compare R --model", "profile show --paths . --guest-distro", "unpack",
+        "plan --plan",
+        "peers list",
+        "plan fio --inventory",
+        "net run",
+        "net check",
+        "net uperf -m",
+        "hashd --params",
+        "model show",
+        "import --into I",
+        "compare R --model",
+        "profile show --paths . --guest-distro",
+        "unpack",
     ];
     lab.weighbridge("run steady --samples 1 --warm-up 0 -q --into R").expect_code(0);
     for (name, text) in &files {
