@@ -125,9 +125,8 @@ mod tests {
 
     /// The value of an option written like this, by itself.
     fn value<T: Any + Clone + Send + Sync>(arg: &clap::Arg, text: &str) -> Option<T> {
-        let long = arg.get_long()?;
-        let arg = clap::Arg::new("x").long(long.to_owned()).value_parser(arg.get_value_parser().clone());
-        let matches = clap::Command::new("c").arg(arg).try_get_matches_from(["c", &format!("--{long}={text}")]).ok()?;
+        let arg = clap::Arg::new("x").long("x").value_parser(arg.get_value_parser().clone());
+        let matches = clap::Command::new("c").arg(arg).try_get_matches_from(["c", &format!("--x={text}")]).ok()?;
         assert_eq!(matches.value_source("x"), Some(ValueSource::CommandLine));
         matches.get_one::<T>("x").cloned()
     }
