@@ -75,9 +75,9 @@ impl TestFiles {
         let Some(layout) = self.missing(bytes, content) else { return Ok(0) };
         let names: Vec<String> = layout.names().collect();
         let reusable = folder.reusable_bytes(names.iter().map(String::as_str), layout.file_bytes);
-        let required = layout.count * layout.file_bytes - reusable;
+        let required = layout.count.saturating_mul(layout.file_bytes).saturating_sub(reusable);
         let free = folder.free_bytes()?;
-        if required > 0 && required + RESERVE > free {
+        if required > 0 && required.saturating_add(RESERVE) > free {
             return Err(HashdError::DiskSpace { required, free, path: folder.path().to_owned() });
         }
         Ok(required)
@@ -154,7 +154,8 @@ struct Layout {
 
 impl Layout {
     fn new(bytes: u64, first: usize, content: PageContent) -> Self {
-        let bytes = bytes.max(PAGE as u64).next_multiple_of(PAGE as u64);
+        // More than any file system has; rounding up must not overflow.
+        let bytes = bytes.clamp(PAGE as u64, 1 << 62).next_multiple_of(PAGE as u64);
         let file_bytes = FILE_BYTES.min(bytes).max(bytes.div_ceil(MAX_NEW_FILES)).next_multiple_of(PAGE as u64);
         Self { first, count: bytes.div_ceil(file_bytes), file_bytes, content }
     }

@@ -43,7 +43,7 @@ pub use name::{InvalidName, ProfileName, TestName, WorkerName};
 pub use outcome::{AttemptOutcome, CellOutcome, Gate, Purpose, Validity};
 pub use param::{Axis, Param, ParamKind, ParamValue, Params};
 pub use placement::{Aslr, HugePages, Placement};
-pub use quantity::{Bytes, Nanos};
+pub use quantity::{Bytes, Count, Nanos};
 pub use roles::{Roles, Topology};
 pub use system::System;
 pub use text::{escape_direction_marks, is_direction_mark, is_unprintable};

@@ -8,7 +8,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 
 use crate::quantity::ParseQuantityError;
-use crate::{Bytes, Nanos, cpu_list};
+use crate::{Bytes, Count, Nanos, cpu_list};
 
 /// Value of a parameter.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -154,8 +154,7 @@ impl ParamKind {
                 }),
             },
             Self::Integer { min, max } => {
-                let number: i64 =
-                    text.parse().map_err(|_| invalid(format!("invalid value `{text}`: expected a whole number")))?;
+                let number = parse_integer(&text, *max).map_err(invalid)?;
                 check_bounds(&number, min.as_ref(), max.as_ref()).map_err(invalid)?;
                 Ok(ParamValue::Integer(number))
             }
@@ -178,9 +177,10 @@ impl ParamKind {
                 check_bounds(&time, min.as_ref(), None).map_err(invalid)?;
                 Ok(ParamValue::Text(time.to_string()))
             }
-            Self::Count => match (text.as_str(), text.parse::<u64>()) {
+            Self::Count => match (text.as_str(), text.parse::<Count>()) {
                 ("auto", _) => Ok(ParamValue::Text(text)),
-                (_, Ok(count)) if count > 0 => Ok(ParamValue::Text(count.to_string())),
+                (_, Ok(count)) if count.0 > 0 => Ok(ParamValue::Text(count.to_string())),
+                (_, Err(error @ ParseQuantityError::LargeCount(_))) => Err(invalid(error.to_string())),
                 _ => Err(invalid(format!("invalid count `{text}`: expected `auto` or a whole number above 0"))),
             },
             Self::Choice { values } => match values.iter().find(|allowed| allowed.eq_ignore_ascii_case(&text)) {
@@ -253,7 +253,11 @@ impl ParamKind {
     fn describe_with_ending(&self, s: &str) -> String {
         match self {
             Self::Bool => "true|false".to_owned(),
-            Self::Integer { min, max } => format!("whole number{s}{}", format_bounds(min.as_ref(), max.as_ref())),
+            Self::Integer { min, max } => {
+                // The maximum of a type is no limit that a user meets.
+                let max = max.filter(|max| ![u32::MAX.into(), i32::MAX.into()].contains(max));
+                format!("whole number{s}{}", format_bounds(min.as_ref(), max.as_ref()))
+            }
             Self::Number { min, max } => format!("number{s}{}", format_bounds(min.as_ref(), max.as_ref())),
             Self::Bytes { min } => format!("size{s}{}", format_bounds(min.as_ref(), None)),
             Self::Duration { min } => format!("time{s}{}", format_bounds(min.as_ref(), None)),
@@ -262,6 +266,24 @@ impl ParamKind {
             Self::Text => "text".to_owned(),
             Self::List { of } => format!("list{s} of {}", of.describe_with_ending("s")),
         }
+    }
+}
+
+/// Parses a whole number: `-1`, `8`, `10M` or `1e7`.
+fn parse_integer(text: &str, max: Option<i64>) -> Result<i64, String> {
+    if let Ok(number) = text.parse() {
+        return Ok(number);
+    }
+    let (sign, magnitude) = text.strip_prefix('-').map_or((1, text), |magnitude| (-1, magnitude));
+    let number = match magnitude.parse::<Count>() {
+        Ok(Count(number)) => i64::try_from(number).ok(),
+        Err(ParseQuantityError::LargeCount(_)) => None,
+        Err(_) => return Err(format!("invalid value `{text}`: expected a whole number")),
+    };
+    match (number, sign) {
+        (Some(number), sign) => Ok(sign * number),
+        (None, -1) => Err(format!("invalid value {text}: expected at least {}", i64::MIN)),
+        (None, _) => Err(format!("invalid value {text}: expected at most {}", max.unwrap_or(i64::MAX))),
     }
 }
 
@@ -367,7 +389,8 @@ fn kind_from_schema(property: &serde_json::Value) -> ParamKind {
         ParamKind::Bool
     } else if types.contains(&"integer") {
         let whole = |key| bound(key).and_then(|v| v.as_i64().or_else(|| v.as_f64().map(|f| f as i64)));
-        ParamKind::Integer { min: whole("minimum"), max: whole("maximum") }
+        let (lowest, highest) = type_bounds(property);
+        ParamKind::Integer { min: whole("minimum").or(lowest), max: whole("maximum").or(highest) }
     } else if types.contains(&"number") {
         let number = |key| bound(key).and_then(|v| v.as_f64());
         ParamKind::Number { min: number("minimum"), max: number("maximum") }
@@ -375,6 +398,20 @@ fn kind_from_schema(property: &serde_json::Value) -> ParamKind {
         ParamKind::List { of: Box::new(property.get("items").map_or(ParamKind::Text, kind_from_schema)) }
     } else {
         ParamKind::Text
+    }
+}
+
+/// The minimum and the maximum of an integer's type, from its `format`; none where the type has every value of ours.
+fn type_bounds(property: &serde_json::Value) -> (Option<i64>, Option<i64>) {
+    match property.get("format").and_then(|format| format.as_str()) {
+        Some("uint8") => (Some(0), Some(u8::MAX.into())),
+        Some("uint16") => (Some(0), Some(u16::MAX.into())),
+        Some("uint32") => (Some(0), Some(u32::MAX.into())),
+        Some("uint64" | "uint") => (Some(0), None),
+        Some("int8") => (Some(i8::MIN.into()), Some(i8::MAX.into())),
+        Some("int16") => (Some(i16::MIN.into()), Some(i16::MAX.into())),
+        Some("int32") => (Some(i32::MIN.into()), Some(i32::MAX.into())),
+        _ => (None, None),
     }
 }
 
@@ -456,7 +493,7 @@ mod tests {
         assert_eq!(param("test-types").default, Some(ParamValue::Text("read".into())));
         assert_eq!(param("block-size").default, Some(ParamValue::Text("4k".into())));
         assert_eq!(param("runtime").default, Some(ParamValue::Text("3min".into())));
-        assert_eq!(param("iodepth").kind, ParamKind::Integer { min: Some(1), max: None });
+        assert_eq!(param("iodepth").kind, ParamKind::Integer { min: Some(1), max: Some(u32::MAX.into()) });
         assert_eq!(param("threads").default, None);
         assert_eq!(param("threads").resolved_from.as_deref(), Some("one per CPU"));
         assert!(matches!(param("cpus").kind, ParamKind::List { .. }));
@@ -500,6 +537,32 @@ mod tests {
             ParamKind::Choice { values: vec!["read".into()] }.normalise(&ParamValue::Text("reed".into())).unwrap_err();
         assert_eq!(bad.allowed, ["read"]);
         assert!(ParamKind::Integer { min: Some(1), max: None }.normalise(&ParamValue::Integer(0)).is_err());
+    }
+
+    #[test]
+    fn a_number_out_of_range_is_refused_with_the_range() {
+        let iodepth = ParamKind::Integer { min: Some(1), max: Some(u32::MAX.into()) };
+        let refused = |kind: &ParamKind, text: &str| kind.normalise(&ParamValue::Text(text.to_owned())).unwrap_err();
+        for (text, message) in [
+            ("99999999999", "invalid value 99999999999: expected at most 4294967295"),
+            ("99999999999999999999", "invalid value 99999999999999999999: expected at most 4294967295"),
+            ("1e30", "invalid value 1e30: expected at most 4294967295"),
+            ("-99999999999999999999", "invalid value -99999999999999999999: expected at least -9223372036854775808"),
+            ("-1", "invalid value -1: expected at least 1"),
+            ("1.5", "invalid value `1.5`: expected a whole number"),
+            ("--1", "invalid value `--1`: expected a whole number"),
+        ] {
+            assert_eq!(refused(&iodepth, text).message, message);
+        }
+        assert_eq!(iodepth.describe(), "whole number from 1");
+        assert_eq!(
+            refused(&ParamKind::Count, "1e20").message,
+            "invalid number `1e20`: expected at most 18446744073709551615"
+        );
+        let read =
+            |text: &str| ParamKind::Integer { min: None, max: None }.normalise(&ParamValue::Text(text.to_owned()));
+        assert_eq!(read("-2k"), Ok(ParamValue::Integer(-2000)));
+        assert_eq!(read("-9223372036854775808"), Ok(ParamValue::Integer(i64::MIN)));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Sizes and times: parsing of common notations, and one canonical notation of each.
+//! Sizes, counts and times: parsing of common notations, and one canonical notation of each.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -14,6 +14,12 @@ pub enum ParseQuantityError {
     /// Invalid size.
     #[error("invalid size `{0}`: expected a number with an optional suffix k, m, g or t (powers of 1024)")]
     Bytes(String),
+    /// Invalid count.
+    #[error("invalid number `{0}`: expected a whole number, or one with k, m, g or t (powers of 1000)")]
+    Count(String),
+    /// A count above 64 bits.
+    #[error("invalid number `{0}`: expected at most {max}", max = u64::MAX)]
+    LargeCount(String),
     /// Invalid time.
     #[error("invalid time `{0}`: expected a number with ns, us, ms, s, min, h, d or w, or plain seconds")]
     Nanos(String),
@@ -23,11 +29,16 @@ pub enum ParseQuantityError {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Bytes(pub u64);
 
+/// A number of things. Suffixes are powers of 1000.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Count(pub u64);
+
 /// A time in nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Nanos(pub u64);
 
 const SIZES: [(&str, u64); 4] = [("t", 1 << 40), ("g", 1 << 30), ("m", 1 << 20), ("k", 1 << 10)];
+const COUNTS: [(&str, u64); 4] = [("t", 1_000_000_000_000), ("g", 1_000_000_000), ("m", 1_000_000), ("k", 1_000)];
 const TIMES: [(&str, u64); 6] = [
     ("h", 3_600_000_000_000),
     ("min", 60_000_000_000),
@@ -40,20 +51,56 @@ const TIMES: [(&str, u64); 6] = [
 /// Units that are read, and never written.
 const DAYS: [(&str, u64); 2] = [("d", 86_400_000_000_000), ("w", 604_800_000_000_000)];
 
-/// Splits `1.5GiB` into its number and its suffix.
+/// Splits `1.5GiB` and `1e3k` into the number and its suffix.
 fn split_suffix(text: &str) -> (&str, &str) {
     let text = text.trim();
-    let end = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());
+    let digits = |text: &str| text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let mut end = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());
+    if let Some(exponent) = text[end..].strip_prefix(['e', 'E']).filter(|_| end > 0) {
+        let unsigned = exponent.strip_prefix(['+', '-']).unwrap_or(exponent);
+        if digits(unsigned) > 0 {
+            end = text.len() - unsigned.len() + digits(unsigned);
+        }
+    }
     (&text[..end], text[end..].trim())
 }
 
-/// Multiplies a whole number exactly, another one as a floating-point number. `None` if the product is not a whole number
-/// of 64 bits.
-fn scale(number: &str, factor: u64) -> Option<u64> {
-    if let Ok(whole) = number.parse::<u64>() {
-        return whole.checked_mul(factor);
+/// A product that does not fit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ScaleError {
+    /// It is not a number, or the product is not whole.
+    NotWhole,
+    /// It has more than 64 bits.
+    TooLarge,
+}
+
+/// Multiplies a decimal number such as `12`, `1.5` or `1e7` exactly.
+fn scale(number: &str, factor: u64) -> Result<u64, ScaleError> {
+    let (mantissa, exponent) = number.split_once(['e', 'E']).unwrap_or((number, "0"));
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let digits = format!("{whole}{fraction}");
+    if digits.is_empty() || !digits.bytes().all(|digit| digit.is_ascii_digit()) {
+        return Err(ScaleError::NotWhole);
     }
-    to_whole(number.parse::<f64>().ok()? * factor as f64)
+    let significant = digits.trim_end_matches('0');
+    let trailing = (digits.len() - significant.len()) as i64 - fraction.len() as i64;
+    let significant = significant.trim_start_matches('0');
+    if significant.is_empty() {
+        return Ok(0);
+    }
+    let is_negative = exponent.starts_with('-');
+    let far = if is_negative { i64::MIN } else { i64::MAX };
+    let power = exponent.parse::<i64>().unwrap_or(far).saturating_add(trailing);
+    // A fraction of so many digits is never whole: no factor has as many prime factors 2 and 5.
+    let error = if power < 0 { ScaleError::NotWhole } else { ScaleError::TooLarge };
+    let product = significant.parse::<u128>().ok().and_then(|value| value.checked_mul(factor.into())).ok_or(error)?;
+    let ten = u32::try_from(power.unsigned_abs()).ok().and_then(|power| 10_u128.checked_pow(power)).ok_or(error)?;
+    let product = match power {
+        0.. => product.checked_mul(ten).ok_or(ScaleError::TooLarge)?,
+        _ if product.is_multiple_of(ten) => product / ten,
+        _ => return Err(ScaleError::NotWhole),
+    };
+    u64::try_from(product).map_err(|_| ScaleError::TooLarge)
 }
 
 fn to_whole(value: f64) -> Option<u64> {
@@ -65,9 +112,6 @@ impl FromStr for Bytes {
 
     fn from_str(text: &str) -> Result<Self, ParseQuantityError> {
         let bad = || ParseQuantityError::Bytes(text.to_owned());
-        if let Ok(number) = text.trim().parse() {
-            return Ok(Self(number));
-        }
         let (number, suffix) = split_suffix(text);
         let suffix = suffix.to_ascii_lowercase();
         let letter = suffix.strip_suffix("ib").or_else(|| suffix.strip_suffix('b')).unwrap_or(&suffix);
@@ -75,7 +119,25 @@ impl FromStr for Bytes {
             "" => 1,
             letter => SIZES.iter().find(|(name, _)| *name == letter).ok_or_else(bad)?.1,
         };
-        scale(number, factor).map(Self).ok_or_else(bad)
+        scale(number, factor).map(Self).map_err(|_| bad())
+    }
+}
+
+impl FromStr for Count {
+    type Err = ParseQuantityError;
+
+    fn from_str(text: &str) -> Result<Self, ParseQuantityError> {
+        let bad = || ParseQuantityError::Count(text.to_owned());
+        let (number, suffix) = split_suffix(text);
+        let suffix = suffix.to_ascii_lowercase();
+        let factor = match suffix.as_str() {
+            "" => 1,
+            suffix => COUNTS.iter().find(|(name, _)| *name == suffix).ok_or_else(bad)?.1,
+        };
+        scale(number, factor).map(Self).map_err(|error| match error {
+            ScaleError::NotWhole => bad(),
+            ScaleError::TooLarge => ParseQuantityError::LargeCount(text.to_owned()),
+        })
     }
 }
 
@@ -103,6 +165,12 @@ impl fmt::Display for Bytes {
             Some((suffix, factor)) => write!(f, "{}{suffix}", self.0 / factor),
             None => write!(f, "{}", self.0),
         }
+    }
+}
+
+impl fmt::Display for Count {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
     }
 }
 
@@ -200,6 +268,30 @@ mod tests {
     }
 
     #[test]
+    fn counts_are_read_in_common_notations() {
+        for text in ["10000000", "10M", "10m", "10 M", "1e7", "1E7", "1e+7", "0.01g", "1e4k", "100000000e-1", "1.0e7"] {
+            assert_eq!(text.parse(), Ok(Count(10_000_000)), "{text}");
+        }
+        assert_eq!("2.3m".parse(), Ok(Count(2_300_000)));
+        assert_eq!("18446744073709551615".parse(), Ok(Count(u64::MAX)));
+        for text in ["", "k", "1.5", "1e-1", "-1", "+1", "1e", "e7", "1kb", "1ki", "1_000", "10q", ".", "nan", "inf"] {
+            assert_eq!(text.parse::<Count>(), Err(ParseQuantityError::Count(text.to_owned())), "{text}");
+        }
+        for text in ["18446744073709551616", "1e20", "1e99999999999999999999", "18446744073710t"] {
+            assert_eq!(text.parse::<Count>(), Err(ParseQuantityError::LargeCount(text.to_owned())), "{text}");
+        }
+        assert_eq!("0e99999999999999999999".parse(), Ok(Count(0)));
+    }
+
+    #[test]
+    fn sizes_and_times_may_have_exponents() {
+        assert_eq!("1e6".parse(), Ok(Bytes(1_000_000)));
+        assert_eq!("1e1k".parse(), Ok(Bytes(10_240)));
+        assert_eq!("1e-3".parse(), Ok(Nanos(1_000_000)));
+        assert_eq!("1e3ms".parse(), Ok(Nanos(1_000_000_000)));
+    }
+
+    #[test]
     fn equal_times_have_the_same_canonical_notation() {
         for text in ["0.5", "500ms", "0.5s", "500000us"] {
             assert_eq!(text.parse::<Nanos>().unwrap().to_string(), "500ms", "{text}");
@@ -228,12 +320,14 @@ mod tests {
         #[test]
         fn sizes_survive_a_round_trip(value: u64) {
             prop_assert_eq!(Bytes(value).to_string().parse::<Bytes>().unwrap(), Bytes(value));
+            prop_assert_eq!(Count(value).to_string().parse::<Count>().unwrap(), Count(value));
             prop_assert_eq!(Nanos(value).to_string().parse::<Nanos>().unwrap(), Nanos(value));
         }
 
         #[test]
         fn no_text_panics(text: String) {
             let _ = text.parse::<Bytes>();
+            let _ = text.parse::<Count>();
             let _ = text.parse::<Nanos>();
         }
     }

@@ -105,11 +105,11 @@ impl Plan {
         // A cell that is compared ends with a verdict, and has no budget unless one was requested.
         let is_compared = matches!(cell.rule, SamplingRule::External { .. });
         let attempts = |samples: u64| {
-            let required = warm_up + samples;
+            let required = warm_up.saturating_add(samples);
             let within = |budget: Nanos| self.attempts_within(cell, budget);
             match (self.sampling.budget, self.sampling.budget(!is_compared)) {
                 (Some(budget), _) => required.min(within(budget)),
-                (None, Some(default)) => required.min(within(default).max(warm_up + fewest)),
+                (None, Some(default)) => required.min(within(default).max(warm_up.saturating_add(fewest))),
                 (None, None) => required,
             }
         };

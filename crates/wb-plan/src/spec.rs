@@ -21,7 +21,7 @@ use crate::{Request, SpannedParam};
 /// Parses one test specification.
 pub fn parse(text: &str) -> Result<Request, Diagnostic> {
     let source = SourceText::new("command line", text);
-    let mut cursor = Cursor { source: &source, text, at: 0 };
+    let mut cursor = Cursor { source: &source, text, at: 0, depth: 0 };
     let test = cursor.word(|c| c != ':');
     if test.is_empty() {
         return Err(cursor.error(0..text.len(), "missing test name", "expected `TEST[:name=value,…]`"));
@@ -81,10 +81,15 @@ pub(crate) fn parse_id(source: &SourceText, value: &SpannedValue) -> Result<Test
     }
 }
 
+/// The maximum depth of lists within lists: more than any parameter has, and little of the stack.
+const MAX_DEPTH: usize = 32;
+
 struct Cursor<'a> {
     source: &'a SourceText,
     text: &'a str,
     at: usize,
+    /// The number of lists around the position.
+    depth: usize,
 }
 
 impl Cursor<'_> {
@@ -209,6 +214,11 @@ impl Cursor<'_> {
     ) -> Result<SpannedValue, Diagnostic> {
         let start = self.at;
         self.eat('[');
+        if self.depth == MAX_DEPTH {
+            let label = format!("expected at most {MAX_DEPTH} lists within each other");
+            return Err(self.error(start..self.at, "lists nested too deeply", &label));
+        }
+        self.depth += 1;
         self.skip_whitespace();
         let mut list = Vec::new();
         while !self.eat(']') {
@@ -222,6 +232,7 @@ impl Cursor<'_> {
             }
             self.skip_whitespace();
         }
+        self.depth -= 1;
         Ok(SpannedValue { form: ValueForm::List(list), span: start..self.at })
     }
 
@@ -401,6 +412,20 @@ mod tests {
         t:{"x" 1}   invalid JSON | "x" | expected `:` and a value after it
         t:{"x":1   unclosed object | {"x":1 | missing `}`
         "#);
+    }
+
+    #[test]
+    fn nested_lists_are_limited() {
+        let nested = |depth: usize, open: &str| format!("{open}{}1{}", "[".repeat(depth), "]".repeat(depth));
+        for (open, close) in [("t:x=", ""), ("t:{\"x\":", "}")] {
+            assert!(parse(&(nested(MAX_DEPTH, open) + close)).is_ok());
+            for depth in [MAX_DEPTH + 1, 5_000, 100_000] {
+                let error = parse(&(nested(depth, open) + close)).unwrap_err();
+                assert_eq!(error.to_string(), "lists nested too deeply");
+            }
+        }
+        // Lists beside each other are not nested.
+        assert!(parse(&format!("t:x=[{}]", vec!["[1]"; 100].join(","))).is_ok());
     }
 
     #[test]

@@ -4,9 +4,9 @@
 mod specimen;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let path = std::env::args().nth(1).unwrap_or_else(|| "specimen.html".to_owned());
+    let path = std::env::args_os().nth(1).unwrap_or_else(|| "specimen.html".into());
     let study = specimen::study();
     std::fs::write(&path, wb_report::page::html(&study, &specimen::extras(&study))?)?;
-    println!("{path}");
+    println!("{}", path.display());
     Ok(())
 }

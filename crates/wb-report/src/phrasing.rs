@@ -141,7 +141,7 @@ fn end_reason(cell: &CellResult) -> String {
 pub(crate) fn describe_rule(rule: &SamplingRule) -> String {
     match *rule {
         SamplingRule::Precision { percent, min_samples, max_samples } => {
-            let samples = match max_samples - min_samples {
+            let samples = match max_samples.saturating_sub(min_samples) {
                 0 => pluralize(min_samples, "sample"),
                 _ => format!("{min_samples} to {max_samples} samples"),
             };

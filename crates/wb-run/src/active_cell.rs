@@ -186,9 +186,9 @@ impl ActiveCell {
         if self.end_reason(sampling).is_some() {
             return 0.0;
         }
-        let required = self.definition.rule.min_samples() as u32;
-        let taken = self.finished_samples(Purpose::Sample).len() as u32;
-        let warm_ups = sampling.warm_up.saturating_sub(self.finished_samples(Purpose::WarmUp).len() as u32);
+        let required = self.definition.rule.min_samples();
+        let taken = self.finished_samples(Purpose::Sample).len();
+        let warm_ups = (sampling.warm_up as usize).saturating_sub(self.finished_samples(Purpose::WarmUp).len());
         let seconds: Vec<f64> = self.evaluated.iter().map(|evaluated| evaluated.attempt.ended.seconds).collect();
         let each = if seconds.is_empty() {
             self.planned.estimate.seconds()
@@ -196,7 +196,7 @@ impl ActiveCell {
             seconds.iter().sum::<f64>() / seconds.len() as f64
         };
         let calibration = if seconds.is_empty() { self.planned.calibration_time.seconds() } else { 0.0 };
-        calibration + each * f64::from(warm_ups + required.saturating_sub(taken).max(1))
+        calibration + each * required.saturating_sub(taken).max(1).saturating_add(warm_ups) as f64
     }
 
     /// Returns why the values of the newest attempt are invalid, if it completed.

@@ -40,16 +40,19 @@ impl Publisher {
         what: PublishTarget,
         cancel: &watch::Receiver<bool>,
     ) -> Result<PublishStep, RecordError> {
-        let program = ControllerProgram {
+        let program = self.variables(run.path(), what.as_deref()).map(|env| ControllerProgram {
             argv: self.words.clone(),
-            env: self.variables(run.path(), what.as_deref()),
+            env,
             stdin: Vec::new(),
-        };
+        });
         let command_line = shell_words::join(mask_arguments(&self.words));
         let mut cancel = cancel.clone();
-        let execution = tokio::select! {
-            result = self.controller.run(program, LIMIT, |_| {}) => result.map_err(|error| error.to_string()),
-            Ok(_) = cancel.wait_for(|cancelled| *cancelled) => Err("cancelled by the user".to_owned()),
+        let execution = match program {
+            Ok(program) => tokio::select! {
+                result = self.controller.run(program, LIMIT, |_| {}) => result.map_err(|error| error.to_string()),
+                Ok(_) = cancel.wait_for(|cancelled| *cancelled) => Err("cancelled by the user".to_owned()),
+            },
+            Err(reason) => Err(reason),
         };
         let (result, log, elapsed) = match execution {
             Ok(output) => (output.result(), output.log(&command_line), output.elapsed),
@@ -86,19 +89,22 @@ impl Publisher {
         self.controller.close().await
     }
 
-    fn variables(&self, run: &Path, test: Option<&str>) -> Vec<(String, String)> {
+    /// The variables that describe what is published; an error if a path cannot be passed to an agent.
+    fn variables(&self, run: &Path, test: Option<&str>) -> Result<Vec<(String, String)>, String> {
         let run = std::path::absolute(run).unwrap_or_else(|_| run.to_owned());
-        let mut all = vec![("WEIGHBRIDGE_RUN".to_owned(), run.display().to_string())];
+        let folder =
+            run.to_str().ok_or_else(|| format!("invalid run folder `{}`: expected a path in UTF-8", run.display()))?;
+        let mut all = vec![("WEIGHBRIDGE_RUN".to_owned(), folder.to_owned())];
         if let Some(test) = test {
             all.push(("WEIGHBRIDGE_TEST".to_owned(), test.to_owned()));
-            all.push(("WEIGHBRIDGE_TEST_FOLDER".to_owned(), run.join(test).display().to_string()));
+            all.push(("WEIGHBRIDGE_TEST_FOLDER".to_owned(), format!("{folder}/{test}")));
         }
         let metadata = self
             .metadata
             .iter()
             .map(|(name, value)| (format!("WEIGHBRIDGE_METADATA_{}", variable_name(name)), value.clone()));
         all.extend(metadata);
-        all
+        Ok(all)
     }
 }
 

@@ -108,7 +108,7 @@ impl SamplingRule {
         match *self {
             Self::Precision { max_samples, .. } | Self::External { max_samples, .. } => max_samples,
             Self::MaxStddev { samples: 0 | 1, .. } => 1,
-            Self::MaxStddev { samples, max_failures, .. } => samples * max_failures.max(1),
+            Self::MaxStddev { samples, max_failures, .. } => samples.saturating_mul(max_failures.max(1)),
         }
     }
 

@@ -6,6 +6,7 @@ use std::str::FromStr;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use wb_model::Count;
 
 /// Number of operations in one sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -19,7 +20,7 @@ pub enum AutoCount {
 
 /// A text that is not a valid count.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("invalid count `{0}`: expected `auto` or an integer of at least 1")]
+#[error("invalid count `{0}`: expected `auto` or a whole number above 0")]
 pub struct ParseCountError(String);
 
 impl FromStr for AutoCount {
@@ -28,8 +29,8 @@ impl FromStr for AutoCount {
     fn from_str(text: &str) -> Result<Self, ParseCountError> {
         match text {
             "auto" => Ok(Self::Auto),
-            number => match number.parse() {
-                Ok(count) if count > 0 => Ok(Self::Fixed(count)),
+            number => match number.parse::<Count>() {
+                Ok(Count(count)) if count > 0 => Ok(Self::Fixed(count)),
                 _ => Err(ParseCountError(text.to_owned())),
             },
         }
@@ -65,7 +66,7 @@ impl JsonSchema for AutoCount {
         true
     }
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": "string", "format": "count", "pattern": "^(auto|[1-9][0-9]*)$" })
+        json_schema!({ "type": "string", "format": "count", "pattern": "^(auto|[0-9.]+([eE][+-]?[0-9]+)? ?[kmgtKMGT]?)$" })
     }
 }
 
@@ -77,7 +78,10 @@ mod tests {
     fn a_count_is_a_number_or_auto() {
         assert_eq!("auto".parse(), Ok(AutoCount::Auto));
         assert_eq!("10000000".parse(), Ok(AutoCount::Fixed(10_000_000)));
-        for text in ["0", "-1", "", "1.5", "many", "1e7"] {
+        for text in ["10M", "1e7", "10000k"] {
+            assert_eq!(text.parse(), Ok(AutoCount::Fixed(10_000_000)), "{text}");
+        }
+        for text in ["0", "-1", "", "1.5", "many", "0k"] {
             assert!(text.parse::<AutoCount>().is_err(), "{text}");
         }
     }
@@ -89,7 +93,7 @@ mod tests {
         let params = params.map(|(name, value)| (name.to_owned(), wb_model::ParamValue::Text(value.to_owned()))).into();
         assert_eq!(
             std::sync::Arc::new(crate::redis::Redis).cell(&params).err().unwrap().to_string(),
-            "`requests`: invalid count `abc`: expected `auto` or an integer of at least 1"
+            "`requests`: invalid count `abc`: expected `auto` or a whole number above 0"
         );
     }
 

@@ -74,7 +74,7 @@ impl TypedTest for Himeno {
         // At least one sweep, at 3 GFLOPS; calibration; and the initial state, at about 1 GB/s, twice.
         let sweep = params.grid.flops_per_iteration() / 3;
         let total = min_time.0.max(sweep);
-        Nanos(total + total / 8 + 2 * memory_bytes(*params.grid) + 50_000_000)
+        Nanos(total.saturating_add(total / 8).saturating_add(2 * memory_bytes(*params.grid) + 50_000_000))
     }
 
     fn metrics(&self, _: &Params) -> Vec<Metric> {

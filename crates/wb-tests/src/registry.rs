@@ -213,6 +213,38 @@ mod tests {
     }
 
     #[test]
+    fn every_declared_size_and_count_is_read_in_every_notation() {
+        use wb_model::ParamKind;
+        let registry = Registry::built_in();
+        let mut checked = 0;
+        for declaration in registry.declarations() {
+            for param in &declaration.params {
+                let mut kind = &param.kind;
+                while let ParamKind::List { of } = kind {
+                    kind = of;
+                }
+                let notations: &[&str] = match kind {
+                    ParamKind::Integer { max: Some(max), .. } if *max < 2000 => &["10", "1e1", "0.01k", "100e-1"],
+                    ParamKind::Integer { .. } | ParamKind::Count => &["2000", "2k", "2K", "2e3", "0.002M"],
+                    ParamKind::Bytes { .. } => &["2097152", "2m", "2M", "2MiB", "2048k", "2.097152e6"],
+                    ParamKind::Duration { .. } => &["3600", "1h", "60min", "3.6e3", "3600s"],
+                    _ => continue,
+                };
+                let read = |text: &&str| kind.normalise(&ParamValue::Text((*text).to_owned()));
+                let values: Vec<_> = notations.iter().map(read).collect();
+                let same = values.iter().all(|value| *value == values[0]);
+                // A smaller range than that of its type refuses all of them alike.
+                let refused = values
+                    .iter()
+                    .all(|value| value.as_ref().is_err_and(|error| error.message.contains(": expected at ")));
+                assert!(refused || (same && values[0].is_ok()), "{}:{}: {values:?}", declaration.name, param.name);
+                checked += 1;
+            }
+        }
+        assert!(checked > 80, "{checked}");
+    }
+
+    #[test]
     fn native_tests_are_built_in() {
         let registry = Registry::built_in();
         assert!(NATIVE.iter().all(|test| registry.declaration(test).is_some()));

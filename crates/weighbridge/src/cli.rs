@@ -45,8 +45,8 @@ pub(crate) use preparation::PreparationFlags;
 pub(crate) use session::{AB_PREFIX, CALIBRATE_PREFIX, RUN_PREFIX};
 pub(crate) use usage_error::{ParseError, UsageError};
 pub(crate) use values::{
-    KeyValueParser, enum_parser, parse_fraction, parse_ip_address, parse_non_negative, parse_positive, whole_number,
-    whole_number_to,
+    KeyValueParser, enum_parser, parse_fraction, parse_ip_address, parse_non_negative, parse_positive, parse_text_path,
+    whole_number, whole_number_to,
 };
 use values::{parse_command_line, parse_percent};
 

@@ -1,5 +1,6 @@
 //! Prints the events of a session to standard error.
 
+use std::ffi::OsString;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -10,6 +11,7 @@ use wb_run::preparation::SetupEvent;
 use wb_session::bisect::RevisionVerdict;
 use wb_session::{EventSink, HostEvent, SessionEvent};
 
+use crate::commands::command_line::join_words;
 use crate::console::{Console, message};
 use crate::error::Error;
 use crate::format::format_duration;
@@ -179,11 +181,11 @@ pub(crate) fn describe_verdict(verdict: &RevisionVerdict) -> String {
 
 /// The command line that resumes this run: the one that was typed, with `--into` added unless the folder was given.
 pub(crate) fn resume_command(folder: &Path, is_folder_given: bool) -> String {
-    let mut args: Vec<String> = std::env::args().collect();
+    let mut args: Vec<OsString> = std::env::args_os().collect();
     if !is_folder_given {
         // Before `--`: `ab` takes every argument after it as a variant to compare.
         let insert_at = args.iter().position(|arg| arg == "--").unwrap_or(args.len());
-        args.splice(insert_at..insert_at, ["--into".to_owned(), folder.display().to_string()]);
+        args.splice(insert_at..insert_at, ["--into".into(), folder.into()]);
     }
-    shell_words::join(args)
+    join_words(&args)
 }

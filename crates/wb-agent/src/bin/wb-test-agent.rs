@@ -3,6 +3,7 @@
 
 #![forbid(unsafe_code)]
 
+use std::ffi::OsStr;
 use std::path::Path;
 
 use wb_agent::{Command, Worker, serve, stdio};
@@ -11,7 +12,7 @@ type Fallible<T> = Result<T, Box<dyn std::error::Error>>;
 
 fn main() -> Fallible<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    match std::env::args().nth(1).as_deref() {
+    match std::env::args_os().nth(1).as_deref().and_then(OsStr::to_str) {
         Some("controller") => runtime.block_on(controller()),
         _ => runtime.block_on(agent()),
     }
@@ -25,7 +26,7 @@ async fn agent() -> Fallible<()> {
 /// Starts processes and prints one line: the agent's process id, a cgroup or `-`, and every folder created.
 async fn controller() -> Fallible<()> {
     let worker = Worker::local(&std::env::current_exe()?).await?;
-    let base = std::env::args().nth(2).unwrap_or_default();
+    let base = std::env::args_os().nth(2).and_then(|base| base.into_string().ok()).unwrap_or_default();
     let group = worker.new_group().await?;
     let folders = [worker.new_scratch(None).await?, worker.new_scratch(Some(&base)).await?];
     let script = "(setsid sleep 1234.5 &) ; sleep 1234.5 & echo ready; wait";

@@ -36,7 +36,7 @@ impl Value for u32 {
     const EXPECTED: &'static str = "a whole number up to 4294967295";
 
     fn parse(text: &str) -> Option<Self> {
-        text.parse().ok()
+        u64::parse(text)?.try_into().ok()
     }
 }
 
@@ -44,7 +44,7 @@ impl Value for u64 {
     const EXPECTED: &'static str = "a whole number";
 
     fn parse(text: &str) -> Option<Self> {
-        text.parse().ok()
+        text.parse().ok().map(|wb_model::Count(count)| count)
     }
 }
 
@@ -55,7 +55,7 @@ impl Value for Count {
     const EXPECTED: &'static str = "a whole number from 1 to 4294967295";
 
     fn parse(text: &str) -> Option<Self> {
-        text.parse().ok().filter(|count| *count > 0).map(Self)
+        u32::parse(text).filter(|count| *count > 0).map(Self)
     }
 }
 
@@ -67,10 +67,14 @@ impl Value for f64 {
     }
 }
 
-/// A number from 0 without an exponent, because `-` separates the ends of a range.
+/// A number from 0: digits, or a count such as `10k` or `1e7`. Without a negative exponent, because `-` separates the ends
+/// of a range.
 pub(super) fn plain_number(text: &str) -> Option<f64> {
     let is_plain = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
-    text.parse().ok().filter(|number: &f64| is_plain && number.is_finite())
+    if is_plain {
+        return text.parse().ok().filter(|number: &f64| number.is_finite());
+    }
+    u64::parse(text).filter(|_| !text.contains('-')).map(|count| count as f64)
 }
 
 /// A number from 0, or a percentage: `0.9` and `90%` are the same.

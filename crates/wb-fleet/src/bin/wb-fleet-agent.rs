@@ -12,7 +12,8 @@ type Fallible<T> = Result<T, Box<dyn std::error::Error>>;
 
 fn main() -> Fallible<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
+    let arguments: Vec<String> = arguments.collect();
     match &arguments[..] {
         [flag] if flag == "--version" => {
             println!("{}", env!("CARGO_PKG_VERSION"));

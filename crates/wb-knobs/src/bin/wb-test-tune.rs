@@ -10,7 +10,7 @@ use wb_knobs::tune::{KnobSetting, apply};
 use wb_sys::{SysRoot, UndoLog};
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let mut words = std::env::args().skip(1);
+    let mut words = std::env::args_os().skip(1).filter_map(|word| word.into_string().ok());
     let (root, command) = words.next().zip(words.next()).ok_or("expected ROOT apply|revert [KNOB[@TARGET]=VALUE…]")?;
     let mut log = UndoLog::open(&SysRoot::at(&root), &command)?;
     if command == "revert" {

@@ -170,7 +170,7 @@ fn to_scenario(entry: ScenarioEntry) -> Result<CustomScenario, String> {
     if !is_name(&id) {
         return Err(format!("invalid scenario `{id}`: expected a name of letters, digits, `-`, `_` and `.`"));
     }
-    if iterations == 0 || send.0 + receive.0 == 0 {
+    if iterations == 0 || (send.0, receive.0) == (0, 0) {
         return Err(format!("invalid scenario `{id}`: expected iterations, and bytes to send or to receive"));
     }
     Ok(CustomScenario { name: id.into(), measure, send, receive, iterations })

@@ -5,7 +5,8 @@ use std::process::ExitCode;
 /// Prints the tables of an example as Markdown, or with `--write PAGE` writes them between the markers of that page
 #[allow(dead_code)] // tests replace only
 pub(crate) fn print_or_write(example: &str, tables: impl FnOnce() -> String) -> ExitCode {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
+    let arguments: Vec<String> = arguments.collect();
     let result = match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         [] => {
             print!("{}", tables());

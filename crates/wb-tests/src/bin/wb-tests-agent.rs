@@ -15,7 +15,8 @@ use wb_tests::contention::io_latency::watch;
 type Fallible<T> = Result<T, Box<dyn std::error::Error>>;
 
 fn main() -> Fallible<()> {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
+    let arguments: Vec<String> = arguments.collect();
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["agent"] => agent(),
         ["exec", "himeno", config] => report(config, himeno::run),

@@ -78,7 +78,7 @@ pub async fn measure(
         iodepth: config.iodepth,
         jobs: 1,
         // They are ended when enough was counted.
-        runtime: Nanos(config.runtime.0 + 2 * START_LIMIT.0),
+        runtime: Nanos(config.runtime.0.saturating_add(2 * START_LIMIT.0)),
         rate_iops: None,
     };
     let file = TestFile::create(prepared, config.file_size).await?;

@@ -125,7 +125,7 @@ impl TestFile {
 
     /// Waits for the end of a load.
     pub(super) async fn finish(&self, process: Process, load: &FioLoad) -> Result<JobReport, ContentionError> {
-        let limit = Nanos(load.runtime.0 + RAMP.0 + GRACE.0);
+        let limit = Nanos(load.runtime.0.saturating_add(RAMP.0 + GRACE.0));
         let output = process.wait(Some(limit)).await?;
         if !output.exit_reason.is_success() {
             return Err(failure("fio", &output, &self.path, self.size));

@@ -23,10 +23,11 @@ fn config(params: &Params, placement: &Placement, facts: &Facts, work: Work) -> 
 
 /// Reason why it cannot be measured on a machine, if any.
 pub(super) fn unsupported(params: &Params, placement: &Placement, facts: &Facts) -> Option<String> {
-    let config = config(params, placement, facts, Work::Iterations(1));
+    // The configuration names a CPU for each thread: not before their number is known to be possible.
+    let required = || required_bytes(&config(params, placement, facts, Work::Iterations(1)));
     native::unsupported_isa(params.isa, facts)
         .or_else(|| native::unsupported_threads(params.threads, facts))
-        .or_else(|| native::unsupported_memory(required_bytes(&config), facts))
+        .or_else(|| native::unsupported_memory(required(), facts))
 }
 
 pub(super) async fn sample(params: &Params, attempt: &mut Attempt) -> Result<(), Failure> {

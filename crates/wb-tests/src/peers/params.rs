@@ -156,7 +156,7 @@ impl ScenarioRun {
 
     /// Bytes of an iteration, in both directions.
     pub(super) fn bytes(&self) -> u64 {
-        self.send + self.receive
+        self.send.saturating_add(self.receive)
     }
 }
 

@@ -116,9 +116,9 @@ impl Params {
     pub(super) fn memory_bytes(&self, requests: u64) -> u64 {
         const SERVER: u64 = 16 << 20;
         let (count, bytes_each) = match self.redis_command() {
-            RedisCommand::Set => (self.keyspace.min(requests), self.data_size.0 + 150),
-            RedisCommand::Get => (self.keyspace, self.data_size.0 + 150),
-            RedisCommand::Lpush | RedisCommand::Lpop => (requests, self.data_size.0 + 16),
+            RedisCommand::Set => (self.keyspace.min(requests), self.data_size.0.saturating_add(150)),
+            RedisCommand::Get => (self.keyspace, self.data_size.0.saturating_add(150)),
+            RedisCommand::Lpush | RedisCommand::Lpop => (requests, self.data_size.0.saturating_add(16)),
             RedisCommand::Sadd => (self.keyspace.min(requests), 120),
         };
         count.saturating_mul(bytes_each).saturating_add(SERVER)

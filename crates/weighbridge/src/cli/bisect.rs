@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use super::parse_text_path;
 use clap::{ArgGroup, Args, Subcommand};
 
 /// Exit statuses of `bisect step`, printed after its help.
@@ -32,7 +33,7 @@ pub(crate) enum BisectCommand {
     (--measure <COMMAND> | -- <RUN_ARGS>...)")]
 pub(crate) struct BisectRunArgs {
     /// Bisection folder; an existing one is resumed, and no revision is measured twice
-    #[arg(long, short, value_name = "DIR")]
+    #[arg(long, short, value_name = "DIR", value_parser = parse_text_path)]
     pub(crate) into: PathBuf,
     /// Good revision, from before the change
     #[arg(long, value_name = "REVISION")]
@@ -47,7 +48,7 @@ pub(crate) struct BisectRunArgs {
     #[arg(long, value_name = "RUN[,RUN…]")]
     pub(crate) bad_results: Option<String>,
     /// Git repository
-    #[arg(long, value_name = "DIR", default_value = ".")]
+    #[arg(long, value_name = "DIR", default_value = ".", value_parser = parse_text_path)]
     pub(crate) repo: PathBuf,
     /// A command that builds a revision, run by sh in the repository; a revision where it fails is skipped
     #[arg(long, value_name = "COMMAND")]
@@ -72,7 +73,7 @@ pub(crate) struct BisectRunArgs {
 #[derive(Debug, Args)]
 pub(crate) struct BisectStepArgs {
     /// Folder of `bisect run`
-    #[arg(long, short, value_name = "DIR")]
+    #[arg(long, short, value_name = "DIR", value_parser = parse_text_path)]
     pub(crate) into: PathBuf,
     /// Name of what is measured; by default the hash of the checked-out revision
     pub(crate) name: Option<String>,
@@ -82,7 +83,7 @@ pub(crate) struct BisectStepArgs {
 #[derive(Debug, Args)]
 pub(crate) struct BisectShowArgs {
     /// Folder of `bisect run`
-    #[arg(long, short, value_name = "DIR")]
+    #[arg(long, short, value_name = "DIR", value_parser = parse_text_path)]
     pub(crate) into: PathBuf,
     /// Print JSON
     #[arg(long)]

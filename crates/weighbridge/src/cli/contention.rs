@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use super::parse_text_path;
 use clap::Args;
 use wb_contention::QosOverride;
 use wb_contention::spec::parse_override;
@@ -19,7 +20,7 @@ pub(crate) const MERGE_AFTER_HELP: &str = "Only results with the same versions, 
 #[command(next_help_heading = "Contention benches")]
 pub(crate) struct SequenceFlags {
     /// Folder of hashd's files and of committed parameters, on the storage device [default: /var/lib/weighbridge]
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", value_parser = parse_text_path)]
     pub(crate) dir: Option<PathBuf>,
     /// Storage device [default: that of --dir]
     #[arg(long, value_name = "NAME")]

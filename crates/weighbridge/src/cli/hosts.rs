@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use super::parse_text_path;
 use clap::Args;
 
 /// Selection of hosts
@@ -16,7 +17,7 @@ pub(crate) struct HostSelectionFlags {
     #[arg(long, value_name = "FILE")]
     pub(crate) inventory: Option<PathBuf>,
     /// Alternative ssh configuration file, as for `ssh -F`
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = parse_text_path)]
     pub(crate) ssh_config: Option<PathBuf>,
 }
 

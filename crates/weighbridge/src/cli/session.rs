@@ -4,6 +4,7 @@ use wb_session::options::new_run_folder;
 use wb_session::{HostOptions, HostSelection, PreparationOptions, RunFolderOptions, SessionOptions};
 
 use super::{HostFlags, HostSelectionFlags, PreparationFlags, RunFolderFlags};
+use crate::commands::command_line::words_to_record;
 
 /// Prefix of the run folders of `run` and `peers run`.
 pub(crate) const RUN_PREFIX: &str = "weighbridge";
@@ -62,7 +63,7 @@ impl RunFolderFlags {
             publish: self.publish.clone(),
             secret_from: self.secret_from.clone(),
         };
-        let command = std::env::args().collect();
+        let command = words_to_record();
         SessionOptions { run_folder, hosts: hosts.into(), preparation: preparation.into(), command }
     }
 }

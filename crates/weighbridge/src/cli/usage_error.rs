@@ -102,9 +102,27 @@ impl UsageError {
                 };
                 Self { what, help: format!("remove one. {options}") }
             }
+            ErrorKind::InvalidUtf8 => {
+                let word = refused_encoding(words, program).unwrap_or_default();
+                Self { what: format!("invalid argument `{word}`: expected text in UTF-8"), help: options }
+            }
             _ => Self { what: first_paragraph(error), help: options },
         }
     }
+}
+
+/// The word that is refused because it is not UTF-8: without it, others like it are accepted, such as paths.
+fn refused_encoding(words: &[OsString], program: &Command) -> Option<String> {
+    let lossy = |word: &OsString| word.to_string_lossy().into_owned();
+    let is_refused = |(at, word): &(usize, &OsString)| {
+        let others = words.iter().enumerate().map(|(other, word)| match other == *at {
+            true => word.clone(),
+            false => lossy(word).into(),
+        });
+        let parsed = program.clone().try_get_matches_from(others);
+        word.to_str().is_none() && parsed.is_err_and(|error| error.kind() == ErrorKind::InvalidUtf8)
+    };
+    words.iter().enumerate().find(is_refused).map(|(_, word)| lossy(word))
 }
 
 /// The message of the parser without usage and notes.

@@ -1,11 +1,14 @@
 //! Values of options, and the messages of invalid ones.
 
+use std::convert::Infallible;
 use std::ffi::OsStr;
 use std::net::IpAddr;
+use std::path::PathBuf;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Arg, Command};
 use serde::de::DeserializeOwned;
+use wb_model::Count;
 use wb_plan::tools;
 
 /// Parses a word that a type of the plan's is written as there.
@@ -49,9 +52,9 @@ pub(crate) fn whole_number<T: TryFrom<u64>, const LEAST: u64>(text: &str) -> Res
     whole_number_to::<T, LEAST, { u64::MAX }>(text)
 }
 
-/// Parses a whole number from `LEAST` to `MOST`.
+/// Parses a whole number from `LEAST` to `MOST`: `10000000`, `10M` or `1e7`.
 pub(crate) fn whole_number_to<T: TryFrom<u64>, const LEAST: u64, const MOST: u64>(text: &str) -> Result<T, String> {
-    let number = text.parse::<u64>().ok().filter(|number| (LEAST..=MOST).contains(number));
+    let number = text.parse::<Count>().ok().map(|count| count.0).filter(|number| (LEAST..=MOST).contains(number));
     number.and_then(|number| T::try_from(number).ok()).ok_or_else(|| {
         let most = (1..=64).map(|bits| u64::MAX >> (64 - bits)).rfind(|most| T::try_from(*most).is_ok());
         match most.map_or(MOST, |most| most.min(MOST)) {
@@ -77,7 +80,8 @@ pub(crate) fn parse_fraction(text: &str) -> Result<f64, String> {
 }
 
 fn finite(text: &str) -> Option<f64> {
-    text.parse::<f64>().ok().filter(|value| value.is_finite())
+    let plain = text.parse::<f64>().ok().filter(|value| value.is_finite());
+    plain.or_else(|| text.parse::<Count>().ok().map(|count| count.0 as f64))
 }
 
 /// Parses the address of an interface.
@@ -85,10 +89,111 @@ pub(crate) fn parse_ip_address(text: &str) -> Result<IpAddr, String> {
     text.parse().map_err(|_| "expected an IP address, such as 0.0.0.0 or ::".to_owned())
 }
 
+/// Parses a path that is passed on as text, and thus must be UTF-8.
+pub(crate) fn parse_text_path(text: &str) -> Result<PathBuf, Infallible> {
+    Ok(PathBuf::from(text))
+}
+
 /// Checks that a command line can be split into words.
 pub(super) fn parse_command_line(text: &str) -> Result<String, String> {
     match tools::split_words(text) {
         Some(_) => Ok(text.to_owned()),
         None => Err("expected a non-empty command line with closed quotes".to_owned()),
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "these are tests")]
+mod tests {
+    use std::any::{Any, TypeId};
+    use std::collections::BTreeSet;
+
+    use clap::parser::ValueSource;
+
+    use crate::cli::Cli;
+
+    /// Commands with the notation of other programs.
+    const FOREIGN: [&str; 2] = ["iperf3", "uperf"];
+
+    /// Calls this for each command, with its names.
+    fn for_each_command(command: &clap::Command, path: &str, visit: &mut dyn FnMut(&str, &clap::Command)) {
+        visit(path, command);
+        for inner in command.get_subcommands() {
+            for_each_command(inner, format!("{path} {}", inner.get_name()).trim(), visit);
+        }
+    }
+
+    /// The value of an option written like this, by itself.
+    fn value<T: Any + Clone + Send + Sync>(arg: &clap::Arg, text: &str) -> Option<T> {
+        let arg = clap::Arg::new("x").long("x").value_parser(arg.get_value_parser().clone());
+        let matches = clap::Command::new("c").arg(arg).try_get_matches_from(["c", &format!("--x={text}")]).ok()?;
+        assert_eq!(matches.value_source("x"), Some(ValueSource::CommandLine));
+        matches.get_one::<T>("x").cloned()
+    }
+
+    #[test]
+    fn every_option_with_a_count_is_read_in_every_notation() {
+        fn check<T: Any + Clone + Send + Sync + PartialEq + std::fmt::Debug>(path: &str, arg: &clap::Arg) -> bool {
+            if arg.get_value_parser().type_id() != TypeId::of::<T>() || arg.get_long().is_none() {
+                return false;
+            }
+            let plain = value::<T>(arg, "100");
+            for text in ["1e2", "0.1k", "0.1K", "1e+2"] {
+                assert_eq!(value::<T>(arg, text), plain, "{path} {}: {text}", arg.get_id());
+            }
+            assert_eq!(value::<T>(arg, "99999999999999999999"), None, "{path} {}", arg.get_id());
+            plain.is_some()
+        }
+        let mut checked = BTreeSet::new();
+        for_each_command(&Cli::build_command(), "", &mut |path, command| {
+            if FOREIGN.iter().any(|foreign| path.ends_with(foreign)) {
+                return;
+            }
+            for arg in command.get_arguments().filter(|arg| arg.get_action().takes_values()) {
+                // Their values are no counts.
+                if ["mss", "tos"].contains(&arg.get_id().as_str()) {
+                    continue;
+                }
+                if check::<u16>(path, arg)
+                    || check::<u32>(path, arg)
+                    || check::<u64>(path, arg)
+                    || check::<usize>(path, arg)
+                {
+                    checked.insert(arg.get_id().to_string());
+                }
+            }
+        });
+        for name in ["samples", "max_samples", "retakes", "warm_up", "max_blocks", "runs", "max_sessions"] {
+            assert!(checked.contains(name), "{name}: {checked:?}");
+        }
+    }
+
+    #[test]
+    fn every_command_is_tried_with_an_argument_that_is_not_utf8() {
+        let tried: BTreeSet<&str> = include_str!("../../tests/fixtures/not-utf8")
+            .lines()
+            .filter(|line| !line.starts_with('#'))
+            .map(|line| line.split('|').next().unwrap_or_default().trim())
+            .collect();
+        let mut missing = Vec::new();
+        let mut commands = BTreeSet::new();
+        let (fixed, mut program) = (["help", "color", "run_folder", "log", "version"], Cli::build_command());
+        program.build();
+        for_each_command(&program, "", &mut |path, command| {
+            let own = command.get_arguments().filter(|arg| !fixed.contains(&arg.get_id().as_str()));
+            let takes_text = own.filter(|arg| arg.get_action().takes_values()).count() > 0;
+            if path.split(' ').any(|name| name == "help") || command.has_subcommands() || !takes_text {
+                return;
+            }
+            commands.insert(path.to_owned());
+            if !tried.contains(path) {
+                missing.push(path.to_owned());
+            }
+        });
+        let unknown: Vec<_> = tried.iter().filter(|path| !commands.contains(**path)).collect();
+        assert!(
+            missing.is_empty() && unknown.is_empty(),
+            "not in tests/fixtures/not-utf8: {missing:?}; unknown: {unknown:?}"
+        );
     }
 }

@@ -6,6 +6,9 @@ use clap::Args;
 
 use super::{AttemptFlags, HostFlags, PlacementFlags, PreparationFlags, RunFolderFlags};
 
+/// The maximum number of blocks: the boundaries of all interim analyses are simulated, in time that grows with its square.
+const MAX_BLOCKS: u64 = 1000;
+
 /// Forms of variants and exit statuses of `ab`, printed after its help.
 pub(crate) const AB_AFTER_HELP: &str = "Variants; the others are compared with the first:
   param:NAME=VALUE     a parameter of the test
@@ -63,13 +66,14 @@ pub(crate) struct AbArgs {
     #[arg(value_name = "VARIANT", index = 2, required = true, num_args = 2..)]
     pub(crate) variants: Vec<String>,
     /// Exact number of samples of each variant: the same as --min-blocks N --max-blocks N
-    #[arg(long, value_name = "N", value_parser = super::whole_number::<usize, 1>, conflicts_with_all = ["min_blocks", "max_blocks"])]
+    #[arg(long, value_name = "N", value_parser = super::whole_number_to::<usize, 1, MAX_BLOCKS>,
+          conflicts_with_all = ["min_blocks", "max_blocks"])]
     pub(crate) samples: Option<usize>,
     /// Maximum number of blocks, each with one sample of every variant in random order
-    #[arg(long, value_name = "N", default_value_t = 30, value_parser = super::whole_number::<usize, 1>)]
+    #[arg(long, value_name = "N", default_value_t = 30, value_parser = super::whole_number_to::<usize, 1, MAX_BLOCKS>)]
     pub(crate) max_blocks: usize,
     /// Minimum number of blocks
-    #[arg(long, value_name = "N", default_value_t = 0, value_parser = super::whole_number::<usize, 0>)]
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = super::whole_number_to::<usize, 0, MAX_BLOCKS>)]
     pub(crate) min_blocks: usize,
     /// False-positive rate in percent, over all interim analyses and variants together
     #[arg(long, value_name = "PERCENT", default_value_t = 5.0, value_parser = super::parse_non_negative, allow_negative_numbers = true)]

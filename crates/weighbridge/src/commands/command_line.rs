@@ -1,12 +1,54 @@
-//! Splits a recorded command line into commands, options and values, by the declarations of the flags.
+//! The command line of this process as text, and the split of a recorded one into commands, options and values, by the
+//! declarations of the flags.
 //!
 //! Values are not parsed: a recorded one may contain `***`, or name a file of another machine.
 
 use std::collections::BTreeSet;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
 
 use clap::{Arg, Command};
+use wb_model::secrets::mask_arguments;
 
 use crate::cli::Cli;
+use crate::console::message;
+
+/// The words of this process's command line, with the program. Records are text: bytes that are not UTF-8 become `�`,
+/// with a warning. Secrets are not masked, as some are declared later.
+pub(crate) fn words_to_record() -> Vec<String> {
+    let words: Vec<OsString> = std::env::args_os().collect();
+    if words.iter().any(|word| word.to_str().is_none()) {
+        message!("warning: bytes of the command line that are not UTF-8 are recorded as `�`");
+    }
+    words.iter().map(|word| word.to_string_lossy().into_owned()).collect()
+}
+
+/// The words of this process's command line as they are recorded, with secrets masked.
+pub(crate) fn recorded_words() -> Vec<String> {
+    mask_arguments(words_to_record())
+}
+
+/// Joins words into a command line for a shell; it keeps every byte.
+pub(crate) fn join_words(words: &[OsString]) -> String {
+    words.iter().map(|word| quote(word)).collect::<Vec<_>>().join(" ")
+}
+
+/// Quotes a word for a shell: `$'\377'` if it is not UTF-8.
+fn quote(word: &OsStr) -> String {
+    if let Some(text) = word.to_str() {
+        return shell_words::quote(text).into_owned();
+    }
+    let escape = |c: char| match c {
+        '\\' | '\'' => format!("\\{c}"),
+        c if c.is_ascii_control() => format!("\\{:03o}", u32::from(c)),
+        c => c.to_string(),
+    };
+    let chunks = word.as_bytes().utf8_chunks().map(|chunk| {
+        let bytes = chunk.invalid().iter().map(|byte| format!("\\{byte:03o}"));
+        chunk.valid().chars().map(escape).chain(bytes).collect::<String>()
+    });
+    format!("$'{}'", chunks.collect::<String>())
+}
 
 /// A recorded command line.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -175,6 +217,17 @@ mod tests {
             arguments("w ab t --into A -- base -x"),
             ["test:t", "into:--into=A", ":--", "variants:base", "variants:-x"]
         );
+    }
+
+    #[test]
+    fn a_joined_command_line_keeps_every_byte() {
+        let words = [&b"a b"[..], b"run-\xff", b"1\xff\xfe2 \\'\n\xc3\xa9", b"plain"].map(OsStr::from_bytes);
+        let line = join_words(&words.map(OsStr::to_owned));
+        assert_eq!(line, r"'a b' $'run-\377' $'1\377\3762 \\\'\012é' plain");
+        let script = format!("printf '%s\\0' {line}");
+        let printed = std::process::Command::new("bash").args(["-c", &script]).output().unwrap().stdout;
+        let read: Vec<&[u8]> = printed.split(|byte| *byte == 0).filter(|word| !word.is_empty()).collect();
+        assert_eq!(read, words.map(OsStr::as_bytes));
     }
 
     #[test]

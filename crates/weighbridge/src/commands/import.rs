@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use wb_import::{FileReport, Format, ImportReport, ImportRequest, NameOverrides};
-use wb_model::secrets::mask_arguments;
 use wb_model::{CellId, pluralize};
 use wb_plan::Catalog;
 use wb_record::RunFolder;
@@ -13,6 +12,7 @@ use wb_sys::SysRoot;
 use wb_tests::Registry;
 
 use crate::cli::import::ImportArgs;
+use crate::commands::command_line::recorded_words;
 use crate::console::Console;
 use crate::error::Error;
 use crate::exit::Exit;
@@ -41,7 +41,7 @@ pub(crate) fn import(args: ImportArgs, console: &Console) -> Result<Exit, Error>
         names: NameOverrides { test, profile, id, system },
         include_incorrect: args.include_incorrect,
         strict: args.strict,
-        command: mask_arguments(std::env::args()),
+        command: recorded_words(),
         metadata: args.metadata.into_iter().collect::<BTreeMap<_, _>>(),
         version: env!("CARGO_PKG_VERSION"),
         program_sha256: current_program_hash()?,

@@ -3,7 +3,7 @@
 mod archive;
 mod bisect;
 mod clean;
-mod command_line;
+pub(crate) mod command_line;
 mod compare;
 mod contention;
 mod doctor;

@@ -1,5 +1,6 @@
 //! Resolves flags to a request: tests, sampling and selection, from which plans are made.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use wb_diagnostics::DiagnosticCollector;
@@ -109,7 +110,7 @@ fn prefer_sample_flags(flags: &SamplingFlags, request: &mut Request, registry: &
 fn refuse_list_words(tests: &[&str], registry: &Registry) -> Result<(), Error> {
     let unknown = tests.iter().find(|test| registry.declaration(test).is_none());
     let Some((test, (flag, value, word))) =
-        unknown.and_then(|test| Some((test, word_after_list(std::env::args(), test)?)))
+        unknown.and_then(|test| Some((test, word_after_list(std::env::args_os(), test)?)))
     else {
         return Ok(());
     };
@@ -120,9 +121,10 @@ fn refuse_list_words(tests: &[&str], registry: &Registry) -> Result<(), Error> {
 }
 
 /// Finds a test name right after the value of a flag that takes a list. Returns the flag, its value and the word.
-fn word_after_list(words: impl Iterator<Item = String>, test: &str) -> Option<(String, String, String)> {
+fn word_after_list(words: impl Iterator<Item = OsString>, test: &str) -> Option<(String, String, String)> {
     const LISTS: [&str; 2] = ["--hosts", "--profiles"];
-    let words: Vec<String> = words.collect();
+    // Such a word is valid, or the parser would have refused it.
+    let words: Vec<String> = words.map(|word| word.to_string_lossy().into_owned()).collect();
     let names_test = |word: &str| word.split(':').next() == Some(test);
     // Several words may follow the flag; those before this one were meant for the list as well.
     let (at, word) = words.iter().enumerate().skip(2).find(|(_, word)| names_test(word))?;

@@ -4,6 +4,7 @@
 
 mod archive;
 mod archive_peers;
+mod arguments;
 mod axes;
 mod bisect;
 mod clean;

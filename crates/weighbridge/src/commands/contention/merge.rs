@@ -10,6 +10,7 @@ use wb_record::{Invocation, RunFolder};
 use wb_session::program::current_program_hash;
 
 use crate::cli::contention::MergeArgs;
+use crate::commands::command_line::recorded_words;
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::output::print_text;
@@ -37,7 +38,7 @@ pub(crate) fn merge(args: &MergeArgs, folder: Option<&Path>) -> Result<Exit, Err
         started: jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         program_sha256: current_program_hash()?,
-        command: std::env::args().collect(),
+        command: recorded_words(),
         plan: "merge".to_owned(),
         plan_text: None,
         sampling: serde_json::to_value(Sampling::default()).map_err(|error| Error::Internal(error.to_string()))?,

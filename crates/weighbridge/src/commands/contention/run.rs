@@ -15,6 +15,7 @@ use wb_session::program::{current_program_hash, runtime};
 use super::render;
 use super::request::request;
 use crate::cli::{PlanArgs, RUN_PREFIX, RunArgs};
+use crate::commands::command_line::recorded_words;
 use crate::console::{Console, message};
 use crate::error::Error;
 use crate::exit::Exit;
@@ -71,7 +72,7 @@ fn invocation(args: &RunArgs, request: &SequenceRequest) -> Result<Invocation, E
         started: jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         program_sha256: current_program_hash()?,
-        command: wb_model::secrets::mask_arguments(std::env::args().collect::<Vec<_>>()),
+        command: recorded_words(),
         plan: args.measurement.tests.join(" "),
         plan_text: None,
         sampling,

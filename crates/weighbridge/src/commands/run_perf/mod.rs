@@ -59,6 +59,7 @@ impl Translation {
 
     /// Prints and runs the commands, the last in place of this process. Stops at the first failure.
     fn execute(self, console: &Console) -> Result<Exit, Error> {
+        refuse_other_encodings()?;
         if !console.quiet {
             self.notes.iter().for_each(|note| crate::console::message!("note: {note}"));
             crate::console::message!("note: equivalent command: {}", self.command_line());
@@ -83,6 +84,17 @@ impl Translation {
         }
         // `exec` replaces this process and returns only on failure.
         Err(failed(command(last).exec()))
+    }
+}
+
+/// Refuses arguments that are not UTF-8: translated commands are text, and would name other files.
+fn refuse_other_encodings() -> Result<(), Error> {
+    match std::env::args_os().find(|word| word.to_str().is_none()) {
+        Some(word) => Err(Error::Usage {
+            what: format!("invalid argument `{}`: expected text in UTF-8", word.display()),
+            help: "the commands of weighbridge itself accept any path".to_owned(),
+        }),
+        None => Ok(()),
     }
 }
 
