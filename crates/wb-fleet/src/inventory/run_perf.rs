@@ -162,7 +162,10 @@ mod tests {
             ("guest_cpus: 0", format!("invalid value 0 for `guest-cpus`: {number}")),
             ("host_cpus: 1.5", format!("invalid value 1.5 for `host-cpus`: {number}")),
             ("guest_mem_m: 0", "invalid value 0 for `guest-mem-m`: expected a number of MiB from 1".to_owned()),
-            ("guest_mem_m: '1024'", "invalid value \"1024\" for `guest-mem-m`: expected a number of MiB from 1".to_owned()),
+            (
+                "guest_mem_m: '1024'",
+                "invalid value \"1024\" for `guest-mem-m`: expected a number of MiB from 1".to_owned(),
+            ),
             ("hugepage_kb: 2M", "invalid value \"2M\" for `hugepage-kb`: expected a number of KiB from 1".to_owned()),
             ("numa_nodes: ~", "invalid value null for `numa-nodes`: expected a number from 1".to_owned()),
             ("arch: 86", "invalid value 86 for `arch`: expected a name such as \"x86_64\"".to_owned()),
