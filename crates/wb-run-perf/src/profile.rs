@@ -62,7 +62,11 @@ pub fn translate(text: &str, addresses: &[String], folders: &[PathBuf]) -> Resul
             }
             _ => {
                 let key = key.replace('_', "-");
-                let value = if NUMERIC_PARAMS.contains(&key.as_str()) { parse_quoted_number(value) } else { value };
+                let value = match key.as_str() {
+                    name if NUMERIC_PARAMS.contains(&name) => parse_quoted_number(value),
+                    "irqbalance" => parse_flag(value),
+                    _ => value,
+                };
                 params.insert(key, value);
             }
         }
@@ -135,6 +139,14 @@ fn parse_quoted_number(value: Value) -> Value {
     number.map_or(value, Value::from)
 }
 
+/// Converts 0 and 1, which run-perf accepts for a truth value, to one.
+fn parse_flag(value: Value) -> Value {
+    match value.as_u64() {
+        Some(flag @ (0 | 1)) => Value::from(flag == 1),
+        _ => value,
+    }
+}
+
 #[cfg(test)]
 mod checks {
     use super::*;
@@ -151,6 +163,7 @@ mod checks {
             r#"default:{"RUNPERF_TESTS":["fio"]}"#,
             r#"DefaultLibvirt:{"force_guest_cpus":"2","force_no_vms":1,"qemu_bin":"/opt/qemu","__NAME__":"My VM"}"#,
             r#"TunedLibvirt:{"xml_suffix":"-big","irqbalance":false,"grub_args":["nosmt"]}"#,
+            r#"Localhost:{"irqbalance":1,"tuned_adm_profile":"virtual-host"}"#,
             r#"Localhost:{"RUNPERF_TESTS":["$@","linpack",["fio",{"type":"read","runtime":"1"}]]}"#,
         ];
         insta::assert_snapshot!(all.map(word).join("\n"), @r#"
@@ -159,6 +172,7 @@ mod checks {
         Localhost:{"tests":["fio:ramptime=10,runtime=180,samples=3,test-types=[read,write,rw]"]}
         DefaultLibvirt:{"force-guest-cpus":2,"force-no-vms":1,"qemu-bin":"/opt/qemu","name":"My_VM"}
         TunedLibvirt:{"xml":"libvirt/%(address)s-big.xml","irqbalance":false,"grub-args":["nosmt"]}
+        Localhost:{"irqbalance":true,"tuned-adm-profile":"virtual-host"}
         Localhost:{"tests":["$@","linpack:run-samples=3","fio:ramptime=10,runtime=1,samples=3,test-types=read"]}
         "#);
     }

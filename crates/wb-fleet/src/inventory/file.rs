@@ -143,7 +143,9 @@ impl InventoryParser<'_> {
                 .error_at(key, error.to_string(), "unknown")
                 .with_suggestion(suggestion.clone())
                 .with_help("keys of your own go into [hosts.NAME.extra]"),
-            ParamError::InvalidValue { .. } => self.error_at(value, error.to_string(), "here"),
+            ParamError::InvalidValue { .. } | ParamError::AmbiguousCpus { .. } => {
+                self.error_at(value, error.to_string(), "here")
+            }
         }
     }
 

@@ -14,11 +14,11 @@ use wb_sys::proc::meminfo;
 
 /// Names of the parameters and the values that each accepts.
 const PARAMETERS: [(&str, &str); 9] = [
-    ("hugepage-kb", "a number of KiB"),
-    ("numa-nodes", "a number"),
-    ("host-cpus", "a number of CPUs, or a list such as \"0-3,8\""),
-    ("guest-cpus", "a number of CPUs, or a list such as \"0-3,8\""),
-    ("guest-mem-m", "a number of MiB"),
+    ("hugepage-kb", "a number of KiB from 1"),
+    ("numa-nodes", "a number from 1"),
+    ("host-cpus", "a number of CPUs from 1, or a list such as \"0-3,8\""),
+    ("guest-cpus", "a number of CPUs from 1, or a list such as \"0-3,8\""),
+    ("guest-mem-m", "a number of MiB from 1"),
     ("arch", "a name such as \"x86_64\""),
     ("disable-smt", "true or false"),
     ("distro", "a name such as \"debian-12\""),
@@ -137,6 +137,21 @@ pub enum ParamError {
         /// The given value.
         given: Value,
     },
+    /// A quoted number, which may be a number of CPUs or one CPU.
+    #[error("ambiguous value {given} for `{name}`: expected a number without quotes, or a list such as \"0-3,8\"")]
+    AmbiguousCpus {
+        /// The parameter.
+        name: &'static str,
+        /// The given value.
+        given: Value,
+    },
+}
+
+impl ParamError {
+    /// A similar name, if the parameter does not exist.
+    pub(crate) fn suggestion(&self) -> Option<Suggestion> {
+        if let Self::Unknown { suggestion, .. } = self { suggestion.clone() } else { None }
+    }
 }
 
 /// A configured parameter that differs from the detected one.
@@ -164,6 +179,10 @@ impl HostParams {
         let (name, expected) = lookup(name)
             .ok_or_else(|| ParamError::Unknown { name: name.to_owned(), suggestion: suggest_parameter(name) })?;
         let bad = |given| ParamError::InvalidValue { name, expected, given };
+        // A key without a value would silently be as if it were not there, and no parameter can be zero.
+        if value.is_null() || value.as_u64() == Some(0) {
+            return Err(bad(value));
+        }
         let mut all = self.to_object();
         all.insert(name.to_owned(), value.clone());
         *self = serde_json::from_value(Value::Object(all)).map_err(|_| bad(value))?;
@@ -171,8 +190,13 @@ impl HostParams {
     }
 
     /// Like `set` for foreign files: an unknown name without a similar parameter is stored as a key of the user. Names
-    /// shorter than 6 characters are similar to anything and count as unknown.
+    /// shorter than 6 characters are similar to anything and count as unknown. A quoted number is not a list of one
+    /// CPU: run-perf has no lists, and takes it as a number in some profiles.
     pub(crate) fn set_or_store(&mut self, name: &str, value: Value) -> Result<(), ParamError> {
+        let is_quoted_number = value.as_str().is_some_and(|text| text.trim().parse::<u64>().is_ok());
+        if let Some((name @ ("host-cpus" | "guest-cpus"), _)) = lookup(name).filter(|_| is_quoted_number) {
+            return Err(ParamError::AmbiguousCpus { name, given: value });
+        }
         match self.set(name, value.clone()) {
             Err(ParamError::Unknown { suggestion, .. }) if suggestion.is_none() || name.len() < 6 => {
                 self.extra.insert(name.to_owned(), value);
@@ -351,7 +375,7 @@ mod tests {
         );
         assert_eq!(
             error("host_cpus", json!("0-")).to_string(),
-            "invalid value \"0-\" for `host-cpus`: expected a number of CPUs, or a list such as \"0-3,8\""
+            "invalid value \"0-\" for `host-cpus`: expected a number of CPUs from 1, or a list such as \"0-3,8\""
         );
         let mut params = HostParams::default();
         params.set_or_store("rack", json!("B7")).unwrap();

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
-use wb_diagnostics::{Diagnostic, SourceText, humanize_serde_error};
+use wb_diagnostics::{Diagnostic, SourceText, help_with_suggestion, humanize_serde_error};
 
-use super::{Host, HostParams, asset_paths};
+use super::{Host, HostParams, ParamError, asset_paths};
 
 /// Reads the parameters of the host at an address from the first asset folder that has a file for it; none without one.
 ///
@@ -33,7 +33,9 @@ fn parse_yaml(path: &Path, text: &str) -> Result<HostParams, Diagnostic> {
     for (name, value) in entries {
         let location = value.referenced;
         let at = source.rest_of_line(location.line(), location.column()).unwrap_or(0..0);
-        params.set_or_store(&name, value.value).map_err(|error| error_at(at, error.to_string()))?;
+        params
+            .set_or_store(&name, value.value)
+            .map_err(|error| error_at(at, error.to_string()).with_suggestion(error.suggestion()))?;
     }
     Ok(params)
 }
@@ -53,6 +55,10 @@ impl ForcedParams {
     pub fn parse(text: &str) -> Result<Self, Diagnostic> {
         let help = "expected `{\"HOST\": {\"guest-cpus\": 4}}`, or `{\"guest-cpus\": 4}` for all hosts";
         let invalid = |why: String| Diagnostic::new(format!("invalid --force-params: {why}")).with_help(help);
+        let invalid_param = |why: String, error: &ParamError| {
+            let why = format!("invalid --force-params: {why}{error}");
+            Diagnostic::new(why).with_help(help_with_suggestion(error.suggestion().as_ref(), help))
+        };
         let entries: BTreeMap<String, Value> =
             serde_json::from_str(text).map_err(|error| invalid(humanize_serde_error(&error.to_string())))?;
         let mut forced = Self::default();
@@ -61,10 +67,14 @@ impl ForcedParams {
                 Value::Object(host_params) => {
                     let params = forced.by_host.entry(name.clone()).or_default();
                     for (param, value) in host_params {
-                        params.set_or_store(&param, value).map_err(|error| invalid(format!("`{name}`: {error}")))?;
+                        params
+                            .set_or_store(&param, value)
+                            .map_err(|error| invalid_param(format!("`{name}`: "), &error))?;
                     }
                 }
-                value => forced.all.set_or_store(&name, value).map_err(|error| invalid(error.to_string()))?,
+                value => {
+                    forced.all.set_or_store(&name, value).map_err(|error| invalid_param(String::new(), &error))?;
+                }
             }
         }
         Ok(forced)
@@ -124,11 +134,45 @@ mod tests {
         };
         assert_eq!(
             describe("arch: x86_64\nguest_cpus: many\n"),
-            "invalid value \"many\" for `guest-cpus`: expected a number of CPUs, or a list such as \"0-3,8\" | many"
+            "invalid value \"many\" for `guest-cpus`: expected a number of CPUs from 1, or a list such as \"0-3,8\" | many"
         );
         assert_eq!(describe("guest_cpu: 3\n"), "unknown host parameter `guest_cpu` | 3");
+        let error = parse_yaml(Path::new("h.yaml"), "guest_cpu: 3\n").unwrap_err();
+        assert_eq!(error.label(), "did you mean `guest-cpus`?");
         assert!(describe("arch: [x\n").starts_with("cannot parse this host file: "));
         assert!(describe("- x\n").starts_with("cannot parse this host file: "));
+    }
+
+    #[test]
+    fn no_value_of_a_host_file_has_another_meaning_than_in_run_perf() {
+        let parse = |text: &str| parse_yaml(Path::new("h.yaml"), text).map_err(|error| error.to_string());
+        // Numbers and truth values as PyYAML reads them.
+        let params = parse("hugepage_kb: 0x800\nguest_mem_m: 32_768\nhost_cpus: 24\ndisable_smt: yes\n").unwrap();
+        assert_eq!((params.hugepage_kb, params.guest_mem_m), (Some(2048), Some(32_768)));
+        assert_eq!((params.host_cpus, params.disable_smt), (Some(CpuSpec::Count(24)), Some(true)));
+        for (text, is_off) in [("on", true), ("True", true), ("no", false), ("off", false), ("FALSE", false)] {
+            assert_eq!(parse(&format!("disable_smt: {text}\n")).unwrap().disable_smt, Some(is_off), "{text}");
+        }
+        let number = "expected a number of CPUs from 1, or a list such as \"0-3,8\"";
+        let quoted = "expected a number without quotes, or a list such as \"0-3,8\"";
+        for (text, message) in [
+            ("guest_cpus: \"8\"", format!("ambiguous value \"8\" for `guest-cpus`: {quoted}")),
+            ("host_cpus: '8'", format!("ambiguous value \"8\" for `host-cpus`: {quoted}")),
+            ("guest_cpus:", format!("invalid value null for `guest-cpus`: {number}")),
+            ("guest_cpus: 0", format!("invalid value 0 for `guest-cpus`: {number}")),
+            ("host_cpus: 1.5", format!("invalid value 1.5 for `host-cpus`: {number}")),
+            ("guest_mem_m: 0", "invalid value 0 for `guest-mem-m`: expected a number of MiB from 1".to_owned()),
+            (
+                "guest_mem_m: '1024'",
+                "invalid value \"1024\" for `guest-mem-m`: expected a number of MiB from 1".to_owned(),
+            ),
+            ("hugepage_kb: 2M", "invalid value \"2M\" for `hugepage-kb`: expected a number of KiB from 1".to_owned()),
+            ("numa_nodes: ~", "invalid value null for `numa-nodes`: expected a number from 1".to_owned()),
+            ("arch: 86", "invalid value 86 for `arch`: expected a name such as \"x86_64\"".to_owned()),
+            ("disable_smt: 2", "invalid value 2 for `disable-smt`: expected true or false".to_owned()),
+        ] {
+            assert_eq!(parse(&format!("{text}\n")).unwrap_err(), message);
+        }
     }
 
     #[test]
@@ -146,8 +190,11 @@ mod tests {
         let error = ForcedParams::parse(r#"{"a": {"numa_nodes": "many"}}"#).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "invalid --force-params: `a`: invalid value \"many\" for `numa-nodes`: expected a number"
+            "invalid --force-params: `a`: invalid value \"many\" for `numa-nodes`: expected a number from 1"
         );
         assert!(ForcedParams::parse("[]").is_err());
+        let error = ForcedParams::parse(r#"{"guest_cpuss": 1}"#).unwrap_err();
+        assert!(error.help().unwrap().starts_with("did you mean `guest-cpus`? expected"), "{:?}", error.help());
+        assert!(ForcedParams::parse(r#"{"a": {"guest_cpus": "4"}}"#).unwrap_err().to_string().contains("ambiguous"));
     }
 }

@@ -56,7 +56,8 @@ pub(crate) fn plan_guests(
     if memory < MIN_MEMORY {
         let [share, minimum] = [memory, MIN_MEMORY].map(|size| size.0 >> 20);
         return Err(ProfileErrorKind::NotEnoughResources(format!(
-            "{count} guests would have {share} MiB of memory each, and at least {minimum} MiB are required"
+            "{} would have {share} MiB of memory each, and at least {minimum} MiB are required",
+            pluralize(count as usize, "guest")
         )));
     }
     let required = memory.0.saturating_mul(u64::from(count));

@@ -289,7 +289,7 @@ fn killed_run_leaves_no_guest() {
 
 #[test]
 #[ignore = "starts a guest in software"]
-fn soak_run_interrupted_while_its_guest_starts_is_recorded_and_resumed() {
+fn run_interrupted_while_its_guest_starts_is_recorded_and_resumed() {
     let Some(world) = World::new() else { return };
     let profiles = small("DefaultLibvirt", "");
     let plan = world.run(&format!("plan steady {QUICK}"), &profiles).expect_code(0);
@@ -440,7 +440,7 @@ fn tuned_guest_of_a_users_domain_boots_the_images_kernel_on_huge_pages() {
 
 #[test]
 #[ignore = "starts three guests in software"]
-fn soak_overcommitting_guests_are_as_many_as_in_run_perf() {
+fn overcommitting_guests_are_as_many_as_in_run_perf() {
     let Some(world) = World::new() else { return };
     // For 2 CPUs and guests of 1: 2 / 1 × 1.5 = 3 guests, which share the memory.
     world.lab.write("assets/hosts/localhost.yaml", &host_file(1, 1200));

@@ -71,23 +71,27 @@ fn kernel_has_the_arguments_of_a_profile_while_it_is_applied() {
     assert_eq!(seen(), before);
 }
 
-/// Changes the boot loader's parameters of the kernel.
+/// Changes the boot loader's parameters of the kernel, and switches a CPU off that the next kernel does not start.
 const CHANGE_GRUB: &str = r#"#!/bin/sh
 set -e
-echo 'GRUB_CMDLINE_LINUX="$GRUB_CMDLINE_LINUX audit=0"' >> /etc/default/grub
+echo 'GRUB_CMDLINE_LINUX="$GRUB_CMDLINE_LINUX audit=0 maxcpus=1"' >> /etc/default/grub
 update-grub
+echo 0 > /sys/devices/system/cpu/cpu1/online
 echo $WEIGHBRIDGE_WORKER > /root/set-up
 "#;
 
 #[test]
 #[ignore = "starts a machine in software, and its kernel three times"]
-fn soak_setup_script_changes_the_boot_loader_before_the_reboot() {
+fn setup_script_changes_the_boot_loader_before_the_reboot() {
     let Some(base) = built(&image(), "kernel-images") else { return };
     let lab = Lab::new();
     lab.define_script("sees", SEES);
     let config = GuestConfig { name: "box", may_reboot: true, ..GuestConfig::default() };
     let mut machine = SshGuest::start(&lab.path(""), &base, &config).unwrap();
     machine.boot_with_grub().unwrap();
+    let read = |file: &str| String::from_utf8(machine.log_in(&format!("cat {file}")).unwrap().stdout).unwrap();
+    let before = read("/proc/cmdline");
+    assert!(before.starts_with("BOOT_IMAGE=") && !before.contains("audit"), "{before}");
     lab.write("script", CHANGE_GRUB);
     let line = format!(
         "run sees {QUICK} --ssh-config {} --into S --host-setup-script script --host-setup-script-reboot --json",
@@ -98,10 +102,11 @@ fn soak_setup_script_changes_the_boot_loader_before_the_reboot() {
     let ended = lab.journal("S").into_iter().find(|line| line["event"] == "reboot-ended").unwrap();
     assert_eq!(ended["outcome"], "done", "{ended}");
     assert_ne!(ended["next_boot_id"], ended["boot_id"]);
-    assert_eq!(String::from_utf8(machine.log_in("cat /root/set-up").unwrap().stdout).unwrap(), "box\n");
+    assert_eq!(read("/root/set-up"), "box\n");
     // The recorded facts and the figure are those of the new boot.
     let facts = &lab.read_json("S/run.json")["invocations"][0]["facts"]["box"];
     assert_eq!(facts["boot_id"], ended["next_boot_id"]);
+    assert_eq!(facts["cpus"].as_array().map(Vec::len), Some(1), "{facts}");
     assert_eq!(ran.json()["cells"][0]["metrics"][0]["summary"]["median"], 2.0, "{}", ran.transcript());
     assert!(lab.read("S/environment/host-setup-0@box.log").contains("Generating grub configuration file"));
 }

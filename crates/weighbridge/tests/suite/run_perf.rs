@@ -346,7 +346,7 @@ fn differences_and_errors_are_explained() {
     let all = [
         "run-perf fio:'{\"type\": }'",
         "run-perf --profiles 'TunedLibvirt:{\"rc_local_file\": \"x\"}' -- steady",
-        "run-perf --plan --keep-tmp-files --metadata pbench_server_publish=yes --profiles 'Localhost:{\"__KEEP_ASSETS__\": \"yes\"}' -- steady:'{\"__OTHER__\": 1, \"pbench_tools\": [\"blktrace\"]}'",
+        "run-perf --plan --keep-tmp-files --metadata pbench_server_publish=yes pbench_server=http://x --profiles 'Localhost:{\"__KEEP_ASSETS__\": \"yes\"}' -- steady:'{\"__OTHER__\": 1, \"pbench_tools\": [\"blktrace\"]}'",
         "run-perf --profiles Localhost steady",
         "compare-perf src",
     ];
@@ -364,6 +364,7 @@ fn differences_and_errors_are_explained() {
     note: `__OTHER__` of `steady` has no effect
     note: `__KEEP_ASSETS__` of `Localhost` has no effect: images always stay in the cache until `weighbridge clean` removes them
     note: --keep-tmp-files has no effect: the files of the tests are in the results folder
+    note: metadata `pbench_server` has no effect: no pbench is installed, and results stay in the run folder
     note: metadata `pbench_server_publish` has no effect: pass a command that publishes results with --publish of `weighbridge run`
 
     exit 1
@@ -374,6 +375,44 @@ fn differences_and_errors_are_explained() {
     error: too few builds: expected two or more
     help: the first build is the reference, the last one is judged
     "#);
+}
+
+/// The `ADDRESS.yaml` of run-perf's own example, with this machine's numbers of CPUs and memory.
+const HOST_FILE: &str = "arch: x86_64\nhugepage_kb: 1048576\nnuma_nodes: 1\nhost_cpus: 2\nguest_cpus: 1\n\
+                         guest_mem_m: 512\ndisable_smt: true\n";
+
+/// Every option of run-perf, with values that are accepted here.
+const EVERY_OPTION: &str = "run-perf --plan -vv --log out.log --hosts h:localhost --paths assets --distro d-1 --guest-distro debian-12 \
+    --force-params '{\"localhost\":{\"guest_mem_m\":768,\"rack\":\"B7\"}}' --profiles Localhost DefaultLibvirt Overcommit1_5 \
+    --provisioner pool --host-rpms a b --worker-rpms c --host-setup-script script --worker-setup-script script \
+    --metadata build=1 project=p 'machine_url_base=http://m/%(machine)s' pbench_server=http://x pbench_copr_repos=r \
+    --default-passwords x y --keep-tmp-files --retry-tests 2 --output R -- steady";
+
+#[test]
+fn every_option_and_host_parameter_of_run_perf_is_used_or_its_difference_is_named() {
+    let lab = lab();
+    lab.program("weighbridge-provision-pool", "#!/bin/sh\n");
+    lab.write("script", "#!/bin/sh\n");
+    lab.write("assets/hosts/localhost.yaml", HOST_FILE);
+    // 3 where there is no libvirt.
+    let ran = run_in_shell(&lab, EVERY_OPTION).expect_code_of(&[0, 3]);
+    let notes: Vec<&str> = ran.err.lines().filter(|line| line.contains("has no effect")).collect();
+    insta::assert_snapshot!(notes.join("\n"), @r"
+    note: --default-passwords has no effect: ssh logs in with your keys (`ssh-copy-id root@ADDRESS` installs one)
+    note: --keep-tmp-files has no effect: the files of the tests are in the results folder
+    note: metadata `pbench_server` has no effect: no pbench is installed, and results stay in the run folder
+    note: metadata `pbench_copr_repos` has no effect: no pbench is installed; --host-rpms and --worker-rpms install packages
+    ");
+    insta::assert_snapshot!(equivalent_command(&ran), @r#"weighbridge plan --profiles Localhost --profiles DefaultLibvirt --profiles Overcommit1_5 --hosts h:local --paths assets --force-params '{"localhost":{"guest_mem_m":768,"rack":"B7"}}' --distro d-1 --guest-distro debian-12 --attempts 2 --provisioner pool --host-setup-script script --host-rpms a --host-rpms b --worker-setup-script script --worker-rpms c -- steady"#);
+    // The guests have the CPUs of the file, and the memory that overrides it: 2 / 1 × 1.5 of them.
+    ran.expect_stdout("DefaultLibvirt on `h`: `h-vm1` with 1 CPU, 768 MiB of memory and a disk of 20 GiB of debian-12");
+    ran.expect_stdout("Overcommit1_5 on `h`: `h-vm3` with 1 CPU, 256 MiB of memory");
+    ran.expect_stderr("note: `h`: `distro` is set to \"d-1\"");
+
+    // Anything else in a file is an error at its place.
+    lab.write("assets/hosts/localhost.yaml", "guest_cpus: '1'\n");
+    let ran = run_in_shell(&lab, EVERY_OPTION).expect_code(1);
+    ran.expect_stderr("ambiguous value \"1\" for `guest-cpus`").expect_stderr("assets/hosts/localhost.yaml:1:13");
 }
 
 #[test]

@@ -66,6 +66,13 @@ fn output_words(args: &RunPerfArgs) -> Vec<String> {
 /// Metadata key with the tools of pbench.
 const TOOLS_KEY: &str = "pbench_tools";
 
+/// Metadata that controls pbench in run-perf, each with what to do instead.
+const PBENCH_METADATA: [(&str, &str); 3] = [
+    ("pbench_server", "no pbench is installed, and results stay in the run folder"),
+    ("pbench_server_publish", "pass a command that publishes results with --publish of `weighbridge run`"),
+    ("pbench_copr_repos", "no pbench is installed; --host-rpms and --worker-rpms install packages"),
+];
+
 /// The commands to run during samples: those of the tests, or else those of the metadata. All tests get the same.
 fn tool_commands(
     args: &RunPerfArgs,
@@ -111,11 +118,10 @@ fn differences(
     if args.keep_tmp_files {
         all.push("--keep-tmp-files has no effect: the files of the tests are in the results folder".to_owned());
     }
-    if args.metadata.iter().any(|(key, _)| key == "pbench_server_publish") {
-        all.push(
-            "metadata `pbench_server_publish` has no effect: pass a command that publishes results with --publish of `weighbridge run`"
-                .to_owned(),
-        );
+    for (key, instead) in PBENCH_METADATA {
+        if args.metadata.iter().any(|(given, _)| given == key) {
+            all.push(format!("metadata `{key}` has no effect: {instead}"));
+        }
     }
     let measured = || tests.iter().chain(profiles.iter().flat_map(|profile| &profile.tests));
     if measured().any(|test| test.has_server) && profiles.iter().any(|profile| profile.has_guests) {
@@ -124,8 +130,8 @@ fn differences(
     let per_worker = |test: &test::TranslatedTest| test.spec.contains(wb_plan::WORKER_CPUS);
     if measured().any(per_worker) {
         all.push(
-            "`__PER_WORKER_CPUS__` is the number of CPUs of a worker; run-perf's number is smaller if guests together have \
-             more CPUs than guest_cpus"
+            "`__PER_WORKER_CPUS__` is the number of CPUs of a worker, also of a host; run-perf divides guest_cpus of the \
+             host among its workers"
                 .to_owned(),
         );
     }
