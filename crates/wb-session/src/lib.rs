@@ -33,4 +33,4 @@ pub use measure::MeasureSession;
 pub use options::{HostOptions, HostSelection, PreparationOptions, RunFolderOptions, SessionOptions};
 pub use request::MeasureRequest;
 pub use result::{MeasureResult, SessionStatus};
-pub use secrets::{SecretError, declare_all as declare_secrets, mask_command};
+pub use secrets::{SecretError, declare_all as declare_secrets};
