@@ -11,6 +11,7 @@ use serde::de::DeserializeOwned;
 use wb_hashd::{Hashd, HashdEvent};
 use wb_kernels::{himeno, linpack, memory_hog, ramspeed};
 use wb_tests::contention::io_latency::watch;
+use wb_tests::fio::device;
 
 type Fallible<T> = Result<T, Box<dyn std::error::Error>>;
 
@@ -25,6 +26,11 @@ fn main() -> Fallible<()> {
         ["exec", "linpack", config] => report(config, linpack::run),
         ["exec", "hashd", config] => hashd(config),
         ["exec", "memory-hog", config] => Ok(memory_hog::run(&serde_json::from_str(config)?, print_line)?),
+        ["exec", "hold-device", path] => {
+            let Err(reason) = device::hold(path);
+            eprintln!("{reason}");
+            std::process::exit(1)
+        }
         ["exec", "io-latency", config] => Ok(watch::run(&serde_json::from_str(config)?, print_line)?),
         ["--version"] => {
             println!("{}", env!("CARGO_PKG_VERSION"));

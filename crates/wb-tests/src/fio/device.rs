@@ -1,7 +1,8 @@
 //! Detection of block devices in use: mounted, used as swap, or held by another device.
 
+use std::convert::Infallible;
 use std::fs::File;
-use std::io;
+use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 
 use rustix::fs::OFlags;
@@ -100,15 +101,20 @@ pub(super) async fn open_exclusively(context: &WorkerContext, path: &str) -> Res
 }
 
 /// What the process that holds a device prints once it does.
-pub const HELD: &str = "held";
+const HELD: &str = "held";
 
-/// Opens a block device exclusively, as the kernel does for what is mounted.
+/// Opens a block device exclusively, as the kernel does for what is mounted, and keeps it open until the process is killed.
 ///
 /// # Errors
 /// If it is in use, or cannot be written.
-pub fn hold(path: &str) -> io::Result<File> {
+pub fn hold(path: &str) -> io::Result<Infallible> {
     let opened = File::options().read(true).write(true).custom_flags(OFlags::EXCL.bits() as i32).open(path);
-    opened.map_err(|error| io::Error::new(error.kind(), format!("cannot open `{path}` exclusively: {error}")))
+    let _held =
+        opened.map_err(|error| io::Error::new(error.kind(), format!("cannot open `{path}` exclusively: {error}")))?;
+    writeln!(io::stdout(), "{HELD}")?;
+    loop {
+        std::thread::park();
+    }
 }
 
 /// Ends the process that holds a device open.

@@ -30,7 +30,7 @@ pub(crate) fn exec(kernel: Kernel, config: &str) -> Result<Exit, Error> {
         Kernel::Hashd => hashd::exec(&parse_config(config)?),
         Kernel::HashdParams => hashd::exec_sizing(parse_config(config)?),
         Kernel::MemoryHog => run_memory_hog(&parse_config(config)?),
-        Kernel::HoldDevice => hold_device(config),
+        Kernel::HoldDevice => Ok(hold_device(config)),
         Kernel::IoLatency => watch_io_latency(&parse_config(config)?),
     }
 }
@@ -51,19 +51,11 @@ fn watch_io_latency(config: &WatchConfig) -> Result<Exit, Error> {
     watched.map(|()| Exit::Success).map_err(|source| Error::Internal(source.to_string()))
 }
 
-/// Opens a device, and keeps it open until it is ended.
-fn hold_device(path: &str) -> Result<Exit, Error> {
-    let _held = match device::hold(path) {
-        Ok(held) => held,
-        Err(reason) => {
-            crate::console::message!("{reason}");
-            return Ok(Exit::Error);
-        }
-    };
-    print_text(&format!("{}\n", device::HELD))?;
-    loop {
-        std::thread::park();
-    }
+/// Keeps a device open until it is ended.
+fn hold_device(path: &str) -> Exit {
+    let Err(reason) = device::hold(path);
+    crate::console::message!("{reason}");
+    Exit::Error
 }
 
 /// Prints the address that it listens on, and serves until it is ended.
