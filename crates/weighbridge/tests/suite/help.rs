@@ -160,7 +160,7 @@ fn mistakes_in_the_command_line_show_the_way_out() {
     help: usage: weighbridge strip [OPTIONS] <FROM> <INTO>
     error: invalid --color `purple`: expected one of auto, always, never
     help: `weighbridge list --help` describes all options
-    error: invalid KERNEL `himen`: expected one of himeno, ramspeed, ramspeed-sweep, linpack, ceiling-server, ceiling-client, hashd, hashd-params, memory-hog, io-latency
+    error: invalid KERNEL `himen`: expected one of himeno, ramspeed, ramspeed-sweep, linpack, ceiling-server, ceiling-client, hashd, hashd-params, memory-hog, io-latency, hold-device
     help: did you mean `himeno`? `weighbridge exec --help` describes all options
     error: invalid --protocol: expected udp with --preset udp-rr
     help: remove --protocol, or sweep rr
