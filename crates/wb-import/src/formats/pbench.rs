@@ -113,7 +113,7 @@ impl IterationData {
                 }
             }
         }
-        cell.axis("iteration", name);
+        cell.own_axis("iteration", name);
         let profile = self.parameters.user.iter().find_map(|user| user.get("profile")).map(to_plain_text);
         cell.profile = profile.and_then(|profile| ProfileName::new(slug(&profile)).ok());
         cell
