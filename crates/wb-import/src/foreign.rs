@@ -20,8 +20,9 @@ pub struct ForeignResults {
     pub metadata: BTreeMap<String, String>,
     /// Results that were skipped, with the reason.
     pub notes: Vec<String>,
-    /// What has no figures in files of this kind, so that nothing is missing.
-    pub without_figures: Vec<String>,
+    /// What is left out by rule although nothing is missing: failed attempts at an iteration that then succeeded, and what
+    /// has no figures in files of this kind.
+    pub set_aside: Vec<String>,
     /// Texts with secrets, and the same texts with masked secrets.
     pub secrets: Vec<(String, String)>,
     /// Index of each cell by its identity.

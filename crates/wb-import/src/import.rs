@@ -9,7 +9,7 @@ use wb_record::{History, RunFolder};
 
 use crate::archive::{ArchivedCopy, copy_note};
 use crate::files::{Candidate, Candidates, find_candidates, read_bytes};
-use crate::formats::phoronix;
+use crate::formats::{pbench, phoronix};
 use crate::record::record;
 use crate::run_perf::{ResultLocation, is_exception_file, locate_result, read_error_cell};
 use crate::staging::{AddedCounts, SourceFile, StagingArea};
@@ -194,10 +194,14 @@ fn read_source(candidate: &Candidate, request: &ImportRequest<'_>) -> Result<Sou
         };
         (format, if format == Format::Pbench { locate_result(path) } else { ResultLocation::default() }, results)
     };
-    for note in results.notes.iter_mut().chain(&mut results.without_figures) {
+    // Two tests of one benchmark have only different names.
+    if let Some(name) = &location.test {
+        results.cells.iter_mut().for_each(|cell| (cell.test, cell.summary) = pbench::test(name));
+    }
+    for note in results.notes.iter_mut().chain(&mut results.set_aside) {
         *note = format!("skipped {note}");
     }
-    results.without_figures.extend(copy_note(&ArchivedCopy::of(bytes, format, &results.secrets)));
+    results.set_aside.extend(copy_note(&ArchivedCopy::of(bytes, format, &results.secrets)));
     Ok(SourceFile {
         path: path.clone(),
         name: path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned(),
@@ -221,6 +225,6 @@ fn unknown_format_error(path: &Path, text: &str) -> ReadError {
 
 fn summarize(source: &SourceFile, added: AddedCounts) -> ImportedFile {
     let AddedCounts { cells, samples, duplicates } = added;
-    let (skipped, notes) = (source.results.notes.clone(), source.results.without_figures.clone());
+    let (skipped, notes) = (source.results.notes.clone(), source.results.set_aside.clone());
     ImportedFile { format: source.format, cells, samples, duplicates, skipped, notes }
 }

@@ -143,6 +143,21 @@ fn a_named_file_of_unknown_format_is_reported() {
 }
 
 #[test]
+fn tests_of_one_benchmark_are_told_apart_by_their_folders() {
+    let lab = ImportEnv::new();
+    let text = text("pbench.json");
+    for (test, text) in [("fio", &text), ("foo", &text.replace("\"libaio\"", "\"psync\""))] {
+        lab.write(&format!("b/Tuned/{test}/0000/result.json"), text);
+    }
+    assert_eq!(reason(&lab.try_import("R", &[lab.path("b")]).unwrap()), "");
+    let cells: Vec<String> = lab.study("R").cells.iter().map(|cell| cell.id.to_string()).collect();
+    for test in ["fio", "foo"] {
+        assert!(cells.contains(&format!("Tuned/pbench-{test}/0000:iteration=read-4KiB")), "{cells:?}");
+    }
+    assert_eq!(cells.len(), 4);
+}
+
+#[test]
 fn no_name_makes_a_run_unreadable() {
     let mut lab = ImportEnv::new();
     let names = ["", "-", " ", "=", ",", "%", "%zz", "a/b", ":", "\\u0000", "\\n", "ü"];
