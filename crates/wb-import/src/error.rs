@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use wb_model::{CellId, MetricKey, TestName};
+use wb_model::{CellId, MetricKey, ParseIdError, TestName};
 use wb_record::RecordError;
 
 use crate::Format;
@@ -45,6 +45,9 @@ pub enum ReadError {
         /// Its error message.
         message: String,
     },
+    /// The name of a cell could not be read again from the run.
+    #[error(transparent)]
+    InvalidCell(#[from] ParseIdError),
     /// The run has a cell of the same name with other parameters.
     #[error(
         "cell `{cell}` exists with other parameters: {}: import into another folder, or set another serial with --id",

@@ -18,8 +18,11 @@ pub struct ForeignResults {
     pub provenance: BTreeMap<String, String>,
     /// Metadata of the run.
     pub metadata: BTreeMap<String, String>,
-    /// What was skipped, with the reason.
+    /// Results that were skipped, with the reason.
     pub notes: Vec<String>,
+    /// What is left out by rule although nothing is missing: failed attempts at an iteration that then succeeded, and what
+    /// has no figures in files of this kind.
+    pub set_aside: Vec<String>,
     /// Texts with secrets, and the same texts with masked secrets.
     pub secrets: Vec<(String, String)>,
     /// Index of each cell by its identity.
@@ -84,6 +87,20 @@ impl ForeignCell {
         if self.axes.iter().all(|axis| axis != name) {
             self.axes.push(name.to_owned());
         }
+    }
+
+    /// Sets a parameter of the import itself that is part of the cell's name. The program's parameter of this name, if
+    /// there is one, is renamed: otherwise one would replace the other, and different cells would become one.
+    pub(crate) fn own_axis(&mut self, name: &str, value: impl ToString) {
+        if let Some(foreign) = self.params.remove(name) {
+            let mut renamed = format!("parameter-{name}");
+            while self.params.contains_key(&renamed) {
+                renamed.insert_str(0, "parameter-");
+            }
+            self.axes.iter_mut().filter(|axis| *axis == name).for_each(|axis| axis.clone_from(&renamed));
+            self.params.insert(renamed, foreign);
+        }
+        self.axis(name, value);
     }
 
     /// The samples one by one.

@@ -65,6 +65,8 @@ impl Format {
             Self::Pbench => has("\"iteration_name\"") || has("\"iteration_data\""),
             Self::Fio => has("\"fio version\""),
             Self::Iperf3 => has("\"test_start\"") || (has("\"version\"") && has("iperf 3")),
+            // Without results there is nothing else in it.
+            Self::Hyperfine if text.split_whitespace().collect::<String>() == "{\"results\":[]}" => true,
             Self::Hyperfine => has("\"results\"") && has("\"command\"") && (has("\"mean\"") || has("\"times\"")),
             Self::GoogleBenchmark => has("\"benchmarks\"") && has("\"context\""),
             Self::Phoronix => has("<PhoronixTestSuite"),

@@ -9,7 +9,7 @@ use wb_record::{History, RunFolder};
 
 use crate::archive::{ArchivedCopy, copy_note};
 use crate::files::{Candidate, Candidates, find_candidates, read_bytes};
-use crate::formats::phoronix;
+use crate::formats::{pbench, phoronix};
 use crate::record::record;
 use crate::run_perf::{ResultLocation, is_exception_file, locate_result, read_error_cell};
 use crate::staging::{AddedCounts, SourceFile, StagingArea};
@@ -86,7 +86,9 @@ pub struct ImportedFile {
     pub samples: usize,
     /// Number of samples that the run already had.
     pub duplicates: usize,
-    /// What was skipped, and other notes.
+    /// Results that were skipped, with the reason.
+    pub skipped: Vec<String>,
+    /// Other notes.
     pub notes: Vec<String>,
 }
 
@@ -101,6 +103,11 @@ impl ImportReport {
     /// Files that could not be imported.
     pub fn failed_files(&self) -> impl Iterator<Item = (&Path, &ReadError)> {
         self.files.iter().filter_map(|file| Some((file.path.as_path(), file.result.as_ref().err()?)))
+    }
+
+    /// Whether any result of an imported file was skipped.
+    pub fn has_skipped_results(&self) -> bool {
+        self.files.iter().filter_map(|file| file.result.as_ref().ok()).any(|imported| !imported.skipped.is_empty())
     }
 
     /// Total number of new samples.
@@ -187,8 +194,14 @@ fn read_source(candidate: &Candidate, request: &ImportRequest<'_>) -> Result<Sou
         };
         (format, if format == Format::Pbench { locate_result(path) } else { ResultLocation::default() }, results)
     };
-    results.notes.iter_mut().for_each(|note| *note = format!("skipped {note}"));
-    results.notes.extend(copy_note(&ArchivedCopy::of(bytes, format, &results.secrets)));
+    // Two tests of one benchmark have only different names.
+    if let Some(name) = &location.test {
+        results.cells.iter_mut().for_each(|cell| (cell.test, cell.summary) = pbench::test(name));
+    }
+    for note in results.notes.iter_mut().chain(&mut results.set_aside) {
+        *note = format!("skipped {note}");
+    }
+    results.set_aside.extend(copy_note(&ArchivedCopy::of(bytes, format, &results.secrets)));
     Ok(SourceFile {
         path: path.clone(),
         name: path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned(),
@@ -212,5 +225,6 @@ fn unknown_format_error(path: &Path, text: &str) -> ReadError {
 
 fn summarize(source: &SourceFile, added: AddedCounts) -> ImportedFile {
     let AddedCounts { cells, samples, duplicates } = added;
-    ImportedFile { format: source.format, cells, samples, duplicates, notes: source.results.notes.clone() }
+    let (skipped, notes) = (source.results.notes.clone(), source.results.set_aside.clone());
+    ImportedFile { format: source.format, cells, samples, duplicates, skipped, notes }
 }

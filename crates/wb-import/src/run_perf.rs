@@ -23,6 +23,8 @@ pub(crate) const EXCEPTION: &str = "exception";
 pub(crate) struct ResultLocation {
     pub(crate) profile: Option<ProfileName>,
     pub(crate) serial: Option<Serial>,
+    /// Name of the test's folder: that of its benchmark, or the one that the user gave it with `__NAME__`.
+    pub(crate) test: Option<String>,
 }
 
 /// Whether a folder of this name contains an error.
@@ -48,9 +50,10 @@ pub(crate) fn locate_result(path: &Path) -> ResultLocation {
     let Ok(path) = std::path::absolute(path) else { return ResultLocation::default() };
     let serial: Option<Serial> = ancestor_name(&path, 1).and_then(|serial| slug(serial).parse().ok());
     match serial {
-        Some(serial) if matches!(serial, Serial::Position(_)) || is_in_layout(&path) => {
-            ResultLocation::of(&path, 3, Some(serial))
-        }
+        Some(serial) if matches!(serial, Serial::Position(_)) || is_in_layout(&path) => ResultLocation {
+            test: ancestor_name(&path, 2).map(str::to_owned),
+            ..ResultLocation::of(&path, 3, Some(serial))
+        },
         _ => ResultLocation::default(),
     }
 }
@@ -123,7 +126,7 @@ fn join_relative_path(path: &Path, root: Option<&Path>) -> String {
 
 impl ResultLocation {
     fn of(path: &Path, profile: usize, serial: Option<Serial>) -> Self {
-        Self { profile: ancestor_name(path, profile).and_then(|name| ProfileName::new(name).ok()), serial }
+        Self { profile: ancestor_name(path, profile).and_then(|name| ProfileName::new(name).ok()), serial, test: None }
     }
 }
 

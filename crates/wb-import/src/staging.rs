@@ -114,6 +114,7 @@ impl<'a> StagingArea<'a> {
         self.names.require_one_of_each(&source.results)?;
         for cell in &source.results.cells {
             let id = self.names.cell_id(cell, source);
+            id.require_readable()?;
             let text = render_test_definition(&id.test, cell, source.format);
             if self.is_another_test(&id.test, &text) {
                 return Err(ReadError::TestConflict(id.test));

@@ -67,6 +67,17 @@ pub struct CellId {
     pub case: Case,
 }
 
+impl CellId {
+    /// Checks that it can be read again once it is written, as an id of digits alone (`123`) cannot.
+    pub fn require_readable(&self) -> Result<(), ParseIdError> {
+        let text = self.to_string();
+        match text.parse::<Self>() {
+            Ok(read) if read == *self => Ok(()),
+            _ => Err(ParseIdError { text, noun: "cell", expected: "PROFILE/TEST/SERIAL:CASE, with a letter in an id" }),
+        }
+    }
+}
+
 impl fmt::Display for CellId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(&format!("{}/{}/{}:{}", self.profile, self.test, self.serial, self.case))
@@ -136,7 +147,24 @@ mod tests {
         assert_eq!("nightly".parse::<Serial>().unwrap().to_string(), "nightly");
     }
 
+    #[test]
+    fn an_id_of_digits_is_not_readable() {
+        let cell = |serial: Serial| CellId { serial, .."P/fio/0000:rw=read".parse::<CellId>().unwrap() };
+        let id = |text: &str| cell(Serial::Id(TestName::new(text).unwrap()));
+        assert_eq!((id("a1").require_readable(), cell(Serial::Position(7)).require_readable()), (Ok(()), Ok(())));
+        assert!(id("123").require_readable().is_err() && id("0001").require_readable().is_err());
+    }
+
     proptest! {
+        #[test]
+        fn a_readable_cell_is_parsed_as_it_was(serial in "[0-9a-z]{1,4}", name in ".{0,3}", value in ".{0,6}") {
+            let case = Case::new([(name.as_str(), &crate::ParamValue::Text(value))]);
+            let serial = Serial::Id(TestName::new(serial).unwrap());
+            let cell = CellId { serial, case, .."P/fio/0000:-".parse::<CellId>().unwrap() };
+            let read = cell.to_string().parse::<CellId>().ok().filter(|read| *read == cell);
+            prop_assert_eq!(cell.require_readable().is_ok(), read.is_some());
+        }
+
         #[test]
         fn no_text_panics(text: String) {
             let _ = text.parse::<CellId>();

@@ -35,7 +35,7 @@ pub use attempt_setup::{AttemptSetup, ProcessEnvironment};
 pub use case::{Case, unescape_lossy};
 pub use declaration::{Declaration, ProgramFeature, Requirement, Scope};
 pub use facts::Facts;
-pub use id::{CellId, Serial};
+pub use id::{CellId, ParseIdError, Serial};
 pub use key::{DefinitionKey, MATRIX_FILE, Sha256};
 pub use metric::{Aggregate, Class, Direction, Metric};
 pub use metric_key::MetricKey;

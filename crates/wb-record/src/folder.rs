@@ -198,8 +198,12 @@ impl RunFolder {
         files::write_json(&self.path.join("run.json"), &run_file)
     }
 
-    /// Adds an invocation to its run file and returns the invocation's number, from 0.
+    /// Adds an invocation to its run file and returns the invocation's number, from 0. A cell that could not be read
+    /// again is refused: it would make the whole run unreadable.
     pub fn add_invocation(&self, invocation: Invocation) -> Result<u32, RecordError> {
+        invocation.cells.iter().try_for_each(CellId::require_readable).map_err(|error| {
+            RecordError::io("write", &self.path.join("run.json"))(io::Error::new(io::ErrorKind::InvalidInput, error))
+        })?;
         let mut run_file = self.run_file()?;
         run_file.invocations.push(invocation);
         run_file.preparation = None;

@@ -1,6 +1,7 @@
 //! Findings: notable patterns in the samples of a cell.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 use wb_model::{Class, Metric, Purpose, WorkerName};
 use wb_record::CellDefinition;
@@ -241,13 +242,33 @@ fn subject(finding: &str) -> String {
 
 /// The text of a finding without its figures.
 fn without_figures(finding: &str) -> String {
-    finding.chars().filter(|c| !c.is_ascii_digit() && *c != '.').collect()
+    let figures = figures(finding);
+    let is_figure = |at: usize| figures.iter().any(|figure| figure.contains(&at));
+    finding.char_indices().filter(|(at, _)| !is_figure(*at)).map(|(_, c)| c).collect()
 }
 
 fn first_figure(finding: &str) -> f64 {
-    let digits: String =
-        finding.chars().skip_while(|c| !c.is_ascii_digit()).take_while(|c| c.is_ascii_digit() || *c == '.').collect();
-    digits.parse().unwrap_or(0.0)
+    let first = figures(finding).into_iter().next();
+    first.and_then(|figure| finding[figure].trim_end_matches('.').parse().ok()).unwrap_or(0.0)
+}
+
+/// The figures of a finding: its numbers, without those that are names. A number is a name in backticks, as the exit status
+/// in "exit status `3`", and in a word that begins with a letter: `p99`, `sda1`.
+fn figures(finding: &str) -> Vec<Range<usize>> {
+    let mut figures: Vec<Range<usize>> = Vec::new();
+    let (mut is_quoted, mut is_word) = (false, false);
+    for (at, c) in finding.char_indices() {
+        let is_part = c.is_ascii_digit() || c == '.';
+        match figures.last_mut() {
+            _ if c == '`' => is_quoted = !is_quoted,
+            _ if is_quoted || is_word || !is_part => {}
+            Some(last) if last.end == at => last.end += 1,
+            _ if c.is_ascii_digit() => figures.push(at..at + 1),
+            _ => {}
+        }
+        is_word = c.is_alphabetic() || c == '_' || (is_word && (is_part || c == '-'));
+    }
+    figures
 }
 
 #[cfg(test)]
@@ -274,6 +295,23 @@ mod tests {
         let in_samples = |finding: &str, samples: u32| format!("{finding} (in {samples} of 4 samples)");
         let expected = [in_samples(&other(11), 2), in_samples(&other(22), 3), in_samples("swapped 5 pages", 2)];
         assert_eq!(findings_of(&definition(precision()), &evaluated), expected);
+    }
+
+    #[test]
+    fn numbers_that_are_names_are_not_merged() {
+        let merged = |findings: &[&str]| {
+            let all = findings.iter().enumerate().map(|(at, finding)| ((*finding).to_owned(), vec![at]));
+            merge_findings(all, findings.len())
+        };
+        for kind in
+            ["exit status `NAME` was ignored", "pNAME is 0", "disk sdaNAME was busy", "`read-NAME.json` is empty"]
+        {
+            let [one, other] = ["1", "22"].map(|name| kind.replace("NAME", name));
+            let of_2 = |finding: &str| format!("{finding} (in 1 of 2 samples)");
+            assert_eq!(merged(&[&one, &other]), [of_2(&one), of_2(&other)]);
+        }
+        assert_eq!(merged(&["p99 of `a` is 5.5 ms.", "p99 of `a` is 7.5 ms."]), ["p99 of `a` is 7.5 ms."]);
+        assert_eq!(merged(&["swapped 3 pages (9 KiB)", "swapped 5 pages (20 KiB)"]), ["swapped 5 pages (20 KiB)"]);
     }
 
     #[test]

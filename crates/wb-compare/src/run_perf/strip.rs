@@ -1,14 +1,14 @@
 //! Reduces a result folder to the data that a comparison needs.
 //!
 //! Results keep the aggregates over all clients, their samples and the parameters; metadata keep everything, with the
-//! secrets in the command masked.
+//! secrets in the command masked; errors keep the names of their folders and what is in them.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use wb_model::pbench::is_failed_iteration;
+use wb_model::pbench::{is_failed_iteration, quote_non_finite};
 use wb_model::secrets::mask_command_line;
 use wb_record::files::{MAX_FILE, relative_to};
 use wb_sys::contained_file;
@@ -82,9 +82,10 @@ pub fn strip(from: &Path, into: &Path, options: &StripOptions) -> Result<StripSu
         let serial = into.join(&file.profile).join(&file.test).join(&file.serial);
         stripped.strip_file(from, &file.path, &serial.join(RESULT), |bytes| strip_result(bytes, include_incorrect))?;
     }
-    for (number, error) in folder.errors.iter().enumerate() {
-        let folder: PathBuf = error.location.split('/').filter(|name| *name != "*").collect();
-        write(&into.join(folder).join(format!("__error{number}__")).join("exception"), error.message.as_bytes())?;
+    for error in &folder.error_folders {
+        let into = into.join(error);
+        fs::create_dir_all(&into).map_err(|source| StripError::Write { path: into.clone(), source })?;
+        stripped.copy_all(from, &from.join(error), &into)?;
     }
     if options.attach_sysinfo {
         stripped.copy_sysinfo(from, into)?;
@@ -180,7 +181,8 @@ fn mask_metadata(bytes: &[u8]) -> Vec<u8> {
 fn strip_result(bytes: &[u8], include_incorrect: bool) -> Result<(Vec<u8>, Vec<WarningKind>), WarningKind> {
     let text = std::str::from_utf8(bytes).map_err(WarningKind::malformed)?;
     let warnings = parse(text, include_incorrect).map_err(WarningKind::malformed)?.warnings;
-    let mut iterations: Vec<Iteration<'_>> = serde_json::from_str(text).map_err(WarningKind::malformed)?;
+    let text = quote_non_finite(text);
+    let mut iterations: Vec<Iteration<'_>> = serde_json::from_str(&text).map_err(WarningKind::malformed)?;
     iterations.retain(|iteration| match (&iteration.iteration_name, &iteration.iteration_data) {
         (Some(name), Some(PbenchData { parameters: Some(_), .. })) => {
             include_incorrect || !is_failed_iteration(&name.0)

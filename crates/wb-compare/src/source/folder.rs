@@ -23,6 +23,8 @@ pub(crate) struct ResultFolder {
     pub(crate) results: Vec<ResultFile>,
     /// Errors that the run recorded instead of results.
     pub(crate) errors: Vec<TestError>,
+    /// Their folders, relative to `root`.
+    pub(crate) error_folders: Vec<PathBuf>,
     /// What could not be read here.
     pub(crate) warnings: Vec<Warning>,
 }
@@ -98,6 +100,7 @@ impl ResultFolder {
             let child = path.join(name);
             if name.starts_with("__error") && name.ends_with("__") {
                 self.errors.push(read_error(&self.root, &child, parents));
+                self.error_folders.push(parents.iter().collect::<PathBuf>().join(name));
                 continue;
             }
             if let [profile, test] = &parents[..] {

@@ -111,6 +111,43 @@ fn a_stripped_folder_compares_the_same() {
 }
 
 #[test]
+fn errors_keep_their_folders_and_what_is_in_them() {
+    let lab = TestFolders::new();
+    let files = [
+        "Tuned Guest/uperf/0/__error0__/exception",
+        "Tuned Guest/uperf/0/__error0__/traceback",
+        "Tuned Guest/uperf/0/__error0__/details/log",
+        "P/fio/__error0__/exception",
+        "P/fio/__error3__/traceback",
+        "P/__error__/exception",
+        "__error0__/exception",
+    ];
+    lab.file("a/RUNPERF_METADATA", "build:1\n");
+    for file in files {
+        lab.file(&format!("a/{file}"), &format!("\u{1b}[31m{file}\n"));
+    }
+    let stripped = strip(&lab.path().join("a"), &lab.path().join("b"), &StripOptions::default()).unwrap();
+    assert_eq!((stripped.files, stripped.warnings), (1 + files.len(), Vec::new()));
+    for file in files {
+        assert_eq!(std::fs::read_to_string(lab.path().join("b").join(file)).unwrap(), format!("\u{1b}[31m{file}\n"));
+    }
+}
+
+#[test]
+fn a_number_that_is_not_finite_survives_stripping() {
+    let lab = TestFolders::new();
+    let metric = GeneratedMetric { samples: vec![1.0, 1.0], ..throughput("iops_sec", 7.25, 1.0) };
+    lab.run("a", "Localhost/fio/0000", &[iteration("read-4KiB", "iops_sec", &[metric])]);
+    let path = lab.path().join("a/Localhost/fio/0000/result.json");
+    let text = std::fs::read_to_string(&path).unwrap();
+    assert!(text.contains("7.25"), "{text}");
+    std::fs::write(&path, text.replace("7.25", "NaN")).unwrap();
+    let stripped = strip(&lab.path().join("a"), &lab.path().join("b"), &StripOptions::default()).unwrap();
+    assert_eq!(stripped.warnings, []);
+    assert_eq!(content(&lab.path().join("b"), false), content(&lab.path().join("a"), false));
+}
+
+#[test]
 fn system_information_is_attached_on_request() {
     let lab = TestFolders::new();
     lab.file("a/RUNPERF_METADATA", "build:1\n");

@@ -198,7 +198,7 @@ fn add_axes(cell: &mut ForeignCell, benchmark: &str) {
             _ => name.push(part),
         }
     }
-    cell.axis("benchmark", name.join("/"));
+    cell.own_axis("benchmark", name.join("/"));
 }
 
 #[cfg(test)]

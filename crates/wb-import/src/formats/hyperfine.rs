@@ -50,7 +50,7 @@ pub(crate) fn read(text: &str) -> Result<ForeignResults, ReadError> {
                 foreign.secrets.push((value.clone(), masked));
             }
         }
-        cell.axis("command", mask_secrets(&result.command, &mut foreign.secrets));
+        cell.own_axis("command", mask_secrets(&result.command, &mut foreign.secrets));
         let first_command = commands.entry(format!("{:?}", cell.params)).or_insert_with(|| result.command.clone());
         if *first_command != result.command {
             let reason = format!("result {at}: differs from another one only in a masked secret");
@@ -64,7 +64,7 @@ pub(crate) fn read(text: &str) -> Result<ForeignResults, ReadError> {
         cell.samples = (0..result.times.len()).map(|run| result.sample(at, run)).collect();
         foreign.add(cell);
     }
-    foreign.require_cells("results")
+    foreign.require_cells("command was measured")
 }
 
 impl Command {
@@ -76,7 +76,7 @@ impl Command {
         sample.seconds = seconds;
         match self.exit_codes.get(run) {
             None | Some(Some(0)) => {}
-            Some(Some(code)) => sample.findings.push(format!("exit status {code} of the command was ignored")),
+            Some(Some(code)) => sample.findings.push(format!("exit status `{code}` of the command was ignored")),
             Some(None) => sample.findings.push("the end of the command by a signal was ignored".to_owned()),
         }
         sample
@@ -98,7 +98,7 @@ mod tests {
         let foreign = read(text).unwrap();
         let [one, two] = &foreign.cells[..] else { panic!("{foreign:?}") };
         assert_eq!((one.axes.join(" "), one.samples.count), ("t command".to_owned(), 2));
-        assert_eq!(row(one, 1).findings, ["exit status 3 of the command was ignored"]);
+        assert_eq!(row(one, 1).findings, ["exit status `3` of the command was ignored"]);
         let time = row(one, 1).readings.remove(0);
         assert_eq!((time.value, time.metric.unit.as_str(), time.metric.direction), (0.2, "s", Direction::Lower));
         assert_eq!((row(two, 0).readings.len(), two.params["t"].to_string()), (2, "0.2".to_owned()));
@@ -121,6 +121,26 @@ mod tests {
         let (_, foreign) = crate::read(text, options).unwrap();
         let failure = |sample: usize| row(&foreign.cells[0], sample).failure;
         assert_eq!((failure(0), failure(1)), (None, Some("no figures at results/0/times/1".to_owned())));
+    }
+
+    #[test]
+    fn parameters_of_any_name_distinguish_commands() {
+        for name in ["command", "parameter-command", "time", "", "job"] {
+            let result = |value: &str| {
+                format!(
+                    r#"{{"command": "same", "times": [1.0], "parameters": {{"{name}": "{value}", "parameter-command": "{value}"}}}}"#
+                )
+            };
+            let foreign = read(&format!("{{\"results\": [{}, {}]}}", result("true"), result("false"))).unwrap();
+            assert_eq!(foreign.cells.len(), 2, "{name}");
+            assert!(foreign.cells.iter().all(|cell| cell.params["command"].to_string() == "same"), "{name}");
+        }
+    }
+
+    #[test]
+    fn an_export_without_results_is_reported_as_such() {
+        let error = crate::read("{\n  \"results\": []\n}\n", crate::ReadOptions::default()).unwrap_err();
+        assert_eq!(error.to_string(), "nothing to import: no command was measured");
     }
 
     #[test]

@@ -1,11 +1,11 @@
 //! Parser of pbench's `result.json`: a cell for each iteration, with pbench's samples. Metrics have the values over all
 //! clients; the time series of a sample is ignored.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserialize;
 use serde_json::Value;
-use wb_model::pbench::{ALL_CLIENTS, is_failed_iteration};
+use wb_model::pbench::{ALL_CLIENTS, is_failed_iteration, quote_non_finite};
 use wb_model::{Class, Direction, Metric, ProfileName, TestName};
 
 use crate::foreign::{ForeignCell, ForeignResults, ForeignSample};
@@ -68,22 +68,33 @@ const NON_DEFINING_PARAMETERS: [&str; 12] = [
 
 /// Parses a file; failed iterations (`NAME-failN`) are skipped unless incorrect ones are requested.
 pub(crate) fn read(text: &str, include_incorrect: bool) -> Result<ForeignResults, ReadError> {
-    let iterations: Vec<Iteration> = json::parse_document(Format::Pbench, text)?;
+    let quoted = quote_non_finite(text);
+    let iterations: Vec<Iteration> = json::parse_document(Format::Pbench, &quoted)?;
     let mut foreign = ForeignResults::default();
+    if quoted != text {
+        foreign.notes.push("values that are not finite (`NaN`, `Infinity`)".to_owned());
+    }
+    let names: BTreeSet<&str> = iterations.iter().filter_map(|iteration| iteration.iteration_name.as_deref()).collect();
     for (at, iteration) in iterations.iter().enumerate() {
         let (Some(name), Some(data)) = (&iteration.iteration_name, &iteration.iteration_data) else {
             foreign.notes.push(format!("iteration {at}: incomplete"));
             continue;
         };
+        let is_repeated = is_failed_iteration(name)
+            && name.rsplit_once("-fail").is_some_and(|(repeated, _)| names.contains(repeated));
+        let note = |foreign: &mut ForeignResults, reason: &str| {
+            let notes = if is_repeated { &mut foreign.set_aside } else { &mut foreign.notes };
+            notes.push(format!("iteration `{name}`: {reason}"));
+        };
         if is_failed_iteration(name) && !include_incorrect {
-            foreign.notes.push(format!("iteration `{name}`: failed"));
+            note(&mut foreign, "failed");
             continue;
         }
         data.describe_run(&mut foreign);
         let mut cell = data.cell(name);
         cell.samples = data.samples(at).into_iter().collect();
         if cell.samples.count == 0 {
-            foreign.notes.push(format!("iteration `{name}`: no value over all clients"));
+            note(&mut foreign, "no value over all clients");
             continue;
         }
         foreign.add(cell);
@@ -113,7 +124,7 @@ impl IterationData {
                 }
             }
         }
-        cell.axis("iteration", name);
+        cell.own_axis("iteration", name);
         let profile = self.parameters.user.iter().find_map(|user| user.get("profile")).map(to_plain_text);
         cell.profile = profile.and_then(|profile| ProfileName::new(slug(&profile)).ok());
         cell
@@ -264,7 +275,22 @@ mod tests {
         let [iops, lat] = &readings[..] else { panic!("{cell:?}") };
         assert!(iops.metric.primary && !lat.metric.primary && lat.metric.direction == Direction::Lower);
         assert_eq!((iops.metric.unit.as_str(), lat.metric.unit.as_str()), ("ops/s", "ns"));
-        assert_eq!(foreign.notes, ["iteration `read-4KiB-fail1`: failed", "iteration 2: incomplete"]);
+        assert_eq!(foreign.notes, ["iteration 2: incomplete"]);
+        assert_eq!(foreign.set_aside, ["iteration `read-4KiB-fail1`: failed"], "it was repeated");
+        assert_eq!(
+            read(&TWO.replacen("read-4KiB\"", "x\"", 1), false).unwrap().notes[0],
+            "iteration `read-4KiB-fail1`: failed"
+        );
+    }
+
+    #[test]
+    fn a_number_that_is_not_finite_leaves_out_only_itself() {
+        for number in ["NaN", "Infinity", "-Infinity"] {
+            let foreign = read(&TWO.replace("\"value\": 10}", &format!("\"value\": {number}}}")), false).unwrap();
+            let values: Vec<usize> = foreign.cells[0].rows().map(|sample| sample.readings.len()).collect();
+            assert_eq!(values, [1, 2], "{number}");
+            assert!(foreign.notes[0].contains("not finite"), "{:?}", foreign.notes);
+        }
     }
 
     #[test]

@@ -159,9 +159,9 @@ impl TestResult {
             }
         }
         if !unnamed.is_empty() {
-            cell.axis("description", unnamed.join(" - "));
+            cell.own_axis("description", unnamed.join(" - "));
         }
-        cell.axis("scale", &self.scale);
+        cell.own_axis("scale", &self.scale);
         cell
     }
 

@@ -143,6 +143,43 @@ fn a_named_file_of_unknown_format_is_reported() {
 }
 
 #[test]
+fn tests_of_one_benchmark_are_told_apart_by_their_folders() {
+    let lab = ImportEnv::new();
+    let text = text("pbench.json");
+    for (test, text) in [("fio", &text), ("foo", &text.replace("\"libaio\"", "\"psync\""))] {
+        lab.write(&format!("b/Tuned/{test}/0000/result.json"), text);
+    }
+    assert_eq!(reason(&lab.try_import("R", &[lab.path("b")]).unwrap()), "");
+    let cells: Vec<String> = lab.study("R").cells.iter().map(|cell| cell.id.to_string()).collect();
+    for test in ["fio", "foo"] {
+        assert!(cells.contains(&format!("Tuned/pbench-{test}/0000:iteration=read-4KiB")), "{cells:?}");
+    }
+    assert_eq!(cells.len(), 4);
+}
+
+#[test]
+fn no_name_makes_a_run_unreadable() {
+    let mut lab = ImportEnv::new();
+    let names = ["", "-", " ", "=", ",", "%", "%zz", "a/b", ":", "\\u0000", "\\n", "ü"];
+    lab.import("R", &["hyperfine.json"]);
+    let cells = lab.study("R").cells.len();
+    for (at, name) in names.iter().enumerate() {
+        for value in names {
+            let text = format!(
+                r#"{{"results": [{{"command": "{name}{at}", "times": [4], "parameters": {{"{name}": "{value}"}}}}]}}"#
+            );
+            let report = lab.try_import("R", &[lab.write("x.json", text)]).unwrap();
+            assert_eq!(reason(&report), "", "`{name}` `{value}`");
+        }
+    }
+    assert_eq!(lab.study("R").cells.len(), cells + names.len() * names.len());
+    lab.names.id = Some(TestName::new("123").unwrap());
+    let report = lab.try_import("R", &[example("iperf3-udp.json")]).unwrap();
+    assert!(reason(&report).contains("with a letter in an id"), "{}", reason(&report));
+    assert_eq!(lab.study("R").cells.len(), cells + names.len() * names.len());
+}
+
+#[test]
 fn files_are_archived_by_their_hash() {
     let lab = ImportEnv::new();
     lab.import("R", &["fio-normal-json+.txt"]);

@@ -107,7 +107,7 @@ fn hyperfine() {
     assert_eq!(metric(fast, "resource/max-rss").2, "B");
     assert!(fast.metrics[0].summary.as_ref().unwrap().median_interval.is_some());
     let slow = cell(&study, "Localhost/hyperfine/0000:command=gzip%20-9%20corpus.tar,level=9");
-    assert!(slow.findings.iter().any(|finding| finding.contains("exit status 1")), "{:?}", slow.findings);
+    assert!(slow.findings.iter().any(|finding| finding.contains("exit status `1`")), "{:?}", slow.findings);
 }
 
 #[test]

@@ -220,7 +220,7 @@ fn negate(flag: &str) -> &str {
 
 /// Parses a size as fio does: by default (`kb_base` 1024) a prefix without `i` is binary and one with `i` decimal; with
 /// `kb_base` 1000 it is the other way round. `None` for anything else.
-pub(crate) fn parse_size(text: &str, kb_base: Option<&str>) -> Option<Bytes> {
+pub fn parse_size(text: &str, kb_base: Option<&str>) -> Option<Bytes> {
     let text = text.trim().to_ascii_lowercase();
     let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (number, prefix) = (text[..digits].parse::<u64>().ok()?, &text[digits..]);

@@ -29,6 +29,7 @@ use wb_stats::SamplingRule;
 
 use crate::{Artefacts, Attempt, Failure, Measurement, Rejection, TestInfo, TypedTest, WorkerContext};
 use job::FioJob;
+pub use job_template::parse_size;
 use params::Params;
 use sysinfo::CollectorOutput;
 use targets::FioTarget;

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use wb_import::{FileReport, Format, ImportReport, ImportRequest, NameOverrides};
+use wb_import::{FileReport, Format, ImportReport, ImportRequest, ImportedFile, NameOverrides};
 use wb_model::{CellId, pluralize};
 use wb_plan::Catalog;
 use wb_record::RunFolder;
@@ -59,7 +59,7 @@ pub(crate) fn import(args: ImportArgs, console: &Console) -> Result<Exit, Error>
         print_text(&wb_report::text::summary(&study, console.stdout_style))?;
         print_text(&format!("\nrun folder: {}\n", args.into.display()))?;
     }
-    if report.failed_files().next().is_some() {
+    if report.failed_files().next().is_some() || report.has_skipped_results() {
         return Ok(Exit::Incomplete);
     }
     if report.samples() == 0 {
@@ -72,13 +72,13 @@ pub(crate) fn import(args: ImportArgs, console: &Console) -> Result<Exit, Error>
     Ok(if is_incomplete { Exit::Incomplete } else { Exit::Success })
 }
 
-/// Reports the result for each file: skipped files always, imported ones unless the console is quiet.
+/// Reports the result for each file: skipped files and results always, imported ones unless the console is quiet.
 fn report_files(report: &ImportReport, console: &Console) {
     for FileReport { path, result } in &report.files {
         let path = path.display();
         match result {
             Err(error) => crate::console::message!("warning: {path}: {error}; skipped"),
-            Ok(_) if console.quiet => {}
+            Ok(imported) if console.quiet => report_skipped(&path, imported),
             Ok(imported) => {
                 let duplicates = match imported.duplicates {
                     0 => String::new(),
@@ -86,6 +86,7 @@ fn report_files(report: &ImportReport, console: &Console) {
                 };
                 let (cells, samples) = (pluralize(imported.cells, "cell"), pluralize(imported.samples, "sample"));
                 crate::console::message!("{path}: {}, {cells}, {samples}{duplicates}", imported.format);
+                report_skipped(&path, imported);
                 imported.notes.iter().for_each(|note| crate::console::message!("note: {path}: {note}"));
             }
         }
@@ -97,6 +98,11 @@ fn report_files(report: &ImportReport, console: &Console) {
         let count = pluralize(report.skipped_serials, "result");
         crate::console::message!("note: skipped {count} under a non-numeric serial; --include-incorrect imports them");
     }
+}
+
+/// Reports skipped results, even if the console is quiet: they determine the exit status.
+fn report_skipped(path: &impl std::fmt::Display, imported: &ImportedFile) {
+    imported.skipped.iter().for_each(|note| crate::console::message!("note: {path}: {note}"));
 }
 
 fn nothing_imported(report: &ImportReport) -> Error {

@@ -62,6 +62,23 @@ fn files_that_cannot_be_imported_are_skipped_with_a_warning() {
 }
 
 #[test]
+fn skipped_results_exit_with_3_and_are_named_even_when_quiet() {
+    let lab = Lab::new();
+    let fio = std::fs::read_to_string(example("pbench.json")).unwrap();
+    let files = [
+        ("hyperfine", r#"{"results": [{"command": "a", "times": [1]}, {"command": "b", "mean": 1}]}"#.to_owned()),
+        ("pbench", fio.replacen("[", r#"[{"iteration_name": "x-fail1", "iteration_data": {}},"#, 1)),
+    ];
+    for (format, text) in files {
+        lab.write("some.json", &text);
+        for quiet in ["", "-q "] {
+            let ran = lab.weighbridge(&format!("{quiet}import -o {format}{} some.json", quiet.trim())).expect_code(3);
+            ran.expect_stderr("note: some.json: skipped ");
+        }
+    }
+}
+
+#[test]
 fn run_perf_errors_are_imported_and_non_numeric_serials_with_a_flag() {
     let lab = Lab::new();
     for attempt in ["0", "1", "2"] {

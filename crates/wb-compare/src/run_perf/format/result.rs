@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, SeqAccess, Visitor};
 use serde_json::value::RawValue;
-use wb_model::pbench::is_failed_iteration;
+use wb_model::pbench::{is_failed_iteration, quote_non_finite};
 use wb_model::{Class, MetricKey};
 
 use super::iteration::{ClientAggregate, ClientMetric, Entries, Iteration, IterationParameters, PbenchData};
@@ -20,7 +20,8 @@ use crate::source::parsed_result::{ParsedMetric, ParsedResult};
 /// If the text is not JSON, or not of this format.
 pub(crate) fn parse(text: &str, include_incorrect: bool) -> Result<ParsedResult, serde_json::Error> {
     let mut reader = IterationReader { include_incorrect, ..IterationReader::default() };
-    let mut json = serde_json::Deserializer::from_str(text);
+    let text = quote_non_finite(text);
+    let mut json = serde_json::Deserializer::from_str(&text);
     reader.deserialize(&mut json)?;
     json.end()?;
     let IterationReader { mut parsed, incomplete, without_aggregate, .. } = reader;
@@ -191,6 +192,15 @@ mod tests {
         assert_eq!(params, expected);
         let no_aggregate = WarningKind::NoAggregate { metrics: 1, first: "read-4KiB/latency/lat".to_owned() };
         assert_eq!(parsed.warnings, [WarningKind::Incomplete(1), no_aggregate]);
+    }
+
+    #[test]
+    fn a_number_that_is_not_finite_is_an_invalid_value() {
+        for number in ["NaN", "Infinity", "-Infinity"] {
+            let parsed = parse(&RESULT_JSON.replace("10.5", number), false).unwrap();
+            let metric = &parsed.metrics[0];
+            assert_eq!((metric.mean, metric.stddev_percent), (MeasuredValue::Invalid, MeasuredValue::Known(3.5)));
+        }
     }
 
     #[test]

@@ -8,8 +8,9 @@ use super::latency::{CloneLatency, merge_clones};
 use super::report::{DIRECTIONS, JobReport, LATENCIES, OperationReport};
 use crate::foreign::ForeignSample;
 
-/// Creates the sample of a job and its clones. `kinds` is the job's option `rw`, if known.
-pub(super) fn sample(location: String, clones: &[&JobReport], kinds: Option<&str>) -> ForeignSample {
+/// Creates the sample of a job and its clones. `kinds` is the job's option `rw`, if known; `is_group` is whether the report
+/// of several clones is one (`group_reporting`).
+pub(super) fn sample(location: String, clones: &[&JobReport], kinds: Option<&str>, is_group: bool) -> ForeignSample {
     let mut sample = ForeignSample::at(location);
     if let Some(job) = clones.iter().find(|job| job.error != 0) {
         let error = io::Error::from_raw_os_error(job.error);
@@ -18,12 +19,21 @@ pub(super) fn sample(location: String, clones: &[&JobReport], kinds: Option<&str
     }
     let directions: Vec<&str> = DIRECTIONS
         .into_iter()
-        .filter(|direction| clones.iter().any(|job| job.operation(direction).has_operations()))
+        .filter(|direction| clones.iter().any(|job| job.directions().any(|own| own == *direction)))
         .collect();
     let is_mixed = kinds.is_some_and(|kinds| kinds.contains("rw") || kinds.contains("readwrite"));
     let is_separate = directions.len() > 1 || is_mixed || kinds == Some("trimwrite");
     let reports = |direction: &str| clones.iter().map(move |job| job.operation(direction)).collect::<Vec<_>>();
-    let all_reports: Vec<&OperationReport> = directions.iter().flat_map(|direction| reports(direction)).collect();
+    // Reads of a job that writes alone are those of its `verify` phase, which follows the writes.
+    let own: Vec<&str> = match kinds {
+        Some("write" | "randwrite") if directions.contains(&"write") => vec!["write"],
+        _ => directions.clone(),
+    };
+    let has_verification = own != directions;
+    if has_verification {
+        sample.findings.push("reads of the verification are not in iops and bandwidth".to_owned());
+    }
+    let all_reports: Vec<&OperationReport> = own.iter().flat_map(|direction| reports(direction)).collect();
     let (iops, bandwidth) = throughput(&all_reports);
     sample.push_reading(Metric::throughput("iops", "ops/s").primary(), Some(iops.unwrap_or(0.0)));
     sample.push_reading(Metric::throughput("bandwidth", "B/s"), bandwidth);
@@ -37,7 +47,10 @@ pub(super) fn sample(location: String, clones: &[&JobReport], kinds: Option<&str
         }
         LATENCIES.iter().for_each(|name| push_latency(&mut sample, &prefix, name, &clones));
     }
-    let sum = |field: fn(&JobReport) -> Option<f64>| sum(clones.iter().map(|job| field(job)));
+    let factor = |job: &JobReport| if is_group { job.group_cpu_factor(has_verification) } else { 1.0 };
+    let sum = |field: fn(&JobReport) -> Option<f64>| {
+        sum(clones.iter().map(|job| field(job).map(|percent| percent * factor(job))))
+    };
     sample.push_reading(Metric::resource("cpu-user", "%"), sum(|job| job.usr_cpu.0));
     sample.push_reading(Metric::resource("cpu-system", "%"), sum(|job| job.sys_cpu.0));
     let longest = all_reports.iter().filter_map(|direction| direction.runtime.0).reduce(f64::max);
@@ -45,9 +58,22 @@ pub(super) fn sample(location: String, clones: &[&JobReport], kinds: Option<&str
     sample
 }
 
-/// Total operations and bytes per second.
+/// Total operations and bytes per second. Those of clones and directions with different run times are as fio's of a group:
+/// all operations by the longest run time.
 fn throughput(reports: &[&OperationReport]) -> (Option<f64>, Option<f64>) {
-    (sum(reports.iter().map(|direction| direction.iops.0)), sum(reports.iter().map(|direction| direction.bandwidth())))
+    let runtimes: Vec<f64> = reports.iter().filter_map(|report| report.runtime.0.filter(|time| *time > 0.0)).collect();
+    let longest = runtimes.iter().copied().reduce(f64::max);
+    let is_uneven = runtimes.iter().any(|runtime| Some(*runtime) != longest);
+    let by_longest = |total: fn(&OperationReport) -> Option<f64>| {
+        let all: Option<Vec<f64>> = reports.iter().map(|report| total(report)).collect();
+        Some(all?.iter().sum::<f64>() / (longest? / 1000.0)).filter(|_| is_uneven)
+    };
+    let iops = by_longest(|report| report.total_ios.0);
+    let bandwidth = by_longest(OperationReport::bytes);
+    (
+        iops.or_else(|| sum(reports.iter().map(|report| report.iops.0))),
+        bandwidth.or_else(|| sum(reports.iter().map(|report| report.bandwidth()))),
+    )
 }
 
 /// Sum of the known values; none if there are none.

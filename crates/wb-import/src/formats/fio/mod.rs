@@ -33,8 +33,12 @@ pub(crate) fn read(text: &str) -> Result<ForeignResults, ReadError> {
     for (at, clones) in group_clones(&report) {
         let mut cell = ForeignCell::new(valid_name(TEST), SUMMARY);
         foreign.secrets.extend(options::describe(&mut cell, &report.global, clones[0]));
+        let contradictions = options::drop_contradicted(&mut cell, &clones);
         let kinds = cell.params.get("rw").map(ToString::to_string);
-        cell.samples.extend([figures::sample(format!("jobs/{at}"), &clones, kinds.as_deref())]);
+        let is_group = options::is_set(&report.global, clones[0], "group_reporting");
+        let mut sample = figures::sample(format!("jobs/{at}"), &clones, kinds.as_deref(), is_group);
+        sample.findings.extend(contradictions);
+        cell.samples.extend([sample]);
         foreign.add(cell);
     }
     Ok(foreign)
@@ -104,6 +108,93 @@ mod tests {
         assert_eq!(primary, ["iops"]);
         let latencies = metrics.iter().filter(|metric| metric.class == Class::Latency);
         assert!(latencies.clone().count() == 2 && latencies.clone().all(|metric| metric.direction == Direction::Lower));
+    }
+
+    /// A report of jobs, each with its options and its figures of an operation.
+    fn report(jobs: &[(&str, &str)]) -> String {
+        let job = |(options, figures): &(&str, &str)| {
+            format!(r#"{{"jobname": "j", "job options": {options}, "usr_cpu": 5, "sys_cpu": 10, {figures}}}"#)
+        };
+        format!(r#"{{"fio version": "fio-3.33", "jobs": [{}]}}"#, jobs.iter().map(job).collect::<Vec<_>>().join(","))
+    }
+
+    fn operation(ios: u64, size: u64, runtime: u64) -> String {
+        let rate = ios as f64 / (runtime as f64 / 1000.0);
+        let bytes = ios * size;
+        format!(
+            r#"{{"total_ios": {ios}, "io_bytes": {bytes}, "iops": {rate}, "bw_bytes": {}, "runtime": {runtime}}}"#,
+            rate * size as f64
+        )
+    }
+
+    fn value(text: &str, name: &str) -> f64 {
+        let values = values(text);
+        values.iter().find(|(key, _)| key == name).unwrap_or_else(|| panic!("{name}: {values:?}")).1
+    }
+
+    #[test]
+    fn no_operation_is_counted_twice() {
+        let [read, write, mixed] =
+            [(100, 1000), (300, 1000), (400, 1000)].map(|(ios, time)| operation(ios, 4096, time));
+        for figures in [
+            format!(r#""read": {read}, "write": {write}"#),
+            format!(r#""read": {read}, "write": {write}, "mixed": {mixed}"#),
+            format!(r#""mixed": {mixed}"#),
+        ] {
+            let text = report(&[(r#"{"rw": "randrw"}"#, &figures)]);
+            assert_eq!(value(&text, "throughput/iops"), 400.0, "{figures}");
+            assert_eq!(value(&text, "throughput/bandwidth"), 400.0 * 4096.0, "{figures}");
+        }
+    }
+
+    #[test]
+    fn reads_of_a_verification_are_not_added_to_the_writes() {
+        let figures = format!(r#""read": {}, "write": {}"#, operation(2048, 4096, 9), operation(2048, 4096, 22));
+        let text = report(&[(r#"{"rw": "write", "verify": "crc32c"}"#, &figures)]);
+        assert!((value(&text, "throughput/iops") - 2048.0 / 0.022).abs() < 1e-6);
+        assert_eq!(value(&text, "throughput/write-iops"), value(&text, "throughput/iops"));
+        assert!(row(&read(&text).unwrap().cells[0], 0).findings[0].contains("verification"));
+    }
+
+    #[test]
+    fn clones_have_the_same_figures_reported_apart_and_as_a_group() {
+        let one = format!(r#""read": {}, "job_runtime": 1000"#, operation(100, 4096, 1000));
+        let apart = report(&[("{}", one.as_str()); 4]);
+        let all = format!(r#""read": {}, "job_runtime": 4000"#, operation(400, 4096, 1000));
+        let group = report(&[(r#"{"group_reporting": ""}"#, &all)]);
+        for (metric, expected) in
+            [("resource/cpu-user", 20.0), ("resource/cpu-system", 40.0), ("throughput/iops", 400.0)]
+        {
+            assert_eq!((value(&apart, metric), value(&group, metric)), (expected, expected), "{metric}");
+        }
+    }
+
+    #[test]
+    fn clones_of_different_run_times_have_all_operations_by_the_longest() {
+        let figures = |ios, time| format!(r#""read": {}"#, operation(ios, 4096, time));
+        let text = report(&[("{}", &figures(400, 4000)), ("{}", &figures(100, 1000))]);
+        assert_eq!(value(&text, "throughput/iops"), 125.0);
+        assert_eq!(value(&text, "throughput/bandwidth"), 125.0 * 4096.0);
+    }
+
+    #[test]
+    fn a_label_that_the_figures_contradict_is_left_out() {
+        let case = |options: &str, size: u64, direction: &str| {
+            let foreign =
+                read(&report(&[(options, &format!(r#""{direction}": {}"#, operation(100, size, 9)))])).unwrap();
+            (foreign.cells[0].case().to_string(), row(&foreign.cells[0], 0).findings.join("\n"))
+        };
+        let (name, findings) = case(r#"{"bs": "64k", "rw": "read"}"#, 4096, "read");
+        assert_eq!(name, "iodepth=1,job=j,numjobs=1,rw=read");
+        assert!(findings.contains("`bs=64k`, but an operation had 4096 bytes"), "{findings}");
+        let (name, findings) = case(r#"{"bs": "4k", "rw": "read"}"#, 4096, "write");
+        assert_eq!(name, "bs=4k,iodepth=1,job=j,numjobs=1");
+        assert!(findings.contains("`rw=read`"), "{findings}");
+        for (options, size) in
+            [(r#"{"bs": "4k"}"#, 4096), (r#"{"bs": "4KiB"}"#, 4000), (r#"{"bsrange": "1k-8k"}"#, 5000)]
+        {
+            assert_eq!(case(options, size, "read").1, "", "{options}");
+        }
     }
 
     #[test]

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use serde_json::Value;
-use wb_model::Bytes;
 use wb_model::secrets::mask_value;
+use wb_tests::fio::parse_size;
 
 use super::report::JobReport;
 use crate::foreign::ForeignCell;
@@ -41,11 +41,13 @@ pub(super) fn describe(
     let mut secrets = Vec::new();
     let is_reporting =
         |name: &str| REPORTING_OPTIONS.contains(&name) || (name.starts_with("write_") && name.ends_with("_log"));
+    let option = |name: &str| job.options.get(name).or_else(|| global.get(name)).map(to_plain_text);
+    let kb_base = option("kb_base");
     for (name, value) in global.iter().chain(&job.options).filter(|(name, _)| !is_reporting(name)) {
         let name = ALIASES.iter().find(|(alias, _)| alias == name).map_or(name.as_str(), |(_, name)| name);
         let value = to_plain_text(value);
         let masked = mask_value(name, &value);
-        cell.param(name, normalize_size(name, &masked));
+        cell.param(name, normalize_size(name, &masked, kb_base.as_deref()));
         if masked != value {
             secrets.push((value, masked));
         }
@@ -64,9 +66,57 @@ pub(super) fn describe(
     secrets
 }
 
-/// Normalises the spelling of a size.
-fn normalize_size(name: &str, value: &str) -> String {
-    let size = value.parse::<Bytes>().ok().filter(|_| name == "bs" || name == "size");
+/// Whether a flag is set for a job; one without a value is.
+pub(super) fn is_set(global: &BTreeMap<String, Value>, job: &JobReport, flag: &str) -> bool {
+    let value = job.options.get(flag).or_else(|| global.get(flag)).map(to_plain_text);
+    value.is_some_and(|value| value != "0" && value != "false")
+}
+
+/// Removes options that the figures contradict, and returns a finding for each: of several global sections of a job file,
+/// fio reports only the last one.
+pub(super) fn drop_contradicted(cell: &mut ForeignCell, clones: &[&JobReport]) -> Vec<String> {
+    let mut findings = Vec::new();
+    let mut drop = |cell: &mut ForeignCell, name: &str, figures: String| {
+        let value = cell.params.remove(name).map(|value| value.to_string()).unwrap_or_default();
+        cell.axes.retain(|axis| axis != name);
+        findings.push(format!(
+            "the report has `{name}={value}`, but {figures}: it is left out, and other options of all jobs may be wrong"
+        ));
+    };
+    let text = |cell: &ForeignCell, name: &str| cell.params.get(name).map(ToString::to_string);
+    if let Some(figures) = text(cell, "bs").and_then(|size| contradiction_of_size(&size, clones)) {
+        drop(cell, "bs", figures);
+    }
+    let has = |direction: &str| clones.iter().any(|job| job.directions().any(|own| own == direction));
+    let figures = match text(cell, "rw").as_deref() {
+        Some("read" | "randread") if has("write") => Some("there were writes"),
+        Some("write" | "randwrite") if has("read") && !has("write") => Some("there were no writes"),
+        _ => None,
+    };
+    if let Some(figures) = figures {
+        drop(cell, "rw", figures.to_owned());
+    }
+    findings
+}
+
+/// Deviation of the mean size from which on it contradicts the block size, as in measured samples. Blocks at the end of a
+/// file may be smaller.
+const MAX_SIZE_DEVIATION: f64 = 0.1;
+
+fn contradiction_of_size(size: &str, clones: &[&JobReport]) -> Option<String> {
+    let size = size.parse::<wb_model::Bytes>().ok()?.0 as f64;
+    let operations = clones.iter().flat_map(|job| job.directions().map(|direction| job.operation(direction)));
+    let totals = operations.filter_map(|operation| Some((operation.bytes()?, operation.total_ios.0?)));
+    let (bytes, ios) = totals.fold((0.0, 0.0), |(bytes, ios), own| (bytes + own.0, ios + own.1));
+    let mean = bytes / ios;
+    let has_one_partial_block = bytes > (ios - clones.len() as f64) * size && bytes <= ios * size;
+    let contradicts = bytes > 0.0 && (mean / size - 1.0).abs() > MAX_SIZE_DEVIATION;
+    (contradicts && !has_one_partial_block).then(|| format!("an operation had {mean:.0} bytes"))
+}
+
+/// Normalises the spelling of a size, in which fio's prefixes mean what they mean to fio: `4KiB` is 4000 bytes.
+fn normalize_size(name: &str, value: &str, kb_base: Option<&str>) -> String {
+    let size = parse_size(value, kb_base).filter(|_| name == "bs" || name == "size");
     size.map_or_else(|| value.to_owned(), |size| size.to_string())
 }
 

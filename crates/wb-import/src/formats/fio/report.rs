@@ -44,6 +44,8 @@ pub(super) struct JobReport {
     mixed: OperationReport,
     pub(super) usr_cpu: LenientNumber,
     pub(super) sys_cpu: LenientNumber,
+    /// Run time in milliseconds, summed over the clones if they are reported as one (`group_reporting`).
+    job_runtime: LenientNumber,
 }
 
 /// Kinds of operations with separate figures.
@@ -59,12 +61,29 @@ impl JobReport {
             _ => &self.mixed,
         }
     }
+
+    /// Kinds with operations. With `unified_rw_reporting=both` the sum is reported beside its parts; it is left out then.
+    pub(super) fn directions(&self) -> impl Iterator<Item = &'static str> {
+        let has = |direction: &&str| self.operation(direction).has_operations();
+        let has_parts = DIRECTIONS.iter().any(|direction| *direction != "mixed" && has(direction));
+        DIRECTIONS.into_iter().filter(has).filter(move |direction| *direction != "mixed" || !has_parts)
+    }
+
+    /// Factor from its CPU use to that of all clones that `group_reporting` reports as one: fio divides the time of the CPU
+    /// by their summed run times, which gives their mean.
+    pub(super) fn group_cpu_factor(&self, is_sequential: bool) -> f64 {
+        let runtimes = || self.directions().filter_map(|direction| self.operation(direction).runtime.0);
+        let elapsed = if is_sequential { runtimes().sum() } else { runtimes().fold(0.0, f64::max) };
+        let factor = self.job_runtime.0.map(|sum| sum / elapsed);
+        factor.filter(|factor| factor.is_finite() && *factor > 0.0).unwrap_or(1.0)
+    }
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct OperationReport {
     pub(super) total_ios: LenientNumber,
+    io_bytes: LenientNumber,
     pub(super) iops: LenientNumber,
     /// Bandwidth in bytes per second.
     bw_bytes: LenientNumber,
@@ -86,6 +105,11 @@ pub(super) const LATENCIES: [&str; 3] = ["slat", "clat", "lat"];
 impl OperationReport {
     pub(super) fn has_operations(&self) -> bool {
         self.total_ios.0.is_some_and(|ios| ios > 0.0)
+    }
+
+    /// Transferred bytes, if they are known: before fio 3, which has `bw_bytes`, `io_bytes` was in KiB.
+    pub(super) fn bytes(&self) -> Option<f64> {
+        self.io_bytes.0.filter(|_| self.bw_bytes.0.is_some())
     }
 
     /// Bandwidth in bytes per second.
