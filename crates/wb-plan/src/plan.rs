@@ -1,6 +1,7 @@
 //! A plan: the cells to measure, and the time that takes.
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -99,25 +100,38 @@ impl Plan {
 
     /// The estimated time of a cell: warm-ups and samples, none of which starts once the budget is spent.
     pub fn cell_duration(&self, cell: &Cell) -> TimeEstimate {
-        let most = cell.rule.with_retakes(self.sampling.retakes).max_samples() as u64;
-        let fewest = cell.rule.min_samples() as u64;
-        let warm_up = u64::from(self.sampling.warm_up);
-        // A cell that is compared ends with a verdict, and has no budget unless one was requested.
-        let is_compared = matches!(cell.rule, SamplingRule::External { .. });
-        let attempts = |samples: u64| {
-            let required = warm_up.saturating_add(samples);
-            let within = |budget: Nanos| self.attempts_within(cell, budget);
-            match (self.sampling.budget, self.sampling.budget(!is_compared)) {
-                (Some(budget), _) => required.min(within(budget)),
-                (None, Some(default)) => required.min(within(default).max(warm_up.saturating_add(fewest))),
-                (None, None) => required,
-            }
-        };
+        let most = cell.rule.with_retakes(self.sampling.retakes).max_samples();
+        let attempts = |samples: usize| self.attempts(cell, samples);
+        let fewest = cell.rule.min_samples();
         let time = |attempts: u64| {
             let first = if attempts > 0 { cell.calibration_time.0 } else { 0 };
             Nanos(cell.estimate.0.saturating_mul(attempts).saturating_add(first))
         };
         TimeEstimate { min: time(attempts(fewest)), max: time(attempts(most)) }
+    }
+
+    /// The minimum and maximum number of samples of a cell, as far as its estimate and the budget allow.
+    pub fn sample_range(&self, cell: &Cell) -> RangeInclusive<usize> {
+        let within = |samples: usize| match cell.is_estimated {
+            true => self.attempts(cell, samples).saturating_sub(u64::from(self.sampling.warm_up)) as usize,
+            false => samples,
+        };
+        within(cell.rule.min_samples())..=within(cell.rule.max_samples())
+    }
+
+    /// The number of attempts for this many samples, with warm-ups, that start before the budget is spent.
+    fn attempts(&self, cell: &Cell, samples: usize) -> u64 {
+        let warm_up = u64::from(self.sampling.warm_up);
+        let required = warm_up.saturating_add(samples as u64);
+        let fewest = warm_up.saturating_add(cell.rule.min_samples() as u64);
+        // A cell that is compared ends with a verdict, and has no budget unless one was requested.
+        let is_compared = matches!(cell.rule, SamplingRule::External { .. });
+        let within = |budget: Nanos| self.attempts_within(cell, budget);
+        match (self.sampling.budget, self.sampling.budget(!is_compared)) {
+            (Some(budget), _) => required.min(within(budget)),
+            (None, Some(default)) => required.min(within(default).max(fewest)),
+            (None, None) => required,
+        }
     }
 
     /// The number of attempts that start before a budget is spent.

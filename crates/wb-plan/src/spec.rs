@@ -304,7 +304,11 @@ fn parse_bare(text: &str) -> ParamValue {
     match text {
         "true" => ParamValue::Bool(true),
         "false" => ParamValue::Bool(false),
-        text => text.parse().map_or_else(|_| ParamValue::Text(text.to_owned()), ParamValue::Integer),
+        // `007` and `+7` stay as typed: whether they are numbers depends on the parameter's kind.
+        text => match text.parse::<i64>() {
+            Ok(number) if number.to_string() == text => ParamValue::Integer(number),
+            _ => ParamValue::Text(text.to_owned()),
+        },
     }
 }
 
@@ -341,6 +345,17 @@ mod tests {
         assert_eq!(values(r#"fio:targets="/dev/a:b,c]",x=1"#)[0].1, text("/dev/a:b,c]"));
         assert_eq!(values(r#"t:x=["a,b",c]"#)[0].1, ParamValue::List(vec![text("a,b"), text("c")]));
         assert_eq!(values(r#"t:x="say \"hi\"""#)[0].1, text("say \"hi\""));
+    }
+
+    #[test]
+    fn digits_are_kept_as_typed() {
+        for typed in ["007", "+7", "-0", "00", "-07", "9223372036854775808"] {
+            assert_eq!(values(&format!("t:x={typed}"))[0].1, text(typed));
+            assert_eq!(values(&format!("t:x=[{typed}]"))[0].1, ParamValue::List(vec![text(typed)]));
+            let refused = parse(&format!("t:id={}", typed.trim_start_matches(['+', '-']))).unwrap_err().to_string();
+            assert!(refused.contains(typed.trim_start_matches(['+', '-'])), "{refused}");
+        }
+        assert_eq!(values("t:x=-7")[0].1, ParamValue::Integer(-7));
     }
 
     #[test]

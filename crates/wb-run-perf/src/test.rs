@@ -144,6 +144,8 @@ pub struct TranslatedTest {
     pub notes: Vec<String>,
     /// Whether it needs a server, which run-perf starts on the host of a guest.
     pub has_server: bool,
+    /// Whether it repeats sets of samples until their deviation is small, as pbench does.
+    pub has_sets: bool,
 }
 
 /// Translates `NAME` or `NAME:JSON`.
@@ -157,7 +159,8 @@ pub fn translate(text: &str) -> Result<TranslatedTest, Diagnostic> {
 
 /// Translates a test, given by its name and parameters.
 pub(crate) fn translate_test(name: &str, mut params: Map<String, Value>) -> Result<TranslatedTest, Diagnostic> {
-    let mut test = TranslatedTest { has_server: name == "uperf", ..TranslatedTest::default() };
+    let has_sets = PBENCH_TESTS.iter().any(|pbench| pbench.name == name && pbench.repeats_sets());
+    let mut test = TranslatedTest { has_server: name == "uperf", has_sets, ..TranslatedTest::default() };
     let mut words = Vec::new();
     if let Some(label) = params.remove(NAME_KEY).filter(|label| *label != Value::String(String::new())) {
         words.push(format!("id={}", sanitize_name(&value_text(&label))));
@@ -183,6 +186,11 @@ pub(crate) fn translate_test(name: &str, mut params: Map<String, Value>) -> Resu
 }
 
 impl PbenchTest {
+    /// Whether pbench repeats its set of samples while their deviation is too large.
+    fn repeats_sets(&self) -> bool {
+        self.params.iter().any(|(name, _)| *name == "max-failures")
+    }
+
     /// Translates its parameters, sorted by name, with its defaults and the given ones.
     fn spec_words(&self, params: Map<String, Value>, defaults: &[(&str, &str)]) -> Result<Vec<String>, Diagnostic> {
         let mut words = std::collections::BTreeMap::new();

@@ -245,6 +245,25 @@ mod tests {
     }
 
     #[test]
+    fn digits_mean_the_same_with_and_without_quotes() {
+        for declaration in Registry::built_in().declarations() {
+            for param in &declaration.params {
+                for typed in ["007", "+7", "-0", "00", "7"] {
+                    let recorded = |value: &str| {
+                        let spec = format!("{}:{}={value}", declaration.name, param.name);
+                        param.kind.normalise(&wb_plan::spec::parse(&spec).unwrap().params[0].value.value())
+                    };
+                    let (bare, quoted) = (recorded(typed), recorded(&format!("\"{typed}\"")));
+                    assert_eq!(bare, quoted, "{} {} {typed}", declaration.name, param.name);
+                    if param.kind == wb_model::ParamKind::Text {
+                        assert_eq!(bare.unwrap(), ParamValue::Text(typed.to_owned()));
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
     fn native_tests_are_built_in() {
         let registry = Registry::built_in();
         assert!(NATIVE.iter().all(|test| registry.declaration(test).is_some()));

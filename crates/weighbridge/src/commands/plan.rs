@@ -81,9 +81,12 @@ pub(crate) fn plan(args: &PlanArgs, folder: Option<&Path>, console: &Console) ->
         require_program(&words)?;
     }
     // Check that programs and scripts exist, as a run does, without running any.
-    HostPreparation::new(&(&args.preparation).into())?;
+    let preparation = HostPreparation::new(&(&args.preparation).into())?;
     let host_options = HostOptions::from(&args.measurement.cells.hosts);
     let profiles = requested_profiles(&host_options)?;
+    if !args.no_worker {
+        preparation.refuse_local_reboot(&profiles, &host_options)?;
+    }
     let planned = match args.no_worker {
         true => PlanPreview { plan: plan_without_workers(&request, &profiles, &events)?, guests: Vec::new() },
         false => runtime()?.block_on(async {
@@ -235,7 +238,7 @@ fn left_out_lines(plan: &Plan) -> impl Iterator<Item = String> {
 }
 
 fn format_samples(cell: &Cell, plan: &Plan) -> String {
-    let (fewest, most) = (cell.rule.min_samples(), cell.rule.max_samples());
+    let (fewest, most) = plan.sample_range(cell).into_inner();
     let range = if fewest == most { String::new() } else { format!("–{most}") };
     format!("{}+{fewest}{range}", plan.sampling.warm_up)
 }

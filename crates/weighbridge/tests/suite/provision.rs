@@ -154,6 +154,8 @@ fn this_machine_is_never_rebooted() {
             .weighbridge(&format!("run steady {hosts} --into R --host-setup-script x.sh --host-setup-script-reboot"));
         assert_eq!(ran.code, 1, "{}", ran.transcript());
         ran.expect_stderr("would reboot this machine");
+        let plan = format!("plan steady {hosts} --host-setup-script x.sh --host-setup-script-reboot");
+        lab.weighbridge(&plan).expect_code(1).expect_stderr("would reboot this machine");
     }
     let alone = lab.weighbridge("run steady --into R --host-setup-script-reboot").expect_code(1);
     alone.expect_stderr("--host-setup-script <FILE>");

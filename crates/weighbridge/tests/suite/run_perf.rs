@@ -71,7 +71,7 @@ fn provisioner_gets_the_hosts_of_run_perf() {
     assert_eq!(ran.code, 3, "{}", ran.transcript());
     let line = equivalent_command(&ran);
     let (before, folder) = line.split_once(" --into result_").unwrap();
-    insta::assert_snapshot!(before, @"weighbridge run --profiles Localhost --profiles TunedLibvirt --hosts lab:root@192.0.2.1 --distro Fedora-32 --provisioner pool");
+    insta::assert_snapshot!(before, @"weighbridge run --profiles Localhost --profiles TunedLibvirt --hosts lab:root@192.0.2.1 --distro Fedora-32 --budget 7d --provisioner pool");
     insta::assert_snapshot!(folder.split_once(' ').unwrap().1, @"-- 'uperf:message-sizes=[1,64,16384],protocols=tcp,runtime=60,samples=3,test-types=stream' 'fio:file-size=100m,ramptime=1,runtime=10,samples=1,targets=/fio,test-types=read'");
     ran.expect_stderr("the provisioner `pool` failed: no free machine");
     ran.expect_stderr("note: --default-passwords has no effect: ssh logs in with your keys");
@@ -146,7 +146,7 @@ fn vhost_user_export_is_created_for_fio_and_removed() {
     lab.program("fio", FIO_WITH_LIBBLKIO);
     let line = r#"run-perf --output run -- fio-libblkio:'{"type":"read,randrw","block-sizes":"4","runtime":"1","ramptime":"0","samples":"1","file-size":"8","hipri":1,"sysinfo":"none"}'"#;
     let ran = run_in_shell(&lab, line).expect_code(0);
-    insta::assert_snapshot!(equivalent_command(&ran), @"weighbridge run --into run -- 'fio-libblkio:block-sizes=4k,direct=false,file-size=8m,hipri=1,ramptime=0,runtime=1,samples=1,sysinfo=none,target=/dev/shm,test-types=[read,randrw]'");
+    insta::assert_snapshot!(equivalent_command(&ran), @"weighbridge run --budget 7d --into run -- 'fio-libblkio:block-sizes=4k,direct=false,file-size=8m,hipri=1,ramptime=0,runtime=1,samples=1,sysinfo=none,target=/dev/shm,test-types=[read,randrw]'");
     ran.expect_stderr("replaces the RAM disk `/dev/ram0` of `fio-libblkio`");
     let sample = lab.path("run/Localhost/fio-libblkio/0000/block-sizes=4k,test-types=randrw/0000.0");
     let text =
@@ -444,4 +444,48 @@ fn loopback_addresses_mean_this_machine_in_parameters_and_host_files() {
         let head: serde_json::Value = serde_json::from_str(&head).unwrap();
         assert_eq!(head["invocations"][0]["hosts"]["local"]["params"]["extra"]["rack"], "B7", "{head}");
     }
+}
+
+#[test]
+fn pbench_sets_are_repeated_without_a_budget() {
+    let lab = Lab::new();
+    for (test, command) in
+        [("fio:{\"type\":\"read\",\"block-sizes\":\"4\"}", "--budget 7d"), ("uperf", "--budget 7d"), ("steady", "")]
+    {
+        let ran = lab.weighbridge(&format!("run-perf --plan -- {test}")).expect_code_of(&[0, 3]);
+        assert_eq!(ran.err.contains("--budget"), !command.is_empty(), "{}", ran.transcript());
+        assert!(command.is_empty() || ran.out.contains("1+3–18 "), "{}", ran.transcript());
+    }
+    // Only as many samples as the time beside them allows.
+    let own = lab.weighbridge("plan fio:test-types=read,block-sizes=4k,runtime=180,ramptime=10,samples=3");
+    assert!(own.out.contains("1+3 "), "{}", own.transcript());
+}
+
+#[test]
+fn guest_definition_of_this_machine_is_found_by_any_of_its_addresses() {
+    let lab = Lab::new();
+    for file in ["localhost", "127.0.0.1", "::1"] {
+        lab.write(&format!("{file}-assets/libvirt/{file}-tuned.xml"), "<domain/>\n");
+        for hosts in ["", "--hosts localhost", "--hosts foo:127.0.0.1", "--hosts ::1"] {
+            let line = format!("run-perf --plan {hosts} --paths {file}-assets --profiles TunedLibvirt -- steady");
+            let ran = lab.weighbridge(&line);
+            assert!(ran.err.contains("libvirt/%(address)s-tuned.xml"), "{file} {hosts}: {}", ran.transcript());
+        }
+    }
+}
+
+#[test]
+fn outputs_to_one_file_are_refused() {
+    let lab = Lab::new();
+    lab.write("build/x", "");
+    for [one, other] in [["-l", "-c"], ["-s", "-c"], ["-l", "-s"]] {
+        for file in ["same", "./same", "build/../same"] {
+            let ran = lab.weighbridge(&format!("analyze-perf {one} same {other} {file} build")).expect_code(1);
+            assert!(ran.err.contains("would both write `"), "{}", ran.transcript());
+            assert!(!lab.path("same").exists());
+        }
+    }
+    lab.weighbridge("compare-perf --html same --xunit ./same build build")
+        .expect_code(1)
+        .expect_stderr("would both write");
 }

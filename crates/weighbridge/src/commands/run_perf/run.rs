@@ -1,5 +1,7 @@
 //! Translates `run-perf` into `run`, or into `plan` with `--plan`.
 
+use std::net::Ipv6Addr;
+
 use wb_run_perf::{profile, test, tools};
 use wb_session::hosts::LOOPBACK_ADDRESSES;
 
@@ -11,7 +13,7 @@ use crate::error::Error;
 pub(super) fn translate(args: &RunPerfArgs) -> Result<Translation, Error> {
     let mut notes = Vec::new();
     let hosts: Vec<RunPerfHost> = args.hosts.iter().map(|text| RunPerfHost::parse(text)).collect();
-    let addresses: Vec<String> = hosts.iter().map(|host| host.address.clone()).collect();
+    let addresses = guest_xml_addresses(&hosts);
     let tests = args.tests.iter().map(|text| test::translate(text)).collect::<Result<Vec<_>, _>>()?;
     let profiles = args.profiles.iter().map(|text| profile::translate(text, &addresses, &args.paths));
     let profiles = profiles.collect::<Result<Vec<_>, _>>()?;
@@ -28,6 +30,8 @@ pub(super) fn translate(args: &RunPerfArgs) -> Result<Translation, Error> {
     words.extend(option_words("--distro", args.distro.clone()));
     words.extend(option_words("--guest-distro", args.guest_distro.clone()));
     words.extend(option_words("--attempts", args.retry_tests));
+    let measured = || tests.iter().chain(profiles.iter().flat_map(|profile| &profile.tests));
+    words.extend(option_words("--budget", measured().any(|test| test.has_sets).then_some(SETS_BUDGET)));
     words.extend(
         tool_commands(args, &tests, &profiles, &mut notes)?.iter().flat_map(|tool| option_words("--tool", Some(tool))),
     );
@@ -62,6 +66,9 @@ fn output_words(args: &RunPerfArgs) -> Vec<String> {
     words.extend(option_words("--into", Some(args.output.as_deref().map_or_else(named_after_time, path_word))));
     words
 }
+
+/// A budget of time that ends none of pbench's repeated sets of samples: run-perf has no such budget.
+const SETS_BUDGET: &str = "7d";
 
 /// Metadata key with the tools of pbench.
 const TOOLS_KEY: &str = "pbench_tools";
@@ -138,6 +145,14 @@ fn differences(
     all
 }
 
+/// The addresses by which guests' definitions of these hosts are found: all of this machine's stand for each other, and
+/// it is the default host.
+fn guest_xml_addresses(hosts: &[RunPerfHost]) -> Vec<String> {
+    let is_local = hosts.is_empty() || hosts.iter().any(RunPerfHost::is_local);
+    let local = LOOPBACK_ADDRESSES.into_iter().filter(|_| is_local).map(str::to_owned);
+    hosts.iter().map(|host| host.address.clone()).chain(local).collect()
+}
+
 /// A host of run-perf: `[NAME:]ADDRESS`.
 struct RunPerfHost {
     name: Option<String>,
@@ -146,19 +161,27 @@ struct RunPerfHost {
 
 impl RunPerfHost {
     fn parse(text: &str) -> Self {
-        match text.split_once(':').filter(|_| !LOOPBACK_ADDRESSES.contains(&text)) {
-            Some((name, address)) => Self { name: Some(name.to_owned()), address: address.to_owned() },
-            None => Self { name: None, address: text.to_owned() },
-        }
+        // A colon also separates a port, and the parts of an IPv6 address, neither of which run-perf's own form has.
+        let is_port = |rest: &str| rest.bytes().all(|byte| byte.is_ascii_digit());
+        let is_v6 = text.split('%').next().is_some_and(|address| address.parse::<Ipv6Addr>().is_ok());
+        let named = text.split_once(':').filter(|(name, rest)| !is_v6 && !name.contains(['[', '@']) && !is_port(rest));
+        let (name, address) = named.map_or((None, text), |(name, address)| (Some(name.to_owned()), address));
+        Self { name, address: address.to_owned() }
+    }
+
+    /// Whether it is this machine, which needs no ssh. An address with a port is another machine, or a guest.
+    fn is_local(&self) -> bool {
+        let bare = self.address.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
+        LOOPBACK_ADDRESSES.contains(&bare.unwrap_or(&self.address))
     }
 
     /// The host as an argument of this program. run-perf logs in as root, also to this machine, which needs no ssh
     /// here.
     fn argument(&self) -> String {
+        if self.is_local() {
+            return format!("{}:local", self.name.as_deref().unwrap_or("localhost"));
+        }
         let address = match self.address.as_str() {
-            local if LOOPBACK_ADDRESSES.contains(&local) => {
-                return format!("{}:local", self.name.as_deref().unwrap_or("localhost"));
-            }
             other if other.contains('@') => other.to_owned(),
             other => format!("root@{other}"),
         };
@@ -169,6 +192,42 @@ impl RunPerfHost {
 #[cfg(test)]
 mod checks {
     use super::*;
+
+    #[test]
+    fn a_port_and_an_ipv6_address_are_no_names() {
+        let addresses =
+            ["10.79.0.2", "lab", "lab.example.org", "[::1]", "[2001:db8::7]", "me@lab", "me@[fe80::1%eth0]"];
+        for address in addresses {
+            for port in ["", ":22", ":2222"] {
+                for name in ["", "foo:"] {
+                    let text = format!("{name}{address}{port}");
+                    let host = RunPerfHost::parse(&text);
+                    assert_eq!(host.name.is_some(), !name.is_empty(), "{text}");
+                    assert_eq!(host.address, format!("{address}{port}"), "{text}");
+                    assert_eq!(host.is_local(), text.ends_with("[::1]"), "{text}");
+                }
+            }
+        }
+        for bare in ["2001:db8::7", "fe80::1%eth0", "::1"] {
+            let host = RunPerfHost::parse(bare);
+            assert_eq!((host.name.is_some(), host.address.as_str()), (false, bare));
+        }
+        assert_eq!(RunPerfHost::parse("[::1]").argument(), "localhost:local");
+        assert_eq!(RunPerfHost::parse("[::1]:22").argument(), "root@[::1]:22");
+    }
+
+    #[test]
+    fn addresses_of_this_machine_stand_for_each_other() {
+        let expects = |texts: &[&str]| {
+            let hosts: Vec<RunPerfHost> = texts.iter().map(|text| RunPerfHost::parse(text)).collect();
+            let all = guest_xml_addresses(&hosts);
+            LOOPBACK_ADDRESSES.iter().all(|address| all.iter().any(|one| one == address))
+        };
+        for local in LOOPBACK_ADDRESSES {
+            assert!(expects(&[local]) && expects(&["10.0.0.1", &format!("foo:{local}")]), "{local}");
+        }
+        assert!(expects(&[]) && !expects(&["10.0.0.1"]));
+    }
 
     #[test]
     fn hosts_use_root_and_this_machine_needs_no_ssh() {
