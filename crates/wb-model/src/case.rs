@@ -98,10 +98,27 @@ pub fn unescape_lossy(identifier: &str) -> String {
         let run = rest[at..].split_inclusive(|c: char| c != '%' && !c.is_ascii_hexdigit()).next().unwrap_or("");
         let escapes = run.as_bytes().chunks_exact(3).take_while(|escape| decode_escape(escape).is_some()).count();
         let bytes: Vec<u8> = run.as_bytes().chunks_exact(3).take(escapes).filter_map(decode_escape).collect();
-        let text = String::from_utf8(bytes).ok().filter(|text| escapes > 0 && !text.contains(char::is_control));
         let end = at + (escapes * 3).max(1);
-        out.push_str(text.as_deref().unwrap_or(&rest[at..end]));
+        let encoded = &rest[at..end];
         rest = &rest[end..];
+        if bytes.is_empty() {
+            out.push_str(encoded);
+            continue;
+        }
+        let mut position = 0;
+        for chunk in bytes.utf8_chunks() {
+            for character in chunk.valid().chars() {
+                let length = character.len_utf8();
+                match character.is_control() {
+                    true => out.push_str(&encoded[position * 3..(position + length) * 3]),
+                    false => out.push(character),
+                }
+                position += length;
+            }
+            let invalid = chunk.invalid().len();
+            out.push_str(&encoded[position * 3..(position + invalid) * 3]);
+            position += invalid;
+        }
     }
     out + rest
 }
@@ -175,6 +192,9 @@ mod tests {
         assert_eq!(display("name=%C3%A9t%C3%A9,n=50%25"), "name=été,n=50%");
         assert_eq!(display("a=%0A%1B[2J,b=%ff,c=%,d=%4,e=%zz,%%41"), "a=%0A%1B[2J,b=%ff,c=%,d=%4,e=%zz,%A");
         assert_eq!(display("nothing=escaped"), "nothing=escaped");
+        let neighbours = escape("a,b \"q\" ü\nx\u{85}é");
+        assert_eq!(display(&neighbours), "a,b \"q\" ü%0Ax%C2%85é");
+        assert_eq!(display("c=%20%ff%20"), "c= %ff ");
     }
 
     #[test]

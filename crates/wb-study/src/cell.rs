@@ -120,6 +120,11 @@ pub fn cell_result(
     metrics.extend(workers.into_iter().flat_map(|worker| metrics_of(Some(worker))));
     let mut findings = findings(definition, &evaluated, range(definition, &evaluated).as_ref(), &counted);
     findings.extend(provenance::changes(&counted));
+    let mut outcome = outcome(definition, &AttemptTally::of(&evaluated), &judgement, judgement.counted.len(), ended_by);
+    let has_no_value = !metrics.is_empty() && metrics.iter().all(|result| result.summary.is_none());
+    if has_no_value && matches!(outcome, CellOutcome::Measured | CellOutcome::NotConverged { .. }) {
+        outcome = CellOutcome::Failed { reason: "no sample has a value of any of its metrics".to_owned() };
+    }
     CellResult {
         id: definition.cell.clone(),
         key: definition.key.clone(),
@@ -127,7 +132,7 @@ pub fn cell_result(
         params: definition.params.clone(),
         workers: definition.roles.iter().map(|assignment| assignment.worker.clone()).collect(),
         rule: definition.rule,
-        outcome: outcome(definition, &AttemptTally::of(&evaluated), &judgement, judgement.counted.len(), ended_by),
+        outcome,
         ended_by: ended_by.map(str::to_owned),
         findings,
         curves: merge_curves(&counted),
@@ -324,6 +329,22 @@ mod tests {
             measurement.reject(wb_model::Gate::Plausibility, "too short");
         }
         assert_eq!(result(rule, evaluated).outcome, CellOutcome::Partial { valid: 3, required: 4 });
+    }
+
+    #[test]
+    fn samples_without_values_of_the_metrics_measure_nothing() {
+        let rules = [
+            SamplingRule::External { min_samples: 2, max_samples: 2 },
+            SamplingRule::Precision { percent: 2.0, min_samples: 2, max_samples: 2 },
+            SamplingRule::MaxStddev { samples: 2, max_stddev_percent: 5.0, max_failures: 6 },
+        ];
+        for rule in rules {
+            let mut evaluated = samples(&[1.0, 1.0]);
+            for sample in &mut evaluated {
+                sample.measurement = Some(Measurement::default().with_value(Class::Latency, "rate", 1.0));
+            }
+            assert_ne!(result(rule, evaluated).outcome, CellOutcome::Measured, "{rule:?}");
+        }
     }
 
     #[test]

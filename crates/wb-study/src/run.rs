@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use wb_model::roles::all_workers;
-use wb_model::{CellId, ProfileName, Purpose, Sha256, WorkerName};
+use wb_model::{CellId, ProfileName, Purpose, Sha256, TestName, WorkerName};
 use wb_record::journal::ImportedBatch;
 use wb_record::records::RESULT_FILE;
 use wb_record::{
@@ -31,7 +31,7 @@ use crate::solve::solve;
 pub struct SerialResult {
     /// The hash of the records that these results were derived from: of the journal, of `definition.json` and of the
     /// test's own definition. It differs from that of the current records once these have changed. Absent in
-    /// preliminary results during a run.
+    /// preliminary results during a run, and in results of another definition than the run's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub records_sha256: Option<Sha256>,
     /// The cells of one serial.
@@ -49,10 +49,17 @@ fn study_records(run: &RunFolder, records: &RunRecords, registry: &Registry) -> 
     let clock = Timeline::of(run, lines)?;
     let origin = clock.start_times();
     let mut cells = Vec::new();
-    for definition in definitions(run, run_file)? {
+    let mut replaced = ReplacedDefinitions { run, registry, tests: BTreeMap::new() };
+    for mut definition in definitions(run, run_file)? {
         let cell = registry
             .test_cell(definition.cell.test.as_str(), &definition.params)
             .ok_or_else(|| StudyError::UnknownTest(definition.cell.test.clone()))?;
+        let replacement = replaced.finding(&definition.cell.test)?;
+        if replacement.is_some() {
+            // Unit, direction and list of metrics belong to the values: all are of one definition.
+            definition.metrics = cell.metrics();
+            definition.summary = cell.test().declaration().summary;
+        }
         let attempts = history.attempts(&definition.cell).iter().filter(|attempt| attempt.ended.key == definition.key);
         let mut evaluated: Vec<EvaluatedAttempt> =
             attempts.map(|attempt| EvaluatedAttempt::of(cell.as_ref(), attempt.clone())).collect();
@@ -69,6 +76,9 @@ fn study_records(run: &RunFolder, records: &RunRecords, registry: &Registry) -> 
         let problems = history.cleanup_problems(&definition.cell).iter();
         result.findings.extend(problems.map(|problem| format!("cleanup failed: {problem}")));
         result.findings.extend(machine_changes(&definition, &history));
+        if let Some(finding) = replacement {
+            result.findings.insert(0, finding);
+        }
         cells.push(result);
     }
     Ok(Study {
@@ -77,6 +87,39 @@ fn study_records(run: &RunFolder, records: &RunRecords, registry: &Registry) -> 
         environment_changes: changes(run, &run_file.invocations)?,
         cells,
     })
+}
+
+/// The tests of a run whose definition in the registry is another than the one that the run recorded.
+struct ReplacedDefinitions<'a> {
+    run: &'a RunFolder,
+    registry: &'a Registry,
+    /// The finding of each test that was looked up.
+    tests: BTreeMap<TestName, Option<String>>,
+}
+
+impl ReplacedDefinitions<'_> {
+    /// That results are of another definition than the samples; `None` if they are of the same.
+    fn finding(&mut self, test: &TestName) -> Result<Option<String>, StudyError> {
+        if let Some(finding) = self.tests.get(test) {
+            return Ok(finding.clone());
+        }
+        let path = self.run.tests_folder().join(format!("{test}.toml"));
+        let recorded = self.run.read(&path)?;
+        let current = self.registry.test(test.as_str()).and_then(|test| test.definition());
+        let name = |text: Option<&[u8]>| match text {
+            Some(text) => format!("SHA-256 {}", Sha256::of(text)),
+            None => "that of the program".to_owned(),
+        };
+        let finding = (!self.registry.has_definition(test.as_str(), recorded.as_deref())).then(|| {
+            format!(
+                "computed with another definition ({}) than the samples were taken with ({})",
+                name(current.map(str::as_bytes)),
+                name(recorded.as_deref())
+            )
+        });
+        self.tests.insert(test.clone(), finding.clone());
+        Ok(finding)
+    }
 }
 
 /// The changes of the machines of a cell while it was measured, a sentence each. What the plan resolved from their
@@ -95,7 +138,7 @@ fn machine_changes(definition: &CellDefinition, history: &History) -> Vec<String
 pub fn write_results(run: &RunFolder, registry: &Registry) -> Result<Study, StudyError> {
     let records = RunRecords::read(run)?;
     let study = study_records(run, &records, registry)?;
-    for (folder, result) in serials(run, &records, &study)? {
+    for (folder, result) in serials(run, &records, &study, registry)? {
         files::write_json(&folder.join(RESULT_FILE), &result)?;
     }
     Ok(study)
@@ -110,7 +153,7 @@ pub fn render_results(run: &RunFolder, registry: &Registry) -> Result<Vec<(PathB
         let text = files::json_text(&path, &result)?;
         Ok((path, text))
     };
-    serials(run, &records, &study)?.into_iter().map(text).collect()
+    serials(run, &records, &study, registry)?.into_iter().map(text).collect()
 }
 
 /// The results of each serial, by its folder.
@@ -118,13 +161,21 @@ fn serials(
     run: &RunFolder,
     records: &RunRecords,
     study: &Study,
+    registry: &Registry,
 ) -> Result<BTreeMap<PathBuf, SerialResult>, StudyError> {
     let mut serials: BTreeMap<PathBuf, SerialResult> = BTreeMap::new();
+    let mut replaced = ReplacedDefinitions { run, registry, tests: BTreeMap::new() };
     for cell in &study.cells {
+        let is_replaced = replaced.finding(&cell.id.test)?.is_some();
         let result = match serials.entry(run.serial_folder(&cell.id)) {
             btree_map::Entry::Occupied(existing) => existing.into_mut(),
             btree_map::Entry::Vacant(new) => {
-                let records_sha256 = Some(records.sha256_of_serial(run, &cell.id)?);
+                // Without the hash they count as outdated: readers derive those of the run's own definition, as all
+                // commands without `--tests-d` do.
+                let records_sha256 = match is_replaced {
+                    true => None,
+                    false => Some(records.sha256_of_serial(run, &cell.id)?),
+                };
                 new.insert(SerialResult { records_sha256, cells: Vec::new() })
             }
         };
@@ -152,7 +203,12 @@ pub fn write_serial(
 /// those of a new one.
 pub fn current_results(run: &RunFolder, registry: &Registry) -> Result<Vec<CellResult>, StudyError> {
     let records = RunRecords::read(run)?;
-    if !records.result_state(run)?.is_current() {
+    let mut replaced = ReplacedDefinitions { run, registry, tests: BTreeMap::new() };
+    let mut is_replaced = false;
+    for (_, cell) in records.serials(run) {
+        is_replaced |= replaced.finding(&cell.test)?.is_some();
+    }
+    if is_replaced || !records.result_state(run)?.is_current() {
         return Ok(study_records(run, &records, registry)?.cells);
     }
     let mut read = BTreeSet::new();

@@ -126,6 +126,18 @@ impl Registry {
         self.tests.get(name).map(|entry| &entry.test)
     }
 
+    /// Whether a run recorded this definition of a test: the same text, with its secrets masked. `None` stands for one
+    /// that comes with the program.
+    pub fn has_definition(&self, test: &str, recorded: Option<&[u8]>) -> bool {
+        match (self.test(test).and_then(|test| test.definition()), recorded) {
+            (None, None) => true,
+            (Some(text), Some(recorded)) => {
+                text.as_bytes() == recorded || wb_plan::masking::mask_definition(text).as_bytes() == recorded
+            }
+            _ => false,
+        }
+    }
+
     /// The cell of a test with these effective parameters; `None` if there is no such test. If the parameters are invalid,
     /// the cell cannot be measured.
     pub fn test_cell(&self, test: &str, params: &Params) -> Option<Box<dyn TestCell>> {

@@ -114,6 +114,13 @@ impl Check {
 
     /// Checks a sample, and rejects its measurement if it violates the check or the check cannot be evaluated.
     pub(super) fn apply(&self, measurement: &mut Measurement, output: &SampleOutput<'_>, bindings: &Bindings<'_>) {
+        if let Predicate::Metric { metric, divisor, .. } = &self.predicate {
+            let missing = [Some(metric), divisor.as_ref()].into_iter().flatten();
+            let missing = missing.into_iter().find(|metric| !measurement.values.contains_key(*metric));
+            if let Some(missing) = missing {
+                measurement.findings.push(format!("not checked: {}: the sample has no {missing}", self.description));
+            }
+        }
         match self.violation(measurement, output, bindings) {
             Ok(None) => {}
             Ok(Some(violation)) => measurement.reject(self.gate, format!("{}: {violation}", self.description)),

@@ -121,6 +121,12 @@ impl Definition {
             measurement.require(check.passed, check.gate, || format!("{}: {}", check.name, check.figures));
         }
         measurement.findings.extend(report.findings.iter().cloned());
+        if let Some((work, seconds)) = report.work {
+            measurement.require(work > 0 && seconds.is_none_or(|seconds| seconds > 0.0), Gate::Effort, || {
+                let seconds = seconds.map(|seconds| format!(" in {seconds} s")).unwrap_or_default();
+                format!("the runner did no work: it reported an amount of {work}{seconds}")
+            });
+        }
         match (report.work, report.probe) {
             (Some((work, Some(seconds))), Some((part, probe))) => {
                 check_time_follows_work(measurement, (work, seconds), (part, probe))

@@ -320,6 +320,58 @@ fn duplicate_and_invalid_definitions_are_skipped_and_reported() {
     assert!(registry.test("plain").is_some());
 }
 
+/// The plain definition as a runner, or with more of a metric and a check.
+fn study_plain(text: &str, source: &str, stdout: &str) -> crate::Measurement {
+    let provenance = format!("{{\"definition\":\"\",\"duration-source\":{source}}}");
+    let folder = crate::testing::artefact_folder(&[
+        ("provenance.json", &provenance),
+        ("run.process.json", &process(1.0)),
+        ("run.stdout", stdout),
+    ]);
+    default_cell(parse(text).unwrap()).study(&crate::Artefacts::new(folder.path())).unwrap()
+}
+
+#[test]
+fn a_runner_that_did_no_work_is_invalid() {
+    let text = PLAIN.replace("command = \"tool --n {n} {work}\"", "runner = \"tool\"").replace("from = \"rate\"\n", "");
+    for (work, is_valid) in [
+        (r#""amount":0,"seconds":0"#, false),
+        (r#""amount":0"#, false),
+        (r#""amount":0,"seconds":1"#, false),
+        (r#""amount":5,"seconds":0"#, false),
+        (r#""amount":5"#, true),
+        (r#""amount":5,"seconds":1"#, true),
+    ] {
+        let output = format!(
+            "{}\n{{\"event\":\"probe\",\"amount\":0,\"seconds\":0}}\n{{\"event\":\"work\",{work}}}\n{}\n{}\n",
+            r#"{"event":"hello","protocol":1}"#,
+            r#"{"event":"metric","class":"throughput","name":"rate","value":5,"unit":"ops/s"}"#,
+            r#"{"event":"done"}"#
+        );
+        let validity = study_plain(&text, r#"{"by":"runner"}"#, &output).validity;
+        assert_eq!(validity == wb_model::Validity::Valid, is_valid, "{work}: {validity}");
+    }
+}
+
+#[test]
+fn a_check_of_a_missing_optional_metric_is_a_finding() {
+    let metric = "[[metric]]\nname = \"n\"\nclass = \"resource\"\nunit = \"\"\noptional = true\nregex = 'n=(\\S+)'\n";
+    let check = "[[check]]\ndescription = \"it holds\"\nmetric = ";
+    let source = r#"{"by":"work","work":8,"probe":null}"#;
+    let not_checked = "not checked: it holds: the sample has no resource/n";
+    for check in [
+        format!("{check}\"n\"\nequals = 3\n"),
+        format!("{check}\"n\"\nper = \"rate\"\nmax = 3\n"),
+        format!("{check}\"rate\"\nper = \"n\"\nmax = 3\n"),
+    ] {
+        let study = |stdout: &str| study_plain(&format!("{PLAIN}{metric}{check}"), source, stdout);
+        let measurement = study("x\n");
+        assert_eq!(measurement.validity, wb_model::Validity::Valid, "{check}");
+        assert!(measurement.findings.iter().any(|finding| finding == not_checked), "{:?}", measurement.findings);
+        assert!(!study("n=3\n").findings.iter().any(|finding| finding.contains("not checked")), "{check}");
+    }
+}
+
 /// Calls all methods of a definition that need no worker.
 fn exercise(test: DeclarativeTest) {
     let declaration = test.declaration();

@@ -206,3 +206,51 @@ fn copy_of_a_run_is_refused() {
     }
     assert_eq!(lab.weighbridge("compare old new").code, 0, "a run may be compared with itself");
 }
+
+/// Every command that reads a run, with another definition than the run's: unit, direction and metrics are those of the
+/// same definition as the values.
+#[test]
+fn results_are_of_one_definition() {
+    let lab = Lab::new();
+    let definition = |metric: &str| {
+        format!(
+            "name = \"timed\"\nsummary = \"a script\"\nversion = 1\ncommand = [\"sleep\", \"0.02\"]\n\
+             [[metric]]\nname = \"time\"\nprimary = true\nfrom = \"elapsed\"\n{metric}"
+        )
+    };
+    let seconds = "class = \"latency\"\nunit = \"s\"\n";
+    std::fs::create_dir_all(lab.path("t")).unwrap();
+    lab.write("t/timed.toml", &definition(seconds));
+    lab.weighbridge(&format!("run timed --tests-d t {QUICK} --samples 6 --into R")).expect_code(0);
+    lab.weighbridge(&format!("run timed --tests-d t {QUICK} --samples 6 --into R2")).expect_code(0);
+    let metric = |line: &str| {
+        let cell = lab.weighbridge(line).json()["cells"][0].clone();
+        let metric = cell["metrics"][0].clone();
+        let of = |name: &str| metric["metric"][name].as_str().unwrap().to_owned();
+        let value = metric["summary"]["median"].as_f64().unwrap();
+        (of("unit"), of("direction"), value, cell["metrics"].as_array().unwrap().len(), cell["findings"].to_string())
+    };
+    let original = metric("summary R --json");
+    assert_eq!(metric("study R --tests-d t --json"), original);
+    assert!(!original.4.contains("another definition"), "{original:?}");
+    let added = "\n[[metric]]\nname = \"cpu\"\nclass = \"resource\"\nunit = \"s\"\nfrom = \"cpu-time\"\n";
+    for (changed, unit, direction, factor, count) in [
+        ("class = \"latency\"\nunit = \"ms\"\nscale = 1000\n".to_owned(), "ms", "lower", 1000.0, 1),
+        ("class = \"latency\"\nunit = \"s\"\ndirection = \"higher\"\n".to_owned(), "s", "higher", 1.0, 1),
+        ("class = \"throughput\"\nunit = \"ops/s\"\n".to_owned(), "ops/s", "higher", 1.0, 1),
+        (format!("{seconds}{added}"), "s", "lower", 1.0, 2),
+    ] {
+        lab.write("t/timed.toml", &definition(&changed));
+        for command in ["summary", "study"] {
+            let (of_unit, of_direction, value, metrics, findings) = metric(&format!("{command} R --tests-d t --json"));
+            assert_eq!((of_unit.as_str(), of_direction.as_str(), metrics), (unit, direction, count), "{changed}");
+            assert!((value / original.2 / factor - 1.0).abs() < 1e-9, "{command} {changed}: {value}");
+            assert!(findings.contains("computed with another definition"), "{findings}");
+        }
+        lab.weighbridge("format R --tests-d t").expect_code(0).expect_stdout("another definition");
+        lab.weighbridge("report R --tests-d t --html r.html").expect_code(0);
+        // Without it, all of them read the run's own, also after `study`.
+        assert_eq!(metric("summary R --json"), original);
+        assert_eq!(of_comparison(&lab.weighbridge("compare R2 R --json").json()), of_study(&lab, "R"), "{changed}");
+    }
+}
