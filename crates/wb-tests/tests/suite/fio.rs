@@ -103,10 +103,7 @@ fn an_existing_file_is_never_overwritten_without_permission() {
     assert!(fs::read(&path).unwrap() != precious);
     let holes = folder.path().join("holes");
     fs::File::create(&holes).unwrap().set_len(8 << 20).unwrap();
-    assert!(
-        refusal(json!({ "test-types": "read", "targets": [holes] }))
-            .contains(" 0 of them allocated, and ")
-    );
+    assert!(refusal(json!({ "test-types": "read", "targets": [holes] })).contains(" 0 of them allocated, and "));
 }
 
 #[test]
