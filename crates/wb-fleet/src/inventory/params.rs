@@ -276,6 +276,26 @@ impl HostParams {
         differences.into_iter().filter(|(_, differs)| *differs).map(|(name, _)| contradiction(name)).collect()
     }
 
+    /// The mismatch of `hugepage-kb` with the sizes of huge pages in KiB that the kernel supports.
+    pub fn page_size_mismatch(&self, supported: &[u64]) -> Option<HostParamMismatch> {
+        let given = self.hugepage_kb.filter(|given| !supported.contains(given))?;
+        let found = match supported {
+            [one] => Value::from(*one),
+            all => Value::from(all),
+        };
+        Some(HostParamMismatch { parameter: "hugepage-kb".to_owned(), given: given.into(), found })
+    }
+
+    /// Detects the sizes of huge pages in KiB that a worker's kernel supports, in ascending order.
+    pub async fn detect_page_sizes(worker: &Worker) -> Vec<u64> {
+        // A kernel without huge pages has no such folder.
+        let entries = worker.list("/sys/kernel/mm/hugepages").await.unwrap_or_default();
+        let size = |name: &str| name.strip_prefix("hugepages-")?.strip_suffix("kB")?.parse().ok();
+        let mut sizes: Vec<u64> = entries.iter().filter_map(|entry| size(&entry.name)).collect();
+        sizes.sort_unstable();
+        sizes
+    }
+
     /// Returns the parameters as a JSON object.
     fn to_object(&self) -> Map<String, Value> {
         match serde_json::to_value(self) {
@@ -364,6 +384,22 @@ mod tests {
         let merged = detected().overridden_by(&given);
         assert_eq!((merged.hugepage_kb, merged.guest_cpus), (Some(1_048_576), Some(CpuSpec::List(vec![0, 1]))));
         assert_eq!((merged.arch.as_deref(), merged.host_cpus), (Some("x86_64"), Some(CpuSpec::Count(4))));
+    }
+
+    #[test]
+    fn page_sizes_that_the_kernel_lacks_are_reported() {
+        let message = |given: u64, supported: &[u64]| {
+            configured(&[("hugepage_kb", json!(given))]).page_size_mismatch(supported).map(|found| found.to_string())
+        };
+        for given in [0, 12345, 4] {
+            assert_eq!(
+                message(given, &[2048, 1_048_576]).unwrap(),
+                format!("`hugepage-kb` is set to {given}, but [2048,1048576] was detected")
+            );
+        }
+        assert_eq!(message(0, &[2048]).unwrap(), "`hugepage-kb` is set to 0, but 2048 was detected");
+        assert_eq!((message(2048, &[2048, 1_048_576]), message(1_048_576, &[2048, 1_048_576])), (None, None));
+        assert_eq!(HostParams::default().page_size_mismatch(&[2048]), None);
     }
 
     #[test]

@@ -196,7 +196,11 @@ pub(super) async fn report_mismatches(
 ) -> Result<(), SessionError> {
     if *params != HostParams::default() {
         let found = HostParams::detect(worker).await?;
-        for mismatch in params.mismatches(&found) {
+        let page_size = match params.hugepage_kb {
+            Some(_) => params.page_size_mismatch(&HostParams::detect_page_sizes(worker).await),
+            None => None,
+        };
+        for mismatch in params.mismatches(&found).into_iter().chain(page_size) {
             events.emit_host(worker.name(), HostEvent::ParamMismatch(mismatch));
         }
     }

@@ -20,7 +20,8 @@ pub struct ChangedValue {
 }
 
 pub(super) fn diff(before: &Environment, after: &Environment) -> Vec<ChangedValue> {
-    let (before, after) = (leaves(before), leaves(after));
+    let (before, after) = without_unknown_versions(before, after);
+    let (before, after) = (leaves(&before), leaves(&after));
     let paths: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
     paths
         .into_iter()
@@ -31,6 +32,21 @@ pub(super) fn diff(before: &Environment, after: &Environment) -> Vec<ChangedValu
             after: after.get(path).cloned(),
         })
         .collect()
+}
+
+/// Both readings without the versions of programs that did not answer in one of them: an unknown value is no change. A
+/// program that was replaced still differs by its hash.
+fn without_unknown_versions(before: &Environment, after: &Environment) -> (Environment, Environment) {
+    let (mut before, mut after) = (before.clone(), after.clone());
+    for (name, one) in &mut before.tools {
+        let Some(other) = after.tools.get_mut(name) else { continue };
+        if one.version_unknown || other.version_unknown {
+            for tool in [one, other] {
+                (tool.version, tool.version_unknown) = (None, false);
+            }
+        }
+    }
+    (before, after)
 }
 
 /// All values by path, without the transient state.
@@ -55,8 +71,31 @@ fn flatten(path: String, value: &Value, found: &mut BTreeMap<String, String>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::environment::tools::VersionQueries;
+    use crate::environment::tools::{ToolVersion, VersionQueries};
     use crate::fake_root;
+
+    #[test]
+    fn an_unknown_version_is_no_change() {
+        let tool = |version: Option<&str>, sha256: &str| ToolVersion {
+            version: version.map(str::to_owned),
+            version_unknown: version.is_none(),
+            sha256: Some(sha256.to_owned()),
+            ..ToolVersion::default()
+        };
+        let changes = |one: ToolVersion, other: ToolVersion| {
+            let [one, other] = [one, other]
+                .map(|tool| Environment { tools: [("clang".to_owned(), tool)].into(), ..Environment::default() });
+            Environment::difference(&one, &other).into_iter().map(|change| change.path).collect::<Vec<_>>()
+        };
+        let (known, unknown) = (tool(Some("14.0.6"), "a"), tool(None, "a"));
+        assert_eq!(changes(known.clone(), unknown.clone()), [""; 0]);
+        assert_eq!(changes(unknown.clone(), known.clone()), [""; 0]);
+        assert_eq!(changes(known.clone(), tool(None, "b")), ["tools/clang/sha256"]);
+        assert_eq!(changes(known, tool(Some("15.0.0"), "a")), ["tools/clang/version"]);
+        let removed = Environment { tools: [("clang".to_owned(), unknown)].into(), ..Environment::default() };
+        let paths = Environment::difference(&removed, &Environment::default());
+        assert!(paths.iter().any(|change| change.path == "tools/clang/sha256"), "{paths:?}");
+    }
 
     #[test]
     fn a_change_has_a_path_and_both_values() {

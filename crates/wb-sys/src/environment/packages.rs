@@ -23,7 +23,7 @@ pub fn packages(root: &SysRoot) -> BTreeMap<String, String> {
         let format = "%{NAME}.%{ARCH}\\t%{VERSION}-%{RELEASE}\\n";
         command::output(Path::new("rpm"), &["-qa", "--queryformat", format])
     });
-    list.flatten().map(|text| parse_tab_separated(&text)).unwrap_or_default()
+    list.and_then(Result::ok).map(|text| parse_tab_separated(&text)).unwrap_or_default()
 }
 
 /// Parses dpkg's status file. A package of a foreign architecture is named `name:arch`.

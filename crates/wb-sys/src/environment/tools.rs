@@ -8,7 +8,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use wb_model::Sha256;
 
-use super::{command, process};
+use super::command::{self, NoOutput};
+use super::process;
 use crate::SysRoot;
 
 /// Path, version and hash of a program.
@@ -19,6 +20,9 @@ pub struct ToolVersion {
     pub path: String,
     /// First line of its output with a version number; absent where it printed none or was not run.
     pub version: Option<String>,
+    /// Whether the query for its version did not end in time, so that its version is unknown.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub version_unknown: bool,
     /// SHA-256 of the binary, in hexadecimal.
     pub sha256: Option<String>,
 }
@@ -35,8 +39,10 @@ pub fn tools(root: &SysRoot, queries: &VersionQueries) -> BTreeMap<String, ToolV
 fn tool(root: &SysRoot, name: &str, arguments: &[String]) -> Option<ToolVersion> {
     let path = find(root, name)?;
     let runs = root.is_real() && !arguments.is_empty();
+    let output = runs.then(|| command::output(&path, arguments));
     Some(ToolVersion {
-        version: runs.then(|| version(&path, arguments)).flatten(),
+        version_unknown: output == Some(Err(NoOutput::TimedOut)),
+        version: output.and_then(Result::ok).and_then(|output| version_line(&output)),
         sha256: root.path(&path).ok().and_then(|path| sha256(&path)),
         path: path.display().to_string(),
     })
@@ -57,9 +63,8 @@ pub fn find(root: &SysRoot, name: &str) -> Option<PathBuf> {
     candidates.into_iter().find(|candidate| root.path(candidate).is_ok_and(|full| full.is_file()))
 }
 
-/// The first line of a program's output that contains a version number, whatever its exit status.
-fn version(path: &Path, arguments: &[String]) -> Option<String> {
-    let output = command::output(path, arguments)?;
+/// The first line of a program's output that contains a version number.
+fn version_line(output: &str) -> Option<String> {
     let line = output.lines().map(str::trim).find(|line| holds_version(line))?;
     Some(line.chars().take(200).collect())
 }
