@@ -22,7 +22,7 @@ pub struct ForeignResults {
     pub notes: Vec<String>,
     /// What is left out by rule although nothing is missing: failed attempts at an iteration that then succeeded, and what
     /// has no figures in files of this kind.
-    pub set_aside: Vec<String>,
+    pub omitted: Vec<String>,
     /// Texts with secrets, and the same texts with masked secrets.
     pub secrets: Vec<(String, String)>,
     /// Index of each cell by its identity.

@@ -198,10 +198,10 @@ fn read_source(candidate: &Candidate, request: &ImportRequest<'_>) -> Result<Sou
     if let Some(name) = &location.test {
         results.cells.iter_mut().for_each(|cell| (cell.test, cell.summary) = pbench::test(name));
     }
-    for note in results.notes.iter_mut().chain(&mut results.set_aside) {
+    for note in results.notes.iter_mut().chain(&mut results.omitted) {
         *note = format!("skipped {note}");
     }
-    results.set_aside.extend(copy_note(&ArchivedCopy::of(bytes, format, &results.secrets)));
+    results.omitted.extend(copy_note(&ArchivedCopy::of(bytes, format, &results.secrets)));
     Ok(SourceFile {
         path: path.clone(),
         name: path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned(),
@@ -225,6 +225,6 @@ fn unknown_format_error(path: &Path, text: &str) -> ReadError {
 
 fn summarize(source: &SourceFile, added: AddedCounts) -> ImportedFile {
     let AddedCounts { cells, samples, duplicates } = added;
-    let (skipped, notes) = (source.results.notes.clone(), source.results.set_aside.clone());
+    let (skipped, notes) = (source.results.notes.clone(), source.results.omitted.clone());
     ImportedFile { format: source.format, cells, samples, duplicates, skipped, notes }
 }

@@ -124,7 +124,7 @@ fn errors_keep_their_folders_and_what_is_in_them() {
     ];
     lab.file("a/RUNPERF_METADATA", "build:1\n");
     for file in files {
-        lab.file(&format!("a/{file}"), &format!("\u{1b}[31m{file}\n"));
+        lab.file(&format!("a/{file}"), format!("\u{1b}[31m{file}\n"));
     }
     let stripped = strip(&lab.path().join("a"), &lab.path().join("b"), &StripOptions::default()).unwrap();
     assert_eq!((stripped.files, stripped.warnings), (1 + files.len(), Vec::new()));

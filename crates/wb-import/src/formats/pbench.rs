@@ -83,7 +83,7 @@ pub(crate) fn read(text: &str, include_incorrect: bool) -> Result<ForeignResults
         let is_repeated = is_failed_iteration(name)
             && name.rsplit_once("-fail").is_some_and(|(repeated, _)| names.contains(repeated));
         let note = |foreign: &mut ForeignResults, reason: &str| {
-            let notes = if is_repeated { &mut foreign.set_aside } else { &mut foreign.notes };
+            let notes = if is_repeated { &mut foreign.omitted } else { &mut foreign.notes };
             notes.push(format!("iteration `{name}`: {reason}"));
         };
         if is_failed_iteration(name) && !include_incorrect {
@@ -276,7 +276,7 @@ mod tests {
         assert!(iops.metric.primary && !lat.metric.primary && lat.metric.direction == Direction::Lower);
         assert_eq!((iops.metric.unit.as_str(), lat.metric.unit.as_str()), ("ops/s", "ns"));
         assert_eq!(foreign.notes, ["iteration 2: incomplete"]);
-        assert_eq!(foreign.set_aside, ["iteration `read-4KiB-fail1`: failed"], "it was repeated");
+        assert_eq!(foreign.omitted, ["iteration `read-4KiB-fail1`: failed"], "it was repeated");
         assert_eq!(
             read(&TWO.replacen("read-4KiB\"", "x\"", 1), false).unwrap().notes[0],
             "iteration `read-4KiB-fail1`: failed"

@@ -143,7 +143,7 @@ fn a_named_file_of_unknown_format_is_reported() {
 }
 
 #[test]
-fn tests_of_one_benchmark_are_told_apart_by_their_folders() {
+fn tests_of_one_benchmark_are_distinguished_by_their_folders() {
     let lab = ImportEnv::new();
     let text = text("pbench.json");
     for (test, text) in [("fio", &text), ("foo", &text.replace("\"libaio\"", "\"psync\""))] {

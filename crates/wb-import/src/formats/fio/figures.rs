@@ -9,7 +9,7 @@ use super::report::{DIRECTIONS, JobReport, LATENCIES, OperationReport};
 use crate::foreign::ForeignSample;
 
 /// Creates the sample of a job and its clones. `kinds` is the job's option `rw`, if known; `is_group` is whether the report
-/// of several clones is one (`group_reporting`).
+/// of several clones is known to be one (`group_reporting`).
 pub(super) fn sample(location: String, clones: &[&JobReport], kinds: Option<&str>, is_group: bool) -> ForeignSample {
     let mut sample = ForeignSample::at(location);
     if let Some(job) = clones.iter().find(|job| job.error != 0) {
@@ -47,7 +47,7 @@ pub(super) fn sample(location: String, clones: &[&JobReport], kinds: Option<&str
         }
         LATENCIES.iter().for_each(|name| push_latency(&mut sample, &prefix, name, &clones));
     }
-    let factor = |job: &JobReport| if is_group { job.group_cpu_factor(has_verification) } else { 1.0 };
+    let factor = |job: &JobReport| job.group_cpu_factor(is_group, has_verification);
     let sum = |field: fn(&JobReport) -> Option<f64>| {
         sum(clones.iter().map(|job| field(job).map(|percent| percent * factor(job))))
     };

@@ -161,12 +161,22 @@ mod tests {
         let one = format!(r#""read": {}, "job_runtime": 1000"#, operation(100, 4096, 1000));
         let apart = report(&[("{}", one.as_str()); 4]);
         let all = format!(r#""read": {}, "job_runtime": 4000"#, operation(400, 4096, 1000));
-        let group = report(&[(r#"{"group_reporting": ""}"#, &all)]);
-        for (metric, expected) in
-            [("resource/cpu-user", 20.0), ("resource/cpu-system", 40.0), ("throughput/iops", 400.0)]
-        {
-            assert_eq!((value(&apart, metric), value(&group, metric)), (expected, expected), "{metric}");
+        // An option of the command line is not in the report.
+        for options in [r#"{"group_reporting": ""}"#, "{}"] {
+            let group = report(&[(options, &all)]);
+            for (metric, expected) in
+                [("resource/cpu-user", 20.0), ("resource/cpu-system", 40.0), ("throughput/iops", 400.0)]
+            {
+                assert_eq!((value(&apart, metric), value(&group, metric)), (expected, expected), "{metric}");
+            }
         }
+        let verified = format!(
+            r#""read": {}, "write": {}, "job_runtime": 2000"#,
+            operation(100, 4096, 1000),
+            operation(100, 4096, 1000)
+        );
+        let verified = report(&[(r#"{"rw": "write"}"#, &verified)]);
+        assert_eq!(value(&verified, "resource/cpu-user"), 5.0, "one job with two phases");
     }
 
     #[test]

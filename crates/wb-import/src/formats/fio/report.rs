@@ -70,12 +70,15 @@ impl JobReport {
     }
 
     /// Factor from its CPU use to that of all clones that `group_reporting` reports as one: fio divides the time of the CPU
-    /// by their summed run times, which gives their mean.
-    pub(super) fn group_cpu_factor(&self, is_sequential: bool) -> f64 {
+    /// by their summed run times, which gives their mean. `is_sequential` is whether its kinds of operations ran one after
+    /// the other. The option is not in the report if it was given on the command line; the run times then tell: that of a
+    /// single job is about the elapsed time.
+    pub(super) fn group_cpu_factor(&self, is_group: bool, is_sequential: bool) -> f64 {
+        const MIN_CLONES: f64 = 1.5;
         let runtimes = || self.directions().filter_map(|direction| self.operation(direction).runtime.0);
         let elapsed = if is_sequential { runtimes().sum() } else { runtimes().fold(0.0, f64::max) };
-        let factor = self.job_runtime.0.map(|sum| sum / elapsed);
-        factor.filter(|factor| factor.is_finite() && *factor > 0.0).unwrap_or(1.0)
+        let factor = self.job_runtime.0.map(|sum| sum / elapsed).filter(|factor| factor.is_finite() && *factor > 0.0);
+        factor.filter(|factor| is_group || *factor >= MIN_CLONES).unwrap_or(1.0)
     }
 }
 

@@ -128,7 +128,7 @@ impl RowJudge<'_> {
             sample.failure = Some("no figures, and neither a status nor a cause in the file".to_owned());
             cell.samples.extend([sample]);
         } else if is_empty && !row.has_figures {
-            foreign.set_aside.push(format!("`{}`: passed, but such a file has no figures of baselines", row.name));
+            foreign.omitted.push(format!("`{}`: passed, but such a file has no figures of baselines", row.name));
             return;
         } else {
             for scenario in Scenario::ALL {
@@ -136,7 +136,7 @@ impl RowJudge<'_> {
                     Some(figures) => cell.samples.extend(self.samples(scenario, figures)),
                     // Programs such as iperf do not measure everything.
                     None if self.is_baseline && !is_empty => {
-                        foreign.set_aside.push(format!("`{}`: no figures of {}", row.name, scenario.key()));
+                        foreign.omitted.push(format!("`{}`: no figures of {}", row.name, scenario.key()));
                     }
                     None => cell.samples.extend([self.empty_sample(scenario)]),
                 }
