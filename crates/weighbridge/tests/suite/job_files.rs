@@ -200,7 +200,7 @@ fn histograms_over_time_have_every_operation() {
     let study = lab.weighbridge(&line).expect_code(0).json();
     let sample = &study["cells"][0]["attempts"][0];
     let folder = sample["folder"].as_str().unwrap();
-    let output = lab.read(&format!("R/{folder}/fio.stdout"));
+    let output = lab.read(format!("R/{folder}/fio.stdout"));
     let report: serde_json::Value = serde_json::from_str(&output[output.find('{').unwrap()..]).unwrap();
     for series in study["cells"][0]["latency"].as_array().unwrap() {
         let operation = series["title"].as_str().unwrap().split(',').next().unwrap();

@@ -48,7 +48,7 @@ fn unreadable_telemetry_causes_a_warning() {
     let study = lab.weighbridge("summary R --json").json();
     let folder = study["cells"][0]["attempts"][1]["folder"].as_str().unwrap();
     lab.write(&format!("R/{folder}/telemetry.json"), "{");
-    let ran = lab.weighbridge("report R --html R/report.html").expect_code(0);
+    let ran = lab.weighbridge("report R --html R/report.html").expect_code(3);
     ran.expect_stderr(&format!("warning: the page has no telemetry of {folder}: "));
 }
 
