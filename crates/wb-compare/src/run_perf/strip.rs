@@ -1,7 +1,8 @@
 //! Reduces a result folder to the data that a comparison needs.
 //!
 //! Results keep the aggregates over all clients, their samples and the parameters; metadata keep everything, with the
-//! secrets in the command masked; errors keep the names of their folders and what is in them.
+//! secrets in the command masked; errors keep the names of their folders and what
+//! is in them, masked too.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -9,7 +10,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use wb_model::pbench::{is_failed_iteration, quote_non_finite};
-use wb_model::secrets::mask_command_line;
+use wb_model::secrets::{mask_command_line, mask_lines};
 use wb_record::files::{MAX_FILE, relative_to};
 use wb_sys::contained_file;
 
@@ -85,7 +86,7 @@ pub fn strip(from: &Path, into: &Path, options: &StripOptions) -> Result<StripSu
     for error in &folder.error_folders {
         let into = into.join(error);
         fs::create_dir_all(&into).map_err(|source| StripError::Write { path: into.clone(), source })?;
-        stripped.copy_all(from, &from.join(error), &into)?;
+        stripped.copy_all(from, &from.join(error), &into, mask_text)?;
     }
     if options.attach_sysinfo {
         stripped.copy_sysinfo(from, into)?;
@@ -123,10 +124,10 @@ impl StripSummary {
     fn copy_sysinfo(&mut self, from: &Path, into: &Path) -> Result<(), StripError> {
         for (name, path) in self.entries(from) {
             if is_sysinfo(&name) {
-                self.copy_all(from, &path, &into.join(&name))?;
+                self.copy_all(from, &path, &into.join(&name), <[u8]>::to_vec)?;
             } else if path.is_dir() {
                 for (inner, path) in self.entries(&path).into_iter().filter(|(inner, _)| is_sysinfo(inner)) {
-                    self.copy_all(from, &path, &into.join(&name).join(inner))?;
+                    self.copy_all(from, &path, &into.join(&name).join(inner), <[u8]>::to_vec)?;
                 }
             }
         }
@@ -134,12 +135,18 @@ impl StripSummary {
     }
 
     /// Copies a file, or a folder with its content.
-    fn copy_all(&mut self, root: &Path, from: &Path, into: &Path) -> Result<(), StripError> {
+    fn copy_all(
+        &mut self,
+        root: &Path,
+        from: &Path,
+        into: &Path,
+        mask: fn(&[u8]) -> Vec<u8>,
+    ) -> Result<(), StripError> {
         // A symbolic link to a folder may lead back into it.
         if !fs::symlink_metadata(from).is_ok_and(|metadata| metadata.is_dir()) {
-            return self.strip_file(root, from, into, |bytes| Ok((bytes.to_vec(), Vec::new())));
+            return self.strip_file(root, from, into, |bytes| Ok((mask(bytes), Vec::new())));
         }
-        self.entries(from).into_iter().try_for_each(|(name, path)| self.copy_all(root, &path, &into.join(name)))
+        self.entries(from).into_iter().try_for_each(|(name, path)| self.copy_all(root, &path, &into.join(name), mask))
     }
 
     /// The entries of a folder, by name and path; an unreadable folder is skipped with a warning.
@@ -166,6 +173,11 @@ fn is_sysinfo(name: &OsStr) -> bool {
 fn write(path: &Path, bytes: &[u8]) -> Result<(), StripError> {
     let created = path.parent().map_or(Ok(()), fs::create_dir_all);
     created.and_then(|()| fs::write(path, bytes)).map_err(|source| StripError::Write { path: path.to_owned(), source })
+}
+
+/// Masks the secrets in the lines of an error, which has command lines in its traceback; none in what is not text.
+fn mask_text(bytes: &[u8]) -> Vec<u8> {
+    std::str::from_utf8(bytes).map_or_else(|_| bytes.to_vec(), |text| mask_lines(text).into_bytes())
 }
 
 /// Masks the command, the only line that could contain a secret; all other bytes are unchanged.

@@ -123,13 +123,14 @@ fn errors_keep_their_folders_and_what_is_in_them() {
         "__error0__/exception",
     ];
     lab.file("a/RUNPERF_METADATA", "build:1\n");
+    let text = |file: &str, secret: &str| format!("\u{1b}[31m{file}\nsshpass -p {secret} ssh a\n");
     for file in files {
-        lab.file(&format!("a/{file}"), format!("\u{1b}[31m{file}\n"));
+        lab.file(&format!("a/{file}"), text(file, "opensesame"));
     }
     let stripped = strip(&lab.path().join("a"), &lab.path().join("b"), &StripOptions::default()).unwrap();
     assert_eq!((stripped.files, stripped.warnings), (1 + files.len(), Vec::new()));
     for file in files {
-        assert_eq!(std::fs::read_to_string(lab.path().join("b").join(file)).unwrap(), format!("\u{1b}[31m{file}\n"));
+        assert_eq!(std::fs::read_to_string(lab.path().join("b").join(file)).unwrap(), text(file, "***"));
     }
 }
 
