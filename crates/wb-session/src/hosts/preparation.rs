@@ -6,9 +6,9 @@ use std::time::Instant;
 use tokio::sync::watch;
 use wb_agent::{RecoveryReport, UnrevertedChanges, WorkerError};
 use wb_model::{Nanos, WorkerName};
+use wb_profile::Controller;
 use wb_profile::provision::Provisioner;
 use wb_profile::script::{ReadScriptError, Script};
-use wb_profile::{Controller, NamedProfile};
 use wb_record::steps::{PreparationEnd, PreparationKind, StepOutcome};
 use wb_run::WorkerPool;
 use wb_run::preparation::{
@@ -17,7 +17,7 @@ use wb_run::preparation::{
 };
 
 use super::host_selection::{RequestedHost, RequestedHosts, resolve_hosts};
-use super::{ConnectedHosts, HostError, connect_requested, refuse_local_kernel_arguments, targets};
+use super::{ConnectedHosts, HostError, connect_requested, targets};
 use crate::error::SessionError;
 use crate::event::{EventSink, HostEvent, SessionEvent};
 use crate::options::{HostOptions, PreparationOptions};
@@ -93,17 +93,12 @@ pub(crate) async fn prepare_hosts(
 }
 
 impl HostPreparation {
-    /// Refuses what would reboot this machine, before anything is done.
+    /// Refuses a setup script after which this machine would reboot, before anything is done.
     ///
     /// # Errors
-    /// If the setup script or the kernel parameters of a profile would.
-    pub fn refuse_local_reboot(
-        &self,
-        profiles: &[NamedProfile],
-        host_options: &HostOptions,
-    ) -> Result<(), SessionError> {
-        refuse_local_reboot(self, &resolve_hosts(host_options)?)?;
-        refuse_local_kernel_arguments(profiles, host_options)
+    /// If it would.
+    pub fn refuse_local_reboot(&self, host_options: &HostOptions) -> Result<(), SessionError> {
+        Ok(refuse_local_reboot(self, &resolve_hosts(host_options)?)?)
     }
 }
 

@@ -85,7 +85,7 @@ pub(crate) fn plan(args: &PlanArgs, folder: Option<&Path>, console: &Console) ->
     let host_options = HostOptions::from(&args.measurement.cells.hosts);
     let profiles = requested_profiles(&host_options)?;
     if !args.no_worker {
-        preparation.refuse_local_reboot(&profiles, &host_options)?;
+        preparation.refuse_local_reboot(&host_options)?;
     }
     let planned = match args.no_worker {
         true => PlanPreview { plan: plan_without_workers(&request, &profiles, &events)?, guests: Vec::new() },
