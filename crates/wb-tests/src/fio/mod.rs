@@ -82,9 +82,11 @@ impl TypedTest for Fio {
         }
         // A file that was removed meanwhile is named by the attempt.
         if let Ok(bytes) = std::fs::read(Path::new(&params.job_file))
-            && let Some(contradiction) = job_file_settings::contradiction(&String::from_utf8_lossy(&bytes), params)
+            && let text = String::from_utf8_lossy(&bytes)
+            && let Some(reason) =
+                overwriting_job_file(params, &text).or_else(|| job_file_settings::contradiction(&text, params))
         {
-            return Some(contradiction);
+            return Some(reason);
         }
         sysinfo::contradiction(&params.sysinfo).or_else(|| job_error(&params.job(params.targets.clone())))
     }
@@ -224,12 +226,19 @@ fn read_job_file(params: &Params) -> Result<Option<String>, Failure> {
         return Err(Failure::refused(format!("job file `{path}` changed since the run was planned")));
     }
     let text = String::from_utf8_lossy(&bytes).into_owned();
-    if let Some(named) = job_file_safety::own_files(&text).filter(|_| !params.allow_destroy) {
-        return Err(Failure::refused(format!(
-            "job file `{path}` has {named}, which fio may overwrite: use `filename=$target`, or set allow-destroy=true"
-        )));
+    match overwriting_job_file(params, &text) {
+        Some(reason) => Err(Failure::refused(reason)),
+        None => Ok(Some(text)),
     }
-    Ok(Some(text))
+}
+
+/// Why a job file may overwrite more than the targets without permission, if it may.
+fn overwriting_job_file(params: &Params, text: &str) -> Option<String> {
+    let named = job_file_safety::own_files(text).filter(|_| !params.allow_destroy)?;
+    let path = &params.job_file;
+    Some(format!(
+        "job file `{path}` has {named}, which fio may overwrite: use `filename=$target`, or set allow-destroy=true"
+    ))
 }
 
 #[cfg(test)]

@@ -109,6 +109,9 @@ fn nothing_that_exists_is_changed_without_permission() {
         let reason = reason.replace("LAB", lab.path("").to_str().unwrap().trim_end_matches('/'));
         assert_eq!(ran.code, 3, "{job}{params}: {}", ran.transcript());
         ran.expect_stdout(&reason);
+        if job.contains("LAB/other") {
+            lab.weighbridge("plan fio:job-file=job.fio").expect_code(3).expect_stdout(&reason);
+        }
     }
     // What fio itself refuses, or reads as it is.
     for options in ["offset=4m\nsize=8m", "filesize=16m\nsize=8m", "size=4m", "size=8m\nfile_append=1"] {
