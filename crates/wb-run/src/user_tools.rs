@@ -107,6 +107,7 @@ mod tests {
             started_ns: 0,
             ended_ns: 0,
             usage: Default::default(),
+            outlived_by: Vec::new(),
             placement: Default::default(),
         })
     }

@@ -218,6 +218,7 @@ impl FakeAgent {
                     ended_ns,
                     // It computes all the time.
                     usage: ResourceUsage { user_ns: elapsed.0, ..ResourceUsage::default() },
+                    outlived_by: Vec::new(),
                     stdout: CapturedOutput::Kept,
                     placement: PlacementReport::default(),
                 };

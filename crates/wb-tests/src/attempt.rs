@@ -222,6 +222,9 @@ struct ProcessEnd {
     ending: ExitReason,
     elapsed_seconds: f64,
     usage: ResourceUsage,
+    /// Descendants that were still running, by name.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    outlived_by: Vec<String>,
     /// How standard output was captured.
     stdout: Capture,
     /// Length and SHA-256 of standard output, unless it was discarded; they show whether it differs between samples.
@@ -333,6 +336,7 @@ impl Attempt {
             ending: finished.exit_reason,
             elapsed_seconds,
             usage: finished.usage,
+            outlived_by: finished.outlived_by.clone(),
             stdout: capture,
             stdout_bytes: finished.stdout_digest.as_ref().map(|digest| digest.bytes),
             stdout_sha256: finished.stdout_digest.as_ref().map(|digest| digest.sha256.clone()),

@@ -28,6 +28,9 @@ pub struct ExitReport {
     pub ended_ns: u64,
     /// Resources it used.
     pub usage: ResourceUsage,
+    /// Names of its descendants that were still running, sorted; known only where it had a cgroup of its own.
+    #[serde(default)]
+    pub outlived_by: Vec<String>,
     /// Result of capturing its standard output.
     pub stdout: CapturedOutput,
     /// Its effective placement.

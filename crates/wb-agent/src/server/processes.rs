@@ -16,7 +16,7 @@ use wb_sys::SysRoot;
 use wb_sys::cgroup::Cgroup;
 use wb_sys::process::{
     EffectivePlacement, ExitStatus, ExitTimer, HugePagesMethod, LaunchError, LaunchSpec, LaunchState, LaunchedProcess,
-    ProcessStat, ReapedChild, SuspendedProcess, huge_pages, launch,
+    ProcessStat, ReapedChild, SuspendedProcess, huge_pages, launch, tree,
 };
 
 use crate::clock::monotonic_ns;
@@ -60,6 +60,10 @@ pub(super) struct LiveProcess {
     /// Its own cgroup, inside that of its group; none where there are none.
     cgroup: Option<Cgroup>,
     ended: Cell<Option<(ReapedChild, u64)>>,
+    /// The largest resident set of its descendants that ended before it and that nobody waited for, in bytes.
+    orphans_max_rss: Cell<u64>,
+    /// Names of its descendants that were still running at its end.
+    outlived_by: RefCell<Vec<String>>,
     /// The time limit at which it was terminated, if it was.
     timed_out: Cell<Option<Nanos>>,
     ending: Notify,
@@ -203,6 +207,8 @@ impl Agent {
             end_time,
             cgroup,
             ended: Cell::new(None),
+            orphans_max_rss: Cell::new(0),
+            outlived_by: RefCell::default(),
             timed_out: Cell::new(None),
             ending: Notify::new(),
             discarded: Cell::new(false),
@@ -300,6 +306,7 @@ impl LiveProcess {
             started_ns: self.started_ns.get(),
             ended_ns,
             usage: reaped.usage,
+            outlived_by: self.outlived_by.borrow().clone(),
             stdout,
             placement: self.placement_report.borrow().clone(),
         };
@@ -354,13 +361,26 @@ impl LiveProcess {
     }
 
     /// Records the exit; called once, by the reaper.
-    pub(super) fn record_exit(&self, reaped: ReapedChild) {
+    pub(super) fn record_exit(&self, root: &SysRoot, reaped: ReapedChild) {
+        let left = self.cgroup.as_ref().map(Cgroup::members).unwrap_or_default();
+        let left: Vec<_> = left.into_iter().filter_map(|pid| tree::read_stat(root, pid)).collect();
+        let running = left.iter().filter(|entry| !entry.is_zombie());
+        let max_rss = running.clone().filter_map(|entry| tree::max_rss(root, entry.pid)).max();
+        let mut names: Vec<_> = running.map(|entry| entry.name.clone()).collect();
+        names.sort_unstable();
+        self.outlived_by.replace(names);
         let usage = reaped.usage.with_group(self.cgroup.as_ref().and_then(Cgroup::cpu_times));
+        let usage = usage.with_max_rss(self.orphans_max_rss.get().max(max_rss.unwrap_or_default()));
         let reaped = ReapedChild { usage, ..reaped };
         let ended_ns = self.end_time.as_ref().and_then(ExitTimer::ns).unwrap_or_else(monotonic_ns);
         self.ended.set(Some((reaped, ended_ns)));
         self.suspended.borrow_mut().take();
         self.ending.notify_waiters();
+    }
+
+    /// Records the exit of a descendant that nobody waited for.
+    pub(super) fn record_orphan(&self, orphan: &ReapedChild) {
+        self.orphans_max_rss.update(|max| max.max(orphan.usage.max_rss));
     }
 
     async fn wait_for_exit(&self) -> (ReapedChild, u64) {

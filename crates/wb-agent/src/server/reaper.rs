@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use tokio::signal::unix::Signal;
-use wb_sys::process::{has_ended, reap_any};
+use wb_sys::process::{find_ended, has_ended, reap, tree};
 
 use super::Agent;
 use super::processes::LiveProcess;
@@ -19,22 +19,31 @@ impl Agent {
     /// Reaps every child that has exited, and records the exit in its process and group.
     pub(super) fn reap(&self) {
         self.check_zombies_for_strays();
-        while let Some(reaped) = reap_any() {
-            let process = self.find_running(reaped.pid);
+        while let Some((pid, session)) = find_ended().map(|pid| (pid, self.session_of(pid)))
+            && let Some(reaped) = reap(pid)
+        {
+            let process = self.find_running(pid);
             let group = match &process {
                 Some((_, process)) => self.group(process.group).ok(),
-                None => self.group_of(reaped.pid),
+                None => self.group_of(pid),
             };
             if let Some(group) = group {
                 group.record_reaped(&reaped);
             }
             if let Some((id, process)) = process {
-                process.record_exit(reaped);
+                process.record_exit(&self.root, reaped);
                 if process.is_discarded() {
                     self.processes.borrow_mut().remove(&id);
                 }
+            } else if let Some((_, leader)) = session.and_then(|session| self.find_running(session)) {
+                leader.record_orphan(&reaped);
             }
         }
+    }
+
+    /// The session of a child that has not been reaped, by its leader.
+    fn session_of(&self, pid: u32) -> Option<u32> {
+        Some(tree::read_stat(&self.root, pid)?.session)
     }
 
     /// Checks exited processes for placement violations before they are reaped.

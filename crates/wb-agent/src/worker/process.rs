@@ -26,6 +26,8 @@ pub struct ProcessOutput {
     pub ended_ns: u64,
     /// Resources used by it and the children that it waited for.
     pub usage: ResourceUsage,
+    /// Names of its descendants that were still running, sorted; known only where it had a cgroup of its own.
+    pub outlived_by: Vec<String>,
     /// Its effective placement.
     pub placement: PlacementReport,
 }
@@ -75,7 +77,7 @@ impl Process {
     /// SIGTERM, and SIGKILL two seconds later.
     pub async fn wait(&self, limit: Option<Nanos>) -> Result<ProcessOutput, WorkerError> {
         let WithBytes { value: report, bytes: tail } = self.worker.call(call::Wait { process: self.id, limit }).await?;
-        let ExitReport { exit_reason, started_ns, ended_ns, usage, stdout, placement } = report;
+        let ExitReport { exit_reason, started_ns, ended_ns, usage, outlived_by, stdout, placement } = report;
         let (stdout, stdout_digest) = match stdout {
             CapturedOutput::Kept => {
                 let stdout = self.read_output(Stream::Stdout).await?;
@@ -86,7 +88,17 @@ impl Process {
             CapturedOutput::Discarded => (Vec::new(), None),
         };
         let stderr = self.read_output(Stream::Stderr).await?;
-        Ok(ProcessOutput { exit_reason, stdout, stdout_digest, stderr, started_ns, ended_ns, usage, placement })
+        Ok(ProcessOutput {
+            exit_reason,
+            stdout,
+            stdout_digest,
+            stderr,
+            started_ns,
+            ended_ns,
+            usage,
+            outlived_by,
+            placement,
+        })
     }
 
     /// Inspects the effective placement of the process and its descendants.

@@ -378,3 +378,29 @@ fn the_largest_resident_set_is_not_that_of_the_agent() {
         assert!(counted < 2 * own && counted < kib(&agent), "{counted} KiB, of `cat` {own} KiB, agent {}", kib(&agent));
     });
 }
+
+/// A shell that holds 40 MB in a variable, says so with a file, and then does the rest.
+fn large(rest: &str) -> String {
+    format!("x=$(head -c 40000000 /dev/zero | tr -c x x); touch large; {rest}; : $x")
+}
+
+#[test]
+fn the_largest_resident_set_includes_descendants_that_nobody_waits_for() {
+    with_worker(|worker| async move {
+        let cases = [
+            // Still running at the end, in a session of its own or not.
+            (format!("sh -c '{}' & while [ ! -e large ]; do sleep 0.01; done", large("sleep 100")), 1),
+            (format!("setsid sh -c '{}' & while [ ! -e large ]; do sleep 0.01; done", large("sleep 100")), 1),
+            // Ended before.
+            (format!("(sh -c '{}' &); while [ ! -e gone ]; do sleep 0.01; done; sleep 0.3", large("touch gone")), 0),
+            ("true".to_owned(), 0),
+        ];
+        for (script, left) in cases {
+            let group = worker.new_group().await.unwrap();
+            let finished = group.spawn(sh(&script)).await.unwrap().wait(None).await.unwrap();
+            let names = finished.outlived_by;
+            assert!(names.iter().filter(|name| *name == "sh").count() == left, "{script}: {names:?}");
+            assert!((finished.usage.max_rss > 40_000_000) == (script != "true"), "{script}: {:?}", finished.usage);
+        }
+    });
+}

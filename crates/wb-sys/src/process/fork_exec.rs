@@ -127,6 +127,19 @@ pub(super) fn wait4(pid: c_int, flags: c_int) -> Option<(u32, c_int, libc::rusag
     (reaped > 0).then(|| (reaped.cast_unsigned(), status, usage))
 }
 
+/// The id of any child of the calling thread, adopted ones included, that has ended and is left to be reaped; None when
+/// there is none.
+pub(super) fn find_ended() -> Option<u32> {
+    let flags = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT | libc::__WNOTHREAD;
+    // SAFETY: siginfo_t is plain numbers, for which zeros are valid; without a child that has ended the kernel leaves the
+    // id at zero, with one it has set this field of the union.
+    let pid = unsafe {
+        let mut info: libc::siginfo_t = mem::zeroed();
+        if libc::waitid(libc::P_ALL, 0, &raw mut info, flags) == 0 { info.si_pid() } else { 0 }
+    };
+    (pid > 0).then(|| pid.cast_unsigned())
+}
+
 /// Runs the child: sets it up and executes the starter. Never returns.
 ///
 /// # Safety

@@ -19,5 +19,5 @@ pub use exit_time::ExitTimer;
 pub use huge_pages::HugePagesMethod;
 pub use launch::{LaunchError, LaunchSpec, LaunchState, LaunchStep, LaunchedProcess, SuspendedProcess, launch};
 pub use owner::{Owner, ProcessUser};
-pub use reap::{ExitStatus, ReapedChild, ResourceUsage, has_ended, reap, reap_any};
+pub use reap::{ExitStatus, ReapedChild, ResourceUsage, find_ended, has_ended, reap};
 pub use tree::ProcessStat;

@@ -20,8 +20,9 @@ pub enum ExitStatus {
     Signalled(i32),
 }
 
-/// Resource usage of a process and of the children that it waited for. CPU time is also that of all its other
-/// descendants up to its end, where it ran in a control group of its own.
+/// Resource usage of a process and of the children that it waited for. CPU time and memory are also those of its other
+/// descendants up to its end, where it ran in a control group of its own; the memory of one that ended before it in a
+/// session of its own is not known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct ResourceUsage {
@@ -57,6 +58,12 @@ impl ResourceUsage {
         }
     }
 
+    /// Includes the memory of descendants that nobody waited for, given the largest resident set of them.
+    #[must_use]
+    pub fn with_max_rss(self, max_rss: u64) -> Self {
+        Self { max_rss: self.max_rss.max(max_rss), ..self }
+    }
+
     /// Total CPU time, in nanoseconds.
     pub fn cpu_ns(&self) -> u64 {
         self.user_ns + self.system_ns
@@ -74,10 +81,10 @@ pub struct ReapedChild {
     pub usage: ResourceUsage,
 }
 
-/// Reaps a child of the calling thread that has ended, without waiting; None when there is none. The main thread also
-/// reaps adopted children. Children of other threads are left to those.
-pub fn reap_any() -> Option<ReapedChild> {
-    fork_exec::wait4(-1, libc::WNOHANG | libc::__WNOTHREAD).map(from_wait4)
+/// Finds a child of the calling thread that has ended and is not reaped, without waiting; None when there is none. The
+/// main thread also finds adopted children. Children of other threads are left to those.
+pub fn find_ended() -> Option<u32> {
+    fork_exec::find_ended()
 }
 
 /// Waits until this child has ended, and reaps it. None when there is no such child.
@@ -136,6 +143,7 @@ mod tests {
         while !has_ended(pid) {
             std::thread::yield_now();
         }
+        assert_eq!(find_ended(), Some(pid));
         assert!(child.wait().unwrap().success());
         assert!(!has_ended(pid));
     }

@@ -76,6 +76,13 @@ pub fn read_stat(root: &SysRoot, pid: u32) -> Option<ProcessStat> {
     parse_stat(&root.text(format!("/proc/{pid}/stat")).ok()?)
 }
 
+/// The largest resident set that a process has had since it executed its program, in bytes.
+pub fn max_rss(root: &SysRoot, pid: u32) -> Option<u64> {
+    let status = root.text(format!("/proc/{pid}/status")).ok()?;
+    let kib = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    Some(kib.split_whitespace().next()?.parse::<u64>().ok()?.saturating_mul(1024))
+}
+
 /// The effective user of a process, by number. The owner of its folder in `/proc` may be root instead.
 pub fn effective_user(root: &SysRoot, pid: u32) -> Option<u32> {
     let status = root.text(format!("/proc/{pid}/status")).ok()?;

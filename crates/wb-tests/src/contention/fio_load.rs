@@ -199,6 +199,7 @@ mod tests {
             stderr: stderr.into(),
             started_ns: 0,
             ended_ns: 0,
+            outlived_by: Vec::new(),
             usage: ResourceUsage::default(),
             placement: PlacementReport::default(),
         }

@@ -8,6 +8,7 @@ use toml::Spanned;
 use wb_diagnostics::{Diagnostic, SourceText};
 use wb_model::{Class, Metric, Unit};
 
+use super::definition::DurationControl;
 use super::raw::{self, Reduction};
 use super::sample_output::{OutputSource, SampleOutput};
 
@@ -19,6 +20,8 @@ pub(super) struct MetricDefinition {
     pub(super) source: Option<MetricSource>,
     pub(super) reduction: Reduction,
     pub(super) scale: f64,
+    /// Whether the figure is divided by the amount of work.
+    pub(super) per_work: bool,
     pub(super) units: BTreeMap<String, f64>,
     pub(super) optional: bool,
 }
@@ -92,6 +95,7 @@ impl MetricDefinition {
             source,
             reduction: raw.reduce.as_ref().map(|several| *several.get_ref()).unwrap_or_default(),
             scale,
+            per_work: raw.per_work,
             units: raw.units.clone(),
             optional: raw.optional,
         })
@@ -104,8 +108,7 @@ impl MetricDefinition {
             MetricSource::CpuTime => vec![output.measured_process()?.cpu_seconds()],
             MetricSource::MaxRss => vec![output.measured_process()?.usage.max_rss as f64],
             MetricSource::Rate => {
-                let work = output.work.ok_or("the amount of work was not recorded")?;
-                vec![work as f64 / output.measured_process()?.elapsed]
+                vec![output.work()? / output.measured_process()?.elapsed]
             }
             MetricSource::Output(stream, extractor) => {
                 let text = output.text(stream)?;
@@ -116,7 +119,34 @@ impl MetricDefinition {
                     .collect::<Result<_, _>>()?
             }
         };
-        self.reduce(values)
+        let value = self.reduce(values)?;
+        Ok(match value {
+            Some(total) if self.per_work => Some(total / output.work()?),
+            value => value,
+        })
+    }
+
+    /// Checks that what depends on the amount of work, which each machine and run has its own of, is related to it.
+    pub(super) fn check_work(&self, duration_control: DurationControl) -> Result<(), Diagnostic> {
+        let has_work = matches!(duration_control, DurationControl::Work(_));
+        match self.source {
+            None if self.per_work => {
+                Err(Diagnostic::new("a runner reports figures as they are recorded").with_help("remove `per-work`"))
+            }
+            Some(MetricSource::Rate) if !has_work => {
+                Err(Diagnostic::new("`from = \"rate\"` requires `{work}` in the command"))
+            }
+            Some(MetricSource::Rate) if self.per_work => {
+                Err(Diagnostic::new("`from = \"rate\"` is related to the work already").with_help("remove `per-work`"))
+            }
+            _ if self.per_work && !has_work => Err(Diagnostic::new("`per-work` requires `{work}` in the command")),
+            Some(MetricSource::Elapsed | MetricSource::CpuTime) if has_work && !self.per_work => {
+                let name = &self.metric.name;
+                Err(Diagnostic::new(format!("`{name}` depends on the amount of work, which differs between runs"))
+                    .with_help("add `per-work = true`: the time of one unit of work; or use `from = \"rate\"`"))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Reduces several figures to one value.

@@ -273,12 +273,7 @@ impl Parser<'_> {
             if metrics.iter().any(|existing| existing.metric.key() == key) {
                 return self.error_at(at, Diagnostic::new(format!("duplicate metric `{key}`")));
             }
-            if matches!(
-                (&definition.source, calibration),
-                (Some(MetricSource::Rate), DurationControl::Time | DurationControl::Fixed)
-            ) {
-                return self.error_at(at, Diagnostic::new("`from = \"rate\"` requires `{work}` in the command"));
-            }
+            definition.check_work(calibration).map_err(|diagnostic| self.text.locate(at.clone(), diagnostic))?;
             if definition.metric.primary && definition.optional {
                 return self.error_at(at, Diagnostic::new("the primary metric cannot be optional"));
             }

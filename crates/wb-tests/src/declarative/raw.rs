@@ -213,6 +213,8 @@ pub(super) struct Metric {
     pub(super) reduce: Option<Spanned<Reduction>>,
     pub(super) scale: Option<Spanned<f64>>,
     #[serde(default)]
+    pub(super) per_work: bool,
+    #[serde(default)]
     pub(super) units: BTreeMap<String, f64>,
 }
 

@@ -144,6 +144,11 @@ impl Definition {
         attempt.cap_stdout(name);
         let time = RunTime { elapsed: finished.elapsed().seconds(), cpu: Nanos(finished.usage.cpu_ns()).seconds() };
         if name == RUN_NAME
+            && let Some(finding) = outlived_finding(&finished.outlived_by)
+        {
+            attempt.add_finding(finding);
+        }
+        if name == RUN_NAME
             && let Some(digest) = &finished.stdout_digest
             && let Some(finding) = slow_output_finding(digest.bytes, time.elapsed)
         {
@@ -311,6 +316,22 @@ impl Calibration<'_> {
     }
 }
 
+/// Finding for processes that the command left running, by their names.
+fn outlived_finding(names: &[String]) -> Option<String> {
+    let distinct: BTreeSet<&str> = names.iter().map(String::as_str).collect();
+    let list: Vec<String> = distinct.iter().map(|name| format!("`{name}`")).collect();
+    let (subject, were) = match names {
+        [] => return None,
+        [_] => ("a process that the command started".to_owned(), "was"),
+        [..] => (format!("{} processes that the command started", names.len()), "were"),
+    };
+    let list = list.join(", ");
+    Some(format!(
+        "{subject} {were} still running when it ended, and {were} killed ({list}): nothing that came later is measured; \
+         `wait` for it, or make it a service"
+    ))
+}
+
 /// Finding for output that may have slowed the command.
 fn slow_output_finding(bytes: u64, seconds: f64) -> Option<String> {
     let (min_bytes, max_rate) = FAST_OUTPUT;
@@ -341,5 +362,15 @@ mod tests {
         );
         assert_eq!(slow_output_finding(300 << 20, 15.0), None);
         assert_eq!(slow_output_finding(1000, 1e-9), None);
+    }
+
+    #[test]
+    fn processes_that_outlive_the_command_are_a_finding() {
+        assert_eq!(outlived_finding(&[]), None);
+        assert_eq!(
+            outlived_finding(&["sh".into(), "sleep".into(), "sleep".into()]).unwrap(),
+            "3 processes that the command started were still running when it ended, and were killed (`sh`, `sleep`): nothing \
+             that came later is measured; `wait` for it, or make it a service"
+        );
     }
 }

@@ -86,6 +86,11 @@ pub(super) struct SampleOutput<'a> {
 }
 
 impl SampleOutput<'_> {
+    /// The amount of work that the command did.
+    pub(super) fn work(&self) -> Result<f64, String> {
+        self.work.map(|work| work as f64).ok_or_else(|| "the amount of work was not recorded".to_owned())
+    }
+
     /// Text of an output; a missing standard error was empty.
     pub(super) fn text(&self, source: &OutputSource) -> Result<String, String> {
         let name = source.artefact_name();

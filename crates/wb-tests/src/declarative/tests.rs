@@ -117,6 +117,23 @@ fn errors_have_a_position_and_help() {
         ),
         ("from = \"rate\"", "json = 'x'", "x.toml:15:8: invalid JSON path: expected a path such as `/end/0/bytes`"),
         (" {work}", "", "x.toml:11:8: `from = \"rate\"` requires `{work}` in the command"),
+        (
+            "from = \"rate\"",
+            "from = \"rate\"\nper-work = true",
+            "x.toml:11:8: `from = \"rate\"` is related to the work already: remove `per-work`",
+        ),
+        (
+            "from = \"rate\"",
+            "from = \"elapsed\"",
+            "x.toml:11:8: `rate` depends on the amount of work, which differs between runs: add `per-work = true`: the time \
+             of one unit of work; or use `from = \"rate\"`",
+        ),
+        (
+            "from = \"rate\"",
+            "from = \"cpu-time\"",
+            "x.toml:11:8: `rate` depends on the amount of work, which differs between runs: add `per-work = true`: the time \
+             of one unit of work; or use `from = \"rate\"`",
+        ),
         (" {work}", " {work} {seconds}", "x.toml:1:8: `{work}` and `{seconds}` are mutually exclusive: remove one"),
         (
             "{work}\"",
@@ -127,6 +144,10 @@ fn errors_have_a_position_and_help() {
     ] {
         assert_eq!(error_message(from, to), message);
     }
+    let without_work = PLAIN.replace(" {work}", "").replace("from = \"rate\"", "from = \"elapsed\"");
+    assert!(parse(&without_work).is_ok());
+    let per_work = parse(&format!("{without_work}per-work = true\n")).unwrap_err().to_string();
+    assert_eq!(per_work, "x.toml:11:8: `per-work` requires `{work}` in the command");
 }
 
 #[test]

@@ -29,10 +29,11 @@ units = { "ops" = 1, "kops" = 1000 }
     small_test(command, extra, metric)
 }
 
-/// A test of a shell script, whose metric is its run time.
+/// A test of a shell script, whose metric is its run time; that of one unit of work, if it does any.
 fn elapsed_test(script: &str, extra: &str) -> Arc<DeclarativeTest> {
-    let metric = "class = \"latency\"\nunit = \"s\"\nfrom = \"elapsed\"\n";
-    small_test(&format!(r#"["sh", "-c", {script:?}]"#), extra, metric)
+    let per_work = script.contains("{work}");
+    let metric = format!("class = \"latency\"\nunit = \"s\"\nfrom = \"elapsed\"\nper-work = {per_work}\n");
+    small_test(&format!(r#"["sh", "-c", {script:?}]"#), extra, &metric)
 }
 
 fn small_test(command: &str, extra: &str, metric: &str) -> Arc<DeclarativeTest> {
@@ -215,6 +216,23 @@ fn calibrated_work(slow: &str) -> u64 {
         work = sample.assert_valid().work.unwrap();
     });
     work
+}
+
+#[test]
+fn the_time_of_one_unit_does_not_depend_on_the_amount_of_work() {
+    let mut times = Vec::new();
+    let script = "i=0; while [ $i -lt $(({work} * 1000)) ]; do i=$((i+1)); done";
+    for work in [400, 1600] {
+        with_cell_of(elapsed_test(script, ""), &[], async |cell| {
+            let sample = cell.sample_with_work(Some(work)).await.unwrap();
+            let process = sample.json("run.process.json");
+            let elapsed = process["elapsed-seconds"].as_f64().unwrap();
+            let time = sample.assert_valid().value("latency/value");
+            assert!((time * work as f64 / elapsed - 1.0).abs() < 1e-9, "{time} s of {work}, {elapsed} s in all");
+            times.push(time);
+        });
+    }
+    assert!(times[1] < 2.0 * times[0], "{times:?}");
 }
 
 #[test]

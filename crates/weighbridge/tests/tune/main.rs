@@ -36,8 +36,14 @@ fn children(pid: u32) -> Vec<u32> {
     text.split_whitespace().map(|pid| pid.parse().unwrap()).collect()
 }
 
+/// Kills a process, and waits for its end: the kernel may take a while to end all of its threads.
 fn kill(pid: u32) {
     signal(pid, Signal::KILL);
+    wait_until("the end of a killed process", || {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        let threads = std::fs::read_dir(format!("/proc/{pid}/task")).map_or(0, Iterator::count);
+        stat.is_empty() || (stat.contains(") Z ") && threads <= 1)
+    });
 }
 
 fn signal(pid: u32, signal: Signal) {
