@@ -95,9 +95,8 @@ pub fn unescape_lossy(identifier: &str) -> String {
     let mut rest = identifier;
     while let Some(at) = rest.find('%') {
         out.push_str(&rest[..at]);
-        let run = rest[at..].split_inclusive(|c: char| c != '%' && !c.is_ascii_hexdigit()).next().unwrap_or("");
-        let escapes = run.as_bytes().chunks_exact(3).take_while(|escape| decode_escape(escape).is_some()).count();
-        let bytes: Vec<u8> = run.as_bytes().chunks_exact(3).take(escapes).filter_map(decode_escape).collect();
+        let bytes: Vec<u8> = rest.as_bytes()[at..].chunks_exact(3).map_while(decode_escape).collect();
+        let escapes = bytes.len();
         let end = at + (escapes * 3).max(1);
         let encoded = &rest[at..end];
         rest = &rest[end..];

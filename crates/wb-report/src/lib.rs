@@ -15,6 +15,7 @@ pub mod contention;
 pub mod csv;
 mod groups;
 mod links;
+mod markdown;
 pub mod net;
 pub mod page;
 pub mod peers;

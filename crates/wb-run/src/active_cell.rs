@@ -158,17 +158,17 @@ impl ActiveCell {
     }
 
     /// Estimates its remaining duration, with the minimum and the maximum number of samples of its rule.
-    pub fn duration_left(&self, plan: &Plan) -> TimeEstimate {
+    pub fn duration_left(&self, plan: &Plan) -> Option<TimeEstimate> {
         if self.evaluated.is_empty() {
             return if self.end_reason(&plan.sampling).is_some() {
-                TimeEstimate::default()
+                Some(TimeEstimate::default())
             } else {
-                plan.cell_duration(&self.planned)
+                self.planned.is_estimated.then(|| plan.cell_duration(&self.planned))
             };
         }
         let least = self.seconds_left(&plan.sampling);
         if least == 0.0 {
-            return TimeEstimate::default();
+            return Some(TimeEstimate::default());
         }
         let seconds: f64 = self.evaluated.iter().map(|evaluated| evaluated.attempt.ended.seconds).sum();
         let rule = &self.definition.rule;
@@ -178,7 +178,7 @@ impl ActiveCell {
         let is_compared = matches!(rule, SamplingRule::External { .. });
         let budget = plan.sampling.budget(!is_compared).map_or(f64::INFINITY, |budget| budget.seconds() - seconds);
         let nanos = |seconds: f64| Nanos((seconds * 1e9) as u64);
-        TimeEstimate { min: nanos(least), max: nanos(most.min(budget).max(least)) }
+        Some(TimeEstimate { min: nanos(least), max: nanos(most.min(budget).max(least)) })
     }
 
     /// Estimates its remaining time with the minimum number of samples, in seconds.

@@ -14,8 +14,10 @@ pub enum Progress {
         complete: usize,
         /// Cells that cannot be measured here, with the reason.
         unsupported: Vec<(CellId, String)>,
-        /// Estimated duration.
+        /// Estimated duration of the cells that have an estimate.
         duration: TimeEstimate,
+        /// Number of cells without an estimate.
+        unestimated: usize,
     },
     /// A note for the user.
     Note(String),

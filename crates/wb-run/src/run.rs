@@ -323,7 +323,8 @@ fn started_event(cells: &[ActiveCell], plan: &Plan, open: usize) -> Progress {
         cells: open,
         complete: cells.len() - open - unsupported.len(),
         unsupported,
-        duration: cells.iter().map(|cell| cell.duration_left(plan)).sum(),
+        duration: cells.iter().filter_map(|cell| cell.duration_left(plan)).sum(),
+        unestimated: cells.iter().filter(|cell| cell.duration_left(plan).is_none()).count(),
     }
 }
 

@@ -12,6 +12,7 @@ pub(crate) mod hashd;
 mod hosts;
 pub(crate) mod import;
 pub(crate) mod net;
+mod output_conflicts;
 mod output_path;
 pub(crate) mod peers;
 mod placement;
@@ -506,7 +507,7 @@ pub(crate) struct ReportArgs {
     #[arg(long, value_name = "GLOB")]
     pub(crate) ignore: Vec<String>,
     /// Write PREFIX.csv (one row per metric) and PREFIX-samples.csv (one row per value)
-    #[arg(long, value_name = "PREFIX", value_parser = prefix_parser())]
+    #[arg(long, value_name = "PREFIX", value_parser = prefix_parser([".csv", "-samples.csv"]))]
     pub(crate) csv: Option<OutputPrefix>,
     /// Print the study as JSON
     #[arg(long)]
@@ -560,8 +561,7 @@ impl Cli {
         if let Some(("net", net)) = matches.subcommand() {
             net::unused_options::refuse(net).map_err(ParseError::Usage)?;
         }
-        let reserves_standard_output =
-            output_path::find_standard_output(&program, &matches).map_err(ParseError::Usage)?;
+        let reserves_standard_output = output_conflicts::check(&program, &matches).map_err(ParseError::Usage)?;
         let cli = Self::from_arg_matches(&matches).map_err(|error| ParseError::new(error, &program, &words))?;
         Ok(Self { reserves_standard_output, ..cli })
     }

@@ -17,6 +17,16 @@ pub(crate) fn format_estimate(TimeEstimate { min, max }: TimeEstimate) -> Option
     })
 }
 
+/// Adds to the estimated time of some cells, if there are any, how many others have no estimate.
+pub(crate) fn with_unestimated(estimated: Option<String>, unestimated: usize) -> Option<String> {
+    const UNKNOWN_DURATION: &str = "of unknown duration (no `estimate` in the definition)";
+    match (unestimated, estimated) {
+        (0, estimated) => estimated,
+        (_, None) => Some(UNKNOWN_DURATION.to_owned()),
+        (others, Some(estimated)) => Some(format!("{estimated}, and {} {UNKNOWN_DURATION}", pluralize(others, "cell"))),
+    }
+}
+
 /// Formats a duration with the unit that fits it: seconds, minutes or hours.
 pub(crate) fn format_duration(seconds: f64) -> String {
     match seconds {

@@ -7,7 +7,7 @@ use wb_model::{CellId, Purpose, pluralize, unescape_lossy};
 use wb_run::Progress;
 
 use crate::console::Console;
-use crate::format::{format_duration, format_estimate, group_by_reason};
+use crate::format::{format_duration, format_estimate, group_by_reason, with_unestimated};
 
 /// Prints the progress of a run.
 pub(crate) struct ProgressReporter {
@@ -32,11 +32,11 @@ impl ProgressReporter {
     /// Prints a progress event.
     pub(crate) fn report(&mut self, progress: &Progress) {
         match progress {
-            Progress::Started { cells, complete, unsupported, duration } => {
+            Progress::Started { cells, complete, unsupported, duration, unestimated } => {
                 self.cells = *cells;
                 self.print_unless_quiet(&format!("recording in {}", self.folder.display()));
                 let done = if *complete > 0 { format!(", {complete} already complete") } else { String::new() };
-                let remaining = match (*cells, format_estimate(*duration)) {
+                let remaining = match (*cells, with_unestimated(format_estimate(*duration), *unestimated)) {
                     (0, _) => "nothing to measure".to_owned(),
                     (_, None) => format!("{} to measure{done}", pluralize(*cells, "cell")),
                     (_, Some(time)) => format!("{} to measure{done}; {time}", pluralize(*cells, "cell")),
@@ -113,6 +113,6 @@ impl ProgressReporter {
 }
 
 /// The readable name of a cell.
-fn cell_name(cell: &CellId) -> String {
+pub(crate) fn cell_name(cell: &CellId) -> String {
     unescape_lossy(&cell.to_string())
 }

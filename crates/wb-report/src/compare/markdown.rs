@@ -3,6 +3,8 @@
 use wb_compare::ComparisonResult;
 use wb_compare::comparison::CheckResult;
 
+use crate::markdown::{code, escape};
+
 use super::context::{ContextSection, DifferenceRow, sections};
 use super::figures::{
     describe_error, difference, explain_briefly, format_difference, readable_id, regressing_methods, side_figures,
@@ -15,7 +17,7 @@ const MAX_LENGTH: usize = 60_000;
 /// a comment.
 pub fn markdown(outcome: &ComparisonResult) -> String {
     let totals = &outcome.totals;
-    let names: Vec<String> = outcome.builds.iter().map(|build| format!("`{}`", escape(&build.name))).collect();
+    let names: Vec<String> = outcome.builds.iter().map(|build| code(&build.name)).collect();
     let mut text = format!("### {}\n\n", names.join(" → "));
     let counted = [
         ("loss", "losses", totals.losses),
@@ -36,14 +38,14 @@ pub fn markdown(outcome: &ComparisonResult) -> String {
     let rows: Vec<&CheckResult> =
         outcome.checks.iter().filter(|check| check.primary && check.final_verdict.is_notable()).collect();
     let errors = outcome.errors().map(|(build, location, text)| {
-        format!("| error | `{}` | | | | {} |\n", escape(location), escape(&describe_error(build, text)))
+        format!("| error | {} | | | | {} |\n", code(location), escape(&describe_error(build, text)))
     });
     let checks = rows.into_iter().map(|check| {
         let [reference, judged] = side_figures(check);
         format!(
-            "| {} | `{}` | {} | {} | {} | {} |\n",
+            "| {} | {} | {} | {} | {} | {} |\n",
             check.final_verdict.as_str(),
-            escape(&readable_id(&check.id)),
+            code(&readable_id(&check.id)),
             reference,
             judged,
             format_difference(check.statistic, difference(check)),
@@ -75,7 +77,7 @@ fn context_details(outcome: &ComparisonResult, length: usize) -> String {
     const TAIL: &str = "\n</details>\n";
     let row = |DifferenceRow { name, before, after, cells }: &DifferenceRow| {
         let name = if name.is_empty() { String::new() } else { format!("{}: ", escape(name)) };
-        format!("  - {name}`{}` → `{}`{cells}\n", escape(before), escape(after))
+        format!("  - {name}{} → {}{cells}\n", code(before), code(after))
     };
     let lines = |ContextSection { title, rows }: &ContextSection| {
         [format!("- {}\n", escape(title))].into_iter().chain(rows.iter().map(row)).collect::<Vec<String>>()
@@ -89,9 +91,4 @@ fn context_details(outcome: &ComparisonResult, length: usize) -> String {
         text += &line;
     }
     if text.len() == HEAD.len() { String::new() } else { text + TAIL }
-}
-
-/// Escapes characters that would end a table cell or a code span.
-fn escape(text: &str) -> String {
-    text.replace('|', "\\|").replace('`', "'").replace('\n', " ").replace('<', "&lt;")
 }

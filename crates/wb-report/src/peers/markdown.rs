@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use crate::markdown::escape;
+
 use super::display::DisplayScenario;
 use super::yaml::Totals;
 use super::{BoxStatistics, MatrixResults, Scenario};
@@ -20,11 +22,11 @@ fn write_results(out: &mut String, results: &MatrixResults) -> std::fmt::Result 
     let (all, passed) = totals.all();
     let rate = if all > 0 { passed as f64 * 100.0 / all as f64 } else { 0.0 };
     writeln!(out, "# Performance Test Results\n")?;
-    writeln!(out, "**Test Pass:** {}", line(&metadata.test_pass))?;
-    writeln!(out, "**Started:** {}", line(&metadata.started_at))?;
-    writeln!(out, "**Completed:** {}", line(&metadata.completed_at))?;
+    writeln!(out, "**Test Pass:** {}", escape(&metadata.test_pass))?;
+    writeln!(out, "**Started:** {}", escape(&metadata.started_at))?;
+    writeln!(out, "**Completed:** {}", escape(&metadata.completed_at))?;
     writeln!(out, "**Duration:** {}s", metadata.duration_seconds)?;
-    writeln!(out, "**Platform:** {} ({})\n", line(&metadata.platform), line(&metadata.os))?;
+    writeln!(out, "**Platform:** {} ({})\n", escape(&metadata.platform), escape(&metadata.os))?;
     writeln!(out, "## Summary\n")?;
     writeln!(out, "- **Total Tests:** {all} ({} baseline + {} main)", totals.baselines.0, totals.tests.0)?;
     writeln!(out, "- **Passed:** {passed} ({rate:.1}%)")?;
@@ -40,13 +42,13 @@ fn write_results(out: &mut String, results: &MatrixResults) -> std::fmt::Result 
     for (title, cells) in [("Baseline Results", &results.baselines), ("Test Results", &results.tests)] {
         writeln!(out, "---\n\n## {title}\n")?;
         for cell in cells {
-            writeln!(out, "### {}\n- Status: {}", line(&cell.name), cell.status.suite_word())?;
+            writeln!(out, "### {}\n- Status: {}", escape(&cell.name), cell.status.suite_word())?;
             if let Some(cause) = cell.status.cause() {
-                writeln!(out, "- Cause: {}", line(&cause))?;
+                writeln!(out, "- Cause: {}", escape(&cause))?;
             }
             for scenario in scenarios.iter().filter(|_| cell.status.cause().is_none()) {
                 if let Some(obstacle) = cell.obstacle(scenario) {
-                    writeln!(out, "- No {}: {}", scenario.name(), line(&obstacle))?;
+                    writeln!(out, "- No {}: {}", scenario.name(), escape(&obstacle))?;
                 }
             }
             writeln!(out)?;
@@ -72,14 +74,7 @@ fn write_table(out: &mut String, results: &MatrixResults, scenario: &Scenario) -
                 format!("null | null | {} | null | null | 0", median.unwrap_or_else(|| "null".to_owned()))
             }
         };
-        writeln!(out, "| {} | {figures} |", line(&cell.name))?;
+        writeln!(out, "| {} | {figures} |", escape(&cell.name))?;
     }
     writeln!(out)
-}
-
-/// A text on one line, of which nothing is markup: special characters have a backslash.
-fn line(text: &str) -> String {
-    let text = text.replace(['\n', '\r'], " ");
-    let is_special = |letter: char| r"\|<*`[".contains(letter);
-    text.chars().flat_map(|letter| is_special(letter).then_some('\\').into_iter().chain([letter])).collect()
 }

@@ -36,14 +36,17 @@ pub(super) fn wrap(text: &str, limit: usize) -> Vec<String> {
 
 fn break_lines(text: &str, limit: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
+    let mut columns = 0;
     for piece in unbreakable_parts(text, limit) {
-        let full = lines.last().is_some_and(|line| !line.is_empty() && width(line) + width(piece.trim_end()) > limit);
+        let full = lines.last().is_some_and(|line| !line.is_empty() && columns + width(piece.trim_end()) > limit);
         if full {
             lines.push(String::new());
+            columns = 0;
         }
         if let Some(line) = lines.last_mut() {
             line.push_str(&piece);
         }
+        columns += width(&piece);
     }
     for line in &mut lines {
         line.truncate(line.trim_end().len());
@@ -55,12 +58,15 @@ fn break_lines(text: &str, limit: usize) -> Vec<String> {
 fn unbreakable_parts(text: &str, limit: usize) -> Vec<String> {
     let mut pieces = Vec::new();
     for word in text.split_inclusive([' ', ',', '/', '|']) {
-        let mut piece = String::new();
+        let (mut piece, mut columns) = (String::new(), 0);
         for c in word.chars() {
-            if c != ' ' && width(&piece) + c.width().unwrap_or(0) > limit {
+            let more = c.width().unwrap_or(0);
+            if c != ' ' && columns + more > limit {
                 pieces.push(std::mem::take(&mut piece));
+                columns = 0;
             }
             piece.push(c);
+            columns += more;
         }
         pieces.push(piece);
     }

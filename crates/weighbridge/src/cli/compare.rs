@@ -100,7 +100,7 @@ pub(crate) struct CompareArgs {
     #[arg(long)]
     pub(crate) json: bool,
     /// Write checks and groups as PREFIX.csv and PREFIX-groups.csv
-    #[arg(long, value_name = "PREFIX", value_parser = prefix_parser())]
+    #[arg(long, value_name = "PREFIX", value_parser = prefix_parser([".csv", "-groups.csv"]))]
     pub(crate) csv: Option<OutputPrefix>,
     /// Write JUnit XML: a regression is a failure, a missing check an error, an inconclusive one is skipped
     #[arg(long, value_name = "FILE")]

@@ -1,23 +1,22 @@
 //! Files to write, as options name them. Their types declare that an option writes, which the tests rely on.
 
-use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
 use clap::builder::{OsStringValueParser, TypedValueParser};
-use clap::{ArgMatches, Command};
 use wb_sys::OutputTarget;
-
-use super::UsageError;
 
 /// A file to write; `-` is standard output
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct OutputPath(PathBuf);
 
-/// The beginning of the names of several files to write
+/// The beginning of the names of two files to write
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct OutputPrefix(PathBuf);
+pub(crate) struct OutputPrefix {
+    prefix: PathBuf,
+    ends: [&'static str; 2],
+}
 
 /// A folder in which files are written
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,14 +36,16 @@ impl OutputPath {
 
 impl OutputPrefix {
     pub(crate) fn as_path(&self) -> &Path {
-        &self.0
+        &self.prefix
     }
 
-    /// The file with this end of its name.
-    pub(crate) fn with(&self, end: &str) -> OutputPath {
-        let mut name = self.0.clone().into_os_string();
-        name.push(end);
-        name.into()
+    /// The two files.
+    pub(crate) fn files(&self) -> [OutputPath; 2] {
+        self.ends.map(|end| {
+            let mut name = self.prefix.clone().into_os_string();
+            name.push(end);
+            name.into()
+        })
     }
 }
 
@@ -83,11 +84,11 @@ impl From<PathBuf> for OutputFolder {
     }
 }
 
-/// Parses a prefix, which cannot be standard output: it has several files.
-pub(crate) fn prefix_parser() -> impl TypedValueParser<Value = OutputPrefix> {
-    OsStringValueParser::new().try_map(|text| match OutputPath::from(text.clone()).is_standard_output() {
+/// Parses a prefix, given the ends of its names. It cannot be standard output: it has several files.
+pub(crate) fn prefix_parser(ends: [&'static str; 2]) -> impl TypedValueParser<Value = OutputPrefix> {
+    OsStringValueParser::new().try_map(move |text| match OutputPath::from(text.clone()).is_standard_output() {
         true => Err("expected the beginning of the names of two files, not standard output"),
-        false => Ok(OutputPrefix(text.into())),
+        false => Ok(OutputPrefix { prefix: text.into(), ends }),
     })
 }
 
@@ -101,47 +102,12 @@ impl fmt::Display for OutputPath {
     }
 }
 
-/// Whether an option writes its file to standard output.
-///
-/// # Errors
-/// If several do.
-pub(super) fn find_standard_output(command: &Command, matches: &ArgMatches) -> Result<bool, UsageError> {
-    let mut options = BTreeMap::new();
-    collect_standard_outputs(command, matches, &mut options);
-    let options: Vec<String> = options.into_values().collect();
-    match &options[..] {
-        [] => Ok(false),
-        [_] => Ok(true),
-        [first, second, ..] => Err(UsageError {
-            what: format!("`{first}` and `{second}` both write to standard output"),
-            help: "name a file with one of them".to_owned(),
-        }),
-    }
-}
-
-/// Collects the options by their ids, as the matches of a subcommand have those of global options again.
-fn collect_standard_outputs(command: &Command, matches: &ArgMatches, options: &mut BTreeMap<String, String>) {
-    for arg in command.get_arguments() {
-        let id = arg.get_id().as_str();
-        // An option that is no output has another type.
-        let mut values = matches.try_get_many::<OutputPath>(id).ok().flatten().into_iter().flatten();
-        if values.any(OutputPath::is_standard_output) {
-            options.insert(id.to_owned(), arg.to_string());
-        }
-    }
-    if let Some((name, matches)) = matches.subcommand()
-        && let Some(command) = command.find_subcommand(name)
-    {
-        collect_standard_outputs(command, matches, options);
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
+    use std::collections::{BTreeMap, BTreeSet};
 
     use clap::builder::ValueParser;
-    use clap::value_parser;
+    use clap::{Command, value_parser};
 
     use super::*;
     use crate::cli::Cli;
@@ -182,7 +148,7 @@ mod tests {
     fn every_option_that_writes_is_checked_with_every_kind_of_file() {
         let types = [
             (value_parser!(OutputPath).into(), "{file}"),
-            (ValueParser::new(prefix_parser()), "{prefix}"),
+            (ValueParser::new(prefix_parser(["", ""])), "{prefix}"),
             (value_parser!(OutputFolder).into(), "{folder}"),
         ];
         let mut checked: BTreeMap<&str, &str> = lines(CHECKED).collect();

@@ -117,7 +117,7 @@ pub(crate) struct ComparePerfArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) xunit: Option<OutputPath>,
     /// Prefix of CSV files to write
-    #[arg(long, value_name = "PREFIX", value_parser = prefix_parser())]
+    #[arg(long, value_name = "PREFIX", value_parser = prefix_parser([".csv", "-groups.csv"]))]
     pub(crate) csv_prefix: Option<OutputPrefix>,
     /// Print every check
     #[arg(long, short, action = ArgAction::Count)]

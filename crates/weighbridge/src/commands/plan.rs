@@ -22,8 +22,9 @@ use crate::cli::{PlanArgs, PreparationFlags};
 use crate::console::Console;
 use crate::error::Error;
 use crate::exit::Exit;
-use crate::format::{format_duration, format_estimate, group_by_reason};
+use crate::format::{format_duration, format_estimate, group_by_reason, with_unestimated};
 use crate::output::{print_json, print_text};
+use crate::progress::cell_name;
 
 /// Preview of a run: its plan, and the guests that it would create.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -153,7 +154,7 @@ fn render_plan(planned: &PlanPreview, more: &UnplannedTime, console: &Console) -
             None => [format_duration(cell.estimate.seconds()), format_duration_range(plan.cell_duration(cell))],
         };
         table.row(vec![
-            cell.id.to_string().into(),
+            cell_name(&cell.id).into(),
             key.into(),
             format_samples(cell, plan).into(),
             each.into(),
@@ -161,7 +162,7 @@ fn render_plan(planned: &PlanPreview, more: &UnplannedTime, console: &Console) -
         ]);
     }
     let mut text = table.draw(console.stdout_style);
-    let unsupported = plan.cells.iter().filter_map(|cell| Some((cell.id.to_string(), cell.unsupported.clone()?)));
+    let unsupported = plan.cells.iter().filter_map(|cell| Some((cell_name(&cell.id), cell.unsupported.clone()?)));
     text += &render_section("cannot be measured here", group_by_reason(unsupported).into_iter());
     text += &render_section("guests", planned.guests.iter().flat_map(describe_guests));
     text += &render_section("excluded", left_out_lines(plan));
@@ -190,12 +191,7 @@ fn format_total(plan: &Plan, more: &UnplannedTime) -> String {
     let scripts = if more.has_scripts { "; provisioners and setup scripts take time besides" } else { "" };
     let estimated = estimated.map(|estimated| format!("{estimated}{guests}{scripts}"));
     let open = plan.cells.iter().filter(|cell| cell.unsupported.is_none() && !cell.is_estimated).count();
-    const UNKNOWN_DURATION: &str = "of unknown duration (no `estimate` in the definition)";
-    match (open, estimated) {
-        (0, estimated) => estimated.unwrap_or_else(|| "no time".to_owned()),
-        (_, None) => UNKNOWN_DURATION.to_owned(),
-        (open, Some(estimated)) => format!("{estimated}, and {} {UNKNOWN_DURATION}", pluralize(open, "cell")),
-    }
+    with_unestimated(estimated, open).unwrap_or_else(|| "no time".to_owned())
 }
 
 /// Formats a duration as a range from its minimum to its maximum.

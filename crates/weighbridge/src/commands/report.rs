@@ -31,7 +31,7 @@ pub(crate) fn report(args: &ReportArgs, console: &Console) -> Result<Exit, Error
         crate::console::message!("page: {path}");
     }
     if let Some(prefix) = &args.csv {
-        let (metrics, samples) = (prefix.with(".csv"), prefix.with("-samples.csv"));
+        let [metrics, samples] = prefix.files();
         write_file(&metrics, &wb_report::csv::metrics(&study))?;
         write_file(&samples, &wb_report::csv::samples(&study))?;
         crate::console::message!("figures: {metrics} and {samples}");

@@ -183,10 +183,11 @@ fn describe_options(args: &CompareArgs) -> Vec<String> {
 fn write_files(args: &CompareArgs, outcome: &ComparisonResult) -> Result<(), Error> {
     let report = |what: &str, path: &OutputPath| crate::console::message!("{what}: {path}");
     if let Some(prefix) = &args.csv {
-        write_file(&prefix.with(".csv"), &checks_csv(outcome))?;
-        write_file(&prefix.with("-groups.csv"), &groups_csv(outcome))?;
-        report("checks", &prefix.with(".csv"));
-        report("groups", &prefix.with("-groups.csv"));
+        let [checks, groups] = prefix.files();
+        write_file(&checks, &checks_csv(outcome))?;
+        write_file(&groups, &groups_csv(outcome))?;
+        report("checks", &checks);
+        report("groups", &groups);
     }
     if let Some(path) = &args.junit {
         let text = junit(outcome, args.fail_on_gain);

@@ -2,7 +2,7 @@
 
 use wb_run_perf::build;
 
-use super::{Translation, option_words, path_word, refuse_shared_files};
+use super::{Translation, option_words, path_word};
 use crate::cli::run_perf::AnalyzePerfArgs;
 use crate::error::Error;
 
@@ -23,12 +23,6 @@ pub(super) fn translate(args: &AnalyzePerfArgs) -> Result<Translation, Error> {
             help: "name one with --linear-regression or --stddev-linear-regression".to_owned(),
         });
     }
-    let outputs = [
-        ("--csv", &args.csv),
-        ("--linear-regression", &args.linear_regression),
-        ("--stddev-linear-regression", &args.stddev_linear_regression),
-    ];
-    refuse_shared_files(outputs.iter().filter_map(|(option, file)| Some((*option, file.as_ref()?.as_path()))))?;
     let mut commands = Vec::new();
     if args.csv.is_some() || !writes_model {
         let output = option_words("--output", args.csv.as_ref().map(|path| path_word(path.as_path())));

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use wb_run_perf::build;
 
-use super::{Translation, flag_word, option_words, path_word, refuse_shared_files};
+use super::{Translation, flag_word, option_words, path_word};
 use crate::cli::run_perf::ComparePerfArgs;
 use crate::error::Error;
 
@@ -18,8 +18,6 @@ pub(super) fn translate(args: &ComparePerfArgs) -> Result<Translation, Error> {
             help: "the first build is the reference, the last one is judged".to_owned(),
         });
     }
-    let outputs = [("--html", &args.html), ("--xunit", &args.xunit)];
-    refuse_shared_files(outputs.iter().filter_map(|(option, file)| Some((*option, file.as_ref()?.as_path()))))?;
     let mut words = vec!["compare".to_owned(), "--method".to_owned(), "tolerance".to_owned()];
     words.extend(flag_word("--include-incorrect", args.include_incorrect_results));
     words.extend(option_words("--tolerance", args.tolerance));

@@ -11,7 +11,7 @@ mod strip;
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use wb_model::secrets::mask_arguments;
@@ -150,37 +150,6 @@ fn option_words(name: &str, value: Option<impl ToString>) -> impl Iterator<Item 
 /// A flag as an argument, if it is set.
 fn flag_word(name: &str, is_set: bool) -> Option<String> {
     is_set.then(|| name.to_owned())
-}
-
-/// Refuses two options that would write the same regular file, one over the other. Streams such as `/dev/stdout` take
-/// several outputs.
-fn refuse_shared_files<'a>(outputs: impl Iterator<Item = (&'a str, &'a Path)>) -> Result<(), Error> {
-    let mut seen: Vec<(&str, PathBuf)> = Vec::new();
-    for (option, path) in outputs {
-        let is_stream = path == Path::new("-") || path.metadata().is_ok_and(|file| !file.is_file());
-        if is_stream {
-            continue;
-        }
-        let file = resolve_file(path);
-        if let Some((other, _)) = seen.iter().find(|(_, other)| *other == file) {
-            let what = format!("{other} and {option} would both write `{}`", path.display());
-            return Err(Error::Usage { what, help: "name a file for each".to_owned() });
-        }
-        seen.push((option, file));
-    }
-    Ok(())
-}
-
-/// The path of a file without symbolic links and relative parts, as far as it exists.
-fn resolve_file(path: &Path) -> PathBuf {
-    if let Ok(file) = path.canonicalize() {
-        return file;
-    }
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    match (folder.canonicalize(), path.file_name()) {
-        (Ok(folder), Some(name)) => folder.join(name),
-        _ => path.to_owned(),
-    }
 }
 
 /// A path as an argument.

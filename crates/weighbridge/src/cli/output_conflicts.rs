@@ -1,0 +1,77 @@
+//! Refusal of two options that would write the same file, one over the other.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use clap::{ArgMatches, Command};
+
+use super::{OutputPath, OutputPrefix, UsageError};
+
+/// The files that an option writes, and how messages name it.
+struct OutputOption {
+    name: String,
+    files: Vec<OutputPath>,
+}
+
+/// Refuses two options of a command line that write the same file; returns whether one writes to standard output.
+///
+/// # Errors
+/// If several options write to standard output, or to one regular file. Other streams take several outputs.
+pub(super) fn check(command: &Command, matches: &ArgMatches) -> Result<bool, UsageError> {
+    let mut options = BTreeMap::new();
+    collect(command, matches, &mut options);
+    let outputs = || options.values().flat_map(|option| option.files.iter().map(move |file| (&option.name, file)));
+    let mut on_standard_output = outputs().filter(|(_, file)| file.is_standard_output());
+    let reserved = on_standard_output.next();
+    if let (Some((first, _)), Some((second, _))) = (reserved, on_standard_output.next()) {
+        return Err(UsageError {
+            what: format!("`{first}` and `{second}` both write to standard output"),
+            help: "name a file with one of them".to_owned(),
+        });
+    }
+    let mut writers: BTreeMap<PathBuf, &str> = BTreeMap::new();
+    for (name, file) in outputs().filter(|(_, file)| !is_stream(file)) {
+        if let Some(other) = writers.insert(resolve(file.as_path()), name) {
+            return Err(UsageError {
+                what: format!("`{other}` and `{name}` would both write `{file}`"),
+                help: "name a file for each".to_owned(),
+            });
+        }
+    }
+    Ok(reserved.is_some())
+}
+
+/// Collects the options by their ids, as the matches of a subcommand have those of global options again.
+fn collect(command: &Command, matches: &ArgMatches, options: &mut BTreeMap<String, OutputOption>) {
+    for arg in command.get_arguments() {
+        let id = arg.get_id().as_str();
+        // An option that is no output has another type.
+        let files = matches.try_get_many::<OutputPath>(id).ok().flatten().into_iter().flatten().cloned();
+        let prefixes = matches.try_get_many::<OutputPrefix>(id).ok().flatten().into_iter().flatten();
+        let files: Vec<_> = files.chain(prefixes.flat_map(OutputPrefix::files)).collect();
+        if !files.is_empty() {
+            options.insert(id.to_owned(), OutputOption { name: arg.to_string(), files });
+        }
+    }
+    if let Some((name, matches)) = matches.subcommand()
+        && let Some(command) = command.find_subcommand(name)
+    {
+        collect(command, matches, options);
+    }
+}
+
+fn is_stream(file: &OutputPath) -> bool {
+    file.is_standard_output() || file.as_path().metadata().is_ok_and(|file| !file.is_file())
+}
+
+/// The path of a file without symbolic links and relative parts, as far as it exists.
+fn resolve(path: &Path) -> PathBuf {
+    if let Ok(file) = path.canonicalize() {
+        return file;
+    }
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    match (folder.canonicalize(), path.file_name()) {
+        (Ok(folder), Some(name)) => folder.join(name),
+        _ => path.to_owned(),
+    }
+}
