@@ -37,7 +37,7 @@ mod tests {
             ("`a``b", "``` `a``b ```"),
             (" a", "`  a `"),
             ("  ", "`  `"),
-            ("", "` `"),
+            ("", "`  `"),
             ("a|b\nc", r"`a\|b c`"),
         ];
         cases.iter().for_each(|(text, expected)| assert_eq!(code(text), *expected, "{text:?}"));
