@@ -7,7 +7,7 @@ SHELL := /bin/bash
 # rustup's folder, for shells that were started before Rust was installed.
 export PATH := $(or $(CARGO_HOME),$(HOME)/.cargo)/bin:$(PATH)
 
-.PHONY: help demo demo-hosts endpoints test test-system test-peers test-contention test-long bench package
+.PHONY: help demo demo-hosts endpoints lint test test-system test-peers test-contention test-long bench package
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.* ## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -24,12 +24,16 @@ endpoints: ## build the endpoints that ship into target/endpoints (about 6 minut
 	@scripts/setup demo endpoints
 	@scripts/endpoints $(ARGS)
 
-test: ## check formatting, clippy and licences, and run every test that needs no VM and no browser
+lint: ## check formatting, words, clippy, and that building a crate alone compiles nothing anew
 	@scripts/setup demo test
 	cargo fmt --check
 	@scripts/check-words
-	@LINT=1 scripts/test test --tests -- --show-output
+	cargo clippy --workspace --all-targets --release -- -D warnings
 	@scripts/check-selections
+
+test: ## run every test that needs no VM and no browser, licences included
+	@scripts/setup demo test
+	@scripts/test test --tests -- --show-output
 
 test-system: ## run the tests that need a VM or a browser
 	@scripts/setup demo test test-system

@@ -30,7 +30,10 @@ impl fmt::Display for Diagnostics {
     }
 }
 
-/// Collects the errors of several independent steps, so that all are reported at once.
+/// The number of errors that are collected: nobody reads more, and each is compared with those before it.
+const MAX_ERRORS: usize = 100;
+
+/// Collects the errors of several independent steps, so that all are reported at once, up to a hundred.
 #[derive(Debug, Default)]
 pub struct DiagnosticCollector(Vec<Diagnostic>);
 
@@ -44,7 +47,7 @@ impl DiagnosticCollector {
     /// that uses the key.
     pub fn push(&mut self, errors: impl Into<Diagnostics>) {
         for error in errors.into().0 {
-            if !self.0.iter().any(|earlier| earlier.is_same(&error)) {
+            if self.0.len() < MAX_ERRORS && !self.0.iter().any(|earlier| earlier.is_same(&error)) {
                 self.0.push(error);
             }
         }

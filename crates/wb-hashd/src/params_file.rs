@@ -11,14 +11,16 @@ use crate::HashdParams;
 #[derive(Debug)]
 pub struct ParamsFile {
     path: PathBuf,
-    /// The text, or the error, as of the last time that the file was read.
+    /// The text, or the error, that was last returned.
     last: Option<Result<String, String>>,
+    /// What was found when the file was read last, if that was different.
+    changed: Option<Result<String, String>>,
 }
 
 impl ParamsFile {
     /// Names a file; nothing is read yet. A name that ends in `.json` is JSON, any other TOML.
     pub fn new(path: impl Into<PathBuf>) -> Self {
-        Self { path: path.into(), last: None }
+        Self { path: path.into(), last: None, changed: None }
     }
 
     /// The path of the file.
@@ -26,12 +28,20 @@ impl ParamsFile {
         &self.path
     }
 
-    /// Reads the file. `None` if it is as it was when it was last read.
+    /// Reads the file. `None` if it is as it was, or was changed since it was read before this time: whoever writes it may
+    /// not have finished, and an empty file has valid parameters.
     pub fn read_if_changed(&mut self) -> Option<Result<HashdParams, Diagnostic>> {
         let text = std::fs::read_to_string(&self.path).map_err(|error| error.to_string());
         if self.last.as_ref() == Some(&text) {
+            self.changed = None;
             return None;
         }
+        let is_settled = self.last.is_none() || self.changed.as_ref() == Some(&text);
+        if !is_settled {
+            self.changed = Some(text);
+            return None;
+        }
+        self.changed = None;
         let params = match &text {
             Ok(text) => parse(&self.path, text),
             Err(error) => Err(Diagnostic::new(format!("cannot read `{}`: {error}", self.path.display()))),
@@ -118,9 +128,25 @@ mod tests {
         assert!(file.read_if_changed().unwrap().is_err());
         assert!(file.read_if_changed().is_none());
         std::fs::write(&path, "rps-target = 20\n").unwrap();
+        assert!(file.read_if_changed().is_none());
         assert_eq!(file.read_if_changed().unwrap().unwrap().rps_target, Some(20.0));
         assert!(file.read_if_changed().is_none());
         std::fs::write(&path, "rps-target = -1\n").unwrap();
+        assert!(file.read_if_changed().is_none());
         assert!(file.read_if_changed().unwrap().is_err());
+    }
+
+    #[test]
+    fn a_file_that_is_being_written_is_not_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("params.toml");
+        std::fs::write(&path, "rps-target = 20\n").unwrap();
+        let mut file = ParamsFile::new(&path);
+        assert_eq!(file.read_if_changed().unwrap().unwrap().rps_target, Some(20.0), "the first time at once");
+        for part in ["", "rps-tar", "rps-target = 6", "rps-target = 60\n"] {
+            std::fs::write(&path, part).unwrap();
+            assert!(file.read_if_changed().is_none(), "{part}");
+        }
+        assert_eq!(file.read_if_changed().unwrap().unwrap().rps_target, Some(60.0));
     }
 }

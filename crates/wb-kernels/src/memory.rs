@@ -214,7 +214,7 @@ mod tests {
         if enabled.is_ok_and(|mode| !mode.contains("[never]")) {
             assert!(resident(HugePagePolicy::Always).huge_bytes <= bytes as u64);
         } else {
-            println!("SKIPPED: transparent huge pages are off here");
+            wb_test_skip::skip!("transparent huge pages are off here");
         }
     }
 

@@ -21,7 +21,7 @@ fn the_scalar_loops_contain_no_vector_instruction() {
     let program = env::current_exe().unwrap();
     let arguments = ["-d", "--demangle", "--no-show-raw-insn", "-M", "att"];
     let Ok(output) = Command::new("objdump").args(arguments).arg(program).output() else {
-        println!("SKIPPED: objdump is not installed");
+        wb_test_skip::skip!("objdump is not installed");
         return;
     };
     let listing = String::from_utf8_lossy(&output.stdout);

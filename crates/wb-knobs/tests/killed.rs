@@ -101,7 +101,7 @@ impl TestMachine {
     fn new() -> Option<Self> {
         let strace = Command::new("strace").args(["-qq", "-e", "trace=none", "true"]).output();
         if !strace.is_ok_and(|output| output.status.success()) {
-            eprintln!("SKIPPED: being killed at every step: `strace` is not installed or may not trace");
+            wb_test_skip::skip!("being killed at every step: `strace` is not installed or may not trace");
             return None;
         }
         let fake = machine();

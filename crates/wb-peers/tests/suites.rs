@@ -11,7 +11,7 @@ fn data() -> Option<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/libp2p");
     let found = folder.join("impls.yaml").exists();
     if !found {
-        println!("SKIPPED: libp2p's matrices are not beside the repository (../shared/data/libp2p)");
+        wb_test_skip::skip!("libp2p's matrices are not beside the repository (../shared/data/libp2p)");
     }
     found.then_some(folder)
 }

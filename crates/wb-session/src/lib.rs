@@ -13,6 +13,7 @@ pub mod contention;
 pub mod definitions;
 pub mod error;
 pub mod event;
+mod hash_cache;
 pub mod hosts;
 pub mod knob_sets;
 mod measure;

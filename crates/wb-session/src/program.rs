@@ -3,8 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use wb_fleet::{Host, Program};
+use wb_sys::user_folders;
 
 use crate::error::SessionError;
+use crate::hash_cache;
 
 /// Creates the single-threaded runtime of the control plane.
 ///
@@ -39,7 +41,7 @@ const RUNNING_PROGRAM: &str = "/proc/self/exe";
 /// When it cannot be read.
 pub fn current_program_hash() -> Result<String, SessionError> {
     let program = Path::new(RUNNING_PROGRAM);
-    let hash = std::fs::File::open(program).and_then(wb_model::Sha256::of_reader);
+    let hash = std::fs::File::open(program).and_then(|file| hash_cache::hash(file, user_folders::cache().as_deref()));
     Ok(hash.map_err(SessionError::file("read", program))?.as_str().to_owned())
 }
 

@@ -150,7 +150,7 @@ mod tests {
     #[test]
     fn a_path_is_untrusted_whichever_level_belongs_to_another_user() {
         if !rustix::process::geteuid().is_root() {
-            println!("SKIPPED: another user's folders need root");
+            wb_test_skip::skip!("another user's folders need root");
             return;
         }
         let folder = tempfile::tempdir().unwrap();

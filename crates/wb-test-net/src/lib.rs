@@ -52,7 +52,7 @@ impl TestNetwork {
     pub fn new(hosts: u8) -> Option<Self> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         if let Err(error) = check_requirements() {
-            println!("SKIPPED: hosts with networks between them need root and ip (iproute2): {error}");
+            wb_test_skip::skip!("hosts with networks between them need root and ip (iproute2): {error}");
             return None;
         }
         let name = format!("wl{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));

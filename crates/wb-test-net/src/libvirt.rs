@@ -78,7 +78,7 @@ impl Libvirt {
     fn start(state: &str) -> Option<Self> {
         let missing = REQUIREMENTS.iter().find(|(program, _)| find_program(program).is_none());
         if let Some((program, package)) = missing {
-            println!("SKIPPED: libvirt guests need {program} ({package})");
+            wb_test_skip::skip!("libvirt guests need {program} ({package})");
             return None;
         }
         let folder = tempfile::Builder::new().prefix("weighbridge-lab-").tempdir_in("/var/tmp").unwrap();

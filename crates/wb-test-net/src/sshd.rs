@@ -43,7 +43,7 @@ impl SshHosts {
     /// Creates the hosts without starting sshd.
     pub fn without_sshd(hosts: u8) -> Option<Self> {
         if !Path::new("/usr/sbin/sshd").exists() {
-            println!("SKIPPED: hosts need sshd (openssh-server)");
+            wb_test_skip::skip!("hosts need sshd (openssh-server)");
             return None;
         }
         let fleet =

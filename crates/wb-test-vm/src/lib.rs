@@ -62,7 +62,7 @@ mod tests {
         let cache = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/guest");
         let script = "cat /proc/net/sctp/snmp | head -n 1; echo done; exit 7";
         let outcome = match run_script(&GuestScript { modules: &["sctp"], files: &[], script }, &cache) {
-            Err(missing @ GuestError::Missing { .. }) => return println!("SKIPPED: a script in a guest: {missing}"),
+            Err(missing @ GuestError::Missing { .. }) => return wb_test_skip::skip!("a script in a guest: {missing}"),
             outcome => outcome.expect("a machine"),
         };
         let lines: Vec<_> = outcome.output.lines().collect();

@@ -288,7 +288,7 @@ mod tests {
     #[test]
     fn a_file_that_another_user_has_planted_and_locked_is_no_run() {
         if !rustix::process::geteuid().is_root() {
-            println!("SKIPPED: another user's processes need root");
+            wb_test_skip::skip!("another user's processes need root");
             return;
         }
         let folder = tempfile::tempdir().unwrap();
@@ -323,7 +323,7 @@ mod tests {
     #[test]
     fn the_announcement_of_a_living_process_counts_and_is_named_by_its_owner_whatever_it_says() {
         if !rustix::process::geteuid().is_root() {
-            println!("SKIPPED: another user's processes need root");
+            wb_test_skip::skip!("another user's processes need root");
             return;
         }
         let folder = tempfile::tempdir().unwrap();
@@ -351,7 +351,7 @@ mod tests {
     #[test]
     fn nobody_else_can_lock_an_announcement_before_its_agent_does() {
         if !rustix::process::geteuid().is_root() {
-            println!("SKIPPED: another user's processes need root");
+            wb_test_skip::skip!("another user's processes need root");
             return;
         }
         let folder = tempfile::tempdir().unwrap();

@@ -215,7 +215,7 @@ fn the_time_to_join_the_cgroup_does_not_count() {
     with_worker(|worker| async move {
         let group = worker.new_group().await.unwrap();
         let Some(cgroup) = group.cgroup().map(PathBuf::from) else {
-            return eprintln!("SKIPPED: no cgroup can be made here");
+            return wb_test_skip::skip!("no cgroup can be made here");
         };
         // A process that joins a frozen cgroup waits in the kernel until it is thawed.
         let (file, frozen, thawed) = match cgroup.join("cgroup.freeze") {
@@ -253,13 +253,13 @@ fn the_effective_placement_is_the_requested_one() {
         assert_eq!(effective.aslr, Some(false));
         assert!(out.contains(&format!("Cpus_allowed_list:\t{cpu}\n")), "{out}");
         if effective.huge_pages.is_none() {
-            eprintln!("SKIPPED: this kernel does not show huge pages in /proc/PID/status");
+            wb_test_skip::skip!("this kernel does not show huge pages in /proc/PID/status");
         } else {
             assert_eq!(effective.huge_pages, Some(false));
             assert!(out.contains("THP_enabled:\t0"), "{out}");
         }
         match &effective.memory_policy {
-            None => eprintln!("SKIPPED: this kernel shows no memory policies"),
+            None => wb_test_skip::skip!("this kernel shows no memory policies"),
             Some(policy) => {
                 assert_eq!(*policy, format!("bind:{node}"));
                 assert!(out.contains(policy), "{out}");
@@ -273,7 +273,7 @@ fn a_process_that_moves_itself_is_detected() {
     with_worker(|worker| async move {
         let facts = worker.facts().await.unwrap();
         if facts.cpus.len() < 2 {
-            return eprintln!("SKIPPED: there is one CPU here, and nowhere to move");
+            return wb_test_skip::skip!("there is one CPU here, and nowhere to move");
         }
         let (here, there) = (facts.cpus[0].id, facts.cpus[1].id);
         let placed_on = |cpus: &[u32]| Placement { cpus: cpus.to_vec(), ..Placement::default() };
@@ -334,7 +334,7 @@ fn the_cpu_time_of_descendants_that_nobody_waited_for_counts() {
     with_worker(|worker| async move {
         let group = worker.new_group().await.unwrap();
         let Some(_) = group.cgroup() else {
-            eprintln!("SKIPPED: cannot create a cgroup");
+            wb_test_skip::skip!("cannot create a cgroup");
             return;
         };
         // The subshell ends at once, and leaves an orphan, which reports its own CPU time.

@@ -150,7 +150,7 @@ async fn far_as(nobody: bool, folder: &Path, user: &str) -> Result<(Worker, Chil
 #[test]
 fn controllers_that_log_in_as_different_users_exclude_each_other() {
     if !rustix::process::geteuid().is_root() {
-        println!("SKIPPED: only root can be two users");
+        wb_test_skip::skip!("only root can be two users");
         return;
     }
     run(async {

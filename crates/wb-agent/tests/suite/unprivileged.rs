@@ -11,7 +11,7 @@ use wb_model::Nanos;
 async fn unprivileged(folder: &Path) -> Option<Worker> {
     let setpriv = ["--reuid=65534", "--regid=65534", "--clear-groups"];
     if !Program::new("setpriv").args(setpriv).arg("true").status().is_ok_and(|status| status.success()) {
-        eprintln!("SKIPPED: only root, with `setpriv`, can run an agent as nobody");
+        wb_test_skip::skip!("only root, with `setpriv`, can run an agent as nobody");
         return None;
     }
     // Written by another process: a child of this one forked meanwhile would keep the files open for writing, and they

@@ -1,5 +1,6 @@
 //! Splits specifications, and reads the properties of a group by their types.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 use wb_diagnostics::{Diagnostic, DiagnosticCollector, Diagnostics, SourceText, suggest};
@@ -75,13 +76,12 @@ impl<'a> GroupReader<'a> {
     pub(super) fn new(source: &'a SourceText, group: Group<'a>) -> Self {
         let mut mistakes = DiagnosticCollector::default();
         let Group { span, entries } = group;
-        let (mut kept, mut keys): (Vec<Entry<'a>>, Vec<&str>) = (Vec::new(), Vec::new());
+        let (mut kept, mut keys) = (Vec::new(), BTreeSet::new());
         for entry in entries {
-            if keys.contains(&entry.key) {
+            if !keys.insert(entry.key) {
                 let message = format!("duplicate property `{}`", entry.key);
                 mistakes.push(Diagnostic::at(source, entry.span, message, "given before in this group"));
             } else {
-                keys.push(entry.key);
                 kept.push(entry);
             }
         }

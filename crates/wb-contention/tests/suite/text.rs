@@ -24,8 +24,8 @@ fn data(name: &str) -> Option<String> {
     match std::fs::read_to_string(&path) {
         Ok(text) => Some(text),
         Err(_) => {
-            println!(
-                "SKIPPED: what resctl-bench prints is not beside the repository (../shared/data/resctl-bench/{name})"
+            wb_test_skip::skip!(
+                "what resctl-bench prints is not beside the repository (../shared/data/resctl-bench/{name})"
             );
             None
         }

@@ -44,7 +44,7 @@ fn a_host_without_sshd_refuses() {
 fn a_host_that_drops_everything_is_unreachable() {
     let Some(fleet) = Fleet::new(1) else { return };
     if let Err(why) = fleet.network.drop_packets_from(HOST, DESK) {
-        println!("SKIPPED: dropping packets needs nft (nftables): {why}");
+        wb_test_skip::skip!("dropping packets needs nft (nftables): {why}");
         return;
     }
     let error = refused(&fleet);
@@ -114,7 +114,7 @@ fn disabled_host_key_checking_is_reported() {
 fn a_jump_host_of_the_users_configuration_is_used() {
     let Some(fleet) = Fleet::new(2) else { return };
     if let Err(why) = fleet.network.drop_packets_from(HOST, DESK) {
-        println!("SKIPPED: dropping packets needs nft (nftables): {why}");
+        wb_test_skip::skip!("dropping packets needs nft (nftables): {why}");
         return;
     }
     fleet.configure(&format!("Host {}\nProxyJump {}", HOST.v4(), Place(2).v4()));

@@ -68,7 +68,7 @@ impl Cache {
 
     fn empty(user: u32) -> Option<Self> {
         if !rustix::process::geteuid().is_root() {
-            println!("SKIPPED: other users need root");
+            wb_test_skip::skip!("other users need root");
             return None;
         }
         let folder = tempfile::tempdir().unwrap();

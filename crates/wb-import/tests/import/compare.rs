@@ -34,7 +34,7 @@ fn means(folder: &Path) -> BTreeMap<String, f64> {
 fn imported_results_of_run_perf_have_the_same_means_as_its_folders() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/run-perf/1_base");
     if !folder.is_dir() {
-        println!("SKIPPED: no run-perf builds in ../shared/data/run-perf");
+        wb_test_skip::skip!("no run-perf builds in ../shared/data/run-perf");
         return;
     }
     let lab = ImportEnv::new();

@@ -131,7 +131,7 @@ fn published() -> Option<PathBuf> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/libp2p/results.md");
     let found = path.exists();
     if !found {
-        println!("SKIPPED: libp2p's published results are not beside the repository (../shared/data/libp2p)");
+        wb_test_skip::skip!("libp2p's published results are not beside the repository (../shared/data/libp2p)");
     }
     found.then_some(path)
 }

@@ -97,7 +97,7 @@ mod tests {
                 counters.add_to(&mut sum);
                 assert!(sum[0] > 100_000, "{sum:?}");
             }
-            Err(error) => println!("SKIPPED: perf events are not available: {error}"),
+            Err(error) => wb_test_skip::skip!("perf events are not available: {error}"),
         }
     }
 

@@ -68,7 +68,7 @@ fn verdict(name: &str, output: &Result<String, GuestError>) -> Result<(), Failed
     let lines = match output {
         Ok(lines) => lines,
         Err(missing @ GuestError::Missing { .. }) => {
-            println!("SKIPPED: {name}: {missing}");
+            wb_test_skip::skip!("{name}: {missing}");
             return Ok(());
         }
         Err(error) => return Err(error.to_string().into()),

@@ -1,6 +1,5 @@
 //! Tests of the parser for profiles, and of its diagnostics.
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -469,9 +468,7 @@ fn existing_profiles_of_users_are_parsed() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/uperf-workloads");
     let paths = profiles_in(&folder);
     if paths.is_empty() {
-        // Not by eprintln!, whose output is only shown for failing tests.
-        let skipped = format!("SKIPPED: no profiles of users in {}\n", folder.display());
-        std::io::stderr().write_all(skipped.as_bytes()).expect("stderr is open");
+        wb_test_skip::skip!("no profiles of users in {}", folder.display());
         return;
     }
     assert_eq!(paths.len(), 24);

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -38,14 +40,53 @@ pub fn tools(root: &SysRoot, queries: &VersionQueries) -> BTreeMap<String, ToolV
 
 fn tool(root: &SysRoot, name: &str, arguments: &[String]) -> Option<ToolVersion> {
     let path = find(root, name)?;
+    let file = root.path(&path).ok();
+    let query = file.as_ref().filter(|_| root.is_real()).and_then(|file| Query::new(file, arguments));
+    // The answers of this process's queries, which begin and end every run: some compilers take 20 ms to answer.
+    static ANSWERS: Mutex<BTreeMap<Query, ToolVersion>> = Mutex::new(BTreeMap::new());
+    let answers = || ANSWERS.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(known) = query.as_ref().and_then(|query| answers().get(query).cloned()) {
+        return Some(known);
+    }
     let runs = root.is_real() && !arguments.is_empty();
     let output = runs.then(|| command::output(&path, arguments));
-    Some(ToolVersion {
-        version_unknown: output == Some(Err(NoOutput::TimedOut)),
+    let version_unknown = output == Some(Err(NoOutput::TimedOut));
+    let tool = ToolVersion {
+        version_unknown,
         version: output.and_then(Result::ok).and_then(|output| version_line(&output)),
-        sha256: root.path(&path).ok().and_then(|path| sha256(&path)),
+        sha256: file.and_then(|file| sha256(&file)),
         path: path.display().to_string(),
-    })
+    };
+    if let Some(query) = query.filter(|_| tool.version.is_some() || arguments.is_empty()) {
+        answers().insert(query, tool.clone());
+    }
+    Some(tool)
+}
+
+/// A query for the version of a program, as long as its file is the same: whoever changes it changes the time of its
+/// status.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Query {
+    path: PathBuf,
+    /// Device and number of its inode.
+    inode: (u64, u64),
+    /// Time of the last change of its status: seconds and nanoseconds.
+    changed: (i64, i64),
+    size: u64,
+    arguments: Vec<String>,
+}
+
+impl Query {
+    fn new(path: &Path, arguments: &[String]) -> Option<Self> {
+        let file = path.metadata().ok()?;
+        Some(Self {
+            path: path.to_owned(),
+            inode: (file.dev(), file.ino()),
+            changed: (file.ctime(), file.ctime_nsec()),
+            size: file.size(),
+            arguments: arguments.to_vec(),
+        })
+    }
 }
 
 /// Finds a program in the `PATH` of this process, or in the default one where that is unset.
@@ -118,7 +159,7 @@ mod tests {
     fn a_program_of_this_system_is_read() {
         let tools = tools(&SysRoot::real(), &version_queries(&[("env", &["--version"])]));
         let Some(env) = tools.get("env") else {
-            return println!("SKIPPED: no such program: `env`");
+            return wb_test_skip::skip!("no such program: `env`");
         };
         assert!(env.sha256.as_ref().is_some_and(|hash| hash.len() == 64), "{env:?}");
     }
@@ -134,5 +175,33 @@ mod tests {
         let found = tools(&SysRoot::real(), &version_queries(&[(program, &[])]));
         assert!(found[program].version.is_none() && found[program].sha256.is_some());
         assert!(!ran.exists());
+    }
+
+    #[test]
+    fn a_program_is_queried_again_once_it_has_changed() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let program = folder.path().join("tool");
+        let install = |version: &str| {
+            let count = folder.path().join("count");
+            let script = format!("#!/bin/sh\necho x >> {}\necho {version}\n", count.display());
+            std::fs::write(folder.path().join("new"), script).unwrap();
+            std::fs::set_permissions(folder.path().join("new"), std::fs::Permissions::from_mode(0o755)).unwrap();
+            std::fs::rename(folder.path().join("new"), &program).unwrap();
+        };
+        let read = || {
+            let name = program.to_str().unwrap();
+            let tools = tools(&SysRoot::real(), &version_queries(&[(name, &["--version"])]));
+            let queried = std::fs::read_to_string(folder.path().join("count")).unwrap().lines().count();
+            (tools[name].version.clone().unwrap(), tools[name].sha256.clone().unwrap(), queried)
+        };
+        install("tool 1.0");
+        let first = read();
+        assert_eq!((first.0.as_str(), first.2), ("tool 1.0", 1));
+        assert_eq!(read(), first);
+        install("tool 2.0");
+        let second = read();
+        assert_eq!((second.0.as_str(), second.2), ("tool 2.0", 2));
+        assert_ne!(second.1, first.1);
     }
 }

@@ -150,7 +150,7 @@ fn a_folder_that_is_writable_by_others_is_refused() {
     let file = |undo: &Path| fs::write(undo, "").unwrap();
     assert!(refusal(&file).starts_with(&format!("cannot create {undo}: ")), "{}", refusal(&file));
     if !rustix::process::geteuid().is_root() {
-        eprintln!("SKIPPED: the undo log in a folder of another user: only root can change the owner of a folder");
+        wb_test_skip::skip!("the undo log in a folder of another user: only root can change the owner of a folder");
         return;
     }
     let foreign = |undo: &Path| {
@@ -190,7 +190,7 @@ fn full_disk(killed: bool) {
     let machine = Machine::new();
     let mount_point = machine.undo();
     let Some(small) = SmallFileSystem::at(&mount_point) else {
-        eprintln!("SKIPPED: the undo log on a full disk: cannot mount a file system");
+        wb_test_skip::skip!("the undo log on a full disk: cannot mount a file system");
         return;
     };
     let mut log = UndoLog::open(&machine.root(), "a test").unwrap();
@@ -225,7 +225,7 @@ fn without_a_writable_lock_nothing_is_changed() {
     let machine = Machine::new();
     let mount_point = machine.undo();
     let Some(small) = SmallFileSystem::at(&mount_point) else {
-        eprintln!("SKIPPED: the undo log on a full disk: cannot mount a file system");
+        wb_test_skip::skip!("the undo log on a full disk: cannot mount a file system");
         return;
     };
     fs::write(mount_point.join("other"), [0; 16384]).unwrap();

@@ -23,9 +23,9 @@ fn machine_without_controllers_of_cgroup_v2_is_refused() {
             Err(refused @ ContentionError::NoControllers) => {
                 assert!(refused.to_string().starts_with("no cgroup v2 with controllers"), "{refused}");
             }
-            Err(ContentionError::NoDevice { .. }) => println!("SKIPPED: cgroup v1 alone: /var/tmp is on no device"),
+            Err(ContentionError::NoDevice { .. }) => wb_test_skip::skip!("cgroup v1 alone: /var/tmp is on no device"),
             Err(ContentionError::MissedRequirements(_)) | Ok(_) => {
-                println!("SKIPPED: cgroup v1 alone: this machine has controllers of v2");
+                wb_test_skip::skip!("cgroup v1 alone: this machine has controllers of v2");
             }
             Err(other) => panic!("{other}"),
         }
@@ -48,7 +48,7 @@ fn soak_contention_has_the_expected_effects_with_full_lengths() {
 fn run(lengths: &Lengths) {
     let mut guest = match Guest::start() {
         Err(missing @ (GuestError::Missing { .. } | GuestError::NoImage(_))) => {
-            return println!("SKIPPED: contention in a guest: {missing}");
+            return wb_test_skip::skip!("contention in a guest: {missing}");
         }
         guest => guest.unwrap(),
     };

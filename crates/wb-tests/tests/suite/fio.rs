@@ -189,7 +189,7 @@ fn a_block_device_must_be_unused_and_allowed() {
     fs::create_dir(&mount).unwrap();
     let is_formatted = Program::new("mkfs.ext4").arg("-q").arg(path).status().is_ok_and(|status| status.success());
     if !is_formatted || !Program::new("mount").arg(path).arg(&mount).status().is_ok_and(|status| status.success()) {
-        eprintln!("SKIPPED: mounted device: mkfs.ext4 not found, or mounting not permitted");
+        wb_test_skip::skip!("mounted device: mkfs.ext4 not found, or mounting not permitted");
         return;
     }
     let refusal_of_mounted = refusal(allowed(json!({})));
@@ -214,7 +214,7 @@ impl Loop {
         fs::File::create(image).unwrap().set_len(16 << 20).unwrap();
         let output = Program::new("losetup").args(["--find", "--show"]).arg(image).output().ok();
         let Some(output) = output.filter(|output| output.status.success()) else {
-            eprintln!("SKIPPED: block devices: cannot create a loop device (requires root)");
+            wb_test_skip::skip!("block devices: cannot create a loop device (requires root)");
             return None;
         };
         Some(Self(String::from_utf8(output.stdout).unwrap().trim().to_owned()))

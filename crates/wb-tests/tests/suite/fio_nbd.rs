@@ -16,7 +16,7 @@ fn an_export_is_measured_and_removed() {
     let sample = match take_sample(FioNbd, params) {
         Ok(sample) => sample,
         Err(Failure::Refused { reason }) if reason.contains("unknown ioengine `nbd`") => {
-            eprintln!("SKIPPED: {reason}");
+            wb_test_skip::skip!("{reason}");
             return;
         }
         Err(failure) => panic!("{failure}"),

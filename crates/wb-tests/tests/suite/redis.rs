@@ -70,7 +70,7 @@ fn server_and_benchmark_follow_the_placement() {
 
         cell.set("placement", text("same-node"));
         match cell.why_unsupported() {
-            Some(reason) => eprintln!("SKIPPED: same-node: {reason}"),
+            Some(reason) => wb_test_skip::skip!("same-node: {reason}"),
             None => assert_eq!(cell.sample().await.unwrap().assert_valid().findings, [""; 0]),
         }
         cell.set("placement", text("cross-node"));

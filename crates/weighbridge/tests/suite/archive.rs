@@ -185,7 +185,7 @@ impl OtherUser {
         use std::io::Read;
         use std::os::unix::process::CommandExt;
         if !rustix::process::geteuid().is_root() {
-            println!("SKIPPED: only root can be another user");
+            wb_test_skip::skip!("only root can be another user");
             return None;
         }
         let mut command = std::process::Command::new("bash");

@@ -172,7 +172,7 @@ fn problems_of(test: &ShippedTest, specifications: Vec<String>) -> Vec<String> {
         }
     }
     for reason in skips {
-        println!("SKIPPED: {}: {reason}", test.name);
+        wb_test_skip::skip!("{}: {reason}", test.name);
     }
     problems
 }

@@ -279,7 +279,7 @@ fn shared() -> Option<PathBuf> {
     if folder.is_dir() {
         return Some(folder.canonicalize().unwrap());
     }
-    println!("SKIPPED: run-perf's builds are not beside the repository (../shared/data/run-perf)");
+    wb_test_skip::skip!("run-perf's builds are not beside the repository (../shared/data/run-perf)");
     None
 }
 

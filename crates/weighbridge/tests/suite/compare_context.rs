@@ -196,7 +196,7 @@ fn programs_compilers_and_built_files_are_compared() {
 #[test]
 fn suggested_command_measures_with_the_common_instruction_set() {
     if cfg!(not(target_arch = "x86_64")) {
-        println!("SKIPPED: there is one instruction set alone to measure with here");
+        wb_test_skip::skip!("there is one instruction set alone to measure with here");
         return;
     }
     let lab = Lab::new();

@@ -68,7 +68,7 @@ fn errors_appear_in_every_output() {
     let comment = lab.read("out.md");
     assert!(comment.contains("**3 errors**"), "{comment}");
     assert!(
-        comment.contains("| error | `Localhost/uperf/0` | | | | 'new' failed: uperf: no server for 60 s |"),
+        comment.contains(r"| error | `Localhost/uperf/0` | | | | \`new\` failed: uperf: no server for 60 s |"),
         "{comment}"
     );
     let page = lab.read("out.html");

@@ -24,7 +24,7 @@ fn commands() -> Option<String> {
     let path: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/resctl-bench/commands.txt");
     let text = std::fs::read_to_string(path).ok();
     if text.is_none() {
-        println!("SKIPPED: resctl-bench's command lines are not beside the repository (../shared/data/resctl-bench)");
+        wb_test_skip::skip!("resctl-bench's command lines are not beside the repository (../shared/data/resctl-bench)");
     }
     text
 }
@@ -33,7 +33,7 @@ fn commands() -> Option<String> {
 pub(crate) fn device() -> Option<String> {
     let name = wb_sys::environment::block::names(&SysRoot::real()).into_iter().next();
     if name.is_none() {
-        println!("SKIPPED: this machine shows no block device");
+        wb_test_skip::skip!("this machine shows no block device");
     }
     name
 }
@@ -184,7 +184,7 @@ const PARAMETERS: &str = r#"{
 fn each_bench_ends_with_its_reason_on_a_machine_with_cgroup_v1_alone() {
     let controllers = std::fs::read_to_string("/sys/fs/cgroup/cgroup.controllers").unwrap_or_default();
     if ["cpu", "io", "memory"].iter().any(|name| controllers.contains(name)) {
-        return println!("SKIPPED: cgroup v1 alone: this machine has controllers of v2");
+        return wb_test_skip::skip!("cgroup v1 alone: this machine has controllers of v2");
     }
     let Some(device) = device() else { return };
     let Some(lab) = Lab::with_own_state() else { return };

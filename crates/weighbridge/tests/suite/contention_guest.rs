@@ -99,7 +99,7 @@ fn contention_sequence_is_measured_killed_and_resumed_in_a_guest() {
     let started = built_image(IMAGE).and_then(|base| SshGuest::start(folder.path(), &base, &config));
     let guest = match started {
         Err(missing @ (GuestError::Missing { .. } | GuestError::NoImage(_))) => {
-            return println!("SKIPPED: a contention sequence in a guest: {missing}");
+            return wb_test_skip::skip!("a contention sequence in a guest: {missing}");
         }
         started => Guest(started.unwrap()),
     };

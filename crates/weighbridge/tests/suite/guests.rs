@@ -51,7 +51,7 @@ pub(crate) fn built(image: &str, folder: &str) -> Option<BaseImage> {
         worker.close().await.unwrap();
         built
     });
-    built.inspect_err(|error| println!("SKIPPED: guests need an image: {error}")).ok()
+    built.inspect_err(|error| wb_test_skip::skip!("guests need an image: {error}")).ok()
 }
 
 /// A test environment with libvirt, images and a lab; only one at a time, because emulated guests take more than a CPU
@@ -343,7 +343,7 @@ fn guest_that_does_not_boot_is_reported_within_its_time_limit() {
     let kvm = world.run("run steady --into S", &format!("DefaultLibvirt:{{{}}}", image.replace("\"qemu\"", "\"kvm\"")));
     assert_eq!(kvm.code, 1, "{}", kvm.transcript());
     if kvm.err.contains("has no address after 8") {
-        println!("SKIPPED: the refusal of a processor that runs no guests: this one does");
+        wb_test_skip::skip!("the refusal of a processor that runs no guests: this one does");
     } else {
         kvm.expect_stderr("KVM is not available");
     }

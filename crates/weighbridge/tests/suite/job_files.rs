@@ -13,7 +13,7 @@ fn lab() -> Option<Lab> {
     lab.write("job-unified-mixed.fio", UNIFIED);
     let has_fio = std::process::Command::new("fio").arg("--version").output().is_ok();
     if !has_fio {
-        println!("SKIPPED: no such program: `fio`");
+        wb_test_skip::skip!("no such program: `fio`");
     }
     has_fio.then_some(lab)
 }

@@ -24,6 +24,7 @@ mod hosts;
 mod images;
 mod import;
 mod job_files;
+mod json_schema;
 mod kernels;
 mod killed_cleanup;
 mod kills;

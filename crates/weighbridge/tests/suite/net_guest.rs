@@ -40,7 +40,7 @@ fn run_in_guest(lines: &[String], files: &[(PathBuf, String)]) -> Option<Vec<(i3
     let cache = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/guest");
     let outcome = match run_script(&errand, &cache) {
         Err(missing @ GuestError::Missing { .. }) => {
-            println!("SKIPPED: the network engine where the kernel has all protocols: {missing}");
+            wb_test_skip::skip!("the network engine where the kernel has all protocols: {missing}");
             return None;
         }
         outcome => outcome.expect("a machine"),
@@ -76,7 +76,7 @@ fn presets_and_profiles_run_over_sctp_vsock_and_kernel_tls() {
     for name in ["sctp.xml", "sctp_flowop_test.xml", "sctp-over-udp.xml", "vsock.xml"] {
         let file = uperfs.join(name);
         if !file.is_file() {
-            println!("SKIPPED: {name}: it is not beside the repository (../shared/data/uperf-workloads)");
+            wb_test_skip::skip!("{name}: it is not beside the repository (../shared/data/uperf-workloads)");
             continue;
         }
         files.push((file, format!("profiles/{name}")));

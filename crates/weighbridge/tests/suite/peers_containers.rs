@@ -32,11 +32,11 @@ fn lab() -> Option<Lab> {
         match built {
             Ok(output) if output.status.success() => {}
             Ok(output) => {
-                println!("SKIPPED: containers: podman runs none here: {}", String::from_utf8_lossy(&output.stderr));
+                wb_test_skip::skip!("containers: podman runs none here: {}", String::from_utf8_lossy(&output.stderr));
                 return None;
             }
             Err(error) => {
-                println!("SKIPPED: containers: podman cannot be started: {error}");
+                wb_test_skip::skip!("containers: podman cannot be started: {error}");
                 return None;
             }
         }

@@ -2,6 +2,7 @@
 
 use std::os::unix::fs::{MetadataExt, symlink};
 
+use crate::json_schema::validate;
 use crate::lab::{CommandResult, Lab};
 
 /// Programs that every machine has, available besides the stubs.
@@ -23,7 +24,7 @@ fn plan(lab: &Lab, profile: &str, more: &str) -> CommandResult {
 
 fn lab(stubs: &[(&str, &str)]) -> Option<Lab> {
     if std::fs::metadata("/proc/self").unwrap().uid() != 0 {
-        println!("SKIPPED: guests need root's rights");
+        wb_test_skip::skip!("guests need root's rights");
         return None;
     }
     let lab = Lab::new();
@@ -81,7 +82,7 @@ fn plan_shows_the_sizes_of_guests() {
         "{json}"
     );
     let schema = lab.weighbridge("schema plan").json();
-    jsonschema::validate(&schema, &json).unwrap_or_else(|error| panic!("{error}"));
+    validate(&schema, &json).unwrap_or_else(|error| panic!("{error}"));
 }
 
 #[test]

@@ -5,6 +5,7 @@ use std::process::{Child, Command};
 
 use wb_test_net::wait_until;
 
+use crate::json_schema::validate;
 use crate::lab::Lab;
 
 const QUICK: &str = "--min-time 1ms --warm-up 0 --samples 6 --into R";
@@ -57,7 +58,7 @@ fn custom_profile_is_applied_measured_and_reverted() {
     let text = lab.read("R/environment/profile-0.json");
     assert!(text.contains("\"name\": \"Mine\"") && text.contains("state.conf"), "{text}");
     let schema = lab.weighbridge("schema profile-state").json();
-    jsonschema::validate(&schema, &serde_json::from_str(&text).unwrap()).unwrap_or_else(|error| panic!("{error}"));
+    validate(&schema, &serde_json::from_str(&text).unwrap()).unwrap_or_else(|error| panic!("{error}"));
     // Nothing is measured again, and nothing stays changed.
     lab.weighbridge(&format!("run sees --profiles Mine {QUICK}")).expect_code(4);
     assert!(!flag.exists());

@@ -4,6 +4,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::json_schema::validate;
 use crate::lab::{CommandResult, Lab, copy_folder};
 
 const QUICK: &str = "--min-time 1ms --samples 2 --warm-up 0 --retakes 0 --attempts 1 --precision 1000 -q";
@@ -26,7 +27,7 @@ impl EmptyRoot {
         if root.command("--version").output().is_ok_and(|output| output.status.success()) {
             return Some(root);
         }
-        println!("SKIPPED: this user can have no root of its own (chroot, or unshare with user namespaces)");
+        wb_test_skip::skip!("this user can have no root of its own (chroot, or unshare with user namespaces)");
         None
     }
 
@@ -174,7 +175,7 @@ fn definition_files_are_recorded_and_inexact_copies_are_reported() {
     assert_eq!(copies, expected);
     assert!(files.iter().all(|file| file["sha256"].as_str().is_some_and(|hash| hash.len() == 64)), "{list}");
     let schema = lab.weighbridge("schema definition-files").json();
-    jsonschema::validate(&schema, &list).unwrap_or_else(|error| panic!("{error}"));
+    validate(&schema, &list).unwrap_or_else(|error| panic!("{error}"));
     // The run contains no secret.
     let found = Command::new("grep").args(["-rl", "zq-"]).arg(lab.path("R")).output().unwrap();
     assert!(found.stdout.is_empty(), "{}", String::from_utf8_lossy(&found.stdout));

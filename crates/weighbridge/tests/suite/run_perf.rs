@@ -139,7 +139,7 @@ esac
 fn vhost_user_export_is_created_for_fio_and_removed() {
     let is_installed = |program: &str| Command::new(program).arg("--version").output().is_ok();
     if !is_installed("fio") || !is_installed("qemu-storage-daemon") {
-        println!("SKIPPED: no fio and qemu-storage-daemon here");
+        wb_test_skip::skip!("no fio and qemu-storage-daemon here");
         return;
     }
     let lab = lab();

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use crate::json_schema::validate;
 use crate::lab::Lab;
 
 fn folder() -> PathBuf {
@@ -33,9 +34,7 @@ fn files_and_outputs_match_the_schemas() {
     let file = |path: &str| json(lab.read(format!("R/{path}")));
     let valid = |name: &str, value: &serde_json::Value| {
         let schema = json(std::fs::read_to_string(folder().join(format!("{name}.json"))).unwrap());
-        if let Err(error) = jsonschema::validate(&schema, value) {
-            panic!("{name}: {error} at {}", error.instance_path());
-        }
+        validate(&schema, value).unwrap_or_else(|error| panic!("{name}: {error}"));
     };
     valid("run", &file("run.json"));
     valid("definition", &file("Localhost/steady/0000/definition.json"));

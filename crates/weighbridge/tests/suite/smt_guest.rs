@@ -36,7 +36,7 @@ fn smt_is_off_while_measuring_and_restored_afterwards() {
         [(program, "bin/weighbridge"), (&definition, "config/weighbridge/tests.d/sees.toml")];
     let cache = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/guest");
     let outcome = match run_script(&GuestScript { modules: &[], files: &files, script: SCRIPT }, &cache) {
-        Err(missing @ GuestError::Missing { .. }) => return println!("SKIPPED: threads of a core: {missing}"),
+        Err(missing @ GuestError::Missing { .. }) => return wb_test_skip::skip!("threads of a core: {missing}"),
         outcome => outcome.expect("a machine"),
     };
     println!("{}", outcome.output);

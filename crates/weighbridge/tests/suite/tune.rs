@@ -38,7 +38,7 @@ fn ambiguous_huge_page_size_is_refused() {
         .map(|entry| entry.file_name().to_string_lossy().replace("hugepages-", ""))
         .collect();
     if sizes.len() < 2 {
-        println!("SKIPPED: huge pages of several sizes: this machine has {sizes:?}");
+        wb_test_skip::skip!("huge pages of several sizes: this machine has {sizes:?}");
         return;
     }
     let lab = Lab::new();

@@ -360,7 +360,7 @@ fn equal_variants_of_a_test_without_programs_cause_a_warning() {
 #[test]
 fn compilers_are_compared_by_name_and_by_path() {
     if std::process::Command::new("gcc").arg("--version").output().is_err() {
-        return println!("SKIPPED: no program gcc");
+        return wb_test_skip::skip!("no program gcc");
     }
     let lab = Lab::new();
     let gcc = lab.run_command(std::process::Command::new("sh").args(["-c", "command -v gcc"])).out.trim().to_owned();

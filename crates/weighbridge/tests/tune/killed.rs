@@ -64,7 +64,7 @@ impl Swaps {
     fn on(lab: &Lab) -> Self {
         let mut swaps = Self { files: Vec::new() };
         if read("/proc/swaps").lines().count() > 1 {
-            println!("SKIPPED: switching swap off: this machine uses its own");
+            wb_test_skip::skip!("switching swap off: this machine uses its own");
             return swaps;
         }
         for (name, priority) in [("one", None), ("two swap", Some("7")), ("three", None)] {
@@ -76,7 +76,7 @@ impl Swaps {
             swapon.args(priority.iter().flat_map(|priority| ["--priority", priority])).arg(&path);
             if !(mkswap.is_ok_and(|made| made.status.success()) && swapon.output().is_ok_and(|on| on.status.success()))
             {
-                println!("SKIPPED: switching swap off: nothing can be swapped to here");
+                wb_test_skip::skip!("switching swap off: nothing can be swapped to here");
                 return swaps;
             }
             swaps.files.push(path);
@@ -98,7 +98,7 @@ fn can_trace() -> bool {
     let strace = Command::new("strace").args(["-qq", "-e", "trace=none", "true"]).output();
     let is_available = strace.is_ok_and(|output| output.status.success());
     if !is_available {
-        println!("SKIPPED: being killed at every step: no program strace, or it may not trace");
+        wb_test_skip::skip!("being killed at every step: no program strace, or it may not trace");
     }
     is_available
 }
@@ -249,11 +249,11 @@ impl Bystander {
 pub(crate) fn assert_no_threads_left_moved(lab: &Lab) {
     let (all, several) = (read("/sys/devices/system/cpu/online"), read("/sys/devices/system/cpu/online") != "0");
     if !several || !can_trace() {
-        println!("SKIPPED: shielding a CPU: there is one alone, or nothing can be killed at every step");
+        wb_test_skip::skip!("shielding a CPU: there is one alone, or nothing can be killed at every step");
         return;
     }
     let Some(cpuset) = Cpuset::make() else {
-        println!("SKIPPED: shielding a CPU: no cpuset of version 1 can be made here");
+        wb_test_skip::skip!("shielding a CPU: no cpuset of version 1 can be made here");
         return;
     };
     let bystander = Bystander(KillOnDrop(cpuset.inside("sleep 10000").spawn().unwrap()));

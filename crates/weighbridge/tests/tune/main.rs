@@ -54,7 +54,7 @@ fn signal(pid: u32, signal: Signal) {
 fn machine() -> Option<MutexGuard<'static, ()>> {
     static MACHINE: Mutex<()> = Mutex::new(());
     if !rustix::process::geteuid().is_root() {
-        println!("SKIPPED: changing system settings requires root");
+        wb_test_skip::skip!("changing system settings requires root");
         return None;
     }
     let machine = MACHINE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -96,7 +96,7 @@ fn run_as_user(lab: &Lab, line: &str) -> Option<CommandResult> {
     use std::os::unix::fs::PermissionsExt;
     const USER: [&str; 3] = ["--reuid=65534", "--regid=65534", "--clear-groups"];
     if !Command::new("setpriv").args(USER).arg("true").status().is_ok_and(|status| status.success()) {
-        println!("SKIPPED: only root, with `setpriv`, can be another user");
+        wb_test_skip::skip!("only root, with `setpriv`, can be another user");
         return None;
     }
     let (program, home) = (lab.path("bin/weighbridge"), lab.path("home"));

@@ -221,7 +221,7 @@ pub(crate) fn a_scheduler_gives_its_queue_back(lab: &Lab) {
         fs::read_to_string(format!("/sys/block/{disk}/queue/scheduler")).is_ok_and(|all| all.contains("mq-deadline"))
     };
     let Some(disk) = disks().into_iter().find(has_deadline) else {
-        println!("SKIPPED: no disk here can have another scheduler");
+        wb_test_skip::skip!("no disk here can have another scheduler");
         return;
     };
     let _restored = Restored(near(std::slice::from_ref(&disk)));

@@ -127,7 +127,7 @@ pub fn shared(folder: &str) -> Option<PathBuf> {
     if path.is_dir() {
         return Some(path);
     }
-    println!("SKIPPED: missing {}, so nothing was compared with run-perf's own values", path.display());
+    wb_test_skip::skip!("missing {}, so nothing was compared with run-perf's own values", path.display());
     None
 }
 

@@ -25,7 +25,7 @@ pub(crate) struct Chromium {
 pub(crate) fn browser() -> Option<Chromium> {
     let browser = Chromium::start();
     if browser.is_none() {
-        eprintln!("SKIPPED: no chromium here");
+        wb_test_skip::skip!("no chromium here");
     }
     browser
 }

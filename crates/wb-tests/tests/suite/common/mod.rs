@@ -47,7 +47,7 @@ pub(crate) fn has(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let exists = std::env::split_paths(&path).any(|folder| folder.join(program).is_file());
     if !exists {
-        eprintln!("SKIPPED: no such program: `{program}`");
+        wb_test_skip::skip!("no such program: `{program}`");
     }
     exists
 }

@@ -15,7 +15,7 @@ const TOOLS: [&str; 5] = ["mmdebstrap", "qemu-img", "debugfs", "qemu-system-x86_
 #[ignore = "builds a Debian from the archive and starts it in software: two minutes"]
 fn debian_image_is_built_and_its_guest_has_the_given_host_name() {
     if !TOOLS.into_iter().all(has) || !rustix::process::geteuid().is_root() {
-        return println!("SKIPPED: building a Debian, which takes root and {}", TOOLS.join(", "));
+        return wb_test_skip::skip!("building a Debian, which takes root and {}", TOOLS.join(", "));
     }
     let Some(lab) = Lab::new() else { return };
     let base = lab.run(async |worker| {

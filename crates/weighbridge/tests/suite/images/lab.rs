@@ -107,7 +107,7 @@ pub(crate) fn has(program: &str) -> bool {
     let is_available =
         Command::new(program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok();
     if !is_available {
-        println!("SKIPPED: images: no program {program}");
+        wb_test_skip::skip!("images: no program {program}");
     }
     is_available
 }

@@ -29,7 +29,7 @@ fn example_profiles() -> Vec<PathBuf> {
 fn uperf_profiles() -> Vec<PathBuf> {
     let found = profiles(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/uperf-workloads"));
     if found.is_empty() {
-        println!("SKIPPED: uperf's own profiles are not beside the repository (../shared/data/uperf-workloads)");
+        wb_test_skip::skip!("uperf's own profiles are not beside the repository (../shared/data/uperf-workloads)");
     }
     found
 }
@@ -74,7 +74,7 @@ fn uperf_test_profiles_run() {
     let (place, server) = NetLab::with_server();
     let files = profiles(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/uperf-tests"));
     if files.is_empty() {
-        println!("SKIPPED: uperf's test profiles are not beside the repository (../shared/data/uperf-tests)");
+        wb_test_skip::skip!("uperf's test profiles are not beside the repository (../shared/data/uperf-tests)");
     }
     for file in &files {
         for limit in ["", "--max-duration 300ms"] {

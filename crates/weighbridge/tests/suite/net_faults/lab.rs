@@ -52,7 +52,7 @@ impl Lab {
     pub(crate) fn with_nft(hosts: u8) -> Option<Self> {
         let lab = Self::new(hosts)?;
         if let Err(error) = lab.network.run(CLIENT, &["nft", "list", "ruleset"]) {
-            println!("SKIPPED: dropping packets needs nft (nftables): {error}");
+            wb_test_skip::skip!("dropping packets needs nft (nftables): {error}");
             return None;
         }
         Some(lab)

@@ -29,8 +29,8 @@ fn ten_thousand_idle_connections_stay_open() {
     let descriptors = getrlimit(Resource::Nofile).maximum.unwrap_or(u64::MAX);
     let strands = 10_000.min(descriptors - 200);
     if strands < 10_000 {
-        println!(
-            "SKIPPED: {} of ten thousand idle connections: the limit is {descriptors} descriptors",
+        wb_test_skip::skip!(
+            "{} of ten thousand idle connections: the limit is {descriptors} descriptors",
             10_000 - strands
         );
     }

@@ -16,7 +16,7 @@ const PORT: u16 = 5201;
 fn has_iperf3() -> bool {
     let found = std::process::Command::new("iperf3").arg("--version").output().is_ok();
     if !found {
-        println!("SKIPPED: comparing with iperf3 needs iperf3");
+        wb_test_skip::skip!("comparing with iperf3 needs iperf3");
     }
     found
 }
