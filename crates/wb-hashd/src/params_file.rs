@@ -28,8 +28,8 @@ impl ParamsFile {
         &self.path
     }
 
-    /// Reads the file. `None` if it is as it was, or was changed since it was read before this time: whoever writes it may
-    /// not have finished, and an empty file has valid parameters.
+    /// Reads the file. `None` if it is unchanged. A change counts once two readings agree: whoever writes the file may not
+    /// have finished, and an empty file has valid parameters.
     pub fn read_if_changed(&mut self) -> Option<Result<HashdParams, Diagnostic>> {
         let text = std::fs::read_to_string(&self.path).map_err(|error| error.to_string());
         if self.last.as_ref() == Some(&text) {

@@ -45,9 +45,10 @@ pub(crate) fn hash(executable: File, cache: Option<&Path>) -> io::Result<Sha256>
         return Ok(hash);
     }
     let hash = Sha256::of_reader(executable)?;
-    let age = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs() as i64;
+    // A clock before 1970 caches nothing.
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs() as i64;
     if let Some(folder) = cache
-        && age - metadata.ctime() >= MIN_AGE.as_secs() as i64
+        && now - metadata.ctime() >= MIN_AGE.as_secs() as i64
     {
         // Without the cache, the next run computes it again.
         let _ = write(folder, &HashedFile::new(&metadata, hash.clone()));
@@ -55,7 +56,7 @@ pub(crate) fn hash(executable: File, cache: Option<&Path>) -> io::Result<Sha256>
     Ok(hash)
 }
 
-/// The cached hash of this file; only the user can have written it.
+/// The cached hash of this file; only the user can have written it. Without one, whatever the reason, it is computed.
 fn read(folder: &Path, executable: &fs::Metadata) -> Option<Sha256> {
     const MAX_LENGTH: u64 = 1 << 12;
     let file = contained_file::open(folder, Path::new(FILE)).ok()?;

@@ -42,7 +42,8 @@ fn tool(root: &SysRoot, name: &str, arguments: &[String]) -> Option<ToolVersion>
     let path = find(root, name)?;
     let file = root.path(&path).ok();
     let query = file.as_ref().filter(|_| root.is_real()).and_then(|file| Query::new(file, arguments));
-    // The answers of this process's queries, which begin and end every run: some compilers take 20 ms to answer.
+    // Every run begins and ends with the same queries, and some compilers take 20 ms to answer. One that did not answer is
+    // queried again.
     static ANSWERS: Mutex<BTreeMap<Query, ToolVersion>> = Mutex::new(BTreeMap::new());
     let answers = || ANSWERS.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(known) = query.as_ref().and_then(|query| answers().get(query).cloned()) {
