@@ -33,7 +33,8 @@ impl fmt::Display for Diagnostics {
 /// The number of errors that are collected: nobody reads more, and each is compared with those before it.
 const MAX_ERRORS: usize = 100;
 
-/// Collects the errors of several independent steps, so that all are reported at once, up to a hundred.
+/// Collects the errors of several independent steps, so that all are reported at once, up to a hundred with a note that
+/// there are more.
 #[derive(Debug, Default)]
 pub struct DiagnosticCollector(Vec<Diagnostic>);
 
@@ -47,9 +48,13 @@ impl DiagnosticCollector {
     /// that uses the key.
     pub fn push(&mut self, errors: impl Into<Diagnostics>) {
         for error in errors.into().0 {
-            if self.0.len() < MAX_ERRORS && !self.0.iter().any(|earlier| earlier.is_same(&error)) {
-                self.0.push(error);
+            if self.0.len() > MAX_ERRORS || self.0.iter().any(|earlier| earlier.is_same(&error)) {
+                continue;
             }
+            self.0.push(match self.0.len() {
+                MAX_ERRORS => Diagnostic::new(format!("more than {MAX_ERRORS} errors: the others are not shown")),
+                _ => error,
+            });
         }
     }
 
@@ -76,5 +81,20 @@ mod tests {
         }
         assert_eq!(errors.finish().unwrap_err().to_string(), "second; first; second");
         assert!(DiagnosticCollector::default().finish().is_ok());
+    }
+
+    #[test]
+    fn errors_that_are_not_collected_are_mentioned_once() {
+        let collect = |count: usize| {
+            let mut errors = DiagnosticCollector::default();
+            (0..count).for_each(|number| errors.push(Diagnostic::new(format!("error {number}"))));
+            errors.finish().unwrap_err().as_slice().iter().map(|error| error.message().to_owned()).collect::<Vec<_>>()
+        };
+        assert_eq!(collect(100).last().unwrap(), "error 99");
+        for count in [101, 300] {
+            let messages = collect(count);
+            let last = messages.last().map(String::as_str);
+            assert_eq!((messages.len(), last), (101, Some("more than 100 errors: the others are not shown")));
+        }
     }
 }

@@ -49,7 +49,10 @@ impl Format {
 
     /// Version of the parser, increased when files are read differently; part of each definition key.
     pub fn version(self) -> u32 {
-        1
+        match self {
+            Self::Fio | Self::Pbench => 2,
+            Self::Iperf3 | Self::Hyperfine | Self::GoogleBenchmark | Self::Phoronix | Self::Libp2p => 1,
+        }
     }
 
     /// All names, for messages.

@@ -1,6 +1,8 @@
 //! What a user's job file may change or destroy that does not belong to the test. It then runs only with
 //! `allow-destroy=true`.
 
+use super::job::TestType;
+use super::job_file_settings::parse_pattern;
 use super::job_template::{JobSection, jobs};
 
 /// Options by which fio reads or writes files other than those of `filename`.
@@ -38,6 +40,44 @@ pub(super) fn own_files(template: &str) -> Option<String> {
         let named = FILE_OPTIONS.iter().find(|name| job.options.contains_key(**name));
         named.or_else(|| LOG_OPTIONS.iter().find(leads_elsewhere)).map(|name| option(name, &job.options[*name]))
     })
+}
+
+/// Paths that a job file names itself and writes to, if `$@` as an access pattern is `test_type`.
+///
+/// A relative one is in the working folder, which is the test's own, and not among them.
+pub(super) fn written_files(template: &str, test_type: Option<TestType>) -> Vec<String> {
+    let jobs = jobs(template);
+    let is_writing = |job: &&JobSection<'_>| {
+        let pattern = match job.options.get("rw").map(String::as_str) {
+            None => Some(TestType::Read),
+            Some("$@") => test_type,
+            // Also trims, and what only fio knows.
+            Some(text) => parse_pattern(text),
+        };
+        pattern.is_none_or(TestType::writes) || job.options.get("ioengine").is_some_and(|engine| changes_files(engine))
+    };
+    let mut paths: Vec<String> = jobs.iter().filter(is_writing).flat_map(named_paths).collect();
+    paths.retain(|path| path.starts_with('/') || path.contains('$'));
+    paths.sort();
+    paths.dedup();
+    paths
+}
+
+/// The paths of a job's files except targets: those of `filename`, or its name, below each folder of `directory`.
+fn named_paths(job: &JobSection<'_>) -> Vec<String> {
+    let names = job.options.get("filename").map_or_else(|| vec![job.name.to_owned()], |names| split_list(names));
+    let folders = job.options.get("directory").map(|folders| split_list(folders)).unwrap_or_default();
+    let names = names.into_iter().filter(|name| name != "$target");
+    match folders.as_slice() {
+        [] => names.collect(),
+        folders => names.flat_map(|name| folders.iter().map(move |folder| format!("{folder}/{name}"))).collect(),
+    }
+}
+
+/// Splits a list at its colons, except those after a backslash.
+fn split_list(list: &str) -> Vec<String> {
+    const COLON: &str = "\0";
+    list.replace("\\:", COLON).split(':').map(|item| item.trim().replace(COLON, ":")).collect()
 }
 
 /// What a job file does to files that exist, other than reading and writing them.
@@ -85,6 +125,24 @@ mod tests {
     }
 
     #[test]
+    fn files_that_are_written_are_found() {
+        for (template, expected) in [
+            ("[x]\nrw=write\nfilename=/dev/sda\n", &["/dev/sda"][..]),
+            ("[x]\nfilename=/dev/sda\n", &[]),
+            ("[x]\nrw=$@\nfilename=$target:/dev/a\\:b:/c\n", &["/c", "/dev/a:b"]),
+            ("[x]\nrw=trim\nfilename=/dev/sda\n[y]\nrw=randrw:4\nfilename=/dev/sda\n", &["/dev/sda"]),
+            ("[/dev/sda]\nrw=write\n", &["/dev/sda"]),
+            ("directory=/dev:/data\n[x]\nrw=write\nfilename=sda\n", &["/data/sda", "/dev/sda"]),
+            ("[x]\nioengine=filedelete\nfilename=/data/x\n", &["/data/x"]),
+            ("[x]\nrw=write\nfilename=${DEVICE}\n", &["${DEVICE}"]),
+            ("[x]\nrw=write\nfilename=own\n[y]\nrw=write\n", &[]),
+        ] {
+            assert_eq!(written_files(template, Some(TestType::RandWrite)), expected, "{template}");
+        }
+        assert!(written_files("[x]\nrw=$@\nfilename=/dev/sda\n", Some(TestType::RandRead)).is_empty());
+    }
+
+    #[test]
     fn changes_other_than_writing_are_detected() {
         assert_eq!(file_changes("[x]\nunlink=0\nioengine=libaio\n"), None);
         assert_eq!(file_changes("unlink=1\n[x]\n").as_deref(), Some("`unlink`"));
@@ -97,6 +155,7 @@ mod tests {
         #[test]
         fn no_template_panics(text: String) {
             own_files(&text);
+            written_files(&text, None);
             file_changes(&text);
         }
     }

@@ -144,6 +144,10 @@ impl TypedTest for Fio {
             // The process that holds the device open belongs to the attempt's group, and is killed with it.
             target.hold_exclusively(&attempt.context).await?;
         }
+        if let Some(template) = &prepared.template {
+            let written = job_file_safety::written_files(template, params.test_types);
+            targets::hold_named(&attempt.context, &written, &prepared.targets).await?;
+        }
         run::record_memory(attempt)?;
         // What exists was found large enough, so that reading it needs no writing; fio itself refuses to.
         let is_read_only = !params.allow_destroy && prepared.targets.iter().any(FioTarget::is_existing_file);

@@ -1,5 +1,7 @@
 //! Targets of fio: scratch files that are created and removed, or existing files and block devices.
 
+use std::collections::BTreeSet;
+
 use wb_agent::{Command, Process, Scratch};
 use wb_model::Bytes;
 
@@ -87,6 +89,34 @@ impl Filesystem {
     fn is_in_memory(&self) -> bool {
         ["tmpfs", "ramfs"].contains(&self.fs_type.as_str())
     }
+}
+
+/// Refuses files and devices that a job file names itself if something else uses them. A device is held open exclusively
+/// until the context's group is torn down.
+pub(super) async fn hold_named(
+    context: &WorkerContext,
+    paths: &[String],
+    targets: &[FioTarget],
+) -> Result<(), Failure> {
+    let mut held: BTreeSet<String> = targets.iter().filter_map(|target| target.device_number.clone()).collect();
+    for path in paths {
+        if path.contains('$') {
+            return Err(Failure::refused(format!(
+                "the job file writes to `{path}`, which fio alone can expand: write the path itself, so that what is in use \
+                 is not overwritten"
+            )));
+        }
+        match stat(context, path).await? {
+            PathKind::BlockDevice { number } if held.insert(number.clone()) => {
+                let device_number = Some(number);
+                let target = FioTarget { path: path.clone(), scratch: None, device_number, memory_filesystem: None };
+                target.hold_exclusively(context).await?;
+            }
+            PathKind::RegularFile { .. } => check_not_attached(context, path).await?,
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 /// Prepares the targets of `job` at these paths; without paths, one scratch file.

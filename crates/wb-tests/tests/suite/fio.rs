@@ -193,11 +193,19 @@ fn a_block_device_must_be_unused_and_allowed() {
         return;
     }
     let refusal_of_mounted = refusal(allowed(json!({})));
+    // The same device, named by a job file of the user.
+    let job_file = folder.path().join("own.fio");
+    fs::write(&job_file, format!("[own]\nrw=$@\nbs=$@\nsize=1m\nfilename={path}\n")).unwrap();
+    let sha256 = wb_model::Sha256::of(&fs::read(&job_file).unwrap());
+    let refusal_of_named = refusal(json!({
+        "allow-destroy": true, "test-types": "randwrite", "job-file": job_file, "job-file-sha256": sha256.as_str(),
+    }));
     Program::new("umount").arg(&mount).status().unwrap();
     assert!(
         refusal_of_mounted.contains("in use: loop") && refusal_of_mounted.contains("is mounted at"),
         "{refusal_of_mounted}"
     );
+    assert_eq!(refusal_of_named, refusal_of_mounted);
 }
 
 /// Opens a device exclusively, like a mount.
