@@ -1,5 +1,6 @@
 //! Search for files to import: named files, and likely results in folders.
 
+use std::borrow::Cow;
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -114,9 +115,28 @@ pub(crate) fn read_bytes(path: &Path) -> Result<Vec<u8>, ReadError> {
     Ok(bytes)
 }
 
+/// Decodes UTF-8. A byte that is none is `\u{FFFD}` with its digits, so that different names stay different.
+pub(crate) fn decode(bytes: &[u8]) -> Cow<'_, str> {
+    if let Ok(text) = std::str::from_utf8(bytes) {
+        return Cow::Borrowed(text);
+    }
+    let mut text = String::new();
+    for chunk in bytes.utf8_chunks() {
+        text += chunk.valid();
+        text.extend(chunk.invalid().iter().map(|byte| format!("\u{FFFD}{byte:02X}")));
+    }
+    Cow::Owned(text)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn invalid_bytes_are_decoded_differently() {
+        assert_eq!(decode("größe".as_bytes()), "größe");
+        assert_eq!(decode(b"caf\xe9 \xff\xfe"), "caf\u{FFFD}E9 \u{FFFD}FF\u{FFFD}FE");
+    }
 
     #[test]
     fn folders_are_searched_and_named_files_are_always_candidates() {

@@ -50,8 +50,8 @@ impl Format {
     /// Version of the parser, increased when files are read differently; part of each definition key.
     pub fn version(self) -> u32 {
         match self {
-            Self::Fio | Self::Pbench => 2,
-            Self::Iperf3 | Self::Hyperfine | Self::GoogleBenchmark | Self::Phoronix | Self::Libp2p => 1,
+            Self::Fio | Self::Hyperfine | Self::Pbench => 2,
+            Self::Iperf3 | Self::GoogleBenchmark | Self::Phoronix | Self::Libp2p => 1,
         }
     }
 

@@ -8,7 +8,7 @@ use wb_model::{ProfileName, Sha256, TestName};
 use wb_record::{History, RunFolder};
 
 use crate::archive::{ArchivedCopy, copy_note};
-use crate::files::{Candidate, Candidates, find_candidates, read_bytes};
+use crate::files::{Candidate, Candidates, decode, find_candidates, read_bytes};
 use crate::formats::{pbench, phoronix};
 use crate::record::record;
 use crate::run_perf::{ResultLocation, is_exception_file, locate_result, read_error_cell};
@@ -180,7 +180,7 @@ fn read_source(candidate: &Candidate, request: &ImportRequest<'_>) -> Result<Sou
     let path = &candidate.path;
     let bytes = read_bytes(path)?;
     let sha256 = Sha256::of(&bytes);
-    let text = String::from_utf8_lossy(&bytes);
+    let text = decode(&bytes);
     let (format, location, mut results) = if is_exception_file(path) {
         let (location, results) = read_error_cell(path, candidate.root.as_deref(), &text);
         (Format::Pbench, location, results)

@@ -111,7 +111,7 @@ impl Recorder<'_> {
 /// The events of the new samples of a cell, numbered after its existing ones, and of its end.
 fn events(history: &History, cell: &StagedCell) -> Vec<JournalEvent> {
     let (id, key) = (&cell.definition.cell, &cell.definition.key);
-    let measured = history.attempts(id).iter().map(|attempt| attempt.ended.sample + 1);
+    let measured = history.attempts(id).iter().map(|attempt| attempt.ended.sample.saturating_add(1));
     let mut next = measured.chain(history.imports(id).iter().map(ImportedBatch::end)).max().unwrap_or(0);
     let mut events = Vec::new();
     for batch in &cell.batches {

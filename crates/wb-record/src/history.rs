@@ -74,7 +74,8 @@ impl History {
                 let folder = RunFolder::attempt_folder(&ended.cell, ended.purpose, ended.sample, ended.attempt);
                 let intact = !check || ended.artefacts.iter().all(|artefact| artefact.is_intact(run.path(), &folder));
                 let outputs = ended.artefacts.iter().filter(|artefact| artefact.path.ends_with(".stdout"));
-                self.stdout_bytes += outputs.map(|artefact| artefact.bytes).sum::<u64>();
+                self.stdout_bytes =
+                    outputs.fold(self.stdout_bytes, |total, artefact| total.saturating_add(artefact.bytes));
                 let (time, invocation) = (line.time.clone(), self.invocation);
                 let attempt = RecordedAttempt {
                     ended: ended.clone(),
@@ -112,7 +113,7 @@ impl History {
 
     fn reserve_number(&mut self, cell: &CellId, purpose: Purpose, sample: u32, attempt: u32) {
         let next = self.next_attempts.entry((cell.clone(), purpose, sample)).or_default();
-        *next = (*next).max(attempt + 1);
+        *next = (*next).max(attempt.saturating_add(1));
     }
 
     /// The attempts at a cell, in time order.

@@ -11,6 +11,7 @@ mod groups;
 pub(crate) mod hashd;
 mod hosts;
 pub(crate) mod import;
+mod input_files;
 pub(crate) mod net;
 mod output_conflicts;
 mod output_path;

@@ -15,6 +15,7 @@ mod exit;
 mod format;
 mod output;
 mod progress;
+mod recorded_file;
 mod session_events;
 mod telemetry;
 mod transfer;

@@ -10,6 +10,7 @@ use wb_sys::{OutputFile, OutputTarget, output_file};
 
 use crate::cli::OutputPath;
 use crate::error::Error;
+use crate::recorded_file::is_record;
 
 /// Set if standard output is a file that the user has named.
 static IS_RESERVED: OnceLock<()> = OnceLock::new();
@@ -76,23 +77,36 @@ pub(crate) fn print_now(bytes: &[u8]) -> Result<bool, Error> {
     }
 }
 
+/// Refuses an output that would replace a record of results.
+fn require_no_record(path: &OutputPath) -> Result<(), Error> {
+    // What cannot be followed is reported when it is opened.
+    let target = OutputTarget::of(path.as_path());
+    let is_record = target.is_ok_and(|target| matches!(target, OutputTarget::File(file) if is_record(&file)));
+    let refused = || io::Error::other("it is a record of results, which would be lost; name another file");
+    if is_record { Err(Error::output(path)(refused())) } else { Ok(()) }
+}
+
 /// Writes a file that the user has named.
 pub(crate) fn write_file(path: &OutputPath, content: &(impl AsRef<[u8]> + ?Sized)) -> Result<(), Error> {
+    require_no_record(path)?;
     output_file::write(path.as_path(), content.as_ref()).map_err(Error::output(path))
 }
 
 /// Creates a file that the user has named, to be written little by little.
 pub(crate) fn create_file(path: &OutputPath) -> Result<OutputFile, Error> {
+    require_no_record(path)?;
     OutputFile::create(path.as_path()).map_err(Error::output(path))
 }
 
 /// Opens a file that the user has named to append to it.
 pub(crate) fn append_file(path: &OutputPath) -> Result<OutputFile, Error> {
+    require_no_record(path)?;
     OutputFile::append(path.as_path()).map_err(Error::output(path))
 }
 
 /// Checks that a file can be written, before minutes of measuring.
 pub(crate) fn check_file(path: &OutputPath) -> Result<(), Error> {
+    require_no_record(path)?;
     OutputTarget::of(path.as_path()).and_then(|target| target.check()).map_err(Error::output(path))
 }
 

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use serde_json::Value;
-use wb_model::Metric;
 use wb_model::secrets::mask_value;
+use wb_model::{Gate, Metric};
 
 use crate::foreign::{ForeignCell, ForeignResults, ForeignSample};
 use crate::json::{LenientNumber, to_plain_text};
@@ -61,19 +61,35 @@ pub(crate) fn read(text: &str) -> Result<ForeignResults, ReadError> {
             foreign.notes.push(format!("result {at}: missing `times`, and a mean is not a sample"));
             continue;
         }
-        cell.samples = (0..result.times.len()).map(|run| result.sample(at, run)).collect();
+        let rejection = result.rejection();
+        cell.samples = (0..result.times.len()).map(|run| result.sample(at, run, rejection.as_deref())).collect();
         foreign.add(cell);
     }
     foreign.require_cells("command was measured")
 }
 
 impl Command {
-    fn sample(&self, at: usize, run: usize) -> ForeignSample {
+    /// Why no time is valid, if none is: hyperfine subtracts the time of starting its shell and takes 0 for what is less
+    /// than that, so that any figure of the other runs alone would be too large.
+    fn rejection(&self) -> Option<String> {
+        let zeros = self.times.iter().filter(|time| time.0 == Some(0.0)).count();
+        let of = self.times.len();
+        (zeros > 0).then(|| {
+            format!(
+                "{zeros} of {of} times are 0, as the command takes no longer than the start of a shell: measure with -N"
+            )
+        })
+    }
+
+    fn sample(&self, at: usize, run: usize, rejection: Option<&str>) -> ForeignSample {
         let mut sample = ForeignSample::at(format!("results/{at}/times/{run}"));
         let seconds = self.times[run].0;
         sample.push_reading(Metric::latency("time", "s").primary(), seconds);
         sample.push_reading(Metric::resource("max-rss", "B"), self.memory.get(run).and_then(|bytes| bytes.0));
         sample.seconds = seconds;
+        if let Some(reason) = rejection {
+            sample.reject(Gate::Plausibility, reason);
+        }
         match self.exit_codes.get(run) {
             None | Some(Some(0)) => {}
             Some(Some(code)) => sample.findings.push(format!("exit status `{code}` of the command was ignored")),
@@ -121,6 +137,15 @@ mod tests {
         let (_, foreign) = crate::read(text, options).unwrap();
         let failure = |sample: usize| row(&foreign.cells[0], sample).failure;
         assert_eq!((failure(0), failure(1)), (None, Some("no figures at results/0/times/1".to_owned())));
+    }
+
+    #[test]
+    fn times_beside_zeros_are_no_figures() {
+        let text = r#"{"results": [{"command": "x", "times": [0.0, 0.001, 0.002]}, {"command": "y", "times": [1.0]}]}"#;
+        let foreign = read(text).unwrap();
+        let reason = |cell: usize| row(&foreign.cells[cell], 0).rejection.map(|rejection| rejection.figures);
+        assert!(reason(0).is_some_and(|reason| reason.starts_with("1 of 3 times are 0, as the command takes")));
+        assert_eq!(reason(1), None);
     }
 
     #[test]

@@ -5,12 +5,55 @@ use super::job::TestType;
 use super::job_file_settings::parse_pattern;
 use super::job_template::{JobSection, jobs};
 
-/// Options by which fio reads or writes files other than those of `filename`.
-const FILE_OPTIONS: [&str; 6] =
-    ["directory", "filename_format", "opendir", "read_iolog", "replay_redirect", "merge_blktrace_file"];
+/// Options by which fio reads or writes files other than those of `filename`, or runs commands.
+const FILE_OPTIONS: [&str; 8] = [
+    "directory",
+    "filename_format",
+    "opendir",
+    "read_iolog",
+    "replay_redirect",
+    "merge_blktrace_file",
+    "exec_prerun",
+    "exec_postrun",
+];
 
-/// Options by which fio writes logs; the value is the start of a path.
-const LOG_OPTIONS: [&str; 5] = ["write_bw_log", "write_lat_log", "write_iops_log", "write_iolog", "aux_path"];
+/// Options whose values have slashes and are no paths, or paths that are only read. Any other with a slash may lead to a
+/// file that fio writes: logs, `aux_path`, the memory of `mem=mmap:PATH`, the `uri` of an engine.
+const OPTIONS_WITH_SLASHES: [&str; 7] =
+    ["filename", "bssplit", "random_distribution", "description", "buffer_pattern", "verify_pattern", "ioengine"];
+
+/// Engines that only use the files of their jobs on the machine itself. Others may write to servers, or run programs.
+const LOCAL_ENGINES: [&str; 29] = [
+    "$@",
+    "sync",
+    "psync",
+    "vsync",
+    "pvsync",
+    "pvsync2",
+    "libaio",
+    "posixaio",
+    "mmap",
+    "io_uring",
+    "io_uring_cmd",
+    "splice",
+    "sg",
+    "null",
+    "cpuio",
+    "libpmem",
+    "dev-dax",
+    "mtd",
+    "libzbc",
+    "xnvme",
+    "filecreate",
+    "filedelete",
+    "filestat",
+    "dircreate",
+    "dirdelete",
+    "dirstat",
+    "ftruncate",
+    "falloc",
+    "e4defrag",
+];
 
 /// Flags by which fio removes the files of a job.
 const REMOVING_FLAGS: [&str; 2] = ["unlink", "unlink_each_loop"];
@@ -25,8 +68,10 @@ const CHANGING_ENGINES: [&str; 8] =
 /// that is a path leads elsewhere, and fio takes one of a device for the file itself.
 pub(super) fn own_files(template: &str) -> Option<String> {
     jobs(template).iter().find_map(|job| {
-        let leads_elsewhere = |option: &&&str| job.options.get(**option).is_some_and(|value| value.contains('/'));
-        let other_file = job.options.get("filename").filter(|value| *value != "$target");
+        let leads_elsewhere =
+            |option: &&String| job.options[*option].contains('/') && !OPTIONS_WITH_SLASHES.contains(&option.as_str());
+        let other_file =
+            job.options.get("filename").filter(|names| split_list(names).iter().any(|name| name != "$target"));
         let option = |name: &str, value: &str| format!("`{name}={value}`");
         if let Some(file) = job.options.get("include") {
             return Some(format!("`include {file}`"));
@@ -37,8 +82,10 @@ pub(super) fn own_files(template: &str) -> Option<String> {
         if !job.options.contains_key("filename") && (job.name.contains('/') || job.name.contains("$target")) {
             return Some(format!("the job `[{}]` without `filename`", job.name));
         }
-        let named = FILE_OPTIONS.iter().find(|name| job.options.contains_key(**name));
-        named.or_else(|| LOG_OPTIONS.iter().find(leads_elsewhere)).map(|name| option(name, &job.options[*name]))
+        let named = FILE_OPTIONS.into_iter().find(|name| job.options.contains_key(*name));
+        let elsewhere = || job.options.keys().find(leads_elsewhere).map(String::as_str);
+        let engine = || job.options.get("ioengine").filter(|engine| !is_local(engine)).map(|_| "ioengine");
+        named.or_else(elsewhere).or_else(engine).map(|name| option(name, &job.options[name]))
     })
 }
 
@@ -89,6 +136,10 @@ pub(super) fn file_changes(template: &str) -> Option<String> {
     })
 }
 
+fn is_local(ioengine: &str) -> bool {
+    LOCAL_ENGINES.contains(&ioengine)
+}
+
 /// Whether an engine does more to files than to read and write them; it is unknown of one that the user wrote.
 pub(super) fn changes_files(ioengine: &str) -> bool {
     CHANGING_ENGINES.contains(&ioengine) || ioengine.starts_with("external")
@@ -104,6 +155,8 @@ mod tests {
             "[global]\nbs=4k\n[job-$target]\nfilename=$target\n",
             "[job]\nrw=write\nsize=1m\n",
             "[job]\nwrite_bw_log=bw\n",
+            "[job]\nbssplit=4k/50:8k/50\nioengine=io_uring\n",
+            "filename=$target\n[job-$target]\nfilename=$target\nmem=mmap\n",
             "",
         ] {
             assert_eq!(own_files(harmless), None, "{harmless}");
@@ -116,7 +169,15 @@ mod tests {
             ("[/dev/sda]\nrw=write\n", "the job `[/dev/sda]` without `filename`"),
             ("[$target]\nrw=write\n", "the job `[$target]` without `filename`"),
             ("[globals]\nfilename=/dev/sda\n[x]\n", "`filename=/dev/sda`"),
+            ("[x]\nfilename=/dev/sda\nfilename=$target\n", "`filename=/dev/sda:$target`"),
+            ("filename=/dev/sda\n[x]\nfilename=$target\n", "`filename=/dev/sda:$target`"),
             ("[x]\ninclude other.fio\n", "`include other.fio`"),
+            ("[x]\ninclude\tother.fio\n", "`include other.fio`"),
+            ("[x]\nmem=mmap:/data/x\n", "`mem=mmap:/data/x`"),
+            ("[x]\nexec_prerun=rm x\n", "`exec_prerun=rm x`"),
+            ("[x]\nioengine=exec\nprogram=rm\n", "`ioengine=exec`"),
+            ("[x]\nioengine=nbd\n", "`ioengine=nbd`"),
+            ("[x]\nuri=nbd+unix:///x\n", "`uri=nbd+unix:///x`"),
             ("[x]\nread_iolog=trace\n", "`read_iolog=trace`"),
             ("[x]\nwrite_bw_log=/etc/x\n", "`write_bw_log=/etc/x`"),
         ] {

@@ -3,13 +3,13 @@
 //! A parameter applies to a job file where an option is `$@`. Every other option is the file's, or fio's default: its
 //! value becomes that of the parameter, and another value of the parameter contradicts the file.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value as Json;
 use wb_model::{Nanos, ParamValue};
 
 use super::job::TestType;
-use super::job_template::{jobs, option_name, parse_size, uses_targets};
+use super::job_template::{jobs, option_name, parse_size, section_without_target, uses_targets};
 use super::params::Params;
 
 /// Kind of value that an option has.
@@ -88,6 +88,18 @@ pub(super) fn contradiction(template: &str, params: &Params) -> Option<String> {
              has `$target`, or remove `targets`"
         ));
     }
+    if let Some(section) = section_without_target(template) {
+        return Some(format!(
+            "job file `{path}` uses `$target` in `[{section}]`, which is not repeated for each target: name it \
+             `[{section}-$target]`"
+        ));
+    }
+    if let Some(option) = staggering(template) {
+        return Some(format!(
+            "job file `{path}` has `{option}`: its jobs run at different times, and their figures cannot be added; \
+             `stonewall` runs them one after the other"
+        ));
+    }
     let values = serde_json::to_value(params).ok()?;
     OPTIONS.iter().find_map(|option| {
         let ParamOption { param, option: name, .. } = option;
@@ -111,6 +123,15 @@ pub(super) fn contradiction(template: &str, params: &Params) -> Option<String> {
             _ => None,
         }
     })
+}
+
+/// An option by which jobs of one group run at different times, if a job file has one.
+fn staggering(template: &str) -> Option<&'static str> {
+    let jobs = jobs(template);
+    let delays: BTreeSet<Option<&String>> = jobs.iter().map(|job| job.options.get("startdelay")).collect();
+    let is_random = delays.iter().flatten().any(|delay| delay.contains('-'));
+    let waits = jobs.iter().any(|job| job.options.contains_key("wait_for"));
+    waits.then_some("wait_for").or_else(|| (delays.len() > 1 || is_random).then_some("startdelay"))
 }
 
 /// What a job file sets in its jobs.
@@ -290,6 +311,22 @@ mod tests {
         );
         let range = r#"{"job-file": "own.fio", "test-types": "read", "block-sizes": "4k"}"#;
         assert!(contradiction("[a]\nbsrange=4k-8k\n", &params(range)).unwrap().contains("has `bsrange`: remove"));
+    }
+
+    #[test]
+    fn jobs_that_are_not_measured_as_labelled_are_an_error() {
+        let reason = |template: &str| contradiction(template, &params(r#"{"job-file": "own.fio"}"#));
+        for (template, reported) in [
+            ("[job]\nfilename=$target\n", "uses `$target` in `[job]`"),
+            ("filename=$target\n[job-$target]\n", "uses `$target` in `[global]`"),
+            ("[a]\n[b]\nwait_for=a\n", "has `wait_for`"),
+            ("[a]\n[b]\nstartdelay=2\n", "has `startdelay`"),
+            ("startdelay=1-3\n[a]\n[b]\n", "has `startdelay`"),
+        ] {
+            assert!(reason(template).is_some_and(|reason| reason.contains(reported)), "{template}");
+        }
+        let equal = reason("startdelay=2\niodepth=32\n[a]\n[b-$target]\nfilename=$target\n");
+        assert!(equal.is_none_or(|reason| !reason.contains("startdelay")));
     }
 
     proptest::proptest! {

@@ -24,6 +24,9 @@ const REPORTING_OPTIONS: [&str; 9] = [
     "percentile_list",
 ];
 
+/// Options that add to what they were set to before, instead of replacing it.
+const ADDING_OPTIONS: [&str; 1] = ["filename"];
+
 /// Expands a job file. Options that determine what fio reports are replaced.
 pub(super) fn expand(template: &str, job: &FioJob) -> Result<String, Failure> {
     let mut filled = String::new();
@@ -65,20 +68,21 @@ pub(super) fn jobs(template: &str) -> Vec<JobSection<'_>> {
     let mut global = BTreeMap::new();
     let mut jobs = Vec::new();
     for section in parse_sections(template) {
-        let options = section.lines.iter().map(|line| match line.strip_prefix("include ") {
-            Some(file) => ("include", file.trim()),
-            None => parse_option(line),
-        });
-        let options = options.map(|(name, value)| match name {
-            "buffered" => ("direct".to_owned(), negate(value).to_owned()),
-            _ => (option_name(name).to_owned(), value.to_owned()),
-        });
+        let mut options = global.clone();
+        for line in &section.lines {
+            match parse_option(line) {
+                ("buffered", value) => options.insert("direct".to_owned(), negate(value).to_owned()),
+                (name, value) => {
+                    let earlier = options.remove(option_name(name)).filter(|_| ADDING_OPTIONS.contains(&name));
+                    let value = earlier.map_or_else(|| value.to_owned(), |earlier| format!("{earlier}:{value}"));
+                    options.insert(option_name(name).to_owned(), value)
+                }
+            };
+        }
         if section.is_global() {
-            global.extend(options);
+            global = options;
         } else {
-            let mut job = JobSection { name: section.name.trim(), options: global.clone() };
-            job.options.extend(options);
-            jobs.push(job);
+            jobs.push(JobSection { name: section.name.trim(), options });
         }
     }
     jobs
@@ -102,6 +106,14 @@ pub(super) fn consecutive_groups(template: &str) -> BTreeSet<u32> {
 /// Whether a template uses the targets.
 pub(super) fn uses_targets(template: &str) -> bool {
     template.contains("$target")
+}
+
+/// A section that uses the targets although it is not repeated for each of them, so that fio would take `$target` for the
+/// name of a file.
+pub(super) fn section_without_target(template: &str) -> Option<String> {
+    let uses = |section: &Section<'_>| section.lines.iter().any(|line| line.contains("$target"));
+    let sections = parse_sections(template);
+    sections.iter().find(|section| uses(section) && !section.is_per_target()).map(|section| section.name.to_owned())
 }
 
 /// Largest size in a template, if each of its jobs has a numeric size.
@@ -158,8 +170,11 @@ fn without_comment(line: &str) -> &str {
     line.split(['#', ';']).next().unwrap_or(line).trim()
 }
 
-/// Splits an option into name and value; the value of a flag is empty.
+/// Splits an option into name and value; the value of a flag is empty. `include FILE` has no equals sign.
 fn parse_option(line: &str) -> (&str, &str) {
+    if let Some(file) = line.strip_prefix("include").filter(|rest| rest.starts_with(char::is_whitespace)) {
+        return ("include", file.trim());
+    }
     let (name, value) = line.split_once('=').unwrap_or((line, ""));
     (name.trim(), value.trim())
 }

@@ -279,11 +279,13 @@ async fn prepare_block_device(
 
 /// Refuses a file or device that is the content of a loop device, or a swap file. The kernel counts neither as a use.
 async fn check_not_attached(context: &WorkerContext, path: &str) -> Result<(), Failure> {
+    // A file may have several names.
     const SCRIPT: &str = "path=$(readlink -f -- \"$1\") || exit 0
+        is_same() { [ \"$1\" = \"$path\" ] || [ \"$1\" -ef \"$path\" ]; }
         for file in /sys/block/loop*/loop/backing_file; do
-            [ \"$(cat \"$file\" 2>/dev/null)\" = \"$path\" ] && echo \"$file\"
+            is_same \"$(cat \"$file\" 2>/dev/null)\" && echo \"$file\"
         done
-        while read -r area _; do [ \"$area\" = \"$path\" ] && echo swap; done </proc/swaps
+        while read -r area _; do is_same \"$area\" && echo swap; done </proc/swaps
         true";
     let found = context.run(Command::new(["sh", "-c", SCRIPT, "sh", path])).await?;
     let usage = match String::from_utf8_lossy(&found).lines().next() {

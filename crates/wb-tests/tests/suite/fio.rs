@@ -200,12 +200,17 @@ fn a_block_device_must_be_unused_and_allowed() {
     let refusal_of_named = refusal(json!({
         "allow-destroy": true, "test-types": "randwrite", "job-file": job_file, "job-file-sha256": sha256.as_str(),
     }));
+    let other_name = folder.path().join("other-name");
+    fs::hard_link(folder.path().join("image"), &other_name).unwrap();
+    let refusal_of_image =
+        refusal(json!({ "allow-destroy": true, "test-types": "randwrite", "direct": false, "targets": [other_name] }));
     Program::new("umount").arg(&mount).status().unwrap();
     assert!(
         refusal_of_mounted.contains("in use: loop") && refusal_of_mounted.contains("is mounted at"),
         "{refusal_of_mounted}"
     );
     assert_eq!(refusal_of_named, refusal_of_mounted);
+    assert!(refusal_of_image.contains("it is the content of /dev/loop"), "{refusal_of_image}");
 }
 
 /// Opens a device exclusively, like a mount.

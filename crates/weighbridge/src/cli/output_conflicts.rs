@@ -1,10 +1,11 @@
-//! Refusal of two options that would write the same file, one over the other.
+//! Refusal of options that would write the same file, one over the other, or what the command reads.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use clap::{ArgMatches, Command};
 
+use super::input_files::input_files;
 use super::{OutputPath, OutputPrefix, UsageError};
 
 /// The files that an option writes, and how messages name it.
@@ -13,10 +14,12 @@ struct OutputOption {
     files: Vec<OutputPath>,
 }
 
-/// Refuses two options of a command line that write the same file; returns whether one writes to standard output.
+/// Refuses two options of a command line that write the same file, and one that replaces an input; returns whether one
+/// writes to standard output.
 ///
 /// # Errors
-/// If several options write to standard output, or to one regular file. Other streams take several outputs.
+/// If several options write to standard output, or to one regular file, or one to a file that is read. Other streams take
+/// several outputs.
 pub(super) fn check(command: &Command, matches: &ArgMatches) -> Result<bool, UsageError> {
     let mut options = BTreeMap::new();
     collect(command, matches, &mut options);
@@ -29,9 +32,17 @@ pub(super) fn check(command: &Command, matches: &ArgMatches) -> Result<bool, Usa
             help: "name a file with one of them".to_owned(),
         });
     }
+    let inputs = input_files(command, matches);
     let mut writers: BTreeMap<PathBuf, &str> = BTreeMap::new();
     for (name, file) in outputs().filter(|(_, file)| !is_stream(file)) {
-        if let Some(other) = writers.insert(resolve(file.as_path()), name) {
+        let path = resolve(file.as_path());
+        if inputs.contains(&path) {
+            return Err(UsageError {
+                what: format!("`{name}` would replace `{file}`, which the command reads"),
+                help: "name another file".to_owned(),
+            });
+        }
+        if let Some(other) = writers.insert(path, name) {
             return Err(UsageError {
                 what: format!("`{other}` and `{name}` would both write `{file}`"),
                 help: "name a file for each".to_owned(),

@@ -292,6 +292,25 @@ impl<'a> Check<'a> {
         assert!(fs::symlink_metadata(&target).unwrap().file_type().is_fifo());
     }
 
+    /// What a run has recorded stays, also where the command has no part in that run.
+    fn record(&self) {
+        let (place, target) = self.target("run/Localhost/t/0000");
+        let run = self.folder.join("run");
+        for file in [&run.join("run.json"), &run.join("journal.jsonl"), &place.join("definition.json"), &target] {
+            fs::write(file, OLD).unwrap();
+        }
+        let ran = self.run(&place, "exec \"$@\"");
+        assert_eq!(ran.status.code(), Some(1), "{}: {}", self.scenario.option, text(&ran));
+        let refusals = ["it is a record of results", " exists already"];
+        assert!(
+            refusals.iter().any(|refusal| text(&ran).contains(refusal)),
+            "{}: {}",
+            self.scenario.option,
+            text(&ran)
+        );
+        assert_eq!(fs::read(&target).unwrap(), OLD.as_bytes(), "{}", self.scenario.option);
+    }
+
     /// Everything else goes to standard error.
     fn standard_output(&self) {
         for name in ["-", "/dev/stdout", "/dev/fd/1"] {
@@ -370,6 +389,9 @@ fn every_option_that_writes_leaves_what_exists_intact() {
             check.regular_file();
             check.links();
             check.fifo();
+            if !scenario.command.contains("{folder}") {
+                check.record();
+            }
             if scenario.is_file() {
                 check.standard_output();
             }
@@ -401,6 +423,43 @@ fn standard_output_takes_one_file_and_no_prefix() {
     help: `weighbridge report --help` describes all options
     ");
     assert_eq!(fs::read_dir(lab.path("")).unwrap().flatten().filter(|entry| entry.file_name() == "-.csv").count(), 0);
+}
+
+#[test]
+fn what_a_command_reads_is_not_replaced() {
+    let lab = Lab::new();
+    lab.weighbridge("run steady --samples 1 -q --into R").expect_code_of(&[0, 3]);
+    lab.weighbridge("model fit --linear R -o model.json").expect_code(0);
+    let line = "compare R R -m model.json --html model.json";
+    let files = ["model.json", "R/journal.jsonl", "R/run.json", "R/Localhost/steady/0000/result.json"];
+    let contents = || files.map(|file| fs::read(lab.path(file)).unwrap());
+    let before = contents();
+    let lines = files[1..].iter().map(|file| format!("report R --html {file}"));
+    let linked = "report R --log link";
+    symlink(lab.path("R/journal.jsonl"), lab.path("link")).unwrap();
+    let lines: Vec<String> = [line.to_owned(), linked.to_owned()].into_iter().chain(lines).collect();
+    insta::assert_snapshot!(lines.iter().map(|line| lab.weighbridge(line).transcript()).collect::<Vec<_>>().join("\n"), @"
+    exit 1
+    error: `--html <FILE>` would replace `model.json`, which the command reads
+    help: name another file
+
+    exit 1
+    error: cannot write `link`: it is a record of results, which would be lost; name another file
+
+    exit 1
+    error: cannot write `R/journal.jsonl`: it is a record of results, which would be lost; name another file
+
+    exit 1
+    error: cannot write `R/run.json`: it is a record of results, which would be lost; name another file
+
+    exit 1
+    error: cannot write `R/Localhost/steady/0000/result.json`: it is a record of results, which would be lost; name another file
+    ");
+    assert!(before == contents());
+    // A page in the folder of its run is none of its records.
+    for _ in 0..2 {
+        lab.weighbridge("report R --html R/page.html").expect_code(0);
+    }
 }
 
 #[test]

@@ -1,10 +1,13 @@
 //! Run folders that somebody else may have written: whatever is in the place of one of their files, no reader opens
 //! anything outside of the folder, waits, or fills the memory.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+
+use serde_json::{Value, json};
 
 use crate::lab::{CommandResult, Lab, copy_folder, without_checksums};
 
@@ -188,4 +191,55 @@ fn a_journal_without_checksums_is_read_with_a_note() {
     lab.write("GOOD/journal.jsonl", &without_checksums(&journal));
     let result = lab.weighbridge("summary GOOD").expect_code(0);
     result.expect_stdout("of the journal without a checksum, from an earlier version");
+}
+
+/// The numbers in a value, by their paths, in which every index of a list is `*`.
+fn number_paths(value: &Value, path: &str, found: &mut BTreeSet<String>) {
+    match value {
+        Value::Number(_) => drop(found.insert(path.to_owned())),
+        Value::Array(items) => items.iter().for_each(|item| number_paths(item, &format!("{path}/*"), found)),
+        Value::Object(fields) => {
+            fields.iter().for_each(|(name, field)| number_paths(field, &format!("{path}/{name}"), found));
+        }
+        _ => {}
+    }
+}
+
+/// Replaces the numbers at a path.
+fn replace_numbers(value: &mut Value, at: &str, path: &str, number: &Value) {
+    match value {
+        Value::Number(_) if at == path => *value = number.clone(),
+        Value::Array(items) => {
+            items.iter_mut().for_each(|item| replace_numbers(item, &format!("{at}/*"), path, number));
+        }
+        Value::Object(fields) => {
+            fields.iter_mut().for_each(|(name, field)| replace_numbers(field, &format!("{at}/{name}"), path, number));
+        }
+        _ => {}
+    }
+}
+
+#[test]
+fn no_number_in_the_journal_ends_a_reader() {
+    let lab = lab();
+    copy_folder(&lab.path("GOOD"), &lab.path("R"));
+    let journal = without_checksums(&lab.read("GOOD/journal.jsonl"));
+    let lines: Vec<Value> = journal.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let event = |line: &Value| line["event"].as_str().unwrap().to_owned();
+    let mut paths: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for line in &lines {
+        number_paths(line, "", paths.entry(event(line)).or_default());
+    }
+    assert!(paths["attempt-ended"].contains("/artefacts/*/bytes"), "{paths:?}");
+    let (largest, large) = (json!(u64::MAX), json!(u32::MAX));
+    for (name, path) in paths.iter().flat_map(|(name, paths)| paths.iter().map(move |path| (name, path))) {
+        for number in [&largest, &large, &json!(-1), &json!(1e308)] {
+            let mut changed = lines.clone();
+            let concerned = changed.iter_mut().filter(|line| event(line) == *name);
+            concerned.for_each(|line| replace_numbers(line, "", path, number));
+            let text: String = changed.iter().map(|line| format!("{line}\n")).collect();
+            lab.write("R/journal.jsonl", &text);
+            read(&lab, "report R --html page.html", &format!("{name}{path} = {number}"));
+        }
+    }
 }
