@@ -20,6 +20,12 @@ pub(crate) const DEFINITION_KEY: &str = "definition key";
 /// compared.
 pub const EMULATED: &str = "emulated";
 
+/// Name under which a metric's unit is kept beside the parameters.
+pub const METRIC_UNIT: &str = "metric unit";
+
+/// What must be equal for values to be compared.
+pub(crate) const DEFINING_PARAMS: [&str; 3] = [DEFINITION_KEY, EMULATED, METRIC_UNIT];
+
 /// The builds of a comparison with their metrics, in the order of first occurrence, starting with the first build.
 /// Names and parameters are interned for all builds.
 #[derive(Debug, Default)]
@@ -306,8 +312,8 @@ impl Builds {
         self.rows.get_index_of(&key).map(|index| MetricIndex(index as u32))
     }
 
-    /// Whether both builds measured a row with the same definition key, or neither has one, and on the same kind of
-    /// processor.
+    /// Whether both builds measured a row with the same definition key, or neither has one, in the same unit, and on
+    /// the same kind of processor.
     pub fn is_comparable(&self, sides: [&Build; 2], row: MetricIndex) -> bool {
         let [reference, judged] = sides.map(|side| side.readings(row).next().map(|reading| reading.params));
         let (Some(reference), Some(judged)) = (reference, judged) else { return true };
@@ -318,7 +324,7 @@ impl Builds {
             };
             value(reference) == value(judged)
         };
-        reference == judged || (same(DEFINITION_KEY) && same(EMULATED))
+        reference == judged || (DEFINING_PARAMS.iter().all(|name| same(name)))
     }
 
     /// The names and values of parameters, sorted by name.

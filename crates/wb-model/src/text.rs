@@ -28,9 +28,50 @@ pub fn escape_direction_marks(text: &str) -> Cow<'_, str> {
     Cow::Owned(escaped)
 }
 
+/// A text with everything that controls a terminal as escapes (`\u{1b}`), except line feeds, tabs and colours.
+pub fn escape_controls(text: &str) -> Cow<'_, str> {
+    let is_escaped = |letter: char| is_unprintable(letter) && !matches!(letter, '\n' | '\t');
+    if !text.contains(is_escaped) {
+        return Cow::Borrowed(text);
+    }
+    let mut escaped = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(letter) = rest.chars().next() {
+        let length = colour_length(rest).unwrap_or(letter.len_utf8());
+        match is_escaped(letter) && colour_length(rest).is_none() {
+            true => escaped.extend(letter.escape_unicode()),
+            false => escaped.push_str(&rest[..length]),
+        }
+        rest = &rest[length..];
+    }
+    Cow::Owned(escaped)
+}
+
+/// The number of bytes of the colour at the start of a text, if there is one: ECMA-48's SELECT GRAPHIC RENDITION.
+fn colour_length(text: &str) -> Option<usize> {
+    let parameters = text.strip_prefix("\u{1b}[")?;
+    let end = parameters.find(|letter: char| !letter.is_ascii_digit() && letter != ';')?;
+    parameters[end..].starts_with('m').then_some("\u{1b}[".len() + end + 1)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn all_controls_but_colours_are_escaped() {
+        for text in ["", "größe\ta\n", "\u{1b}[1;31merror\u{1b}[0m: x"] {
+            assert_eq!(escape_controls(text), text);
+        }
+        for (text, expected) in [
+            ("a\u{1b}]0;title\u{7}b", "a\\u{1b}]0;title\\u{7}b"),
+            ("\u{1b}[2J\u{1b}[1mx\u{1b}[H", "\\u{1b}[2J\u{1b}[1mx\\u{1b}[H"),
+            ("50 %\r100 %\u{9b}1A\u{202e}x\u{1b}", "50 %\\u{d}100 %\\u{9b}1A\\u{202e}x\\u{1b}"),
+            ("\u{1b}[38;5", "\\u{1b}[38;5"),
+        ] {
+            assert_eq!(escape_controls(text), expected);
+        }
+    }
 
     #[test]
     fn all_direction_marks_are_escaped_and_nothing_else() {

@@ -8,10 +8,12 @@
 
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, Seek, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Access, access};
+use rustix::io::{FdFlags, fcntl_setfd};
 use tempfile::NamedTempFile;
 
 use crate::atomic_file::sync_folder;
@@ -180,6 +182,21 @@ impl OutputFile {
             file.set_permissions(Permissions::from_mode(metadata.mode() & 0o7777))?;
         }
         Ok(Sink::Draft { draft, path, replaces })
+    }
+
+    /// The name by which programs that this one starts can write into the same FIFO: opened again by its own, it would wait
+    /// for another reader. None for anything else.
+    ///
+    /// # Errors
+    /// When the descriptor cannot be passed on.
+    pub fn inherited_name(&self) -> io::Result<Option<PathBuf>> {
+        match &self.0 {
+            Sink::Stream(file) if file.metadata()?.file_type().is_fifo() => {
+                fcntl_setfd(file, FdFlags::empty())?;
+                Ok(Some(PathBuf::from(format!("/dev/fd/{}", file.as_raw_fd()))))
+            }
+            _ => Ok(None),
+        }
     }
 
     /// Ends a file: it gets its name.

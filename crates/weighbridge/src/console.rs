@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::io::{IsTerminal, Write};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use wb_model::escape_direction_marks;
+use wb_model::escape_controls;
 use wb_report::text::Style;
 
 use wb_sys::OutputFile;
@@ -60,7 +60,12 @@ impl Console {
             Colour::Never => Some("--color=never"),
         };
         let words = colour.into_iter().chain(self.quiet.then_some("--quiet")).map(OsString::from);
-        let log = LOG.get().into_iter().flat_map(|log| [OsString::from("--log"), log.path.as_path().into()]);
+        let path = |log: &LogFile| {
+            let state = log.state.lock().unwrap_or_else(PoisonError::into_inner);
+            // Otherwise the process opens it by its name.
+            state.file.inherited_name().ok().flatten().unwrap_or_else(|| log.path.as_path().to_owned())
+        };
+        let log = LOG.get().into_iter().flat_map(|log| [OsString::from("--log"), path(log).into()]);
         words.chain(log).collect()
     }
 }
@@ -93,8 +98,8 @@ pub(crate) fn open_log(flags: &ConsoleFlags) -> Result<(), Error> {
 /// (`2>&1 | head`), and a log that cannot be written, as on a full disk, is reported once.
 pub(crate) fn write_stderr(text: std::fmt::Arguments<'_>) {
     let text = without_error_numbers(&text.to_string());
-    // Names of others in it must not be shown as different ones.
-    let text = escape_direction_marks(&text);
+    // What hosts and programs print must neither control the terminal nor be shown as something else.
+    let text = escape_controls(&text);
     let _ = std::io::stderr().write_all(text.as_bytes());
     write_log(&text);
 }

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::report::ParamDifference;
-use crate::build::{DEFINITION_KEY, EMULATED};
+use crate::build::DEFINING_PARAMS;
 use crate::id::{IdFormat, Statistic};
 use crate::run_perf::tolerance::Status;
 use crate::statistical::{self, ENOUGH_SAMPLES, NoiseModelUse, ObservationKind, Verdict};
@@ -133,8 +133,7 @@ pub(super) fn decide(
         None => statistical_check.filter(|check| id_format == IdFormat::Weighbridge || has_enough_samples(check)),
     };
     let by = if by_statistics.is_some() { ComparisonMethod::Statistical } else { ComparisonMethod::Tolerance };
-    let is_incomparable =
-        differences.iter().any(|difference| difference.name == DEFINITION_KEY || difference.name == EMULATED);
+    let is_incomparable = differences.iter().any(|difference| DEFINING_PARAMS.contains(&difference.name.as_str()));
     let too_few_samples = requested.is_none()
         && !is_incomparable
         && status.is_compared()

@@ -46,6 +46,9 @@ pub enum StripError {
     /// The target folder is not empty.
     #[error("{} is not empty: expected a new or empty folder", .0.display())]
     Occupied(PathBuf),
+    /// The target is below the source, which would have it as a part.
+    #[error("{} is in the stripped folder: name one outside of it", .0.display())]
+    Inside(PathBuf),
     /// A file cannot be written.
     #[error("cannot write `{}`: {source}", path.display())]
     Write {
@@ -74,6 +77,9 @@ pub fn strip(from: &Path, into: &Path, options: &StripOptions) -> Result<StripSu
     }
     if fs::read_dir(into).is_ok_and(|mut entries| entries.next().is_some()) || into.is_file() {
         return Err(StripError::Occupied(into.to_owned()));
+    }
+    if is_below(into, from) {
+        return Err(StripError::Inside(into.to_owned()));
     }
     let mut stripped = StripSummary { files: 0, before: 0, after: 0, warnings: folder.warnings };
     if let Some(path) = &folder.metadata {
@@ -117,7 +123,11 @@ impl StripSummary {
         self.files += 1;
         self.before += before as u64;
         self.after += bytes.len() as u64;
-        write(into, &bytes)
+        write(into, &bytes)?;
+        // What only its owner could read stays so.
+        let mode = fs::metadata(from).map(|metadata| metadata.permissions());
+        mode.and_then(|mode| fs::set_permissions(into, mode))
+            .map_err(|source| StripError::Write { path: into.to_owned(), source })
     }
 
     /// Copies the folders `__sysinfo*__` of a run and of its profiles.
@@ -163,6 +173,14 @@ impl StripSummary {
             }
         }
     }
+}
+
+/// Whether a path, as far as it exists, leads into a folder.
+fn is_below(path: &Path, folder: &Path) -> bool {
+    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let existing = absolute.ancestors().find_map(|ancestor| ancestor.canonicalize().ok());
+    // What cannot be resolved is reported when it is read or written.
+    existing.zip(folder.canonicalize().ok()).is_some_and(|(path, folder)| path.starts_with(folder))
 }
 
 /// Whether this is the name of a folder with system information.

@@ -9,7 +9,7 @@ use super::folder::ResultFile;
 use super::parsed_result::ParsedResult;
 use super::value_map::ValueMap;
 use super::{RunIndex, WarningKind};
-use crate::build::{Build, DEFINITION_KEY, EMULATED};
+use crate::build::{Build, DEFINING_PARAMS};
 use crate::interner::Symbol;
 use crate::unknown_name::{UnknownName, join_build_names};
 
@@ -58,7 +58,7 @@ pub(super) fn check_parameters(
     let contents = || sources.iter().filter_map(|source| source.content.as_ref().ok());
     let candidates: BTreeSet<String> = contents()
         .flat_map(|parsed| parsed.params.iter().flatten().map(|(name, _)| parsed.names.resolve(*name)))
-        .filter(|name| ![DEFINITION_KEY, EMULATED].contains(name))
+        .filter(|name| !DEFINING_PARAMS.contains(name))
         .map(str::to_owned)
         .collect();
     match allowed.iter().find(|name| !candidates.contains(*name)) {

@@ -9,7 +9,7 @@ use wb_model::imported::IMPORTED_FROM;
 use wb_model::{CellOutcome, Class, Direction, MetricKey, WorkerName, pluralize, strip_worker};
 
 use super::parsed_result::{ParsedMetric, ParsedResult};
-use crate::build::{DEFINITION_KEY, EMULATED, MeasuredValue, SampleCounts};
+use crate::build::{DEFINITION_KEY, EMULATED, METRIC_UNIT, MeasuredValue, SampleCounts};
 use crate::id::IdFormat;
 use crate::interner::Symbol;
 
@@ -166,12 +166,14 @@ fn add_cell(parsed: &mut ParsedResult, cell: &RawCell<'_>, allow_emulated: bool)
         .chain((!allow_emulated && cell.is_emulated()).then(|| (EMULATED, true.to_string())))
         .map(|(name, value)| (parsed.names.intern(name), parsed.names.intern(&value)))
         .collect();
-    let params = parsed.intern_params(params);
+    let unit_name = parsed.names.intern(METRIC_UNIT);
     add_programs(parsed, case, &cell.provenance);
     for RawMetric { metric: RawMetricHead { name, class, unit, direction, primary }, worker, summary } in &cell.metrics
     {
         let key = MetricKey { class: *class, name: name.to_string(), worker: worker.clone() };
         let (full_name, key) = (key.full_name(), key.to_string());
+        let unit = parsed.names.intern(unit);
+        let params = parsed.intern_params(params.iter().copied().chain([(unit_name, unit)]).collect());
         let first = parsed.samples.len();
         let counted = || cell.attempts.iter().filter(|sample| sample.counted);
         parsed.samples.extend(counted().filter_map(|sample| sample.values.get(key.as_str())));
@@ -183,7 +185,7 @@ fn add_cell(parsed: &mut ParsedResult, cell: &RawCell<'_>, allow_emulated: bool)
             case,
             class: *class,
             metric: parsed.names.intern(&full_name),
-            unit: Some(parsed.names.intern(unit)),
+            unit: Some(unit),
             mean: valid(summary.as_ref().map(|summary| summary.mean)),
             // Undefined for a single sample, or a mean of zero.
             stddev_percent: summary

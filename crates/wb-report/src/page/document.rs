@@ -4,6 +4,7 @@ use minijinja::syntax::SyntaxConfig;
 use minijinja::value::Serde;
 use minijinja::{Environment, UndefinedBehavior, Value, context};
 use serde::Serialize;
+use wb_model::is_unprintable;
 
 use crate::chart;
 
@@ -46,13 +47,37 @@ impl Document<'_> {
         let css = Value::from_safe_string(styles.collect());
         let script = Value::from_safe_string(scripts.collect::<Vec<_>>().join("\n"));
         let page = Value::from(Serde(view));
-        Ok(environment.get_template("page.html")?.render(context! { page, css, script })?)
+        Ok(show_unprintable(environment.get_template("page.html")?.render(context! { page, css, script })?))
     }
+}
+
+/// Replaces characters that HTML does not allow, or that would show a name as another one, by their numbers: `⟨U+202E⟩`. That is
+/// text in the data of scripts, too.
+fn show_unprintable(page: String) -> String {
+    let is_replaced = |letter: char| is_unprintable(letter) && !matches!(letter, '\n' | '\t' | '\r');
+    if !page.contains(is_replaced) {
+        return page;
+    }
+    let mut shown = String::with_capacity(page.len());
+    for letter in page.chars() {
+        match is_replaced(letter) {
+            true => shown.push_str(&format!("⟨U+{:04X}⟩", u32::from(letter))),
+            false => shown.push(letter),
+        }
+    }
+    shown
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn controls_in_names_are_shown_as_numbers() {
+        let view = serde_json::json!({ "title": "a\0b\u{1b}]0;x\u{7} \u{202e}c\nd\te" });
+        let page = Document { template: "{{ page.title }}", styles: &[], scripts: &[] }.render(view).unwrap();
+        assert_eq!(page, "a⟨U+0000⟩b⟨U+001B⟩]0;x⟨U+0007⟩ ⟨U+202E⟩c\nd\te");
+    }
 
     #[test]
     fn a_name_that_the_view_lacks_is_an_error_unless_it_is_only_tested() {

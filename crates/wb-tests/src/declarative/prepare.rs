@@ -1,6 +1,8 @@
 //! Preparation before the samples of a definition, and cleanup after them.
 
 use std::collections::BTreeMap;
+use std::pin::pin;
+use std::time::Duration;
 
 use wb_agent::{Capture, CleanupCommand, Command};
 use wb_model::{ParamValue, Params, Sha256};
@@ -9,8 +11,12 @@ use super::definition::{Definition, File, FileContent, Readiness, Service};
 use super::params::cpu_and_core_counts;
 use super::raw::TargetFolder;
 use super::template::{Bindings, Builtin, CommandTemplate};
+use crate::attempt::check_success;
 use crate::port;
 use crate::{Failure, WorkerContext};
+
+/// How much later than its output a process that ends may be seen to end.
+const END_AFTER_OUTPUT: Duration = Duration::from_millis(200);
 
 /// Prepared state of a definition.
 #[derive(Debug)]
@@ -160,26 +166,52 @@ impl Service {
         let argv = self.command.fill(bindings).map_err(Failure::refused)?;
         let name = argv.first().cloned().unwrap_or_default();
         let process = context.start_service(context.command(argv)).await?;
+        let ready = {
+            let mut ready = pin!(self.wait_until_ready(context, &process, &name, bindings));
+            tokio::select! {
+                ready = &mut ready => ready,
+                ended = process.wait(None) => {
+                    // A server that goes on in the background ends with success.
+                    check_success(&name, &ended?)?;
+                    ready.await
+                }
+            }
+        };
+        if ready.is_err() {
+            // The end of its output is noticed before its own end, which says more.
+            if let Ok(ended) = tokio::time::timeout(END_AFTER_OUTPUT, process.wait(None)).await {
+                check_success(&name, &ended?)?;
+            }
+        }
+        ready.map(|()| process)
+    }
+
+    async fn wait_until_ready(
+        &self,
+        context: &WorkerContext,
+        process: &crate::RunningService,
+        name: &str,
+        bindings: &Bindings<'_>,
+    ) -> Result<(), Failure> {
         match &self.ready {
             Readiness::Line(stream, pattern) => {
                 let line = process.wait_for_line(*stream, self.limit, |line| pattern.is_match(line));
                 let line = context.until_cancelled(line).await??;
-                line.ok_or_else(|| {
+                line.map(drop).ok_or_else(|| {
                     Failure::crashed(format!("{name} exited, or not ready within {}: no line `{pattern}`", self.limit))
-                })?;
+                })
             }
             Readiness::Port(port) => {
                 let port = port.text(bindings).map_err(Failure::refused)?;
                 let number = port.parse().map_err(|_| Failure::refused(format!("invalid port number `{port}`")))?;
-                port::wait_for_listener(context, &name, number, self.limit).await?;
+                port::wait_for_listener(context, name, number, self.limit).await
             }
             Readiness::Command(command) => {
                 let argv = command.fill(bindings).map_err(Failure::refused)?;
                 let succeeds = || async { context.run(Command::new(argv.clone())).await.ok().map(drop) };
-                context.poll_until(&name, self.limit, succeeds).await?;
+                context.poll_until(name, self.limit, succeeds).await
             }
         }
-        Ok(process)
     }
 }
 

@@ -9,7 +9,7 @@ use serde_json::Value as Json;
 use wb_model::{Nanos, ParamValue};
 
 use super::job::TestType;
-use super::job_template::{jobs, option_name, parse_size, section_without_target, uses_targets};
+use super::job_template::{JobSection, jobs, option_name, parse_size, section_without_target, uses_targets};
 use super::params::Params;
 
 /// Kind of value that an option has.
@@ -94,6 +94,12 @@ pub(super) fn contradiction(template: &str, params: &Params) -> Option<String> {
              `[{section}-$target]`"
         ));
     }
+    if let Some(option) = jobs(template).iter().find_map(lasting_option) {
+        return Some(format!(
+            "job file `{path}` has `{option}`, which fio does not undo: leave it out, and see `weighbridge tune` for \
+             settings that are reverted"
+        ));
+    }
     if let Some(option) = staggering(template) {
         return Some(format!(
             "job file `{path}` has `{option}`: its jobs run at different times, and their figures cannot be added; \
@@ -123,6 +129,11 @@ pub(super) fn contradiction(template: &str, params: &Params) -> Option<String> {
             _ => None,
         }
     })
+}
+
+/// An option by which a job changes the machine for good, if it has one.
+fn lasting_option(job: &JobSection<'_>) -> Option<&'static str> {
+    ["ioscheduler", "cgroup"].into_iter().find(|option| job.options.contains_key(*option))
 }
 
 /// An option by which jobs of one group run at different times, if a job file has one.
@@ -319,6 +330,7 @@ mod tests {
         for (template, reported) in [
             ("[job]\nfilename=$target\n", "uses `$target` in `[job]`"),
             ("filename=$target\n[job-$target]\n", "uses `$target` in `[global]`"),
+            ("ioscheduler=none\n[a]\n", "has `ioscheduler`"),
             ("[a]\n[b]\nwait_for=a\n", "has `wait_for`"),
             ("[a]\n[b]\nstartdelay=2\n", "has `startdelay`"),
             ("startdelay=1-3\n[a]\n[b]\n", "has `startdelay`"),

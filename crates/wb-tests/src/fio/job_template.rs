@@ -12,7 +12,8 @@ use crate::Failure;
 
 /// Options that only determine what fio reports: the test needs its own histogram logs and percentiles, and each job, and
 /// reads and writes of each, apart.
-const REPORTING_OPTIONS: [&str; 9] = [
+const REPORTING_OPTIONS: [&str; 10] = [
+    "per_job_logs",
     "write_hist_log",
     "log_hist_msec",
     "log_hist_coarseness",

@@ -297,3 +297,22 @@ fn run_perf_builds_are_compared_and_stripped() {
     let again = lab.weighbridge(&format!("compare {one} S --json")).json();
     assert_eq!(again["checks"], outcome["checks"]);
 }
+
+#[test]
+fn values_in_different_units_are_not_compared() {
+    let lab = Lab::new();
+    for (run, unit) in [("R", "ms"), ("S", "s")] {
+        let definition = format!(
+            "name = \"timed\"\nsummary = \"a figure\"\nversion = 1\ncommand = [\"echo\", \"100\"]\n\
+             [[metric]]\nname = \"t\"\nclass = \"latency\"\nunit = \"{unit}\"\nprimary = true\n\
+             regex = '(\\d+)'\n"
+        );
+        lab.define("timed", &definition);
+        lab.weighbridge(&format!("run timed --samples 6 --warm-up 0 -q --into {run}")).expect_code_of(&[0, 3]);
+    }
+    let compared = lab.weighbridge("compare R S --trust-single-run --json");
+    let compared: serde_json::Value = serde_json::from_str(&compared.out).unwrap();
+    let checks = compared["checks"].as_array().unwrap();
+    assert!(checks.iter().all(|check| check["verdict"] == "incomparable"), "{checks:#?}");
+    lab.weighbridge("compare R S").expect_stdout("metric unit ms → s");
+}

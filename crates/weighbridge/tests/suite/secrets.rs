@@ -233,9 +233,13 @@ fn equivalent_command_of_run_perf_shows_no_secret() {
     let lab = Lab::new();
     let mut command = lab.command("run-perf --plan");
     command.args(["--metadata", "x=Bearer planted-a", "--metadata", "url=https://joe:planted-b@x/y?token=abcdef"]);
+    for option in ["--host-rpms", "--worker-rpms"] {
+        command.args([option, "http://joe:planted-c@x/p.rpm"]);
+    }
     command.args(["--", "linpack"]);
     let ran = lab.run_command(&mut command);
     assert!(!ran.transcript().contains("planted"), "{}", ran.transcript());
+    assert!(ran.err.contains("--worker-rpms 'http://***@x/p.rpm'"), "{}", ran.transcript());
 }
 
 /// Texts that would be masked if they were not parameters.

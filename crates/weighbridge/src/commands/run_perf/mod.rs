@@ -22,10 +22,6 @@ use crate::console::Console;
 use crate::error::Error;
 use crate::exit::Exit;
 
-/// Options whose values may contain passwords and tokens.
-const SECRET_OPTIONS: [&str; 5] =
-    ["--provisioner", "--metadata", "--force-params", "--host-setup-script", "--worker-setup-script"];
-
 /// The commands of this program that are equivalent to a command line of run-perf.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Translation {
@@ -44,15 +40,8 @@ impl Translation {
     /// The commands as a shell command line, with possible secrets masked.
     fn command_line(&self) -> String {
         let line = |words: &Vec<String>| {
-            let mut shown = vec!["weighbridge".to_owned()];
-            let mut option = "";
-            for word in words {
-                // The value is masked by what its option means.
-                let masked = SECRET_OPTIONS.contains(&option).then(|| mask_arguments([option, word]).pop()).flatten();
-                shown.push(masked.unwrap_or_else(|| word.clone()));
-                option = word;
-            }
-            shell_words::join(shown)
+            let program = "weighbridge".to_owned();
+            shell_words::join([program].into_iter().chain(mask_arguments(words)))
         };
         self.commands.iter().map(line).collect::<Vec<_>>().join(" && ")
     }
