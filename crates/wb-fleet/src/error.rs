@@ -10,8 +10,9 @@ use crate::inventory::Address;
 use crate::limits::{CONNECT_TIMEOUT, MIN_KERNEL, RESPONSE_TIMEOUT};
 
 /// Help for hosts that were taken for one machine and are several.
-pub const SEPARATE_HOSTS: &str = "hosts that share a kernel on purpose, in namespaces or containers, need a folder each in \
-    WEIGHBRIDGE_LOCKS, such as `SetEnv WEIGHBRIDGE_LOCKS=FOLDER` in each sshd_config";
+pub const SEPARATE_HOSTS: &str = "hosts that share a kernel on purpose, in namespaces or containers, need folders of \
+    their own: /var/lib/weighbridge, where an agent keeps what it will revert, and WEIGHBRIDGE_LOCKS, such as `SetEnv \
+    WEIGHBRIDGE_LOCKS=FOLDER` in each sshd_config";
 
 /// Error of connecting to a host.
 #[derive(Debug, thiserror::Error)]
@@ -79,7 +80,7 @@ pub enum ConnectErrorKind {
     #[error("runs Linux {}, expected {}.{} or newer", .0, MIN_KERNEL.0, MIN_KERNEL.1)]
     Kernel(String),
     /// The filesystem of its cache folder has not enough free space for the program.
-    #[error("has not enough space for the program in {folder}: {required} bytes required, {free} bytes free")]
+    #[error("has not enough space for the program in {folder}: {} required, {free} free", Bytes(required.0.div_ceil(1 << 20) << 20))]
     NoSpace {
         /// The folder.
         folder: String,

@@ -5,7 +5,7 @@ use std::io::{self, IsTerminal, Write};
 use std::sync::OnceLock;
 
 use serde::Serialize;
-use wb_model::{escape_direction_marks, is_direction_mark};
+use wb_model::{escape_controls, is_direction_mark};
 use wb_sys::{OutputFile, OutputTarget, output_file};
 
 use crate::cli::OutputPath;
@@ -46,11 +46,11 @@ pub(crate) fn json_text(value: &impl Serialize) -> Result<String, Error> {
     Ok(text + "\n")
 }
 
-/// Prints text. On a terminal, marks of direction are escaped, because names in it may be those of others; programs get
-/// the text as it is.
+/// Prints text. On a terminal, whatever controls it is escaped, because names in it may be those of others; programs get the
+/// text as it is.
 pub(crate) fn print_text(text: &str) -> Result<(), Error> {
     match is_terminal() {
-        true => print_bytes(escape_direction_marks(text).as_bytes()),
+        true => print_bytes(escape_controls(text).as_bytes()),
         false => print_bytes(text.as_bytes()),
     }
 }

@@ -11,7 +11,7 @@ use wb_run::preparation::SetupEvent;
 use wb_session::bisect::RevisionVerdict;
 use wb_session::{EventSink, HostEvent, SessionEvent};
 
-use crate::commands::command_line::join_words;
+use crate::commands::command_line::{join_words, mask_secrets};
 use crate::console::{Console, message};
 use crate::error::Error;
 use crate::format::format_duration;
@@ -187,5 +187,7 @@ pub(crate) fn resume_command(folder: &Path, is_folder_given: bool) -> String {
         let insert_at = args.iter().position(|arg| arg == "--").unwrap_or(args.len());
         args.splice(insert_at..insert_at, ["--into".into(), folder.into()]);
     }
-    join_words(&args)
+    let shown = mask_secrets(args.clone());
+    let line = join_words(&shown);
+    if shown == args { line } else { line + "  # with the secrets in place of ***" }
 }

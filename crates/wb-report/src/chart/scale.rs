@@ -36,18 +36,15 @@ impl Scale {
     /// fraction of their middle, so that noise does not fill the width of a chart.
     pub(crate) fn fit(unit: &Unit, values: impl IntoIterator<Item = f64>, min_span: f64) -> Self {
         let finite = values.into_iter().filter(|value| value.is_finite());
+        // Subnormal numbers have too few digits to be divided.
+        let finite = finite.map(|value| if value.is_subnormal() { 0.0 } else { value });
         let (low, high) = finite.fold((f64::MAX, f64::MIN), |(low, high), v| (low.min(v), high.max(v)));
         let (low, high) = if low > high { (0.0, 1.0) } else { (low, high) };
         if low > 0.0 && high / low > LOG_THRESHOLD {
-            let pad = (high / low).powf(0.03);
-            return Self {
-                unit: unit.clone(),
-                kind: ScaleKind::Log,
-                low: low / pad,
-                high: high * pad,
-                from: 0.0,
-                to: 1.0,
-            };
+            // By logarithms: the ratio of two values may be too large for a number, and the padded ones, too.
+            let pad = ((high.ln() - low.ln()) * 0.03).exp();
+            let (low, high) = ((low / pad).max(f64::MIN_POSITIVE), (high * pad).min(f64::MAX));
+            return Self { unit: unit.clone(), kind: ScaleKind::Log, low, high, from: 0.0, to: 1.0 };
         }
         let middle = (low + high) / 2.0;
         let min_width = if middle == 0.0 { 1.0 } else { middle.abs() * min_span };
@@ -94,7 +91,7 @@ impl Scale {
     pub(crate) fn position(&self, value: f64) -> f64 {
         let fraction = match self.kind {
             ScaleKind::Linear => (value - self.low) / (self.high - self.low),
-            ScaleKind::Log => (value / self.low).ln() / (self.high / self.low).ln(),
+            ScaleKind::Log => (value.ln() - self.low.ln()) / (self.high.ln() - self.low.ln()),
         };
         self.from + fraction.clamp(0.0, 1.0) * (self.to - self.from)
     }
@@ -137,7 +134,8 @@ impl Scale {
             values.filter(|value| *value >= self.low * 0.999 && *value <= self.high * 1.001).collect()
         };
         let dense = if self.unit.is_binary() { &[1.0][..] } else { &[1.0, 2.0, 5.0][..] };
-        let choices = std::iter::once(powers(dense, 1)).chain([1, 2, 5, 10, 20, 50].map(|every| powers(&[1.0], every)));
+        let choices =
+            std::iter::once(powers(dense, 1)).chain([1, 2, 5, 10, 20, 50, 100, 200].map(|every| powers(&[1.0], every)));
         let fitting = choices.filter(|values| values.len() <= count + 1).max_by_key(Vec::len);
         fitting.unwrap_or_default()
     }
@@ -184,6 +182,19 @@ pub(crate) fn time_ticks(scale: &Scale, count: usize) -> Vec<Tick> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_range_has_few_ticks_within_it() {
+        let magnitudes = || (-323..=308).step_by(29).map(|exponent| format!("1e{exponent}").parse::<f64>().unwrap());
+        for (low, high) in magnitudes().flat_map(|low| magnitudes().map(move |high| (low, high))) {
+            for unit in ["s", "B"] {
+                let scale = Scale::fit(&Unit::new(unit), [low, high], 0.1);
+                let (ticks, _) = scale.ticks(6);
+                assert!(ticks.len() <= 8, "{low:e} to {high:e}: {}", ticks.len());
+                assert!(ticks.iter().all(|tick| (0.0..=1.0).contains(&tick.at)), "{low:e} to {high:e}");
+            }
+        }
+    }
 
     fn labels(scale: &Scale, count: usize) -> String {
         let (ticks, unit) = scale.ticks(count);

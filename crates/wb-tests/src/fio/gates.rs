@@ -14,6 +14,9 @@ use crate::{Artefacts, Measurement};
 /// Upper bound of a plausible bandwidth of one fio in B/s; a higher figure is probably in another unit.
 const MAX_BANDWIDTH: f64 = 1e12;
 
+/// Engines that do one operation at a time.
+const SYNCHRONOUS_ENGINES: [&str; 7] = ["sync", "psync", "vsync", "pvsync", "pvsync2", "mmap", "splice"];
+
 /// Checks that the work was done, and that its counts agree.
 pub(super) fn check_work(measurement: &mut Measurement, job: &FioJob, report: &FioReport) {
     measurement.require(!report.jobs.is_empty(), Gate::Work, || "fio ran no job".to_owned());
@@ -103,6 +106,12 @@ pub(super) fn check_request(measurement: &mut Measurement, job: &FioJob, report:
         measurement.findings.push(format!(
             "the rate of {} operations per second and job was not reached: the slowest job did {slowest:.0}",
             job.rate_iops
+        ));
+    }
+    if SYNCHRONOUS_ENGINES.contains(&job.ioengine.as_str()) && job.iodepth > 1 {
+        measurement.findings.push(format!(
+            "iodepth {} has no effect: ioengine={} does one operation at a time in each job",
+            job.iodepth, job.ioengine
         ));
     }
     if job.ioengine == "libaio" && !job.direct {

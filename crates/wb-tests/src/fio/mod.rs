@@ -21,7 +21,7 @@ mod testing;
 pub mod values;
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::io;
 
 use async_trait::async_trait;
 use wb_model::{Facts, Metric, Nanos, ParamValue, Params as RawParams, Placement, Requirement, Scope, Sha256};
@@ -68,7 +68,7 @@ impl TypedTest for Fio {
     fn resolve(&self, given: &RawParams, _: &Facts) -> BTreeMap<String, Vec<ParamValue>> {
         let mut resolved = pbench_defaults();
         let job_file = given.get("job-file").map(ParamValue::to_string).unwrap_or_default();
-        if let Ok(bytes) = std::fs::read(Path::new(&job_file)) {
+        if let Ok(bytes) = read_regular_file(&job_file) {
             resolved.extend(job_file_settings::resolve(&String::from_utf8_lossy(&bytes)));
             resolved
                 .insert("job-file-sha256".to_owned(), vec![ParamValue::Text(Sha256::of(&bytes).as_str().to_owned())]);
@@ -81,7 +81,7 @@ impl TypedTest for Fio {
             return Some(format!("cannot read job file `{}`", params.job_file));
         }
         // A file that was removed meanwhile is named by the attempt.
-        if let Ok(bytes) = std::fs::read(Path::new(&params.job_file))
+        if let Ok(bytes) = read_regular_file(&params.job_file)
             && let text = String::from_utf8_lossy(&bytes)
             && let Some(reason) =
                 overwriting_job_file(params, &text).or_else(|| job_file_settings::contradiction(&text, params))
@@ -141,6 +141,7 @@ impl TypedTest for Fio {
             if let Some(warning) = target.ram_backed_warning() {
                 attempt.add_finding(warning);
             }
+            target.require_same(&attempt.context).await?;
             // The process that holds the device open belongs to the attempt's group, and is killed with it.
             target.hold_exclusively(&attempt.context).await?;
         }
@@ -218,6 +219,14 @@ pub(crate) fn record_sysinfo(attempt: &mut Attempt, collected: &mut Vec<Collecto
     }
 }
 
+/// Reads a file. A FIFO would be waited for, and a device might never end.
+fn read_regular_file(path: &str) -> io::Result<Vec<u8>> {
+    match std::fs::metadata(path)?.is_file() {
+        true => std::fs::read(path),
+        false => Err(io::Error::other("it is no regular file")),
+    }
+}
+
 /// Reads the user's job file, and checks that it has not changed since the run was planned.
 fn read_job_file(params: &Params) -> Result<Option<String>, Failure> {
     let path = &params.job_file;
@@ -225,7 +234,7 @@ fn read_job_file(params: &Params) -> Result<Option<String>, Failure> {
         return Ok(None);
     }
     let bytes =
-        std::fs::read(path).map_err(|error| Failure::refused(format!("cannot read job file `{path}`: {error}")))?;
+        read_regular_file(path).map_err(|error| Failure::refused(format!("cannot read job file `{path}`: {error}")))?;
     if params.job_file_sha256.as_deref() != Some(Sha256::of(&bytes).as_str()) {
         return Err(Failure::refused(format!("job file `{path}` changed since the run was planned")));
     }

@@ -20,6 +20,8 @@ pub(crate) struct FioTarget {
     device_number: Option<String>,
     /// The type of its filesystem if that is in memory, such as `tmpfs`.
     memory_filesystem: Option<String>,
+    /// Which file it is: its filesystem's device and its inode.
+    identity: String,
 }
 
 impl FioTarget {
@@ -41,6 +43,15 @@ impl FioTarget {
         }
     }
 
+    /// Requires that its path still leads to what was prepared: a filesystem may be unmounted meanwhile, and fio would create
+    /// the file on the one below.
+    pub(crate) async fn require_same(&self, context: &WorkerContext) -> Result<(), Failure> {
+        if identify(context, &self.path).await.is_ok_and(|identity| identity == self.identity) {
+            return Ok(());
+        }
+        Err(Failure::refused(format!("`{}` is no longer the file that was prepared", self.path)))
+    }
+
     /// A warning for the results if the target is in memory.
     pub(crate) fn ram_backed_warning(&self) -> Option<String> {
         let fs_type = self.memory_filesystem.as_ref()?;
@@ -56,6 +67,12 @@ impl FioTarget {
         check_unused(context, &self.path, &TargetDevice::read(context, number).await?).await?;
         device::open_exclusively(context, &self.path).await.map(Some)
     }
+}
+
+/// The device of a file's filesystem and its inode, of what a path leads to.
+async fn identify(context: &WorkerContext, path: &str) -> Result<String, Failure> {
+    let output = context.run(Command::new(["stat", "-L", "--printf=%d:%i", path])).await?;
+    Ok(String::from_utf8_lossy(&output).into_owned())
 }
 
 /// The type of a file at a path.
@@ -108,9 +125,8 @@ pub(super) async fn hold_named(
         }
         match stat(context, path).await? {
             PathKind::BlockDevice { number } if held.insert(number.clone()) => {
-                let device_number = Some(number);
-                let target = FioTarget { path: path.clone(), scratch: None, device_number, memory_filesystem: None };
-                target.hold_exclusively(context).await?;
+                check_unused(context, path, &TargetDevice::read(context, &number).await?).await?;
+                device::open_exclusively(context, path).await?;
             }
             PathKind::RegularFile { .. } => check_not_attached(context, path).await?,
             _ => {}
@@ -207,7 +223,8 @@ async fn prepare_scratch_file(
         )));
     }
     lay_out(context, job, &path, job.file_size).await?;
-    Ok(FioTarget { path, scratch: Some(scratch), device_number: None, memory_filesystem })
+    let identity = identify(context, &path).await?;
+    Ok(FioTarget { path, scratch: Some(scratch), device_number: None, memory_filesystem, identity })
 }
 
 /// Prepares an existing file of `size` bytes, of which `allocated` are allocated on the filesystem.
@@ -241,7 +258,8 @@ async fn prepare_existing_file(
     if too_small {
         lay_out(context, job, path, job.file_size).await?;
     }
-    Ok(FioTarget { path: path.to_owned(), scratch: None, device_number: None, memory_filesystem })
+    let identity = identify(context, path).await?;
+    Ok(FioTarget { path: path.to_owned(), scratch: None, device_number: None, memory_filesystem, identity })
 }
 
 /// Prepares a block device; its data is lost.
@@ -268,6 +286,7 @@ async fn prepare_block_device(
         scratch: None,
         device_number: Some(number.to_owned()),
         memory_filesystem: None,
+        identity: identify(context, path).await?,
     };
     let holder = target.hold_exclusively(context).await?;
     lay_out(context, job, path, job.file_size).await?;
@@ -279,9 +298,14 @@ async fn prepare_block_device(
 
 /// Refuses a file or device that is the content of a loop device, or a swap file. The kernel counts neither as a use.
 async fn check_not_attached(context: &WorkerContext, path: &str) -> Result<(), Failure> {
-    // A file may have several names.
+    // A file may have several names, and a device several nodes.
     const SCRIPT: &str = "path=$(readlink -f -- \"$1\") || exit 0
-        is_same() { [ \"$1\" = \"$path\" ] || [ \"$1\" -ef \"$path\" ]; }
+        device() { [ ! -b \"$1\" ] || stat -Lc %t:%T -- \"$1\"; }
+        number=$(device \"$path\")
+        is_same() {
+            [ \"$1\" = \"$path\" ] || [ \"$1\" -ef \"$path\" ] ||
+                { [ -n \"$number\" ] && [ \"$(device \"$1\")\" = \"$number\" ]; }
+        }
         for file in /sys/block/loop*/loop/backing_file; do
             is_same \"$(cat \"$file\" 2>/dev/null)\" && echo \"$file\"
         done

@@ -69,6 +69,24 @@ fn samples_share_the_preparation_and_a_rate_is_respected() {
 }
 
 #[test]
+fn a_target_that_is_another_file_by_now_is_not_measured() {
+    if !has("fio") {
+        return;
+    }
+    let folder = tempfile::tempdir_in("/var/tmp").unwrap();
+    // Between the preparation and the first sample, as after the filesystem was unmounted.
+    let script = "for file in */fio; do mv $file ${file}2; cp ${file}2 $file; done";
+    let extra = json!({ "targets": [folder.path()], "pre-iteration-script": "" });
+    let path = folder.path().join("swap.sh");
+    fs::write(&path, format!("#!/bin/sh\ncd {} && {script}\n", folder.path().display())).unwrap();
+    fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    sample(extra.clone()).unwrap().assert_valid();
+    let swapped = refusal(extended(extra, json!({ "pre-iteration-script": path })));
+    assert!(swapped.ends_with("/fio` is no longer the file that was prepared"), "{swapped}");
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "scratch files are removed");
+}
+
+#[test]
 fn two_targets_are_used_one_after_the_other() {
     if !has("fio") {
         return;

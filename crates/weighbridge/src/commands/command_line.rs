@@ -28,6 +28,14 @@ pub(crate) fn recorded_words() -> Vec<String> {
     mask_arguments(words_to_record())
 }
 
+/// The words of a command line as they are shown, with secrets masked. Where none is, every byte is kept.
+pub(crate) fn mask_secrets(words: Vec<OsString>) -> Vec<OsString> {
+    let texts: Vec<String> = words.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    let masked = mask_arguments(&texts);
+    let shown = words.into_iter().zip(texts).zip(masked);
+    shown.map(|((word, text), masked)| if masked == text { word } else { masked.into() }).collect()
+}
+
 /// Joins words into a command line for a shell; it keeps every byte.
 pub(crate) fn join_words(words: &[OsString]) -> String {
     words.iter().map(|word| quote(word)).collect::<Vec<_>>().join(" ")

@@ -6,7 +6,7 @@ use std::path::{Component, Path, PathBuf};
 use wb_archive::manifest::InputRole;
 use wb_archive::rerun::{RerunCommand, RerunWord};
 use wb_archive::snapshot::{INPUTS, PROGRAMS, SnapshotInput, packed_peers_files};
-use wb_model::Sha256;
+use wb_model::{CellId, Sha256};
 use wb_plan::builtin;
 use wb_record::inputs::content_hash;
 use wb_record::{Invocation, RunFile, RunFolder, RunInputs};
@@ -50,6 +50,24 @@ pub(crate) fn secret_sources(run_file: &RunFile) -> BTreeSet<String> {
     arguments.filter(|argument| argument.is("secret_from")).filter_map(|argument| argument.value).collect()
 }
 
+/// Parameters of tests whose values are paths of files that are read when they measure.
+const FILE_PARAMS: [&str; 1] = ["job-file"];
+
+/// The files that parameters of a run's cells name.
+fn named_files(run: &RunFolder, run_file: &RunFile) -> Result<BTreeSet<String>, Error> {
+    let mut files = BTreeSet::new();
+    // Cells of one serial have one file of definitions.
+    let serials: BTreeMap<PathBuf, &CellId> =
+        run_file.invocations.iter().flat_map(|one| &one.cells).map(|cell| (run.serial_folder(cell), cell)).collect();
+    for cell in serials.values() {
+        for definition in run.definitions(cell)?.cells {
+            let values = FILE_PARAMS.iter().filter_map(|name| definition.params.get(*name)).map(ToString::to_string);
+            files.extend(values.filter(|file| !file.is_empty()));
+        }
+    }
+    Ok(files)
+}
+
 impl Replay {
     /// Prepares the commands of a run.
     ///
@@ -75,6 +93,11 @@ impl Replay {
                     replay.notes.insert(format!("`./rerun` does not repeat the command `weighbridge {name}`"));
                 }
             }
+        }
+        for file in named_files(run, &run_file)? {
+            replay
+                .notes
+                .insert(format!("`./rerun` requires `{file}`, which a parameter names and which is not packed"));
         }
         if replay.commands.is_empty() {
             return Err(Error::Incomplete {

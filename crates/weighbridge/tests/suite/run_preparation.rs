@@ -93,7 +93,9 @@ fn run_interrupted_in_any_step_of_its_preparation_has_a_folder_and_is_resumed() 
 #[test]
 fn resume_command_names_the_folder_that_was_not_given() {
     let lab = Lab::new();
-    let ran = interrupt(start(&lab, &["--provisioner", &format!(r#"command:{{"command":"sh -c '{LASTING}'"}}"#)]));
+    let provisioner = format!(r#"command:{{"command":"sh -c '{LASTING}'"}}"#);
+    let ran = interrupt(start(&lab, &["--provisioner", &provisioner, "--metadata", "password=planted"]));
+    assert!(!ran.err.contains("planted") && ran.err.contains("'password=***'"), "{}", ran.transcript());
     let line = ran.err.split("help: to resume: ").nth(1).unwrap_or_else(|| panic!("{}", ran.transcript()));
     let folder = line.split("--into ").nth(1).unwrap().split_whitespace().next().unwrap();
     assert!(lab.path(folder).join("run.json").is_file(), "{line}");

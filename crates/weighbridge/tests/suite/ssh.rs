@@ -336,8 +336,9 @@ fn two_names_of_one_host_are_refused() {
     let refused = format!(
         "warning: `y` ({one}) is the same machine as `x`\n\
          help: name each machine once: drop `y` or `x`, otherwise one machine is measured under both names; hosts that share \
-         a kernel on purpose, in namespaces or containers, need a folder each in WEIGHBRIDGE_LOCKS, such as \
-         `SetEnv WEIGHBRIDGE_LOCKS=FOLDER` in each sshd_config\n"
+         a kernel on purpose, in namespaces or containers, need folders of their own: /var/lib/weighbridge, where an \
+         agent keeps what it will revert, and WEIGHBRIDGE_LOCKS, such as `SetEnv WEIGHBRIDGE_LOCKS=FOLDER` in each \
+         sshd_config\n"
     );
     assert!(ran.err.contains(&refused) && !ran.err.contains("in use by"), "{}", ran.transcript());
     let planned = weighbridge(&hosts, &lab, &format!("plan steady --hosts x:{one},z:{two},y:{one}"));

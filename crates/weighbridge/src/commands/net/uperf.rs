@@ -26,7 +26,7 @@ use crate::cli::net::uperf::UperfArgs;
 use crate::console::Console;
 use crate::error::Error;
 use crate::exit::Exit;
-use crate::output::{self, print_text};
+use crate::output::{self, print_bytes, print_text};
 
 /// Runs either side.
 pub(super) fn uperf(args: &UperfArgs, console: &Console) -> Result<Exit, Error> {
@@ -169,7 +169,7 @@ impl<'a> Progress<'a> {
         } else {
             return;
         };
-        self.failure = self.failure.take().or(print_text(&text).err());
+        self.failure = self.failure.take().or(print_bytes(text.as_bytes()).err());
     }
 
     fn finish(&mut self, result: &RunResult) -> Result<(), Error> {
@@ -184,7 +184,7 @@ impl<'a> Progress<'a> {
             let line = timestamped_line(millis_of_day(), "Total", bytes, operations);
             return print_text(&format!("\n{}{line}\n", separator()));
         }
-        if self.is_terminal { print_text(&format!("\r{:79}\r", "")) } else { Ok(()) }
+        if self.is_terminal { print_bytes(format!("\r{:79}\r", "").as_bytes()) } else { Ok(()) }
     }
 }
 
