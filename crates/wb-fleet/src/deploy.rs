@@ -1,7 +1,7 @@
 //! Deploys the agent program to a host's cache and starts it.
 //!
 //! The program is stored once per content as `${XDG_CACHE_HOME:-~/.cache}/weighbridge/agent/SHA256/weighbridge` (mode
-//! 0700): written to a temporary file, renamed, and checked against its hash before each start. It is used only if no
+//! 0700): written to a temporary file, renamed, and checked against its hash before a start, unless it is unchanged since the last one. It is used only if no
 //! other user can replace it in between: each level of its path belongs to root or the user, and nobody else can write
 //! there. Only tools that every system has are used: a shell, `ls`, `head`, `sha256sum`, `touch`, `df` and `awk`. If
 //! `gzip` exists, the transfer is compressed.

@@ -54,7 +54,7 @@ impl Program {
     }
 
     /// The uncompressed content.
-    pub(crate) fn uncompressed(&self) -> &[u8] {
+    pub fn uncompressed(&self) -> &[u8] {
         &self.content
     }
 

@@ -22,7 +22,9 @@ use wb_sys::file_lock::open_private;
 use wb_sys::{FileLock, LockError, contained_file};
 
 use crate::run_file::SCHEMA;
-use crate::{Definitions, Invocation, Journal, JournalLine, Preparation, RecordError, RunFile, RunRecords, files};
+use crate::{
+    Definitions, Invocation, Journal, JournalLine, Preparation, RecordError, RunFile, RunRecords, files, journal,
+};
 
 /// Maximum length of a case's folder name; the end of a longer name is replaced by a hash. Filesystems allow 255 bytes.
 const MAX_CASE_NAME: usize = 180;
@@ -66,6 +68,10 @@ impl RunFolder {
                 |name: &str| !matches!(name, "journal.jsonl" | "environment" | LOCK) && !name.ends_with(".new");
             if files.any(|file| file.is_ok_and(|file| is_foreign(&file.file_name().to_string_lossy()))) {
                 return Err(not_a_run("it has files but no run.json"));
+            }
+            // Before anything is added to a folder of somebody else.
+            if let Some(text) = files::read(path, &path.join("journal.jsonl"))? {
+                journal::parse(&path.join("journal.jsonl"), &text)?;
             }
         }
         let (file, journal) = (path.join(LOCK), path.join("journal.jsonl"));
@@ -345,6 +351,15 @@ mod tests {
         assert!(matches!(RunFolder::open(&folder.path().join("none")), Err(RecordError::NoRun { .. })));
         fs::create_dir(folder.path().join("empty")).unwrap();
         assert!(matches!(RunFolder::open(&folder.path().join("empty")), Err(RecordError::NotARun { .. })));
+    }
+
+    #[test]
+    fn nothing_is_added_to_a_folder_with_another_journal() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("journal.jsonl"), "a diary\n").unwrap();
+        let error = RunFolder::create(folder.path()).unwrap_err().to_string();
+        assert!(error.contains("journal.jsonl:1"), "{error}");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
     }
 
     #[test]

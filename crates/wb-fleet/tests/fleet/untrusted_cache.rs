@@ -2,7 +2,7 @@
 
 use std::fs::{self, Permissions};
 use std::io::{BufRead, BufReader, Read, Write};
-use std::os::unix::fs::{PermissionsExt, chown, symlink};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -204,6 +204,29 @@ fn a_file_that_another_user_can_write_is_replaced_by_the_program() {
                 assert_eq!((owner, metadata.permissions().mode()), (user, 0o100_700), "{control:?}, {shell:?}");
             }
         }
+    }
+}
+
+#[test]
+fn a_program_is_hashed_again_when_it_has_changed() {
+    for shell in shells() {
+        let Some(cache) = Cache::new(USER) else { return };
+        let note = cache.folder().join("checked");
+        for _ in 0..2 {
+            assert_eq!(cache.start(&shell), cache.started());
+            let metadata = fs::metadata(cache.program()).unwrap();
+            let changed = metadata.ctime_nsec().to_string();
+            let is_known = !fs::read_to_string(&note).unwrap().is_empty();
+            assert!(!is_known || fs::read_to_string(&note).unwrap().contains(&changed), "{shell:?}");
+            assert_eq!(fs::metadata(&note).unwrap().mode() & 0o777, 0o600);
+        }
+        // Damaged in place, with its size and its time of modification.
+        let modified = fs::metadata(cache.program()).unwrap().modified().unwrap();
+        fs::write(cache.program(), PROGRAM.replace('e', "x")).unwrap();
+        fs::File::options().write(true).open(cache.program()).unwrap().set_modified(modified).unwrap();
+        assert!(cache.start(&shell).starts_with("send "), "{shell:?}");
+        assert_eq!(cache.start(&shell), cache.started());
+        assert_eq!(fs::read_to_string(cache.program()).unwrap(), PROGRAM);
     }
 }
 

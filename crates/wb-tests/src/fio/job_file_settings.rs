@@ -3,7 +3,7 @@
 //! A parameter applies to a job file where an option is `$@`. Every other option is the file's, or fio's default: its
 //! value becomes that of the parameter, and another value of the parameter contradicts the file.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use serde_json::Value as Json;
 use wb_model::{Nanos, ParamValue};
@@ -100,10 +100,10 @@ pub(super) fn contradiction(template: &str, params: &Params) -> Option<String> {
              settings that are reverted"
         ));
     }
-    if let Some(option) = staggering(template) {
+    if let Some(option) = unknown_start(template) {
         return Some(format!(
-            "job file `{path}` has `{option}`: its jobs run at different times, and their figures cannot be added; \
-             `stonewall` runs them one after the other"
+            "job file `{path}` has `{option}`: when its jobs run is not in fio's report, so that their figures cannot be \
+             added; `stonewall` runs them one after the other"
         ));
     }
     let values = serde_json::to_value(params).ok()?;
@@ -136,13 +136,13 @@ fn lasting_option(job: &JobSection<'_>) -> Option<&'static str> {
     ["ioscheduler", "cgroup"].into_iter().find(|option| job.options.contains_key(*option))
 }
 
-/// An option by which jobs of one group run at different times, if a job file has one.
-fn staggering(template: &str) -> Option<&'static str> {
+/// An option by which jobs of one group run at times that are not known, if a job file has one.
+fn unknown_start(template: &str) -> Option<&'static str> {
     let jobs = jobs(template);
-    let delays: BTreeSet<Option<&String>> = jobs.iter().map(|job| job.options.get("startdelay")).collect();
-    let is_random = delays.iter().flatten().any(|delay| delay.contains('-'));
+    let is_random = |delay: &String| delay.parse::<Nanos>().is_err();
+    let has_random = jobs.iter().any(|job| job.options.get("startdelay").is_some_and(is_random));
     let waits = jobs.iter().any(|job| job.options.contains_key("wait_for"));
-    waits.then_some("wait_for").or_else(|| (delays.len() > 1 || is_random).then_some("startdelay"))
+    waits.then_some("wait_for").or_else(|| has_random.then_some("startdelay"))
 }
 
 /// What a job file sets in its jobs.
@@ -332,13 +332,12 @@ mod tests {
             ("filename=$target\n[job-$target]\n", "uses `$target` in `[global]`"),
             ("ioscheduler=none\n[a]\n", "has `ioscheduler`"),
             ("[a]\n[b]\nwait_for=a\n", "has `wait_for`"),
-            ("[a]\n[b]\nstartdelay=2\n", "has `startdelay`"),
             ("startdelay=1-3\n[a]\n[b]\n", "has `startdelay`"),
         ] {
             assert!(reason(template).is_some_and(|reason| reason.contains(reported)), "{template}");
         }
-        let equal = reason("startdelay=2\niodepth=32\n[a]\n[b-$target]\nfilename=$target\n");
-        assert!(equal.is_none_or(|reason| !reason.contains("startdelay")));
+        let known = reason("iodepth=32\n[a]\n[b-$target]\nstartdelay=2\nfilename=$target\n");
+        assert!(known.is_none_or(|reason| !reason.contains("startdelay")));
     }
 
     proptest::proptest! {

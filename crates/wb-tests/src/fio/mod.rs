@@ -223,7 +223,7 @@ pub(crate) fn record_sysinfo(attempt: &mut Attempt, collected: &mut Vec<Collecto
 fn read_regular_file(path: &str) -> io::Result<Vec<u8>> {
     match std::fs::metadata(path)?.is_file() {
         true => std::fs::read(path),
-        false => Err(io::Error::other("it is no regular file")),
+        false => Err(io::Error::other("expected a regular file")),
     }
 }
 

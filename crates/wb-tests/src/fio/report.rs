@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
+use wb_model::Nanos;
 
 use super::job::Operation;
 
@@ -41,6 +42,9 @@ pub struct JobReport {
     /// Time that it ran, in milliseconds.
     #[serde(default)]
     pub job_runtime: u64,
+    /// How much later than its group it began, in milliseconds (`startdelay`).
+    #[serde(skip)]
+    pub start_delay: u64,
     /// errno of the error that ended it, or 0.
     pub error: i64,
     /// Its reads.
@@ -129,7 +133,15 @@ pub fn parse(output: &str) -> Result<FioReport, String> {
     };
     let mut reports = serde_json::Deserializer::from_str(&output[start..]).into_iter::<FioReport>();
     match reports.next() {
-        Some(Ok(report)) => Ok(report),
+        Some(Ok(mut report)) => {
+            let FioReport { jobs, global_options, .. } = &mut report;
+            for job in jobs {
+                let delay = job.options.get("startdelay").or_else(|| global_options.get("startdelay"));
+                job.start_delay =
+                    delay.and_then(|delay| delay.parse::<Nanos>().ok()).map_or(0, |delay| delay.0 / 1_000_000);
+            }
+            Ok(report)
+        }
         Some(Err(error)) => Err(format!("invalid report of fio: {error}")),
         None => Err("empty report of fio".to_owned()),
     }

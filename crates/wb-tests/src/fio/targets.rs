@@ -49,7 +49,7 @@ impl FioTarget {
         if identify(context, &self.path).await.is_ok_and(|identity| identity == self.identity) {
             return Ok(());
         }
-        Err(Failure::refused(format!("`{}` is no longer the file that was prepared", self.path)))
+        Err(Failure::refused(format!("`{}` leads to another file than the prepared one", self.path)))
     }
 
     /// A warning for the results if the target is in memory.

@@ -97,10 +97,14 @@ fn phases<'a>(report: &'a FioReport, job_file: Option<&str>) -> Vec<Vec<&'a JobR
     phases
 }
 
-/// Measured time in seconds: the sum over phases of the longest runtime of a job in each.
+/// Measured time in seconds: the sum over phases of the time from the first begin of a job to the last end of one.
 fn seconds(phases: &[Vec<&JobReport>], runtime_ms: impl Fn(&JobReport) -> u64) -> f64 {
-    let longest = |phase: &Vec<&JobReport>| phase.iter().map(|job| runtime_ms(job)).max().unwrap_or_default();
-    phases.iter().map(longest).sum::<u64>() as f64 / 1000.0
+    let length = |phase: &Vec<&JobReport>| {
+        let begin = phase.iter().map(|job| job.start_delay).min().unwrap_or_default();
+        let end = phase.iter().map(|job| job.start_delay.saturating_add(runtime_ms(job))).max().unwrap_or_default();
+        end.saturating_sub(begin)
+    };
+    phases.iter().map(length).fold(0, u64::saturating_add) as f64 / 1000.0
 }
 
 fn operations_runtime(job: &JobReport) -> u64 {

@@ -82,7 +82,7 @@ fn a_target_that_is_another_file_by_now_is_not_measured() {
     fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
     sample(extra.clone()).unwrap().assert_valid();
     let swapped = refusal(extended(extra, json!({ "pre-iteration-script": path })));
-    assert!(swapped.ends_with("/fio` is no longer the file that was prepared"), "{swapped}");
+    assert!(swapped.ends_with("/fio` leads to another file than the prepared one"), "{swapped}");
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "scratch files are removed");
 }
 

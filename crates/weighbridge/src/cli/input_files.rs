@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use clap::{ArgMatches, Command};
+use clap::{ArgAction, ArgMatches, Command};
 
 use super::{OutputPath, OutputPrefix};
 
@@ -17,7 +17,10 @@ pub(super) fn input_files(command: &Command, matches: &ArgMatches) -> BTreeSet<P
         let id = arg.get_id().as_str();
         let is_output = matches.try_get_many::<OutputPath>(id).is_ok_and(|values| values.is_some())
             || matches.try_get_many::<OutputPrefix>(id).is_ok_and(|values| values.is_some());
-        let values = matches.try_get_raw(id).ok().flatten().filter(|_| !is_output);
+        // A list of folders may be a pattern of the shell (`result*`) that matches the page of last time: files in it are
+        // skipped.
+        let is_list = arg.is_positional() && matches!(arg.get_action(), ArgAction::Append);
+        let values = matches.try_get_raw(id).ok().flatten().filter(|_| !is_output && !is_list);
         files.extend(values.into_iter().flatten().flat_map(named_files));
     }
     if let Some((name, matches)) = matches.subcommand()

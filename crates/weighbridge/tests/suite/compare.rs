@@ -313,6 +313,6 @@ fn values_in_different_units_are_not_compared() {
     let compared = lab.weighbridge("compare R S --trust-single-run --json");
     let compared: serde_json::Value = serde_json::from_str(&compared.out).unwrap();
     let checks = compared["checks"].as_array().unwrap();
-    assert!(checks.iter().all(|check| check["verdict"] == "incomparable"), "{checks:#?}");
+    assert!(checks.iter().all(|check| check["final_verdict"] == "incomparable"), "{checks:#?}");
     lab.weighbridge("compare R S").expect_stdout("metric unit ms → s");
 }

@@ -174,6 +174,8 @@ fn the_rate_of_several_jobs_is_that_of_their_operations_in_their_time() {
         ("rate_iops=1000\nruntime=1\n[x]\n[y]\nstonewall\n", 1000.0),
         // Of different lengths: 400 and 100 operations in 4 seconds.
         ("rate_iops=100\n[x]\nruntime=4\n[y]\nstartdelay=3\nruntime=1\n", 125.0),
+        // The second when the first has ended: 100 operations of each in 2 seconds.
+        ("rate_iops=100\nruntime=1\n[x]\n[y]\nstartdelay=1\n", 100.0),
         // One after the other: 200 and 500 operations in 3 seconds.
         ("[x]\nrate_iops=100\nruntime=2\n[y]\nstonewall\nrate_iops=500\nruntime=1\n", 233.3),
         ("rate_iops=1000\nruntime=1\nnumjobs=4\ngroup_reporting\n[x]\n", 4000.0),

@@ -1,6 +1,7 @@
 //! Command lines of run-perf, run by a shell through symbolic links with the names of its programs.
 
-use std::os::unix::fs::symlink;
+use std::fs::Permissions;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
 use std::process::Command;
 
@@ -297,6 +298,24 @@ fn results_are_stripped_with_system_information() {
     insta::assert_snapshot!(equivalent_command(&ran), @"weighbridge strip --include-incorrect --attach-sysinfo -- src all");
     assert!(lab.path("all/__sysinfo_before__/host/dmesg").is_file() && lab.path("all/Localhost/fio/failed").is_dir());
     assert_eq!(run_in_shell(&lab, "compare-perf small all").code, 0);
+    // What only its owner may read stays so, and nothing is written into the source.
+    std::fs::set_permissions(lab.path("src/__sysinfo_before__/host/dmesg"), Permissions::from_mode(0o600)).unwrap();
+    run_in_shell(&lab, "strip-run-perf -s src private").expect_code(0);
+    let copied = std::fs::metadata(lab.path("private/__sysinfo_before__/host/dmesg")).unwrap();
+    assert_eq!(copied.mode() & 0o777, 0o600);
+    for inside in ["src/inside", "src/new/inside", "../${PWD##*/}/src/inside"] {
+        let refused = run_in_shell(&lab, &format!("strip-run-perf src {inside}")).expect_code(1);
+        refused.expect_stderr("is in the stripped folder: name one outside of it");
+        assert!(!lab.path("src/inside").exists() && !lab.path("src/new").exists());
+    }
+}
+
+#[test]
+fn log_of_a_translated_command_may_be_a_fifo() {
+    let lab = with_builds();
+    let ran = run_in_shell(&lab, "mkfifo log && { cat log >copy & timeout 60 compare-perf --log log src slow; wait; }");
+    assert_eq!(ran.code, 0, "{}", ran.transcript());
+    assert_eq!(lab.read("copy").lines().count(), ran.err.lines().count(), "{}", ran.transcript());
 }
 
 #[test]

@@ -2,13 +2,21 @@
 
 use wb_test_net::{Host, SshHosts, SshdConfig};
 
-use crate::lab::{CommandResult, Lab};
+use crate::lab::{CommandResult, Lab, deploy};
 use crate::profiles::define_file_and_flag;
 
 const QUICK: &str = "--min-time 1ms --warm-up 0 --samples 6";
 
-/// This many hosts and a lab whose `ssh` connects to them; `None`, with a message, if namespaces cannot be created.
+/// This many hosts, which have the program already, and a lab whose `ssh` connects to them; `None`, with a message, if
+/// namespaces cannot be created.
 pub(crate) fn lab(hosts: u8) -> Option<(SshHosts, Lab)> {
+    let (network, lab) = lab_of_new_hosts(hosts)?;
+    (1..=hosts).for_each(|host| deploy(&network.cache(Host(host))));
+    Some((network, lab))
+}
+
+/// As [`lab`], with hosts to which nobody has connected.
+fn lab_of_new_hosts(hosts: u8) -> Option<(SshHosts, Lab)> {
     let hosts = SshHosts::new(hosts)?;
     let lab = Lab::with_ssh(&hosts);
     Some((hosts, lab))
@@ -25,7 +33,7 @@ pub(crate) fn addresses(hosts: std::ops::RangeInclusive<u8>) -> String {
 
 #[test]
 fn two_remote_hosts_are_measured_and_left_clean() {
-    let Some((hosts, lab)) = lab(2) else { return };
+    let Some((hosts, lab)) = lab_of_new_hosts(2) else { return };
     let line = format!("run steady himeno:grid=XS,threads=1 --hosts {} {QUICK} --into R --json", addresses(1..=2));
     let ran = weighbridge(&hosts, &lab, &line);
     assert!([0, 3].contains(&ran.code), "{}\n{}", ran.transcript(), hosts.log(Host(1)));
