@@ -48,6 +48,7 @@ pub(super) fn describe(
         let value = to_plain_text(value);
         let masked = mask_value(name, &value);
         cell.param(name, normalize_size(name, &masked, kb_base.as_deref()));
+        cell.set_unmasked(name, &value, &masked);
         if masked != value {
             secrets.push((value, masked));
         }
