@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use wb_model::imported::{ImportRejection, ImportedSamples, ImportedValue};
-use wb_model::{Case, Facts, Gate, Metric, ParamValue, Params, ProfileName, TestName};
+use wb_model::{Case, Facts, Gate, Metric, ParamValue, Params, ProfileName, Sha256, TestName};
 
 use crate::ReadError;
 
@@ -44,7 +44,13 @@ pub struct ForeignCell {
     pub axes: Vec<String>,
     /// Samples in the order of the file.
     pub samples: ImportedSamples,
+    /// Fingerprints of masked parameters.
+    pub(crate) fingerprints: Fingerprints,
 }
+
+/// Hashes of the unmasked values of parameters with masked secrets, by parameter. They distinguish cells that are
+/// identical after masking, and are never recorded: a short secret can be found by its hash.
+pub(crate) type Fingerprints = BTreeMap<String, Sha256>;
 
 /// A sample of foreign results.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -73,17 +79,31 @@ impl ForeignCell {
             params: Params::new(),
             axes: Vec::new(),
             samples: ImportedSamples::default(),
+            fingerprints: Fingerprints::new(),
         }
     }
 
     /// Sets a parameter. Values are texts, as programs are inconsistent in writing numbers or texts.
     pub(crate) fn param(&mut self, name: &str, value: impl ToString) {
         self.params.insert(name.to_owned(), ParamValue::Text(value.to_string()));
+        self.fingerprints.remove(name);
+    }
+
+    /// Notes the unmasked value of a parameter that was set to a masked one, if they differ.
+    pub(crate) fn set_unmasked(&mut self, name: &str, value: &str, masked: &str) {
+        if value != masked {
+            self.fingerprints.insert(name.to_owned(), Sha256::of(value.as_bytes()));
+        }
     }
 
     /// Sets a parameter that is part of the cell's name.
     pub(crate) fn axis(&mut self, name: &str, value: impl ToString) {
         self.param(name, value);
+        self.add_axis(name);
+    }
+
+    /// Makes a parameter a part of the cell's name.
+    pub(crate) fn add_axis(&mut self, name: &str) {
         if self.axes.iter().all(|axis| axis != name) {
             self.axes.push(name.to_owned());
         }
@@ -98,6 +118,8 @@ impl ForeignCell {
                 renamed.insert_str(0, "parameter-");
             }
             self.axes.iter_mut().filter(|axis| *axis == name).for_each(|axis| axis.clone_from(&renamed));
+            let fingerprint = self.fingerprints.remove(name);
+            self.fingerprints.extend(fingerprint.map(|fingerprint| (renamed.clone(), fingerprint)));
             self.params.insert(renamed, foreign);
         }
         self.axis(name, value);
@@ -168,7 +190,7 @@ impl ForeignSample {
 impl ForeignResults {
     /// Adds a cell, or its samples to an identical cell.
     pub(crate) fn add(&mut self, cell: ForeignCell) {
-        let identity = format!("{:?} {} {:?}", cell.profile, cell.test, cell.params);
+        let identity = format!("{:?} {} {:?} {:?}", cell.profile, cell.test, cell.params, cell.fingerprints);
         match self.index.get(&identity) {
             Some(at) => self.cells[*at].samples.extend(cell.rows()),
             None => {
@@ -198,8 +220,9 @@ impl ForeignResults {
                 let values = || group.iter().map(|at| self.cells[*at].params.get(&name));
                 if values().any(|value| value != self.cells[group[0]].params.get(&name)) {
                     for at in group {
-                        let value = self.cells[*at].params.get(&name).map(ToString::to_string).unwrap_or_default();
-                        self.cells[*at].axis(&name, value);
+                        let cell = &mut self.cells[*at];
+                        cell.params.entry(name.clone()).or_insert_with(|| ParamValue::Text(String::new()));
+                        cell.add_axis(&name);
                     }
                 }
             }

@@ -224,7 +224,8 @@ fn unknown_format_error(path: &Path, text: &str) -> ReadError {
 }
 
 fn summarize(source: &SourceFile, added: AddedCounts) -> ImportedFile {
-    let AddedCounts { cells, samples, duplicates } = added;
-    let (skipped, notes) = (source.results.notes.clone(), source.results.omitted.clone());
+    let AddedCounts { cells, samples, duplicates, skipped } = added;
+    let skipped = [source.results.notes.clone(), skipped].concat();
+    let notes = source.results.omitted.clone();
     ImportedFile { format: source.format, cells, samples, duplicates, skipped, notes }
 }

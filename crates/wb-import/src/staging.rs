@@ -13,7 +13,7 @@ use wb_model::{CellId, DefinitionKey, Metric, ProfileName, Serial, Sha256, TestN
 use wb_record::{CellDefinition, History, RecordError, RecordedAttempt, RunFolder, files};
 use wb_stats::SamplingRule;
 
-use crate::foreign::{ForeignCell, ForeignResults};
+use crate::foreign::{Fingerprints, ForeignCell, ForeignResults};
 use crate::import::NameOverrides;
 use crate::run_perf::ResultLocation;
 use crate::{Format, ReadError};
@@ -59,6 +59,8 @@ pub(crate) struct StagedCell {
     pub(crate) batches: Vec<Arc<StagedBatch>>,
     /// Origins of all its samples, including existing ones, by the hash of the file.
     origins: BTreeMap<Sha256, Arc<Locations>>,
+    /// Fingerprints of its masked parameters; unknown if it is of an earlier import only.
+    fingerprints: Option<Fingerprints>,
 }
 
 /// New samples of a cell from one file.
@@ -87,15 +89,22 @@ impl Locations {
         self.count += usize::from(is_new);
         is_new
     }
+
+    fn contains(&self, location: &str) -> bool {
+        let (prefix, number) = split_location(location);
+        self.by_prefix.get(prefix).is_some_and(|numbers| numbers.contains(&number))
+    }
 }
 
-/// Number of cells and samples that a file added.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+/// What a file added, and what of it was skipped.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(crate) struct AddedCounts {
     pub(crate) cells: usize,
     pub(crate) samples: usize,
     /// Samples that the run already has.
     pub(crate) duplicates: usize,
+    /// Cells that were skipped, with the reason.
+    pub(crate) skipped: Vec<String>,
 }
 
 impl<'a> StagingArea<'a> {
@@ -124,7 +133,7 @@ impl<'a> StagingArea<'a> {
             order.push(id.clone());
             changed.insert(id, staged.with_samples(cell, source, &mut added)?);
         }
-        added.cells = changed.len();
+        added.cells = changed.values().filter(|staged| staged.origins.contains_key(&source.sha256)).count();
         self.tests.extend(tests);
         for id in order {
             let Some(staged) = changed.remove(&id) else { continue };
@@ -181,6 +190,7 @@ impl<'a> StagingArea<'a> {
             }),
             batches: Vec::new(),
             origins,
+            fingerprints: None,
         }
     }
 
@@ -233,6 +243,17 @@ fn read_origin(attempt: &RecordedAttempt) -> Option<ImportOrigin> {
 }
 
 impl StagedCell {
+    /// Whether a cell of the same name and parameters is this one, rather than one that differs in a masked secret. If the
+    /// secret is unknown, only a file that this cell is from has the same one.
+    fn is_same_cell(&self, cell: &ForeignCell, source: &SourceFile) -> bool {
+        let has_sample = |known: &Arc<Locations>| cell.samples.locations().any(|location| known.contains(&location));
+        let is_known = match &self.fingerprints {
+            Some(fingerprints) => *fingerprints == cell.fingerprints,
+            None => self.origins.is_empty() || cell.fingerprints.is_empty(),
+        };
+        is_known || self.origins.get(&source.sha256).is_some_and(has_sample)
+    }
+
     /// Adds the samples of a file that it does not have yet.
     fn with_samples(
         mut self,
@@ -245,6 +266,11 @@ impl StagedCell {
             let differences = differences(&self.definition.params, &cell.params);
             return Err(ReadError::Redefined { cell: Box::new(id.clone()), differences });
         }
+        if !self.is_same_cell(cell, source) {
+            added.skipped.push(masked_difference_note(id, cell));
+            return Ok(self);
+        }
+        self.fingerprints.get_or_insert_with(|| cell.fingerprints.clone());
         let locations = Arc::make_mut(self.origins.entry(source.sha256.clone()).or_default());
         let positions = (0..).zip(cell.samples.locations());
         let new: Vec<u32> =
@@ -267,6 +293,15 @@ impl StagedCell {
         }
         Ok(self)
     }
+}
+
+/// Note on a skipped cell.
+fn masked_difference_note(id: &CellId, cell: &ForeignCell) -> String {
+    let location = cell.samples.locations().next().unwrap_or_default();
+    format!(
+        "skipped `{id}` at {location}: differs from another one only in a masked secret; give it another name where it is \
+         measured (hyperfine's --command-name), or import its file with --id"
+    )
 }
 
 /// Declares a metric, unless it is declared already; it is primary if it is primary in any sample.

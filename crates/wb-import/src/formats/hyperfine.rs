@@ -38,25 +38,20 @@ struct Command {
 pub(crate) fn read(text: &str) -> Result<ForeignResults, ReadError> {
     let Export { results } = json::parse_document(Format::Hyperfine, text)?;
     let mut foreign = ForeignResults::default();
-    // Commands by masked parameters: commands that differ only in a secret are identical after masking.
-    let mut commands: BTreeMap<String, String> = BTreeMap::new();
     for (at, result) in results.iter().enumerate() {
         let mut cell = ForeignCell::new(valid_name(TEST), SUMMARY);
         for (name, value) in &result.parameters {
             let value = to_plain_text(value);
             let masked = mask_value(name, &value);
             cell.axis(name, masked.as_str());
+            cell.set_unmasked(name, &value, &masked);
             if masked != value {
                 foreign.secrets.push((value.clone(), masked));
             }
         }
-        cell.own_axis("command", mask_secrets(&result.command, &mut foreign.secrets));
-        let first_command = commands.entry(format!("{:?}", cell.params)).or_insert_with(|| result.command.clone());
-        if *first_command != result.command {
-            let reason = format!("result {at}: differs from another one only in a masked secret");
-            foreign.notes.push(format!("{reason}; set a name with hyperfine's --command-name"));
-            continue;
-        }
+        let command = mask_secrets(&result.command, &mut foreign.secrets);
+        cell.own_axis("command", command.as_str());
+        cell.set_unmasked("command", &result.command, &command);
         if result.times.is_empty() {
             foreign.notes.push(format!("result {at}: missing `times`, and a mean is not a sample"));
             continue;
@@ -125,9 +120,25 @@ mod tests {
         let result = |secret: &str| format!(r#"{{"command": "get --token {secret}", "times": [1.0]}}"#);
         let text = format!("{{\"results\": [{}, {}]}}", result("abc"), result("xyz"));
         let foreign = read(&text).unwrap();
-        assert_eq!(foreign.cells.len(), 1);
-        assert_eq!(foreign.cells[0].params["command"].to_string(), "get --token ***");
-        assert!(foreign.notes[0].contains("--command-name") && !format!("{:?}", foreign.cells).contains("abc"));
+        assert_eq!(foreign.cells.len(), 2, "{foreign:?}");
+        assert!(foreign.cells.iter().all(|cell| cell.params["command"].to_string() == "get --token ***"));
+        assert!(!format!("{:?}", foreign.cells).contains("abc"));
+    }
+
+    #[test]
+    fn parameters_that_differ_in_a_secret_distinguish_commands() {
+        for name in ["pass", "token", "auth", "command"] {
+            let result = |value: &str| {
+                let command = if name == "command" { "get --token abc" } else { "opt" };
+                let value = if name == "command" { format!("get --token {value}") } else { value.to_owned() };
+                format!(r#"{{"command": "{command}", "times": [1.0], "parameters": {{"{name}": "{value}"}}}}"#)
+            };
+            let text = format!("{{\"results\": [{}, {}, {}]}}", result("0.01"), result("0.03"), result("0.01"));
+            let foreign = read(&text).unwrap();
+            let [one, other] = &foreign.cells[..] else { panic!("{foreign:?}") };
+            assert_eq!((one.samples.count, other.samples.count), (2, 1));
+            assert_eq!(one.params, other.params, "{name}");
+        }
     }
 
     #[test]

@@ -150,7 +150,9 @@ impl TestResult {
         if let Some(version) = version {
             cell.param("profile-version", version);
         }
-        cell.param("arguments", mask_secrets(&self.arguments, secrets));
+        let arguments = mask_secrets(&self.arguments, secrets);
+        cell.param("arguments", arguments.as_str());
+        cell.set_unmasked("arguments", &self.arguments, &arguments);
         let mut unnamed = Vec::new();
         for part in self.description.split(" - ").filter(|part| !part.trim().is_empty()) {
             match part.split_once(": ") {

@@ -200,6 +200,82 @@ fn no_secret_is_recorded() {
     assert!(all.contains("--default-password ***") && !all.contains("hunter2"));
 }
 
+/// Files with a measurement that differ in a secret and a figure, by format.
+fn file_with_secret(format: &str, secret: &str, figure: u32) -> String {
+    match format {
+        "hyperfine" => {
+            format!(
+                r#"{{"results": [{{"command": "curl --token {secret}", "mean": {figure}, "times": [{figure}, 7]}}]}}"#
+            )
+        }
+        "hyperfine-parameter" => format!(
+            r#"{{"results": [{{"command": "opt", "mean": 1, "times": [{figure}], "parameters": {{"pass": "{secret}"}}}}]}}"#
+        ),
+        "fio" => format!(
+            r#"{{"fio version": "fio-3.33", "jobs": [{{"jobname": "j", "job options": {{"http_s3_key": "{secret}"}},
+            "read": {{"total_ios": {figure}, "iops": {figure}, "bw_bytes": 1, "runtime": 1000}}}}]}}"#
+        ),
+        _ => format!(
+            "<PhoronixTestSuite><Result><Identifier>pts/x-1.0.0</Identifier><Title>x</Title>
+            <Arguments>get --token {secret}</Arguments><Scale>MB/s</Scale><Proportion>HIB</Proportion><Data><Entry>
+            <Identifier>a</Identifier><Value>{figure}</Value><RawString>{figure}</RawString></Entry></Data></Result>
+            </PhoronixTestSuite>"
+        ),
+    }
+}
+
+#[test]
+fn cells_that_differ_in_a_masked_secret_are_not_mixed() {
+    for format in ["hyperfine", "hyperfine-parameter", "fio", "phoronix"] {
+        let mut lab = ImportEnv::new();
+        let file = |name: &str, secret: &str, figure| lab.write(name, file_with_secret(format, secret, figure));
+        let one = file("one", "abc123", 1);
+        let again = file("again", "abc123", 2);
+        let other = file("other", "xyz789", 3);
+        let result = |report: &ImportReport| -> Vec<(bool, usize, bool)> {
+            let imported = report.files.iter().map(|file| file.result.as_ref().unwrap());
+            let is_skipped = |note: &String| note.contains("differs from another one only in a masked secret");
+            imported.map(|file| (file.samples > 0, file.duplicates, file.skipped.iter().any(is_skipped))).collect()
+        };
+        let import = |lab: &ImportEnv, run: &str, files: &[&PathBuf]| {
+            result(&lab.try_import(run, &files.iter().map(|file| (*file).clone()).collect::<Vec<_>>()).unwrap())
+        };
+        let samples = if format == "hyperfine" { 2 } else { 1 };
+        let (added, duplicate, skipped) = ((true, 0, false), (false, samples, false), (false, 0, true));
+        assert_eq!(import(&lab, "R", &[&one, &other, &again]), [added, skipped, added], "{format}");
+        // Which secret the run's cell has is known only from a file that it is from.
+        assert_eq!(import(&lab, "S", &[&one]), [added], "{format}");
+        assert_eq!(import(&lab, "S", &[&other, &again]), [skipped, skipped], "{format}");
+        assert_eq!(import(&lab, "S", &[&one, &again, &other]), [duplicate, added, skipped], "{format}");
+        assert_eq!(import(&lab, "S", &[&again, &one]), [duplicate, duplicate], "{format}");
+        for run in ["R", "S"] {
+            let study = lab.study(run);
+            assert_eq!((study.cells.len(), study.cells[0].attempts.len()), (1, 2 * samples), "{format} {run}");
+            let all = lab.all_content(run);
+            for secret in ["abc123", "xyz789"] {
+                let hash = wb_model::Sha256::of(secret.as_bytes());
+                assert!(!all.contains(secret) && !all.contains(hash.as_str()), "{format} {run}");
+            }
+        }
+        lab.names.id = Some(TestName::new("other").unwrap());
+        assert_eq!(import(&lab, "S", &[&other]), [added], "{format}");
+        assert_eq!(lab.study("S").cells.len(), 2, "{format}");
+    }
+}
+
+#[test]
+fn cells_of_one_file_that_differ_in_a_masked_secret_are_not_mixed() {
+    let lab = ImportEnv::new();
+    let result = |secret: &str| format!(r#"{{"command": "curl --token {secret}", "times": [1, 2]}}"#);
+    let text = format!(r#"{{"results": [{}, {}]}}"#, result("abc123"), result("xyz789"));
+    let report = lab.try_import("R", &[lab.write("both.json", text)]).unwrap();
+    let imported = report.files[0].result.as_ref().unwrap();
+    assert_eq!((imported.cells, imported.samples), (1, 2));
+    let expected = "skipped `Localhost/hyperfine/0000:command=curl%20--token%20%2A%2A%2A` at results/1/times/0: differs from another \
+                    one only in a masked secret";
+    assert!(imported.skipped.iter().any(|note| note.starts_with(expected)), "{:?}", imported.skipped);
+}
+
 #[test]
 fn one_of_several_systems_is_selected() {
     let mut lab = ImportEnv::new();

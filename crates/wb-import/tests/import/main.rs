@@ -4,6 +4,7 @@
 
 mod compare;
 mod extend;
+mod fio;
 mod formats;
 mod hostile;
 mod lab;

@@ -2,15 +2,15 @@
 
 use std::io;
 
-use wb_model::Metric;
+use wb_model::{Gate, Metric};
 
 use super::latency::{CloneLatency, merge_clones};
 use super::report::{DIRECTIONS, JobReport, LATENCIES, OperationReport};
 use crate::foreign::ForeignSample;
 
-/// Creates the sample of a job and its clones. `kinds` is the job's option `rw`, if known; `is_group` is whether the report
-/// of several clones is known to be one (`group_reporting`).
-pub(super) fn sample(location: String, clones: &[&JobReport], kinds: Option<&str>, is_group: bool) -> ForeignSample {
+/// Creates the sample of a job and its clones. `kinds` are the kinds of operations of the job, empty if unknown; `is_group`
+/// is whether the report of several clones is known to be one (`group_reporting`).
+pub(super) fn sample(location: String, clones: &[&JobReport], kinds: &[&str], is_group: bool) -> ForeignSample {
     let mut sample = ForeignSample::at(location);
     if let Some(job) = clones.iter().find(|job| job.error != 0) {
         let error = io::Error::from_raw_os_error(job.error);
@@ -21,21 +21,25 @@ pub(super) fn sample(location: String, clones: &[&JobReport], kinds: Option<&str
         .into_iter()
         .filter(|direction| clones.iter().any(|job| job.directions().any(|own| own == *direction)))
         .collect();
-    let is_mixed = kinds.is_some_and(|kinds| kinds.contains("rw") || kinds.contains("readwrite"));
-    let is_separate = directions.len() > 1 || is_mixed || kinds == Some("trimwrite");
-    let reports = |direction: &str| clones.iter().map(move |job| job.operation(direction)).collect::<Vec<_>>();
-    // Reads of a job that writes alone are those of its `verify` phase, which follows the writes.
-    let own: Vec<&str> = match kinds {
-        Some("write" | "randwrite") if directions.contains(&"write") => vec!["write"],
-        _ => directions.clone(),
+    let is_separate = directions.len() > 1 || kinds.len() > 1;
+    let reports = |direction: &str| {
+        let reports = clones.iter().map(|job| job.operation(direction));
+        reports.filter(|report| report.has_operations()).collect::<Vec<_>>()
     };
-    let has_verification = own != directions;
+    // Reads of a job that writes and does not read are those of its `verify` phase, which follows the writes.
+    let has_verification = kinds.contains(&"write")
+        && !kinds.contains(&"read")
+        && ["write", "read"].iter().all(|direction| directions.contains(direction));
+    let own = directions.iter().filter(|direction| !(has_verification && **direction == "read"));
     if has_verification {
         sample.findings.push("reads of the verification are not in iops and bandwidth".to_owned());
     }
-    let all_reports: Vec<&OperationReport> = own.iter().flat_map(|direction| reports(direction)).collect();
+    let all_reports: Vec<&OperationReport> = own.flat_map(|direction| reports(direction)).collect();
     let (iops, bandwidth) = throughput(&all_reports);
-    sample.push_reading(Metric::throughput("iops", "ops/s").primary(), Some(iops.unwrap_or(0.0)));
+    if iops.is_none() {
+        sample.reject(Gate::Output, "the total `iops` is unknown: that of some operations is not a number");
+    }
+    sample.push_reading(Metric::throughput("iops", "ops/s").primary(), iops);
     sample.push_reading(Metric::throughput("bandwidth", "B/s"), bandwidth);
     for direction in directions {
         let prefix = if is_separate { format!("{direction}-") } else { String::new() };
@@ -48,37 +52,30 @@ pub(super) fn sample(location: String, clones: &[&JobReport], kinds: Option<&str
         LATENCIES.iter().for_each(|name| push_latency(&mut sample, &prefix, name, &clones));
     }
     let factor = |job: &JobReport| job.group_cpu_factor(is_group, has_verification);
-    let sum = |field: fn(&JobReport) -> Option<f64>| {
-        sum(clones.iter().map(|job| field(job).map(|percent| percent * factor(job))))
+    let total = |field: fn(&JobReport) -> Option<f64>| {
+        clones.iter().map(|job| field(job).map(|percent| percent * factor(job))).sum::<Option<f64>>()
     };
-    sample.push_reading(Metric::resource("cpu-user", "%"), sum(|job| job.usr_cpu.0));
-    sample.push_reading(Metric::resource("cpu-system", "%"), sum(|job| job.sys_cpu.0));
+    sample.push_reading(Metric::resource("cpu-user", "%"), total(|job| job.usr_cpu.0));
+    sample.push_reading(Metric::resource("cpu-system", "%"), total(|job| job.sys_cpu.0));
     let longest = all_reports.iter().filter_map(|direction| direction.runtime.0).reduce(f64::max);
     sample.seconds = longest.map(|milliseconds| milliseconds / 1000.0);
     sample
 }
 
 /// Total operations and bytes per second. Those of clones and directions with different run times are as fio's of a group:
-/// all operations by the longest run time.
+/// all operations by the longest run time. A total of which a part is unknown is none.
 fn throughput(reports: &[&OperationReport]) -> (Option<f64>, Option<f64>) {
-    let runtimes: Vec<f64> = reports.iter().filter_map(|report| report.runtime.0.filter(|time| *time > 0.0)).collect();
+    let runtimes: Option<Vec<f64>> = reports.iter().map(|report| report.runtime.0).collect();
+    let runtimes = runtimes.unwrap_or_default();
     let longest = runtimes.iter().copied().reduce(f64::max);
-    let is_uneven = runtimes.iter().any(|runtime| Some(*runtime) != longest);
-    let by_longest = |total: fn(&OperationReport) -> Option<f64>| {
-        let all: Option<Vec<f64>> = reports.iter().map(|report| total(report)).collect();
-        Some(all?.iter().sum::<f64>() / (longest? / 1000.0)).filter(|_| is_uneven)
-    };
-    let iops = by_longest(|report| report.total_ios.0);
-    let bandwidth = by_longest(OperationReport::bytes);
+    let is_uneven = runtimes.iter().any(|runtime| *runtime > 0.0 && Some(*runtime) != longest);
+    let total =
+        |value: fn(&OperationReport) -> Option<f64>| reports.iter().map(|report| value(report)).sum::<Option<f64>>();
+    let by_longest = |value| Some(total(value)? / (longest? / 1000.0)).filter(|_| is_uneven);
     (
-        iops.or_else(|| sum(reports.iter().map(|report| report.iops.0))),
-        bandwidth.or_else(|| sum(reports.iter().map(|report| report.bandwidth()))),
+        by_longest(|report| report.total_ios.0).or_else(|| total(|report| report.iops.0)),
+        by_longest(OperationReport::bytes).or_else(|| total(OperationReport::bandwidth)),
     )
-}
-
-/// Sum of the known values; none if there are none.
-fn sum(values: impl Iterator<Item = Option<f64>>) -> Option<f64> {
-    values.flatten().reduce(|sum, value| sum + value)
 }
 
 fn clone_latency<'a>(direction: &'a OperationReport, name: &str) -> Option<CloneLatency<'a>> {
@@ -87,8 +84,8 @@ fn clone_latency<'a>(direction: &'a OperationReport, name: &str) -> Option<Clone
 }
 
 fn push_latency(sample: &mut ForeignSample, prefix: &str, name: &str, clones: &[&OperationReport]) {
-    let active = clones.iter().filter(|direction| direction.has_operations());
-    let latencies: Vec<CloneLatency<'_>> = active.filter_map(|direction| clone_latency(direction, name)).collect();
+    let latencies: Vec<CloneLatency<'_>> =
+        clones.iter().filter_map(|direction| clone_latency(direction, name)).collect();
     if latencies.is_empty() {
         return;
     }

@@ -17,7 +17,7 @@ pub(super) struct CloneLatency<'a> {
 /// A latency over several clones, in nanoseconds.
 #[derive(Debug, PartialEq)]
 pub(super) struct MergedLatency {
-    /// Mean over all operations.
+    /// Mean over all operations; none if that of a clone is unknown.
     pub(super) mean: Option<f64>,
     /// Percentiles by name, such as `p99.9`; none if the clones have only their own percentiles, which cannot be
     /// merged.
@@ -26,16 +26,18 @@ pub(super) struct MergedLatency {
 
 /// Merges the latencies of clones.
 pub(super) fn merge_clones(parts: &[CloneLatency<'_>]) -> MergedLatency {
-    let counted = parts.iter().filter_map(|part| {
-        let count = part.latency.count.0.unwrap_or(part.operations);
-        part.latency.mean.0.filter(|_| count > 0.0).map(|mean| (mean * part.unit, count))
-    });
-    let (sum, count) = counted.fold((0.0, 0.0), |(sum, all), (mean, count)| (sum + mean * count, all + count));
+    let count = |part: &CloneLatency<'_>| part.latency.count.0.unwrap_or(part.operations);
+    let active = || parts.iter().filter(|part| count(part) > 0.0);
+    let sum = active().map(|part| Some(part.latency.mean.0? * part.unit * count(part))).sum::<Option<f64>>();
+    let count: f64 = active().map(count).sum();
     let percentiles = match parts {
         [part] => Some(own_percentiles(part)),
         parts => merge_percentiles(parts),
     };
-    MergedLatency { mean: (count > 0.0).then(|| sum / count), percentiles: percentiles.map(name_percentiles) }
+    MergedLatency {
+        mean: sum.filter(|_| count > 0.0).map(|sum| sum / count),
+        percentiles: percentiles.map(name_percentiles),
+    }
 }
 
 fn name_percentiles(mut percentiles: Vec<(f64, f64)>) -> Vec<(String, f64)> {
@@ -92,6 +94,16 @@ mod tests {
         let both = merge_clones(&[part(&one), part(&other)]);
         assert_eq!(both.mean, Some(15.0));
         assert_eq!(both.percentiles.unwrap(), [("p50".to_owned(), 10.0), ("p99.9".to_owned(), 30.0)]);
+    }
+
+    #[test]
+    fn a_mean_with_an_unknown_part_is_no_value() {
+        let mean = |other: &str| {
+            let (one, other) = (latency(r#"{"mean": 10, "N": 3}"#), latency(other));
+            merge_clones(&[part(&one), part(&other)]).mean
+        };
+        assert_eq!(mean(r#"{"mean": null, "N": 1}"#), None);
+        assert_eq!(mean(r#"{"mean": null, "N": 0}"#), Some(10.0));
     }
 
     #[test]

@@ -13,6 +13,7 @@ use std::collections::btree_map::Entry;
 use crate::foreign::{ForeignCell, ForeignResults};
 use crate::naming::valid_name;
 use crate::{Format, ReadError, json};
+use options::OptionsOwner;
 use report::{FioReport, JobReport};
 
 const TEST: &str = "fio-json";
@@ -32,12 +33,21 @@ pub(crate) fn read(text: &str) -> Result<ForeignResults, ReadError> {
     foreign.add_provenance("host", Some(hosts.join(", ")));
     for (at, clones) in group_clones(&report) {
         let mut cell = ForeignCell::new(valid_name(TEST), SUMMARY);
-        foreign.secrets.extend(options::describe(&mut cell, &report.global, clones[0]));
-        let contradictions = options::drop_contradicted(&mut cell, &clones);
-        let kinds = cell.params.get("rw").map(ToString::to_string);
+        let owner = OptionsOwner::of(&report.global, clones[0]);
+        foreign.secrets.extend(options::describe(&mut cell, &report.global, clones[0], owner));
+        let can_verify = owner == OptionsOwner::Job || options::is_set(&report.global, clones[0], "verify");
+        let contradictions = options::drop_contradicted(&mut cell, &clones, can_verify);
+        let rw = cell.params.get("rw").map(ToString::to_string);
+        let kinds = rw.as_deref().map_or(&[][..], options::operations_of_pattern);
         let is_group = options::is_set(&report.global, clones[0], "group_reporting");
-        let mut sample = figures::sample(format!("jobs/{at}"), &clones, kinds.as_deref(), is_group);
+        let mut sample = figures::sample(format!("jobs/{at}"), &clones, kinds, is_group);
         sample.findings.extend(contradictions);
+        if owner == OptionsOwner::LastOfGroup {
+            sample.findings.push(
+                "a group of different jobs, whose own options are not in the file: only those of all jobs are kept"
+                    .to_owned(),
+            );
+        }
         cell.samples.extend([sample]);
         foreign.add(cell);
     }
@@ -150,10 +160,74 @@ mod tests {
     #[test]
     fn reads_of_a_verification_are_not_added_to_the_writes() {
         let figures = format!(r#""read": {}, "write": {}"#, operation(2048, 4096, 9), operation(2048, 4096, 22));
-        let text = report(&[(r#"{"rw": "write", "verify": "crc32c"}"#, &figures)]);
-        assert!((value(&text, "throughput/iops") - 2048.0 / 0.022).abs() < 1e-6);
-        assert_eq!(value(&text, "throughput/write-iops"), value(&text, "throughput/iops"));
-        assert!(row(&read(&text).unwrap().cells[0], 0).findings[0].contains("verification"));
+        for rw in ["write", "randwrite", "write:4k", "randwrite:8"] {
+            let text = report(&[(&format!(r#"{{"rw": "{rw}", "verify": "crc32c"}}"#), &figures)]);
+            assert!((value(&text, "throughput/iops") - 2048.0 / 0.022).abs() < 1e-6, "{rw}");
+            assert_eq!(value(&text, "throughput/write-iops"), value(&text, "throughput/iops"), "{rw}");
+            assert!(row(&read(&text).unwrap().cells[0], 0).findings[0].contains("verification"), "{rw}");
+        }
+        let text = report(&[(r#"{"rw": "randrw:8", "verify": "crc32c"}"#, &figures)]);
+        assert_eq!(value(&text, "throughput/iops"), 4096.0 / 0.022);
+    }
+
+    #[test]
+    fn a_group_of_different_jobs_has_only_the_options_of_all() {
+        let figures = format!(
+            r#""read": {}, "write": {}, "job_runtime": 4009"#,
+            operation(1000, 4096, 1000),
+            operation(3000, 4096, 1000)
+        );
+        let options = r#"{"name": "b", "rw": "write", "iodepth": "16", "numjobs": "3", "http_s3_key": "abc"}"#;
+        for (global, case) in [
+            (r#"{"ioengine": "psync"}"#, "job=j"),
+            (r#"{"ioengine": "psync", "bs": "4k"}"#, "bs=4k,job=j"),
+            // One of the jobs overrides it.
+            (r#"{"ioengine": "psync", "rw": "randwrite"}"#, "job=j"),
+        ] {
+            let text = report(&[(options, &figures)]).replacen('{', &format!(r#"{{"global options": {global}, "#), 1);
+            let foreign = read(&text).unwrap();
+            let cell = &foreign.cells[0];
+            assert_eq!(cell.case().to_string(), case);
+            assert_eq!(cell.params["ioengine"].to_string(), "psync");
+            assert!(["name", "numjobs", "iodepth"].iter().all(|name| !cell.params.contains_key(*name)), "{cell:?}");
+            assert_eq!(foreign.secrets, [("abc".to_owned(), "***".to_owned())]);
+            let findings = row(cell, 0).findings;
+            assert!(findings.iter().any(|finding| finding.contains("a group of different jobs")), "{findings:?}");
+            assert_eq!(value(&text, "throughput/iops"), 4000.0);
+        }
+    }
+
+    #[test]
+    fn a_total_with_an_unknown_part_is_no_value() {
+        let operations = |iops: &str, bandwidth: &str, ios: &str| {
+            format!(
+                r#"{{"total_ios": {ios}, "io_bytes": 4096000, "iops": {iops}, "bw_bytes": {bandwidth}, "runtime": 1000}}"#
+            )
+        };
+        let known = operations("1000.0", "4096000", "1000");
+        let metrics = |read: &str, write: &str| {
+            let text = report(&[(r#"{"rw": "randrw"}"#, &format!(r#""read": {read}, "write": {write}"#))]);
+            let names: Vec<String> = values(&text).into_iter().map(|(name, _)| name).collect();
+            let has = |name: &str| names.iter().any(|own| own == name);
+            let rejection = row(&super::read(&text).unwrap().cells[0], 0).rejection;
+            (has("throughput/iops"), has("throughput/bandwidth"), rejection.is_some())
+        };
+        assert_eq!(metrics(&known, &known), (true, true, false));
+        for unknown in ["null", "\"NaN\""] {
+            for other in [operations(unknown, "4096000", "1000"), operations(unknown, "4096000", unknown)] {
+                assert_eq!(metrics(&known, &other), (false, true, true), "{other}");
+                assert_eq!(metrics(&other, &known), (false, true, true), "{other}");
+            }
+            assert_eq!(metrics(&known, &operations("1000.0", unknown, "1000")), (true, false, false));
+            assert_eq!(metrics(&known, &operations("1000.0", "4096000", unknown)), (true, true, false));
+        }
+        let clones = report(&[
+            ("{}", &format!(r#""read": {known}"#)),
+            ("{}", &format!(r#""read": {}"#, operations("null", "1", "1"))),
+        ]);
+        assert!(values(&clones).iter().all(|(name, _)| name != "throughput/iops"));
+        let idle = report(&[("{}", &format!(r#""read": {known}"#)), ("{}", r#""read": {}"#)]);
+        assert_eq!(value(&idle, "throughput/iops"), 1000.0);
     }
 
     #[test]
@@ -162,7 +236,7 @@ mod tests {
         let apart = report(&[("{}", one.as_str()); 4]);
         let all = format!(r#""read": {}, "job_runtime": 4000"#, operation(400, 4096, 1000));
         // An option of the command line is not in the report.
-        for options in [r#"{"group_reporting": ""}"#, "{}"] {
+        for options in [r#"{"group_reporting": "", "numjobs": "4"}"#, r#"{"numjobs": "4"}"#, "{}"] {
             let group = report(&[(options, &all)]);
             for (metric, expected) in
                 [("resource/cpu-user", 20.0), ("resource/cpu-system", 40.0), ("throughput/iops", 400.0)]
@@ -175,7 +249,7 @@ mod tests {
             operation(100, 4096, 1000),
             operation(100, 4096, 1000)
         );
-        let verified = report(&[(r#"{"rw": "write"}"#, &verified)]);
+        let verified = report(&[(r#"{"rw": "write", "verify": "crc32c"}"#, &verified)]);
         assert_eq!(value(&verified, "resource/cpu-user"), 5.0, "one job with two phases");
     }
 

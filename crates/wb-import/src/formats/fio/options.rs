@@ -30,24 +30,63 @@ const ALIASES: [(&str, &str); 3] = [("readwrite", "rw"), ("blocksize", "bs"), ("
 /// Options in the cell's name, with fio's defaults.
 const AXIS_DEFAULTS: [(&str, &str); 4] = [("rw", "read"), ("bs", "4k"), ("iodepth", "1"), ("numjobs", "1")];
 
+/// Whose options a report has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum OptionsOwner {
+    /// Those of the reported job.
+    Job,
+    /// Those of the last of several different jobs, which are reported under the name of the first one.
+    LastOfGroup,
+}
+
+/// Length to which fio truncates the name of a job in its report.
+const MAX_JOBNAME: usize = 127;
+
+/// Run time that a clone may have beyond that of its operations, in milliseconds.
+const MAX_CLONE_OVERHEAD: f64 = 50.0;
+
+impl OptionsOwner {
+    /// Whether a report is that of a group of different jobs (`group_reporting`), as far as it shows: the options have
+    /// another name than the report, or the run times of more clones than the options request are in it.
+    pub(super) fn of(global: &BTreeMap<String, Value>, job: &JobReport) -> Self {
+        let has_other_name = job.options.get("name").map(to_plain_text).is_some_and(|name| {
+            let is_truncated = job.jobname.len() == MAX_JOBNAME && name.starts_with(&job.jobname);
+            name != job.jobname && !is_truncated
+        });
+        let numjobs = option(global, job, "numjobs").map_or(Some(1.0), |count| count.parse().ok());
+        // Reads of a verification follow the writes.
+        let elapsed = job.elapsed(is_set(global, job, "verify"));
+        let has_more_clones = job.job_runtime.0.zip(numjobs).is_some_and(|(sum, numjobs): (f64, f64)| {
+            sum > numjobs * (elapsed + MAX_CLONE_OVERHEAD) && sum > (numjobs + 0.5) * elapsed && elapsed > 0.0
+        });
+        let has_options = !global.is_empty() || !job.options.is_empty();
+        if has_options && (has_other_name || has_more_clones) { Self::LastOfGroup } else { Self::Job }
+    }
+}
+
 /// Sets the parameters of a job's cell; returns its secrets with their masked texts. Very old reports have no options,
-/// only the job's name.
+/// only the job's name. Of a group of different jobs, only the options of all jobs are known.
 pub(super) fn describe(
     cell: &mut ForeignCell,
     global: &BTreeMap<String, Value>,
     job: &JobReport,
+    owner: OptionsOwner,
 ) -> Vec<(String, String)> {
     cell.axis("job", &job.jobname);
     let mut secrets = Vec::new();
     let is_reporting =
         |name: &str| REPORTING_OPTIONS.contains(&name) || (name.starts_with("write_") && name.ends_with("_log"));
-    let option = |name: &str| job.options.get(name).or_else(|| global.get(name)).map(to_plain_text);
-    let kb_base = option("kb_base");
-    for (name, value) in global.iter().chain(&job.options).filter(|(name, _)| !is_reporting(name)) {
+    let kb_base = option(global, job, "kb_base");
+    let own = job.options.iter().map(|option| (option, owner == OptionsOwner::Job));
+    let all = global.iter().map(|option| (option, true)).chain(own);
+    for ((name, value), is_known) in all.filter(|((name, _), _)| !is_reporting(name)) {
         let name = ALIASES.iter().find(|(alias, _)| alias == name).map_or(name.as_str(), |(_, name)| name);
         let value = to_plain_text(value);
         let masked = mask_value(name, &value);
-        cell.param(name, normalize_size(name, &masked, kb_base.as_deref()));
+        if is_known {
+            cell.param(name, normalize_size(name, &masked, kb_base.as_deref()));
+            cell.set_unmasked(name, &value, &masked);
+        }
         if masked != value {
             secrets.push((value, masked));
         }
@@ -57,24 +96,43 @@ pub(super) fn describe(
     }
     let has_other_sizes = ["bsrange", "bssplit"].iter().any(|name| cell.params.contains_key(*name));
     for (name, default) in AXIS_DEFAULTS {
-        match cell.params.get(name).map(ToString::to_string) {
-            Some(value) => cell.axis(name, value),
-            None if name == "bs" && has_other_sizes => {}
-            None => cell.axis(name, default),
+        match cell.params.contains_key(name) {
+            true => cell.add_axis(name),
+            false if owner == OptionsOwner::LastOfGroup || (name == "bs" && has_other_sizes) => {}
+            false => cell.axis(name, default),
         }
     }
     secrets
 }
 
+/// Value of an option of a job, its own or that of all jobs.
+fn option(global: &BTreeMap<String, Value>, job: &JobReport, name: &str) -> Option<String> {
+    job.options.get(name).or_else(|| global.get(name)).map(to_plain_text)
+}
+
 /// Whether a flag is set for a job; one without a value is.
 pub(super) fn is_set(global: &BTreeMap<String, Value>, job: &JobReport, flag: &str) -> bool {
-    let value = job.options.get(flag).or_else(|| global.get(flag)).map(to_plain_text);
-    value.is_some_and(|value| value != "0" && value != "false")
+    option(global, job, flag).is_some_and(|value| value != "0" && value != "false")
+}
+
+/// Kinds of operations of a job by its option `rw`, whose pattern may have a modifier (`write:4k`, `randread:8`); none if
+/// the pattern is unknown.
+pub(super) fn operations_of_pattern(rw: &str) -> &'static [&'static str] {
+    let pattern = rw.split_once(':').map_or(rw, |(pattern, _)| pattern).trim();
+    match pattern.strip_prefix("rand").unwrap_or(pattern) {
+        "read" => &["read"],
+        "write" => &["write"],
+        "trim" => &["trim"],
+        "rw" | "readwrite" => &["read", "write"],
+        "trimwrite" => &["write", "trim"],
+        _ => &[],
+    }
 }
 
 /// Removes options that the figures contradict, and returns a finding for each: of several global sections of a job file,
-/// fio reports only the last one.
-pub(super) fn drop_contradicted(cell: &mut ForeignCell, clones: &[&JobReport]) -> Vec<String> {
+/// fio reports only the last one, and a job may override them. `can_verify` is whether a job that writes may have reads of
+/// its verification.
+pub(super) fn drop_contradicted(cell: &mut ForeignCell, clones: &[&JobReport], can_verify: bool) -> Vec<String> {
     let mut findings = Vec::new();
     let mut drop = |cell: &mut ForeignCell, name: &str, figures: String| {
         let value = cell.params.remove(name).map(|value| value.to_string()).unwrap_or_default();
@@ -88,9 +146,10 @@ pub(super) fn drop_contradicted(cell: &mut ForeignCell, clones: &[&JobReport]) -
         drop(cell, "bs", figures);
     }
     let has = |direction: &str| clones.iter().any(|job| job.directions().any(|own| own == direction));
-    let figures = match text(cell, "rw").as_deref() {
-        Some("read" | "randread") if has("write") => Some("there were writes"),
-        Some("write" | "randwrite") if has("read") && !has("write") => Some("there were no writes"),
+    let figures = match text(cell, "rw").as_deref().map(operations_of_pattern) {
+        Some(["read"]) if has("write") => Some("there were writes"),
+        Some(["write"]) if has("read") && !has("write") => Some("there were no writes"),
+        Some(["write"]) if has("read") && !can_verify => Some("there were reads without a verification"),
         _ => None,
     };
     if let Some(figures) = figures {
@@ -128,7 +187,8 @@ mod tests {
     fn parse_cell(global: &str, options: &str) -> ForeignCell {
         let job = format!(r#"{{"jobname": "j", "job options": {options}}}"#);
         let mut cell = ForeignCell::new(valid_name("fio-json"), "");
-        describe(&mut cell, &serde_json::from_str(global).unwrap(), &serde_json::from_str(&job).unwrap());
+        let (global, job) = (serde_json::from_str(global).unwrap(), serde_json::from_str(&job).unwrap());
+        describe(&mut cell, &global, &job, OptionsOwner::Job);
         cell
     }
 
@@ -138,6 +198,54 @@ mod tests {
         let other = parse_cell(r#"{"bs": "1m"}"#, r#"{"direct": 1, "bs": "4k", "write_bw_log": "x"}"#);
         assert_eq!(one, other);
         assert_eq!(one.axes, ["job", "rw", "bs", "iodepth", "numjobs"]);
+    }
+
+    #[test]
+    fn the_modifier_of_a_pattern_does_not_change_its_operations() {
+        for (rw, operations) in [
+            ("read", &["read"][..]),
+            ("randread:8", &["read"]),
+            ("write:4k", &["write"]),
+            ("randwrite:8", &["write"]),
+            ("rw:2", &["read", "write"]),
+            ("readwrite", &["read", "write"]),
+            ("randrw:8", &["read", "write"]),
+            ("trim:4k", &["trim"]),
+            ("randtrimwrite", &["write", "trim"]),
+            ("sequential", &[]),
+        ] {
+            assert_eq!(operations_of_pattern(rw), operations, "{rw}");
+        }
+    }
+
+    #[test]
+    fn a_report_of_more_clones_or_another_name_is_of_different_jobs() {
+        let owner = |name: &str, options: &str, read: u64, write: u64, job_runtime: u64| {
+            let operation = |runtime| format!(r#"{{"total_ios": {runtime}, "runtime": {runtime}}}"#);
+            let job = format!(
+                r#"{{"jobname": "{name}", "job options": {options}, "read": {}, "write": {}, "job_runtime": {job_runtime}}}"#,
+                operation(read),
+                operation(write)
+            );
+            OptionsOwner::of(&BTreeMap::new(), &serde_json::from_str(&job).unwrap())
+        };
+        let different = OptionsOwner::LastOfGroup;
+        assert_eq!(owner("a", r#"{"name": "b", "rw": "read"}"#, 1000, 0, 1000), different);
+        // A section of a job file is not an option.
+        assert_eq!(owner("a", r#"{"numjobs": "3"}"#, 1008, 0, 4009), different);
+        assert_eq!(owner("a", r#"{"rw": "write"}"#, 1000, 1000, 2000), different);
+        for (options, read, write, job_runtime) in [
+            (r#"{"name": "a", "numjobs": "3"}"#, 1000, 0, 3009),
+            // Each of 16 clones needs some time to start.
+            (r#"{"name": "a", "numjobs": "16"}"#, 10, 0, 300),
+            (r#"{"name": "a", "numjobs": "${CLONES}"}"#, 1000, 0, 4000),
+            (r#"{"rw": "write", "verify": "crc32c"}"#, 1000, 1000, 2000),
+            ("{}", 1000, 0, 4000),
+        ] {
+            assert_eq!(owner("a", options, read, write, job_runtime), OptionsOwner::Job, "{options}");
+        }
+        let long = "n".repeat(200);
+        assert_eq!(owner(&long[..127], &format!(r#"{{"name": "{long}"}}"#), 1000, 0, 1000), OptionsOwner::Job);
     }
 
     #[test]

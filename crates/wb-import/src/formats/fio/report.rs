@@ -45,7 +45,7 @@ pub(super) struct JobReport {
     pub(super) usr_cpu: LenientNumber,
     pub(super) sys_cpu: LenientNumber,
     /// Run time in milliseconds, summed over the clones if they are reported as one (`group_reporting`).
-    job_runtime: LenientNumber,
+    pub(super) job_runtime: LenientNumber,
 }
 
 /// Kinds of operations with separate figures.
@@ -75,10 +75,15 @@ impl JobReport {
     /// single job is about the elapsed time.
     pub(super) fn group_cpu_factor(&self, is_group: bool, is_sequential: bool) -> f64 {
         const MIN_CLONES: f64 = 1.5;
-        let runtimes = || self.directions().filter_map(|direction| self.operation(direction).runtime.0);
-        let elapsed = if is_sequential { runtimes().sum() } else { runtimes().fold(0.0, f64::max) };
-        let factor = self.job_runtime.0.map(|sum| sum / elapsed).filter(|factor| factor.is_finite() && *factor > 0.0);
-        factor.filter(|factor| is_group || *factor >= MIN_CLONES).unwrap_or(1.0)
+        let factor = self.job_runtime.0.map(|sum| sum / self.elapsed(is_sequential));
+        let valid = factor.filter(|factor| factor.is_finite() && *factor > 0.0);
+        valid.filter(|factor| is_group || *factor >= MIN_CLONES).unwrap_or(1.0)
+    }
+
+    /// Elapsed time in milliseconds. `is_sequential` is whether its kinds of operations ran one after the other.
+    pub(super) fn elapsed(&self, is_sequential: bool) -> f64 {
+        let runtimes = self.directions().filter_map(|direction| self.operation(direction).runtime.0);
+        if is_sequential { runtimes.sum() } else { runtimes.fold(0.0, f64::max) }
     }
 }
 
@@ -106,8 +111,13 @@ pub(super) struct OperationReport {
 pub(super) const LATENCIES: [&str; 3] = ["slat", "clat", "lat"];
 
 impl OperationReport {
+    /// Whether there were any; if their number is unknown, whether there are figures of them.
     pub(super) fn has_operations(&self) -> bool {
-        self.total_ios.0.is_some_and(|ios| ios > 0.0)
+        let figures = [self.iops, self.io_bytes, self.bw_bytes, self.bw];
+        match self.total_ios.0 {
+            Some(ios) => ios > 0.0,
+            None => figures.into_iter().filter_map(|figure| figure.0).any(|figure| figure > 0.0),
+        }
     }
 
     /// Transferred bytes, if they are known: before fio 3, which has `bw_bytes`, `io_bytes` was in KiB.
