@@ -30,9 +30,9 @@ fn a_command_runs_on_a_host_and_nothing_but_the_program_stays() {
     });
     fleet.wait_until_idle(HOST);
     let sha256 = fleet.program().sha256().to_owned();
-    let mut expected =
-        ["", "/agent", "/agent/made-cache", &format!("/agent/{sha256}"), &format!("/agent/{sha256}/weighbridge")]
-            .map(|path| format!("weighbridge{path}"));
+    let files = ["", "/checked", "/weighbridge"].map(|file| format!("/agent/{sha256}{file}"));
+    let folders = ["", "/agent", "/agent/made-cache"].map(str::to_owned);
+    let mut expected: Vec<String> = folders.into_iter().chain(files).map(|path| format!("weighbridge{path}")).collect();
     expected.sort();
     assert_eq!(fleet.cached_paths(HOST), expected);
 }
@@ -162,8 +162,9 @@ fn an_incomplete_program_is_sent_again_and_leftovers_are_removed() {
         assert!(connected.transfer.is_some());
         connected.worker.close().await.unwrap();
     });
-    let left: Vec<_> = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();
-    assert_eq!(left, ["weighbridge"]);
+    let mut left: Vec<_> = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    left.sort();
+    assert_eq!(left, ["checked", "weighbridge"]);
 }
 
 #[test]

@@ -40,16 +40,21 @@ pub(crate) fn read(text: &str) -> Result<ForeignResults, ReadError> {
     let mut foreign = ForeignResults::default();
     for (at, result) in results.iter().enumerate() {
         let mut cell = ForeignCell::new(valid_name(TEST), SUMMARY);
+        let mut command = result.command.clone();
         for (name, value) in &result.parameters {
             let value = to_plain_text(value);
             let masked = mask_value(name, &value);
             cell.axis(name, masked.as_str());
             cell.set_unmasked(name, &value, &masked);
             if masked != value {
+                // hyperfine puts the values of parameters into the command.
+                if !value.is_empty() {
+                    command = command.replace(&value, &masked);
+                }
                 foreign.secrets.push((value.clone(), masked));
             }
         }
-        let command = mask_secrets(&result.command, &mut foreign.secrets);
+        let command = mask_secrets(&command, &mut foreign.secrets);
         cell.own_axis("command", command.as_str());
         cell.set_unmasked("command", &result.command, &command);
         if result.times.is_empty() {
@@ -139,6 +144,15 @@ mod tests {
             assert_eq!((one.samples.count, other.samples.count), (2, 1));
             assert_eq!(one.params, other.params, "{name}");
         }
+    }
+
+    #[test]
+    fn the_value_of_a_masked_parameter_is_masked_in_the_command() {
+        let text =
+            r#"{"results": [{"command": "login hunter22 -v", "times": [1.0], "parameters": {"pass": "hunter22"}}]}"#;
+        let foreign = read(text).unwrap();
+        assert_eq!(foreign.cells[0].params["command"].to_string(), "login *** -v");
+        assert!(foreign.secrets.contains(&("hunter22".to_owned(), "***".to_owned())));
     }
 
     #[test]
