@@ -2,8 +2,8 @@
 //!
 //! What exists is written to as the shell's `>` would: a symbolic link is followed, a device, a FIFO or a descriptor
 //! (`/dev/stdout`, `>(command)`) is opened and written into, and `-` is standard output. Only a regular file is
-//! replaced, when everything is written, and it keeps its mode and its owner. One that has more to keep (hard links, an
-//! access control list, attributes of its user) is written into at the end.
+//! replaced, when everything is written, and it keeps its mode and its owner. One whose owner could not be kept, or that
+//! has more to keep (hard links, an access control list, attributes of its user), is written into at the end.
 //!
 //! [`crate::atomic_file`] is for the program's own records, and follows nothing.
 
@@ -150,6 +150,14 @@ impl Draft {
         }
     }
 
+    /// The file, which has no name then.
+    fn into_file(self) -> File {
+        match self {
+            Self::Unnamed(file) => file,
+            Self::Named(draft) => draft.into_file(),
+        }
+    }
+
     /// Gives the file its name.
     ///
     /// # Errors
@@ -253,8 +261,10 @@ impl OutputFile {
         };
         if let Some(metadata) = existing {
             let file = draft.file();
-            // Only root may give files away; for others it is theirs, as it would be without this.
-            let _ = fchown(file, Some(metadata.uid()), Some(metadata.gid()));
+            // Only root may give files away, and nobody in some file systems.
+            if fchown(file, Some(metadata.uid()), Some(metadata.gid())).is_err() {
+                return Ok(Sink::Copy { draft: draft.into_file(), path });
+            }
             file.set_permissions(Permissions::from_mode(metadata.mode() & 0o7777))?;
         }
         Ok(Sink::Draft { draft, path, replaces })
@@ -472,6 +482,30 @@ mod tests {
             assert_eq!(names(root.path()), ["a"]);
             fs::remove_file(&path).unwrap();
         }
+    }
+
+    #[test]
+    fn a_file_that_others_may_write_keeps_its_owner() {
+        use rustix::process::{Uid, geteuid};
+        if !geteuid().is_root() {
+            wb_test_skip::skip!("only root can make a file of another user");
+            return;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a");
+        fs::write(&path, "old").unwrap();
+        for (path, mode) in [(folder.path(), 0o777), (&path, 0o666)] {
+            fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+        }
+        // The user of a thread, by the system call.
+        let user = Uid::from_raw(65534);
+        let write_as_user = || {
+            rustix::thread::set_thread_res_uid(user, user, user).unwrap();
+            write(&path, b"new").unwrap();
+        };
+        std::thread::scope(|scope| scope.spawn(write_as_user).join().unwrap());
+        assert_eq!((fs::read(&path).unwrap(), fs::metadata(&path).unwrap().uid()), (b"new".to_vec(), 0));
+        assert_eq!(names(folder.path()), ["a"]);
     }
 
     #[test]
