@@ -244,6 +244,9 @@ pub enum UnpackError {
     /// Data after the end of the archive.
     #[error("unexpected data after the end of the archive")]
     TrailingData,
+    /// It was cancelled.
+    #[error("cancelled")]
+    Cancelled,
     /// The target folder is in use.
     #[error("{} is not empty", path.display())]
     TargetNotEmpty {
@@ -276,7 +279,7 @@ impl UnpackError {
             | Self::Duplicate { .. }
             | Self::Unlisted { .. }
             | Self::Mismatch { .. } => "the archive was modified; nothing was extracted",
-            Self::Io { .. } => return None,
+            Self::Io { .. } | Self::Cancelled => return None,
         })
     }
 

@@ -23,9 +23,6 @@ pub const RUN: &str = "run";
 /// The time of all members: 1980-01-01. Zero would be reported as implausible by some programs.
 const TIME: u64 = 315_532_800;
 
-/// Maximum number of characters of a name in a temporary one.
-const MAX_BEGINNING: usize = 40;
-
 /// Writes an archive of a run alone, without folders of the names in `skipped`.
 ///
 /// # Errors
@@ -73,14 +70,6 @@ pub(crate) fn refuse_output(run: &RunFolder, output: &Path) -> Result<(), Archiv
 /// The folder of a file.
 pub(crate) fn parent(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
-}
-
-/// A path in `folder` for something that gets the name of `path` when it is complete. It has the beginning of that name,
-/// which may be as long as a name can be.
-pub(crate) fn temporary_path(folder: &Path, path: &Path) -> PathBuf {
-    let name = path.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
-    let beginning: String = name.chars().take(MAX_BEGINNING).collect();
-    folder.join(format!(".{beginning}.{}.new", std::process::id()))
 }
 
 /// Writes an archive. It appears under its name when it is complete.
@@ -167,6 +156,8 @@ fn new_header(kind: EntryType, size: u64, mode: u32) -> Header {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::AtomicBool;
+
     use super::*;
 
     fn contents() -> Contents {
@@ -218,7 +209,8 @@ mod tests {
         let path = folder.path().join("x".repeat(255));
         pack(&contents(), ArchiveKind::Run, "1", packed_run(), Vec::new(), &path).unwrap();
         let target = folder.path().join("y".repeat(255));
-        crate::unpack(&path, &target).unwrap();
+        let archive = File::open(&path).unwrap();
+        crate::unpack(&path, archive, &target, &AtomicBool::new(false)).unwrap();
     }
 
     #[test]

@@ -1,36 +1,78 @@
 //! Extracting: checks everything in an archive against its manifest, and writes nothing outside of the target folder.
 //!
 //! Members are written to a temporary folder, links last, so that nothing is written through one. The target has the
-//! content when all of it is there and has the recorded hashes.
+//! content when all of it is there and has the recorded hashes. The temporary folder is locked while it is written: one
+//! that nobody has locked was left by a killed process, and is removed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, BufRead, Read};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use flate2::bufread::GzDecoder;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::OFlags;
+use rustix::io::Errno;
 use tar::{Archive, Entry, EntryType};
+use wb_sys::{FileLock, LockError};
 
 use crate::contents::{FILE_MODE, HashingReader};
 use crate::error::UnpackError;
 use crate::manifest::{ArchiveManifest, MANIFEST, MAX_MANIFEST, MAX_PATH, MemberKind};
-use crate::pack::{parent, temporary_path};
+use crate::pack::parent;
 
 /// Maximum length of the zeros after the last member: other programs fill a tar file up to a multiple of 10 KiB.
 const MAX_PADDING: u64 = 1 << 20;
 
-/// Extracts the archive `file` to the folder `target`, which must not exist or be empty, and returns its manifest.
+/// Maximum number of characters of a target's name in that of its temporary folder.
+const MAX_BEGINNING: usize = 40;
+
+/// How often a reader that waits for its file checks whether it is cancelled.
+const POLL: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+
+/// Extracts an archive, the open `file` at `path`, to the folder `target`, which must not exist or be empty, and returns
+/// its manifest.
 ///
 /// # Errors
 /// If the archive cannot be read, is damaged, contains anything that its manifest does not list, or the target is not
-/// empty or cannot be written. Then the target is unchanged.
-pub fn unpack(file: &Path, target: &Path) -> Result<ArchiveManifest, UnpackError> {
-    let read = |error| UnpackError::io("read", file)(error);
-    let mut reader = io::BufReader::with_capacity(1 << 16, File::open(file).map_err(read)?);
+/// empty or cannot be written, or when `is_cancelled` becomes true before everything is read. Then the target is
+/// unchanged, except that what killed processes have left of their attempts is removed.
+pub fn unpack(
+    path: &Path,
+    file: File,
+    target: &Path,
+    is_cancelled: &AtomicBool,
+) -> Result<ArchiveManifest, UnpackError> {
+    let mut reader = io::BufReader::with_capacity(1 << 16, CancellableFile { file, is_cancelled });
     // Later, the beginning of a file that cannot be read would look like one of another format.
-    reader.fill_buf().map_err(read)?;
-    unpack_from(reader, target)
+    let begun = reader.fill_buf().map(drop).map_err(UnpackError::io("read", path));
+    let unpacked = begun.and_then(|()| unpack_from(reader, target));
+    match unpacked {
+        Err(_) if is_cancelled.load(Ordering::Relaxed) => Err(UnpackError::Cancelled),
+        unpacked => unpacked,
+    }
+}
+
+/// A file whose reads fail once it is cancelled. It may be a pipe whose writer is silent.
+struct CancellableFile<'a> {
+    file: File,
+    is_cancelled: &'a AtomicBool,
+}
+
+impl Read for CancellableFile<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        while !self.is_cancelled.load(Ordering::Relaxed) {
+            match poll(&mut [PollFd::new(&self.file, PollFlags::IN)], Some(&POLL)) {
+                // A signal, which may be about to cancel it.
+                Ok(0) | Err(Errno::INTR) => {}
+                Ok(_) => return self.file.read(buffer),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(io::Error::other("cancelled"))
+    }
 }
 
 /// Extracts an archive from a reader, as [`unpack`] does.
@@ -271,6 +313,7 @@ struct Target {
 }
 
 impl Target {
+    /// Checks the folder, without what killed processes have left of their attempts: that is removed.
     fn check(path: &Path) -> Result<Self, UnpackError> {
         let path = path.to_owned();
         match fs::metadata(&path) {
@@ -279,11 +322,12 @@ impl Target {
                 if fs::symlink_metadata(&path).is_ok() {
                     return Err(UnpackError::TargetNotAFolder { path });
                 }
+                Staging::remove_abandoned(parent(&path), &path);
                 return Ok(Self { path, exists: false });
             }
             Err(error) => return Err(UnpackError::io("read", &path)(error)),
             Ok(metadata) if !metadata.is_dir() => return Err(UnpackError::TargetNotAFolder { path }),
-            Ok(_) => {}
+            Ok(_) => Staging::remove_abandoned(&path, &path),
         }
         match fs::read_dir(&path).map_err(UnpackError::io("read", &path))?.next() {
             None => Ok(Self { path, exists: true }),
@@ -295,15 +339,46 @@ impl Target {
 /// The folder in which an archive is extracted before it is moved to the target; removed on drop.
 struct Staging {
     path: PathBuf,
+    /// `None` where the file system has no locks of folders, such as NFS.
+    _lock: Option<FileLock>,
 }
 
 impl Staging {
     /// Creates the folder: in the target if that exists, which may be the root of a filesystem, otherwise beside it.
     fn create(target: &Target) -> Result<Self, UnpackError> {
         let folder = if target.exists { &target.path } else { parent(&target.path) };
-        let path = temporary_path(folder, &target.path);
-        fs::create_dir(&path).map_err(UnpackError::io("write", &target.path))?;
-        Ok(Self { path })
+        let path = folder.join(format!("{}{}{STAGING_END}", Self::beginning(&target.path), std::process::id()));
+        let create = || fs::create_dir(&path).and_then(|()| open_folder(&path));
+        // Another process may take it for one that was left, and remove it before it is locked.
+        let lock = match FileLock::acquire(&path, create, || ()) {
+            Ok(lock) => Some(lock),
+            Err(LockError::Open(error)) => return Err(UnpackError::io("write", &target.path)(error)),
+            Err(LockError::Held(_) | LockError::Lock(_)) => None,
+        };
+        Ok(Self { path, _lock: lock })
+    }
+
+    /// Removes the temporary folders of a target in `folder` whose processes were killed. What cannot be removed stays.
+    fn remove_abandoned(folder: &Path, target: &Path) {
+        let beginning = Self::beginning(target);
+        let is_staging = |entry: &fs::DirEntry| {
+            let name = entry.file_name();
+            let process = name.to_str().and_then(|name| name.strip_prefix(&beginning)?.strip_suffix(STAGING_END));
+            process.is_some_and(|process| process.parse::<u32>().is_ok())
+        };
+        for entry in fs::read_dir(folder).into_iter().flatten().flatten().filter(is_staging) {
+            let path = entry.path();
+            if let Ok(_lock) = FileLock::try_acquire(&path, || open_folder(&path)) {
+                let _ = fs::remove_dir_all(&path);
+            }
+        }
+    }
+
+    /// How the names of the temporary folders of a target begin. A name may be as long as that of the target can be.
+    fn beginning(target: &Path) -> String {
+        let name = target.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
+        let beginning: String = name.chars().take(MAX_BEGINNING).collect();
+        format!(".{beginning}.")
     }
 
     /// Moves the content to the target.
@@ -326,6 +401,15 @@ impl Drop for Staging {
         // It does not exist any more if it was renamed; another failure has been reported.
         let _ = fs::remove_dir_all(&self.path);
     }
+}
+
+/// How the names of temporary folders end, after the number of the process.
+const STAGING_END: &str = ".new";
+
+/// Opens a folder, which may not be a link to one.
+fn open_folder(path: &Path) -> io::Result<File> {
+    let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW;
+    OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(path)
 }
 
 /// Moves everything in a folder to another one; if that fails, moves back what was moved.

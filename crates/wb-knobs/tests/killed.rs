@@ -14,7 +14,7 @@ use wb_sys::fake_root::{FakeRoot, contents};
 use wb_sys::{SysRoot, UndoLog};
 
 /// The system calls that change a file, a folder or a lock.
-const CALLS: [&str; 12] = [
+const CALLS: [&str; 13] = [
     "write",
     "fsync",
     "ftruncate",
@@ -22,6 +22,7 @@ const CALLS: [&str; 12] = [
     "rename",
     "renameat",
     "renameat2",
+    "linkat",
     "unlink",
     "unlinkat",
     "mkdir",

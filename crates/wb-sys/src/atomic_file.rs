@@ -5,25 +5,37 @@ use std::io::{self, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// The new content of a file, written to a temporary file in the same folder. Unless it is persisted, the temporary file
-/// is removed on drop.
+use crate::unnamed_file;
+
+/// The new content of a file, written to a temporary file in the same folder. Unless it is persisted, nothing is left of
+/// that on drop. Where the file system supports files without names, a killed process leaves nothing either.
 #[derive(Debug)]
 pub struct AtomicFile<'a> {
     path: &'a Path,
     temporary: PathBuf,
     file: File,
-    is_persisted: bool,
+    /// Whether the file is at `temporary`.
+    is_named: bool,
 }
 
 impl<'a> AtomicFile<'a> {
-    /// Creates the temporary file for the file at `path`, or empties one that a killed process has left. It has the mode
-    /// `mode` without the bits of the umask.
+    /// Creates the temporary file for the file at `path`. It has the mode `mode` without the bits of the umask, and the
+    /// name `temporary` where it needs one; a file of that name that a killed process has left is removed.
     ///
     /// # Errors
     /// When it cannot be created.
     pub fn create(path: &'a Path, temporary: PathBuf, mode: u32) -> io::Result<Self> {
-        let file = OpenOptions::new().write(true).create(true).truncate(true).mode(mode).open(&temporary)?;
-        Ok(Self { path, temporary, file, is_persisted: false })
+        match fs::remove_file(&temporary) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        Ok(match unnamed_file::create(folder(path), mode)? {
+            Some(file) => Self { path, temporary, file, is_named: false },
+            None => {
+                let file = OpenOptions::new().write(true).create_new(true).mode(mode).open(&temporary)?;
+                Self { path, temporary, file, is_named: true }
+            }
+        })
     }
 
     /// The temporary file, whose attributes the replaced file will have.
@@ -39,23 +51,38 @@ impl<'a> AtomicFile<'a> {
         self.file.set_permissions(Permissions::from_mode(mode))
     }
 
-    /// Replaces the file: writes the content, flushes it to the device, renames the temporary file, and flushes the
-    /// folder.
+    /// Replaces the file: writes the content, flushes it to the device, gives the temporary file its name, and flushes
+    /// the folder.
     ///
     /// # Errors
     /// When any of it fails. If that was the flush of the folder, the file is replaced nevertheless.
     pub fn persist(mut self, content: &[u8]) -> io::Result<()> {
         self.file.write_all(content)?;
         self.file.sync_all()?;
-        fs::rename(&self.temporary, self.path)?;
-        self.is_persisted = true;
-        sync_folder(self.path.parent().unwrap_or(Path::new("")))
+        let is_linked = !self.is_named && self.link()?;
+        if !is_linked {
+            fs::rename(&self.temporary, self.path)?;
+            self.is_named = false;
+        }
+        sync_folder(folder(self.path))
+    }
+
+    /// Gives an unnamed file its name, or the temporary one if that name exists. Returns whether it was the former.
+    fn link(&mut self) -> io::Result<bool> {
+        match unnamed_file::link(&self.file, self.path) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                unnamed_file::link(&self.file, &self.temporary)?;
+                self.is_named = true;
+                Ok(false)
+            }
+            result => result.map(|()| true),
+        }
     }
 }
 
 impl Drop for AtomicFile<'_> {
     fn drop(&mut self) {
-        if !self.is_persisted {
+        if self.is_named {
             // The failure before this one is the one to report.
             let _ = fs::remove_file(&self.temporary);
         }
@@ -82,6 +109,11 @@ pub fn sync_folder(path: &Path) -> io::Result<()> {
     File::open(path)?.sync_all()
 }
 
+/// The folder of a file; the working folder for a name alone.
+pub(crate) fn folder(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -106,7 +138,8 @@ mod tests {
         let path = folder.path().join("a");
         fs::write(&path, "old").unwrap();
         let unfinished = AtomicFile::create(&path, folder.path().join("a.new"), 0o600).unwrap();
-        assert_eq!(names(folder.path()).len(), 2);
+        let is_supported = unnamed_file::create(folder.path(), 0o600).unwrap().is_some();
+        assert_eq!(names(folder.path()).len(), if is_supported { 1 } else { 2 });
         drop(unfinished);
         assert_eq!(names(folder.path()), ["a"]);
         assert_eq!(fs::read(&path).unwrap(), b"old");
@@ -122,15 +155,30 @@ mod tests {
     }
 
     #[test]
-    fn the_mode_is_exact_and_a_leftover_is_overwritten() {
+    fn the_mode_is_exact_and_a_leftover_is_removed() {
         let folder = tempfile::tempdir().unwrap();
         let (path, temporary) = (folder.path().join("a"), folder.path().join("a.new"));
-        fs::write(&temporary, "longer than the new content").unwrap();
-        let file = AtomicFile::create(&path, temporary, 0o600).unwrap();
-        file.set_mode(0o646).unwrap();
-        file.persist(b"new").unwrap();
-        assert_eq!(fs::read(&path).unwrap(), b"new");
-        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o7777, 0o646);
-        assert_eq!(names(folder.path()), ["a"]);
+        for content in ["new", "newer"] {
+            fs::write(&temporary, "longer than the new content").unwrap();
+            let file = AtomicFile::create(&path, temporary.clone(), 0o600).unwrap();
+            file.set_mode(0o646).unwrap();
+            file.persist(content.as_bytes()).unwrap();
+            assert_eq!(fs::read_to_string(&path).unwrap(), content);
+            assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o7777, 0o646);
+            assert_eq!(names(folder.path()), ["a"]);
+        }
+    }
+
+    #[test]
+    fn a_file_with_a_temporary_name_is_replaced_too() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, temporary) = (folder.path().join("a"), folder.path().join("a.new"));
+        for content in ["new", "newer"] {
+            let file = File::create_new(&temporary).unwrap();
+            let file = AtomicFile { path: &path, temporary: temporary.clone(), file, is_named: true };
+            file.persist(content.as_bytes()).unwrap();
+            assert_eq!(fs::read_to_string(&path).unwrap(), content);
+            assert_eq!(names(folder.path()), ["a"]);
+        }
     }
 }

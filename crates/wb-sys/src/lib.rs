@@ -14,6 +14,7 @@ pub mod cgroup;
 pub mod clock;
 pub mod contained_file;
 pub mod environment;
+mod extended_attributes;
 pub mod facts;
 pub mod fake_root;
 pub mod file_lock;
@@ -26,6 +27,7 @@ pub mod system;
 pub mod telemetry;
 pub mod trusted_path;
 pub mod undo;
+mod unnamed_file;
 pub mod user_folders;
 pub mod users;
 

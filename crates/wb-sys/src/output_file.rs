@@ -2,11 +2,12 @@
 //!
 //! What exists is written to as the shell's `>` would: a symbolic link is followed, a device, a FIFO or a descriptor
 //! (`/dev/stdout`, `>(command)`) is opened and written into, and `-` is standard output. Only a regular file is
-//! replaced, when everything is written, and it keeps its mode and its owner.
+//! replaced, when everything is written, and it keeps its mode and its owner. One whose owner could not be kept, or that
+//! has more to keep (hard links, an access control list, attributes of its user), is written into at the end.
 //!
 //! [`crate::atomic_file`] is for the program's own records, and follows nothing.
 
-use std::fs::{self, File, OpenOptions, Permissions};
+use std::fs::{self, File, Metadata, OpenOptions, Permissions};
 use std::io::{self, Seek, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
@@ -16,7 +17,9 @@ use rustix::fs::{Access, access};
 use rustix::io::{FdFlags, fcntl_setfd};
 use tempfile::NamedTempFile;
 
-use crate::atomic_file::sync_folder;
+use crate::atomic_file::{folder, sync_folder};
+use crate::extended_attributes::attribute_names;
+use crate::unnamed_file;
 
 /// Where a path that a user names leads.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,7 +30,7 @@ pub enum OutputTarget {
     StandardError,
     /// What exists and is no regular file: a device, a FIFO, another descriptor of this process.
     Stream(PathBuf),
-    /// A regular file, which may not exist yet, with symbolic links followed.
+    /// A regular file, which may not exist yet. Symbolic links are followed, and the path is absolute if its folder exists.
     File(PathBuf),
 }
 
@@ -60,7 +63,12 @@ impl OutputTarget {
             Ok(metadata) if metadata.is_file() => Ok(Self::File(fs::canonicalize(path)?)),
             Ok(metadata) if metadata.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
             Ok(_) => Ok(Self::Stream(path.to_owned())),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Self::File(end)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                Ok(Self::File(match (fs::canonicalize(folder(&end)), end.file_name()) {
+                    (Ok(folder), Some(name)) => folder.join(name),
+                    _ => end,
+                }))
+            }
             Err(error) => Err(error),
         }
     }
@@ -88,11 +96,6 @@ fn descriptor(path: &Path) -> Option<u32> {
     (fs::canonicalize(folder(path)).ok()? == own).then_some(number)
 }
 
-/// The folder of a path; the working folder for a name alone.
-fn folder(path: &Path) -> &Path {
-    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
-}
-
 /// A file that a user has named, while it is written.
 #[derive(Debug)]
 pub struct OutputFile(Sink);
@@ -103,18 +106,91 @@ enum Sink {
     StandardError,
     /// Written into directly.
     Stream(File),
-    /// Replaces the file at `path` when it is finished. Until then it is removed on drop.
+    /// Replaces the file at `path` when it is finished.
     Draft {
-        draft: NamedTempFile,
+        draft: Draft,
         path: PathBuf,
         replaces: bool,
     },
-    /// Copied into the existing file at `path` when it is finished, because nothing can be created beside that.
+    /// Copied into the existing file at `path` when it is finished, because that cannot be replaced or would lose what it
+    /// has.
     Copy {
         draft: File,
         path: PathBuf,
     },
 }
+
+/// A file in the folder of the one that it becomes. Until then nothing is left of it on drop.
+#[derive(Debug)]
+enum Draft {
+    /// Also leaves nothing when the process is killed.
+    Unnamed(File),
+    /// Where the file system does not support the former.
+    Named(NamedTempFile),
+}
+
+impl Draft {
+    fn create(folder: &Path) -> io::Result<Self> {
+        Ok(match unnamed_file::create(folder, NEW_MODE)? {
+            Some(file) => Self::Unnamed(file),
+            None => Self::create_named(folder)?,
+        })
+    }
+
+    fn create_named(folder: &Path) -> io::Result<Self> {
+        let create = |path: &Path| OpenOptions::new().read(true).write(true).create_new(true).mode(NEW_MODE).open(path);
+        Ok(Self::Named(with_draft_name(folder, create)?))
+    }
+
+    fn file(&self) -> &File {
+        match self {
+            Self::Unnamed(file) => file,
+            // Not through `NamedTempFile`, which names the draft in errors.
+            Self::Named(draft) => draft.as_file(),
+        }
+    }
+
+    /// The file, which has no name then.
+    fn into_file(self) -> File {
+        match self {
+            Self::Unnamed(file) => file,
+            Self::Named(draft) => draft.into_file(),
+        }
+    }
+
+    /// Gives the file its name.
+    ///
+    /// # Errors
+    /// Returns the file, which has no name then.
+    fn persist(self, path: &Path, replaces: bool) -> Result<(), (io::Error, File)> {
+        match self {
+            Self::Unnamed(file) => link(&file, path, replaces).map_err(|error| (error, file)),
+            Self::Named(draft) => {
+                let persisted = if replaces { draft.persist(path) } else { draft.persist_noclobber(path) };
+                persisted.map(drop).map_err(|refused| (refused.error, refused.file.into_file()))
+            }
+        }
+    }
+}
+
+/// Gives an unnamed file its name. A link replaces nothing, a rename does.
+fn link(file: &File, path: &Path, replaces: bool) -> io::Result<()> {
+    match unnamed_file::link(file, path) {
+        Err(error) if replaces && error.kind() == io::ErrorKind::AlreadyExists => {
+            let named = with_draft_name(folder(path), |name| unnamed_file::link(file, name))?;
+            named.persist(path).map(drop).map_err(|refused| refused.error)
+        }
+        result => result,
+    }
+}
+
+/// Creates a file of a random name, which is removed on drop.
+fn with_draft_name<F>(folder: &Path, create: impl FnMut(&Path) -> io::Result<F>) -> io::Result<NamedTempFile<F>> {
+    tempfile::Builder::new().prefix(".").suffix(".new").make_in(folder, create)
+}
+
+/// The mode of a new file, without the bits of the umask.
+const NEW_MODE: u32 = 0o666;
 
 impl OutputFile {
     /// Creates a file, or opens what exists. A regular file that exists keeps its content until [`Self::finish`].
@@ -167,8 +243,16 @@ impl OutputFile {
             // Otherwise a file that is protected from being written would be replaced by one that is not.
             access(&path, Access::WRITE_OK)?;
         }
-        let create = |path: &Path| OpenOptions::new().write(true).create_new(true).mode(0o666).open(path);
-        let draft = match tempfile::Builder::new().prefix(".").suffix(".new").make_in(folder(&path), create) {
+        if let Some(metadata) = &existing
+            && loses_by_replacement(metadata, &path)?
+        {
+            let draft = match tempfile::tempfile_in(folder(&path)) {
+                Err(error) if is_refusal(&error) => tempfile::tempfile()?,
+                draft => draft?,
+            };
+            return Ok(Sink::Copy { draft, path });
+        }
+        let draft = match Draft::create(folder(&path)) {
             Ok(draft) => draft,
             Err(error) if existing.is_some() && is_refusal(&error) => {
                 return Ok(Sink::Copy { draft: tempfile::tempfile()?, path });
@@ -176,9 +260,11 @@ impl OutputFile {
             Err(error) => return Err(error),
         };
         if let Some(metadata) = existing {
-            let file = draft.as_file();
-            // Only root may give files away; for others it is theirs, as it would be without this.
-            let _ = fchown(file, Some(metadata.uid()), Some(metadata.gid()));
+            let file = draft.file();
+            // Only root may give files away, and nobody in some file systems.
+            if fchown(file, Some(metadata.uid()), Some(metadata.gid())).is_err() {
+                return Ok(Sink::Copy { draft: draft.into_file(), path });
+            }
             file.set_permissions(Permissions::from_mode(metadata.mode() & 0o7777))?;
         }
         Ok(Sink::Draft { draft, path, replaces })
@@ -209,15 +295,14 @@ impl OutputFile {
             Sink::StandardOutput | Sink::StandardError | Sink::Stream(_) => Ok(()),
             Sink::Copy { draft, path } => copy_into(draft, &path),
             Sink::Draft { draft, path, replaces } => {
-                draft.as_file().sync_all()?;
-                let persisted = if replaces { draft.persist(&path) } else { draft.persist_noclobber(&path) };
-                match persisted {
-                    Ok(_) => sync_folder(folder(&path)),
+                draft.file().sync_all()?;
+                match draft.persist(&path, replaces) {
+                    Ok(()) => sync_folder(folder(&path)),
                     // A mount point cannot be replaced, such as a file that a container shares with its host.
-                    Err(refused) if replaces && refused.error.kind() == io::ErrorKind::ResourceBusy => {
-                        copy_into(File::open(refused.file.path())?, &path)
+                    Err((error, draft)) if replaces && error.kind() == io::ErrorKind::ResourceBusy => {
+                        copy_into(draft, &path)
                     }
-                    Err(refused) => Err(refused.error),
+                    Err((error, _)) => Err(error),
                 }
             }
         }
@@ -227,6 +312,12 @@ impl OutputFile {
 /// Whether nothing can be created in the folder, which says nothing about the files in it.
 fn is_refusal(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem)
+}
+
+/// Whether a file has more than its mode and its owner, which another file in its place would not have.
+fn loses_by_replacement(metadata: &Metadata, path: &Path) -> io::Result<bool> {
+    let is_kept = |name: &Vec<u8>| name.starts_with(b"user.") || name == b"system.posix_acl_access";
+    Ok(metadata.nlink() > 1 || attribute_names(path)?.iter().any(is_kept))
 }
 
 fn copy_into(mut draft: File, path: &Path) -> io::Result<()> {
@@ -242,8 +333,7 @@ impl Write for OutputFile {
             Sink::StandardOutput => io::stdout().write(bytes),
             Sink::StandardError => io::stderr().write(bytes),
             Sink::Stream(file) | Sink::Copy { draft: file, .. } => file.write(bytes),
-            // Not through `NamedTempFile`, which names the draft in errors.
-            Sink::Draft { draft, .. } => draft.as_file().write(bytes),
+            Sink::Draft { draft, .. } => draft.file().write(bytes),
         }
     }
 
@@ -273,7 +363,7 @@ pub fn write(path: &Path, content: &[u8]) -> io::Result<()> {
 mod tests {
     use std::os::unix::fs::symlink;
 
-    use rustix::fs::{CWD, FileType, Mode, mknodat};
+    use rustix::fs::{CWD, FileType, Mode, XattrFlags, getxattr, mknodat, setxattr};
 
     use super::*;
 
@@ -311,6 +401,114 @@ mod tests {
     }
 
     #[test]
+    fn an_unfinished_file_has_no_name_that_a_killed_process_would_leave() {
+        let folder = tempfile::tempdir().unwrap();
+        if unnamed_file::create(folder.path(), 0o600).unwrap().is_none() {
+            wb_test_skip::skip!("the file system of {} has no unnamed files", folder.path().display());
+            return;
+        }
+        let path = folder.path().join("a");
+        let mut file = OutputFile::create(&path).unwrap();
+        file.write_all(b"new").unwrap();
+        assert!(names(folder.path()).is_empty());
+        file.finish().unwrap();
+        let mut file = OutputFile::create(&path).unwrap();
+        file.write_all(b"newer").unwrap();
+        assert_eq!(names(folder.path()), ["a"]);
+        file.finish().unwrap();
+        assert_eq!((names(folder.path()), fs::read(&path).unwrap()), (vec!["a".to_owned()], b"newer".to_vec()));
+    }
+
+    #[test]
+    fn named_and_unnamed_drafts_get_the_name_of_their_file() {
+        let root = tempfile::tempdir().unwrap();
+        for (kind, create) in [("unnamed", Draft::create as fn(&Path) -> _), ("named", Draft::create_named)] {
+            let folder = root.path().join(kind);
+            fs::create_dir(&folder).unwrap();
+            let path = folder.join("a");
+            for (content, replaces) in [("new", false), ("newer", true)] {
+                let draft = create(&folder).unwrap();
+                draft.file().write_all(content.as_bytes()).unwrap();
+                draft.persist(&path, replaces).unwrap();
+                assert_eq!(fs::read_to_string(&path).unwrap(), content);
+            }
+            let (error, _) = create(&folder).unwrap().persist(&path, false).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::AlreadyExists);
+            let below = folder.join("below");
+            fs::create_dir(&below).unwrap();
+            let (error, mut draft) = create(&folder).unwrap().persist(&below, true).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::IsADirectory);
+            draft.rewind().unwrap();
+            assert_eq!(io::read_to_string(draft).unwrap(), "");
+            assert_eq!(names(&folder), ["a", "below"]);
+        }
+    }
+
+    #[test]
+    fn hard_links_lists_and_attributes_of_a_file_are_kept() {
+        // Version 2 of `struct posix_acl_xattr_header`; tag, permissions and id of each entry.
+        let entries: [(u16, u16, u32); 5] =
+            [(1, 6, u32::MAX), (2, 4, 1234), (4, 4, u32::MAX), (0x10, 6, u32::MAX), (0x20, 0, u32::MAX)];
+        let mut list = 2_u32.to_le_bytes().to_vec();
+        for (tag, permissions, id) in entries {
+            list.extend([tag.to_le_bytes(), permissions.to_le_bytes()].concat());
+            list.extend(id.to_le_bytes());
+        }
+        let root = tempfile::tempdir().unwrap();
+        let path = root.path().join("a");
+        for (name, value) in [("", &b""[..]), ("user.note", b"mine"), ("system.posix_acl_access", &list)] {
+            fs::write(&path, "what was there before").unwrap();
+            let other = root.path().join("b");
+            if name.is_empty() {
+                fs::hard_link(&path, &other).unwrap();
+            } else if let Err(error) = setxattr(&path, name, value, XattrFlags::empty()) {
+                wb_test_skip::skip!("{name} cannot be set in {}: {error}", root.path().display());
+                continue;
+            }
+            let inode = fs::metadata(&path).unwrap().ino();
+            let mut file = OutputFile::create(&path).unwrap();
+            file.write_all(b"new").unwrap();
+            assert_eq!(fs::read(&path).unwrap(), b"what was there before", "it is unchanged until the end");
+            file.finish().unwrap();
+            assert_eq!((fs::read(&path).unwrap(), fs::metadata(&path).unwrap().ino()), (b"new".to_vec(), inode));
+            if name.is_empty() {
+                assert_eq!(fs::read(&other).unwrap(), b"new");
+                fs::remove_file(&other).unwrap();
+            } else {
+                let mut kept = vec![0; 100];
+                let length = getxattr(&path, name, &mut kept[..]).unwrap();
+                assert_eq!(&kept[..length], value);
+            }
+            assert_eq!(names(root.path()), ["a"]);
+            fs::remove_file(&path).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_file_that_others_may_write_keeps_its_owner() {
+        use rustix::process::{Uid, geteuid};
+        if !geteuid().is_root() {
+            wb_test_skip::skip!("only root can make a file of another user");
+            return;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a");
+        fs::write(&path, "old").unwrap();
+        for (path, mode) in [(folder.path(), 0o777), (&path, 0o666)] {
+            fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+        }
+        // The user of a thread, by the system call.
+        let user = Uid::from_raw(65534);
+        let write_as_user = || {
+            rustix::thread::set_thread_res_uid(user, user, user).unwrap();
+            write(&path, b"new").unwrap();
+        };
+        std::thread::scope(|scope| scope.spawn(write_as_user).join().unwrap());
+        assert_eq!((fs::read(&path).unwrap(), fs::metadata(&path).unwrap().uid()), (b"new".to_vec(), 0));
+        assert_eq!(names(folder.path()), ["a"]);
+    }
+
+    #[test]
     fn links_are_followed_to_files_that_exist_and_that_do_not() {
         let root = tempfile::tempdir().unwrap();
         let folder = root.path();
@@ -323,6 +521,11 @@ mod tests {
             assert_eq!(fs::read_to_string(folder.join("below/there")).unwrap(), content);
         }
         assert!(fs::symlink_metadata(folder.join("twice")).unwrap().is_symlink());
+        symlink("below/../below/new", folder.join("dangling")).unwrap();
+        let target = OutputTarget::File(fs::canonicalize(folder).unwrap().join("below/new"));
+        for name in ["dangling", "below/new", "below/../below/./new"] {
+            assert_eq!(OutputTarget::of(&folder.join(name)).unwrap(), target, "{name}");
+        }
         assert_eq!(write(&folder.join("circle"), b"x").unwrap_err().raw_os_error(), Some(libc::ELOOP));
         assert_eq!(write(&folder.join("below"), b"x").unwrap_err().kind(), io::ErrorKind::IsADirectory);
         assert_eq!(write(&folder.join("none/a"), b"x").unwrap_err().kind(), io::ErrorKind::NotFound);

@@ -17,6 +17,7 @@ mod output;
 mod progress;
 mod recorded_file;
 mod session_events;
+mod signals;
 mod telemetry;
 mod transfer;
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use clap::{ArgMatches, Command};
+use wb_sys::OutputTarget;
 
 use super::input_files::input_files;
 use super::{OutputPath, OutputPrefix, UsageError};
@@ -75,14 +76,10 @@ fn is_stream(file: &OutputPath) -> bool {
     file.is_standard_output() || file.as_path().metadata().is_ok_and(|file| !file.is_file())
 }
 
-/// The path of a file without symbolic links and relative parts, as far as it exists.
+/// The file that is written. A path that cannot be followed is reported when it is opened.
 fn resolve(path: &Path) -> PathBuf {
-    if let Ok(file) = path.canonicalize() {
-        return file;
-    }
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    match (folder.canonicalize(), path.file_name()) {
-        (Ok(folder), Some(name)) => folder.join(name),
+    match OutputTarget::of(path) {
+        Ok(OutputTarget::File(file)) => file,
         _ => path.to_owned(),
     }
 }

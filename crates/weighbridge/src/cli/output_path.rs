@@ -84,11 +84,17 @@ impl From<PathBuf> for OutputFolder {
     }
 }
 
-/// Parses a prefix, given the ends of its names. It cannot be standard output: it has several files.
+/// Parses a prefix, given the ends of its names. It cannot be what takes a single output: it has several files.
 pub(crate) fn prefix_parser(ends: [&'static str; 2]) -> impl TypedValueParser<Value = OutputPrefix> {
-    OsStringValueParser::new().try_map(move |text| match OutputPath::from(text.clone()).is_standard_output() {
-        true => Err("expected the beginning of the names of two files, not standard output"),
-        false => Ok(OutputPrefix { prefix: text.into(), ends }),
+    OsStringValueParser::new().try_map(move |text| match OutputTarget::of(Path::new(&text)) {
+        Ok(OutputTarget::StandardOutput) => {
+            Err("expected the beginning of the names of two files, not standard output")
+        }
+        Ok(OutputTarget::StandardError | OutputTarget::Stream(_)) => {
+            Err("expected the beginning of the names of two files, not a device, a FIFO, a socket or a descriptor")
+        }
+        // What cannot be followed is reported when it is opened.
+        Ok(OutputTarget::File(_)) | Err(_) => Ok(OutputPrefix { prefix: text.into(), ends }),
     })
 }
 

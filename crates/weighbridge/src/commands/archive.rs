@@ -1,5 +1,6 @@
 //! `weighbridge pack`, `unpack` and `snapshot`: archives of runs.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use wb_archive::{ArchiveSummary, SnapshotRequest, UnpackError};
@@ -18,6 +19,7 @@ use crate::console::{Console, message};
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::output::print_text;
+use crate::signals::listen_for_signals;
 
 /// Extension of archives.
 const EXTENSION: &str = ".tar.gz";
@@ -74,12 +76,17 @@ fn report(output: &OutputPath, summary: ArchiveSummary, notes: Vec<String>, cons
 
 /// Checks an archive and extracts it.
 pub(crate) fn unpack(args: &UnpackArgs, _: &Console) -> Result<Exit, Error> {
-    std::fs::metadata(&args.file).map_err(Error::file("read", &args.file))?;
+    // Opening a FIFO waits for its writer, which a signal can end until something has to be removed after it.
+    let file = File::open(&args.file).map_err(Error::file("read", &args.file))?;
     let target = match &args.directory {
         Some(directory) => directory.clone(),
         None => default_target(&args.file)?,
     };
-    let manifest = wb_archive::unpack(&args.file, &target).map_err(|source| invalid_archive(&args.file, source))?;
+    let is_cancelled = listen_for_signals(|| ());
+    let manifest = match wb_archive::unpack(&args.file, file, &target, &is_cancelled) {
+        Err(UnpackError::Cancelled) => return Ok(Exit::Interrupted),
+        unpacked => unpacked.map_err(|source| invalid_archive(&args.file, source))?,
+    };
     print_text(&format!("{}: {}\n", target.display(), describe(manifest.summary())))?;
     Ok(Exit::Success)
 }

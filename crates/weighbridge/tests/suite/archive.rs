@@ -1,10 +1,14 @@
 //! `pack`, `unpack` and `snapshot`: archives of runs, and measuring again from one.
 
-use std::io::Read;
-use std::path::Path;
-use std::process::Command;
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
-use crate::lab::{CommandResult, Lab, copy_folder};
+use rustix::fs::{CWD, FileType, Mode, mknodat};
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::lab::{CommandResult, KillOnDrop, Lab, copy_folder};
 
 const QUICK: &str = "--min-time 1ms --warm-up 0 --samples 6 --retakes 0 --precision 100";
 
@@ -16,7 +20,7 @@ fn lab_with_run() -> Lab {
 
 /// Everything in a compressed file.
 fn decompressed(path: &Path) -> Vec<u8> {
-    let mut decoder = Command::new("gzip").arg("-dc").arg(path).stdout(std::process::Stdio::piped()).spawn().unwrap();
+    let mut decoder = Command::new("gzip").arg("-dc").arg(path).stdout(Stdio::piped()).spawn().unwrap();
     let mut content = Vec::new();
     decoder.stdout.take().unwrap().read_to_end(&mut content).unwrap();
     assert!(decoder.wait().unwrap().success());
@@ -154,6 +158,87 @@ fn damaged_archives_are_refused_and_leave_nothing() {
     assert!(leftovers.into_iter().all(|entry| !entry.file_name().to_string_lossy().ends_with(".new")));
 }
 
+/// The names in a folder, sorted.
+fn names(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).unwrap();
+    let mut names: Vec<String> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+/// The file in `folder` that a process has open and that has no name of its own yet.
+fn draft(child: &Child, folder: &Path) -> Option<PathBuf> {
+    let descriptors = std::fs::read_dir(format!("/proc/{}/fd", child.id())).unwrap().flatten();
+    let mut files = descriptors.filter_map(|descriptor| std::fs::read_link(descriptor.path()).ok());
+    let is_draft = |name: &str| name.ends_with(" (deleted)") || name.ends_with(".new");
+    files.find(|file| file.parent() == Some(folder) && is_draft(&file.to_string_lossy()))
+}
+
+/// Waits for something that a process does; it must not end before.
+fn wait_for<T>(child: &mut Child, mut found: impl FnMut(&Child) -> Option<T>) -> T {
+    loop {
+        if let Some(found) = found(child) {
+            return found;
+        }
+        assert_eq!(child.try_wait().unwrap(), None, "it ended too early");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+#[test]
+fn killed_command_leaves_nothing_of_its_archive() {
+    let lab = lab_with_run();
+    // It takes more than a second to compress, and no space.
+    std::fs::File::create(lab.path("R/large")).unwrap().set_len(256 << 20).unwrap();
+    let folder = std::fs::canonicalize(lab.path("")).unwrap().join("out");
+    std::fs::create_dir(&folder).unwrap();
+    for (line, signal) in [("pack R", Signal::TERM), ("pack R", Signal::KILL), ("snapshot R", Signal::KILL)] {
+        let mut child = KillOnDrop(lab.start(&format!("{line} -o out/x.tar.gz")));
+        let draft = wait_for(&mut child.0, |child| draft(child, &folder));
+        kill_process(Pid::from_child(&child.0), signal).unwrap();
+        assert!(!child.0.wait().unwrap().success());
+        if draft.to_string_lossy().ends_with(".new") {
+            wb_test_skip::skip!("the file system of {} has no unnamed files", folder.display());
+            return;
+        }
+        assert_eq!(names(&folder), [""; 0], "{line}, {signal:?}");
+    }
+}
+
+#[test]
+fn interrupted_unpacking_leaves_nothing_and_a_killed_one_is_repeated() {
+    let lab = lab_with_run();
+    lab.weighbridge("pack R -o R.tgz").expect_code(0);
+    let archive = std::fs::read(lab.path("R.tgz")).unwrap();
+    mknodat(CWD, lab.path("fifo"), FileType::Fifo, Mode::from(0o600), 0).unwrap();
+    for (target, signal) in [
+        ("empty", Signal::INT),
+        ("empty", Signal::TERM),
+        ("new/target", Signal::HUP),
+        ("empty", Signal::KILL),
+        ("new/target", Signal::KILL),
+    ] {
+        let target_folder = lab.path(target);
+        let folder = if target == "empty" { target_folder.clone() } else { lab.path("new") };
+        std::fs::create_dir_all(&folder).unwrap();
+        let mut child = KillOnDrop(lab.start(&format!("unpack fifo -C {target}")));
+        // Its writer does not go on.
+        let mut writer = std::fs::File::options().write(true).open(lab.path("fifo")).unwrap();
+        writer.write_all(&archive[..archive.len() - 20]).unwrap();
+        wait_for(&mut child.0, |_| names(&folder).pop());
+        kill_process(Pid::from_child(&child.0), signal).unwrap();
+        let status = child.0.wait().unwrap();
+        if signal == Signal::KILL {
+            assert_eq!(names(&folder).len(), 1);
+            lab.weighbridge(&format!("unpack R.tgz -C {target}")).expect_code(0);
+            assert_eq!(names(&target_folder), ["manifest.json", "run"]);
+            assert!(names(&folder).iter().all(|name| !name.ends_with(".new")));
+        } else {
+            assert_eq!((status.code(), names(&folder)), (Some(130), Vec::new()), "{target}, {signal:?}");
+        }
+    }
+}
+
 #[test]
 fn run_that_is_being_measured_is_refused() {
     let lab = lab_with_run();
@@ -189,7 +274,7 @@ impl OtherUser {
             return None;
         }
         let mut command = std::process::Command::new("bash");
-        command.args(["-c", script]).current_dir(folder).uid(65534).gid(65534).stdout(std::process::Stdio::piped());
+        command.args(["-c", script]).current_dir(folder).uid(65534).gid(65534).stdout(Stdio::piped());
         let mut child = command.spawn().unwrap();
         child.stdout.as_mut().unwrap().read_exact(&mut [0; 6]).unwrap();
         Some(Self(child))

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::Mutex;
 
-use rustix::fs::{CWD, FileType, Mode, makedev, mknodat};
+use rustix::fs::{CWD, FileType, Mode, XattrFlags, getxattr, makedev, mknodat, setxattr};
 
 use crate::contention;
 use crate::lab::{CommandResult, Lab};
@@ -253,6 +253,21 @@ impl<'a> Check<'a> {
         }
     }
 
+    /// What a file has that another one in its place would not have.
+    fn hard_links(&self) {
+        let (place, target) = self.target("hard-link");
+        let other = self.folder.join("hard-link-other");
+        fs::write(&target, OLD).unwrap();
+        fs::hard_link(&target, &other).unwrap();
+        let has_attributes = setxattr(&target, "user.note", b"mine", XattrFlags::empty()).is_ok();
+        let ran = self.run(&place, "exec \"$@\"");
+        self.expect_existing("hard link", &other, &ran);
+        let inode = |file| fs::metadata(file).unwrap().ino();
+        assert_eq!(inode(&target), inode(&other), "{}: the link was cut", self.scenario.option);
+        let kept = getxattr(&target, "user.note", &mut [0_u8; 8][..]);
+        assert_eq!(kept.is_ok(), has_attributes, "{}: an attribute is lost", self.scenario.option);
+    }
+
     /// A device that takes everything, and one that takes nothing. They are nodes of their own: nothing here can damage those
     /// of the machine.
     fn devices(&self) {
@@ -388,6 +403,7 @@ fn every_option_that_writes_leaves_what_exists_intact() {
             let check = Check::begin(&outputs, scenario);
             check.regular_file();
             check.links();
+            check.hard_links();
             check.fifo();
             if !scenario.command.contains("{folder}") {
                 check.record();
@@ -412,7 +428,14 @@ fn every_option_that_writes_leaves_what_exists_intact() {
 fn standard_output_takes_one_file_and_no_prefix() {
     let lab = Lab::new();
     lab.weighbridge("run steady --samples 1 -q --into R").expect_code_of(&[0, 3]);
-    let refused = ["compare R R --html - --markdown /dev/stdout", "report R --csv -"];
+    mknodat(CWD, lab.path("fifo"), FileType::Fifo, Mode::from(0o600), 0).unwrap();
+    let refused = [
+        "compare R R --html - --markdown /dev/stdout",
+        "report R --csv -",
+        "report R --csv /dev/null",
+        "report R --csv /dev/stderr",
+        "report R --csv fifo",
+    ];
     insta::assert_snapshot!(refused.map(|line| lab.weighbridge(line).transcript()).join("\n"), @"
     exit 1
     error: `--html <FILE>` and `--markdown <FILE>` both write to standard output
@@ -421,8 +444,48 @@ fn standard_output_takes_one_file_and_no_prefix() {
     exit 1
     error: invalid --csv `-`: expected the beginning of the names of two files, not standard output
     help: `weighbridge report --help` describes all options
+
+    exit 1
+    error: invalid --csv `/dev/null`: expected the beginning of the names of two files, not a device, a FIFO, a socket or a descriptor
+    help: `weighbridge report --help` describes all options
+
+    exit 1
+    error: invalid --csv `/dev/stderr`: expected the beginning of the names of two files, not a device, a FIFO, a socket or a descriptor
+    help: `weighbridge report --help` describes all options
+
+    exit 1
+    error: invalid --csv `fifo`: expected the beginning of the names of two files, not a device, a FIFO, a socket or a descriptor
+    help: `weighbridge report --help` describes all options
     ");
     assert_eq!(fs::read_dir(lab.path("")).unwrap().flatten().filter(|entry| entry.file_name() == "-.csv").count(), 0);
+}
+
+#[test]
+fn two_outputs_into_one_file_are_refused_by_whatever_names() {
+    let lab = Lab::new();
+    lab.weighbridge("run steady --samples 1 -q --into R").expect_code_of(&[0, 3]);
+    fs::create_dir(lab.path("below")).unwrap();
+    symlink("lb", lab.path("la")).unwrap();
+    symlink("below/file.csv", lab.path("linked.csv")).unwrap();
+    let refused = [
+        "compare R R --html la --junit lb",
+        "compare R R --html la --junit below/../lb",
+        "compare R R --html below/file.csv --csv linked",
+    ];
+    insta::assert_snapshot!(refused.map(|line| lab.weighbridge(line).transcript()).join("\n"), @"
+    exit 1
+    error: `--html <FILE>` and `--junit <FILE>` would both write `lb`
+    help: name a file for each
+
+    exit 1
+    error: `--html <FILE>` and `--junit <FILE>` would both write `below/../lb`
+    help: name a file for each
+
+    exit 1
+    error: `--csv <PREFIX>` and `--html <FILE>` would both write `below/file.csv`
+    help: name a file for each
+    ");
+    assert!(!lab.path("lb").exists() && fs::read_dir(lab.path("below")).unwrap().next().is_none());
 }
 
 #[test]

@@ -6,9 +6,10 @@ use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{Access, XattrFlags, access, fsetxattr, getxattr, listxattr};
+use rustix::fs::{Access, XattrFlags, access, fsetxattr, getxattr};
 use rustix::io::Errno;
 
+use crate::extended_attributes::{MAX_ATTRIBUTE_SIZE, attribute_names};
 use crate::sys_root::MAX_FILE_SIZE;
 use crate::{AtomicFile, SysRoot};
 
@@ -44,22 +45,13 @@ pub(super) fn replace(full: &Path, mode: u32, bytes: Option<&[u8]>) -> io::Resul
 
 /// Copies the extended attributes of a file, including its access control list and security label.
 fn copy_attributes(from: &Path, to: &fs::File) -> io::Result<()> {
-    let mut names = vec![0; MAX_ATTRIBUTE_SIZE];
-    let length = match listxattr(from, &mut names[..]) {
-        Err(Errno::NOTSUP) => return Ok(()),
-        length => length?,
-    };
-    for name in names[..length].split(|byte| *byte == 0).filter(|name| !name.is_empty()) {
+    for name in attribute_names(from)? {
         let mut value = vec![0; MAX_ATTRIBUTE_SIZE];
-        let length = getxattr(from, name, &mut value[..])?;
-        fsetxattr(to, name, &value[..length], XattrFlags::empty())?;
+        let length = getxattr(from, &name[..], &mut value[..])?;
+        fsetxattr(to, &name[..], &value[..length], XattrFlags::empty())?;
     }
     Ok(())
 }
-
-/// Maximum size of the list of a file's attributes and of an attribute's value, in bytes (XATTR_LIST_MAX and
-/// XATTR_SIZE_MAX of the kernel's limits.h).
-const MAX_ATTRIBUTE_SIZE: usize = 65536;
 
 /// The modification time of a file, in nanoseconds since 1970.
 pub(super) fn modified(full: &Path) -> io::Result<i64> {

@@ -5,20 +5,19 @@ mod output;
 mod sizing;
 
 use std::io::BufRead;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use wb_hashd::{Hashd, HashdConfig, HashdError, HashdEvent, HashdParams, OpenLoop, ParamsFile};
 use wb_model::Nanos;
-use wb_session::program::runtime;
 
 use crate::cli::hashd::HashdArgs;
 use crate::console::Console;
 use crate::error::Error;
 use crate::exit::Exit;
+use crate::signals::listen_for_signals;
 
 use output::{ReportFormat, ReportOutput};
 pub(crate) use sizing::exec as exec_sizing;
@@ -220,38 +219,6 @@ fn forward_params(events: Sender<Event>) {
             }
         }
     });
-}
-
-/// Calls `on_signal` for each SIGINT, SIGTERM and SIGHUP, from a thread of its own. Returns whether there has been one.
-fn listen_for_signals(on_signal: impl Fn() + Send + 'static) -> Arc<AtomicBool> {
-    use tokio::signal::unix::{SignalKind, signal};
-    let is_cancelled = Arc::new(AtomicBool::new(false));
-    let flag = is_cancelled.clone();
-    let (ready, is_ready) = channel();
-    thread::spawn(move || {
-        let Ok(runtime) = runtime() else { return };
-        runtime.block_on(async {
-            let listen = |kind| signal(kind).ok();
-            let (Some(mut interrupt), Some(mut terminate), Some(mut hangup)) =
-                (listen(SignalKind::interrupt()), listen(SignalKind::terminate()), listen(SignalKind::hangup()))
-            else {
-                return;
-            };
-            drop(ready);
-            loop {
-                tokio::select! {
-                    _ = interrupt.recv() => {}
-                    _ = terminate.recv() => {}
-                    _ = hangup.recv() => {}
-                }
-                flag.store(true, Ordering::Relaxed);
-                on_signal();
-            }
-        });
-    });
-    // From here on, a signal ends the workload in order. An error means that the thread is ready, or has ended.
-    let _ = is_ready.recv_timeout(Duration::from_secs(5)).map(|(): ()| ());
-    is_cancelled
 }
 
 #[cfg(test)]

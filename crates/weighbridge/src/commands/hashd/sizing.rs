@@ -13,13 +13,14 @@ use wb_sys::OutputTarget;
 
 use super::child::ChildWorkload;
 use super::output::format_bytes;
-use super::{listen_for_signals, read_params_file};
+use super::read_params_file;
 use crate::cli::OutputPath;
 use crate::cli::hashd::HashdArgs;
 use crate::console::Console;
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::output::{check_file, print_text, write_file};
+use crate::signals::listen_for_signals;
 
 /// Finds the parameters, and writes them to `path`. Finished rounds are in a journal beside it, if it is a regular file.
 pub(super) fn find_params(args: &HashdArgs, path: &OutputPath, console: &Console) -> Result<Exit, Error> {
