@@ -475,7 +475,7 @@ mod tests {
                 assert_eq!(fs::read(&other).unwrap(), b"new");
                 fs::remove_file(&other).unwrap();
             } else {
-                let mut kept = vec![0; 100];
+                let mut kept = [0; 100];
                 let length = getxattr(&path, name, &mut kept[..]).unwrap();
                 assert_eq!(&kept[..length], value);
             }
