@@ -54,6 +54,9 @@ pub enum RecordError {
         /// What is wrong with it.
         reason: String,
     },
+    /// The run folder was moved or removed while it was written to.
+    #[error("`{}` was moved, removed or replaced by something else", .0.display())]
+    Moved(PathBuf),
     /// A file has invalid content.
     #[error("{}:{line}: {reason}", path.display())]
     Damaged {
@@ -94,6 +97,7 @@ impl RecordError {
                 Some("the file was modified: restore it, or remove the line, and its samples are measured again")
             }
             Self::Damaged { .. } => Some("the file was modified: restore it"),
+            Self::Moved(_) => Some("what is in a moved folder can be continued: run the command with its new name"),
             Self::UnsupportedSchema { .. } => Some("use a newer weighbridge"),
         }
     }

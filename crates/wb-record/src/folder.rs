@@ -222,6 +222,14 @@ impl RunFolder {
         self.path.join("journal.jsonl")
     }
 
+    /// Requires that the folder is still there. What is written into one that was moved or removed would make a new one.
+    ///
+    /// # Errors
+    /// If it has no journal.
+    pub fn require_in_place(&self) -> Result<(), RecordError> {
+        if self.journal_path().is_file() { Ok(()) } else { Err(RecordError::Moved(self.path.clone())) }
+    }
+
     /// Opens its journal for writing, and reads the existing lines.
     pub fn journal(&self) -> Result<(Journal, Vec<JournalLine>), RecordError> {
         let path = self.journal_path();

@@ -4,8 +4,9 @@
 //! have none.
 
 use std::collections::BTreeMap;
-use std::fs::{File, OpenOptions};
+use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, Seek, SeekFrom, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use schemars::{JsonSchema, Schema, json_schema};
@@ -348,6 +349,7 @@ impl Journal {
     }
 
     fn append(&mut self, text: &[u8]) -> Result<(), RecordError> {
+        self.require_in_place()?;
         let written = self.file.write_all(text).and_then(|()| self.file.sync_data());
         if let Err(source) = written {
             // A partial line would be taken for an interrupted one; removing it fails only if the device is gone.
@@ -356,6 +358,17 @@ impl Journal {
         }
         self.length += text.len() as u64;
         Ok(())
+    }
+
+    /// Requires that the journal is where it was opened. Whatever is recorded next would be elsewhere, if the run folder was
+    /// moved or removed meanwhile.
+    fn require_in_place(&self) -> Result<(), RecordError> {
+        let identity = |metadata: Metadata| (metadata.dev(), metadata.ino());
+        let opened = self.file.metadata().map(identity).map_err(RecordError::io("read", &self.path))?;
+        match fs::metadata(&self.path).map(identity) {
+            Ok(found) if found == opened => Ok(()),
+            _ => Err(RecordError::Moved(self.path.clone())),
+        }
     }
 
     /// Truncates the file to the end of the last complete line.

@@ -61,6 +61,7 @@ impl RunContext {
         let id = cell.planned.id.clone();
         let number = self.history.next_attempt(&id, purpose, sample);
         let folder = self.run.path().join(RunFolder::attempt_folder(&id, purpose, sample, number));
+        self.run.require_in_place()?;
         let create = |source| RecordError::Io { operation: "create", path: folder.clone(), source };
         fs::create_dir_all(&folder).map_err(create)?;
         let key = cell.definition.key.clone();
@@ -80,6 +81,7 @@ impl RunContext {
             Err(failure) => self.explain_failure(failure).await.outcome(),
         };
 
+        self.run.require_in_place()?;
         let artefacts = Artefact::write_all(&folder, &record.artefacts)?;
         self.write(JournalEvent::AttemptEnded(AttemptEnd {
             cell: id.clone(),

@@ -101,6 +101,7 @@ pub fn record_consoles(
 }
 
 fn write(run: &RunFolder, name: &str, value: &impl Serialize) -> Result<(), RunError> {
+    run.require_in_place()?;
     let path = run.environment_path(name);
     let folder = path.parent().unwrap_or(run.path());
     let create_error = |source| RecordError::Io { operation: "create", path: folder.to_owned(), source };

@@ -123,9 +123,11 @@ impl<'a> MeasureSession<'a> {
         let is_new = !self.folder().join("run.json").is_file();
         begin_run(self.folder(), self.to_record())?;
         let measured = self.run_in_profiles(&profiles, program_sha256, &mut plan);
-        let has_invocations = !RunFolder::open(self.folder())?.run_file()?.invocations.is_empty();
+        // A folder that cannot be read any more is reported by what follows, or is the reason why the run ended.
+        let run_file = RunFolder::open(self.folder()).and_then(|run| run.run_file());
+        let has_no_invocation = run_file.is_ok_and(|run_file| run_file.invocations.is_empty());
         let (outcome, has_started) = match measured {
-            Ok((Ok(outcome), _)) if outcome.end == RunEnd::Interrupted && !has_invocations => {
+            Ok((Ok(outcome), _)) if outcome.end == RunEnd::Interrupted && has_no_invocation => {
                 let interrupted = self.interrupted();
                 self.abort(&interrupted, is_new);
                 return Err(interrupted);

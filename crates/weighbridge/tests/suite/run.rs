@@ -104,6 +104,26 @@ fn interrupted_run_ends_quickly_and_prints_the_resume_command() {
 }
 
 #[test]
+fn run_whose_folder_is_moved_ends_and_leaves_nothing_in_its_place() {
+    let lab = Lab::new();
+    lab.define_script("slow", "sleep 0.5; echo figure: 97");
+    let mut command = lab.command("run slow --samples 20 --warm-up 0 --into R");
+    let child = command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped()).spawn().unwrap();
+    let journal = lab.path("R/journal.jsonl");
+    wb_test_net::wait_until("a sample", || {
+        std::fs::read_to_string(&journal).is_ok_and(|text| text.contains("attempt-ended"))
+    });
+    std::fs::rename(lab.path("R"), lab.path("S")).unwrap();
+    let ran = CommandResult::wait_for(child).expect_code(1);
+    ran.expect_stderr("`R/journal.jsonl` was moved, removed or replaced by something else");
+    assert!(!lab.path("R").exists(), "{}", ran.transcript());
+    // What was recorded is there, and can be continued.
+    let valid = |run: &str| lab.weighbridge(&format!("summary {run} --json")).json()["cells"][0]["attempts"].clone();
+    assert!(valid("S").as_array().is_some_and(|attempts| !attempts.is_empty()));
+    lab.weighbridge("run slow --samples 20 --warm-up 0 --into S").expect_code_of(&[0, 3]);
+}
+
+#[test]
 fn findings_are_in_summary_format_and_report() {
     let lab = Lab::new();
     lab.define_figure(
