@@ -7,11 +7,12 @@ use std::process::Stdio;
 use wb_compare::comparison::{ComparisonResult, FinalVerdict};
 use wb_compare::run_perf::tolerance;
 use wb_compare::run_perf::tolerance::totals::ComparisonExit;
-use wb_compare::statistical;
+use wb_compare::statistical::{self, Threshold};
 
 use super::BisectError;
 use super::child_process::{self, ChildExit};
 use super::git::Git;
+use super::nearest_difference::NearestDifference;
 use super::state::{
     BisectionConfig, BisectionEndpoint, BisectionFolder, BisectionStep, MeasureMethod, RevisionVerdict,
 };
@@ -19,6 +20,10 @@ use super::step::{CheckedOutRevision, RevisionOutcome, endpoint_results, read_bu
 use crate::error::SessionError;
 use crate::event::{EventSink, SessionEvent};
 use crate::program::current_program;
+
+/// The number of runs of each endpoint from which on they can be found to differ: with three on each side, Wilcoxon's
+/// rank-sum test has no p-value below 10 %. Of single runs, the samples are compared.
+const MIN_RUNS: u16 = 4;
 
 /// Options of a bisection.
 #[derive(Debug, Clone)]
@@ -41,6 +46,8 @@ pub struct BisectionOptions {
     pub measure: MeasureMethod,
     /// Number of runs of each endpoint.
     pub runs: u16,
+    /// The smallest relevant difference between the endpoints, in percent.
+    pub threshold: f64,
     /// Whether to continue although the endpoints do not differ clearly.
     pub force: bool,
     /// Whether the processes that measure revisions print only errors.
@@ -74,8 +81,13 @@ pub fn run(options: &BisectionOptions, events: &EventSink) -> Result<BisectionOu
         build_command: options.build_command.clone(),
         measure: options.measure.clone(),
         runs: options.runs,
+        threshold: options.threshold,
         repo: repo.clone(),
     };
+    let measures = [&config.good, &config.bad].iter().any(|endpoint| endpoint.results.is_none());
+    if measures && (2..MIN_RUNS).contains(&options.runs) && !options.force {
+        return Err(BisectError::TooFewRuns { runs: options.runs, required: MIN_RUNS }.into());
+    }
     git.require_clean()?;
     if git.run(&["merge-base", "--is-ancestor", &config.bad.revision, &config.good.revision]).is_ok() {
         let [bad, good] = [&config.bad, &config.good].map(|endpoint| git.describe_revision(&endpoint.revision));
@@ -140,7 +152,7 @@ impl BisectionDriver<'_> {
         let single_run = outcome.builds.iter().any(|build| build.runs.len() == 1);
         let checks = differing_checks(&outcome, single_run);
         if checks.is_empty() && !self.options.force {
-            return Err(BisectError::NoDifference.into());
+            return Err(BisectError::NoDifference { nearest: NearestDifference::of(&outcome) }.into());
         }
         self.events.emit(SessionEvent::EndpointsDiffer { checks, single_run });
         Ok(None)
@@ -157,8 +169,14 @@ impl BisectionDriver<'_> {
             [&self.config.good, &self.config.bad].map(|endpoint| endpoint_results(self.folder, self.config, endpoint));
         let builds = read_builds(&result_paths, self.events)?;
         let directions = builds.directions().clone();
-        let by_tolerance = tolerance::Options { directions: directions.clone(), ..tolerance::Options::default() };
-        let by_statistics = statistical::Options { directions, ..statistical::Options::default() };
+        let threshold = self.config.threshold;
+        let by_tolerance = tolerance::Options {
+            tolerance: threshold,
+            directions: directions.clone(),
+            ..tolerance::Options::default()
+        };
+        let threshold = Threshold::Percent(threshold);
+        let by_statistics = statistical::Options { threshold, directions, ..statistical::Options::default() };
         let tolerances = tolerance::compare(&builds, &[], &by_tolerance);
         let statistics = statistical::compare(&builds, &[], &by_statistics);
         Ok(ComparisonResult::of(&builds, &tolerances, statistics.as_ref(), None, false))

@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 use std::process::ExitStatus;
 
+use super::nearest_difference::NearestDifference;
+
 /// Why a bisection cannot be started or continued.
 #[derive(Debug, thiserror::Error)]
 pub enum BisectError {
@@ -77,8 +79,19 @@ pub enum BisectError {
     #[error("the good and the bad revision have no check in common")]
     NoCommonCheck,
     /// The endpoints do not differ.
-    #[error("no significant difference between the good and the bad revision")]
-    NoDifference,
+    #[error("no significant difference between the good and the bad revision{}", describe(.nearest))]
+    NoDifference {
+        /// The difference that came nearest to a verdict, if there is one.
+        nearest: Option<NearestDifference>,
+    },
+    /// So many runs of each endpoint can never be found to differ.
+    #[error("{runs} runs of each revision can never decide: {required} or more can, whose medians are compared")]
+    TooFewRuns {
+        /// The requested number.
+        runs: u16,
+        /// The smallest useful number.
+        required: u16,
+    },
     /// Every revision that is left was skipped, in the bisection in this folder.
     #[error("only revisions that cannot be built, measured or classified are left")]
     OnlySkippedLeft(PathBuf),
@@ -99,7 +112,7 @@ impl BisectError {
             self,
             Self::EndpointNotMeasured { .. }
                 | Self::NoCommonCheck
-                | Self::NoDifference
+                | Self::NoDifference { .. }
                 | Self::OnlySkippedLeft(_)
                 | Self::GitBisect { .. }
         )
@@ -135,10 +148,19 @@ impl BisectError {
                 "the good and the bad revision must be built and measured; name another one"
             }
             Self::NoCommonCheck => "--good-results and --bad-results must be results of the tests measured here",
-            Self::NoDifference => {
-                "more runs of each revision (--runs) or more samples may show one; --force continues without"
+            Self::NoDifference { nearest } => {
+                let advice = nearest.as_ref().and_then(NearestDifference::advice);
+                return Some(advice.map_or_else(String::new, |advice| advice + "; ") + "--force continues without");
+            }
+            Self::TooFewRuns { required, .. } => {
+                return Some(format!("--runs {required}, or --runs 1, which compares samples; --force continues"));
             }
         };
         Some(help.to_owned())
     }
+}
+
+/// A difference after the sentence that there is no significant one.
+fn describe(nearest: &Option<NearestDifference>) -> String {
+    nearest.as_ref().map_or_else(String::new, |nearest| format!(": {}", nearest.describe()))
 }

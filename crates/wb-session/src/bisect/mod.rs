@@ -4,6 +4,7 @@ mod child_process;
 mod driver;
 mod error;
 mod git;
+mod nearest_difference;
 mod state;
 mod step;
 
@@ -22,7 +23,10 @@ use crate::event::EventSink;
 
 pub use self::driver::{BisectionOptions, BisectionOutcome, run};
 pub use self::error::BisectError;
-pub use self::state::{BisectionConfig, BisectionEndpoint, BisectionStep, MeasureMethod, RevisionVerdict};
+pub use self::nearest_difference::NearestDifference;
+pub use self::state::{
+    BisectionConfig, BisectionEndpoint, BisectionStep, DEFAULT_THRESHOLD, MeasureMethod, RevisionVerdict,
+};
 pub use self::step::StepOutcome;
 
 /// Classifies the checked-out revision, under its hash or a given name, unless that was done before.

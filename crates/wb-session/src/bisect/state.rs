@@ -12,7 +12,7 @@ use super::BisectError;
 use crate::error::SessionError;
 
 /// Configuration of a bisection, fixed when it starts.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BisectionConfig {
     /// The repository.
     pub repo: PathBuf,
@@ -29,6 +29,16 @@ pub struct BisectionConfig {
     /// Number of runs of each endpoint.
     #[serde(default = "one")]
     pub runs: u16,
+    /// The smallest relevant difference between the endpoints, in percent.
+    #[serde(default = "default_threshold")]
+    pub threshold: f64,
+}
+
+/// The threshold in configurations that do not record it: that of `compare`, in percent.
+pub const DEFAULT_THRESHOLD: f64 = 5.0;
+
+fn default_threshold() -> f64 {
+    DEFAULT_THRESHOLD
 }
 
 /// Number of runs in configurations that do not record it.

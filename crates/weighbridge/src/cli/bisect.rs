@@ -2,8 +2,11 @@
 
 use std::path::PathBuf;
 
-use super::parse_text_path;
 use clap::{ArgGroup, Args, Subcommand};
+use wb_compare::statistical::Threshold;
+use wb_session::bisect::DEFAULT_THRESHOLD;
+
+use super::parse_text_path;
 
 /// Exit statuses of `bisect step`, printed after its help.
 pub(crate) const STEP_EXIT_STATUS: &str = "exit status of `step`: 0 good, 1 bad, 125 undecided (git skips the revision), 128 error, \
@@ -57,10 +60,13 @@ pub(crate) struct BisectRunArgs {
     /// of results, of this program or in run-perf's layout, in $WEIGHBRIDGE_RESULTS
     #[arg(long, value_name = "COMMAND", group = "how")]
     pub(crate) measure: Option<String>,
-    /// Number of runs of the good and of the bad revision; fewer than four cannot separate a change from run-to-run
-    /// variation
+    /// Number of runs of the good and of the bad revision: four or more, or one, which cannot separate a change from
+    /// run-to-run variation
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = super::whole_number::<u16, 1>)]
     pub(crate) runs: u16,
+    /// Smallest relevant difference between the good and the bad revision, in percent
+    #[arg(long, value_name = "PERCENT", default_value_t = DEFAULT_THRESHOLD, value_parser = parse_threshold)]
+    pub(crate) threshold: f64,
     /// Continue even if the good and bad revisions do not differ clearly
     #[arg(long)]
     pub(crate) force: bool,
@@ -88,4 +94,12 @@ pub(crate) struct BisectShowArgs {
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// Parses a percentage of zero or more.
+fn parse_threshold(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(Threshold::Percent(percent)) => Ok(percent),
+        _ => Err("expected a percentage of zero or more".to_owned()),
+    }
 }

@@ -49,6 +49,7 @@ fn run(args: &BisectRunArgs, console: &Console) -> Result<Exit, Error> {
         build_command: args.build.clone(),
         measure,
         runs: args.runs,
+        threshold: args.threshold,
         force: args.force,
         quiet: console.quiet,
     };

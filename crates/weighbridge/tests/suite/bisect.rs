@@ -125,6 +125,28 @@ fn step_reports_the_nearest_end_as_exit_status() {
 }
 
 #[test]
+fn a_difference_below_the_threshold_is_shown_with_the_threshold_that_finds_it() {
+    let lab = lab(&["1000", "1000", "970", "970"]);
+    let ran = bisect(&lab, "v0", "v3", "").expect_code(3);
+    ran.expect_stderr("differs by -3.0 %").expect_stderr("; threshold 5 %");
+    let advised = ran.err.split("--threshold ").nth(1).and_then(|rest| rest.split(' ').next()).map(str::to_owned);
+    let advised = advised.unwrap_or_else(|| panic!("{}", ran.transcript()));
+    std::fs::remove_dir_all(lab.path("B")).unwrap();
+    let found = bisect(&lab, "v0", "v3", &format!("--threshold {advised}")).expect_code(0);
+    assert!(found.out.trim_end().ends_with("commit 2"), "{}", found.transcript());
+}
+
+#[test]
+fn a_number_of_runs_that_can_never_decide_is_refused_before_measuring() {
+    let lab = lab(&["1000", "1000", "800"]);
+    for runs in ["2", "3"] {
+        let ran = bisect(&lab, "v0", "v2", &format!("--runs {runs}")).expect_code(1);
+        ran.expect_stderr(&format!("{runs} runs of each revision can never decide"));
+        assert!(!lab.path("B").exists());
+    }
+}
+
+#[test]
 fn equal_ends_and_folders_with_other_settings_are_refused() {
     let lab = lab(&["1000", "1000", "1000"]);
     bisect(&lab, "v0", "v2", "").expect_code(3).expect_stderr("no significant difference");

@@ -1,0 +1,97 @@
+//! The difference between the endpoints of a bisection that came nearest to a verdict, and what would lead to one.
+
+use wb_compare::comparison::{CheckResult, ComparisonResult, FinalVerdict};
+use wb_compare::statistical::{ObservationKind, RequiredSamples};
+
+/// Number of runs or samples beyond which more of them are no advice.
+const MAX_ADVISED: usize = 100;
+
+/// The most significant difference in a primary check that did not count.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NearestDifference {
+    /// The check.
+    check: String,
+    /// The difference and its interval, in percent.
+    percent: f64,
+    interval: Option<[f64; 2]>,
+    verdict: FinalVerdict,
+    /// The smallest relevant difference, in percent.
+    threshold: f64,
+    required: Option<RequiredSamples>,
+}
+
+impl NearestDifference {
+    /// `None` if no primary check was compared by statistics.
+    pub(super) fn of(outcome: &ComparisonResult) -> Option<Self> {
+        let compared = outcome.checks.iter().filter(|check| check.primary).filter_map(Self::of_check);
+        compared.min_by(|(one, _), (other, _)| one.total_cmp(other)).map(|(_, nearest)| nearest)
+    }
+
+    /// With its p-value.
+    fn of_check(check: &CheckResult) -> Option<(f64, Self)> {
+        let statistics = check.statistics.as_ref()?;
+        let percent = |ratio: f64| (ratio - 1.0) * 100.0;
+        let nearest = Self {
+            check: check.id.to_string(),
+            percent: percent(statistics.ratio?),
+            interval: statistics.interval.map(|interval| [percent(interval.low), percent(interval.high)]),
+            verdict: check.final_verdict,
+            threshold: statistics.threshold,
+            required: statistics.required_samples,
+        };
+        Some((statistics.p_value?, nearest))
+    }
+
+    /// What was found, in one sentence.
+    pub(super) fn describe(&self) -> String {
+        let interval = self.interval.map(|[low, high]| format!(" [{low:+.1}, {high:+.1}]")).unwrap_or_default();
+        format!("`{}` differs by {:+.1} %{interval}; threshold {} %", self.check, self.percent, self.threshold)
+    }
+
+    /// What would lead to a verdict, if anything is known.
+    pub(super) fn advice(&self) -> Option<String> {
+        // The end of the interval that is nearer to no difference, if all of it is on one side.
+        let certain = self.interval.filter(|[low, high]| low * high > 0.0).map(|[low, high]| low.abs().min(high.abs()));
+        if let Some(certain) = certain.filter(|certain| *certain < self.threshold && *certain >= 0.1) {
+            return Some(format!("--threshold {} lets that difference count", (certain * 10.0).floor() / 10.0));
+        }
+        if self.verdict == FinalVerdict::Equal {
+            return Some("it is equivalent within the threshold, which more runs will not change".to_owned());
+        }
+        let RequiredSamples { per_side, unit, .. } = self.required?;
+        let number = per_side.filter(|number| *number <= MAX_ADVISED)?;
+        Some(match unit {
+            ObservationKind::Runs => format!("about {number} runs of each revision would decide: --runs {number}"),
+            ObservationKind::Samples => format!("about {number} samples of each revision would decide"),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn nearest(percent: f64, interval: [f64; 2], verdict: FinalVerdict, per_side: Option<usize>) -> NearestDifference {
+        NearestDifference {
+            check: "x".to_owned(),
+            percent,
+            interval: Some(interval),
+            verdict,
+            threshold: 5.0,
+            required: Some(RequiredSamples { per_side, unit: ObservationKind::Runs, is_minimum: false }),
+        }
+    }
+
+    #[test]
+    fn advice_is_what_would_decide() {
+        let small = nearest(-3.0, [-3.6, -2.45], FinalVerdict::Equal, None);
+        assert_eq!(small.describe(), "`x` differs by -3.0 % [-3.6, -2.5]; threshold 5 %");
+        assert_eq!(small.advice().unwrap(), "--threshold 2.4 lets that difference count");
+        let equal = nearest(0.3, [-1.0, 1.4], FinalVerdict::Equal, None);
+        assert!(equal.advice().unwrap().contains("more runs will not change"));
+        let unclear = nearest(6.0, [-1.0, 13.0], FinalVerdict::Inconclusive, Some(9));
+        assert_eq!(unclear.advice().unwrap(), "about 9 runs of each revision would decide: --runs 9");
+        assert_eq!(nearest(6.0, [-1.0, 13.0], FinalVerdict::Inconclusive, Some(4000)).advice(), None);
+        assert_eq!(nearest(6.0, [-1.0, 13.0], FinalVerdict::Inconclusive, None).advice(), None);
+    }
+}
