@@ -14,7 +14,7 @@ help: ## list the targets
 
 demo: ## build, measure this machine with the plan `quick` (under 4 minutes), write a page; RUN=FOLDER sets its folder
 	@scripts/setup demo
-	@scripts/demo
+	@scripts/demo $(ARGS)
 
 demo-hosts: ## measure hosts in namespaces, traffic between them, and an emulated guest (requires root; about 10 minutes)
 	@scripts/setup demo demo-hosts

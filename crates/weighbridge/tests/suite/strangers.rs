@@ -75,47 +75,58 @@ fn read(lab: &Lab, line: &str, context: &str) -> CommandResult {
     result
 }
 
-/// Puts something in the place of a file.
-type Plant = fn(&Path);
-
-/// What a stranger may put in the place of a file.
-const KINDS: [(&str, Plant); 5] = [
-    ("an endless device", |path| symlink("/dev/zero", path).unwrap()),
-    ("a FIFO", |path| assert!(Command::new("mkfifo").arg(path).status().unwrap().success())),
-    ("a link to a file outside", |path| symlink("/etc/passwd", path).unwrap()),
-    ("a sparse file of 1 TiB", |path| File::create(path).unwrap().set_len(1 << 40).unwrap()),
-    ("a folder", |path| fs::create_dir(path).unwrap()),
-];
-
-#[test]
-fn no_kind_of_file_makes_a_reader_wait_or_open_something_else() {
+/// Puts something in the place of each kind of file of a run, one after the other. Every command that reads runs has to end,
+/// and to open nothing outside of the folder.
+fn plant_everywhere(kind: &str, plant: fn(&Path), readers: &[&str]) {
     let lab = lab();
     let run = lab.path("R");
     // Files of one kind are read by the same code, so one of each is enough.
-    let mut kinds = std::collections::BTreeSet::new();
+    let mut kinds = BTreeSet::new();
     let mut files: Vec<PathBuf> = files_below(&lab.path("GOOD"));
     files.push(lab.path("GOOD/experiment.json"));
     for file in files.iter().filter(|file| kinds.insert((file.file_name(), file.extension().is_none()))) {
         let file = file.strip_prefix(lab.path("GOOD")).unwrap();
-        for (kind, plant) in KINDS {
-            copy_folder(&lab.path("GOOD"), &run);
-            if run.join(file).exists() {
-                fs::remove_file(run.join(file)).unwrap();
-            }
-            plant(&run.join(file));
-            // A file that only one part of a command needs is read by each of them.
-            for line in READERS {
-                // Packing reads what it is told to pack, however large it is.
-                let packs = line.starts_with("pack") || line.starts_with("snapshot");
-                if packs && kind == "a sparse file of 1 TiB" {
-                    continue;
-                }
-                let result = read(&lab, line, &format!("{} is {kind}", file.display()));
-                assert!(!result.transcript().contains("root:x:0"), "{line}\n{}", result.transcript());
-            }
-            fs::remove_dir_all(&run).unwrap();
+        copy_folder(&lab.path("GOOD"), &run);
+        if run.join(file).exists() {
+            fs::remove_file(run.join(file)).unwrap();
         }
+        plant(&run.join(file));
+        // A file that only one part of a command needs is read by each of them.
+        for line in readers {
+            let result = read(&lab, line, &format!("{} is {kind}", file.display()));
+            assert!(!result.transcript().contains("root:x:0"), "{line}\n{}", result.transcript());
+        }
+        fs::remove_dir_all(&run).unwrap();
     }
+}
+
+#[test]
+fn an_endless_device_in_the_place_of_a_file_ends() {
+    plant_everywhere("an endless device", |path| symlink("/dev/zero", path).unwrap(), &READERS);
+}
+
+#[test]
+fn a_fifo_in_the_place_of_a_file_is_not_waited_for() {
+    let plant = |path: &Path| assert!(Command::new("mkfifo").arg(path).status().unwrap().success());
+    plant_everywhere("a FIFO", plant, &READERS);
+}
+
+#[test]
+fn a_link_in_the_place_of_a_file_is_not_followed_outside() {
+    plant_everywhere("a link to a file outside", |path| symlink("/etc/passwd", path).unwrap(), &READERS);
+}
+
+#[test]
+fn a_sparse_file_in_the_place_of_a_file_takes_no_memory() {
+    // Packing reads what it is told to pack, however large it is.
+    let readers = READERS.into_iter().filter(|line| !line.starts_with("pack") && !line.starts_with("snapshot"));
+    let plant = |path: &Path| File::create(path).unwrap().set_len(1 << 40).unwrap();
+    plant_everywhere("a sparse file of 1 TiB", plant, &readers.collect::<Vec<_>>());
+}
+
+#[test]
+fn a_folder_in_the_place_of_a_file_is_an_error() {
+    plant_everywhere("a folder", |path| fs::create_dir(path).unwrap(), &READERS);
 }
 
 #[test]
