@@ -115,7 +115,7 @@ fn run_whose_folder_is_moved_ends_and_leaves_nothing_in_its_place() {
     });
     std::fs::rename(lab.path("R"), lab.path("S")).unwrap();
     let ran = CommandResult::wait_for(child).expect_code(1);
-    ran.expect_stderr("`R/journal.jsonl` was moved, removed or replaced by something else");
+    ran.expect_stderr("` was moved, removed or replaced by something else");
     assert!(!lab.path("R").exists(), "{}", ran.transcript());
     // What was recorded is there, and can be continued.
     let valid = |run: &str| lab.weighbridge(&format!("summary {run} --json")).json()["cells"][0]["attempts"].clone();
