@@ -324,7 +324,7 @@ impl Builds {
             };
             value(reference) == value(judged)
         };
-        reference == judged || (DEFINING_PARAMS.iter().all(|name| same(name)))
+        reference == judged || DEFINING_PARAMS.iter().all(|name| same(name))
     }
 
     /// The names and values of parameters, sorted by name.

@@ -115,7 +115,7 @@ pub(crate) fn read_bytes(path: &Path) -> Result<Vec<u8>, ReadError> {
     Ok(bytes)
 }
 
-/// Decodes UTF-8. A byte that is none is `\u{FFFD}` with its digits, so that different names stay different.
+/// Decodes UTF-8. An invalid byte becomes `\u{FFFD}` and its hexadecimal digits, so that different names stay different.
 pub(crate) fn decode(bytes: &[u8]) -> Cow<'_, str> {
     if let Ok(text) = std::str::from_utf8(bytes) {
         return Cow::Borrowed(text);

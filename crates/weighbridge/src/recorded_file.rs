@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-/// Files that mark a folder of results in run-perf's layout.
+/// The file that marks a folder of results in run-perf's layout.
 const RUN_PERF_METADATA: &str = "RUNPERF_METADATA";
 
 /// Folders of a run with records only.

@@ -100,7 +100,7 @@ pub(super) fn contradiction(template: &str, params: &Params) -> Option<String> {
              settings that are reverted"
         ));
     }
-    if let Some(option) = unknown_start(template) {
+    if let Some(option) = option_with_random_start(template) {
         return Some(format!(
             "job file `{path}` has `{option}`: when its jobs run is not in fio's report, so that their figures cannot be \
              added; `stonewall` runs them one after the other"
@@ -136,8 +136,8 @@ fn lasting_option(job: &JobSection<'_>) -> Option<&'static str> {
     ["ioscheduler", "cgroup"].into_iter().find(|option| job.options.contains_key(*option))
 }
 
-/// An option by which jobs of one group run at times that are not known, if a job file has one.
-fn unknown_start(template: &str) -> Option<&'static str> {
+/// An option by which jobs of one group start at times that fio does not report, if a job file has one.
+fn option_with_random_start(template: &str) -> Option<&'static str> {
     let jobs = jobs(template);
     let is_random = |delay: &String| delay.parse::<Nanos>().is_err();
     let has_random = jobs.iter().any(|job| job.options.get("startdelay").is_some_and(is_random));

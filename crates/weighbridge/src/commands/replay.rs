@@ -51,7 +51,7 @@ pub(crate) fn secret_sources(run_file: &RunFile) -> BTreeSet<String> {
 }
 
 /// Parameters of tests whose values are paths of files that are read when they measure.
-const FILE_PARAMS: [&str; 1] = ["job-file"];
+const FILE_PARAMS: [&str; 2] = ["job-file", "pre-iteration-script"];
 
 /// The files that parameters of a run's cells name.
 fn named_files(run: &RunFolder, run_file: &RunFile) -> Result<BTreeSet<String>, Error> {
