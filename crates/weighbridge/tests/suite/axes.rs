@@ -149,7 +149,7 @@ fn specification(test: &ShippedTest, measured: Option<&Axis>, value: Option<&str
 /// Measures one sample of each cell, and returns what went wrong.
 fn problems_of(test: &ShippedTest, specifications: Vec<String>) -> Vec<String> {
     let lab = Lab::new();
-    let mut command = lab.command("run --min-time 300ms --warm-up 0 --samples 1 --retakes 0 --into R --json");
+    let mut command = lab.command("run --min-time 100ms --warm-up 0 --samples 1 --retakes 0 --into R --json");
     let result = lab.run_command(command.args(&specifications));
     assert!([0, 3].contains(&result.code), "{specifications:?}: {}", result.transcript());
     let study = result.json();

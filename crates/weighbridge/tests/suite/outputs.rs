@@ -391,29 +391,54 @@ fn has_devices(lab: &Lab) -> bool {
     }
 }
 
+/// How many kinds of files an option is tried on.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kinds {
+    /// Those that a plain command meets, and two others that change from option to option: all of them use one writer.
+    Some,
+    All,
+}
+
 #[test]
 fn every_option_that_writes_leaves_what_exists_intact() {
+    try_every_option(Kinds::Some);
+}
+
+#[test]
+#[ignore = "takes minutes: make test-long"]
+fn soak_every_option_that_writes_leaves_every_kind_of_file_intact() {
+    try_every_option(Kinds::All);
+}
+
+fn try_every_option(kinds: Kinds) {
     let outputs = Outputs::new();
     let has_devices = has_devices(&outputs.net.lab);
     let scenarios = Scenario::all().filter(|scenario| outputs.has_device || !scenario.command.contains("-r T"));
-    let queue = Mutex::new(scenarios.collect::<VecDeque<Scenario>>());
+    let queue = Mutex::new(scenarios.enumerate().collect::<VecDeque<(usize, Scenario)>>());
     let next = || queue.lock().unwrap().pop_front();
     let work = || {
-        while let Some(scenario) = next() {
+        while let Some((index, scenario)) = next() {
             let check = Check::begin(&outputs, scenario);
             check.regular_file();
-            check.links();
-            check.hard_links();
-            check.fifo();
             if !scenario.command.contains("{folder}") {
                 check.record();
             }
-            if scenario.is_file() {
-                check.standard_output();
-            }
+            let mut others: Vec<&dyn Fn()> = Vec::new();
+            let (links, hard_links, fifo) = (|| check.links(), || check.hard_links(), || check.fifo());
+            let (devices, mount_point, output) =
+                (|| check.devices(), || check.mount_point(), || check.standard_output());
+            others.extend([&links as &dyn Fn(), &hard_links, &fifo]);
             if has_devices {
-                check.devices();
-                check.mount_point();
+                others.extend([&devices as &dyn Fn(), &mount_point]);
+            }
+            if scenario.is_file() {
+                others.push(&output);
+            }
+            let count = others.len();
+            for (place, other) in others.into_iter().enumerate() {
+                if kinds == Kinds::All || (place + index) % count < 2 {
+                    other();
+                }
             }
         }
     };

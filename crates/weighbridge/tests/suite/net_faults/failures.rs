@@ -10,8 +10,13 @@ use super::{
 
 /// A client and its server during a run of several minutes.
 fn in_the_middle(lab: &Lab, strands: &str) -> (Program, super::server::Server) {
+    in_the_middle_at(lab, strands, "")
+}
+
+/// The same with a limited rate.
+fn in_the_middle_at(lab: &Lab, strands: &str, rate: &str) -> (Program, super::server::Server) {
     let server = lab.serve("");
-    let long = profile(&group(strands, "protocol=tcp", &rr("duration=300s", "64", "1k")));
+    let long = profile(&group(strands, "protocol=tcp", &rr(&format!("duration=300s {rate}"), "64", "1k")));
     lab.write("profile.xml", &long);
     let client = lab.start(CLIENT, &format!("net run profile.xml --json --server there={}", SERVER.v4()));
     super::program::eventually("data connections are open", || {
@@ -93,7 +98,7 @@ fn processes_of_a_killed_client_end() {
 #[test]
 fn suspended_client_is_dropped_after_a_timeout() {
     let Some(lab) = Lab::new(2) else { return };
-    let (client, server) = in_the_middle(&lab, "nprocs=2");
+    let (client, server) = in_the_middle_at(&lab, "nprocs=2", "rate=1000");
     client.signal(Signal::STOP);
     server.wait_for_stderr("no message from the client for 10 s");
     server.assert_unchanged();
@@ -132,5 +137,6 @@ fn terminated_server_ends_its_sessions() {
 fn server_with_a_long_interval_is_not_considered_lost() {
     let Some(lab) = Lab::new(2) else { return };
     let _server = lab.serve("");
-    lab.run_profile(&connected(1, "protocol=tcp", &rr("duration=6500ms", "64", "64")), "--interval 20s").completed();
+    lab.run_profile(&connected(1, "protocol=tcp", &rr("duration=6500ms rate=1000", "64", "64")), "--interval 20s")
+        .completed();
 }

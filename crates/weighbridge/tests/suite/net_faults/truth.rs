@@ -165,7 +165,7 @@ fn a_stream_that_ends_by_time_settles_before_its_connection_is_closed() {
     for protocol in ["tcp", "ssl", "quic"] {
         for kind in ["write", "read"] {
             let flowops = flowop("connect", &format!("remotehost=there protocol={protocol}"))
-                + &flowop(kind, "duration=150ms size=16k")
+                + &flowop(kind, "duration=40ms size=16k")
                 + &flowop("disconnect", "");
             let profile = profile(&format!("<group nthreads=2>{}</group>", transaction("iterations=4", &flowops)));
             for threads in ["", "--max-threads 1"] {
