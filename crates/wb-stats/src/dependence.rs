@@ -106,8 +106,8 @@ impl Ranks {
     /// Kendall 1954).
     ///
     /// The correction is by the estimate itself. Solved for the true correlation, (n·r + 1)/(n − 4), it would triple the
-    /// noise of six samples: under the stopping rule it covers 1 % more at a correlation of 0.5 and takes half a sample
-    /// more of independent ones. The number of samples limits the result: no dependence makes n samples worth less than
+    /// noise of six samples: under the stopping rule it covers about 1 % more at a correlation of 0.5 and takes up to
+    /// half a sample more of independent ones. The number of samples limits the result: no dependence makes n samples worth less than
     /// one.
     fn correlation(&self) -> f64 {
         let n = self.centred.len() as f64;
