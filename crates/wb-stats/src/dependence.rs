@@ -106,9 +106,8 @@ impl Ranks {
     /// Kendall 1954).
     ///
     /// The correction is by the estimate itself. Solved for the true correlation, (n·r + 1)/(n − 4), it would triple the
-    /// noise of six samples: under the stopping rule it covers about 1 % more at a correlation of 0.5 and takes up to
-    /// half a sample more of independent ones. The number of samples limits the result: no dependence makes n samples worth less than
-    /// one.
+    /// noise of six samples: under the stopping rule that covers about 1 % more at a correlation of 0.5, and takes up to
+    /// half a sample more of independent ones. At most (n − 1)/(n + 1), at which n samples are worth one.
     fn correlation(&self) -> f64 {
         let n = self.centred.len() as f64;
         let squares = self.sum_of_powers(2);
@@ -163,8 +162,8 @@ impl Ranks {
         }
     }
 
-    /// The variance of von Neumann's ratio over all orders of these ranks, with ties too (Wald, Wolfowitz 1943; for
-    /// ranks without ties the same as Bartels' formula)
+    /// The variance of von Neumann's ratio over all orders of these ranks, with ties too (by the method of Wald,
+    /// Wolfowitz 1943; without ties the same as Bartels' formula)
     fn variance(&self) -> f64 {
         let n = self.centred.len() as f64;
         let (s2, s4) = (self.sum_of_powers(2), self.sum_of_powers(4));
