@@ -1,7 +1,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::Samples;
+use crate::{Samples, dependence};
 
 /// The default confidence of intervals
 pub const CONFIDENCE: f64 = 0.95;
@@ -13,14 +13,15 @@ pub const CONFIDENCE: f64 = 0.95;
 /// for which populations.
 pub const STOPPING_CONFIDENCE: f64 = 1.0 - 1.0 / 32.0;
 
-/// A confidence interval of a population quantile, between two order statistics
+/// A confidence interval of a population quantile: between two order statistics, or that widened for dependent samples
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Interval {
-    /// The lower end, itself a sample
+    /// The lower end; itself a sample unless the interval is widened
     pub low: f64,
-    /// The upper end, itself a sample
+    /// The upper end; itself a sample unless the interval is widened
     pub high: f64,
-    /// The actual confidence, as a fraction of 1; at least the requested one, since ranks are whole numbers
+    /// The actual confidence, as a fraction of 1; at least the requested one, since ranks are whole numbers. Of
+    /// dependent samples, that of as many independent ones
     pub confidence: f64,
 }
 
@@ -41,12 +42,35 @@ impl Interval {
     pub fn contains(&self, value: f64) -> bool {
         (self.low..=self.high).contains(&value)
     }
+
+    /// The interval with both ends further from a centre in it by a factor, which is 1 or more
+    #[must_use]
+    fn widened(self, centre: f64, factor: f64) -> Self {
+        if factor == 1.0 {
+            return self;
+        }
+        // Rounding must not narrow it.
+        Self {
+            low: self.low.min(centre - (centre - self.low) * factor),
+            high: self.high.max(centre + (self.high - centre) * factor),
+            ..self
+        }
+    }
 }
 
-/// The distribution-free confidence interval of the population median. `None` if there are too few samples for the
-/// confidence: fewer than 6 for 95 %. See [`quantile_interval`].
+/// The distribution-free confidence interval of the population median, of independent samples. `None` if there are too
+/// few samples for the confidence: fewer than 6 for 95 %. See [`quantile_interval`], and [`widened_median_interval`] for
+/// samples in time order.
 pub fn median_interval(samples: &Samples, confidence: f64) -> Option<Interval> {
     quantile_interval(samples, 0.5, confidence)
+}
+
+/// The confidence interval of the population median, of samples in time order: [`median_interval`], widened around the
+/// median if successive samples are similar (see [`dependence`](crate::dependence())). Sampling rules decide by this
+/// interval, and summaries show it.
+pub fn widened_median_interval(samples: &Samples, confidence: f64) -> Option<Interval> {
+    let interval = median_interval(samples, confidence)?;
+    Some(interval.widened(samples.median(), dependence::widening(samples)))
 }
 
 /// The distribution-free confidence interval of the population quantile `p`, between two order statistics.
@@ -153,6 +177,22 @@ mod tests {
         for (p, confidence) in [(0.5, 1.0), (0.5, 0.0), (0.5, f64::NAN), (0.0, 0.9), (1.0, 0.9), (f64::NAN, 0.9)] {
             assert_eq!(ranks(1000, p, confidence), None);
         }
+    }
+
+    #[test]
+    fn an_interval_is_widened_only_for_dependent_samples() {
+        let interval = |x: &[f64]| {
+            let samples = Samples::new(x).unwrap();
+            (median_interval(&samples, 0.95).unwrap(), widened_median_interval(&samples, 0.95).unwrap())
+        };
+        let (independent, widened) = interval(&[0.1, 7.3, 1.1, 5.0, 2.0, 6.0]);
+        assert_eq!(independent, widened);
+        // √6 times as wide around the median of 3.5.
+        let (independent, widened) = interval(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
+        assert_eq!((independent.low, independent.high), (1.0, 6.0));
+        assert!((widened.low - (3.5 - 2.5 * 6.0_f64.sqrt())).abs() < 1e-12);
+        assert!((widened.high - (3.5 + 2.5 * 6.0_f64.sqrt())).abs() < 1e-12);
+        assert_eq!(widened.confidence, independent.confidence);
     }
 
     #[test]

@@ -8,6 +8,7 @@
 
 #![forbid(unsafe_code)]
 
+mod dependence;
 mod dip;
 mod dip_null;
 mod group_sequential;
@@ -28,11 +29,14 @@ mod summary;
 mod trend;
 mod variance_components;
 
+pub use dependence::{Dependence, DependenceCheck, MIN_SAMPLES_FOR_DEPENDENCE, dependence};
 pub use dip::{Dip, dip, joint_dip};
 pub use group_sequential::{GroupSequentialTest, InterimResult};
 pub use hierarchical::{HierarchicalBootstrap, hierarchical_ratio};
 pub use hodges_lehmann::{HodgesLehmann, Ratio, ratio};
-pub use interval::{CONFIDENCE, Interval, STOPPING_CONFIDENCE, median_interval, quantile_interval};
+pub use interval::{
+    CONFIDENCE, Interval, STOPPING_CONFIDENCE, median_interval, quantile_interval, widened_median_interval,
+};
 pub use multiple_testing::{Discoveries, benjamini_hochberg, selected_confidence};
 pub use outliers::{Outliers, outliers};
 pub use paired_ratio::{PairError, PairedRatio, paired_ratio};

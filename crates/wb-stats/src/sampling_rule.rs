@@ -4,13 +4,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::samples::validate_samples;
-use crate::{STOPPING_CONFIDENCE, SampleError, Samples, Summary, median_interval};
+use crate::{STOPPING_CONFIDENCE, SampleError, Samples, Summary, widened_median_interval};
 
 /// When to stop sampling
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "rule", rename_all = "kebab-case", rename_all_fields = "kebab-case")]
 pub enum SamplingRule {
-    /// Until the interval of the median, at [`STOPPING_CONFIDENCE`], is narrow enough
+    /// Until the interval of the median, at [`STOPPING_CONFIDENCE`] and widened for dependent samples, is narrow enough
     Precision {
         /// The required half-width, in percent of the median
         percent: f64,
@@ -71,7 +71,7 @@ pub struct Stop {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Dispersion {
-    /// Half the width of the median's interval, in percent of the median
+    /// Half the width of the median's interval, widened for dependent samples, in percent of the median
     HalfWidthPercent(f64),
     /// The standard deviation, in percent of the mean
     StddevPercent(f64),
@@ -160,7 +160,7 @@ fn half_width(in_order: &[f64]) -> Result<Dispersion, SampleError> {
         return Ok(Dispersion::TooFew);
     }
     let samples = Samples::new(in_order)?;
-    let Some(interval) = median_interval(&samples, STOPPING_CONFIDENCE) else {
+    let Some(interval) = widened_median_interval(&samples, STOPPING_CONFIDENCE) else {
         return Ok(Dispersion::TooFew);
     };
     Ok(match interval.half_width_percent(samples.median()) {
@@ -224,13 +224,21 @@ mod tests {
 
     #[test]
     fn precision_continues_until_narrow_and_reports_the_half_width_at_the_limit() {
-        let mut samples = vec![98.0, 100.0, 100.0, 100.0, 100.0, 103.0];
+        let mut samples = vec![100.0, 98.0, 103.0, 100.0, 100.0, 100.0];
         assert_eq!(left(PRECISION, &samples), SamplingDecision::Continue);
         assert_eq!(spent(PRECISION, &samples), SamplingDecision::NotConverged(half_width(6, 2.5)));
         samples.extend([100.0, 100.0]);
         assert_eq!(left(PRECISION, &samples), SamplingDecision::NotConverged(half_width(8, 2.5)));
         samples.extend([100.0, 100.0]);
         assert_eq!(left(PRECISION, &samples), SamplingDecision::Done(half_width(10, 0.0)));
+    }
+
+    #[test]
+    fn precision_continues_while_samples_are_similar_to_those_before_them() {
+        let rising = [98.5, 99.0, 99.5, 100.5, 101.0, 101.5];
+        assert_eq!(left(PRECISION, &rising), SamplingDecision::Continue);
+        let mixed = [99.5, 101.5, 98.5, 101.0, 99.0, 100.5];
+        assert_eq!(left(PRECISION, &mixed), SamplingDecision::Done(half_width(6, 1.5)));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Interval, STOPPING_CONFIDENCE, Samples, median_interval};
+use crate::{Interval, STOPPING_CONFIDENCE, Samples, median_interval, widened_median_interval};
 
 /// Summary statistics of samples. All values are in the samples' unit unless their name says percent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -27,13 +27,23 @@ pub struct Summary {
     /// The standard deviation in percent of the mean's magnitude; absent for one sample or a mean of 0
     pub stddev_percent: Option<f64>,
     /// The interval of the median at [`STOPPING_CONFIDENCE`], so that 95 % remains however the number of samples was
-    /// determined; absent below 6 samples
+    /// determined, and widened if successive samples are similar; absent below 6 samples
     pub median_interval: Option<Interval>,
 }
 
 impl Summary {
-    /// Summarizes samples
+    /// Summarizes samples in time order. The interval is the one by which sampling rules decide.
     pub fn of(samples: &Samples) -> Self {
+        Self::with_interval(samples, widened_median_interval(samples, STOPPING_CONFIDENCE))
+    }
+
+    /// Summarizes samples that have no order in time, such as one of each of several systems or builds. The interval is
+    /// not widened.
+    pub fn of_unordered(samples: &Samples) -> Self {
+        Self::with_interval(samples, median_interval(samples, STOPPING_CONFIDENCE))
+    }
+
+    fn with_interval(samples: &Samples, median_interval: Option<Interval>) -> Self {
         let (mean, stddev) = (samples.mean(), samples.stddev());
         Self {
             n: samples.count(),
@@ -46,7 +56,7 @@ impl Summary {
             mean,
             stddev,
             stddev_percent: stddev.map(|stddev| stddev / mean.abs() * 100.0).filter(|percent| percent.is_finite()),
-            median_interval: median_interval(samples, STOPPING_CONFIDENCE),
+            median_interval,
         }
     }
 

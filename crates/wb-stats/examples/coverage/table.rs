@@ -4,68 +4,151 @@ use std::fmt::Write;
 
 use super::page::percent;
 use super::populations::Population;
-use super::simulate::{Alternative, Outcome, SPREADS, simulate_alternative};
+use super::simulate::{
+    Alternative, Limits, Outcome, SPREADS, Source, simulate_alternative, simulate_fixed, simulate_rule,
+};
 
 /// Minimum number of cells for a meaningful fraction
 const MIN_CELLS: usize = 100;
 
-/// Both tables, as Markdown, from the results of the rule
+/// All tables, as Markdown, from the results of the rule
 pub(crate) fn tables(rows: &[Row]) -> String {
-    let mut text = String::from(
-        "| population | spread | interval covers | of those converged | mean samples | converged | trend seen | modes \
-         seen |\n|---|--:|--:|--:|--:|--:|--:|--:|\n",
-    );
-    for Row { population, spread, outcome } in rows {
-        let converged = outcome.converged_cells() >= MIN_CELLS;
-        let of_converged = if converged { percent(outcome.coverage_of_converged()) } else { "–".into() };
-        _ = writeln!(
-            text,
-            "| {} | {:.0} % | {} | {of_converged} | {:.1} | {} | {} | {} |",
-            population.name(),
-            spread * 100.0,
-            percent(outcome.coverage()),
-            outcome.mean_n(),
-            percent(outcome.converged()),
-            percent(outcome.trend_rate()),
-            percent(outcome.modes_rate()),
-        );
-    }
-    text.push_str(
-        "\n| interval of the median | covers at least, one mode or 70:30 | covers at least, 50:50 | mean samples, normal \
-         at 3 % |\n|---|--:|--:|--:|\n",
-    );
-    _ = writeln!(text, "| order statistics at 31/32 (taken) | {}", lowest_coverage(rows));
-    for (name, alternative) in [
-        ("order statistics at 95 %", Alternative::Uncorrected),
-        ("Hettmansperger–Sheather at 95 %", Alternative::Interpolated),
-    ] {
-        let rows = simulate(|population, spread| simulate_alternative(alternative, population, spread));
-        _ = writeln!(text, "| {name} | {}", lowest_coverage(&rows));
-    }
+    let mut text = String::new();
+    write_rows(&mut text, rows);
+    write_alternatives(&mut text, rows);
+    write_cost(&mut text, rows);
+    write_fixed(&mut text);
     text
 }
 
-/// The results of one population and spread
+/// The results of one source with one rule
 pub(crate) struct Row {
-    pub(crate) population: Population,
+    pub(crate) source: Source,
+    pub(crate) limits: Limits,
     pub(crate) spread: f64,
     pub(crate) outcome: Outcome,
 }
 
-/// Simulates every population with every spread
-pub(crate) fn simulate(simulate: impl Fn(Population, f64) -> Outcome) -> Vec<Row> {
-    let cells = Population::ALL.into_iter().flat_map(|population| SPREADS.map(|spread| (population, spread)));
-    cells.map(|(population, spread)| Row { population, spread, outcome: simulate(population, spread) }).collect()
+/// Simulates the rule with every source, limit and spread
+pub(crate) fn simulate_rows() -> Vec<Row> {
+    let autoregressive = Source::all().filter(|source| matches!(source, Source::Autoregressive(_)));
+    let sources = (Source::all().map(|source| (source, Limits::DEFAULT)))
+        .chain(autoregressive.map(|source| (source, Limits::MIN_12)))
+        .chain(Source::all().map(|source| (source, Limits::RETAKES)));
+    simulate(sources, simulate_rule)
 }
 
-fn lowest_coverage(rows: &[Row]) -> String {
-    let over = |matches: &dyn Fn(Population) -> bool| {
-        let selected = rows.iter().filter(|row| matches(row.population));
-        selected.map(|row| row.outcome.coverage()).fold(1.0, f64::min)
+fn simulate(
+    sources: impl Iterator<Item = (Source, Limits)>,
+    simulate: impl Fn(Source, Limits, f64) -> Outcome,
+) -> Vec<Row> {
+    let cells = sources.flat_map(|(source, limits)| SPREADS.map(|spread| (source, limits, spread)));
+    let row = |(source, limits, spread)| Row { source, limits, spread, outcome: simulate(source, limits, spread) };
+    cells.map(row).collect()
+}
+
+fn write_rows(text: &mut String, rows: &[Row]) {
+    text.push_str(
+        "| population | limits | spread | interval covers | of those converged | mean samples | converged | trend seen | \
+         modes seen | dependence found | from 20 samples on | not checked |\n\
+         |---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n",
+    );
+    for Row { source, limits, spread, outcome } in rows {
+        let share = |cells: usize, share: f64| if cells >= MIN_CELLS { percent(share) } else { "–".into() };
+        _ = writeln!(
+            text,
+            "| {} | {}–{} | {:.0} % | {} | {} | {:.1} | {} | {} | {} | {} | {} | {} |",
+            source.name(),
+            limits.min,
+            limits.max,
+            spread * 100.0,
+            percent(outcome.coverage()),
+            share(outcome.converged_cells(), outcome.coverage_of_converged()),
+            outcome.mean_n(),
+            percent(outcome.converged()),
+            percent(outcome.trend_rate()),
+            percent(outcome.modes_rate()),
+            percent(outcome.dependence_rate()),
+            share(outcome.checkable_cells(), outcome.dependence_rate_of_checkable()),
+            percent(outcome.unchecked_rate()),
+        );
+    }
+}
+
+fn write_alternatives(text: &mut String, rows: &[Row]) {
+    text.push_str(
+        "\n| interval of the median, 6–30 samples | covers at least, one mode or 70:30 | covers at least, 50:50 | covers at \
+         least, ρ = 0.5 | covers at least, ρ = 0.9 | mean samples, normal at 3 % |\n|---|--:|--:|--:|--:|--:|\n",
+    );
+    let taken: Vec<&Row> = rows.iter().filter(|row| row.limits == Limits::DEFAULT).collect();
+    _ = writeln!(text, "| order statistics at 31/32, widened (taken) | {}", lowest_coverage(&taken));
+    for (name, alternative) in [
+        ("order statistics at 31/32", Alternative::NotWidened),
+        ("order statistics at 95 %", Alternative::Uncorrected),
+        ("Hettmansperger–Sheather at 95 %", Alternative::Interpolated),
+    ] {
+        let sources = Source::all().map(|source| (source, Limits::DEFAULT));
+        let rows =
+            simulate(sources, |source, limits, spread| simulate_alternative(alternative, source, limits, spread));
+        _ = writeln!(text, "| {name} | {}", lowest_coverage(&rows.iter().collect::<Vec<_>>()));
+    }
+}
+
+fn lowest_coverage(rows: &[&Row]) -> String {
+    let over = |matches: &dyn Fn(Source) -> bool| {
+        let selected = rows.iter().filter(|row| matches(row.source));
+        percent(selected.map(|row| row.outcome.coverage()).fold(1.0, f64::min))
     };
-    let steady = over(&|population| !matches!(population, Population::Even | Population::Drifting));
-    let even = over(&|population| population == Population::Even);
-    let normal = rows.iter().find(|row| row.population == Population::Normal && row.spread == 0.03);
-    let mean_n = normal.map_or(0.0, |row| row.outcome.mean_n());
-    format!("{} | {} | {mean_n:.1} |", percent(steady), percent(even))
+    let is_steady = |source| match source {
+        Source::Population(population) => !matches!(population, Population::Even | Population::Drifting),
+        Source::Autoregressive(_) => false,
+    };
+    let normal = rows.iter().find(|row| row.source == Source::Population(Population::Normal) && row.spread == 0.03);
+    format!(
+        "{} | {} | {} | {} | {:.1} |",
+        over(&is_steady),
+        over(&|source| source == Source::Population(Population::Even)),
+        over(&|source| source == Source::Autoregressive(0.5)),
+        over(&|source| source == Source::Autoregressive(0.9)),
+        normal.map_or(0.0, |row| row.outcome.mean_n()),
+    )
+}
+
+/// What widening costs where samples are independent
+fn write_cost(text: &mut String, rows: &[Row]) {
+    text.push_str(
+        "\n| normal, independent | limits | mean samples, not widened | widened | converged, not widened | widened \
+         |\n|--:|--:|--:|--:|--:|--:|\n",
+    );
+    let normal = Source::Population(Population::Normal);
+    for Row { source, limits, spread, outcome } in rows.iter().filter(|row| row.source == normal && row.spread < 0.04) {
+        let before = simulate_alternative(Alternative::NotWidened, *source, *limits, *spread);
+        _ = writeln!(
+            text,
+            "| {:.0} % | {}–{} | {:.1} | {:.1} | {} | {} |",
+            spread * 100.0,
+            limits.min,
+            limits.max,
+            before.mean_n(),
+            outcome.mean_n(),
+            percent(before.converged()),
+            percent(outcome.converged()),
+        );
+    }
+}
+
+/// The interval and the check of a fixed number of samples
+fn write_fixed(text: &mut String) {
+    text.push_str(
+        "\n| samples, fixed | independent: covers | found | at 5 % | ρ = 0.5: covers | found | at 5 % | ρ = 0.9: covers | \
+         found | at 5 % |\n|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n",
+    );
+    let sources = [Source::Population(Population::Normal), Source::Autoregressive(0.5), Source::Autoregressive(0.9)];
+    for count in [6, 12, 20, 24, 30, 36, 100] {
+        let columns = sources.map(|source| {
+            let [strict, loose] = [0.01, 0.05].map(|significance| simulate_fixed(source, count, significance));
+            [strict.coverage(), strict.dependence_rate(), loose.dependence_rate()].map(percent).join(" | ")
+        });
+        _ = writeln!(text, "| {count} | {} |", columns.join(" | "));
+    }
 }

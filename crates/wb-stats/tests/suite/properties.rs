@@ -3,8 +3,8 @@
 use proptest::collection::vec;
 use proptest::prelude::*;
 use wb_stats::{
-    Budget, Samples, SamplingDecision, SamplingRule, Summary, dip, median_interval, outliers, paired_ratio,
-    quantile_interval, trend,
+    Budget, Dispersion, STOPPING_CONFIDENCE, Samples, SamplingDecision, SamplingRule, Summary, dependence, dip,
+    median_interval, outliers, paired_ratio, quantile_interval, trend, widened_median_interval,
 };
 
 fn figures(least: usize) -> impl Strategy<Value = Vec<f64>> {
@@ -45,11 +45,15 @@ proptest! {
     }
 
     #[test]
-    fn a_summary_is_ordered_and_does_not_depend_on_time(
+    fn a_summary_is_ordered_and_only_its_interval_depends_on_time(
         (x, shuffled) in figures(1).prop_flat_map(|x| (Just(x.clone()), Just(x).prop_shuffle())),
     ) {
         let summary = Summary::of(&samples(&x));
-        prop_assert_eq!(&summary, &Summary::of(&samples(&shuffled)));
+        prop_assert_eq!(Summary::of_unordered(&samples(&x)), Summary::of_unordered(&samples(&shuffled)));
+        prop_assert_eq!(Summary { median_interval: None, ..summary.clone() }, Summary {
+            median_interval: None,
+            ..Summary::of(&samples(&shuffled))
+        });
         let five = [summary.min, summary.q1, summary.median, summary.q3, summary.max];
         prop_assert!(five.is_sorted());
         prop_assert!((summary.min..=summary.max).contains(&summary.mean));
@@ -70,7 +74,55 @@ proptest! {
         prop_assert_eq!(a.half_width_percent(), b.half_width_percent());
         prop_assert_eq!(outliers(&before).positions, outliers(&after).positions);
         prop_assert_eq!(dip(&before), dip(&after));
+        prop_assert_eq!(dependence(&before), dependence(&after));
         prop_assert_eq!(trend(&before).unwrap().p_value, trend(&after).unwrap().p_value);
+    }
+
+    #[test]
+    fn dependence_never_narrows_an_interval(x in figures(6)) {
+        let samples = samples(&x);
+        let found = dependence(&samples).unwrap();
+        prop_assert!(found.widening >= 1.0 && found.widening <= (x.len() as f64).sqrt() + 1e-9);
+        prop_assert!((-1.0..1.0).contains(&found.correlation));
+        prop_assert!((0.0..=1.0).contains(&found.p_value));
+        let (independent, widened) = (
+            median_interval(&samples, STOPPING_CONFIDENCE).unwrap(),
+            widened_median_interval(&samples, STOPPING_CONFIDENCE).unwrap(),
+        );
+        prop_assert!(widened.low <= independent.low && independent.high <= widened.high);
+        prop_assert!(found.widening > 1.0 || widened == independent);
+    }
+
+    #[test]
+    fn dependence_is_finite_for_any_samples(x in vec(-1e150..1e150_f64, 1..50)) {
+        let samples = samples(&x);
+        prop_assert_eq!(dependence(&samples).is_some(), x.len() >= 6);
+        prop_assert!(dependence(&samples).is_none_or(|found| found.p_value.is_finite() && found.widening.is_finite()));
+        let interval = widened_median_interval(&samples, STOPPING_CONFIDENCE);
+        prop_assert!(interval.is_none_or(|interval| interval.low.is_finite() && interval.high.is_finite()));
+    }
+
+    #[test]
+    fn dependence_ignores_level_and_reversal_of_time(x in vec(-20..20_i32, 6..60), level in -1000..1000_i32) {
+        let of = |x: Vec<i32>| dependence(&samples(&x.into_iter().map(f64::from).collect::<Vec<_>>())).unwrap();
+        let found = of(x.clone());
+        prop_assert_eq!(found, of(x.iter().map(|x| x + level).collect()));
+        let reversed = of(x.iter().rev().copied().collect());
+        prop_assert_eq!(found.correlation, reversed.correlation);
+    }
+
+    /// The figure that a rule converges by is the one that a summary shows.
+    #[test]
+    fn a_rule_decides_by_the_interval_of_the_summary(x in vec(1.0..100.0_f64, 6..30)) {
+        let expected = Dispersion::HalfWidthPercent(Summary::of(&samples(&x)).half_width_percent().unwrap());
+        for rule in [
+            SamplingRule::Precision { percent: 0.0, min_samples: 6, max_samples: 6 },
+            SamplingRule::External { min_samples: 6, max_samples: 6 },
+        ] {
+            let decision = rule.decide(&x, Budget::Spent).unwrap();
+            let (SamplingDecision::Done(stop) | SamplingDecision::NotConverged(stop)) = decision else { unreachable!() };
+            prop_assert_eq!(stop.dispersion, expected);
+        }
     }
 
     #[test]

@@ -1,14 +1,18 @@
 //! Comparison with the results of other programs: NumPy 2.4 and SciPy 1.17 (`numpy.quantile`, `std(ddof=1)`,
 //! `median_abs_deviation`, `binom.cdf`, `kendalltau(method='exact')`), pymannkendall 1.4 (`original_test`,
-//! `sens_slope`) and diptest 0.12 (`diptest`), called with the samples below.
+//! `sens_slope`) and diptest 0.12 (`diptest`), called with the samples below. Dependence: `scipy.stats.rankdata`, Bartels'
+//! formula for the variance, and `beta.cdf`.
 
-use wb_stats::{Samples, Summary, TrendMethod, dip, quantile_interval, trend};
+use wb_stats::{Samples, Summary, TrendMethod, dependence, dip, quantile_interval, trend};
 
 const SKEWED: [f64; 12] = [12.1, 11.8, 12.4, 13.0, 11.9, 12.2, 12.6, 12.0, 14.9, 12.3, 12.5, 11.7];
 const RISING_WITH_TIES: [f64; 10] = [5.0, 5.0, 6.0, 7.0, 7.0, 7.0, 8.0, 9.0, 9.0, 12.0];
 const TWO_MODES: [f64; 25] = [
     10.001, 10.299, 9.726, 9.109, 9.545, 9.008, 10.06, 11.34, 9.508, 9.38, 10.49, 10.357, 10.105, 9.07, 9.971, 16.695,
     14.656, 15.542, 14.099, 14.71, 14.158, 15.765, 14.733, 16.271, 16.157,
+];
+const WANDERING: [f64; 20] = [
+    10.0, 10.2, 10.5, 10.4, 10.9, 11.3, 11.0, 11.6, 12.1, 11.8, 11.5, 11.7, 11.2, 10.8, 10.6, 10.1, 9.8, 9.6, 9.9, 9.4,
 ];
 const EXPONENTIAL: [f64; 20] = [
     1.61, 4.34, 1.55, 9.4, 2.37, 0.89, 3.27, 0.21, 0.08, 1.64, 0.72, 1.04, 0.25, 2.05, 5.59, 2.4, 0.5, 0.86, 2.47, 9.19,
@@ -75,6 +79,22 @@ fn a_trend_with_ties_has_the_corrected_normal_probability() {
     assert_eq!((rising.s, rising.method), (40, TrendMethod::Normal));
     near(rising.p_value, 0.0003568075743358712);
     near(rising.slope, 0.5714285714285714);
+}
+
+#[test]
+fn dependence_has_the_correlation_and_the_probability_of_ranks() {
+    for (x, correlation, p_value, widening) in [
+        (&SKEWED[..], -0.30128205128205127, 0.7312602327929671, 1.0),
+        (&EXPONENTIAL, 0.19120300751879699, 0.21838792305179694, 1.213593178882472),
+        (&WANDERING, 0.9047619047619048, 6.849492167666472e-09, 4.47213595499958),
+    ] {
+        let dependence = dependence(&samples(x)).unwrap();
+        near(dependence.correlation, correlation);
+        near(dependence.p_value, p_value);
+        near(dependence.widening, widening);
+    }
+    // By random orders because of the ties; of 400,000 orders, 5 are as smooth.
+    assert_eq!(dependence(&samples(&RISING_WITH_TIES)).unwrap().p_value, 0.0005);
 }
 
 #[test]
