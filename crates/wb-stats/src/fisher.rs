@@ -1,5 +1,8 @@
 //! Fisher's exact test of two proportions.
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 /// Probabilities within this relative distance of the observed one count as equal to it, as in R and SciPy: rounding
 /// must not decide.
 const TIE: f64 = 1.0 + 1e-7;
@@ -11,7 +14,7 @@ const MAX_TRIALS: u64 = 1 << 32;
 ///
 /// Given the total number of occurrences, the number on one side is hypergeometric if the proportions are equal,
 /// whatever they are. Conservative, since counts are whole numbers.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FisherExact {
     /// Two-sided: the probability of all tables that are at most as probable as the observed one, as in R and SciPy.
     pub p_value: f64,

@@ -4,7 +4,8 @@
 //!
 //! Start with [`Samples`], the validated input: functions that take it do not fail. Then [`Summary`],
 //! [`median_interval`], and [`Rule`], which decides after every sample whether another one is needed; [`ratio`]
-//! compares two sides. `docs/statistics.md` explains the choice of methods and evaluates them by simulation.
+//! compares the location of two sides, [`mean_ratio`] their means, [`tail_ratio`] their tails, [`FisherExact`] their
+//! failures; [`RunPrior`] adds the noise between runs. `docs/statistics.md` explains the choice of methods and evaluates them by simulation.
 
 #![forbid(unsafe_code)]
 
@@ -30,6 +31,7 @@ mod selection;
 mod student;
 mod summary;
 mod tail;
+mod tail_rank;
 mod trend;
 mod variance_components;
 mod variance_estimate;
@@ -53,7 +55,7 @@ pub use samples::{SampleError, Samples};
 pub use sampling_rule::{Budget, Dispersion, SamplingDecision, SamplingRule, Stop};
 pub use student::StudentRatio;
 pub use summary::Summary;
-pub use tail::{pooled_quantile_p, tail_level, tail_ratio};
+pub use tail::{pooled_quantile_p, tail_level, tail_p, tail_ratio};
 pub use trend::{Trend, TrendMethod, joint_trend, trend};
 pub use variance_components::{VarianceComponents, variance_components};
 pub use variance_estimate::VarianceEstimate;

@@ -8,6 +8,10 @@ use crate::{Samples, StudentRatio, VarianceEstimate};
 /// Berger, Statistical Inference, 2nd ed., section 5.5.4), and the degrees of freedom of the sum are those of Welch
 /// (1947) and Satterthwaite (1946). If no sample differs from the others of its side, any difference is certain.
 ///
+/// It relies on means being about normal. At a nominal 5 %, up to 9 % of equal log-normal sides (σ = 1) with 6 to 30
+/// samples are significant, and with 13 samples against 100 up to 10 % of any skewed ones: where large samples are rare,
+/// a small side has none (`docs/statistics.md`).
+///
 /// `None` if a side has a single sample, a mean is not above zero, or a figure overflows.
 pub fn mean_ratio(a: &Samples, b: &Samples) -> Option<StudentRatio> {
     let variance = VarianceEstimate::sum(&[log_mean_variance(a)?, log_mean_variance(b)?]);

@@ -16,8 +16,8 @@ pub struct QuantileRatio {
 
 /// The ratio of the median of `b` to that of `a`: see [`quantile_ratio`].
 ///
-/// It describes and decides nothing: with two equal modes the estimate jumps across the gap, and where everything
-/// increases, its interval excludes 1 half as often as the rank-sum test finds the increase (`docs/statistics.md`).
+/// It describes and decides nothing: with two equal modes the estimate jumps across the gap, and of samples that are all
+/// 5 % higher, its interval excludes 1 half as often as the rank-sum test finds it (`docs/statistics.md`).
 pub fn median_ratio(a: &Samples, b: &Samples, confidence: f64) -> Option<QuantileRatio> {
     quantile_ratio(a, b, 0.5, confidence)
 }
@@ -27,8 +27,8 @@ pub fn median_ratio(a: &Samples, b: &Samples, confidence: f64) -> Option<Quantil
 /// The quantiles are of type 7, as [`Samples::quantile`]. Each side's interval is between two order statistics
 /// ([`quantile_interval`]); on logarithms, the two are combined by MOVER, the method of variance estimates recovery
 /// (Zou, Donner 2008), which needs neither side's interval to be symmetric. The confidence is the smaller one that the
-/// two reach. With 6 to 400 samples a side of some twenty populations, also with modes, the interval at 95 % of equal
-/// sides excluded 1 in 1 to 4 % of 20,000 simulations each.
+/// two reach.
+/// At 95 %, it excludes 1 for at most 4 % of equal sides, also with modes (`docs/statistics.md`).
 ///
 /// `None` if a quantile is not above zero, or the ratio overflows. No interval if a side has too few samples for its order statistics, or the
 /// lower one is not above zero.

@@ -1,5 +1,7 @@
 //! Comparison of two sides whose runs differ by an assumed amount.
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use statrs::distribution::{ChiSquared, ContinuousCDF};
 
 use crate::{StudentRatio, VarianceEstimate};
@@ -26,7 +28,8 @@ pub struct WeightedRun {
 }
 
 /// The source of the noise between runs that a comparison is based on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
 pub enum NoiseSource {
     /// The prior, updated by the sides' own runs.
     Prior,

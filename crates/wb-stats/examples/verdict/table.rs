@@ -37,20 +37,22 @@ pub(crate) fn tables(runs: &[runs::Row], shapes: &Simulation) -> String {
 fn write_rows(text: &mut String, title: &str, rows: &[Row]) {
     _ = writeln!(
         text,
-        "\n| {title} | samples a side | location | mean | tail | any, by Holm | interval of the tail | interval of the \
-         median |\n|---|--:|--:|--:|--:|--:|--:|--:|"
+        "\n| {title} | samples a side | location | mean | tail | any, by Holm | pooled quantile | interval of the tail | interval of the \
+         median |\n|---|--:|--:|--:|--:|--:|--:|--:|--:|"
     );
     let or_dash = |share: Option<f64>| share.map_or("–".into(), percent);
     for row in rows {
+        let [a, b] = row.counts;
         _ = writeln!(
             text,
-            "| {} | {} | {} | {} | {} | {} | {} | {} |",
+            "| {} | {} | {} | {} | {} | {} | {} | {} | {} |",
             row.shape.name(),
-            row.count,
+            if a == b { a.to_string() } else { format!("{a} and {b}") },
             percent(row.location),
             percent(row.mean),
             or_dash(row.tail),
             percent(row.any),
+            or_dash(row.tail_count),
             or_dash(row.tail_interval),
             percent(row.median_interval),
         );

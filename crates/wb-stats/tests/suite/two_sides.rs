@@ -4,7 +4,7 @@
 use proptest::prelude::*;
 use wb_stats::{
     RunPrior, Samples, VarianceEstimate, WeightedRun, benjamini_hochberg, holm, mean_ratio, median_ratio,
-    pooled_quantile_p, quantile_ratio, rank_sum_p, ratio, tail_ratio,
+    pooled_quantile_p, quantile_ratio, rank_sum_p, ratio, tail_p, tail_ratio,
 };
 
 const A: [f64; 8] = [12.1, 11.8, 12.4, 13.0, 11.9, 12.2, 12.6, 12.0];
@@ -168,6 +168,7 @@ proptest! {
             Samples::new(&side.in_order().iter().map(|x| x * f64::from(power).exp2()).collect::<Vec<_>>()).unwrap()
         };
         let (c, d) = (scaled(&a), scaled(&b));
+        prop_assert_eq!(tail_p(a.in_order(), b.in_order(), q), tail_p(c.in_order(), d.in_order(), q));
         prop_assert_eq!(pooled_quantile_p(a.in_order(), b.in_order(), q), pooled_quantile_p(c.in_order(), d.in_order(), q));
         let same = |x: f64, y: f64| (x / y - 1.0).abs() < 1e-9;
         let (before, after) = (quantile_ratio(&a, &b, q, 0.95).unwrap(), quantile_ratio(&c, &d, q, 0.95).unwrap());
@@ -189,8 +190,8 @@ proptest! {
         let b: Vec<f64> = b.into_iter().filter(|x| x.is_finite()).map(f64::from).chain([1.0]).collect();
         let [a, b] = [a, b].map(|side| Samples::new(&side).unwrap());
         for (a, b) in [(&a, &b), (&b, &a)] {
-            let p_value = pooled_quantile_p(a.in_order(), b.in_order(), q);
-            prop_assert!(p_value > 0.0 && p_value <= 1.0);
+            let p_values = [tail_p, pooled_quantile_p].map(|test| test(a.in_order(), b.in_order(), q));
+            prop_assert!(p_values.iter().all(|p| *p > 0.0 && *p <= 1.0));
             let finite = |low: f64, high: f64| low.is_finite() && high.is_finite();
             let interval = median_ratio(a, b, confidence).and_then(|ratio| ratio.interval);
             prop_assert!(interval.is_none_or(|interval| finite(interval.low, interval.high)));

@@ -11,6 +11,8 @@ mod table;
 use crate::{page, populations};
 use std::sync::LazyLock;
 
+use shapes::Shape;
+
 static RUNS: LazyLock<Vec<runs::Row>> = LazyLock::new(runs::simulate);
 static SHAPES: LazyLock<shapes::Simulation> = LazyLock::new(shapes::simulate);
 
@@ -63,16 +65,20 @@ fn without_any_noise_between_runs_false_alarms_stay_rare_if_runs_differ_after_al
 #[test]
 fn equal_populations_of_any_shape_seldom_raise_a_false_alarm() {
     for row in &SHAPES.equal {
-        let name = format!("{} {}: any {}", row.shape.name(), row.count, row.any);
-        assert!(row.location <= ALARMS && row.mean <= 0.068, "{name}");
-        assert!(row.any <= 0.05 && row.median_interval <= 0.05, "{name}");
-        assert!([row.tail, row.tail_interval].into_iter().flatten().all(|share| share <= 0.05), "{name}");
+        let name = format!("{} {:?}: any {}", row.shape.name(), row.counts, row.any);
+        // A mean of few skewed samples is not normal, and a small side misses rare large ones.
+        let normal_means = row.shape != Shape::Skewed && row.counts[0] == row.counts[1];
+        let (mean, any) = if normal_means { (0.068, 0.05) } else { (0.12, 0.085) };
+        assert!(row.mean <= mean && row.any <= any, "{name}, mean {}", row.mean);
+        assert!(row.location <= ALARMS && row.median_interval <= 0.05, "{name}");
+        assert!([row.tail_count, row.tail_interval].into_iter().flatten().all(|share| share <= 0.05), "{name}");
+        assert!(row.tail.is_none_or(|share| share <= ALARMS), "{name}");
     }
 }
 
 #[test]
 fn a_change_of_shape_is_found_by_one_of_the_tests() {
-    for row in SHAPES.changed.iter().filter(|row| row.count == 100) {
+    for row in SHAPES.changed.iter().filter(|row| row.counts == [100; 2]) {
         assert!(row.any > 0.7, "{}: {}", row.shape.name(), row.any);
     }
 }
