@@ -3,9 +3,10 @@
 //! Numbers in, numbers out. Must not depend on what a sample measures: no metric, unit, direction, host, clock or file.
 //!
 //! Start with [`Samples`], the validated input: functions that take it do not fail. Then [`Summary`],
-//! [`median_interval`], and [`Rule`], which decides after every sample whether another one is needed; [`ratio`]
+//! [`median_interval`], and [`SamplingRule`], which decides after every sample whether another one is needed; [`ratio`]
 //! compares the location of two sides, [`mean_ratio`] their means, [`tail_ratio`] their tails, [`FisherExact`] their
-//! failures; [`RunPrior`] adds the noise between runs. `docs/statistics.md` explains the choice of methods and evaluates them by simulation.
+//! failures; [`RunPrior`] adds the noise between runs. `docs/statistics.md` explains the choice of methods and
+//! evaluates them by simulation.
 
 #![forbid(unsafe_code)]
 

@@ -219,6 +219,11 @@ mod tests {
         }
         assert_eq!(prior.ratio(0.0, &[], &valid, NO_VARIANCE), None);
         assert_eq!(prior.ratio(f64::INFINITY, &valid, &valid, NO_VARIANCE), None);
+        let far = [-1e300, 1e300].map(|level| WeightedRun { level, weight: 1.0 });
+        assert_eq!(prior.ratio(0.0, &far, &far, NO_VARIANCE), None);
+        let close = [-1e-20, 1e-20].map(|level| WeightedRun { level, weight: 1.0 });
+        let tiny = RunPrior::new(1e-200).unwrap().ratio(0.0, &close, &close, NO_VARIANCE).unwrap();
+        assert_eq!((tiny.source, tiny.ratio.p_value()), (NoiseSource::OwnRuns, 1.0));
         let unknown = VarianceEstimate { variance: 0.1, degrees: 0.0 };
         assert_eq!(prior.ratio(0.0, &valid, &valid, unknown), None);
     }
