@@ -9,7 +9,7 @@ use crate::{Interval, hodges_lehmann::Ratio};
 /// Number of bootstrap resamples.
 const RESAMPLES: usize = 2000;
 
-/// The ratio of `b` to `a` at one confidence: see [`Drawn`].
+/// The ratio of `b` to `a` at one confidence: see [`HierarchicalBootstrap`].
 pub fn hierarchical_ratio(a: &[Vec<f64>], b: &[Vec<f64>], confidence: f64, seed: u64) -> Option<Ratio> {
     Some(HierarchicalBootstrap::of(a, b, confidence, seed)?.ratio(confidence))
 }

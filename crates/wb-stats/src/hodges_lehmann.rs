@@ -18,7 +18,7 @@ pub struct Ratio {
     pub p_value: f64,
 }
 
-/// The ratio of `b` to `a`: see [`TwoSides`]; `None` if they have no ratio.
+/// The ratio of `b` to `a`: see [`HodgesLehmann`]; `None` if they have no ratio.
 pub fn ratio(a: &Samples, b: &Samples, confidence: f64) -> Option<Ratio> {
     let sides = HodgesLehmann::new(a, b)?;
     Some(sides.ratio(sides.p_value(), confidence))
@@ -60,8 +60,8 @@ impl<'a> HodgesLehmann<'a> {
         rank_sum_p(self.a.in_order(), self.b.in_order())
     }
 
-    /// The estimate and its interval, with the p-value of [`Self::p`] as an argument since the confidence may depend on
-    /// it.
+    /// The estimate and its interval, with the p-value of [`Self::p_value`] as an argument since the confidence may
+    /// depend on it.
     pub fn ratio(&self, p: f64, confidence: f64) -> Ratio {
         let [from, to] = [self.a, self.b].map(|side| self.scaled(side));
         let shifts = Differences { from: &from, to: &to };

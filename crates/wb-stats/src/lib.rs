@@ -3,49 +3,64 @@
 //! Numbers in, numbers out. Must not depend on what a sample measures: no metric, unit, direction, host, clock or file.
 //!
 //! Start with [`Samples`], the validated input: functions that take it do not fail. Then [`Summary`],
-//! [`median_interval`], and [`Rule`], which decides after every sample whether another one is needed; [`ratio`]
-//! compares two sides. `docs/statistics.md` explains the choice of methods and evaluates them by simulation.
+//! [`median_interval`], and [`SamplingRule`], which decides after every sample whether another one is needed; [`ratio`]
+//! compares the location of two sides, [`mean_ratio`] their means, [`tail_ratio`] their tails, [`FisherExact`] their
+//! failures; [`RunPrior`] adds the noise between runs. `docs/statistics.md` explains the choice of methods and
+//! evaluates them by simulation.
 
 #![forbid(unsafe_code)]
 
 mod dependence;
 mod dip;
 mod dip_null;
+mod fisher;
 mod group_sequential;
 mod hierarchical;
 mod hodges_lehmann;
 mod interval;
+mod mean_ratio;
+mod median_ratio;
 mod multiple_testing;
 mod outliers;
 mod paired_ratio;
 mod proportion;
 mod rank_sum;
 mod replicates;
+mod run_prior;
 mod samples;
 mod sampling_rule;
 mod selection;
 mod student;
 mod summary;
+mod tail;
+mod tail_rank;
 mod trend;
 mod variance_components;
+mod variance_estimate;
 
 pub use dependence::{Dependence, DependenceCheck, MIN_SAMPLES_FOR_DEPENDENCE, dependence};
 pub use dip::{Dip, dip, joint_dip};
+pub use fisher::FisherExact;
 pub use group_sequential::{GroupSequentialTest, InterimResult};
 pub use hierarchical::{HierarchicalBootstrap, hierarchical_ratio};
 pub use hodges_lehmann::{HodgesLehmann, Ratio, ratio};
 pub use interval::{
     CONFIDENCE, Interval, STOPPING_CONFIDENCE, median_interval, quantile_interval, widened_median_interval,
 };
-pub use multiple_testing::{Discoveries, benjamini_hochberg, selected_confidence};
+pub use mean_ratio::mean_ratio;
+pub use median_ratio::{QuantileRatio, median_ratio, quantile_ratio};
+pub use multiple_testing::{Discoveries, benjamini_hochberg, holm, selected_confidence};
 pub use outliers::{Outliers, outliers};
 pub use paired_ratio::{PairError, PairedRatio, paired_ratio};
 pub use proportion::Proportion;
 pub use rank_sum::{min_p_value, rank_sum_p};
 pub use replicates::{Replicates, RunNoise, median_variance};
+pub use run_prior::{NoiseSource, PriorRatio, RunPrior, WeightedRun};
 pub use samples::{SampleError, Samples};
 pub use sampling_rule::{Budget, Dispersion, SamplingDecision, SamplingRule, Stop};
 pub use student::StudentRatio;
 pub use summary::Summary;
+pub use tail::{pooled_quantile_p, tail_level, tail_p, tail_ratio};
 pub use trend::{Trend, TrendMethod, joint_trend, trend};
 pub use variance_components::{VarianceComponents, variance_components};
+pub use variance_estimate::VarianceEstimate;

@@ -1,4 +1,4 @@
-//! Multiple testing: control of the false discovery rate.
+//! Multiple testing: control of the false discovery rate, and of any false discovery at all.
 
 /// The result of the Benjamini–Hochberg procedure.
 #[derive(Debug, Clone, PartialEq)]
@@ -26,6 +26,20 @@ pub fn benjamini_hochberg(p: &[f64], rate: f64) -> Discoveries {
     Discoveries { adjusted, count }
 }
 
+/// Adjusts p-values so that the probability of any false discovery at or below a level is at most that level, however
+/// the tests depend on each other (Holm 1979). In the order of the input.
+pub fn holm(p: &[f64]) -> Vec<f64> {
+    let mut order: Vec<usize> = (0..p.len()).collect();
+    order.sort_unstable_by(|&one, &other| p[one].total_cmp(&p[other]));
+    let mut adjusted = vec![1.0; p.len()];
+    let mut largest: f64 = 0.0;
+    for (rank, &position) in order.iter().enumerate() {
+        largest = largest.max(p[position] * (p.len() - rank) as f64).min(1.0);
+        adjusted[position] = largest;
+    }
+    adjusted
+}
+
 /// The confidence for the intervals of `discoveries` out of a family, such that on average at most the fraction `rate`
 /// of them does not cover the truth: 1 − R·q/m (Benjamini, Yekutieli 2005). Zero discoveries count as one.
 pub fn selected_confidence(rate: f64, discoveries: usize, family: usize) -> f64 {
@@ -46,6 +60,16 @@ mod tests {
         let discoveries = benjamini_hochberg(&p, 0.05);
         assert_eq!(discoveries.count, 4);
         assert!((discoveries.adjusted[3] - 0.035_625).abs() < 1e-12);
+    }
+
+    #[test]
+    fn holms_adjustment_agrees_with_r() {
+        // p.adjust(c(0.04, 0.01, 0.03, 0.005, 0.5), "holm")
+        let adjusted = holm(&[0.04, 0.01, 0.03, 0.005, 0.5]);
+        for (adjusted, expected) in adjusted.iter().zip([0.09, 0.04, 0.09, 0.025, 0.5]) {
+            assert!((adjusted - expected).abs() < 1e-15, "{adjusted} is not {expected}");
+        }
+        assert_eq!((holm(&[]), holm(&[0.9, 0.8])), (vec![], vec![1.0, 1.0]));
     }
 
     #[test]

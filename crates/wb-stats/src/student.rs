@@ -1,9 +1,10 @@
-//! Comparison of two sides with few runs, based on an external estimate of the noise between runs.
+//! The ratio of two sides by Student's t distribution, and that of sides with few runs, based on an external estimate of
+//! the noise between runs.
 
-use statrs::distribution::{ContinuousCDF, StudentsT};
+use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
 
 use crate::replicates::{RunLevel, RunNoise, sum_of_squares};
-use crate::{Interval, Ratio};
+use crate::{Interval, Ratio, VarianceEstimate};
 
 /// Fraction by which the interval between two single runs is widened; less with more runs, since their mean is closer
 /// to normal. Runs are seldom normally distributed: without it, up to 12 % of all comparisons of equal sides were false
@@ -37,13 +38,14 @@ impl RunNoise {
         let degrees = self.degrees + a.runs + b.runs - 2.0;
         let spread = (self.stddev.powi(2) * self.degrees + a.squares + b.squares) / degrees * share;
         let excess = (a.sampling + b.sampling - self.sampling.powi(2) * share).max(0.0);
-        let variance = spread + excess;
-        let uncertain = spread.powi(2) / degrees + excess.powi(2) / (a.within + b.within).max(1.0);
+        let sum = VarianceEstimate::sum(&[
+            VarianceEstimate { variance: spread, degrees },
+            VarianceEstimate { variance: excess, degrees: (a.within + b.within).max(1.0) },
+        ]);
         Some(StudentRatio {
             log: b.level - a.level,
-            error: variance.sqrt() * (1.0 + WIDENING * share / 2.0),
-            // Without any variance there is no uncertainty.
-            degrees: if uncertain > 0.0 { variance.powi(2) / uncertain } else { degrees },
+            error: sum.variance.sqrt() * (1.0 + WIDENING * share / 2.0),
+            degrees: sum.degrees,
         })
     }
 
@@ -84,6 +86,34 @@ struct SideEstimate {
 }
 
 impl StudentRatio {
+    /// `None` if a figure is not finite, also the ratio itself, or if there is a variance with less than one degree of freedom.
+    pub(crate) fn new(log: f64, estimate: VarianceEstimate) -> Option<Self> {
+        let VarianceEstimate { variance, degrees } = estimate;
+        let valid =
+            log.exp().is_normal() && variance.is_finite() && (variance == 0.0 || variance > 0.0 && degrees >= 1.0);
+        valid.then(|| Self { log, error: variance.sqrt(), degrees })
+    }
+
+    /// The logarithm of the ratio.
+    pub fn log(&self) -> f64 {
+        self.log
+    }
+
+    /// The standard error of the logarithm; 0 if nothing varies.
+    pub fn standard_error(&self) -> f64 {
+        self.error
+    }
+
+    /// The degrees of freedom of the standard error; without meaning if that is 0.
+    pub fn degrees(&self) -> f64 {
+        self.degrees
+    }
+
+    /// The variance of the logarithm.
+    pub fn variance(&self) -> VarianceEstimate {
+        VarianceEstimate { variance: self.error.powi(2), degrees: self.degrees }
+    }
+
     /// The p-value: the probability that equal sides are at least this far apart.
     pub fn p_value(&self) -> f64 {
         if self.log == 0.0 {
@@ -93,22 +123,40 @@ impl StudentRatio {
         student.map_or(0.0, |student| (2.0 * student.sf(self.log.abs() / self.error)).min(1.0))
     }
 
-    /// The ratio and its interval.
+    /// The ratio and its interval; no interval if the confidence is not between 0 and 1, or an end is not finite.
     pub fn ratio(&self, confidence: f64) -> Ratio {
-        let half = self.half_width(confidence);
-        let [low, high] = [self.log - half, self.log + half].map(f64::exp);
-        let interval = Some(Interval { low, high, confidence });
+        let interval = (confidence > 0.0 && confidence < 1.0)
+            .then(|| {
+                let half = self.half_width(confidence);
+                let [low, high] = [self.log - half, self.log + half].map(f64::exp);
+                Interval { low, high, confidence }
+            })
+            .filter(|interval| interval.low.is_finite() && interval.high.is_finite());
         Ratio { estimate: self.log.exp(), interval, p_value: self.p_value() }
     }
 
     fn half_width(&self, confidence: f64) -> f64 {
-        self.student().map_or(0.0, |student| self.error * student.inverse_cdf((1.0 + confidence) / 2.0))
+        self.student().map_or(0.0, |student| self.error * student_quantile(&student, (1.0 + confidence) / 2.0))
     }
 
     /// `None` if the standard error is zero.
     fn student(&self) -> Option<StudentsT> {
         (self.error > 0.0).then(|| StudentsT::new(0.0, 1.0, self.degrees).ok())?
     }
+}
+
+/// The quantile `p` of Student's t distribution. Above 1,000 degrees of freedom by the expansion around that of the
+/// normal distribution (Abramowitz, Stegun 1964, 26.7.5): statrs loses digits there, and cannot have infinitely many.
+pub(crate) fn student_quantile(student: &StudentsT, p: f64) -> f64 {
+    let degrees = student.freedom();
+    if degrees <= 1000.0 {
+        return student.inverse_cdf(p);
+    }
+    let z = Normal::standard().inverse_cdf(p);
+    let first = (z.powi(3) + z) / 4.0;
+    let second = (5.0 * z.powi(5) + 16.0 * z.powi(3) + 3.0 * z) / 96.0;
+    let third = (3.0 * z.powi(7) + 19.0 * z.powi(5) + 17.0 * z.powi(3) - 15.0 * z) / 384.0;
+    z + (first + (second + third / degrees) / degrees) / degrees
 }
 
 #[cfg(test)]
@@ -128,6 +176,39 @@ mod tests {
         );
         assert!((NOISE.repeatability_limit(0.95) - half.exp()).abs() < 1e-6);
         assert!(ratio.p_value() > 0.01 && ratio.p_value() < 0.05, "{}", ratio.p_value());
+    }
+
+    /// SciPy: `t(df).ppf(0.975)`, `2 * t(df).sf(2.5)`.
+    #[test]
+    fn quantiles_and_p_values_agree_with_scipy() {
+        for (degrees, quantile, p_value) in [
+            (18.5, 2.096_859_341_464_725, 0.022_015_968_967_270_743),
+            (30.0, 2.042_272_456_301_237_8, 0.018_115_649_068_066_69),
+            (1000.0, 1.9623390808264083, 0.012578567801090807),
+            (1001.0, 1.9623367052808798, 0.012578408337689742),
+            (1e5, 1.959_987_707_534_609_5, 0.012_420_919_192_559_051),
+            (f64::INFINITY, 1.959_963_984_540_054, 0.012_419_330_651_552_265),
+        ] {
+            let ratio = StudentRatio::new(0.25, VarianceEstimate { variance: 0.01, degrees }).unwrap();
+            let interval = ratio.ratio(0.95).interval.unwrap();
+            assert!(
+                ((interval.high / interval.low).ln() / 0.2 / quantile - 1.0).abs() < 1e-9,
+                "{degrees}: {interval:?}"
+            );
+            assert!((ratio.p_value() / p_value - 1.0).abs() < 1e-9, "{degrees}: {}", ratio.p_value());
+        }
+    }
+
+    #[test]
+    fn an_interval_without_finite_ends_is_none() {
+        let ratio = |variance| StudentRatio::new(0.0, VarianceEstimate { variance, degrees: 1.0 });
+        assert_eq!(ratio(1e12).unwrap().ratio(0.95).interval, None);
+        assert_eq!((ratio(f64::NAN), ratio(f64::INFINITY), ratio(-1.0)), (None, None, None));
+        for confidence in [0.0, 1.0, 7.0, f64::NAN] {
+            assert_eq!(ratio(1.0).unwrap().ratio(confidence).interval, None);
+        }
+        assert_eq!(StudentRatio::new(0.0, VarianceEstimate { variance: 1.0, degrees: 0.5 }), None);
+        assert_eq!(StudentRatio::new(800.0, VarianceEstimate { variance: 1.0, degrees: 5.0 }), None);
     }
 
     #[test]

@@ -12,3 +12,4 @@ mod populations;
 mod properties;
 mod reference;
 mod two_sides;
+mod verdict;

@@ -1,7 +1,11 @@
-//! Comparison of two sides: results of SciPy 1.17 (`mannwhitneyu`, `false_discovery_control`, permutation tests).
+//! Comparison of two sides: results of SciPy 1.17 (`mannwhitneyu`, `false_discovery_control`, permutation tests,
+//! `fisher_exact`, `t`) and NumPy 2.4.
 
 use proptest::prelude::*;
-use wb_stats::{Samples, benjamini_hochberg, rank_sum_p, ratio};
+use wb_stats::{
+    RunPrior, Samples, VarianceEstimate, WeightedRun, benjamini_hochberg, holm, mean_ratio, median_ratio,
+    pooled_quantile_p, quantile_ratio, rank_sum_p, ratio, tail_p, tail_ratio,
+};
 
 const A: [f64; 8] = [12.1, 11.8, 12.4, 13.0, 11.9, 12.2, 12.6, 12.0];
 const B: [f64; 6] = [12.9, 12.35, 13.1, 12.7, 12.55, 13.4];
@@ -48,6 +52,72 @@ fn false_discoveries_agree_with_scipy() {
     assert_eq!(discoveries.count, 3);
 }
 
+/// The intervals of both sides by `binom`, combined by the formula of Zou and Donner.
+#[test]
+fn the_ratio_of_quantiles_agrees_with_numpy() {
+    for (a, b, q, estimate, low, high, confidence) in [
+        (&A[..], &B[..], 0.5, 1.0534979423868314, 0.9759038729890234, 1.1123294933185568, 0.96875),
+        (&X, &Y, 0.5, 1.201554691837868, 1.0491744715532638, 1.419060233852335, 0.9615226917157997),
+        (&X, &Y, 0.9, 1.1761612620508326, 0.8961764251606774, 1.8695308138439346, 0.9697238116441209),
+        (&X, &Y, 0.1, 1.1225121627598407, 0.8876838543323398, 1.2885660893974609, 0.969723811644121),
+    ] {
+        let ratio = quantile_ratio(&Samples::new(a).unwrap(), &Samples::new(b).unwrap(), q, 0.95).unwrap();
+        let interval = ratio.interval.unwrap();
+        near(ratio.estimate, estimate);
+        near(interval.low, low);
+        near(interval.high, high);
+        near(interval.confidence, confidence);
+    }
+}
+
+/// `ttest_ind(equal_var=False)` has no ratio; these are its formulas on the relative standard errors.
+#[test]
+fn the_ratio_of_means_agrees_with_numpy_and_scipy() {
+    for (a, b, [estimate, error, degrees, p_value, low, high]) in [
+        (
+            &A[..],
+            &B[..],
+            [
+                1.0476190476190477,
+                0.016753770663471508,
+                11.445546698124481,
+                0.01741879544558105,
+                1.0098679646004913,
+                1.0867813490533083,
+            ],
+        ),
+        (
+            &X,
+            &Y,
+            [
+                1.192734085061478,
+                0.06171180804136212,
+                82.99996330124915,
+                0.005419111092608009,
+                1.054963234286427,
+                1.3484968493993936,
+            ],
+        ),
+    ] {
+        let student = mean_ratio(&Samples::new(a).unwrap(), &Samples::new(b).unwrap()).unwrap();
+        let interval = student.ratio(0.95).interval.unwrap();
+        near(student.log().exp(), estimate);
+        near(student.standard_error(), error);
+        near(student.degrees(), degrees);
+        near(student.p_value(), p_value);
+        near(interval.low, low);
+        near(interval.high, high);
+    }
+}
+
+/// `fisher_exact` of the samples beyond the 64th, the 77th and up to the 21st of 85.
+#[test]
+fn the_tail_agrees_with_scipy() {
+    near(pooled_quantile_p(&X, &Y, 0.75), 0.02219926046276898);
+    near(pooled_quantile_p(&X, &Y, 0.9), 0.27220527558781943);
+    near(pooled_quantile_p(&X, &Y, 0.25), 0.13658487323421287);
+}
+
 fn side() -> impl Strategy<Value = Vec<f64>> {
     prop::collection::vec(prop_oneof![0.1..10.0_f64, (1..6_u8).prop_map(f64::from)], 1..40)
 }
@@ -69,6 +139,90 @@ proptest! {
         if let Some(interval) = once.interval {
             prop_assert!(interval.low <= once.estimate && once.estimate <= interval.high);
             prop_assert!(interval.confidence >= 0.95 - 1e-9);
+        }
+    }
+
+    #[test]
+    fn exchanging_the_sides_inverts_every_ratio(a in side(), b in side(), q in 0.01..0.99_f64) {
+        let [a, b] = [a, b].map(|side| Samples::new(&side).unwrap());
+        let inverse = |x: f64, y: f64| (x * y - 1.0).abs() < 1e-9;
+        let quantiles = |a, b| tail_ratio(a, b, q, 0.95).unwrap();
+        let means = |a, b| mean_ratio(a, b).map(|ratio| ratio.ratio(0.95));
+        let pairs = [(Some(quantiles(&a, &b)), Some(quantiles(&b, &a))), (means(&a, &b), means(&b, &a))];
+        for (one, other) in pairs.into_iter().filter_map(|(one, other)| one.zip(other)) {
+            prop_assert!(inverse(one.estimate, other.estimate));
+            prop_assert!((one.p_value - other.p_value).abs() < 1e-9);
+            prop_assert_eq!(one.interval.is_some(), other.interval.is_some());
+            if let Some((one, other)) = one.interval.zip(other.interval) {
+                prop_assert!(inverse(one.low, other.high) && inverse(one.high, other.low));
+                prop_assert!(one.low <= one.high);
+            }
+        }
+    }
+
+    /// A power of two scales without rounding, logarithms aside.
+    #[test]
+    fn a_change_of_unit_changes_no_ratio(a in side(), b in side(), q in 0.01..0.99_f64, power in -30..30_i32) {
+        let [a, b] = [a, b].map(|side| Samples::new(&side).unwrap());
+        let scaled = |side: &Samples| {
+            Samples::new(&side.in_order().iter().map(|x| x * f64::from(power).exp2()).collect::<Vec<_>>()).unwrap()
+        };
+        let (c, d) = (scaled(&a), scaled(&b));
+        prop_assert_eq!(tail_p(a.in_order(), b.in_order(), q), tail_p(c.in_order(), d.in_order(), q));
+        prop_assert_eq!(pooled_quantile_p(a.in_order(), b.in_order(), q), pooled_quantile_p(c.in_order(), d.in_order(), q));
+        let same = |x: f64, y: f64| (x / y - 1.0).abs() < 1e-9;
+        let (before, after) = (quantile_ratio(&a, &b, q, 0.95).unwrap(), quantile_ratio(&c, &d, q, 0.95).unwrap());
+        prop_assert!(same(before.estimate, after.estimate));
+        if let Some((before, after)) = before.interval.zip(after.interval) {
+            prop_assert!(same(before.low, after.low) && same(before.high, after.high));
+        }
+        if let Some((before, after)) = mean_ratio(&a, &b).zip(mean_ratio(&c, &d)) {
+            prop_assert!((before.log() - after.log()).abs() < 1e-9);
+            prop_assert_eq!(before.standard_error(), after.standard_error());
+        }
+    }
+
+    #[test]
+    fn any_finite_samples_are_compared_without_a_panic(
+        a in prop::collection::vec(-1e150..1e150_f64, 1..40), b in prop::collection::vec(any::<f32>(), 1..40),
+        q in any::<f64>(), confidence in any::<f64>(),
+    ) {
+        let b: Vec<f64> = b.into_iter().filter(|x| x.is_finite()).map(f64::from).chain([1.0]).collect();
+        let [a, b] = [a, b].map(|side| Samples::new(&side).unwrap());
+        for (a, b) in [(&a, &b), (&b, &a)] {
+            let p_values = [tail_p, pooled_quantile_p].map(|test| test(a.in_order(), b.in_order(), q));
+            prop_assert!(p_values.iter().all(|p| *p > 0.0 && *p <= 1.0));
+            let finite = |low: f64, high: f64| low.is_finite() && high.is_finite();
+            let interval = median_ratio(a, b, confidence).and_then(|ratio| ratio.interval);
+            prop_assert!(interval.is_none_or(|interval| finite(interval.low, interval.high)));
+            let mean = mean_ratio(a, b).map(|ratio| ratio.ratio(confidence));
+            prop_assert!(mean.is_none_or(|mean| (0.0..=1.0).contains(&mean.p_value)));
+        }
+    }
+
+    #[test]
+    fn runs_are_compared_without_a_panic_and_symmetrically(
+        stddev in prop_oneof![Just(0.0), 0.0..1.0_f64], log in -700.0..700.0_f64, variance in prop_oneof![Just(0.0), 0.0..1e3_f64],
+        a in prop::collection::vec((-1e3..1e3_f64, 1e-3..1e3_f64), 1..6),
+        b in prop::collection::vec((-1e3..1e3_f64, 1e-3..1e3_f64), 1..6),
+    ) {
+        let runs = |side: &[(f64, f64)]| side.iter().map(|&(level, weight)| WeightedRun { level, weight }).collect::<Vec<_>>();
+        let (a, b, prior) = (runs(&a), runs(&b), RunPrior::new(stddev).unwrap());
+        let sampling = VarianceEstimate { variance, degrees: 18.0 };
+        let (one, other) = (prior.ratio(log, &a, &b, sampling).unwrap(), prior.ratio(-log, &b, &a, sampling).unwrap());
+        prop_assert_eq!(one.source, other.source);
+        prop_assert!((0.0..=1.0).contains(&one.ratio.p_value()));
+        prop_assert!((one.ratio.p_value() - other.ratio.p_value()).abs() < 1e-9);
+        prop_assert!(one.ratio.variance().variance >= variance * (1.0 - 1e-9));
+        // Only shares of the samples matter.
+        let double: Vec<_> = a.iter().map(|run| WeightedRun { weight: 2.0 * run.weight, ..*run }).collect();
+        prop_assert_eq!(prior.ratio(log, &double, &b, sampling), Some(one));
+    }
+
+    #[test]
+    fn holms_p_values_never_decrease(p in prop::collection::vec(0.0..=1.0_f64, 0..20)) {
+        for (given, adjusted) in p.iter().zip(holm(&p)) {
+            prop_assert!(adjusted >= *given && adjusted <= 1.0);
         }
     }
 

@@ -1,0 +1,58 @@
+//! The ratio of the means of two sides.
+
+use crate::{Samples, StudentRatio, VarianceEstimate};
+
+/// The ratio of the mean of `b` to that of `a`, by Student's t distribution.
+///
+/// The variance of a logarithm of a mean is the squared relative standard error of the mean (the delta method: Casella,
+/// Berger, Statistical Inference, 2nd ed., section 5.5.4), and the degrees of freedom of the sum are those of Welch
+/// (1947) and Satterthwaite (1946). If no sample differs from the others of its side, any difference is certain.
+///
+/// It relies on means being about normal. At a nominal 5 %, up to 9 % of equal log-normal sides (σ = 1) with 6 to 30
+/// samples are significant, and with 13 samples against 100 up to 10 % of any skewed ones: where large samples are rare,
+/// a small side has none (`docs/statistics.md`).
+///
+/// `None` if a side has a single sample, a mean is not above zero, or a figure overflows.
+pub fn mean_ratio(a: &Samples, b: &Samples) -> Option<StudentRatio> {
+    let variance = VarianceEstimate::sum(&[log_mean_variance(a)?, log_mean_variance(b)?]);
+    StudentRatio::new(b.mean().ln() - a.mean().ln(), variance)
+}
+
+fn log_mean_variance(side: &Samples) -> Option<VarianceEstimate> {
+    let (mean, n) = (side.mean(), side.count() as f64);
+    let stddev = side.stddev().filter(|_| mean > 0.0)?;
+    Some(VarianceEstimate { variance: (stddev / mean).powi(2) / n, degrees: n - 1.0 })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(a: &[f64], b: &[f64]) -> Option<StudentRatio> {
+        mean_ratio(&Samples::new(a).unwrap(), &Samples::new(b).unwrap())
+    }
+
+    #[test]
+    fn sides_that_do_not_vary_differ_for_certain_or_not_at_all() {
+        let equal = of(&[0.1; 10], &[0.1; 7]).unwrap();
+        assert_eq!((equal.p_value(), equal.standard_error()), (1.0, 0.0));
+        let double = of(&[0.1; 10], &[0.2; 7]).unwrap().ratio(0.95);
+        let interval = double.interval.unwrap();
+        assert_eq!((double.p_value, interval.low, interval.high), (0.0, double.estimate, double.estimate));
+        assert!((double.estimate - 2.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_side_that_does_not_vary_adds_no_degrees_of_freedom() {
+        assert_eq!(of(&[1.0; 10], &[1.0, 2.0, 3.0]).map(|ratio| ratio.degrees()), Some(2.0));
+    }
+
+    #[test]
+    fn sides_without_a_ratio_or_a_variance_are_none() {
+        assert_eq!(of(&[1.0], &[1.0, 2.0]), None);
+        assert_eq!(of(&[-1.0, 1.0], &[1.0, 2.0]), None);
+        assert_eq!(of(&[1.0, 2.0], &[-3.0, 2.0]), None);
+        // The relative standard error overflows.
+        assert_eq!(of(&[1e150, -1e150, 1e-300], &[1.0, 2.0]), None);
+    }
+}
