@@ -291,6 +291,12 @@ impl Builds {
         CheckId { id_format, profile, test, serial, case, class, metric, statistic }
     }
 
+    /// The cell of a metric.
+    pub(crate) fn cell(&self, row: MetricIndex) -> InternedCell {
+        let InternedMetric { profile, test, serial, case, .. } = self.rows[row.index()];
+        InternedCell { profile, test, serial, case }
+    }
+
     /// The unit of a metric, if declared by the results.
     pub fn unit(&self, row: MetricIndex) -> Option<Unit> {
         let name = (*self.units.get(row.index())?)?;

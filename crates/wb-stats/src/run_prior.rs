@@ -15,6 +15,8 @@ pub struct RunPrior {
     /// The standard deviation of the logarithm of one run's level: 0.05 is five percent. 0 states that runs do not
     /// differ.
     stddev: f64,
+    /// Its degrees of freedom: one less than the number of runs of one system that it has the weight of.
+    degrees: f64,
 }
 
 /// A run of a side.
@@ -50,14 +52,28 @@ impl RunPrior {
     /// The degrees of freedom of the prior: it has the weight of 31 runs of one system.
     pub const DEGREES: f64 = 30.0;
 
-    /// `None` if the standard deviation is negative or not finite.
+    /// Runs do not differ, unless the sides' own runs show that they do.
+    pub const NONE: Self = Self { stddev: 0.0, degrees: Self::DEGREES };
+
+    /// With [`Self::DEGREES`]. `None` if the standard deviation is negative or not finite.
     pub fn new(stddev: f64) -> Option<Self> {
-        (stddev >= 0.0 && stddev.powi(2).is_finite()).then_some(Self { stddev })
+        Self::with_degrees(stddev, Self::DEGREES)
+    }
+
+    /// With degrees of freedom of an estimate. `None` if a figure is negative or not finite, or less than one degree.
+    pub fn with_degrees(stddev: f64, degrees: f64) -> Option<Self> {
+        let valid = stddev >= 0.0 && stddev.powi(2).is_finite() && degrees >= 1.0 && degrees.is_finite();
+        valid.then_some(Self { stddev, degrees })
     }
 
     /// The standard deviation of the logarithm of one run's level.
     pub fn stddev(self) -> f64 {
         self.stddev
+    }
+
+    /// Its degrees of freedom.
+    pub fn degrees(self) -> f64 {
+        self.degrees
     }
 
     /// The noise of a log ratio `log` that was estimated from all samples of `a` and `b`, whose variance due to the
@@ -107,11 +123,11 @@ impl RunPrior {
     }
 
     fn update(self, squares: f64, own_degrees: f64) -> VarianceEstimate {
-        let degrees = Self::DEGREES + own_degrees;
+        let degrees = self.degrees + own_degrees;
         if self.stddev == 0.0 {
             return VarianceEstimate { variance: 0.0, degrees };
         }
-        VarianceEstimate { variance: (Self::DEGREES * self.stddev.powi(2) + squares) / degrees, degrees }
+        VarianceEstimate { variance: (self.degrees * self.stddev.powi(2) + squares) / degrees, degrees }
     }
 }
 

@@ -7,7 +7,7 @@ use super::report::ParamDifference;
 use crate::build::DEFINING_PARAMS;
 use crate::id::{IdFormat, Statistic};
 use crate::run_perf::tolerance::Status;
-use crate::statistical::{self, ENOUGH_SAMPLES, NoiseModelUse, ObservationKind, Verdict};
+use crate::statistical::{self, ENOUGH_SAMPLES, NoiseModelUse, Verdict};
 
 /// A comparison method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
@@ -15,7 +15,7 @@ use crate::statistical::{self, ENOUGH_SAMPLES, NoiseModelUse, ObservationKind, V
 pub enum ComparisonMethod {
     /// Differences in percent compared with a limit, as in run-perf.
     Tolerance,
-    /// The ratio of medians and its uncertainty.
+    /// Ratios and their uncertainty.
     Statistical,
 }
 
@@ -43,8 +43,10 @@ pub enum FinalVerdict {
     MinorLoss,
     /// Worse.
     Loss,
-    /// Different; whether that is normal, or an improvement, is unknown.
+    /// Different, and neither direction is better, or only a standard deviation differs.
     Differs,
+    /// The samples differ, but no more than runs of one build may.
+    Unconfirmed,
     /// No verdict yet.
     Inconclusive,
     /// Missing on one side.
@@ -57,13 +59,14 @@ pub enum FinalVerdict {
 
 impl FinalVerdict {
     /// All verdicts, from best to worst.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Gain,
         Self::MinorGain,
         Self::Equal,
         Self::MinorLoss,
         Self::Loss,
         Self::Differs,
+        Self::Unconfirmed,
         Self::Inconclusive,
         Self::Missing,
         Self::Invalid,
@@ -94,6 +97,7 @@ impl FinalVerdict {
             Self::MinorLoss => "minor loss",
             Self::Loss => "loss",
             Self::Differs => "differs",
+            Self::Unconfirmed => "unconfirmed",
             Self::Inconclusive => "inconclusive",
             Self::Missing => "missing",
             Self::Invalid => "invalid",
@@ -113,9 +117,9 @@ pub(super) struct CheckDecision {
 
 /// Decides a check by the `requested` method, or else by the one that its data permit.
 ///
-/// Without a requested method statistics decide on Weighbridge's and imported runs, which are inconclusive with too few
-/// samples: less evidence must not decide more. Folders of run-perf, whose users compare few samples, are then decided
-/// by tolerances.
+/// Without a requested method, statistics decide on Weighbridge's and imported runs, which are inconclusive with too few
+/// samples, and tolerances on folders of run-perf, however many samples they have: the method must not change with the
+/// number of samples, or more evidence would decide less.
 ///
 /// Standard deviations have no statistical test: if statistics decide on the mean, a standard deviation beyond its
 /// tolerance is reported as different, and decides nothing.
@@ -130,7 +134,7 @@ pub(super) fn decide(
     let by_statistics = match requested {
         Some(ComparisonMethod::Tolerance) => None,
         Some(ComparisonMethod::Statistical) => statistical_check,
-        None => statistical_check.filter(|check| id_format == IdFormat::Weighbridge || has_enough_samples(check)),
+        None => statistical_check.filter(|_| id_format == IdFormat::Weighbridge),
     };
     let by = if by_statistics.is_some() { ComparisonMethod::Statistical } else { ComparisonMethod::Tolerance };
     let is_incomparable = differences.iter().any(|difference| DEFINING_PARAMS.contains(&difference.name.as_str()));
@@ -148,11 +152,11 @@ pub(super) fn decide(
     CheckDecision { by, final_verdict: decided, too_few_samples }
 }
 
-/// Whether both sides have enough samples for statistics. A noise model was learnt from many samples, so that the
-/// number of samples of the sides does not matter.
+/// Whether both sides have enough samples for statistics. With several runs, their own variation counts; a noise model was
+/// learnt from many samples.
 fn has_enough_samples(check: &statistical::MetricComparison) -> bool {
-    check.units.unit == ObservationKind::Runs
-        || check.units.reference.min(check.units.judged) >= ENOUGH_SAMPLES
+    check.counts.has_several_runs()
+        || check.counts.min_samples() >= ENOUGH_SAMPLES
         || matches!(check.noise, Some(NoiseModelUse::Applied { .. }))
 }
 
@@ -163,6 +167,7 @@ impl From<Verdict> for FinalVerdict {
             Verdict::Regressed => Self::Loss,
             Verdict::Equivalent => Self::Equal,
             Verdict::Differs => Self::Differs,
+            Verdict::Unconfirmed => Self::Unconfirmed,
             Verdict::Inconclusive => Self::Inconclusive,
             Verdict::Invalid => Self::Invalid,
             Verdict::Incomparable => Self::Incomparable,

@@ -37,7 +37,8 @@ impl<'a> MissingReasons<'a> {
     ) -> Option<String> {
         if decision.too_few_samples {
             let counts = statistical_check
-                .map(|check| format!("{} and {} samples: ", check.units.reference, check.units.judged));
+                .map(|check| check.counts.samples)
+                .map(|[reference, judged]| format!("{reference} and {judged} samples: "));
             return Some(format!("{}at least {ENOUGH_SAMPLES} per side are required", counts.unwrap_or_default()));
         }
         if !matches!(decision.final_verdict, FinalVerdict::Missing | FinalVerdict::Invalid) {

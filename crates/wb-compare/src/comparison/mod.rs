@@ -28,6 +28,26 @@ use crate::statistical;
 use decide::decide;
 use missing_reason::MissingReasons;
 
+/// What fails a comparison beside regressions.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct FailOn {
+    /// Improvements.
+    pub gain: bool,
+    /// Differences that are not confirmed.
+    pub unconfirmed: bool,
+}
+
+impl FailOn {
+    /// Whether a verdict fails the comparison: worse, not compared, or what was asked to fail.
+    pub fn fails(self, decided: FinalVerdict) -> bool {
+        match decided {
+            FinalVerdict::Gain => self.gain,
+            FinalVerdict::Unconfirmed => self.unconfirmed,
+            other => other.is_failure(),
+        }
+    }
+}
+
 /// The result of a comparison of the last build with the first; the builds in between are history.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ComparisonResult {
@@ -144,8 +164,11 @@ pub struct Totals {
     pub minor_losses: usize,
     /// Worse.
     pub losses: usize,
-    /// Different, without knowing whether that is normal or an improvement.
+    /// Different, where neither direction is better.
     pub differing: usize,
+    /// Different by their samples, but no more than runs of one build may be.
+    #[serde(default)]
+    pub unconfirmed: usize,
     /// Without a verdict yet.
     pub inconclusive: usize,
     /// On one side only.
@@ -182,6 +205,7 @@ impl Totals {
             FinalVerdict::MinorLoss => &mut self.minor_losses,
             FinalVerdict::Loss => &mut self.losses,
             FinalVerdict::Differs => &mut self.differing,
+            FinalVerdict::Unconfirmed => &mut self.unconfirmed,
             FinalVerdict::Inconclusive => &mut self.inconclusive,
             FinalVerdict::Missing => &mut self.missing,
             FinalVerdict::Invalid => &mut self.invalid,
@@ -198,14 +222,16 @@ impl Totals {
             + self.minor_losses
             + self.losses
             + self.differing
+            + self.unconfirmed
             + self.inconclusive
     }
 
-    fn exit(&self, comparable: bool, fail_on_gain: bool) -> ComparisonExit {
-        let gains = if fail_on_gain { self.gains + self.groups_improved } else { 0 };
+    fn exit(&self, comparable: bool, fail_on: FailOn) -> ComparisonExit {
+        let gains = if fail_on.gain { self.gains + self.groups_improved } else { 0 };
+        let unconfirmed = if fail_on.unconfirmed { self.unconfirmed } else { 0 };
         if !comparable && self.errors == 0 {
             ComparisonExit::NothingComparable
-        } else if self.losses + self.groups_regressed + gains > 0 {
+        } else if self.losses + self.groups_regressed + gains + unconfirmed > 0 {
             ComparisonExit::Regression
         } else if self.missing + self.invalid + self.incomparable + self.errors > 0 {
             ComparisonExit::Incomplete
@@ -222,7 +248,7 @@ impl ComparisonResult {
         tolerances: &tolerance::Comparison<'_>,
         statistics: Option<&statistical::Comparison>,
         method: Option<ComparisonMethod>,
-        fail_on_gain: bool,
+        fail_on: FailOn,
     ) -> Self {
         let last = tolerances.last();
         // Checks that neither side has are not reported.
@@ -249,9 +275,9 @@ impl ComparisonResult {
         totals.groups_regressed = deciding.clone().filter(|group| group.status == Status::Regression).count();
         totals.groups_improved = deciding.filter(|group| group.status == Status::Improvement).count();
         let comparable = checks.iter().any(|check| check.final_verdict.is_compared());
-        let exit = totals.exit(comparable, fail_on_gain);
+        let exit = totals.exit(comparable, fail_on);
         let regressed_by = match exit {
-            ComparisonExit::Regression => regressed_by(&checks, &groups, fail_on_gain),
+            ComparisonExit::Regression => regressed_by(&checks, &groups, fail_on),
             ComparisonExit::Success | ComparisonExit::Incomplete | ComparisonExit::NothingComparable => Vec::new(),
         };
         let context = ContextDifferences::of(builds);
@@ -321,17 +347,17 @@ impl ComparisonResult {
     }
 }
 
-/// The methods by which checks or groups failed: those that are worse, or also those that are better with
-/// `fail_on_gain`.
-fn regressed_by(checks: &[CheckResult], groups: &[CheckGroupResult], fail_on_gain: bool) -> Vec<ComparisonMethod> {
+/// The methods by which checks or groups failed: those that are worse, and what else shall fail.
+fn regressed_by(checks: &[CheckResult], groups: &[CheckGroupResult], fail_on: FailOn) -> Vec<ComparisonMethod> {
     let failed = |check: &&CheckResult| match check.final_verdict {
         FinalVerdict::Loss => check.primary,
-        FinalVerdict::Gain => check.primary && fail_on_gain,
+        FinalVerdict::Gain => check.primary && fail_on.gain,
+        FinalVerdict::Unconfirmed => check.primary && fail_on.unconfirmed,
         _ => false,
     };
     let group_failed = |group: &CheckGroupResult| match group.status {
         Status::Regression => group.decides,
-        Status::Improvement => group.decides && fail_on_gain,
+        Status::Improvement => group.decides && fail_on.gain,
         _ => false,
     };
     let by_groups = groups.iter().any(group_failed).then_some(ComparisonMethod::Tolerance);

@@ -5,12 +5,15 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use wb_model::System;
+use wb_stats::NoiseSource;
 
 use super::BuildSummary;
 use crate::build::{Build, Builds, MetricIndex, Run};
 use crate::environment::Environments;
 use crate::run_perf::tolerance::score::ScorePart;
-use crate::statistical::{self, NoiseModelUse, ObservationKind, RequiredSamples, Verdict};
+use crate::statistical::{
+    self, Aspect, AspectComparison, Certainty, NoiseModelUse, ObservationCounts, RequiredSamples, Verdict,
+};
 
 /// The summary of a run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -30,18 +33,31 @@ pub struct RunSummary {
 /// The result of the statistical method for a check.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct StatisticalSummary {
-    /// The verdict from the ratio and its uncertainty.
+    /// The verdict from the aspects and their uncertainty.
     pub verdict: Verdict,
-    /// The ratio of the last build to the first.
+    /// The aspect that the verdict is based on; `None` if no ratio can be computed.
+    pub aspect: Option<Aspect>,
+    /// The ratio of the last build to the first, of that aspect.
     pub ratio: Option<f64>,
-    /// The confidence interval of the ratio.
+    /// The confidence interval of the ratio, as if runs of one build did not differ.
     pub interval: Option<ConfidenceInterval>,
-    /// The p-value, adjusted for the family.
+    /// The confidence interval of the ratio with the noise between runs.
+    #[serde(default)]
+    pub runs_interval: Option<ConfidenceInterval>,
+    /// The p-value with the noise between runs, adjusted for the family.
     pub p_value: Option<f64>,
-    /// The number of values on each side.
-    pub n: [usize; 2],
-    /// The kind of these values.
-    pub observations: ObservationKind,
+    /// Everything that was compared, beginning with the shift.
+    #[serde(default)]
+    pub aspects: Vec<AspectSummary>,
+    /// The ratio of the medians, which decides nothing.
+    #[serde(default)]
+    pub median_ratio: Option<f64>,
+    /// Its confidence interval.
+    #[serde(default)]
+    pub median_interval: Option<ConfidenceInterval>,
+    /// The numbers of samples and runs.
+    #[serde(flatten)]
+    pub counts: ObservationCounts,
     /// The number of each side's samples that were disturbed from outside the workload; `None` if its results do not
     /// record it.
     pub disturbed: [Option<usize>; 2],
@@ -49,8 +65,48 @@ pub struct StatisticalSummary {
     pub threshold: f64,
     /// Whether and how a noise model was used; `None` without models.
     pub noise: Option<NoiseModelUse>,
+    /// Where the noise between runs is from, without a noise model.
+    #[serde(default)]
+    pub noise_source: Option<NoiseSource>,
+    /// How much runs of one build are assumed to differ, in percent.
+    #[serde(default)]
+    pub run_noise: f64,
     /// The number of values required for a verdict.
     pub required_samples: Option<RequiredSamples>,
+}
+
+/// The comparison of one aspect.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct AspectSummary {
+    /// The aspect.
+    pub aspect: Aspect,
+    /// The ratio of the last build to the first.
+    pub ratio: f64,
+    /// The confidence interval of the ratio, as if runs of one build did not differ.
+    pub interval: Option<ConfidenceInterval>,
+    /// The confidence interval of the ratio with the noise between runs.
+    pub runs_interval: Option<ConfidenceInterval>,
+    /// The p-value by the samples alone, adjusted for the aspects of the check.
+    pub p_by_samples: f64,
+    /// The p-value with the noise between runs, adjusted for the aspects of the check.
+    pub p_by_runs: f64,
+    /// How certain it is that the aspect differs.
+    pub certainty: Certainty,
+}
+
+impl AspectSummary {
+    fn of(aspect: &AspectComparison) -> Option<Self> {
+        let [p_by_samples, p_by_runs] = aspect.p_values;
+        aspect.ratio.is_finite().then(|| Self {
+            aspect: aspect.aspect,
+            ratio: aspect.ratio,
+            interval: aspect.interval.map(ConfidenceInterval::from),
+            runs_interval: aspect.runs_interval.map(ConfidenceInterval::from),
+            p_by_samples,
+            p_by_runs,
+            certainty: aspect.certainty,
+        })
+    }
 }
 
 /// A confidence interval.
@@ -118,18 +174,23 @@ impl RunSummary {
 impl StatisticalSummary {
     pub(super) fn of(comparison: &statistical::MetricComparison, builds: &Builds) -> Self {
         let disturbed = |build: Option<&Build>| build.and_then(|build| build.disturbed(comparison.row));
-        let finite = |value: f64| Some(value).filter(|value| value.is_finite());
-        let interval = comparison.effect.and_then(|effect| effect.interval);
+        let decisive = comparison.decisive().and_then(AspectSummary::of);
         Self {
             verdict: comparison.verdict,
-            ratio: comparison.effect.and_then(|effect| finite(effect.estimate)),
-            interval: interval.map(ConfidenceInterval::from),
+            aspect: decisive.as_ref().map(|aspect| aspect.aspect),
+            ratio: decisive.as_ref().map(|aspect| aspect.ratio),
+            interval: decisive.as_ref().and_then(|aspect| aspect.interval),
+            runs_interval: decisive.as_ref().and_then(|aspect| aspect.runs_interval),
             p_value: comparison.p,
-            n: [comparison.units.reference, comparison.units.judged],
-            observations: comparison.units.unit,
+            aspects: comparison.aspects.iter().filter_map(AspectSummary::of).collect(),
+            median_ratio: comparison.median_ratio.map(|ratio| ratio.estimate),
+            median_interval: comparison.median_ratio.and_then(|ratio| ratio.interval).map(ConfidenceInterval::from),
+            counts: comparison.counts,
             disturbed: [builds.list().first(), builds.list().last()].map(disturbed),
             threshold: comparison.threshold,
             noise: comparison.noise.clone(),
+            noise_source: comparison.source,
+            run_noise: comparison.run_noise * 100.0,
             required_samples: comparison.required_samples,
         }
     }

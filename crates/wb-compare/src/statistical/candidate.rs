@@ -1,38 +1,47 @@
 //! A metric before and after correction for multiple testing.
 
 use wb_model::{Class, Direction};
-use wb_stats::RunNoise;
+use wb_stats::{CONFIDENCE, Interval, NoiseSource, RunNoise, median_ratio};
 
+use super::aspect::Aspect;
+use super::aspect_test::{AspectTest, CheckPValues, RunVariation};
 use super::noise::{BoundNoiseModels, NoiseModelUse};
-use super::observations::{self, ObservationCounts, ObservationKind};
-use super::required_samples::{self, RequiredSamples};
-use super::two_sample::TwoSampleTest;
-use super::verdict::VerdictInput;
-use super::{ENOUGH_SAMPLES, MetricComparison, Options, Verdict};
+use super::observations::{self, ObservationCounts, Observations};
+use super::required_samples::RequiredSamples;
+use super::verdict::{AspectInput, Certainty, VerdictInput};
+use super::{AspectComparison, ENOUGH_SAMPLES, MetricComparison, Options, Verdict};
 use crate::build::{Build, Builds, MeasuredValue, MetricIndex};
 use crate::id::Statistic;
 
 /// A metric that has been tested, but not yet corrected for multiple testing.
 pub(super) struct CandidateMetric<'a> {
     row: MetricIndex,
+    /// The metric that has the tail of the operations, if the test measures it.
+    p99: Option<MetricIndex>,
     pub(super) primary: bool,
-    units: ObservationCounts,
+    counts: ObservationCounts,
     values: [MeasuredValue; 2],
     noise: Option<&'a RunNoise>,
     noise_use: Option<NoiseModelUse>,
-    test: Option<TwoSampleTest>,
+    tests: Vec<AspectTest>,
+    p: CheckPValues,
     comparable: bool,
+}
+
+/// The largest p-values of aspects that are significant in the family; 0 if none is.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct CriticalP {
+    pub(super) by_samples: f64,
+    pub(super) by_runs: f64,
 }
 
 /// Result of the multiple-testing correction for one metric.
 pub(super) struct FamilyResult {
-    /// The adjusted p-value.
+    /// The adjusted p-value with the noise between runs.
     pub(super) p: Option<f64>,
-    /// The confidence level of the interval.
+    pub(super) critical: CriticalP,
+    /// The confidence level of the intervals.
     pub(super) confidence: f64,
-    /// The minimum number of values per side with which any metric of the family could reach significance in a rank
-    /// test.
-    pub(super) least: usize,
 }
 
 impl<'a> CandidateMetric<'a> {
@@ -42,41 +51,60 @@ impl<'a> CandidateMetric<'a> {
         sides: [&Build; 2],
         row: MetricIndex,
         models: &BoundNoiseModels<'a>,
+        p99: Option<MetricIndex>,
         options: &Options,
     ) -> Option<Self> {
         let primary = sides[1].primary(row).or_else(|| sides[0].primary(row))?;
-        if builds.id(row, Statistic::Mean).class == Class::Check {
+        let id = builds.id(row, Statistic::Mean);
+        if id.class == Class::Check {
             return None;
         }
-        let runs = sides.map(|side| observations::runs(side, row));
-        let units = ObservationCounts::of(sides, &runs);
-        let (noise, mut noise_use) = models.of(builds, sides, row).unzip();
+        let (noise, noise_use) = models.of(builds, sides, row).unzip();
         let noise = noise.flatten();
-        let applied = noise.filter(|_| matches!(noise_use, Some(NoiseModelUse::Applied { .. })));
-        // Each metric has its own seed, so that its bootstrap is independent and reproducible.
-        let seed = options.seed ^ (row.index() as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let comparable = builds.is_comparable(sides, row);
-        let tested = comparable
-            .then(|| {
-                TwoSampleTest::of(
-                    &runs,
-                    units.unit,
-                    applied,
-                    1.0 - options.error_rate,
-                    units.is_bootstrapped.then_some(seed),
-                )
-            })
-            .flatten();
-        if comparable && applied.is_some() && !matches!(tested, Some(TwoSampleTest::Student(_))) {
-            noise_use = Some(NoiseModelUse::Insufficient { why: "a compared value is not above zero".to_owned() });
+        let observed = Observations::of(sides, row).filter(|_| comparable);
+        let direction = options.directions.of(id.class, id.metric);
+        let variation = noise.map_or(RunVariation::Prior(options.run_noise), RunVariation::Model);
+        let mut tests = Vec::new();
+        if let Some(observed) = &observed {
+            let counts = observed.counts();
+            let test = |aspect: Aspect| AspectTest::of(aspect, aspect.quantile(direction), observed, variation);
+            let tail = || Aspect::tail(counts.min_samples(), direction).and_then(test);
+            let of_operations =
+                p99.and_then(|p99| AspectTest::of(Aspect::P99, None, &Observations::of(sides, p99)?, variation));
+            // A mean of few samples is not about normal.
+            let mean = || (counts.min_samples() >= ENOUGH_SAMPLES).then(|| test(Aspect::Mean)).flatten();
+            tests.extend([test(Aspect::Shift), mean(), of_operations.or_else(tail)].into_iter().flatten());
         }
-        let values = sides.map(|side| side.value(row, Statistic::Mean));
-        Some(Self { row, primary, units, values, noise, noise_use, test: tested, comparable })
+        let noise_use = match noise {
+            Some(_) if comparable && tests.iter().all(|test| !test.has_runs()) => {
+                Some(NoiseModelUse::Insufficient { why: "a compared value is not above zero".to_owned() })
+            }
+            _ => noise_use,
+        };
+        let p99 = p99.filter(|_| tests.iter().any(|test| test.aspect == Aspect::P99));
+        Some(Self {
+            row,
+            p99,
+            primary,
+            counts: observations::counts(sides, row),
+            values: sides.map(|side| side.value(row, Statistic::Mean)),
+            noise,
+            noise_use,
+            p: CheckPValues::of(&tests),
+            tests,
+            comparable,
+        })
     }
 
-    /// The unadjusted p-value; `None` if no ratio can be computed.
-    pub(super) fn p(&self) -> Option<f64> {
-        self.test.as_ref().map(TwoSampleTest::p)
+    /// The unadjusted p-value by the samples alone; `None` if no ratio can be computed.
+    pub(super) fn p_by_samples(&self) -> Option<f64> {
+        CheckPValues::smallest(&self.p.by_samples)
+    }
+
+    /// The unadjusted p-value with the noise between runs.
+    pub(super) fn p_by_runs(&self) -> Option<f64> {
+        CheckPValues::smallest(&self.p.by_runs)
     }
 
     /// Completes the comparison with the family's result.
@@ -87,60 +115,95 @@ impl<'a> CandidateMetric<'a> {
         family: FamilyResult,
         options: &Options,
     ) -> MetricComparison {
-        let Self { row, primary, units, values, noise, noise_use, test, comparable } = self;
-        let FamilyResult { p, confidence, least: min_values } = family;
-        let uses_noise = matches!(test, Some(TwoSampleTest::Student(_)));
-        let effect =
-            test.and_then(|it| it.effect(|| sides.map(|side| observations::runs(side, row)), units.unit, confidence));
-        let id = builds.id(row, Statistic::Mean);
-        let threshold = options.threshold.of(noise);
-        let judgement = VerdictInput {
-            values,
-            effect,
-            differs: p.is_some_and(|p| p <= options.error_rate),
-            direction: options.directions.of(id.class, id.metric),
+        let confidence = family.confidence;
+        let observed = Observations::of(sides, self.row).filter(|_| !self.tests.is_empty());
+        let of_operations = self.p99.and_then(|p99| Observations::of(sides, p99));
+        let id = builds.id(self.row, Statistic::Mean);
+        let direction = options.directions.of(id.class, id.metric);
+        let threshold = options.threshold.of(self.noise);
+        let source = self.tests.iter().filter_map(|test| test.source).max_by_key(|it| *it == NoiseSource::OwnRuns);
+        let mut aspects = Vec::new();
+        for ((test, by_samples), by_runs) in self.tests.iter().zip(&self.p.by_samples).zip(&self.p.by_runs) {
+            let observed = if test.aspect == Aspect::P99 { &of_operations } else { &observed };
+            let Some(effect) = observed.as_ref().and_then(|observed| test.effect(observed, confidence)) else {
+                continue;
+            };
+            let certainty = match (*by_runs <= family.critical.by_runs, *by_samples <= family.critical.by_samples) {
+                (true, _) => Certainty::Runs,
+                (false, true) => Certainty::Samples,
+                (false, false) => Certainty::None,
+            };
+            aspects.push(AspectComparison {
+                aspect: test.aspect,
+                ratio: effect.ratio.estimate,
+                interval: effect.ratio.interval,
+                runs_interval: effect.runs_interval,
+                p_values: [*by_samples, *by_runs],
+                certainty,
+                source: test.source,
+            });
+        }
+        let input = VerdictInput {
+            values: self.values,
+            aspects: aspects.iter().map(|aspect| aspect.input(direction)).collect(),
+            direction,
             threshold: threshold / 100.0,
-            trusted: uses_noise || units.unit == ObservationKind::Runs || options.trust_single_run,
         };
-        let verdict = match judgement.verdict() {
+        let verdict = match input.verdict() {
             Verdict::Missing => Verdict::Missing,
-            _ if !comparable => Verdict::Incomparable,
+            _ if !self.comparable => Verdict::Incomparable,
             verdict => verdict,
         };
-        let needs = match verdict {
-            // With a known spread of runs, any number of runs may be enough.
-            Verdict::Inconclusive if uses_noise => {
-                let runs = sides.map(|side| side.readings(row).count());
-                required_samples::estimate(ObservationKind::Runs, runs[0].min(runs[1]), effect, threshold / 100.0, 1)
-            }
-            Verdict::Inconclusive => {
-                // Below [`ENOUGH_SAMPLES`] samples statistics do not decide; runs have no such minimum.
-                let min_values =
-                    if units.unit == ObservationKind::Samples { min_values.max(ENOUGH_SAMPLES) } else { min_values };
-                required_samples::estimate(
-                    units.unit,
-                    units.reference.min(units.judged),
-                    effect,
-                    threshold / 100.0,
-                    min_values,
-                )
-            }
-            // Without a better direction, more runs cannot decide which side is better.
-            Verdict::Differs if judgement.direction != Direction::Neither => {
-                Some(RequiredSamples { per_side: Some(min_values), unit: ObservationKind::Runs, is_minimum: true })
-            }
+        let required_samples = match verdict {
+            Verdict::Unconfirmed => RequiredSamples::of_runs(
+                &aspects,
+                self.noise.map_or((options.run_noise.stddev(), options.run_noise.degrees()), |noise| {
+                    (noise.stddev, noise.degrees)
+                }),
+                options.error_rate,
+                self.counts,
+            ),
+            Verdict::Inconclusive => RequiredSamples::of_samples(self.counts),
             _ => None,
         };
+        let median_ratio = observed.as_ref().and_then(|it| median_ratio(&it.all[0], &it.all[1], CONFIDENCE));
         MetricComparison {
-            row,
-            primary,
-            units,
-            effect,
-            p,
+            row: self.row,
+            primary: self.primary,
+            counts: self.counts,
+            aspects,
+            median_ratio,
+            p: family.p,
             threshold,
-            noise: noise_use,
+            noise: self.noise_use,
+            source,
+            run_noise: options.run_noise.stddev(),
             verdict,
-            required_samples: needs,
+            required_samples,
         }
+    }
+}
+
+impl AspectComparison {
+    fn input(&self, direction: Direction) -> AspectInput {
+        // If own runs vary more than assumed, their samples say nothing about the next run.
+        let within = |interval: Interval| match (self.source, self.runs_interval) {
+            (Some(NoiseSource::OwnRuns), Some(runs)) => {
+                Interval { low: interval.low.min(runs.low), high: interval.high.max(runs.high), ..interval }
+            }
+            _ => interval,
+        };
+        // More latency is worse, whatever the direction of the metric that it stands beside.
+        let ratio = match (self.aspect, direction) {
+            (Aspect::P99, Direction::Higher) => 1.0 / self.ratio,
+            _ => self.ratio,
+        };
+        let interval = self.interval.map(within).map(|interval| match (self.aspect, direction) {
+            (Aspect::P99, Direction::Higher) => {
+                Interval { low: 1.0 / interval.high, high: 1.0 / interval.low, ..interval }
+            }
+            _ => interval,
+        });
+        AspectInput { ratio, interval, certainty: self.certainty }
     }
 }

@@ -1,39 +1,43 @@
 //! The statistical method: by which factor a metric differs, how certain that is, and whether it matters.
 //!
-//! The effect is the ratio of medians by Hodges and Lehmann, its test Wilcoxon's rank sum, both exact for few values
-//! ([`wb_stats::TwoSides`]); from five runs per side on, a bootstrap that resamples runs and then samples
-//! ([`wb_stats::Drawn`]). If a model has an estimate of the spread of runs, fewer runs are compared by that
-//! ([`wb_stats::RunNoise::ratio`]). The ranked values are samples if a side has one run, and the runs' medians
-//! otherwise: many samples within one run are no evidence about the next run.
+//! A check has up to three aspects ([`Aspect`]): the shift of all samples, the mean, and the tail. Each is tested by the
+//! samples alone, and with the noise between runs, which is assumed ([`Options::run_noise`]) and updated by the sides'
+//! own runs, or known from a noise model: many samples within one run are no evidence about the next run.
 //!
-//! All primary metrics are one family: which of them differ is decided jointly (Benjamini and Hochberg), and the
-//! intervals are taken at the corresponding confidence (Benjamini and Yekutieli).
+//! Within a check, the aspects are corrected by Holm's method. All primary metrics are one family: which of them differ is
+//! decided jointly (Benjamini and Hochberg), and the intervals are taken at the corresponding confidence (Benjamini and
+//! Yekutieli).
 //!
-//! Start with [`compare`]; [`verdict`] defines the verdicts, [`units`] the ranked values, [`needs`] estimates the
-//! number of values that an inconclusive comparison requires.
+//! Start with [`compare`]; [`verdict`] defines the verdicts, [`aspect_test`] the tests, [`required_samples`] what a
+//! comparison without a verdict lacks.
 
+mod aspect;
+mod aspect_test;
 mod candidate;
 mod noise;
 pub mod observations;
 pub mod required_samples;
 pub mod threshold;
-mod two_sample;
 pub mod verdict;
 
-use rayon::prelude::*;
-use wb_stats::{Ratio, benjamini_hochberg, selected_confidence};
+use std::collections::HashMap;
 
-use crate::build::{Builds, MetricIndex};
+use rayon::prelude::*;
+use wb_model::Class;
+use wb_stats::{Interval, NoiseSource, QuantileRatio, RunPrior, benjamini_hochberg, selected_confidence};
+
+use crate::build::{Builds, InternedCell, MetricIndex};
 use crate::direction::Directions;
+use crate::id::Statistic;
 use crate::model::NoiseModel;
-use candidate::{CandidateMetric, FamilyResult};
+pub use aspect::Aspect;
+use candidate::{CandidateMetric, CriticalP, FamilyResult};
 use noise::BoundNoiseModels;
 pub use noise::NoiseModelUse;
-use observations::ObservationCounts;
-pub use observations::ObservationKind;
-pub use required_samples::RequiredSamples;
+pub use observations::ObservationCounts;
+pub use required_samples::{ObservationKind, RequiredSamples};
 pub use threshold::Threshold;
-pub use verdict::Verdict;
+pub use verdict::{Certainty, Verdict};
 
 /// The number of samples per side from which statistics decide by default: from six on a median has an interval at
 /// 95 %.
@@ -47,18 +51,23 @@ pub struct Options {
     /// The false discovery rate: the maximum average share of wrong results among the metrics reported as different;
     /// one minus the intervals' confidence.
     pub error_rate: f64,
-    /// Whether one run per side is enough for a verdict, as if runs did not differ from each other.
-    pub trust_single_run: bool,
+    /// How much runs of one build are assumed to differ, where no noise model says so.
+    pub run_noise: RunPrior,
     /// The better direction of each metric.
     pub directions: Directions,
-    /// The seed of the bootstrap.
-    pub seed: u64,
 }
+
+/// How much runs of one build are assumed to differ by default: a standard deviation of 5 %.
+pub const DEFAULT_RUN_NOISE: f64 = 0.05;
 
 impl Default for Options {
     fn default() -> Self {
-        let (threshold, directions) = (Threshold::default(), Directions::default());
-        Self { threshold, error_rate: 0.05, trust_single_run: false, directions, seed: 1 }
+        Self {
+            threshold: Threshold::default(),
+            error_rate: 0.05,
+            run_noise: RunPrior::new(DEFAULT_RUN_NOISE).expect("a finite number above zero"),
+            directions: Directions::default(),
+        }
     }
 }
 
@@ -90,20 +99,54 @@ pub struct MetricComparison {
     pub row: MetricIndex,
     /// Whether it is a primary metric of its case.
     pub primary: bool,
-    /// The ranked values: their number on each side, and what they are.
-    pub units: ObservationCounts,
-    /// The ratio of the last build to the first; `None` if it cannot be computed.
-    pub effect: Option<Ratio>,
-    /// The p-value, adjusted for the family; unadjusted for metrics that are not primary. `None` without an effect.
+    /// The numbers of samples and runs.
+    pub counts: ObservationCounts,
+    /// What was compared, beginning with the shift; empty if no ratio can be computed.
+    pub aspects: Vec<AspectComparison>,
+    /// The ratio of medians, which decides nothing; `None` if it cannot be computed.
+    pub median_ratio: Option<QuantileRatio>,
+    /// The p-value with the noise between runs, adjusted for the family; unadjusted for metrics that are not primary.
+    /// `None` without aspects.
     pub p: Option<f64>,
     /// The smallest relevant difference, in percent.
     pub threshold: f64,
     /// Whether and how a noise model was used; `None` without models.
     pub noise: Option<NoiseModelUse>,
+    /// Where the noise between runs is from, without a noise model; `None` if it cannot be computed.
+    pub source: Option<NoiseSource>,
+    /// How much runs of one build are assumed to differ, as a fraction.
+    pub run_noise: f64,
     /// The verdict.
     pub verdict: Verdict,
     /// The number of values required for a verdict, if there is none yet.
     pub required_samples: Option<RequiredSamples>,
+}
+
+impl MetricComparison {
+    /// The aspect that the verdict is based on: the one that differs most significantly, otherwise the shift.
+    pub fn decisive(&self) -> Option<&AspectComparison> {
+        let highest = self.aspects.iter().map(|aspect| aspect.certainty).max()?;
+        self.aspects.iter().find(|aspect| aspect.certainty == highest)
+    }
+}
+
+/// The comparison of one aspect of a metric.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AspectComparison {
+    /// The aspect.
+    pub aspect: Aspect,
+    /// The ratio of the last build to the first.
+    pub ratio: f64,
+    /// The interval of the samples, as if runs of one build did not differ; `None` with too few samples.
+    pub interval: Option<Interval>,
+    /// The interval with the noise between runs; `None` if a figure is not above zero.
+    pub runs_interval: Option<Interval>,
+    /// The p-values by the samples alone and with the noise between runs, adjusted for the aspects of the check.
+    pub p_values: [f64; 2],
+    /// How certain it is that the aspect differs.
+    pub certainty: Certainty,
+    /// Where the noise between runs is from, without a noise model.
+    pub source: Option<NoiseSource>,
 }
 
 /// Compares the last build with the first, using the noise in `models`; `None` with fewer than two builds.
@@ -118,23 +161,53 @@ pub fn against(builds: &Builds, build: usize, models: &[NoiseModel], options: &O
     let sides = [reference, judged];
     let noise_models = BoundNoiseModels::bind(models, builds);
     let rows: Vec<MetricIndex> = builds.rows().collect();
+    let p99 = latency_tails(builds);
     let candidates: Vec<CandidateMetric<'_>> = rows
         .into_par_iter()
-        .filter_map(|row| CandidateMetric::new(builds, sides, row, &noise_models, options))
+        .filter_map(|row| {
+            let p99 = p99.get(&builds.cell(row)).copied().filter(|_| has_operations(builds, row));
+            CandidateMetric::new(builds, sides, row, &noise_models, p99, options)
+        })
         .collect();
-    let family: Vec<f64> =
-        candidates.iter().filter(|candidate| candidate.primary).filter_map(CandidateMetric::p).collect();
-    let correction = benjamini_hochberg(&family, options.error_rate);
-    let (discoveries, family) = (correction.count, family.len());
-    let confidence = selected_confidence(options.error_rate, discoveries, family);
-    let min_values = required_samples::min_observations(options.error_rate, family);
-    let mut adjusted = correction.adjusted.into_iter();
+    let primary = || candidates.iter().filter(|candidate| candidate.primary);
+    let by_samples: Vec<f64> = primary().filter_map(CandidateMetric::p_by_samples).collect();
+    let by_runs: Vec<f64> = primary().filter_map(CandidateMetric::p_by_runs).collect();
+    let family = by_runs.len();
+    let [by_samples, by_runs] = [by_samples, by_runs].map(|all| benjamini_hochberg(&all, options.error_rate));
+    let confidence = selected_confidence(options.error_rate, by_runs.count, family);
+    let critical = |count: usize| options.error_rate * count as f64 / family.max(1) as f64;
+    let critical = CriticalP { by_samples: critical(by_samples.count), by_runs: critical(by_runs.count) };
+    let discoveries = by_runs.count;
+    let mut adjusted = by_runs.adjusted.into_iter();
     let result = |candidate: &CandidateMetric<'_>| match candidate.primary {
-        true => FamilyResult { p: candidate.p().and_then(|_| adjusted.next()), confidence, least: min_values },
-        false => FamilyResult { p: candidate.p(), confidence: 1.0 - options.error_rate, least: min_values },
+        true => FamilyResult { p: candidate.p_by_runs().and_then(|_| adjusted.next()), critical, confidence },
+        false => FamilyResult {
+            p: candidate.p_by_runs(),
+            critical: CriticalP { by_samples: options.error_rate, by_runs: options.error_rate },
+            confidence: 1.0 - options.error_rate,
+        },
     };
     let results: Vec<FamilyResult> = candidates.iter().map(result).collect();
     let checks = candidates.into_par_iter().zip(results);
     let checks = checks.map(|(candidate, result)| candidate.judge(builds, sides, result, options)).collect();
     Some(Comparison { checks, family, discoveries, confidence })
+}
+
+/// The metric of each cell that has the 99 % quantile of its operations' latencies.
+fn latency_tails(builds: &Builds) -> HashMap<InternedCell, MetricIndex> {
+    let is_tail = |row: &MetricIndex| {
+        let id = builds.id(*row, Statistic::Mean);
+        id.class == Class::Latency && id.metric == "p99"
+    };
+    builds.rows().filter(is_tail).map(|row| (builds.cell(row), row)).collect()
+}
+
+/// Whether a metric is of the operations whose latencies its cell has: a throughput, or their mean or median latency.
+fn has_operations(builds: &Builds, row: MetricIndex) -> bool {
+    let id = builds.id(row, Statistic::Mean);
+    match id.class {
+        Class::Throughput => true,
+        Class::Latency => ["mean", "p50"].contains(&id.metric),
+        _ => false,
+    }
 }

@@ -4,7 +4,6 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use wb_stats::RunNoise;
 
-use super::observations::MIN_BOOTSTRAP_RUNS;
 use crate::build::{Build, Builds, MetricIndex};
 use crate::id::{CheckId, Statistic};
 use crate::model::noise::{MetricNoise, NoiseModel, definition_key};
@@ -20,8 +19,6 @@ pub enum NoiseModelUse {
         /// The number of runs behind the estimate.
         runs: usize,
     },
-    /// Each side has enough runs of its own.
-    NotNeeded,
     /// The model has insufficient data for the metric.
     Insufficient {
         /// The reason.
@@ -74,8 +71,6 @@ impl<'a> BoundNoiseModels<'a> {
         let Some(noise) = best.usable() else {
             return Some((None, NoiseModelUse::Insufficient { why: best.unusable_reason().unwrap_or_default() }));
         };
-        let enough = sides.iter().all(|side| side.readings(row).count() >= MIN_BOOTSTRAP_RUNS);
-        let applied = NoiseModelUse::Applied { spread: noise.stddev, runs: best.runs };
-        Some((Some(noise), if enough { NoiseModelUse::NotNeeded } else { applied }))
+        Some((Some(noise), NoiseModelUse::Applied { spread: noise.stddev, runs: best.runs }))
     }
 }

@@ -1,87 +1,129 @@
-//! Estimate of the number of samples or runs that an inconclusive comparison requires.
+//! The number of samples or runs that a comparison without a verdict requires.
+
+use std::fmt;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use wb_stats::{Ratio, min_p_value};
+use wb_stats::{NoiseSource, RunPrior, VarianceEstimate, WeightedRun};
 
-use super::observations::ObservationKind;
+use super::observations::ObservationCounts;
+use super::{AspectComparison, Certainty, ENOUGH_SAMPLES};
 
-/// Maximum number to suggest; beyond it, more values are not a practical answer.
-const MAX_REQUIRED: usize = 10_000;
+/// Maximum number of runs to suggest; beyond it, more runs are not a practical answer.
+const MAX_RUNS: usize = 100;
 
-/// Number of samples or runs required per side, estimated from the current width of the interval.
+/// What is counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum ObservationKind {
+    /// Samples.
+    Samples,
+    /// Runs, each prepared anew.
+    Runs,
+}
+
+impl fmt::Display for ObservationKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Samples => "samples",
+            Self::Runs => "runs",
+        })
+    }
+}
+
+/// Number of samples or runs required per side.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RequiredSamples {
     /// Total number per side; `None` if no practical number is enough.
     pub per_side: Option<usize>,
     /// Whether samples or runs are counted.
     pub unit: ObservationKind,
-    /// Whether this is only the minimum for any verdict, as there is no interval yet to estimate from.
+    /// Whether this is the minimum for any verdict.
     pub is_minimum: bool,
 }
 
-/// Estimates the required number, given the number `now` on the smaller side: at first the minimum for any verdict
-/// ([`reachable`]), then as many as make the interval narrow enough.
-///
-/// The width of an interval decreases with the square root of the number of values. It is narrow enough if it fits
-/// between the estimate and the nearer end of the threshold.
-pub(super) fn estimate(
-    unit: ObservationKind,
-    now: usize,
-    effect: Option<Ratio>,
-    threshold: f64,
-    least: usize,
-) -> Option<RequiredSamples> {
-    let Some((effect, interval)) = effect.and_then(|effect| Some((effect, effect.interval?))) else {
-        return Some(RequiredSamples { unit, per_side: Some(least.max(now + 1)), is_minimum: true });
-    };
-    if interval.low <= 0.0 || effect.estimate <= 0.0 {
-        return None;
+impl RequiredSamples {
+    /// The minimum number of samples, if a side has fewer. How many more would decide cannot be told from the same
+    /// samples: estimates from samples of one population differ by orders of magnitude.
+    pub(super) fn of_samples(counts: ObservationCounts) -> Option<Self> {
+        (counts.min_samples() < ENOUGH_SAMPLES && !counts.has_several_runs()).then_some(Self {
+            per_side: Some(ENOUGH_SAMPLES),
+            unit: ObservationKind::Samples,
+            is_minimum: true,
+        })
     }
-    let half = (interval.high / interval.low).ln() / 2.0;
-    let edge = (1.0 + threshold).ln();
-    let gap = (effect.estimate.ln().abs() - edge).abs();
-    let required = (now as f64 * (half / gap).powi(2)).ceil();
-    let each = (required <= MAX_REQUIRED as f64).then_some((required as usize).max(least).max(now + 1));
-    Some(RequiredSamples { unit, per_side: each, is_minimum: false })
-}
 
-/// The minimum number of values per side with which a single metric of a family can reach significance.
-pub(super) fn min_observations(rate: f64, family: usize) -> usize {
-    let required = rate / family.max(1) as f64;
-    (1..).find(|&n| min_p_value(n, n) <= required).unwrap_or(MAX_REQUIRED)
+    /// The number of runs per side that would confirm the clearest difference, if it stays as it is, and the runs vary as
+    /// assumed: by a standard deviation with its degrees of freedom. `None` if that is unknown.
+    pub(super) fn of_runs(
+        aspects: &[AspectComparison],
+        (stddev, degrees): (f64, f64),
+        error_rate: f64,
+        counts: ObservationCounts,
+    ) -> Option<Self> {
+        let size = |aspect: &AspectComparison| aspect.ratio.ln().abs();
+        let differing = aspects.iter().filter(|aspect| aspect.certainty != Certainty::None && aspect.ratio > 0.0);
+        let clearest = differing.max_by(|one, other| size(one).total_cmp(&size(other)))?;
+        let now = counts.runs[0].min(counts.runs[1]);
+        let per_side = match clearest.source {
+            Some(NoiseSource::OwnRuns) => {
+                // The width of the interval decreases with the square root of the number of runs.
+                let interval = clearest.runs_interval?;
+                let half = (interval.high / interval.low).ln() / 2.0;
+                let required = (now as f64 * (half / size(clearest)).powi(2)).ceil();
+                (required <= MAX_RUNS as f64).then_some((required as usize).max(now + 1))
+            }
+            Some(NoiseSource::Prior) | None => {
+                let prior = RunPrior::with_degrees(stddev, degrees)?;
+                let confirms = |runs: &usize| {
+                    // Their variance is the assumed one, whichever of them differ.
+                    let mut side = vec![WeightedRun { level: 0.0, weight: 1.0 }; *runs];
+                    side[0].level = stddev * (*runs as f64).sqrt();
+                    let none = VarianceEstimate { variance: 0.0, degrees: 1.0 };
+                    let with = prior.ratio(size(clearest), &side, &side, none);
+                    with.is_some_and(|with| with.ratio.p_value() <= error_rate)
+                };
+                (now + 1..=MAX_RUNS).find(confirms)
+            }
+        };
+        Some(Self { per_side, unit: ObservationKind::Runs, is_minimum: false })
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use wb_stats::Interval;
-
+    use super::super::aspect::Aspect;
     use super::*;
 
-    fn effect(estimate: f64, low: f64, high: f64) -> Option<Ratio> {
-        Some(Ratio { estimate, interval: Some(Interval { low, high, confidence: 0.95 }), p_value: 0.2 })
+    fn runs(ratio: f64) -> Option<usize> {
+        let aspect = AspectComparison {
+            aspect: Aspect::Shift,
+            ratio,
+            interval: None,
+            runs_interval: None,
+            p_values: [0.001, 0.2],
+            certainty: Certainty::Samples,
+            source: None,
+        };
+        let counts = ObservationCounts { samples: [10, 10], runs: [1, 1] };
+        RequiredSamples::of_runs(&[aspect], (0.05, 30.0), 0.05, counts).unwrap().per_side
+    }
+
+    /// Two runs that differ by 8 % are 0.077 apart on logarithms; with 4 runs a side the standard error is 0.0337 and t
+    /// at 97.5 % about 2.03.
+    #[test]
+    fn a_smaller_difference_requires_more_runs() {
+        assert_eq!(runs(1.08), Some(4));
+        assert_eq!(runs(1.0 / 1.08), Some(4));
+        assert!(runs(1.055) > Some(6));
+        assert_eq!(runs(1.0001), None);
     }
 
     #[test]
-    fn three_runs_never_decide_and_four_can_for_a_single_metric() {
-        assert_eq!(min_observations(0.05, 1), 4);
-        assert_eq!(estimate(ObservationKind::Samples, 3, None, 0.05, 4).and_then(|needs| needs.per_side), Some(4));
-        assert!(min_observations(0.05, 100) > 6);
-    }
-
-    #[test]
-    fn an_interval_twice_as_wide_as_the_gap_requires_four_times_as_many() {
-        let edge = 1.05_f64;
-        let (estimate, half) = (edge * 1.1, 1.1_f64.powi(2));
-        let needs =
-            super::estimate(ObservationKind::Samples, 10, effect(estimate, estimate / half, estimate * half), 0.05, 4)
-                .unwrap();
-        assert!((40..=41).contains(&needs.per_side.unwrap()), "{needs:?}");
-    }
-
-    #[test]
-    fn an_effect_on_the_threshold_cannot_be_decided() {
-        let needs = estimate(ObservationKind::Samples, 10, effect(1.05, 1.0, 1.1), 0.05, 4).unwrap();
-        assert_eq!(needs.per_side, None);
+    fn few_samples_of_single_runs_have_a_minimum() {
+        let counts = |samples, runs| ObservationCounts { samples: [samples; 2], runs: [runs; 2] };
+        assert_eq!(RequiredSamples::of_samples(counts(5, 1)).and_then(|it| it.per_side), Some(6));
+        assert_eq!(RequiredSamples::of_samples(counts(5, 3)), None);
+        assert_eq!(RequiredSamples::of_samples(counts(6, 1)), None);
     }
 }

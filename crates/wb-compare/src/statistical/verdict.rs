@@ -1,9 +1,9 @@
-//! Verdicts, derived from an effect and its uncertainty.
+//! Verdicts, derived from the effects of a check's aspects and their uncertainty.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use wb_model::Direction;
-use wb_stats::{Interval, Ratio};
+use wb_stats::Interval;
 
 use crate::build::MeasuredValue;
 
@@ -11,14 +11,15 @@ use crate::build::MeasuredValue;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
-    /// Significantly better, and by more than the threshold according to the estimate.
+    /// An aspect is significantly better, and by more than the threshold according to the estimate; none is worse.
     Improved,
-    /// Significantly worse, and by more than the threshold according to the estimate.
+    /// An aspect is significantly worse, and by more than the threshold according to the estimate.
     Regressed,
-    /// The whole interval is within the threshold.
+    /// The intervals of all aspects are within the threshold.
     Equivalent,
-    /// It would be improved or regressed, but each side is a single run, and the noise between runs is unknown; or
-    /// neither direction is better.
+    /// The samples differ by more than the threshold, but no more than runs of one build may.
+    Unconfirmed,
+    /// Significantly different by more than the threshold, and neither direction is better.
     Differs,
     /// No other verdict is justified yet.
     Inconclusive,
@@ -32,11 +33,12 @@ pub enum Verdict {
 
 impl Verdict {
     /// All verdicts, from good to unknown.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Improved,
         Self::Equivalent,
         Self::Inconclusive,
         Self::Differs,
+        Self::Unconfirmed,
         Self::Regressed,
         Self::Missing,
         Self::Invalid,
@@ -49,6 +51,7 @@ impl Verdict {
             Self::Improved => "improved",
             Self::Regressed => "regressed",
             Self::Equivalent => "equivalent",
+            Self::Unconfirmed => "unconfirmed",
             Self::Differs => "differs",
             Self::Inconclusive => "inconclusive",
             Self::Invalid => "invalid",
@@ -58,17 +61,34 @@ impl Verdict {
     }
 }
 
+/// How certain it is that an aspect differs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Certainty {
+    /// Not significant.
+    None,
+    /// Significant as if runs of one build did not differ.
+    Samples,
+    /// Significant with the noise between runs.
+    Runs,
+}
+
+/// What a verdict is based on, of one aspect.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct AspectInput {
+    pub(super) ratio: f64,
+    /// The interval within which the aspect is equivalent.
+    pub(super) interval: Option<Interval>,
+    pub(super) certainty: Certainty,
+}
+
 /// The input of a verdict.
 pub(super) struct VerdictInput {
     pub(super) values: [MeasuredValue; 2],
-    pub(super) effect: Option<Ratio>,
-    /// Whether the difference is significant.
-    pub(super) differs: bool,
+    pub(super) aspects: Vec<AspectInput>,
     pub(super) direction: Direction,
     /// The smallest relevant difference, as a fraction.
     pub(super) threshold: f64,
-    /// Whether the values are based on several runs, a noise model or the user's trust in single runs.
-    pub(super) trusted: bool,
 }
 
 impl VerdictInput {
@@ -78,10 +98,29 @@ impl VerdictInput {
             [MeasuredValue::Invalid, _] | [_, MeasuredValue::Invalid] => return Verdict::Invalid,
             [MeasuredValue::Known(_), MeasuredValue::Known(_)] => {}
         }
-        let Some(effect) = self.effect else { return Verdict::Inconclusive };
-        match judge(effect.estimate, effect.interval, self.differs, self.direction, self.threshold) {
-            Verdict::Improved | Verdict::Regressed if !self.trusted => Verdict::Differs,
-            verdict => verdict,
+        let verdict = |aspect: &AspectInput, certainty| {
+            judge(aspect.ratio, aspect.interval, aspect.certainty >= certainty, self.direction, self.threshold)
+        };
+        let any = |certainty, wanted| self.aspects.iter().any(|aspect| verdict(aspect, certainty) == wanted);
+        let worse = |certainty| any(certainty, Verdict::Regressed);
+        let better = |certainty| any(certainty, Verdict::Improved);
+        if worse(Certainty::Runs) {
+            return Verdict::Regressed;
+        }
+        // A gain beside what may be a loss is not confirmed either.
+        if better(Certainty::Runs) && !worse(Certainty::Samples) {
+            return Verdict::Improved;
+        }
+        if any(Certainty::Runs, Verdict::Differs) {
+            return Verdict::Differs;
+        }
+        if worse(Certainty::Samples) || better(Certainty::Samples) || any(Certainty::Samples, Verdict::Differs) {
+            return Verdict::Unconfirmed;
+        }
+        let equivalent = |aspect: &AspectInput| verdict(aspect, Certainty::Samples) == Verdict::Equivalent;
+        match !self.aspects.is_empty() && self.aspects.iter().all(equivalent) {
+            true => Verdict::Equivalent,
+            false => Verdict::Inconclusive,
         }
     }
 }
@@ -116,55 +155,65 @@ pub(crate) fn judge(
 mod tests {
     use super::*;
 
-    fn judged(estimate: f64, low: f64, high: f64, differs: bool) -> VerdictInput {
+    fn aspect(ratio: f64, low: f64, high: f64, certainty: Certainty) -> AspectInput {
+        AspectInput { ratio, interval: Some(Interval { low, high, confidence: 0.95 }), certainty }
+    }
+
+    /// Of a metric where more is better.
+    fn judged(aspects: &[AspectInput]) -> VerdictInput {
         VerdictInput {
-            values: [MeasuredValue::Known(1.0), MeasuredValue::Known(estimate)],
-            effect: Some(Ratio { estimate, interval: Some(Interval { low, high, confidence: 0.95 }), p_value: 0.01 }),
-            differs,
+            values: [MeasuredValue::Known(1.0); 2],
+            aspects: aspects.to_vec(),
             direction: Direction::Higher,
             threshold: 0.05,
-            trusted: true,
+        }
+    }
+
+    const EQUAL: fn() -> AspectInput = || aspect(0.99, 0.97, 1.01, Certainty::None);
+
+    #[test]
+    fn a_verdict_needs_significance_and_relevance() {
+        let one = |ratio, low, high, certainty| judged(&[aspect(ratio, low, high, certainty)]).verdict();
+        assert_eq!(one(0.9, 0.85, 0.96, Certainty::Runs), Verdict::Regressed);
+        assert_eq!(one(1.1, 1.02, 1.2, Certainty::Runs), Verdict::Improved);
+        assert_eq!(one(0.98, 0.96, 0.99, Certainty::Runs), Verdict::Equivalent);
+        assert_eq!(one(0.96, 0.92, 0.99, Certainty::Runs), Verdict::Inconclusive);
+        assert_eq!(one(0.9, 0.7, 1.1, Certainty::None), Verdict::Inconclusive);
+        assert_eq!(one(0.9, 0.85, 0.96, Certainty::Samples), Verdict::Unconfirmed);
+        assert_eq!(one(1.1, 1.02, 1.2, Certainty::Samples), Verdict::Unconfirmed);
+    }
+
+    #[test]
+    fn any_aspect_can_be_worse_and_all_must_be_equivalent() {
+        let tail = |certainty| aspect(0.7, 0.6, 0.9, certainty);
+        let better = aspect(1.3, 1.2, 1.4, Certainty::Runs);
+        for (aspects, verdict) in [
+            (vec![EQUAL(), EQUAL()], Verdict::Equivalent),
+            (vec![EQUAL(), tail(Certainty::Runs)], Verdict::Regressed),
+            (vec![EQUAL(), tail(Certainty::None)], Verdict::Inconclusive),
+            (vec![better, tail(Certainty::Runs)], Verdict::Regressed),
+            (vec![better, tail(Certainty::Samples)], Verdict::Unconfirmed),
+            (vec![better, EQUAL()], Verdict::Improved),
+            (vec![EQUAL(), AspectInput { interval: None, ..EQUAL() }], Verdict::Inconclusive),
+            (vec![], Verdict::Inconclusive),
+        ] {
+            assert_eq!(judged(&aspects).verdict(), verdict, "{aspects:?}");
         }
     }
 
     #[test]
-    fn a_verdict_needs_significance_and_relevance() {
-        assert_eq!(judged(0.9, 0.85, 0.96, true).verdict(), Verdict::Regressed);
-        assert_eq!(judged(1.1, 1.02, 1.2, true).verdict(), Verdict::Improved);
-        assert_eq!(judged(0.98, 0.96, 0.99, true).verdict(), Verdict::Equivalent);
-        assert_eq!(judged(0.96, 0.92, 0.99, true).verdict(), Verdict::Inconclusive);
-        assert_eq!(judged(0.9, 0.7, 1.1, false).verdict(), Verdict::Inconclusive);
-    }
-
-    #[test]
     fn the_direction_decides_what_is_an_improvement() {
-        let lower = VerdictInput { direction: Direction::Lower, ..judged(0.9, 0.85, 0.94, true) };
+        let less = || vec![aspect(0.9, 0.85, 0.94, Certainty::Runs)];
+        let lower = VerdictInput { direction: Direction::Lower, ..judged(&less()) };
         assert_eq!(lower.verdict(), Verdict::Improved);
-        let neither = VerdictInput { direction: Direction::Neither, ..judged(0.9, 0.85, 0.94, true) };
+        let neither = VerdictInput { direction: Direction::Neither, ..judged(&less()) };
         assert_eq!(neither.verdict(), Verdict::Differs);
     }
 
     #[test]
-    fn single_runs_have_no_regression() {
-        let single = VerdictInput { trusted: false, ..judged(0.5, 0.45, 0.55, true) };
-        assert_eq!(single.verdict(), Verdict::Differs);
-        let equal = VerdictInput { trusted: false, ..judged(1.0, 0.99, 1.01, false) };
-        assert_eq!(equal.verdict(), Verdict::Equivalent);
-    }
-
-    #[test]
     fn missing_and_invalid_values_have_their_own_verdicts() {
-        let missing = VerdictInput {
-            values: [MeasuredValue::Known(1.0), MeasuredValue::Missing],
-            ..judged(1.0, 1.0, 1.0, false)
-        };
-        assert_eq!(missing.verdict(), Verdict::Missing);
-        let invalid = VerdictInput {
-            values: [MeasuredValue::Invalid, MeasuredValue::Known(1.0)],
-            ..judged(1.0, 1.0, 1.0, false)
-        };
-        assert_eq!(invalid.verdict(), Verdict::Invalid);
-        let none = VerdictInput { effect: None, ..judged(1.0, 1.0, 1.0, false) };
-        assert_eq!(none.verdict(), Verdict::Inconclusive);
+        let with = |last| VerdictInput { values: [MeasuredValue::Known(1.0), last], ..judged(&[EQUAL()]) }.verdict();
+        assert_eq!(with(MeasuredValue::Missing), Verdict::Missing);
+        assert_eq!(with(MeasuredValue::Invalid), Verdict::Invalid);
     }
 }

@@ -1,8 +1,9 @@
 //! History: every later build compared with the first.
 
 use crate::support::{GeneratedMetric, TestFolders, iteration, latency, throughput};
-use wb_compare::comparison::{BuildHistory, ComparisonMethod, ComparisonResult, FinalVerdict};
+use wb_compare::comparison::{BuildHistory, ComparisonMethod, ComparisonResult, FailOn, FinalVerdict};
 use wb_compare::run_perf::tolerance;
+use wb_compare::statistical::MetricComparison;
 use wb_compare::{Builds, CheckId, statistical};
 
 const IOPS: &str = "Localhost/fio/0000:./read-4KiB/throughput/iops_sec.mean";
@@ -35,7 +36,7 @@ fn with_history<T>(
         &tolerances,
         statistical::compare(builds, &[], &by_statistics).as_ref(),
         method,
-        false,
+        FailOn::default(),
     );
     callback(&BuildHistory::of(builds, &tolerances, &statistics, method), &outcome)
 }
@@ -61,7 +62,7 @@ fn the_last_column_equals_the_outcome() {
                     check.id
                 );
                 assert_eq!(judged.by_tolerance.score, check.score);
-                let ratio = judged.by_statistics.and_then(|check| check.effect).map(|effect| effect.estimate);
+                let ratio = judged.by_statistics.and_then(MetricComparison::decisive).map(|aspect| aspect.ratio);
                 assert_eq!(ratio, check.statistics.as_ref().and_then(|statistics| statistics.ratio));
             }
         });
@@ -73,9 +74,9 @@ fn builds_in_between_are_compared_with_the_first_as_well() {
     let lab = lab(&[(1000.0, Some(5.0)), (1500.0, None), (1010.0, Some(5.1))]);
     with_history(&lab.read(&["0", "1", "2"]), None, |history, _| {
         let decided = |id, build| history.build_check(at(history, id), build).map(|judged| judged.final_verdict);
-        assert_eq!([1, 2].map(|build| decided(IOPS, build)), [Some(FinalVerdict::Differs), Some(FinalVerdict::Equal)]);
+        assert_eq!([1, 2].map(|build| decided(IOPS, build)), [Some(FinalVerdict::Gain), Some(FinalVerdict::Equal)]);
         assert_eq!([1, 2].map(|build| decided(LAT, build)), [Some(FinalVerdict::Missing), Some(FinalVerdict::Equal)]);
-        assert_eq!((history.totals(1).differing, history.totals(2).differing), (1, 0));
+        assert_eq!((history.totals(1).gains, history.totals(2).gains), (1, 0));
         assert_eq!(history.score(1), Some(50.0));
         assert_eq!((history.build_check(0, 0).is_none(), history.build_check(0, 3).is_none()), (true, true));
     });

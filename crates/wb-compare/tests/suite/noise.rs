@@ -83,30 +83,29 @@ fn insufficient_data_has_a_reason() {
 
 #[test]
 fn single_runs_have_verdicts_with_a_noise_model() {
-    let lab = lab(&[&EIGHT[..], &[1000.0, 700.0, 1300.0, 1040.0]].concat());
+    let lab = lab(&[&EIGHT[..], &[1000.0, 700.0, 1300.0, 1040.0, 1080.0]].concat());
     let options = Options::default();
     let (model, _) = learn_metric(&lab, &names(0..8));
     let models = [model];
     let verdict = |judged: &str, models: &[NoiseModel]| compare_builds(&lab, ["8", judged], models, &options).verdict;
-    assert_eq!(verdict("9", &[]), Verdict::Differs);
+    // Without a model, runs of one build are assumed to differ by 5 %.
+    assert_eq!([verdict("9", &[]), verdict("12", &[])], [Verdict::Regressed, Verdict::Unconfirmed]);
     assert_eq!([verdict("9", &models), verdict("10", &models)], [Verdict::Regressed, Verdict::Improved]);
-    // Beyond the noise of samples, but within that of runs.
+    // These two runs do not differ by more than the threshold.
     let within = compare_builds(&lab, ["8", "11"], &models, &options);
-    assert_eq!(within.verdict, Verdict::Inconclusive);
-    assert!(
-        within.required_samples.is_some_and(|needs| needs.unit == ObservationKind::Runs && needs.per_side > Some(1)),
-        "{within:?}"
-    );
+    assert_eq!(within.verdict, Verdict::Equivalent);
+    let unconfirmed = compare_builds(&lab, ["8", "12"], &[], &options).required_samples.unwrap();
+    assert_eq!((unconfirmed.unit, unconfirmed.per_side), (ObservationKind::Runs, Some(4)));
     assert!(matches!(within.noise, Some(NoiseModelUse::Applied { runs: 8, .. })));
     let (thin, _) = learn_metric(&lab, &names(0..5));
     let unsure = compare_builds(&lab, ["8", "9"], std::slice::from_ref(&thin), &options);
-    assert_eq!(unsure.verdict, Verdict::Differs);
+    assert_eq!(unsure.verdict, Verdict::Regressed);
     assert_eq!(unsure.noise, Some(NoiseModelUse::Insufficient { why: "5 runs: at least 6 are required".to_owned() }));
     // Of several models the one with more degrees of freedom is used.
     let several = [thin, models[0].clone()];
     assert_eq!(verdict("9", &several), Verdict::Regressed);
     let enough = compare_builds(&lab, ["0,1,2,3,4", "3,4,5,6,7"], &models, &options);
-    assert_eq!(enough.noise, Some(NoiseModelUse::NotNeeded));
+    assert!(matches!(enough.noise, Some(NoiseModelUse::Applied { .. })));
     let from_noise = Options { threshold: Threshold::FromNoise, ..Options::default() };
     let threshold = compare_builds(&lab, ["8", "9"], &models, &from_noise).threshold;
     assert!((8.0..10.0).contains(&threshold), "{threshold}");
@@ -148,7 +147,7 @@ fn noise_of_another_definition_is_not_used() {
     let models = [model];
     let options = Options::default();
     let other = compare_builds(&lab, ["c", "d"], &models, &options);
-    assert_eq!((other.noise, other.verdict), (Some(NoiseModelUse::OtherDefinition), Verdict::Differs));
+    assert_eq!((other.noise, other.verdict), (Some(NoiseModelUse::OtherDefinition), Verdict::Regressed));
     write_run(&lab, "e", "k1", 1000.0);
     write_run(&lab, "f", "k1", 700.0);
     assert_eq!(compare_builds(&lab, ["e", "f"], &models, &options).verdict, Verdict::Regressed);

@@ -5,7 +5,7 @@ use wb_compare::ComparisonResult;
 use super::figures::describe_error;
 use crate::csv::to_csv;
 
-const CHECK_COLUMNS: &str = "id,statistic,primary,direction,before,after,difference_percent,score_percent,tolerance_percent,status,verdict,ratio,low,high,confidence,p_value,n_before,n_after,disturbed_before,disturbed_after,reason,decided_by,final_verdict,unit";
+const CHECK_COLUMNS: &str = "id,statistic,primary,direction,before,after,difference_percent,score_percent,tolerance_percent,status,verdict,ratio,low,high,confidence,p_value,n_before,n_after,disturbed_before,disturbed_after,reason,decided_by,final_verdict,unit,aspect,runs_low,runs_high,runs_before,runs_after,median_ratio";
 
 /// Writes one row per error of the first and the last build, whose decision is `error` and whose reason is its text,
 /// then one row per check.
@@ -14,7 +14,10 @@ pub fn checks(outcome: &ComparisonResult) -> String {
     let rows = outcome.checks.iter().map(|check| {
         let statistics = check.statistics.as_ref();
         let interval = statistics.and_then(|statistics| statistics.interval);
-        let count = |side: usize| statistics.map_or(String::new(), |statistics| statistics.n[side].to_string());
+        let count =
+            |side: usize| statistics.map_or(String::new(), |statistics| statistics.counts.samples[side].to_string());
+        let runs_interval = statistics.and_then(|statistics| statistics.runs_interval);
+        let runs = |side: usize| statistics.map_or(String::new(), |it| it.counts.runs[side].to_string());
         let disturbed = |side: usize| {
             statistics
                 .and_then(|statistics| statistics.disturbed[side])
@@ -45,6 +48,12 @@ pub fn checks(outcome: &ComparisonResult) -> String {
             check.decided_by.as_str().to_owned(),
             check.final_verdict.as_str().to_owned(),
             check.value_unit.as_ref().map(ToString::to_string).unwrap_or_default(),
+            statistics.and_then(|statistics| statistics.aspect).map_or(String::new(), |aspect| aspect.to_string()),
+            number(runs_interval.map(|interval| interval.low)),
+            number(runs_interval.map(|interval| interval.high)),
+            runs(0),
+            runs(1),
+            number(statistics.and_then(|statistics| statistics.median_ratio)),
         ]
     });
     let errors = outcome.errors().map(|(build, location, text)| {

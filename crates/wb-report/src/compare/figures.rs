@@ -1,9 +1,12 @@
 //! Formats the figures and explanations of comparisons.
 
-use wb_compare::comparison::{CheckGroupResult, CheckResult, ComparisonMethod, FinalVerdict, StatisticalSummary};
-use wb_compare::statistical::{NoiseModelUse, RequiredSamples};
+use wb_compare::comparison::{
+    CheckGroupResult, CheckResult, ComparisonMethod, ConfidenceInterval, FinalVerdict, StatisticalSummary,
+};
+use wb_compare::statistical::{Aspect, Certainty, NoiseModelUse, ObservationCounts, RequiredSamples};
 use wb_compare::{CheckId, ComparisonResult, IdFormat, Statistic};
 use wb_model::{Unit, pluralize, unescape_lossy};
+use wb_stats::NoiseSource;
 
 use crate::phrasing::NO_VALUE;
 use crate::text::Tone;
@@ -13,10 +16,7 @@ pub(super) fn describe_method(requested: Option<ComparisonMethod>) -> &'static s
     match requested {
         Some(ComparisonMethod::Tolerance) => "tolerances decide",
         Some(ComparisonMethod::Statistical) => "statistics decide",
-        None => {
-            "statistics decide from 6 samples a side; with fewer, tolerances decide on run-perf's folders and nothing \
-             decides on other runs"
-        }
+        None => "statistics decide from 6 samples or 2 runs a side; tolerances decide on run-perf's folders",
     }
 }
 
@@ -103,7 +103,9 @@ pub(super) fn tone(decided: FinalVerdict) -> Tone {
     match decided {
         FinalVerdict::Gain | FinalVerdict::MinorGain => Tone::Good,
         FinalVerdict::Equal => Tone::Plain,
-        FinalVerdict::MinorLoss | FinalVerdict::Differs | FinalVerdict::Inconclusive => Tone::Doubtful,
+        FinalVerdict::MinorLoss | FinalVerdict::Differs | FinalVerdict::Unconfirmed | FinalVerdict::Inconclusive => {
+            Tone::Doubtful
+        }
         FinalVerdict::Loss | FinalVerdict::Missing | FinalVerdict::Invalid | FinalVerdict::Incomparable => Tone::Bad,
     }
 }
@@ -114,7 +116,7 @@ pub(super) fn explain_check(check: &CheckResult) -> String {
         let explanation = explain(check);
         let [reference, judged] = side_figures(check);
         format!(
-            "{} {reference} → {judged}, {} {}{}",
+            "{} {reference} → {judged}; {} {}{}",
             check.statistic, explanation.difference, explanation.certainty, explanation.remarks
         )
     })
@@ -134,7 +136,8 @@ pub(super) fn explain_briefly(check: &CheckResult) -> String {
     })
 }
 
-/// The difference of a check by the deciding method, in percent: the ratio of medians or the score.
+/// The difference of a check by the deciding method, in percent: that of the aspect that its verdict is based on, or the
+/// score.
 pub(super) fn difference(check: &CheckResult) -> Option<f64> {
     match (check.decided_by, &check.statistics) {
         (ComparisonMethod::Statistical, Some(statistics)) if inconclusive_reason(check).is_none() => {
@@ -177,26 +180,27 @@ fn explain(check: &CheckResult) -> Explanation {
     let disturbed = check.statistics.as_ref().map_or(String::new(), describe_disturbed);
     match (check.decided_by, &check.statistics) {
         (ComparisonMethod::Statistical, Some(statistics)) if inconclusive_reason(check).is_none() => {
-            let interval = statistics.interval.map_or("no interval".to_owned(), |ci| {
-                format!("[{}, {}]", format_signed((ci.low - 1.0) * 100.0), format_signed((ci.high - 1.0) * 100.0))
-            });
-            let [reference, judged] = statistics.n;
-            let needs = statistics
-                .required_samples
-                .as_ref()
-                .map_or(String::new(), |needs| format!("; {}", describe_needs(needs)));
+            let name = statistics.aspect.map_or(Aspect::Shift.as_str(), Aspect::as_str);
+            let interval = shown_interval(check.final_verdict, statistics.interval, statistics.runs_interval)
+                .map(describe_interval);
+            let remarks = [
+                describe_other_aspects(statistics),
+                describe_median_ratio(statistics),
+                describe_run_noise(check.final_verdict, statistics),
+                describe_noise(check.final_verdict, statistics.noise.as_ref()),
+                statistics.required_samples.as_ref().map(describe_needs).unwrap_or_default(),
+            ];
+            let remarks: String =
+                remarks.into_iter().filter(|text| !text.is_empty()).map(|text| format!("; {text}")).collect();
             Explanation {
-                // The values are means, but the ratio is of medians.
-                difference: format!("ratio of medians {}", format_percent(difference(check))),
+                difference: format!("{name} {}", format_percent(difference(check))),
                 certainty: format!(
-                    "{interval} of ±{} %, {reference} and {judged} {}",
+                    "{}; threshold {} %; {}",
+                    interval.unwrap_or_else(|| "without an interval".to_owned()),
                     format_value(Some((statistics.threshold * 100.0).round() / 100.0)),
-                    statistics.observations
+                    describe_counts(&statistics.counts),
                 ),
-                remarks: describe_noise(check.final_verdict, statistics.noise.as_ref())
-                    + &needs
-                    + &disturbed
-                    + &differing,
+                remarks: remarks + &disturbed + &differing,
             }
         }
         _ => {
@@ -232,20 +236,98 @@ fn describe_disturbed(statistics: &StatisticalSummary) -> String {
     format!("; disturbed samples: {reference} and {judged}")
 }
 
+/// Of an interval of the samples and one with the noise between runs, the one that the verdict is based on.
+pub(super) fn shown_interval<T>(decided: FinalVerdict, by_samples: Option<T>, by_runs: Option<T>) -> Option<T> {
+    match decided {
+        FinalVerdict::Gain | FinalVerdict::Loss | FinalVerdict::Differs => by_runs.or(by_samples),
+        _ => by_samples,
+    }
+}
+
+/// The ends of an interval of a ratio, in percent with sign.
+fn describe_interval(interval: ConfidenceInterval) -> String {
+    let percent = |ratio: f64| format_signed((ratio - 1.0) * 100.0);
+    format!("[{}, {}]", percent(interval.low), percent(interval.high))
+}
+
+/// The numbers of samples and, if there are several, of runs.
+pub(super) fn describe_counts(counts: &ObservationCounts) -> String {
+    let [reference, judged] = counts.samples;
+    let samples = format!("{reference} and {judged} samples");
+    match counts.runs {
+        [1, 1] => samples,
+        [reference, judged] => format!("{samples} of {reference} and {judged} runs"),
+    }
+}
+
+/// The aspects that differ beside the one that is shown.
+fn describe_other_aspects(statistics: &StatisticalSummary) -> String {
+    let differing = statistics.aspects.iter().filter(|aspect| aspect.certainty != Certainty::None);
+    let others = differing.filter(|aspect| Some(aspect.aspect) != statistics.aspect).map(|aspect| {
+        let interval = match aspect.certainty {
+            Certainty::Runs => aspect.runs_interval,
+            Certainty::Samples | Certainty::None => aspect.interval,
+        };
+        let interval = interval.map(|interval| format!(" {}", describe_interval(interval))).unwrap_or_default();
+        format!("{} {}{interval}", aspect.aspect, format_percent(Some((aspect.ratio - 1.0) * 100.0)))
+    });
+    let others: Vec<String> = others.collect();
+    if others.is_empty() { String::new() } else { format!("also {}", others.join(", ")) }
+}
+
+/// The ratio of medians if it says something else than the shift.
+fn describe_median_ratio(statistics: &StatisticalSummary) -> String {
+    let Some(ratio) = statistics.median_ratio else { return String::new() };
+    let shift = statistics.aspects.iter().find(|aspect| aspect.aspect == Aspect::Shift);
+    let differs = shift.is_none_or(|shift| (shift.ratio / ratio - 1.0).abs() * 100.0 >= statistics.threshold);
+    let interval = statistics.median_interval.map(|it| format!(" {}", describe_interval(it))).unwrap_or_default();
+    match differs {
+        true => format!("ratio of medians {}{interval}", format_percent(Some((ratio - 1.0) * 100.0))),
+        false => String::new(),
+    }
+}
+
+/// What is assumed of the noise between runs, and what would confirm a difference.
+fn describe_run_noise(decided: FinalVerdict, statistics: &StatisticalSummary) -> String {
+    if matches!(statistics.noise, Some(NoiseModelUse::Applied { .. })) {
+        return String::new();
+    }
+    let assumed = match statistics.noise_source {
+        Some(NoiseSource::OwnRuns) => "runs of one side differ more than assumed, so that they alone count".to_owned(),
+        Some(NoiseSource::Prior) if statistics.run_noise > 0.0 => {
+            format!("assuming that runs of one build differ by {} %", format_value(Some(statistics.run_noise)))
+        }
+        Some(NoiseSource::Prior) => "assuming that runs of one build do not differ".to_owned(),
+        None => "without the noise between runs, since a figure is not above zero".to_owned(),
+    };
+    match decided {
+        FinalVerdict::Gain | FinalVerdict::Loss | FinalVerdict::Differs => assumed,
+        FinalVerdict::Unconfirmed => format!(
+            "{assumed}, two runs of one may differ as much: `ab` measures both interleaved, `model fit --noise` learns how \
+             much runs differ"
+        ),
+        FinalVerdict::Equal if statistics.counts.runs == [1, 1] => format!(
+            "these two runs do not differ by {} % or more",
+            format_value(Some((statistics.threshold * 100.0).round() / 100.0))
+        ),
+        _ => String::new(),
+    }
+}
+
 /// Describes the model of the noise between runs that was used, or why none was, if relevant.
 fn describe_noise(decided: FinalVerdict, noise: Option<&NoiseModelUse>) -> String {
-    let undecided = matches!(decided, FinalVerdict::Differs | FinalVerdict::Inconclusive);
+    let undecided = matches!(decided, FinalVerdict::Differs | FinalVerdict::Unconfirmed | FinalVerdict::Inconclusive);
     match noise {
         Some(NoiseModelUse::Applied { spread, runs }) => {
-            format!("; spread between runs {:.2} % (learnt from {runs})", spread * 100.0)
+            format!("spread between runs {:.2} % (learnt from {runs})", spread * 100.0)
         }
         Some(NoiseModelUse::Insufficient { why: reason }) if undecided => {
-            format!("; the noise between runs is not known well enough: {reason}")
+            format!("the noise between runs is not known well enough: {reason}")
         }
         Some(NoiseModelUse::OtherDefinition) if undecided => {
-            "; the noise between runs is known only for another definition".to_owned()
+            "the noise between runs is known only for another definition".to_owned()
         }
-        Some(NoiseModelUse::Unknown) if undecided => "; no model has the noise between runs".to_owned(),
+        Some(NoiseModelUse::Unknown) if undecided => "no model has the noise between runs".to_owned(),
         _ => String::new(),
     }
 }
@@ -253,8 +335,8 @@ fn describe_noise(decided: FinalVerdict, noise: Option<&NoiseModelUse>) -> Strin
 fn describe_needs(needs: &RequiredSamples) -> String {
     match needs.per_side {
         Some(each) if needs.is_minimum => format!("fewer than {each} {} a side cannot be conclusive", needs.unit),
-        Some(each) => format!("about {each} {} a side would decide", needs.unit),
-        None => format!("no number of {} would decide", needs.unit),
+        Some(each) => format!("{each} {} a side would confirm it, if it stays the same", needs.unit),
+        None => format!("no practical number of {} would confirm it", needs.unit),
     }
 }
 

@@ -5,7 +5,7 @@ use std::io;
 use quick_xml::Writer;
 use quick_xml::events::BytesText;
 use wb_compare::ComparisonResult;
-use wb_compare::comparison::FinalVerdict;
+use wb_compare::comparison::{FailOn, FinalVerdict};
 use wb_compare::run_perf::tolerance::Status;
 
 use super::figures::{describe_error, explain_check, explain_group};
@@ -27,13 +27,13 @@ enum TestCaseOutcome {
 }
 
 /// Writes primary checks (one class per test), groups and errors: a loss is a failure; a missing, invalid or
-/// incomparable check is an error; an inconclusive one is skipped. Each has an explanation.
-pub fn junit(outcome: &ComparisonResult, fail_on_gain: bool) -> io::Result<String> {
+/// incomparable check is an error; an unconfirmed or inconclusive one is skipped. Each has an explanation.
+pub fn junit(outcome: &ComparisonResult, fail_on: FailOn) -> io::Result<String> {
     let primary = outcome.checks.iter().filter(|check| check.primary);
     let checks = primary.map(|check| TestCase {
         class: class_name(&check.id),
         name: &check.id,
-        outcome: case_outcome(check.final_verdict, fail_on_gain),
+        outcome: case_outcome(check.final_verdict, fail_on),
         text: explain_check(check),
     });
     let groups = outcome.groups.iter().filter(|group| group.decides).map(|group| TestCase {
@@ -41,7 +41,7 @@ pub fn junit(outcome: &ComparisonResult, fail_on_gain: bool) -> io::Result<Strin
         name: &group.id,
         outcome: match group.status {
             Status::Regression => TestCaseOutcome::Failed,
-            Status::Improvement if fail_on_gain => TestCaseOutcome::Failed,
+            Status::Improvement if fail_on.gain => TestCaseOutcome::Failed,
             _ => TestCaseOutcome::Passed,
         },
         text: explain_group(group),
@@ -91,15 +91,15 @@ fn class_name(id: &str) -> String {
     format!("{profile}.{test}")
 }
 
-fn case_outcome(decided: FinalVerdict, fail_on_gain: bool) -> TestCaseOutcome {
+fn case_outcome(decided: FinalVerdict, fail_on: FailOn) -> TestCaseOutcome {
     match decided {
         FinalVerdict::Loss => TestCaseOutcome::Failed,
-        FinalVerdict::Gain if fail_on_gain => TestCaseOutcome::Failed,
+        FinalVerdict::Gain | FinalVerdict::Unconfirmed if fail_on.fails(decided) => TestCaseOutcome::Failed,
         FinalVerdict::Gain | FinalVerdict::MinorGain | FinalVerdict::Equal | FinalVerdict::MinorLoss => {
             TestCaseOutcome::Passed
         }
         FinalVerdict::Missing | FinalVerdict::Invalid | FinalVerdict::Incomparable => TestCaseOutcome::Error,
-        FinalVerdict::Differs | FinalVerdict::Inconclusive => TestCaseOutcome::Skipped,
+        FinalVerdict::Differs | FinalVerdict::Unconfirmed | FinalVerdict::Inconclusive => TestCaseOutcome::Skipped,
     }
 }
 

@@ -9,6 +9,7 @@ use super::context::{ContextSection, DifferenceRow, sections};
 use super::figures::{
     describe_error, difference, explain_briefly, format_difference, readable_id, regressing_methods, side_figures,
 };
+use super::headline::headline;
 
 /// Maximum length in characters: GitHub's limit for a comment with some reserve.
 const MAX_LENGTH: usize = 60_000;
@@ -19,9 +20,11 @@ pub fn markdown(outcome: &ComparisonResult) -> String {
     let totals = &outcome.totals;
     let names: Vec<String> = outcome.builds.iter().map(|build| code(&build.name)).collect();
     let mut text = format!("### {}\n\n", names.join(" → "));
+    text += &format!("{}.\n\n", escape(&headline(outcome)));
     let counted = [
         ("loss", "losses", totals.losses),
         ("gain", "gains", totals.gains),
+        ("unconfirmed", "unconfirmed", totals.unconfirmed),
         ("differs", "differ", totals.differing),
         ("inconclusive", "inconclusive", totals.inconclusive),
         ("error", "errors", totals.errors),

@@ -7,6 +7,7 @@ mod context;
 mod csv;
 pub(crate) mod experiment;
 mod figures;
+mod headline;
 mod junit;
 mod lines;
 mod markdown;
@@ -18,6 +19,7 @@ mod totals;
 
 pub use csv::{checks as checks_csv, groups as groups_csv};
 pub use experiment::experiment_text;
+pub use headline::headline;
 pub use junit::junit;
 pub use markdown::markdown;
 pub use model::model_text;
@@ -48,7 +50,7 @@ pub enum Verbosity {
     All,
 }
 
-/// Renders the names of the builds and the deciding method.
+/// Renders the comparison in one sentence, the names of the builds and the deciding method.
 fn header(outcome: &ComparisonResult, options: &[String], style: Style) -> String {
     let named = |build: &BuildSummary| match build.runs.len() {
         1 => build.name.clone(),
@@ -60,7 +62,9 @@ fn header(outcome: &ComparisonResult, options: &[String], style: Style) -> Strin
         builds => format!(", {} between", pluralize(builds, "build")),
     };
     let by = figures::describe_method(outcome.method);
-    style.indent(0, &format!("{} → {}{history}; {by}", named(first), named(last)))
+    style.indent(0, &headline(outcome))
+        + "\n"
+        + &style.indent(0, &format!("{} → {}{history}; {by}", named(first), named(last)))
         + &style.indent(0, &options.join("; "))
         + "\n"
 }

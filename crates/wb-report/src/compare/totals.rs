@@ -11,13 +11,14 @@ use crate::text::{Style, definition_list};
 pub(super) type NamedTotal = (&'static str, fn(&Totals) -> usize);
 
 /// Primary checks by verdict.
-pub(super) const VERDICTS: [NamedTotal; 7] = [
+pub(super) const VERDICTS: [NamedTotal; 8] = [
     ("gains", |totals| totals.gains),
     ("minor gains", |totals| totals.minor_gains),
     ("equals", |totals| totals.equals),
     ("minor losses", |totals| totals.minor_losses),
     ("losses", |totals| totals.losses),
     ("differing", |totals| totals.differing),
+    ("unconfirmed", |totals| totals.unconfirmed),
     ("inconclusive", |totals| totals.inconclusive),
 ];
 

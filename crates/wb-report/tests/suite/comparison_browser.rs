@@ -6,6 +6,7 @@ use crate::chromium::{Chromium, PageFile, browser};
 use crate::comparison::specimen;
 use crate::comparison::{CompareOptions, compare, read};
 use wb_compare::comparison::ComparisonMethod;
+use wb_compare::comparison::FailOn;
 use wb_report::compare::{PageOptions, html};
 use wb_test_data::LARGE_PAGE_BUILDS;
 
@@ -13,7 +14,12 @@ use wb_test_data::LARGE_PAGE_BUILDS;
 fn page(write: impl Fn(&std::path::Path) -> Vec<PathBuf>, method: Option<ComparisonMethod>) -> PageFile {
     let folder = tempfile::tempdir().unwrap();
     let builds = read(&write(folder.path()));
-    let options = PageOptions { charts: true, environments: true, notes: &[], fail_on_gain: false };
+    let options = PageOptions {
+        charts: true,
+        environments: true,
+        notes: &[],
+        fail_on: FailOn { gain: false, unconfirmed: false },
+    };
     let how = CompareOptions { method, ..CompareOptions::default() };
     PageFile::write(&compare(&builds, &how, |outcome, history| html(outcome, history, &options)).unwrap())
 }
@@ -63,7 +69,7 @@ fn page_makes_no_requests_and_logs_no_errors() {
 #[ignore = "needs chromium: make test-system"]
 fn filters_restrict_the_table() {
     let Some((mut browser, _page)) = open_page(1280) else { return };
-    assert_eq!(names(&mut browser).len(), 5, "worse or better in any build, primary only");
+    assert_eq!(names(&mut browser).len(), 5, "not equal in any build, primary only");
     choose(&mut browser, "status", "failed");
     assert_eq!(names(&mut browser).len(), 4, "failed in any build, primary only");
     choose(&mut browser, "build", "2");

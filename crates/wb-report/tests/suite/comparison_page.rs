@@ -11,10 +11,12 @@ use flate2::read::DeflateDecoder;
 use serde_json::Value;
 use wb_compare::Builds;
 use wb_compare::comparison::ComparisonMethod;
+use wb_compare::comparison::FailOn;
 use wb_compare::run_perf::tolerance::score::Weights;
 use wb_report::compare::{PageOptions, html};
 
-const PLAIN: PageOptions<'_> = PageOptions { charts: true, environments: true, notes: &[], fail_on_gain: false };
+const PLAIN: PageOptions<'_> =
+    PageOptions { charts: true, environments: true, notes: &[], fail_on: FailOn { gain: false, unconfirmed: false } };
 
 /// Builds compared by tolerances.
 fn by_tolerance() -> CompareOptions {
@@ -61,8 +63,9 @@ fn every_primary_check_that_changed_in_any_build_has_a_row() {
 
 #[test]
 fn gains_are_listed_whether_or_not_they_fail() {
-    for fail_on_gain in [false, true] {
-        let rows = page(&PageOptions { fail_on_gain, ..PLAIN }).texts("#still tbody tr");
+    for gain in [false, true] {
+        let rows =
+            page(&PageOptions { fail_on: FailOn { gain, unconfirmed: false }, ..PLAIN }).texts("#still tbody tr");
         let gain = rows.iter().find(|row| row.contains("read-64KiB")).unwrap();
         assert!(gain.ends_with("500 475 to 525 ✔ +12.00 Δ 560 ✔ +24.00 620"), "{gain}");
     }
@@ -224,7 +227,9 @@ fn each_test_of_each_profile_has_a_trend_chart() {
 #[test]
 fn totals_groups_and_errors_are_shown() {
     let page = page(&PLAIN);
-    assert_eq!(page.texts(".tally"), ["✕ 1 loss, 1 gain, 2 missing, 1 error; 10 primary checks compared"]);
+    assert_eq!(page.texts(".tally"), ["1 loss, 1 gain, 2 missing, 1 error; 10 primary checks compared"]);
+    let headline = &page.texts(".headline")[0];
+    assert!(headline.starts_with("✕ `new` is 20.0 % slower in fio read-4KiB (iops_sec), and "), "{headline}");
     let heads = page.texts("table.totals thead th");
     let last = page.texts("table.totals tbody tr:last-child > *");
     let count = |name: &str| last[heads.iter().position(|head| head == name).unwrap()].clone();
@@ -258,9 +263,10 @@ fn data_has_every_check_in_every_build() {
 
 #[test]
 fn differences_have_intervals_if_statistics_decide() {
-    let page = page_of(&specimen(), &CompareOptions::default(), &PLAIN);
+    let statistics = CompareOptions { method: Some(ComparisonMethod::Statistical), ..CompareOptions::default() };
+    let page = page_of(&specimen(), &statistics, &PLAIN);
     let row = &page.texts("#still tbody tr")[0];
-    assert!(row.contains("write-4KiB") && row.contains("= +0.00 ±0.4 700"), "{row}");
+    assert!(row.contains("read-4KiB") && row.contains("= +0.30 ±0.4 1003 ✕ −20.00 ±14 800"), "{row}");
     let data = data(&page);
     let read =
         data["ids"].as_array().unwrap().iter().position(|id| id.as_str().unwrap().contains("read-4KiB")).unwrap();
@@ -268,8 +274,8 @@ fn differences_have_intervals_if_statistics_decide() {
     let [low, ratio, high] = ["low", "ratio", "high"].map(|name| last[name][read].as_f64().unwrap());
     assert!(low < ratio && ratio < high && (ratio + 20.0).abs() < 0.01, "{low} {ratio} {high}");
     assert_eq!(
-        (&last["methods"].as_str().unwrap()[read..=read], &last["reference_counts"][0]),
-        ("s", &Value::from(10))
+        (&last["methods"].as_str().unwrap()[read..=read], &last["samples"][0]),
+        ("s", &serde_json::json!([10, 10]))
     );
 }
 
@@ -327,7 +333,8 @@ fn page_of_equal_builds_has_no_failures_and_shows_notes() {
     let notes = ["old/x/result.json: is <malformed> and was skipped".to_owned()];
     let options = PageOptions { notes: &notes, ..PLAIN };
     let page = page_of(&builds, &CompareOptions::default(), &options);
-    assert!(page.texts("#still p")[0].starts_with("No primary check is worse or better in any build."));
-    assert!(page.texts(".tally")[0].starts_with("✔ no relevant difference; 12 primary checks compared"));
+    assert!(page.texts("#still p")[0].starts_with("Every primary check is equal in every build."));
+    assert!(page.texts(".headline")[0].starts_with("✔ "), "{:?}", page.texts(".headline"));
+    assert!(page.texts(".tally")[0].starts_with("no relevant difference; 12 primary checks compared"));
     assert_eq!(page.texts("section ul li"), notes);
 }

@@ -58,19 +58,22 @@ fn example() -> ComparisonResult {
 
 #[test]
 fn text_has_units_gains_and_unescaped_names() {
-    insta::assert_snapshot!(text(&example(), &[], &[], &[], Verbosity::Changes, PLAIN), @r"
-    old → new; statistics decide from 6 samples a side; with fewer, tolerances decide on run-perf's
-    folders and nothing decides on other runs
+    insta::assert_snapshot!(text(&example(), &[], &[], &[], Verbosity::Changes, PLAIN), @"
+    `new` is 10.9 to 18.4 % slower in 2 checks (most in fio read-4KiB (iops_sec)), and 8.2 % faster in
+    net to=/run/a (bits) than `old`; one standard deviation is worse
+
+    old → new; statistics decide from 6 samples or 2 runs a side; tolerances decide on run-perf's
+    folders
 
 
     gain         Localhost/net/0000:to=/run/a/throughput/bits#mean
-                 mean 87.8 Gbit/s → 95 Gbit/s, +8.19 % of ±5 %
+                 mean 87.8 Gbit/s → 95 Gbit/s; +8.19 % of ±5 %
     loss         Localhost/redis/0000:command=set/throughput/requests#mean
-                 mean 1.23 M requests/s → 1.10 M requests/s, -10.86 % of ±5 %
+                 mean 1.23 M requests/s → 1.10 M requests/s; -10.86 % of ±5 %
     loss         Localhost/redis/0000:command=set/throughput/requests#stddev
-                 stddev 1.50 % → 9 %, +500.00 points of ±5 points
+                 stddev 1.50 % → 9 %; +500.00 points of ±5 points
     loss         Tuned/fio/0000:./read-4KiB/throughput/iops_sec.mean
-                 mean 183743 → 150000, -18.36 % of ±5 %
+                 mean 183743 → 150000; -18.36 % of ±5 %
 
     totals
       gains          1
@@ -100,7 +103,7 @@ fn markdown_has_units() {
 
 #[test]
 fn junit_has_a_class_for_each_test() {
-    let xml = junit(&example(), false).unwrap();
+    let xml = junit(&example(), wb_compare::comparison::FailOn::default()).unwrap();
     let classes: Vec<&str> =
         xml.lines().filter_map(|line| line.split("classname=\"").nth(1)?.split('"').next()).collect();
     assert_eq!(classes, ["Localhost.net", "Localhost.redis", "Localhost.redis", "Tuned.fio"]);
@@ -113,7 +116,7 @@ fn junit_has_no_characters_forbidden_in_xml() {
     let mut outcome = example();
     let error = ("Localhost/fio/0000".to_owned(), "\u{1b}[31mno disk\u{0}\u{ffff}".to_owned());
     outcome.builds[1].errors.push(error);
-    let xml = junit(&outcome, false).unwrap();
+    let xml = junit(&outcome, wb_compare::comparison::FailOn::default()).unwrap();
     assert!(xml.contains("\u{fffd}[31mno disk\u{fffd}\u{fffd}"), "{xml}");
 }
 

@@ -4,10 +4,11 @@
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-use wb_compare::comparison::{ComparisonResult, FinalVerdict};
+use wb_compare::comparison::{ComparisonResult, FailOn, FinalVerdict};
 use wb_compare::run_perf::tolerance;
 use wb_compare::run_perf::tolerance::totals::ComparisonExit;
 use wb_compare::statistical::{self, Threshold};
+use wb_stats::RunPrior;
 
 use super::BisectError;
 use super::child_process::{self, ChildExit};
@@ -20,10 +21,6 @@ use super::step::{CheckedOutRevision, RevisionOutcome, endpoint_results, read_bu
 use crate::error::SessionError;
 use crate::event::{EventSink, SessionEvent};
 use crate::program::current_program;
-
-/// The number of runs of each endpoint from which on they can be found to differ: with three on each side, Wilcoxon's
-/// rank-sum test has no p-value below 10 %. Of single runs, the samples are compared.
-const MIN_RUNS: u16 = 4;
 
 /// Options of a bisection.
 #[derive(Debug, Clone)]
@@ -84,10 +81,6 @@ pub fn run(options: &BisectionOptions, events: &EventSink) -> Result<BisectionOu
         threshold: options.threshold,
         repo: repo.clone(),
     };
-    let measures = [&config.good, &config.bad].iter().any(|endpoint| endpoint.results.is_none());
-    if measures && (2..MIN_RUNS).contains(&options.runs) && !options.force {
-        return Err(BisectError::TooFewRuns { runs: options.runs, required: MIN_RUNS }.into());
-    }
     git.require_clean()?;
     if git.run(&["merge-base", "--is-ancestor", &config.bad.revision, &config.good.revision]).is_ok() {
         let [bad, good] = [&config.bad, &config.good].map(|endpoint| git.describe_revision(&endpoint.revision));
@@ -150,7 +143,7 @@ impl BisectionDriver<'_> {
             return Err(BisectError::NoCommonCheck.into());
         }
         let single_run = outcome.builds.iter().any(|build| build.runs.len() == 1);
-        let checks = differing_checks(&outcome, single_run);
+        let checks = differing_checks(&outcome);
         if checks.is_empty() && !self.options.force {
             return Err(BisectError::NoDifference { nearest: NearestDifference::of(&outcome) }.into());
         }
@@ -176,10 +169,13 @@ impl BisectionDriver<'_> {
             ..tolerance::Options::default()
         };
         let threshold = Threshold::Percent(threshold);
-        let by_statistics = statistical::Options { threshold, directions, ..statistical::Options::default() };
+        // The revisions' own runs show how much runs differ.
+        let run_noise = RunPrior::NONE;
+        let by_statistics =
+            statistical::Options { threshold, directions, run_noise, ..statistical::Options::default() };
         let tolerances = tolerance::compare(&builds, &[], &by_tolerance);
         let statistics = statistical::compare(&builds, &[], &by_statistics);
-        Ok(ComparisonResult::of(&builds, &tolerances, statistics.as_ref(), None, false))
+        Ok(ComparisonResult::of(&builds, &tolerances, statistics.as_ref(), None, FailOn::default()))
     }
 
     /// Runs `git bisect run`, which finds the first bad revision.
@@ -211,14 +207,9 @@ impl BisectionDriver<'_> {
     }
 }
 
-/// The primary checks in which the endpoints differ; for single runs also those whose run-to-run variation is
-/// unknown.
-fn differing_checks(outcome: &ComparisonResult, single: bool) -> Vec<String> {
-    let differs = |decided: FinalVerdict| match decided {
-        FinalVerdict::Gain | FinalVerdict::Loss => true,
-        FinalVerdict::Differs => single,
-        _ => false,
-    };
+/// The primary checks in which the endpoints differ.
+fn differing_checks(outcome: &ComparisonResult) -> Vec<String> {
+    let differs = |decided| matches!(decided, FinalVerdict::Gain | FinalVerdict::Loss | FinalVerdict::Differs);
     let checks = outcome.checks.iter().filter(|check| check.primary && differs(check.final_verdict));
     checks.map(|check| check.id.to_string()).collect()
 }

@@ -84,14 +84,6 @@ pub enum BisectError {
         /// The difference that came nearest to a verdict, if there is one.
         nearest: Option<NearestDifference>,
     },
-    /// So many runs of each endpoint can never be found to differ.
-    #[error("{runs} runs of each revision can never decide: {required} or more can, whose medians are compared")]
-    TooFewRuns {
-        /// The requested number.
-        runs: u16,
-        /// The smallest useful number.
-        required: u16,
-    },
     /// Every revision that is left was skipped, in the bisection in this folder.
     #[error("only revisions that cannot be built, measured or classified are left")]
     OnlySkippedLeft(PathBuf),
@@ -151,9 +143,6 @@ impl BisectError {
             Self::NoDifference { nearest } => {
                 let advice = nearest.as_ref().and_then(NearestDifference::advice);
                 return Some(advice.map_or_else(String::new, |advice| advice + "; ") + "--force continues without");
-            }
-            Self::TooFewRuns { required, .. } => {
-                return Some(format!("--runs {required}, or --runs 1, which compares samples; --force continues"));
             }
         };
         Some(help.to_owned())

@@ -34,7 +34,10 @@ impl NearestDifference {
         let nearest = Self {
             check: check.id.to_string(),
             percent: percent(statistics.ratio?),
-            interval: statistics.interval.map(|interval| [percent(interval.low), percent(interval.high)]),
+            interval: statistics
+                .runs_interval
+                .or(statistics.interval)
+                .map(|interval| [percent(interval.low), percent(interval.high)]),
             verdict: check.final_verdict,
             threshold: statistics.threshold,
             required: statistics.required_samples,

@@ -38,8 +38,15 @@ pub(crate) struct BuildFlags {
 pub(crate) enum MethodArg {
     /// Percentage difference against a limit, scored as run-perf does
     Tolerance,
-    /// Ratio of medians with a confidence interval
+    /// Ratios with confidence intervals
     Statistical,
+}
+
+/// A verdict that `--fail-on` lets fail
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum FailOnArg {
+    /// The samples differ, but no more than runs of one build may
+    Unconfirmed,
 }
 
 /// `compare`
@@ -56,8 +63,8 @@ pub(crate) struct CompareArgs {
     /// Compare cells that differ in these parameters, which is refused by default: `runtime`, `max-failures`
     #[arg(long, value_name = "PARAM,…", value_delimiter = ',')]
     pub(crate) allow_different: Vec<String>,
-    /// Method that decides; by default statistical if both sides have 6 samples, otherwise tolerance for run-perf's
-    /// folders and none for other runs
+    /// Method that decides; by default tolerance for run-perf's folders, and statistical for other runs with at least 6
+    /// samples or 2 runs a side
     #[arg(long, value_enum)]
     pub(crate) method: Option<MethodArg>,
     /// Tolerated difference of a mean, in percent
@@ -82,10 +89,10 @@ pub(crate) struct CompareArgs {
     /// Smallest difference that matters, in percent; `model`: as much as two runs of one build differ
     #[arg(long, default_value = "5", value_name = "PERCENT|model", allow_negative_numbers = true)]
     pub(crate) threshold: Threshold,
-    /// Report regressions from one run per side, as if runs of one build did not differ; a noise model that states how
-    /// much they do is still used
-    #[arg(long)]
-    pub(crate) trust_single_run: bool,
+    /// How much runs of one build are assumed to differ, as a standard deviation in percent of their level; the runs of
+    /// each side update it, and a noise model replaces it. 0: only the samples and the sides' own runs count
+    #[arg(long, default_value_t = 5.0, value_name = "PERCENT", value_parser = parse_non_negative, allow_negative_numbers = true)]
+    pub(crate) run_noise: f64,
     /// Direction in which a metric improves, in place of the recorded one: `lat=lower`, `throughput/score=neither`; may be
     /// given more than once
     #[arg(long, value_name = "METRIC=higher|lower|neither")]
@@ -93,6 +100,9 @@ pub(crate) struct CompareArgs {
     /// Also fail on improvements
     #[arg(long)]
     pub(crate) fail_on_gain: bool,
+    /// Also fail, with exit status 2, on differences that more runs would have to confirm
+    #[arg(long, value_enum, value_name = "VERDICT")]
+    pub(crate) fail_on: Option<FailOnArg>,
     /// Print every check and group
     #[arg(long, short)]
     pub(crate) verbose: bool,
@@ -102,7 +112,8 @@ pub(crate) struct CompareArgs {
     /// Write checks and groups as PREFIX.csv and PREFIX-groups.csv
     #[arg(long, value_name = "PREFIX", value_parser = prefix_parser([".csv", "-groups.csv"]))]
     pub(crate) csv: Option<OutputPrefix>,
-    /// Write JUnit XML: a regression is a failure, a missing check an error, an inconclusive one is skipped
+    /// Write JUnit XML: a regression is a failure, a missing check an error, an unconfirmed or inconclusive one
+    /// is skipped
     #[arg(long, value_name = "FILE")]
     pub(crate) junit: Option<OutputPath>,
     /// Write a Markdown comment for a pull request

@@ -11,14 +11,15 @@ use indexmap::IndexSet;
 use rayon::prelude::*;
 use serde::{Serialize, Serializer};
 use wb_compare::MeasuredValue;
-use wb_compare::comparison::{BuildCheck, BuildHistory, ComparisonMethod, ParamDifference};
+use wb_compare::comparison::{BuildCheck, BuildHistory, ComparisonMethod, FailOn, ParamDifference};
 use wb_compare::run_perf::tolerance::score::ScorePart;
-use wb_compare::statistical::{ObservationKind, RequiredSamples};
+use wb_compare::statistical::{MetricComparison, ObservationKind, RequiredSamples};
 
 use super::display_unit::DisplayUnit;
 use super::figures::JsonFigure;
 use super::models;
 use super::verdict_style::{VerdictStyle, verdict_styles};
+use crate::compare::figures::shown_interval;
 
 /// The data of the page; lists are indexed by check unless stated otherwise.
 #[derive(Serialize)]
@@ -63,11 +64,13 @@ struct BuildColumn {
     high: CompactList<JsonFigure>,
     confidence: CompactList<JsonFigure>,
     p: CompactList<JsonFigure>,
-    /// The number of values of the first build, and of this one.
-    reference_counts: CompactList<usize>,
-    judged_counts: CompactList<usize>,
-    /// `r` if runs are ranked, `s` if samples are.
-    unit: String,
+    /// The aspect that the ratio is of.
+    aspect: CompactList<Option<&'static str>>,
+    /// The ratio of medians.
+    median: CompactList<JsonFigure>,
+    /// The numbers of samples and of runs of the first build, and of this one.
+    samples: CompactList<[usize; 2]>,
+    runs: CompactList<[usize; 2]>,
     /// The unit, the number that would be conclusive, and whether it is the minimum for any result.
     required_samples: CompactList<Option<(char, Option<usize>, bool)>>,
     /// For scores with more than one part: the check, and name, difference and weight of each part.
@@ -102,11 +105,11 @@ impl<T: Serialize + PartialEq> Serialize for CompactList<T> {
 }
 
 /// Encodes the data as text.
-pub(super) fn encode(history: &BuildHistory<'_>, names: &[String], fail_on_gain: bool) -> String {
+pub(super) fn encode(history: &BuildHistory<'_>, names: &[String], fail_on: FailOn) -> String {
     // Level 4 takes half the time of the default level and makes the page 4 % larger.
     let mut encoder = DeflateEncoder::new(Vec::new(), Compression::new(4));
     let models = models::model_names(history);
-    let data = PageData::of(history, names, &models, fail_on_gain);
+    let data = PageData::of(history, names, &models, fail_on);
     let written = serde_json::to_writer(io::BufWriter::new(&mut encoder), &data);
     let compressed = written.map_err(io::Error::other).and_then(|()| encoder.flush()).and_then(|()| encoder.finish());
     // Serialising numbers and strings to memory cannot fail.
@@ -114,7 +117,7 @@ pub(super) fn encode(history: &BuildHistory<'_>, names: &[String], fail_on_gain:
 }
 
 impl<'a> PageData<'a> {
-    fn of(history: &'a BuildHistory<'_>, names: &'a [String], models: &'a [String], fail_on_gain: bool) -> Self {
+    fn of(history: &'a BuildHistory<'_>, names: &'a [String], models: &'a [String], fail_on: FailOn) -> Self {
         let tolerances = history.tolerances;
         let checks = 0..tolerances.checks.len();
         let builds = history.builds.list();
@@ -147,7 +150,7 @@ impl<'a> PageData<'a> {
         Self {
             builds: builds.iter().map(|build| build.name.as_str()).collect(),
             names,
-            kinds: verdict_styles(fail_on_gain).to_vec(),
+            kinds: verdict_styles(fail_on).to_vec(),
             ids: checks.clone().map(|check| tolerances.id(check).to_string()).collect(),
             primary: tolerances.checks.iter().map(|check| if check.primary { '1' } else { '0' }).collect(),
             direction_sign: tolerances
@@ -192,8 +195,9 @@ impl BuildColumn {
 
     fn add(&mut self, judged: Option<BuildCheck<'_>>) {
         let statistics = judged.and_then(|judged| judged.by_statistics);
-        let effect = statistics.and_then(|statistics| statistics.effect);
-        let interval = effect.and_then(|effect| effect.interval);
+        let decisive = statistics.and_then(MetricComparison::decisive);
+        let interval =
+            decisive.and_then(|aspect| shown_interval(judged?.final_verdict, aspect.interval, aspect.runs_interval));
         let percent = |ratio: Option<f64>| JsonFigure::percent(ratio.map(|ratio| (ratio - 1.0) * 100.0));
         self.verdicts.push(judged.map_or('-', |judged| char::from(b'0' + judged.final_verdict as u8)));
         self.methods.push(if judged.is_some_and(|judged| judged.decided_by == ComparisonMethod::Statistical) {
@@ -202,15 +206,16 @@ impl BuildColumn {
             't'
         });
         self.score.0.push(JsonFigure::percent(judged.and_then(|judged| judged.by_tolerance.score)));
-        self.ratio.0.push(percent(effect.map(|effect| effect.estimate)));
+        self.ratio.0.push(percent(decisive.map(|aspect| aspect.ratio)));
         self.low.0.push(percent(interval.map(|interval| interval.low)));
         self.high.0.push(percent(interval.map(|interval| interval.high)));
         self.confidence.0.push(JsonFigure::of(interval.map(|interval| interval.confidence), 4));
         self.p.0.push(JsonFigure::of(statistics.and_then(|statistics| statistics.p), 3));
-        let units = statistics.map(|statistics| statistics.units);
-        self.reference_counts.0.push(units.map_or(0, |units| units.reference));
-        self.judged_counts.0.push(units.map_or(0, |units| units.judged));
-        self.unit.push(units.map_or('s', |units| unit_letter(units.unit)));
+        self.aspect.0.push(decisive.map(|aspect| aspect.aspect.as_str()));
+        self.median.0.push(percent(statistics.and_then(|it| it.median_ratio).map(|ratio| ratio.estimate)));
+        let counts = statistics.map(|statistics| statistics.counts).unwrap_or_default();
+        self.samples.0.push(counts.samples);
+        self.runs.0.push(counts.runs);
         self.required_samples.0.push(
             statistics
                 .and_then(|statistics| statistics.required_samples)

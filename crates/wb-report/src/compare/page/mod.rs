@@ -24,7 +24,7 @@ mod verdict_style;
 mod view;
 
 use wb_compare::ComparisonResult;
-use wb_compare::comparison::BuildHistory;
+use wb_compare::comparison::{BuildHistory, FailOn};
 
 use crate::page::PageError;
 use crate::page::document::Document;
@@ -54,7 +54,7 @@ pub struct PageOptions<'a> {
     /// Remarks about the builds, one sentence each.
     pub notes: &'a [String],
     /// Whether gains count as failures.
-    pub fail_on_gain: bool,
+    pub fail_on: FailOn,
 }
 
 /// Renders the page of a comparison; `history` is of the same builds as `outcome`.

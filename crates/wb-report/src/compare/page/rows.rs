@@ -3,7 +3,8 @@
 
 use minijinja::Value;
 use serde::Serialize;
-use wb_compare::comparison::{BuildCheck, BuildHistory, ComparisonMethod, FinalVerdict};
+use wb_compare::comparison::{BuildCheck, BuildHistory, ComparisonMethod, FailOn, FinalVerdict};
+use wb_compare::statistical::MetricComparison;
 use wb_compare::{CheckId, MeasuredValue as Known};
 
 use super::display_unit::DisplayUnit;
@@ -11,7 +12,7 @@ use super::figures::{format_percent, format_value, round_significant};
 use super::markup::HtmlWriter;
 use super::models;
 use super::verdict_style::verdict_style;
-use crate::compare::figures::case_name;
+use crate::compare::figures::{case_name, shown_interval};
 
 /// Maximum number of listed failures of checks that are not primary.
 const MAX_OTHER_FAILURES: usize = 100;
@@ -25,21 +26,21 @@ pub(super) struct CheckRows {
     rows: Value,
 }
 
-/// Rows of the primary checks that are worse or better: the check, its value in the first build, and a cell for each
+/// Rows of the primary checks that are not equal: the check, its value in the first build, and a cell for each
 /// later build.
-pub(super) fn changed_checks(history: &BuildHistory<'_>, fail_on_gain: bool) -> CheckRows {
-    let checks = select_checks(history, true, |decided| verdict_style(decided, fail_on_gain).is_change);
-    CheckRows::of(history, &checks, checks.len(), fail_on_gain)
+pub(super) fn changed_checks(history: &BuildHistory<'_>, fail_on: FailOn) -> CheckRows {
+    let checks = select_checks(history, true, |decided| verdict_style(decided, fail_on).is_change);
+    CheckRows::of(history, &checks, checks.len(), fail_on)
 }
 
 /// Rows of the failures among the checks that are not primary, those of the last build first.
-pub(super) fn other_failures(history: &BuildHistory<'_>, fail_on_gain: bool) -> CheckRows {
+pub(super) fn other_failures(history: &BuildHistory<'_>, fail_on: FailOn) -> CheckRows {
     let mut checks = select_checks(history, false, FinalVerdict::is_failure);
     let last = history.builds.list().len() - 1;
     checks.sort_by_key(|check| {
         !history.build_check(*check, last).is_some_and(|judged| judged.final_verdict.is_failure())
     });
-    CheckRows::of(history, &checks, MAX_OTHER_FAILURES, fail_on_gain)
+    CheckRows::of(history, &checks, MAX_OTHER_FAILURES, fail_on)
 }
 
 /// The checks, primary or not, whose verdict matches in any build.
@@ -53,7 +54,7 @@ fn select_checks(history: &BuildHistory<'_>, is_primary: bool, matches: impl Fn(
 }
 
 impl CheckRows {
-    fn of(history: &BuildHistory<'_>, checks: &[usize], max_rows: usize, fail_on_gain: bool) -> Self {
+    fn of(history: &BuildHistory<'_>, checks: &[usize], max_rows: usize, fail_on: FailOn) -> Self {
         let models = models::model_names(history);
         let mut rows = HtmlWriter::default();
         let listed = &checks[..checks.len().min(max_rows)];
@@ -63,7 +64,7 @@ impl CheckRows {
             write_name(&mut rows, &history.tolerances.id(check), &measure.suffix);
             write_first_value(&mut rows, history, check, &measure, &models);
             for build in 1..history.builds.list().len() {
-                write_cell(&mut rows, history, check, build, &measure, fail_on_gain);
+                write_cell(&mut rows, history, check, build, &measure, fail_on);
             }
         }
         Self { count: checks.len(), listed: listed.len(), rows: rows.finish() }
@@ -108,13 +109,13 @@ fn write_cell(
     check: usize,
     build: usize,
     measure: &DisplayUnit,
-    fail_on_gain: bool,
+    fail_on: FailOn,
 ) {
     let Some(judged) = history.build_check(check, build) else {
         rows.raw("<td>–");
         return;
     };
-    verdict_style(judged.final_verdict, fail_on_gain).write(rows);
+    verdict_style(judged.final_verdict, fail_on).write(rows);
     let (difference, half) = difference(&judged);
     if let Some(difference) = difference {
         rows.raw(" ").figure(format_percent(difference).trim_end_matches(" %"));
@@ -130,14 +131,15 @@ fn write_cell(
 
 /// The deciding difference in percent, and half the width of its interval.
 fn difference(judged: &BuildCheck<'_>) -> (Option<f64>, Option<f64>) {
-    let effect = judged
+    let decisive = judged
         .by_statistics
         .filter(|_| judged.decided_by == ComparisonMethod::Statistical)
-        .and_then(|statistics| statistics.effect);
-    match effect {
-        Some(effect) => {
-            let half = effect.interval.map(|interval| (interval.high - interval.low) * 50.0);
-            (Some((effect.estimate - 1.0) * 100.0), half.filter(|half| half.is_finite()))
+        .and_then(MetricComparison::decisive);
+    match decisive {
+        Some(aspect) => {
+            let interval = shown_interval(judged.final_verdict, aspect.interval, aspect.runs_interval);
+            let half = interval.map(|interval| (interval.high - interval.low) * 50.0);
+            (Some((aspect.ratio - 1.0) * 100.0), half.filter(|half| half.is_finite()))
         }
         None => (judged.by_tolerance.score, None),
     }

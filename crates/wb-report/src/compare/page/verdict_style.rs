@@ -1,7 +1,7 @@
 //! How each verdict is shown: word, symbol and CSS class.
 
 use serde::Serialize;
-use wb_compare::comparison::FinalVerdict;
+use wb_compare::comparison::{FailOn, FinalVerdict};
 
 use super::markup::HtmlWriter;
 
@@ -14,7 +14,7 @@ pub(super) struct VerdictStyle {
     pub(super) class: &'static str,
     /// Whether it fails a build.
     pub(super) failed: bool,
-    /// Whether it is listed by default: failures and gains.
+    /// Whether it is listed by default: whatever is not equal.
     pub(super) is_change: bool,
 }
 
@@ -27,12 +27,12 @@ impl VerdictStyle {
 }
 
 /// All styles, in the order of [`FinalVerdict::ALL`].
-pub(super) fn verdict_styles(fail_on_gain: bool) -> [VerdictStyle; FinalVerdict::ALL.len()] {
-    FinalVerdict::ALL.map(|decided| verdict_style(decided, fail_on_gain))
+pub(super) fn verdict_styles(fail_on: FailOn) -> [VerdictStyle; FinalVerdict::ALL.len()] {
+    FinalVerdict::ALL.map(|decided| verdict_style(decided, fail_on))
 }
 
 /// The style of a verdict.
-pub(super) fn verdict_style(decided: FinalVerdict, fail_on_gain: bool) -> VerdictStyle {
+pub(super) fn verdict_style(decided: FinalVerdict, fail_on: FailOn) -> VerdictStyle {
     let (symbol, class) = match decided {
         FinalVerdict::Gain => ("✔", "gain"),
         FinalVerdict::MinorGain => ("›", "minor-gain"),
@@ -40,11 +40,13 @@ pub(super) fn verdict_style(decided: FinalVerdict, fail_on_gain: bool) -> Verdic
         FinalVerdict::MinorLoss => ("‹", "minor-loss"),
         FinalVerdict::Loss => ("✕", "loss"),
         FinalVerdict::Differs => ("≠", "differs"),
+        FinalVerdict::Unconfirmed => ("≈", "unconfirmed"),
         FinalVerdict::Inconclusive => ("?", "inconclusive"),
         FinalVerdict::Missing => ("∅", "lacking"),
         FinalVerdict::Invalid => ("!", "lacking"),
         FinalVerdict::Incomparable => ("⊘", "lacking"),
     };
-    let failed = decided.is_failure() || (fail_on_gain && decided == FinalVerdict::Gain);
-    VerdictStyle { word: decided.as_str(), symbol, class, failed, is_change: failed || decided == FinalVerdict::Gain }
+    let failed = fail_on.fails(decided);
+    let is_change = failed || decided.is_notable();
+    VerdictStyle { word: decided.as_str(), symbol, class, failed, is_change }
 }

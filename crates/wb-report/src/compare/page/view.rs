@@ -3,7 +3,7 @@
 use minijinja::Value;
 use serde::Serialize;
 use wb_compare::ComparisonResult;
-use wb_compare::comparison::{BuildHistory, FinalVerdict};
+use wb_compare::comparison::{BuildHistory, CheckResult, FinalVerdict};
 use wb_model::pluralize;
 
 use super::box_plots;
@@ -19,6 +19,7 @@ use super::verdict_style::{VerdictStyle, verdict_styles};
 use super::{PageOptions, models};
 use crate::compare::context::DifferenceRow;
 use crate::compare::figures::{describe_method, regressing_methods};
+use crate::compare::headline::headline;
 use crate::page::components::{IdGenerator, NamedText, PageFigure, named_text};
 use crate::systems::SystemTable;
 
@@ -26,9 +27,9 @@ use crate::systems::SystemTable;
 #[derive(Serialize)]
 pub(super) struct ComparisonPage<'a> {
     title: String,
+    headline: String,
     tally: String,
-    /// Whether the last build fails.
-    failed: bool,
+    mark: Mark,
     facts: Vec<NamedText>,
     builds: BuildTable,
     counts: CountsView,
@@ -62,6 +63,25 @@ struct ErrorView {
     message: String,
 }
 
+/// The sign before the headline.
+#[derive(Serialize)]
+struct Mark {
+    class: &'static str,
+    symbol: &'static str,
+}
+
+impl Mark {
+    /// A tick only if every primary check is equal.
+    fn of(outcome: &ComparisonResult) -> Self {
+        let is_equal = |check: &CheckResult| !check.primary || !check.final_verdict.is_notable();
+        match outcome.exit_code {
+            0 if outcome.checks.iter().all(is_equal) => Self { class: "good", symbol: "✔" },
+            0 => Self { class: "doubtful", symbol: "•" },
+            _ => Self { class: "bad", symbol: "✕" },
+        }
+    }
+}
+
 impl<'a> ComparisonPage<'a> {
     pub(super) fn new(outcome: &ComparisonResult, history: &BuildHistory<'_>, options: &PageOptions<'a>) -> Self {
         let names: Vec<&str> = outcome.builds.iter().map(|build| build.name.as_str()).collect();
@@ -74,18 +94,19 @@ impl<'a> ComparisonPage<'a> {
         let mut ids = IdGenerator::default();
         Self {
             title: ends.join(" → "),
+            headline: headline(outcome),
             tally: totals_line(outcome),
-            failed: outcome.exit_code != 0,
+            mark: Mark::of(outcome),
             facts: facts(outcome, history),
             builds: BuildTable::new(outcome, history, &environments),
             counts: CountsView::new(history, &shorts, options.charts, &mut ids),
             names: names.iter().zip(&shorts).map(|(whole, short)| BuildName::of(whole, short)).collect(),
-            kinds: verdict_styles(options.fail_on_gain),
-            changes: rows::changed_checks(history, options.fail_on_gain),
-            other_failures: rows::other_failures(history, options.fail_on_gain),
-            data: Value::from_safe_string(data::encode(history, &shorts, options.fail_on_gain)),
+            kinds: verdict_styles(options.fail_on),
+            changes: rows::changed_checks(history, options.fail_on),
+            other_failures: rows::other_failures(history, options.fail_on),
+            data: Value::from_safe_string(data::encode(history, &shorts, options.fail_on)),
             errors: errors(outcome),
-            groups: GroupsView::new(history, options.fail_on_gain),
+            groups: GroupsView::new(history, options.fail_on),
             spread: if options.charts { box_plots::box_plots(history, &shorts, &mut ids) } else { Vec::new() },
             trends: options.charts.then(|| build_trends(history, &shorts, &mut ids)).flatten(),
             systems: SystemTable::of_sides(&outcome.builds),
@@ -112,6 +133,7 @@ fn totals_line(outcome: &ComparisonResult) -> String {
         counted(totals.losses, "loss", "losses"),
         counted(totals.groups_regressed, "group regressed", "groups regressed"),
         counted(totals.gains, "gain", "gains"),
+        counted(totals.unconfirmed, "unconfirmed", "unconfirmed"),
         counted(totals.differing, "differs", "differ"),
         counted(totals.inconclusive, "inconclusive", "inconclusive"),
         counted(totals.missing, "missing", "missing"),

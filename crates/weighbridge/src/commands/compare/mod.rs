@@ -8,16 +8,17 @@ mod render;
 
 use wb_compare::build::EMULATED;
 use wb_compare::comparison::{
-    BuildHistory, CheckResult, ComparisonMethod, ComparisonResult, FinalVerdict, StatisticalSummary,
+    BuildHistory, CheckResult, ComparisonMethod, ComparisonResult, FailOn, FinalVerdict, StatisticalSummary,
 };
 use wb_compare::run_perf::tolerance::{self, Status, averages::TABLES, score::Weights};
 use wb_compare::statistical::{self, Threshold};
 use wb_compare::unknown_name::check_directions;
 use wb_compare::{LoadedBuilds, SampleCounts};
 use wb_report::compare::{AveragesTable, Verbosity, checks_csv, groups_csv, junit, markdown, text};
+use wb_stats::RunPrior;
 
 use crate::cli::OutputPath;
-use crate::cli::compare::{CompareArgs, MethodArg};
+use crate::cli::compare::{CompareArgs, FailOnArg, MethodArg};
 use crate::console::Console;
 use crate::error::Error;
 use crate::exit::Exit;
@@ -75,7 +76,7 @@ pub(crate) fn compare(args: &CompareArgs, console: &Console) -> Result<Exit, Err
     };
     let statistics = statistical::Options {
         threshold: args.threshold,
-        trust_single_run: args.trust_single_run,
+        run_noise: RunPrior::new(args.run_noise / 100.0).unwrap_or(RunPrior::NONE),
         directions,
         ..statistical::Options::default()
     };
@@ -90,7 +91,7 @@ pub(crate) fn compare(args: &CompareArgs, console: &Console) -> Result<Exit, Err
         MethodArg::Tolerance => ComparisonMethod::Tolerance,
         MethodArg::Statistical => ComparisonMethod::Statistical,
     });
-    let outcome = ComparisonResult::of(&read, &by_tolerance, of_last, method, args.fail_on_gain);
+    let outcome = ComparisonResult::of(&read, &by_tolerance, of_last, method, fail_on(args));
     let disturbed = disturbed_single_run_warning(args, &outcome);
     if let Some(warning) = &disturbed {
         crate::console::message!("warning: {warning}");
@@ -143,11 +144,15 @@ pub(crate) fn compare(args: &CompareArgs, console: &Console) -> Result<Exit, Err
     })
 }
 
-/// A warning if `--trust-single-run` decides on single runs with disturbed samples.
+/// What fails the comparison beside regressions.
+pub(super) fn fail_on(args: &CompareArgs) -> FailOn {
+    FailOn { gain: args.fail_on_gain, unconfirmed: args.fail_on == Some(FailOnArg::Unconfirmed) }
+}
+
+/// A warning if single runs with disturbed samples are compared as if runs did not differ.
 fn disturbed_single_run_warning(args: &CompareArgs, outcome: &ComparisonResult) -> Option<String> {
     let rests_on_samples = |check: &CheckResult| {
-        let single_runs =
-            |statistics: &StatisticalSummary| statistics.observations == statistical::ObservationKind::Samples;
+        let single_runs = |statistics: &StatisticalSummary| !statistics.counts.has_several_runs();
         check.decided_by == ComparisonMethod::Statistical
             && check.reason.is_none()
             && check.statistics.as_ref().is_some_and(single_runs)
@@ -158,9 +163,9 @@ fn disturbed_single_run_warning(args: &CompareArgs, outcome: &ComparisonResult) 
     let disturbed: Vec<String> = disturbed
         .map(|(name, SampleCounts { counted, disturbed })| format!("{disturbed} of {counted} in `{name}`"))
         .collect();
-    let applies = args.trust_single_run && outcome.checks.iter().any(rests_on_samples);
+    let applies = args.run_noise == 0.0 && outcome.checks.iter().any(rests_on_samples);
     (applies && !disturbed.is_empty())
-        .then(|| format!("--trust-single-run decides on disturbed samples: {}", disturbed.join(", ")))
+        .then(|| format!("--run-noise 0 lets disturbed samples decide: {}", disturbed.join(", ")))
 }
 
 /// Whether a comparison was refused because one side was measured on an emulated machine.
@@ -175,9 +180,10 @@ fn describe_options(args: &CompareArgs) -> Vec<String> {
         Threshold::FromNoise => "each metric's threshold is from its noise model".to_owned(),
         Threshold::Percent(percent) => format!("ratios within {percent} % do not matter"),
     };
+    let runs = format!("runs of one build are assumed to differ by {} %", args.run_noise);
     let tolerance = format!("tolerances of {} % and {} points", args.tolerance, args.stddev_tolerance);
     let models = args.model.iter().map(|file| format!("by the model {}", file.display()));
-    [threshold, tolerance].into_iter().chain(models).collect()
+    [threshold, runs, tolerance].into_iter().chain(models).collect()
 }
 
 fn write_files(args: &CompareArgs, outcome: &ComparisonResult) -> Result<(), Error> {
@@ -190,7 +196,7 @@ fn write_files(args: &CompareArgs, outcome: &ComparisonResult) -> Result<(), Err
         report("groups", &groups);
     }
     if let Some(path) = &args.junit {
-        let text = junit(outcome, args.fail_on_gain);
+        let text = junit(outcome, fail_on(args));
         let text = text.map_err(Error::output(path))?;
         write_file(path, &text)?;
         report("JUnit", path);

@@ -8,7 +8,7 @@ function choice(name, label, options) {
 function filterForm(data) {
   const distinct = (index) => [...new Set(data.places.map((place) => place[index]))].sort();
   const every = (names, all) => [["", all], ...names.map((name) => [`=${name}`, name])];
-  const statuses = [["changed", "worse or better"], ["failed", "failed"], ...data.kinds.map((kind) => [kind.word, kind.word]), ["", "any status"]];
+  const statuses = [["changed", "not equal"], ["failed", "failed"], ...data.kinds.map((kind) => [kind.word, kind.word]), ["", "any status"]];
   const last = data.builds.length - 1;
   const builds = [["", "any build"], ...data.builds.map((name, index) => [String(index), name]).slice(1)];
   return createNode("form", { class: "filters", "aria-label": "filters" },

@@ -8,12 +8,13 @@ function facts(pairs) {
 
 function statisticsOf(data, check, column) {
   if (column.ratio[check] === null) return [];
-  const pairs = [["ratio of medians", percentText(column.ratio[check])]];
+  const pairs = [[column.aspect[check], percentText(column.ratio[check])]];
   if (column.low[check] !== null) {
     const confidence = Number((column.confidence[check] * 100).toPrecision(3));
     pairs.push([`interval at ${confidence} %`, `${percentText(column.low[check])} to ${percentText(column.high[check])}`]);
   }
-  if (column.p[check] !== null) pairs.push(["p", column.p[check] < 0.001 ? "< 0.001" : String(Number(column.p[check].toPrecision(2)))]);
+  if (column.median[check] !== null) pairs.push(["ratio of medians", percentText(column.median[check])]);
+  if (column.p[check] !== null) pairs.push(["p", column.p[check] < 0.0001 ? "< 0.0001" : String(Number(column.p[check].toPrecision(2)))]);
   return pairs;
 }
 
@@ -28,19 +29,21 @@ function scoreOf(data, check, column) {
     ["compared with", models.length ? models.join(", ") : `the value of ${data.builds[0]}`]];
 }
 
-function rankedCounts(column, check) {
-  const [before, after] = [column.reference_counts[check], column.judged_counts[check]];
-  return before && after ? [["ranked", `${before} and ${after} ${unitNames[column.unit[check]]}`]] : [];
+function counts(column, check) {
+  const [[before, after], [runsBefore, runsAfter]] = [column.samples[check], column.runs[check]];
+  if (!before || !after) return [];
+  const runs = runsBefore > 1 || runsAfter > 1 ? ` of ${runsBefore} and ${runsAfter} runs` : "";
+  return [["samples", `${before} and ${after}${runs}`]];
 }
 
 function requiredSamples(column, check) {
   if (!column.required_samples[check]) return null;
   const [unit, each, fewest] = column.required_samples[check];
   const text = each === null
-    ? `No number of ${unitNames[unit]} would let statistics decide.`
+    ? `No practical number of ${unitNames[unit]} would confirm it.`
     : fewest
       ? `Fewer than ${each} ${unitNames[unit]} a side cannot be conclusive.`
-      : `About ${each} ${unitNames[unit]} a side would let statistics decide.`;
+      : `${each} ${unitNames[unit]} a side would confirm it, if it stays the same.`;
   return createNode("p", {}, text);
 }
 
@@ -73,7 +76,7 @@ function why(data, check, build) {
     [data.builds[build], fullValueText(data, check, build)],
     ...scoreOf(data, check, column),
     ...statisticsOf(data, check, column),
-    ...rankedCounts(column, check),
+    ...counts(column, check),
   ];
   const texts = data.builds.map((_, index) => fullValueText(data, check, index));
   const values = data.values.map((column) => column[check]);

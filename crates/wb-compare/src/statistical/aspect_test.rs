@@ -1,0 +1,167 @@
+//! The test of one aspect of two sides: by the samples alone, and with the noise between runs.
+//!
+//! The test comes first and the effect later, since the required confidence of an interval depends on how many metrics
+//! differ.
+
+use wb_stats::{
+    CONFIDENCE, HodgesLehmann, Interval, NoiseSource, Ratio, RunNoise, RunPrior, Samples, StudentRatio,
+    VarianceEstimate, WeightedRun, holm, mean_ratio, quantile_ratio, tail_ratio,
+};
+
+use super::aspect::Aspect;
+use super::observations::Observations;
+
+/// What is known of the noise between runs.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum RunVariation<'a> {
+    /// An assumption.
+    Prior(RunPrior),
+    /// A noise model's estimate.
+    Model(&'a RunNoise),
+}
+
+/// The tests of one aspect, without its values, since there may be millions.
+pub(super) struct AspectTest {
+    pub(super) aspect: Aspect,
+    /// The quantile that is compared, of a tail.
+    quantile: Option<f64>,
+    /// The p-value as if runs of one build did not differ.
+    p_by_samples: f64,
+    /// The ratio with the noise between runs; `None` if a figure is not above zero.
+    by_runs: Option<StudentRatio>,
+    pub(super) source: Option<NoiseSource>,
+}
+
+/// The effect of an aspect.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct AspectEffect {
+    /// With the interval of the samples.
+    pub(super) ratio: Ratio,
+    /// The interval with the noise between runs.
+    pub(super) runs_interval: Option<Interval>,
+}
+
+impl AspectTest {
+    /// `None` if no ratio can be computed.
+    pub(super) fn of(
+        aspect: Aspect,
+        quantile: Option<f64>,
+        sides: &Observations,
+        variation: RunVariation<'_>,
+    ) -> Option<Self> {
+        let [a, b] = &sides.all;
+        let degrees = (a.count() + b.count()) as f64 - 2.0;
+        let of_interval =
+            |ratio: &Ratio| ratio.interval.and_then(|interval| VarianceEstimate::from_interval(&interval, degrees));
+        let (p_by_samples, estimate, sampling) = match (aspect, quantile) {
+            (Aspect::Mean, _) => {
+                let ratio = mean_ratio(a, b)?;
+                (ratio.p_value(), ratio.ratio(CONFIDENCE).estimate, Some(ratio.variance()))
+            }
+            (_, Some(quantile)) => {
+                let ratio = tail_ratio(a, b, quantile, CONFIDENCE)?;
+                (ratio.p_value, ratio.estimate, of_interval(&ratio))
+            }
+            (_, None) => {
+                let sides = HodgesLehmann::new(a, b)?;
+                let ratio = sides.ratio(sides.p_value(), CONFIDENCE);
+                (ratio.p_value, ratio.estimate, of_interval(&ratio))
+            }
+        };
+        // Too few samples for an interval have a ratio of means.
+        let sampling = sampling.or_else(|| Some(mean_ratio(&positive(a)?, &positive(b)?)?.variance()));
+        let sampling = sampling.unwrap_or(VarianceEstimate { variance: 0.0, degrees: 1.0 });
+        let level = |run: &[f64]| {
+            let samples = Samples::new(run).ok()?;
+            let level = match (aspect, quantile) {
+                (Aspect::Mean, _) => samples.mean(),
+                (_, quantile) => samples.quantile(quantile.unwrap_or(0.5)),
+            };
+            (level > 0.0).then(|| WeightedRun { level: level.ln(), weight: samples.count() as f64 })
+        };
+        let levels = sides.runs.each_ref().map(|runs| runs.iter().map(|run| level(run)).collect::<Option<Vec<_>>>());
+        let with_runs = match (levels, estimate > 0.0) {
+            ([Some(a), Some(b)], true) => with_runs(aspect, estimate.ln(), [&a, &b], sampling, variation, sides),
+            _ => None,
+        };
+        let (by_runs, source) = with_runs.unzip();
+        Some(Self { aspect, quantile, p_by_samples, by_runs, source: source.flatten() })
+    }
+
+    /// Whether the noise between runs could be taken into account.
+    pub(super) fn has_runs(&self) -> bool {
+        self.by_runs.is_some()
+    }
+
+    /// The p-values: by the samples alone, and with the noise between runs.
+    fn p(&self) -> [f64; 2] {
+        let by_runs = self.by_runs.map_or(1.0, |ratio| ratio.p_value());
+        [self.p_by_samples, by_runs]
+    }
+
+    /// The effect; `sides` are those that were tested.
+    pub(super) fn effect(&self, sides: &Observations, confidence: f64) -> Option<AspectEffect> {
+        let [a, b] = &sides.all;
+        let ratio = match (self.aspect, self.quantile) {
+            (Aspect::Mean, _) => mean_ratio(a, b)?.ratio(confidence),
+            (_, Some(quantile)) => {
+                let at = |confidence| quantile_ratio(a, b, quantile, confidence);
+                // Few samples have no interval at more than 95 %.
+                let ratio = at(confidence).filter(|ratio| ratio.interval.is_some()).or_else(|| at(CONFIDENCE))?;
+                Ratio { estimate: ratio.estimate, interval: ratio.interval, p_value: self.p_by_samples }
+            }
+            (_, None) => HodgesLehmann::new(a, b)?.ratio(self.p_by_samples, confidence),
+        };
+        let runs_interval = self.by_runs.and_then(|by_runs| by_runs.ratio(confidence).interval);
+        Some(AspectEffect { ratio, runs_interval })
+    }
+}
+
+/// The ratio with the noise between runs.
+fn with_runs(
+    aspect: Aspect,
+    log: f64,
+    [a, b]: [&[WeightedRun]; 2],
+    sampling: VarianceEstimate,
+    variation: RunVariation<'_>,
+    sides: &Observations,
+) -> Option<(StudentRatio, Option<NoiseSource>)> {
+    match variation {
+        RunVariation::Model(noise) if aspect == Aspect::Shift => {
+            Some((noise.ratio(&sides.runs[0], &sides.runs[1])?, None))
+        }
+        // A model knows how medians vary. Other aspects of the same samples are taken to vary as much.
+        RunVariation::Model(noise) => {
+            let prior = RunPrior::with_degrees(noise.stddev, noise.degrees)?;
+            Some((prior.ratio(log, a, b, sampling)?.ratio, None))
+        }
+        RunVariation::Prior(prior) => {
+            let with = prior.ratio(log, a, b, sampling)?;
+            Some((with.ratio, Some(with.source)))
+        }
+    }
+}
+
+/// The samples themselves if all are above zero.
+fn positive(samples: &Samples) -> Option<Samples> {
+    (samples.min() > 0.0).then(|| samples.clone())
+}
+
+/// The p-values of a check's aspects after Holm's correction within the check, by the samples alone and with the noise
+/// between runs; the smallest of them is the check's own.
+pub(super) struct CheckPValues {
+    pub(super) by_samples: Vec<f64>,
+    pub(super) by_runs: Vec<f64>,
+}
+
+impl CheckPValues {
+    pub(super) fn of(tests: &[AspectTest]) -> Self {
+        let [by_samples, by_runs] = [0, 1].map(|at| holm(&tests.iter().map(|test| test.p()[at]).collect::<Vec<_>>()));
+        Self { by_samples, by_runs }
+    }
+
+    /// The p-value of a check.
+    pub(super) fn smallest(of_aspects: &[f64]) -> Option<f64> {
+        of_aspects.iter().copied().min_by(f64::total_cmp)
+    }
+}

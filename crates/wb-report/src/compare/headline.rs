@@ -1,0 +1,111 @@
+//! A comparison in one sentence.
+
+use wb_compare::comparison::{CheckResult, ComparisonMethod, FinalVerdict};
+use wb_compare::{CheckId, ComparisonResult, Statistic};
+use wb_model::{Class, unescape_lossy};
+
+use super::figures::{difference, format_signed, shown_interval};
+
+/// A comparison in one sentence for people: what is worse, what is better, and how many other checks have which verdict.
+pub fn headline(outcome: &ComparisonResult) -> String {
+    let (primary, deviations): (Vec<&CheckResult>, Vec<&CheckResult>) =
+        outcome.checks.iter().filter(|check| check.primary).partition(|check| check.statistic == Statistic::Mean);
+    let with = |wanted: FinalVerdict| primary.iter().copied().filter(move |check| check.final_verdict == wanted);
+    let [reference, .., judged] = &outcome.builds[..] else { return String::new() };
+    let mut parts = Vec::new();
+    for verdict in [FinalVerdict::Loss, FinalVerdict::Gain] {
+        let checks: Vec<&CheckResult> = with(verdict).collect();
+        if let Some(changed) = describe_changed(&checks, verdict) {
+            parts.push(changed);
+        }
+    }
+    let described = parts.len();
+    let mut sentence = match parts.is_empty() {
+        true => format!("`{}` and `{}`", judged.name, reference.name),
+        false => format!("`{}` is {} than `{}`", judged.name, parts.join(", and "), reference.name),
+    };
+    let minor = [FinalVerdict::MinorGain, FinalVerdict::Equal, FinalVerdict::MinorLoss];
+    let equal: usize = minor.iter().map(|verdict| with(*verdict).count()).sum();
+    let counted = [
+        (equal, "equal"),
+        (with(FinalVerdict::Unconfirmed).count(), "unconfirmed"),
+        (with(FinalVerdict::Differs).count(), "different without a better direction"),
+        (with(FinalVerdict::Inconclusive).count(), "inconclusive"),
+        (with(FinalVerdict::Missing).count(), "missing"),
+        (with(FinalVerdict::Invalid).count(), "invalid"),
+        (with(FinalVerdict::Incomparable).count(), "incomparable"),
+    ];
+    let counts: Vec<String> =
+        counted.iter().filter(|(count, _)| *count > 0).map(|(count, name)| format!("{count} {name}")).collect();
+    let counts = counts.join(", ");
+    match (described, primary.len()) {
+        (_, 0) => sentence += " have no primary check in common",
+        (0, 1) => sentence += &format!(": one check, {}", counts.trim_start_matches("1 ")),
+        (0, checks) if equal == checks => sentence += &format!(" are equal in all {checks} checks"),
+        (0, checks) => sentence += &format!(": {checks} checks, {counts}"),
+        (_, _) if counts.is_empty() => {}
+        _ => sentence += &format!("; other checks: {counts}"),
+    }
+    match deviations.iter().filter(|check| check.final_verdict == FinalVerdict::Loss).count() {
+        0 => {}
+        1 => sentence += "; one standard deviation is worse",
+        worse => sentence += &format!("; {worse} standard deviations are worse"),
+    }
+    match outcome.totals.errors {
+        0 => sentence,
+        1 => sentence + "; one test ended in an error",
+        errors => sentence + &format!("; {errors} tests ended in an error"),
+    }
+}
+
+/// `29.0 % slower (27.5 to 29.8 %) in fio bs=4k`; of several checks the range, and where it is largest.
+fn describe_changed(checks: &[&CheckResult], verdict: FinalVerdict) -> Option<String> {
+    let size = |check: &CheckResult| difference(check).map_or(0.0, f64::abs);
+    let largest = checks.iter().copied().max_by(|one, other| size(one).total_cmp(&size(other)))?;
+    let word = adjective(checks, verdict);
+    let amount = |check: &CheckResult| difference(check).map(|it| format!("{:.1} %", it.abs()));
+    if let [check] = checks {
+        let amount = amount(check).map(|amount| format!("{amount} ")).unwrap_or_default();
+        return Some(format!("{amount}{word}{} in {}", describe_interval(check), short_name(&check.id)));
+    }
+    let smallest = checks.iter().map(|check| size(check)).min_by(f64::total_cmp)?;
+    let most = size(largest);
+    let (count, name) = (checks.len(), short_name(&largest.id));
+    Some(format!("{smallest:.1} to {most:.1} % {word} in {count} checks (most in {name})"))
+}
+
+/// The interval of a check in percent, without signs if it is on one side of zero.
+fn describe_interval(check: &CheckResult) -> String {
+    let statistics = check.statistics.as_ref().filter(|_| check.decided_by == ComparisonMethod::Statistical);
+    let interval = statistics.and_then(|it| shown_interval(check.final_verdict, it.interval, it.runs_interval));
+    let Some(interval) = interval.filter(|_| difference(check).is_some()) else { return String::new() };
+    let percent = [interval.low, interval.high].map(|ratio| (ratio - 1.0) * 100.0);
+    match percent {
+        [low, high] if low * high > 0.0 => {
+            let (low, high) = if low.abs() < high.abs() { (low, high) } else { (high, low) };
+            format!(" ({:.1} to {:.1} %)", low.abs(), high.abs())
+        }
+        [low, high] => format!(" ({} to {} %)", format_signed(low), format_signed(high)),
+    }
+}
+
+/// `slower` and `faster` of throughputs and latencies, otherwise `worse` and `better`.
+fn adjective(checks: &[&CheckResult], verdict: FinalVerdict) -> &'static str {
+    let is_speed = |check: &&CheckResult| {
+        CheckId::parse(&check.id).is_ok_and(|id| matches!(id.class, Class::Throughput | Class::Latency))
+    };
+    match (checks.iter().all(is_speed), verdict == FinalVerdict::Loss) {
+        (true, true) => "slower",
+        (true, false) => "faster",
+        (false, true) => "worse",
+        (false, false) => "better",
+    }
+}
+
+/// The test, the case and the metric of a check.
+fn short_name(id: &str) -> String {
+    let Ok(parsed) = CheckId::parse(id) else { return id.to_owned() };
+    let case = unescape_lossy(parsed.case.trim_start_matches("./"));
+    let case = if case == "-" { String::new() } else { format!(" {case}") };
+    format!("{}{case} ({})", parsed.test, parsed.metric)
+}
