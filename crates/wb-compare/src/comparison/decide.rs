@@ -118,7 +118,7 @@ pub(super) struct CheckDecision {
 /// Decides a check by the `requested` method, or else by the one that its data permit.
 ///
 /// Without a requested method, statistics decide on Weighbridge's and imported runs, which are inconclusive with too few
-/// samples, and tolerances on folders of run-perf, however many samples they have: the method must not change with the
+/// samples, and tolerances on folders of run-perf without a noise model, however many samples they have: the method must not change with the
 /// number of samples, or more evidence would decide less.
 ///
 /// Standard deviations have no statistical test: if statistics decide on the mean, a standard deviation beyond its
@@ -134,7 +134,7 @@ pub(super) fn decide(
     let by_statistics = match requested {
         Some(ComparisonMethod::Tolerance) => None,
         Some(ComparisonMethod::Statistical) => statistical_check,
-        None => statistical_check.filter(|_| id_format == IdFormat::Weighbridge),
+        None => statistical_check.filter(|check| id_format == IdFormat::Weighbridge || uses_noise_model(check)),
     };
     let by = if by_statistics.is_some() { ComparisonMethod::Statistical } else { ComparisonMethod::Tolerance };
     let is_incomparable = differences.iter().any(|difference| DEFINING_PARAMS.contains(&difference.name.as_str()));
@@ -155,9 +155,12 @@ pub(super) fn decide(
 /// Whether both sides have enough samples for statistics. With several runs, their own variation counts; a noise model was
 /// learnt from many samples.
 fn has_enough_samples(check: &statistical::MetricComparison) -> bool {
-    check.counts.has_several_runs()
-        || check.counts.min_samples() >= ENOUGH_SAMPLES
-        || matches!(check.noise, Some(NoiseModelUse::Applied { .. }))
+    check.counts.has_several_runs() || check.counts.min_samples() >= ENOUGH_SAMPLES || uses_noise_model(check)
+}
+
+/// Whoever gives a noise model wants it to be used.
+fn uses_noise_model(check: &statistical::MetricComparison) -> bool {
+    matches!(check.noise, Some(NoiseModelUse::Applied { .. }))
 }
 
 impl From<Verdict> for FinalVerdict {

@@ -3,13 +3,16 @@
 //! The test comes first and the effect later, since the required confidence of an interval depends on how many metrics
 //! differ.
 
+use wb_model::Direction;
 use wb_stats::{
     CONFIDENCE, HodgesLehmann, Interval, NoiseSource, Ratio, RunNoise, RunPrior, Samples, StudentRatio,
     VarianceEstimate, WeightedRun, holm, mean_ratio, quantile_ratio, tail_ratio,
 };
 
 use super::aspect::Aspect;
+use super::candidate::CriticalP;
 use super::observations::Observations;
+use super::{AspectComparison, Certainty, ENOUGH_SAMPLES};
 
 /// What is known of the noise between runs.
 #[derive(Debug, Clone, Copy)]
@@ -21,34 +24,29 @@ pub(super) enum RunVariation<'a> {
 }
 
 /// The tests of one aspect, without its values, since there may be millions.
-pub(super) struct AspectTest {
-    pub(super) aspect: Aspect,
+struct AspectTest {
+    aspect: Aspect,
     /// The quantile that is compared, of a tail.
     quantile: Option<f64>,
     /// The p-value as if runs of one build did not differ.
     p_by_samples: f64,
     /// The ratio with the noise between runs; `None` if a figure is not above zero.
     by_runs: Option<StudentRatio>,
-    pub(super) source: Option<NoiseSource>,
+    source: Option<NoiseSource>,
 }
 
 /// The effect of an aspect.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct AspectEffect {
+struct AspectEffect {
     /// With the interval of the samples.
-    pub(super) ratio: Ratio,
+    ratio: Ratio,
     /// The interval with the noise between runs.
-    pub(super) runs_interval: Option<Interval>,
+    runs_interval: Option<Interval>,
 }
 
 impl AspectTest {
     /// `None` if no ratio can be computed.
-    pub(super) fn of(
-        aspect: Aspect,
-        quantile: Option<f64>,
-        sides: &Observations,
-        variation: RunVariation<'_>,
-    ) -> Option<Self> {
+    fn of(aspect: Aspect, quantile: Option<f64>, sides: &Observations, variation: RunVariation<'_>) -> Option<Self> {
         let [a, b] = &sides.all;
         let degrees = (a.count() + b.count()) as f64 - 2.0;
         let of_interval =
@@ -81,26 +79,19 @@ impl AspectTest {
         };
         let levels = sides.runs.each_ref().map(|runs| runs.iter().map(|run| level(run)).collect::<Option<Vec<_>>>());
         let with_runs = match (levels, estimate > 0.0) {
-            ([Some(a), Some(b)], true) => with_runs(aspect, estimate.ln(), [&a, &b], sampling, variation, sides),
+            ([Some(a), Some(b)], true) => {
+                // The slowest run alone determines the tail of all samples together, which varies more than an average.
+                let log = if quantile.is_some() { average(&b) - average(&a) } else { estimate.ln() };
+                with_runs(aspect, log, [&a, &b], sampling, variation, sides)
+            }
             _ => None,
         };
         let (by_runs, source) = with_runs.unzip();
         Some(Self { aspect, quantile, p_by_samples, by_runs, source: source.flatten() })
     }
 
-    /// Whether the noise between runs could be taken into account.
-    pub(super) fn has_runs(&self) -> bool {
-        self.by_runs.is_some()
-    }
-
-    /// The p-values: by the samples alone, and with the noise between runs.
-    fn p(&self) -> [f64; 2] {
-        let by_runs = self.by_runs.map_or(1.0, |ratio| ratio.p_value());
-        [self.p_by_samples, by_runs]
-    }
-
     /// The effect; `sides` are those that were tested.
-    pub(super) fn effect(&self, sides: &Observations, confidence: f64) -> Option<AspectEffect> {
+    fn effect(&self, sides: &Observations, confidence: f64) -> Option<AspectEffect> {
         let [a, b] = &sides.all;
         let ratio = match (self.aspect, self.quantile) {
             (Aspect::Mean, _) => mean_ratio(a, b)?.ratio(confidence),
@@ -142,26 +133,107 @@ fn with_runs(
     }
 }
 
+/// The weighted average of the levels of runs.
+fn average(runs: &[WeightedRun]) -> f64 {
+    let weights: f64 = runs.iter().map(|run| run.weight).sum();
+    runs.iter().map(|run| run.level * run.weight / weights).sum()
+}
+
 /// The samples themselves if all are above zero.
 fn positive(samples: &Samples) -> Option<Samples> {
     (samples.min() > 0.0).then(|| samples.clone())
 }
 
-/// The p-values of a check's aspects after Holm's correction within the check, by the samples alone and with the noise
-/// between runs; the smallest of them is the check's own.
-pub(super) struct CheckPValues {
-    pub(super) by_samples: Vec<f64>,
-    pub(super) by_runs: Vec<f64>,
+/// The tests of a check's aspects, and their p-values.
+pub(super) struct CheckTests {
+    tests: Vec<AspectTest>,
+    /// By the samples alone, after Holm's correction within the check.
+    by_samples: Vec<f64>,
+    /// With the noise between runs, and at least that of the samples alone: the noise between runs is the same for all
+    /// aspects, so that the samples' p-values alone need the correction.
+    by_runs: Vec<f64>,
 }
 
-impl CheckPValues {
-    pub(super) fn of(tests: &[AspectTest]) -> Self {
-        let [by_samples, by_runs] = [0, 1].map(|at| holm(&tests.iter().map(|test| test.p()[at]).collect::<Vec<_>>()));
-        Self { by_samples, by_runs }
+impl CheckTests {
+    /// The tests of the shift, the mean, and the tail, which is that of the operations if their latencies are known.
+    pub(super) fn of(
+        observed: Option<&Observations>,
+        of_operations: Option<&Observations>,
+        direction: Direction,
+        variation: RunVariation<'_>,
+    ) -> Self {
+        let mut tests = Vec::new();
+        if let Some(observed) = observed {
+            let enough = observed.counts().min_samples();
+            let test = |aspect: Aspect| AspectTest::of(aspect, aspect.quantile(direction), observed, variation);
+            // A mean of few samples is not about normal.
+            let mean = (enough >= ENOUGH_SAMPLES).then(|| test(Aspect::Mean)).flatten();
+            let p99 = of_operations.and_then(|operations| AspectTest::of(Aspect::P99, None, operations, variation));
+            let tail = p99.or_else(|| Aspect::tail(enough, direction).and_then(test));
+            tests.extend([test(Aspect::Shift), mean, tail].into_iter().flatten());
+        }
+        let by_samples = holm(&tests.iter().map(|test| test.p_by_samples).collect::<Vec<_>>());
+        let by_runs = tests.iter().zip(&by_samples);
+        let by_runs = by_runs.map(|(test, p)| test.by_runs.map_or(1.0, |ratio| ratio.p_value().max(*p))).collect();
+        Self { tests, by_samples, by_runs }
     }
 
-    /// The p-value of a check.
-    pub(super) fn smallest(of_aspects: &[f64]) -> Option<f64> {
-        of_aspects.iter().copied().min_by(f64::total_cmp)
+    pub(super) fn is_empty(&self) -> bool {
+        self.tests.is_empty()
+    }
+
+    /// Whether the noise between runs could be taken into account.
+    pub(super) fn have_runs(&self) -> bool {
+        self.tests.iter().any(|test| test.by_runs.is_some())
+    }
+
+    /// Whether the tail is that of the operations.
+    pub(super) fn have_operations(&self) -> bool {
+        self.tests.iter().any(|test| test.aspect == Aspect::P99)
+    }
+
+    /// Where the noise between runs is from.
+    pub(super) fn source(&self) -> Option<NoiseSource> {
+        self.tests.iter().filter_map(|test| test.source).max_by_key(|source| *source == NoiseSource::OwnRuns)
+    }
+
+    /// The check's p-value by the samples alone; `None` if no ratio can be computed.
+    pub(super) fn p_by_samples(&self) -> Option<f64> {
+        self.by_samples.iter().copied().min_by(f64::total_cmp)
+    }
+
+    /// The check's p-value with the noise between runs.
+    pub(super) fn p_by_runs(&self) -> Option<f64> {
+        self.by_runs.iter().copied().min_by(f64::total_cmp)
+    }
+
+    /// The comparison of each aspect; the observations are those that were tested.
+    pub(super) fn compare(
+        &self,
+        observed: &Observations,
+        of_operations: Option<&Observations>,
+        critical: CriticalP,
+        confidence: f64,
+    ) -> Vec<AspectComparison> {
+        let all = self.tests.iter().zip(&self.by_samples).zip(&self.by_runs);
+        let compared = all.filter_map(|((test, by_samples), by_runs)| {
+            let observed = if test.aspect == Aspect::P99 { of_operations? } else { observed };
+            let effect = test.effect(observed, confidence)?;
+            let certainty = match (*by_runs <= critical.by_runs, *by_samples <= critical.by_samples) {
+                (true, _) => Certainty::Runs,
+                (false, true) => Certainty::Samples,
+                (false, false) => Certainty::None,
+            };
+            Some(AspectComparison {
+                aspect: test.aspect,
+                ratio: effect.ratio.estimate,
+                interval: effect.ratio.interval,
+                runs_interval: effect.runs_interval,
+                p_values: [*by_samples, *by_runs],
+                certainty,
+                source: test.source,
+            })
+        });
+        compared.collect()
     }
 }

@@ -1,15 +1,14 @@
 //! A metric before and after correction for multiple testing.
 
-use wb_model::{Class, Direction};
-use wb_stats::{CONFIDENCE, Interval, NoiseSource, RunNoise, median_ratio};
+use wb_model::Class;
+use wb_stats::{CONFIDENCE, RunNoise, median_ratio};
 
-use super::aspect::Aspect;
-use super::aspect_test::{AspectTest, CheckPValues, RunVariation};
+use super::aspect_test::{CheckTests, RunVariation};
 use super::noise::{BoundNoiseModels, NoiseModelUse};
 use super::observations::{self, ObservationCounts, Observations};
 use super::required_samples::RequiredSamples;
-use super::verdict::{AspectInput, Certainty, VerdictInput};
-use super::{AspectComparison, ENOUGH_SAMPLES, MetricComparison, Options, Verdict};
+use super::verdict::VerdictInput;
+use super::{MetricComparison, Options, Verdict};
 use crate::build::{Build, Builds, MeasuredValue, MetricIndex};
 use crate::id::Statistic;
 
@@ -23,8 +22,7 @@ pub(super) struct CandidateMetric<'a> {
     values: [MeasuredValue; 2],
     noise: Option<&'a RunNoise>,
     noise_use: Option<NoiseModelUse>,
-    tests: Vec<AspectTest>,
-    p: CheckPValues,
+    tests: CheckTests,
     comparable: bool,
 }
 
@@ -65,24 +63,15 @@ impl<'a> CandidateMetric<'a> {
         let observed = Observations::of(sides, row).filter(|_| comparable);
         let direction = options.directions.of(id.class, id.metric);
         let variation = noise.map_or(RunVariation::Prior(options.run_noise), RunVariation::Model);
-        let mut tests = Vec::new();
-        if let Some(observed) = &observed {
-            let counts = observed.counts();
-            let test = |aspect: Aspect| AspectTest::of(aspect, aspect.quantile(direction), observed, variation);
-            let tail = || Aspect::tail(counts.min_samples(), direction).and_then(test);
-            let of_operations =
-                p99.and_then(|p99| AspectTest::of(Aspect::P99, None, &Observations::of(sides, p99)?, variation));
-            // A mean of few samples is not about normal.
-            let mean = || (counts.min_samples() >= ENOUGH_SAMPLES).then(|| test(Aspect::Mean)).flatten();
-            tests.extend([test(Aspect::Shift), mean(), of_operations.or_else(tail)].into_iter().flatten());
-        }
+        let of_operations = p99.and_then(|p99| Observations::of(sides, p99));
+        let tests = CheckTests::of(observed.as_ref(), of_operations.as_ref(), direction, variation);
         let noise_use = match noise {
-            Some(_) if comparable && tests.iter().all(|test| !test.has_runs()) => {
+            Some(_) if comparable && !tests.have_runs() => {
                 Some(NoiseModelUse::Insufficient { why: "a compared value is not above zero".to_owned() })
             }
             _ => noise_use,
         };
-        let p99 = p99.filter(|_| tests.iter().any(|test| test.aspect == Aspect::P99));
+        let p99 = p99.filter(|_| tests.have_operations());
         Some(Self {
             row,
             p99,
@@ -91,7 +80,6 @@ impl<'a> CandidateMetric<'a> {
             values: sides.map(|side| side.value(row, Statistic::Mean)),
             noise,
             noise_use,
-            p: CheckPValues::of(&tests),
             tests,
             comparable,
         })
@@ -99,12 +87,12 @@ impl<'a> CandidateMetric<'a> {
 
     /// The unadjusted p-value by the samples alone; `None` if no ratio can be computed.
     pub(super) fn p_by_samples(&self) -> Option<f64> {
-        CheckPValues::smallest(&self.p.by_samples)
+        self.tests.p_by_samples()
     }
 
     /// The unadjusted p-value with the noise between runs.
     pub(super) fn p_by_runs(&self) -> Option<f64> {
-        CheckPValues::smallest(&self.p.by_runs)
+        self.tests.p_by_runs()
     }
 
     /// Completes the comparison with the family's result.
@@ -121,34 +109,10 @@ impl<'a> CandidateMetric<'a> {
         let id = builds.id(self.row, Statistic::Mean);
         let direction = options.directions.of(id.class, id.metric);
         let threshold = options.threshold.of(self.noise);
-        let source = self.tests.iter().filter_map(|test| test.source).max_by_key(|it| *it == NoiseSource::OwnRuns);
-        let mut aspects = Vec::new();
-        for ((test, by_samples), by_runs) in self.tests.iter().zip(&self.p.by_samples).zip(&self.p.by_runs) {
-            let observed = if test.aspect == Aspect::P99 { &of_operations } else { &observed };
-            let Some(effect) = observed.as_ref().and_then(|observed| test.effect(observed, confidence)) else {
-                continue;
-            };
-            let certainty = match (*by_runs <= family.critical.by_runs, *by_samples <= family.critical.by_samples) {
-                (true, _) => Certainty::Runs,
-                (false, true) => Certainty::Samples,
-                (false, false) => Certainty::None,
-            };
-            aspects.push(AspectComparison {
-                aspect: test.aspect,
-                ratio: effect.ratio.estimate,
-                interval: effect.ratio.interval,
-                runs_interval: effect.runs_interval,
-                p_values: [*by_samples, *by_runs],
-                certainty,
-                source: test.source,
-            });
-        }
-        let input = VerdictInput {
-            values: self.values,
-            aspects: aspects.iter().map(|aspect| aspect.input(direction)).collect(),
-            direction,
-            threshold: threshold / 100.0,
-        };
+        let compare =
+            |observed: &Observations| self.tests.compare(observed, of_operations.as_ref(), family.critical, confidence);
+        let aspects = observed.as_ref().map(compare).unwrap_or_default();
+        let input = VerdictInput::of(self.values, &aspects, direction, threshold);
         let verdict = match input.verdict() {
             Verdict::Missing => Verdict::Missing,
             _ if !self.comparable => Verdict::Incomparable,
@@ -176,34 +140,10 @@ impl<'a> CandidateMetric<'a> {
             p: family.p,
             threshold,
             noise: self.noise_use,
-            source,
+            source: self.tests.source(),
             run_noise: options.run_noise.stddev(),
             verdict,
             required_samples,
         }
-    }
-}
-
-impl AspectComparison {
-    fn input(&self, direction: Direction) -> AspectInput {
-        // If own runs vary more than assumed, their samples say nothing about the next run.
-        let within = |interval: Interval| match (self.source, self.runs_interval) {
-            (Some(NoiseSource::OwnRuns), Some(runs)) => {
-                Interval { low: interval.low.min(runs.low), high: interval.high.max(runs.high), ..interval }
-            }
-            _ => interval,
-        };
-        // More latency is worse, whatever the direction of the metric that it stands beside.
-        let ratio = match (self.aspect, direction) {
-            (Aspect::P99, Direction::Higher) => 1.0 / self.ratio,
-            _ => self.ratio,
-        };
-        let interval = self.interval.map(within).map(|interval| match (self.aspect, direction) {
-            (Aspect::P99, Direction::Higher) => {
-                Interval { low: 1.0 / interval.high, high: 1.0 / interval.low, ..interval }
-            }
-            _ => interval,
-        });
-        AspectInput { ratio, interval, certainty: self.certainty }
     }
 }

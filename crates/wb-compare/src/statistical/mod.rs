@@ -11,6 +11,7 @@
 //! Start with [`compare`]; [`verdict`] defines the verdicts, [`aspect_test`] the tests, [`required_samples`] what a
 //! comparison without a verdict lacks.
 
+mod alone;
 mod aspect;
 mod aspect_test;
 mod candidate;
@@ -30,6 +31,7 @@ use crate::build::{Builds, InternedCell, MetricIndex};
 use crate::direction::Directions;
 use crate::id::Statistic;
 use crate::model::NoiseModel;
+pub use alone::compare_samples;
 pub use aspect::Aspect;
 use candidate::{CandidateMetric, CriticalP, FamilyResult};
 use noise::BoundNoiseModels;

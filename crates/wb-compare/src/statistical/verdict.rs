@@ -3,8 +3,10 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use wb_model::Direction;
-use wb_stats::Interval;
+use wb_stats::{Interval, NoiseSource};
 
+use super::AspectComparison;
+use super::aspect::Aspect;
 use crate::build::MeasuredValue;
 
 /// The verdict on a metric.
@@ -92,6 +94,17 @@ pub(super) struct VerdictInput {
 }
 
 impl VerdictInput {
+    /// The threshold is in percent.
+    pub(super) fn of(
+        values: [MeasuredValue; 2],
+        aspects: &[AspectComparison],
+        direction: Direction,
+        threshold: f64,
+    ) -> Self {
+        let aspects = aspects.iter().map(|aspect| aspect.input(direction)).collect();
+        Self { values, aspects, direction, threshold: threshold / 100.0 }
+    }
+
     pub(super) fn verdict(&self) -> Verdict {
         match self.values {
             [MeasuredValue::Missing, _] | [_, MeasuredValue::Missing] => return Verdict::Missing,
@@ -122,6 +135,30 @@ impl VerdictInput {
             true => Verdict::Equivalent,
             false => Verdict::Inconclusive,
         }
+    }
+}
+
+impl AspectComparison {
+    fn input(&self, direction: Direction) -> AspectInput {
+        // If own runs vary more than assumed, their samples say nothing about the next run.
+        let within = |interval: Interval| match (self.source, self.runs_interval) {
+            (Some(NoiseSource::OwnRuns), Some(runs)) => {
+                Interval { low: interval.low.min(runs.low), high: interval.high.max(runs.high), ..interval }
+            }
+            _ => interval,
+        };
+        // More latency is worse, whatever the direction of the metric that it stands beside.
+        let ratio = match (self.aspect, direction) {
+            (Aspect::P99, Direction::Higher) => 1.0 / self.ratio,
+            _ => self.ratio,
+        };
+        let interval = self.interval.map(within).map(|interval| match (self.aspect, direction) {
+            (Aspect::P99, Direction::Higher) => {
+                Interval { low: 1.0 / interval.high, high: 1.0 / interval.low, ..interval }
+            }
+            _ => interval,
+        });
+        AspectInput { ratio, interval, certainty: self.certainty }
     }
 }
 

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "these are tests, helpers included")]
 
 mod ab;
+mod check;
 mod folders;
 mod history;
 mod noise;
@@ -13,3 +14,4 @@ mod shared_scores;
 mod support;
 mod test_setup;
 mod tolerance;
+mod verdicts;

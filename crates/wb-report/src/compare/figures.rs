@@ -1,7 +1,8 @@
 //! Formats the figures and explanations of comparisons.
 
 use wb_compare::comparison::{
-    CheckGroupResult, CheckResult, ComparisonMethod, ConfidenceInterval, FinalVerdict, StatisticalSummary,
+    AspectSummary, CheckGroupResult, CheckResult, ComparisonMethod, ConfidenceInterval, FinalVerdict,
+    StatisticalSummary,
 };
 use wb_compare::statistical::{Aspect, Certainty, NoiseModelUse, ObservationCounts, RequiredSamples};
 use wb_compare::{CheckId, ComparisonResult, IdFormat, Statistic};
@@ -260,10 +261,14 @@ pub(super) fn describe_counts(counts: &ObservationCounts) -> String {
     }
 }
 
-/// The aspects that differ beside the one that is shown.
+/// The aspects that differ beside the one that is shown, and by another amount.
 fn describe_other_aspects(statistics: &StatisticalSummary) -> String {
     let differing = statistics.aspects.iter().filter(|aspect| aspect.certainty != Certainty::None);
-    let others = differing.filter(|aspect| Some(aspect.aspect) != statistics.aspect).map(|aspect| {
+    let is_other = |aspect: &&AspectSummary| {
+        let shown = statistics.interval.is_some_and(|shown| (shown.low..=shown.high).contains(&aspect.ratio));
+        Some(aspect.aspect) != statistics.aspect && !shown
+    };
+    let others = differing.filter(is_other).map(|aspect| {
         let interval = match aspect.certainty {
             Certainty::Runs => aspect.runs_interval,
             Certainty::Samples | Certainty::None => aspect.interval,

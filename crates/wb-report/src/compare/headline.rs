@@ -8,21 +8,31 @@ use super::figures::{difference, format_signed, shown_interval};
 
 /// A comparison in one sentence for people: what is worse, what is better, and how many other checks have which verdict.
 pub fn headline(outcome: &ComparisonResult) -> String {
+    headline_with(outcome, |build| format!("`{build}`"), str::to_owned)
+}
+
+/// The same with the names of builds and of checks in another format.
+pub(super) fn headline_with(
+    outcome: &ComparisonResult,
+    build_name: impl Fn(&str) -> String,
+    check_name: impl Fn(&str) -> String,
+) -> String {
     let (primary, deviations): (Vec<&CheckResult>, Vec<&CheckResult>) =
         outcome.checks.iter().filter(|check| check.primary).partition(|check| check.statistic == Statistic::Mean);
     let with = |wanted: FinalVerdict| primary.iter().copied().filter(move |check| check.final_verdict == wanted);
     let [reference, .., judged] = &outcome.builds[..] else { return String::new() };
+    let [reference, judged] = [reference, judged].map(|build| build_name(&build.name));
     let mut parts = Vec::new();
     for verdict in [FinalVerdict::Loss, FinalVerdict::Gain] {
         let checks: Vec<&CheckResult> = with(verdict).collect();
-        if let Some(changed) = describe_changed(&checks, verdict) {
+        if let Some(changed) = describe_changed(&checks, verdict, &check_name) {
             parts.push(changed);
         }
     }
     let described = parts.len();
     let mut sentence = match parts.is_empty() {
-        true => format!("`{}` and `{}`", judged.name, reference.name),
-        false => format!("`{}` is {} than `{}`", judged.name, parts.join(", and "), reference.name),
+        true => format!("{judged} and {reference}"),
+        false => format!("{judged} is {} than {reference}", parts.join(", and ")),
     };
     let minor = [FinalVerdict::MinorGain, FinalVerdict::Equal, FinalVerdict::MinorLoss];
     let equal: usize = minor.iter().map(|verdict| with(*verdict).count()).sum();
@@ -59,18 +69,23 @@ pub fn headline(outcome: &ComparisonResult) -> String {
 }
 
 /// `29.0 % slower (27.5 to 29.8 %) in fio bs=4k`; of several checks the range, and where it is largest.
-fn describe_changed(checks: &[&CheckResult], verdict: FinalVerdict) -> Option<String> {
+fn describe_changed(
+    checks: &[&CheckResult],
+    verdict: FinalVerdict,
+    check_name: impl Fn(&str) -> String,
+) -> Option<String> {
+    let name = |check: &CheckResult| check_name(&short_name(&check.id));
     let size = |check: &CheckResult| difference(check).map_or(0.0, f64::abs);
     let largest = checks.iter().copied().max_by(|one, other| size(one).total_cmp(&size(other)))?;
     let word = adjective(checks, verdict);
     let amount = |check: &CheckResult| difference(check).map(|it| format!("{:.1} %", it.abs()));
     if let [check] = checks {
         let amount = amount(check).map(|amount| format!("{amount} ")).unwrap_or_default();
-        return Some(format!("{amount}{word}{} in {}", describe_interval(check), short_name(&check.id)));
+        return Some(format!("{amount}{word}{} in {}", describe_interval(check), name(check)));
     }
     let smallest = checks.iter().map(|check| size(check)).min_by(f64::total_cmp)?;
     let most = size(largest);
-    let (count, name) = (checks.len(), short_name(&largest.id));
+    let (count, name) = (checks.len(), name(largest));
     Some(format!("{smallest:.1} to {most:.1} % {word} in {count} checks (most in {name})"))
 }
 

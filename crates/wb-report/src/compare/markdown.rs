@@ -9,7 +9,7 @@ use super::context::{ContextSection, DifferenceRow, sections};
 use super::figures::{
     describe_error, difference, explain_briefly, format_difference, readable_id, regressing_methods, side_figures,
 };
-use super::headline::headline;
+use super::headline::headline_with;
 
 /// Maximum length in characters: GitHub's limit for a comment with some reserve.
 const MAX_LENGTH: usize = 60_000;
@@ -20,7 +20,7 @@ pub fn markdown(outcome: &ComparisonResult) -> String {
     let totals = &outcome.totals;
     let names: Vec<String> = outcome.builds.iter().map(|build| code(&build.name)).collect();
     let mut text = format!("### {}\n\n", names.join(" → "));
-    text += &format!("{}.\n\n", escape(&headline(outcome)));
+    text += &format!("{}.\n\n", headline_with(outcome, code, escape));
     let counted = [
         ("loss", "losses", totals.losses),
         ("gain", "gains", totals.gains),

@@ -84,7 +84,6 @@ fn a_change_of_shape_is_found_by_one_of_the_tests() {
 }
 
 #[test]
-#[ignore = "docs/statistics.md has no markers of this example yet"]
 fn the_page_shows_the_simulated_tables() {
     page::assert_shown("verdict", &table::tables(&RUNS, &SHAPES));
 }

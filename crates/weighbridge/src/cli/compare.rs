@@ -67,9 +67,9 @@ pub(crate) struct CompareArgs {
     /// samples or 2 runs a side
     #[arg(long, value_enum)]
     pub(crate) method: Option<MethodArg>,
-    /// Tolerated difference of a mean, in percent
-    #[arg(long, short, default_value_t = 5.0, value_name = "PERCENT", value_parser = parse_non_negative, allow_negative_numbers = true)]
-    pub(crate) tolerance: f64,
+    /// Tolerated difference of a mean in percent, where tolerances decide [default: 5]
+    #[arg(long, short, value_name = "PERCENT", value_parser = parse_non_negative, allow_negative_numbers = true)]
+    pub(crate) tolerance: Option<f64>,
     /// Tolerated difference of a standard deviation, in percentage points
     #[arg(long, default_value_t = 5.0, value_name = "POINTS", value_parser = parse_non_negative, allow_negative_numbers = true)]
     pub(crate) stddev_tolerance: f64,

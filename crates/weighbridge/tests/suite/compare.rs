@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::compare_evidence::words;
 use crate::lab::Lab;
 
 /// Writes a run in run-perf's layout with one case, whose primary metric has these samples.
@@ -24,19 +25,47 @@ pub(crate) fn samples_around(level: f64) -> Vec<f64> {
 }
 
 #[test]
-fn single_runs_regress_only_if_trusted() {
+fn single_runs_differ_as_much_as_runs_are_assumed_to() {
     let lab = Lab::new();
-    write_build(&lab, "old", &samples_around(1000.0));
-    write_build(&lab, "new", &samples_around(800.0));
-    let ran = lab.weighbridge("compare old new").expect_code(0);
-    ran.expect_stdout("differs      Localhost/fio/0000:./read-4k/throughput/iops_sec.mean");
-    let trusted = lab.weighbridge("compare old new --trust-single-run").expect_code(2);
-    trusted.expect_stdout("loss         Localhost/fio/0000:./read-4k/throughput/iops_sec.mean");
-    lab.weighbridge("compare new old --trust-single-run").expect_code(0);
-    lab.weighbridge("compare new old --trust-single-run --fail-on-gain").expect_code(2);
-    lab.weighbridge("compare old new --method tolerance").expect_code(2);
-    lab.weighbridge("compare old new --method tolerance --tolerance 30").expect_code(0);
-    lab.weighbridge("compare old new --method tolerance --direction iops_sec=lower").expect_code(0);
+    for (name, level) in [("old", 1000.0), ("slower", 920.0), ("slow", 770.0), ("same", 1003.0)] {
+        write_build(&lab, name, &samples_around(level));
+    }
+    let compare =
+        |last: &str, flags: &str| lab.weighbridge(&format!("compare old {last} --method statistical {flags}"));
+    let check = "Localhost/fio/0000:./read-4k/throughput/iops_sec.mean";
+    compare("slow", "").expect_code(2).expect_stdout(&format!("loss         {check}"));
+    let unconfirmed = compare("slower", "").expect_code(0);
+    unconfirmed
+        .expect_stdout(&format!("unconfirmed  {check}"))
+        .expect_stdout("`slower` and `old`: one check, unconfirmed");
+    let text = words(&unconfirmed.out);
+    for part in
+        ["assuming that runs of one build differ by 5 %", "`ab` measures both", "3 runs a side would confirm it"]
+    {
+        assert!(text.contains(part), "{part}: {}", unconfirmed.out);
+    }
+    compare("slower", "--fail-on unconfirmed").expect_code(2);
+    compare("slower", "--run-noise 1").expect_code(2);
+    compare("slower", "--run-noise 0").expect_code(2);
+    compare("slow", "--run-noise 20").expect_code(0).expect_stdout("unconfirmed");
+    let equal = compare("same", "-v").expect_code(0);
+    assert!(words(&equal.out).contains("these two runs do not differ by 5 % or more"), "{}", equal.out);
+    lab.weighbridge("compare slow old --method statistical").expect_code(0);
+    lab.weighbridge("compare slow old --method statistical --fail-on-gain").expect_code(2);
+    lab.weighbridge("compare old slow --method tolerance").expect_code(2);
+    lab.weighbridge("compare old slow --method tolerance --tolerance 30").expect_code(0);
+    lab.weighbridge("compare old slow --method tolerance --direction iops_sec=lower").expect_code(0);
+}
+
+#[test]
+fn folders_of_run_perf_are_decided_by_tolerances_however_many_samples_they_have() {
+    let lab = Lab::new();
+    for samples in [1, 5, 6, 10] {
+        write_build(&lab, "old", &samples_around(1000.0)[..samples]);
+        write_build(&lab, "new", &samples_around(800.0)[..samples]);
+        let ran = lab.weighbridge("compare old new").expect_code(2);
+        ran.expect_stdout("loss         Localhost/fio/0000:./read-4k/throughput/iops_sec.mean");
+    }
 }
 
 #[test]
@@ -46,9 +75,12 @@ fn several_runs_per_side_can_regress() {
         write_build(&lab, name, &samples_around(level));
         write_build(&lab, &name.replace('a', "b"), &samples_around(level * 0.8));
     }
-    let outcome = lab.weighbridge("compare old=a1,a2,a3,a4,a5 new=b1,b2,b3,b4,b5 --json").expect_code(2).json();
+    let outcome = lab
+        .weighbridge("compare old=a1,a2,a3,a4,a5 new=b1,b2,b3,b4,b5 --method statistical --json")
+        .expect_code(2)
+        .json();
     let check = &outcome["checks"][0];
-    assert_eq!((check["verdict"].as_str(), check["observations"].as_str()), (Some("regressed"), Some("runs")));
+    assert_eq!((check["verdict"].as_str(), &check["runs"]), (Some("regressed"), &serde_json::json!([5, 5])));
     let ratio = check["ratio"].as_f64().unwrap();
     assert!((ratio - 0.8).abs() < 0.01, "{ratio}");
     assert!(check["interval"]["high"].as_f64().unwrap() < 0.85);
@@ -132,17 +164,19 @@ fn comparison_is_written_as_csv_junit_and_markdown() {
     let lab = Lab::new();
     write_build(&lab, "old", &samples_around(1000.0));
     write_build(&lab, "new", &samples_around(700.0));
-    lab.weighbridge("compare old new --trust-single-run --csv out --junit out.xml --markdown out.md").expect_code(2);
+    lab.weighbridge("compare old new --method statistical --csv out --junit out.xml --markdown out.md").expect_code(2);
     let csv = lab.read("out.csv");
     let line = csv.lines().find(|line| line.contains("iops_sec.mean")).unwrap();
     assert!(line.starts_with("Localhost/fio/0000:./read-4k/throughput/iops_sec.mean,mean,true,higher,"), "{line}");
-    assert!(line.ends_with(",statistical,loss,"), "{line}");
+    assert!(line.contains(",statistical,loss,,shift,") && line.ends_with(",1,1,0.7"), "{line}");
     assert!(lab.read("out-groups.csv").lines().count() >= 2);
     let xml = lab.read("out.xml");
     assert!(xml.contains(r#"tests="2" failures="1" errors="0" skipped="0""#), "{xml}");
     let comment = lab.read("out.md");
     assert!(
-        comment.starts_with("### `old` → `new`\n\n**1 loss**") && comment.contains("| loss | `Localhost/fio/"),
+        comment.starts_with("### `old` → `new`\n\n`new` is 30.0 % slower")
+            && comment.contains("**1 loss**")
+            && comment.contains("| loss | `Localhost/fio/"),
         "{comment}"
     );
     assert_eq!((comment.matches("-30.00 %").count(), comment.matches("999.5").count()), (1, 1), "{comment}");
@@ -186,7 +220,7 @@ fn own_runs_are_compared_with_units_and_systems() {
     measure(&lab, "new", 2_345_000);
     let ran = lab.weighbridge("compare old new -v --method tolerance --html page.html --junit out.xml").expect_code(0);
     let gain = "gain         Localhost/requests/0000:socket=/run/a/throughput/requests#mean\n";
-    ran.expect_stdout(gain).expect_stdout("mean 1.23 M requests/s → 2.35 M requests/s, +90.03 %");
+    ran.expect_stdout(gain).expect_stdout("mean 1.23 M requests/s → 2.35 M requests/s; +90.03 %");
     assert_eq!(ran.out.matches("averages by case, metric and profile").count(), 1, "{}", ran.out);
     ran.expect_stdout("\nsystems\n").expect_stdout("\n  kernel ");
     let brief = lab.weighbridge("compare old new --method tolerance").out;
@@ -208,7 +242,7 @@ fn comparison_is_written_as_page_and_plots() {
         write_build(&lab, name, &samples_around(level));
     }
     lab.write("new/Localhost/uperf/0000/result.json", "{ not json");
-    let ran = lab.weighbridge("compare old between new --trust-single-run --html page.html --svg plots --png plots");
+    let ran = lab.weighbridge("compare old between new --run-noise 0 --html page.html --svg plots --png plots");
     assert_eq!(ran.code, 2, "{}", ran.transcript());
     let page = lab.read("page.html");
     for part in ["<h1>old → new</h1>", "<figure>", "✕</abbr> −30.00", ">between<small>", "is malformed: "] {
@@ -218,7 +252,7 @@ fn comparison_is_written_as_page_and_plots() {
         let plot = lab.path(&format!("plots/Localhost-fio-0000-throughput-iops_sec.{extension}"));
         assert!(plot.metadata().is_ok_and(|plot| plot.len() > 1000), "{}", plot.display());
     }
-    lab.weighbridge("compare old new --trust-single-run --html bare.html --no-charts").expect_code(2);
+    lab.weighbridge("compare old new --run-noise 0 --html bare.html --no-charts").expect_code(2);
     assert!(!lab.read("bare.html").contains("<figure>"));
     lab.weighbridge("compare old new --no-charts").expect_code(1);
 }
@@ -258,7 +292,7 @@ fn single_runs_are_judged_with_a_noise_model() {
     worse.expect_stdout("spread between runs 2.01 % (learnt from 8)");
     let near = lab.weighbridge("compare old near -m noise.json --json").expect_code(0);
     let outcome = near.json();
-    assert_eq!(outcome["checks"][0]["verdict"], "inconclusive", "exceeds the noise of samples, but not that of runs");
+    assert_eq!(outcome["checks"][0]["verdict"], "unconfirmed", "exceeds the noise of samples, but not that of runs");
     assert_eq!(outcome["checks"][0]["noise"]["state"], "applied");
     let of_model = lab.weighbridge("compare old near -m noise.json --threshold model --json").json();
     assert!(of_model["checks"][0]["threshold"].as_f64().unwrap() > 8.0, "{of_model}");
@@ -310,7 +344,7 @@ fn values_in_different_units_are_not_compared() {
         lab.define("timed", &definition);
         lab.weighbridge(&format!("run timed --samples 6 --warm-up 0 -q --into {run}")).expect_code_of(&[0, 3]);
     }
-    let compared = lab.weighbridge("compare R S --trust-single-run --json");
+    let compared = lab.weighbridge("compare R S --run-noise 0 --json");
     let compared: serde_json::Value = serde_json::from_str(&compared.out).unwrap();
     let checks = compared["checks"].as_array().unwrap();
     assert!(checks.iter().all(|check| check["final_verdict"] == "incomparable"), "{checks:#?}");

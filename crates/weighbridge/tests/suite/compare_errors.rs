@@ -62,7 +62,7 @@ fn errors_appear_in_every_output() {
     assert_eq!(outcome["builds"][1]["errors"][0], error);
     let table = lab.read("out.csv");
     assert!(table.contains("\nLocalhost/uperf/0,error,true,,"), "{table}");
-    assert!(table.contains(",\"`new` failed: uperf: no server\nfor 60 s\",,error,\n"), "{table}");
+    assert!(table.contains(",\"`new` failed: uperf: no server\nfor 60 s\",,error,,"), "{table}");
     let xml = lab.read("out.xml");
     assert!(xml.contains(r#"errors="3""#) && xml.contains("`new` failed: uperf: no server"), "{xml}");
     let comment = lab.read("out.md");

@@ -11,7 +11,7 @@ fn imported(lab: &Lab, run: &str, times: &[f64]) {
 }
 
 /// A text with line breaks and runs of spaces collapsed.
-fn words(text: &str) -> String {
+pub(crate) fn words(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
@@ -34,7 +34,7 @@ fn fewer_than_six_samples_are_inconclusive() {
         let text = words(&ran.out);
         let [score, reason] = [" % of ±5 %; ", "samples: at least 6 per side are required"];
         assert!(text.contains(score) && text.contains(reason), "the score is shown: {}", ran.out);
-        let trusted = lab.weighbridge(&format!("compare {builds} --trust-single-run"));
+        let trusted = lab.weighbridge(&format!("compare {builds} --run-noise 0"));
         assert_eq!(trusted.code, 0, "{builds}: {}", trusted.transcript());
     }
     let outcome = lab.weighbridge("compare old-3 new-3 --json").json();
@@ -43,7 +43,7 @@ fn fewer_than_six_samples_are_inconclusive() {
     assert!((check["score"].as_f64().unwrap() - 50.0).abs() < 1e-6, "{check}");
     assert_eq!(check["reason"], "3 and 3 samples: at least 6 per side are required");
     assert_eq!(outcome["regressed_by"], serde_json::json!([]));
-    lab.weighbridge("compare old new").expect_code(0).expect_stdout(&format!("differs      {TIME}\n"));
+    lab.weighbridge("compare old new").expect_code(2).expect_stdout(&format!("loss         {TIME}\n"));
 }
 
 #[test]
@@ -64,9 +64,9 @@ fn requested_method_and_run_perf_folders_decide_from_few_samples() {
     let folders = lab.weighbridge("compare before after").expect_code(2);
     assert!(by(&folders.out).is_some_and(|line| line.ends_with("tolerance")), "{}", folders.out);
     write_build(&lab, "before", &samples_around(1000.0));
-    write_build(&lab, "after", &samples_around(800.0));
-    let trusted = lab.weighbridge("compare before after --trust-single-run").expect_code(2);
-    assert!(by(&trusted.out).is_some_and(|line| line.ends_with("statistics")), "{}", trusted.out);
+    write_build(&lab, "after", &samples_around(770.0));
+    let requested = lab.weighbridge("compare before after --method statistical").expect_code(2);
+    assert!(by(&requested.out).is_some_and(|line| line.ends_with("statistics")), "{}", requested.out);
 }
 
 #[test]
@@ -210,12 +210,12 @@ fn disturbed_samples_are_counted() {
     let outcome = lab.weighbridge("compare old new --json").json();
     assert_eq!(outcome["builds"][1]["samples"], serde_json::json!({"counted": 6, "disturbed": 2}));
     assert_eq!(outcome["checks"][0]["disturbed"], serde_json::json!([0, 2]));
-    let trusted = lab.weighbridge("compare old new --trust-single-run --html out.html");
-    let warning = "--trust-single-run decides on disturbed samples: 2 of 6 in `new`";
+    let trusted = lab.weighbridge("compare old new --run-noise 0 --html out.html");
+    let warning = "--run-noise 0 lets disturbed samples decide: 2 of 6 in `new`";
     trusted.expect_stderr(&format!("warning: {warning}\n"));
     assert!(lab.read("out.html").contains("2 of 6 in `new`"));
     disturb(&lab, "new", 0);
-    let quiet = lab.weighbridge("compare old new --trust-single-run");
+    let quiet = lab.weighbridge("compare old new --run-noise 0");
     assert!(!quiet.err.contains("warning"), "{}", quiet.err);
 }
 

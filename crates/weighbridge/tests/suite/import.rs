@@ -39,8 +39,8 @@ fn imported_runs_are_compared_in_the_right_direction() {
     lab.write("slower.json", &slower.to_string());
     assert_eq!(lab.weighbridge(&format!("import -o old {}", example("hyperfine.json"))).code, 0);
     lab.weighbridge("import -o new slower.json").expect_code(0);
-    lab.weighbridge("compare old new --trust-single-run").expect_code(2);
-    lab.weighbridge("compare new old --trust-single-run").expect_code(0);
+    lab.weighbridge("compare old new --run-noise 0").expect_code(2);
+    lab.weighbridge("compare new old --run-noise 0").expect_code(0);
     lab.weighbridge("compare old old").expect_code(0);
 }
 

@@ -59,9 +59,9 @@ const NOTE: &str = "note: new: has results that are older than its records; they
 #[test]
 fn samples_of_a_killed_controller_are_compared() {
     let lab = lab();
-    lab.weighbridge("compare old new --trust-single-run").expect_code(0);
+    lab.weighbridge("compare old new --run-noise 0").expect_code(0);
     kill_after(&lab, 25, "new");
-    let ran = lab.weighbridge("compare old new --trust-single-run").expect_code(2);
+    let ran = lab.weighbridge("compare old new --run-noise 0").expect_code(2);
     ran.expect_stdout("loss         Localhost/falling/0000:-/throughput/figure#mean").expect_stderr(NOTE);
     let outcome = lab.weighbridge("compare old new --json").json();
     let expected = of_study(&lab, "new");

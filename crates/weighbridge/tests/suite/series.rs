@@ -64,14 +64,13 @@ fn comparison_shows_the_differing_script() {
         lab.write("config/weighbridge/tests.d/load.sh", &printing(figure));
         lab.weighbridge(&format!("run scripted {QUICK} --samples 6 --into {folder}")).expect_code(0);
     }
-    lab.weighbridge("compare A B --trust-single-run")
-        .expect_stdout("scripted: file {definition-folder}/load.sh sha256");
-    let json = lab.weighbridge("compare A B --trust-single-run --json").json();
+    lab.weighbridge("compare A B --run-noise 0").expect_stdout("scripted: file {definition-folder}/load.sh sha256");
+    let json = lab.weighbridge("compare A B --run-noise 0 --json").json();
     let programs = json["context"]["programs"].as_array().unwrap();
     let names: Vec<&str> = programs.iter().filter_map(|change| change["name"].as_str()).collect();
     assert_eq!(names, ["scripted: file {definition-folder}/load.sh sha256"], "{json}");
     assert_ne!(programs[0]["before"], programs[0]["after"]);
-    lab.weighbridge("compare A B --trust-single-run --html AB.html");
+    lab.weighbridge("compare A B --run-noise 0 --html AB.html");
     let page = lab.read("AB.html");
     assert!(page.contains("load.sh sha256"), "the page shows it, too");
 }

@@ -65,7 +65,7 @@ pub(crate) fn compare(args: &CompareArgs, console: &Console) -> Result<Exit, Err
     check_directions(&read, &args.direction)?;
     let directions = read.directions().clone().with_overrides(&args.direction);
     let tolerances = tolerance::Options {
-        tolerance: args.tolerance,
+        tolerance: tolerance(args),
         stddev_tolerance: args.stddev_tolerance,
         weights: Weights {
             builds_average: args.model_builds_average,
@@ -95,6 +95,10 @@ pub(crate) fn compare(args: &CompareArgs, console: &Console) -> Result<Exit, Err
     let disturbed = disturbed_single_run_warning(args, &outcome);
     if let Some(warning) = &disturbed {
         crate::console::message!("warning: {warning}");
+    }
+    let by_tolerances = outcome.checks.iter().any(|check| check.decided_by == ComparisonMethod::Tolerance);
+    if args.tolerance.is_some() && !by_tolerances {
+        crate::console::message!("note: --tolerance has no effect: statistics decide, by --threshold");
     }
     write_files(args, &outcome)?;
     if let Some(path) = &args.html {
@@ -144,6 +148,11 @@ pub(crate) fn compare(args: &CompareArgs, console: &Console) -> Result<Exit, Err
     })
 }
 
+/// The tolerated difference of a mean, in percent.
+fn tolerance(args: &CompareArgs) -> f64 {
+    args.tolerance.unwrap_or(tolerance::Options::default().tolerance)
+}
+
 /// What fails the comparison beside regressions.
 pub(super) fn fail_on(args: &CompareArgs) -> FailOn {
     FailOn { gain: args.fail_on_gain, unconfirmed: args.fail_on == Some(FailOnArg::Unconfirmed) }
@@ -181,7 +190,7 @@ fn describe_options(args: &CompareArgs) -> Vec<String> {
         Threshold::Percent(percent) => format!("ratios within {percent} % do not matter"),
     };
     let runs = format!("runs of one build are assumed to differ by {} %", args.run_noise);
-    let tolerance = format!("tolerances of {} % and {} points", args.tolerance, args.stddev_tolerance);
+    let tolerance = format!("tolerances of {} % and {} points", tolerance(args), args.stddev_tolerance);
     let models = args.model.iter().map(|file| format!("by the model {}", file.display()));
     [threshold, runs, tolerance].into_iter().chain(models).collect()
 }

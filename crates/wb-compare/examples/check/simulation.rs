@@ -1,0 +1,146 @@
+//! Verdicts on simulated sides. Lower is better.
+
+use rand::SeedableRng;
+use rand_chacha::ChaCha8Rng;
+use rayon::prelude::*;
+use wb_compare::statistical::{Options, Verdict, compare_samples};
+use wb_model::Direction;
+
+use super::populations::{Population, normal};
+
+/// Runs on each side.
+const COUNTS: [usize; 4] = [1, 2, 4, 8];
+/// Standard deviations of the logarithms of runs.
+const BETWEEN: [f64; 4] = [0.0, 0.02, 0.05, 0.1];
+/// The true changes that are to be found.
+pub(crate) const CHANGES: [f64; 6] = [0.025, 0.05, 0.1, 0.15, 0.2, 0.29];
+/// Samples of a run in the first table, and their noise.
+const SAMPLES: usize = 10;
+const SPREAD: f64 = 0.02;
+/// Samples of a run in the second table, and the scale of their noise.
+const SHAPE_SAMPLES: [usize; 2] = [10, 36];
+const SHAPE_SPREAD: f64 = 0.05;
+/// The correlation of a sample with the one before.
+const CORRELATIONS: [f64; 2] = [0.5, 0.9];
+/// Comparisons of each kind in the two tables.
+const REPETITIONS: [usize; 2] = [1000, 400];
+const SEED: u64 = 8;
+
+/// How the samples of a run are drawn.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum Shape {
+    Population(Population),
+    /// AR(1) with normal noise.
+    Dependent(f64),
+}
+
+impl Shape {
+    const ALL: [Self; 7] = [
+        Self::Population(Population::Normal),
+        Self::Population(Population::LogNormal),
+        Self::Population(Population::T3),
+        Self::Population(Population::Uneven),
+        Self::Population(Population::Even),
+        Self::Dependent(CORRELATIONS[0]),
+        Self::Dependent(CORRELATIONS[1]),
+    ];
+
+    pub(crate) fn name(self) -> String {
+        match self {
+            Self::Population(population) => population.name().to_owned(),
+            Self::Dependent(correlation) => format!("normal, correlation of neighbours {correlation}"),
+        }
+    }
+
+    fn draw(self, rng: &mut ChaCha8Rng, samples: usize, spread: f64) -> Vec<f64> {
+        match self {
+            Self::Population(population) => (0..samples).map(|at| population.draw(rng, spread, at, samples)).collect(),
+            Self::Dependent(correlation) => {
+                let mut state = normal(rng);
+                let innovation = (1.0 - correlation * correlation).sqrt();
+                let mut next = || {
+                    state = correlation * state + innovation * normal(rng);
+                    100.0 * (1.0 + spread * state)
+                };
+                (0..samples).map(|_| next()).collect()
+            }
+        }
+    }
+}
+
+/// The verdicts on sides of one kind; fractions of comparisons.
+pub(crate) struct Row {
+    pub(crate) shape: Shape,
+    pub(crate) samples: usize,
+    pub(crate) between: f64,
+    pub(crate) runs: usize,
+    /// Verdicts on equal sides.
+    pub(crate) regressed: f64,
+    pub(crate) improved: f64,
+    pub(crate) unconfirmed: f64,
+    pub(crate) equivalent: f64,
+    /// Regressed, for each of [`CHANGES`].
+    pub(crate) found: [f64; CHANGES.len()],
+}
+
+/// Normal samples, for every number of runs and every noise between them.
+pub(crate) fn of_runs() -> Vec<Row> {
+    let kinds: Vec<(f64, usize)> = BETWEEN.iter().flat_map(|between| COUNTS.map(|runs| (*between, runs))).collect();
+    let shape = Shape::Population(Population::Normal);
+    kinds.into_par_iter().map(|(between, runs)| row(shape, [SAMPLES, REPETITIONS[0]], SPREAD, between, runs)).collect()
+}
+
+/// One run a side with samples of every shape, without noise between runs and with as much as is assumed.
+pub(crate) fn of_shapes() -> Vec<Row> {
+    let kinds = Shape::ALL.into_iter().flat_map(|shape| SHAPE_SAMPLES.map(|samples| (shape, samples)));
+    let kinds: Vec<_> =
+        kinds.flat_map(|(shape, samples)| [0.0, 0.05].map(|between| (shape, samples, between))).collect();
+    kinds
+        .into_par_iter()
+        .map(|(shape, samples, between)| row(shape, [samples, REPETITIONS[1]], SHAPE_SPREAD, between, 1))
+        .collect()
+}
+
+fn row(shape: Shape, [samples, repetitions]: [usize; 2], spread: f64, between: f64, runs: usize) -> Row {
+    let mut rng = ChaCha8Rng::seed_from_u64(SEED);
+    let mut row = Row {
+        shape,
+        samples,
+        between,
+        runs,
+        regressed: 0.0,
+        improved: 0.0,
+        unconfirmed: 0.0,
+        equivalent: 0.0,
+        found: [0.0; CHANGES.len()],
+    };
+    let share = 1.0 / repetitions as f64;
+    for _ in 0..repetitions {
+        let mut side = || -> Vec<Vec<f64>> {
+            let run = |_| {
+                let level = (between * normal(&mut rng)).exp();
+                shape.draw(&mut rng, samples, spread).iter().map(|sample| sample * level).collect()
+            };
+            (0..runs).map(run).collect()
+        };
+        let [reference, judged] = [side(), side()];
+        match verdict(&reference, &judged, 0.0) {
+            Verdict::Regressed => row.regressed += share,
+            Verdict::Improved => row.improved += share,
+            Verdict::Unconfirmed => row.unconfirmed += share,
+            Verdict::Equivalent => row.equivalent += share,
+            _ => {}
+        }
+        for (found, change) in row.found.iter_mut().zip(CHANGES) {
+            *found += if verdict(&reference, &judged, change) == Verdict::Regressed { share } else { 0.0 };
+        }
+    }
+    row
+}
+
+/// The verdict if the judged side is slower by `change`.
+fn verdict(reference: &[Vec<f64>], judged: &[Vec<f64>], change: f64) -> Verdict {
+    let slower = judged.iter().map(|run| run.iter().map(|sample| sample * (1.0 + change)).collect()).collect();
+    let sides = [reference.to_vec(), slower];
+    compare_samples(sides, Direction::Lower, &Options::default()).expect("both sides have samples").0
+}

@@ -1,0 +1,136 @@
+//! Verdicts on distributions whose shape changes, on single runs, and with more data.
+
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use wb_compare::statistical::{Aspect, Certainty, MetricComparison, Options, Verdict, compare};
+use wb_stats::RunPrior;
+
+use crate::support::{TestFolders, iteration, latency};
+
+/// A latency with these samples in two builds, each of several runs.
+fn compared(reference: &[Vec<f64>], judged: &[Vec<f64>], options: &Options) -> MetricComparison {
+    let lab = TestFolders::new();
+    let mut sides = Vec::new();
+    for (side, runs) in [("a", reference), ("b", judged)] {
+        let names: Vec<String> = (0..runs.len()).map(|run| format!("{side}{run}")).collect();
+        for (name, samples) in names.iter().zip(runs) {
+            let mean = samples.iter().sum::<f64>() / samples.len() as f64;
+            let metric = crate::support::GeneratedMetric { samples: samples.clone(), ..latency("lat", mean, 1.0) };
+            lab.run(name, "P/t/0000", &[iteration("c-1", "lat", &[metric])]);
+        }
+        sides.push(names.join(","));
+    }
+    let sides: Vec<&str> = sides.iter().map(String::as_str).collect();
+    let comparison = compare(&lab.read(&sides), &[], options).unwrap();
+    comparison.checks.into_iter().find(|check| check.primary).unwrap()
+}
+
+fn single(reference: &[f64], judged: &[f64]) -> MetricComparison {
+    compared(&[reference.to_vec()], &[judged.to_vec()], &Options::default())
+}
+
+/// Samples with this share of slow ones, which take `slow` times as long, and a little noise.
+fn mixture(n: usize, share: f64, slow: f64) -> Vec<f64> {
+    let mut rng = ChaCha8Rng::seed_from_u64(n as u64 + (share * 1000.0) as u64);
+    let slow_count = (n as f64 * share).round() as usize;
+    (0..n).map(|i| (1.0 + 0.01 * rng.random::<f64>()) * if i < slow_count { slow } else { 1.0 }).collect()
+}
+
+#[test]
+fn a_slower_tail_is_not_equal_whatever_the_median_says() {
+    for n in [30, 36, 60, 100] {
+        let check = single(&mixture(n, 0.0, 1.0), &mixture(n, 0.2, 5.0));
+        assert_eq!(check.verdict, Verdict::Regressed, "{n}: {check:#?}");
+        let decisive = check.decisive().unwrap();
+        assert!(decisive.aspect != Aspect::Shift && decisive.ratio > 1.5, "{decisive:#?}");
+    }
+}
+
+#[test]
+fn modes_that_change_their_shares_are_never_equal() {
+    for n in [30, 60, 100, 200] {
+        let check = single(&mixture(n, 0.2, 2.0), &mixture(n, 0.4, 2.0));
+        assert_ne!(check.verdict, Verdict::Equivalent, "{n}: {check:#?}");
+    }
+    let check = single(&mixture(200, 0.2, 2.0), &mixture(200, 0.4, 2.0));
+    assert!(matches!(check.verdict, Verdict::Regressed | Verdict::Unconfirmed), "{check:#?}");
+}
+
+/// Eleven of 100 ms and ten of 200 against ten and eleven: the medians differ twofold, and the populations hardly.
+#[test]
+fn the_ratio_of_medians_has_its_name_and_decides_nothing() {
+    let modes = |fast: usize, slow: usize| {
+        let noise = |i: usize| 1.0 + 0.001 * (i * 7 % 10) as f64;
+        (0..fast + slow).map(|i| noise(i) * if i < fast { 0.1 } else { 0.2 }).collect::<Vec<f64>>()
+    };
+    let check = single(&modes(11, 10), &modes(10, 11));
+    let median = check.median_ratio.unwrap();
+    assert!(median.estimate > 1.9 && median.interval.unwrap().low < 1.0, "{median:?}");
+    let shift = &check.aspects[0];
+    assert_eq!(shift.aspect, Aspect::Shift);
+    assert!((shift.ratio - 1.0).abs() < 0.01, "{shift:?}");
+    assert_eq!(check.verdict, Verdict::Inconclusive, "{check:#?}");
+}
+
+#[test]
+fn a_better_median_with_a_worse_tail_is_worse_and_both_are_named() {
+    let faster: Vec<f64> = mixture(60, 0.25, 12.0).iter().map(|sample| sample * 0.7).collect();
+    let check = single(&mixture(60, 0.0, 1.0), &faster);
+    assert_eq!(check.verdict, Verdict::Regressed, "{check:#?}");
+    let ratio = |aspect| check.aspects.iter().find(|it| it.aspect == aspect).unwrap().ratio;
+    assert!(ratio(Aspect::Shift) < 0.8 && ratio(Aspect::Mean) > 1.5, "{check:#?}");
+    assert!(check.aspects.iter().all(|aspect| aspect.certainty != Certainty::None), "{check:#?}");
+}
+
+/// Runs whose noise is as assumed: the same data, cut to fewer samples or runs, never decides more.
+#[test]
+fn more_data_never_decides_less() {
+    let rank = |verdict| match verdict {
+        Verdict::Inconclusive => 0,
+        Verdict::Unconfirmed => 1,
+        Verdict::Regressed => 2,
+        other => panic!("{other:?}"),
+    };
+    let side = |level: f64, runs: usize, samples: usize| -> Vec<Vec<f64>> {
+        let run = |run: usize| {
+            let shift = 1.0 + 0.01 * (run % 3) as f64;
+            (0..samples).map(|i| level * shift * (1.0 + 0.002 * (i * 3 % 7) as f64)).collect()
+        };
+        (0..runs).map(run).collect()
+    };
+    for slower in [1.09, 1.13, 1.29] {
+        for samples in [6, 10, 30] {
+            let verdicts = [1, 2, 3, 4, 5, 6, 8].map(|runs| {
+                let check = compared(&side(1.0, runs, samples), &side(slower, runs, samples), &Options::default());
+                rank(check.verdict)
+            });
+            assert!(verdicts.is_sorted(), "{slower} {samples}: {verdicts:?}");
+            assert_eq!(*verdicts.last().unwrap(), 2, "{slower} {samples}");
+        }
+    }
+}
+
+#[test]
+fn the_assumed_noise_between_runs_decides_about_single_runs() {
+    let with = |slower: f64, run_noise: f64| {
+        let samples = mixture(20, 0.0, 1.0);
+        let judged = samples.iter().map(|sample| sample * slower).collect();
+        let options = Options { run_noise: RunPrior::new(run_noise).unwrap(), ..Options::default() };
+        compared(&[samples], &[judged], &options)
+    };
+    for (slower, run_noise, verdict) in [
+        (1.29, 0.05, Verdict::Regressed),
+        (1.08, 0.05, Verdict::Unconfirmed),
+        (1.08, 0.01, Verdict::Regressed),
+        (1.08, 0.0, Verdict::Regressed),
+        (1.29, 0.2, Verdict::Unconfirmed),
+        (0.7, 0.05, Verdict::Improved),
+        (1.01, 0.05, Verdict::Equivalent),
+        (1.01, 0.0, Verdict::Equivalent),
+    ] {
+        assert_eq!(with(slower, run_noise).verdict, verdict, "{slower} {run_noise}");
+    }
+    // p of a factor of 1.29 with t of 30 degrees of freedom and a standard error of 0.0707.
+    let p = with(1.29, 0.05).p.unwrap();
+    assert!((0.0005..0.003).contains(&p), "{p}");
+}
