@@ -114,7 +114,7 @@ impl VerdictInput {
         let verdict = |aspect: &AspectInput, certainty| {
             judge(aspect.ratio, aspect.interval, aspect.certainty >= certainty, self.direction, self.threshold)
         };
-        let any = |certainty, wanted| self.aspects.iter().any(|aspect| verdict(aspect, certainty) == wanted);
+        let any = |certainty, requested| self.aspects.iter().any(|aspect| verdict(aspect, certainty) == requested);
         let worse = |certainty| any(certainty, Verdict::Regressed);
         let better = |certainty| any(certainty, Verdict::Improved);
         if worse(Certainty::Runs) {

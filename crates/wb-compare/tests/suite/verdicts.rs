@@ -93,7 +93,8 @@ fn more_data_never_decides_less() {
     };
     let side = |level: f64, runs: usize, samples: usize| -> Vec<Vec<f64>> {
         let run = |run: usize| {
-            let shift = 1.0 + 0.01 * (run % 3) as f64;
+            // Runs with equal samples would be copies.
+            let shift = 1.0 + 0.01 * (run % 3) as f64 + 1e-6 * run as f64;
             (0..samples).map(|i| level * shift * (1.0 + 0.002 * (i * 3 % 7) as f64)).collect()
         };
         (0..runs).map(run).collect()

@@ -19,7 +19,7 @@ pub(super) fn headline_with(
 ) -> String {
     let (primary, deviations): (Vec<&CheckResult>, Vec<&CheckResult>) =
         outcome.checks.iter().filter(|check| check.primary).partition(|check| check.statistic == Statistic::Mean);
-    let with = |wanted: FinalVerdict| primary.iter().copied().filter(move |check| check.final_verdict == wanted);
+    let with = |requested: FinalVerdict| primary.iter().copied().filter(move |check| check.final_verdict == requested);
     let [reference, .., judged] = &outcome.builds[..] else { return String::new() };
     let [reference, judged] = [reference, judged].map(|build| build_name(&build.name));
     let mut parts = Vec::new();
