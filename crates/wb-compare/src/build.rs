@@ -1,17 +1,18 @@
 //! Builds: the measured values of all sides of a comparison.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::PathBuf;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use wb_model::{Class, Unit};
+use wb_model::{Class, MetricKey, Unit};
 
 use crate::direction::Directions;
 use crate::id::{CheckId, IdFormat, Statistic};
 use crate::interner::{Interner, Set, Symbol};
 use crate::metadata::Metadata;
+use crate::unknown_name::UnknownName;
 
 /// The parameter that holds the definition key: if it differs, nothing is compared.
 pub(crate) const DEFINITION_KEY: &str = "definition key";
@@ -289,6 +290,36 @@ impl Builds {
         let [profile, test, serial, case, metric] =
             [profile, test, serial, case, metric].map(|name| self.names.resolve(name));
         CheckId { id_format, profile, test, serial, case, class, metric, statistic }
+    }
+
+    /// Lets other metrics decide than those that the tests declare: in the cells that have one of these metrics of all
+    /// workers, only these are primary.
+    ///
+    /// # Errors
+    /// If no build has one of them.
+    pub fn decide_by(&mut self, metrics: &[MetricKey]) -> Result<(), UnknownName> {
+        let selected: Vec<Option<bool>> = {
+            let row_of = |row: MetricIndex| {
+                let id = self.id(row, Statistic::Mean);
+                metrics.iter().position(|key| (key.class, key.name.as_str()) == (id.class, id.metric))
+            };
+            let found: Vec<Option<usize>> = self.rows().map(row_of).collect();
+            if let Some(missing) = (0..metrics.len()).find(|at| !found.contains(&Some(*at))) {
+                return Err(UnknownName::metric(self, &metrics[missing]));
+            }
+            let cells: BTreeSet<InternedCell> =
+                self.rows().filter(|row| found[row.index()].is_some()).map(|row| self.cell(row)).collect();
+            let rows = self.rows();
+            rows.map(|row| cells.contains(&self.cell(row)).then_some(found[row.index()].is_some())).collect()
+        };
+        for run in self.list.iter_mut().flat_map(|build| &mut build.runs) {
+            for (reading, selected) in run.readings.iter_mut().zip(&selected) {
+                if let (Some(reading), Some(primary)) = (reading, selected) {
+                    reading.primary = *primary;
+                }
+            }
+        }
+        Ok(())
     }
 
     /// The cell of a metric.

@@ -7,6 +7,7 @@ use wb_model::{MetricKey, strip_worker};
 
 use crate::build::{Build, Builds};
 use crate::direction::DirectionOverride;
+use crate::id::Statistic;
 
 /// A name that does not exist in the builds.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -40,6 +41,15 @@ impl UnknownName {
         let more = candidates.len().saturating_sub(MAX_LISTED);
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
         help_with_suggestion(suggestion.as_ref(), &format!("expected one of {listed}{more}"))
+    }
+}
+
+impl UnknownName {
+    /// A metric that no build has.
+    pub(crate) fn metric(builds: &Builds, key: &MetricKey) -> Self {
+        let rows = builds.rows().map(|row| builds.id(row, Statistic::Mean));
+        let candidates = rows.map(|id| MetricKey::new(id.class, id.metric).to_string()).collect();
+        Self { kind: "metric", name: key.to_string(), builds: join_build_names(builds.list().iter()), candidates }
     }
 }
 

@@ -20,34 +20,35 @@ use super::suite;
 use super::traffic::Traffic;
 use crate::{Artefacts, Measurement, Rejection};
 
-/// The metrics of a cell; the first is primary.
+/// The metrics of a cell; the figure of each scenario is primary.
 pub(super) fn metrics<'s>(scenarios: impl IntoIterator<Item = &'s Scenario>) -> Vec<Metric> {
     let mut metrics = Vec::new();
     for scenario in scenarios {
         match scenario {
             Scenario::Upload => {
-                metrics.push(Metric::throughput("upload", "B/s"));
+                metrics.push(Metric::throughput("upload", "B/s").primary());
                 metrics.push(Metric::check("upload-of-ceiling", "%"));
             }
             Scenario::Download => {
-                metrics.push(Metric::throughput("download", "B/s"));
+                metrics.push(Metric::throughput("download", "B/s").primary());
                 metrics.push(Metric::check("download-of-ceiling", "%"));
                 metrics.push(Metric::latency("first-byte", "ns"));
             }
             Scenario::Latency => {
-                metrics.push(Metric::latency("round-trip", "ns"));
+                metrics.push(Metric::latency("round-trip", "ns").primary());
                 metrics.push(Metric::latency("raw-round-trip", "ns"));
             }
             Scenario::Custom { name, measure: Measure::Throughput } => {
-                metrics.push(Metric::throughput(name, "B/s"));
+                metrics.push(Metric::throughput(name, "B/s").primary());
                 metrics.push(Metric::check(&format!("{name}-of-ceiling"), "%"));
             }
-            Scenario::Custom { name, measure: Measure::Latency } => metrics.push(Metric::latency(name, "ns")),
+            Scenario::Custom { name, measure: Measure::Latency } => {
+                metrics.push(Metric::latency(name, "ns").primary());
+            }
         }
     }
     if !metrics.is_empty() {
         metrics.push(Metric::latency("connect", "ns"));
-        metrics[0].primary = true;
     }
     metrics
 }

@@ -6,6 +6,7 @@ use clap::{Arg, ArgAction, ArgGroup, ArgMatches, Args, Command, FromArgMatches, 
 use globset::{GlobBuilder, GlobMatcher};
 use wb_compare::direction::DirectionOverride;
 use wb_compare::statistical::Threshold;
+use wb_model::MetricKey;
 
 use super::{
     KeyValueParser, OutputFolder, OutputPath, OutputPrefix, parse_non_negative, parse_positive, prefix_parser,
@@ -97,6 +98,10 @@ pub(crate) struct CompareArgs {
     /// given more than once
     #[arg(long, value_name = "METRIC=higher|lower|neither")]
     pub(crate) direction: Vec<DirectionOverride>,
+    /// Metric that decides, in place of those that the test declares: `latency/p99`. Cells without it keep theirs; may be
+    /// given more than once
+    #[arg(long, value_name = "CLASS/METRIC")]
+    pub(crate) metric: Vec<MetricKey>,
     /// Also fail on improvements
     #[arg(long)]
     pub(crate) fail_on_gain: bool,

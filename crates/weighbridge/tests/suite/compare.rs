@@ -299,7 +299,7 @@ fn single_runs_are_judged_with_a_noise_model() {
     lab.weighbridge("compare old near --threshold model").expect_code(1);
     let thin = lab.weighbridge("model fit --noise -o thin.json r0,r1,r2").expect_code(3);
     thin.expect_stderr("3 runs: at least 6 are required");
-    let unsure = lab.weighbridge("compare old new -m thin.json").expect_code(0);
+    let unsure = lab.weighbridge("compare old near -m thin.json --method statistical").expect_code(0);
     let words = unsure.out.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(words.contains("not known well enough: 3 runs: at least 6 are required"), "{}", unsure.out);
     let moved = lab.weighbridge("model rebase --linear -o m.json noise.json new").expect_code(1);
@@ -349,4 +349,33 @@ fn values_in_different_units_are_not_compared() {
     let checks = compared["checks"].as_array().unwrap();
     assert!(checks.iter().all(|check| check["final_verdict"] == "incomparable"), "{checks:#?}");
     lab.weighbridge("compare R S").expect_stdout("metric unit ms → s");
+}
+
+/// A test with two figures, of which it declares the first as primary.
+fn measure_two(lab: &Lab, run: &str, rate: u32, delay: u32) {
+    let script = lab.write("figures.sh", &format!("echo rate: {rate}\necho delay: {delay}\n"));
+    let metric = |name: &str, class: &str, unit: &str, primary: bool| {
+        format!(
+            "[[metric]]\nname = \"{name}\"\nclass = \"{class}\"\nunit = \"{unit}\"\nprimary = {primary}\n\
+             regex = '{name}: (\\d+)'\n"
+        )
+    };
+    let metrics = metric("rate", "throughput", "op/s", true) + &metric("delay", "latency", "ms", false);
+    let head = "name = \"two\"\nsummary = \"two figures\"\nversion = 1\n";
+    lab.define("two", &format!("{head}command = [\"sh\", \"{}\"]\n{metrics}", script.display()));
+    lab.weighbridge(&format!("run two --samples 6 --warm-up 0 --retakes 0 -q --into {run}")).expect_code_of(&[0, 3]);
+}
+
+#[test]
+fn another_metric_can_decide() {
+    let lab = Lab::new();
+    measure_two(&lab, "old", 1000, 10);
+    measure_two(&lab, "new", 1000, 30);
+    lab.weighbridge("compare old new").expect_code(0);
+    lab.weighbridge("compare old new --metric latency/delay").expect_code(2).expect_stdout("slower");
+    lab.weighbridge("compare old new --metric latency/delay --metric throughput/rate").expect_code(2);
+    lab.weighbridge("compare old new --metric latency/dely")
+        .expect_code(1)
+        .expect_stderr("latency/dely")
+        .expect_stderr("latency/delay");
 }

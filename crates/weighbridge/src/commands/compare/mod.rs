@@ -52,7 +52,7 @@ const SCORES: [(&str, &[Status]); 6] = [
 
 /// Compares builds.
 pub(crate) fn compare(args: &CompareArgs, console: &Console) -> Result<Exit, Error> {
-    let LoadedBuilds { builds: read, warnings } =
+    let LoadedBuilds { builds: mut read, warnings } =
         builds::read_with_warnings(&args.builds, &args.read, &args.allow_different, console)?;
     builds::require_same_layout(&read)?;
     let (models, noise) = builds::read_models(&args.model, &read, console)?;
@@ -62,6 +62,7 @@ pub(crate) fn compare(args: &CompareArgs, console: &Console) -> Result<Exit, Err
             .to_owned();
         return Err(Error::Usage { what, help });
     }
+    read.decide_by(&args.metric)?;
     check_directions(&read, &args.direction)?;
     let directions = read.directions().clone().with_overrides(&args.direction);
     let tolerances = tolerance::Options {
