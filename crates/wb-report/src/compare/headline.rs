@@ -2,7 +2,7 @@
 
 use wb_compare::comparison::{CheckResult, ComparisonMethod, FinalVerdict};
 use wb_compare::{CheckId, ComparisonResult, Statistic};
-use wb_model::{Class, unescape_lossy};
+use wb_model::{Class, Direction, unescape_lossy};
 
 use super::figures::{difference, format_signed, shown_interval};
 
@@ -29,16 +29,22 @@ pub(super) fn headline_with(
             parts.push(changed);
         }
     }
-    let described = parts.len();
-    let mut sentence = match parts.is_empty() {
-        true => format!("{judged} and {reference}"),
-        false => format!("{judged} is {} than {reference}", parts.join(", and ")),
+    let unconfirmed: Vec<&CheckResult> = with(FinalVerdict::Unconfirmed).collect();
+    let perhaps = match parts.is_empty() {
+        true => describe_changed(&unconfirmed, FinalVerdict::Unconfirmed, &check_name),
+        false => None,
+    };
+    let described = parts.len() + perhaps.iter().count();
+    let mut sentence = match (parts.is_empty(), perhaps) {
+        (true, Some(perhaps)) => format!("{judged} may be {perhaps} than {reference}, which is unconfirmed"),
+        (true, None) => format!("{judged} and {reference}"),
+        (false, _) => format!("{judged} is {} than {reference}", parts.join(", and ")),
     };
     let minor = [FinalVerdict::MinorGain, FinalVerdict::Equal, FinalVerdict::MinorLoss];
     let equal: usize = minor.iter().map(|verdict| with(*verdict).count()).sum();
     let counted = [
         (equal, "equal"),
-        (with(FinalVerdict::Unconfirmed).count(), "unconfirmed"),
+        (if parts.is_empty() { 0 } else { unconfirmed.len() }, "unconfirmed"),
         (with(FinalVerdict::Differs).count(), "different without a better direction"),
         (with(FinalVerdict::Inconclusive).count(), "inconclusive"),
         (with(FinalVerdict::Missing).count(), "missing"),
@@ -77,7 +83,7 @@ fn describe_changed(
     let name = |check: &CheckResult| check_name(&short_name(&check.id));
     let size = |check: &CheckResult| difference(check).map_or(0.0, f64::abs);
     let largest = checks.iter().copied().max_by(|one, other| size(one).total_cmp(&size(other)))?;
-    let word = adjective(checks, verdict);
+    let word = adjective(checks, verdict)?;
     let amount = |check: &CheckResult| difference(check).map(|it| format!("{:.1} %", it.abs()));
     if let [check] = checks {
         let amount = amount(check).map(|amount| format!("{amount} ")).unwrap_or_default();
@@ -104,17 +110,31 @@ fn describe_interval(check: &CheckResult) -> String {
     }
 }
 
-/// `slower` and `faster` of throughputs and latencies, otherwise `worse` and `better`.
-fn adjective(checks: &[&CheckResult], verdict: FinalVerdict) -> &'static str {
+/// `slower` and `faster` of throughputs and latencies, otherwise `worse` and `better`; `None` if checks without a verdict
+/// differ in their direction.
+fn adjective(checks: &[&CheckResult], verdict: FinalVerdict) -> Option<&'static str> {
     let is_speed = |check: &&CheckResult| {
         CheckId::parse(&check.id).is_ok_and(|id| matches!(id.class, Class::Throughput | Class::Latency))
     };
-    match (checks.iter().all(is_speed), verdict == FinalVerdict::Loss) {
+    let is_worse = |check: &CheckResult| match (check.direction, difference(check)?) {
+        (Direction::Neither, _) => None,
+        (Direction::Higher, difference) => Some(difference < 0.0),
+        (Direction::Lower, difference) => Some(difference > 0.0),
+    };
+    let worse = match verdict {
+        FinalVerdict::Loss => true,
+        FinalVerdict::Gain => false,
+        _ => {
+            let first = is_worse(checks.first()?)?;
+            checks.iter().all(|check| is_worse(check) == Some(first)).then_some(first)?
+        }
+    };
+    Some(match (checks.iter().all(is_speed), worse) {
         (true, true) => "slower",
         (true, false) => "faster",
         (false, true) => "worse",
         (false, false) => "better",
-    }
+    })
 }
 
 /// The test, the case and the metric of a check.
