@@ -229,7 +229,7 @@ fn totals_groups_and_errors_are_shown() {
     let page = page(&PLAIN);
     assert_eq!(page.texts(".tally"), ["1 loss, 1 gain, 2 missing, 1 error; 10 primary checks compared"]);
     let headline = &page.texts(".headline")[0];
-    assert!(headline.starts_with("✕ `new` is 20.0 % slower in fio read-4KiB (iops_sec), and "), "{headline}");
+    assert!(headline.starts_with("✕ new is 20.0 % slower in fio read-4KiB (iops_sec), and "), "{headline}");
     let heads = page.texts("table.totals thead th");
     let last = page.texts("table.totals tbody tr:last-child > *");
     let count = |name: &str| last[heads.iter().position(|head| head == name).unwrap()].clone();

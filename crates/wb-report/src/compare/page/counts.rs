@@ -27,13 +27,14 @@ const ERRORS: [NamedTotal; 4] = [
 type BarPart = (&'static str, &'static str, fn(&Totals) -> usize);
 
 /// The parts of a bar, from gains to missing checks.
-const PARTS: [BarPart; 8] = [
+const PARTS: [BarPart; 9] = [
     ("gain", "gains", |totals| totals.gains),
     ("minor-gain", "minor gains", |totals| totals.minor_gains),
     ("equal", "equals", |totals| totals.equals),
     ("minor-loss", "minor losses", |totals| totals.minor_losses),
     ("loss", "losses", |totals| totals.losses),
     ("differs", "differing", |totals| totals.differing),
+    ("unconfirmed", "unconfirmed", |totals| totals.unconfirmed),
     ("inconclusive", "inconclusive", |totals| totals.inconclusive),
     ("lacking", "missing, invalid or incomparable", |totals| totals.missing + totals.invalid + totals.incomparable),
 ];

@@ -19,7 +19,7 @@ use super::verdict_style::{VerdictStyle, verdict_styles};
 use super::{PageOptions, models};
 use crate::compare::context::DifferenceRow;
 use crate::compare::figures::{describe_method, regressing_methods};
-use crate::compare::headline::headline;
+use crate::compare::headline::headline_with;
 use crate::page::components::{IdGenerator, NamedText, PageFigure, named_text};
 use crate::systems::SystemTable;
 
@@ -94,7 +94,7 @@ impl<'a> ComparisonPage<'a> {
         let mut ids = IdGenerator::default();
         Self {
             title: ends.join(" → "),
-            headline: headline(outcome),
+            headline: headline_with(outcome, str::to_owned, str::to_owned),
             tally: totals_line(outcome),
             mark: Mark::of(outcome),
             facts: facts(outcome, history),
