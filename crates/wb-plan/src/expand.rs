@@ -16,7 +16,7 @@ use crate::plan::{Cell, Plan, SkippedCell};
 use crate::programs;
 use crate::request::{PropertyGroup, SpannedValue, ValueForm, split_commas};
 use crate::role_assignment::RoleAssignment;
-use crate::{Catalog, CatalogCell, PlanWorkers, Request, Sampling, Selection, SpannedParam};
+use crate::{Catalog, CatalogCell, PlanWorkers, Request, Sampling, SelectableCell, Selection, SpannedParam};
 use combination::{Combination, Dimension, combine};
 
 /// The prefix of parameters that are knobs, applied during each sample: `knobs.thp-enabled`. Every test accepts them,
@@ -109,8 +109,10 @@ impl PlanExpansion<'_> {
                     .with_help("list each value once, and use each `id=` for one test only")
                     .into());
             }
-            match self.selection.skip_reason(&id, matrix_name.as_deref()) {
-                Some(reason) => self.plan.skipped.push(SkippedCell { id, reason }),
+            let selectable =
+                SelectableCell::new(&id, &params, Some(declaration)).with_matrix_name(matrix_name.as_deref());
+            match self.selection.skip_reason(&selectable) {
+                Some(reason) => self.plan.skipped.push(SkippedCell { id, params, reason }),
                 None => self.plan.cells.push(context.cell(id, params, open, server.as_deref())?),
             }
         }

@@ -88,7 +88,7 @@ fn build_request(
         publish: plan.publish,
         requests,
         sampling,
-        selection: Selection::new(&flags.select, &flags.ignore)?,
+        selection: Selection::new(&flags.selection.select, &flags.selection.ignore)?,
         registry,
     })
 }

@@ -15,6 +15,47 @@ fn empty_selection_exits_with_4() {
 }
 
 #[test]
+fn cells_are_selected_by_parameters_in_any_order_and_by_aliases() {
+    let lab = Lab::new();
+    let cells = |select: &str| -> Vec<String> {
+        let line = format!("plan fio:rw=[read,randread],bs=[4k,64k] --no-worker --json {select}");
+        let plan = lab.weighbridge(&line).expect_code(0).json();
+        let case = |cell: &serde_json::Value| cell["id"].as_str().unwrap().rsplit(':').next().unwrap().to_owned();
+        plan["cells"].as_array().unwrap().iter().map(case).collect()
+    };
+    for select in [
+        "--select rw=randread,bs=4k",
+        "--select bs=4096,test-types=randread",
+        "--select fio:block-sizes=4k,rw=rand*",
+        "--ignore rw=read --ignore bs=64k",
+        "--select *block-sizes=4k,test-types=randread",
+    ] {
+        assert_eq!(cells(select), ["block-sizes=4k,test-types=randread"], "{select}");
+    }
+    assert_eq!(cells("--select bs=[4k,64k],rw=read").len(), 2);
+    assert_eq!(cells("--select runtime=180s").len(), 4, "a parameter that is not part of the name");
+}
+
+#[test]
+fn selection_of_a_name_or_value_that_no_cell_has_lists_the_near_ones() {
+    let lab = Lab::new();
+    assert_snapshot!(lab.weighbridge("plan steady:kind=[a,b] --select kin=a").transcript(), @r"
+    exit 4
+    error: unknown parameter `kin` in `--select kin=a`
+    help: did you mean `kind`? the cells have aslr, cpus, huge-pages, kind, memory-nodes
+    ");
+    assert_snapshot!(lab.weighbridge("run steady:kind=[a,b] --ignore kind=c --into R").transcript(), @r"
+    exit 4
+    error: no cell has `kind=c`, which `--ignore kind=c` names
+    help: `kind` is a, b in these cells
+    ");
+    // Both exist, but not together.
+    lab.weighbridge("plan steady:kind=a steady:kind=b,huge-pages=never --select kind=a,huge-pages=never")
+        .expect_code(4)
+        .expect_stderr("no cell matches `kind=a,huge-pages=never`");
+}
+
+#[test]
 fn unknown_parameter_suggests_the_nearest() {
     let lab = Lab::new();
     let ran = lab.weighbridge("plan fio:blok-sizes=4k").expect_code(1);
