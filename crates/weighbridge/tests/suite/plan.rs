@@ -56,6 +56,28 @@ fn selection_of_a_name_or_value_that_no_cell_has_lists_the_near_ones() {
 }
 
 #[test]
+fn quotes_keep_commas_in_values() {
+    let lab = Lab::new();
+    let param = "[[param]]\nname = \"argv\"\nhelp = \"arguments\"\nkind = \"text\"\ndefault = \"\"\naxis = true\n";
+    let head = "name = \"cmd\"\nsummary = \"s\"\nversion = 1\ncommand = [\"echo\", \"figure: 1\", \"{argv}\"]\n";
+    lab.define_figure("cmd", &format!("{head}{param}"));
+    lab.write("quoted.toml", "[[test]]\nname = \"cmd\"\nargv = \"sort -k1,2\"\n");
+    for words in [
+        &[r#"cmd:argv="sort -k1,2""#][..],
+        &[r#"cmd:{"argv":"sort -k1,2"}"#],
+        &["--plan", "quoted.toml"],
+        &["--profiles", r#"Localhost:{"tests":["cmd:argv=\"sort -k1,2\""]}"#, "cmd"],
+    ] {
+        let ran = lab.run_command(lab.command("plan --json").args(words)).expect_code(0);
+        let cells = ran.json()["cells"].as_array().unwrap().clone();
+        assert_eq!(cells.len(), 1, "{words:?}");
+        assert_eq!(cells[0]["params"]["argv"], "sort -k1,2", "{words:?}");
+    }
+    let ran = lab.run_command(lab.command("plan").arg("cmd:argv=sort -k1,2")).expect_code(1);
+    ran.expect_stderr(r#"a value without quotes ends at `,`; to keep it, write 'cmd:argv="sort -k1,2"'"#);
+}
+
+#[test]
 fn unknown_parameter_suggests_the_nearest() {
     let lab = Lab::new();
     let ran = lab.weighbridge("plan fio:blok-sizes=4k").expect_code(1);
