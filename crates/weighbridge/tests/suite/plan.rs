@@ -359,6 +359,45 @@ fn malformed_definition_affects_only_its_own_test() {
     }
 }
 
+/// The same arguments of `plan` and `run`.
+fn measured(arguments: &[&'static str]) -> [(&'static str, Vec<&'static str>); 2] {
+    ["plan", "run --into R"].map(|command| (command, arguments.to_vec()))
+}
+
+#[test]
+fn invalid_knobs_are_refused_before_anything_is_measured() {
+    let lab = Lab::new();
+    lab.write("unknown.toml", "[[test]]\nname = \"steady\"\nknobs.swapiness = 1\n");
+    lab.write("malformed.toml", "[[test]]\nname = \"steady\"\n[test.knobs]\nswappiness = \"many\"\n");
+    lab.write("unknown-set.toml", "summary = \"s\"\n[knobs]\nswapiness = 1\n");
+    lab.write("malformed-set.toml", "summary = \"s\"\n[knobs]\nswappiness = \"many\"\n");
+    let mut unknown = Vec::new();
+    unknown.extend(measured(&["steady:knobs.swapiness=1"]));
+    unknown.extend(measured(&["steady:knobs.swapiness@x=[1,2]"]));
+    unknown.extend(measured(&["--plan", "unknown.toml"]));
+    unknown.extend(measured(&["steady", "--profiles", r#"TunedHost:{"knobs":{"swapiness":1}}"#]));
+    unknown.push(("ab steady --into R", vec!["--", "base", "knob:swapiness=1"]));
+    unknown.push(("tune status", vec!["swapiness=1"]));
+    unknown.push(("tune apply", vec!["./unknown-set.toml"]));
+    let mut malformed = Vec::new();
+    malformed.extend(measured(&["steady:knobs.swappiness=many"]));
+    malformed.extend(measured(&["steady:knobs.swappiness=[1,201]"]));
+    malformed.extend(measured(&["steady:knobs.thp=nevr"]));
+    malformed.extend(measured(&["--plan", "malformed.toml"]));
+    malformed.extend(measured(&["steady", "--profiles", r#"TunedHost:{"knobs":{"swappiness":"many"}}"#]));
+    malformed.push(("ab steady --into R", vec!["--", "base", "knob:swappiness=many"]));
+    malformed.push(("tune apply", vec!["./malformed-set.toml"]));
+    for (message, lines) in [("unknown knob `swapiness`", unknown), ("invalid value `", malformed)] {
+        for (command, arguments) in lines {
+            let ran = lab.run_command(lab.command(command).args(&arguments)).expect_code(1);
+            ran.expect_stderr(message);
+            let explains = ran.err.contains("did you mean `swappiness`?") || ran.err.contains("expected ");
+            assert!(explains, "{command} {arguments:?}: {}", ran.err);
+        }
+    }
+    assert!(!lab.path("R").exists(), "a run began");
+}
+
 #[test]
 fn sampling_options_show_their_defaults() {
     let lab = Lab::new();
