@@ -399,6 +399,27 @@ fn invalid_knobs_are_refused_before_anything_is_measured() {
 }
 
 #[test]
+fn unknown_host_parameters_are_refused_with_the_nearest_at_their_place() {
+    let lab = Lab::new();
+    lab.write("hosts.toml", "[hosts.a]\naddress = \"local\"\n[hosts.a.params]\nguest-cpu = 2\n");
+    for (arguments, place) in [
+        (vec!["--inventory", "hosts.toml"], "hosts.toml:4:1"),
+        (vec!["--force-params", r#"{"guest-cpu": 2}"#], "--force-params:1:2"),
+        (vec!["--force-params", r#"{"localhost": {"arch": "x86_64", "guest-cpu": 2}}"#], "--force-params:1:34"),
+    ] {
+        for command in ["plan steady", "run steady --into R"] {
+            let ran = lab.run_command(lab.command(command).args(&arguments)).expect_code(1);
+            for part in ["unknown host parameter `guest-cpu`\n", place, "did you mean `guest-cpus`?"] {
+                ran.expect_stderr(part);
+            }
+        }
+    }
+    // Without a similar one, all are listed.
+    let ran = lab.run_command(lab.command("plan steady --force-params").arg(r#"{"zebra": 1}"#)).expect_code(1);
+    ran.expect_stderr("help: host parameters: hugepage-kb, numa-nodes, ");
+}
+
+#[test]
 fn sampling_options_show_their_defaults() {
     let lab = Lab::new();
     let help = lab.weighbridge("run --help").out;
