@@ -420,6 +420,29 @@ fn unknown_host_parameters_are_refused_with_the_nearest_at_their_place() {
 }
 
 #[test]
+fn cells_on_missing_cpus_are_unsupported_with_the_reason_that_a_run_gives() {
+    let lab = Lab::new();
+    for (arguments, reason) in [
+        ("steady:cpus=[[0],[4095]]", "no such CPU on this worker: 4095"),
+        ("steady:memory-nodes=[[0],[1023]]", "no such NUMA node on this worker: 1023"),
+        ("himeno:grid=XS,threads=[1,4096]", "4096 threads exceed two per CPU on"),
+    ] {
+        let plan = lab.weighbridge(&format!("plan {arguments} --json")).expect_code(3).json();
+        let of_plan: Vec<Option<&str>> =
+            plan["cells"].as_array().unwrap().iter().map(|cell| cell["unsupported"].as_str()).collect();
+        assert!(of_plan[0].is_none() && of_plan[1].is_some_and(|it| it.starts_with(reason)), "{of_plan:?}");
+        let text = lab.weighbridge(&format!("plan {arguments}")).expect_code(3);
+        text.expect_stdout("cannot be measured here\n").expect_stdout(reason).expect_stdout("1 of 2 cells");
+        let run = format!("run {arguments} --samples 1 --warm-up 0 --min-time 1ms --retakes 0 --into R --json");
+        let study = lab.weighbridge(&run).expect_code(3).json();
+        assert!(study["cells"][1].to_string().contains(of_plan[1].unwrap()), "{arguments}");
+        std::fs::remove_dir_all(lab.path("R")).unwrap();
+    }
+    let whole = lab.weighbridge("plan steady --cpus 4095").expect_code(3);
+    whole.expect_stdout("0 of 1 cell can be measured here");
+}
+
+#[test]
 fn sampling_options_show_their_defaults() {
     let lab = Lab::new();
     let help = lab.weighbridge("run --help").out;
