@@ -2,7 +2,7 @@
 
 use insta::assert_snapshot;
 
-use crate::lab::Lab;
+use crate::lab::{Lab, copy_folder};
 
 #[test]
 fn empty_selection_exits_with_4() {
@@ -353,9 +353,22 @@ fn malformed_definition_affects_only_its_own_test() {
         let ran = lab.weighbridge(line).expect_code(0);
         assert!(ran.err.starts_with("warning: ") && ran.err.contains("broken.toml:2:1"), "{line}: {}", ran.err);
     }
-    let ran = lab.weighbridge("plan steady broken").expect_code(1);
-    for part in ["error: unknown field `comand`\n", "broken.toml:2:1", "did you mean `command`?", "╰"] {
-        assert!(ran.err.contains(part), "{part}: {}", ran.err);
+    for line in
+        ["plan steady broken", "run broken --into R", "ab broken -- base env:A=1", "list broken", "list tests broken"]
+    {
+        let ran = lab.weighbridge(line).expect_code(1);
+        for part in ["error: unknown field `comand`\n", "broken.toml:2:1", "did you mean `command`?", "╰"] {
+            assert!(ran.err.contains(part), "{line}: {part}: {}", ran.err);
+        }
+    }
+    // One warning of each command, however often it reads the definitions.
+    lab.weighbridge("run steady --samples 1 --warm-up 0 --min-time 1ms --into R").expect_code(0);
+    copy_folder(&lab.path("R"), &lab.path("S"));
+    std::fs::remove_file(lab.path("R/Localhost/steady/0000/result.json")).unwrap();
+    std::fs::remove_file(lab.path("S/Localhost/steady/0000/result.json")).unwrap();
+    for line in ["plan steady", "summary R", "report R", "compare R,S S --select kind=a", "study R"] {
+        let ran = lab.weighbridge(line);
+        assert_eq!(ran.err.matches("broken.toml:2:1").count(), 1, "{line}: {}", ran.transcript());
     }
 }
 
