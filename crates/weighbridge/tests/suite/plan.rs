@@ -353,9 +353,14 @@ fn malformed_definition_affects_only_its_own_test() {
         let ran = lab.weighbridge(line).expect_code(0);
         assert!(ran.err.starts_with("warning: ") && ran.err.contains("broken.toml:2:1"), "{line}: {}", ran.err);
     }
-    for line in
-        ["plan steady broken", "run broken --into R", "ab broken -- base env:A=1", "list broken", "list tests broken"]
-    {
+    for line in [
+        "plan steady broken",
+        "run broken --into R",
+        "ab broken -- base env:A=1",
+        "list broken",
+        "plan steady --profiles Localhost:{\"tests\":[\"broken\"]}",
+        "list tests broken",
+    ] {
         let ran = lab.weighbridge(line).expect_code(1);
         for part in ["error: unknown field `comand`\n", "broken.toml:2:1", "did you mean `command`?", "╰"] {
             assert!(ran.err.contains(part), "{line}: {part}: {}", ran.err);
