@@ -328,6 +328,27 @@ impl Builds {
         InternedCell { profile, test, serial, case }
     }
 
+    /// Removes the metrics and errors of all cells, by `PROFILE/TEST/SERIAL:CASE`, that are not to be kept.
+    pub fn retain_cells(&mut self, keep: impl Fn(&str) -> bool) {
+        let kept: Vec<bool> = self
+            .rows()
+            .map(|row| {
+                let CheckId { profile, test, serial, case, .. } = self.id(row, Statistic::Mean);
+                keep(&format!("{profile}/{test}/{serial}:{case}"))
+            })
+            .collect();
+        let is_kept = |index: usize| kept.get(index).copied().unwrap_or(true);
+        let mut index = 0..;
+        self.rows.retain(|_| index.next().is_none_or(is_kept));
+        let mut index = 0..;
+        self.units.retain(|_| index.next().is_none_or(is_kept));
+        for run in self.list.iter_mut().flat_map(|build| &mut build.runs) {
+            let mut index = 0..;
+            run.readings.retain(|_| index.next().is_none_or(is_kept));
+            run.errors.retain(|error| keep(&error.location));
+        }
+    }
+
     /// The unit of a metric, if declared by the results.
     pub fn unit(&self, row: MetricIndex) -> Option<Unit> {
         let name = (*self.units.get(row.index())?)?;

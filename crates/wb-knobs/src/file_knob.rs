@@ -10,7 +10,7 @@ use crate::knob::{Assessment, Knob, KnobDescription, KnobValue};
 use crate::shell_commands::{echo_each, sysctl};
 use crate::target::KnobTarget;
 use crate::unsupported::Unsupported;
-use crate::writes::{KnobWrites, choice, invalid, number_write, parse_number, parse_size, setting_write, switch_write};
+use crate::writes::{KnobWrites, check_option, choice, invalid, parse_number, parse_size, parse_switch, setting_write};
 
 /// A knob whose value is in one file for each target.
 pub struct FileKnob {
@@ -45,7 +45,10 @@ pub enum FileFormat {
     /// A size in KiB.
     Kibibytes,
     /// One of the options listed by the file itself: `always [madvise] never`.
-    SelectedOption,
+    SelectedOption {
+        /// All options of all kernels; empty where modules may add some.
+        known: &'static [&'static str],
+    },
     /// One of the options listed by another file, with this path; `{}` stands for the target.
     OptionOf(&'static str),
 }
@@ -77,7 +80,7 @@ impl Knob for FileKnob {
             }
             FileFormat::Centiseconds => KnobValue::Millis(sys.number::<u64>(path)?.saturating_mul(10)),
             FileFormat::Kibibytes => KnobValue::Bytes(Bytes(sys.number::<u64>(path)?.saturating_mul(1024))),
-            FileFormat::SelectedOption => KnobValue::Choice(selected_option(&sys.text(path)?).to_owned()),
+            FileFormat::SelectedOption { .. } => KnobValue::Choice(selected_option(&sys.text(path)?).to_owned()),
             FileFormat::OptionOf(_) => KnobValue::Choice(sys.text(path)?),
         })
     }
@@ -87,30 +90,16 @@ impl Knob for FileKnob {
     fn writes(&self, sys: &SysRoot, target: &KnobTarget, value: &str) -> KnobWrites {
         let path = self.path(target);
         match &self.format {
-            FileFormat::Switch => switch_write(&path, value),
-            FileFormat::Number(range) => number_write(path, self.name(), value, range.clone()),
-            FileFormat::NumberOrOff(range) => {
-                number_write(path, self.name(), if value == "off" { "0" } else { value }, range.clone())
-            }
-            FileFormat::Micros(units) => {
-                // The kernel counts in nanoseconds, whatever the unit of the file.
-                let micros = parse_number(self.name(), value.trim_end_matches(" µs"), 0..=i64::MAX / 1000)?;
-                setting_write(path, (micros * units).to_string())
-            }
-            FileFormat::Centiseconds => {
-                /// The maximum: the kernel counts hundredths of a second in 32 bits.
-                const LONGEST: i64 = i32::MAX as i64 * 10;
-                match parse_number(self.name(), value.trim_end_matches("ms").trim_end(), 0..=LONGEST)? {
-                    millis if millis % 10 == 0 => setting_write(path, (millis / 10).to_string()),
-                    _ => Err(invalid(self.name(), value, "a multiple of 10 ms, the kernel's resolution")),
-                }
-            }
-            FileFormat::Kibibytes => match parse_size(value)?.0 {
-                bytes if bytes % 1024 == 0 => setting_write(path, (bytes >> 10).to_string()),
-                _ => Err(invalid(self.name(), value, "whole KiB with a unit, such as 128k")),
-            },
-            FileFormat::SelectedOption => choice(sys, &path, &path, value),
+            FileFormat::SelectedOption { .. } => choice(sys, &path, &path, value),
             FileFormat::OptionOf(listed) => choice(sys, &path, &path_of(listed, &target.to_string()), value),
+            _ => setting_write(path, self.content(value)?),
+        }
+    }
+    fn check_value(&self, value: &str) -> Result<(), Unsupported> {
+        match &self.format {
+            FileFormat::SelectedOption { known: [] } | FileFormat::OptionOf(_) => Ok(()),
+            FileFormat::SelectedOption { known } => check_option(value, known),
+            _ => self.content(value).map(drop),
         }
     }
     fn dependents(&self, sys: &SysRoot, target: &KnobTarget) -> Vec<String> {
@@ -120,6 +109,36 @@ impl Knob for FileKnob {
         match self.path.strip_prefix("/proc/sys/") {
             Some(name) => sysctl(&format!("{}={}", name.replace('/', "."), self.suggestion)),
             None => echo_each(self.suggestion, targets, |target| path_of(self.path, target)),
+        }
+    }
+}
+
+impl FileKnob {
+    /// The content of the file for a value, which does not depend on the machine unless it is an option.
+    fn content(&self, value: &str) -> Result<String, Unsupported> {
+        let number = |text: &str, range: &RangeInclusive<i64>| parse_number(self.name(), text, range.clone());
+        match &self.format {
+            FileFormat::Switch => Ok(if parse_switch(value)? { "1" } else { "0" }.to_owned()),
+            FileFormat::Number(range) => Ok(number(value, range)?.to_string()),
+            FileFormat::NumberOrOff(range) => Ok(number(if value == "off" { "0" } else { value }, range)?.to_string()),
+            FileFormat::Micros(units) => {
+                // The kernel counts in nanoseconds, whatever the unit of the file.
+                let micros = parse_number(self.name(), value.trim_end_matches(" µs"), 0..=i64::MAX / 1000)?;
+                Ok((micros * units).to_string())
+            }
+            FileFormat::Centiseconds => {
+                /// The maximum: the kernel counts hundredths of a second in 32 bits.
+                const LONGEST: i64 = i32::MAX as i64 * 10;
+                match parse_number(self.name(), value.trim_end_matches("ms").trim_end(), 0..=LONGEST)? {
+                    millis if millis % 10 == 0 => Ok((millis / 10).to_string()),
+                    _ => Err(invalid(self.name(), value, "a multiple of 10 ms, the kernel's resolution")),
+                }
+            }
+            FileFormat::Kibibytes => match parse_size(value)?.0 {
+                bytes if bytes % 1024 == 0 => Ok((bytes >> 10).to_string()),
+                _ => Err(invalid(self.name(), value, "whole KiB with a unit, such as 128k")),
+            },
+            FileFormat::SelectedOption { .. } | FileFormat::OptionOf(_) => Ok(value.to_owned()),
         }
     }
 }

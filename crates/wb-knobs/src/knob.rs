@@ -33,6 +33,13 @@ pub trait Knob: Sync {
     fn assess(&self, value: &KnobValue) -> Assessment;
     /// The writes that set it to a value, which is given in the format of output or of the kernel.
     fn writes(&self, sys: &SysRoot, target: &KnobTarget, value: &str) -> KnobWrites;
+    /// Checks a value as far as it is valid or invalid on every machine; by default any may be valid.
+    ///
+    /// # Errors
+    /// If no machine accepts it.
+    fn check_value(&self, _value: &str) -> Result<(), Unsupported> {
+        Ok(())
+    }
     /// The files of other settings that the system may reset when this knob is set: they are restored with it.
     fn dependents(&self, _sys: &SysRoot, _target: &KnobTarget) -> Vec<String> {
         Vec::new()

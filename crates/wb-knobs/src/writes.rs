@@ -79,11 +79,6 @@ pub(crate) fn parse_switch(value: &str) -> Result<bool, Unsupported> {
     }
 }
 
-/// Writes `on` or `off` as 1 or 0.
-pub(crate) fn switch_write(path: &str, value: &str) -> KnobWrites {
-    setting_write(path, if parse_switch(value)? { "1" } else { "0" })
-}
-
 /// Parses a whole number in the range that the kernel documents for a knob. The kernel itself may accept any number.
 pub(crate) fn parse_number(knob: &str, text: &str, range: RangeInclusive<i64>) -> Result<i64, Unsupported> {
     let number = text.parse().ok().filter(|number| range.contains(number));
@@ -129,6 +124,14 @@ pub(crate) fn choice(sys: &SysRoot, path: &str, listed: &str, value: &str) -> Kn
         true => setting_write(path, value),
         false => Err(Unsupported(format!("invalid value `{value}`: expected one of {}", options.join(", ")))),
     }
+}
+
+/// Checks that a value is one of these options.
+pub(crate) fn check_option(value: &str, options: &[&str]) -> Result<(), Unsupported> {
+    if options.contains(&value) {
+        return Ok(());
+    }
+    Err(Unsupported(format!("invalid value `{value}`: expected one of {}", options.join(", "))))
 }
 
 /// The command that runs a shell script with arguments.

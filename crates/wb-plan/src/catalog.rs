@@ -23,6 +23,14 @@ pub trait Catalog {
     /// The canonical names of all knobs.
     fn knobs(&self) -> Vec<&'static str>;
 
+    /// Checks the value of a knob, which may have a target, as far as it is valid or invalid on every machine.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    fn check_knob(&self, _knob: &str, _value: &str) -> Result<(), String> {
+        Ok(())
+    }
+
     /// Values that the machine determines for parameters not given, by parameter; several values make an axis.
     fn resolve(&self, test: &str, given: &Params, facts: &Facts) -> BTreeMap<String, Vec<ParamValue>>;
 

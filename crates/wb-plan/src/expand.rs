@@ -16,7 +16,7 @@ use crate::plan::{Cell, Plan, SkippedCell};
 use crate::programs;
 use crate::request::{PropertyGroup, SpannedValue, ValueForm, split_commas};
 use crate::role_assignment::RoleAssignment;
-use crate::{Catalog, CatalogCell, PlanWorkers, Request, Sampling, Selection, SpannedParam};
+use crate::{Catalog, CatalogCell, PlanWorkers, Request, Sampling, SelectableCell, Selection, SpannedParam};
 use combination::{Combination, Dimension, combine};
 
 /// The prefix of parameters that are knobs, applied during each sample: `knobs.thp-enabled`. Every test accepts them,
@@ -109,8 +109,10 @@ impl PlanExpansion<'_> {
                     .with_help("list each value once, and use each `id=` for one test only")
                     .into());
             }
-            match self.selection.skip_reason(&id, matrix_name.as_deref()) {
-                Some(reason) => self.plan.skipped.push(SkippedCell { id, reason }),
+            let selectable =
+                SelectableCell::new(&id, &params, Some(declaration)).with_matrix_name(matrix_name.as_deref());
+            match self.selection.skip_reason(&selectable) {
+                Some(reason) => self.plan.skipped.push(SkippedCell { id, params, reason }),
                 None => self.plan.cells.push(context.cell(id, params, open, server.as_deref())?),
             }
         }
@@ -328,7 +330,11 @@ impl RequestExpansion<'_> {
         let canonical_name = param.name.clone();
         // Errors show the name that the user chose, which may be an alias.
         let named_as_given = Param { name: given.name.clone(), ..param };
-        Ok((canonical_name, self.normalize_values(&named_as_given, &given.value)?))
+        let (values, is_list) = self.normalize_values(&named_as_given, &given.value)?;
+        if let Some(knob) = canonical_name.strip_prefix(KNOBS) {
+            self.check_knob_values(knob, &given.value, &values)?;
+        }
+        Ok((canonical_name, (values, is_list)))
     }
 
     fn normalize_values(&self, param: &Param, written: &SpannedValue) -> Result<(Vec<ParamValue>, bool), Diagnostics> {
@@ -397,6 +403,21 @@ impl RequestExpansion<'_> {
                 .with_suggestion(suggest(name, &names))
                 .with_help(format!("expected one of {}", names.join(", ")))
         })
+    }
+
+    /// Refuses values of a knob that no machine accepts.
+    fn check_knob_values(&self, knob: &str, written: &SpannedValue, values: &[ParamValue]) -> Result<(), Diagnostic> {
+        for (number, value) in values.iter().enumerate() {
+            if let Err(message) = self.catalog.check_knob(knob, &value.to_string()) {
+                let span = match &written.form {
+                    ValueForm::List(list) => list.get(number).map_or(&written.span, |entry| &entry.span),
+                    ValueForm::Single(_) => &written.span,
+                };
+                return Err(Diagnostic::at(&self.request.source, span.clone(), message, "invalid")
+                    .with_help("docs/tune.md describes the values of each knob"));
+            }
+        }
+        Ok(())
     }
 
     fn unknown_parameter(&self, given: &SpannedParam) -> Diagnostic {

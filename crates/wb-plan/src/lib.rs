@@ -30,6 +30,6 @@ pub use file::PEERS;
 pub use plan::{Cell, Plan, Shortfall, SkippedCell, TimeEstimate};
 pub use request::{Request, SpannedParam, split_commas};
 pub use sampling::{Sampling, SamplingOrder};
-pub use selection::Selection;
+pub use selection::{SelectableCell, Selection, UnmatchedAssignment};
 pub use variant::Variant;
 pub use workers::PlanWorkers;

@@ -61,10 +61,13 @@ pub struct Cell {
 }
 
 /// A requested cell that is skipped.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SkippedCell {
     /// Its name.
     pub id: CellId,
+    /// Its effective parameters, which selections see; not recorded.
+    #[serde(skip)]
+    pub params: Params,
     /// The reason.
     pub reason: String,
 }

@@ -21,7 +21,7 @@ use crate::{Request, SpannedParam};
 /// Parses one test specification.
 pub fn parse(text: &str) -> Result<Request, Diagnostic> {
     let source = SourceText::new("command line", text);
-    let mut cursor = Cursor { source: &source, text, at: 0, depth: 0 };
+    let mut cursor = Cursor { source: &source, text, at: 0, depth: 0, bare: None };
     let test = cursor.word(|c| c != ':');
     if test.is_empty() {
         return Err(cursor.error(0..text.len(), "missing test name", "expected `TEST[:name=value,…]`"));
@@ -90,6 +90,8 @@ struct Cursor<'a> {
     at: usize,
     /// The number of lists around the position.
     depth: usize,
+    /// The last value without quotes.
+    bare: Option<Range<usize>>,
 }
 
 impl Cursor<'_> {
@@ -167,13 +169,38 @@ impl Cursor<'_> {
             return Err(self.error(self.current_span(), "missing parameter name", "here"));
         }
         if !self.eat('=') {
-            return Err(self.error(name_at, &format!("`{name}` has no value"), "expected `=value` after it"));
+            let error = self.error(name_at.clone(), &format!("`{name}` has no value"), "expected `=value` after it");
+            return Err(match self.quoted_value(name_at.start) {
+                Some(quoted) => error.with_help(quoted),
+                None => error,
+            });
         }
         let span = name_at.start..self.at;
         match self.value()? {
             Some(value) => Ok(SpannedParam { name, name_span: name_at, value }),
             None => Err(self.error(span, &format!("`{name}` has no value"), "expected a value after `=`")),
         }
+    }
+
+    /// How to quote the last value if the text at `start`, after a separator, was meant as a part of it: a shell has
+    /// removed the quotes, or there were none.
+    fn quoted_value(&self, start: usize) -> Option<String> {
+        let bare = self.bare.clone()?;
+        let separator = self.text[bare.end..start].trim();
+        let rest = &self.text[start..];
+        // Up to the next parameter: `-k1,2,stable=true`.
+        let mut ends = rest.match_indices([',', ':']).map(|(at, _)| start + at);
+        let is_param = |at: &usize| {
+            let next = &self.text[at + 1..];
+            let next = &next[..next.find([',', ':']).unwrap_or(next.len())];
+            next.contains('=')
+        };
+        let end = ends.find(is_param).unwrap_or(self.text.len());
+        let value = serde_json::Value::from(self.text[bare.start..end].trim_end());
+        let quoted = format!("'{}{value}{}'", &self.text[..bare.start], &self.text[end..]);
+        Some(format!(
+            "a value without quotes ends at `{separator}`; to keep it, write {quoted} with both pairs of quotes"
+        ))
     }
 
     /// A parameter's name, without quotes, and its span.
@@ -200,6 +227,7 @@ impl Cursor<'_> {
                 if at.is_empty() {
                     return Ok(None);
                 }
+                self.bare = Some(at.clone());
                 SpannedValue::one(parse_bare(&self.text[at.clone()]), at)
             }
         };
@@ -427,6 +455,20 @@ mod tests {
         t:{"x" 1}   invalid JSON | "x" | expected `:` and a value after it
         t:{"x":1   unclosed object | {"x":1 | missing `}`
         "#);
+    }
+
+    #[test]
+    fn a_value_that_ends_at_a_separator_is_shown_quoted() {
+        for (text, quoted) in [
+            ("t:argv=sort -k1,2", r#"'t:argv="sort -k1,2"'"#),
+            ("t:a=1,argv=sort -k1,2,b=[x,y]", r#"'t:a=1,argv="sort -k1,2",b=[x,y]'"#),
+            ("t:target=/mnt/a:b,c,n=1", r#"'t:target="/mnt/a:b,c",n=1'"#),
+            (r#"t:argv=sort "-k1,2""#, r#"'t:argv="sort \"-k1,2\""'"#),
+        ] {
+            let error = parse(text).unwrap_err();
+            assert!(error.help().unwrap().contains(quoted), "{text}: {:?}", error.help());
+            assert!(parse(quoted.trim_matches('\'')).is_ok(), "{quoted}");
+        }
     }
 
     #[test]

@@ -86,13 +86,17 @@ impl Profile {
         relative
             .or(mode)
             .map(ProfileFault::from)
-            .or_else(|| self.unknown_knob())
+            .or_else(|| self.invalid_knob())
             .or_else(|| argument().map(ProfileFault::from))
     }
 
-    fn unknown_knob(&self) -> Option<ProfileFault> {
+    /// The first knob that does not exist, or whose value no machine accepts.
+    fn invalid_knob(&self) -> Option<ProfileFault> {
         self.knobs.iter().find_map(|(key, value)| {
-            let message = KnobSetting::new(key, value.to_string()).err()?;
+            let message = match KnobSetting::new(key, value.to_string()) {
+                Ok(setting) => return setting.check_value().err().map(ProfileFault::from),
+                Err(message) => message,
+            };
             let (knob, _) = key.split_once('@').unwrap_or((key, ""));
             Some(ProfileFault { message, suggestion: suggest(knob, knobs::all().iter().map(|knob| knob.name())) })
         })

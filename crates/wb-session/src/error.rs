@@ -89,6 +89,14 @@ pub enum SessionError {
     /// A program that would publish the run and does not exist.
     #[error("no such program: `{0}`, which would publish the run")]
     NoPublisher(String),
+    /// A selection that names a parameter or a value which no cell has.
+    #[error("{message}")]
+    UnmatchedSelection {
+        /// The error message.
+        message: String,
+        /// What the cells have instead.
+        help: String,
+    },
     /// A plan without cells.
     #[error("{}", describe_empty_plan(.patterns, *.skipped))]
     EmptyPlan {
@@ -182,7 +190,7 @@ impl SessionError {
     /// What the error means for the command that it ends.
     pub fn class(&self) -> ErrorClass {
         match self {
-            Self::EmptyPlan { .. } => ErrorClass::NothingToDo,
+            Self::EmptyPlan { .. } | Self::UnmatchedSelection { .. } => ErrorClass::NothingToDo,
             Self::Run(wb_run::RunError::Lost { .. }) | Self::Host(HostError::NoneLeft) => ErrorClass::Incomplete,
             Self::Bisect(error) if error.is_incomplete() => ErrorClass::Incomplete,
             Self::Variants(VariantsError::Evaluation { .. }) => ErrorClass::Incomplete,
@@ -206,6 +214,7 @@ impl SessionError {
             Self::Secret(error) => error.help(),
             Self::Bisect(error) => return error.help(),
             Self::Variants(error) => return error.help(),
+            Self::UnmatchedSelection { help, .. } => return Some(help.clone()),
             Self::EmptyPlan { skipped: 0, .. } => {
                 "add a test: `[[test]]` with `name = \"himeno\"`; `weighbridge list` shows all tests"
             }

@@ -1,6 +1,7 @@
 //! Plans a session without measuring anything.
 
 use wb_model::roles::all_workers;
+use wb_model::{ParamValue, Params};
 use wb_plan::{Cell, Plan};
 use wb_profile::{NamedProfile, PlannedGuest, Preflight, ProfileErrorKind};
 use wb_run::WorkerPool;
@@ -94,8 +95,20 @@ fn plan_guests(
                 roles.find_map(|worker| pool.unreachable.get(worker).cloned())
             }
         };
+        let guests = preflights.iter().flat_map(|one| &one.guests);
+        cell.unsupported = cell.unsupported.take().or_else(|| missing_guest_cpu(&cell.params, guests));
     }
     Ok(plan)
+}
+
+/// The reason why no guest can measure a cell on its CPUs, as each guest would give it.
+fn missing_guest_cpu<'a>(params: &Params, guests: impl Iterator<Item = &'a PlannedGuest>) -> Option<String> {
+    let Some(ParamValue::List(cpus)) = params.get("cpus") else { return None };
+    let most = guests.map(|guest| i64::from(guest.cpus)).max()?;
+    cpus.iter().find_map(|cpu| match cpu {
+        ParamValue::Integer(cpu) if *cpu >= most => Some(format!("no such CPU on this worker: {cpu}")),
+        _ => None,
+    })
 }
 
 /// Merges plans, numbering their blocks consecutively.
@@ -109,4 +122,32 @@ fn merge_plans(plans: Vec<Plan>) -> Plan {
         all.skipped.extend(plan.skipped);
     }
     all
+}
+
+#[cfg(test)]
+mod tests {
+    use wb_model::Bytes;
+
+    use super::*;
+
+    #[test]
+    fn a_cpu_that_no_guest_has_is_missing() {
+        let guest = |name: &str, cpus| PlannedGuest {
+            name: name.parse().unwrap(),
+            cpus,
+            memory: Bytes(1 << 30),
+            disk: Bytes(1 << 30),
+            image: String::new(),
+            virt_type: None,
+        };
+        let guests = [guest("vm1", 1), guest("vm2", 2)];
+        let missing = |cpus: &[i64]| {
+            let cpus = cpus.iter().map(|cpu| ParamValue::Integer(*cpu)).collect();
+            missing_guest_cpu(&Params::from([("cpus".to_owned(), ParamValue::List(cpus))]), guests.iter())
+        };
+        assert_eq!(missing(&[0, 1]), None);
+        assert_eq!(missing(&[1, 2]).as_deref(), Some("no such CPU on this worker: 2"));
+        assert_eq!(missing(&[]), None);
+        assert_eq!(missing_guest_cpu(&Params::new(), guests.iter()), None);
+    }
 }

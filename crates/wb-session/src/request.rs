@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use wb_plan::{Plan, PlanWorkers, Request, Sampling, Selection, spec};
+use wb_model::CellId;
+use wb_plan::{Catalog, Plan, PlanWorkers, Request, Sampling, SelectableCell, Selection, UnmatchedAssignment, spec};
 use wb_profile::NamedProfile;
 use wb_tests::Registry;
 
@@ -42,6 +43,12 @@ impl MeasureRequest {
         events: &EventSink,
     ) -> Result<Plan, SessionError> {
         let plan = self.expand(workers, named)?;
+        // What another profile has may be missing in one with tests of its own.
+        if (plan.cells.is_empty() || named.profile.tests.is_none())
+            && let Some(UnmatchedAssignment { message, help }) = self.find_unmatched(&plan)
+        {
+            return Err(SessionError::UnmatchedSelection { message, help });
+        }
         if plan.cells.is_empty() {
             let patterns = self.selection.select_patterns();
             return Err(SessionError::EmptyPlan { plan: self.name.clone(), patterns, skipped: plan.skipped.len() });
@@ -57,6 +64,18 @@ impl MeasureRequest {
     pub fn expand(&self, workers: Option<&PlanWorkers>, named: &NamedProfile) -> Result<Plan, SessionError> {
         let requests = self.profile_requests(named)?;
         Ok(wb_plan::expand(&requests, &self.sampling, &self.registry, workers, &named.name, &self.selection)?)
+    }
+
+    /// What the selection names and no requested cell has.
+    fn find_unmatched(&self, plan: &Plan) -> Option<UnmatchedAssignment> {
+        if self.selection.is_unrestricted() {
+            return None;
+        }
+        let cells = plan.cells.iter().map(|cell| (&cell.id, &cell.params));
+        let skipped = plan.skipped.iter().map(|cell| (&cell.id, &cell.params));
+        let selectable =
+            |(id, params): (&CellId, _)| SelectableCell::new(id, params, self.registry.declaration(id.test.as_str()));
+        self.selection.find_unmatched(&cells.chain(skipped).map(selectable).collect::<Vec<_>>())
     }
 
     /// The tests of a profile: its own, in which `$@` stands for the requested ones, or else the requested ones.

@@ -181,6 +181,10 @@ impl Catalog for Registry {
         wb_knobs::knobs::all().iter().map(|knob| knob.name()).collect()
     }
 
+    fn check_knob(&self, knob: &str, value: &str) -> Result<(), String> {
+        wb_knobs::tune::KnobSetting::new(knob, value.to_owned())?.check_value()
+    }
+
     fn resolve(&self, test: &str, given: &Params, facts: &Facts) -> BTreeMap<String, Vec<ParamValue>> {
         self.test(test).map(|test| test.resolve(given, facts)).unwrap_or_default()
     }

@@ -141,7 +141,8 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Peers(peers::PeersCommand),
     /// Print one line per cell of a run
-    Summary(ReadArgs),
+    #[command(after_help = STUDY_EXIT_STATUS)]
+    Summary(SummaryArgs),
     /// Print all details of each cell of a run
     #[command(after_help = STUDY_EXIT_STATUS)]
     Format(FormatArgs),
@@ -301,15 +302,24 @@ pub(crate) struct MeasurementFlags {
     pub(crate) cells: CellFlags,
 }
 
+/// Flags that select cells
+#[derive(Debug, Default, Args)]
+pub(crate) struct SelectionFlags {
+    /// Include only these cells: parameters in any order and by any of their names (`rw=randread,bs=[4k,64k]`,
+    /// `fio:bs=4k`), or a glob on cells' names; may be given more than once
+    #[arg(long, value_name = "PARAM=VALUE,…|GLOB")]
+    pub(crate) select: Vec<String>,
+    /// Exclude these cells, named as with --select; may be given more than once
+    #[arg(long, value_name = "PARAM=VALUE,…|GLOB")]
+    pub(crate) ignore: Vec<String>,
+}
+
 /// Flags that apply to every cell of a run
 #[derive(Debug, Args)]
 pub(crate) struct CellFlags {
-    /// Include only cells whose name matches this glob; may be given more than once
-    #[arg(long, value_name = "GLOB")]
-    pub(crate) select: Vec<String>,
-    /// Exclude cells whose name matches this glob; may be given more than once
-    #[arg(long, value_name = "GLOB")]
-    pub(crate) ignore: Vec<String>,
+    /// Which cells
+    #[command(flatten)]
+    pub(crate) selection: SelectionFlags,
     /// Sampling options
     #[command(flatten)]
     pub(crate) sampling: SamplingFlags,
@@ -457,7 +467,8 @@ pub(crate) struct ListArgs {
 /// Arguments of the commands that read a run
 #[derive(Debug, Args)]
 pub(crate) struct ReadArgs {
-    /// Run folder; or with -r, the contention benches to read, all if none is named: `storage`, `iocost-qos:id=NAME`
+    /// Run folder; without it or with `latest`, the newest run in the current folder. With -r, the contention benches to
+    /// read, all if none is named: `storage`, `iocost-qos:id=NAME`
     #[arg(value_name = "RUN|BENCH")]
     pub(crate) words: Vec<PathBuf>,
     /// Folder of custom test definitions (*.toml), besides ~/.config/weighbridge/tests.d
@@ -479,34 +490,39 @@ pub(crate) struct StudyArgs {
     pub(crate) reports: Option<PathBuf>,
 }
 
+/// `summary`
+#[derive(Debug, Args)]
+pub(crate) struct SummaryArgs {
+    /// The run to read
+    #[command(flatten)]
+    pub(crate) read: ReadArgs,
+    /// Which cells
+    #[command(flatten)]
+    pub(crate) selection: SelectionFlags,
+}
+
 /// `format`
 #[derive(Debug, Args)]
 pub(crate) struct FormatArgs {
     /// The run to read
     #[command(flatten)]
     pub(crate) read: ReadArgs,
-    /// Include only cells whose name matches this glob; may be given more than once
-    #[arg(long, value_name = "GLOB")]
-    pub(crate) select: Vec<String>,
-    /// Exclude cells whose name matches this glob; may be given more than once
-    #[arg(long, value_name = "GLOB")]
-    pub(crate) ignore: Vec<String>,
+    /// Which cells
+    #[command(flatten)]
+    pub(crate) selection: SelectionFlags,
 }
 
 /// `report`
 #[derive(Debug, Args)]
 pub(crate) struct ReportArgs {
-    /// Run folder
-    pub(crate) run: PathBuf,
+    /// Run folder; without it or with `latest`, the newest run in the current folder
+    pub(crate) run: Option<PathBuf>,
     /// Write a self-contained HTML page
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<OutputPath>,
-    /// Include only cells whose name matches this glob; may be given more than once
-    #[arg(long, value_name = "GLOB")]
-    pub(crate) select: Vec<String>,
-    /// Exclude cells whose name matches this glob; may be given more than once
-    #[arg(long, value_name = "GLOB")]
-    pub(crate) ignore: Vec<String>,
+    /// Which cells
+    #[command(flatten)]
+    pub(crate) selection: SelectionFlags,
     /// Write PREFIX.csv (one row per metric) and PREFIX-samples.csv (one row per value)
     #[arg(long, value_name = "PREFIX", value_parser = prefix_parser([".csv", "-samples.csv"]))]
     pub(crate) csv: Option<OutputPrefix>,

@@ -1,5 +1,6 @@
 //! Prints the events of a session to standard error.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -45,7 +46,7 @@ impl EventReporter {
     fn report(&self, event: SessionEvent) {
         match event {
             SessionEvent::Warning(error) => Error::from(error).warn(),
-            SessionEvent::DefinitionSkipped(error) => message!("warning: {error}; definition skipped"),
+            SessionEvent::DefinitionSkipped(error) => warn_of_definition(&error.to_string()),
             SessionEvent::BudgetShortfall { test, cells, shortfall, budget_seconds, shortening } => {
                 let Shortfall { affordable, required } = shortfall;
                 let (cells, budget) = (pluralize(cells, "cell"), format_duration(budget_seconds));
@@ -190,4 +191,12 @@ pub(crate) fn resume_command(folder: &Path, is_folder_given: bool) -> String {
     let shown = mask_secrets(args.clone());
     let line = join_words(&shown);
     if shown == args { line } else { line + "  # with the secrets in place of ***" }
+}
+
+/// Warns of a broken definition, once however often a command reads the definitions.
+fn warn_of_definition(error: &str) {
+    static REPORTED: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+    if REPORTED.lock().unwrap_or_else(PoisonError::into_inner).insert(error.to_owned()) {
+        message!("warning: {error}; definition skipped");
+    }
 }

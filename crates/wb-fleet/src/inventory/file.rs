@@ -139,10 +139,12 @@ impl InventoryParser<'_> {
 
     fn bad_param(&self, key: Range<usize>, value: Range<usize>, error: &ParamError) -> Diagnostic {
         match error {
-            ParamError::Unknown { suggestion, .. } => self
-                .error_at(key, error.to_string(), "unknown")
-                .with_suggestion(suggestion.clone())
-                .with_help("keys of your own go into [hosts.NAME.extra]"),
+            ParamError::Unknown { suggestion, .. } => {
+                self.error_at(key, error.to_string(), "unknown").with_suggestion(suggestion.clone()).with_help(format!(
+                    "host parameters: {}; keys of your own go into [hosts.NAME.extra]",
+                    HostParams::names().join(", ")
+                ))
+            }
             ParamError::InvalidValue { .. } | ParamError::AmbiguousCpus { .. } => {
                 self.error_at(value, error.to_string(), "here")
             }

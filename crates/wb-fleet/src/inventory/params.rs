@@ -189,15 +189,22 @@ impl HostParams {
         Ok(())
     }
 
-    /// Like `set` for foreign files: an unknown name without a similar parameter is stored as a key of the user. Names
+    /// The names of all parameters.
+    pub(crate) fn names() -> [&'static str; PARAMETERS.len()] {
+        PARAMETERS.map(|(name, _)| name)
+    }
+
+    /// Like `set` for values in run-perf's notation.
+    pub(crate) fn force(&mut self, name: &str, value: Value) -> Result<(), ParamError> {
+        refuse_quoted_number(name, &value)?;
+        self.set(name, value)
+    }
+
+    /// Like `force` for foreign files: an unknown name without a similar parameter is stored as a key of the user. Names
     /// shorter than 6 characters are similar to anything and count as unknown. A quoted number is not a list of one
     /// CPU: run-perf has no lists, and takes it as a number in some profiles.
     pub(crate) fn set_or_store(&mut self, name: &str, value: Value) -> Result<(), ParamError> {
-        let is_quoted_number = value.as_str().is_some_and(|text| text.trim().parse::<u64>().is_ok());
-        if let Some((name @ ("host-cpus" | "guest-cpus"), _)) = lookup(name).filter(|_| is_quoted_number) {
-            return Err(ParamError::AmbiguousCpus { name, given: value });
-        }
-        match self.set(name, value.clone()) {
+        match self.force(name, value.clone()) {
             Err(ParamError::Unknown { suggestion, .. }) if suggestion.is_none() || name.len() < 6 => {
                 self.extra.insert(name.to_owned(), value);
                 Ok(())
@@ -302,6 +309,17 @@ impl HostParams {
             Ok(Value::Object(all)) => all,
             _ => Map::new(),
         }
+    }
+}
+
+/// Refuses a number in quotes for a set of CPUs.
+fn refuse_quoted_number(name: &str, value: &Value) -> Result<(), ParamError> {
+    let is_quoted_number = value.as_str().is_some_and(|text| text.trim().parse::<u64>().is_ok());
+    match lookup(name) {
+        Some((name @ ("host-cpus" | "guest-cpus"), _)) if is_quoted_number => {
+            Err(ParamError::AmbiguousCpus { name, given: value.clone() })
+        }
+        _ => Ok(()),
     }
 }
 

@@ -1,10 +1,11 @@
 //! Host parameters in run-perf's formats: `hosts/ADDRESS.yaml` in an asset folder, and `--force-params`.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
-use wb_diagnostics::{Diagnostic, SourceText, help_with_suggestion, humanize_serde_error};
+use wb_diagnostics::{Diagnostic, SourceText, humanize_serde_error};
 
 use super::{Host, HostParams, ParamError, asset_paths};
 
@@ -40,6 +41,20 @@ fn parse_yaml(path: &Path, text: &str) -> Result<HostParams, Diagnostic> {
     Ok(params)
 }
 
+/// Finds a key of nested JSON objects, with its quotes: each name of the path after the one before it.
+fn find_key(text: &str, path: &[&str]) -> Option<Range<usize>> {
+    let mut from = 0;
+    let mut found = None;
+    for name in path {
+        let key = Value::from(*name).to_string();
+        let is_key = |at: &usize| text[at + key.len()..].trim_start().starts_with(':');
+        let at = text[from..].match_indices(&key).map(|(at, _)| from + at).find(is_key)?;
+        from = at + key.len();
+        found = Some(at..from);
+    }
+    found
+}
+
 /// Host parameters of `--force-params`.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ForcedParams {
@@ -48,16 +63,30 @@ pub struct ForcedParams {
 }
 
 impl ForcedParams {
-    /// Parses `{"HOST": {"param": value}}`, HOST being an address or a name, or `{"param": value}` for all hosts.
+    /// Parses `{"HOST": {"param": value}}`, HOST being an address or a name, or `{"param": value}` for all hosts. Keys of
+    /// the user are in `extra` of a host.
     ///
     /// # Errors
-    /// If it is not valid JSON, or the value of a parameter is invalid.
+    /// If it is not valid JSON, a parameter is unknown, or its value is invalid.
     pub fn parse(text: &str) -> Result<Self, Diagnostic> {
         let help = "expected `{\"HOST\": {\"guest-cpus\": 4}}`, or `{\"guest-cpus\": 4}` for all hosts";
         let invalid = |why: String| Diagnostic::new(format!("invalid --force-params: {why}")).with_help(help);
-        let invalid_param = |why: String, error: &ParamError| {
-            let why = format!("invalid --force-params: {why}{error}");
-            Diagnostic::new(why).with_help(help_with_suggestion(error.suggestion().as_ref(), help))
+        let source = SourceText::new("--force-params", text);
+        let invalid_param = |path: &[&str], error: ParamError| {
+            let hosts: String = path[..path.len() - 1].iter().map(|host| format!("`{host}`: ")).collect();
+            let at = find_key(text, path).unwrap_or(0..text.len());
+            let label = if matches!(error, ParamError::Unknown { .. }) { "unknown" } else { "here" };
+            Diagnostic::at(&source, at, format!("invalid --force-params: {hosts}{error}"), label)
+                .with_suggestion(error.suggestion())
+                .with_help(match error {
+                    ParamError::Unknown { .. } => {
+                        format!(
+                            "host parameters: {}; keys of your own: `{{\"HOST\": {{\"extra\": {{…}}}}}}`",
+                            HostParams::names().join(", ")
+                        )
+                    }
+                    _ => help.to_owned(),
+                })
         };
         let entries: BTreeMap<String, Value> =
             serde_json::from_str(text).map_err(|error| invalid(humanize_serde_error(&error.to_string())))?;
@@ -67,13 +96,15 @@ impl ForcedParams {
                 Value::Object(host_params) => {
                     let params = forced.by_host.entry(name.clone()).or_default();
                     for (param, value) in host_params {
-                        params
-                            .set_or_store(&param, value)
-                            .map_err(|error| invalid_param(format!("`{name}`: "), &error))?;
+                        if let ("extra", Value::Object(keys)) = (param.as_str(), &value) {
+                            params.extra.extend(keys.clone());
+                            continue;
+                        }
+                        params.force(&param, value).map_err(|error| invalid_param(&[&name, &param], error))?;
                     }
                 }
                 value => {
-                    forced.all.set_or_store(&name, value).map_err(|error| invalid_param(String::new(), &error))?;
+                    forced.all.force(&name, value).map_err(|error| invalid_param(&[&name], error))?;
                 }
             }
         }
@@ -176,9 +207,33 @@ mod tests {
     }
 
     #[test]
+    fn every_unknown_forced_parameter_is_refused_at_its_place() {
+        let describe = |text: &str| {
+            let error = ForcedParams::parse(text).unwrap_err();
+            let start = error.location().unwrap().span.start;
+            format!("{error} | {start} | {} | {}", error.excerpt(), error.label())
+        };
+        let all = [
+            r#"{"zebra": 1}"#,
+            r#"{"guest_cpu": 1}"#,
+            r#"{"arch": "x86_64", "a": {"arch": "arm", "numa_node": 2}}"#,
+            r#"{"a": {"numa_nodes": 2}, "b": {"numa_nodes": 2, "rack": "B7"}}"#,
+            r#"{"b": {"guest-mem-m": "much"}}"#,
+        ];
+        insta::assert_snapshot!(all.map(describe).join("\n"), @r#"
+        invalid --force-params: unknown host parameter `zebra` | 1 | "zebra" | unknown
+        invalid --force-params: unknown host parameter `guest_cpu` | 1 | "guest_cpu" | did you mean `guest-cpus`?
+        invalid --force-params: `a`: unknown host parameter `numa_node` | 40 | "numa_node" | did you mean `numa-nodes`?
+        invalid --force-params: `b`: unknown host parameter `rack` | 48 | "rack" | did you mean `arch`?
+        invalid --force-params: `b`: invalid value "much" for `guest-mem-m`: expected a number of MiB from 1 | 7 | "guest-mem-m" | here
+        "#);
+    }
+
+    #[test]
     fn forced_parameters_are_for_all_or_for_one() {
-        let forced =
-            ForcedParams::parse(r#"{"arch": "arm", "a": {"arch": "x86_64"}, "10.0.0.1": {"numa_nodes": 4}, "c": {}}"#);
+        let forced = ForcedParams::parse(
+            r#"{"arch": "arm", "a": {"arch": "x86_64", "extra": {"rack": "B7"}}, "10.0.0.1": {"numa_nodes": 4}, "c": {}}"#,
+        );
         let forced = forced.unwrap();
         let params_of = |host: &Host| (forced.params_for(host).arch.unwrap(), forced.params_for(host).numa_nodes);
         let hosts = hosts();
@@ -186,6 +241,7 @@ mod tests {
             (params_of(&hosts[0]), params_of(&hosts[1])),
             (("x86_64".to_owned(), Some(4)), ("arm".to_owned(), None))
         );
+        assert_eq!(forced.params_for(&hosts[0]).extra["rack"], json!("B7"));
         assert_eq!(forced.unmatched(&hosts).collect::<Vec<_>>(), ["c"]);
         let error = ForcedParams::parse(r#"{"a": {"numa_nodes": "many"}}"#).unwrap_err();
         assert_eq!(
@@ -194,7 +250,7 @@ mod tests {
         );
         assert!(ForcedParams::parse("[]").is_err());
         let error = ForcedParams::parse(r#"{"guest_cpuss": 1}"#).unwrap_err();
-        assert!(error.help().unwrap().starts_with("did you mean `guest-cpus`? expected"), "{:?}", error.help());
+        assert_eq!((error.label(), error.excerpt()), ("did you mean `guest-cpus`?", "\"guest_cpuss\""));
         assert!(ForcedParams::parse(r#"{"a": {"guest_cpus": "4"}}"#).unwrap_err().to_string().contains("ambiguous"));
     }
 }

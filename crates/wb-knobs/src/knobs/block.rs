@@ -18,7 +18,7 @@ pub const IO_SCHEDULER: FileKnob = FileKnob {
         unsupported_reason: NO_DISK,
     },
     path: "/sys/block/{}/queue/scheduler",
-    format: FileFormat::SelectedOption,
+    format: FileFormat::SelectedOption { known: &[] },
     targets: target::disks,
     assess: |value| {
         Assessment::when(*value == KnobValue::Choice("none".into()), "pass requests to the device as they arrive")

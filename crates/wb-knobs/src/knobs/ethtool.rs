@@ -92,6 +92,9 @@ impl Knob for OffloadFeatures {
             _ => Assessment::Unknown { reason: "some features are on and some are off" },
         }
     }
+    fn check_value(&self, value: &str) -> Result<(), Unsupported> {
+        parse_switch(value).map(drop)
+    }
     fn writes(&self, sys: &SysRoot, target: &KnobTarget, value: &str) -> KnobWrites {
         let on = parse_switch(value)?;
         let interface = target.to_string();
@@ -152,11 +155,11 @@ impl Knob for Coalescing {
             _ => Assessment::No { advice: "use a constant wait" },
         }
     }
+    fn check_value(&self, value: &str) -> Result<(), Unsupported> {
+        parse_micros(self.name(), value).map(drop)
+    }
     fn writes(&self, sys: &SysRoot, target: &KnobTarget, value: &str) -> KnobWrites {
-        let micros = match value {
-            "adaptive" => None,
-            micros => Some(parse_number(self.name(), micros.trim_end_matches("µs").trim_end(), 0..=u32::MAX.into())?),
-        };
+        let micros = parse_micros(self.name(), value)?;
         let interface = target.to_string();
         let current = parse_coalescing(&ethtool(sys, "-c", target)?);
         if current.is_empty() || micros.is_none() && !current.iter().any(|(name, _)| name.starts_with("adaptive")) {
@@ -234,6 +237,14 @@ fn parse_coalescing(text: &str) -> Vec<(String, String)> {
     ];
     let settings = all.into_iter().map(|(name, value)| (name.to_owned(), value.trim().to_owned()));
     settings.filter(|(_, value)| !value.is_empty() && value != "n/a").collect()
+}
+
+/// Parses a time in microseconds; `None` for `adaptive`.
+fn parse_micros(knob: &str, value: &str) -> Result<Option<i64>, Unsupported> {
+    match value {
+        "adaptive" => Ok(None),
+        micros => parse_number(knob, micros.trim_end_matches("µs").trim_end(), 0..=u32::MAX.into()).map(Some),
+    }
 }
 
 #[cfg(test)]

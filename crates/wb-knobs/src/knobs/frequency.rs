@@ -86,6 +86,9 @@ impl Knob for Turbo {
             "stay at the base frequency while measuring; results are lower but steadier",
         )
     }
+    fn check_value(&self, value: &str) -> Result<(), Unsupported> {
+        parse_switch(value).map(drop)
+    }
     fn writes(&self, sys: &SysRoot, _: &KnobTarget, value: &str) -> KnobWrites {
         let on = parse_switch(value)?;
         match sys.exists(NO_TURBO) {
@@ -132,6 +135,10 @@ impl Knob for FrequencyLimits {
             KnobValue::Frequencies { .. } => Assessment::Yes,
             _ => Assessment::UNEXPECTED_VALUE,
         }
+    }
+    fn check_value(&self, value: &str) -> Result<(), Unsupported> {
+        // Frequencies of any hardware.
+        parse_limits(value, 0, u64::MAX).map(drop)
     }
     fn writes(&self, sys: &SysRoot, target: &KnobTarget, value: &str) -> KnobWrites {
         let khz = |name: &str| sys.number::<u64>(format!("{FOLDER}/{target}/{name}"));

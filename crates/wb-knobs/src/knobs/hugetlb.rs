@@ -34,6 +34,9 @@ impl Knob for HugePagePool {
     }
     /// On several nodes each gets its share, as the kernel would distribute them, but through its own file, so that
     /// each node's previous number can be restored.
+    fn check_value(&self, value: &str) -> Result<(), Unsupported> {
+        parse_number(self.name(), value, 0..=i64::MAX).map(drop)
+    }
     fn writes(&self, sys: &SysRoot, target: &KnobTarget, value: &str) -> KnobWrites {
         let size = target.to_string();
         let all = parse_number(self.name(), value, 0..=i64::MAX)?.unsigned_abs();
@@ -89,6 +92,9 @@ impl Knob for NodeHugePagePool {
     }
     fn assess(&self, value: &KnobValue) -> Assessment {
         quiet(value)
+    }
+    fn check_value(&self, value: &str) -> Result<(), Unsupported> {
+        parse_number(self.name(), value, 0..=i64::MAX).map(drop)
     }
     fn writes(&self, sys: &SysRoot, target: &KnobTarget, value: &str) -> KnobWrites {
         number_write(path(sys, target)?, self.name(), value, 0..=i64::MAX)

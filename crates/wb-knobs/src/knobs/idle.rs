@@ -49,6 +49,9 @@ impl Knob for IdleStates {
             _ => Assessment::UNEXPECTED_VALUE,
         }
     }
+    fn check_value(&self, value: &str) -> Result<(), Unsupported> {
+        parse_number(self.name(), value.trim_end_matches(" µs"), 0..=i64::MAX).map(drop)
+    }
     fn writes(&self, sys: &SysRoot, target: &KnobTarget, value: &str) -> KnobWrites {
         let folder = folder(target);
         let max_latency = parse_number(self.name(), value.trim_end_matches(" µs"), 0..=i64::MAX)?.unsigned_abs();

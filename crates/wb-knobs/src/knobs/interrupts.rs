@@ -49,6 +49,9 @@ impl Knob for IrqAffinity {
             _ => Assessment::UNEXPECTED_VALUE,
         }
     }
+    fn check_value(&self, value: &str) -> Result<(), Unsupported> {
+        if value == "all" { Ok(()) } else { parse_cpu_list(value).map(drop) }
+    }
     fn writes(&self, sys: &SysRoot, target: &KnobTarget, value: &str) -> KnobWrites {
         let cpus = parse_cpus(sys, value)?;
         match target {
@@ -70,15 +73,19 @@ fn path(number: u32) -> String {
     format!("/proc/irq/{number}/smp_affinity_list")
 }
 
+/// Parses CPUs: `0-3,8`.
+pub(super) fn parse_cpu_list(value: &str) -> Result<Vec<u32>, Unsupported> {
+    let cpus = cpu_list::parse(value).filter(|cpus| !cpus.is_empty());
+    cpus.ok_or_else(|| Unsupported(format!("invalid CPU list `{value}`: expected a list such as 0-3,8, or all")))
+}
+
 /// Parses CPUs, `0-3,8` or `all`, which must be online.
 pub(super) fn parse_cpus(sys: &SysRoot, value: &str) -> Result<Vec<u32>, Unsupported> {
     let online: Vec<u32> = sys.numbers("/sys/devices/system/cpu/online")?;
     if value == "all" {
         return Ok(online);
     }
-    let cpus = cpu_list::parse(value).filter(|cpus| !cpus.is_empty());
-    let cpus =
-        cpus.ok_or_else(|| Unsupported(format!("invalid CPU list `{value}`: expected a list such as 0-3,8, or all")))?;
+    let cpus = parse_cpu_list(value)?;
     match cpus.iter().find(|cpu| !online.contains(cpu)) {
         Some(cpu) => Err(Unsupported(format!(
             "no such CPU: `{}`: {} are online",

@@ -29,6 +29,9 @@ impl Knob for Irqbalance {
     fn assess(&self, value: &KnobValue) -> Assessment {
         Assessment::when(*value == KnobValue::Switch(false), "leave interrupts where they are while measuring")
     }
+    fn check_value(&self, value: &str) -> Result<(), Unsupported> {
+        parse_switch(value).map(drop)
+    }
     fn writes(&self, sys: &SysRoot, _: &KnobTarget, value: &str) -> KnobWrites {
         let read = shell("systemctl is-active --quiet irqbalance && echo on || echo off", &[]);
         let write = shell("case $1 in on) systemctl start irqbalance;; *) systemctl stop irqbalance;; esac", &["{}"]);

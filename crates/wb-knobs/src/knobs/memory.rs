@@ -27,6 +27,9 @@ impl Knob for SamePageMerging {
     fn assess(&self, value: &KnobValue) -> Assessment {
         Assessment::when(*value == KnobValue::Switch(false), "unmerge pages and stop scanning")
     }
+    fn check_value(&self, value: &str) -> Result<(), Unsupported> {
+        parse_switch(value).map(drop)
+    }
     fn writes(&self, sys: &SysRoot, _: &KnobTarget, value: &str) -> KnobWrites {
         let run: u8 = sys.number("/sys/kernel/mm/ksm/run")?;
         if run != 1 && !parse_switch(value)? {

@@ -6,7 +6,7 @@ use crate::knob::{Assessment, Knob, KnobDescription, KnobKind, KnobValue};
 use crate::shell_commands::sysctl;
 use crate::target::KnobTarget;
 use crate::unsupported::Unsupported;
-use crate::writes::{KnobAction, KnobWrite, KnobWrites};
+use crate::writes::{KnobAction, KnobWrite, KnobWrites, check_option};
 
 /// Drops the page cache, so that a sample starts without cached files.
 pub struct DropCaches;
@@ -28,6 +28,9 @@ impl Knob for DropCaches {
     }
     fn assess(&self, _: &KnobValue) -> Assessment {
         Assessment::UNEXPECTED_VALUE
+    }
+    fn check_value(&self, value: &str) -> Result<(), Unsupported> {
+        check_option(value, &["none", "pages", "entries", "all"])
     }
     fn writes(&self, _: &SysRoot, _: &KnobTarget, value: &str) -> KnobWrites {
         let mode = match value {
@@ -72,8 +75,8 @@ mod tests {
             [KnobOutcome::Unchanged, KnobOutcome::Done, KnobOutcome::Done]
         );
         assert_eq!(sys.text(path).unwrap(), "3");
-        let reason = "invalid value `some`: expected one of none, pages, entries, all".to_owned();
-        assert_eq!(drop_caches("some"), KnobOutcome::Unsupported { reason });
+        let reason = KnobSet::parse("", "knobs.drop-caches = 'some'").unwrap_err().reason;
+        assert_eq!(reason, "knob `drop-caches`: invalid value `some`: expected one of none, pages, entries, all");
         assert_eq!(log.open_changes().count(), 0);
     }
 }

@@ -9,7 +9,7 @@ use wb_sys::proc::mountinfo::{MountInfo, mounts};
 use wb_sys::undo::ManagedResource;
 
 use crate::knob::{Assessment, Knob, KnobDescription, KnobValue};
-use crate::knobs::interrupts::{mask, parse_cpus};
+use crate::knobs::interrupts::{mask, parse_cpu_list, parse_cpus};
 use crate::target::KnobTarget;
 use crate::unsupported::Unsupported;
 use crate::writes::{KnobWrite, KnobWrites, require_program};
@@ -44,6 +44,9 @@ impl Knob for Shield {
             },
             _ => Assessment::Yes,
         }
+    }
+    fn check_value(&self, value: &str) -> Result<(), Unsupported> {
+        if value == "none" || value == "all" { Ok(()) } else { parse_cpu_list(value).map(drop) }
     }
     fn writes(&self, sys: &SysRoot, _: &KnobTarget, value: &str) -> KnobWrites {
         let place = CpusetMount::find(sys).ok_or_else(|| self.unsupported())?;

@@ -28,6 +28,9 @@ impl Knob for Smt {
     fn assess(&self, value: &KnobValue) -> Assessment {
         Assessment::when(*value == KnobValue::Switch(false), "run one thread on each core while measuring")
     }
+    fn check_value(&self, value: &str) -> Result<(), Unsupported> {
+        parse_switch(value).map(drop)
+    }
     fn writes(&self, sys: &SysRoot, _: &KnobTarget, value: &str) -> KnobWrites {
         const CONTROL: &str = "/sys/devices/system/cpu/smt/control";
         match sys.text(CONTROL)?.as_str() {

@@ -35,6 +35,9 @@ impl Knob for Swap {
             "switch swap off while measuring; a test that does not fit into memory then fails visibly",
         )
     }
+    fn check_value(&self, value: &str) -> Result<(), Unsupported> {
+        parse_switch(value).map(drop)
+    }
     fn writes(&self, sys: &SysRoot, _: &KnobTarget, value: &str) -> KnobWrites {
         if parse_switch(value)? {
             return Err(Unsupported("swap can only be switched off: use `swapon` to enable devices".to_owned()));

@@ -17,7 +17,7 @@ pub const THP_ENABLED: FileKnob = FileKnob {
         unsupported_reason: ABSENT,
     },
     path: ENABLED,
-    format: FileFormat::SelectedOption,
+    format: FileFormat::SelectedOption { known: &["always", "madvise", "never"] },
     targets: |sys| target::system_with(sys, ENABLED),
     assess: |value| {
         Assessment::when(
@@ -39,7 +39,7 @@ pub const THP_DEFRAG: FileKnob = FileKnob {
         unsupported_reason: ABSENT,
     },
     path: DEFRAG,
-    format: FileFormat::SelectedOption,
+    format: FileFormat::SelectedOption { known: &["always", "defer", "defer+madvise", "madvise", "never"] },
     targets: |sys| target::system_with(sys, DEFRAG),
     assess: |value| {
         let KnobValue::Choice(choice) = value else { return Assessment::UNEXPECTED_VALUE };

@@ -42,6 +42,9 @@ impl Knob for DirtyLimit {
             _ => Assessment::UNEXPECTED_VALUE,
         }
     }
+    fn check_value(&self, value: &str) -> Result<(), Unsupported> {
+        parse_size(value).map(drop)
+    }
     fn writes(&self, sys: &SysRoot, _: &KnobTarget, value: &str) -> KnobWrites {
         let Bytes(limit) = parse_size(value)?;
         let minimum = 2 * rustix::param::page_size() as u64;

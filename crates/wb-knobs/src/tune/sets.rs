@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
+use crate::unsupported::Unsupported;
 use crate::{Knob, knobs};
 
 /// A named set of knobs with requested values.
@@ -74,7 +75,9 @@ impl KnobSet {
                     )));
                 }
             };
-            KnobSetting::new(&key, value).map_err(invalid)
+            let setting = KnobSetting::new(&key, value).map_err(invalid)?;
+            setting.check_value().map_err(invalid)?;
+            Ok(setting)
         };
         Ok(Self {
             name: name.to_owned(),
@@ -112,6 +115,20 @@ impl KnobSetting {
     }
 }
 
+impl KnobSetting {
+    /// Checks the value as far as it is valid or invalid on every machine.
+    ///
+    /// # Errors
+    /// When no machine accepts it, with the expected values.
+    pub fn check_value(&self) -> Result<(), String> {
+        let checked = find(&self.knob).map_or(Ok(()), |knob| knob.check_value(&self.value));
+        checked.map_err(|Unsupported(reason)| match reason.contains(&self.knob) {
+            true => reason,
+            false => format!("knob `{}`: {reason}", self.key()),
+        })
+    }
+}
+
 /// Short names of knobs.
 const ALIASES: [(&str, &str); 2] = [("thp", "thp-enabled"), ("scheduler", "io-scheduler")];
 
@@ -130,6 +147,20 @@ mod tests {
         assert_eq!(KnobSet::builtin().len(), BUILTIN_SETS.len());
         for set in KnobSet::builtin() {
             assert!(!set.summary.is_empty() && set.knobs.len() > 10, "{}", set.name);
+        }
+    }
+
+    #[test]
+    fn every_knob_refuses_what_no_machine_accepts() {
+        // Options that modules, drivers, firmware or files of the user define.
+        const OPEN: [&str; 6] =
+            ["governor", "energy-preference", "tuned-profile", "platform-profile", "clocksource", "io-scheduler"];
+        for knob in knobs::all() {
+            let setting = KnobSetting::new(knob.name(), "no such value".to_owned()).unwrap();
+            assert_eq!(setting.check_value().is_ok(), OPEN.contains(&knob.name()), "{}", knob.name());
+        }
+        for set in KnobSet::builtin() {
+            set.knobs.iter().for_each(|setting| assert_eq!(setting.check_value(), Ok(()), "{}", setting.key()));
         }
     }
 

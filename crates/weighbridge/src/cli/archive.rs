@@ -22,8 +22,8 @@ pub(crate) struct ArchiveSecrets {
 /// `pack`
 #[derive(Debug, Args)]
 pub(crate) struct PackArgs {
-    /// Run folder; or with -r, the benches whose results and reports are packed, all if none is named. The run is not
-    /// changed
+    /// Run folder, which is not changed; without it or with `latest`, the newest run in the current folder. With -r, the
+    /// benches whose results and reports are packed, all if none is named
     #[arg(value_name = "RUN|BENCH")]
     pub(crate) words: Vec<PathBuf>,
     #[command(flatten)]
@@ -36,8 +36,8 @@ pub(crate) struct PackArgs {
 /// `snapshot`
 #[derive(Debug, Args)]
 pub(crate) struct SnapshotArgs {
-    /// Run folder; it is not changed
-    pub(crate) run: PathBuf,
+    /// Run folder, which is not changed; without it or with `latest`, the newest run in the current folder
+    pub(crate) run: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) secrets: ArchiveSecrets,
     /// Archive to write [default: the name of the run with -snapshot.tar.gz]

@@ -9,7 +9,8 @@ use wb_compare::statistical::Threshold;
 use wb_model::MetricKey;
 
 use super::{
-    KeyValueParser, OutputFolder, OutputPath, OutputPrefix, parse_non_negative, parse_positive, prefix_parser,
+    KeyValueParser, OutputFolder, OutputPath, OutputPrefix, SelectionFlags, parse_non_negative, parse_positive,
+    prefix_parser,
 };
 
 /// Options for reading builds
@@ -55,12 +56,15 @@ pub(crate) enum FailOnArg {
 #[command(group = ArgGroup::new("plots").multiple(true))]
 pub(crate) struct CompareArgs {
     /// Builds: the reference first, the build to judge last, history between them. Each is a folder, or several runs of
-    /// the same build
+    /// the same build; `latest` is the newest run in the current folder
     #[arg(value_name = "[NAME=]RUN[,RUN…]", required = true, num_args = 2..)]
     pub(crate) builds: Vec<String>,
     /// Options for reading the builds
     #[command(flatten)]
     pub(crate) read: BuildFlags,
+    /// Which cells
+    #[command(flatten)]
+    pub(crate) selection: SelectionFlags,
     /// Compare cells that differ in these parameters, which is refused by default: `runtime`, `max-failures`
     #[arg(long, value_name = "PARAM,…", value_delimiter = ',')]
     pub(crate) allow_different: Vec<String>,

@@ -11,6 +11,7 @@ use wb_session::program::{current_program, current_program_hash};
 use wb_sys::FileLock;
 
 use super::contention::{ReadTarget, unselected_folders};
+use super::latest_run::resolve_run;
 use super::replay::{Replay, secret_sources};
 use super::schema::all_schemas;
 use crate::cli::OutputPath;
@@ -26,8 +27,8 @@ const EXTENSION: &str = ".tar.gz";
 
 /// Writes an archive of a run.
 pub(crate) fn pack(args: &PackArgs, folder: Option<&Path>, console: &Console) -> Result<Exit, Error> {
-    let target = ReadTarget::new(&args.words, folder)?;
-    let LockedRun { run, notes, .. } = LockedRun::open(target.run, &args.secrets)?;
+    let target = ReadTarget::new(&args.words, folder, console)?;
+    let LockedRun { run, notes, .. } = LockedRun::open(&target.run, &args.secrets)?;
     let output = args.output.clone().unwrap_or_else(|| default_output(&run, ""));
     let skipped = unselected_folders(&target)?;
     let skipped: Vec<&str> = skipped.iter().map(String::as_str).collect();
@@ -37,7 +38,8 @@ pub(crate) fn pack(args: &PackArgs, folder: Option<&Path>, console: &Console) ->
 
 /// Writes an archive of a run with everything that measuring it again needs.
 pub(crate) fn snapshot(args: &SnapshotArgs, console: &Console) -> Result<Exit, Error> {
-    let LockedRun { run, notes: secret_notes, .. } = LockedRun::open(&args.run, &args.secrets)?;
+    let LockedRun { run, notes: secret_notes, .. } =
+        LockedRun::open(&resolve_run(args.run.as_deref(), console)?, &args.secrets)?;
     let run_inputs = RunInputs::read(&run)?.unwrap_or_default();
     let Replay { commands, recorded_commands, plans, inputs, notes } = Replay::of(&run, &run_inputs)?;
     let output = args.output.clone().unwrap_or_else(|| default_output(&run, "-snapshot"));

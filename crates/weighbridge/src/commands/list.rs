@@ -6,7 +6,7 @@ use wb_diagnostics::{help_with_suggestion, suggest};
 use wb_model::{Declaration, Metric, Params};
 use wb_plan::{Catalog, builtin};
 use wb_report::text::{Align, Table};
-use wb_session::definitions::registry;
+use wb_session::definitions::registry_for;
 use wb_tests::Registry;
 
 use crate::cli::ListArgs;
@@ -20,7 +20,13 @@ const LISTS: [&str; 4] = ["tests", "benches", "metrics", "plans"];
 
 /// Lists tests, contention benches, metrics or plans, or shows one of them.
 pub(crate) fn list(args: &ListArgs, console: &Console) -> Result<Exit, Error> {
-    let registry = registry(&args.tests_d, None, &console.events())?;
+    // A broken definition of the named test is an error, others are skipped with a warning.
+    let named: Vec<&str> = match (args.what.as_str(), args.name.as_deref()) {
+        ("tests" | "metrics", name) => name.into_iter().collect(),
+        (name, None) if !LISTS.contains(&name) && Bench::from_name(name).is_none() => vec![name],
+        _ => Vec::new(),
+    };
+    let registry = registry_for(&named, &args.tests_d, None, &console.events())?;
     match (args.what.as_str(), args.name.as_deref()) {
         ("tests", None) => list_tests(&registry, args.json, console),
         ("tests", Some(name)) => show_test(&registry, name, args.json, console),

@@ -10,6 +10,7 @@ mod doctor;
 mod exec;
 mod hashd;
 mod import;
+mod latest_run;
 mod list;
 mod man;
 mod net;

@@ -2,13 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
-use wb_plan::Selection;
+use wb_plan::{Catalog, SelectableCell, Selection, UnmatchedAssignment};
 use wb_record::RunFolder;
 use wb_session::definitions::registry_of_run;
 use wb_study::Study;
+use wb_tests::Registry;
 
 use super::contention::{BenchSelection, ReadTarget};
-use crate::cli::{FormatArgs, ReadArgs, StudyArgs};
+use crate::cli::{FormatArgs, ReadArgs, SelectionFlags, StudyArgs, SummaryArgs};
 use crate::console::Console;
 use crate::error::Error;
 use crate::exit::Exit;
@@ -16,18 +17,32 @@ use crate::output::{print_json, print_text};
 
 /// Reads a run folder and studies it.
 pub(crate) fn load_study(path: &Path, tests_d: &[PathBuf], console: &Console) -> Result<(RunFolder, Study), Error> {
+    load_selected(path, tests_d, &SelectionFlags::default(), console)
+}
+
+/// Reads a run folder and studies it; the study has the selected cells.
+pub(crate) fn load_selected(
+    path: &Path,
+    tests_d: &[PathBuf],
+    flags: &SelectionFlags,
+    console: &Console,
+) -> Result<(RunFolder, Study), Error> {
+    let selection = Selection::new(&flags.select, &flags.ignore)?;
     let run = RunFolder::open(path)?;
-    let study = wb_study::study(&run, &registry_of_run(&run, tests_d, &console.events())?)?;
+    let registry = registry_of_run(&run, tests_d, &console.events())?;
+    let mut study = wb_study::study(&run, &registry)?;
+    select_cells(&mut study, &selection, &registry, path)?;
     Ok((run, study))
 }
 
 /// Prints one line per cell.
-pub(crate) fn summary(args: &ReadArgs, folder: Option<&Path>, console: &Console) -> Result<Exit, Error> {
-    let target = ReadTarget::new(&args.words, folder)?;
+pub(crate) fn summary(args: &SummaryArgs, folder: Option<&Path>, console: &Console) -> Result<Exit, Error> {
+    let SummaryArgs { read: args, selection } = args;
+    let target = ReadTarget::new(&args.words, folder, console)?;
     if let Some(exit) = target.show_benches(args.json, |benches| benches.summary(args.json))? {
         return Ok(exit);
     }
-    let (_, study) = load_study(target.run, &args.tests_d, console)?;
+    let (_, study) = load_selected(&target.run, &args.tests_d, selection, console)?;
     if args.json {
         print_json(&study)?
     } else {
@@ -38,13 +53,11 @@ pub(crate) fn summary(args: &ReadArgs, folder: Option<&Path>, console: &Console)
 
 /// Prints all details of each cell.
 pub(crate) fn format(args: &FormatArgs, folder: Option<&Path>, console: &Console) -> Result<Exit, Error> {
-    let selection = Selection::new(&args.select, &args.ignore)?;
-    let target = ReadTarget::new(&args.read.words, folder)?;
+    let target = ReadTarget::new(&args.read.words, folder, console)?;
     if let Some(exit) = target.show_benches(args.read.json, |benches| benches.format(args.read.json))? {
         return Ok(exit);
     }
-    let (_, mut study) = load_study(target.run, &args.read.tests_d, console)?;
-    select_cells(&mut study, &selection, &args.select, target.run)?;
+    let (_, study) = load_selected(&target.run, &args.read.tests_d, &args.selection, console)?;
     if args.read.json {
         print_json(&study.cells)?;
     } else {
@@ -54,27 +67,48 @@ pub(crate) fn format(args: &FormatArgs, folder: Option<&Path>, console: &Console
 }
 
 /// Keeps the selected cells of a study.
-pub(crate) fn select_cells(
-    study: &mut Study,
-    selection: &Selection,
-    patterns: &[String],
-    run: &Path,
-) -> Result<(), Error> {
+fn select_cells(study: &mut Study, selection: &Selection, registry: &Registry, run: &Path) -> Result<(), Error> {
     let all = study.cells.len();
-    study.cells.retain(|cell| selection.skip_reason(&cell.id, None).is_none());
-    match study.cells.is_empty() && all > 0 {
-        true => Err(Error::NothingToDo {
-            what: wb_session::describe_empty_selection(patterns),
-            help: format!("`weighbridge summary {}` lists all {all}", run.display()),
-        }),
-        false => Ok(()),
+    if selection.is_unrestricted() || all == 0 {
+        return Ok(());
+    }
+    let cells: Vec<SelectableCell<'_>> = study
+        .cells
+        .iter()
+        .map(|cell| SelectableCell::new(&cell.id, &cell.params, registry.declaration(cell.id.test.as_str())))
+        .collect();
+    let selected = select(selection, &cells, || format!("`weighbridge summary {}` lists all {all}", run.display()))?;
+    let mut selected = selected.into_iter();
+    study.cells.retain(|_| selected.next().unwrap_or_default());
+    Ok(())
+}
+
+/// Whether each cell is selected.
+///
+/// # Errors
+/// If none is, or the selection names something that no cell has.
+pub(crate) fn select(
+    selection: &Selection,
+    cells: &[SelectableCell<'_>],
+    help: impl FnOnce() -> String,
+) -> Result<Vec<bool>, Error> {
+    if let Some(UnmatchedAssignment { message: what, help }) = selection.find_unmatched(cells) {
+        return Err(Error::NothingToDo { what, help });
+    }
+    let selected: Vec<bool> = cells.iter().map(|cell| selection.skip_reason(cell).is_none()).collect();
+    match selected.contains(&true) {
+        true => Ok(selected),
+        false => {
+            let what = wb_session::describe_empty_selection(&selection.select_patterns());
+            Err(Error::NothingToDo { what, help: help() })
+        }
     }
 }
 
 /// Recomputes the values and writes them to the result.json files.
 pub(crate) fn study(args: &StudyArgs, folder: Option<&Path>, console: &Console) -> Result<Exit, Error> {
     let StudyArgs { read: args, reports } = args;
-    let target = ReadTarget::new(&args.words, folder)?;
+    let target = ReadTarget::new(&args.words, folder, console)?;
     let study_benches = |benches: &BenchSelection| benches.study(reports.as_deref(), args.json);
     match target.show_benches(args.json, study_benches)? {
         Some(exit) => return Ok(exit),
@@ -86,7 +120,7 @@ pub(crate) fn study(args: &StudyArgs, folder: Option<&Path>, console: &Console) 
         }
         None => {}
     }
-    let run = RunFolder::open(target.run)?;
+    let run = RunFolder::open(&target.run)?;
     let study = wb_study::write_results(&run, &registry_of_run(&run, &args.tests_d, &console.events())?)?;
     if args.json {
         print_json(&study)?
@@ -98,11 +132,11 @@ pub(crate) fn study(args: &StudyArgs, folder: Option<&Path>, console: &Console) 
 
 /// Prints conclusions from the recorded results.
 pub(crate) fn solve(args: &ReadArgs, folder: Option<&Path>, console: &Console) -> Result<Exit, Error> {
-    let target = ReadTarget::new(&args.words, folder)?;
+    let target = ReadTarget::new(&args.words, folder, console)?;
     if let Some(exit) = target.show_benches(args.json, |benches| benches.solve(args.json))? {
         return Ok(exit);
     }
-    let run = RunFolder::open(target.run)?;
+    let run = RunFolder::open(&target.run)?;
     let registry = registry_of_run(&run, &args.tests_d, &console.events())?;
     let answers = wb_study::solve::solve(&wb_study::current_results(&run, &registry)?, &registry);
     if args.json {

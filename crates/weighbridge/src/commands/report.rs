@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use wb_plan::Selection;
 use wb_record::RunFolder;
 use wb_record::journal::IMPORTED_FOLDER;
 use wb_report::page::{ReproduceCommand, RunExtras, TelemetrySeries};
 use wb_session::variants::read_experiment;
 use wb_study::Study;
 
+use super::latest_run::resolve_run;
 use super::read;
 use crate::cli::ReportArgs;
 use crate::console::Console;
@@ -18,9 +18,8 @@ use crate::output::{print_json, print_text, write_file};
 
 /// Writes the requested outputs of a run.
 pub(crate) fn report(args: &ReportArgs, console: &Console) -> Result<Exit, Error> {
-    let selection = Selection::new(&args.select, &args.ignore)?;
-    let (run, mut study) = read::load_study(&args.run, &args.tests_d, console)?;
-    read::select_cells(&mut study, &selection, &args.select, &args.run)?;
+    let folder = resolve_run(args.run.as_deref(), console)?;
+    let (run, study) = read::load_selected(&folder, &args.tests_d, &args.selection, console)?;
     if let Some(path) = &args.html {
         let extras = RunExtras {
             telemetry: read_telemetry(&run, &study),

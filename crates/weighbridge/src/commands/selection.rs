@@ -9,6 +9,7 @@ use wb_model::{Aslr, HugePages, ParamValue};
 use wb_plan::request::{SpannedValue, ValueForm};
 use wb_plan::{Catalog, Request, Sampling, Selection, SpannedParam, builtin, file, spec};
 use wb_session::definitions::registry_for;
+use wb_session::hosts::requested_profiles;
 use wb_session::{EventSink, MeasureRequest};
 use wb_tests::Registry;
 
@@ -73,7 +74,12 @@ fn build_request(
         request.tools.extend(flags.sampling.attempt.tools.iter().cloned());
     }
     let tests: Vec<&str> = requests.iter().map(|request| request.test.as_str()).collect();
-    let registry = registry_for(&tests, tests_d, plan.tests_d.as_deref(), events)?;
+    // An error in the profiles themselves is reported when they are applied.
+    let profiles = requested_profiles(&(&flags.hosts).into()).unwrap_or_default();
+    let of_profiles = profiles.iter().flat_map(|named| named.profile.tests.iter().flatten());
+    let of_profiles = of_profiles.filter_map(|test| test.split(':').next()).filter(|test| *test != "$@");
+    let requested: Vec<&str> = tests.iter().copied().chain(of_profiles).collect();
+    let registry = registry_for(&requested, tests_d, plan.tests_d.as_deref(), events)?;
     if let Some(test) = tests.iter().find(|test| is_plan(test, &registry)) {
         return Err(Error::Usage {
             what: format!("expected a test, but `{test}` is a plan"),
@@ -88,7 +94,7 @@ fn build_request(
         publish: plan.publish,
         requests,
         sampling,
-        selection: Selection::new(&flags.select, &flags.ignore)?,
+        selection: Selection::new(&flags.selection.select, &flags.selection.ignore)?,
         registry,
     })
 }

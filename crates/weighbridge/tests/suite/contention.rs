@@ -212,7 +212,6 @@ fn benches_and_tests_are_not_mixed_and_their_options_are_distinguished() {
         "run steady --into A -r B",
         "run iocost-qso",
         "run storage:loops=x hashd-params:rps-mx=3",
-        "summary",
         "summary A B",
         "merge A",
     ];
@@ -262,11 +261,6 @@ fn benches_and_tests_are_not_mixed_and_their_options_are_distinguished() {
        ·                 ╰── did you mean `rps-max`?
        ╰────
     help: expected one of id, passive, apply, commit, fake-cpu-load, rps-max, hash-size, chunk-pages, log-bps
-
-    $ summary
-    exit 1
-    error: missing run folder
-    help: name it as an argument, or with -r and benches as arguments
 
     $ summary A B
     exit 1

@@ -2,7 +2,7 @@
 
 use insta::assert_snapshot;
 
-use crate::lab::Lab;
+use crate::lab::{Lab, copy_folder};
 
 #[test]
 fn empty_selection_exits_with_4() {
@@ -12,6 +12,69 @@ fn empty_selection_exits_with_4() {
     error: no cell matches `nosuch*`
     help: `weighbridge plan steady:kind=[a,b]` without --select and --ignore lists all 2
     ");
+}
+
+#[test]
+fn cells_are_selected_by_parameters_in_any_order_and_by_aliases() {
+    let lab = Lab::new();
+    let cells = |select: &str| -> Vec<String> {
+        let line = format!("plan fio:rw=[read,randread],bs=[4k,64k] --no-worker --json {select}");
+        let plan = lab.weighbridge(&line).expect_code(0).json();
+        let case = |cell: &serde_json::Value| cell["id"].as_str().unwrap().rsplit(':').next().unwrap().to_owned();
+        plan["cells"].as_array().unwrap().iter().map(case).collect()
+    };
+    for select in [
+        "--select rw=randread,bs=4k",
+        "--select bs=4096,test-types=randread",
+        "--select fio:block-sizes=4k,rw=rand*",
+        "--ignore rw=read --ignore bs=64k",
+        "--select *block-sizes=4k,test-types=randread",
+    ] {
+        assert_eq!(cells(select), ["block-sizes=4k,test-types=randread"], "{select}");
+    }
+    assert_eq!(cells("--select bs=[4k,64k],rw=read").len(), 2);
+    assert_eq!(cells("--select runtime=180s").len(), 4, "a parameter that is not part of the name");
+}
+
+#[test]
+fn selection_of_a_name_or_value_that_no_cell_has_lists_the_near_ones() {
+    let lab = Lab::new();
+    assert_snapshot!(lab.weighbridge("plan steady:kind=[a,b] --select kin=a").transcript(), @r"
+    exit 4
+    error: unknown parameter `kin` in `--select kin=a`
+    help: did you mean `kind`? the cells have aslr, cpus, huge-pages, kind, memory-nodes
+    ");
+    assert_snapshot!(lab.weighbridge("run steady:kind=[a,b] --ignore kind=c --into R").transcript(), @r"
+    exit 4
+    error: no cell has `kind=c`, which `--ignore kind=c` names
+    help: `kind` is a, b in these cells
+    ");
+    // Both exist, but not together.
+    lab.weighbridge("plan steady:kind=a steady:kind=b,huge-pages=never --select kind=a,huge-pages=never")
+        .expect_code(4)
+        .expect_stderr("no cell matches `kind=a,huge-pages=never`");
+}
+
+#[test]
+fn quotes_keep_commas_in_values() {
+    let lab = Lab::new();
+    let param = "[[param]]\nname = \"argv\"\nhelp = \"arguments\"\nkind = \"text\"\ndefault = \"\"\naxis = true\n";
+    let head = "name = \"cmd\"\nsummary = \"s\"\nversion = 1\ncommand = [\"echo\", \"figure: 1\", \"{argv}\"]\n";
+    lab.define_figure("cmd", &format!("{head}{param}"));
+    lab.write("quoted.toml", "[[test]]\nname = \"cmd\"\nargv = \"sort -k1,2\"\n");
+    for words in [
+        &[r#"cmd:argv="sort -k1,2""#][..],
+        &[r#"cmd:{"argv":"sort -k1,2"}"#],
+        &["--plan", "quoted.toml"],
+        &["--profiles", r#"Localhost:{"tests":["cmd:argv=\"sort -k1,2\""]}"#, "cmd"],
+    ] {
+        let ran = lab.run_command(lab.command("plan --json").args(words)).expect_code(0);
+        let cells = ran.json()["cells"].as_array().unwrap().clone();
+        assert_eq!(cells.len(), 1, "{words:?}");
+        assert_eq!(cells[0]["params"]["argv"], "sort -k1,2", "{words:?}");
+    }
+    let ran = lab.run_command(lab.command("plan").arg("cmd:argv=sort -k1,2")).expect_code(1);
+    ran.expect_stderr(r#"a value without quotes ends at `,`; to keep it, write 'cmd:argv="sort -k1,2"'"#);
 }
 
 #[test]
@@ -290,10 +353,111 @@ fn malformed_definition_affects_only_its_own_test() {
         let ran = lab.weighbridge(line).expect_code(0);
         assert!(ran.err.starts_with("warning: ") && ran.err.contains("broken.toml:2:1"), "{line}: {}", ran.err);
     }
-    let ran = lab.weighbridge("plan steady broken").expect_code(1);
-    for part in ["error: unknown field `comand`\n", "broken.toml:2:1", "did you mean `command`?", "╰"] {
-        assert!(ran.err.contains(part), "{part}: {}", ran.err);
+    for line in [
+        "plan steady broken",
+        "run broken --into R",
+        "ab broken -- base env:A=1",
+        "list broken",
+        "plan steady --profiles Localhost:{\"tests\":[\"broken\"]}",
+        "list tests broken",
+    ] {
+        let ran = lab.weighbridge(line).expect_code(1);
+        for part in ["error: unknown field `comand`\n", "broken.toml:2:1", "did you mean `command`?", "╰"] {
+            assert!(ran.err.contains(part), "{line}: {part}: {}", ran.err);
+        }
     }
+    // One warning of each command, however often it reads the definitions.
+    lab.weighbridge("run steady --samples 1 --warm-up 0 --min-time 1ms --into R").expect_code(0);
+    copy_folder(&lab.path("R"), &lab.path("S"));
+    std::fs::remove_file(lab.path("R/Localhost/steady/0000/result.json")).unwrap();
+    std::fs::remove_file(lab.path("S/Localhost/steady/0000/result.json")).unwrap();
+    for line in ["plan steady", "summary R", "report R", "compare R,S S --select kind=a", "study R"] {
+        let ran = lab.weighbridge(line);
+        assert_eq!(ran.err.matches("broken.toml:2:1").count(), 1, "{line}: {}", ran.transcript());
+    }
+}
+
+/// The same arguments of `plan` and `run`.
+fn measured(arguments: &[&'static str]) -> [(&'static str, Vec<&'static str>); 2] {
+    ["plan", "run --into R"].map(|command| (command, arguments.to_vec()))
+}
+
+#[test]
+fn invalid_knobs_are_refused_before_anything_is_measured() {
+    let lab = Lab::new();
+    lab.write("unknown.toml", "[[test]]\nname = \"steady\"\nknobs.swapiness = 1\n");
+    lab.write("malformed.toml", "[[test]]\nname = \"steady\"\n[test.knobs]\nswappiness = \"many\"\n");
+    lab.write("unknown-set.toml", "summary = \"s\"\n[knobs]\nswapiness = 1\n");
+    lab.write("malformed-set.toml", "summary = \"s\"\n[knobs]\nswappiness = \"many\"\n");
+    let mut unknown = Vec::new();
+    unknown.extend(measured(&["steady:knobs.swapiness=1"]));
+    unknown.extend(measured(&["steady:knobs.swapiness@x=[1,2]"]));
+    unknown.extend(measured(&["--plan", "unknown.toml"]));
+    unknown.extend(measured(&["steady", "--profiles", r#"TunedHost:{"knobs":{"swapiness":1}}"#]));
+    unknown.push(("ab steady --into R", vec!["--", "base", "knob:swapiness=1"]));
+    unknown.push(("tune status", vec!["swapiness=1"]));
+    unknown.push(("tune apply", vec!["./unknown-set.toml"]));
+    let mut malformed = Vec::new();
+    malformed.extend(measured(&["steady:knobs.swappiness=many"]));
+    malformed.extend(measured(&["steady:knobs.swappiness=[1,201]"]));
+    malformed.extend(measured(&["steady:knobs.thp=nevr"]));
+    malformed.extend(measured(&["--plan", "malformed.toml"]));
+    malformed.extend(measured(&["steady", "--profiles", r#"TunedHost:{"knobs":{"swappiness":"many"}}"#]));
+    malformed.push(("ab steady --into R", vec!["--", "base", "knob:swappiness=many"]));
+    malformed.push(("tune apply", vec!["./malformed-set.toml"]));
+    for (message, lines) in [("unknown knob `swapiness`", unknown), ("invalid value `", malformed)] {
+        for (command, arguments) in lines {
+            let ran = lab.run_command(lab.command(command).args(&arguments)).expect_code(1);
+            ran.expect_stderr(message);
+            let explains = ran.err.contains("did you mean `swappiness`?") || ran.err.contains("expected ");
+            assert!(explains, "{command} {arguments:?}: {}", ran.err);
+        }
+    }
+    assert!(!lab.path("R").exists(), "a run began");
+}
+
+#[test]
+fn unknown_host_parameters_are_refused_with_the_nearest_at_their_place() {
+    let lab = Lab::new();
+    lab.write("hosts.toml", "[hosts.a]\naddress = \"local\"\n[hosts.a.params]\nguest-cpu = 2\n");
+    for (arguments, place) in [
+        (vec!["--inventory", "hosts.toml"], "hosts.toml:4:1"),
+        (vec!["--force-params", r#"{"guest-cpu": 2}"#], "--force-params:1:2"),
+        (vec!["--force-params", r#"{"localhost": {"arch": "x86_64", "guest-cpu": 2}}"#], "--force-params:1:34"),
+    ] {
+        for command in ["plan steady", "run steady --into R"] {
+            let ran = lab.run_command(lab.command(command).args(&arguments)).expect_code(1);
+            for part in ["unknown host parameter `guest-cpu`\n", place, "did you mean `guest-cpus`?"] {
+                ran.expect_stderr(part);
+            }
+        }
+    }
+    // Without a similar one, all are listed.
+    let ran = lab.run_command(lab.command("plan steady --force-params").arg(r#"{"zebra": 1}"#)).expect_code(1);
+    ran.expect_stderr("help: host parameters: hugepage-kb, numa-nodes, ");
+}
+
+#[test]
+fn cells_on_missing_cpus_are_unsupported_with_the_reason_that_a_run_gives() {
+    let lab = Lab::new();
+    for (arguments, reason) in [
+        ("steady:cpus=[[0],[4095]]", "no such CPU on this worker: 4095"),
+        ("steady:memory-nodes=[[0],[1023]]", "no such NUMA node on this worker: 1023"),
+        ("himeno:grid=XS,threads=[1,4096]", "4096 threads exceed two per CPU on"),
+    ] {
+        let plan = lab.weighbridge(&format!("plan {arguments} --json")).expect_code(3).json();
+        let of_plan: Vec<Option<&str>> =
+            plan["cells"].as_array().unwrap().iter().map(|cell| cell["unsupported"].as_str()).collect();
+        assert!(of_plan[0].is_none() && of_plan[1].is_some_and(|it| it.starts_with(reason)), "{of_plan:?}");
+        let text = lab.weighbridge(&format!("plan {arguments}")).expect_code(3);
+        text.expect_stdout("cannot be measured here\n").expect_stdout(reason).expect_stdout("1 of 2 cells");
+        let run = format!("run {arguments} --samples 1 --warm-up 0 --min-time 1ms --retakes 0 --into R --json");
+        let study = lab.weighbridge(&run).expect_code(3).json();
+        assert!(study["cells"][1].to_string().contains(of_plan[1].unwrap()), "{arguments}");
+        std::fs::remove_dir_all(lab.path("R")).unwrap();
+    }
+    let whole = lab.weighbridge("plan steady --cpus 4095").expect_code(3);
+    whole.expect_stdout("0 of 1 cell can be measured here");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Reading a run: `summary`, `format`, `study`, `solve`, `report`.
 
-use crate::lab::Lab;
+use crate::lab::{Lab, copy_folder};
 
 fn lab_with_run() -> Lab {
     let lab = Lab::new();
@@ -18,6 +18,69 @@ fn run_can_be_read_by_every_command() {
         json.json();
     }
     lab.weighbridge("format R --select nosuch").expect_code(4);
+}
+
+#[test]
+fn cells_of_a_run_are_selected_by_parameters() {
+    let lab = lab_with_run();
+    for command in ["summary", "format", "report"] {
+        let ran = lab.weighbridge(&format!("{command} R --select kind=b,aslr=inherit --json")).expect_code(0);
+        let json = ran.json();
+        let cells = json.get("cells").unwrap_or(&json).as_array().unwrap();
+        let ids: Vec<&str> = cells.iter().map(|cell| cell["id"].as_str().unwrap()).collect();
+        assert_eq!(ids, ["Localhost/steady/0000:kind=b"], "{command}");
+        let ran = lab.weighbridge(&format!("{command} R --select kind=z")).expect_code(4);
+        ran.expect_stderr("error: no cell has `kind=z`").expect_stderr("help: `kind` is a, b in these cells");
+    }
+    let ran = lab.weighbridge("compare R R --select kind=b --json");
+    let json = ran.json();
+    let checks = json["checks"].as_array().unwrap();
+    assert!(!checks.is_empty() && checks.iter().all(|check| check["id"].as_str().unwrap().contains(":kind=b/")));
+    lab.weighbridge("compare R R --ignore knd=b").expect_code(4).expect_stderr("did you mean `kind`?");
+}
+
+/// Makes the first invocation of a run begin at another time.
+fn set_started(lab: &Lab, run: &str, started: &str) {
+    let mut file = lab.read_json(format!("{run}/run.json"));
+    file["invocations"][0]["started"] = started.into();
+    lab.write(&format!("{run}/run.json"), &file.to_string());
+}
+
+#[test]
+fn latest_is_the_run_that_started_last() {
+    let lab = lab_with_run();
+    copy_folder(&lab.path("R"), &lab.path("newest"));
+    copy_folder(&lab.path("R"), &lab.path("written-last"));
+    std::fs::create_dir(lab.path("zzz")).unwrap();
+    set_started(&lab, "newest", "2100-01-01T00:00:00Z");
+    set_started(&lab, "written-last", "2001-01-01T00:00:00Z");
+    for line in ["report", "summary", "format", "study", "solve", "pack -o p.tar.gz", "snapshot -o s.tar.gz"] {
+        for argument in ["", " latest"] {
+            let ran = lab.weighbridge(&format!("{line}{argument}")).expect_code(0);
+            for archive in ["p.tar.gz", "s.tar.gz"] {
+                // Absent after commands that write none.
+                let _ = std::fs::remove_file(lab.path(archive));
+            }
+            assert_eq!(ran.err.lines().next(), Some("note: latest run: newest"), "{line}{argument}");
+        }
+    }
+    let ran = lab.weighbridge("compare R b=latest --json");
+    ran.expect_stderr("note: latest run: newest\n");
+    let named = lab.weighbridge("compare R b=newest --json");
+    assert_eq!(ran.json(), named.json());
+    // A folder of this name is what it says.
+    copy_folder(&lab.path("R"), &lab.path("latest"));
+    let ran = lab.weighbridge("summary latest --json").expect_code(0);
+    assert_eq!((ran.json()["run"]["name"].as_str(), ran.err.as_str()), (Some("latest"), ""));
+}
+
+#[test]
+fn without_a_run_the_searched_folder_is_named() {
+    let lab = Lab::new();
+    for line in ["report", "summary latest", "format", "study", "pack", "snapshot latest", "compare latest latest"] {
+        let ran = lab.weighbridge(line).expect_code(1);
+        ran.expect_stderr(&format!("error: no run in {}\n", lab.path("").canonicalize().unwrap().display()));
+    }
 }
 
 #[test]

@@ -402,7 +402,7 @@ const HOST_FILE: &str = "arch: x86_64\nhugepage_kb: 1048576\nnuma_nodes: 1\nhost
 
 /// Every option of run-perf, with values that are accepted here.
 const EVERY_OPTION: &str = "run-perf --plan -vv --log out.log --hosts h:localhost --paths assets --distro d-1 --guest-distro debian-12 \
-    --force-params '{\"localhost\":{\"guest_mem_m\":768,\"rack\":\"B7\"}}' --profiles Localhost DefaultLibvirt Overcommit1_5 \
+    --force-params '{\"localhost\":{\"guest_mem_m\":768,\"extra\":{\"rack\":\"B7\"}}}' --profiles Localhost DefaultLibvirt Overcommit1_5 \
     --provisioner pool --host-rpms a b --worker-rpms c --host-setup-script script --worker-setup-script script \
     --metadata build=1 project=p 'machine_url_base=http://m/%(machine)s' pbench_server=http://x pbench_copr_repos=r \
     --default-passwords x y --keep-tmp-files --retry-tests 2 --output R -- steady";
@@ -422,7 +422,7 @@ fn every_option_and_host_parameter_of_run_perf_is_used_or_its_difference_is_name
     note: metadata `pbench_server` has no effect: no pbench is installed, and results stay in the run folder
     note: metadata `pbench_copr_repos` has no effect: no pbench is installed; --host-rpms and --worker-rpms install packages
     ");
-    insta::assert_snapshot!(equivalent_command(&ran), @r#"weighbridge plan --profiles Localhost --profiles DefaultLibvirt --profiles Overcommit1_5 --hosts h:local --paths assets --force-params '{"localhost":{"guest_mem_m":768,"rack":"B7"}}' --distro d-1 --guest-distro debian-12 --attempts 2 --provisioner pool --host-setup-script script --host-rpms a --host-rpms b --worker-setup-script script --worker-rpms c -- steady"#);
+    insta::assert_snapshot!(equivalent_command(&ran), @r#"weighbridge plan --profiles Localhost --profiles DefaultLibvirt --profiles Overcommit1_5 --hosts h:local --paths assets --force-params '{"localhost":{"guest_mem_m":768,"extra":{"rack":"B7"}}}' --distro d-1 --guest-distro debian-12 --attempts 2 --provisioner pool --host-setup-script script --host-rpms a --host-rpms b --worker-setup-script script --worker-rpms c -- steady"#);
     // The guests have the CPUs of the file, and the memory that overrides it: 2 / 1 × 1.5 of them.
     ran.expect_stdout("DefaultLibvirt on `h`: `h-vm1` with 1 CPU, 768 MiB of memory and a disk of 20 GiB of debian-12");
     ran.expect_stdout("Overcommit1_5 on `h`: `h-vm3` with 1 CPU, 256 MiB of memory");

@@ -1,14 +1,19 @@
 //! Reads builds and models for the commands that compare.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use wb_compare::{
     AnyModel, Build, BuildSource, Builds, LoadedBuilds, NoiseModel, ReadOptions, Statistic, ToleranceModel, ValueMap,
 };
+use wb_model::Case;
+use wb_plan::{Catalog, SelectableCell, Selection};
 use wb_record::RunFolder;
-use wb_session::definitions::study_in_memory;
+use wb_session::definitions::{registry, study_in_memory};
 
 use crate::cli::compare::BuildFlags;
+use crate::commands::latest_run::resolve_build;
+use crate::commands::read;
 use crate::console::Console;
 use crate::error::Error;
 
@@ -110,6 +115,8 @@ pub(super) fn read_with_warnings(
     allow_different: &[String],
     console: &Console,
 ) -> Result<LoadedBuilds, Error> {
+    let resolved = typed.iter().map(|text| resolve_build(text, console)).collect::<Result<Vec<_>, _>>()?;
+    let typed = &resolved[..];
     let mut sources = typed.iter().map(|text| BuildSource::parse(text)).collect::<Result<Vec<_>, _>>()?;
     make_names_distinct(&mut sources, typed)?;
     if let Some(first) = sources.first_mut() {
@@ -125,4 +132,37 @@ pub(super) fn read_with_warnings(
         read.warnings.iter().for_each(|warning| crate::console::message!("note: {warning}"));
     }
     Ok(read)
+}
+
+/// Keeps the selected cells of builds.
+pub(super) fn select(builds: &mut Builds, selection: &Selection, console: &Console) -> Result<(), Error> {
+    if selection.is_unrestricted() || builds.rows().len() == 0 {
+        return Ok(());
+    }
+    // Aliases are those of tests that come with the program or that the user defined.
+    let registry = registry(&[], None, &console.events())?;
+    let mut numbers = BTreeMap::new();
+    let mut cells = Vec::new();
+    for row in builds.rows() {
+        let id = builds.id(row, Statistic::Mean);
+        let name = format!("{}/{}/{}:{}", id.profile, id.test, id.serial, id.case);
+        if numbers.contains_key(&name) {
+            continue;
+        }
+        let params = builds.list().iter().flat_map(|build| build.readings(row)).next();
+        let params = params.into_iter().flat_map(|reading| builds.params(reading.params));
+        let axes = id.case.parse::<Case>().unwrap_or_default();
+        let values = params.chain(axes.axes()).map(|(name, value)| (name.to_owned(), value.to_owned()));
+        cells.push(SelectableCell::from_texts(name.clone(), values, registry.declaration(id.test)));
+        numbers.insert(name, cells.len() - 1);
+    }
+    let all = cells.len();
+    let help = || format!("`weighbridge compare` without --select and --ignore compares all {all} cells");
+    let selected = read::select(selection, &cells, help)?;
+    builds.retain_cells(|name| match numbers.get(name) {
+        Some(number) => selected[*number],
+        // Errors of cells without values.
+        None => selection.skip_reason(&SelectableCell::from_texts(name.to_owned(), [], None)).is_none(),
+    });
+    Ok(())
 }

@@ -14,6 +14,7 @@ use wb_compare::run_perf::tolerance::{self, Status, averages::TABLES, score::Wei
 use wb_compare::statistical::{self, Threshold};
 use wb_compare::unknown_name::check_directions;
 use wb_compare::{LoadedBuilds, SampleCounts};
+use wb_plan::Selection;
 use wb_report::compare::{AveragesTable, Verbosity, checks_csv, groups_csv, junit, markdown, text};
 use wb_stats::RunPrior;
 
@@ -52,8 +53,10 @@ const SCORES: [(&str, &[Status]); 6] = [
 
 /// Compares builds.
 pub(crate) fn compare(args: &CompareArgs, console: &Console) -> Result<Exit, Error> {
+    let selection = Selection::new(&args.selection.select, &args.selection.ignore)?;
     let LoadedBuilds { builds: mut read, warnings } =
         builds::read_with_warnings(&args.builds, &args.read, &args.allow_different, console)?;
+    builds::select(&mut read, &selection, console)?;
     builds::require_same_layout(&read)?;
     let (models, noise) = builds::read_models(&args.model, &read, console)?;
     if args.threshold == Threshold::FromNoise && noise.is_empty() {

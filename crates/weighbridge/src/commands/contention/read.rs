@@ -14,30 +14,29 @@ use wb_record::RunFolder;
 
 use super::request::parse_specs;
 use crate::cli::OutputPath;
+use crate::commands::latest_run::resolve_run;
+use crate::console::Console;
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::output::{print_json, print_text, reserve_standard_output, write_file};
 
 /// What a command reads: a run, and of it all or some contention benches.
 #[derive(Debug)]
-pub(crate) struct ReadTarget<'a> {
-    pub(crate) run: &'a Path,
+pub(crate) struct ReadTarget {
+    pub(crate) run: PathBuf,
     benches: Vec<String>,
 }
 
-impl<'a> ReadTarget<'a> {
-    /// With `-r`, the arguments are benches; otherwise the only one is the run folder.
-    pub(crate) fn new(words: &'a [PathBuf], folder: Option<&'a Path>) -> Result<Self, Error> {
+impl ReadTarget {
+    /// With `-r`, the arguments are benches; otherwise the only one is the run folder. Without any, it is the newest run.
+    pub(crate) fn new(words: &[PathBuf], folder: Option<&Path>, console: &Console) -> Result<Self, Error> {
         match (folder, words) {
             (Some(run), benches) => {
                 let benches = benches.iter().map(|bench| bench.to_string_lossy().into_owned()).collect();
-                Ok(Self { run, benches })
+                Ok(Self { run: resolve_run(Some(run), console)?, benches })
             }
-            (None, [run]) => Ok(Self { run, benches: Vec::new() }),
-            (None, []) => Err(Error::Usage {
-                what: "missing run folder".to_owned(),
-                help: "name it as an argument, or with -r and benches as arguments".to_owned(),
-            }),
+            (None, []) => Ok(Self { run: resolve_run(None, console)?, benches: Vec::new() }),
+            (None, [run]) => Ok(Self { run: resolve_run(Some(run), console)?, benches: Vec::new() }),
             (None, [run, more, ..]) => Err(Error::Usage {
                 what: format!("unexpected argument `{}` after the run folder `{}`", more.display(), run.display()),
                 help: format!("to read some benches of a run: `-r {} {}`", run.display(), more.display()),
@@ -64,7 +63,7 @@ impl<'a> ReadTarget<'a> {
 
     /// The selected benches; `None` if the run has no results of benches, and none are selected.
     fn benches(&self) -> Result<Option<BenchSelection>, Error> {
-        let run = RunFolder::open(self.run)?;
+        let run = RunFolder::open(&self.run)?;
         let history = read_history(&run)?;
         if self.benches.is_empty() && history.instances().is_empty() {
             return Ok(None);
@@ -205,7 +204,7 @@ impl BenchSelection {
 }
 
 /// The folders of the benches of a run that are not selected; none without a selection.
-pub(crate) fn unselected_folders(target: &ReadTarget<'_>) -> Result<Vec<String>, Error> {
+pub(crate) fn unselected_folders(target: &ReadTarget) -> Result<Vec<String>, Error> {
     let specs = parse_specs(&target.benches)?;
     let Some(selection) = target.benches()?.filter(|_| !specs.is_empty()) else { return Ok(Vec::new()) };
     let instances = selection.history.instances();
