@@ -13,6 +13,7 @@ pub mod chart;
 pub mod compare;
 pub mod contention;
 pub mod csv;
+mod findings;
 mod groups;
 mod links;
 mod markdown;

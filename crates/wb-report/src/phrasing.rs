@@ -4,9 +4,9 @@ use wb_compare::build::EMULATED;
 use wb_model::{
     Aggregate, CellId, CellOutcome, Direction, Unit, Validity, WorkerName, pluralize, strip_worker, unescape_lossy,
 };
-use wb_stats::{SamplingRule, Summary};
+use wb_stats::{Interval, SamplingRule, Summary};
 use wb_study::cell::MIN_SAMPLES_FOR_INTERVAL;
-use wb_study::result::{AttemptResult, CellResult, CurveSet, Purpose, Study};
+use wb_study::result::{AttemptResult, CellResult, Conclusion, CurveSet, Failures, ImportedSource, Purpose, Study};
 
 /// Placeholder for a missing figure.
 pub(crate) const NO_VALUE: &str = "–";
@@ -21,9 +21,61 @@ pub(crate) fn format_percent(value: f64) -> String {
     }
 }
 
-/// Formats the half-width of the median's interval.
+/// Formats a percentage that is at or above a limit, or below it, with enough digits to show which.
+fn format_percent_beside(value: f64, limit: f64) -> String {
+    let is_shown = |text: &str| {
+        let shown = text.trim_start_matches('<').trim_end_matches(" %").parse::<f64>();
+        shown.is_ok_and(|shown| (shown > limit) == (value > limit))
+    };
+    let texts = (2..=9).map(|places| format!("{value:.places$} %"));
+    std::iter::once(format_percent(value))
+        .chain(texts)
+        .find(|text| is_shown(text))
+        .unwrap_or_else(|| format!("{value} %"))
+}
+
+/// Halves of an interval that differ by less than this part of the larger one are shown as one figure.
+const MAX_ASYMMETRY: f64 = 0.2;
+
+/// Formats the interval of an estimate relative to it: `±2.1 %`, or both ends, `[-0.0, +10 %]`, if its halves differ by a
+/// fifth or more. With a limit for half its width, there are enough digits to see on which side of the limit it is. `None`
+/// if there is no relative width, since the estimate is 0.
+pub(crate) fn format_uncertainty(estimate: f64, interval: &Interval, limit: Option<f64>) -> Option<String> {
+    let half = interval.half_width_percent(estimate)?;
+    let [below, above] =
+        [estimate - interval.low, interval.high - estimate].map(|distance| distance / estimate.abs() * 100.0);
+    // Of differences that are not shown, one figure is true of both.
+    let is_symmetric = half == 0.0
+        || (below - above).abs() < MAX_ASYMMETRY * below.max(above)
+        || below.max(above) < 0.05 && below.min(above) >= 0.0;
+    if is_symmetric {
+        let text = limit.map_or_else(|| format_percent(half), |limit| format_percent_beside(half, limit));
+        return Some(format!("±{text}"));
+    }
+    let end = |value: f64| if value.abs() >= 9.95 { format!("{value:+.0}") } else { format!("{value:+.1}") };
+    Some(format!("[{}, {} %]", end(-below), end(above)))
+}
+
+/// Formats the interval of the median relative to it; see [`format_uncertainty`].
 pub(crate) fn format_half_width(summary: &Summary) -> Option<String> {
-    summary.half_width_percent().map(|half| format!("±{}", format_percent(half)))
+    format_uncertainty(summary.median, summary.median_interval.as_ref()?, None)
+}
+
+/// Formats the interval of a cell's primary median relative to it, with enough digits to see whether its rule is met.
+fn format_cell_half_width(cell: &CellResult, summary: &Summary) -> Option<String> {
+    let limit = match cell.rule {
+        SamplingRule::Precision { percent, .. } => Some(percent),
+        SamplingRule::External { .. } | SamplingRule::MaxStddev { .. } => None,
+    };
+    format_uncertainty(summary.median, summary.median_interval.as_ref()?, limit)
+}
+
+/// Formats the figure of a conclusion, with its interval.
+pub(crate) fn format_conclusion(conclusion: &Conclusion) -> String {
+    let uncertainty =
+        conclusion.interval.as_ref().and_then(|interval| format_uncertainty(conclusion.value, interval, None));
+    let uncertainty = uncertainty.map(|uncertainty| format!(" {uncertainty}")).unwrap_or_default();
+    format!("{}{uncertainty}", conclusion.unit.quantity(conclusion.value))
 }
 
 /// Formats both ends of the median's interval.
@@ -94,7 +146,7 @@ pub(crate) fn overview_values(cell: &CellResult) -> [String; 4] {
         primary.zip(summary).map(|(primary, summary)| primary.metric.unit.quantity(summary.median).to_string());
     [
         or_none(median),
-        summary.and_then(format_half_width).unwrap_or_default(),
+        summary.and_then(|summary| format_cell_half_width(cell, summary)).unwrap_or_default(),
         or_none(summary.and_then(format_spread)),
         summary.map_or(0, |summary| summary.n).to_string(),
     ]
@@ -105,10 +157,7 @@ pub(crate) fn describe_incompleteness(cell: &CellResult) -> Option<String> {
     match &cell.outcome {
         CellOutcome::Measured => None,
         CellOutcome::NotConverged { percent } => {
-            let reached = match cell.rule {
-                SamplingRule::Precision { .. } | SamplingRule::External { .. } => format!("±{percent:.1} %"),
-                SamplingRule::MaxStddev { .. } => format!("{percent:.1} % standard deviation"),
-            };
+            let reached = describe_reached(cell, *percent);
             Some(format!("{reached} reached, required: {}{}", describe_rule(&cell.rule), end_reason(cell)))
         }
         CellOutcome::Partial { valid, required } => {
@@ -116,6 +165,53 @@ pub(crate) fn describe_incompleteness(cell: &CellResult) -> Option<String> {
         }
         CellOutcome::Failed { reason } | CellOutcome::Unsupported { reason } => Some(reason.clone()),
     }
+}
+
+/// Describes the dispersion that a cell which did not converge has reached.
+fn describe_reached(cell: &CellResult, percent: f64) -> String {
+    let limit = match cell.rule {
+        SamplingRule::MaxStddev { max_stddev_percent, .. } => {
+            return format!("{} standard deviation", format_percent_beside(percent, max_stddev_percent));
+        }
+        SamplingRule::Precision { percent, .. } => Some(percent),
+        SamplingRule::External { .. } => None,
+    };
+    let half = limit.map_or_else(|| format_percent(percent), |limit| format_percent_beside(percent, limit));
+    let summary = cell.primary().and_then(|primary| primary.summary.as_ref());
+    match summary.and_then(|summary| format_cell_half_width(cell, summary)).filter(|ends| !ends.starts_with('±')) {
+        Some(ends) => format!("{ends}, half of it {half},"),
+        None => format!("±{half}"),
+    }
+}
+
+/// Describes a cell's outcome.
+pub(crate) fn describe_outcome(cell: &CellResult) -> String {
+    match &cell.outcome {
+        CellOutcome::NotConverged { percent } => {
+            format!("not converged, {}", describe_reached(cell, *percent).trim_end_matches(','))
+        }
+        outcome => outcome.to_string(),
+    }
+}
+
+/// Describes how many attempts failed: `3 of 9 attempts failed`; `None` if none did.
+pub(crate) fn describe_failures(failures: &Failures) -> Option<String> {
+    let Failures { failed, attempts, .. } = failures;
+    (*failed > 0).then(|| format!("{failed} of {} failed", pluralize(*attempts, "attempt")))
+}
+
+/// Describes how many attempts failed, and the most frequent cause.
+pub(crate) fn describe_failures_with_cause(failures: &Failures) -> Option<String> {
+    let text = describe_failures(failures)?;
+    let Some(cause) = &failures.cause else { return Some(text) };
+    let most = if failures.failed > 1 { "most often " } else { "" };
+    Some(format!("{text}: {most}{cause}"))
+}
+
+/// The failures of all cells.
+pub(crate) fn all_failures(study: &Study) -> Failures {
+    let sum = |count: fn(&Failures) -> usize| study.cells.iter().map(|cell| count(&cell.failures)).sum();
+    Failures { failed: sum(|failures| failures.failed), attempts: sum(|failures| failures.attempts), cause: None }
 }
 
 /// Describes why a measured cell has a wider interval than its rule requires, or none.
@@ -291,6 +387,27 @@ pub(crate) fn describe_duration(study: &Study) -> String {
     }
 }
 
+/// The maximum number of imported files that are named.
+const MAX_NAMED_FILES: usize = 10;
+
+/// Describes what was imported, a line for each file.
+pub(crate) fn describe_imports(study: &Study) -> Vec<String> {
+    let line = |source: &ImportedSource| {
+        let ImportedSource { file, program, cells, samples, metrics } = source;
+        let counts = [(*cells, "cell"), (*samples, "sample"), (*metrics, "metric")].map(|(n, noun)| pluralize(n, noun));
+        format!("imported from {file} ({program}): {}", counts.join(", "))
+    };
+    let (named, others) = study.run.imports.split_at(study.run.imports.len().min(MAX_NAMED_FILES));
+    let samples = others.iter().map(|source| source.samples).sum();
+    let rest = format!("imported from {}: {}", pluralize(others.len(), "other file"), pluralize(samples, "sample"));
+    named.iter().map(line).chain((!others.is_empty()).then_some(rest)).collect()
+}
+
+/// Whether a run has nothing but imported samples, so that its own times are of no interest.
+pub(crate) fn is_import(study: &Study) -> bool {
+    !study.run.imports.is_empty() && study.run.workload_seconds == 0.0
+}
+
 /// Describes the shares of the wall time in which the workload ran, and in which it was measured.
 fn describe_workload_share(study: &Study) -> Option<String> {
     let share = |seconds: f64| seconds / study.run.seconds * 100.0;
@@ -307,6 +424,36 @@ mod tests {
     fn uncertainty_is_formatted_to_a_tenth_of_a_percent() {
         let texts: Vec<String> = [0.0, 0.01, 0.26, 12.34, 250.0].into_iter().map(format_percent).collect();
         assert_eq!(texts, ["0 %", "<0.1 %", "0.3 %", "12.3 %", "250 %"]);
+    }
+
+    fn interval(low: f64, high: f64) -> Interval {
+        Interval { low, high, confidence: 0.97 }
+    }
+
+    #[test]
+    fn half_of_an_interval_is_shown_only_if_both_halves_are_about_as_wide() {
+        let text = |low, high| format_uncertainty(100.0, &interval(low, high), None).unwrap();
+        assert_eq!(text(98.0, 102.0), "±2.0 %");
+        assert_eq!(text(98.0, 102.4), "±2.2 %");
+        assert_eq!(text(98.0, 102.5), "[-2.0, +2.5 %]");
+        assert_eq!(text(100.0, 110.0), "[-0.0, +10 %]");
+        assert_eq!(text(-50.0, 350.0), "[-150, +250 %]");
+        assert_eq!(text(100.0, 100.0), "±0 %");
+        assert_eq!(text(99.99, 100.0), "±<0.1 %");
+        assert_eq!(format_uncertainty(-100.0, &interval(-110.0, -100.0), None).unwrap(), "[-10, +0.0 %]");
+        assert_eq!(format_uncertainty(0.0, &interval(-1.0, 1.0), None), None);
+        assert_eq!(format_uncertainty(0.0, &interval(0.0, 0.0), None).unwrap(), "±0 %");
+    }
+
+    #[test]
+    fn a_width_beside_its_limit_has_enough_digits_to_show_on_which_side_it_is() {
+        let text = |half, limit| format_uncertainty(100.0, &interval(100.0 - half, 100.0 + half), Some(limit)).unwrap();
+        assert_eq!(text(5.04, 5.0), "±5.04 %");
+        assert_eq!(text(5.004, 5.0), "±5.004 %");
+        assert_eq!(text(4.96, 5.0), "±5.0 %");
+        assert_eq!(text(5.06, 5.0), "±5.1 %");
+        assert_eq!(text(0.25, 0.22), "±0.25 %");
+        assert_eq!(text(0.152, 0.16), "±0.15 %");
     }
 
     #[test]

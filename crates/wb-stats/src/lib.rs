@@ -13,6 +13,7 @@
 mod dependence;
 mod dip;
 mod dip_null;
+mod estimate;
 mod fisher;
 mod group_sequential;
 mod hierarchical;
@@ -40,6 +41,7 @@ mod variance_estimate;
 
 pub use dependence::{Dependence, DependenceCheck, MIN_SAMPLES_FOR_DEPENDENCE, dependence};
 pub use dip::{Dip, dip, joint_dip};
+pub use estimate::Estimate;
 pub use fisher::FisherExact;
 pub use group_sequential::{GroupSequentialTest, InterimResult};
 pub use hierarchical::{HierarchicalBootstrap, hierarchical_ratio};

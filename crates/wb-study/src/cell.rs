@@ -4,14 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use wb_model::{Aggregate, CellOutcome, Metric, MetricKey, Purpose, WorkerName};
 use wb_record::CellDefinition;
-use wb_stats::{Budget, Dispersion, Samples, SamplingDecision, SamplingRule, Stop, Summary};
+use wb_stats::{Budget, Dependence, Dispersion, Samples, SamplingDecision, SamplingRule, Stop, Summary, dependence};
 
 use crate::curves::merge_curves;
 use crate::evaluated_attempt::EvaluatedAttempt;
 use crate::findings::findings;
 use crate::latency::nested_latency;
 use crate::provenance;
-use crate::result::{AttemptResult, CellResult, MetricResult};
+use crate::result::{AttemptResult, CellResult, Failures, MetricResult};
 use crate::value_range::ValueRange;
 
 /// The samples of a cell that count, and whether it needs more.
@@ -118,13 +118,19 @@ pub fn cell_result(
     metrics.retain(|result| workers.is_empty() || result.metric.aggregate != Aggregate::None);
     metrics.sort_by_key(|result| !result.metric.primary);
     metrics.extend(workers.into_iter().flat_map(|worker| metrics_of(Some(worker))));
-    let mut findings = findings(definition, &evaluated, range(definition, &evaluated).as_ref(), &counted);
+    let values = primary(definition).into_iter().flat_map(|metric| {
+        counted.iter().filter_map(|evaluated| evaluated.measurement.as_ref()?.get(metric)).collect::<Vec<f64>>()
+    });
+    let dependence = dependence_of(&values.collect::<Vec<f64>>());
+    let range = range(definition, &evaluated);
+    let mut findings = findings(definition, &evaluated, range.as_ref(), &counted, dependence.as_ref());
     findings.extend(provenance::changes(&counted));
     let mut outcome = outcome(definition, &AttemptTally::of(&evaluated), &judgement, judgement.counted.len(), ended_by);
     let has_no_value = !metrics.is_empty() && metrics.iter().all(|result| result.summary.is_none());
     if has_no_value && matches!(outcome, CellOutcome::Measured | CellOutcome::NotConverged { .. }) {
         outcome = CellOutcome::Failed { reason: "no sample has a value of any of its metrics".to_owned() };
     }
+    let attempts = attempt_results(&evaluated, &judgement, origin);
     CellResult {
         id: definition.cell.clone(),
         key: definition.key.clone(),
@@ -137,11 +143,18 @@ pub fn cell_result(
         findings,
         curves: merge_curves(&counted),
         latency: nested_latency(&counted),
-        attempts: attempt_results(&evaluated, &judgement, origin),
+        failures: Failures::of(&attempts, &[]),
+        dependence,
+        attempts,
         series: Vec::new(),
         metrics,
         provenance: provenance::provenance(definition, &evaluated, &counted),
     }
+}
+
+/// The dependence of values in time order; `None` if they are too few.
+pub(crate) fn dependence_of(values: &[f64]) -> Option<Dependence> {
+    dependence(&Samples::new(values).ok()?)
 }
 
 /// What is relevant of the attempts at a cell for its outcome.

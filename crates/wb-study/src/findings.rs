@@ -6,13 +6,13 @@ use std::ops::Range;
 use wb_model::{Class, Metric, Purpose, WorkerName};
 use wb_record::CellDefinition;
 use wb_record::journal::OTHER_RUN;
-use wb_stats::{Samples, dip, trend};
+use wb_stats::{Dependence, DependenceCheck, Samples, dip, trend};
 
 use crate::evaluated_attempt::EvaluatedAttempt;
 use crate::value_range::ValueRange;
 
 /// The p-value below which a pattern in the samples is reported.
-const SIGNIFICANCE: f64 = 0.01;
+pub(crate) const SIGNIFICANCE: f64 = 0.01;
 
 /// The number of equal values from which on they are not a coincidence.
 const MIN_CONSTANT_SAMPLES: usize = 3;
@@ -22,12 +22,13 @@ const MIN_CONSTANT_SAMPLES: usize = 3;
 const SHORT_SAMPLE_FRACTION: f64 = 0.25;
 
 /// The findings of a cell, each a sentence with its figures. `range` is that of the primary metric over all valid
-/// samples, and `counted` are the samples that count.
-pub fn findings(
+/// samples, `counted` are the samples that count, and `dependence` is that of their primary metric.
+pub(crate) fn findings(
     definition: &CellDefinition,
     evaluated: &[EvaluatedAttempt],
     range: Option<&ValueRange>,
     counted: &[&EvaluatedAttempt],
+    dependence: Option<&Dependence>,
 ) -> Vec<String> {
     let mut findings = invalid_samples(evaluated);
     let change = range.filter(|_| !counted.is_empty());
@@ -35,7 +36,7 @@ pub fn findings(
     if let Some(metric) = definition.metrics.iter().find(|metric| metric.primary) {
         let values: Vec<f64> =
             counted.iter().filter_map(|evaluated| evaluated.measurement.as_ref()?.get(metric)).collect();
-        findings.extend(distribution(metric, &values));
+        findings.extend(distribution(metric, &values, dependence));
     }
     findings.extend(contradictions(definition, |metric| ValueRange::of(metric, evaluated)));
     findings.extend(short_samples(definition, counted));
@@ -50,8 +51,21 @@ pub(crate) fn changed_values(range: &ValueRange) -> Option<String> {
 }
 
 /// Patterns in the counted values of the primary metric.
-pub(crate) fn distribution(metric: &Metric, values: &[f64]) -> Vec<String> {
-    constant_value(metric, values).into_iter().chain(patterns(metric, values)).collect()
+pub(crate) fn distribution(metric: &Metric, values: &[f64], dependence: Option<&Dependence>) -> Vec<String> {
+    let dependent = dependence.and_then(|dependence| dependent_samples(metric, dependence));
+    constant_value(metric, values).into_iter().chain(patterns(metric, values)).chain(dependent).collect()
+}
+
+/// Samples that depend on those before them.
+fn dependent_samples(metric: &Metric, dependence: &Dependence) -> Option<String> {
+    let Dependence { correlation, p_value, widening, .. } = *dependence;
+    (dependence.check(SIGNIFICANCE) == DependenceCheck::Found).then(|| {
+        format!(
+            "dependent samples: each {} resembles the one before (rank correlation r = {correlation:.2}, p = {p_value:.4}); \
+             the interval of the median is {widening:.2} times as wide as of independent samples",
+            metric.name
+        )
+    })
 }
 
 /// Invalid samples of a cell with valid ones, and the reasons. Without valid samples, the reason is in the cell's
@@ -240,8 +254,20 @@ fn subject(finding: &str) -> String {
     }
 }
 
+/// The kind of a finding, by which those of different cells are grouped: its text without figures. Findings about other
+/// runs are of one kind.
+pub fn finding_kind(finding: &str) -> String {
+    let text = match finding.find(OTHER_RUN) {
+        Some(at) => &finding[..at + OTHER_RUN.len()],
+        None => {
+            finding.rsplit_once(" (in ").filter(|(_, end)| end.ends_with(" samples)")).map_or(finding, |(text, _)| text)
+        }
+    };
+    without_figures(text)
+}
+
 /// The text of a finding without its figures.
-fn without_figures(finding: &str) -> String {
+pub(crate) fn without_figures(finding: &str) -> String {
     let figures = figures(finding);
     let is_figure = |at: usize| figures.iter().any(|figure| figure.contains(&at));
     finding.char_indices().filter(|(at, _)| !is_figure(*at)).map(|(_, c)| c).collect()
@@ -280,7 +306,33 @@ mod tests {
     use crate::testing::{definition, precision, samples};
 
     fn findings_of(definition: &CellDefinition, evaluated: &[EvaluatedAttempt]) -> Vec<String> {
-        findings(definition, evaluated, None, &evaluated.iter().collect::<Vec<_>>())
+        findings(definition, evaluated, None, &evaluated.iter().collect::<Vec<_>>(), None)
+    }
+
+    #[test]
+    fn dependent_samples_are_a_finding_with_the_correlation_and_the_widening() {
+        let metric = &definition(precision()).metrics[0];
+        let found = |values: &[f64]| {
+            let dependence = wb_stats::dependence(&Samples::new(values).unwrap());
+            let findings = distribution(metric, values, dependence.as_ref());
+            findings.into_iter().filter(|finding| finding.starts_with("dependent")).collect::<Vec<_>>()
+        };
+        // A slow wave without a trend.
+        let wave: Vec<f64> =
+            (0..24).map(|at| 100.0 + (f64::from(at) / 24.0 * 4.0 * std::f64::consts::PI).sin()).collect();
+        let finding = &found(&wave)[0];
+        assert!(finding.contains("each rate resembles the one before (rank correlation r = 0.9"), "{finding}");
+        assert!(finding.ends_with("times as wide as of independent samples"), "{finding}");
+        let mixed: Vec<f64> = (0..24).map(|at| 100.0 + f64::from(at * 7 % 24)).collect();
+        assert_eq!(found(&mixed), [""; 0]);
+    }
+
+    #[test]
+    fn findings_that_differ_in_figures_samples_or_the_other_run_are_of_one_kind() {
+        let kind = finding_kind;
+        assert_eq!(kind("swapped 5 pages (in 2 of 4 samples)"), kind("swapped 7 pages"));
+        assert_eq!(kind(&format!("{OTHER_RUN}anna@desk (in 1 of 4 samples)")), kind(&format!("{OTHER_RUN}ben@lab")));
+        assert_ne!(kind("vm1: swapped 5 pages"), kind("vm2: swapped 5 pages"));
     }
 
     #[test]

@@ -9,11 +9,11 @@ use wb_stats::{Budget, Dispersion, Samples, SamplingDecision, Stop, Summary};
 use wb_tests::evaluate::is_plausible;
 use wb_tests::measure_imported;
 
-use crate::cell::{AttemptTally, Judgement, StartTimes, attempt_results, decide, outcome, primary};
+use crate::cell::{AttemptTally, Judgement, StartTimes, attempt_results, decide, dependence_of, outcome, primary};
 use crate::evaluated_attempt::EvaluatedAttempt;
 use crate::findings::{changed_values, contradictions, distribution, invalid_sample_groups, merge_findings};
 use crate::provenance;
-use crate::result::{CellResult, ExcludedSample, MetricResult, SampleSeries};
+use crate::result::{CellResult, ExcludedSample, Failures, MetricResult, SampleSeries};
 use crate::value_range::ValueRange;
 
 /// The number of imported samples of a cell from which on they are evaluated as columns: an attempt takes a kilobyte.
@@ -105,9 +105,11 @@ pub(crate) fn cell_result(
         _ => invalid_sample_groups(invalid(attempts).chain(series.iter().flat_map(invalid_of_series))),
     };
     findings.extend(range.as_ref().filter(|_| counted > 0).and_then(changed_values));
+    let mut dependence = None;
     if let Some(metric) = primary(definition).filter(|_| is_counted) {
         let values: Vec<f64> = valid_values(attempts, &series, metric).map(|(_, value)| value).collect();
-        findings.extend(distribution(metric, &values));
+        dependence = dependence_of(&values);
+        findings.extend(distribution(metric, &values, dependence.as_ref()));
     }
     findings.extend(contradictions(definition, range_of));
     if is_counted {
@@ -117,6 +119,7 @@ pub(crate) fn cell_result(
     let completed = batches.iter().filter(|batch| batch.samples.failures.len() < batch.samples.count as usize);
     provenance.extend(completed.flat_map(|batch| batch.provenance.clone()));
     series.iter_mut().for_each(|series| series.counted = is_counted);
+    let attempts = attempt_results(attempts, &judgement, origin);
     CellResult {
         id: definition.cell.clone(),
         key: definition.key.clone(),
@@ -129,7 +132,9 @@ pub(crate) fn cell_result(
         findings,
         curves: Vec::new(),
         latency: Vec::new(),
-        attempts: attempt_results(attempts, &judgement, origin),
+        failures: Failures::of(&attempts, &series),
+        dependence,
+        attempts,
         series,
         metrics,
         provenance,

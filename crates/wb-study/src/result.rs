@@ -10,8 +10,10 @@ use wb_model::{
     AttemptOutcome, CellId, CellOutcome, DefinitionKey, Metric, MetricKey, Params, System, Unit, Validity, WorkerName,
     with_worker,
 };
-use wb_stats::{SamplingRule, Summary};
+use wb_stats::{Dependence, DependenceCheck, SamplingRule, Summary};
 pub use wb_tests::Conclusion;
+
+use crate::findings::{SIGNIFICANCE, without_figures};
 
 /// The evaluation of a whole run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -66,6 +68,9 @@ pub struct RunInfo {
     pub systems: Vec<System>,
     /// The user's metadata of the run.
     pub metadata: BTreeMap<String, String>,
+    /// What was imported from each file; empty if the run has measured everything itself.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub imports: Vec<ImportedSource>,
     /// The number of lines of the journal without a checksum, which earlier versions of the program wrote: a flipped bit
     /// in one of them may go unnoticed.
     #[serde(default, skip_serializing_if = "is_zero")]
@@ -86,6 +91,21 @@ impl RunInfo {
             "{lines} of the journal without a checksum, from an earlier version: a flipped bit may go unnoticed"
         ))
     }
+}
+
+/// A file whose results were imported.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ImportedSource {
+    /// The name of its copy in the run; its hash if there is no copy.
+    pub file: String,
+    /// The program that wrote it, with its version if the file has it: `fio-3.33`.
+    pub program: String,
+    /// The number of cells with samples of it.
+    pub cells: usize,
+    /// The number of its samples.
+    pub samples: usize,
+    /// The number of metrics in these samples.
+    pub metrics: usize,
 }
 
 /// The result of a cell: one combination of a test's parameters, measured under one profile (the state of the host).
@@ -117,6 +137,12 @@ pub struct CellResult {
     /// Samples of imported files, as columns, if there are too many of them to be listed as attempts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub series: Vec<SampleSeries>,
+    /// How many attempts at samples failed. Without attempts in results of earlier versions.
+    #[serde(default)]
+    pub failures: Failures,
+    /// Whether counted samples depend on those before them, by the primary metric; absent below 6 samples.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dependence: Option<Dependence>,
     /// Curves measured within samples, such as bandwidth by block size.
     pub curves: Vec<CurveSet>,
     /// How latency percentiles vary over time, for each kind of operation, if latencies were recorded.
@@ -133,6 +159,13 @@ impl CellResult {
     /// first worker if the metric is not aggregated over workers. `None` if the test has no primary metric.
     pub fn primary(&self) -> Option<&MetricResult> {
         self.metrics.iter().find(|result| result.metric.primary)
+    }
+
+    /// The result of the check whether its samples depend on each other; `None` without samples of the primary metric.
+    pub fn dependence_check(&self) -> Option<DependenceCheck> {
+        let has_samples = self.primary()?.summary.is_some();
+        let check = self.dependence.map(|dependence| dependence.check(SIGNIFICANCE));
+        has_samples.then(|| check.unwrap_or(DependenceCheck::TooFewSamples))
     }
 
     /// The duration of the measured parts of all its samples and warm-ups, in seconds.
@@ -167,6 +200,46 @@ impl CellResult {
         let attempts = self.attempts.iter().filter(|sample| sample.counted);
         let attempts = attempts.filter_map(|sample| sample.values.get(metric).copied());
         attempts.chain(self.series.iter().flat_map(|series| series.counted_values(metric).map(|(_, value)| value)))
+    }
+}
+
+/// The failed attempts at the samples of a cell. Warm-ups are not included, nor are attempts that the user ended, and
+/// invalid or disturbed samples did not fail.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Failures {
+    /// The number of attempts that did not complete: that crashed, timed out, were refused or lost their worker.
+    pub failed: usize,
+    /// The number of all attempts.
+    pub attempts: usize,
+    /// The most frequent cause of failure, as of its first attempt; absent if none failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cause: Option<String>,
+}
+
+impl Failures {
+    /// Counts the failures among attempts and in series of imported samples.
+    pub fn of(attempts: &[AttemptResult], series: &[SampleSeries]) -> Self {
+        let is_tried = |attempt: &&AttemptResult| {
+            attempt.purpose == Purpose::Sample && attempt.outcome != AttemptOutcome::Cancelled
+        };
+        let tried = attempts.iter().filter(is_tried);
+        let of_series = series.iter().flat_map(|series| &series.excluded);
+        let failed = tried.clone().map(|attempt| &attempt.outcome).chain(of_series.map(|excluded| &excluded.outcome));
+        // Causes that differ only in their figures are the same one; counted in order, so that the first stands for it.
+        let mut causes: Vec<(String, String, usize)> = Vec::new();
+        for cause in failed.filter(|outcome| !outcome.is_completed()).map(ToString::to_string) {
+            let kind = without_figures(&cause);
+            match causes.iter_mut().find(|(existing, ..)| *existing == kind) {
+                Some((.., count)) => *count += 1,
+                None => causes.push((kind, cause, 1)),
+            }
+        }
+        Self {
+            failed: causes.iter().map(|(.., count)| count).sum(),
+            attempts: tried.count() + series.iter().map(|series| series.count as usize).sum::<usize>(),
+            // The last of equal maxima is the first of the reversed causes.
+            cause: causes.into_iter().rev().max_by_key(|(.., count)| *count).map(|(_, cause, _)| cause),
+        }
     }
 }
 
@@ -384,5 +457,76 @@ impl EnvironmentChange {
     /// The path with the worker: `sysctl/vm.swappiness@vm2`.
     pub fn path_with_worker(&self) -> String {
         with_worker(&self.path, self.worker.as_ref())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn attempt(purpose: Purpose, outcome: AttemptOutcome) -> AttemptResult {
+        AttemptResult {
+            sample: 0,
+            attempt: 0,
+            purpose,
+            start_seconds: 0.0,
+            seconds: 1.0,
+            measured_seconds: 1.0,
+            validity: outcome.is_completed().then_some(Validity::Valid),
+            outcome,
+            disturbances: vec!["steal 3 %".to_owned()],
+            counted: false,
+            values: BTreeMap::new(),
+            folder: String::new(),
+        }
+    }
+
+    fn crashed(status: &str) -> AttemptOutcome {
+        AttemptOutcome::Crashed { status: status.to_owned() }
+    }
+
+    #[test]
+    fn failures_are_attempts_that_did_not_complete_without_warm_ups_and_cancelled_ones() {
+        let sample = |outcome| attempt(Purpose::Sample, outcome);
+        let attempts = [
+            attempt(Purpose::WarmUp, crashed("cold")),
+            sample(AttemptOutcome::Completed),
+            sample(crashed("no memory")),
+            sample(crashed("stopped after 3 ms")),
+            sample(AttemptOutcome::Completed),
+            sample(crashed("stopped after 4 ms")),
+            sample(AttemptOutcome::Cancelled),
+        ];
+        let failures = Failures::of(&attempts, &[]);
+        assert_eq!((failures.failed, failures.attempts), (3, 5));
+        assert_eq!(failures.cause.as_deref(), Some("crashed (stopped after 3 ms)"));
+        assert_eq!(Failures::of(&attempts[..2], &[]), Failures { attempts: 1, ..Failures::default() });
+    }
+
+    #[test]
+    fn of_equally_frequent_causes_the_first_is_named() {
+        let attempts = ["a", "b"].map(|status| attempt(Purpose::Sample, crashed(status)));
+        assert_eq!(Failures::of(&attempts, &[]).cause.as_deref(), Some("crashed (a)"));
+    }
+
+    #[test]
+    fn failed_samples_of_series_are_failures_and_invalid_ones_are_not() {
+        let excluded = |position, outcome: AttemptOutcome| ExcludedSample {
+            position,
+            validity: outcome.is_completed().then_some(Validity::Valid),
+            outcome,
+        };
+        let series = SampleSeries {
+            first_sample: 0,
+            count: 9,
+            start_seconds: 0.0,
+            measured_seconds: Vec::new(),
+            counted: true,
+            excluded: vec![excluded(1, crashed("no disk")), excluded(3, AttemptOutcome::Completed)],
+            values: BTreeMap::new(),
+            folder: String::new(),
+        };
+        let failures = Failures::of(&[], &[series]);
+        assert_eq!((failures.failed, failures.attempts), (1, 9));
     }
 }

@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use wb_model::roles::all_workers;
-use wb_model::{CellId, ProfileName, Purpose, Sha256, TestName, WorkerName};
-use wb_record::journal::ImportedBatch;
+use wb_model::{CellId, MetricKey, ProfileName, Purpose, Sha256, TestName, WorkerName};
+use wb_record::journal::{IMPORTED_FOLDER, ImportedBatch};
 use wb_record::records::RESULT_FILE;
 use wb_record::{
     CellDefinition, History, Invocation, JournalEvent, JournalLine, RunFile, RunFolder, RunRecords, files,
@@ -23,7 +23,7 @@ use crate::findings::describe_machine_change;
 use crate::imported;
 use crate::machine_properties;
 use crate::preparation;
-use crate::result::{CellResult, EnvironmentChange, RunInfo, Study};
+use crate::result::{CellResult, EnvironmentChange, ImportedSource, RunInfo, Study};
 use crate::solve::solve;
 
 /// The contents of a `result.json`.
@@ -82,7 +82,10 @@ fn study_records(run: &RunFolder, records: &RunRecords, registry: &Registry) -> 
         cells.push(result);
     }
     Ok(Study {
-        run: run_info(run, records, &history, &clock, &cells),
+        run: RunInfo {
+            imports: imported_sources(run, &history, &cells, registry),
+            ..run_info(run, records, &history, &clock, &cells)
+        },
         conclusions: solve(&cells, registry),
         environment_changes: changes(run, &run_file.invocations)?,
         cells,
@@ -348,8 +351,68 @@ fn run_info(
             Some(pending) => pending.metadata.clone(),
             None => run_file.invocations.iter().flat_map(|invocation| invocation.metadata.clone()).collect(),
         },
+        imports: Vec::new(),
         unchecked_lines: *unchecked_lines,
     }
+}
+
+/// What was imported from each file, in the order of the cells.
+fn imported_sources(
+    run: &RunFolder,
+    history: &History,
+    cells: &[CellResult],
+    registry: &Registry,
+) -> Vec<ImportedSource> {
+    struct Source<'a> {
+        program: String,
+        cells: usize,
+        samples: usize,
+        metrics: BTreeSet<MetricKey>,
+        file: &'a Sha256,
+    }
+    let mut sources: Vec<Source<'_>> = Vec::new();
+    for cell in cells {
+        // A cell with several batches of a file is still one.
+        let mut files: BTreeSet<&Sha256> = BTreeSet::new();
+        for batch in history.imports(&cell.id).iter().filter(|batch| batch.key == cell.key) {
+            let at = sources.iter().position(|source| *source.file == batch.file).unwrap_or_else(|| {
+                let program = source_program(registry, batch);
+                sources.push(Source { program, cells: 0, samples: 0, metrics: BTreeSet::new(), file: &batch.file });
+                sources.len() - 1
+            });
+            let source = &mut sources[at];
+            source.cells += usize::from(files.insert(&batch.file));
+            source.samples += batch.samples.count as usize;
+            source.metrics.extend(batch.samples.columns.iter().map(|column| column.metric.key()));
+        }
+    }
+    let imported = |source: Source<'_>| ImportedSource {
+        file: copied_file_name(run, source.file).unwrap_or_else(|| format!("SHA-256 {}", source.file)),
+        program: source.program,
+        cells: source.cells,
+        samples: source.samples,
+        metrics: source.metrics.len(),
+    };
+    sources.into_iter().map(imported).collect()
+}
+
+/// The program that measured imported samples: its version as the file has it, or the name of the file's format.
+fn source_program(registry: &Registry, batch: &ImportedBatch) -> String {
+    let test = registry.test(batch.cell.test.as_str());
+    let format = test.and_then(|test| test.import_format().map(str::to_owned)).unwrap_or_default();
+    match batch.provenance.get(&format!("{format} version")) {
+        Some(version) if version.contains(&format) => version.clone(),
+        Some(version) => format!("{format} {version}"),
+        None => format,
+    }
+}
+
+/// The name of the copy of an imported file.
+fn copied_file_name(run: &RunFolder, file: &Sha256) -> Option<String> {
+    let folder = run.path().join(IMPORTED_FOLDER).join(file.as_str());
+    let entry = std::fs::read_dir(folder).ok()?.next()?.ok()?;
+    let name = entry.file_name().to_string_lossy().into_owned();
+    Some(name.strip_suffix(".masked").map_or(name.clone(), str::to_owned))
 }
 
 /// The host names of the machines of an invocation, each once.

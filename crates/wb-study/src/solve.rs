@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use wb_model::{ProfileName, Serial, TestName, WorkerName, with_worker};
+use wb_stats::Estimate;
 use wb_tests::{Conclusion, CurvePoint, EvaluatedCell, Registry};
 
 use crate::aggregation::title_suffix;
@@ -36,7 +37,7 @@ pub fn solve(cells: &[CellResult], registry: &Registry) -> Vec<Conclusion> {
 fn solve_input<'a>(result: &'a CellResult, worker: Option<&WorkerName>) -> EvaluatedCell<'a> {
     let median = |metric: &MetricResult| {
         let summary = metric.summary.as_ref().filter(|_| metric.worker.as_ref() == worker)?;
-        Some((metric.metric.key(), summary.median))
+        Some((metric.metric.key(), Estimate::of_median(summary)))
     };
     let point = |point: &SummaryPoint| CurvePoint { x: point.x, y: point.y, spread: point.spread };
     let line = |line: &SummaryCurve| (line.name.clone(), line.points.iter().map(point).collect::<Vec<_>>());
@@ -92,6 +93,8 @@ mod tests {
                 median(Some(workers[1]), figures[1]),
             ],
             attempts: Vec::new(),
+            failures: Default::default(),
+            dependence: None,
             curves: Vec::new(),
             latency: Vec::new(),
             findings: Vec::new(),
@@ -120,9 +123,9 @@ mod tests {
         assert_eq!(
             shown(&cells),
             [
-                "Localhost/himeno/0000 1.58, 79 % of a perfect 2",
-                "Localhost/himeno/0000@b 2.21, 110 % of a perfect 2",
-                "Localhost/himeno/0000@c 1.08, 54 % of a perfect 2",
+                "Localhost/himeno/0000 1.58, too few samples to relate it to a perfect 2",
+                "Localhost/himeno/0000@b 2.21, too few samples to relate it to a perfect 2",
+                "Localhost/himeno/0000@c 1.08, too few samples to relate it to a perfect 2",
             ]
         );
     }

@@ -66,6 +66,10 @@ impl Test for ForeignTest {
         Some(&self.text)
     }
 
+    fn import_format(&self) -> Option<&str> {
+        Some(&self.test.imported)
+    }
+
     fn cell(self: Arc<Self>, _params: &Params) -> Result<Box<dyn TestCell>, InvalidParams> {
         Ok(Box::new(ForeignCell { test: self, shared: SharedParams::default() }))
     }

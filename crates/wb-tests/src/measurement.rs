@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use wb_model::outcome::Gate;
 use wb_model::{Class, Metric, MetricKey, Unit, Validity};
+use wb_stats::Interval;
 
 /// Prefix of provenance keys that name a program built by the test: `built affine sha256`.
 pub const BUILT_PREFIX: &str = "built ";
@@ -142,6 +143,10 @@ pub struct Conclusion {
     pub name: String,
     /// The figure.
     pub value: f64,
+    /// Its confidence interval, from those of the medians that it is derived from; absent if one of them has none, or if
+    /// the figure is not derived from medians.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interval: Option<Interval>,
     /// Its unit.
     pub unit: Unit,
     /// How it is derived, in a sentence, with the figures it is derived from.

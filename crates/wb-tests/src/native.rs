@@ -5,6 +5,7 @@ use serde::de::DeserializeOwned;
 use wb_kernels::{HugePagePolicy, Isa, Probe, Residency, Work};
 use wb_model::outcome::Gate;
 use wb_model::{Class, Facts, HugePages, Metric, MetricKey, ParamValue, Placement, pluralize};
+use wb_stats::Estimate;
 
 use crate::{Artefacts, Attempt, Conclusion, EvaluatedCell, Failure, Measurement, Rejection};
 
@@ -181,27 +182,68 @@ pub fn scaling(cells: &[EvaluatedCell<'_>], throughput: &str, unit: &str) -> Vec
         let largest = group_cells.max_by_key(|cell| threads(cell))?;
         let (threads, single_value, largest_value) =
             (threads(largest)?, single_cell.medians.get(&metric)?, largest.medians.get(&metric)?);
-        let speedup = largest_value / single_value;
-        (threads > 1 && speedup.is_finite()).then(|| Conclusion {
+        let speedup = largest_value.ratio_to(single_value).filter(|_| threads > 1)?;
+        Some(Conclusion {
             cells: String::new(),
             name: format!("speed-up of {threads} threads over one ({group})"),
-            value: speedup,
+            value: speedup.value,
+            interval: speedup.interval,
             unit: wb_model::Unit::new("×"),
             explanation: format!(
-                "{} over {}; {:.0} % of a perfect {threads}",
-                unit.quantity(*largest_value),
-                unit.quantity(*single_value),
-                speedup / f64::from(threads) * 100.0
+                "{} over {}; {}",
+                unit.quantity(largest_value.value),
+                unit.quantity(single_value.value),
+                describe_efficiency(&speedup, threads)
             ),
         })
     };
     single.filter_map(conclusion).collect()
 }
 
+/// Describes which part of the perfect speed-up the interval of a speed-up allows for.
+fn describe_efficiency(speedup: &Estimate, threads: u32) -> String {
+    let perfect = f64::from(threads);
+    let percent = |value: f64| format!("{:.0}", value / perfect * 100.0);
+    match speedup.interval {
+        None => format!("too few samples to relate it to a perfect {threads}"),
+        Some(ends) => {
+            let (low, high) = (percent(ends.low), percent(ends.high));
+            let range = if low == high { format!("{low} %") } else { format!("{low} to {high} %") };
+            let note = if ends.contains(perfect) { ", so it may be perfect" } else { "" };
+            format!("{range} of a perfect {threads}{note}")
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::testing::failed_gate;
+
+    #[test]
+    fn the_efficiency_of_a_speed_up_is_the_range_that_its_interval_allows_for() {
+        let speed_up = |single: (f64, f64, f64), double: (f64, f64, f64)| {
+            let key = MetricKey::new(Class::Throughput, "speed");
+            let params = wb_model::Params::new();
+            let cases = ["threads=1", "threads=2"].map(|case| case.parse::<wb_model::Case>().unwrap());
+            let cells: Vec<EvaluatedCell<'_>> = cases
+                .iter()
+                .zip([single, double])
+                .map(|(case, (low, value, high))| {
+                    let interval = wb_stats::Interval { low, high, confidence: 0.97 };
+                    let medians = [(key.clone(), Estimate { value, interval: Some(interval) })].into();
+                    EvaluatedCell { case, params: &params, medians, curves: Vec::new() }
+                })
+                .collect();
+            scaling(&cells, "speed", "mflops").remove(0)
+        };
+        let noisy = speed_up((915.0, 1000.0, 1085.0), (1510.0, 2090.0, 2670.0));
+        let ends = noisy.interval.unwrap();
+        assert!(ends.low < 1.6 && noisy.value == 2.09 && ends.high > 2.6, "{noisy:?}");
+        assert_eq!(noisy.explanation, "2.09 Gflops over 1 Gflops; 75 to 136 % of a perfect 2, so it may be perfect");
+        let exact = speed_up((999.0, 1000.0, 1001.0), (1498.0, 1500.0, 1502.0));
+        assert_eq!(exact.explanation, "1.50 Gflops over 1 Gflops; 75 % of a perfect 2");
+    }
 
     #[test]
     fn arrays_on_other_pages_than_requested_count_only_if_huge_pages_were_to_be_tried() {

@@ -11,6 +11,7 @@ use wb_model::outcome::Gate;
 use wb_model::{
     Bytes, Class, Facts, Metric, MetricKey, Nanos, ParamValue, Params as RawParams, Placement, Scope, Unit,
 };
+use wb_stats::Estimate;
 
 use crate::{
     Artefacts, Attempt, Conclusion, EvaluatedCell, Failure, Measurement, Rejection, TestInfo, TypedTest, WorkerContext,
@@ -212,14 +213,16 @@ fn averages(cells: &[EvaluatedCell<'_>]) -> Vec<Conclusion> {
                 |cell: &&EvaluatedCell<'_>| cell.case.get("mode") == Some(mode) && cell.case.without("mode") == group;
             cells.iter().find(same)?.medians.get(&bandwidth).copied()
         };
-        let values: Vec<f64> = MODES.iter().map(|mode| median(mode)).collect::<Option<_>>()?;
+        let values: Vec<Estimate> = MODES.iter().map(|mode| median(mode)).collect::<Option<_>>()?;
         let unit = Unit::new("MB/s");
         let parts: Vec<String> =
-            MODES.iter().zip(&values).map(|(mode, value)| format!("{mode} {}", unit.quantity(*value))).collect();
+            MODES.iter().zip(&values).map(|(mode, of)| format!("{mode} {}", unit.quantity(of.value))).collect();
+        let mean = Estimate::mean(&values)?;
         Some(Conclusion {
             cells: String::new(),
             name: format!("average ({group})"),
-            value: values.iter().sum::<f64>() / values.len() as f64,
+            value: mean.value,
+            interval: mean.interval,
             unit,
             explanation: format!("the mean of {}", parts.join(", ")),
         })
@@ -316,8 +319,12 @@ mod tests {
         let modes = ["copy", "scale", "add", "triad"];
         let cases: Vec<Case> =
             modes.iter().map(|mode| case(mode, "integer")).chain([case("copy", "floating")]).collect();
-        let cell =
-            |(at, case)| EvaluatedCell { case, params: &params, medians: medians(at as f64), curves: Vec::new() };
+        let cell = |(at, case)| EvaluatedCell {
+            case,
+            params: &params,
+            medians: medians(Estimate { value: at as f64, interval: None }),
+            curves: Vec::new(),
+        };
         let cells: Vec<EvaluatedCell<'_>> = cases.iter().enumerate().map(cell).collect();
         let conclusions = averages(&cells);
         assert_eq!(conclusions.len(), 1);

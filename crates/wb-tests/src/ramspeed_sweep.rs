@@ -216,7 +216,7 @@ fn check_point(measurement: &mut Measurement, op: &str, point: &SweepPoint, thre
 /// Cache levels that a cell's curve shows, each with the closest one that the system reports.
 fn find_cache_levels(cell: &EvaluatedCell<'_>) -> Vec<Conclusion> {
     let size = |level: u8| cell.medians.get(&MetricKey::new(Class::Check, &format!("cache-l{level}")));
-    let named: Vec<(u8, f64)> = (1..=4).filter_map(|level| Some((level, *size(level)?))).collect();
+    let named: Vec<(u8, f64)> = (1..=4).filter_map(|level| Some((level, size(level)?.value))).collect();
     let lines = cell.curves.iter().filter(|(title, _)| title == CURVE_TITLE).flat_map(|(_, lines)| lines);
     let case = if cell.case.is_empty() { String::new() } else { format!(" ({})", cell.case) };
     let conclusions = |(op, points): &(String, Vec<CurvePoint>)| {
@@ -238,7 +238,14 @@ fn describe_cache_level(name: &str, knee: knees::Knee, named: &[(u8, f64)]) -> C
     };
     let (above, below) = (speed.quantity(knee.above), speed.quantity(knee.below));
     let because = format!("from {above} to {below} in blocks larger than {}; {matching}", bytes.quantity(knee.x));
-    Conclusion { cells: String::new(), name: name.to_owned(), value: knee.x, unit: bytes, explanation: because }
+    Conclusion {
+        cells: String::new(),
+        name: name.to_owned(),
+        value: knee.x,
+        interval: None,
+        unit: bytes,
+        explanation: because,
+    }
 }
 
 #[cfg(test)]
@@ -321,7 +328,10 @@ mod tests {
         let cell = EvaluatedCell {
             case: &Case::default(),
             params: &params,
-            medians: BTreeMap::from([(MetricKey::new(Class::Check, "cache-l1"), 32768.0)]),
+            medians: BTreeMap::from([(
+                MetricKey::new(Class::Check, "cache-l1"),
+                wb_stats::Estimate { value: 32768.0, interval: None },
+            )]),
             curves: vec![(CURVE_TITLE.to_owned(), vec![("read".to_owned(), points)])],
         };
         let conclusions = RamspeedSweep.solve(&[cell]);

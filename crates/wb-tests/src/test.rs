@@ -11,6 +11,7 @@ use wb_diagnostics::Diagnostic;
 use wb_model::{Case, Declaration, Facts, Metric, MetricKey, ParamValue, Params};
 use wb_peers::ExpectedFailure;
 use wb_plan::{CatalogCell, CellMatrix};
+use wb_stats::Estimate;
 
 use crate::{
     Artefacts, Attempt, Conclusion, Failure, InvalidParams, Measurement, Rejection, SharedParams, WorkerContext,
@@ -50,6 +51,11 @@ pub trait Test: Send + Sync {
     /// # Errors
     /// If a parameter cannot be decoded.
     fn cell(self: Arc<Self>, params: &Params) -> Result<Box<dyn TestCell>, InvalidParams>;
+
+    /// The format of the files from which its samples are imported; `None` if it can be measured.
+    fn import_format(&self) -> Option<&str> {
+        None
+    }
 
     /// Derives conclusions from the evaluated cells of one plan entry.
     fn solve(&self, _cells: &[EvaluatedCell<'_>]) -> Vec<Conclusion> {
@@ -150,8 +156,8 @@ pub struct EvaluatedCell<'a> {
     pub case: &'a Case,
     /// Its effective parameters.
     pub params: &'a Params,
-    /// The medians of its metrics.
-    pub medians: BTreeMap<MetricKey, f64>,
+    /// The medians of its metrics, with their intervals.
+    pub medians: BTreeMap<MetricKey, Estimate>,
     /// Its curves, medians over samples.
     pub curves: Vec<CellCurve>,
 }

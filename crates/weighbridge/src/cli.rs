@@ -32,6 +32,7 @@ pub(crate) mod variants;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use clap::builder::TypedValueParser;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use wb_model::Nanos;
 use wb_plan::SamplingOrder;
@@ -523,8 +524,8 @@ pub(crate) struct ReportArgs {
     /// Which cells
     #[command(flatten)]
     pub(crate) selection: SelectionFlags,
-    /// Write PREFIX.csv (one row per metric) and PREFIX-samples.csv (one row per value)
-    #[arg(long, value_name = "PREFIX", value_parser = prefix_parser([".csv", "-samples.csv"]))]
+    /// Write PREFIX.csv (one row per metric of a cell) and PREFIX-samples.csv (one row per sample and metric)
+    #[arg(long, value_name = "PREFIX", value_parser = prefix_parser([".csv", "-samples.csv"]).map(OutputPrefix::without_csv))]
     pub(crate) csv: Option<OutputPrefix>,
     /// Print the study as JSON
     #[arg(long)]

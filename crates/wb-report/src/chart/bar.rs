@@ -4,7 +4,7 @@ use wb_model::Unit;
 use wb_stats::Summary;
 
 use super::element::Element;
-use super::scale::Scale;
+use super::scale::{Scale, extent};
 
 /// The common scale of a group's bars.
 pub(crate) struct SummaryBars {
@@ -19,7 +19,7 @@ const MIN_SPAN: f64 = 0.1;
 impl SummaryBars {
     /// Creates a scale for these summaries.
     pub(crate) fn new<'a>(unit: &Unit, summaries: impl IntoIterator<Item = &'a Summary>) -> Self {
-        let values = summaries.into_iter().flat_map(|summary| [summary.min, summary.max]);
+        let values = summaries.into_iter().flat_map(extent);
         Self { scale: Scale::fit(unit, values, MIN_SPAN).with_range(4.0, WIDTH - 4.0) }
     }
 

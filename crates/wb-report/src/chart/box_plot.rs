@@ -5,7 +5,7 @@ use wb_stats::Summary;
 
 use super::curve::join_nonempty;
 use super::element::{Element, format_pixels};
-use super::scale::{Scale, Tick};
+use super::scale::{Scale, Tick, extent};
 use super::{Chart, Drawing, SampleDot, SampleMark, text_width, truncate_to_width};
 use crate::phrasing;
 
@@ -66,7 +66,7 @@ impl BoxPlot {
         if let Some((low, high)) = self.span {
             return Scale::linear_between(&self.unit, low, high);
         }
-        let ends = self.rows.iter().flat_map(|row| [row.summary.min, row.summary.max]);
+        let ends = self.rows.iter().flat_map(|row| extent(&row.summary));
         // Outliers may be beyond the whiskers.
         let dots = self.rows.iter().flat_map(|row| &row.dots).filter_map(|dot| dot.value);
         let references = self.rows.iter().filter_map(|row| row.reference);

@@ -1,6 +1,7 @@
 //! Maps values to pixels, and chooses ticks.
 
 use wb_model::Unit;
+use wb_stats::Summary;
 
 /// Kind of a scale.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,6 +31,15 @@ pub(crate) struct Tick {
 /// Ratio of the largest to the smallest value from which scales are logarithmic, because a linear one hides small
 /// values.
 const LOG_THRESHOLD: f64 = 10.0;
+
+/// The values that a scale has to contain to show a summary: its range, and its interval, which may extend beyond all
+/// samples. An end that is not above zero, although all samples are, would make any scale linear and is cut off.
+pub(crate) fn extent(summary: &Summary) -> impl Iterator<Item = f64> {
+    let ends = summary.median_interval.into_iter().flat_map(|interval| [interval.low, interval.high]);
+    let is_cut = |end: &f64| *end <= 0.0 && summary.min > 0.0;
+    let ends: Vec<f64> = ends.filter(|end| !is_cut(end)).collect();
+    [summary.min, summary.max].into_iter().chain(ends)
+}
 
 impl Scale {
     /// A scale that fits these values, logarithmic if they differ more than tenfold. It spans at least `min_span`, a
@@ -91,7 +101,8 @@ impl Scale {
     pub(crate) fn position(&self, value: f64) -> f64 {
         let fraction = match self.kind {
             ScaleKind::Linear => (value - self.low) / (self.high - self.low),
-            ScaleKind::Log => (value.ln() - self.low.ln()) / (self.high.ln() - self.low.ln()),
+            // The end of an interval may be below zero, although no sample is.
+            ScaleKind::Log => (value.max(f64::MIN_POSITIVE).ln() - self.low.ln()) / (self.high.ln() - self.low.ln()),
         };
         self.from + fraction.clamp(0.0, 1.0) * (self.to - self.from)
     }
@@ -182,6 +193,22 @@ pub(crate) fn time_ticks(scale: &Scale, count: usize) -> Vec<Tick> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn ends_of_intervals_beyond_all_samples_are_in_the_scale_and_below_zero_they_are_cut_off() {
+        let summary = |values: &[f64], low: f64, high: f64| Summary {
+            median_interval: Some(wb_stats::Interval { low, high, confidence: 0.97 }),
+            ..Summary::of_unordered(&wb_stats::Samples::new(values).unwrap())
+        };
+        let near = summary(&[10.0, 11.0, 12.0], 8.0, 14.0);
+        let scale = Scale::fit(&Unit::new("s"), extent(&near), 0.1);
+        assert!(scale.contains(8.0) && scale.contains(14.0));
+        let far = summary(&[1.0, 30.0, 90.0], -20.0, 100.0);
+        let scale = Scale::fit(&Unit::new("s"), extent(&far), 0.1).with_range(0.0, 100.0);
+        assert!(scale.is_log() && scale.contains(100.0));
+        assert_eq!((scale.position(-20.0), scale.position(0.0)), (0.0, 0.0));
+        assert!(extent(&summary(&[-1.0, 2.0, 3.0], -5.0, 4.0)).any(|end| end == -5.0));
+    }
 
     #[test]
     fn every_range_has_few_ticks_within_it() {

@@ -5,7 +5,7 @@ use wb_model::Unit;
 use wb_stats::Summary;
 
 use super::element::{Element, format_pixels};
-use super::scale::{Scale, time_ticks};
+use super::scale::{Scale, extent, time_ticks};
 use super::{Chart, Drawing, SampleDot, SampleMark, text_width, truncate_to_width};
 use crate::phrasing;
 
@@ -100,7 +100,8 @@ impl SampleTimeline {
     /// A scale that fits the counted samples; others farther outside than their range are drawn at the edge.
     fn scale(&self, row: &TimelineRow) -> Scale {
         let counts = |dot: &&SampleDot| matches!(dot.mark, SampleMark::Counted | SampleMark::Disturbed);
-        let inner = Scale::fit(&self.unit, row.dots.iter().filter(counts).filter_map(|dot| dot.value), 0.02);
+        let values = row.dots.iter().filter(counts).filter_map(|dot| dot.value);
+        let inner = Scale::fit(&self.unit, values.chain(row.summary.iter().flat_map(extent)), 0.02);
         let (low, high) = inner.domain();
         let range = high - low;
         let is_near = |value: &f64| *value > low - range && *value < high + range;

@@ -11,6 +11,7 @@ use wb_study::result::{AttemptResult, CellResult, CurveSet, MetricResult, Nested
 use super::RunExtras;
 use super::components::{FigureTable, IdGenerator, NamedText, PageFigure, named_text};
 use crate::chart::{self, CurveChart, SampleMark, TelemetryChart, TelemetrySegment};
+use crate::findings::group_findings_of_cell;
 use crate::phrasing;
 
 /// View of a cell.
@@ -20,6 +21,7 @@ pub(super) struct CellView {
     label: String,
     name: String,
     outcome: String,
+    failures: Option<String>,
     facts: Vec<NamedText>,
     params: Vec<NamedText>,
     provenance: Vec<NamedText>,
@@ -84,14 +86,15 @@ impl CellView {
             id,
             label,
             name: cell.id.to_string(),
-            outcome: cell.outcome.to_string(),
+            outcome: phrasing::describe_outcome(cell),
+            failures: phrasing::describe_failures_with_cause(&cell.failures),
             facts: vec![
                 named_text("rule", phrasing::describe_rule(&cell.rule)),
                 named_text("definition key", cell.key.to_string()),
             ],
             params: cell.params.iter().map(|(name, value)| named_text(name, value.to_string())).collect(),
             provenance: distinct.map(|(name, text)| named_text(name, text)).collect(),
-            findings: cell.findings.clone(),
+            findings: group_findings_of_cell(cell),
             metrics: cell.metrics.iter().flat_map(metric_views).collect(),
             curves: cell.curves.iter().map(|curve| CurveView::new(curve, ids)).collect(),
             latency: cell.latency.iter().map(latency_view).collect(),

@@ -40,6 +40,7 @@ struct RowView {
     outcome: String,
     css_class: &'static str,
     symbol: &'static str,
+    failures: Option<String>,
     disturbed: usize,
     undisturbed: Option<String>,
     reason: Option<String>,
@@ -104,10 +105,20 @@ fn overview_row(group: &CellGroup, cell: &CellResult, id: String, bars: Option<&
         outcome: phrasing::outcome_label(&cell.outcome) + &phrasing::describe_workers(cell),
         css_class,
         symbol,
+        failures: phrasing::describe_failures(&cell.failures),
         disturbed: phrasing::disturbed_count(cell),
         undisturbed: primary.and_then(describe_undisturbed),
-        reason: phrasing::describe_incompleteness(cell),
+        reason: overview_reason(cell),
     }
+}
+
+/// Why a cell was not measured as requested, and why attempts at it failed.
+fn overview_reason(cell: &CellResult) -> Option<String> {
+    let incompleteness = phrasing::describe_incompleteness(cell);
+    let is_failed = matches!(cell.outcome, CellOutcome::Failed { .. });
+    let failures = phrasing::describe_failures_with_cause(&cell.failures).filter(|_| !is_failed);
+    let reasons: Vec<String> = incompleteness.into_iter().chain(failures).collect();
+    (!reasons.is_empty()).then(|| reasons.join("; "))
 }
 
 /// Describes the estimate without the disturbed samples.

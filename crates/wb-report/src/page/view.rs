@@ -9,6 +9,7 @@ use super::RunExtras;
 use super::components::{IdGenerator, NamedLinks, NamedText, named_text};
 use super::experiment::ExperimentView;
 use super::group::GroupView;
+use crate::findings::group_findings;
 use crate::groups::group_cells;
 use crate::links::{self, BASE_URL_KEYS, Hyperlink};
 use crate::phrasing;
@@ -78,13 +79,17 @@ impl RunPage {
                 )
             }),
             title: study.run.name.clone(),
-            tally: phrasing::outcome_counts(study),
+            tally: [Some(phrasing::outcome_counts(study)), phrasing::describe_failures(&phrasing::all_failures(study))]
+                .into_iter()
+                .flatten()
+                .collect::<Vec<_>>()
+                .join("; "),
             facts: run_facts(study),
             machine: study.run.properties.iter().map(|(name, text)| named_text(name, text)).collect(),
             experiment: extras.experiment.as_ref().map(ExperimentView::new),
             groups: views.collect(),
             systems: SystemTable::of_run(study),
-            findings: findings(study, detail),
+            findings: findings(study),
             solutions: answers(study),
             changes: changes(study),
             provenance: common.iter().map(|(name, text)| named_text(*name, *text)).collect(),
@@ -97,12 +102,21 @@ fn run_facts(study: &Study) -> Vec<NamedLinks> {
     let run = &study.run;
     let fact = |name: &str, text: Vec<Hyperlink>| NamedLinks { name: name.to_owned(), text };
     let metadata = |name: &str| run.metadata.get(name).map(String::as_str);
-    let mut facts = vec![
-        fact("plan", vec![Hyperlink::plain(&run.plan)]),
-        fact("started", vec![Hyperlink::plain(run.started.replace('T', " ").replace('Z', " UTC"))]),
-        fact("took", vec![Hyperlink::plain(phrasing::describe_duration(study))]),
-        fact("weighbridge", vec![Hyperlink::plain(&run.version)]),
-    ];
+    let started = vec![Hyperlink::plain(run.started.replace('T', " ").replace('Z', " UTC"))];
+    let mut facts = vec![fact("plan", vec![Hyperlink::plain(&run.plan)])];
+    match phrasing::is_import(study) {
+        true => facts.push(fact("imported at", started)),
+        false => facts.extend([
+            fact("started", started),
+            fact("took", vec![Hyperlink::plain(phrasing::describe_duration(study))]),
+        ]),
+    }
+    let imports = phrasing::describe_imports(study);
+    facts.extend(imports.iter().map(|line| {
+        let (name, text) = line.split_once(" from ").unwrap_or(("imported", line));
+        fact(name, vec![Hyperlink::plain(text)])
+    }));
+    facts.push(fact("weighbridge", vec![Hyperlink::plain(&run.version)]));
     if let Some(reason) = &run.unmeasured {
         facts.push(fact("nothing is measured", vec![Hyperlink::plain(reason)]));
     }
@@ -125,20 +139,14 @@ fn run_facts(study: &Study) -> Vec<NamedLinks> {
     facts
 }
 
-fn findings(study: &Study, detail: Detail) -> Vec<NamedText> {
-    // Of many cells, those with findings are named in the text summary.
-    let shown = if detail == Detail::Rows { MANY_CELLS } else { usize::MAX };
-    let pairs = |cell: &wb_study::result::CellResult| {
-        let name = phrasing::cell_name(&cell.id);
-        cell.findings.iter().map(move |finding| named_text(name.clone(), finding)).collect::<Vec<_>>()
-    };
-    study.cells.iter().flat_map(pairs).take(shown).collect()
+fn findings(study: &Study) -> Vec<NamedText> {
+    group_findings(&study.cells).into_iter().map(|group| named_text(group.cells, group.text)).collect()
 }
 
 fn answers(study: &Study) -> Vec<SolutionView> {
     let view = |answer: &wb_study::result::Conclusion| SolutionView {
         name: format!("{} {}", answer.cells, answer.name),
-        figure: answer.unit.quantity(answer.value).to_string(),
+        figure: phrasing::format_conclusion(answer),
         explanation: answer.explanation.clone(),
     };
     study.conclusions.iter().map(view).collect()

@@ -10,6 +10,7 @@ use super::definitions::definition_list;
 use super::nested::nested_latency_table;
 use super::table::{Table, Tone, figure_columns, figure_row};
 use super::wrap::wrap;
+use crate::findings::group_findings_of_cell;
 use crate::phrasing;
 use crate::systems;
 
@@ -30,7 +31,8 @@ fn cell_text(cell: &CellResult, style: Style) -> String {
     let pairs = [
         ("identifier", if identifier == name { String::new() } else { identifier }),
         ("test", cell.description.clone()),
-        ("outcome", cell.outcome.to_string()),
+        ("outcome", phrasing::describe_outcome(cell)),
+        ("failures", phrasing::describe_failures_with_cause(&cell.failures).unwrap_or_default()),
         ("rule", phrasing::describe_rule(&cell.rule)),
         ("key", cell.key.to_string()),
     ];
@@ -42,7 +44,7 @@ fn cell_text(cell: &CellResult, style: Style) -> String {
         ("metrics", metrics_table(&cell.metrics, style)),
         ("samples", samples_table(cell, style)),
         ("remarks on samples", sample_remarks(cell, style)),
-        ("findings", cell.findings.iter().map(|finding| style.indent(2, finding)).collect()),
+        ("findings", group_findings_of_cell(cell).iter().map(|finding| style.indent(2, finding)).collect()),
         ("provenance", definition_list(cell.provenance.iter().map(|(k, v)| (k.as_str(), v.clone())), style)),
     ];
     let (before, after) = sections.split_at(4);

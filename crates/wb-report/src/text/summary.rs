@@ -6,6 +6,7 @@ use wb_study::result::{CellResult, Conclusion, Study};
 use super::Style;
 use super::table::{Align, Table, TableCell, Tone, figure_row};
 use super::wrap::{sanitize, wrap};
+use crate::findings::group_findings;
 use crate::groups::{CellGroup, group_cells};
 use crate::phrasing;
 
@@ -18,6 +19,7 @@ pub fn summary(study: &Study, style: Style) -> String {
         undisturbed_table(&groups, style),
         shortfalls(study, style),
         imprecise_cells(study, style),
+        failures(study, style),
         findings(study, style),
         solutions_text(&study.conclusions, style),
         changes(study, style),
@@ -55,7 +57,9 @@ fn cell_row(group: &CellGroup, cell: &CellResult) -> Vec<TableCell> {
         CellOutcome::Unsupported { .. } => Tone::Quiet,
     };
     let nonzero = |count: usize, word: &str| if count == 0 { String::new() } else { format!(", {count} {word}") };
-    let remarks = nonzero(phrasing::invalid_count(cell), "invalid")
+    let failures = phrasing::describe_failures(&cell.failures).map(|failures| format!(", {failures}"));
+    let remarks = failures.unwrap_or_default()
+        + &nonzero(phrasing::invalid_count(cell), "invalid")
         + &nonzero(phrasing::disturbed_count(cell), "disturbed")
         + &phrasing::describe_workers(cell);
     let mut row = figure_row(format!("  {}", group.label(cell)), phrasing::overview_values(cell));
@@ -130,17 +134,26 @@ fn imprecise_cells(study: &Study, style: Style) -> String {
     section("less precise than requested", remarks.collect(), style)
 }
 
-fn findings(study: &Study, style: Style) -> String {
-    let remarks = study.cells.iter().flat_map(|cell| {
-        cell.findings.iter().map(move |finding| style.remark(&phrasing::cell_name(&cell.id), finding))
+/// Renders the cells with failed attempts, with the most frequent cause; those of failed cells are reported as such.
+fn failures(study: &Study, style: Style) -> String {
+    let with_values = study.cells.iter().filter(|cell| !matches!(cell.outcome, CellOutcome::Failed { .. }));
+    let remarks = with_values.filter_map(|cell| {
+        let text = phrasing::describe_failures_with_cause(&cell.failures)?;
+        Some(style.remark(&phrasing::cell_name(&cell.id), &text))
     });
+    section("failed attempts", remarks.collect(), style)
+}
+
+fn findings(study: &Study, style: Style) -> String {
+    let remarks = group_findings(&study.cells).into_iter().map(|group| style.remark(&group.cells, &group.text));
     section("findings", remarks.collect(), style)
 }
 
 /// Renders conclusions from several cells.
 pub fn solutions_text(conclusions: &[Conclusion], style: Style) -> String {
     let remarks = conclusions.iter().map(|conclusion| {
-        let name = format!("{} {}  {}", conclusion.cells, conclusion.name, conclusion.unit.quantity(conclusion.value));
+        let figure = phrasing::format_conclusion(conclusion);
+        let name = format!("{} {}  {figure}", conclusion.cells, conclusion.name);
         style.remark(&name, &conclusion.explanation)
     });
     section("solutions", remarks.collect(), style)
@@ -162,18 +175,23 @@ fn footer(study: &Study, style: Style) -> String {
     let run = &study.run;
     let time = match &run.unmeasured {
         Some(reason) => format!("nothing is measured: {reason}"),
-        None => format!(
-            "{}: {}; {}",
-            pluralize(study.cells.len(), "cell"),
-            phrasing::outcome_counts(study),
-            phrasing::describe_duration(study)
-        ),
+        None => {
+            let cells = format!("{}: {}", pluralize(study.cells.len(), "cell"), phrasing::outcome_counts(study));
+            let failures = phrasing::describe_failures(&phrasing::all_failures(study));
+            let duration = (!phrasing::is_import(study)).then(|| phrasing::describe_duration(study));
+            [Some(cells), failures, duration].into_iter().flatten().collect::<Vec<_>>().join("; ")
+        }
     };
     let machine: Vec<String> = run.properties.iter().map(|(name, text)| format!("{name} {text}")).collect();
     // With several machines, each has a line of its own.
     let is_single = run.properties.iter().any(|(name, _)| name == "host");
     let machines = if is_single { vec![machine.join(" · ")] } else { machine };
-    let lines = [time].into_iter().chain(machines).chain(run.checksum_note()).filter(|line| !line.is_empty());
+    let lines = [time]
+        .into_iter()
+        .chain(phrasing::describe_imports(study))
+        .chain(machines)
+        .chain(run.checksum_note())
+        .filter(|line| !line.is_empty());
     let wrapped = lines.flat_map(|line| wrap(&sanitize(&line), style.width));
     let painted: String = wrapped.map(|line| style.paint(&line, Tone::Quiet) + "\n").collect();
     format!("\n{painted}")

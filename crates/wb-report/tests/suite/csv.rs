@@ -9,7 +9,7 @@ use wb_report::text::Style;
 
 fn lines(text: &str, pattern: &str) -> String {
     text.lines()
-        .filter(|line| line.starts_with("id,") || line.contains(pattern))
+        .filter(|line| line.starts_with("cell,") || line.contains(pattern))
         .map(|line| format!("{line}\n"))
         .collect()
 }
@@ -17,19 +17,19 @@ fn lines(text: &str, pattern: &str) -> String {
 #[test]
 fn each_metric_has_a_row_with_plain_numbers() {
     insta::assert_snapshot!(lines(&csv::metrics(&specimen::study()), "operation=get"), @r"
-    id,test,case,worker,unit,direction,primary,n,median,low,high,mean,stddev,min,q1,q3,max,outcome,reason
-    Localhost/redis/0000:operation=get/throughput/requests,redis,operation=get,,requests/s,higher,true,8,81395.3112,80675.72333333333,81903.95733333332,81351.3876,469.03903819114174,80675.72333333333,81103.97843333334,81676.47646666667,81903.95733333332,measured,
-    Localhost/redis/0000:operation=get/latency/p50,redis,operation=get,,ms,lower,false,8,0.30297515399999997,0.300317844,0.305041008,0.30248141549999996,0.0015575129604552239,0.300317844,0.301574688,0.30307484100000004,0.305041008,measured,
-    Localhost/redis/0000:operation=get/latency/p95,redis,operation=get,,ms,lower,false,8,0.519816214,0.5133567400000001,0.5275641919999999,0.5204889245000001,0.004060641679124333,0.5133567400000001,0.519117467,0.522344782,0.5275641919999999,measured,
-    Localhost/redis/0000:operation=get/latency/p99,redis,operation=get,,ms,lower,false,8,0.890951126,0.868463648,0.8968617320000001,0.88540568675,0.012600449982284611,0.868463648,0.873389153,0.8958822925,0.8968617320000001,measured,
+    cell,profile,test,serial,block-size,grid,huge-pages,isa,kernel,non-temporal,operation,problem-size,rw,threads,metric,unit,worker,direction,primary,n,median,low,high,mean,stddev,min,q1,q3,max,start_s,failed,attempts,outcome,reason
+    Localhost/redis/0000:operation=get,Localhost,redis,0000,,,inherit,,,,get,,,,throughput/requests,k requests/s,,higher,true,8,81.3953112,80.6757233333333,81.9039573333333,81.3513876,0.469039038191142,80.6757233333333,81.1039784333333,81.6764764666667,81.9039573333333,12.5,0,8,measured,
+    Localhost/redis/0000:operation=get,Localhost,redis,0000,,,inherit,,,,get,,,,latency/p50,µs,,lower,false,8,302.975154,300.317844,305.041008,302.4814155,1.55751296045522,300.317844,301.574688,303.074841,305.041008,12.5,0,8,measured,
+    Localhost/redis/0000:operation=get,Localhost,redis,0000,,,inherit,,,,get,,,,latency/p95,µs,,lower,false,8,519.816214,513.35674,527.564192,520.4889245,4.06064167912433,513.35674,519.117467,522.344782,527.564192,12.5,0,8,measured,
+    Localhost/redis/0000:operation=get,Localhost,redis,0000,,,inherit,,,,get,,,,latency/p99,µs,,lower,false,8,890.951126,866.577798487977,897.357408457843,885.40568675,12.6004499822846,868.463648,873.389153,895.8822925,896.861732,12.5,0,8,measured,
     ");
 }
 
 #[test]
 fn cell_without_figures_has_a_row_with_the_reason() {
     insta::assert_snapshot!(lines(&csv::metrics(&specimen::study()), "isa=avx512"), @r#"
-    id,test,case,worker,unit,direction,primary,n,median,low,high,mean,stddev,min,q1,q3,max,outcome,reason
-    "Localhost/himeno/0000:grid=XL,isa=avx512,threads=1",himeno,"grid=XL,isa=avx512,threads=1",,,,,0,,,,,,,,,,unsupported,unsupported (this CPU has no avx512f)
+    cell,profile,test,serial,block-size,grid,huge-pages,isa,kernel,non-temporal,operation,problem-size,rw,threads,metric,unit,worker,direction,primary,n,median,low,high,mean,stddev,min,q1,q3,max,start_s,failed,attempts,outcome,reason
+    "Localhost/himeno/0000:grid=XL,isa=avx512,threads=1",Localhost,himeno,0000,,XL,inherit,avx512,,,,,,1,,,,,,0,,,,,,,,,,,0,0,unsupported,unsupported (this CPU has no avx512f)
     "#);
 }
 
@@ -37,12 +37,12 @@ fn cell_without_figures_has_a_row_with_the_reason() {
 fn each_value_has_a_row_and_so_has_an_attempt_without_values() {
     let all = csv::samples(&specimen::study());
     insta::assert_snapshot!(lines(&lines(&all, "lpush"), ",5,"), @r"
-    id,test,case,worker,unit,sample,attempt,purpose,start_s,duration_s,counted,value,outcome,remarks
-    Localhost/redis/0000:operation=lpush,redis,operation=lpush,,,5,0,sample,40,0.52,false,,crashed (redis-benchmark: exit status 1: Error: Server closed the connection),
-    Localhost/redis/0000:operation=lpush/throughput/requests,redis,operation=lpush,,requests/s,5,1,sample,42,0.52,true,77752.93344,completed,
-    Localhost/redis/0000:operation=lpush/latency/p50,redis,operation=lpush,,ms,5,1,sample,42,0.52,true,0.319093148,completed,
-    Localhost/redis/0000:operation=lpush/latency/p95,redis,operation=lpush,,ms,5,1,sample,42,0.52,true,0.54434302,completed,
-    Localhost/redis/0000:operation=lpush/latency/p99,redis,operation=lpush,,ms,5,1,sample,42,0.52,true,0.88468716,completed,
+    cell,profile,test,serial,block-size,grid,huge-pages,isa,kernel,non-temporal,operation,problem-size,rw,threads,metric,unit,worker,sample,attempt,purpose,counted,value,start_s,duration_s,outcome,remarks
+    Localhost/redis/0000:operation=lpush,Localhost,redis,0000,,,inherit,,,,lpush,,,,,,,5,0,sample,false,,40,0.52,crashed (redis-benchmark: exit status 1: Error: Server closed the connection),
+    Localhost/redis/0000:operation=lpush,Localhost,redis,0000,,,inherit,,,,lpush,,,,throughput/requests,k requests/s,,5,1,sample,true,77.75293344,42,0.52,completed,
+    Localhost/redis/0000:operation=lpush,Localhost,redis,0000,,,inherit,,,,lpush,,,,latency/p50,µs,,5,1,sample,true,319.093148,42,0.52,completed,
+    Localhost/redis/0000:operation=lpush,Localhost,redis,0000,,,inherit,,,,lpush,,,,latency/p95,µs,,5,1,sample,true,544.34302,42,0.52,completed,
+    Localhost/redis/0000:operation=lpush,Localhost,redis,0000,,,inherit,,,,lpush,,,,latency/p99,µs,,5,1,sample,true,884.68716,42,0.52,completed,
     ");
 }
 
@@ -58,10 +58,34 @@ fn every_row_has_as_many_fields_as_the_header() {
 }
 
 #[test]
+fn a_metric_has_one_unit_in_all_cells_and_files() {
+    let cell = |case: &str, unit: &str, centre: f64| {
+        let metric = Metric::throughput("bandwidth", unit).primary();
+        CellBuilder::new("copy", case, metric).samples(centre, 0.2, 8).build()
+    };
+    let cells = vec![cell("n=1", "MB/s", 800.0), cell("n=2", "MB/s", 4000.0), cell("n=3", "kB/s", 2e6)];
+    let study = wb_study::result::Study { cells, ..specimen::study() };
+    for text in [csv::metrics(&study), csv::samples(&study)] {
+        let mut reader = ::csv::Reader::from_reader(text.as_bytes());
+        let columns = reader.headers().unwrap().clone();
+        let column = |name: &str| columns.iter().position(|column| column == name);
+        let (unit, value) = (column("unit").unwrap(), column("median").or(column("value")).unwrap());
+        // The number of samples has the name of this parameter.
+        let case = column("parameter.n").unwrap();
+        let is_sample = |record: &::csv::StringRecord| !record.iter().any(|field| field == "warm-up");
+        for record in reader.records().map(Result::unwrap).filter(is_sample) {
+            assert_eq!(&record[unit], "GB/s");
+            let expected = [0.8, 4.0, 2.0][record[case].parse::<usize>().unwrap() - 1];
+            assert!((record[value].parse::<f64>().unwrap() / expected - 1.0).abs() < 0.01, "{record:?}");
+        }
+    }
+}
+
+#[test]
 fn figures_in_files_and_on_the_terminal_have_one_unit() {
     let units = ["mW", "MW", "mHz", "mflops", "Kbit/s", "kB/s", "KiB/s", "us", "requests/s", "%"];
     let cell = |unit: &&str| {
-        let metric = Metric::throughput("throughput", unit).primary();
+        let metric = Metric::throughput(&format!("of {unit}"), unit).primary();
         CellBuilder::new(&format!("in-{}", units.iter().position(|u| u == unit).unwrap()), "a=1", metric)
             .samples(500.0, 0.2, 8)
             .build()

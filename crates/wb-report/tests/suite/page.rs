@@ -22,7 +22,7 @@ fn every_cell_has_an_overview_row_and_details() {
         assert_eq!(page.count(target), 1, "{target}");
     }
     let line = words(page.all("table.overview tr.cell")[1]);
-    assert!(line.starts_with("grid=M, isa=avx2, threads=1 3.34 Gflops ±2.2 %"), "{line}");
+    assert!(line.starts_with("grid=M, isa=avx2, threads=1 3.34 Gflops [-4.4, +2.2 %]"), "{line}");
     assert!(line.ends_with("1.6 % 9 ● measured ▲ 2 disturbed"), "{line}");
 }
 

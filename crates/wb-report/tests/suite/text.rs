@@ -19,40 +19,53 @@ fn uncounted_attempts_are_not_counted_as_disturbed() {
 #[test]
 fn summary_has_a_line_per_cell_and_shortfalls() {
     insta::assert_snapshot!(summary(&specimen::study(), PLAIN), @r"
-                                           median          spread   n  outcome
+                                   median                  spread   n  outcome
     himeno · mflops, higher is better
-      grid=S, isa=avx2,               4.21 Gflops  ±0.2 %   0.1 %   6  measured
+      grid=S,                 4.21 Gflops          ±0.2 %   0.1 %   6  measured
+        isa=avx2,
         threads=1
-      grid=M, isa=avx2,               3.34 Gflops  ±2.2 %   1.6 %   9  measured, 2
-        threads=1                                                      disturbed
-      grid=M, isa=avx2,               6.01 Gflops  ±2.8 %   7.7 %  29  not
-        threads=2                                                      converged, 1
-                                                                       invalid
-      grid=XL, isa=avx512,                      –               –   0  unsupported
+      grid=M,                 3.34 Gflops  [-4.4, +2.2 %]   1.6 %   9  measured, 2
+        isa=avx2,                                                      disturbed
+        threads=1
+      grid=M,                 6.01 Gflops          ±2.8 %   7.7 %  29  not
+        isa=avx2,                                                      converged, 1
+        threads=2                                                      invalid
+      grid=XL,                          –                       –   0  unsupported
+        isa=avx512,
         threads=1
     ramspeed · bandwidth, higher is better
-      kernel=triad,                     18.4 GB/s  ±0.7 %   0.5 %   6  measured
-        non-temporal=true
-      kernel=triad,                     14.2 GB/s  ±0.8 %   0.5 %   6  measured
-        non-temporal=false
-      kernel=sweep,                      212 GB/s  ±1.7 %   1.2 %   6  measured
-        non-temporal=false
+      kernel=triad,             18.4 GB/s  [-0.3, +1.1 %]   0.5 %   6  measured
+        non-temporal=t
+        rue
+      kernel=triad,             14.2 GB/s  [-1.0, +0.5 %]   0.5 %   6  measured
+        non-temporal=f
+        alse
+      kernel=sweep,              212 GB/s  [-1.1, +2.2 %]   1.2 %   6  measured
+        non-temporal=f
+        alse
     linpack · problem-size=4000 · gflops, higher is better
-      threads=1                       37.9 Gflops  ±0.3 %   0.2 %   6  measured
-      threads=2                       64.0 Gflops  ±1.3 %   1.0 %   7  measured
+      threads=1               37.9 Gflops  [-0.2, +0.6 %]   0.2 %   6  measured
+      threads=2               64.0 Gflops          ±1.3 %   1.0 %   7  measured
     redis · requests, higher is better
-      operation=get             81.4 k requests/s  ±0.8 %   0.6 %   8  measured
-      operation=lpush           77.8 k requests/s  ±0.9 %   0.7 %  12  measured
-      operation=<script>aler                    –               –   0  failed
-        t(1)</script>
+      operation=get     81.4 k requests/s  [-0.9, +0.6 %]   0.6 %   8  measured
+      operation=lpush   77.8 k requests/s  [-0.7, +1.1 %]   0.7 %  12  measured, 1
+                                                                       of 13
+                                                                       attempts
+                                                                       failed
+      operation=<scr                    –                       –   0  failed
+        ipt>alert(1)</
+        script>
     fio · iops, higher is better
-      block-size=4k,                  42.6 k iops  ±2.8 %   1.8 %   9  measured
+      block-size=4k,          42.6 k iops          ±2.9 %   1.8 %   9  measured
         rw=randread
-      block-size=1m, rw=read          1.89 k iops           1.2 %   4  partial
+      block-size=1m,          1.89 k iops                   1.2 %   4  partial
+        rw=read
 
     with and without the disturbed samples
-                                      all samples          n  undisturbed          n
-      himeno grid=M, isa=avx2,        3.34 Gflops  ±2.2 %  9  3.37 Gflops  ±0.9 %  7
+                      all samples                  n  undisturbed                  n
+      himeno          3.34 Gflops  [-4.4, +2.2 %]  9  3.37 Gflops  [-1.6, +1.2 %]  7
+        grid=M,
+        isa=avx2,
         threads=1
 
     not measured as requested
@@ -68,9 +81,17 @@ fn summary_has_a_line_per_cell_and_shortfalls() {
       Localhost/himeno/0000:grid=M,isa=avx2,threads=2
         required: ±2 % of the median, 6 to 30 samples; its sample limit is reached
 
+    failed attempts
+      Localhost/redis/0000:operation=lpush
+        1 of 13 attempts failed: crashed (redis-benchmark: exit status 1: Error:
+        Server closed the connection)
+
     findings
       Localhost/himeno/0000:grid=M,isa=avx2,threads=2
         two modes: 21 samples around 6.12 Gflops, 8 around 5.31 Gflops
+      note
+        dependence between samples could not be checked in 12 cells with fewer than
+        20 samples
 
     solutions
       ramspeed last-level cache  32 MiB
@@ -80,8 +101,8 @@ fn summary_has_a_line_per_cell_and_shortfalls() {
       sysctl/vm.swappiness  60 → 10
       mounts//mnt/scratch@vm2  (absent) → ext4 rw,relatime
 
-    14 cells: 10 measured, 1 not converged, 1 unsupported, 1 failed, 1 partial; 3
-    min 41 s, 87 % of it workload, 77 % measured
+    14 cells: 10 measured, 1 not converged, 1 unsupported, 1 failed, 1 partial; 1 of
+    110 attempts failed; 3 min 41 s, 87 % of it workload, 77 % measured
     host anvil · CPU AMD EPYC 7763 64-Core Processor, 2 of 128 CPUs · memory 23.4
     GiB, 1 node · kernel 6.1.0-39-cloud-amd64 · hypervisor kvm
     ");
@@ -103,20 +124,20 @@ fn format_shows_all_details_of_a_cell() {
       rw          randread
 
     metrics
-                                 n       median                  min           q1
-      throughput/iops (primary)  9  42.6 k iops  ±2.8 %  41.3 k iops  42.3 k iops
-      throughput/bandwidth       9     174 MB/s  ±1.7 %     171 MB/s     172 MB/s
-      latency/p99                9       421 µs  ±7.3 %       386 µs       412 µs
+                                 n       median                          min
+      throughput/iops (primary)  9  42.6 k iops          ±2.9 %  41.3 k iops
+      throughput/bandwidth       9     174 MB/s          ±1.7 %     171 MB/s
+      latency/p99                9       421 µs  [-8.2, +6.4 %]       386 µs
 
-                                          q3          max         mean     stddev
-      throughput/iops (primary)  43.0 k iops  43.7 k iops  42.7 k iops   755 iops
-      throughput/bandwidth          175 MB/s     176 MB/s     174 MB/s  1.97 MB/s
-      latency/p99                     432 µs       448 µs       421 µs    18.6 µs
+                                          q1           q3          max         mean
+      throughput/iops (primary)  42.3 k iops  43.0 k iops  43.7 k iops  42.7 k iops
+      throughput/bandwidth          172 MB/s     175 MB/s     176 MB/s     174 MB/s
+      latency/p99                     412 µs       432 µs       448 µs       421 µs
 
-                                                   interval
-      throughput/iops (primary)  41.3 k iops to 43.7 k iops
-      throughput/bandwidth             171 MB/s to 176 MB/s
-      latency/p99                          386 µs to 448 µs
+                                    stddev                    interval
+      throughput/iops (primary)   755 iops  41.3 k iops to 43.7 k iops
+      throughput/bandwidth       1.97 MB/s        171 MB/s to 176 MB/s
+      latency/p99                  18.6 µs            386 µs to 448 µs
 
     samples
                    at    took  counted  throughput/iops  throughput/bandwidth

@@ -53,11 +53,11 @@ fn variants_share_a_group_and_a_scale() {
     let text = summary(&study(), Style { width: 80, colour: false });
     let table: String = text.lines().take(5).map(|line| format!("{line}\n")).collect();
     insta::assert_snapshot!(table, @r"
-                  median          spread   n  outcome
+                  median                  spread   n  outcome
     himeno · grid=M · mflops, higher is better
-      base   4.20 Gflops  ±0.2 %   0.2 %  14  measured
-      huge   4.65 Gflops  ±0.2 %   0.2 %  14  measured
-      quiet  4.17 Gflops  ±0.2 %   0.2 %  14  measured
+      base   4.20 Gflops  [-0.2, +0.1 %]   0.2 %  14  measured
+      huge   4.65 Gflops  [-0.2, +0.1 %]   0.2 %  14  measured
+      quiet  4.17 Gflops  [-0.2, +0.1 %]   0.2 %  14  measured
     ");
 }
 

@@ -39,6 +39,14 @@ impl OutputPrefix {
         &self.prefix
     }
 
+    /// The prefix without the end `.csv`, which is often given as if the prefix were a file.
+    pub(crate) fn without_csv(self) -> Self {
+        match self.prefix.extension() {
+            Some(end) if end == "csv" => Self { prefix: self.prefix.with_extension(""), ..self },
+            _ => self,
+        }
+    }
+
     /// The two files.
     pub(crate) fn files(&self) -> [OutputPath; 2] {
         self.ends.map(|end| {

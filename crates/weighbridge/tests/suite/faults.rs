@@ -18,6 +18,32 @@ fn hanging_tool_is_killed_at_the_time_limit() {
 }
 
 #[test]
+fn attempts_that_fail_now_and_then_are_counted_with_their_cause() {
+    let lab = Lab::new();
+    // Every third execution fails, also that of the sampling rule's calibration.
+    let script = "n={definition-folder}/n; echo x >> $n; if [ $(($(wc -l < $n) % 3)) = 0 ]; then echo no luck >&2; exit 7; fi; \
+                  echo figure: $(($(wc -l < $n) % 5 + 100))";
+    lab.define_script("flaky", script);
+    let ran = lab.weighbridge(&format!("run flaky {QUICK} --into R")).expect_code(0);
+    let failures = lab.weighbridge("summary R --json").json()["cells"][0]["failures"].clone();
+    let (failed, attempts) = (failures["failed"].as_u64().unwrap(), failures["attempts"].as_u64().unwrap());
+    assert!(failed > 0 && attempts == failed + 6, "{failures}");
+    assert!(failures["cause"].as_str().unwrap().contains("no luck"), "{failures}");
+    let counted = format!("{failed} of {attempts} attempts failed");
+    for (line, out) in
+        [("run", ran.out), ("summary R", String::new()), ("format R", String::new()), ("report R", String::new())]
+    {
+        let out = if out.is_empty() { lab.weighbridge(line).out } else { out };
+        // Tables are wrapped.
+        let words = out.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(words.contains(&format!("{counted}: ")) && words.contains("no luck"), "{line}: {out}");
+    }
+    lab.weighbridge("report R --html page.html --csv figures").expect_code(0);
+    assert!(lab.read("page.html").contains(&format!("✕ {counted}")));
+    assert!(lab.read("figures.csv").lines().nth(1).unwrap().contains(&format!(",{failed},{attempts},measured,")));
+}
+
+#[test]
 fn missing_tool_is_unsupported_and_names_the_package() {
     let lab = Lab::new();
     lab.define(

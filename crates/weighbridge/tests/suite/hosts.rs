@@ -88,7 +88,11 @@ fn values_of_each_worker_are_recorded() {
     }
     lab.weighbridge("report R --csv R").expect_code(0);
     let rows = lab.read("R.csv");
-    assert_eq!(rows.lines().filter(|row| row.contains("throughput/figure@b")).count(), 1, "{rows}");
+    assert_eq!(
+        rows.lines().filter(|row| row.contains("throughput/figure,") && row.contains(",b,")).count(),
+        1,
+        "{rows}"
+    );
     lab.weighbridge("compare R R2").expect_code(1);
 }
 

@@ -27,6 +27,25 @@ fn imported_results_can_be_read_by_every_command() {
 }
 
 #[test]
+fn import_shows_what_it_read_and_no_time_of_its_own() {
+    let lab = Lab::new();
+    let files = ["fio.json", "hyperfine.json"].map(example);
+    let text = lab.weighbridge(&format!("import -o R {}", files.join(" "))).expect_code(0).out;
+    let end = text.split("\n\n").find(|part| part.contains(" cells: ")).unwrap_or_else(|| panic!("{text}")).to_owned();
+    insta::assert_snapshot!(end, @r"
+    3 cells: 3 measured
+    imported from fio.json (fio-3.33): 1 cell, 1 sample, 24 metrics
+    imported from hyperfine.json (hyperfine): 2 cells, 14 samples, 2 metrics
+    ");
+    let imports = lab.weighbridge("summary R --json").json()["run"]["imports"].clone();
+    assert_eq!(imports.as_array().map(Vec::len), Some(2), "{imports}");
+    lab.weighbridge("report R --html page.html").expect_code(0);
+    let page = lab.read("page.html");
+    assert!(page.contains("imported at") && page.contains("hyperfine.json (hyperfine): 2 cells, 14 samples"), "{page}");
+    assert!(!page.contains(">took<"), "{page}");
+}
+
+#[test]
 fn imported_runs_are_compared_in_the_right_direction() {
     let lab = Lab::new();
     let text = std::fs::read_to_string(example("hyperfine.json")).unwrap();

@@ -77,7 +77,8 @@ fn simultaneous_runs_warn_of_each_other_and_record_it() {
     assert_eq!(disturbed(&lab, "A", second_pid), (1, 6));
     for run in ["A", "B"] {
         let summary = lab.weighbridge(&format!("summary {run}")).out;
-        assert!(summary.contains("another run measured on this machine at the same time: "), "{summary}");
+        let found = summary.matches("another run measured on this machine at the same time: ").count();
+        assert_eq!(found, 1, "{summary}");
     }
 
     let alone = lab.weighbridge(&format!("run steady --into C {QUICK}"));

@@ -103,6 +103,11 @@ fn pages_and_tables_are_written() {
     assert_eq!(csv.lines().count(), 1 + 2, "{csv}");
     let samples = lab.read("R/figures-samples.csv");
     assert!(samples.lines().count() > 12, "{samples}");
+    // The name of the file as a prefix writes the same files.
+    lab.weighbridge("report R --csv other.csv")
+        .expect_code(0)
+        .expect_stderr("figures: other.csv and other-samples.csv");
+    assert_eq!((lab.read("other.csv"), lab.read("other-samples.csv")), (csv, samples));
 }
 
 #[test]

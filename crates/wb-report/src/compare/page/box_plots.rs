@@ -54,7 +54,7 @@ fn box_plot(by: &str, mut boxes: Vec<(String, Vec<f64>)>, ids: &mut IdGenerator)
         boxes.truncate(MAX_BOXES);
     }
     let rows = boxes.into_iter().filter_map(|(name, scores)| {
-        let summary = Summary::of(&Samples::new(&scores).ok()?);
+        let summary = Summary::of_unordered(&Samples::new(&scores).ok()?);
         Some(BoxRow::new(format!("{name} ({})", summary.n), summary))
     });
     let rows: Vec<BoxRow> = rows.collect();

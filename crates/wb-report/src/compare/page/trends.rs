@@ -78,7 +78,7 @@ fn build_chart(
 ) -> TrendChart {
     let column = |(at, totals): (usize, &Totals)| {
         let gains: Vec<f64> = checks.iter().filter_map(|check| history.gain(*check, at)).collect();
-        let summary = Samples::new(&gains).ok().map(|samples| Summary::of(&samples));
+        let summary = Samples::new(&gains).ok().map(|samples| Summary::of_unordered(&samples));
         TrendColumn { summary, counts: CountRow { label: names[at].clone(), parts: parts(totals) } }
     };
     let columns: Vec<TrendColumn> = (1..).zip(counted).map(column).collect();

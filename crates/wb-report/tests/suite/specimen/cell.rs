@@ -10,7 +10,7 @@ use wb_model::{
     Validity,
 };
 use wb_stats::{Samples, SamplingRule, Summary};
-use wb_study::result::{AttemptResult, CellResult, CurveSet, MetricResult, NestedLatency, Purpose};
+use wb_study::result::{AttemptResult, CellResult, CurveSet, Failures, MetricResult, NestedLatency, Purpose};
 
 /// Deterministic pseudorandom numbers.
 pub(crate) struct Noise(u64);
@@ -70,6 +70,8 @@ impl CellBuilder {
             ended_by: Some("its rule is met".to_owned()),
             metrics: vec![],
             attempts: vec![],
+            failures: Failures::default(),
+            dependence: None,
             curves: vec![],
             latency: vec![],
             findings: vec![],
@@ -206,6 +208,7 @@ impl CellBuilder {
             MetricResult { worker: None, summary: summary(&key, true), undisturbed, metric }
         });
         self.result.metrics = metrics.collect();
+        self.result.failures = Failures::of(&self.result.attempts, &[]);
         self.result
     }
 }

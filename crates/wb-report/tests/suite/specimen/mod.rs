@@ -75,6 +75,7 @@ pub(crate) fn study() -> Study {
             cells: "ramspeed".into(),
             name: "last-level cache".into(),
             value: 33_554_432.0,
+            interval: None,
             unit: Unit::new("B"),
             explanation: "read bandwidth falls from 61.0 GB/s at 16 MiB to 18.9 GB/s at 64 MiB".into(),
         }],
@@ -160,6 +161,7 @@ fn run() -> RunInfo {
         machines: vec!["anvil".to_owned()],
         systems: vec![system()],
         metadata: BTreeMap::from([("ticket".to_owned(), "WB-12 <after the BIOS update>".to_owned())]),
+        imports: Vec::new(),
         unchecked_lines: 0,
     }
 }

@@ -1,0 +1,148 @@
+//! Groups findings for display: one line for each kind, with the cells that have it. JSON has all of them.
+
+use wb_model::pluralize;
+use wb_stats::{DependenceCheck, MIN_SAMPLES_FOR_DEPENDENCE};
+use wb_study::findings::finding_kind;
+use wb_study::result::CellResult;
+
+use crate::phrasing;
+
+/// Findings of one kind.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct FindingGroup {
+    /// The cells that have it: their names, or how many they are; `note` if it is about all of them.
+    pub(crate) cells: String,
+    /// The first finding, and how many others there are.
+    pub(crate) text: String,
+}
+
+/// Maximum number of cells that are named.
+const MAX_NAMED_CELLS: usize = 3;
+
+/// Groups the findings of cells by kind, in the order of their first occurrence.
+pub(crate) fn group_findings(cells: &[CellResult]) -> Vec<FindingGroup> {
+    let all = cells.iter().flat_map(|cell| cell.findings.iter().map(move |finding| (cell, finding.as_str())));
+    let groups = group_by_kind(all).into_iter().map(|findings| {
+        let mut with: Vec<&CellResult> = findings.iter().map(|(cell, _)| *cell).collect();
+        with.dedup_by_key(|cell| &cell.id);
+        let names = with.iter().map(|cell| phrasing::cell_name(&cell.id));
+        let named = match with.len() {
+            1 => names.collect(),
+            count if count == cells.len() => "every cell".to_owned(),
+            count if count > MAX_NAMED_CELLS => pluralize(count, "cell"),
+            _ => names.collect::<Vec<_>>().join(", "),
+        };
+        let texts: Vec<&str> = findings.iter().map(|(_, finding)| *finding).collect();
+        let is_same = texts.len() == with.len() && texts.iter().all(|text| *text == texts[0]);
+        FindingGroup { cells: named, text: if is_same { texts[0].to_owned() } else { first_of(&texts) } }
+    });
+    groups.chain(dependence_note(cells)).collect()
+}
+
+/// Groups the findings of one cell by kind.
+pub(crate) fn group_findings_of_cell(cell: &CellResult) -> Vec<String> {
+    let all = cell.findings.iter().map(|finding| (cell, finding.as_str()));
+    let texts = |group: Vec<(_, &str)>| first_of(&group.into_iter().map(|(_, finding)| finding).collect::<Vec<_>>());
+    group_by_kind(all).into_iter().map(texts).collect()
+}
+
+fn group_by_kind<'a>(findings: impl Iterator<Item = (&'a CellResult, &'a str)>) -> Vec<Vec<(&'a CellResult, &'a str)>> {
+    let mut positions: std::collections::HashMap<String, usize> = std::collections::HashMap::new();
+    let mut groups: Vec<Vec<(&CellResult, &str)>> = Vec::new();
+    for (cell, finding) in findings {
+        let at = *positions.entry(finding_kind(finding)).or_insert(groups.len());
+        match groups.get_mut(at) {
+            Some(group) => group.push((cell, finding)),
+            None => groups.push(vec![(cell, finding)]),
+        }
+    }
+    groups
+}
+
+fn first_of(texts: &[&str]) -> String {
+    let first = texts.first().copied().unwrap_or_default();
+    match texts.len() {
+        0 | 1 => first.to_owned(),
+        count => format!("{first}; and {} more of this kind", count - 1),
+    }
+}
+
+/// One note for all cells with too few samples for the check whether they depend on each other.
+fn dependence_note(cells: &[CellResult]) -> Option<FindingGroup> {
+    let is_unchecked = |cell: &&CellResult| cell.dependence_check() == Some(DependenceCheck::TooFewSamples);
+    let count = Some(cells.iter().filter(is_unchecked).count()).filter(|count| *count > 0)?;
+    Some(FindingGroup {
+        cells: "note".to_owned(),
+        text: format!(
+            "dependence between samples could not be checked in {} with fewer than {MIN_SAMPLES_FOR_DEPENDENCE} samples",
+            pluralize(count, "cell")
+        ),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use wb_model::{CellOutcome, DefinitionKey, Params, TestName};
+    use wb_stats::SamplingRule;
+    use wb_study::result::Failures;
+
+    use super::*;
+
+    fn cell(case: u32, findings: &[&str]) -> CellResult {
+        CellResult {
+            id: format!("Localhost/t/0000:n={case}").parse().unwrap(),
+            key: DefinitionKey::new(&TestName::new("t").unwrap(), 1, &Params::new()),
+            description: String::new(),
+            params: Params::new(),
+            workers: Vec::new(),
+            rule: SamplingRule::External { min_samples: 1, max_samples: 1 },
+            outcome: CellOutcome::Measured,
+            ended_by: None,
+            metrics: Vec::new(),
+            attempts: Vec::new(),
+            series: Vec::new(),
+            failures: Failures::default(),
+            dependence: None,
+            curves: Vec::new(),
+            latency: Vec::new(),
+            findings: findings.iter().map(|finding| (*finding).to_owned()).collect(),
+            provenance: Default::default(),
+        }
+    }
+
+    fn shown(cells: &[CellResult]) -> Vec<(String, String)> {
+        group_findings(cells).into_iter().map(|group| (group.cells, group.text)).collect()
+    }
+
+    #[test]
+    fn other_runs_in_many_cells_are_one_line() {
+        let run =
+            |n: u32| format!("another run measured on this machine at the same time: anna@desk (process {n} there)");
+        let (one, two, three) = (run(1), format!("{} (in 2 of 6 samples)", run(2)), run(3));
+        let cells: Vec<CellResult> = (0..8).map(|case| cell(case, &[&one, &two, &three])).collect();
+        assert_eq!(shown(&cells), [("every cell".to_owned(), format!("{one}; and 23 more of this kind"))]);
+        assert_eq!(group_findings_of_cell(&cells[0]), [format!("{one}; and 2 more of this kind")]);
+    }
+
+    #[test]
+    fn few_cells_are_named_and_equal_findings_are_not_counted() {
+        let pair = |cells: &str, text: &str| (cells.to_owned(), text.to_owned());
+        let mut cells: Vec<CellResult> = (0..6).map(|case| cell(case, &[])).collect();
+        let mut add = |range: std::ops::Range<usize>, text: &str| {
+            cells[range].iter_mut().for_each(|cell| cell.findings.push(text.to_owned()));
+        };
+        add(0..1, "swapped 5 pages");
+        add(1..2, "swapped 9 pages");
+        add(0..4, "the cache is small");
+        add(2..3, "the device is slow");
+        let [first, second, third] = [0, 1, 2].map(|case| format!("Localhost/t/0000:n={case}"));
+        assert_eq!(
+            shown(&cells),
+            [
+                pair(&format!("{first}, {second}"), "swapped 5 pages; and 1 more of this kind"),
+                pair("4 cells", "the cache is small"),
+                pair(&third, "the device is slow"),
+            ]
+        );
+    }
+}
