@@ -179,7 +179,7 @@ fn describe_reached(cell: &CellResult, percent: f64) -> String {
     let half = limit.map_or_else(|| format_percent(percent), |limit| format_percent_beside(percent, limit));
     let summary = cell.primary().and_then(|primary| primary.summary.as_ref());
     match summary.and_then(|summary| format_cell_half_width(cell, summary)).filter(|ends| !ends.starts_with('±')) {
-        Some(ends) => format!("{ends}, half of it {half},"),
+        Some(ends) => format!("{ends} (half its width: {half})"),
         None => format!("±{half}"),
     }
 }
@@ -188,7 +188,7 @@ fn describe_reached(cell: &CellResult, percent: f64) -> String {
 pub(crate) fn describe_outcome(cell: &CellResult) -> String {
     match &cell.outcome {
         CellOutcome::NotConverged { percent } => {
-            format!("not converged, {}", describe_reached(cell, *percent).trim_end_matches(','))
+            format!("not converged, {}", describe_reached(cell, *percent))
         }
         outcome => outcome.to_string(),
     }

@@ -1,10 +1,11 @@
 //! Tables of a matrix: overhead against the best baseline, asymmetry, and the times of connecting.
 
-use wb_stats::Samples;
+use wb_stats::{Estimate, Samples, Summary};
 
 use super::display::DisplayScenario;
 use super::{MatrixCell, MatrixResults, Scenario};
 use crate::page::components::FigureTable;
+use crate::phrasing::format_uncertainty;
 
 /// The sign of a missing figure.
 const NONE: &str = "–";
@@ -24,7 +25,7 @@ pub(super) fn overhead(results: &MatrixResults) -> Option<FigureTable> {
             let median = cell.median(&scenario);
             let relative = median.zip(best).map(|(median, (baseline, best))| {
                 let difference = match scenario.is_rate() {
-                    true => format!("{:.1} %", median / best * 100.0),
+                    true => format!("{:.1} %{}", median / best * 100.0, uncertainty(ratio(cell, baseline, &scenario))),
                     false if median < best => format!("−{}", scenario.format(best - median)),
                     false => format!("+{}", scenario.format(median - best)),
                 };
@@ -42,20 +43,43 @@ pub(super) fn overhead(results: &MatrixResults) -> Option<FigureTable> {
     })
 }
 
-/// Upload against download; none if no cell has both.
+/// The median of a scenario with its interval, if its samples count.
+fn estimate(cell: &MatrixCell, scenario: &Scenario) -> Option<Estimate> {
+    cell.samples(scenario).map(|samples| Estimate::of_median(&Summary::of(&samples)))
+}
+
+/// The median of a scenario as a ratio to that of a baseline.
+fn ratio(cell: &MatrixCell, baseline: &MatrixCell, scenario: &Scenario) -> Option<Estimate> {
+    estimate(cell, scenario)?.ratio_to(&estimate(baseline, scenario)?)
+}
+
+/// The interval of a ratio relative to it, as a suffix; empty without one.
+fn uncertainty(ratio: Option<Estimate>) -> String {
+    let interval = ratio.and_then(|ratio| format_uncertainty(ratio.value, &ratio.interval?, None));
+    interval.map(|interval| format!(" {interval}")).unwrap_or_default()
+}
+
+/// Upload against download; none if no cell has both. A direction is called faster only if the interval excludes equality.
 pub(super) fn asymmetry(results: &MatrixResults) -> Option<FigureTable> {
     let row = |cell: &MatrixCell| {
         let (upload, download) = (cell.median(&Scenario::Upload)?, cell.median(&Scenario::Download)?);
         let factor = f64::max(upload / download, download / upload);
+        let [faster, slower] = if upload > download {
+            [Scenario::Upload, Scenario::Download]
+        } else {
+            [Scenario::Download, Scenario::Upload]
+        };
+        let ratio = estimate(cell, &faster)?.ratio_to(&estimate(cell, &slower)?);
+        let is_certain = ratio.and_then(|ratio| ratio.interval).is_some_and(|interval| interval.low > 1.0);
         let faster = match upload > download {
-            _ if factor < NOTABLE_ASYMMETRY => "",
+            _ if factor < NOTABLE_ASYMMETRY || !is_certain => "",
             true => "upload is faster",
             false => "download is faster",
         };
         let figures = vec![
             Scenario::Upload.format(upload),
             Scenario::Download.format(download),
-            format!("{factor:.2} ×"),
+            format!("{factor:.2} ×{}", uncertainty(ratio)),
             faster.to_owned(),
         ];
         Some((factor, (cell.name.clone(), figures)))
@@ -100,4 +124,51 @@ pub(super) fn connecting(results: &MatrixResults) -> Option<FigureTable> {
 /// The cells with a figure.
 fn measured(results: &MatrixResults) -> impl Iterator<Item = &MatrixCell> {
     results.tests.iter().filter(|cell| cell.scenarios.keys().any(|scenario| cell.median(scenario).is_some()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::peers::{BaselineScope, CellStatus, ScenarioSamples};
+
+    fn cell(upload: &[f64], download: &[f64]) -> MatrixCell {
+        let scenario = |samples: &[f64]| ScenarioSamples {
+            iterations: samples.len(),
+            samples: samples.to_vec(),
+            are_medians: false,
+        };
+        MatrixCell {
+            name: "a x b".to_owned(),
+            dialer: "a".to_owned(),
+            listener: "b".to_owned(),
+            values: Vec::new(),
+            scope: BaselineScope::default(),
+            status: CellStatus::Pass,
+            scenarios: BTreeMap::from([(Scenario::Upload, scenario(upload)), (Scenario::Download, scenario(download))]),
+            connect: Vec::new(),
+            first_byte: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn ratios_have_intervals_and_only_a_certain_difference_has_a_faster_direction() {
+        let steady = [9.9e8, 1.01e9, 1e9, 1.02e9, 9.8e8, 1e9];
+        let noisy = [9e8, 3.3e9, 2.1e9, 4.5e9, 8e8, 2.4e9];
+        let row = |upload: &[f64]| {
+            let cell = cell(upload, &steady);
+            asymmetry(&MatrixResults { tests: vec![cell], ..MatrixResults::default() }).unwrap().rows.remove(0).1
+        };
+        assert_eq!(row(&steady.map(|rate| 3.0 * rate))[2..], ["3.00 × ±2.8 %", "upload is faster"]);
+        let unsure = row(&noisy);
+        assert!(unsure[2].starts_with("2.25 × [-") && unsure[3].is_empty(), "{unsure:?}");
+        let few = row(&[3e9, 3.1e9]);
+        assert_eq!(few[2..], ["3.05 ×", ""], "no interval");
+        let baseline = cell(&steady, &steady);
+        let results =
+            MatrixResults { tests: vec![cell(&noisy, &steady)], baselines: vec![baseline], ..MatrixResults::default() };
+        let figures = overhead(&results).unwrap().rows.remove(0).1;
+        assert!(figures[1].starts_with("225.0 % [-") && figures[1].ends_with("%] a"), "{figures:?}");
+    }
 }

@@ -193,6 +193,31 @@ fn format_shows_all_details_of_a_cell() {
 }
 
 #[test]
+fn a_cell_that_nearly_converged_shows_by_how_much_it_did_not() {
+    let with = |low: f64, high: f64| {
+        let metric = wb_model::Metric::throughput("speed", "MB/s").primary();
+        let mut cell = specimen::cell::CellBuilder::new("t", "a=1", metric).samples(100.0, 1.0, 30).build();
+        let summary = cell.metrics[0].summary.as_mut().unwrap();
+        summary.median = 100.0;
+        let interval = wb_stats::Interval { low, high, confidence: 0.97 };
+        summary.median_interval = Some(interval);
+        cell.outcome = wb_model::CellOutcome::NotConverged { percent: interval.half_width_percent(100.0).unwrap() };
+        let study = wb_study::result::Study { cells: vec![cell], ..specimen::study() };
+        let of_cell = format(&study, |_| true, Style { width: 120, colour: false });
+        let outcome = of_cell.lines().find(|line| line.contains(" outcome ")).unwrap().trim().to_owned();
+        let table = wb_report::text::summary(&study, Style { width: 120, colour: false });
+        let row = table.lines().nth(2).unwrap().split_whitespace().collect::<Vec<_>>().join(" ");
+        (row, outcome)
+    };
+    let (row, outcome) = with(97.99, 102.01);
+    assert!(row.contains("100 MB/s ±2.01 % "), "{row}");
+    assert_eq!(outcome, "outcome  not converged, ±2.01 %");
+    let (row, outcome) = with(100.0, 104.01);
+    assert!(row.contains("100 MB/s [-0.0, +4.0 %] "), "{row}");
+    assert_eq!(outcome, "outcome  not converged, [-0.0, +4.0 %] (half its width: 2.01 %)");
+}
+
+#[test]
 fn uncounted_samples_have_a_reason() {
     let study = specimen::study();
     let text = format(&study, |id| id.to_string().contains("lpush"), PLAIN);
