@@ -2,17 +2,14 @@
 
 #[path = "../../examples/ab/designs.rs"]
 mod designs;
-#[path = "../../../wb-stats/examples/common/page.rs"]
-mod page;
-#[path = "../../../wb-stats/examples/common/populations.rs"]
-#[allow(dead_code)] // the true medians are used by another test
-mod populations;
 #[path = "../../examples/ab/stopping.rs"]
 mod stopping;
 #[path = "../../examples/ab/table.rs"]
 mod table;
 
 use std::sync::LazyLock;
+
+use crate::{page, populations};
 
 use designs::System;
 use stopping::PopulationResult;

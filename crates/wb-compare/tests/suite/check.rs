@@ -1,16 +1,13 @@
 //! The claims of `docs/statistics.md` about the verdict on a check.
 
-#[path = "../../../wb-stats/examples/common/page.rs"]
-mod page;
-#[path = "../../../wb-stats/examples/common/populations.rs"]
-#[allow(dead_code)] // the true medians are used by another test
-mod populations;
 #[path = "../../examples/check/simulation.rs"]
 mod simulation;
 #[path = "../../examples/check/table.rs"]
 mod table;
 
 use std::sync::LazyLock;
+
+use crate::{page, populations};
 
 use simulation::Row;
 

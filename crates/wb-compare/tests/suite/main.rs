@@ -7,6 +7,11 @@ mod check;
 mod folders;
 mod history;
 mod noise;
+#[path = "../../../wb-stats/examples/common/page.rs"]
+mod page;
+#[path = "../../../wb-stats/examples/common/populations.rs"]
+#[allow(dead_code)] // the true medians are used by another test
+mod populations;
 mod reading;
 mod run_perf;
 mod shared_models;
