@@ -154,6 +154,23 @@ impl std::ops::Add for SampleCounts {
     }
 }
 
+/// The number of attempts at the samples of a cell without warm-ups, and how many of them failed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct AttemptCounts {
+    /// The number of failed attempts.
+    pub failed: u32,
+    /// The number of attempts; 0 if the results do not record them.
+    pub attempts: u32,
+}
+
+impl std::ops::Add for AttemptCounts {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self { failed: self.failed + other.failed, attempts: self.attempts + other.attempts }
+    }
+}
+
 /// A value of one side.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub enum MeasuredValue {
@@ -195,6 +212,8 @@ pub struct MetricReading {
     pub params: ParamSetId,
     /// The number of its samples that were disturbed from outside.
     pub disturbed: u32,
+    /// The failed attempts of its cell.
+    pub failures: AttemptCounts,
     pub(crate) first_sample: u32,
     pub(crate) samples: u32,
 }
@@ -260,6 +279,11 @@ impl Build {
     pub fn disturbed(&self, row: MetricIndex) -> Option<usize> {
         self.sample_counts()?;
         Some(self.readings(row).map(|reading| reading.disturbed as usize).sum())
+    }
+
+    /// The failed attempts of the cell of a metric over its runs.
+    pub fn failures(&self, row: MetricIndex) -> AttemptCounts {
+        self.readings(row).map(|reading| reading.failures).fold(AttemptCounts::default(), std::ops::Add::add)
     }
 
     /// Whether a metric is primary in any run; `None` if no run has it.
@@ -403,6 +427,7 @@ mod tests {
             primary: false,
             params,
             disturbed: 0,
+            failures: AttemptCounts::default(),
             first_sample: 0,
             samples: 0,
         };

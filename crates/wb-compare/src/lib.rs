@@ -29,7 +29,7 @@ pub mod statistical;
 pub mod test_setup;
 pub mod unknown_name;
 
-pub use build::{Build, Builds, MeasuredValue, MetricIndex, MetricReading, Run, SampleCounts};
+pub use build::{AttemptCounts, Build, Builds, MeasuredValue, MetricIndex, MetricReading, Run, SampleCounts};
 pub use comparison::ComparisonResult;
 pub use direction::Directions;
 pub use experiment::{CalibrationExperiment, VariantExperiment};

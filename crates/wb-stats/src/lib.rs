@@ -16,7 +16,6 @@ mod dip_null;
 mod estimate;
 mod fisher;
 mod group_sequential;
-mod hierarchical;
 mod hodges_lehmann;
 mod interval;
 mod mean_ratio;
@@ -44,7 +43,6 @@ pub use dip::{Dip, dip, joint_dip};
 pub use estimate::Estimate;
 pub use fisher::FisherExact;
 pub use group_sequential::{GroupSequentialTest, InterimResult};
-pub use hierarchical::{HierarchicalBootstrap, hierarchical_ratio};
 pub use hodges_lehmann::{HodgesLehmann, Ratio, ratio};
 pub use interval::{
     CONFIDENCE, Interval, STOPPING_CONFIDENCE, median_interval, quantile_interval, widened_median_interval,

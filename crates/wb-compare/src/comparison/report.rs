@@ -8,7 +8,7 @@ use wb_model::System;
 use wb_stats::NoiseSource;
 
 use super::BuildSummary;
-use crate::build::{Build, Builds, MetricIndex, Run};
+use crate::build::{AttemptCounts, Build, Builds, MetricIndex, Run};
 use crate::environment::Environments;
 use crate::run_perf::tolerance::score::ScorePart;
 use crate::statistical::{
@@ -58,6 +58,12 @@ pub struct StatisticalSummary {
     /// The numbers of samples and runs.
     #[serde(flatten)]
     pub counts: ObservationCounts,
+    /// The failed attempts of the cell on each side.
+    #[serde(default)]
+    pub failures: [AttemptCounts; 2],
+    /// Whether attempts fail significantly more often in the last build.
+    #[serde(default)]
+    pub failures_rose: bool,
     /// The number of each side's samples that were disturbed from outside the workload; `None` if its results do not
     /// record it.
     pub disturbed: [Option<usize>; 2],
@@ -186,6 +192,8 @@ impl StatisticalSummary {
             median_ratio: comparison.median_ratio.map(|ratio| ratio.estimate),
             median_interval: comparison.median_ratio.and_then(|ratio| ratio.interval).map(ConfidenceInterval::from),
             counts: comparison.counts,
+            failures: comparison.failures,
+            failures_rose: comparison.failures_rose,
             disturbed: [builds.list().first(), builds.list().last()].map(disturbed),
             threshold: comparison.threshold,
             noise: comparison.noise.clone(),

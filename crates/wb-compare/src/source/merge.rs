@@ -62,6 +62,7 @@ pub(super) fn merge(
             primary: metric.primary,
             params: ParamSetId(params[metric.params]),
             disturbed: metric.disturbed,
+            failures: metric.failures,
             first_sample: (before + metric.samples.start) as u32,
             samples: metric.samples.len() as u32,
         };

@@ -5,7 +5,7 @@ use std::ops::Range;
 use wb_model::{Class, Direction};
 
 use super::warning::WarningKind;
-use crate::build::{MeasuredValue, SampleCounts};
+use crate::build::{AttemptCounts, MeasuredValue, SampleCounts};
 use crate::id::IdFormat;
 use crate::interner::{Interner, Set, Symbol};
 
@@ -45,6 +45,8 @@ pub(crate) struct ParsedMetric {
     pub(crate) params: usize,
     /// The number of its disturbed samples.
     pub(crate) disturbed: u32,
+    /// The failed attempts of its cell.
+    pub(crate) failures: AttemptCounts,
     /// Its range within the file's samples.
     pub(crate) samples: Range<usize>,
 }

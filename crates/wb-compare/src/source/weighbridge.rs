@@ -9,7 +9,7 @@ use wb_model::imported::IMPORTED_FROM;
 use wb_model::{CellOutcome, Class, Direction, MetricKey, WorkerName, pluralize, strip_worker};
 
 use super::parsed_result::{ParsedMetric, ParsedResult};
-use crate::build::{DEFINITION_KEY, EMULATED, METRIC_UNIT, MeasuredValue, SampleCounts};
+use crate::build::{AttemptCounts, DEFINITION_KEY, EMULATED, METRIC_UNIT, MeasuredValue, SampleCounts};
 use crate::id::IdFormat;
 use crate::interner::Symbol;
 
@@ -43,6 +43,8 @@ struct RawCell<'a> {
     attempts: Vec<RawAttempt<'a>>,
     #[serde(borrow, default)]
     series: Vec<RawSeries<'a>>,
+    #[serde(default)]
+    failures: AttemptCounts,
 }
 
 #[derive(Deserialize)]
@@ -195,6 +197,7 @@ fn add_cell(parsed: &mut ParsedResult, cell: &RawCell<'_>, allow_emulated: bool)
             primary: *primary,
             params,
             disturbed: disturbed.count() as u32,
+            failures: cell.failures,
             samples: first..parsed.samples.len(),
         };
         parsed.directions.push((*class, metric.metric, *direction));

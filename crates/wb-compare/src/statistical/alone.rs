@@ -8,7 +8,7 @@ use super::candidate::CriticalP;
 use super::observations::Observations;
 use super::verdict::VerdictInput;
 use super::{AspectComparison, Options, Verdict};
-use crate::build::MeasuredValue;
+use crate::build::{AttemptCounts, MeasuredValue};
 
 /// The verdict on one metric whose runs have these samples, and what it is based on; `None` if a side has none.
 pub fn compare_samples(
@@ -20,9 +20,15 @@ pub fn compare_samples(
     let [Some(of_reference), Some(of_judged)] = all else { return None };
     let values = [&of_reference, &of_judged].map(|samples| MeasuredValue::from(samples.mean()));
     let observed = Observations { runs: [reference, judged], all: [of_reference, of_judged] };
-    let tests = CheckTests::of(Some(&observed), None, direction, RunVariation::Prior(options.run_noise));
+    let tests = CheckTests::of(
+        Some(&observed),
+        None,
+        direction,
+        RunVariation::Prior(options.run_noise),
+        [AttemptCounts::default(); 2],
+    );
     let critical = CriticalP { by_samples: options.error_rate, by_runs: options.error_rate };
     let aspects = tests.compare(&observed, None, critical, 1.0 - options.error_rate);
     let threshold = options.threshold.of(None);
-    Some((VerdictInput::of(values, &aspects, direction, threshold).verdict(), aspects))
+    Some((VerdictInput::of(values, &aspects, direction, threshold, false).verdict(), aspects))
 }

@@ -5,7 +5,7 @@
 
 use wb_model::Direction;
 use wb_stats::{
-    CONFIDENCE, HodgesLehmann, Interval, NoiseSource, Ratio, RunNoise, RunPrior, Samples, StudentRatio,
+    CONFIDENCE, FisherExact, HodgesLehmann, Interval, NoiseSource, Ratio, RunNoise, RunPrior, Samples, StudentRatio,
     VarianceEstimate, WeightedRun, holm, mean_ratio, quantile_ratio, tail_ratio,
 };
 
@@ -13,6 +13,7 @@ use super::aspect::Aspect;
 use super::candidate::CriticalP;
 use super::observations::Observations;
 use super::{AspectComparison, Certainty, ENOUGH_SAMPLES};
+use crate::build::AttemptCounts;
 
 /// What is known of the noise between runs.
 #[derive(Debug, Clone, Copy)]
@@ -139,14 +140,32 @@ fn average(runs: &[WeightedRun]) -> f64 {
     runs.iter().map(|run| run.level * run.weight / weights).sum()
 }
 
+/// A test of whether attempts fail as often on both sides.
+struct FailureTest {
+    p_value: f64,
+    /// Whether the share of failed attempts is larger on the judged side.
+    rose: bool,
+}
+
+impl FailureTest {
+    /// `None` if nothing failed, or a side does not record attempts.
+    fn of([reference, judged]: [AttemptCounts; 2]) -> Option<Self> {
+        let [a, n, b, m] =
+            [reference.failed, reference.attempts, judged.failed, judged.attempts].map(|count| count as usize);
+        let p_value = FisherExact::new(a, n, b, m).filter(|_| n > 0 && m > 0 && a + b > 0)?.p_value;
+        Some(Self { p_value, rose: b * n > a * m })
+    }
+}
+
 /// The samples themselves if all are above zero.
 fn positive(samples: &Samples) -> Option<Samples> {
     (samples.min() > 0.0).then(|| samples.clone())
 }
 
-/// The tests of a check's aspects, and their p-values.
+/// The tests of a check's aspects, and their p-values; the last p-value is that of failures, if there are any.
 pub(super) struct CheckTests {
     tests: Vec<AspectTest>,
+    failures: Option<FailureTest>,
     /// By the samples alone, after Holm's correction within the check.
     by_samples: Vec<f64>,
     /// With the noise between runs, and at least that of the samples alone: the noise between runs is the same for all
@@ -161,6 +180,7 @@ impl CheckTests {
         of_operations: Option<&Observations>,
         direction: Direction,
         variation: RunVariation<'_>,
+        failures: [AttemptCounts; 2],
     ) -> Self {
         let mut tests = Vec::new();
         if let Some(observed) = observed {
@@ -172,14 +192,23 @@ impl CheckTests {
             let tail = p99.or_else(|| Aspect::tail(enough, direction).and_then(test));
             tests.extend([test(Aspect::Shift), mean, tail].into_iter().flatten());
         }
-        let by_samples = holm(&tests.iter().map(|test| test.p_by_samples).collect::<Vec<_>>());
+        let failures = FailureTest::of(failures);
+        let of_failures = failures.as_ref().map(|test| test.p_value);
+        let by_samples = holm(&tests.iter().map(|test| test.p_by_samples).chain(of_failures).collect::<Vec<_>>());
         let by_runs = tests.iter().zip(&by_samples);
-        let by_runs = by_runs.map(|(test, p)| test.by_runs.map_or(1.0, |ratio| ratio.p_value().max(*p))).collect();
-        Self { tests, by_samples, by_runs }
+        let by_runs = by_runs.map(|(test, p)| test.by_runs.map_or(1.0, |ratio| ratio.p_value().max(*p)));
+        let by_runs = by_runs.chain(of_failures.and(by_samples.last().copied())).collect();
+        Self { tests, failures, by_samples, by_runs }
     }
 
     pub(super) fn is_empty(&self) -> bool {
         self.tests.is_empty()
+    }
+
+    /// Whether attempts fail more often on the judged side.
+    pub(super) fn failures_rose(&self, critical: CriticalP) -> bool {
+        let p = self.by_runs.last().filter(|_| self.failures.as_ref().is_some_and(|test| test.rose));
+        p.is_some_and(|p| *p <= critical.by_runs)
     }
 
     /// Whether the noise between runs could be taken into account.

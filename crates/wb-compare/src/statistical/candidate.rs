@@ -64,7 +64,9 @@ impl<'a> CandidateMetric<'a> {
         let direction = options.directions.of(id.class, id.metric);
         let variation = noise.map_or(RunVariation::Prior(options.run_noise), RunVariation::Model);
         let of_operations = p99.and_then(|p99| Observations::of(sides, p99));
-        let tests = CheckTests::of(observed.as_ref(), of_operations.as_ref(), direction, variation);
+        // Once for each cell.
+        let failures = if primary { sides.map(|side| side.failures(row)) } else { Default::default() };
+        let tests = CheckTests::of(observed.as_ref(), of_operations.as_ref(), direction, variation, failures);
         let noise_use = match noise {
             Some(_) if comparable && !tests.have_runs() => {
                 Some(NoiseModelUse::Insufficient { why: "a compared value is not above zero".to_owned() })
@@ -112,7 +114,8 @@ impl<'a> CandidateMetric<'a> {
         let compare =
             |observed: &Observations| self.tests.compare(observed, of_operations.as_ref(), family.critical, confidence);
         let aspects = observed.as_ref().map(compare).unwrap_or_default();
-        let input = VerdictInput::of(self.values, &aspects, direction, threshold);
+        let failures_rose = self.tests.failures_rose(family.critical);
+        let input = VerdictInput::of(self.values, &aspects, direction, threshold, failures_rose);
         let verdict = match input.verdict() {
             Verdict::Missing => Verdict::Missing,
             _ if !self.comparable => Verdict::Incomparable,
@@ -135,6 +138,8 @@ impl<'a> CandidateMetric<'a> {
             row: self.row,
             primary: self.primary,
             counts: self.counts,
+            failures: sides.map(|side| side.failures(self.row)),
+            failures_rose,
             aspects,
             median_ratio,
             p: family.p,

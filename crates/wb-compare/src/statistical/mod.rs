@@ -27,7 +27,7 @@ use rayon::prelude::*;
 use wb_model::Class;
 use wb_stats::{Interval, NoiseSource, QuantileRatio, RunPrior, benjamini_hochberg, selected_confidence};
 
-use crate::build::{Builds, InternedCell, MetricIndex};
+use crate::build::{AttemptCounts, Builds, InternedCell, MetricIndex};
 use crate::direction::Directions;
 use crate::id::Statistic;
 use crate::model::NoiseModel;
@@ -103,6 +103,10 @@ pub struct MetricComparison {
     pub primary: bool,
     /// The numbers of samples and runs.
     pub counts: ObservationCounts,
+    /// The failed attempts of the cell on both sides.
+    pub failures: [AttemptCounts; 2],
+    /// Whether attempts fail significantly more often on the judged side.
+    pub failures_rose: bool,
     /// What was compared, beginning with the shift; empty if no ratio can be computed.
     pub aspects: Vec<AspectComparison>,
     /// The ratio of medians, which decides nothing; `None` if it cannot be computed.

@@ -91,6 +91,8 @@ pub(super) struct VerdictInput {
     pub(super) direction: Direction,
     /// The smallest relevant difference, as a fraction.
     pub(super) threshold: f64,
+    /// Whether attempts fail more often on the judged side.
+    pub(super) failures_rose: bool,
 }
 
 impl VerdictInput {
@@ -100,9 +102,10 @@ impl VerdictInput {
         aspects: &[AspectComparison],
         direction: Direction,
         threshold: f64,
+        failures_rose: bool,
     ) -> Self {
         let aspects = aspects.iter().map(|aspect| aspect.input(direction)).collect();
-        Self { values, aspects, direction, threshold: threshold / 100.0 }
+        Self { values, aspects, direction, threshold: threshold / 100.0, failures_rose }
     }
 
     pub(super) fn verdict(&self) -> Verdict {
@@ -117,7 +120,7 @@ impl VerdictInput {
         let any = |certainty, requested| self.aspects.iter().any(|aspect| verdict(aspect, certainty) == requested);
         let worse = |certainty| any(certainty, Verdict::Regressed);
         let better = |certainty| any(certainty, Verdict::Improved);
-        if worse(Certainty::Runs) {
+        if worse(Certainty::Runs) || self.failures_rose {
             return Verdict::Regressed;
         }
         // A gain beside what may be a loss is not confirmed either.
@@ -203,6 +206,7 @@ mod tests {
             aspects: aspects.to_vec(),
             direction: Direction::Higher,
             threshold: 0.05,
+            failures_rose: false,
         }
     }
 
@@ -245,6 +249,12 @@ mod tests {
         assert_eq!(lower.verdict(), Verdict::Improved);
         let neither = VerdictInput { direction: Direction::Neither, ..judged(&less()) };
         assert_eq!(neither.verdict(), Verdict::Differs);
+    }
+
+    #[test]
+    fn more_failures_are_a_regression_whatever_the_samples_say() {
+        let equal = VerdictInput { failures_rose: true, ..judged(&[EQUAL()]) };
+        assert_eq!(equal.verdict(), Verdict::Regressed);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Formats the figures and explanations of comparisons.
 
+use wb_compare::AttemptCounts;
 use wb_compare::comparison::{
     AspectSummary, CheckGroupResult, CheckResult, ComparisonMethod, ConfidenceInterval, FinalVerdict,
     StatisticalSummary,
@@ -185,6 +186,7 @@ fn explain(check: &CheckResult) -> Explanation {
             let interval = shown_interval(check.final_verdict, statistics.interval, statistics.runs_interval)
                 .map(describe_interval);
             let remarks = [
+                describe_failures(statistics),
                 describe_other_aspects(statistics),
                 describe_median_ratio(statistics),
                 describe_run_noise(check.final_verdict, statistics),
@@ -278,6 +280,17 @@ fn describe_other_aspects(statistics: &StatisticalSummary) -> String {
     });
     let others: Vec<String> = others.collect();
     if others.is_empty() { String::new() } else { format!("also {}", others.join(", ")) }
+}
+
+/// How many attempts failed on each side, if any did.
+fn describe_failures(statistics: &StatisticalSummary) -> String {
+    if statistics.failures.iter().all(|counts| counts.failed == 0) {
+        return String::new();
+    }
+    let side = |counts: AttemptCounts| format!("{} of {}", counts.failed, counts.attempts);
+    let [reference, judged] = statistics.failures.map(side);
+    let rose = if statistics.failures_rose { ", significantly more" } else { "" };
+    format!("failed attempts: {reference} and {judged}{rose}")
 }
 
 /// The ratio of medians if it says something else than the shift.

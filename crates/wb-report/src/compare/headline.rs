@@ -23,8 +23,10 @@ pub(super) fn headline_with(
     let [reference, .., judged] = &outcome.builds[..] else { return String::new() };
     let [reference, judged] = [reference, judged].map(|build| build_name(&build.name));
     let mut parts = Vec::new();
+    let failing = |check: &&CheckResult| check.statistics.as_ref().is_some_and(|it| it.failures_rose);
+    parts.extend(primary.iter().copied().find(failing).and_then(|check| describe_failures(check, &check_name)));
     for verdict in [FinalVerdict::Loss, FinalVerdict::Gain] {
-        let checks: Vec<&CheckResult> = with(verdict).collect();
+        let checks: Vec<&CheckResult> = with(verdict).filter(|check| !failing(check)).collect();
         if let Some(changed) = describe_changed(&checks, verdict, &check_name) {
             parts.push(changed);
         }
@@ -72,6 +74,19 @@ pub(super) fn headline_with(
         1 => sentence + "; one test ended in an error",
         errors => sentence + &format!("; {errors} tests ended in an error"),
     }
+}
+
+/// `failing more often (3 of 9 attempts instead of 0 of 9) in fio bs=4k`.
+fn describe_failures(check: &CheckResult, check_name: impl Fn(&str) -> String) -> Option<String> {
+    let [reference, judged] = check.statistics.as_ref()?.failures;
+    Some(format!(
+        "failing more often ({} of {} attempts instead of {} of {}) in {}",
+        judged.failed,
+        judged.attempts,
+        reference.failed,
+        reference.attempts,
+        check_name(&short_name(&check.id))
+    ))
 }
 
 /// `29.0 % slower (27.5 to 29.8 %) in fio bs=4k`; of several checks the range, and where it is largest.

@@ -100,7 +100,7 @@ impl VariantsView {
 impl VariantRow {
     fn new(variant: &VariantSummary, criterion: &Criterion, bars: &RatioBars) -> Self {
         let [median, ratio, interval] = variants::format_figures(variant, criterion);
-        let (verdict, tone) = variants::verdict(variant);
+        let (verdict, tone) = variants::verdict(variant, criterion);
         let (kind, symbol) = tone_symbol(tone);
         let estimate = variants::ratio(variant);
         let is_drawn = variant.result.is_none() || estimate.is_some();

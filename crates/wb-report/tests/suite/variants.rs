@@ -21,7 +21,7 @@ fn wide_terminal_shows_ratios_on_one_scale() {
     file=/dev/sda,grid=M
     variant                                  samples       median  ratio       interval  verdict     0.89      1      1.12
     base                                          14  4.26 Gflops      –              –  reference             ●
-    huge:param:huge-pages=always                  14  4.73 Gflops  1.109  1.098 – 1.120  improved              │       ━●━
+    huge:param:huge-pages=always                  14  4.73 Gflops  1.109  1.098 – 1.120  faster                │       ━●━
     quiet:knob:scaling-governor=performance       14  4.24 Gflops  0.995  0.985 – 1.005  equivalent           ━●
     decided after 14 blocks
 
@@ -36,7 +36,7 @@ fn narrow_terminal_shows_only_numbers() {
     file=/dev/sda,grid=M
     variant                   samples       median  ratio       interval  verdict
     base                           14  4.26 Gflops      –              –  reference
-    huge:param:huge-pages=al       14  4.73 Gflops  1.109  1.098 – 1.120  improved
+    huge:param:huge-pages=al       14  4.73 Gflops  1.109  1.098 – 1.120  faster
     ways
     quiet:knob:scaling-gover       14  4.24 Gflops  0.995  0.985 – 1.005  equivalent
     nor=performance
@@ -67,7 +67,7 @@ fn page_draws_each_variant_beside_its_numbers() {
     let rows = page.texts("table.variants tr.variant");
     assert!(rows[0].starts_with("base 14 4.") && rows[0].ends_with(" Gflops – – ○ reference"), "{rows:?}");
     assert!(rows[1].starts_with("huge:param:huge-pages=always 14 4.7") && rows[1].contains(" 1.1"), "{rows:?}");
-    assert!(rows[1].ends_with("▲ improved") && rows[2].ends_with("= equivalent"), "{rows:?}");
+    assert!(rows[1].ends_with("▲ faster") && rows[2].ends_with("= equivalent"), "{rows:?}");
     assert_eq!(page.count("table.variants tr.variant svg .band"), 3, "each plot shows the range of negligible ratios");
     assert_eq!(page.count("table.variants tr.variant svg .interval"), 2);
     assert_eq!(page.count("table.variants tr.axis svg"), 1);

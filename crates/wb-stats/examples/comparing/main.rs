@@ -6,12 +6,11 @@ mod page;
 #[path = "../common/populations.rs"]
 #[allow(dead_code)] // the true medians are for the other example
 mod populations;
-mod runs;
 mod samples;
 mod table;
 
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    page::print_or_write("comparing", || table::tables(&table::simulate(), &runs::simulate()))
+    page::print_or_write("comparing", || table::table(&table::simulate()))
 }

@@ -1,10 +1,9 @@
-//! The tables of `docs/statistics.md`.
+//! The table of `docs/statistics.md`.
 
 use std::fmt::Write;
 
 use super::page::percent;
 use super::populations::Population;
-use super::runs::Row;
 use super::samples::{self, COUNTS, Outcome};
 
 /// Simulates every population and number of samples
@@ -13,8 +12,8 @@ pub(crate) fn simulate() -> Vec<(Population, usize, Outcome)> {
     cells.map(|(population, count)| (population, count, samples::simulate(population, count))).collect()
 }
 
-/// Both tables, as Markdown
-pub(crate) fn tables(rows: &[(Population, usize, Outcome)], runs: &[Row]) -> String {
+/// The table, as Markdown
+pub(crate) fn table(rows: &[(Population, usize, Outcome)]) -> String {
     let mut text = String::from(
         "| population | samples a side | false alarms | 5 % found | interval covers |\n|---|--:|--:|--:|--:|\n",
     );
@@ -26,19 +25,6 @@ pub(crate) fn tables(rows: &[(Population, usize, Outcome)], runs: &[Row]) -> Str
             percent(outcome.false_alarms),
             percent(outcome.detected),
             outcome.covered.map_or("–".into(), percent),
-        );
-    }
-    text.push_str("\n| runs a side | samples as if of one run: false alarms | runs' medians: false alarms | covers | bootstrap of runs: false alarms | covers |\n|--:|--:|--:|--:|--:|--:|\n");
-    let covers = |share: Option<f64>| share.map_or("–".into(), percent);
-    for Row { count, pooled, medians, hierarchical } in runs {
-        _ = writeln!(
-            text,
-            "| {count} | {} | {} | {} | {} | {} |",
-            percent(pooled.0),
-            percent(medians.0),
-            covers(medians.1),
-            percent(hierarchical.0),
-            covers(hierarchical.1),
         );
     }
     text

@@ -379,3 +379,27 @@ fn another_metric_can_decide() {
         .expect_stderr("latency/dely")
         .expect_stderr("latency/delay");
 }
+
+#[test]
+fn a_test_that_fails_more_often_is_a_regression() {
+    let lab = Lab::new();
+    let script = "n={definition-folder}/n; echo x >> $n; every=$(cat {definition-folder}/every); \
+                  [ $(($(wc -l < $n) % every)) != 0 ] || exit 7; echo figure: 100";
+    lab.define_script("shaky", script);
+    let run = |name: &str, every: &str| {
+        lab.write("config/weighbridge/tests.d/every", every);
+        let line = format!("run shaky --samples 30 --warm-up 0 --min-time 1ms --retakes 0 -q --into {name}");
+        lab.weighbridge(&line).expect_code_of(&[0, 3]);
+    };
+    run("old", "1000");
+    run("new", "3");
+    let ran = lab.weighbridge("compare old new").expect_code(2);
+    let text = words(&ran.out);
+    assert!(
+        text.contains("`new` is failing more often (") && text.contains("instead of 0 of 30) in shaky"),
+        "{}",
+        ran.out
+    );
+    assert!(text.contains("failed attempts: 0 of 30 and "), "{}", ran.out);
+    lab.weighbridge("compare old old").expect_code(0);
+}

@@ -80,7 +80,7 @@ fn variants_are_decided_early_and_reproducibly() {
     lab.weighbridge("report R --html R.html").expect_code(0);
     let page = lab.read("R.html");
     for text in [lab.weighbridge("report R").out, page] {
-        assert!(text.contains(&format!("decided after {blocks} blocks")) && text.contains("improved"), "{text}");
+        assert!(text.contains(&format!("decided after {blocks} blocks")) && text.contains("faster"), "{text}");
     }
 }
 

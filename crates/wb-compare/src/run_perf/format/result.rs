@@ -8,7 +8,7 @@ use wb_model::pbench::{is_failed_iteration, quote_non_finite};
 use wb_model::{Class, MetricKey};
 
 use super::iteration::{ClientAggregate, ClientMetric, Entries, Iteration, IterationParameters, PbenchData};
-use crate::build::MeasuredValue;
+use crate::build::{AttemptCounts, MeasuredValue};
 use crate::interner::Symbol;
 use crate::source::WarningKind;
 use crate::source::parsed_result::{ParsedMetric, ParsedResult};
@@ -114,6 +114,7 @@ impl IterationReader {
                 primary: primary_metrics.iter().any(|primary| *primary == name.0),
                 params: params_index,
                 disturbed: 0,
+                failures: AttemptCounts::default(),
                 samples: first..self.parsed.samples.len(),
             });
         }

@@ -2,7 +2,8 @@
 
 use wb_compare::experiment::{Criterion, VariantCase, VariantExperiment, VariantSummary};
 use wb_compare::sequential_test::StoppingState;
-use wb_model::pluralize;
+use wb_compare::statistical::Verdict;
+use wb_model::{Class, pluralize};
 
 use super::ratio_scale::RatioScale;
 use super::{CaseSection, title};
@@ -35,7 +36,7 @@ fn table(case: &VariantCase, criterion: &Criterion, with_scale: bool) -> Table {
     heads.extend(scale.as_deref().map(|scale| (scale, Align::Left)));
     let mut table = Table::new(&heads);
     for variant in &case.variants {
-        let (word, tone) = verdict(variant);
+        let (word, tone) = verdict(variant, criterion);
         let disturbed = || variant.disturbed.map_or_else(|| NO_VALUE.to_owned(), |disturbed| disturbed.to_string());
         let mut row: Vec<TableCell> = vec![variant.spec.as_str().into(), variant.samples.to_string().into()];
         row.extend(with_disturbed.then(|| disturbed().into()));
@@ -74,11 +75,23 @@ pub(crate) fn format_figures(variant: &VariantSummary, criterion: &Criterion) ->
 }
 
 /// The verdict of a variant's comparison with the first, and its tone.
-pub(crate) fn verdict(variant: &VariantSummary) -> (&'static str, Tone) {
+pub(crate) fn verdict(variant: &VariantSummary, criterion: &Criterion) -> (&'static str, Tone) {
     match variant.result {
         None => ("reference", Tone::Quiet),
         Some(_) if variant.samples == 0 => ("not measured", Tone::Bad),
-        Some(result) => (result.verdict.as_str(), tone(result.verdict.into())),
+        Some(result) => (describe(result.verdict, criterion), tone(result.verdict.into())),
+    }
+}
+
+/// Variants are alternatives, of which none regressed.
+fn describe(verdict: Verdict, criterion: &Criterion) -> &'static str {
+    let is_speed = matches!(criterion.metric.class, Class::Throughput | Class::Latency);
+    match (verdict, is_speed) {
+        (Verdict::Improved, true) => "faster",
+        (Verdict::Regressed, true) => "slower",
+        (Verdict::Improved, false) => "better",
+        (Verdict::Regressed, false) => "worse",
+        (other, _) => other.as_str(),
     }
 }
 
