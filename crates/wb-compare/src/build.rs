@@ -214,6 +214,7 @@ pub struct MetricReading {
     pub disturbed: u32,
     /// The failed attempts of its cell.
     pub failures: AttemptCounts,
+    pub(crate) findings: Option<Symbol>,
     pub(crate) first_sample: u32,
     pub(crate) samples: u32,
 }
@@ -409,6 +410,13 @@ impl Builds {
         reference == judged || DEFINING_PARAMS.iter().all(|name| same(name))
     }
 
+    /// The findings of a primary metric's cell in the runs of a build, each once.
+    pub fn findings(&self, build: &Build, row: MetricIndex) -> Vec<&str> {
+        let texts = build.readings(row).filter_map(|reading| reading.findings).map(|text| self.names.resolve(text));
+        let mut seen = BTreeSet::new();
+        texts.flat_map(str::lines).filter(|finding| seen.insert(*finding)).collect()
+    }
+
     /// The names and values of parameters, sorted by name.
     pub fn params(&self, id: ParamSetId) -> impl ExactSizeIterator<Item = (&str, &str)> {
         self.params[id.0 as usize].iter().map(|(name, value)| (self.names.resolve(*name), self.names.resolve(*value)))
@@ -428,6 +436,7 @@ mod tests {
             params,
             disturbed: 0,
             failures: AttemptCounts::default(),
+            findings: None,
             first_sample: 0,
             samples: 0,
         };

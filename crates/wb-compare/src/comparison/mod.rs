@@ -131,6 +131,9 @@ pub struct CheckResult {
     pub reason: Option<String>,
     /// Parameters that differ between the sides.
     pub differences: Vec<ParamDifference>,
+    /// What was found about the samples of the first build and of the last: trends, modes, dependence and the like.
+    #[serde(default)]
+    pub findings: [Vec<String>; 2],
 }
 
 /// The result of a group of primary means.
@@ -343,6 +346,10 @@ impl ComparisonResult {
             final_verdict: decision.final_verdict,
             reason: reasons.of(&id, decision, statistical_check, ends),
             differences,
+            findings: match check.statistic {
+                Statistic::Mean => report::last_findings(builds, check.row),
+                Statistic::Stddev => Default::default(),
+            },
         }
     }
 }

@@ -215,6 +215,12 @@ pub(super) fn last_param_differences(builds: &Builds, row: MetricIndex) -> Vec<P
     param_differences(builds, [reference, judged], row)
 }
 
+/// The findings of the first and the last build about a metric's samples.
+pub(super) fn last_findings(builds: &Builds, row: MetricIndex) -> [Vec<String>; 2] {
+    let [reference, .., judged] = builds.list() else { return Default::default() };
+    [reference, judged].map(|build| builds.findings(build, row).into_iter().map(str::to_owned).collect())
+}
+
 /// The parameters in which two builds differ.
 pub(super) fn param_differences(
     builds: &Builds,

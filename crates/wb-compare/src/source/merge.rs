@@ -63,6 +63,7 @@ pub(super) fn merge(
             params: ParamSetId(params[metric.params]),
             disturbed: metric.disturbed,
             failures: metric.failures,
+            findings: metric.findings.as_ref().map(translate),
             first_sample: (before + metric.samples.start) as u32,
             samples: metric.samples.len() as u32,
         };

@@ -47,6 +47,8 @@ pub(crate) struct ParsedMetric {
     pub(crate) disturbed: u32,
     /// The failed attempts of its cell.
     pub(crate) failures: AttemptCounts,
+    /// The findings of its cell, a line each, if it is primary and there are any.
+    pub(crate) findings: Option<Symbol>,
     /// Its range within the file's samples.
     pub(crate) samples: Range<usize>,
 }

@@ -45,6 +45,8 @@ struct RawCell<'a> {
     series: Vec<RawSeries<'a>>,
     #[serde(default)]
     failures: AttemptCounts,
+    #[serde(borrow, default)]
+    findings: Vec<Cow<'a, str>>,
 }
 
 #[derive(Deserialize)]
@@ -168,6 +170,7 @@ fn add_cell(parsed: &mut ParsedResult, cell: &RawCell<'_>, allow_emulated: bool)
         .chain((!allow_emulated && cell.is_emulated()).then(|| (EMULATED, true.to_string())))
         .map(|(name, value)| (parsed.names.intern(name), parsed.names.intern(&value)))
         .collect();
+    let findings = (!cell.findings.is_empty()).then(|| parsed.names.intern(&cell.findings.join("\n")));
     let unit_name = parsed.names.intern(METRIC_UNIT);
     add_programs(parsed, case, &cell.provenance);
     for RawMetric { metric: RawMetricHead { name, class, unit, direction, primary }, worker, summary } in &cell.metrics
@@ -198,6 +201,7 @@ fn add_cell(parsed: &mut ParsedResult, cell: &RawCell<'_>, allow_emulated: bool)
             params,
             disturbed: disturbed.count() as u32,
             failures: cell.failures,
+            findings: findings.filter(|_| *primary),
             samples: first..parsed.samples.len(),
         };
         parsed.directions.push((*class, metric.metric, *direction));

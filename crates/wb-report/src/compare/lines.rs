@@ -1,12 +1,15 @@
 //! Renders a line for each error, check and group.
 
 use wb_compare::ComparisonResult;
-use wb_compare::comparison::CheckResult;
+use wb_compare::comparison::{BuildSummary, CheckResult};
 use wb_compare::run_perf::tolerance::Status;
 
 use super::Verbosity;
 use super::figures::{describe_error, explain_check, explain_group, readable_id, tone};
 use crate::text::{Style, Tone};
+
+/// The number of findings that are shown of a check.
+const MAX_FINDINGS: usize = 4;
 
 /// Renders the tests and cells of the first and the last build that ended in an error.
 pub(super) fn error_lines(outcome: &ComparisonResult, style: Style) -> String {
@@ -26,8 +29,22 @@ pub(super) fn check_lines(outcome: &ComparisonResult, verbosity: Verbosity, styl
         .filter(is_selected)
         .map(|check| {
             line(check.final_verdict.as_str(), tone(check.final_verdict), &check.id, &explain_check(check), style)
+                + &finding_lines(check, &outcome.builds, style)
         })
         .collect()
+}
+
+/// Renders what was found about the samples of a check, up to a limit.
+fn finding_lines(check: &CheckResult, builds: &[BuildSummary], style: Style) -> String {
+    let [reference, .., judged] = builds else { return String::new() };
+    let names = [&reference.name, &judged.name];
+    let all = names.into_iter().zip(&check.findings);
+    let all = all
+        .flat_map(|(build, findings)| findings.iter().map(move |finding| format!("finding in `{build}`: {finding}")));
+    let all: Vec<String> = all.collect();
+    let (shown, rest) = all.split_at(all.len().min(MAX_FINDINGS));
+    let rest = (!rest.is_empty()).then(|| format!("{} more findings: `weighbridge summary` lists them", rest.len()));
+    shown.iter().cloned().chain(rest).map(|text| style.indent(13, &text)).collect()
 }
 
 /// Renders the selected groups.

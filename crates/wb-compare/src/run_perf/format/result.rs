@@ -115,6 +115,7 @@ impl IterationReader {
                 params: params_index,
                 disturbed: 0,
                 failures: AttemptCounts::default(),
+                findings: None,
                 samples: first..self.parsed.samples.len(),
             });
         }
