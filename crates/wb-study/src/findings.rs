@@ -56,14 +56,20 @@ pub(crate) fn distribution(metric: &Metric, values: &[f64], dependence: Option<&
     constant_value(metric, values).into_iter().chain(patterns(metric, values)).chain(dependent).collect()
 }
 
+/// A p-value with four digits, which are never only zeros.
+fn format_p(p_value: f64) -> String {
+    if p_value < 0.0001 { "p < 0.0001".to_owned() } else { format!("p = {p_value:.4}") }
+}
+
 /// Samples that depend on those before them.
 fn dependent_samples(metric: &Metric, dependence: &Dependence) -> Option<String> {
     let Dependence { correlation, p_value, widening, .. } = *dependence;
     (dependence.check(SIGNIFICANCE) == DependenceCheck::Found).then(|| {
         format!(
-            "dependent samples: each {} resembles the one before (rank correlation r = {correlation:.2}, p = {p_value:.4}); \
+            "dependent samples: each {} resembles the one before (rank correlation r = {correlation:.2}, {}); \
              the interval of the median is {widening:.2} times as wide as of independent samples",
-            metric.name
+            metric.name,
+            format_p(p_value)
         )
     })
 }
@@ -148,13 +154,17 @@ fn patterns(metric: &Metric, values: &[f64]) -> Vec<String> {
     let mut findings = Vec::new();
     if let Some(trend) = trend(&samples).filter(|trend| trend.p_value < SIGNIFICANCE) {
         let direction = if trend.s > 0 { "rises" } else { "falls" };
-        findings
-            .push(format!("{} {direction} from sample to sample (Mann–Kendall p = {:.4})", metric.name, trend.p_value));
+        findings.push(format!(
+            "{} {direction} from sample to sample (Mann–Kendall {})",
+            metric.name,
+            format_p(trend.p_value)
+        ));
     }
     if let Some(dip) = dip(&samples).filter(|dip| dip.p_value < SIGNIFICANCE) {
         findings.push(format!(
-            "{} has more than one mode (dip test p = {:.4}): the median may represent none of them",
-            metric.name, dip.p_value
+            "{} has more than one mode (dip test {}): the median may represent none of them",
+            metric.name,
+            format_p(dip.p_value)
         ));
     }
     findings
@@ -307,6 +317,14 @@ mod tests {
 
     fn findings_of(definition: &CellDefinition, evaluated: &[EvaluatedAttempt]) -> Vec<String> {
         findings(definition, evaluated, None, &evaluated.iter().collect::<Vec<_>>(), None)
+    }
+
+    #[test]
+    fn a_small_p_value_is_not_zero() {
+        assert_eq!(
+            [0.2, 0.0001, 0.000_099, 0.0].map(format_p),
+            ["p = 0.2000", "p = 0.0001", "p < 0.0001", "p < 0.0001"]
+        );
     }
 
     #[test]
