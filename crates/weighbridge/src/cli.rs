@@ -412,6 +412,10 @@ pub(crate) struct RunArgs {
     /// Run folder, metadata, publishing and secrets
     #[command(flatten)]
     pub(crate) run_folder: RunFolderFlags,
+    /// Measure so many runs one after the other, each prepared anew and recorded in a folder of its own: DIR-1, DIR-2 and
+    /// so on. `compare old=DIR-1,DIR-2` takes them as one build
+    #[arg(long, default_value_t = 1, value_name = "N", value_parser = whole_number::<u16, 1>)]
+    pub(crate) runs: u16,
     /// Print the study as JSON instead of the summary
     #[arg(long)]
     pub(crate) json: bool,

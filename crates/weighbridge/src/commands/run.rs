@@ -22,6 +22,18 @@ use crate::output::{print_json, print_text};
 /// Runs the requested tests and prints the summary.
 pub(crate) fn run(mut args: RunArgs, folder: Option<&Path>, console: &Console) -> Result<Exit, Error> {
     args.run_folder.into = run_folder(args.run_folder.into, folder)?;
+    if args.runs > 1 && (args.json || contention::is_sequence(&args.measurement.tests)?) {
+        return Err(Error::Usage {
+            what: "--runs measures neither contention benches nor with --json".to_owned(),
+            help: "leave --runs out, or repeat the command with another --into".to_owned(),
+        });
+    }
+    if args.runs > 1 && args.run_folder.into.is_none() {
+        return Err(Error::Usage {
+            what: "--runs requires the beginning of the folders' names".to_owned(),
+            help: format!("with `--into R`, the runs are R-1 to R-{}", args.runs),
+        });
+    }
     if contention::is_sequence(&args.measurement.tests)? {
         return contention::run_sequence(&args, console);
     }
@@ -29,7 +41,6 @@ pub(crate) fn run(mut args: RunArgs, folder: Option<&Path>, console: &Console) -
     let events = console.events();
     contention::refuse_misspelled(&args.measurement, &events)?;
     let request = resolve_request(&args.measurement, &events)?;
-    let session = args.run_folder.session_options(RUN_PREFIX, &args.measurement.cells.hosts, &args.preparation);
     // Relative paths are those of the plan.
     let folder = args.measurement.plan.as_deref().and_then(|plan| Path::new(plan).parent()).unwrap_or(Path::new(""));
     let matrices: Vec<PathBuf> =
@@ -38,7 +49,34 @@ pub(crate) fn run(mut args: RunArgs, folder: Option<&Path>, console: &Console) -
         let warnings: Vec<String> = matrices.iter().filter_map(|file| record_inputs(run, file)).collect();
         (!warnings.is_empty()).then(|| warnings.join("; "))
     };
-    measure(&request, &session, Some(&recorder), args.json, console)
+    let base = args.run_folder.into.clone();
+    let mut exits = Vec::new();
+    for number in 1..=args.runs {
+        args.run_folder.into = match &base {
+            Some(base) if args.runs > 1 => Some(numbered(base, number)),
+            base => base.clone(),
+        };
+        let session = args.run_folder.session_options(RUN_PREFIX, &args.measurement.cells.hosts, &args.preparation);
+        let exit = measure(&request, &session, Some(&recorder), args.json, console)?;
+        exits.push(exit);
+        if exit == Exit::Interrupted {
+            break;
+        }
+    }
+    Ok(combine(&exits))
+}
+
+/// The folder of one of several runs: `DIR-2`.
+fn numbered(base: &Path, number: u16) -> PathBuf {
+    let mut name = base.as_os_str().to_owned();
+    name.push(format!("-{number}"));
+    PathBuf::from(name)
+}
+
+/// The exit status of several runs: the worst, and nothing to do only if all of them had nothing.
+fn combine(exits: &[Exit]) -> Exit {
+    let worst = [Exit::Interrupted, Exit::Incomplete, Exit::Success].into_iter().find(|exit| exits.contains(exit));
+    worst.or_else(|| exits.first().copied()).unwrap_or(Exit::Success)
 }
 
 /// The run folder of `--into` or `-r`.

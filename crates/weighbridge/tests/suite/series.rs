@@ -104,3 +104,20 @@ fn a_min_time_that_calibrated_cells_ignore_is_a_warning_even_when_quiet() {
     let fourth = run(4, "50ms");
     assert!(!fourth.contains("calibrated work"), "{fourth}");
 }
+
+#[test]
+fn several_runs_are_recorded_apart_and_compared_as_one_build() {
+    let lab = Lab::new();
+    let line = format!("run steady {QUICK} --samples 6 -q --runs 3 --into");
+    lab.weighbridge(&format!("{line} R")).expect_code(0);
+    lab.weighbridge(&format!("{line} R")).expect_code(4);
+    for run in ["R-1", "R-2", "R-3"] {
+        assert_eq!(lab.weighbridge(&format!("summary {run}")).code, 0);
+    }
+    assert!(!lab.path("R").exists() && !lab.path("R-4").exists());
+    lab.weighbridge(&format!("{line} S")).expect_code(0);
+    let outcome = lab.weighbridge("compare old=R-1,R-2,R-3 new=S-1,S-2,S-3 --json").expect_code(0).json();
+    assert_eq!(outcome["checks"][0]["runs"], serde_json::json!([3, 3]));
+    lab.weighbridge(&format!("run steady {QUICK} --runs 2")).expect_code(1).expect_stderr("the runs are R-1 to R-2");
+    lab.weighbridge(&format!("run steady {QUICK} --runs 2 --into T --json")).expect_code(1);
+}
