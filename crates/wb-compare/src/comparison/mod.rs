@@ -38,6 +38,15 @@ pub struct FailOn {
 }
 
 impl FailOn {
+    /// Whether a primary check fails the comparison; what is not confirmed only if it may be worse.
+    pub fn fails_check(self, check: &CheckResult) -> bool {
+        let may_be_worse = check.statistics.as_ref().is_none_or(|statistics| statistics.may_be_worse);
+        match check.final_verdict {
+            FinalVerdict::Unconfirmed => self.unconfirmed && (may_be_worse || self.gain),
+            decided => self.fails(decided),
+        }
+    }
+
     /// Whether a verdict fails the comparison: worse, not compared, or what was asked to fail.
     pub fn fails(self, decided: FinalVerdict) -> bool {
         match decided {
@@ -229,9 +238,9 @@ impl Totals {
             + self.inconclusive
     }
 
-    fn exit(&self, comparable: bool, fail_on: FailOn) -> ComparisonExit {
+    /// `unconfirmed` is the number of unconfirmed checks that fail.
+    fn exit(&self, comparable: bool, fail_on: FailOn, unconfirmed: usize) -> ComparisonExit {
         let gains = if fail_on.gain { self.gains + self.groups_improved } else { 0 };
-        let unconfirmed = if fail_on.unconfirmed { self.unconfirmed } else { 0 };
         if !comparable && self.errors == 0 {
             ComparisonExit::NothingComparable
         } else if self.losses + self.groups_regressed + gains + unconfirmed > 0 {
@@ -278,7 +287,9 @@ impl ComparisonResult {
         totals.groups_regressed = deciding.clone().filter(|group| group.status == Status::Regression).count();
         totals.groups_improved = deciding.filter(|group| group.status == Status::Improvement).count();
         let comparable = checks.iter().any(|check| check.final_verdict.is_compared());
-        let exit = totals.exit(comparable, fail_on);
+        let unconfirmed = |check: &&CheckResult| check.final_verdict == FinalVerdict::Unconfirmed && check.primary;
+        let unconfirmed = checks.iter().filter(unconfirmed).filter(|check| fail_on.fails_check(check)).count();
+        let exit = totals.exit(comparable, fail_on, unconfirmed);
         let regressed_by = match exit {
             ComparisonExit::Regression => regressed_by(&checks, &groups, fail_on),
             ComparisonExit::Success | ComparisonExit::Incomplete | ComparisonExit::NothingComparable => Vec::new(),
@@ -356,12 +367,8 @@ impl ComparisonResult {
 
 /// The methods by which checks or groups failed: those that are worse, and what else shall fail.
 fn regressed_by(checks: &[CheckResult], groups: &[CheckGroupResult], fail_on: FailOn) -> Vec<ComparisonMethod> {
-    let failed = |check: &&CheckResult| match check.final_verdict {
-        FinalVerdict::Loss => check.primary,
-        FinalVerdict::Gain => check.primary && fail_on.gain,
-        FinalVerdict::Unconfirmed => check.primary && fail_on.unconfirmed,
-        _ => false,
-    };
+    let failed =
+        |check: &&CheckResult| check.primary && check.final_verdict.is_compared() && fail_on.fails_check(check);
     let group_failed = |group: &CheckGroupResult| match group.status {
         Status::Regression => group.decides,
         Status::Improvement => group.decides && fail_on.gain,

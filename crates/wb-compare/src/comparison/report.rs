@@ -61,6 +61,9 @@ pub struct StatisticalSummary {
     /// The failed attempts of the cell on each side.
     #[serde(default)]
     pub failures: [AttemptCounts; 2],
+    /// Whether an aspect is worse, at least by the samples.
+    #[serde(default)]
+    pub may_be_worse: bool,
     /// Whether attempts fail significantly more often in the last build.
     #[serde(default)]
     pub failures_rose: bool,
@@ -98,6 +101,8 @@ pub struct AspectSummary {
     pub p_by_runs: f64,
     /// How certain it is that the aspect differs.
     pub certainty: Certainty,
+    /// The verdict on this aspect alone, as if runs of one build did not differ.
+    pub alone: Verdict,
 }
 
 impl AspectSummary {
@@ -111,6 +116,7 @@ impl AspectSummary {
             p_by_samples,
             p_by_runs,
             certainty: aspect.certainty,
+            alone: aspect.alone,
         })
     }
 }
@@ -194,6 +200,7 @@ impl StatisticalSummary {
             counts: comparison.counts,
             failures: comparison.failures,
             failures_rose: comparison.failures_rose,
+            may_be_worse: comparison.may_be_worse(),
             disturbed: [builds.list().first(), builds.list().last()].map(disturbed),
             threshold: comparison.threshold,
             noise: comparison.noise.clone(),

@@ -28,7 +28,8 @@ pub fn compare_samples(
         [AttemptCounts::default(); 2],
     );
     let critical = CriticalP { by_samples: options.error_rate, by_runs: options.error_rate };
-    let aspects = tests.compare(&observed, None, critical, 1.0 - options.error_rate);
+    let mut aspects = tests.compare(&observed, None, critical, 1.0 - options.error_rate);
     let threshold = options.threshold.of(None);
-    Some((VerdictInput::of(values, &aspects, direction, threshold, false).verdict(), aspects))
+    let verdict = VerdictInput::of(values, &mut aspects, direction, threshold, false).verdict();
+    Some((verdict, aspects))
 }

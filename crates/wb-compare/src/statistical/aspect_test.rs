@@ -12,7 +12,7 @@ use wb_stats::{
 use super::aspect::Aspect;
 use super::candidate::CriticalP;
 use super::observations::Observations;
-use super::{AspectComparison, Certainty, ENOUGH_SAMPLES};
+use super::{AspectComparison, Certainty, ENOUGH_SAMPLES, Verdict};
 use crate::build::AttemptCounts;
 
 /// What is known of the noise between runs.
@@ -50,8 +50,13 @@ impl AspectTest {
     fn of(aspect: Aspect, quantile: Option<f64>, sides: &Observations, variation: RunVariation<'_>) -> Option<Self> {
         let [a, b] = &sides.all;
         let degrees = (a.count() + b.count()) as f64 - 2.0;
-        let of_interval =
-            |ratio: &Ratio| ratio.interval.and_then(|interval| VarianceEstimate::from_interval(&interval, degrees));
+        // The wider half counts: an interval with the noise between runs must not exclude what that of the samples includes.
+        let of_interval = |ratio: &Ratio| {
+            let interval = ratio.interval?;
+            let factor = (ratio.estimate / interval.low).max(interval.high / ratio.estimate);
+            let symmetric = Interval { low: 1.0 / factor, high: factor, ..interval };
+            VarianceEstimate::from_interval(&symmetric, degrees)
+        };
         let (p_by_samples, estimate, sampling) = match (aspect, quantile) {
             (Aspect::Mean, _) => {
                 let ratio = mean_ratio(a, b)?;
@@ -104,7 +109,12 @@ impl AspectTest {
             }
             (_, None) => HodgesLehmann::new(a, b)?.ratio(self.p_by_samples, confidence),
         };
-        let runs_interval = self.by_runs.and_then(|by_runs| by_runs.ratio(confidence).interval);
+        // Noise between runs excludes nothing that the samples include.
+        let hull = |runs: Interval| match ratio.interval {
+            Some(samples) => Interval { low: runs.low.min(samples.low), high: runs.high.max(samples.high), ..runs },
+            None => runs,
+        };
+        let runs_interval = self.by_runs.and_then(|by_runs| by_runs.ratio(confidence).interval).map(hull);
         Some(AspectEffect { ratio, runs_interval })
     }
 }
@@ -168,8 +178,8 @@ pub(super) struct CheckTests {
     failures: Option<FailureTest>,
     /// By the samples alone, after Holm's correction within the check.
     by_samples: Vec<f64>,
-    /// With the noise between runs, and at least that of the samples alone: the noise between runs is the same for all
-    /// aspects, so that the samples' p-values alone need the correction.
+    /// With the noise between runs, and at least that of the samples alone if there are enough: the noise between runs is
+    /// the same for all aspects, so that the samples' p-values alone need the correction.
     by_runs: Vec<f64>,
 }
 
@@ -195,9 +205,14 @@ impl CheckTests {
         let failures = FailureTest::of(failures);
         let of_failures = failures.as_ref().map(|test| test.p_value);
         let by_samples = holm(&tests.iter().map(|test| test.p_by_samples).chain(of_failures).collect::<Vec<_>>());
-        let by_runs = tests.iter().zip(&by_samples);
-        let by_runs = by_runs.map(|(test, p)| test.by_runs.map_or(1.0, |ratio| ratio.p_value().max(*p)));
-        let by_runs = by_runs.chain(of_failures.and(by_samples.last().copied())).collect();
+        let runs_alone: Vec<f64> = tests.iter().map(|test| test.by_runs.map_or(1.0, |it| it.p_value())).collect();
+        // Too few samples can never be significant by their ranks; then the runs alone have to be.
+        let has_enough = observed.is_some_and(|observed| observed.counts().min_samples() >= ENOUGH_SAMPLES);
+        let by_runs: Vec<f64> = match has_enough {
+            true => runs_alone.iter().zip(&by_samples).map(|(runs, samples)| runs.max(*samples)).collect(),
+            false => holm(&runs_alone),
+        };
+        let by_runs = by_runs.into_iter().chain(of_failures.and(by_samples.last().copied())).collect();
         Self { tests, failures, by_samples, by_runs }
     }
 
@@ -260,6 +275,7 @@ impl CheckTests {
                 runs_interval: effect.runs_interval,
                 p_values: [*by_samples, *by_runs],
                 certainty,
+                alone: Verdict::Inconclusive,
                 source: test.source,
             })
         });

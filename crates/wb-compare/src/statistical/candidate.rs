@@ -38,6 +38,8 @@ pub(super) struct FamilyResult {
     /// The adjusted p-value with the noise between runs.
     pub(super) p: Option<f64>,
     pub(super) critical: CriticalP,
+    /// The largest p-value that is significant in the family whatever the others are.
+    pub(super) least_critical: f64,
     /// The confidence level of the intervals.
     pub(super) confidence: f64,
 }
@@ -113,9 +115,9 @@ impl<'a> CandidateMetric<'a> {
         let threshold = options.threshold.of(self.noise);
         let compare =
             |observed: &Observations| self.tests.compare(observed, of_operations.as_ref(), family.critical, confidence);
-        let aspects = observed.as_ref().map(compare).unwrap_or_default();
+        let mut aspects = observed.as_ref().map(compare).unwrap_or_default();
         let failures_rose = self.tests.failures_rose(family.critical);
-        let input = VerdictInput::of(self.values, &aspects, direction, threshold, failures_rose);
+        let input = VerdictInput::of(self.values, &mut aspects, direction, threshold, failures_rose);
         let verdict = match input.verdict() {
             Verdict::Missing => Verdict::Missing,
             _ if !self.comparable => Verdict::Incomparable,
@@ -127,10 +129,10 @@ impl<'a> CandidateMetric<'a> {
                 self.noise.map_or((options.run_noise.stddev(), options.run_noise.degrees()), |noise| {
                     (noise.stddev, noise.degrees)
                 }),
-                options.error_rate,
+                family.least_critical,
                 self.counts,
             ),
-            Verdict::Inconclusive => RequiredSamples::of_samples(self.counts),
+            Verdict::Inconclusive if self.noise.is_none() => RequiredSamples::of_samples(self.counts),
             _ => None,
         };
         let median_ratio = observed.as_ref().and_then(|it| median_ratio(&it.all[0], &it.all[1], CONFIDENCE));

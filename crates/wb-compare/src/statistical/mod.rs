@@ -129,10 +129,27 @@ pub struct MetricComparison {
 }
 
 impl MetricComparison {
-    /// The aspect that the verdict is based on: the one that differs most significantly, otherwise the shift.
+    /// The aspect that the verdict is based on; the first one where several are, or none alone.
     pub fn decisive(&self) -> Option<&AspectComparison> {
-        let highest = self.aspects.iter().map(|aspect| aspect.certainty).max()?;
-        self.aspects.iter().find(|aspect| aspect.certainty == highest)
+        let with = |alone: Verdict, certainty: Certainty| {
+            self.aspects.iter().find(move |aspect| aspect.alone == alone && aspect.certainty >= certainty)
+        };
+        let decisive = match self.verdict {
+            Verdict::Regressed | Verdict::Improved | Verdict::Differs => with(self.verdict, Certainty::Runs),
+            // What may be worse matters more.
+            Verdict::Unconfirmed => with(Verdict::Regressed, Certainty::Samples)
+                .or_else(|| with(Verdict::Improved, Certainty::Samples))
+                .or_else(|| with(Verdict::Differs, Certainty::Samples)),
+            Verdict::Inconclusive => with(Verdict::Inconclusive, Certainty::None),
+            _ => None,
+        };
+        decisive.or_else(|| self.aspects.first())
+    }
+
+    /// Whether an aspect is worse, at least by the samples, or different without a better direction.
+    pub fn may_be_worse(&self) -> bool {
+        let is_worse = |aspect: &AspectComparison| matches!(aspect.alone, Verdict::Regressed | Verdict::Differs);
+        self.failures_rose || self.aspects.iter().any(is_worse)
     }
 }
 
@@ -151,6 +168,8 @@ pub struct AspectComparison {
     pub p_values: [f64; 2],
     /// How certain it is that the aspect differs.
     pub certainty: Certainty,
+    /// The verdict on this aspect alone, as if runs of one build did not differ.
+    pub alone: Verdict,
     /// Where the noise between runs is from, without a noise model.
     pub source: Option<NoiseSource>,
 }
@@ -186,10 +205,16 @@ pub fn against(builds: &Builds, build: usize, models: &[NoiseModel], options: &O
     let discoveries = by_runs.count;
     let mut adjusted = by_runs.adjusted.into_iter();
     let result = |candidate: &CandidateMetric<'_>| match candidate.primary {
-        true => FamilyResult { p: candidate.p_by_runs().and_then(|_| adjusted.next()), critical, confidence },
+        true => FamilyResult {
+            p: candidate.p_by_runs().and_then(|_| adjusted.next()),
+            critical,
+            least_critical: options.error_rate / family.max(1) as f64,
+            confidence,
+        },
         false => FamilyResult {
             p: candidate.p_by_runs(),
             critical: CriticalP { by_samples: options.error_rate, by_runs: options.error_rate },
+            least_critical: options.error_rate,
             confidence: 1.0 - options.error_rate,
         },
     };

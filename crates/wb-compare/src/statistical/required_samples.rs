@@ -58,11 +58,11 @@ impl RequiredSamples {
     pub(super) fn of_runs(
         aspects: &[AspectComparison],
         (stddev, degrees): (f64, f64),
-        error_rate: f64,
+        critical: f64,
         counts: ObservationCounts,
     ) -> Option<Self> {
         let size = |aspect: &AspectComparison| aspect.ratio.ln().abs();
-        let differing = aspects.iter().filter(|aspect| aspect.certainty != Certainty::None && aspect.ratio > 0.0);
+        let differing = aspects.iter().filter(|aspect| aspect.certainty == Certainty::Samples && aspect.ratio > 0.0);
         let clearest = differing.max_by(|one, other| size(one).total_cmp(&size(other)))?;
         let now = counts.runs[0].min(counts.runs[1]);
         let per_side = match clearest.source {
@@ -81,7 +81,7 @@ impl RequiredSamples {
                     side[0].level = stddev * (*runs as f64).sqrt();
                     let none = VarianceEstimate { variance: 0.0, degrees: 1.0 };
                     let with = prior.ratio(size(clearest), &side, &side, none);
-                    with.is_some_and(|with| with.ratio.p_value() <= error_rate)
+                    with.is_some_and(|with| with.ratio.p_value() <= critical)
                 };
                 (now + 1..=MAX_RUNS).find(confirms)
             }
@@ -92,6 +92,7 @@ impl RequiredSamples {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Verdict;
     use super::super::aspect::Aspect;
     use super::*;
 
@@ -103,6 +104,7 @@ mod tests {
             runs_interval: None,
             p_values: [0.001, 0.2],
             certainty: Certainty::Samples,
+            alone: Verdict::Regressed,
             source: None,
         };
         let counts = ObservationCounts { samples: [10, 10], runs: [1, 1] };

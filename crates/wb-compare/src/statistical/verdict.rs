@@ -96,15 +96,21 @@ pub(super) struct VerdictInput {
 }
 
 impl VerdictInput {
-    /// The threshold is in percent.
+    /// The threshold is in percent. Completes the aspects by their verdicts alone.
     pub(super) fn of(
         values: [MeasuredValue; 2],
-        aspects: &[AspectComparison],
+        aspects: &mut [AspectComparison],
         direction: Direction,
         threshold: f64,
         failures_rose: bool,
     ) -> Self {
-        let aspects = aspects.iter().map(|aspect| aspect.input(direction)).collect();
+        let complete = |aspect: &mut AspectComparison| {
+            let input = aspect.input(direction);
+            let differs = input.certainty >= Certainty::Samples;
+            aspect.alone = judge(input.ratio, input.interval, differs, direction, threshold / 100.0);
+            input
+        };
+        let aspects = aspects.iter_mut().map(complete).collect();
         Self { values, aspects, direction, threshold: threshold / 100.0, failures_rose }
     }
 

@@ -135,3 +135,43 @@ fn the_assumed_noise_between_runs_decides_about_single_runs() {
     let p = with(1.29, 0.05).p.unwrap();
     assert!((0.0005..0.003).contains(&p), "{p}");
 }
+
+#[test]
+fn the_shown_aspect_is_one_that_the_verdict_is_based_on() {
+    let shifted = |slow: f64| -> Vec<f64> {
+        let (fast, slow) =
+            (mixture(80, 0.0, 1.0), mixture(20, 0.0, 1.0).iter().map(|it| it * slow).collect::<Vec<_>>());
+        fast.iter().map(|sample| sample * 0.75).chain(slow).collect()
+    };
+    // Three quarters of the samples are faster, and the slowest are much slower.
+    let worse = single(&mixture(100, 0.0, 1.0), &shifted(1.6));
+    assert_eq!(worse.verdict, Verdict::Regressed, "{worse:#?}");
+    assert!(worse.decisive().unwrap().ratio > 1.05, "{worse:#?}");
+    let perhaps = single(&mixture(100, 0.0, 1.0), &shifted(1.1));
+    assert_eq!(perhaps.verdict, Verdict::Unconfirmed, "{perhaps:#?}");
+    assert!(perhaps.decisive().unwrap().ratio > 1.05 && perhaps.may_be_worse(), "{perhaps:#?}");
+    let faster = single(&mixture(20, 0.0, 1.0), &mixture(20, 0.0, 1.0).iter().map(|it| it * 0.93).collect::<Vec<_>>());
+    assert_eq!((faster.verdict, faster.may_be_worse()), (Verdict::Unconfirmed, false), "{faster:#?}");
+}
+
+#[test]
+fn an_interval_with_the_noise_between_runs_is_the_wider_one() {
+    let ticks = [[1, 1, 1, 2, 2, 1, 1, 2, 1, 1, 2, 1], [2, 2, 1, 2, 2, 2, 1, 2, 2, 2, 2, 2]];
+    let [a, b] = ticks.map(|side| side.map(f64::from).to_vec());
+    for (a, b) in
+        [(a, b), (mixture(20, 0.3, 2.0), mixture(20, 0.6, 2.0)), (mixture(40, 0.0, 1.0), mixture(40, 0.2, 5.0))]
+    {
+        for aspect in single(&a, &b).aspects {
+            let (Some(samples), Some(runs)) = (aspect.interval, aspect.runs_interval) else { continue };
+            let slack = 1e-9;
+            assert!(runs.low <= samples.low + slack && runs.high >= samples.high - slack, "{aspect:#?}");
+        }
+    }
+}
+
+#[test]
+fn few_samples_of_several_runs_decide() {
+    let side = |level: f64| (0..4).map(|run| vec![level * (1.0 + 0.001 * f64::from(run))]).collect::<Vec<_>>();
+    let check = compared(&side(1.0), &side(1.3), &Options::default());
+    assert_eq!(check.verdict, Verdict::Regressed, "{check:#?}");
+}

@@ -266,9 +266,11 @@ pub(super) fn describe_counts(counts: &ObservationCounts) -> String {
 /// The aspects that differ beside the one that is shown, and by another amount.
 fn describe_other_aspects(statistics: &StatisticalSummary) -> String {
     let differing = statistics.aspects.iter().filter(|aspect| aspect.certainty != Certainty::None);
+    let shown = statistics.aspects.iter().find(|aspect| Some(aspect.aspect) == statistics.aspect);
     let is_other = |aspect: &&AspectSummary| {
-        let shown = statistics.interval.is_some_and(|shown| (shown.low..=shown.high).contains(&aspect.ratio));
-        Some(aspect.aspect) != statistics.aspect && !shown
+        let within = statistics.interval.is_some_and(|shown| (shown.low..=shown.high).contains(&aspect.ratio));
+        let says_the_same = within && shown.is_some_and(|shown| shown.alone == aspect.alone);
+        Some(aspect.aspect) != statistics.aspect && !says_the_same
     };
     let others = differing.filter(is_other).map(|aspect| {
         let interval = match aspect.certainty {
@@ -297,7 +299,7 @@ fn describe_failures(statistics: &StatisticalSummary) -> String {
 fn describe_median_ratio(statistics: &StatisticalSummary) -> String {
     let Some(ratio) = statistics.median_ratio else { return String::new() };
     let shift = statistics.aspects.iter().find(|aspect| aspect.aspect == Aspect::Shift);
-    let differs = shift.is_none_or(|shift| (shift.ratio / ratio - 1.0).abs() * 100.0 >= statistics.threshold);
+    let differs = shift.is_none_or(|shift| (shift.ratio / ratio - 1.0).abs() * 100.0 >= statistics.threshold.max(1.0));
     let interval = statistics.median_interval.map(|it| format!(" {}", describe_interval(it))).unwrap_or_default();
     match differs {
         true => format!("ratio of medians {}{interval}", format_percent(Some((ratio - 1.0) * 100.0))),

@@ -1,6 +1,7 @@
 //! A comparison in one sentence.
 
 use wb_compare::comparison::{CheckResult, ComparisonMethod, FinalVerdict};
+use wb_compare::statistical::Aspect;
 use wb_compare::{CheckId, ComparisonResult, Statistic};
 use wb_model::{Class, Direction, unescape_lossy};
 
@@ -37,16 +38,17 @@ pub(super) fn headline_with(
         false => None,
     };
     let described = parts.len() + perhaps.iter().count();
+    let unnamed = if perhaps.is_some() { 0 } else { unconfirmed.len() };
     let mut sentence = match (parts.is_empty(), perhaps) {
         (true, Some(perhaps)) => format!("{judged} may be {perhaps} than {reference}, which is unconfirmed"),
         (true, None) => format!("{judged} and {reference}"),
         (false, _) => format!("{judged} is {} than {reference}", parts.join(", and ")),
     };
-    let minor = [FinalVerdict::MinorGain, FinalVerdict::Equal, FinalVerdict::MinorLoss];
-    let equal: usize = minor.iter().map(|verdict| with(*verdict).count()).sum();
+    let equal = with(FinalVerdict::Equal).count() + with(FinalVerdict::MinorGain).count();
     let counted = [
         (equal, "equal"),
-        (if parts.is_empty() { 0 } else { unconfirmed.len() }, "unconfirmed"),
+        (with(FinalVerdict::MinorLoss).count(), "slightly worse"),
+        (unnamed, "unconfirmed"),
         (with(FinalVerdict::Differs).count(), "different without a better direction"),
         (with(FinalVerdict::Inconclusive).count(), "inconclusive"),
         (with(FinalVerdict::Missing).count(), "missing"),
@@ -68,6 +70,11 @@ pub(super) fn headline_with(
         0 => {}
         1 => sentence += "; one standard deviation is worse",
         worse => sentence += &format!("; {worse} standard deviations are worse"),
+    }
+    match outcome.totals.groups_regressed {
+        0 => {}
+        1 => sentence += "; one group of checks is worse on average",
+        groups => sentence += &format!("; {groups} groups of checks are worse on average"),
     }
     match outcome.totals.errors {
         0 => sentence,
@@ -99,29 +106,56 @@ fn describe_changed(
     let size = |check: &CheckResult| difference(check).map_or(0.0, f64::abs);
     let largest = checks.iter().copied().max_by(|one, other| size(one).total_cmp(&size(other)))?;
     let word = adjective(checks, verdict)?;
-    let amount = |check: &CheckResult| difference(check).map(|it| format!("{:.1} %", it.abs()));
+    // The shift is what everybody expects; anything else is named.
+    let of = |check: &CheckResult| match check.statistics.as_ref().and_then(|statistics| statistics.aspect) {
+        Some(aspect) if is_statistical(check) && aspect != Aspect::Shift => format!(" by the {aspect}"),
+        _ => String::new(),
+    };
+    let amount = |check: &CheckResult| difference(check).map(|it| format!("{} %", format_size(it)));
     if let [check] = checks {
         let amount = amount(check).map(|amount| format!("{amount} ")).unwrap_or_default();
-        return Some(format!("{amount}{word}{} in {}", describe_interval(check), name(check)));
+        return Some(format!("{amount}{word}{}{} in {}", of(check), describe_interval(check), name(check)));
     }
     let smallest = checks.iter().map(|check| size(check)).min_by(f64::total_cmp)?;
     let most = size(largest);
     let (count, name) = (checks.len(), name(largest));
-    Some(format!("{smallest:.1} to {most:.1} % {word} in {count} checks (most in {name})"))
+    let (smallest, most) = (format_size(smallest), format_size(most));
+    Some(format!("{smallest} to {most} % {word} in {count} checks (most in {name}{})", of(largest)))
 }
 
 /// The interval of a check in percent, without signs if it is on one side of zero.
 fn describe_interval(check: &CheckResult) -> String {
-    let statistics = check.statistics.as_ref().filter(|_| check.decided_by == ComparisonMethod::Statistical);
+    let statistics = check.statistics.as_ref().filter(|_| is_statistical(check));
     let interval = statistics.and_then(|it| shown_interval(check.final_verdict, it.interval, it.runs_interval));
     let Some(interval) = interval.filter(|_| difference(check).is_some()) else { return String::new() };
     let percent = [interval.low, interval.high].map(|ratio| (ratio - 1.0) * 100.0);
     match percent {
         [low, high] if low * high > 0.0 => {
             let (low, high) = if low.abs() < high.abs() { (low, high) } else { (high, low) };
-            format!(" ({:.1} to {:.1} %)", low.abs(), high.abs())
+            format!(" ({} to {} %)", format_size(low), format_size(high))
         }
         [low, high] => format!(" ({} to {} %)", format_signed(low), format_signed(high)),
+    }
+}
+
+/// Whether statistics decide a check.
+fn is_statistical(check: &CheckResult) -> bool {
+    check.decided_by == ComparisonMethod::Statistical
+}
+
+/// Whether the shown aspect is the tail of the operations.
+fn is_p99(check: &CheckResult) -> bool {
+    check.statistics.as_ref().is_some_and(|statistics| statistics.aspect == Some(Aspect::P99))
+}
+
+/// A percentage without its sign, with one decimal or two significant digits.
+fn format_size(percent: f64) -> String {
+    match percent.abs() {
+        size if size >= 0.095 || size == 0.0 => format!("{size:.1}"),
+        size => {
+            let digits = (1.0 - size.log10().floor()).clamp(1.0, 9.0) as usize;
+            format!("{size:.digits$}")
+        }
     }
 }
 
@@ -133,6 +167,8 @@ fn adjective(checks: &[&CheckResult], verdict: FinalVerdict) -> Option<&'static 
     };
     let is_worse = |check: &CheckResult| match (check.direction, difference(check)?) {
         (Direction::Neither, _) => None,
+        // The latencies of operations beside a throughput.
+        (_, difference) if is_p99(check) => Some(difference > 0.0),
         (Direction::Higher, difference) => Some(difference < 0.0),
         (Direction::Lower, difference) => Some(difference > 0.0),
     };

@@ -5,7 +5,7 @@ use std::io;
 use quick_xml::Writer;
 use quick_xml::events::BytesText;
 use wb_compare::ComparisonResult;
-use wb_compare::comparison::{FailOn, FinalVerdict};
+use wb_compare::comparison::{CheckResult, FailOn, FinalVerdict};
 use wb_compare::run_perf::tolerance::Status;
 
 use super::figures::{describe_error, explain_check, explain_group};
@@ -33,7 +33,7 @@ pub fn junit(outcome: &ComparisonResult, fail_on: FailOn) -> io::Result<String> 
     let checks = primary.map(|check| TestCase {
         class: class_name(&check.id),
         name: &check.id,
-        outcome: case_outcome(check.final_verdict, fail_on),
+        outcome: case_outcome(check, fail_on),
         text: explain_check(check),
     });
     let groups = outcome.groups.iter().filter(|group| group.decides).map(|group| TestCase {
@@ -91,10 +91,10 @@ fn class_name(id: &str) -> String {
     format!("{profile}.{test}")
 }
 
-fn case_outcome(decided: FinalVerdict, fail_on: FailOn) -> TestCaseOutcome {
-    match decided {
+fn case_outcome(check: &CheckResult, fail_on: FailOn) -> TestCaseOutcome {
+    match check.final_verdict {
         FinalVerdict::Loss => TestCaseOutcome::Failed,
-        FinalVerdict::Gain | FinalVerdict::Unconfirmed if fail_on.fails(decided) => TestCaseOutcome::Failed,
+        FinalVerdict::Gain | FinalVerdict::Unconfirmed if fail_on.fails_check(check) => TestCaseOutcome::Failed,
         FinalVerdict::Gain | FinalVerdict::MinorGain | FinalVerdict::Equal | FinalVerdict::MinorLoss => {
             TestCaseOutcome::Passed
         }

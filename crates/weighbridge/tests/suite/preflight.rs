@@ -208,15 +208,15 @@ fn plan_reports_knobs_files_and_commands_that_a_host_refuses() {
     let command = |apply: &str| {
         format!("[[commands]]\nname = \"broken\"\ncheck = \"true\"\napply = \"{apply}\"\nrevert = \"true\"\n")
     };
-    profile("Knob", "[knobs]\nswappiness = \"many\"\n");
+    profile("Knob", "[knobs]\nclocksource = \"many\"\n");
     profile("NoFolder", "[[files]]\npath = \"/no/such/folder/x\"\ntext = \"x\"\n");
     profile("Folder", &format!("[[files]]\npath = \"{folder}\"\ntext = \"x\"\n"));
     profile("Device", "[[files]]\npath = \"/dev/null\"\ntext = \"x\"\n");
     profile("Broken", &command("if true; then"));
     // A knob may depend on a command that has not run yet.
-    profile("Brings", &format!("[knobs]\nswappiness = \"many\"\n{}", command("true")));
+    profile("Brings", &format!("[knobs]\nclocksource = \"many\"\n{}", command("true")));
     for (name, reason) in [
-        ("Knob", "cannot set knob `swappiness` to `many`: "),
+        ("Knob", "cannot set knob `clocksource` to `many`: "),
         ("NoFolder", "cannot write the file `/no/such/folder/x`: no such folder: `/no/such/folder`"),
         ("Folder", "it is a folder"),
         ("Device", "cannot write the file `/dev/null`: not a regular file"),

@@ -159,12 +159,20 @@ fn image_in_use_is_not_removed() {
         let base = lab.ready(worker, &image(&server)).await.unwrap();
         let user = fs::File::open(&base.path).unwrap();
         let entries = lab.cached(worker).await;
-        let this_process = format!("(process {})", std::process::id());
-        assert!(entries[0].in_use.as_ref().is_some_and(|user| user.ends_with(&this_process)), "{entries:?}");
+        // Of this process, or of one that another test starts: until its program is executed, it holds the same files.
+        assert!(entries[0].in_use.as_ref().is_some_and(|user| user.contains("(process ")), "{entries:?}");
         let left = lab.remove(worker, &entries[0].name).await;
-        assert!(left.len() == 1 && left[0].contains(&this_process), "{left:?}");
+        assert!(left.len() == 1 && left[0].contains("(process "), "{left:?}");
         drop(user);
-        assert_eq!(lab.remove(worker, &entries[0].name).await, [""; 0]);
+        let mut left = lab.remove(worker, &entries[0].name).await;
+        for _ in 0..100 {
+            if left.is_empty() {
+                break;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(20));
+            left = lab.remove(worker, &entries[0].name).await;
+        }
+        assert_eq!(left, [""; 0]);
     });
 }
 
