@@ -109,6 +109,12 @@ impl AspectTest {
             }
             (_, None) => HodgesLehmann::new(a, b)?.ratio(self.p_by_samples, confidence),
         };
+        // That of several runs is an average of theirs.
+        let of_runs = self.by_runs.filter(|_| self.quantile.is_some() && sides.runs.iter().any(|runs| runs.len() > 1));
+        let ratio = match of_runs {
+            Some(by_runs) => Ratio { estimate: by_runs.log().exp(), ..ratio },
+            None => ratio,
+        };
         // Noise between runs excludes nothing that the samples include.
         let hull = |runs: Interval| match ratio.interval {
             Some(samples) => Interval { low: runs.low.min(samples.low), high: runs.high.max(samples.high), ..runs },

@@ -326,8 +326,9 @@ fn describe_run_noise(decided: FinalVerdict, statistics: &StatisticalSummary) ->
             "{assumed}, two runs of one may differ as much: `ab` measures both interleaved, `model fit --noise` learns how \
              much runs differ"
         ),
-        FinalVerdict::Equal if statistics.counts.runs == [1, 1] => format!(
-            "these two runs do not differ by {} % or more",
+        FinalVerdict::Equal => format!(
+            "these {} do not differ by {} % or more",
+            if statistics.counts.runs == [1, 1] { "two runs" } else { "runs" },
             format_value(Some((statistics.threshold * 100.0).round() / 100.0))
         ),
         _ => String::new(),

@@ -120,7 +120,7 @@ fn describe_changed(
     let most = size(largest);
     let (count, name) = (checks.len(), name(largest));
     let (smallest, most) = (format_size(smallest), format_size(most));
-    Some(format!("{smallest} to {most} % {word} in {count} checks (most in {name}{})", of(largest)))
+    Some(format!("{word} in {count} checks, by estimates of {smallest} to {most} % (most in {name}{})", of(largest)))
 }
 
 /// The interval of a check in percent, without signs if it is on one side of zero.
@@ -129,12 +129,14 @@ fn describe_interval(check: &CheckResult) -> String {
     let interval = statistics.and_then(|it| shown_interval(check.final_verdict, it.interval, it.runs_interval));
     let Some(interval) = interval.filter(|_| difference(check).is_some()) else { return String::new() };
     let percent = [interval.low, interval.high].map(|ratio| (ratio - 1.0) * 100.0);
+    // Without the noise between runs.
+    let of = if check.final_verdict == FinalVerdict::Unconfirmed { " between these runs" } else { "" };
     match percent {
         [low, high] if low * high > 0.0 => {
             let (low, high) = if low.abs() < high.abs() { (low, high) } else { (high, low) };
-            format!(" ({} to {} %)", format_size(low), format_size(high))
+            format!(" ({} to {} %{of})", format_size(low), format_size(high))
         }
-        [low, high] => format!(" ({} to {} %)", format_signed(low), format_signed(high)),
+        [low, high] => format!(" ({} to {} %{of})", format_signed(low), format_signed(high)),
     }
 }
 

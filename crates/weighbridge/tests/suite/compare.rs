@@ -37,7 +37,7 @@ fn single_runs_differ_as_much_as_runs_are_assumed_to() {
     let unconfirmed = compare("slower", "").expect_code(0);
     unconfirmed
         .expect_stdout(&format!("unconfirmed  {check}"))
-        .expect_stdout("`slower` may be 8.0 % slower (7.7 to 8.3 %)");
+        .expect_stdout("`slower` may be 8.0 % slower (7.7 to 8.3 % between these runs)");
     let text = words(&unconfirmed.out);
     for part in
         ["assuming that runs of one build differ by 5 %", "`ab` measures both", "3 runs a side would confirm it"]

@@ -254,3 +254,42 @@ fn disturbed_samples_of_variants_are_counted() {
     assert_eq!(cells[1], cells[2], "all samples are disturbed: {}", text.out);
     text.expect_stdout("disturbed");
 }
+
+#[test]
+fn the_sentence_says_what_the_figures_say() {
+    let lab = Lab::new();
+    let line = |n: u32, from: f64, step: f64| (0..n).map(move |i| from + step * f64::from(i));
+    let slow_tail: Vec<f64> = line(31, 0.85, 0.0005).chain(line(9, 1.9, 0.001)).collect();
+    imported(&lab, "even", &line(40, 1.0, 0.0005).collect::<Vec<_>>());
+    imported(&lab, "tail", &slow_tail);
+    imported(&lab, "less", &line(40, 0.94, 0.0005).collect::<Vec<_>>());
+    let worse = lab.weighbridge("compare even tail").expect_code(2);
+    let text = words(&worse.out);
+    assert!(text.starts_with("`tail` is ") && text.contains(" % slower by the worst tenth ("), "{}", worse.out);
+    assert!(text.contains("also shift -1"), "{}", worse.out);
+    let perhaps = lab.weighbridge("compare even less --fail-on unconfirmed").expect_code(0);
+    perhaps.expect_stdout("`less` may be 5.9 % faster");
+    lab.weighbridge("compare less even --fail-on unconfirmed").expect_code(2);
+    lab.weighbridge("compare less even --fail-on unconfirmed --junit j.xml").expect_code(2);
+    assert!(lab.read("j.xml").contains(r#"failures="1""#), "{}", lab.read("j.xml"));
+}
+
+#[test]
+fn unconfirmed_checks_without_a_common_direction_are_counted() {
+    let lab = Lab::new();
+    let import = |run: &str, levels: [f64; 3]| {
+        let results: Vec<serde_json::Value> = levels
+            .iter()
+            .zip(["x", "y", "z"])
+            .map(|(level, command)| {
+                let times: Vec<f64> = (0..10).map(|i| level * (1.0 + 0.001 * f64::from(i))).collect();
+                serde_json::json!({"command": command, "times": times})
+            })
+            .collect();
+        let file = lab.write(&format!("{run}.json"), &serde_json::json!({ "results": results }).to_string());
+        lab.weighbridge(&format!("import -o {run} {}", file.display())).expect_code(0);
+    };
+    import("old", [1.0, 1.0, 1.0]);
+    import("new", [1.08, 0.92, 1.0]);
+    lab.weighbridge("compare old new").expect_code(0).expect_stdout("3 checks, 1 equal, 2 unconfirmed");
+}
