@@ -146,6 +146,8 @@ pub(super) fn decide(
         _ if is_incomparable => FinalVerdict::Incomparable,
         _ if too_few_samples => FinalVerdict::Inconclusive,
         (Some(check), _) if statistic == Statistic::Mean => check.verdict.into(),
+        // A single sample has no standard deviation.
+        (Some(check), Status::Missing) if check.verdict != Verdict::Missing => FinalVerdict::Inconclusive,
         (Some(_), Status::Improvement | Status::Regression) => FinalVerdict::Differs,
         (_, status) => status.into(),
     };

@@ -293,3 +293,14 @@ fn unconfirmed_checks_without_a_common_direction_are_counted() {
     import("new", [1.08, 0.92, 1.0]);
     lab.weighbridge("compare old new").expect_code(0).expect_stdout("3 checks, 1 equal, 2 unconfirmed");
 }
+
+#[test]
+fn a_single_sample_is_inconclusive_and_lacks_nothing() {
+    let lab = Lab::new();
+    imported(&lab, "one", &[1.0]);
+    imported(&lab, "twelve", &(0..12).map(|i| 1.0 + 0.001 * f64::from(i)).collect::<Vec<_>>());
+    for builds in ["one twelve", "twelve one", "one one"] {
+        let ran = lab.weighbridge(&format!("compare {builds}"));
+        assert_eq!(ran.code, 0, "{builds}: {}", ran.transcript());
+    }
+}

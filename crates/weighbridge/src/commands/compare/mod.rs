@@ -193,10 +193,12 @@ fn describe_options(args: &CompareArgs) -> Vec<String> {
         Threshold::FromNoise => "each metric's threshold is from its noise model".to_owned(),
         Threshold::Percent(percent) => format!("ratios within {percent} % do not matter"),
     };
-    let runs = format!("runs of one build are assumed to differ by {} %", args.run_noise);
+    // A noise model replaces the assumption where it knows a check, which is said beside the check.
+    let runs =
+        args.model.is_empty().then(|| format!("runs of one build are assumed to differ by {} %", args.run_noise));
     let tolerance = format!("tolerances of {} % and {} points", tolerance(args), args.stddev_tolerance);
     let models = args.model.iter().map(|file| format!("by the model {}", file.display()));
-    [threshold, runs, tolerance].into_iter().chain(models).collect()
+    [Some(threshold), runs, Some(tolerance)].into_iter().flatten().chain(models).collect()
 }
 
 fn write_files(args: &CompareArgs, outcome: &ComparisonResult) -> Result<(), Error> {
