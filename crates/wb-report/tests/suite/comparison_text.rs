@@ -59,8 +59,8 @@ fn example() -> ComparisonResult {
 #[test]
 fn text_has_units_gains_and_unescaped_names() {
     insta::assert_snapshot!(text(&example(), &[], &[], &[], Verbosity::Changes, PLAIN), @"
-    `new` is 10.9 to 18.4 % slower in 2 checks (most in fio read-4KiB (iops_sec)), and 8.2 % faster in
-    net to=/run/a (bits) than `old`; one standard deviation is worse
+    `new` is slower in 2 checks, by estimates of 10.9 to 18.4 % (most in fio read-4KiB (iops_sec)), and
+    8.2 % faster in net to=/run/a (bits) than `old`; one standard deviation is worse
 
     old → new; statistics decide from 6 samples or 2 runs a side; tolerances decide on run-perf's
     folders
