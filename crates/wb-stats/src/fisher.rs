@@ -3,6 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::unimodal::Unimodal;
+
 /// Probabilities within this relative distance of the observed one count as equal to it, as in R and SciPy: rounding
 /// must not decide.
 const TIE: f64 = 1.0 + 1e-7;
@@ -38,7 +40,7 @@ impl FisherExact {
         let null = Hypergeometric::new(n, m, a + b);
         let observed = null.mass(b) * TIE;
         let sum = |matches: &dyn Fn(u64, f64) -> bool| {
-            let masses = (null.first..).zip(&null.masses).filter(|(count, mass)| matches(*count, **mass));
+            let masses = (null.0.first..).zip(&null.0.masses).filter(|(count, mass)| matches(*count, **mass));
             masses.map(|(_, mass)| mass).sum::<f64>().min(1.0)
         };
         Some(Self {
@@ -49,46 +51,22 @@ impl FisherExact {
     }
 }
 
-/// The part of a hypergeometric distribution that does not underflow.
-struct Hypergeometric {
-    first: u64,
-    masses: Vec<f64>,
-}
+/// The number of occurrences among `m` trials, if `count` of `n + m` trials have one.
+struct Hypergeometric(Unimodal);
 
 impl Hypergeometric {
-    /// The number of occurrences among `m` trials, if `count` of `n + m` trials have one.
-    ///
-    /// Computed from the mode outwards by the ratio of neighbours, then normalised. Logarithms of factorials would lose
-    /// eight digits at a million trials.
     fn new(n: u64, m: u64, count: u64) -> Self {
         const NEGLIGIBLE: f64 = 1e-300;
         let (lowest, highest) = (count.saturating_sub(n), count.min(m));
         let mode = (u128::from(count + 1) * u128::from(m + 1) / u128::from(n + m + 2)) as u64;
         let mode = mode.clamp(lowest, highest);
-        // The probability of x + 1 relative to that of x.
         let odds = |x: u64| ((m - x) as f64 * (count - x) as f64) / ((x + 1) as f64 * (n + x + 1 - count) as f64);
-        let falling = |mass: &f64| *mass > NEGLIGIBLE;
-        let lower = (lowest..mode).rev().scan(1.0, |mass, x| {
-            *mass /= odds(x);
-            Some(*mass)
-        });
-        let upper = (mode..highest).scan(1.0, |mass, x| {
-            *mass *= odds(x);
-            Some(*mass)
-        });
-        let mut masses: Vec<f64> = lower.take_while(falling).collect();
-        let first = mode - masses.len() as u64;
-        masses.reverse();
-        masses.push(1.0);
-        masses.extend(upper.take_while(falling));
-        let sum: f64 = masses.iter().sum();
-        masses.iter_mut().for_each(|mass| *mass /= sum);
-        Self { first, masses }
+        Self(Unimodal::new([lowest, mode, highest], NEGLIGIBLE, odds))
     }
 
     fn mass(&self, count: u64) -> f64 {
-        let position = count.checked_sub(self.first).and_then(|position| usize::try_from(position).ok());
-        position.and_then(|position| self.masses.get(position)).copied().unwrap_or(0.0)
+        let position = count.checked_sub(self.0.first).and_then(|position| usize::try_from(position).ok());
+        position.and_then(|position| self.0.masses.get(position)).copied().unwrap_or(0.0)
     }
 }
 

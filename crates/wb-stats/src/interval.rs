@@ -1,6 +1,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::unimodal::Unimodal;
 use crate::{Samples, dependence};
 
 /// The default confidence of intervals
@@ -89,18 +90,18 @@ pub fn quantile_interval(samples: &Samples, p: f64, confidence: f64) -> Option<I
     // Confidences like 0.9375 can be reached exactly; rounding must not prevent it.
     let tail = (1.0 - confidence) / 2.0 * (1.0 + 1e-12);
     let n = samples.count();
-    let below = Binomial::new(n, p);
+    let below = binomial(n, p);
 
     // Ranks count from 1. The lower end errs when fewer than `low` samples are below the quantile, the upper end when
     // `high` or more are.
-    let (mut low, mut low_errs) = (below.first, 0.0);
+    let (mut low, mut low_errs) = (below.first as usize, 0.0);
     for mass in &below.masses {
         if low_errs + mass > tail {
             break;
         }
         (low, low_errs) = (low + 1, low_errs + mass);
     }
-    let (mut high, mut high_errs) = (below.first + below.masses.len(), 0.0);
+    let (mut high, mut high_errs) = (below.first as usize + below.masses.len(), 0.0);
     for mass in below.masses.iter().rev() {
         if high_errs + mass > tail {
             break;
@@ -117,36 +118,12 @@ pub fn quantile_interval(samples: &Samples, p: f64, confidence: f64) -> Option<I
     })
 }
 
-/// The part of a binomial distribution that is not negligible
-struct Binomial {
-    first: usize,
-    masses: Vec<f64>,
-}
-
-impl Binomial {
-    /// Computed from the mode outwards by the ratio of neighbours, then normalised: no underflow, however large n is
-    fn new(n: usize, p: f64) -> Self {
-        const NEGLIGIBLE: f64 = 1e-20;
-        let odds = p / (1.0 - p);
-        let mode = (((n + 1) as f64 * p) as usize).min(n);
-        let falling = |mass: &f64| *mass > NEGLIGIBLE;
-        let lower = (0..mode).rev().scan(1.0, |mass, k| {
-            *mass *= (k + 1) as f64 / (n - k) as f64 / odds;
-            Some(*mass)
-        });
-        let upper = (mode..n).scan(1.0, |mass, k| {
-            *mass *= (n - k) as f64 / (k + 1) as f64 * odds;
-            Some(*mass)
-        });
-        let mut masses: Vec<f64> = lower.take_while(falling).collect();
-        let first = mode - masses.len();
-        masses.reverse();
-        masses.push(1.0);
-        masses.extend(upper.take_while(falling));
-        let sum: f64 = masses.iter().sum();
-        masses.iter_mut().for_each(|mass| *mass /= sum);
-        Self { first, masses }
-    }
+/// The binomial distribution of `n` trials with probability `p`.
+fn binomial(n: usize, p: f64) -> Unimodal {
+    const NEGLIGIBLE: f64 = 1e-20;
+    let odds = p / (1.0 - p);
+    let mode = (((n + 1) as f64 * p) as usize).min(n);
+    Unimodal::new([0, mode as u64, n as u64], NEGLIGIBLE, |k| (n as u64 - k) as f64 / (k + 1) as f64 * odds)
 }
 
 #[cfg(test)]

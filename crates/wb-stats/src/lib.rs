@@ -35,6 +35,7 @@ mod summary;
 mod tail;
 mod tail_rank;
 mod trend;
+mod unimodal;
 mod variance_components;
 mod variance_estimate;
 
