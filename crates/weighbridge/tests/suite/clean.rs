@@ -149,17 +149,25 @@ fn image_in_use_is_not_removed_and_reported() {
     let lab = lab();
     let user = fs::File::open(image(&lab)).unwrap();
     let ran = clean(&lab, "--yes");
-    let user_name = format!("(process {})", std::process::id());
     assert!(
         ran.code == 3
             && ran.err.contains("not removed from `local`: debian-12.x86_64: ")
             && ran.err.contains(": in use by ")
-            && ran.err.contains(&user_name),
+            // This process, or one that another test starts: until its program is executed, it holds the same files.
+            && ran.err.contains("(process "),
         "{}",
         ran.transcript()
     );
     assert!(image(&lab).exists() && !lab.path("store/images/.fetched-0123.part").exists());
     drop(user);
-    assert_eq!(clean(&lab, "--yes").code, 0);
+    let mut again = clean(&lab, "--yes");
+    for _ in 0..100 {
+        if again.code == 0 {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        again = clean(&lab, "--yes");
+    }
+    assert_eq!(again.code, 0, "{}", again.transcript());
     assert!(!lab.path("store").exists());
 }
