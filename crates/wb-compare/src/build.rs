@@ -25,7 +25,7 @@ pub const EMULATED: &str = "emulated";
 pub const METRIC_UNIT: &str = "metric unit";
 
 /// What must be equal for values to be compared.
-pub(crate) const DEFINING_PARAMS: [&str; 3] = [DEFINITION_KEY, EMULATED, METRIC_UNIT];
+pub const DEFINING_PARAMS: [&str; 3] = [DEFINITION_KEY, EMULATED, METRIC_UNIT];
 
 /// The builds of a comparison with their metrics, in the order of first occurrence, starting with the first build.
 /// Names and parameters are interned for all builds.

@@ -3,8 +3,9 @@
 use wb_model::Direction;
 use wb_stats::Samples;
 
-use super::aspect_test::{CheckTests, RunVariation};
+use super::aspect_test::RunVariation;
 use super::candidate::CriticalP;
+use super::check_tests::CheckTests;
 use super::observations::Observations;
 use super::verdict::VerdictInput;
 use super::{AspectComparison, Options, Verdict};

@@ -3,7 +3,8 @@
 use wb_model::Class;
 use wb_stats::{CONFIDENCE, RunNoise, median_ratio};
 
-use super::aspect_test::{CheckTests, RunVariation};
+use super::aspect_test::RunVariation;
+use super::check_tests::CheckTests;
 use super::noise::{BoundNoiseModels, NoiseModelUse};
 use super::observations::{self, ObservationCounts, Observations};
 use super::required_samples::RequiredSamples;
@@ -66,8 +67,8 @@ impl<'a> CandidateMetric<'a> {
         let direction = options.directions.of(id.class, id.metric);
         let variation = noise.map_or(RunVariation::Prior(options.run_noise), RunVariation::Model);
         let of_operations = p99.and_then(|p99| Observations::of(sides, p99));
-        // Once for each cell.
-        let failures = if primary { sides.map(|side| side.failures(row)) } else { Default::default() };
+        // Of a cell, so that metrics beside its primary ones would repeat them.
+        let failures = if primary && comparable { sides.map(|side| side.failures(row)) } else { Default::default() };
         let tests = CheckTests::of(observed.as_ref(), of_operations.as_ref(), direction, variation, failures);
         let noise_use = match noise {
             Some(_) if comparable && !tests.have_runs() => {
@@ -80,7 +81,8 @@ impl<'a> CandidateMetric<'a> {
             row,
             p99,
             primary,
-            counts: observations::counts(sides, row),
+            // Sides that are not compared are counted, too.
+            counts: observed.map_or_else(|| observations::counts(sides, row), |observed| observed.counts()),
             values: sides.map(|side| side.value(row, Statistic::Mean)),
             noise,
             noise_use,

@@ -15,6 +15,7 @@ mod alone;
 mod aspect;
 mod aspect_test;
 mod candidate;
+mod check_tests;
 mod noise;
 pub mod observations;
 pub mod required_samples;

@@ -48,7 +48,7 @@ impl Observations {
     }
 }
 
-/// The numbers of samples and runs, without reading the samples twice.
+/// The numbers of samples and runs of sides that need not have samples.
 pub(super) fn counts(sides: [&Build; 2], row: MetricIndex) -> ObservationCounts {
     let runs = sides.map(|side| runs(side, row));
     ObservationCounts {

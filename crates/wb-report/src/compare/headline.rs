@@ -1,7 +1,7 @@
 //! A comparison in one sentence.
 
-use wb_compare::comparison::{CheckResult, ComparisonMethod, FinalVerdict};
-use wb_compare::statistical::Aspect;
+use wb_compare::comparison::{AspectSummary, CheckResult, ComparisonMethod, FinalVerdict, StatisticalSummary};
+use wb_compare::statistical::{Aspect, Certainty, Verdict};
 use wb_compare::{CheckId, ComparisonResult, Statistic};
 use wb_model::{Class, Direction, unescape_lossy};
 
@@ -24,10 +24,10 @@ pub(super) fn headline_with(
     let [reference, .., judged] = &outcome.builds[..] else { return String::new() };
     let [reference, judged] = [reference, judged].map(|build| build_name(&build.name));
     let mut parts = Vec::new();
-    let failing = |check: &&CheckResult| check.statistics.as_ref().is_some_and(|it| it.failures_rose);
-    parts.extend(primary.iter().copied().find(failing).and_then(|check| describe_failures(check, &check_name)));
+    let failing = with(FinalVerdict::Loss).find(|check| is_statistical(check) && has(check, |it| it.failures_rose));
+    parts.extend(failing.and_then(|check| describe_failures(check, &check_name)));
     for verdict in [FinalVerdict::Loss, FinalVerdict::Gain] {
-        let checks: Vec<&CheckResult> = with(verdict).filter(|check| !failing(check)).collect();
+        let checks: Vec<&CheckResult> = with(verdict).filter(|check| !is_worse_by_failures_alone(check)).collect();
         if let Some(changed) = describe_changed(&checks, verdict, &check_name) {
             parts.push(changed);
         }
@@ -145,9 +145,19 @@ fn is_statistical(check: &CheckResult) -> bool {
     check.decided_by == ComparisonMethod::Statistical
 }
 
+fn has(check: &CheckResult, property: impl Fn(&StatisticalSummary) -> bool) -> bool {
+    check.statistics.as_ref().is_some_and(property)
+}
+
+/// Whether a check regressed since attempts fail more often, while its samples did not get worse.
+fn is_worse_by_failures_alone(check: &CheckResult) -> bool {
+    let is_worse = |it: &AspectSummary| it.alone == Verdict::Regressed && it.certainty == Certainty::Runs;
+    is_statistical(check) && has(check, |it| it.failures_rose && !it.aspects.iter().any(is_worse))
+}
+
 /// Whether the shown aspect is the tail of the operations.
 fn is_p99(check: &CheckResult) -> bool {
-    check.statistics.as_ref().is_some_and(|statistics| statistics.aspect == Some(Aspect::P99))
+    has(check, |statistics| statistics.aspect == Some(Aspect::P99))
 }
 
 /// A percentage without its sign, with one decimal or two significant digits.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use wb_compare::build::DEFINING_PARAMS;
 use wb_compare::{
     AnyModel, Build, BuildSource, Builds, LoadedBuilds, NoiseModel, ReadOptions, Statistic, ToleranceModel, ValueMap,
 };
@@ -151,6 +152,8 @@ pub(super) fn select(builds: &mut Builds, selection: &Selection, console: &Conso
         }
         let params = builds.list().iter().flat_map(|build| build.readings(row)).next();
         let params = params.into_iter().flat_map(|reading| builds.params(reading.params));
+        // What defines a cell beside its parameters has no name that a user could know.
+        let params = params.filter(|(name, _)| !DEFINING_PARAMS.contains(name));
         let axes = id.case.parse::<Case>().unwrap_or_default();
         let values = params.chain(axes.axes()).map(|(name, value)| (name.to_owned(), value.to_owned()));
         cells.push(SelectableCell::from_texts(name.clone(), values, registry.declaration(id.test)));
