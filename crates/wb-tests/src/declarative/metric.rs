@@ -105,7 +105,7 @@ impl MetricDefinition {
     pub(super) fn value(&self, source: &MetricSource, output: &SampleOutput<'_>) -> Result<Option<f64>, String> {
         let values = match source {
             MetricSource::Elapsed => vec![output.measured_process()?.elapsed],
-            MetricSource::CpuTime => vec![output.measured_process()?.cpu_seconds()],
+            MetricSource::CpuTime => vec![output.measured_process()?.time().cpu],
             MetricSource::MaxRss => vec![output.measured_process()?.usage.max_rss as f64],
             MetricSource::Rate => {
                 vec![output.work()? / output.measured_process()?.elapsed]

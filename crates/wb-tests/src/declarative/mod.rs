@@ -11,6 +11,7 @@ mod builtin;
 mod cell;
 mod check;
 mod definition;
+mod effort;
 mod error;
 mod file_hashes;
 mod files;

@@ -6,6 +6,7 @@ use wb_agent::{Command, ExitReason, Scratch, Stream};
 use wb_model::{Nanos, ParamValue, Params, Quantity};
 
 use super::definition::{Definition, DurationControl, MeasuredProgram};
+use super::effort::{RunTime, follows_work};
 use super::prepare::Prepared;
 use super::raw::TargetFolder;
 use super::sample_output::{DurationSource, PROBE_NAME, PROVENANCE_FILE, RUN_NAME, SampleProvenance};
@@ -107,12 +108,16 @@ impl Definition {
                 let mut calibrations = u32::from(attempt.work.is_none());
                 loop {
                     let probe = range.probe(work);
-                    if let Some(probe) = probe {
-                        self.run(PROBE_NAME, argv, &with_work(bindings, probe), attempt).await?;
-                    }
+                    let probe_time = match probe {
+                        Some(part) => Some((part, self.probe(argv, bindings, part, attempt).await?)),
+                        None => None,
+                    };
                     let run = self.run(RUN_NAME, argv, &with_work(bindings, work), attempt).await?;
                     let is_short = run.elapsed < MIN_TIME_SHARE * seconds.seconds() && work < range.max;
                     if !is_short || !(1..MAX_CALIBRATIONS).contains(&calibrations) {
+                        if let Some(probe) = probe_time {
+                            self.repeat_delayed_probe(argv, bindings, (work, run), probe, attempt).await?;
+                        }
                         attempt.record_work(work);
                         return Ok(DurationSource::Work { work, probe });
                     }
@@ -123,6 +128,37 @@ impl Definition {
                 }
             }
         }
+    }
+
+    /// Runs the command with a part of its work.
+    async fn probe(
+        &self,
+        argv: &CommandTemplate,
+        bindings: &Bindings<'_>,
+        part: u64,
+        attempt: &mut Attempt,
+    ) -> Result<RunTime, Failure> {
+        self.run(PROBE_NAME, argv, &with_work(bindings, part), attempt).await
+    }
+
+    /// Repeats the probe of a run that was not longer, as other processes may have delayed the probe: the last one
+    /// counts. Those before remain as `probe-1` and so on.
+    async fn repeat_delayed_probe(
+        &self,
+        argv: &CommandTemplate,
+        bindings: &Bindings<'_>,
+        run: (u64, RunTime),
+        (part, mut time): (u64, RunTime),
+        attempt: &mut Attempt,
+    ) -> Result<(), Failure> {
+        for repetition in 1..MAX_READINGS {
+            if follows_work(run, (part, time)) {
+                break;
+            }
+            attempt.rename_process(PROBE_NAME, &format!("{PROBE_NAME}-{repetition}"));
+            time = self.probe(argv, bindings, part, attempt).await?;
+        }
+        Ok(())
     }
 
     /// Runs the measured command in a new folder.
@@ -207,20 +243,9 @@ impl Definition {
     }
 }
 
-/// How long a process took.
-#[derive(Debug, Clone, Copy)]
-struct RunTime {
-    /// From its start to its end, in seconds.
-    elapsed: f64,
-    /// CPU time of all its threads, in seconds.
-    cpu: f64,
-}
-
-impl RunTime {
-    /// Whether another reading has to confirm it.
-    fn is_doubtful(self) -> bool {
-        self.cpu < MIN_CPU_SHARE * self.elapsed
-    }
+/// Whether another reading has to confirm a run time.
+fn is_doubtful(time: RunTime) -> bool {
+    time.cpu < MIN_CPU_SHARE * time.elapsed
 }
 
 /// Calibration of the work of a command.
@@ -262,7 +287,7 @@ impl Calibration<'_> {
     async fn read(&mut self, work: u64, min_seconds: f64, attempt: &mut Attempt) -> Result<f64, Failure> {
         let mut shortest = self.run(work, attempt).await?;
         for _ in 1..MAX_READINGS {
-            if shortest.elapsed < min_seconds || !shortest.is_doubtful() {
+            if shortest.elapsed < min_seconds || !is_doubtful(shortest) {
                 break;
             }
             let other = self.run(work, attempt).await?;

@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use toml::Spanned;
 use wb_diagnostics::{Diagnostic, SourceText};
-use wb_model::Quantity;
+use wb_model::{Nanos, Quantity};
 use wb_sys::process::ResourceUsage;
 
+use super::effort::RunTime;
 use super::raw::FigureSource;
 use crate::{Artefacts, Rejection};
 
@@ -73,8 +74,8 @@ pub(super) struct RecordedProcess {
 }
 
 impl RecordedProcess {
-    pub(super) fn cpu_seconds(&self) -> f64 {
-        (self.usage.user_ns + self.usage.system_ns) as f64 / 1e9
+    pub(super) fn time(&self) -> RunTime {
+        RunTime { elapsed: self.elapsed, cpu: Nanos(self.usage.cpu_ns()).seconds() }
     }
 }
 

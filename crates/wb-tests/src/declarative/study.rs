@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use wb_model::{Gate, Nanos, ParamValue, Params};
 
 use super::definition::{self, Definition, SameOutput};
+use super::effort::{follows_work, time_follows_work};
 use super::metric::MetricDefinition;
 use super::sample_output::{
     DurationSource, OutputSource, PROBE_NAME, PROVENANCE_FILE, RUN_NAME, SampleOutput, SampleProvenance,
@@ -13,10 +14,6 @@ use super::template::{Bindings, Builtin};
 use crate::external::{self, RunnerMetric, RunnerReport};
 use crate::{Artefacts, BUILT_PREFIX, DEFINITION_FILE_PREFIX, DEFINITION_SHA256, Measurement, Rejection};
 
-/// Minimum growth of the run time beyond the probe, relative to the growth of the work.
-const MIN_TIME_SHARE: f64 = 1.0 / 16.0;
-/// Differences of CPU time in seconds above this are not explained by the start of a process.
-const MIN_CPU_DIFFERENCE: f64 = 0.01;
 /// Minimum run time of a command relative to the requested time.
 const MIN_TIMED_SHARE: f64 = 0.9;
 
@@ -155,10 +152,7 @@ fn check_effort(
     match source {
         DurationSource::Work { work, probe: Some(part) } => {
             let (run, probe) = (output.recorded_process(RUN_NAME)?, output.recorded_process(PROBE_NAME)?);
-            // Other processes may have delayed the probe; its CPU time is not affected.
-            let (cpu, part_cpu) = (run.cpu_seconds(), probe.cpu_seconds());
-            let cpu_time_follows = cpu >= part_cpu + MIN_CPU_DIFFERENCE && time_follows_work((*work, cpu), (*part, part_cpu));
-            if !cpu_time_follows {
+            if !follows_work((*work, run.time()), (*part, probe.time())) {
                 check_time_follows_work(measurement, (*work, run.elapsed), (*part, probe.elapsed));
             }
         }
@@ -179,8 +173,7 @@ fn check_effort(
     Ok(())
 }
 
-/// Rejects a sample whose run time does not depend on its work: a probe with a part of the work has to be shorter. The
-/// start of the process may be a large part of both times.
+/// Rejects a sample whose run time does not depend on its work: a probe with a part of the work has to be shorter.
 fn check_time_follows_work(measurement: &mut Measurement, (work, seconds): (u64, f64), (part, probe): (u64, f64)) {
     if part == 0 || part >= work || probe <= 0.0 {
         measurement.findings.push(
@@ -191,9 +184,4 @@ fn check_time_follows_work(measurement: &mut Measurement, (work, seconds): (u64,
     measurement.require(time_follows_work((work, seconds), (part, probe)), Gate::Effort, || {
         format!("run time does not grow with the work: {work} took {seconds:.4} s, {part} took {probe:.4} s")
     });
-}
-
-fn time_follows_work((work, seconds): (u64, f64), (part, probe): (u64, f64)) -> bool {
-    let extra = work as f64 / part as f64 - 1.0;
-    seconds >= probe * (1.0 + extra * MIN_TIME_SHARE)
 }

@@ -197,6 +197,24 @@ fn a_sleep_does_not_count_as_work() {
     });
 }
 
+#[test]
+fn a_delayed_probe_is_repeated() {
+    let folder = tempfile::tempdir().unwrap();
+    let delayed = folder.path().join("delayed").display().to_string();
+    // CPU time does not show that the delayed probe did less: neither takes any.
+    let script = format!(
+        "if [ ! -e {delayed} ]; then touch {delayed}; sleep 3; fi; ms=$(({{work}} * 10)); \
+         sleep $((ms / 1000)).$(printf %03d $((ms % 1000)))"
+    );
+    with_cell_of(elapsed_test(&script, ""), &[], async |cell| {
+        let sample = cell.sample_with_work(Some(96)).await.unwrap();
+        sample.assert_valid();
+        let seconds = |name: &str| sample.json(&format!("{name}.process.json"))["elapsed-seconds"].as_f64().unwrap();
+        assert!(seconds("probe-1") > 3.0 && seconds("probe") < seconds("run"));
+        assert!(!sample.has("probe-2.process.json"));
+    });
+}
+
 /// Longer than any command of these tests takes, even on a busy machine.
 const HOUR: Nanos = Nanos(3_600_000_000_000);
 
