@@ -104,7 +104,8 @@ fn a_signal_reaches_the_process() {
 fn a_daemon_ends_with_its_group() {
     with_worker(|worker| async move {
         let group = worker.new_group().await.unwrap();
-        let daemon = "(setsid sh -c 'trap \"\" TERM HUP; echo $$; exec sleep 1000' &) ; sleep 0.2";
+        let daemon = "(setsid sh -c 'trap \"\" TERM HUP; echo $$; touch up; exec sleep 1000' &); \
+                      while [ ! -e up ]; do sleep 0.01; done";
         let finished = group.spawn(sh(daemon)).await.unwrap().wait(None).await.unwrap();
         let pid: u32 = text(&finished.stdout).parse().unwrap();
         assert!(alive(pid));
@@ -281,7 +282,7 @@ fn a_process_that_moves_itself_is_detected() {
             // The process itself, detected after its exit, although it runs for less time than any reading interval.
             (format!("exec taskset -c {there} true"), placed_on(&[here])),
             // A child, detected while it runs.
-            (format!("taskset -c {there} sleep 0.3; true"), placed_on(&[here])),
+            (format!("taskset -c {there} sleep 1; true"), placed_on(&[here])),
         ];
         for (script, placement) in moves {
             let ran = finish(&worker, sh(&script).placement(placement)).await.placement;
@@ -298,7 +299,7 @@ fn a_process_that_moves_itself_is_detected() {
         assert!(finish(&worker, sh("exec sleep 0.1").placement(randomised)).await.placement.escapes.is_empty());
         let server = worker.new_group().await.unwrap();
         let process =
-            server.spawn(sh("sleep 0.2; exec taskset -c 1 sleep 9").placement(placed_on(&[here]))).await.unwrap();
+            server.spawn(sh("sleep 9; exec taskset -c 1 sleep 9").placement(placed_on(&[here]))).await.unwrap();
         assert!(process.inspect().await.unwrap().escapes.is_empty());
         server.close().await.unwrap();
     });
@@ -387,12 +388,14 @@ fn large(rest: &str) -> String {
 #[test]
 fn the_largest_resident_set_includes_descendants_that_nobody_waits_for() {
     with_worker(|worker| async move {
+        let ended = "while [ ! -e pid ]; do sleep 0.01; done; \
+                     while grep -qs '^State:.[^Z]' /proc/$(cat pid)/status; do sleep 0.01; done";
         let cases = [
             // Still running at the end, in a session of its own or not.
             (format!("sh -c '{}' & while [ ! -e large ]; do sleep 0.01; done", large("sleep 100")), 1),
             (format!("setsid sh -c '{}' & while [ ! -e large ]; do sleep 0.01; done", large("sleep 100")), 1),
             // Ended before.
-            (format!("(sh -c '{}' &); while [ ! -e gone ]; do sleep 0.01; done; sleep 0.3", large("touch gone")), 0),
+            (format!("(sh -c 'echo $$ > pid.new; mv pid.new pid; {}' &); {ended}", large("true")), 0),
             ("true".to_owned(), 0),
         ];
         for (script, left) in cases {

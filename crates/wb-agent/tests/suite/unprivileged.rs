@@ -33,7 +33,9 @@ fn groups_without_cgroups_are_distinguished_and_killed_completely() {
         let agent = worker.agent_pid().unwrap();
         let (one, other) = (worker.new_group().await.unwrap(), worker.new_group().await.unwrap());
         assert_eq!(one.cgroup(), None);
-        let daemons = "(setsid sh -c 'echo $$; exec sleep 1000' &); (env -i setsid sh -c 'echo $$; exec sleep 1000' &); sleep 0.3";
+        let daemons = "(setsid sh -c 'echo $$; touch one; exec sleep 1000' &); \
+                       (env -i setsid sh -c 'echo $$; touch other; exec sleep 1000' &); \
+                       while [ ! -e one ] || [ ! -e other ]; do sleep 0.01; done";
         let recording = one.record(Nanos(50_000_000)).await.unwrap();
         let finished = one.spawn(sh(daemons)).await.unwrap().wait(None).await.unwrap();
         let pids: Vec<u32> = text(&finished.stdout).lines().map(|line| line.parse().unwrap()).collect();
