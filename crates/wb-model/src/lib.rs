@@ -40,7 +40,7 @@ pub use key::{DefinitionKey, MATRIX_FILE, Sha256};
 pub use metric::{Aggregate, Class, Direction, Metric};
 pub use metric_key::MetricKey;
 pub use name::{InvalidName, ProfileName, TestName, WorkerName};
-pub use outcome::{AttemptOutcome, CellOutcome, Gate, Purpose, Validity};
+pub use outcome::{AttemptOutcome, CellOutcome, Gate, MetricPrecision, Purpose, Validity};
 pub use param::{Axis, Param, ParamKind, ParamValue, Params};
 pub use placement::{Aslr, HugePages, Placement};
 pub use quantity::{Bytes, Count, Nanos};

@@ -23,7 +23,7 @@ async fn a_noisy_cell_ends_at_its_maximum_of_samples_and_reports_the_precision_r
     let bed = TestBed::new(figures(|number| 10.0 + f64::from(number % 7)));
     bed.measure(&["figure"]).await;
     let cell = bed.cell();
-    let CellOutcome::NotConverged { percent } = cell.outcome else { panic!("{:?}", cell.outcome) };
+    let CellOutcome::NotConverged { percent, .. } = cell.outcome else { panic!("{:?}", cell.outcome) };
     assert!(percent > 2.0);
     assert_eq!(cell.attempts.iter().filter(|sample| sample.counted).count(), 30);
 }

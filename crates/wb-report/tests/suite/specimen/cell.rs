@@ -171,7 +171,7 @@ impl CellBuilder {
     }
 
     pub(crate) fn not_converged(mut self, percent: f64) -> Self {
-        self.result.outcome = CellOutcome::NotConverged { percent };
+        self.result.outcome = CellOutcome::NotConverged { percent, metrics: Vec::new() };
         self.result.ended_by = Some("its sample limit is reached".to_owned());
         self
     }
