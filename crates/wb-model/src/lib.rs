@@ -11,6 +11,7 @@
 pub mod attempt_setup;
 pub mod case;
 pub mod cpu_list;
+pub mod criteria;
 pub mod declaration;
 pub mod facts;
 pub mod id;
@@ -33,6 +34,7 @@ pub mod worker_suffix;
 
 pub use attempt_setup::{AttemptSetup, ProcessEnvironment};
 pub use case::{Case, unescape_lossy};
+pub use criteria::Criteria;
 pub use declaration::{Declaration, ProgramFeature, Requirement, Scope};
 pub use facts::Facts;
 pub use id::{CellId, ParseIdError, Serial};

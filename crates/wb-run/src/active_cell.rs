@@ -54,7 +54,8 @@ impl ActiveCell {
     /// Creates a cell with its earlier attempts.
     pub fn new(planned: Cell, definition: CellDefinition, test_cell: Box<dyn TestCell>, history: &History) -> Self {
         let attempts = history.attempts(&planned.id).iter().cloned();
-        let evaluated = attempts.map(|attempt| EvaluatedAttempt::of(test_cell.as_ref(), attempt)).collect();
+        let evaluated =
+            attempts.map(|attempt| EvaluatedAttempt::of(test_cell.as_ref(), &definition.criteria, attempt)).collect();
         Self { planned, definition, test_cell, evaluated, prepared: Vec::new(), attempts_in_invocation: 0 }
     }
 

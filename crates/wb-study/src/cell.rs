@@ -40,7 +40,7 @@ pub fn cell_result(
     let workers: BTreeSet<&WorkerName> =
         counted.iter().flat_map(|evaluated| &evaluated.attempt.ended.workers).collect();
     let metrics_of = |worker: Option<&WorkerName>| {
-        definition.metrics.iter().map(|metric| metric_result(metric, worker, &counted)).collect::<Vec<_>>()
+        definition.metrics.iter().map(|metric| metric_result(definition, metric, worker, &counted)).collect::<Vec<_>>()
     };
     let mut metrics = metrics_of(None);
     // Metrics without an aggregate have no value for all workers together.
@@ -155,7 +155,12 @@ fn reached_precision(metrics: &[(MetricKey, Dispersion)]) -> Vec<MetricPrecision
 }
 
 /// The result of a metric over the samples that count, for all workers together or for one of several.
-fn metric_result(metric: &Metric, worker: Option<&WorkerName>, counted: &[&EvaluatedAttempt]) -> MetricResult {
+fn metric_result(
+    definition: &CellDefinition,
+    metric: &Metric,
+    worker: Option<&WorkerName>,
+    counted: &[&EvaluatedAttempt],
+) -> MetricResult {
     let key = MetricKey { worker: worker.cloned(), ..metric.key() };
     let summarize = |selected: &dyn Fn(&EvaluatedAttempt) -> bool| {
         let selected = counted.iter().filter(|evaluated| selected(evaluated));
@@ -168,6 +173,7 @@ fn metric_result(metric: &Metric, worker: Option<&WorkerName>, counted: &[&Evalu
         // Cells converge on the value of all workers together.
         metric: Metric { primary: metric.primary && worker.is_none(), ..metric.clone() },
         worker: worker.cloned(),
+        threshold: definition.criteria.thresholds.get(&metric.key()).copied(),
         summary: summarize(&|_| true),
         undisturbed: if disturbed { summarize(&|evaluated| !evaluated.is_disturbed()) } else { None },
     }

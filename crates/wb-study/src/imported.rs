@@ -95,6 +95,7 @@ pub(crate) fn cell_result(
     let result = |metric: &Metric| MetricResult {
         metric: metric.clone(),
         worker: None,
+        threshold: None,
         summary: summarize(metric),
         undisturbed: None,
     };

@@ -256,6 +256,9 @@ pub struct MetricResult {
     pub metric: Metric,
     /// The worker that it was measured on; absent for the result over all workers.
     pub worker: Option<WorkerName>,
+    /// The smallest difference that matters in comparisons, in percent; absent if the plan has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub threshold: Option<f64>,
     /// Statistics of the counted samples; absent if there are none.
     pub summary: Option<Summary>,
     /// The same statistics without the disturbed samples; absent if none was disturbed.

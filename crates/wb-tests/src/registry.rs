@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use wb_diagnostics::Diagnostic;
-use wb_model::{Declaration, Facts, ParamValue, Params};
+use wb_model::{Declaration, Facts, Metric, ParamValue, Params};
 use wb_plan::{Catalog, CatalogCell, CellMatrix};
 use wb_record::RunFolder;
 
@@ -191,6 +191,10 @@ impl Catalog for Registry {
 
     fn matrix(&self, test: &str, given: &Params) -> Result<Option<CellMatrix>, Diagnostic> {
         self.test(test).map_or(Ok(None), |test| test.matrix(given))
+    }
+
+    fn metrics(&self, test: &str, params: &Params) -> Vec<Metric> {
+        self.test_cell(test, params).map(|cell| cell.metrics()).unwrap_or_default()
     }
 
     fn cell(&self, test: &str, params: &Params) -> Option<Box<dyn CatalogCell>> {

@@ -205,7 +205,7 @@ impl CellBuilder {
         let metrics = self.metrics.into_iter().map(|(metric, ..)| {
             let key = metric.key();
             let undisturbed = has_disturbed.then(|| summary(&key, false)).flatten();
-            MetricResult { worker: None, summary: summary(&key, true), undisturbed, metric }
+            MetricResult { worker: None, threshold: None, summary: summary(&key, true), undisturbed, metric }
         });
         self.result.metrics = metrics.collect();
         self.result.failures = Failures::of(&self.result.attempts, &[]);
