@@ -435,6 +435,10 @@ pub struct NestedLatency {
     pub over_seconds: Vec<f64>,
     /// The rows, one for each latency percentile.
     pub rows: Vec<NestedRow>,
+    /// Percentiles over the time within a sample: medians over the samples. Absent in results of earlier versions, and of
+    /// samples with a single interval.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub over_time: Option<CurveSet>,
 }
 
 /// One latency percentile: over the whole time, and its distribution over the seconds.

@@ -185,8 +185,9 @@ fn set_histograms(
     }
     let interval_ms = job.histogram_interval_ms();
     for (operation, seconds) in histogram_log::merge_by_interval(&logs, interval_ms) {
-        let title = format!("{}, per {}", operation.name(), Nanos(interval_ms * 1_000_000));
-        measurement.latencies.push(LatencySeries { title, seconds });
+        let interval = Nanos(interval_ms * 1_000_000);
+        let title = format!("{}, per {interval}", operation.name());
+        measurement.latencies.push(LatencySeries { title, interval, seconds });
     }
     Ok(())
 }
