@@ -208,6 +208,8 @@ pub struct MetricReading {
     pub stddev_percent: MeasuredValue,
     /// Whether it is a primary metric of its case.
     pub primary: bool,
+    /// The smallest relevant difference in percent, if the run's plan has one.
+    pub threshold: Option<f64>,
     /// The parameters of the measurement.
     pub params: ParamSetId,
     /// The number of its samples that were disturbed from outside.
@@ -285,6 +287,11 @@ impl Build {
     /// The failed attempts of the cell of a metric over its runs.
     pub fn failures(&self, row: MetricIndex) -> AttemptCounts {
         self.readings(row).map(|reading| reading.failures).fold(AttemptCounts::default(), std::ops::Add::add)
+    }
+
+    /// The smallest relevant difference of a metric in percent, of the last run whose plan has one.
+    pub fn threshold(&self, row: MetricIndex) -> Option<f64> {
+        self.readings(row).filter_map(|reading| reading.threshold).last()
     }
 
     /// Whether a metric is primary in any run; `None` if no run has it.
@@ -433,6 +440,7 @@ mod tests {
             mean,
             stddev_percent: stddev,
             primary: false,
+            threshold: None,
             params,
             disturbed: 0,
             failures: AttemptCounts::default(),

@@ -8,7 +8,7 @@ use wb_model::imported::{
     IMPORTED_FROM, ImportOrigin, ImportedSample, ImportedSamples, ImportedTest, SAMPLE_ARTEFACT, split_location,
 };
 use wb_model::param::differences;
-use wb_model::{CellId, DefinitionKey, Metric, ProfileName, Serial, Sha256, TestName};
+use wb_model::{CellId, Criteria, DefinitionKey, Metric, ProfileName, Serial, Sha256, TestName};
 
 use wb_record::{CellDefinition, History, RecordError, RecordedAttempt, RunFolder, files};
 use wb_stats::SamplingRule;
@@ -182,6 +182,7 @@ impl<'a> StagingArea<'a> {
                 summary: cell.summary.clone(),
                 params: cell.params.clone(),
                 metrics: Vec::new(),
+                criteria: Criteria::default(),
                 rule: fixed_count_rule(0),
                 retakes: 0,
                 min_time: None,

@@ -11,6 +11,7 @@
 pub mod attempt_setup;
 pub mod case;
 pub mod cpu_list;
+pub mod criteria;
 pub mod declaration;
 pub mod facts;
 pub mod id;
@@ -33,6 +34,7 @@ pub mod worker_suffix;
 
 pub use attempt_setup::{AttemptSetup, ProcessEnvironment};
 pub use case::{Case, unescape_lossy};
+pub use criteria::Criteria;
 pub use declaration::{Declaration, ProgramFeature, Requirement, Scope};
 pub use facts::Facts;
 pub use id::{CellId, ParseIdError, Serial};
@@ -40,7 +42,7 @@ pub use key::{DefinitionKey, MATRIX_FILE, Sha256};
 pub use metric::{Aggregate, Class, Direction, Metric};
 pub use metric_key::MetricKey;
 pub use name::{InvalidName, ProfileName, TestName, WorkerName};
-pub use outcome::{AttemptOutcome, CellOutcome, Gate, Purpose, Validity};
+pub use outcome::{AttemptOutcome, CellOutcome, Gate, MetricPrecision, Purpose, Validity};
 pub use param::{Axis, Param, ParamKind, ParamValue, Params};
 pub use placement::{Aslr, HugePages, Placement};
 pub use quantity::{Bytes, Count, Nanos};

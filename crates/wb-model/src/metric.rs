@@ -150,7 +150,7 @@ impl Metric {
         MetricKey::new(self.class, &self.name)
     }
 
-    /// Makes it the primary metric, which determines convergence and verdicts.
+    /// Makes it a primary metric, which determines convergence and verdicts.
     pub fn primary(mut self) -> Self {
         self.primary = true;
         self

@@ -5,7 +5,7 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Nanos, WorkerName};
+use crate::{MetricKey, Nanos, WorkerName};
 
 /// Outcome of an attempt at a sample.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -140,8 +140,11 @@ pub enum CellOutcome {
     Measured,
     /// A limit was reached before its rule was met.
     NotConverged {
-        /// Relative half-width of the confidence interval reached, in percent.
+        /// Relative half-width of the confidence interval reached, in percent; the largest, of several primary metrics.
         percent: f64,
+        /// The primary metrics that did not converge; absent if the cell has only one.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        metrics: Vec<MetricPrecision>,
     },
     /// Fewer valid samples than the rule's minimum.
     Partial {
@@ -160,6 +163,15 @@ pub enum CellOutcome {
         /// The reason.
         reason: String,
     },
+}
+
+/// The precision that a metric has reached.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct MetricPrecision {
+    /// The metric: `latency/p99`.
+    pub metric: MetricKey,
+    /// Relative half-width of the confidence interval reached, in percent.
+    pub percent: f64,
 }
 
 impl CellOutcome {
@@ -184,7 +196,14 @@ impl fmt::Display for CellOutcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Measured => write!(f, "measured"),
-            Self::NotConverged { percent } => write!(f, "not converged, ±{percent:.1} %"),
+            Self::NotConverged { percent, metrics } if metrics.is_empty() => {
+                write!(f, "not converged, ±{percent:.1} %")
+            }
+            Self::NotConverged { metrics, .. } => {
+                let reached =
+                    metrics.iter().map(|MetricPrecision { metric, percent }| format!("{metric} ±{percent:.1} %"));
+                write!(f, "not converged: {}", reached.collect::<Vec<_>>().join(", "))
+            }
             Self::Partial { valid, required } => write!(f, "partial ({valid} of {required})"),
             Self::Failed { reason } => write!(f, "failed ({reason})"),
             Self::Unsupported { reason } => write!(f, "unsupported ({reason})"),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use wb_diagnostics::Diagnostic;
-use wb_model::{Declaration, Facts, Nanos, ParamValue, Params, Requirement, Topology};
+use wb_model::{Declaration, Facts, Metric, Nanos, ParamValue, Params, Requirement, Topology};
 use wb_stats::SamplingRule;
 
 /// The available tests and knobs.
@@ -41,6 +41,9 @@ pub trait Catalog {
     fn matrix(&self, _test: &str, _given: &Params) -> Result<Option<CellMatrix>, Diagnostic> {
         Ok(None)
     }
+
+    /// The metrics of a test with these parameters; empty if they are invalid, or there is no such test.
+    fn metrics(&self, test: &str, params: &Params) -> Vec<Metric>;
 
     /// The cell of a test with these parameters; `None` if there is no such test.
     fn cell(&self, test: &str, params: &Params) -> Option<Box<dyn CatalogCell>>;

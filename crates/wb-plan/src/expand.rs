@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use wb_diagnostics::{Diagnostic, DiagnosticCollector, Diagnostics, suggest};
 use wb_model::roles::all_workers;
 use wb_model::{
-    CellId, Declaration, DefinitionKey, Facts, Param, ParamKind, ParamValue, Params, ProfileName, Roles, Scope, Serial,
-    TestName, WorkerName,
+    CellId, Criteria, Declaration, DefinitionKey, Facts, Param, ParamKind, ParamValue, Params, ProfileName, Roles,
+    Scope, Serial, TestName, WorkerName,
 };
 
 use crate::catalog::CellMatrix;
@@ -100,7 +100,11 @@ impl PlanExpansion<'_> {
             participants: involved,
             sampling,
         };
-        for Combination { case, params, open, matrix_name, server } in context.combinations()? {
+        let combinations = context.combinations()?;
+        let criteria = context.criteria(&combinations)?;
+        for (Combination { case, params, open, matrix_name, server }, criteria) in
+            combinations.into_iter().zip(criteria)
+        {
             let test = declaration.name.clone();
             let id = CellId { profile: self.profile.clone(), test, serial: serial.clone(), case };
             if !self.seen.insert(id.clone()) {
@@ -113,7 +117,10 @@ impl PlanExpansion<'_> {
                 SelectableCell::new(&id, &params, Some(declaration)).with_matrix_name(matrix_name.as_deref());
             match self.selection.skip_reason(&selectable) {
                 Some(reason) => self.plan.skipped.push(SkippedCell { id, params, reason }),
-                None => self.plan.cells.push(context.cell(id, params, open, server.as_deref())?),
+                None => {
+                    let cell = context.cell(id, params, open, server.as_deref())?;
+                    self.plan.cells.push(Cell { criteria, ..cell });
+                }
             }
         }
         Ok(())
@@ -202,6 +209,16 @@ impl RequestExpansion<'_> {
             dimensions.push(Dimension { param, values, axis: param.axis || is_list });
         }
         Ok(combine(matrix, &dimensions, &open))
+    }
+
+    /// What decides about each cell. Cells that are not selected count: a metric that only they have is not unknown.
+    fn criteria(&self, combinations: &[Combination]) -> Result<Vec<Criteria>, Diagnostics> {
+        let Request { source, test, criteria, .. } = self.request;
+        if criteria.is_empty() {
+            return Ok(vec![Criteria::default(); combinations.len()]);
+        }
+        let metrics = combinations.iter().map(|one| self.catalog.metrics(test, &one.params));
+        criteria.resolve(source, &self.declaration.name, &metrics.collect::<Vec<_>>())
     }
 
     /// The matrix that defines the test's cells, if one does.
@@ -474,6 +491,7 @@ impl RequestExpansion<'_> {
             calibration_time: test_cell.calibration_time(self.sampling.min_time),
             is_estimated: test_cell.is_estimated(),
             scope: *scope,
+            criteria: Criteria::default(),
             tools: self.request.tools.clone(),
             programs,
             roles,

@@ -31,10 +31,11 @@ use wb_diagnostics::{
 };
 use wb_model::ParamValue;
 
+use crate::criteria::{METRICS, RequestedMetric, THRESHOLDS};
 use crate::expand::KNOBS;
 use crate::request::{SpannedValue, ValueForm};
 use crate::tools::{self, ToolGroups};
-use crate::{Request, Sampling, SpannedParam, spec};
+use crate::{Request, RequestCriteria, Sampling, SpannedParam, spec};
 
 /// The test of a matrix of implementations.
 pub const PEERS: &str = "peers";
@@ -190,6 +191,7 @@ fn parse_request(
         params: Vec::new(),
         stages: Vec::new(),
         tools: Vec::new(),
+        criteria: RequestCriteria::default(),
         programs: BTreeMap::new(),
         default_on: None,
     };
@@ -203,12 +205,17 @@ fn parse_request(
             }
             continue;
         }
+        if name.get_ref() == THRESHOLDS {
+            errors.ok(add_thresholds(source, value, &mut request.criteria));
+            continue;
+        }
         let Some(value) = errors.ok(parse_value(source, value)) else { continue };
         match name.get_ref().as_ref() {
             "name" if default_name.is_none() => {
                 (request.test, request.test_span) = (value.value().to_string(), value.span)
             }
             "id" => request.id = errors.ok(spec::parse_id(source, &value)),
+            METRICS => drop(errors.ok(request.criteria.add_metrics(source, &value))),
             "tools" => request.tools.extend(errors.ok(tools::expand_tools(source, &value, groups)).unwrap_or_default()),
             // pbench's name, used by fio and uperf: it starts the group and remains a parameter.
             "tool-group" => {
@@ -225,6 +232,26 @@ fn parse_request(
     errors.finish()?;
     request.params.sort_by_key(|given| given.name_span.start);
     Ok(request)
+}
+
+/// Parses the thresholds of a test: percentages by metric.
+fn add_thresholds(
+    source: &SourceText,
+    thresholds: &Spanned<DeValue>,
+    criteria: &mut RequestCriteria,
+) -> Result<(), Diagnostics> {
+    let DeValue::Table(entries) = thresholds.get_ref() else {
+        let message = format!("invalid `{THRESHOLDS}`: expected a percentage for each metric");
+        let label = "expected a table such as `{ p99 = 10 }`";
+        return Err(Diagnostic::at(source, thresholds.span(), message, label).into());
+    };
+    let mut errors = DiagnosticCollector::default();
+    for (metric, value) in entries {
+        let metric = RequestedMetric { text: metric.get_ref().to_string(), span: metric.span() };
+        let Some(value) = errors.ok(parse_value(source, value)) else { continue };
+        errors.ok(criteria.add_threshold(source, metric, &value));
+    }
+    errors.finish()
 }
 
 fn parse_value(source: &SourceText, value: &Spanned<DeValue>) -> Result<SpannedValue, Diagnostic> {

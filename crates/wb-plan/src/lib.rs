@@ -10,6 +10,7 @@
 
 pub mod builtin;
 pub mod catalog;
+pub mod criteria;
 pub mod expand;
 pub mod file;
 pub mod masking;
@@ -25,6 +26,7 @@ pub mod variant;
 pub mod workers;
 
 pub use catalog::{Catalog, CatalogCell, CellMatrix, MatrixCell};
+pub use criteria::RequestCriteria;
 pub use expand::{KNOBS, SIDES, WORKER_CPUS, WORKERS, expand};
 pub use file::PEERS;
 pub use plan::{Cell, Plan, Shortfall, SkippedCell, TimeEstimate};

@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use wb_model::{CellId, DefinitionKey, Nanos, Params, Roles, Scope};
+use wb_model::{CellId, Criteria, DefinitionKey, Nanos, Params, Roles, Scope};
 use wb_stats::SamplingRule;
 
 use crate::Sampling;
@@ -48,6 +48,9 @@ pub struct Cell {
     pub is_estimated: bool,
     /// The lifetime of what its test prepares.
     pub scope: Scope,
+    /// What decides about it, where that is not left to its test.
+    #[serde(default, skip_serializing_if = "Criteria::is_empty")]
+    pub criteria: Criteria,
     /// User tools that run around its samples.
     pub tools: Vec<String>,
     /// Files that replace programs, by program name.

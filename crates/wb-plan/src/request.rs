@@ -6,6 +6,8 @@ use std::ops::Range;
 use wb_diagnostics::SourceText;
 use wb_model::{ParamValue, TestName};
 
+use crate::RequestCriteria;
+
 /// A parameter as written, with its position in the source.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SpannedParam {
@@ -81,6 +83,8 @@ pub struct Request {
     pub stages: Vec<PropertyGroup>,
     /// User tools that run around its samples, each a command line.
     pub tools: Vec<String>,
+    /// What decides about its cells.
+    pub criteria: RequestCriteria,
     /// Files that replace programs of the search path, by program name.
     pub programs: BTreeMap<String, String>,
     /// The plan's `on`: the workers that measure it unless the test has an `on` of its own.

@@ -6,7 +6,7 @@
 //! A name is bare or in double quotes; that of a knob may have a target: `knobs.hugetlb@2048kB`. A value is bare text
 //! (up to `,` `:` or `]`), text in double quotes (with JSON's escapes), or a list `[a,b,"c"]`. The first group holds
 //! the test's parameters, further ones the properties of later stages. `id=` in any group sets the serial: the name of the
-//! test within its plan, instead of its number.
+//! test within its plan, instead of its number; `metrics=` the metrics that decide about its cells.
 //! White space around names and values is ignored.
 
 use std::collections::BTreeMap;
@@ -15,8 +15,9 @@ use std::ops::Range;
 use wb_diagnostics::{Diagnostic, SourceText};
 use wb_model::{ParamValue, TestName};
 
+use crate::criteria::METRICS;
 use crate::request::{PropertyGroup, SpannedValue, ValueForm};
-use crate::{Request, SpannedParam};
+use crate::{Request, RequestCriteria, SpannedParam};
 
 /// Parses one test specification.
 pub fn parse(text: &str) -> Result<Request, Diagnostic> {
@@ -34,6 +35,7 @@ pub fn parse(text: &str) -> Result<Request, Diagnostic> {
         return Err(cursor.error(cursor.at..text.len(), "unexpected text", "expected `:` or the end"));
     }
     let id = take_id(&source, &mut groups)?;
+    let criteria = take_metrics(&source, &mut groups)?;
     let mut groups = groups.into_iter();
     Ok(Request {
         test: text[test.clone()].to_owned(),
@@ -42,21 +44,37 @@ pub fn parse(text: &str) -> Result<Request, Diagnostic> {
         params: groups.next().unwrap_or_default().params,
         stages: groups.collect(),
         tools: Vec::new(),
+        criteria,
         programs: BTreeMap::new(),
         default_on: None,
         source,
     })
 }
 
-/// Removes `id=` from whichever group has it, and that group too if it has nothing else.
 fn take_id(source: &SourceText, groups: &mut Vec<PropertyGroup>) -> Result<Option<TestName>, Diagnostic> {
-    let ids: Vec<SpannedParam> =
-        groups.iter_mut().flat_map(|group| group.params.extract_if(.., |given| given.name == "id")).collect();
-    groups.retain(|group| !group.params.is_empty() || ids.iter().all(|id| !group.at.contains(&id.name_span.start)));
-    match ids.as_slice() {
+    take(source, groups, "id")?.map(|value| parse_id(source, &value)).transpose()
+}
+
+fn take_metrics(source: &SourceText, groups: &mut Vec<PropertyGroup>) -> Result<RequestCriteria, Diagnostic> {
+    let mut criteria = RequestCriteria::default();
+    if let Some(value) = take(source, groups, METRICS)? {
+        criteria.add_metrics(source, &value)?;
+    }
+    Ok(criteria)
+}
+
+/// Removes `NAME=` from whichever group has it, and that group too if it has nothing else.
+fn take(source: &SourceText, groups: &mut Vec<PropertyGroup>, name: &str) -> Result<Option<SpannedValue>, Diagnostic> {
+    let given: Vec<SpannedParam> =
+        groups.iter_mut().flat_map(|group| group.params.extract_if(.., |given| given.name == name)).collect();
+    groups.retain(|group| !group.params.is_empty() || given.iter().all(|one| !group.at.contains(&one.name_span.start)));
+    match given.as_slice() {
         [] => Ok(None),
-        [id] => parse_id(source, &id.value).map(Some),
-        [_, again, ..] => Err(Diagnostic::at(source, again.name_span.clone(), "`id` is given twice", "here again")),
+        [one] => Ok(Some(one.value.clone())),
+        [_, again, ..] => {
+            let message = format!("`{name}` is given twice");
+            Err(Diagnostic::at(source, again.name_span.clone(), message, "here again"))
+        }
     }
 }
 

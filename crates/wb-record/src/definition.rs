@@ -5,7 +5,7 @@ use std::collections::btree_map::Entry;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use wb_model::{CellId, DefinitionKey, Metric, Nanos, Params, Roles};
+use wb_model::{CellId, Criteria, DefinitionKey, Metric, Nanos, Params, Roles};
 use wb_stats::SamplingRule;
 
 /// The definitions of the cells of one serial.
@@ -28,8 +28,11 @@ pub struct CellDefinition {
     pub summary: String,
     /// Every effective parameter.
     pub params: Params,
-    /// Its metrics.
+    /// Its metrics; those are primary that decide in the newest invocation.
     pub metrics: Vec<Metric>,
+    /// What decides, where the plan of the newest invocation does not leave it to the test.
+    #[serde(default, skip_serializing_if = "Criteria::is_empty")]
+    pub criteria: Criteria,
     /// Its sampling rule; that of the newest invocation.
     pub rule: SamplingRule,
     /// The maximum number of additional samples for disturbed ones.

@@ -2,11 +2,14 @@
 
 use wb_compare::build::EMULATED;
 use wb_model::{
-    Aggregate, CellId, CellOutcome, Direction, Unit, Validity, WorkerName, pluralize, strip_worker, unescape_lossy,
+    Aggregate, CellId, CellOutcome, Direction, MetricPrecision, Unit, Validity, WorkerName, pluralize, strip_worker,
+    unescape_lossy,
 };
 use wb_stats::{Interval, SamplingRule, Summary};
 use wb_study::cell::MIN_SAMPLES_FOR_INTERVAL;
-use wb_study::result::{AttemptResult, CellResult, Conclusion, CurveSet, Failures, ImportedSource, Purpose, Study};
+use wb_study::result::{
+    AttemptResult, CellResult, Conclusion, CurveSet, Failures, ImportedSource, MetricResult, Purpose, Study,
+};
 
 /// Placeholder for a missing figure.
 pub(crate) const NO_VALUE: &str = "–";
@@ -137,13 +140,16 @@ pub(crate) fn outcome_label(outcome: &CellOutcome) -> String {
     outcome.as_str().replace('-', " ")
 }
 
-/// The figures of a cell at a glance: median, half-width of its interval, spread and number of samples.
+/// The figures of a cell at a glance, by its first primary metric.
 pub(crate) fn overview_values(cell: &CellResult) -> [String; 4] {
-    let primary = cell.primary();
-    let summary = primary.and_then(|primary| primary.summary.as_ref());
+    metric_values(cell, cell.primary())
+}
+
+/// The figures of a primary metric at a glance: median, half-width of its interval, spread and number of samples.
+pub(crate) fn metric_values(cell: &CellResult, result: Option<&MetricResult>) -> [String; 4] {
+    let summary = result.and_then(|result| result.summary.as_ref());
     let or_none = |text: Option<String>| text.unwrap_or_else(|| NO_VALUE.to_owned());
-    let median =
-        primary.zip(summary).map(|(primary, summary)| primary.metric.unit.quantity(summary.median).to_string());
+    let median = result.zip(summary).map(|(result, summary)| result.metric.unit.quantity(summary.median).to_string());
     [
         or_none(median),
         summary.and_then(|summary| format_cell_half_width(cell, summary)).unwrap_or_default(),
@@ -156,8 +162,8 @@ pub(crate) fn overview_values(cell: &CellResult) -> [String; 4] {
 pub(crate) fn describe_incompleteness(cell: &CellResult) -> Option<String> {
     match &cell.outcome {
         CellOutcome::Measured => None,
-        CellOutcome::NotConverged { percent } => {
-            let reached = describe_reached(cell, *percent);
+        CellOutcome::NotConverged { percent, metrics } => {
+            let reached = describe_reached(cell, *percent, metrics);
             Some(format!("{reached} reached, required: {}{}", describe_rule(&cell.rule), end_reason(cell)))
         }
         CellOutcome::Partial { valid, required } => {
@@ -167,8 +173,21 @@ pub(crate) fn describe_incompleteness(cell: &CellResult) -> Option<String> {
     }
 }
 
-/// Describes the dispersion that a cell which did not converge has reached.
-fn describe_reached(cell: &CellResult, percent: f64) -> String {
+/// Describes the dispersion that a cell which did not converge has reached: of its only primary metric, or of each of
+/// several that did not converge, with its name.
+fn describe_reached(cell: &CellResult, percent: f64, metrics: &[MetricPrecision]) -> String {
+    if metrics.is_empty() {
+        return describe_dispersion(cell, cell.primary(), percent);
+    }
+    let reached = metrics.iter().map(|MetricPrecision { metric, percent }| {
+        let result = cell.primary_metrics().find(|result| result.key() == *metric);
+        format!("{} {}", metric.name, describe_dispersion(cell, result, *percent))
+    });
+    reached.collect::<Vec<_>>().join(", ")
+}
+
+/// Describes the dispersion of a primary metric, by the measure of the cell's rule.
+fn describe_dispersion(cell: &CellResult, result: Option<&MetricResult>, percent: f64) -> String {
     let limit = match cell.rule {
         SamplingRule::MaxStddev { max_stddev_percent, .. } => {
             return format!("{} standard deviation", format_percent_beside(percent, max_stddev_percent));
@@ -177,7 +196,7 @@ fn describe_reached(cell: &CellResult, percent: f64) -> String {
         SamplingRule::External { .. } => None,
     };
     let half = limit.map_or_else(|| format_percent(percent), |limit| format_percent_beside(percent, limit));
-    let summary = cell.primary().and_then(|primary| primary.summary.as_ref());
+    let summary = result.and_then(|result| result.summary.as_ref());
     match summary.and_then(|summary| format_cell_half_width(cell, summary)).filter(|ends| !ends.starts_with('±')) {
         Some(ends) => format!("{ends} (half its width: {half})"),
         None => format!("±{half}"),
@@ -187,8 +206,9 @@ fn describe_reached(cell: &CellResult, percent: f64) -> String {
 /// Describes a cell's outcome.
 pub(crate) fn describe_outcome(cell: &CellResult) -> String {
     match &cell.outcome {
-        CellOutcome::NotConverged { percent } => {
-            format!("not converged, {}", describe_reached(cell, *percent))
+        CellOutcome::NotConverged { percent, metrics } => {
+            let separator = if metrics.is_empty() { "," } else { ":" };
+            format!("not converged{separator} {}", describe_reached(cell, *percent, metrics))
         }
         outcome => outcome.to_string(),
     }
@@ -217,8 +237,13 @@ pub(crate) fn all_failures(study: &Study) -> Failures {
 /// Describes why a measured cell has a wider interval than its rule requires, or none.
 pub(crate) fn describe_imprecision(cell: &CellResult) -> Option<String> {
     match &cell.outcome {
-        CellOutcome::NotConverged { .. } => {
-            Some(format!("required: {}{}", describe_rule(&cell.rule), end_reason(cell)))
+        CellOutcome::NotConverged { percent, metrics } => {
+            let which = match metrics.as_slice() {
+                // The table shows what was reached.
+                [] => String::new(),
+                several => format!("not converged: {}; ", describe_reached(cell, *percent, several)),
+            };
+            Some(format!("{which}required: {}{}", describe_rule(&cell.rule), end_reason(cell)))
         }
         CellOutcome::Measured => {
             let n = cell.primary()?.summary.as_ref().filter(|summary| summary.median_interval.is_none())?.n;

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use wb_model::{AttemptOutcome, Nanos, Params, Purpose, Validity, WorkerName, pluralize};
 use wb_plan::{Cell, Plan, Sampling, TimeEstimate};
 use wb_record::{CellDefinition, History};
-use wb_stats::{Budget, SamplingDecision, SamplingRule};
-use wb_study::{EvaluatedAttempt, judge};
+use wb_stats::{Budget, SamplingRule};
+use wb_study::{CellDecision, EvaluatedAttempt, judge};
 use wb_tests::test::AnyPrepared;
 use wb_tests::{BUILT_PREFIX, Registry, TestCell, WorkerContext};
 
@@ -54,7 +54,8 @@ impl ActiveCell {
     /// Creates a cell with its earlier attempts.
     pub fn new(planned: Cell, definition: CellDefinition, test_cell: Box<dyn TestCell>, history: &History) -> Self {
         let attempts = history.attempts(&planned.id).iter().cloned();
-        let evaluated = attempts.map(|attempt| EvaluatedAttempt::of(test_cell.as_ref(), attempt)).collect();
+        let evaluated =
+            attempts.map(|attempt| EvaluatedAttempt::of(test_cell.as_ref(), &definition.criteria, attempt)).collect();
         Self { planned, definition, test_cell, evaluated, prepared: Vec::new(), attempts_in_invocation: 0 }
     }
 
@@ -126,13 +127,13 @@ impl ActiveCell {
             return Some(format!("unsupported: {reason}"));
         }
         let judgement = judge(&self.definition, &self.evaluated, Budget::Left);
-        if let Some(contradiction) = judgement.contradiction {
-            return Some(format!("its values contradict each other: {contradiction}"));
+        if let Some(reason) = judgement.contradiction() {
+            return Some(reason);
         }
         match judgement.decision {
-            SamplingDecision::Done(_) => return Some("its rule is met".to_owned()),
-            SamplingDecision::NotConverged(_) => return Some("its sample limit is reached".to_owned()),
-            SamplingDecision::Continue => {}
+            CellDecision::Done => return Some("its rule is met".to_owned()),
+            CellDecision::NotConverged(_) => return Some("its sample limit is reached".to_owned()),
+            CellDecision::Continue => {}
         }
         let this_invocation =
             &self.evaluated[self.evaluated.len().saturating_sub(self.attempts_in_invocation as usize)..];

@@ -217,7 +217,7 @@ impl ActiveCell {
 
     fn add_attempt(&mut self, attempt: Option<wb_record::RecordedAttempt>) {
         if let Some(attempt) = attempt {
-            let evaluated = EvaluatedAttempt::of(self.test_cell.as_ref(), attempt);
+            let evaluated = EvaluatedAttempt::of(self.test_cell.as_ref(), &self.definition.criteria, attempt);
             self.add(evaluated);
         }
     }

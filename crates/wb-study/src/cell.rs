@@ -2,90 +2,19 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use wb_model::{Aggregate, CellOutcome, Metric, MetricKey, Purpose, WorkerName};
+use wb_model::{Aggregate, CellOutcome, Metric, MetricKey, MetricPrecision, Purpose, WorkerName};
 use wb_record::CellDefinition;
-use wb_stats::{Budget, Dependence, Dispersion, Samples, SamplingDecision, SamplingRule, Stop, Summary, dependence};
+use wb_stats::{Budget, Dispersion, Samples, SamplingRule, Summary};
 
 use crate::curves::merge_curves;
 use crate::evaluated_attempt::EvaluatedAttempt;
 use crate::findings::findings;
+use crate::judgement::{CellDecision, Judgement, judge, primary_metrics};
 use crate::latency::nested_latency;
+use crate::primary_values::{PrimaryValues, clearest_dependence};
 use crate::provenance;
 use crate::result::{AttemptResult, CellResult, Failures, MetricResult};
 use crate::value_range::ValueRange;
-
-/// The samples of a cell that count, and whether it needs more.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Judgement {
-    /// The samples that count, as positions among the attempts.
-    pub counted: Vec<usize>,
-    /// What to do next.
-    pub decision: SamplingDecision,
-    /// Contradictory values of the primary metric, if any. No sample counts then, since it is unknown which of them are
-    /// wrong, and more samples would only outvote some.
-    pub contradiction: Option<ValueRange>,
-}
-
-/// Decides whether a cell needs more samples. For each disturbed sample an additional one is taken, up to the
-/// definition's `retakes`; the disturbed ones still count, since dropping samples would bias the result. Samples of
-/// other metrics alone, as imports have them, count too, and the rule takes as many fewer.
-pub fn judge(definition: &CellDefinition, evaluated: &[EvaluatedAttempt], budget: Budget) -> Judgement {
-    let contradiction = range(definition, evaluated).filter(ValueRange::is_contradiction);
-    if contradiction.is_some() {
-        let decision = SamplingDecision::NotConverged(Stop { counted: 0..0, dispersion: Dispersion::TooFew });
-        return Judgement { counted: Vec::new(), decision, contradiction };
-    }
-    let valid: Vec<usize> = (0..evaluated.len()).filter(|at| evaluated[*at].valid_sample().is_some()).collect();
-    let value = |at: &usize| evaluated[*at].valid_sample().and_then(|measured| measured.get(primary(definition)?));
-    let with_value: Vec<(usize, f64)> = valid.iter().filter_map(|at| Some((*at, value(at)?))).collect();
-    let values: Vec<f64> = with_value.iter().map(|(_, value)| *value).collect();
-    let disturbed = valid.iter().filter(|at| evaluated[**at].is_disturbed()).count();
-    let decision = decide(definition, &values, valid.len(), disturbed, budget);
-    let counted = match &decision {
-        SamplingDecision::Continue => valid,
-        SamplingDecision::Done(stop) | SamplingDecision::NotConverged(stop) => {
-            let positions = with_value.iter().enumerate();
-            let excluded: Vec<usize> =
-                positions.filter(|(position, _)| !stop.counted.contains(position)).map(|(_, (at, _))| *at).collect();
-            valid.into_iter().filter(|at| excluded.binary_search(at).is_err()).collect()
-        }
-    };
-    Judgement { counted, decision, contradiction: None }
-}
-
-/// Decides from the values of the primary metric, which some of the `valid` samples may not have.
-pub(crate) fn decide(
-    definition: &CellDefinition,
-    values: &[f64],
-    valid: usize,
-    disturbed: usize,
-    budget: Budget,
-) -> SamplingDecision {
-    let rule = definition.rule.with_retakes(disturbed.min(definition.retakes));
-    let rule = without_samples(rule, valid - values.len());
-    // Values are finite: the gates guarantee it for every valid sample.
-    rule.decide(values, budget).unwrap_or(SamplingDecision::Continue)
-}
-
-/// The range of the valid values of the primary metric.
-fn range(definition: &CellDefinition, evaluated: &[EvaluatedAttempt]) -> Option<ValueRange> {
-    ValueRange::of(primary(definition)?, evaluated)
-}
-
-pub(crate) fn primary(definition: &CellDefinition) -> Option<&Metric> {
-    definition.metrics.iter().find(|metric| metric.primary)
-}
-
-/// The rule for the samples with the primary metric, of a rule for all samples.
-fn without_samples(rule: SamplingRule, others: usize) -> SamplingRule {
-    match rule {
-        SamplingRule::External { min_samples, max_samples } => SamplingRule::External {
-            min_samples: min_samples.saturating_sub(others),
-            max_samples: max_samples.saturating_sub(others),
-        },
-        other => other,
-    }
-}
 
 /// The minimum number of samples for a 95 % interval of the median.
 pub const MIN_SAMPLES_FOR_INTERVAL: usize = 6;
@@ -111,19 +40,20 @@ pub fn cell_result(
     let workers: BTreeSet<&WorkerName> =
         counted.iter().flat_map(|evaluated| &evaluated.attempt.ended.workers).collect();
     let metrics_of = |worker: Option<&WorkerName>| {
-        definition.metrics.iter().map(|metric| metric_result(metric, worker, &counted)).collect::<Vec<_>>()
+        definition.metrics.iter().map(|metric| metric_result(definition, metric, worker, &counted)).collect::<Vec<_>>()
     };
     let mut metrics = metrics_of(None);
     // Metrics without an aggregate have no value for all workers together.
     metrics.retain(|result| workers.is_empty() || result.metric.aggregate != Aggregate::None);
     metrics.sort_by_key(|result| !result.metric.primary);
     metrics.extend(workers.into_iter().flat_map(|worker| metrics_of(Some(worker))));
-    let values = primary(definition).into_iter().flat_map(|metric| {
-        counted.iter().filter_map(|evaluated| evaluated.measurement.as_ref()?.get(metric)).collect::<Vec<f64>>()
-    });
-    let dependence = dependence_of(&values.collect::<Vec<f64>>());
-    let range = range(definition, &evaluated);
-    let mut findings = findings(definition, &evaluated, range.as_ref(), &counted, dependence.as_ref());
+    let values_of = |metric: &Metric| -> Vec<f64> {
+        counted.iter().filter_map(|evaluated| evaluated.measurement.as_ref()?.get(metric)).collect()
+    };
+    let primary: Vec<PrimaryValues<'_>> = primary_metrics(definition)
+        .map(|metric| PrimaryValues::new(metric, ValueRange::of(metric, &evaluated), values_of(metric)))
+        .collect();
+    let mut findings = findings(definition, &evaluated, &primary, &counted);
     findings.extend(provenance::changes(&counted));
     let mut outcome = outcome(definition, &AttemptTally::of(&evaluated), &judgement, judgement.counted.len(), ended_by);
     let has_no_value = !metrics.is_empty() && metrics.iter().all(|result| result.summary.is_none());
@@ -144,17 +74,12 @@ pub fn cell_result(
         curves: merge_curves(&counted),
         latency: nested_latency(&counted),
         failures: Failures::of(&attempts, &[]),
-        dependence,
+        dependence: clearest_dependence(&primary),
         attempts,
         series: Vec::new(),
         metrics,
         provenance: provenance::provenance(definition, &evaluated, &counted),
     }
-}
-
-/// The dependence of values in time order; `None` if they are too few.
-pub(crate) fn dependence_of(values: &[f64]) -> Option<Dependence> {
-    dependence(&Samples::new(values).ok()?)
 }
 
 /// What is relevant of the attempts at a cell for its outcome.
@@ -184,8 +109,8 @@ pub(crate) fn outcome(
     counted: usize,
     ended_by: Option<&str>,
 ) -> CellOutcome {
-    if let Some(contradiction) = &judgement.contradiction {
-        return CellOutcome::Failed { reason: format!("its values contradict each other: {contradiction}") };
+    if let Some(reason) = judgement.contradiction() {
+        return CellOutcome::Failed { reason };
     }
     if let (Some(reason), 0) = (&definition.unsupported, counted) {
         return CellOutcome::Unsupported { reason: reason.clone() };
@@ -200,22 +125,42 @@ pub(crate) fn outcome(
             None => CellOutcome::Partial { valid: 0, required },
         },
     };
-    match &judgement.decision {
-        SamplingDecision::Done(_) => CellOutcome::Measured,
+    let reached = match &judgement.decision {
+        CellDecision::Done => return CellOutcome::Measured,
+        CellDecision::Continue => Vec::new(),
+        CellDecision::NotConverged(metrics) => reached_precision(metrics),
+    };
+    match reached.iter().map(|metric| metric.percent).reduce(f64::max) {
         _ if valid == 0 => failed(),
         _ if valid < required => CellOutcome::Partial { valid, required },
-        SamplingDecision::NotConverged(Stop {
-            dispersion: Dispersion::HalfWidthPercent(percent) | Dispersion::StddevPercent(percent),
-            ..
-        }) => CellOutcome::NotConverged { percent: *percent },
+        Some(percent) => {
+            let is_single = primary_metrics(definition).count() == 1;
+            CellOutcome::NotConverged { percent, metrics: if is_single { Vec::new() } else { reached } }
+        }
         // As with pbench's sets of three samples: too few were requested for an interval.
-        _ if valid >= max_samples(definition.rule) => CellOutcome::Measured,
-        _ => CellOutcome::Partial { valid, required: required.max(MIN_SAMPLES_FOR_INTERVAL) },
+        None if valid >= max_samples(definition.rule) => CellOutcome::Measured,
+        None => CellOutcome::Partial { valid, required: required.max(MIN_SAMPLES_FOR_INTERVAL) },
     }
 }
 
+/// What metrics have reached that did not converge, of those with a relative dispersion.
+fn reached_precision(metrics: &[(MetricKey, Dispersion)]) -> Vec<MetricPrecision> {
+    let reached = metrics.iter().filter_map(|(metric, dispersion)| match *dispersion {
+        Dispersion::HalfWidthPercent(percent) | Dispersion::StddevPercent(percent) => {
+            Some(MetricPrecision { metric: metric.clone(), percent })
+        }
+        Dispersion::TooFew | Dispersion::ZeroCentre => None,
+    });
+    reached.collect()
+}
+
 /// The result of a metric over the samples that count, for all workers together or for one of several.
-fn metric_result(metric: &Metric, worker: Option<&WorkerName>, counted: &[&EvaluatedAttempt]) -> MetricResult {
+fn metric_result(
+    definition: &CellDefinition,
+    metric: &Metric,
+    worker: Option<&WorkerName>,
+    counted: &[&EvaluatedAttempt],
+) -> MetricResult {
     let key = MetricKey { worker: worker.cloned(), ..metric.key() };
     let summarize = |selected: &dyn Fn(&EvaluatedAttempt) -> bool| {
         let selected = counted.iter().filter(|evaluated| selected(evaluated));
@@ -228,6 +173,7 @@ fn metric_result(metric: &Metric, worker: Option<&WorkerName>, counted: &[&Evalu
         // Cells converge on the value of all workers together.
         metric: Metric { primary: metric.primary && worker.is_none(), ..metric.clone() },
         worker: worker.cloned(),
+        threshold: definition.criteria.thresholds.get(&metric.key()).copied(),
         summary: summarize(&|_| true),
         undisturbed: if disturbed { summarize(&|evaluated| !evaluated.is_disturbed()) } else { None },
     }
@@ -306,11 +252,11 @@ mod tests {
     fn a_contradiction_ends_the_sampling_at_once_and_ignores_warm_ups() {
         let rule = definition(precision());
         let judged = judge(&rule, &samples(&[1000.0, 1.0]), Budget::Left);
-        assert!(judged.contradiction.is_some() && matches!(judged.decision, SamplingDecision::NotConverged(_)));
+        assert!(judged.contradiction().is_some() && matches!(judged.decision, CellDecision::NotConverged(_)));
         let mut warmed = vec![attempt(Purpose::WarmUp, 0, 1.0)];
         warmed.extend(samples(&[1000.0; 6]));
         let judged = judge(&rule, &warmed, Budget::Left);
-        assert!(judged.contradiction.is_none() && matches!(judged.decision, SamplingDecision::Done(_)));
+        assert!(judged.contradiction().is_none() && judged.decision == CellDecision::Done);
         assert_eq!(judged.counted, [1, 2, 3, 4, 5, 6]);
     }
 
@@ -363,7 +309,7 @@ mod tests {
     #[test]
     fn one_sample_is_enough_for_a_rule_of_one() {
         let one = SamplingRule::MaxStddev { samples: 1, max_stddev_percent: 5.0, max_failures: 6 };
-        assert!(matches!(judge(&definition(one), &samples(&[7.0]), Budget::Left).decision, SamplingDecision::Done(_)));
+        assert_eq!(judge(&definition(one), &samples(&[7.0]), Budget::Left).decision, CellDecision::Done);
         assert_eq!(result(one, samples(&[7.0])).outcome, CellOutcome::Measured);
     }
 }

@@ -1,14 +1,20 @@
 //! Merges the curves of several samples: medians, with intervals if there are enough samples.
 
 use wb_stats::{CONFIDENCE, Samples, median_interval};
+use wb_tests::SampleCurve;
 
 use crate::evaluated_attempt::EvaluatedAttempt;
 use crate::result::{CurveSet, SummaryCurve, SummaryPoint};
 
 /// Merges the samples' curves into one per title, of the medians over the samples.
 pub fn merge_curves(counted: &[&EvaluatedAttempt]) -> Vec<CurveSet> {
-    let curves =
-        || counted.iter().filter_map(|evaluated| evaluated.measurement.as_ref()).flat_map(|measured| &measured.curves);
+    let measured = counted.iter().filter_map(|evaluated| evaluated.measurement.as_ref());
+    merge(&measured.flat_map(|measured| &measured.curves).collect::<Vec<_>>())
+}
+
+/// Merges curves into one per title.
+pub(crate) fn merge(all: &[&SampleCurve]) -> Vec<CurveSet> {
+    let curves = || all.iter().copied();
     let mut merged: Vec<CurveSet> = Vec::new();
     for curve in curves() {
         if merged.iter().any(|existing| existing.title == curve.title) {

@@ -1,7 +1,7 @@
 //! An attempt with its measured values.
 
 use wb_model::outcome::Gate;
-use wb_model::{AttemptOutcome, Purpose, Validity, WorkerName};
+use wb_model::{AttemptOutcome, Criteria, Purpose, Validity, WorkerName};
 use wb_record::RecordedAttempt;
 use wb_tests::evaluate::evaluate;
 use wb_tests::{Artefacts, Measurement, TestCell};
@@ -18,12 +18,13 @@ pub struct EvaluatedAttempt {
 }
 
 impl EvaluatedAttempt {
-    /// Reads an attempt's values. Artefacts that were modified since are not read.
-    pub fn of(cell: &dyn TestCell, attempt: RecordedAttempt) -> Self {
+    /// Reads an attempt's values. Artefacts that were modified since are not read. `criteria` determine which metrics
+    /// every sample must have.
+    pub fn of(cell: &dyn TestCell, criteria: &Criteria, attempt: RecordedAttempt) -> Self {
         let completed = attempt.ended.outcome.is_completed();
         let measurement = match (completed, attempt.intact) {
             (false, _) => None,
-            (true, true) => Some(read(cell, &attempt)),
+            (true, true) => Some(read(cell, criteria, &attempt)),
             (true, false) => {
                 let mut measured = Measurement::default();
                 measured.reject(Gate::Output, "its artefacts were modified");
@@ -69,14 +70,15 @@ impl EvaluatedAttempt {
 }
 
 /// The values of an attempt, aggregated over several workers.
-fn read(cell: &dyn TestCell, attempt: &RecordedAttempt) -> Measurement {
+fn read(cell: &dyn TestCell, criteria: &Criteria, attempt: &RecordedAttempt) -> Measurement {
+    let metrics = criteria.apply(cell.metrics());
     let workers = &attempt.ended.workers;
     if workers.is_empty() {
-        return evaluate(cell, &Artefacts::of_run(&attempt.run, &attempt.folder));
+        return evaluate(cell, &metrics, &Artefacts::of_run(&attempt.run, &attempt.folder));
     }
     let measurement_of = |worker: &WorkerName| {
         let folder = attempt.folder.join(worker.as_str());
-        (worker.clone(), evaluate(cell, &Artefacts::of_run(&attempt.run, &folder)))
+        (worker.clone(), evaluate(cell, &metrics, &Artefacts::of_run(&attempt.run, &folder)))
     };
-    aggregate_workers(&cell.metrics(), &workers.iter().map(measurement_of).collect())
+    aggregate_workers(&metrics, &workers.iter().map(measurement_of).collect())
 }

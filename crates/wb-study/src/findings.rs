@@ -9,6 +9,7 @@ use wb_record::journal::OTHER_RUN;
 use wb_stats::{Dependence, DependenceCheck, Samples, dip, trend};
 
 use crate::evaluated_attempt::EvaluatedAttempt;
+use crate::primary_values::PrimaryValues;
 use crate::value_range::ValueRange;
 
 /// The p-value below which a pattern in the samples is reported.
@@ -21,36 +22,28 @@ const MIN_CONSTANT_SAMPLES: usize = 3;
 /// square root of the time, so it is at least doubled.
 const SHORT_SAMPLE_FRACTION: f64 = 0.25;
 
-/// The findings of a cell, each a sentence with its figures. `range` is that of the primary metric over all valid
-/// samples, `counted` are the samples that count, and `dependence` is that of their primary metric.
+/// The findings of a cell, each a sentence with its figures. `counted` are the samples that count.
 pub(crate) fn findings(
     definition: &CellDefinition,
     evaluated: &[EvaluatedAttempt],
-    range: Option<&ValueRange>,
+    primary: &[PrimaryValues<'_>],
     counted: &[&EvaluatedAttempt],
-    dependence: Option<&Dependence>,
 ) -> Vec<String> {
     let mut findings = invalid_samples(evaluated);
-    let change = range.filter(|_| !counted.is_empty());
-    findings.extend(change.and_then(changed_values));
-    if let Some(metric) = definition.metrics.iter().find(|metric| metric.primary) {
-        let values: Vec<f64> =
-            counted.iter().filter_map(|evaluated| evaluated.measurement.as_ref()?.get(metric)).collect();
-        findings.extend(distribution(metric, &values, dependence));
-    }
-    findings.extend(contradictions(definition, |metric| ValueRange::of(metric, evaluated)));
+    findings.extend(primary.iter().flat_map(PrimaryValues::findings));
+    findings.extend(other_contradictions(definition, |metric| ValueRange::of(metric, evaluated)));
     findings.extend(short_samples(definition, counted));
     findings.extend(changed_outputs(counted));
     findings.extend(sample_findings(counted));
     findings
 }
 
-/// Values of the primary metric that are not those of a steady system.
+/// Values of a primary metric that are not those of a steady system.
 pub(crate) fn changed_values(range: &ValueRange) -> Option<String> {
     range.is_change().then(|| format!("{range}: the system or the work changed between samples"))
 }
 
-/// Patterns in the counted values of the primary metric.
+/// Patterns in the counted values of a primary metric.
 pub(crate) fn distribution(metric: &Metric, values: &[f64], dependence: Option<&Dependence>) -> Vec<String> {
     let dependent = dependence.and_then(|dependence| dependent_samples(metric, dependence));
     constant_value(metric, values).into_iter().chain(patterns(metric, values)).chain(dependent).collect()
@@ -118,8 +111,8 @@ pub(crate) fn invalid_sample_groups(invalid: impl Iterator<Item = (u32, String)>
     groups.into_iter().map(finding).collect()
 }
 
-/// Throughputs and latencies other than the primary metric with values that are orders of magnitude apart.
-pub(crate) fn contradictions(
+/// Throughputs and latencies other than the primary metrics with values that are orders of magnitude apart.
+pub(crate) fn other_contradictions(
     definition: &CellDefinition,
     range_of: impl Fn(&Metric) -> Option<ValueRange>,
 ) -> Vec<String> {
@@ -127,7 +120,7 @@ pub(crate) fn contradictions(
     let ranges = definition.metrics.iter().filter(is_timed).filter_map(range_of);
     let finding = |range: ValueRange| {
         format!(
-            "{range}: one of the values may be in a different unit; the cell does not fail, since the metric is not the primary one"
+            "{range}: one of the values may be in a different unit; the cell does not fail, since the metric is not a primary one"
         )
     };
     ranges.filter(ValueRange::is_contradiction).map(finding).collect()
@@ -316,7 +309,10 @@ mod tests {
     use crate::testing::{definition, precision, samples};
 
     fn findings_of(definition: &CellDefinition, evaluated: &[EvaluatedAttempt]) -> Vec<String> {
-        findings(definition, evaluated, None, &evaluated.iter().collect::<Vec<_>>(), None)
+        let metric = &definition.metrics[0];
+        let values = evaluated.iter().filter_map(|one| one.measurement.as_ref()?.get(metric)).collect();
+        let primary = [PrimaryValues::new(metric, None, values)];
+        findings(definition, evaluated, &primary, &evaluated.iter().collect::<Vec<_>>())
     }
 
     #[test]
@@ -411,13 +407,13 @@ mod tests {
                 measured.set(Class::Latency, "response", value);
                 measured.set(Class::Resource, "faults", value);
             }
-            contradictions(&rule, |metric| ValueRange::of(metric, &evaluated))
+            other_contradictions(&rule, |metric| ValueRange::of(metric, &evaluated))
         };
         assert_eq!(
             with(5000.0),
             [
                 "response is 1 s in sample 0 and 5000 s in sample 2, a factor of 5000: one of the values may be in a different \
-                    unit; the cell does not fail, since the metric is not the primary one"
+                    unit; the cell does not fail, since the metric is not a primary one"
             ]
         );
         assert_eq!(with(299.0), [""; 0]);

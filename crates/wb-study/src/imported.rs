@@ -5,13 +5,15 @@ use std::collections::BTreeMap;
 use wb_model::{AttemptOutcome, Metric, MetricKey, Purpose, Validity};
 use wb_record::journal::{AttemptEnd, ImportedBatch};
 use wb_record::{CellDefinition, RecordedAttempt};
-use wb_stats::{Budget, Dispersion, Samples, SamplingDecision, Stop, Summary};
+use wb_stats::{Budget, Samples, Summary};
 use wb_tests::evaluate::is_plausible;
 use wb_tests::measure_imported;
 
-use crate::cell::{AttemptTally, Judgement, StartTimes, attempt_results, decide, dependence_of, outcome, primary};
+use crate::cell::{AttemptTally, StartTimes, attempt_results, outcome};
 use crate::evaluated_attempt::EvaluatedAttempt;
-use crate::findings::{changed_values, contradictions, distribution, invalid_sample_groups, merge_findings};
+use crate::findings::{invalid_sample_groups, merge_findings, other_contradictions};
+use crate::judgement::{Judgement, combine, decide, primary_metrics};
+use crate::primary_values::{PrimaryValues, clearest_dependence};
 use crate::provenance;
 use crate::result::{CellResult, ExcludedSample, Failures, MetricResult, SampleSeries};
 use crate::value_range::ValueRange;
@@ -70,19 +72,18 @@ pub(crate) fn cell_result(
     let mut series: Vec<SampleSeries> = batches.iter().map(|batch| evaluate(batch, origin)).collect();
     let tally = tally(attempts, &series);
     let range_of = |metric: &Metric| ValueRange::of_values(metric, valid_values(attempts, &series, metric));
-    let range = primary(definition).and_then(range_of);
-    let contradiction = range.clone().filter(ValueRange::is_contradiction);
-    let decision = match &contradiction {
-        Some(_) => SamplingDecision::NotConverged(Stop { counted: 0..0, dispersion: Dispersion::TooFew }),
-        None => {
-            let values = primary(definition).into_iter().flat_map(|metric| valid_values(attempts, &series, metric));
-            let values: Vec<f64> = values.map(|(_, value)| value).collect();
-            decide(definition, &values, tally.valid, 0, Budget::Spent)
+    let contradictions: Vec<ValueRange> =
+        primary_metrics(definition).filter_map(range_of).filter(ValueRange::is_contradiction).collect();
+    let values_of = |metric: &Metric| valid_values(attempts, &series, metric).map(|(_, value)| value).collect();
+    let decision = combine(&decide(definition, values_of, tally.valid, 0, Budget::Spent));
+    let is_counted = contradictions.is_empty();
+    let judgement = match is_counted {
+        true => {
+            let valid = (0..attempts.len()).filter(|at| attempts[*at].valid_sample().is_some());
+            Judgement { counted: valid.collect(), decision, contradictions }
         }
+        false => Judgement::contradictory(contradictions),
     };
-    let is_counted = contradiction.is_none();
-    let valid = (0..attempts.len()).filter(|at| is_counted && attempts[*at].valid_sample().is_some());
-    let judgement = Judgement { counted: valid.collect(), decision, contradiction };
     let counted = if is_counted { tally.valid } else { 0 };
     let outcome = outcome(definition, &tally, &judgement, counted, ended_by);
     let counted_attempts: Vec<&EvaluatedAttempt> = judgement.counted.iter().map(|at| &attempts[*at]).collect();
@@ -94,6 +95,7 @@ pub(crate) fn cell_result(
     let result = |metric: &Metric| MetricResult {
         metric: metric.clone(),
         worker: None,
+        threshold: None,
         summary: summarize(metric),
         undisturbed: None,
     };
@@ -104,14 +106,12 @@ pub(crate) fn cell_result(
         0 => Vec::new(),
         _ => invalid_sample_groups(invalid(attempts).chain(series.iter().flat_map(invalid_of_series))),
     };
-    findings.extend(range.as_ref().filter(|_| counted > 0).and_then(changed_values));
-    let mut dependence = None;
-    if let Some(metric) = primary(definition).filter(|_| is_counted) {
-        let values: Vec<f64> = valid_values(attempts, &series, metric).map(|(_, value)| value).collect();
-        dependence = dependence_of(&values);
-        findings.extend(distribution(metric, &values, dependence.as_ref()));
-    }
-    findings.extend(contradictions(definition, range_of));
+    let counted_values = |metric: &Metric| if is_counted { values_of(metric) } else { Vec::new() };
+    let primary: Vec<PrimaryValues<'_>> = primary_metrics(definition)
+        .map(|metric| PrimaryValues::new(metric, range_of(metric), counted_values(metric)))
+        .collect();
+    findings.extend(primary.iter().flat_map(PrimaryValues::findings));
+    findings.extend(other_contradictions(definition, range_of));
     if is_counted {
         findings.extend(sample_findings(&counted_attempts, batches, &series, counted));
     }
@@ -133,7 +133,7 @@ pub(crate) fn cell_result(
         curves: Vec::new(),
         latency: Vec::new(),
         failures: Failures::of(&attempts, &series),
-        dependence,
+        dependence: clearest_dependence(&primary),
         attempts,
         series,
         metrics,
@@ -285,7 +285,8 @@ mod tests {
         let rule = SamplingRule::External { min_samples: kinds.len(), max_samples: kinds.len() };
         let mut definition = definition(rule);
         let primary = definition.metrics[0].clone();
-        let other = Metric::latency("time", "s");
+        // Rows may have one of two primary metrics alone.
+        let other = Metric::latency("time", "s").primary();
         definition.metrics.push(other.clone());
         let mut samples = ImportedSamples::default();
         for (at, kind) in kinds.iter().enumerate() {

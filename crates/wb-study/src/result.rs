@@ -129,7 +129,7 @@ pub struct CellResult {
     pub outcome: CellOutcome,
     /// Why sampling ended, in words; absent while the cell is unfinished.
     pub ended_by: Option<String>,
-    /// The results of its metrics: first over all workers, the primary metric first, then of each worker if there are
+    /// The results of its metrics: first over all workers, the primary metrics first, then of each worker if there are
     /// several.
     pub metrics: Vec<MetricResult>,
     /// All attempts, in time order: samples and warm-ups, including failed ones.
@@ -140,7 +140,8 @@ pub struct CellResult {
     /// How many attempts at samples failed. Without attempts in results of earlier versions.
     #[serde(default)]
     pub failures: Failures,
-    /// Whether counted samples depend on those before them, by the primary metric; absent below 6 samples.
+    /// Whether counted samples depend on those before them, by the primary metric that shows it most clearly; absent
+    /// below 6 samples.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dependence: Option<Dependence>,
     /// Curves measured within samples, such as bandwidth by block size.
@@ -155,15 +156,20 @@ pub struct CellResult {
 }
 
 impl CellResult {
-    /// The primary metric, which determines convergence and the verdict of comparisons: over all workers, or of the
-    /// first worker if the metric is not aggregated over workers. `None` if the test has no primary metric.
-    pub fn primary(&self) -> Option<&MetricResult> {
-        self.metrics.iter().find(|result| result.metric.primary)
+    /// The primary metrics, which determine convergence and the verdicts of comparisons, over all workers.
+    pub fn primary_metrics(&self) -> impl Iterator<Item = &MetricResult> {
+        self.metrics.iter().filter(|result| result.metric.primary)
     }
 
-    /// The result of the check whether its samples depend on each other; `None` without samples of the primary metric.
+    /// The first primary metric, which stands for the cell where only one figure is shown. `None` if the test has no
+    /// primary metric.
+    pub fn primary(&self) -> Option<&MetricResult> {
+        self.primary_metrics().next()
+    }
+
+    /// The result of the check whether its samples depend on each other; `None` without samples of a primary metric.
     pub fn dependence_check(&self) -> Option<DependenceCheck> {
-        let has_samples = self.primary()?.summary.is_some();
+        let has_samples = self.primary_metrics().any(|result| result.summary.is_some());
         let check = self.dependence.map(|dependence| dependence.check(SIGNIFICANCE));
         has_samples.then(|| check.unwrap_or(DependenceCheck::TooFewSamples))
     }
@@ -250,6 +256,9 @@ pub struct MetricResult {
     pub metric: Metric,
     /// The worker that it was measured on; absent for the result over all workers.
     pub worker: Option<WorkerName>,
+    /// The smallest difference that matters in comparisons, in percent; absent if the plan has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub threshold: Option<f64>,
     /// Statistics of the counted samples; absent if there are none.
     pub summary: Option<Summary>,
     /// The same statistics without the disturbed samples; absent if none was disturbed.
@@ -426,6 +435,10 @@ pub struct NestedLatency {
     pub over_seconds: Vec<f64>,
     /// The rows, one for each latency percentile.
     pub rows: Vec<NestedRow>,
+    /// Percentiles over the time within a sample: medians over the samples. Absent in results of earlier versions, and of
+    /// samples with a single interval.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub over_time: Option<CurveSet>,
 }
 
 /// One latency percentile: over the whole time, and its distribution over the seconds.

@@ -57,12 +57,13 @@ fn study_records(run: &RunFolder, records: &RunRecords, registry: &Registry) -> 
         let replacement = replaced.finding(&definition.cell.test)?;
         if replacement.is_some() {
             // Unit, direction and list of metrics belong to the values: all are of one definition.
-            definition.metrics = cell.metrics();
+            definition.metrics = definition.criteria.apply(cell.metrics());
             definition.summary = cell.test().declaration().summary;
         }
         let attempts = history.attempts(&definition.cell).iter().filter(|attempt| attempt.ended.key == definition.key);
-        let mut evaluated: Vec<EvaluatedAttempt> =
-            attempts.map(|attempt| EvaluatedAttempt::of(cell.as_ref(), attempt.clone())).collect();
+        let mut evaluated: Vec<EvaluatedAttempt> = attempts
+            .map(|attempt| EvaluatedAttempt::of(cell.as_ref(), &definition.criteria, attempt.clone()))
+            .collect();
         let ended_by = history.end_reason(&definition.cell);
         let imports = history.imports(&definition.cell).iter().filter(|batch| batch.key == definition.key);
         let imports: Vec<&ImportedBatch> = imports.collect();

@@ -69,6 +69,7 @@ mod tests {
         let median = |worker: Option<&str>, median: f64| MetricResult {
             metric: Metric::throughput(metric, unit),
             worker: worker.map(|name| WorkerName::new(name).unwrap()),
+            threshold: None,
             summary: Some(Summary::of(&Samples::new(&[median]).unwrap())),
             undisturbed: None,
         };

@@ -20,6 +20,7 @@ pub(crate) fn definition(rule: SamplingRule) -> CellDefinition {
         summary: String::new(),
         params: Params::new(),
         metrics: vec![Metric::throughput("rate", "ops/s").primary()],
+        criteria: Default::default(),
         rule,
         retakes: 0,
         min_time: None,

@@ -186,7 +186,7 @@ mod tests {
             provenance: BTreeMap::new(),
         };
         std::fs::write(folder.path().join(SAMPLE_ARTEFACT), serde_json::to_vec(&sample).unwrap()).unwrap();
-        crate::evaluate::evaluate(cell().as_ref(), &Artefacts::new(folder.path()))
+        crate::evaluate::evaluate(cell().as_ref(), &cell().metrics(), &Artefacts::new(folder.path()))
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use wb_model::outcome::Gate;
-use wb_model::{Class, Metric, MetricKey, Unit, Validity};
+use wb_model::{Class, Metric, MetricKey, Nanos, Unit, Validity};
 use wb_stats::Interval;
 
 /// Prefix of provenance keys that name a program built by the test: `built affine sha256`.
@@ -130,6 +130,8 @@ pub struct SampleCurve {
 pub struct LatencySeries {
     /// Kind of operation.
     pub title: String,
+    /// The length of an interval.
+    pub interval: Nanos,
     /// One histogram per interval: (latency in nanoseconds, operations), latencies ascending.
     pub seconds: Vec<Vec<(u64, u64)>>,
 }

@@ -103,7 +103,7 @@ pub trait TestCell: CatalogCell + Send + Sync {
         None
     }
 
-    /// Its metrics; exactly one is primary.
+    /// Its metrics. Those that are primary decide: a cell converges, and is judged, by each of them.
     fn metrics(&self) -> Vec<Metric>;
 
     /// Builds its programs without further preparation; returns their SHA-256 by name. Empty if it builds none.

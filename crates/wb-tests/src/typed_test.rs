@@ -85,7 +85,7 @@ pub trait TypedTest: Send + Sync + 'static {
         Topology::Single
     }
 
-    /// Its metrics; exactly one is primary.
+    /// Its metrics. Those that are primary decide: a cell converges, and is judged, by each of them.
     fn metrics(&self, params: &Self::Params) -> Vec<Metric>;
 
     /// Prepares what samples need.

@@ -60,6 +60,7 @@ pub(super) fn merge(
             mean: metric.mean,
             stddev_percent: metric.stddev_percent,
             primary: metric.primary,
+            threshold: metric.threshold,
             params: ParamSetId(params[metric.params]),
             disturbed: metric.disturbed,
             failures: metric.failures,

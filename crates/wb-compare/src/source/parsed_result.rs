@@ -41,6 +41,8 @@ pub(crate) struct ParsedMetric {
     pub(crate) mean: MeasuredValue,
     pub(crate) stddev_percent: MeasuredValue,
     pub(crate) primary: bool,
+    /// The smallest relevant difference in percent, if the plan has one.
+    pub(crate) threshold: Option<f64>,
     /// The index of its parameters among the file's sets.
     pub(crate) params: usize,
     /// The number of its disturbed samples.

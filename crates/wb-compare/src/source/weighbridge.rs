@@ -55,6 +55,8 @@ struct RawMetric<'a> {
     #[serde(borrow)]
     metric: RawMetricHead<'a>,
     worker: Option<WorkerName>,
+    #[serde(default)]
+    threshold: Option<f64>,
     summary: Option<RawSummary>,
 }
 
@@ -173,8 +175,8 @@ fn add_cell(parsed: &mut ParsedResult, cell: &RawCell<'_>, allow_emulated: bool)
     let findings = (!cell.findings.is_empty()).then(|| parsed.names.intern(&cell.findings.join("\n")));
     let unit_name = parsed.names.intern(METRIC_UNIT);
     add_programs(parsed, case, &cell.provenance);
-    for RawMetric { metric: RawMetricHead { name, class, unit, direction, primary }, worker, summary } in &cell.metrics
-    {
+    for RawMetric { metric, worker, threshold, summary } in &cell.metrics {
+        let RawMetricHead { name, class, unit, direction, primary } = metric;
         let key = MetricKey { class: *class, name: name.to_string(), worker: worker.clone() };
         let (full_name, key) = (key.full_name(), key.to_string());
         let unit = parsed.names.intern(unit);
@@ -198,6 +200,7 @@ fn add_cell(parsed: &mut ParsedResult, cell: &RawCell<'_>, allow_emulated: bool)
                 .and_then(|summary| summary.stddev_percent)
                 .map_or(MeasuredValue::Missing, MeasuredValue::from),
             primary: *primary,
+            threshold: *threshold,
             params,
             disturbed: disturbed.count() as u32,
             failures: cell.failures,

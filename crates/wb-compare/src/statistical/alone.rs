@@ -30,7 +30,7 @@ pub fn compare_samples(
     );
     let critical = CriticalP { by_samples: options.error_rate, by_runs: options.error_rate };
     let mut aspects = tests.compare(&observed, None, critical, 1.0 - options.error_rate);
-    let threshold = options.threshold.of(None);
+    let threshold = options.threshold.of(None, None);
     let verdict = VerdictInput::of(values, &mut aspects, direction, threshold, false).verdict();
     Some((verdict, aspects))
 }

@@ -114,7 +114,8 @@ impl<'a> CandidateMetric<'a> {
         let of_operations = self.p99.and_then(|p99| Observations::of(sides, p99));
         let id = builds.id(self.row, Statistic::Mean);
         let direction = options.directions.of(id.class, id.metric);
-        let threshold = options.threshold.of(self.noise);
+        let planned = sides[0].threshold(self.row).or_else(|| sides[1].threshold(self.row));
+        let threshold = options.threshold.of(self.noise, planned);
         let compare =
             |observed: &Observations| self.tests.compare(observed, of_operations.as_ref(), family.critical, confidence);
         let mut aspects = observed.as_ref().map(compare).unwrap_or_default();

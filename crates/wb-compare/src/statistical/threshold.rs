@@ -5,8 +5,11 @@ use std::str::FromStr;
 use wb_stats::{CONFIDENCE, RunNoise};
 
 /// The smallest relevant difference.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub enum Threshold {
+    /// That of the runs' plans; 5 % for metrics without one.
+    #[default]
+    FromPlans,
     /// A fixed percentage.
     Percent(f64),
     /// The difference that two single runs of one build may show, according to a noise model; see [`Threshold::of`].
@@ -14,22 +17,17 @@ pub enum Threshold {
 }
 
 /// The default, in percent.
-const DEFAULT_PERCENT: f64 = 5.0;
+pub const DEFAULT_PERCENT: f64 = 5.0;
 
 /// The minimum in percent, however quiet a metric is.
 const MIN_PERCENT: f64 = 1.0;
 
-impl Default for Threshold {
-    fn default() -> Self {
-        Self::Percent(DEFAULT_PERCENT)
-    }
-}
-
 impl Threshold {
     /// The threshold of a metric, in percent. From noise it is what 95 % of the pairs of single runs of one build stay
-    /// within, but at least 1 %; if the noise is unknown or uncertain, 5 %.
-    pub fn of(self, noise: Option<&RunNoise>) -> f64 {
+    /// within, but at least 1 %; if the noise is unknown or uncertain, 5 %. `planned` is that of the plans.
+    pub fn of(self, noise: Option<&RunNoise>, planned: Option<f64>) -> f64 {
         match (self, noise) {
+            (Self::FromPlans, _) => planned.unwrap_or(DEFAULT_PERCENT),
             (Self::Percent(percent), _) => percent,
             (Self::FromNoise, Some(noise)) => ((noise.repeatability_limit(CONFIDENCE) - 1.0) * 100.0).max(MIN_PERCENT),
             (Self::FromNoise, None) => DEFAULT_PERCENT,
@@ -61,9 +59,15 @@ mod tests {
     #[test]
     fn the_threshold_follows_the_noise_and_is_at_least_one_percent() {
         let noise = |spread| RunNoise { stddev: spread, sampling: 0.0, within: None, degrees: 9.0 };
-        assert!((Threshold::FromNoise.of(Some(&noise(0.02))) - 9.02).abs() < 0.05);
-        assert_eq!(Threshold::FromNoise.of(Some(&noise(0.0001))), 1.0);
-        assert_eq!((Threshold::FromNoise.of(None), Threshold::Percent(2.0).of(Some(&noise(0.02)))), (5.0, 2.0));
+        assert!((Threshold::FromNoise.of(Some(&noise(0.02)), Some(3.0)) - 9.02).abs() < 0.05);
+        assert_eq!(Threshold::FromNoise.of(Some(&noise(0.0001)), None), 1.0);
+        let percent = Threshold::Percent(2.0).of(Some(&noise(0.02)), Some(3.0));
+        assert_eq!((Threshold::FromNoise.of(None, Some(3.0)), percent), (5.0, 2.0));
+    }
+
+    #[test]
+    fn a_plan_has_the_threshold_unless_another_is_given() {
+        assert_eq!([Some(3.0), Some(0.0), None].map(|planned| Threshold::default().of(None, planned)), [3.0, 0.0, 5.0]);
     }
 
     #[test]

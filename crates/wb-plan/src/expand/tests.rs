@@ -1,4 +1,4 @@
-use wb_model::Nanos;
+use wb_model::{Metric, Nanos};
 
 use super::*;
 use crate::plan::Shortfall;
@@ -25,6 +25,14 @@ impl Catalog for SingleTestCatalog {
     fn resolve(&self, _: &str, given: &Params, facts: &Facts) -> BTreeMap<String, Vec<ParamValue>> {
         let all = (1..=facts.cpus_for(2).len() as i64).map(ParamValue::Integer).collect();
         if given.contains_key("threads") { BTreeMap::new() } else { BTreeMap::from([("threads".to_owned(), all)]) }
+    }
+    fn metrics(&self, _: &str, params: &Params) -> Vec<Metric> {
+        let mut metrics = vec![Metric::throughput("rate", "1/s").primary(), Metric::latency("p99", "s")];
+        if params.get("rw") == Some(&ParamValue::Text("write".into())) {
+            metrics.push(Metric::latency("sync", "s"));
+            metrics.push(Metric::throughput("sync", "1/s"));
+        }
+        metrics
     }
     fn cell(&self, _: &str, params: &Params) -> Option<Box<dyn CatalogCell>> {
         let writes = params.get("rw") == Some(&ParamValue::Text("write".into()));
@@ -256,4 +264,83 @@ fn a_budget_below_the_minimum_number_of_samples_is_a_shortfall() {
     assert_eq!(shortfall(31), None);
     assert_eq!(shortfall(30), Some(Shortfall { affordable: 5, required: 6 }));
     assert_eq!(shortfall(1), Some(Shortfall { affordable: 0, required: 6 }));
+}
+
+/// The criteria of a plan's cells, or the first error: message, marked text, label and help.
+fn criteria_of(text: &str) -> Result<Vec<String>, String> {
+    let described = |error: &Diagnostic| {
+        let help = error.help().unwrap_or_default();
+        format!("{error} | {} | {} | {help}", error.excerpt(), error.label())
+    };
+    let plan = crate::file::parse("p.toml", text).map_err(|errors| described(&errors.as_slice()[0]))?;
+    let (facts, sampling) = (PlanWorkers::local(two_cpus()), Sampling::default());
+    let profile = ProfileName::localhost();
+    let plan = expand(&plan.requests, &sampling, &catalog(), Some(&facts), &profile, &Selection::default());
+    let plan = plan.map_err(|errors| described(&errors.as_slice()[0]))?;
+    let describe = |cell: &Cell| {
+        let metrics: Vec<String> = cell.criteria.metrics.iter().map(ToString::to_string).collect();
+        let thresholds = cell.criteria.thresholds.iter().map(|(metric, percent)| format!("{metric}={percent}"));
+        metrics.into_iter().chain(thresholds).collect::<Vec<_>>().join(" ")
+    };
+    Ok(plan.cells.iter().map(describe).collect())
+}
+
+#[test]
+fn a_plan_chooses_the_metrics_that_decide_and_thresholds_for_the_cells_that_have_them() {
+    let test = |lines: &str| format!("[[test]]\nname = \"t\"\nthreads = 1\n{lines}\n");
+    let one = |lines: &str| criteria_of(&test(lines)).unwrap();
+    assert_eq!(one(""), [""]);
+    assert_eq!(one("metrics = \"p99\""), ["latency/p99"]);
+    assert_eq!(one("metrics = [\"latency/p99\", \"rate\"]"), ["latency/p99 throughput/rate"]);
+    assert_eq!(one("thresholds = { rate = 2.5, \"latency/p99\" = 10 }"), ["latency/p99=10 throughput/rate=2.5"]);
+    assert_eq!(one("[test.thresholds]\np99 = 0"), ["latency/p99=0"]);
+    // Only what writes has it.
+    let both = "rw = [\"read\", \"write\"]\nmetrics = [\"latency/sync\", \"p99\"]";
+    assert_eq!(one(both), ["latency/p99", "latency/sync latency/p99"]);
+    assert_eq!(one("rw = [\"read\", \"write\"]\nmetrics = \"latency/sync\""), ["", "latency/sync"]);
+}
+
+#[test]
+fn metrics_and_thresholds_that_no_cell_can_have_are_errors_at_their_places() {
+    let error = |lines: &str| criteria_of(&format!("[[test]]\nname = \"t\"\nthreads = 1\n{lines}\n")).unwrap_err();
+    let all = [
+        "metrics = [\"rate\", \"p98\"]",
+        "metrics = \"throughput/raet\"",
+        "metrics = \"sync\"",
+        "metrics = \"sync\"\nrw = \"write\"",
+        "metrics = [\"rate\", \"throughput/rate\"]",
+        "thresholds = { rate = 5, \"throughput/rate\" = 6 }",
+        "metrics = []",
+        "metrics = [5]",
+        "thresholds = { p9 = 5 }",
+        "thresholds = { p99 = -1 }",
+        "thresholds = { p99 = \"5\" }",
+        "thresholds = 5",
+    ];
+    insta::assert_snapshot!(all.map(error).join("\n"), @r#"
+    unknown metric `p98` of test `t` | "p98" | did you mean `p99`? | expected one of latency/p99, throughput/rate
+    unknown metric `throughput/raet` of test `t` | "throughput/raet" | did you mean `throughput/rate`? | expected one of latency/p99, throughput/rate
+    unknown metric `sync` of test `t` | "sync" | unknown | expected one of latency/p99, throughput/rate
+    ambiguous metric `sync` of test `t` | "sync" | in several classes | write `latency/sync` or `throughput/sync`
+    `throughput/rate` is given twice | "throughput/rate" | here again | 
+    `throughput/rate` is given twice | "throughput/rate" | here again | 
+    `metrics` has no values | [] | this list is empty | without it, the metrics decide that the test declares
+    invalid value in `metrics`: expected the name of a metric | 5 | not a name | 
+    unknown metric `p9` of test `t` | p9 | did you mean `p99`? | expected one of latency/p99, throughput/rate
+    invalid threshold of `p99` | -1 | expected a percentage of zero or more | 
+    invalid threshold of `p99` | "5" | expected a percentage of zero or more | 
+    invalid `thresholds`: expected a percentage for each metric | 5 | expected a table such as `{ p99 = 10 }` | 
+    "#);
+}
+
+#[test]
+fn a_test_on_the_command_line_has_metrics_too() {
+    let facts = two_cpus();
+    let metrics = |spec: &str| planned(&[spec], Some(&facts)).unwrap().cells[0].criteria.metrics.len();
+    assert_eq!([metrics("t:threads=1,metrics=[p99,rate]"), metrics("t:metrics=rate,threads=1")], [2, 1]);
+    let message = |spec: &str| planned(&[spec], Some(&facts)).unwrap_err().to_string();
+    assert_eq!(message("t:threads=1,metrics=p98"), "unknown metric `p98` of test `t`");
+    // Metrics that decide are no part of what is measured.
+    let key = |spec: &str| planned(&[spec], Some(&facts)).unwrap().cells[0].key.clone();
+    assert_eq!(key("t:threads=1,metrics=p99"), key("t:threads=1"));
 }

@@ -52,6 +52,8 @@ struct CurveView {
 #[derive(Serialize)]
 struct LatencyView {
     name: String,
+    /// Percentiles over the time of a sample.
+    figure: Option<PageFigure>,
     table: FigureTable,
 }
 
@@ -97,7 +99,7 @@ impl CellView {
             findings: group_findings_of_cell(cell),
             metrics: cell.metrics.iter().flat_map(metric_views).collect(),
             curves: cell.curves.iter().map(|curve| CurveView::new(curve, ids)).collect(),
-            latency: cell.latency.iter().map(latency_view).collect(),
+            latency: cell.latency.iter().map(|latency| latency_view(latency, ids)).collect(),
             sample_heads: cell.metrics.iter().map(|result| result.key().to_string()).collect(),
             samples: cell.attempts.iter().map(|result| sample_view(cell, result)).collect(),
             unlisted: phrasing::unlisted_samples(cell),
@@ -139,7 +141,7 @@ impl CurveView {
     }
 }
 
-fn latency_view(latency: &NestedLatency) -> LatencyView {
+fn latency_view(latency: &NestedLatency, ids: &mut IdGenerator) -> LatencyView {
     let ns = Unit::new("ns");
     let heads = ["percentile", "all operations"].map(str::to_owned).into_iter();
     let over = latency.over_seconds.iter().map(|percentile| phrasing::percentile_label(*percentile));
@@ -150,7 +152,14 @@ fn latency_view(latency: &NestedLatency) -> LatencyView {
     let name = format!("{} latency", latency.title);
     let title = "percentiles of latency over all operations and per second".to_owned();
     let (heads, rows) = (heads.chain(over).collect(), rows.collect());
-    LatencyView { name, table: FigureTable { title, over: Some("over the seconds"), heads, rows } }
+    let figure = latency.over_time.as_ref().map(|curve| {
+        let caption = format!(
+            "{name} over the time of a sample: percentiles of the operations at that time, medians over the samples; the \
+             bands are their intervals."
+        );
+        PageFigure::of(&CurveChart(curve), caption, ids)
+    });
+    LatencyView { name, figure, table: FigureTable { title, over: Some("over the seconds"), heads, rows } }
 }
 
 fn sample_view(cell: &CellResult, sample: &AttemptResult) -> SampleView {

@@ -8,8 +8,9 @@ use wb_study::result::{CellResult, MetricResult};
 use super::RunExtras;
 use super::cell::CellView;
 use super::components::{IdGenerator, PageFigure};
+use super::metric_charts;
 use super::view::Detail;
-use crate::chart::{BoxPlot, BoxRow, SampleDot, SampleMark, SampleTimeline, SummaryBars, TimelineRow, summary_bar};
+use crate::chart::{SummaryBars, summary_bar};
 use crate::groups::CellGroup;
 use crate::phrasing;
 
@@ -24,6 +25,8 @@ pub(super) struct GroupView {
     rows: Vec<RowView>,
     axis: Option<Value>,
     figures: Vec<PageFigure>,
+    /// Charts of metrics that are not primary.
+    other_figures: Vec<PageFigure>,
     cells: Vec<CellView>,
 }
 
@@ -55,7 +58,7 @@ impl GroupView {
         detail: Detail,
         ids: &mut IdGenerator,
     ) -> Self {
-        let is_full = detail == Detail::Full;
+        let is_full = detail != Detail::Rows;
         let bars = group.scale.filter(|_| is_full).map(|(unit, _)| {
             let summaries = group.cells.iter().filter_map(|cell| cell.primary()?.summary.as_ref());
             SummaryBars::new(unit, summaries)
@@ -70,7 +73,8 @@ impl GroupView {
             metric_description: group.metric_description(),
             rows: cells.clone().map(|(nth, cell)| overview_row(group, cell, id(nth), bars.as_ref())).collect(),
             axis: bars.as_ref().map(|bars| Value::from_safe_string(bars.axis())),
-            figures: if is_full { group_charts(group, ids) } else { Vec::new() },
+            figures: if is_full { metric_charts::primary(group, ids) } else { Vec::new() },
+            other_figures: if detail == Detail::Full { metric_charts::others(group, ids) } else { Vec::new() },
             cells: cells
                 .filter(|_| is_full)
                 .map(|(nth, cell)| CellView::new(cell, group.label(cell), id(nth), extras, common, ids))
@@ -141,65 +145,4 @@ fn outcome_symbol(outcome: &CellOutcome) -> (&'static str, &'static str) {
         CellOutcome::Failed { .. } => ("bad", "✕"),
         CellOutcome::Unsupported { .. } => ("none", "○"),
     }
-}
-
-/// The number of samples of one cell that charts show of imported series, evenly spread.
-const PLOTTED_SAMPLES: usize = 1000;
-
-fn plotted_samples(step: usize) -> String {
-    match step {
-        1 => "every sample".to_owned(),
-        step => format!("every sample, or of long series one of up to {step}"),
-    }
-}
-
-fn group_charts(group: &CellGroup, ids: &mut IdGenerator) -> Vec<PageFigure> {
-    let Some((unit, _)) = group.scale else { return Vec::new() };
-    let metric_name = group.metric().map_or("primary metric", |metric| metric.name.as_str());
-    let mut boxes = Vec::new();
-    let mut strips = Vec::new();
-    let mut largest_step = 1;
-    for cell in &group.cells {
-        let Some(primary) = cell.primary() else { continue };
-        let key = primary.key();
-        let step = cell.series_count().div_ceil(PLOTTED_SAMPLES).max(1);
-        largest_step = largest_step.max(step);
-        let mut dots: Vec<SampleDot> = cell.attempts.iter().map(|sample| SampleDot::of(sample, &key, unit)).collect();
-        dots.extend(cell.series_samples(step).map(|sample| SampleDot::of(&sample, &key, unit)));
-        let label = group.label(cell);
-        if let Some(summary) = primary.summary.clone() {
-            let counts = |dot: &&SampleDot| matches!(dot.mark, SampleMark::Counted | SampleMark::Disturbed);
-            let dots = dots.iter().filter(counts).cloned().collect();
-            boxes.push(BoxRow { dots, ..BoxRow::new(label.clone(), summary) });
-        }
-        if !dots.is_empty() {
-            strips.push(TimelineRow { label, summary: primary.summary.clone(), dots });
-        }
-    }
-    let mut figures = Vec::new();
-    if !boxes.is_empty() {
-        let title = format!("{}: {metric_name} by case", group.title);
-        let caption = format!(
-            "{metric_name}: range, quartiles, median and {}; below each box the 95 % interval of the median.",
-            plotted_samples(largest_step)
-        );
-        figures.push(PageFigure::of(&BoxPlot::new(title, unit.clone(), boxes), caption, ids));
-    }
-    if !strips.is_empty() {
-        let title = format!("{}: samples in time order", group.title);
-        let which = match largest_step {
-            1 => "The samples".to_owned(),
-            step => format!("The samples ({})", plotted_samples(step)),
-        };
-        let caption = format!(
-            "{which} in time order, each row on its own scale, with their median and its interval. Outliers beyond the \
-             scale are drawn at its edge, with an arrow."
-        );
-        let occurs = |mark: &SampleMark| strips.iter().flat_map(|row| &row.dots).any(|dot| dot.mark == *mark);
-        let marks: Vec<SampleMark> = SampleMark::ALL.into_iter().filter(occurs).collect();
-        let legend = marks.into_iter().map(|mark| (mark.legend_symbol(), mark.name()));
-        let sequence = SampleTimeline { title, unit: unit.clone(), rows: strips };
-        figures.push(PageFigure::of(&sequence, caption, ids).with_legend(legend));
-    }
-    figures
 }

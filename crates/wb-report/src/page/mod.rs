@@ -9,6 +9,7 @@ pub(crate) mod document;
 mod experiment;
 mod extras;
 mod group;
+mod metric_charts;
 mod view;
 
 pub use document::PageError;

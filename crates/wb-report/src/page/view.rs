@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use wb_study::result::Study;
+use wb_study::result::{CellResult, Study};
 
 use super::RunExtras;
 use super::components::{IdGenerator, NamedLinks, NamedText, named_text};
@@ -19,11 +19,16 @@ use crate::systems::SystemTable;
 /// much.
 const MANY_CELLS: usize = 1000;
 
+/// The number of values of samples from which on the page has charts of primary metrics alone.
+const MANY_VALUES: usize = 20_000;
+
 /// What the page shows of cells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Detail {
     /// Everything.
     Full,
+    /// Without the charts of metrics that are not primary.
+    PrimaryCharts,
     /// A row in the overview.
     Rows,
 }
@@ -33,7 +38,7 @@ pub(super) enum Detail {
 pub(super) struct RunPage {
     title: String,
     tally: String,
-    /// How to get the details of cells, if the page has none because there are many.
+    /// How to get what the page does not show because there is much.
     omission: Option<String>,
     facts: Vec<NamedLinks>,
     machine: Vec<NamedText>,
@@ -61,23 +66,48 @@ struct ChangeView {
     after: Option<String>,
 }
 
+impl Detail {
+    fn of(study: &Study) -> Self {
+        let values = |cell: &CellResult| cell.metrics.len() * (cell.attempts.len() + cell.series_count());
+        let values: usize = study.cells.iter().map(values).sum();
+        match study.cells.len() > MANY_CELLS {
+            true => Self::Rows,
+            false if values > MANY_VALUES => Self::PrimaryCharts,
+            false => Self::Full,
+        }
+    }
+
+    /// How to get what the page does not show.
+    fn omission(self, study: &Study) -> Option<String> {
+        match self {
+            Self::Full => None,
+            Self::PrimaryCharts => Some(
+                "Charts of primary metrics alone, since there are many samples: `report --select NAME` shows those \
+                      of all metrics of some cells."
+                    .to_owned(),
+            ),
+            Self::Rows => {
+                let cells = study.cells.len();
+                Some(format!(
+                    "One row each, since there are {cells} cells: `report --select NAME` shows all of some of them."
+                ))
+            }
+        }
+    }
+}
+
 impl RunPage {
     pub(super) fn new(study: &Study, extras: &RunExtras) -> Self {
         let common = common_provenance(study);
         let mut ids = IdGenerator::default();
         let groups = group_cells(study);
-        let detail = if study.cells.len() > MANY_CELLS { Detail::Rows } else { Detail::Full };
+        let detail = Detail::of(study);
         let views = groups
             .iter()
             .enumerate()
             .map(|(index, group)| GroupView::new(group, index, extras, &common, detail, &mut ids));
         Self {
-            omission: (detail == Detail::Rows).then(|| {
-                let cells = study.cells.len();
-                format!(
-                    "One row each, since there are {cells} cells: `report --select NAME` shows all of some of them."
-                )
-            }),
+            omission: detail.omission(study),
             title: study.run.name.clone(),
             tally: [Some(phrasing::outcome_counts(study)), phrasing::describe_failures(&phrasing::all_failures(study))]
                 .into_iter()

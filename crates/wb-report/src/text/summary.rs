@@ -1,7 +1,7 @@
 //! Renders the summary of a study: one line per cell, and remarks.
 
 use wb_model::{CellOutcome, pluralize};
-use wb_study::result::{CellResult, Conclusion, Study};
+use wb_study::result::{CellResult, Conclusion, MetricResult, Study};
 
 use super::Style;
 use super::table::{Align, Table, TableCell, Tone, figure_row};
@@ -39,6 +39,7 @@ fn cells_table(groups: &[CellGroup], style: Style) -> String {
         table.heading(&heading(group));
         for cell in &group.cells {
             table.row(cell_row(group, cell));
+            cell.primary_metrics().skip(1).for_each(|metric| table.row(metric_row(cell, metric)));
         }
     }
     table.draw(style)
@@ -67,6 +68,15 @@ fn cell_row(group: &CellGroup, cell: &CellResult) -> Vec<TableCell> {
     row
 }
 
+/// The row of a further primary metric of a cell.
+fn metric_row(cell: &CellResult, result: &MetricResult) -> Vec<TableCell> {
+    let direction = phrasing::describe_direction(result.metric.direction);
+    let mut row =
+        figure_row(format!("    {}, {direction}", result.metric.name), phrasing::metric_values(cell, Some(result)));
+    row.push(TableCell::default());
+    row
+}
+
 /// Renders the estimates with and without the disturbed samples, since neither may be silently preferred.
 fn undisturbed_table(groups: &[CellGroup], style: Style) -> String {
     use Align::{Left, Right};
@@ -81,8 +91,10 @@ fn undisturbed_table(groups: &[CellGroup], style: Style) -> String {
     ];
     let mut table = Table::new(&heads);
     let mut is_empty = true;
-    for (group, cell) in groups.iter().flat_map(|group| group.cells.iter().map(move |cell| (group, *cell))) {
-        let Some(primary) = cell.primary() else { continue };
+    let cells = groups.iter().flat_map(|group| group.cells.iter().map(move |cell| (group, *cell)));
+    for (group, cell, primary) in
+        cells.flat_map(|(group, cell)| cell.primary_metrics().map(move |primary| (group, cell, primary)))
+    {
         let (Some(all), Some(undisturbed)) = (&primary.summary, &primary.undisturbed) else { continue };
         is_empty = false;
         let figures = |summary: &wb_stats::Summary| {
@@ -93,7 +105,11 @@ fn undisturbed_table(groups: &[CellGroup], style: Style) -> String {
                 summary.n.to_string().into(),
             ]
         };
-        let name = format!("  {} {}", group.title, group.label(cell));
+        let metric = match cell.primary_metrics().count() {
+            1 => String::new(),
+            _ => format!(", {}", primary.metric.name),
+        };
+        let name = format!("  {} {}{metric}", group.title, group.label(cell));
         table.row(std::iter::once(name.into()).chain(figures(all)).chain(figures(undisturbed)).collect());
     }
     if is_empty { String::new() } else { style.heading("with and without the disturbed samples") + &table.draw(style) }

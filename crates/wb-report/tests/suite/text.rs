@@ -201,7 +201,10 @@ fn a_cell_that_nearly_converged_shows_by_how_much_it_did_not() {
         summary.median = 100.0;
         let interval = wb_stats::Interval { low, high, confidence: 0.97 };
         summary.median_interval = Some(interval);
-        cell.outcome = wb_model::CellOutcome::NotConverged { percent: interval.half_width_percent(100.0).unwrap() };
+        cell.outcome = wb_model::CellOutcome::NotConverged {
+            percent: interval.half_width_percent(100.0).unwrap(),
+            metrics: Vec::new(),
+        };
         let study = wb_study::result::Study { cells: vec![cell], ..specimen::study() };
         let of_cell = format(&study, |_| true, Style { width: 120, colour: false });
         let outcome = of_cell.lines().find(|line| line.contains(" outcome ")).unwrap().trim().to_owned();

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use wb_compare::experiment::Criterion;
-use wb_model::{Class, Metric, Params};
-use wb_plan::Plan;
+use wb_model::{Class, Metric};
+use wb_plan::{Cell, Plan};
 use wb_study::result::{AttemptResult, CellResult, Purpose};
 
 use super::VariantsError;
@@ -19,7 +19,7 @@ pub(super) fn build_criterion(
 ) -> Result<Criterion, VariantsError> {
     let cell = plan.cells.first();
     let metric = cell
-        .and_then(|cell| primary_metric(request, cell.id.test.as_str(), &cell.params))
+        .and_then(|cell| primary_metric(request, cell))
         .ok_or_else(|| VariantsError::NoPrimaryMetric(request.name.clone()))?;
     Ok(Criterion {
         test: request.name.clone(),
@@ -31,9 +31,9 @@ pub(super) fn build_criterion(
     })
 }
 
-fn primary_metric(request: &MeasureRequest, test: &str, params: &Params) -> Option<Metric> {
-    let metrics = request.registry.test_cell(test, params)?.metrics();
-    metrics.into_iter().find(|metric| metric.primary && metric.class != Class::Check)
+fn primary_metric(request: &MeasureRequest, cell: &Cell) -> Option<Metric> {
+    let metrics = request.registry.test_cell(cell.id.test.as_str(), &cell.params)?.metrics();
+    cell.criteria.apply(metrics).into_iter().find(|metric| metric.primary && metric.class != Class::Check)
 }
 
 /// The values of the counted samples of a cell, with their sample numbers.

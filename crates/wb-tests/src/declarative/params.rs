@@ -12,7 +12,7 @@ use super::template::{ArgumentShape, Builtin};
 use crate::SharedParams;
 
 /// Names that are reserved in plans.
-const RESERVED: [&str; 3] = ["name", "id", "tools"];
+const RESERVED: [&str; 5] = ["name", "id", "tools", "metrics", "thresholds"];
 
 /// The parameters of a test.
 #[derive(Debug, Default)]

@@ -275,21 +275,18 @@ impl Parser<'_> {
             }
             definition.check_work(calibration).map_err(|diagnostic| self.text.locate(at.clone(), diagnostic))?;
             if definition.metric.primary && definition.optional {
-                return self.error_at(at, Diagnostic::new("the primary metric cannot be optional"));
+                return self.error_at(at, Diagnostic::new("a primary metric cannot be optional"));
             }
             metrics.push(definition);
         }
-        let primary: Vec<_> =
-            raw.iter().filter(|metric| metric.get_ref().primary).map(|metric| metric.get_ref().name.span()).collect();
-        match (primary.as_slice(), raw.first()) {
-            ([_], _) => Ok(metrics),
-            ([_, second, ..], _) => self
-                .error_at(second.clone(), Diagnostic::new("more than one primary metric").with_help("mark only one")),
-            ([], Some(first)) => {
-                let diagnostic = Diagnostic::new("missing primary metric").with_help("mark one with `primary = true`");
+        match raw.first() {
+            _ if metrics.iter().any(|definition| definition.metric.primary) => Ok(metrics),
+            Some(first) => {
+                let diagnostic = Diagnostic::new("missing primary metric")
+                    .with_help("mark each metric that decides with `primary = true`");
                 self.error_at(first.get_ref().name.span(), diagnostic)
             }
-            ([], None) => self.error_at(0..0, Diagnostic::new("missing [[metric]]")),
+            None => self.error_at(0..0, Diagnostic::new("missing [[metric]]")),
         }
     }
 

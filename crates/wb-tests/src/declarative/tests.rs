@@ -103,7 +103,11 @@ fn errors_have_a_position_and_help() {
         ("\"n\"", "\"cpus\"", "x.toml:6:8: name `cpus` is a parameter of every test: choose another name"),
         ("\"n\"", "\"work\"", "x.toml:6:8: name `work` is a built-in placeholder: choose another name"),
         ("help = \"how many\"", "help = \"\"", "x.toml:7:8: missing help of parameter `n`"),
-        ("primary = true\n", "", "x.toml:11:8: missing primary metric: mark one with `primary = true`"),
+        (
+            "primary = true\n",
+            "",
+            "x.toml:11:8: missing primary metric: mark each metric that decides with `primary = true`",
+        ),
         (
             "from = \"rate\"\n",
             "",
@@ -448,7 +452,8 @@ proptest! {
         ]);
         let artefacts = crate::Artefacts::new(folder.path());
         for test in builtin_tests() {
-            let measurement = crate::evaluate::evaluate(default_cell(test).as_ref(), &artefacts);
+            let cell = default_cell(test);
+            let measurement = crate::evaluate::evaluate(cell.as_ref(), &cell.metrics(), &artefacts);
             prop_assert_ne!(measurement.validity, wb_model::Validity::Valid);
         }
     }

@@ -108,7 +108,7 @@ impl TypedTest for Fio {
     }
 
     fn metrics(&self, params: &Params) -> Vec<Metric> {
-        values::metrics(params.test_types)
+        values::metrics(params.test_types, params.rate_iops > 0)
     }
 
     async fn prepare(&self, params: &Params, context: &WorkerContext) -> Result<Prepared, Failure> {

@@ -15,10 +15,11 @@ const PERCENTILES: [(&str, f64); 6] =
     [("p50", 50.0), ("p90", 90.0), ("p95", 95.0), ("p99", 99.0), ("p99.9", 99.9), ("p99.99", 99.99)];
 
 /// Metrics of an access pattern; for mixed reads and writes those of each kind, and of both together. Without a
-/// pattern, the metrics of all patterns.
-pub fn metrics(test_type: Option<TestType>) -> Vec<Metric> {
+/// pattern, the metrics of all patterns. With a limited rate the mean latencies are primary, too: the rate is that of
+/// the limit, and a slower device shows in them alone.
+pub fn metrics(test_type: Option<TestType>, has_rate_limit: bool) -> Vec<Metric> {
     let Some(test_type) = test_type else {
-        let (mut all, mixed) = (metrics(Some(TestType::Read)), metrics(Some(TestType::Rw)));
+        let [mut all, mixed] = [TestType::Read, TestType::Rw].map(|one| metrics(Some(one), has_rate_limit));
         let added: Vec<Metric> = mixed.into_iter().filter(|metric| !all.contains(metric)).collect();
         all.extend(added);
         return all;
@@ -31,8 +32,9 @@ pub fn metrics(test_type: Option<TestType>) -> Vec<Metric> {
             metrics.push(Metric::throughput(&format!("{prefix}iops"), "ops/s"));
             metrics.push(Metric::throughput(&format!("{prefix}bandwidth"), "B/s"));
         }
-        let names = std::iter::once("mean").chain(PERCENTILES.iter().map(|(name, _)| *name));
-        metrics.extend(names.map(|name| Metric::latency(&format!("{prefix}{name}"), "ns")));
+        let mean = Metric::latency(&format!("{prefix}mean"), "ns");
+        metrics.push(if has_rate_limit { mean.primary() } else { mean });
+        metrics.extend(PERCENTILES.iter().map(|(name, _)| Metric::latency(&format!("{prefix}{name}"), "ns")));
     }
     metrics.extend([Metric::resource("cpu-user", "%"), Metric::resource("cpu-system", "%")]);
     metrics
@@ -183,8 +185,9 @@ fn set_histograms(
     }
     let interval_ms = job.histogram_interval_ms();
     for (operation, seconds) in histogram_log::merge_by_interval(&logs, interval_ms) {
-        let title = format!("{}, per {}", operation.name(), Nanos(interval_ms * 1_000_000));
-        measurement.latencies.push(LatencySeries { title, seconds });
+        let interval = Nanos(interval_ms * 1_000_000);
+        let title = format!("{}, per {interval}", operation.name());
+        measurement.latencies.push(LatencySeries { title, interval, seconds });
     }
     Ok(())
 }
@@ -224,19 +227,30 @@ mod tests {
             let stdout = output(&[(0, ios(Operation::Read), ios(Operation::Write))]);
             let measurement = study_output(&job(test_type), &stdout);
             assert_eq!(measurement.validity, Validity::Valid, "{test_type:?}");
-            for metric in metrics(Some(test_type)) {
+            for metric in metrics(Some(test_type), false) {
                 assert!(measurement.get(&metric).is_some(), "{test_type:?}: {}", metric.name);
             }
-            assert_eq!(measurement.values.len(), metrics(Some(test_type)).len());
+            assert_eq!(measurement.values.len(), metrics(Some(test_type), false).len());
         }
     }
 
     #[test]
     fn metrics_without_a_pattern_include_those_of_mixed_operations() {
-        let all = metrics(None);
+        let all = metrics(None, false);
         let has = |name: &str| all.iter().filter(|metric| metric.name == name).count() == 1;
         assert!(has("iops") && has("p99") && has("read-p99") && has("write-bandwidth") && has("cpu-user"));
         assert_eq!(all.iter().filter(|metric| metric.primary).count(), 1);
+    }
+
+    #[test]
+    fn latencies_decide_too_where_the_rate_is_limited() {
+        let primary = |test_type, has_rate_limit| -> Vec<String> {
+            let metrics = metrics(Some(test_type), has_rate_limit);
+            metrics.iter().filter(|metric| metric.primary).map(|metric| metric.key().to_string()).collect()
+        };
+        assert_eq!(primary(TestType::Rw, false), ["throughput/iops"]);
+        assert_eq!(primary(TestType::Read, true), ["throughput/iops", "latency/mean"]);
+        assert_eq!(primary(TestType::Rw, true), ["throughput/iops", "latency/read-mean", "latency/write-mean"]);
     }
 
     #[test]

@@ -123,7 +123,7 @@ fn set_latencies(measurement: &mut Measurement, interval: Nanos, result: &RunRes
             } else {
                 group.name.clone()
             };
-            measurement.latencies.push(LatencySeries { title: format!("{title}, per {interval}"), seconds });
+            measurement.latencies.push(LatencySeries { title: format!("{title}, per {interval}"), interval, seconds });
         }
     }
     Ok(())

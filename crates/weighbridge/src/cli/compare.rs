@@ -91,9 +91,10 @@ pub(crate) struct CompareArgs {
     /// Number of builds in which a check may exceed its tolerance
     #[arg(long, default_value_t = 2, value_name = "N", value_parser = super::whole_number::<u32, 0>)]
     pub(crate) n_out_of_results_n: u32,
-    /// Smallest difference that matters, in percent; `model`: as much as two runs of one build differ
-    #[arg(long, default_value = "5", value_name = "PERCENT|model", allow_negative_numbers = true)]
-    pub(crate) threshold: Threshold,
+    /// Smallest difference that matters, in percent; `model`: as much as two runs of one build differ [default: that of
+    /// the runs' plan, or 5]
+    #[arg(long, value_name = "PERCENT|model", allow_negative_numbers = true)]
+    pub(crate) threshold: Option<Threshold>,
     /// How much runs of one build are assumed to differ, as a standard deviation in percent of their level; the runs of
     /// each side update it, and a noise model replaces it. 0: only the samples and the sides' own runs count
     #[arg(long, default_value_t = 5.0, value_name = "PERCENT", value_parser = parse_non_negative, allow_negative_numbers = true)]

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use wb_model::{Bytes, Nanos, ProfileName, Quantity, WorkerName, pluralize};
+use wb_model::{Bytes, Criteria, Nanos, ProfileName, Quantity, WorkerName, pluralize};
 use wb_plan::{Cell, Plan, TimeEstimate};
 use wb_profile::profile::VirtType;
 use wb_profile::{NamedProfile, PlannedGuest as Guest, Preflight};
@@ -167,6 +167,7 @@ fn render_plan(planned: &PlanPreview, more: &UnplannedTime, console: &Console) -
     text += &render_section("guests", planned.guests.iter().flat_map(describe_guests));
     text += &render_section("excluded", left_out_lines(plan));
     text += &render_section("depends on the machine", open_value_lines(plan));
+    text += &render_section("decided by", criteria_lines(plan));
     let measured = plan.cells.iter().filter(|cell| cell.unsupported.is_none()).count();
     let measured_cells = match plan.cells.len() {
         all if all == measured => pluralize(all, "cell"),
@@ -246,6 +247,20 @@ fn open_value_lines(plan: &Plan) -> impl Iterator<Item = String> {
         .iter()
         .flat_map(|cell| cell.unresolved.iter().map(|(name, rule)| format!("{}: {name}: {rule}", cell.id.test)));
     all.collect::<std::collections::BTreeSet<_>>().into_iter()
+}
+
+/// What decides about cells where it is not left to their tests, each once.
+fn criteria_lines(plan: &Plan) -> impl Iterator<Item = String> {
+    let line = |cell: &Cell| {
+        let Criteria { metrics, thresholds } = &cell.criteria;
+        let metrics: Vec<String> = metrics.iter().map(ToString::to_string).collect();
+        let thresholds = thresholds.iter().map(|(metric, percent)| format!("threshold of {metric} {percent} %"));
+        let parts: Vec<String> =
+            (!metrics.is_empty()).then(|| metrics.join(", ")).into_iter().chain(thresholds).collect();
+        format!("{} {}: {}", cell.id.test, cell.id.serial, parts.join("; "))
+    };
+    let lines = plan.cells.iter().filter(|cell| !cell.criteria.is_empty()).map(line);
+    lines.collect::<std::collections::BTreeSet<_>>().into_iter()
 }
 
 fn render_section(title: &str, lines: impl Iterator<Item = String>) -> String {

@@ -47,6 +47,7 @@ mod peers_files;
 mod peers_run;
 mod plan;
 mod preflight;
+mod primary_metrics;
 mod profiles;
 mod provision;
 mod publish;

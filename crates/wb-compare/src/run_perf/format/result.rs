@@ -112,6 +112,7 @@ impl IterationReader {
                 mean: mean.0,
                 stddev_percent: stddevpct.0,
                 primary: primary_metrics.iter().any(|primary| *primary == name.0),
+                threshold: None,
                 params: params_index,
                 disturbed: 0,
                 failures: AttemptCounts::default(),

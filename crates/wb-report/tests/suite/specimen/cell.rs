@@ -171,7 +171,7 @@ impl CellBuilder {
     }
 
     pub(crate) fn not_converged(mut self, percent: f64) -> Self {
-        self.result.outcome = CellOutcome::NotConverged { percent };
+        self.result.outcome = CellOutcome::NotConverged { percent, metrics: Vec::new() };
         self.result.ended_by = Some("its sample limit is reached".to_owned());
         self
     }
@@ -205,7 +205,7 @@ impl CellBuilder {
         let metrics = self.metrics.into_iter().map(|(metric, ..)| {
             let key = metric.key();
             let undisturbed = has_disturbed.then(|| summary(&key, false)).flatten();
-            MetricResult { worker: None, summary: summary(&key, true), undisturbed, metric }
+            MetricResult { worker: None, threshold: None, summary: summary(&key, true), undisturbed, metric }
         });
         self.result.metrics = metrics.collect();
         self.result.failures = Failures::of(&self.result.attempts, &[]);

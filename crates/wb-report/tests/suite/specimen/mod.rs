@@ -224,5 +224,26 @@ fn nested() -> NestedLatency {
             row(99.9, 1_680_000.0, 0.9),
             row(100.0, 24_800_000.0, 3.0),
         ],
+        over_time: Some(latency_over_time()),
+    }
+}
+
+/// A stall after three seconds of each sample.
+fn latency_over_time() -> CurveSet {
+    let line = |name: &str, level: f64, stall: f64| {
+        let value = |at: u32| level * if at == 3 { stall } else { 1.0 + 0.02 * f64::from(at % 3) };
+        let point = |at: u32| SummaryPoint {
+            x: f64::from(at) + 0.5,
+            y: value(at),
+            interval: Some((value(at) * 0.97, value(at) * 1.04)),
+            spread: None,
+        };
+        SummaryCurve { name: name.into(), points: (0..8).map(point).collect() }
+    };
+    CurveSet {
+        title: "latency of read completion over the time of a sample".into(),
+        x: ("time in the sample".into(), Unit::new("s")),
+        y: ("latency".into(), Unit::new("ns")),
+        lines: vec![line("p50", 181_000.0, 1.1), line("p99", 412_000.0, 9.0), line("max", 1_680_000.0, 14.0)],
     }
 }

@@ -164,7 +164,7 @@ impl Sample {
             assert!(!path.exists(), "duplicate artefact {name}");
             std::fs::write(path, bytes).unwrap();
         }
-        let measurement = evaluate::evaluate(cell, &Artefacts::new(folder.path()));
+        let measurement = evaluate::evaluate(cell, &cell.metrics(), &Artefacts::new(folder.path()));
         let findings = record.findings.iter().chain(&measurement.findings).cloned().collect();
         Self { measurement, work: record.work, findings, folder }
     }

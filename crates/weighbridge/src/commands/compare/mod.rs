@@ -5,6 +5,7 @@ mod builds;
 mod isa;
 mod model;
 mod render;
+mod thresholds;
 
 use wb_compare::build::EMULATED;
 use wb_compare::comparison::{
@@ -13,7 +14,7 @@ use wb_compare::comparison::{
 use wb_compare::run_perf::tolerance::{self, Status, averages::TABLES, score::Weights};
 use wb_compare::statistical::{self, Threshold};
 use wb_compare::unknown_name::check_directions;
-use wb_compare::{LoadedBuilds, SampleCounts};
+use wb_compare::{Builds, LoadedBuilds, SampleCounts};
 use wb_plan::Selection;
 use wb_report::compare::{AveragesTable, Verbosity, checks_csv, groups_csv, junit, markdown, text};
 use wb_stats::RunPrior;
@@ -59,7 +60,8 @@ pub(crate) fn compare(args: &CompareArgs, console: &Console) -> Result<Exit, Err
     builds::select(&mut read, &selection, console)?;
     builds::require_same_layout(&read)?;
     let (models, noise) = builds::read_models(&args.model, &read, console)?;
-    if args.threshold == Threshold::FromNoise && noise.is_empty() {
+    let threshold = args.threshold.unwrap_or_default();
+    if threshold == Threshold::FromNoise && noise.is_empty() {
         let what = "--threshold model requires a noise model".to_owned();
         let help = "fit one with `weighbridge model fit --noise -o noise.json RUNS…` and pass it with `-m noise.json`"
             .to_owned();
@@ -79,7 +81,7 @@ pub(crate) fn compare(args: &CompareArgs, console: &Console) -> Result<Exit, Err
         directions: directions.clone(),
     };
     let statistics = statistical::Options {
-        threshold: args.threshold,
+        threshold,
         run_noise: RunPrior::new(args.run_noise / 100.0).unwrap_or(RunPrior::NONE),
         directions,
         ..statistical::Options::default()
@@ -100,13 +102,18 @@ pub(crate) fn compare(args: &CompareArgs, console: &Console) -> Result<Exit, Err
     if let Some(warning) = &disturbed {
         crate::console::message!("warning: {warning}");
     }
+    let thresholds = thresholds::differences(threshold, &read);
+    if let Some(note) = &thresholds {
+        crate::console::message!("note: {note}");
+    }
     let by_tolerances = outcome.checks.iter().any(|check| check.decided_by == ComparisonMethod::Tolerance);
     if args.tolerance.is_some() && !by_tolerances {
         crate::console::message!("note: --tolerance has no effect: statistics decide, by --threshold");
     }
     write_files(args, &outcome)?;
     if let Some(path) = &args.html {
-        let notes = warnings.iter().map(ToString::to_string).chain(disturbed).chain(describe_options(args)).collect();
+        let notes = warnings.iter().map(ToString::to_string).chain(disturbed).chain(thresholds);
+        let notes = notes.chain(describe_options(args, &read)).collect();
         render::write_page(
             args,
             path,
@@ -126,7 +133,7 @@ pub(crate) fn compare(args: &CompareArgs, console: &Console) -> Result<Exit, Err
         let decides = outcome.checks.iter().any(|check| check.decided_by == ComparisonMethod::Tolerance);
         let scores = SCORES.map(|(name, statuses)| (name, by_tolerance.score_distribution(last, statuses)));
         let scores = if decides { &scores[..] } else { &[] };
-        print_text(&text(&outcome, &describe_options(args), &averages, scores, shown, console.stdout_style))?;
+        print_text(&text(&outcome, &describe_options(args, &read), &averages, scores, shown, console.stdout_style))?;
     }
     if is_refused_for_emulation(&outcome) {
         crate::console::message!("note: emulated machines are not compared with hardware");
@@ -188,11 +195,8 @@ fn is_refused_for_emulation(outcome: &ComparisonResult) -> bool {
 }
 
 /// Describes the thresholds, tolerances and models of the comparison.
-fn describe_options(args: &CompareArgs) -> Vec<String> {
-    let threshold = match args.threshold {
-        Threshold::FromNoise => "each metric's threshold is from its noise model".to_owned(),
-        Threshold::Percent(percent) => format!("ratios within {percent} % do not matter"),
-    };
+fn describe_options(args: &CompareArgs, builds: &Builds) -> Vec<String> {
+    let threshold = thresholds::describe(args.threshold.unwrap_or_default(), builds);
     // A noise model replaces the assumption where it knows a check, which is said beside the check.
     let runs =
         args.model.is_empty().then(|| format!("runs of one build are assumed to differ by {} %", args.run_noise));

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use wb_diagnostics::SourceText;
 use wb_model::{Bytes, MATRIX_FILE, ParamValue};
 use wb_plan::request::{SpannedValue, ValueForm};
-use wb_plan::{Request, SpannedParam};
+use wb_plan::{Request, RequestCriteria, SpannedParam};
 use wb_record::RunFolder;
 use wb_session::SessionError;
 use wb_tests::peers::NAME;
@@ -60,6 +60,7 @@ fn matrix_request(args: &PeersRunArgs) -> Request {
         params: given.collect(),
         stages: Vec::new(),
         tools: Vec::new(),
+        criteria: RequestCriteria::default(),
         programs: BTreeMap::new(),
         default_on: None,
     }

@@ -1,0 +1,47 @@
+//! The smallest relevant differences that the plans of the runs have.
+
+use wb_compare::build::{Build, Builds, MetricIndex};
+use wb_compare::id::Statistic;
+use wb_compare::statistical::Threshold;
+use wb_compare::statistical::threshold::DEFAULT_PERCENT;
+use wb_model::pluralize;
+
+/// Describes the threshold of a comparison.
+pub(super) fn describe(threshold: Threshold, builds: &Builds) -> String {
+    let within = |percent: f64| format!("ratios within {percent} % do not matter");
+    match threshold {
+        Threshold::FromNoise => "each metric's threshold is from its noise model".to_owned(),
+        Threshold::Percent(percent) => within(percent),
+        Threshold::FromPlans => {
+            let has_planned = |build: &Build| builds.rows().any(|row| build.threshold(row).is_some());
+            let others = if builds.list().iter().any(has_planned) { ", or within the plan's thresholds" } else { "" };
+            within(DEFAULT_PERCENT) + others
+        }
+    }
+}
+
+/// A note if the plans of the compared runs have different thresholds for a metric.
+pub(super) fn differences(threshold: Threshold, builds: &Builds) -> Option<String> {
+    let [reference, .., judged] = builds.list() else { return None };
+    let planned = |row: MetricIndex| {
+        let readings = || [reference, judged].into_iter().flat_map(move |build| build.readings(row));
+        let first = readings().next()?.threshold;
+        readings().any(|reading| reading.threshold != first).then_some(row)
+    };
+    let differing: Vec<MetricIndex> =
+        if threshold == Threshold::FromPlans { builds.rows().filter_map(planned).collect() } else { Vec::new() };
+    let first = *differing.first()?;
+    let (of, percent) = match (reference.threshold(first), judged.threshold(first)) {
+        (Some(percent), _) => (reference, percent),
+        (None, Some(percent)) => (judged, percent),
+        // Readings without a threshold are equal.
+        (None, None) => return None,
+    };
+    Some(format!(
+        "the plans of the runs have different thresholds for {}: those of the reference apply where it has one; `{}` is \
+         compared with {percent} %, of `{}`",
+        pluralize(differing.len(), "metric"),
+        builds.id(first, Statistic::Mean),
+        of.name,
+    ))
+}

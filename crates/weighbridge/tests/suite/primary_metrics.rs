@@ -1,0 +1,153 @@
+//! Tests of several primary metrics, and plans that choose the metrics that decide and their thresholds.
+
+use insta::assert_snapshot;
+
+use crate::compare_evidence::words;
+use crate::lab::Lab;
+
+const QUICK: &str = "--min-time 1ms --warm-up 0 --seed 1";
+
+/// A test that counts its executions: a rate around 1000 that is steady, and a latency that is not.
+const PAIR: &str = r#"
+name = "pair"
+summary = "a steady rate and a noisy latency"
+version = 1
+command = ["sh", "{definition-folder}/pair.sh"]
+
+[[metric]]
+name = "rate"
+class = "throughput"
+unit = "1/s"
+primary = true
+regex = 'rate: (\S+)'
+
+[[metric]]
+name = "p99"
+class = "latency"
+unit = "ms"
+primary = true
+regex = 'p99: (\S+)'
+"#;
+
+fn lab() -> Lab {
+    let lab = Lab::new();
+    lab.define("pair", PAIR);
+    set_rate(&lab, 1000);
+    lab
+}
+
+/// Lets the test print rates around this one.
+fn set_rate(lab: &Lab, rate: u32) {
+    let count = lab.path("count");
+    let script = format!(
+        "n=$(cat {0} 2>/dev/null || echo 0)\necho $((n + 1)) > {0}\necho rate: $(({rate} + n % 3))\necho p99: $((10 + n * 5 % 7))\n",
+        count.display()
+    );
+    lab.write("config/weighbridge/tests.d/pair.sh", &script);
+}
+
+#[test]
+fn a_cell_that_converges_in_one_of_two_primary_metrics_names_the_other() {
+    let lab = lab();
+    let run = lab.weighbridge(&format!("run pair {QUICK} --max-samples 8 --into R")).expect_code(0);
+    let summary = words(&run.out);
+    for part in ["p99, lower is better", "not converged: p99 ±", "required: ±2 % of the median, 6 to 8 samples"] {
+        assert!(summary.contains(part), "{part}: {}", run.out);
+    }
+    let result = lab.read_json("R/Localhost/pair/0000/result.json");
+    let outcome = &result["cells"][0]["outcome"];
+    assert_eq!(outcome["outcome"], "not-converged");
+    assert_eq!(outcome["metrics"][0]["metric"], "latency/p99");
+    assert_eq!(outcome["metrics"].as_array().unwrap().len(), 1);
+    assert_eq!(outcome["percent"], outcome["metrics"][0]["percent"]);
+}
+
+#[test]
+fn a_plan_chooses_the_metrics_that_decide() {
+    let lab = lab();
+    lab.write("p.toml", "[[test]]\nname = \"pair\"\nmetrics = \"rate\"\nthresholds = { rate = 3 }\n");
+    let plan = lab.weighbridge("plan -p p.toml").expect_code(0);
+    plan.expect_stdout("decided by\n  pair 0000: throughput/rate; threshold of throughput/rate 3 %");
+    lab.weighbridge(&format!("run -p p.toml {QUICK} --into R")).expect_code(0).expect_stdout("measured");
+    let result = lab.read_json("R/Localhost/pair/0000/result.json");
+    let metrics = result["cells"][0]["metrics"].as_array().unwrap();
+    let described = metrics.iter().map(|metric| {
+        let (name, primary) = (&metric["metric"]["name"], &metric["metric"]["primary"]);
+        format!("{name} {primary} {}", metric["threshold"])
+    });
+    assert_eq!(described.collect::<Vec<_>>(), ["\"rate\" true 3.0", "\"p99\" false null"]);
+}
+
+#[test]
+fn a_metric_that_the_test_does_not_have_is_an_error_at_its_place_before_anything_is_measured() {
+    let lab = lab();
+    lab.write("p.toml", "[[test]]\nname = \"pair\"\nmetrics = [\"rate\", \"latency/p98\"]\nthresholds = { rat = 3 }\n");
+    let run = lab.weighbridge("run -p p.toml --into R");
+    assert_snapshot!(run.transcript(), @r#"
+    exit 1
+    error: unknown metric `latency/p98` of test `pair`
+       ╭─[p.toml:3:20]
+     2 │ name = "pair"
+     3 │ metrics = ["rate", "latency/p98"]
+       ·                    ──────┬──────
+       ·                          ╰── did you mean `latency/p99`?
+     4 │ thresholds = { rat = 3 }
+       ╰────
+    help: expected one of latency/p99, throughput/rate
+    error: unknown metric `rat` of test `pair`
+       ╭─[p.toml:4:16]
+     3 │ metrics = ["rate", "latency/p98"]
+     4 │ thresholds = { rat = 3 }
+       ·                ─┬─
+       ·                 ╰── did you mean `rate`?
+       ╰────
+    help: expected one of latency/p99, throughput/rate
+    "#);
+    assert!(!lab.path("R").exists() && !lab.path("count").exists());
+    lab.weighbridge("run pair:metrics=p98 --into R")
+        .expect_code(1)
+        .expect_stderr("unknown metric `p98` of test `pair`")
+        .expect_stderr("did you mean `p99`?");
+}
+
+#[test]
+fn thresholds_of_a_plan_decide_unless_one_is_given() {
+    let lab = lab();
+    let plan = |thresholds: &str| {
+        lab.write("p.toml", &format!("[[test]]\nname = \"pair\"\nmetrics = \"rate\"\n{thresholds}\n"));
+    };
+    let run = |rate: u32, into: &str| {
+        set_rate(&lab, rate);
+        lab.weighbridge(&format!("run -p p.toml {QUICK} --into {into}")).expect_code(0);
+    };
+    plan("thresholds = { rate = 10 }");
+    run(1000, "old");
+    run(930, "new");
+    plan("");
+    run(930, "plain");
+    plan("thresholds = { rate = 3 }");
+    run(930, "strict");
+    let compare = |line: &str| lab.weighbridge(&format!("compare {line} --run-noise 0 -v"));
+    let equal = compare("old new").expect_code(0);
+    assert!(
+        words(&equal.out).contains("ratios within 5 % do not matter, or within the plan's thresholds"),
+        "{}",
+        equal.out
+    );
+    assert!(!equal.err.contains("thresholds"), "{}", equal.err);
+    compare("old new --threshold 5").expect_code(2);
+    // The reference's apply; of the judged build only where the reference has none.
+    let differing = compare("old strict").expect_code(0);
+    assert!(
+        words(&differing.err).contains("the plans of the runs have different thresholds for 1 metric"),
+        "{}",
+        differing.err
+    );
+    assert!(words(&differing.err).contains("compared with 10 %, of `old`"), "{}", differing.err);
+    set_rate(&lab, 1000);
+    plan("");
+    run(1000, "without");
+    compare("without plain").expect_code(2);
+    let from_judged = compare("without new").expect_code(0);
+    assert!(words(&from_judged.err).contains("compared with 10 %, of `new`"), "{}", from_judged.err);
+}
