@@ -4,8 +4,8 @@
 //! differ.
 
 use wb_stats::{
-    CONFIDENCE, HodgesLehmann, Interval, NoiseSource, Ratio, RunNoise, RunPrior, Samples, StudentRatio,
-    VarianceEstimate, WeightedRun, mean_ratio, quantile_ratio, tail_ratio,
+    CONFIDENCE, HodgesLehmann, Interval, NoiseSource, PairedShift, Ratio, RunNoise, RunPrior, Samples, StudentRatio,
+    VarianceEstimate, WeightedRun, mean_ratio, paired_mean_ratio, quantile_ratio, tail_ratio,
 };
 
 use super::aspect::Aspect;
@@ -18,6 +18,8 @@ pub(super) enum RunVariation<'a> {
     Prior(RunPrior),
     /// A noise model's estimate.
     Model(&'a RunNoise),
+    /// None, since both sides are of one run.
+    SameRun,
 }
 
 /// The tests of one aspect, without its values, since there may be millions.
@@ -60,7 +62,7 @@ impl AspectTest {
         };
         let (p_by_samples, estimate, sampling) = match (aspect, quantile) {
             (Aspect::Mean, _) => {
-                let ratio = mean_ratio(a, b)?;
+                let ratio = sides.mean_ratio()?;
                 (ratio.p_value(), ratio.ratio(CONFIDENCE).estimate, Some(ratio.variance()))
             }
             (_, Some(quantile)) => {
@@ -68,11 +70,13 @@ impl AspectTest {
                 (ratio.p_value, ratio.estimate, of_interval(&ratio))
             }
             (_, None) => {
-                let sides = HodgesLehmann::new(a, b)?;
-                let ratio = sides.ratio(sides.p_value(), CONFIDENCE);
+                let ratio = sides.shift(None, CONFIDENCE)?;
                 (ratio.p_value, ratio.estimate, of_interval(&ratio))
             }
         };
+        if matches!(variation, RunVariation::SameRun) {
+            return Some(Self { aspect, quantile, p_by_samples, by_runs: None, source: None });
+        }
         // Too few samples for an interval have a ratio of means.
         let sampling = sampling.or_else(|| Some(mean_ratio(&positive(a)?, &positive(b)?)?.variance()));
         let sampling = sampling.unwrap_or(VarianceEstimate { variance: 0.0, degrees: 1.0 });
@@ -101,14 +105,14 @@ impl AspectTest {
     pub(super) fn effect(&self, sides: &Observations, confidence: f64) -> Option<AspectEffect> {
         let [a, b] = &sides.all;
         let ratio = match (self.aspect, self.quantile) {
-            (Aspect::Mean, _) => mean_ratio(a, b)?.ratio(confidence),
+            (Aspect::Mean, _) => sides.mean_ratio()?.ratio(confidence),
             (_, Some(quantile)) => {
                 let at = |confidence| quantile_ratio(a, b, quantile, confidence);
                 // Few samples have no interval at more than 95 %.
                 let ratio = at(confidence).filter(|ratio| ratio.interval.is_some()).or_else(|| at(CONFIDENCE))?;
                 Ratio { estimate: ratio.estimate, interval: ratio.interval, p_value: self.p_by_samples }
             }
-            (_, None) => HodgesLehmann::new(a, b)?.ratio(self.p_by_samples, confidence),
+            (_, None) => sides.shift(Some(self.p_by_samples), confidence)?,
         };
         // That of several runs is an average of theirs.
         let of_runs = self.by_runs.filter(|_| self.quantile.is_some() && sides.runs.iter().any(|runs| runs.len() > 1));
@@ -144,10 +148,30 @@ fn with_runs(
             let prior = RunPrior::with_degrees(noise.stddev, noise.degrees)?;
             Some((prior.ratio(log, a, b, sampling)?.ratio, None))
         }
+        RunVariation::SameRun => None,
         RunVariation::Prior(prior) => {
             let with = prior.ratio(log, a, b, sampling)?;
             Some((with.ratio, Some(with.source)))
         }
+    }
+}
+
+impl Observations {
+    /// The factor by which all samples differ, with its p-value if that is known already.
+    fn shift(&self, p: Option<f64>, confidence: f64) -> Option<Ratio> {
+        let [a, b] = &self.all;
+        if self.paired {
+            let shift = PairedShift::new(a, b)?;
+            return Some(shift.ratio(p.unwrap_or_else(|| shift.p_value()), confidence));
+        }
+        let shift = HodgesLehmann::new(a, b)?;
+        Some(shift.ratio(p.unwrap_or_else(|| shift.p_value()), confidence))
+    }
+
+    /// The ratio of means.
+    fn mean_ratio(&self) -> Option<StudentRatio> {
+        let [a, b] = &self.all;
+        if self.paired { paired_mean_ratio(a, b) } else { mean_ratio(a, b) }
     }
 }
 

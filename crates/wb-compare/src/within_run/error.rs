@@ -1,0 +1,91 @@
+//! Why parts of a run cannot be compared.
+
+use crate::unknown_name::UnknownName;
+
+/// Parts of a run that cannot be compared.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum WithinRunError {
+    /// Not a single run.
+    #[error("--by compares parts of one run: expected one run folder, found {0}")]
+    NotOneRun(usize),
+    /// No cell was measured by several workers.
+    #[error("no cell of `{0}` was measured by several workers")]
+    NoWorkers(String),
+    /// A parameter that no cell has.
+    #[error("no cell of `{run}` has a parameter `{name}`")]
+    NoParam {
+        /// The run.
+        run: String,
+        /// The parameter.
+        name: String,
+        /// The parameters with several values.
+        varying: Vec<String>,
+    },
+    /// All parts are the same one.
+    #[error("nothing to compare: all cells of `{run}` have {what}")]
+    OneLevel {
+        /// The run.
+        run: String,
+        /// What they have in common.
+        what: String,
+        /// The parameters with several values.
+        varying: Vec<String>,
+    },
+    /// No two cells differ in the factor alone.
+    #[error("no two cells of `{run}` differ in {factor} alone{}", also(others))]
+    NoCounterparts {
+        /// The run.
+        run: String,
+        /// What they should differ in.
+        factor: String,
+        /// The parameters in which the most similar cells differ as well.
+        others: Vec<String>,
+    },
+    /// A level that nothing has.
+    #[error(transparent)]
+    UnknownLevel(#[from] UnknownName),
+    /// A reference that no other part has a counterpart of.
+    #[error("no cell of `{run}` has a counterpart with {reference}")]
+    NothingToJudge {
+        /// The run.
+        run: String,
+        /// The reference.
+        reference: String,
+    },
+    /// The cells of both sides have different metrics.
+    #[error("the cells that differ in {factor} have no metric in common: {} and {}", sides[0], sides[1])]
+    NoCommonMetric {
+        /// What they differ in.
+        factor: String,
+        /// A cell of each side, with its metrics.
+        sides: [String; 2],
+    },
+}
+
+fn also(others: &[String]) -> String {
+    if others.is_empty() { String::new() } else { format!(": the most similar ones also differ in {}", others.join(", ")) }
+}
+
+impl WithinRunError {
+    /// What to do instead.
+    pub fn help(&self) -> Option<String> {
+        match self {
+            Self::NotOneRun(_) => {
+                Some("without --by, run folders are compared with each other: `weighbridge compare OLD NEW`".to_owned())
+            }
+            Self::NoWorkers(_) => Some("`run --hosts HOST,HOST` measures on several workers at the same time".to_owned()),
+            Self::NoParam { varying, .. } | Self::OneLevel { varying, .. } if varying.is_empty() => {
+                Some("no parameter varies in this run; --by worker and --by id compare workers and tests".to_owned())
+            }
+            Self::NoParam { varying, .. } | Self::OneLevel { varying, .. } => {
+                Some(format!("parameters that vary in this run: {}", varying.join(", ")))
+            }
+            Self::NoCounterparts { others, .. } if !others.is_empty() => {
+                Some(format!("--allow-different {} compares them all the same", others.join(",")))
+            }
+            Self::UnknownLevel(unknown) => Some(unknown.help()),
+            Self::NothingToJudge { .. } => Some("--reference names another one".to_owned()),
+            Self::NoCounterparts { .. } | Self::NoCommonMetric { .. } => None,
+        }
+    }
+}
