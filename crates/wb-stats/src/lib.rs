@@ -24,6 +24,7 @@ mod multiple_testing;
 mod outliers;
 mod paired_ratio;
 mod paired_shift;
+mod paired_tail;
 mod proportion;
 mod rank_sum;
 mod replicates;
@@ -56,6 +57,7 @@ pub use multiple_testing::{Discoveries, benjamini_hochberg, holm, selected_confi
 pub use outliers::{Outliers, outliers};
 pub use paired_ratio::{PairError, PairedRatio, paired_ratio};
 pub use paired_shift::PairedShift;
+pub use paired_tail::{paired_tail_p, paired_tail_ratio};
 pub use proportion::Proportion;
 pub use rank_sum::{min_p_value, rank_sum_p};
 pub use replicates::{Replicates, RunNoise, median_variance};

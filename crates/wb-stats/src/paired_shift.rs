@@ -3,7 +3,7 @@
 use crate::hodges_lehmann::ShiftScale;
 use crate::selection::{PairValues, WalshAverages};
 use crate::signed_rank::{count_outside, signed_rank_p};
-use crate::{Interval, Ratio, Samples};
+use crate::{CONFIDENCE, Interval, Ratio, Samples};
 
 /// The factor by which two sides differ whose samples form pairs, taken one after the other in random order.
 ///
@@ -36,10 +36,13 @@ impl PairedShift {
     }
 
     /// The estimate and its interval, with the p-value of [`Self::p_value`] as an argument since the confidence may
-    /// depend on it.
+    /// depend on it. Few pairs have an interval at less than that, but at least at [`CONFIDENCE`]: between the smallest and the
+    /// largest ratio.
     pub fn ratio(&self, p: f64, confidence: f64) -> Ratio {
         let averages = WalshAverages(&self.differences);
-        let interval = count_outside(self.differences.len(), confidence).map(|(beyond, reached)| {
+        let outside = |confidence| count_outside(self.differences.len(), confidence);
+        let widest = || outside(CONFIDENCE).map(|_| (0, 1.0 - 2.0 * 0.5_f64.powi(self.differences.len() as i32)));
+        let interval = outside(confidence).or_else(widest).map(|(beyond, reached)| {
             let (low, high) = (averages.nth(beyond), averages.nth(averages.count() - 1 - beyond));
             Interval { low: self.scale.as_ratio(low), high: self.scale.as_ratio(high), confidence: reached }
         });
@@ -87,5 +90,14 @@ mod tests {
     fn fewer_than_six_pairs_have_an_estimate_and_no_interval() {
         let few = ratio(&[1.0, 2.0, 3.0], &[2.0, 4.0, 6.0]).unwrap();
         assert!(few.interval.is_none() && (few.estimate - 2.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn few_pairs_have_the_widest_interval_that_they_allow() {
+        let (a, b) = ([1.0, 2.0, 3.0, 4.0, 5.0, 6.0], [1.1, 2.3, 3.4, 4.5, 5.4, 6.9]);
+        let shift = PairedShift::new(&Samples::new(&a).unwrap(), &Samples::new(&b).unwrap()).unwrap();
+        let interval = shift.ratio(0.03, 0.999).interval.unwrap();
+        assert_eq!(interval.confidence, 1.0 - 2.0 / 64.0);
+        assert!((interval.low - 5.4 / 5.0).abs() < 1e-12 && (interval.high - 1.15).abs() < 1e-12, "{interval:?}");
     }
 }

@@ -16,6 +16,17 @@ pub fn signed_rank_p(differences: &[f64]) -> f64 {
     if differences.len() > EXACT_LIMIT { ranks.normal_p_value() } else { ranks.exact_p_value() }
 }
 
+/// The two-sided p-value of whether the differences of pairs, in these whole numbers, are as often negative as positive
+/// whatever their sizes: exact over all signs up to 60 pairs, beyond that the normal approximation.
+pub(crate) fn sign_flip_p(differences: &[i64]) -> f64 {
+    let sizes = |is_counted: fn(&i64) -> bool| {
+        differences.iter().filter(move |it| is_counted(it)).map(|it| it.unsigned_abs() as usize)
+    };
+    let ranks =
+        SignedRanks { doubled: sizes(|it| *it != 0).collect(), doubled_sum_of_positive: sizes(|it| *it > 0).sum() };
+    if differences.len() > EXACT_LIMIT { ranks.normal_p_value() } else { ranks.exact_p_value() }
+}
+
 /// The midranks of the sizes of differences other than zero, doubled so that they are whole numbers.
 struct SignedRanks {
     doubled: Vec<usize>,

@@ -307,6 +307,7 @@ impl Error {
         }
         match self {
             Self::NothingToDo { .. } | Self::Merge(_) => Exit::NothingToDo,
+            Self::WithinRun(error) if error.is_nothing_comparable() => Exit::NothingToDo,
             Self::Sequence(error) if error.is_interruption() => Exit::Interrupted,
             Self::Incomplete { .. }
             | Self::Sequence(_)

@@ -4,8 +4,8 @@
 //! differ.
 
 use wb_stats::{
-    CONFIDENCE, HodgesLehmann, Interval, NoiseSource, PairedShift, Ratio, RunNoise, RunPrior, Samples, StudentRatio,
-    VarianceEstimate, WeightedRun, mean_ratio, paired_mean_ratio, quantile_ratio, tail_ratio,
+    CONFIDENCE, HodgesLehmann, Interval, NoiseSource, Ratio, RunNoise, RunPrior, Samples, StudentRatio,
+    VarianceEstimate, WeightedRun, mean_ratio, tail_ratio,
 };
 
 use super::aspect::Aspect;
@@ -51,6 +51,10 @@ impl AspectTest {
         sides: &Observations,
         variation: RunVariation<'_>,
     ) -> Option<Self> {
+        if matches!(variation, RunVariation::SameRun) {
+            let p_by_samples = sides.p_value(aspect, quantile)?;
+            return Some(Self { aspect, quantile, p_by_samples, by_runs: None, source: None });
+        }
         let [a, b] = &sides.all;
         let degrees = (a.count() + b.count()) as f64 - 2.0;
         // The wider half counts: an interval with the noise between runs must not exclude what that of the samples includes.
@@ -62,7 +66,7 @@ impl AspectTest {
         };
         let (p_by_samples, estimate, sampling) = match (aspect, quantile) {
             (Aspect::Mean, _) => {
-                let ratio = sides.mean_ratio()?;
+                let ratio = mean_ratio(a, b)?;
                 (ratio.p_value(), ratio.ratio(CONFIDENCE).estimate, Some(ratio.variance()))
             }
             (_, Some(quantile)) => {
@@ -70,13 +74,11 @@ impl AspectTest {
                 (ratio.p_value, ratio.estimate, of_interval(&ratio))
             }
             (_, None) => {
-                let ratio = sides.shift(None, CONFIDENCE)?;
+                let sides = HodgesLehmann::new(a, b)?;
+                let ratio = sides.ratio(sides.p_value(), CONFIDENCE);
                 (ratio.p_value, ratio.estimate, of_interval(&ratio))
             }
         };
-        if matches!(variation, RunVariation::SameRun) {
-            return Some(Self { aspect, quantile, p_by_samples, by_runs: None, source: None });
-        }
         // Too few samples for an interval have a ratio of means.
         let sampling = sampling.or_else(|| Some(mean_ratio(&positive(a)?, &positive(b)?)?.variance()));
         let sampling = sampling.unwrap_or(VarianceEstimate { variance: 0.0, degrees: 1.0 });
@@ -103,17 +105,7 @@ impl AspectTest {
 
     /// The effect; `sides` are those that were tested.
     pub(super) fn effect(&self, sides: &Observations, confidence: f64) -> Option<AspectEffect> {
-        let [a, b] = &sides.all;
-        let ratio = match (self.aspect, self.quantile) {
-            (Aspect::Mean, _) => sides.mean_ratio()?.ratio(confidence),
-            (_, Some(quantile)) => {
-                let at = |confidence| quantile_ratio(a, b, quantile, confidence);
-                // Few samples have no interval at more than 95 %.
-                let ratio = at(confidence).filter(|ratio| ratio.interval.is_some()).or_else(|| at(CONFIDENCE))?;
-                Ratio { estimate: ratio.estimate, interval: ratio.interval, p_value: self.p_by_samples }
-            }
-            (_, None) => sides.shift(Some(self.p_by_samples), confidence)?,
-        };
+        let ratio = sides.ratio(self.aspect, self.quantile, self.p_by_samples, confidence)?;
         // That of several runs is an average of theirs.
         let of_runs = self.by_runs.filter(|_| self.quantile.is_some() && sides.runs.iter().any(|runs| runs.len() > 1));
         let ratio = match of_runs {
@@ -153,25 +145,6 @@ fn with_runs(
             let with = prior.ratio(log, a, b, sampling)?;
             Some((with.ratio, Some(with.source)))
         }
-    }
-}
-
-impl Observations {
-    /// The factor by which all samples differ, with its p-value if that is known already.
-    fn shift(&self, p: Option<f64>, confidence: f64) -> Option<Ratio> {
-        let [a, b] = &self.all;
-        if self.paired {
-            let shift = PairedShift::new(a, b)?;
-            return Some(shift.ratio(p.unwrap_or_else(|| shift.p_value()), confidence));
-        }
-        let shift = HodgesLehmann::new(a, b)?;
-        Some(shift.ratio(p.unwrap_or_else(|| shift.p_value()), confidence))
-    }
-
-    /// The ratio of means.
-    fn mean_ratio(&self) -> Option<StudentRatio> {
-        let [a, b] = &self.all;
-        if self.paired { paired_mean_ratio(a, b) } else { mean_ratio(a, b) }
     }
 }
 

@@ -22,6 +22,7 @@ mod check_tests;
 mod noise;
 pub mod observations;
 pub mod required_samples;
+mod sample_ratio;
 pub mod threshold;
 pub mod verdict;
 

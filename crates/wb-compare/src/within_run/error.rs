@@ -38,6 +38,8 @@ pub enum WithinRunError {
         run: String,
         /// What they should differ in.
         factor: String,
+        /// Whether that is a parameter.
+        is_param: bool,
         /// The parameters in which the most similar cells differ as well.
         others: Vec<String>,
     },
@@ -67,6 +69,11 @@ fn also(others: &[String]) -> String {
 }
 
 impl WithinRunError {
+    /// Whether the run has such parts, but nothing that can be compared.
+    pub fn is_nothing_comparable(&self) -> bool {
+        matches!(self, Self::NoCounterparts { .. } | Self::NothingToJudge { .. } | Self::NoCommonMetric { .. })
+    }
+
     /// What to do instead.
     pub fn help(&self) -> Option<String> {
         match self {
@@ -80,8 +87,11 @@ impl WithinRunError {
             Self::NoParam { varying, .. } | Self::OneLevel { varying, .. } => {
                 Some(format!("parameters that vary in this run: {}", varying.join(", ")))
             }
-            Self::NoCounterparts { others, .. } if !others.is_empty() => {
+            Self::NoCounterparts { is_param: true, others, .. } if !others.is_empty() => {
                 Some(format!("--allow-different {} compares them all the same", others.join(",")))
+            }
+            Self::NoCounterparts { is_param: false, .. } => {
+                Some("--select limits the comparison to cells that have a counterpart".to_owned())
             }
             Self::UnknownLevel(unknown) => Some(unknown.help()),
             Self::NothingToJudge { .. } => Some("--reference names another one".to_owned()),

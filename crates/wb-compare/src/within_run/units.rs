@@ -151,6 +151,7 @@ impl Units {
         found.map(str::to_owned).ok_or_else(|| WithinRunError::NoCounterparts {
             run,
             factor: self.factor.clone(),
+            is_param: matches!(options.factor, Factor::Param { .. }),
             others: self.closest_differences(),
         })
     }

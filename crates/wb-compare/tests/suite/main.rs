@@ -9,6 +9,7 @@ mod history;
 mod noise;
 #[path = "../../../wb-stats/examples/common/page.rs"]
 mod page;
+mod pairs;
 #[path = "../../../wb-stats/examples/common/populations.rs"]
 #[allow(dead_code)] // the true medians are used by another test
 mod populations;

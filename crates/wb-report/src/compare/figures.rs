@@ -2,7 +2,7 @@
 
 use wb_compare::AttemptCounts;
 use wb_compare::comparison::{
-    AspectSummary, CheckGroupResult, CheckResult, ComparisonMethod, ConfidenceInterval, FinalVerdict,
+    AspectSummary, CheckGroupResult, CheckResult, ComparisonMethod, ConfidenceInterval, FinalVerdict, ParamDifference,
     StatisticalSummary,
 };
 use wb_compare::statistical::{Aspect, Certainty, NoiseModelUse, ObservationCounts, RequiredSamples};
@@ -202,8 +202,8 @@ struct Explanation {
 }
 
 fn explain(check: &CheckResult) -> Explanation {
-    let differing =
-        if check.differences.is_empty() { String::new() } else { format!("; {}", describe_differences(check)) };
+    let differing = Some(describe_differences(check)).filter(|text| !text.is_empty());
+    let differing = differing.map(|text| format!("; {text}")).unwrap_or_default();
     let disturbed = check.statistics.as_ref().map_or(String::new(), describe_disturbed);
     match (check.decided_by, &check.statistics) {
         (ComparisonMethod::Statistical, Some(statistics)) if inconclusive_reason(check).is_none() => {
@@ -340,13 +340,16 @@ fn describe_median_ratio(statistics: &StatisticalSummary) -> String {
 
 /// How both sides belong to one run.
 fn describe_same_run(decided: FinalVerdict, statistics: &StatisticalSummary) -> String {
-    let pairs = if statistics.counts.paired { "paired by round" } else { "samples are not of the same rounds" };
+    let within = match statistics.counts.paired {
+        true => "within one run, paired by round",
+        false => "within one run, but not in the same rounds, so that a change of the system between them counts as well",
+    };
     match decided {
         FinalVerdict::Equal => format!(
-            "within one run, {pairs}, they do not differ by {} % or more",
+            "{within}; the sides do not differ by {} % or more",
             format_value(Some((statistics.threshold * 100.0).round() / 100.0))
         ),
-        _ => format!("within one run, {pairs}"),
+        _ => within.to_owned(),
     }
 }
 
@@ -404,14 +407,22 @@ fn describe_needs(needs: &RequiredSamples) -> String {
     }
 }
 
+/// The parameters that differ, beside the one that names both sides.
 fn describe_differences(check: &CheckResult) -> String {
     let side = |value: &Option<String>| value.clone().unwrap_or_else(|| "nothing".to_owned());
     let texts: Vec<String> = check
         .differences
         .iter()
+        .filter(|difference| !names_sides(check, difference))
         .map(|difference| format!("{} {} → {}", difference.name, side(&difference.before), side(&difference.after)))
         .collect();
     texts.join(", ")
+}
+
+/// Whether a parameter is what both sides are named after, possibly by another of its names.
+fn names_sides(check: &CheckResult, difference: &ParamDifference) -> bool {
+    let values = check.sides.as_ref().map(|sides| sides.each_ref().map(|side| side.split_once('=').map(|(_, it)| it)));
+    values == Some([difference.before.as_deref(), difference.after.as_deref()])
 }
 
 #[cfg(test)]

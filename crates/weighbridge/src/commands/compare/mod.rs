@@ -86,7 +86,10 @@ pub(crate) fn compare(args: &CompareArgs, console: &Console) -> Result<Exit, Err
     };
     let statistics = statistical::Options {
         threshold: args.threshold,
-        run_noise: RunPrior::new(args.run_noise / 100.0).unwrap_or(RunPrior::NONE),
+        run_noise: match args.by {
+            Some(_) => RunPrior::NONE,
+            None => RunPrior::new(args.run_noise / 100.0).unwrap_or(RunPrior::NONE),
+        },
         directions,
         ..statistical::Options::default()
     };
