@@ -379,10 +379,7 @@ impl Builds {
 
     /// Removes the metrics and errors of all cells, by `PROFILE/TEST/SERIAL:CASE`, that are not to be kept.
     pub fn retain_cells(&mut self, keep: impl Fn(&str) -> bool) {
-        let kept: Vec<bool> = self
-            .rows()
-            .map(|row| keep(&self.cell_name(self.cell(row))))
-            .collect();
+        let kept: Vec<bool> = self.rows().map(|row| keep(&self.cell_name(self.cell(row)))).collect();
         let is_kept = |index: usize| kept.get(index).copied().unwrap_or(true);
         let mut index = 0..;
         self.rows.retain(|_| index.next().is_none_or(is_kept));

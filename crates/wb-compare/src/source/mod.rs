@@ -235,7 +235,8 @@ pub fn read(sources: &[BuildSource], options: &ReadOptions, study: StudyFn<'_>) 
             }
             files.extend(folder.results.into_iter().map(|file| (run_index, file)));
             read.warnings.extend(folder.warnings);
-            let planned = native.as_mut().filter(|_| options.schedule).map(|native| std::mem::take(&mut native.planned));
+            let planned =
+                native.as_mut().filter(|_| options.schedule).map(|native| std::mem::take(&mut native.planned));
             let mut metadata = match (native, folder.metadata) {
                 (Some(native), _) => native.metadata,
                 (None, None) => Metadata::default(),

@@ -287,7 +287,10 @@ mod tests {
 
     #[test]
     fn times_are_those_of_the_counted_samples() {
-        let timed = RESULT.replace(r#"{"counted": true, "values""#, r#"{"sample": 1, "start_seconds": 2.5, "counted": true, "values""#);
+        let timed = RESULT.replace(
+            r#"{"counted": true, "values""#,
+            r#"{"sample": 1, "start_seconds": 2.5, "counted": true, "values""#,
+        );
         let options = ReadOptions { schedule: true, ..ReadOptions::default() };
         let parsed = parse(&timed, &options, &BTreeMap::new()).unwrap();
         assert_eq!(parsed.times.len(), parsed.samples.len());

@@ -195,7 +195,10 @@ pub fn against(builds: &Builds, build: usize, models: &[NoiseModel], options: &O
     let candidates: Vec<CandidateMetric<'_>> = rows
         .into_par_iter()
         .filter_map(|row| {
-            let p99 = p99.get(&(builds.cell(row), worker(builds.id(row, Statistic::Mean).metric))).copied().filter(|_| has_operations(builds, row));
+            let p99 = p99
+                .get(&(builds.cell(row), worker(builds.id(row, Statistic::Mean).metric)))
+                .copied()
+                .filter(|_| has_operations(builds, row));
             CandidateMetric::new(builds, sides, row, &noise_models, p99, options)
         })
         .collect();

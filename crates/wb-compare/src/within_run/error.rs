@@ -21,13 +21,28 @@ pub enum WithinRunError {
         /// The parameters with several values.
         varying: Vec<String>,
     },
-    /// All parts are the same one.
-    #[error("nothing to compare: all cells of `{run}` have {what}")]
-    OneLevel {
+    /// A run without any metric.
+    #[error("nothing to compare: `{0}` has no results")]
+    NoResults(String),
+    /// All cells have the same value of the parameter.
+    #[error("nothing to compare: all cells of `{run}` have `{name}={value}`")]
+    OneValue {
         /// The run.
         run: String,
-        /// What they have in common.
-        what: String,
+        /// The parameter.
+        name: String,
+        /// The value.
+        value: String,
+        /// The parameters with several values.
+        varying: Vec<String>,
+    },
+    /// All cells are of the same test.
+    #[error("nothing to compare: all cells of `{run}` are of the test `{test}`")]
+    OneTest {
+        /// The run.
+        run: String,
+        /// The id of the test, or its name and position.
+        test: String,
         /// The parameters with several values.
         varying: Vec<String>,
     },
@@ -64,14 +79,27 @@ pub enum WithinRunError {
     },
 }
 
+/// The parameters by which cells of a run can be compared.
+fn describe_varying(varying: &[String]) -> String {
+    match varying {
+        [] => "no parameter varies in this run; --by worker and --by id compare workers and tests".to_owned(),
+        varying => format!("parameters that vary in this run: {}", varying.join(", ")),
+    }
+}
+
 fn also(others: &[String]) -> String {
-    if others.is_empty() { String::new() } else { format!(": the most similar ones also differ in {}", others.join(", ")) }
+    if others.is_empty() {
+        String::new()
+    } else {
+        format!(": the most similar ones also differ in {}", others.join(", "))
+    }
 }
 
 impl WithinRunError {
     /// Whether the run has such parts, but nothing that can be compared.
     pub fn is_nothing_comparable(&self) -> bool {
-        matches!(self, Self::NoCounterparts { .. } | Self::NothingToJudge { .. } | Self::NoCommonMetric { .. })
+        use WithinRunError::{NoCommonMetric, NoCounterparts, NoResults, NothingToJudge};
+        matches!(self, NoResults(_) | NoCounterparts { .. } | NothingToJudge { .. } | NoCommonMetric { .. })
     }
 
     /// What to do instead.
@@ -80,12 +108,11 @@ impl WithinRunError {
             Self::NotOneRun(_) => {
                 Some("without --by, run folders are compared with each other: `weighbridge compare OLD NEW`".to_owned())
             }
-            Self::NoWorkers(_) => Some("`run --hosts HOST,HOST` measures on several workers at the same time".to_owned()),
-            Self::NoParam { varying, .. } | Self::OneLevel { varying, .. } if varying.is_empty() => {
-                Some("no parameter varies in this run; --by worker and --by id compare workers and tests".to_owned())
+            Self::NoWorkers(_) => {
+                Some("`run --hosts HOST,HOST` measures on several workers at the same time".to_owned())
             }
-            Self::NoParam { varying, .. } | Self::OneLevel { varying, .. } => {
-                Some(format!("parameters that vary in this run: {}", varying.join(", ")))
+            Self::NoParam { varying, .. } | Self::OneValue { varying, .. } | Self::OneTest { varying, .. } => {
+                Some(describe_varying(varying))
             }
             Self::NoCounterparts { is_param: true, others, .. } if !others.is_empty() => {
                 Some(format!("--allow-different {} compares them all the same", others.join(",")))
@@ -95,7 +122,7 @@ impl WithinRunError {
             }
             Self::UnknownLevel(unknown) => Some(unknown.help()),
             Self::NothingToJudge { .. } => Some("--reference names another one".to_owned()),
-            Self::NoCounterparts { .. } | Self::NoCommonMetric { .. } => None,
+            Self::NoResults(_) | Self::NoCounterparts { .. } | Self::NoCommonMetric { .. } => None,
         }
     }
 }

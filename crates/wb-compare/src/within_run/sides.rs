@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use super::units::Unit;
 use super::{WithinRun, WithinRunSummary};
 use crate::build::{
-    Build, Builds, DEFINITION_KEY, InternedCell, InternedMetric, MetricIndex, MetricReading, ParamSetId, Run, SampleCounts,
-    TestError,
+    Build, Builds, DEFINITION_KEY, InternedCell, InternedMetric, MetricIndex, MetricReading, ParamSetId, Run,
+    SampleCounts, TestError,
 };
 use crate::id::{CheckId, Statistic};
 use crate::interner::{Set, Symbol};

@@ -102,17 +102,17 @@ impl Units {
     /// Checks that there are several levels.
     pub(super) fn check(&self, builds: &Builds, options: &SplitOptions, run: &str) -> Result<(), WithinRunError> {
         let (run, varying) = (run.to_owned(), self.varying.clone());
+        if builds.rows().len() == 0 {
+            return Err(WithinRunError::NoResults(run));
+        }
         match (&options.factor, &self.levels()[..]) {
             (Factor::Worker, [] | [_]) => Err(WithinRunError::NoWorkers(run)),
             (Factor::Param { name, .. }, []) => Err(WithinRunError::NoParam { run, name: name.clone(), varying }),
-            (factor, [] | [_]) => {
-                let what = match (factor, self.all.first()) {
-                    (Factor::Param { name, .. }, Some(unit)) => format!("`{name}={}`", unit.level),
-                    (_, Some(unit)) => format!("the id `{}`", unit.level),
-                    (_, None) => format!("no result: {} metrics", builds.rows().len()),
-                };
-                Err(WithinRunError::OneLevel { run, what, varying })
+            (Factor::Param { name, .. }, [value]) => {
+                let (name, value) = (name.clone(), (*value).to_owned());
+                Err(WithinRunError::OneValue { run, name, value, varying })
             }
+            (Factor::Id, [test]) => Err(WithinRunError::OneTest { run, test: (*test).to_owned(), varying }),
             _ => Ok(()),
         }
     }
@@ -275,9 +275,8 @@ fn varying_params(builds: &Builds, cells: &[(InternedCell, Vec<MetricIndex>)]) -
             values.entry(name).or_default().insert(value);
         }
     }
-    let is_varying = |(name, values): &(String, BTreeSet<String>)| {
-        values.len() > 1 && !DEFINING_PARAMS.contains(&name.as_str())
-    };
+    let is_varying =
+        |(name, values): &(String, BTreeSet<String>)| values.len() > 1 && !DEFINING_PARAMS.contains(&name.as_str());
     values.into_iter().filter(is_varying).map(|(name, _)| name).collect()
 }
 

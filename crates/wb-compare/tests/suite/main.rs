@@ -21,3 +21,4 @@ mod support;
 mod test_setup;
 mod tolerance;
 mod verdicts;
+mod within_run;

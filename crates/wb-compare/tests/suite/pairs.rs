@@ -39,9 +39,8 @@ fn equal_cells_that_are_sampled_one_after_the_other_differ_if_the_system_changes
 
 #[test]
 fn pairs_find_a_change_that_a_drift_hides() {
-    let drifting = |design, samples| {
-        rows(design).find(|row| row.system == System::Drifting && row.samples == samples).unwrap()
-    };
+    let drifting =
+        |design, samples| rows(design).find(|row| row.system == System::Drifting && row.samples == samples).unwrap();
     let (pairs, rounds) = (drifting(Design::Pairs, 6), drifting(Design::Rounds, 6));
     assert!(pairs.found[1] > 0.9 && rounds.found[1] < 0.7, "{pairs:?} {rounds:?}");
     let (pairs, rounds) = (drifting(Design::Pairs, 12), drifting(Design::Rounds, 12));

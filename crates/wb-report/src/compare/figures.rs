@@ -342,7 +342,9 @@ fn describe_median_ratio(statistics: &StatisticalSummary) -> String {
 fn describe_same_run(decided: FinalVerdict, statistics: &StatisticalSummary) -> String {
     let within = match statistics.counts.paired {
         true => "within one run, paired by round",
-        false => "within one run, but not in the same rounds, so that a change of the system between them counts as well",
+        false => {
+            "within one run, but not in the same rounds, so that a change of the system between them counts as well"
+        }
     };
     match decided {
         FinalVerdict::Equal => format!(

@@ -7,7 +7,8 @@ use crate::markdown::{code, escape};
 
 use super::context::{ContextSection, DifferenceRow, sections};
 use super::figures::{
-    describe_error, difference, explain_briefly, format_difference, readable_id, regressing_methods, side_figures, unmatched_note,
+    describe_error, difference, explain_briefly, format_difference, readable_id, regressing_methods, side_figures,
+    unmatched_note,
 };
 use super::headline::headline_with;
 use super::wording::{Wording, verdict_word};
@@ -40,7 +41,8 @@ pub fn markdown(outcome: &ComparisonResult) -> String {
         })
         .collect();
     let summary = if summary.is_empty() { "**no relevant difference**".to_owned() } else { summary.join(", ") };
-    let by = regressing_methods(outcome).map_or(String::new(), |methods| format!("; {} {methods}", wording.failed_by()));
+    let by =
+        regressing_methods(outcome).map_or(String::new(), |methods| format!("; {} {methods}", wording.failed_by()));
     text += &format!("{summary}; {} primary checks compared{by}.\n\n", totals.compared());
     let rows: Vec<&CheckResult> =
         outcome.checks.iter().filter(|check| check.primary && check.final_verdict.is_notable()).collect();

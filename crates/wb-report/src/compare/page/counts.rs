@@ -4,8 +4,8 @@ use serde::Serialize;
 use wb_compare::comparison::{BuildHistory, Totals};
 
 use crate::chart::{CountRow, CountsChart, count_key};
-use crate::compare::wording::Wording;
 use crate::compare::totals::{ALWAYS_SHOWN, NamedTotal, OTHERS, VERDICTS};
+use crate::compare::wording::Wording;
 use crate::page::components::{IdGenerator, PageFigure};
 
 /// A table with a row for each later build and a column for each verdict that occurs.

@@ -25,7 +25,13 @@ pub(super) fn split(run: Builds, by: &str, args: &CompareArgs, console: &Console
     let factor = match by {
         "worker" => Factor::Worker,
         "id" => Factor::Id,
-        name => Factor::Param { name: name.to_owned(), by_test: names_by_test(&run, name, console)? },
+        name => {
+            let by_test = names_by_test(&run, name, console)?;
+            // If all tests have one name for it, that is the one in the names of cells.
+            let mut names = by_test.values();
+            let common = names.next().filter(|first| names.all(|other| other == *first));
+            Factor::Param { name: common.map_or(name, String::as_str).to_owned(), by_test }
+        }
     };
     let allow_different = args.allow_different.iter().cloned().collect();
     let options = SplitOptions { factor, reference: args.reference.clone(), allow_different };
@@ -40,11 +46,12 @@ fn names_by_test(run: &Builds, name: &str, console: &Console) -> Result<BTreeMap
     for row in run.rows() {
         let test = run.id(row, Statistic::Mean).test;
         let params = || run.list().iter().flat_map(|build| build.readings(row));
-        let has = |wanted: &str| params().any(|reading| run.params(reading.params).any(|(name, _)| name == wanted));
+        let has = |param: &str| params().any(|reading| run.params(reading.params).any(|(name, _)| name == param));
         let declared = registry.declaration(test).and_then(|declaration| declaration.param(name));
         let canonical = declared.map_or(name, |param| &param.name);
-        let canonical = if !has(canonical) && has(&knob) { &knob } else { canonical };
-        names.insert(test.to_owned(), canonical.to_owned());
+        if let Some(canonical) = [canonical, &knob].into_iter().find(|name| has(name)) {
+            names.insert(test.to_owned(), canonical.to_owned());
+        }
     }
     Ok(names)
 }
