@@ -62,11 +62,21 @@ pub(super) fn build(
     builds.params = params.into_set();
     let levels = rows.iter().map(|row| row.level).collect();
     builds.rows = rows.into_iter().map(|row| row.id).collect();
-    let labels = [summary.reference.clone(), summary.judged.join(", ")];
+    let labels = [summary.reference.clone(), join_labels(&summary.judged)];
     builds.list = labels.into_iter().zip(sides).map(|(name, run)| Build { name, runs: vec![run] }).collect();
     let counterparts: HashMap<_, _> = pairs.iter().map(|(_, [one, other])| (other.cell, one.cell)).collect();
     builds.within_run = Some(WithinRun { summary, levels, counterparts });
     builds
+}
+
+/// The maximum number of parts that the name of a side consists of.
+const MAX_LABELS: usize = 4;
+
+/// The name of all judged parts together.
+fn join_labels(judged: &[String]) -> String {
+    let (named, others) = judged.split_at(judged.len().min(MAX_LABELS));
+    let more = if others.is_empty() { String::new() } else { format!(" and {} more", others.len()) };
+    named.join(", ") + &more
 }
 
 /// The metrics of a pair of units: those of the judged one, and those of the reference that it lacks. Of different tests

@@ -1,5 +1,6 @@
 //! The words for verdicts: a build gains or loses, a part of a run is better or worse than another one.
 
+use serde::Serialize;
 use wb_compare::comparison::{CheckResult, FinalVerdict};
 use wb_compare::{Builds, CheckId, ComparisonResult, Statistic};
 use wb_model::Class;
@@ -11,6 +12,17 @@ pub(super) enum Wording {
     Builds,
     /// Parts of one run, which are alternatives: none of them regressed.
     Alternatives,
+}
+
+/// Words of the page.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub(super) struct PageWords {
+    /// The heading of the table of both sides.
+    sides: &'static str,
+    /// What a side is.
+    side: &'static str,
+    /// The head of the column of groups that are worse.
+    groups_worse: &'static str,
 }
 
 impl Wording {
@@ -41,6 +53,13 @@ impl Wording {
             (Self::Alternatives, "minor losses") => "slightly worse",
             (Self::Alternatives, "loss" | "losses") => "worse",
             _ => of_builds,
+        }
+    }
+
+    pub(super) fn page_words(self) -> PageWords {
+        match self {
+            Self::Builds => PageWords { sides: "Builds", side: "build", groups_worse: "groups regressed" },
+            Self::Alternatives => PageWords { sides: "Parts of one run", side: "part", groups_worse: "groups worse" },
         }
     }
 

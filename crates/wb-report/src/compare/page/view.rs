@@ -20,7 +20,7 @@ use super::{PageOptions, models};
 use crate::compare::context::DifferenceRow;
 use crate::compare::figures::{describe_method, regressing_methods, unmatched_note};
 use crate::compare::headline::headline_with;
-use crate::compare::wording::Wording;
+use crate::compare::wording::{PageWords, Wording};
 use crate::page::components::{IdGenerator, NamedText, PageFigure, named_text};
 use crate::systems::SystemTable;
 
@@ -48,8 +48,7 @@ pub(super) struct ComparisonPage {
     /// Programs that differ between the first build and the last.
     programs: Vec<DifferenceRow>,
     notes: Vec<String>,
-    /// The head of the column of groups that are worse.
-    groups_worse: &'static str,
+    words: PageWords,
 }
 
 /// A build's name in a column header.
@@ -118,7 +117,7 @@ impl ComparisonPage {
             environments,
             programs: outcome.context.programs.iter().map(DifferenceRow::of).collect(),
             notes: options.notes.iter().cloned().chain(unmatched_note(outcome)).collect(),
-            groups_worse: if wording == Wording::Builds { "groups regressed" } else { "groups worse" },
+            words: wording.page_words(),
         }
     }
 }
