@@ -12,7 +12,9 @@ use crate::direction::Directions;
 use crate::id::{CheckId, IdFormat, Statistic};
 use crate::interner::{Interner, Set, Symbol};
 use crate::metadata::Metadata;
+use crate::schedule::{SampleTime, Schedule};
 use crate::unknown_name::UnknownName;
+use crate::within_run::WithinRun;
 
 /// The parameter that holds the definition key: if it differs, nothing is compared.
 pub(crate) const DEFINITION_KEY: &str = "definition key";
@@ -37,6 +39,8 @@ pub struct Builds {
     pub(crate) units: Vec<Option<Symbol>>,
     pub(crate) list: Vec<Build>,
     pub(crate) directions: Directions,
+    /// If the builds are parts of one run.
+    pub(crate) within_run: Option<WithinRun>,
 }
 
 /// The index of a metric of a case in its [`Builds`].
@@ -100,6 +104,8 @@ pub struct Run {
     pub(crate) programs: BTreeMap<InternedCell, Vec<(Symbol, Symbol)>>,
     pub(crate) readings: Vec<Option<MetricReading>>,
     pub(crate) samples: Vec<f64>,
+    /// Empty unless requested by [`ReadOptions::schedule`](crate::ReadOptions::schedule).
+    pub(crate) schedule: Schedule,
 }
 
 /// The layout of a result folder.
@@ -242,6 +248,12 @@ impl Run {
         let range = self.reading(row).map(|it| it.first_sample as usize..(it.first_sample + it.samples) as usize);
         range.and_then(|range| self.samples.get(range)).unwrap_or(&[])
     }
+
+    /// The times of the samples of a metric; empty if they were not read.
+    pub(crate) fn sample_times(&self, row: MetricIndex) -> &[Option<SampleTime>] {
+        let range = self.reading(row).map(|it| it.first_sample as usize..(it.first_sample + it.samples) as usize);
+        range.and_then(|range| self.schedule.times.get(range)).unwrap_or(&[])
+    }
 }
 
 impl Build {
@@ -306,6 +318,11 @@ impl Builds {
         &self.list
     }
 
+    /// What the builds are, if they are parts of one run.
+    pub fn within_run(&self) -> Option<&WithinRun> {
+        self.within_run.as_ref()
+    }
+
     /// The better direction of each metric, as declared by the results.
     pub fn directions(&self) -> &Directions {
         &self.directions
@@ -354,6 +371,13 @@ impl Builds {
         Ok(())
     }
 
+    /// `PROFILE/TEST/SERIAL:CASE` of a cell.
+    pub(crate) fn cell_name(&self, cell: InternedCell) -> String {
+        let [profile, test, serial, case] =
+            [cell.profile, cell.test, cell.serial, cell.case].map(|name| self.names.resolve(name));
+        format!("{profile}/{test}/{serial}:{case}")
+    }
+
     /// The cell of a metric.
     pub(crate) fn cell(&self, row: MetricIndex) -> InternedCell {
         let InternedMetric { profile, test, serial, case, .. } = self.rows[row.index()];
@@ -362,13 +386,7 @@ impl Builds {
 
     /// Removes the metrics and errors of all cells, by `PROFILE/TEST/SERIAL:CASE`, that are not to be kept.
     pub fn retain_cells(&mut self, keep: impl Fn(&str) -> bool) {
-        let kept: Vec<bool> = self
-            .rows()
-            .map(|row| {
-                let CheckId { profile, test, serial, case, .. } = self.id(row, Statistic::Mean);
-                keep(&format!("{profile}/{test}/{serial}:{case}"))
-            })
-            .collect();
+        let kept: Vec<bool> = self.rows().map(|row| keep(&self.cell_name(self.cell(row)))).collect();
         let is_kept = |index: usize| kept.get(index).copied().unwrap_or(true);
         let mut index = 0..;
         self.rows.retain(|_| index.next().is_none_or(is_kept));

@@ -6,7 +6,7 @@
 //! Start with [`source::read`], which reads folders into [`Builds`]. Each comparison method has its own module:
 //! [`run_perf::tolerance`] judges differences in percent, as run-perf does, [`mod@statistical`] ratios of medians and
 //! their uncertainty; [`comparison`] combines both. All that is compatible with run-perf is in [`run_perf`]. Other modules
-//! are [`model`] (the history of a metric) and [`analyze`], and those that need no folders: [`sequential_test`] judges
+//! are [`model`] (the history of a metric), [`analyze`], [`within_run`] (parts of one run as builds), and those that need no folders: [`sequential_test`] judges
 //! variants sampled in interleaved order, [`mod@calibrate`] a system against itself.
 
 #![forbid(unsafe_code)]
@@ -23,11 +23,13 @@ mod interner;
 pub mod metadata;
 pub mod model;
 pub mod run_perf;
+mod schedule;
 pub mod sequential_test;
 pub mod source;
 pub mod statistical;
 pub mod test_setup;
 pub mod unknown_name;
+pub mod within_run;
 
 pub use build::{AttemptCounts, Build, Builds, MeasuredValue, MetricIndex, MetricReading, Run, SampleCounts};
 pub use comparison::ComparisonResult;
@@ -39,3 +41,4 @@ pub use model::{AnyModel, NoiseModel};
 pub use run_perf::model::ToleranceModel;
 pub use source::{BuildSource, LoadedBuilds, ReadOptions, SourceError, StudyFn, ValueMap, Warning, read};
 pub use unknown_name::UnknownName;
+pub use within_run::{Factor, WithinRun, WithinRunError};

@@ -36,23 +36,35 @@ pub struct HodgesLehmann<'a> {
     scale: ShiftScale,
 }
 
-/// The scale of the shift between the sides.
+/// The scale of the shift between two sides.
 #[derive(Clone, Copy)]
-enum ShiftScale {
+pub(crate) enum ShiftScale {
     Logarithms,
     /// Values relative to this unit.
     Values(f64),
 }
 
+impl ShiftScale {
+    /// `None` if there are no logarithms and the median of `a` is 0.
+    pub(crate) fn of(a: &Samples, b: &Samples) -> Option<Self> {
+        if a.min() > 0.0 && b.min() > 0.0 {
+            return Some(Self::Logarithms);
+        }
+        Some(Self::Values(Some(a.median().abs()).filter(|unit| *unit > 0.0)?))
+    }
+
+    pub(crate) fn as_ratio(self, shift: f64) -> f64 {
+        match self {
+            Self::Logarithms => shift.exp(),
+            Self::Values(unit) => 1.0 + shift / unit,
+        }
+    }
+}
+
 impl<'a> HodgesLehmann<'a> {
     /// `None` if there are no logarithms and the median of `a` is 0.
     pub fn new(a: &'a Samples, b: &'a Samples) -> Option<Self> {
-        let scale = if a.min() > 0.0 && b.min() > 0.0 {
-            ShiftScale::Logarithms
-        } else {
-            ShiftScale::Values(Some(a.median().abs()).filter(|unit| *unit > 0.0)?)
-        };
-        Some(Self { a, b, scale })
+        Some(Self { a, b, scale: ShiftScale::of(a, b)? })
     }
 
     /// The p-value: see [`rank_sum_p`].
@@ -67,9 +79,9 @@ impl<'a> HodgesLehmann<'a> {
         let shifts = Differences { from: &from, to: &to };
         let interval = count_outside(from.len(), to.len(), confidence).map(|(beyond, reached)| {
             let (low, high) = (shifts.nth(beyond), shifts.nth(shifts.count() - 1 - beyond));
-            Interval { low: self.as_ratio(low), high: self.as_ratio(high), confidence: reached }
+            Interval { low: self.scale.as_ratio(low), high: self.scale.as_ratio(high), confidence: reached }
         });
-        Ratio { estimate: self.as_ratio(shifts.median()), interval, p_value: p }
+        Ratio { estimate: self.scale.as_ratio(shifts.median()), interval, p_value: p }
     }
 
     fn scaled(&self, side: &Samples) -> Vec<f64> {
@@ -81,13 +93,6 @@ impl<'a> HodgesLehmann<'a> {
                 logs
             }
             ShiftScale::Values(_) => side.sorted().to_vec(),
-        }
-    }
-
-    fn as_ratio(&self, shift: f64) -> f64 {
-        match self.scale {
-            ShiftScale::Logarithms => shift.exp(),
-            ShiftScale::Values(unit) => 1.0 + shift / unit,
         }
     }
 }

@@ -4,7 +4,7 @@
 //!
 //! Start with [`Samples`], the validated input: functions that take it do not fail. Then [`Summary`],
 //! [`median_interval`], and [`SamplingRule`], which decides after every sample whether another one is needed; [`ratio`]
-//! compares the location of two sides, [`mean_ratio`] their means, [`tail_ratio`] their tails, [`FisherExact`] their
+//! compares the location of two sides, [`PairedShift`] that of pairs, [`mean_ratio`] their means, [`tail_ratio`] their tails, [`FisherExact`] their
 //! failures; [`RunPrior`] adds the noise between runs. `docs/statistics.md` explains the choice of methods and
 //! evaluates them by simulation.
 
@@ -23,6 +23,8 @@ mod median_ratio;
 mod multiple_testing;
 mod outliers;
 mod paired_ratio;
+mod paired_shift;
+mod paired_tail;
 mod proportion;
 mod rank_sum;
 mod replicates;
@@ -30,6 +32,7 @@ mod run_prior;
 mod samples;
 mod sampling_rule;
 mod selection;
+mod signed_rank;
 mod student;
 mod summary;
 mod tail;
@@ -48,17 +51,20 @@ pub use hodges_lehmann::{HodgesLehmann, Ratio, ratio};
 pub use interval::{
     CONFIDENCE, Interval, STOPPING_CONFIDENCE, median_interval, quantile_interval, widened_median_interval,
 };
-pub use mean_ratio::mean_ratio;
+pub use mean_ratio::{mean_ratio, paired_mean_ratio};
 pub use median_ratio::{QuantileRatio, median_ratio, quantile_ratio};
 pub use multiple_testing::{Discoveries, benjamini_hochberg, holm, selected_confidence};
 pub use outliers::{Outliers, outliers};
 pub use paired_ratio::{PairError, PairedRatio, paired_ratio};
+pub use paired_shift::PairedShift;
+pub use paired_tail::{paired_tail_p, paired_tail_ratio};
 pub use proportion::Proportion;
 pub use rank_sum::{min_p_value, rank_sum_p};
 pub use replicates::{Replicates, RunNoise, median_variance};
 pub use run_prior::{NoiseSource, PriorRatio, RunPrior, WeightedRun};
 pub use samples::{SampleError, Samples};
 pub use sampling_rule::{Budget, Dispersion, SamplingDecision, SamplingRule, Stop};
+pub use signed_rank::signed_rank_p;
 pub use student::StudentRatio;
 pub use summary::Summary;
 pub use tail::{pooled_quantile_p, tail_level, tail_p, tail_ratio};

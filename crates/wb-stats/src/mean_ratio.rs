@@ -18,6 +18,24 @@ pub fn mean_ratio(a: &Samples, b: &Samples) -> Option<StudentRatio> {
     StudentRatio::new(b.mean().ln() - a.mean().ln(), variance)
 }
 
+/// The ratio of the mean of `b` to that of `a` of samples in pairs, by Student's t distribution.
+///
+/// As [`mean_ratio`], with the variance of the difference of both sides' relative deviations from their means: what the
+/// samples of a pair have in common cancels out.
+///
+/// `None` if the sides have different numbers of samples, or there is a single pair, a mean is not above zero, or a figure
+/// overflows.
+pub fn paired_mean_ratio(a: &Samples, b: &Samples) -> Option<StudentRatio> {
+    let (a_mean, b_mean, n) = (a.mean(), b.mean(), a.count() as f64);
+    if a.count() != b.count() || a_mean <= 0.0 || b_mean <= 0.0 {
+        return None;
+    }
+    let pairs = a.in_order().iter().zip(b.in_order());
+    let deviations = Samples::new(&pairs.map(|(a, b)| b / b_mean - a / a_mean).collect::<Vec<_>>()).ok()?;
+    let variance = VarianceEstimate { variance: deviations.stddev()?.powi(2) / n, degrees: n - 1.0 };
+    StudentRatio::new(b_mean.ln() - a_mean.ln(), variance)
+}
+
 fn log_mean_variance(side: &Samples) -> Option<VarianceEstimate> {
     let (mean, n) = (side.mean(), side.count() as f64);
     let stddev = side.stddev().filter(|_| mean > 0.0)?;
@@ -40,6 +58,21 @@ mod tests {
         let interval = double.interval.unwrap();
         assert_eq!((double.p_value, interval.low, interval.high), (0.0, double.estimate, double.estimate));
         assert!((double.estimate - 2.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn what_both_samples_of_a_pair_have_in_common_cancels_out() {
+        let (level, noise) = ([1.0, 3.0, 9.0, 2.0, 5.0, 4.0], [0.02, -0.01, 0.01, 0.0, -0.02, 0.01]);
+        let side = |factor: f64, noise: &[f64]| {
+            let values = level.iter().zip(noise).map(|(level, noise)| level * factor * (1.0 + noise));
+            Samples::new(&values.collect::<Vec<_>>()).unwrap()
+        };
+        let (a, b) = (side(1.0, &[0.0; 6]), side(1.1, &noise));
+        let (paired, unpaired) = (paired_mean_ratio(&a, &b).unwrap(), mean_ratio(&a, &b).unwrap());
+        assert_eq!((paired.log(), paired.degrees()), (unpaired.log(), 5.0));
+        assert!(paired.p_value() < 0.001 && unpaired.p_value() > 0.5, "{paired:?} {unpaired:?}");
+        assert_eq!(paired_mean_ratio(&a, &Samples::new(&[1.0, 2.0]).unwrap()), None);
+        assert_eq!(paired_mean_ratio(&Samples::new(&[-1.0, 1.0]).unwrap(), &Samples::new(&[1.0, 2.0]).unwrap()), None);
     }
 
     #[test]

@@ -91,7 +91,7 @@ impl PooledTail {
 }
 
 /// Where the upper tail begins.
-struct Threshold {
+pub(crate) struct Threshold {
     value: f64,
     /// Whether samples equal to the value are part of the tail.
     inclusive: bool,
@@ -100,7 +100,7 @@ struct Threshold {
 impl Threshold {
     /// Of the two tails with and without the samples that equal the quantile, that whose size is closer to what the level
     /// says: with a coarse clock, they differ by many samples.
-    fn new(mut all: Vec<f64>, level: f64) -> Self {
+    pub(crate) fn new(mut all: Vec<f64>, level: f64) -> Self {
         all.sort_unstable_by(f64::total_cmp);
         let below = ((all.len() as f64 * level).floor() as usize).min(all.len() - 1);
         let value = all[below];
@@ -113,7 +113,7 @@ impl Threshold {
         Self { value, inclusive: distance(true) < distance(false) }
     }
 
-    fn is_below(&self, sample: f64) -> bool {
+    pub(crate) fn is_below(&self, sample: f64) -> bool {
         sample > self.value || self.inclusive && sample == self.value
     }
 }

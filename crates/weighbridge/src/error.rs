@@ -60,6 +60,9 @@ pub(crate) enum Error {
     /// A name that does not occur in the builds.
     #[error(transparent)]
     UnknownName(#[from] wb_compare::UnknownName),
+    /// Parts of a run that cannot be compared.
+    #[error(transparent)]
+    WithinRun(#[from] wb_compare::WithinRunError),
     /// A model that cannot be used.
     #[error(transparent)]
     Model(#[from] wb_compare::model::ModelError),
@@ -194,6 +197,7 @@ impl Error {
             Self::Undo(UndoError::Damaged { .. }) => {
                 "each line has an original value as `before`: restore these values by hand, then remove the file".into()
             }
+            Self::WithinRun(error) => error.help()?.into(),
             Self::Archive(error) => error.help()?.into(),
             Self::Unpack { source, .. } => source.help()?.into(),
             Self::Image(error) => error.help()?.into(),
@@ -303,6 +307,7 @@ impl Error {
         }
         match self {
             Self::NothingToDo { .. } | Self::Merge(_) => Exit::NothingToDo,
+            Self::WithinRun(error) if error.is_nothing_comparable() => Exit::NothingToDo,
             Self::Sequence(error) if error.is_interruption() => Exit::Interrupted,
             Self::Incomplete { .. }
             | Self::Sequence(_)

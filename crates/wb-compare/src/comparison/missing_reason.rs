@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use super::FinalVerdict;
 use super::decide::CheckDecision;
-use crate::build::{Build, Builds};
-use crate::id::CheckId;
+use crate::build::{Build, Builds, MetricIndex};
+use crate::id::{CheckId, Statistic};
 use crate::statistical::{self, ENOUGH_SAMPLES};
 
 /// The messages of a build's errors, by location.
@@ -15,7 +15,10 @@ struct BuildErrors<'a> {
 }
 
 /// The errors of the last build, and of the first.
-pub(super) struct MissingReasons<'a>([Option<BuildErrors<'a>>; 2]);
+pub(super) struct MissingReasons<'a> {
+    builds: &'a Builds,
+    errors: [Option<BuildErrors<'a>>; 2],
+}
 
 impl<'a> MissingReasons<'a> {
     pub(super) fn new(builds: &'a Builds) -> Self {
@@ -23,14 +26,14 @@ impl<'a> MissingReasons<'a> {
             build: &build.name,
             messages: build.errors().map(|error| (error.location.as_str(), error.message.as_str())).collect(),
         };
-        Self([builds.list().last(), builds.list().first()].map(|build| build.map(errors)))
+        Self { builds, errors: [builds.list().last(), builds.list().first()].map(|build| build.map(errors)) }
     }
 
     /// Why a check with these values of the reference and of the judged build has no verdict; `None` if it has one, or
     /// if no error explains the missing value.
     pub(super) fn of(
         &self,
-        id: &CheckId<'_>,
+        row: MetricIndex,
         decision: CheckDecision,
         statistical_check: Option<&statistical::MetricComparison>,
         [reference, judged]: [Option<f64>; 2],
@@ -44,11 +47,16 @@ impl<'a> MissingReasons<'a> {
         if !matches!(decision.final_verdict, FinalVerdict::Missing | FinalVerdict::Invalid) {
             return None;
         }
-        let serial = format!("{}/{}/{}", id.profile, id.test, id.serial);
-        let case = format!("{serial}:{}", id.case);
-        let without_value = self.0.iter().zip([judged, reference]).filter(|(_, value)| value.is_none());
-        without_value.filter_map(|(errors, _)| errors.as_ref()).find_map(|BuildErrors { build, messages }| {
-            let message = [&case, &serial].into_iter().find_map(|location| messages.get(location.as_str()))?;
+        let CheckId { profile, test, serial, .. } = self.builds.id(row, Statistic::Mean);
+        let serial = format!("{profile}/{test}/{serial}");
+        let cell = self.builds.cell(row);
+        let counterpart = self.builds.within_run().and_then(|within| within.counterpart(cell));
+        let cases = [cell, counterpart.unwrap_or(cell)].map(|cell| self.builds.cell_name(cell));
+        let without_value =
+            self.errors.iter().zip(&cases).zip([judged, reference]).filter(|(_, value)| value.is_none());
+        without_value.filter_map(|((errors, case), _)| Some((errors.as_ref()?, case))).find_map(|(errors, case)| {
+            let BuildErrors { build, messages } = errors;
+            let message = [case, &serial].into_iter().find_map(|location| messages.get(location.as_str()))?;
             Some(format!("`{build}` failed: {message}"))
         })
     }

@@ -25,6 +25,7 @@ use crate::id::Statistic;
 use crate::run_perf::tolerance;
 use crate::run_perf::tolerance::{CheckScore, Status, totals::ComparisonExit};
 use crate::statistical;
+use crate::within_run::WithinRunSummary;
 use decide::decide;
 use missing_reason::MissingReasons;
 
@@ -62,6 +63,9 @@ impl FailOn {
 pub struct ComparisonResult {
     /// The builds: first the reference, last the one to judge.
     pub builds: Vec<BuildSummary>,
+    /// What the builds are, if they are parts of one run: the reference, and all that is compared with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub within_run: Option<WithinRunSummary>,
     /// The requested method. `None`: statistics if both sides have enough samples; otherwise tolerances for run-perf's
     /// folders, and no verdict for other runs.
     pub method: Option<ComparisonMethod>,
@@ -99,6 +103,9 @@ pub struct BuildSummary {
 pub struct CheckResult {
     /// `PROFILE/TEST/SERIAL:./CASE/CLASS/METRIC.STATISTIC`, in run-perf's syntax.
     pub id: String,
+    /// The names of both sides, if they are parts of one run: `threads=1` and `threads=2`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sides: Option<[String; 2]>,
     /// The statistic, which is the last part of the identifier.
     pub statistic: Statistic,
     /// Whether it is a primary metric of its case.
@@ -295,8 +302,9 @@ impl ComparisonResult {
             ComparisonExit::Success | ComparisonExit::Incomplete | ComparisonExit::NothingComparable => Vec::new(),
         };
         let context = ContextDifferences::of(builds);
+        let within_run = builds.within_run().map(|within| within.summary.clone());
         let builds = builds.list().iter().map(BuildSummary::of).collect();
-        Self { builds, method, checks, groups, context, totals, exit_code: exit.code(), regressed_by }
+        Self { builds, within_run, method, checks, groups, context, totals, exit_code: exit.code(), regressed_by }
     }
 
     /// The errors of the first build and of the last: build name, place and message.
@@ -333,6 +341,7 @@ impl ComparisonResult {
         let decision = decide(check.statistic, id.id_format, cell.status, statistical_check, method, &differences);
         CheckResult {
             id: id.text(),
+            sides: builds.within_run().map(|within| within.sides(check.row).map(str::to_owned)),
             statistic: check.statistic,
             primary: check.primary,
             direction: tolerances.options.directions.of(id.class, id.metric),
@@ -355,7 +364,7 @@ impl ComparisonResult {
                 .map(|check| StatisticalSummary::of(check, builds)),
             decided_by: decision.by,
             final_verdict: decision.final_verdict,
-            reason: reasons.of(&id, decision, statistical_check, ends),
+            reason: reasons.of(check.row, decision, statistical_check, ends),
             differences,
             findings: match check.statistic {
                 Statistic::Mean => report::last_findings(builds, check.row),

@@ -36,6 +36,7 @@ pub(super) fn merge(
     run.sample_counts = [run.sample_counts, parsed.sample_counts].into_iter().flatten().reduce(std::ops::Add::add);
     let before = run.samples.len();
     run.samples.extend_from_slice(&parsed.samples);
+    run.schedule.times.extend_from_slice(&parsed.times);
     if run.samples.len().max(builds.rows.len() + parsed.metrics.len()) > u32::MAX as usize {
         return Err(SourceError::TooMuch(file.path.clone()));
     }

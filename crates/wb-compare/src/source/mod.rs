@@ -23,6 +23,7 @@ use rayon::prelude::*;
 use crate::build::{Build, Builds, Layout, Run, TestError};
 use crate::metadata::Metadata;
 use crate::run_perf;
+use crate::schedule::Schedule;
 use crate::unknown_name::{UnknownName, join_build_names};
 use wb_model::{Sha256, pluralize};
 use wb_record::files::{MAX_FILE, relative_to};
@@ -62,6 +63,8 @@ pub struct ReadOptions {
     pub allow_different: BTreeSet<String>,
     /// Values of axes that later builds have in the place of others.
     pub values: ValueMap,
+    /// Read when samples were taken, which a comparison within one run needs.
+    pub schedule: bool,
 }
 
 /// The loaded builds and warnings.
@@ -211,7 +214,7 @@ pub fn read(sources: &[BuildSource], options: &ReadOptions, study: StudyFn<'_>) 
             }
             let mut folder = ResultFolder::list(path, options.include_incorrect)?;
             let run_index = RunIndex { build: at, run: build.runs.len() };
-            let native = match folder.layout {
+            let mut native = match folder.layout {
                 Layout::RunPerf => None,
                 Layout::Weighbridge => Some(native::read(path, &mut folder, study)?),
             };
@@ -232,6 +235,8 @@ pub fn read(sources: &[BuildSource], options: &ReadOptions, study: StudyFn<'_>) 
             }
             files.extend(folder.results.into_iter().map(|file| (run_index, file)));
             read.warnings.extend(folder.warnings);
+            let planned =
+                native.as_mut().filter(|_| options.schedule).map(|native| std::mem::take(&mut native.planned));
             let mut metadata = match (native, folder.metadata) {
                 (Some(native), _) => native.metadata,
                 (None, None) => Metadata::default(),
@@ -240,7 +245,9 @@ pub fn read(sources: &[BuildSource], options: &ReadOptions, study: StudyFn<'_>) 
             let environment = std::mem::take(&mut metadata.environment).into_iter();
             let mapped = environment.filter_map(|(name, it)| Some((source.mapped_profile(&name)?.to_owned(), it)));
             metadata.environment = mapped.collect();
-            build.runs.push(Run { path: path.to_owned(), layout: folder.layout, metadata, ..Run::default() });
+            let schedule = Schedule { planned: planned.unwrap_or_default(), ..Schedule::default() };
+            let (path, layout) = (path.to_owned(), folder.layout);
+            build.runs.push(Run { path, layout, metadata, schedule, ..Run::default() });
             if let Some(run) = build.runs.last_mut() {
                 let errors =
                     folder.errors.into_iter().filter_map(|error| map_error_profile(error, source, at, &sources[0]));
@@ -353,7 +360,7 @@ fn parse(
         Layout::Weighbridge => {
             let values = if build == 0 { &ValueMap::default() } else { &options.values };
             let keys = pairing::reduced_keys(file, &options.allow_different, values);
-            weighbridge::parse(text, options.allow_emulated, &keys)
+            weighbridge::parse(text, options, &keys)
         }
     };
     parsed.map_err(WarningKind::malformed)

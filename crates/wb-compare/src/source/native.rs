@@ -17,6 +17,8 @@ pub(super) struct NativeRun {
     pub(super) metadata: Metadata,
     /// The hash of its journal; `None` if the journal is empty.
     pub(super) journal: Option<Sha256>,
+    /// The names of its cells, in the order of the plan.
+    pub(super) planned: Vec<String>,
 }
 
 /// Reads the records of the run at `path`, whose folder has been listed. Results that are inconsistent with the records
@@ -43,7 +45,9 @@ pub(super) fn read(path: &Path, folder: &mut ResultFolder, study: StudyFn<'_>) -
     let (metadata, warnings) = run_records::metadata(&run, &records);
     folder.warnings.extend(warnings);
     let journal = (!records.lines.is_empty()).then(|| records.journal_sha256().clone());
-    Ok(NativeRun { metadata, journal })
+    let planned = records.run_file.invocations.iter().flat_map(|invocation| &invocation.cells);
+    let planned = planned.map(ToString::to_string).collect();
+    Ok(NativeRun { metadata, journal, planned })
 }
 
 /// The recomputed results of a serial.

@@ -8,6 +8,7 @@ use super::warning::WarningKind;
 use crate::build::{AttemptCounts, MeasuredValue, SampleCounts};
 use crate::id::IdFormat;
 use crate::interner::{Interner, Set, Symbol};
+use crate::schedule::SampleTime;
 
 /// The content of a result file, with its own interned names.
 #[derive(Debug, Default)]
@@ -17,6 +18,8 @@ pub(crate) struct ParsedResult {
     pub(crate) names: Interner,
     pub(crate) metrics: Vec<ParsedMetric>,
     pub(crate) samples: Vec<f64>,
+    /// The times of the samples; empty unless requested.
+    pub(crate) times: Vec<Option<SampleTime>>,
     /// The sets of parameters, each sorted by name.
     pub(crate) params: Set<Box<[(Symbol, Symbol)]>>,
     /// The programs with which a case was measured: name and value of each property.

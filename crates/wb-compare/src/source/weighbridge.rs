@@ -8,10 +8,12 @@ use serde::de::IgnoredAny;
 use wb_model::imported::IMPORTED_FROM;
 use wb_model::{CellOutcome, Class, Direction, MetricKey, WorkerName, pluralize, strip_worker};
 
+use super::ReadOptions;
 use super::parsed_result::{ParsedMetric, ParsedResult};
 use crate::build::{AttemptCounts, DEFINITION_KEY, EMULATED, METRIC_UNIT, MeasuredValue, SampleCounts};
 use crate::id::IdFormat;
 use crate::interner::Symbol;
+use crate::schedule::SampleTime;
 
 /// The file that distinguishes this layout from run-perf's.
 pub(crate) const RUN_FILE: &str = "run.json";
@@ -82,6 +84,10 @@ struct RawSummary {
 #[derive(Deserialize)]
 #[serde(expecting = "an object with a sample's `values`")]
 struct RawAttempt<'a> {
+    #[serde(default)]
+    sample: u32,
+    #[serde(default)]
+    start_seconds: f64,
     counted: bool,
     #[serde(default)]
     disturbances: Vec<IgnoredAny>,
@@ -118,7 +124,7 @@ impl RawSeries<'_> {
 /// Errors: the text is not JSON, or not of this schema.
 pub(super) fn parse(
     text: &str,
-    allow_emulated: bool,
+    options: &ReadOptions,
     keys: &BTreeMap<String, String>,
 ) -> Result<ParsedResult, serde_json::Error> {
     let RawSerial { cells } = serde_json::from_str(text)?;
@@ -127,7 +133,7 @@ pub(super) fn parse(
         if let Some(key) = keys.get(cell.id.as_ref()) {
             cell.key = Cow::Borrowed(key);
         }
-        add_cell(&mut parsed, &cell, allow_emulated);
+        add_cell(&mut parsed, &cell, options);
     }
     Ok(parsed)
 }
@@ -153,12 +159,20 @@ impl RawCell<'_> {
     fn sample_counts(&self) -> Option<SampleCounts> {
         let counted = || self.attempts.iter().filter(|sample| sample.counted);
         let disturbed = counted().filter(|sample| !sample.disturbances.is_empty()).count();
-        let is_imported = self.provenance.contains_key(IMPORTED_FROM);
-        (!is_imported).then(|| SampleCounts { counted: counted().count(), disturbed })
+        (!self.is_imported()).then(|| SampleCounts { counted: counted().count(), disturbed })
+    }
+
+    /// When a sample was taken; `None` if it was imported.
+    fn time(&self, sample: &RawAttempt<'_>) -> Option<SampleTime> {
+        (!self.is_imported()).then_some(SampleTime { number: sample.sample, start: sample.start_seconds })
+    }
+
+    fn is_imported(&self) -> bool {
+        self.provenance.contains_key(IMPORTED_FROM)
     }
 }
 
-fn add_cell(parsed: &mut ParsedResult, cell: &RawCell<'_>, allow_emulated: bool) {
+fn add_cell(parsed: &mut ParsedResult, cell: &RawCell<'_>, options: &ReadOptions) {
     let case = cell.id.split_once(':').map_or("", |(_, case)| case);
     let case = parsed.names.intern(case);
     parsed.errors.extend(cell.error().map(|text| (case, text)));
@@ -169,7 +183,7 @@ fn add_cell(parsed: &mut ParsedResult, cell: &RawCell<'_>, allow_emulated: bool)
         .iter()
         .map(|(name, value)| (name.as_str(), text(value)))
         .chain([(DEFINITION_KEY, cell.key.to_string())])
-        .chain((!allow_emulated && cell.is_emulated()).then(|| (EMULATED, true.to_string())))
+        .chain((!options.allow_emulated && cell.is_emulated()).then(|| (EMULATED, true.to_string())))
         .map(|(name, value)| (parsed.names.intern(name), parsed.names.intern(&value)))
         .collect();
     let findings = (!cell.findings.is_empty()).then(|| parsed.names.intern(&cell.findings.join("\n")));
@@ -183,8 +197,15 @@ fn add_cell(parsed: &mut ParsedResult, cell: &RawCell<'_>, allow_emulated: bool)
         let params = parsed.intern_params(params.iter().copied().chain([(unit_name, unit)]).collect());
         let first = parsed.samples.len();
         let counted = || cell.attempts.iter().filter(|sample| sample.counted);
-        parsed.samples.extend(counted().filter_map(|sample| sample.values.get(key.as_str())));
+        let with_value = || counted().filter_map(|sample| Some((sample, *sample.values.get(key.as_str())?)));
+        parsed.samples.extend(with_value().map(|(_, value)| value));
+        if options.schedule {
+            parsed.times.extend(with_value().map(|(sample, _)| cell.time(sample)));
+        }
         parsed.samples.extend(cell.series.iter().flat_map(|series| series.counted_values(&key)));
+        if options.schedule {
+            parsed.times.resize(parsed.samples.len(), None);
+        }
         let disturbed =
             counted().filter(|sample| !sample.disturbances.is_empty() && sample.values.contains_key(key.as_str()));
         let valid = |value: Option<f64>| value.map_or(MeasuredValue::Invalid, MeasuredValue::from);
@@ -251,7 +272,7 @@ mod tests {
 
     #[test]
     fn counted_samples_are_read_by_metric_and_worker() {
-        let parsed = parse(RESULT, false, &BTreeMap::new()).unwrap();
+        let parsed = parse(RESULT, &ReadOptions::default(), &BTreeMap::new()).unwrap();
         let [first, second] = &parsed.metrics[..] else { panic!("two metrics") };
         assert_eq!(
             (first.mean, first.stddev_percent, first.primary),
@@ -268,10 +289,24 @@ mod tests {
     }
 
     #[test]
+    fn times_are_those_of_the_counted_samples() {
+        let timed = RESULT.replace(
+            r#"{"counted": true, "values""#,
+            r#"{"sample": 1, "start_seconds": 2.5, "counted": true, "values""#,
+        );
+        let options = ReadOptions { schedule: true, ..ReadOptions::default() };
+        let parsed = parse(&timed, &options, &BTreeMap::new()).unwrap();
+        assert_eq!(parsed.times.len(), parsed.samples.len());
+        assert_eq!(parsed.times[parsed.metrics[0].samples.clone()][1], Some(SampleTime { number: 1, start: 2.5 }));
+        let imported = timed.replace(r#""metrics""#, r#""provenance": {"imported from": "fio"}, "metrics""#);
+        assert_eq!(parse(&imported, &options, &BTreeMap::new()).unwrap().times, [None; 3]);
+    }
+
+    #[test]
     fn a_cell_without_a_value_is_an_error_with_its_reason() {
         let error = |outcome: &str| {
             let text = RESULT.replace(r#"{"outcome": "partial", "valid": 2, "required": 6}"#, outcome);
-            let parsed = parse(&text, false, &BTreeMap::new()).unwrap();
+            let parsed = parse(&text, &ReadOptions::default(), &BTreeMap::new()).unwrap();
             parsed.errors.into_iter().map(|(_, text)| text).collect::<Vec<_>>()
         };
         let failed = r#"{"outcome": "failed", "reason": "crashed (fio: exit status 7)"}"#;
@@ -285,6 +320,6 @@ mod tests {
     #[test]
     fn imported_samples_have_no_record_of_disturbances() {
         let imported = RESULT.replace(r#""metrics""#, r#""provenance": {"imported from": "fio"}, "metrics""#);
-        assert_eq!(parse(&imported, false, &BTreeMap::new()).unwrap().sample_counts, None);
+        assert_eq!(parse(&imported, &ReadOptions::default(), &BTreeMap::new()).unwrap().sample_counts, None);
     }
 }

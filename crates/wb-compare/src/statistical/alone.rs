@@ -20,16 +20,33 @@ pub fn compare_samples(
     let all = [&reference, &judged].map(|runs| Samples::new(&runs.concat()).ok());
     let [Some(of_reference), Some(of_judged)] = all else { return None };
     let values = [&of_reference, &of_judged].map(|samples| MeasuredValue::from(samples.mean()));
-    let observed = Observations { runs: [reference, judged], all: [of_reference, of_judged] };
-    let tests = CheckTests::of(
-        Some(&observed),
-        None,
-        direction,
-        RunVariation::Prior(options.run_noise),
-        [AttemptCounts::default(); 2],
-    );
+    let observed = Observations { runs: [reference, judged], all: [of_reference, of_judged], paired: false };
+    compare_observed(&observed, RunVariation::Prior(options.run_noise), values, direction, options)
+}
+
+/// The verdict on one metric whose samples form pairs, those of rounds of one run; `None` without pairs.
+pub fn compare_pairs(
+    sides: [Vec<f64>; 2],
+    direction: Direction,
+    options: &Options,
+) -> Option<(Verdict, Vec<AspectComparison>)> {
+    let all = sides.each_ref().map(|side| Samples::new(side).ok());
+    let [Some(of_reference), Some(of_judged)] = all else { return None };
+    let values = [&of_reference, &of_judged].map(|samples| MeasuredValue::from(samples.mean()));
+    let observed = Observations { runs: sides.map(|side| vec![side]), all: [of_reference, of_judged], paired: true };
+    compare_observed(&observed, RunVariation::SameRun, values, direction, options)
+}
+
+fn compare_observed(
+    observed: &Observations,
+    variation: RunVariation<'_>,
+    values: [MeasuredValue; 2],
+    direction: Direction,
+    options: &Options,
+) -> Option<(Verdict, Vec<AspectComparison>)> {
+    let tests = CheckTests::of(Some(observed), None, direction, variation, [AttemptCounts::default(); 2]);
     let critical = CriticalP { by_samples: options.error_rate, by_runs: options.error_rate };
-    let mut aspects = tests.compare(&observed, None, critical, 1.0 - options.error_rate);
+    let mut aspects = tests.compare(observed, None, critical, 1.0 - options.error_rate);
     let threshold = options.threshold.of(None, None);
     let verdict = VerdictInput::of(values, &mut aspects, direction, threshold, false).verdict();
     Some((verdict, aspects))

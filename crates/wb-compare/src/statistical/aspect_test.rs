@@ -5,7 +5,7 @@
 
 use wb_stats::{
     CONFIDENCE, HodgesLehmann, Interval, NoiseSource, Ratio, RunNoise, RunPrior, Samples, StudentRatio,
-    VarianceEstimate, WeightedRun, mean_ratio, quantile_ratio, tail_ratio,
+    VarianceEstimate, WeightedRun, mean_ratio, tail_ratio,
 };
 
 use super::aspect::Aspect;
@@ -18,6 +18,8 @@ pub(super) enum RunVariation<'a> {
     Prior(RunPrior),
     /// A noise model's estimate.
     Model(&'a RunNoise),
+    /// None, since both sides are of one run.
+    SameRun,
 }
 
 /// The tests of one aspect, without its values, since there may be millions.
@@ -49,6 +51,10 @@ impl AspectTest {
         sides: &Observations,
         variation: RunVariation<'_>,
     ) -> Option<Self> {
+        if matches!(variation, RunVariation::SameRun) {
+            let p_by_samples = sides.p_value(aspect, quantile)?;
+            return Some(Self { aspect, quantile, p_by_samples, by_runs: None, source: None });
+        }
         let [a, b] = &sides.all;
         let degrees = (a.count() + b.count()) as f64 - 2.0;
         // The wider half counts: an interval with the noise between runs must not exclude what that of the samples includes.
@@ -99,17 +105,7 @@ impl AspectTest {
 
     /// The effect; `sides` are those that were tested.
     pub(super) fn effect(&self, sides: &Observations, confidence: f64) -> Option<AspectEffect> {
-        let [a, b] = &sides.all;
-        let ratio = match (self.aspect, self.quantile) {
-            (Aspect::Mean, _) => mean_ratio(a, b)?.ratio(confidence),
-            (_, Some(quantile)) => {
-                let at = |confidence| quantile_ratio(a, b, quantile, confidence);
-                // Few samples have no interval at more than 95 %.
-                let ratio = at(confidence).filter(|ratio| ratio.interval.is_some()).or_else(|| at(CONFIDENCE))?;
-                Ratio { estimate: ratio.estimate, interval: ratio.interval, p_value: self.p_by_samples }
-            }
-            (_, None) => HodgesLehmann::new(a, b)?.ratio(self.p_by_samples, confidence),
-        };
+        let ratio = sides.ratio(self.aspect, self.quantile, self.p_by_samples, confidence)?;
         // That of several runs is an average of theirs.
         let of_runs = self.by_runs.filter(|_| self.quantile.is_some() && sides.runs.iter().any(|runs| runs.len() > 1));
         let ratio = match of_runs {
@@ -144,6 +140,7 @@ fn with_runs(
             let prior = RunPrior::with_degrees(noise.stddev, noise.degrees)?;
             Some((prior.ratio(log, a, b, sampling)?.ratio, None))
         }
+        RunVariation::SameRun => None,
         RunVariation::Prior(prior) => {
             let with = prior.ratio(log, a, b, sampling)?;
             Some((with.ratio, Some(with.source)))

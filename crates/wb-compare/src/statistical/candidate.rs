@@ -63,10 +63,14 @@ impl<'a> CandidateMetric<'a> {
         let (noise, noise_use) = models.of(builds, sides, row).unzip();
         let noise = noise.flatten();
         let comparable = builds.is_comparable(sides, row);
-        let observed = Observations::of(sides, row).filter(|_| comparable);
+        let observed = Observations::of(builds, sides, row).filter(|_| comparable);
         let direction = options.directions.of(id.class, id.metric);
-        let variation = noise.map_or(RunVariation::Prior(options.run_noise), RunVariation::Model);
-        let of_operations = p99.and_then(|p99| Observations::of(sides, p99));
+        let variation = match (builds.within_run(), noise) {
+            (Some(_), _) => RunVariation::SameRun,
+            (None, Some(noise)) => RunVariation::Model(noise),
+            (None, None) => RunVariation::Prior(options.run_noise),
+        };
+        let of_operations = p99.and_then(|p99| Observations::of(builds, sides, p99));
         // Of a cell, so that metrics beside its primary ones would repeat them.
         let failures = if primary && comparable { sides.map(|side| side.failures(row)) } else { Default::default() };
         let tests = CheckTests::of(observed.as_ref(), of_operations.as_ref(), direction, variation, failures);
@@ -110,8 +114,8 @@ impl<'a> CandidateMetric<'a> {
         options: &Options,
     ) -> MetricComparison {
         let confidence = family.confidence;
-        let observed = Observations::of(sides, self.row).filter(|_| !self.tests.is_empty());
-        let of_operations = self.p99.and_then(|p99| Observations::of(sides, p99));
+        let observed = Observations::of(builds, sides, self.row).filter(|_| !self.tests.is_empty());
+        let of_operations = self.p99.and_then(|p99| Observations::of(builds, sides, p99));
         let id = builds.id(self.row, Statistic::Mean);
         let direction = options.directions.of(id.class, id.metric);
         let planned = sides[0].threshold(self.row).or_else(|| sides[1].threshold(self.row));

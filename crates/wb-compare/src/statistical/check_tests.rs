@@ -43,6 +43,10 @@ impl CheckTests {
         let failures = FailureTest::of(failures);
         let of_failures = failures.as_ref().map(|test| test.p_value);
         let by_samples = holm(&tests.iter().map(|test| test.p_by_samples).chain(of_failures).collect::<Vec<_>>());
+        // Both sides are of one run.
+        if matches!(variation, RunVariation::SameRun) {
+            return Self { tests, failures, by_runs: by_samples.clone(), by_samples };
+        }
         let runs_alone: Vec<f64> = tests.iter().map(|test| test.by_runs.map_or(1.0, |it| it.p_value())).collect();
         // Too few samples can never be significant by their ranks; then the runs alone have to be.
         let has_enough = observed.is_some_and(|observed| observed.counts().min_samples() >= ENOUGH_SAMPLES);

@@ -8,6 +8,9 @@
 //! decided jointly (Benjamini and Hochberg), and the intervals are taken at the corresponding confidence (Benjamini and
 //! Yekutieli).
 //!
+//! Parts of one run ([`within_run`](crate::within_run)) have no noise between runs, and the samples of the same rounds form
+//! pairs, so that what changes from round to round cancels out.
+//!
 //! Start with [`compare`]; [`verdict`] defines the verdicts, [`aspect_test`] the tests, [`required_samples`] what a
 //! comparison without a verdict lacks.
 
@@ -19,20 +22,21 @@ mod check_tests;
 mod noise;
 pub mod observations;
 pub mod required_samples;
+mod sample_ratio;
 pub mod threshold;
 pub mod verdict;
 
 use std::collections::HashMap;
 
 use rayon::prelude::*;
-use wb_model::Class;
+use wb_model::{Class, strip_worker};
 use wb_stats::{Interval, NoiseSource, QuantileRatio, RunPrior, benjamini_hochberg, selected_confidence};
 
 use crate::build::{AttemptCounts, Builds, InternedCell, MetricIndex};
 use crate::direction::Directions;
 use crate::id::Statistic;
 use crate::model::NoiseModel;
-pub use alone::compare_samples;
+pub use alone::{compare_pairs, compare_samples};
 pub use aspect::Aspect;
 use candidate::{CandidateMetric, CriticalP, FamilyResult};
 use noise::BoundNoiseModels;
@@ -191,7 +195,10 @@ pub fn against(builds: &Builds, build: usize, models: &[NoiseModel], options: &O
     let candidates: Vec<CandidateMetric<'_>> = rows
         .into_par_iter()
         .filter_map(|row| {
-            let p99 = p99.get(&builds.cell(row)).copied().filter(|_| has_operations(builds, row));
+            let p99 = p99
+                .get(&(builds.cell(row), worker(builds.id(row, Statistic::Mean).metric)))
+                .copied()
+                .filter(|_| has_operations(builds, row));
             CandidateMetric::new(builds, sides, row, &noise_models, p99, options)
         })
         .collect();
@@ -225,13 +232,19 @@ pub fn against(builds: &Builds, build: usize, models: &[NoiseModel], options: &O
     Some(Comparison { checks, family, discoveries, confidence })
 }
 
-/// The metric of each cell that has the 99 % quantile of its operations' latencies.
-fn latency_tails(builds: &Builds) -> HashMap<InternedCell, MetricIndex> {
+/// The metric of each cell, or of a worker of it, that has the 99 % quantile of its operations' latencies.
+fn latency_tails(builds: &Builds) -> HashMap<(InternedCell, Option<&str>), MetricIndex> {
     let is_tail = |row: &MetricIndex| {
         let id = builds.id(*row, Statistic::Mean);
-        id.class == Class::Latency && id.metric == "p99"
+        id.class == Class::Latency && strip_worker(id.metric) == "p99"
     };
-    builds.rows().filter(is_tail).map(|row| (builds.cell(row), row)).collect()
+    let of = |row| (builds.cell(row), worker(builds.id(row, Statistic::Mean).metric));
+    builds.rows().filter(is_tail).map(|row| (of(row), row)).collect()
+}
+
+/// The worker of a metric, if it has one.
+fn worker(metric: &str) -> Option<&str> {
+    metric.split_once('@').map(|(_, worker)| worker)
 }
 
 /// Whether a metric is of the operations whose latencies its cell has: a throughput, or their mean or median latency.
@@ -239,7 +252,7 @@ fn has_operations(builds: &Builds, row: MetricIndex) -> bool {
     let id = builds.id(row, Statistic::Mean);
     match id.class {
         Class::Throughput => true,
-        Class::Latency => ["mean", "p50"].contains(&id.metric),
+        Class::Latency => ["mean", "p50"].contains(&strip_worker(id.metric)),
         _ => false,
     }
 }

@@ -4,7 +4,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use wb_stats::Samples;
 
-use crate::build::{Build, MetricIndex, Run};
+use super::ENOUGH_SAMPLES;
+use crate::build::{Build, Builds, MetricIndex, Run};
+use crate::schedule::samples_by_round;
 
 /// The numbers of samples and runs of both sides: first the reference, then the judged build.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -13,6 +15,9 @@ pub struct ObservationCounts {
     pub samples: [usize; 2],
     /// The numbers of runs with samples.
     pub runs: [usize; 2],
+    /// Whether the samples of both sides form pairs: those of the same rounds of one run.
+    #[serde(default)]
+    pub paired: bool,
 }
 
 impl ObservationCounts {
@@ -33,18 +38,31 @@ pub(super) struct Observations {
     pub(super) runs: [Vec<Vec<f64>>; 2],
     /// Of all runs together.
     pub(super) all: [Samples; 2],
+    /// Whether the samples of both sides form pairs, in this order.
+    pub(super) paired: bool,
 }
 
 impl Observations {
-    /// `None` if a side has no sample.
-    pub(super) fn of(sides: [&Build; 2], row: MetricIndex) -> Option<Self> {
+    /// Within one run, those of the same rounds if there are enough. `None` if a side has no sample.
+    pub(super) fn of(builds: &Builds, sides: [&Build; 2], row: MetricIndex) -> Option<Self> {
+        if let (Some(_), [[reference], [judged]]) = (builds.within_run(), sides.map(|side| &side.runs[..])) {
+            let pairs = samples_by_round([reference, judged], row);
+            if pairs[0].len() >= ENOUGH_SAMPLES {
+                let [reference, judged] = pairs.each_ref().map(|side| Samples::new(side).ok());
+                return Some(Self { all: [reference?, judged?], runs: pairs.map(|side| vec![side]), paired: true });
+            }
+        }
         let runs = sides.map(|side| runs(side, row));
         let [reference, judged] = runs.each_ref().map(|runs| Samples::new(&runs.concat()).ok());
-        Some(Self { all: [reference?, judged?], runs })
+        Some(Self { all: [reference?, judged?], runs, paired: false })
     }
 
     pub(super) fn counts(&self) -> ObservationCounts {
-        ObservationCounts { samples: self.all.each_ref().map(Samples::count), runs: self.runs.each_ref().map(Vec::len) }
+        ObservationCounts {
+            samples: self.all.each_ref().map(Samples::count),
+            runs: self.runs.each_ref().map(Vec::len),
+            paired: self.paired,
+        }
     }
 }
 
@@ -54,6 +72,7 @@ pub(super) fn counts(sides: [&Build; 2], row: MetricIndex) -> ObservationCounts 
     ObservationCounts {
         samples: runs.each_ref().map(|runs| runs.iter().map(Vec::len).sum()),
         runs: runs.each_ref().map(Vec::len),
+        paired: false,
     }
 }
 

@@ -107,7 +107,7 @@ mod tests {
             alone: Verdict::Regressed,
             source: None,
         };
-        let counts = ObservationCounts { samples: [10, 10], runs: [1, 1] };
+        let counts = ObservationCounts { samples: [10, 10], runs: [1, 1], paired: false };
         RequiredSamples::of_runs(&[aspect], (0.05, 30.0), 0.05, counts).unwrap().per_side
     }
 
@@ -123,7 +123,7 @@ mod tests {
 
     #[test]
     fn few_samples_of_single_runs_have_a_minimum() {
-        let counts = |samples, runs| ObservationCounts { samples: [samples; 2], runs: [runs; 2] };
+        let counts = |samples, runs| ObservationCounts { samples: [samples; 2], runs: [runs; 2], paired: false };
         assert_eq!(RequiredSamples::of_samples(counts(5, 1)).and_then(|it| it.per_side), Some(6));
         assert_eq!(RequiredSamples::of_samples(counts(5, 3)), None);
         assert_eq!(RequiredSamples::of_samples(counts(6, 1)), None);

@@ -9,6 +9,7 @@ mod history;
 mod noise;
 #[path = "../../../wb-stats/examples/common/page.rs"]
 mod page;
+mod pairs;
 #[path = "../../../wb-stats/examples/common/populations.rs"]
 #[allow(dead_code)] // the true medians are used by another test
 mod populations;
@@ -20,3 +21,4 @@ mod support;
 mod test_setup;
 mod tolerance;
 mod verdicts;
+mod within_run;

@@ -5,10 +5,13 @@ use wb_compare::ComparisonResult;
 use super::figures::describe_error;
 use crate::csv::to_csv;
 
+/// Columns of a comparison within one run: the names of both sides.
+const SIDE_COLUMNS: &str = ",reference,judged";
+
 const CHECK_COLUMNS: &str = "id,statistic,primary,direction,before,after,difference_percent,score_percent,tolerance_percent,status,verdict,ratio,low,high,confidence,p_value,n_before,n_after,disturbed_before,disturbed_after,reason,decided_by,final_verdict,unit,aspect,runs_low,runs_high,runs_before,runs_after,median_ratio";
 
 /// Writes one row per error of the first and the last build, whose decision is `error` and whose reason is its text,
-/// then one row per check.
+/// then one row per check. Within one run, the names of both sides follow.
 pub fn checks(outcome: &ComparisonResult) -> String {
     let number = |value: Option<f64>| value.map_or(String::new(), |value| value.to_string());
     let rows = outcome.checks.iter().map(|check| {
@@ -23,7 +26,7 @@ pub fn checks(outcome: &ComparisonResult) -> String {
                 .and_then(|statistics| statistics.disturbed[side])
                 .map_or(String::new(), |count| count.to_string())
         };
-        vec![
+        let fields = [
             check.id.clone(),
             check.statistic.to_string(),
             check.primary.to_string(),
@@ -54,8 +57,13 @@ pub fn checks(outcome: &ComparisonResult) -> String {
             runs(0),
             runs(1),
             number(statistics.and_then(|statistics| statistics.median_ratio)),
-        ]
+        ];
+        fields.into_iter().chain(check.sides.clone().into_iter().flatten()).collect()
     });
+    let columns = match outcome.within_run {
+        Some(_) => CHECK_COLUMNS.to_owned() + SIDE_COLUMNS,
+        None => CHECK_COLUMNS.to_owned(),
+    };
     let errors = outcome.errors().map(|(build, location, text)| {
         let field = |column: &str| match column {
             "id" => location.to_owned(),
@@ -64,9 +72,9 @@ pub fn checks(outcome: &ComparisonResult) -> String {
             "reason" => describe_error(build, text),
             _ => String::new(),
         };
-        CHECK_COLUMNS.split(',').map(field).collect()
+        columns.split(',').map(field).collect()
     });
-    to_csv(CHECK_COLUMNS, errors.chain(rows))
+    to_csv(&columns, errors.chain(rows))
 }
 
 const GROUP_COLUMNS: &str = "id,members,score_percent,tolerance_percent,status,decides";

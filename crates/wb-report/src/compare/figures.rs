@@ -2,10 +2,11 @@
 
 use wb_compare::AttemptCounts;
 use wb_compare::comparison::{
-    AspectSummary, CheckGroupResult, CheckResult, ComparisonMethod, ConfidenceInterval, FinalVerdict,
+    AspectSummary, CheckGroupResult, CheckResult, ComparisonMethod, ConfidenceInterval, FinalVerdict, ParamDifference,
     StatisticalSummary,
 };
 use wb_compare::statistical::{Aspect, Certainty, NoiseModelUse, ObservationCounts, RequiredSamples};
+use wb_compare::within_run::WithinRunSummary;
 use wb_compare::{CheckId, ComparisonResult, IdFormat, Statistic};
 use wb_model::{Unit, pluralize, unescape_lossy};
 use wb_stats::NoiseSource;
@@ -14,12 +15,30 @@ use crate::phrasing::NO_VALUE;
 use crate::text::Tone;
 
 /// Describes which method decides.
-pub(super) fn describe_method(requested: Option<ComparisonMethod>) -> &'static str {
-    match requested {
+pub(super) fn describe_method(outcome: &ComparisonResult) -> &'static str {
+    match outcome.method {
         Some(ComparisonMethod::Tolerance) => "tolerances decide",
         Some(ComparisonMethod::Statistical) => "statistics decide",
+        None if outcome.within_run.is_some() => "statistics decide from 6 samples a side",
         None => "statistics decide from 6 samples or 2 runs a side; tolerances decide on run-perf's folders",
     }
+}
+
+/// The maximum number of cells that are named.
+const MAX_NAMED_CELLS: usize = 4;
+
+/// A note on the cells of a run that were not compared with others of it; none if all were.
+pub(super) fn unmatched_note(outcome: &ComparisonResult) -> Option<String> {
+    let within_run = outcome.within_run.as_ref().filter(|within_run| !within_run.unmatched.is_empty())?;
+    let WithinRunSummary { by, reference, unmatched, .. } = within_run;
+    let (named, others) = unmatched.split_at(unmatched.len().min(MAX_NAMED_CELLS));
+    let named: Vec<String> = named.iter().map(|cell| unescape_lossy(cell)).collect();
+    let more = if others.is_empty() { String::new() } else { format!(" and {} more", others.len()) };
+    Some(format!(
+        "{} not compared, since none differs from `{reference}` in {by} alone: {}{more}",
+        pluralize(unmatched.len(), "cell"),
+        named.join(", ")
+    ))
 }
 
 /// Describes an error of a build.
@@ -114,14 +133,16 @@ pub(super) fn tone(decided: FinalVerdict) -> Tone {
 
 /// Explains the decision about a check in a sentence or two.
 pub(super) fn explain_check(check: &CheckResult) -> String {
-    incomparable_reason(check).unwrap_or_else(|| {
+    let sides = check.sides.as_ref().map(|[reference, judged]| format!("{reference} → {judged}: ")).unwrap_or_default();
+    let text = incomparable_reason(check).unwrap_or_else(|| {
         let explanation = explain(check);
         let [reference, judged] = side_figures(check);
         format!(
             "{} {reference} → {judged}; {} {}{}",
             check.statistic, explanation.difference, explanation.certainty, explanation.remarks
         )
-    })
+    });
+    sides + &text
 }
 
 /// Explains the status of a group.
@@ -158,8 +179,12 @@ fn incomparable_reason(check: &CheckResult) -> Option<String> {
     match check.final_verdict {
         FinalVerdict::Missing | FinalVerdict::Invalid if check.reason.is_some() => check.reason.clone(),
         FinalVerdict::Missing if check.before.is_none() && check.after.is_none() => Some("on one side only".to_owned()),
-        FinalVerdict::Missing if check.before.is_none() => Some("not in the first build".to_owned()),
-        FinalVerdict::Missing => Some("not in the last build".to_owned()),
+        FinalVerdict::Missing => Some(match (&check.sides, check.before) {
+            (None, None) => "not in the first build".to_owned(),
+            (None, Some(_)) => "not in the last build".to_owned(),
+            (Some([reference, _]), None) => format!("`{reference}` does not have it"),
+            (Some([_, judged]), Some(_)) => format!("`{judged}` does not have it"),
+        }),
         FinalVerdict::Invalid => Some("no valid value".to_owned()),
         FinalVerdict::Incomparable => Some(format!("different definitions: {}", describe_differences(check))),
         _ => None,
@@ -177,8 +202,8 @@ struct Explanation {
 }
 
 fn explain(check: &CheckResult) -> Explanation {
-    let differing =
-        if check.differences.is_empty() { String::new() } else { format!("; {}", describe_differences(check)) };
+    let differing = Some(describe_differences(check)).filter(|text| !text.is_empty());
+    let differing = differing.map(|text| format!("; {text}")).unwrap_or_default();
     let disturbed = check.statistics.as_ref().map_or(String::new(), describe_disturbed);
     match (check.decided_by, &check.statistics) {
         (ComparisonMethod::Statistical, Some(statistics)) if inconclusive_reason(check).is_none() => {
@@ -189,7 +214,10 @@ fn explain(check: &CheckResult) -> Explanation {
                 describe_failures(statistics),
                 describe_other_aspects(statistics),
                 describe_median_ratio(statistics),
-                describe_run_noise(check.final_verdict, statistics),
+                match &check.sides {
+                    Some(_) => describe_same_run(check.final_verdict, statistics),
+                    None => describe_run_noise(check.final_verdict, statistics),
+                },
                 describe_noise(check.final_verdict, statistics.noise.as_ref()),
                 statistics.required_samples.as_ref().map(describe_needs).unwrap_or_default(),
             ];
@@ -256,6 +284,9 @@ fn describe_interval(interval: ConfidenceInterval) -> String {
 /// The numbers of samples and, if there are several, of runs.
 pub(super) fn describe_counts(counts: &ObservationCounts) -> String {
     let [reference, judged] = counts.samples;
+    if counts.paired {
+        return format!("{reference} pairs of samples");
+    }
     let samples = format!("{reference} and {judged} samples");
     match counts.runs {
         [1, 1] => samples,
@@ -304,6 +335,23 @@ fn describe_median_ratio(statistics: &StatisticalSummary) -> String {
     match differs {
         true => format!("ratio of medians {}{interval}", format_percent(Some((ratio - 1.0) * 100.0))),
         false => String::new(),
+    }
+}
+
+/// How both sides belong to one run.
+fn describe_same_run(decided: FinalVerdict, statistics: &StatisticalSummary) -> String {
+    let within = match statistics.counts.paired {
+        true => "within one run, paired by round",
+        false => {
+            "within one run, but not in the same rounds, so that a change of the system between them counts as well"
+        }
+    };
+    match decided {
+        FinalVerdict::Equal => format!(
+            "{within}; the sides do not differ by {} % or more",
+            format_value(Some((statistics.threshold * 100.0).round() / 100.0))
+        ),
+        _ => within.to_owned(),
     }
 }
 
@@ -361,14 +409,22 @@ fn describe_needs(needs: &RequiredSamples) -> String {
     }
 }
 
+/// The parameters that differ, beside the one that names both sides.
 fn describe_differences(check: &CheckResult) -> String {
     let side = |value: &Option<String>| value.clone().unwrap_or_else(|| "nothing".to_owned());
     let texts: Vec<String> = check
         .differences
         .iter()
+        .filter(|difference| !names_sides(check, difference))
         .map(|difference| format!("{} {} → {}", difference.name, side(&difference.before), side(&difference.after)))
         .collect();
     texts.join(", ")
+}
+
+/// Whether a parameter is what both sides are named after, possibly by another of its names.
+fn names_sides(check: &CheckResult, difference: &ParamDifference) -> bool {
+    let values = check.sides.as_ref().map(|sides| sides.each_ref().map(|side| side.split_once('=').map(|(_, it)| it)));
+    values == Some([difference.before.as_deref(), difference.after.as_deref()])
 }
 
 #[cfg(test)]

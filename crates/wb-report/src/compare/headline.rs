@@ -2,6 +2,7 @@
 
 use wb_compare::comparison::{AspectSummary, CheckResult, ComparisonMethod, FinalVerdict, StatisticalSummary};
 use wb_compare::statistical::{Aspect, Certainty, Verdict};
+use wb_compare::within_run::WithinRunSummary;
 use wb_compare::{CheckId, ComparisonResult, Statistic};
 use wb_model::{Class, Direction, unescape_lossy};
 
@@ -20,9 +21,56 @@ pub(super) fn headline_with(
 ) -> String {
     let (primary, deviations): (Vec<&CheckResult>, Vec<&CheckResult>) =
         outcome.checks.iter().filter(|check| check.primary).partition(|check| check.statistic == Statistic::Mean);
-    let with = |requested: FinalVerdict| primary.iter().copied().filter(move |check| check.final_verdict == requested);
     let [reference, .., judged] = &outcome.builds[..] else { return String::new() };
-    let [reference, judged] = [reference, judged].map(|build| build_name(&build.name));
+    let mut sentence = match &outcome.within_run {
+        None => describe_sides([&reference.name, &judged.name].map(|name| build_name(name)), &primary, check_name),
+        Some(within_run) => describe_parts(within_run, &primary, build_name, check_name),
+    };
+    match deviations.iter().filter(|check| check.final_verdict == FinalVerdict::Loss).count() {
+        0 => {}
+        1 => sentence += "; one standard deviation is worse",
+        worse => sentence += &format!("; {worse} standard deviations are worse"),
+    }
+    match outcome.totals.groups_regressed {
+        0 => {}
+        1 => sentence += "; one group of checks is worse on average",
+        groups => sentence += &format!("; {groups} groups of checks are worse on average"),
+    }
+    match outcome.totals.errors {
+        0 => sentence,
+        1 => sentence + "; one test ended in an error",
+        errors => sentence + &format!("; {errors} tests ended in an error"),
+    }
+}
+
+/// The maximum number of parts of a run that have a sentence of their own.
+const MAX_PARTS: usize = 4;
+
+/// A sentence for each part of a run that is compared with the reference.
+fn describe_parts(
+    within_run: &WithinRunSummary,
+    primary: &[&CheckResult],
+    name: impl Fn(&str) -> String,
+    check_name: impl Fn(&str) -> String,
+) -> String {
+    let (described, others) = within_run.judged.split_at(within_run.judged.len().min(MAX_PARTS));
+    let sentence = |part: &String| {
+        let checks: Vec<&CheckResult> =
+            primary.iter().copied().filter(|check| check.sides.as_ref().is_some_and(|[_, of]| of == part)).collect();
+        describe_sides([&within_run.reference, part].map(|part| name(part)), &checks, &check_name)
+    };
+    let sentences: Vec<String> = described.iter().map(sentence).collect();
+    let others = if others.is_empty() { String::new() } else { format!(". {} more are listed below", others.len()) };
+    format!("within one run, {}{others}", sentences.join(". "))
+}
+
+/// How one side compares with the other by these checks.
+fn describe_sides(
+    [reference, judged]: [String; 2],
+    primary: &[&CheckResult],
+    check_name: impl Fn(&str) -> String,
+) -> String {
+    let with = |requested: FinalVerdict| primary.iter().copied().filter(move |check| check.final_verdict == requested);
     let mut parts = Vec::new();
     let failing = with(FinalVerdict::Loss).find(|check| is_statistical(check) && has(check, |it| it.failures_rose));
     parts.extend(failing.and_then(|check| describe_failures(check, &check_name)));
@@ -66,21 +114,7 @@ pub(super) fn headline_with(
         (_, _) if counts.is_empty() => {}
         _ => sentence += &format!("; other checks: {counts}"),
     }
-    match deviations.iter().filter(|check| check.final_verdict == FinalVerdict::Loss).count() {
-        0 => {}
-        1 => sentence += "; one standard deviation is worse",
-        worse => sentence += &format!("; {worse} standard deviations are worse"),
-    }
-    match outcome.totals.groups_regressed {
-        0 => {}
-        1 => sentence += "; one group of checks is worse on average",
-        groups => sentence += &format!("; {groups} groups of checks are worse on average"),
-    }
-    match outcome.totals.errors {
-        0 => sentence,
-        1 => sentence + "; one test ended in an error",
-        errors => sentence + &format!("; {errors} tests ended in an error"),
-    }
+    sentence
 }
 
 /// `failing more often (3 of 9 attempts instead of 0 of 9) in fio bs=4k`.

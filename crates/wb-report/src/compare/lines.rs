@@ -6,6 +6,7 @@ use wb_compare::run_perf::tolerance::Status;
 
 use super::Verbosity;
 use super::figures::{describe_error, explain_check, explain_group, readable_id, tone};
+use super::wording::verdict_word;
 use crate::text::{Style, Tone};
 
 /// The number of findings that are shown of a check.
@@ -28,7 +29,7 @@ pub(super) fn check_lines(outcome: &ComparisonResult, verbosity: Verbosity, styl
         .iter()
         .filter(is_selected)
         .map(|check| {
-            line(check.final_verdict.as_str(), tone(check.final_verdict), &check.id, &explain_check(check), style)
+            line(verdict_word(check), tone(check.final_verdict), &check.id, &explain_check(check), style)
                 + &finding_lines(check, &outcome.builds, style)
         })
         .collect()
@@ -37,7 +38,8 @@ pub(super) fn check_lines(outcome: &ComparisonResult, verbosity: Verbosity, styl
 /// Renders what was found about the samples of a check, up to a limit.
 fn finding_lines(check: &CheckResult, builds: &[BuildSummary], style: Style) -> String {
     let [reference, .., judged] = builds else { return String::new() };
-    let names = [&reference.name, &judged.name];
+    let of_builds = || [&reference.name, &judged.name].map(String::as_str);
+    let names = check.sides.as_ref().map_or_else(of_builds, |sides| sides.each_ref().map(String::as_str));
     let all = names.into_iter().zip(&check.findings);
     let all = all
         .flat_map(|(build, findings)| findings.iter().map(move |finding| format!("finding in `{build}`: {finding}")));

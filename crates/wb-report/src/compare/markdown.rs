@@ -8,8 +8,10 @@ use crate::markdown::{code, escape};
 use super::context::{ContextSection, DifferenceRow, sections};
 use super::figures::{
     describe_error, difference, explain_briefly, format_difference, readable_id, regressing_methods, side_figures,
+    unmatched_note,
 };
 use super::headline::headline_with;
+use super::wording::{Wording, verdict_word};
 
 /// Maximum length in characters: GitHub's limit for a comment with some reserve.
 const MAX_LENGTH: usize = 60_000;
@@ -30,13 +32,17 @@ pub fn markdown(outcome: &ComparisonResult) -> String {
         ("error", "errors", totals.errors),
         ("missing or invalid", "missing or invalid", totals.missing + totals.invalid + totals.incomparable),
     ];
+    let wording = Wording::of(outcome);
     let summary: Vec<String> = counted
         .iter()
         .filter(|(.., count)| *count > 0)
-        .map(|(singular, plural, count)| format!("**{count} {}**", if *count == 1 { singular } else { plural }))
+        .map(|(singular, plural, count)| {
+            format!("**{count} {}**", wording.total(if *count == 1 { singular } else { plural }))
+        })
         .collect();
     let summary = if summary.is_empty() { "**no relevant difference**".to_owned() } else { summary.join(", ") };
-    let by = regressing_methods(outcome).map_or(String::new(), |methods| format!("; regression by {methods}"));
+    let by =
+        regressing_methods(outcome).map_or(String::new(), |methods| format!("; {} {methods}", wording.failed_by()));
     text += &format!("{summary}; {} primary checks compared{by}.\n\n", totals.compared());
     let rows: Vec<&CheckResult> =
         outcome.checks.iter().filter(|check| check.primary && check.final_verdict.is_notable()).collect();
@@ -47,12 +53,12 @@ pub fn markdown(outcome: &ComparisonResult) -> String {
         let [reference, judged] = side_figures(check);
         format!(
             "| {} | {} | {} | {} | {} | {} |\n",
-            check.final_verdict.as_str(),
+            verdict_word(check),
             code(&readable_id(&check.id)),
             reference,
             judged,
             format_difference(check.statistic, difference(check)),
-            escape(&explain_briefly(check)),
+            escape(&(sides(check) + &explain_briefly(check))),
         )
     });
     let rows: Vec<String> = errors.chain(checks).collect();
@@ -70,8 +76,16 @@ pub fn markdown(outcome: &ComparisonResult) -> String {
     if remaining > 0 {
         text += &format!("\n… and {remaining} more.\n");
     }
+    if let Some(note) = unmatched_note(outcome) {
+        text += &format!("\n{}.\n", escape(&note));
+    }
     text += &context_details(outcome, MAX_LENGTH.saturating_sub(text.len()));
     text
+}
+
+/// The names of both sides of a check within one run.
+fn sides(check: &CheckResult) -> String {
+    check.sides.as_ref().map(|[reference, judged]| format!("{reference} → {judged}; ")).unwrap_or_default()
 }
 
 /// Other differences, in at most this many bytes.

@@ -16,6 +16,7 @@ mod noise;
 mod page;
 mod plots;
 mod totals;
+mod wording;
 
 pub use csv::{checks as checks_csv, groups as groups_csv};
 pub use experiment::experiment_text;
@@ -61,7 +62,7 @@ fn header(outcome: &ComparisonResult, options: &[String], style: Style) -> Strin
         0 => String::new(),
         builds => format!(", {} between", pluralize(builds, "build")),
     };
-    let by = figures::describe_method(outcome.method);
+    let by = figures::describe_method(outcome);
     style.indent(0, &headline(outcome))
         + "\n"
         + &style.indent(0, &format!("{} → {}{history}; {by}", named(first), named(last)))
@@ -85,6 +86,7 @@ pub fn text(
         + &lines::error_lines(outcome, style)
         + &lines::check_lines(outcome, verbosity, style)
         + &lines::group_lines(outcome, verbosity, style)
+        + &figures::unmatched_note(outcome).map_or_else(String::new, |note| style.remark("note", &note))
         + &averages::render_averages(averages, style)
         + &averages::render_scores(scores, style)
         + &systems.map_or_else(String::new, |systems| systems.text(style))

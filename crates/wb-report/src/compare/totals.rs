@@ -5,6 +5,7 @@ use wb_compare::{ComparisonResult, SampleCounts};
 
 use super::context;
 use super::figures::regressing_methods;
+use super::wording::Wording;
 use crate::text::{Style, definition_list};
 
 /// A total with its name.
@@ -36,7 +37,9 @@ pub(super) const ALWAYS_SHOWN: usize = 5;
 /// Renders other differences between the builds, and the totals.
 pub(super) fn render_totals(outcome: &ComparisonResult, style: Style) -> String {
     let totals = &outcome.totals;
-    let counted = VERDICTS.into_iter().chain(OTHERS).map(|(name, count)| (name, count(totals))).enumerate();
+    let wording = Wording::of(outcome);
+    let counted = VERDICTS.into_iter().chain(OTHERS);
+    let counted = counted.map(|(name, count)| (wording.total(name), count(totals))).enumerate();
     let shown = counted.filter(|(index, (_, count))| *index < ALWAYS_SHOWN || *count > 0);
     let errors = [
         ("missing", totals.missing),
@@ -52,7 +55,7 @@ pub(super) fn render_totals(outcome: &ComparisonResult, style: Style) -> String 
         .map(|(_, (name, count))| (name, count.to_string()))
         .chain([("errors", errors)])
         .chain(disturbed_samples(outcome).map(|counts| ("disturbed samples", counts)))
-        .chain(regressing_methods(outcome).map(|methods| ("regression by", methods)));
+        .chain(regressing_methods(outcome).map(|methods| (wording.failed_by(), methods)));
     context::render_context(&outcome.context, style) + &style.heading("totals") + &definition_list(pairs, style)
 }
 

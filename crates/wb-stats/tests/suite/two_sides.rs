@@ -4,7 +4,8 @@
 use proptest::prelude::*;
 use wb_stats::{
     RunPrior, Samples, VarianceEstimate, WeightedRun, benjamini_hochberg, holm, mean_ratio, median_ratio,
-    pooled_quantile_p, quantile_ratio, rank_sum_p, ratio, tail_p, tail_ratio,
+    paired_mean_ratio, paired_tail_p, pooled_quantile_p, quantile_ratio, rank_sum_p, ratio, signed_rank_p, tail_p,
+    tail_ratio,
 };
 
 const A: [f64; 8] = [12.1, 11.8, 12.4, 13.0, 11.9, 12.2, 12.6, 12.0];
@@ -32,6 +33,24 @@ fn the_rank_sum_test_agrees_with_scipy() {
     near(rank_sum_p(&X, &Y), 0.005933461853332812);
     // With ties, over all 462 ways to choose five of eleven.
     near(rank_sum_p(&[5.0, 5.0, 6.0, 7.0, 7.0], &[7.0, 8.0, 9.0, 9.0, 12.0, 5.0]), 0.09090909090909091);
+}
+
+#[test]
+fn the_signed_rank_test_agrees_with_scipy() {
+    near(signed_rank_p(&[0.31, -0.12, 0.74, 0.22, 0.27, -0.05, 0.43, 0.91, -0.33]), 0.12890625);
+    // With ties and zeros, over all 256 signs.
+    near(signed_rank_p(&[2.0, -1.0, 3.0, 0.0, 2.0, 2.0, -1.0, 4.0, 0.0, 5.0]), 0.0546875);
+    let many: Vec<f64> = (0..80).map(|n| (f64::from(n * 37 % 101) - 44.0) / 10.0).collect();
+    near(signed_rank_p(&many), 0.08595225229380757);
+}
+
+/// `t`, and all 256 ways to exchange the samples within pairs.
+#[test]
+fn the_mean_and_the_tail_of_pairs_agree_with_scipy() {
+    let (a, b) = ([1.0, 4.0, 6.0, 7.5, 9.0, 9.5, 2.5, 3.5], [2.0, 3.0, 8.0, 10.0, 11.0, 12.0, 13.0, 0.5]);
+    let [one, other] = [a, b].map(|side| Samples::new(&side).unwrap());
+    near(paired_mean_ratio(&one, &other).unwrap().p_value(), 0.14340384389291383);
+    near(paired_tail_p(&a, &b, 0.75), 0.125);
 }
 
 #[test]

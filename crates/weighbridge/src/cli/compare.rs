@@ -57,8 +57,18 @@ pub(crate) enum FailOnArg {
 pub(crate) struct CompareArgs {
     /// Builds: the reference first, the build to judge last, history between them. Each is a folder, or several runs of
     /// the same build; `latest` is the newest run in the current folder
-    #[arg(value_name = "[NAME=]RUN[,RUN…]", required = true, num_args = 2..)]
+    #[arg(value_name = "[NAME=]RUN[,RUN…]", required_unless_present = "by", num_args = 1..)]
     pub(crate) builds: Vec<String>,
+    /// Compare parts of one run with each other (default: the newest in the current folder): its workers, its tests by
+    /// their ids, or cells that differ in this parameter alone. Samples of the same round form pairs
+    #[arg(
+        long, value_name = "worker|id|PARAM",
+        conflicts_with_all = ["map", "map_value", "model", "run_noise", "model_builds_average", "n_out_of_results"],
+    )]
+    pub(crate) by: Option<String>,
+    /// Worker, id or value of the parameter that the others are compared with [default: the first in the plan]
+    #[arg(long, value_name = "VALUE", requires = "by")]
+    pub(crate) reference: Option<String>,
     /// Options for reading the builds
     #[command(flatten)]
     pub(crate) read: BuildFlags,

@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use crate::lab::Lab;
 
 /// Commands that are shown and only parsed here, by their beginning, with the reason.
-const NOT_RUN: [(&str, &str); 39] = [
+const NOT_RUN: [(&str, &str); 40] = [
+    ("compare RUN --by", "needs several workers, ids and endpoints; compare_within_run.rs runs it"),
     ("run himeno fio:rw=[read,randwrite],bs=4k,runtime=5s", "measures for minutes"),
     ("net serve", "serves until it is ended; first_use.rs runs it"),
     ("net run", "needs a server on another machine"),

@@ -2,6 +2,7 @@
 
 use insta::assert_snapshot;
 
+use crate::compare_evidence::words;
 use crate::lab::Lab;
 
 const QUICK: &str = "--min-time 1ms --warm-up 0 --samples 6";
@@ -209,4 +210,41 @@ fn this_machine_under_two_names_is_refused() {
     let ran = lab.weighbridge("run-perf --plan --hosts a:127.0.0.1 b:localhost -- linpack").expect_code(1);
     ran.expect_stderr("`a` and `b` are both this machine");
     assert!(!lab.path("R").exists());
+}
+
+/// Lets each host know the address that it was connected to, in a file.
+fn tell_addresses(lab: &Lab) {
+    let stub = lab.read("bin/ssh");
+    let stub = stub.replace("\nexec ", "\nexport LAB_ARGUMENTS=\"$*\"\nexec ");
+    let stub = stub.replace(
+        "mkdir -m 1777 /var/lib/locks",
+        "mkdir -m 1777 /var/lib/locks && echo $LAB_ARGUMENTS >/var/lib/arguments",
+    );
+    lab.program("ssh", &stub);
+}
+
+#[test]
+fn workers_of_one_run_are_compared_with_each_other() {
+    let Some(lab) = Lab::with_hosts() else { return };
+    tell_addresses(&lab);
+    let by_host = "case $(cat /var/lib/arguments) in *127.0.0.3*) echo figure: 80;; *) echo figure: 100;; esac";
+    lab.define_script("own", by_host);
+    lab.weighbridge(&format!("run own steady --hosts a:127.0.0.2,b:127.0.0.3 {QUICK} --retakes 0 --into R"));
+    let ran = lab.weighbridge("compare R --by worker").expect_code(2);
+    let text = words(&ran.out);
+    assert!(text.starts_with("within one run, `b` is 20.0 % slower by the mean (20.0 to 20.0 %) in own"), "{text}");
+    assert!(text.contains("(figure@b) than `a`; other checks: 1 equal"), "{text}");
+    ran.expect_stdout("slower       Localhost/own/0000:-/throughput/figure@b#mean");
+    ran.expect_stdout("a → b: mean 100 /s → 80 /s");
+    let json = lab.weighbridge("compare R --by worker --reference b --json").expect_code(0).json();
+    assert_eq!(
+        json["within_run"],
+        serde_json::json!({"run": "R", "by": "worker", "reference": "b", "judged": ["a"], "unmatched": []})
+    );
+    let check = &json["checks"][0];
+    assert_eq!((&check["final_verdict"], &check["paired"]), (&"gain".into(), &true.into()), "{check}");
+    let unknown = lab.weighbridge("compare R --by worker --reference c").expect_code(1);
+    unknown.expect_stderr("unknown worker `c` in `R`").expect_stderr("expected one of a, b");
+    // Equal workers are not reported.
+    lab.weighbridge("compare R --by worker --select steady").expect_code(0).expect_stdout("one check, equal");
 }

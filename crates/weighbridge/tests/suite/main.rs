@@ -12,6 +12,7 @@ mod compare;
 mod compare_context;
 mod compare_errors;
 mod compare_evidence;
+mod compare_within_run;
 mod contention;
 mod contention_guest;
 mod documents;

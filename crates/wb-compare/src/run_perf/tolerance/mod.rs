@@ -99,7 +99,10 @@ pub fn compare<'a>(builds: &'a Builds, models: &[ToleranceModel], options: &'a O
         comparison.checks.extend(checks);
         comparison.cells.extend(cells);
     }
-    comparison.groups = groups(&comparison);
+    // Averages over unequal parts of one run mean nothing.
+    if builds.within_run().is_none() {
+        comparison.groups = groups(&comparison);
+    }
     comparison
 }
 

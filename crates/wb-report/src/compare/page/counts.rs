@@ -5,6 +5,7 @@ use wb_compare::comparison::{BuildHistory, Totals};
 
 use crate::chart::{CountRow, CountsChart, count_key};
 use crate::compare::totals::{ALWAYS_SHOWN, NamedTotal, OTHERS, VERDICTS};
+use crate::compare::wording::Wording;
 use crate::page::components::{IdGenerator, PageFigure};
 
 /// A table with a row for each later build and a column for each verdict that occurs.
@@ -41,6 +42,7 @@ const PARTS: [BarPart; 9] = [
 
 impl CountsView {
     pub(super) fn new(history: &BuildHistory<'_>, names: &[String], charts: bool, ids: &mut IdGenerator) -> Self {
+        let wording = Wording::of_builds(history.builds);
         let later = 1..history.builds.list().len();
         let totals: Vec<(&str, Totals)> = later.map(|index| (names[index].as_str(), history.totals(index))).collect();
         let occurs = |column: &NamedTotal| totals.iter().any(|(_, totals)| column.1(totals) > 0);
@@ -51,20 +53,21 @@ impl CountsView {
             ((*name).to_owned(), columns.iter().map(|column| column.1(totals)).collect())
         };
         Self {
-            heads: columns.iter().map(|(name, _)| *name).collect(),
+            heads: columns.iter().map(|(name, _)| wording.total(name)).collect(),
             rows: totals.iter().map(row).collect(),
-            figure: charts.then(|| counts_chart(&totals, ids)),
+            figure: charts.then(|| counts_chart(&totals, wording, ids)),
         }
     }
 }
 
-fn counts_chart(totals: &[(&str, Totals)], ids: &mut IdGenerator) -> PageFigure {
+fn counts_chart(totals: &[(&str, Totals)], wording: Wording, ids: &mut IdGenerator) -> PageFigure {
     let row = |(name, totals): &(&str, Totals)| CountRow { label: (*name).to_owned(), parts: parts(totals) };
     let counts =
         CountsChart { title: "primary checks of each build".to_owned(), rows: totals.iter().map(row).collect() };
-    let legend = legend(totals.iter().map(|(_, totals)| totals));
+    let legend = legend(totals.iter().map(|(_, totals)| totals)).into_iter();
+    let legend = legend.map(|(key, name)| (key, wording.total(name)));
     let caption = "Verdicts on the primary checks of each build, compared with the first build.";
-    PageFigure::of(&counts, caption.to_owned(), ids).with_legend(legend.into_iter())
+    PageFigure::of(&counts, caption.to_owned(), ids).with_legend(legend)
 }
 
 /// The parts of a bar.

@@ -11,14 +11,14 @@ use indexmap::IndexSet;
 use rayon::prelude::*;
 use serde::{Serialize, Serializer};
 use wb_compare::MeasuredValue;
-use wb_compare::comparison::{BuildCheck, BuildHistory, ComparisonMethod, FailOn, ParamDifference};
+use wb_compare::comparison::{BuildCheck, BuildHistory, ComparisonMethod, ParamDifference};
 use wb_compare::run_perf::tolerance::score::ScorePart;
 use wb_compare::statistical::{MetricComparison, ObservationKind, RequiredSamples};
 
 use super::display_unit::DisplayUnit;
 use super::figures::JsonFigure;
 use super::models;
-use super::verdict_style::{VerdictStyle, verdict_styles};
+use super::verdict_style::{VerdictStyle, VerdictStyles};
 use crate::compare::figures::shown_interval;
 
 /// The data of the page; lists are indexed by check unless stated otherwise.
@@ -71,6 +71,8 @@ struct BuildColumn {
     /// The numbers of samples and of runs of the first build, and of this one.
     samples: CompactList<[usize; 2]>,
     runs: CompactList<[usize; 2]>,
+    /// Whether the samples form pairs.
+    paired: CompactList<bool>,
     /// The unit, the number that would be conclusive, and whether it is the minimum for any result.
     required_samples: CompactList<Option<(char, Option<usize>, bool)>>,
     /// For scores with more than one part: the check, and name, difference and weight of each part.
@@ -105,11 +107,11 @@ impl<T: Serialize + PartialEq> Serialize for CompactList<T> {
 }
 
 /// Encodes the data as text.
-pub(super) fn encode(history: &BuildHistory<'_>, names: &[String], fail_on: FailOn) -> String {
+pub(super) fn encode(history: &BuildHistory<'_>, names: &[String], styles: VerdictStyles) -> String {
     // Level 4 takes half the time of the default level and makes the page 4 % larger.
     let mut encoder = DeflateEncoder::new(Vec::new(), Compression::new(4));
     let models = models::model_names(history);
-    let data = PageData::of(history, names, &models, fail_on);
+    let data = PageData::of(history, names, &models, styles);
     let written = serde_json::to_writer(io::BufWriter::new(&mut encoder), &data);
     let compressed = written.map_err(io::Error::other).and_then(|()| encoder.flush()).and_then(|()| encoder.finish());
     // Serialising numbers and strings to memory cannot fail.
@@ -117,7 +119,7 @@ pub(super) fn encode(history: &BuildHistory<'_>, names: &[String], fail_on: Fail
 }
 
 impl<'a> PageData<'a> {
-    fn of(history: &'a BuildHistory<'_>, names: &'a [String], models: &'a [String], fail_on: FailOn) -> Self {
+    fn of(history: &'a BuildHistory<'_>, names: &'a [String], models: &'a [String], styles: VerdictStyles) -> Self {
         let tolerances = history.tolerances;
         let checks = 0..tolerances.checks.len();
         let builds = history.builds.list();
@@ -150,7 +152,7 @@ impl<'a> PageData<'a> {
         Self {
             builds: builds.iter().map(|build| build.name.as_str()).collect(),
             names,
-            kinds: verdict_styles(fail_on).to_vec(),
+            kinds: styles.all().to_vec(),
             ids: checks.clone().map(|check| tolerances.id(check).to_string()).collect(),
             primary: tolerances.checks.iter().map(|check| if check.primary { '1' } else { '0' }).collect(),
             direction_sign: tolerances
@@ -216,6 +218,7 @@ impl BuildColumn {
         let counts = statistics.map(|statistics| statistics.counts).unwrap_or_default();
         self.samples.0.push(counts.samples);
         self.runs.0.push(counts.runs);
+        self.paired.0.push(counts.paired);
         self.required_samples.0.push(
             statistics
                 .and_then(|statistics| statistics.required_samples)

@@ -2,12 +2,12 @@
 
 use minijinja::Value;
 use serde::Serialize;
-use wb_compare::comparison::{BuildHistory, FailOn};
+use wb_compare::comparison::BuildHistory;
 use wb_compare::run_perf::tolerance::groups::Group;
 
 use super::figures::{format_percent, format_value};
 use super::markup::HtmlWriter;
-use super::verdict_style::{VerdictStyle, verdict_style};
+use super::verdict_style::{VerdictStyle, VerdictStyles};
 use crate::compare::figures::readable_id;
 
 /// Tables of changed and of other groups; the second is collapsible.
@@ -22,11 +22,11 @@ pub(super) struct GroupsView {
 }
 
 impl GroupsView {
-    pub(super) fn new(history: &BuildHistory<'_>, fail_on: FailOn) -> Self {
+    pub(super) fn new(history: &BuildHistory<'_>, styles: VerdictStyles) -> Self {
         let builds = 1..history.builds.list().len();
         let kind_in = |group: &Group<'_>, build: usize| {
             let status = group.cell(build)?.status;
-            Some(verdict_style(status.into(), fail_on))
+            Some(styles.of(status.into()))
         };
         let is_changed = |group: &&Group<'_>| {
             let is_change = |kind: VerdictStyle| kind.is_change && kind.class != "lacking";

@@ -3,7 +3,7 @@
 
 use minijinja::Value;
 use serde::Serialize;
-use wb_compare::comparison::{BuildCheck, BuildHistory, ComparisonMethod, FailOn, FinalVerdict};
+use wb_compare::comparison::{BuildCheck, BuildHistory, ComparisonMethod, FinalVerdict};
 use wb_compare::statistical::MetricComparison;
 use wb_compare::{CheckId, MeasuredValue as Known};
 
@@ -11,7 +11,7 @@ use super::display_unit::DisplayUnit;
 use super::figures::{format_percent, format_value, round_significant};
 use super::markup::HtmlWriter;
 use super::models;
-use super::verdict_style::verdict_style;
+use super::verdict_style::VerdictStyles;
 use crate::compare::figures::{case_name, shown_interval};
 
 /// Maximum number of listed failures of checks that are not primary.
@@ -28,19 +28,19 @@ pub(super) struct CheckRows {
 
 /// Rows of the primary checks that are not equal: the check, its value in the first build, and a cell for each
 /// later build.
-pub(super) fn changed_checks(history: &BuildHistory<'_>, fail_on: FailOn) -> CheckRows {
-    let checks = select_checks(history, true, |decided| verdict_style(decided, fail_on).is_change);
-    CheckRows::of(history, &checks, checks.len(), fail_on)
+pub(super) fn changed_checks(history: &BuildHistory<'_>, styles: VerdictStyles) -> CheckRows {
+    let checks = select_checks(history, true, |decided| styles.of(decided).is_change);
+    CheckRows::of(history, &checks, checks.len(), styles)
 }
 
 /// Rows of the failures among the checks that are not primary, those of the last build first.
-pub(super) fn other_failures(history: &BuildHistory<'_>, fail_on: FailOn) -> CheckRows {
+pub(super) fn other_failures(history: &BuildHistory<'_>, styles: VerdictStyles) -> CheckRows {
     let mut checks = select_checks(history, false, FinalVerdict::is_failure);
     let last = history.builds.list().len() - 1;
     checks.sort_by_key(|check| {
         !history.build_check(*check, last).is_some_and(|judged| judged.final_verdict.is_failure())
     });
-    CheckRows::of(history, &checks, MAX_OTHER_FAILURES, fail_on)
+    CheckRows::of(history, &checks, MAX_OTHER_FAILURES, styles)
 }
 
 /// The checks, primary or not, whose verdict matches in any build.
@@ -54,7 +54,7 @@ fn select_checks(history: &BuildHistory<'_>, is_primary: bool, matches: impl Fn(
 }
 
 impl CheckRows {
-    fn of(history: &BuildHistory<'_>, checks: &[usize], max_rows: usize, fail_on: FailOn) -> Self {
+    fn of(history: &BuildHistory<'_>, checks: &[usize], max_rows: usize, styles: VerdictStyles) -> Self {
         let models = models::model_names(history);
         let mut rows = HtmlWriter::default();
         let listed = &checks[..checks.len().min(max_rows)];
@@ -64,7 +64,7 @@ impl CheckRows {
             write_name(&mut rows, &history.tolerances.id(check), &measure.suffix);
             write_first_value(&mut rows, history, check, &measure, &models);
             for build in 1..history.builds.list().len() {
-                write_cell(&mut rows, history, check, build, &measure, fail_on);
+                write_cell(&mut rows, history, check, build, &measure, styles);
             }
         }
         Self { count: checks.len(), listed: listed.len(), rows: rows.finish() }
@@ -109,13 +109,13 @@ fn write_cell(
     check: usize,
     build: usize,
     measure: &DisplayUnit,
-    fail_on: FailOn,
+    styles: VerdictStyles,
 ) {
     let Some(judged) = history.build_check(check, build) else {
         rows.raw("<td>–");
         return;
     };
-    verdict_style(judged.final_verdict, fail_on).write(rows);
+    styles.of(judged.final_verdict).write(rows);
     let (difference, half) = difference(&judged);
     if let Some(difference) = difference {
         rows.raw(" ").figure(format_percent(difference).trim_end_matches(" %"));

@@ -4,6 +4,7 @@ use serde::Serialize;
 use wb_compare::comparison::{FailOn, FinalVerdict};
 
 use super::markup::HtmlWriter;
+use crate::compare::wording::Wording;
 
 /// Display style of a verdict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -26,14 +27,30 @@ impl VerdictStyle {
     }
 }
 
-/// All styles, in the order of [`FinalVerdict::ALL`].
-pub(super) fn verdict_styles(fail_on: FailOn) -> [VerdictStyle; FinalVerdict::ALL.len()] {
-    FinalVerdict::ALL.map(|decided| verdict_style(decided, fail_on))
+/// The styles of verdicts in a comparison.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct VerdictStyles {
+    pub(super) fail_on: FailOn,
+    pub(super) wording: Wording,
 }
 
-/// The style of a verdict.
-pub(super) fn verdict_style(decided: FinalVerdict, fail_on: FailOn) -> VerdictStyle {
-    let (symbol, class) = match decided {
+impl VerdictStyles {
+    /// All styles, in the order of [`FinalVerdict::ALL`].
+    pub(super) fn all(self) -> [VerdictStyle; FinalVerdict::ALL.len()] {
+        FinalVerdict::ALL.map(|decided| self.of(decided))
+    }
+
+    /// The style of a verdict.
+    pub(super) fn of(self, decided: FinalVerdict) -> VerdictStyle {
+        let (symbol, class) = symbol_and_class(decided);
+        let failed = self.fail_on.fails(decided);
+        let is_change = failed || decided.is_notable();
+        VerdictStyle { word: self.wording.verdict(decided), symbol, class, failed, is_change }
+    }
+}
+
+fn symbol_and_class(decided: FinalVerdict) -> (&'static str, &'static str) {
+    match decided {
         FinalVerdict::Gain => ("✔", "gain"),
         FinalVerdict::MinorGain => ("›", "minor-gain"),
         FinalVerdict::Equal => ("=", "equal"),
@@ -45,8 +62,5 @@ pub(super) fn verdict_style(decided: FinalVerdict, fail_on: FailOn) -> VerdictSt
         FinalVerdict::Missing => ("∅", "lacking"),
         FinalVerdict::Invalid => ("!", "lacking"),
         FinalVerdict::Incomparable => ("⊘", "lacking"),
-    };
-    let failed = fail_on.fails(decided);
-    let is_change = failed || decided.is_notable();
-    VerdictStyle { word: decided.as_str(), symbol, class, failed, is_change }
+    }
 }

@@ -15,17 +15,18 @@ use super::environment::{EnvironmentView, environments, test_environment};
 use super::groups::GroupsView;
 use super::rows::{self, CheckRows};
 use super::trends::{TestTrends, build_trends};
-use super::verdict_style::{VerdictStyle, verdict_styles};
+use super::verdict_style::{VerdictStyle, VerdictStyles};
 use super::{PageOptions, models};
 use crate::compare::context::DifferenceRow;
-use crate::compare::figures::{describe_method, regressing_methods};
+use crate::compare::figures::{describe_method, regressing_methods, unmatched_note};
 use crate::compare::headline::headline_with;
+use crate::compare::wording::{PageWords, Wording};
 use crate::page::components::{IdGenerator, NamedText, PageFigure, named_text};
 use crate::systems::SystemTable;
 
 /// Data of the page.
 #[derive(Serialize)]
-pub(super) struct ComparisonPage<'a> {
+pub(super) struct ComparisonPage {
     title: String,
     headline: String,
     tally: String,
@@ -46,7 +47,8 @@ pub(super) struct ComparisonPage<'a> {
     environments: Vec<EnvironmentView>,
     /// Programs that differ between the first build and the last.
     programs: Vec<DifferenceRow>,
-    notes: &'a [String],
+    notes: Vec<String>,
+    words: PageWords,
 }
 
 /// A build's name in a column header.
@@ -82,8 +84,8 @@ impl Mark {
     }
 }
 
-impl<'a> ComparisonPage<'a> {
-    pub(super) fn new(outcome: &ComparisonResult, history: &BuildHistory<'_>, options: &PageOptions<'a>) -> Self {
+impl ComparisonPage {
+    pub(super) fn new(outcome: &ComparisonResult, history: &BuildHistory<'_>, options: &PageOptions<'_>) -> Self {
         let names: Vec<&str> = outcome.builds.iter().map(|build| build.name.as_str()).collect();
         let shorts = shorten_names(names.iter().copied());
         let ends: Vec<&str> = [names.first(), names.last()].into_iter().flatten().copied().collect();
@@ -92,6 +94,8 @@ impl<'a> ComparisonPage<'a> {
             false => Vec::new(),
         };
         let mut ids = IdGenerator::default();
+        let wording = Wording::of(outcome);
+        let styles = VerdictStyles { fail_on: options.fail_on, wording };
         Self {
             title: ends.join(" → "),
             headline: headline_with(outcome, str::to_owned, str::to_owned),
@@ -101,18 +105,19 @@ impl<'a> ComparisonPage<'a> {
             builds: BuildTable::new(outcome, history, &environments),
             counts: CountsView::new(history, &shorts, options.charts, &mut ids),
             names: names.iter().zip(&shorts).map(|(whole, short)| BuildName::of(whole, short)).collect(),
-            kinds: verdict_styles(options.fail_on),
-            changes: rows::changed_checks(history, options.fail_on),
-            other_failures: rows::other_failures(history, options.fail_on),
-            data: Value::from_safe_string(data::encode(history, &shorts, options.fail_on)),
+            kinds: styles.all(),
+            changes: rows::changed_checks(history, styles),
+            other_failures: rows::other_failures(history, styles),
+            data: Value::from_safe_string(data::encode(history, &shorts, styles)),
             errors: errors(outcome),
-            groups: GroupsView::new(history, options.fail_on),
+            groups: GroupsView::new(history, styles),
             spread: if options.charts { box_plots::box_plots(history, &shorts, &mut ids) } else { Vec::new() },
             trends: options.charts.then(|| build_trends(history, &shorts, &mut ids)).flatten(),
             systems: SystemTable::of_sides(&outcome.builds),
             environments,
             programs: outcome.context.programs.iter().map(DifferenceRow::of).collect(),
-            notes: options.notes,
+            notes: options.notes.iter().cloned().chain(unmatched_note(outcome)).collect(),
+            words: wording.page_words(),
         }
     }
 }
@@ -126,8 +131,9 @@ impl BuildName {
 /// The totals of the last build in a line.
 fn totals_line(outcome: &ComparisonResult) -> String {
     let totals = &outcome.totals;
-    let counted = |count: usize, singular: &str, plural: &str| {
-        (count > 0).then(|| format!("{count} {}", if count == 1 { singular } else { plural }))
+    let wording = Wording::of(outcome);
+    let counted = |count: usize, singular: &'static str, plural: &'static str| {
+        (count > 0).then(|| format!("{count} {}", wording.total(if count == 1 { singular } else { plural })))
     };
     let parts = [
         counted(totals.losses, "loss", "losses"),
@@ -150,14 +156,19 @@ fn totals_line(outcome: &ComparisonResult) -> String {
 fn facts(outcome: &ComparisonResult, history: &BuildHistory<'_>) -> Vec<NamedText> {
     let options = history.tolerances.options;
     let tolerance = format!("±{} %, deviations ±{} points", options.tolerance, options.stddev_tolerance);
+    let worse = match Wording::of(outcome) {
+        Wording::Builds => "a regression",
+        Wording::Alternatives => "worse",
+    };
     let exit = match outcome.exit_code {
+        0 if outcome.within_run.is_some() => "0, nothing is worse".to_owned(),
         0 => "0, no regression".to_owned(),
-        2 => format!("2, a regression by {}", regressing_methods(outcome).unwrap_or_default()),
+        2 => format!("2, {worse} by {}", regressing_methods(outcome).unwrap_or_default()),
         3 => "3, something is missing, invalid, incomparable or ended in an error".to_owned(),
         _ => "4, nothing comparable".to_owned(),
     };
     let facts = [
-        named_text("method", describe_method(outcome.method)),
+        named_text("method", describe_method(outcome)),
         named_text("tolerance", tolerance),
         named_text("exit status", exit),
     ];

@@ -116,6 +116,17 @@ pub(super) fn read_with_warnings(
     allow_different: &[String],
     console: &Console,
 ) -> Result<LoadedBuilds, Error> {
+    let allow_different = allow_different.iter().cloned().collect();
+    read_with_options(typed, flags, ReadOptions { allow_different, ..ReadOptions::default() }, console)
+}
+
+/// Reads builds and returns them with warnings; `options` are completed by the flags.
+pub(super) fn read_with_options(
+    typed: &[String],
+    flags: &BuildFlags,
+    options: ReadOptions,
+    console: &Console,
+) -> Result<LoadedBuilds, Error> {
     let resolved = typed.iter().map(|text| resolve_build(text, console)).collect::<Result<Vec<_>, _>>()?;
     let typed = &resolved[..];
     let mut sources = typed.iter().map(|text| BuildSource::parse(text)).collect::<Result<Vec<_>, _>>()?;
@@ -124,9 +135,8 @@ pub(super) fn read_with_warnings(
         first.profiles.extend(flags.map.iter().cloned());
     }
     let BuildFlags { include_incorrect, strict, allow_emulated, .. } = *flags;
-    let allow_different = allow_different.iter().cloned().collect();
     let values = ValueMap::new(&flags.map_value);
-    let options = ReadOptions { include_incorrect, strict, allow_emulated, allow_different, values };
+    let options = ReadOptions { include_incorrect, strict, allow_emulated, values, ..options };
     let events = console.events();
     let read = wb_compare::read(&sources, &options, &|run: &RunFolder| study_in_memory(run, &events))?;
     if !console.quiet {

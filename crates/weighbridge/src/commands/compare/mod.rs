@@ -6,6 +6,7 @@ mod isa;
 mod model;
 mod render;
 mod thresholds;
+mod within_run;
 
 use wb_compare::build::EMULATED;
 use wb_compare::comparison::{
@@ -55,8 +56,10 @@ const SCORES: [(&str, &[Status]); 6] = [
 /// Compares builds.
 pub(crate) fn compare(args: &CompareArgs, console: &Console) -> Result<Exit, Error> {
     let selection = Selection::new(&args.selection.select, &args.selection.ignore)?;
-    let LoadedBuilds { builds: mut read, warnings } =
-        builds::read_with_warnings(&args.builds, &args.read, &args.allow_different, console)?;
+    let LoadedBuilds { builds: mut read, warnings } = match args.by {
+        None => builds::read_with_warnings(require_two(&args.builds)?, &args.read, &args.allow_different, console)?,
+        Some(_) => within_run::read(args, console)?,
+    };
     builds::select(&mut read, &selection, console)?;
     builds::require_same_layout(&read)?;
     let (models, noise) = builds::read_models(&args.model, &read, console)?;
@@ -68,6 +71,9 @@ pub(crate) fn compare(args: &CompareArgs, console: &Console) -> Result<Exit, Err
         return Err(Error::Usage { what, help });
     }
     read.decide_by(&args.metric)?;
+    if let Some(by) = &args.by {
+        read = within_run::split(read, by, args, console)?;
+    }
     check_directions(&read, &args.direction)?;
     let directions = read.directions().clone().with_overrides(&args.direction);
     let tolerances = tolerance::Options {
@@ -82,7 +88,10 @@ pub(crate) fn compare(args: &CompareArgs, console: &Console) -> Result<Exit, Err
     };
     let statistics = statistical::Options {
         threshold,
-        run_noise: RunPrior::new(args.run_noise / 100.0).unwrap_or(RunPrior::NONE),
+        run_noise: match args.by {
+            Some(_) => RunPrior::NONE,
+            None => RunPrior::new(args.run_noise / 100.0).unwrap_or(RunPrior::NONE),
+        },
         directions,
         ..statistical::Options::default()
     };
@@ -149,7 +158,10 @@ pub(crate) fn compare(args: &CompareArgs, console: &Console) -> Result<Exit, Err
     }
     if outcome.exit_code == Exit::NothingToDo.code() {
         let what = "nothing to compare: no check has a value on both sides".to_owned();
-        let help = "`weighbridge analyze` shows what each build has; --map pairs profiles".to_owned();
+        let help = match args.by {
+            Some(_) => "`weighbridge summary` shows what the run has".to_owned(),
+            None => "`weighbridge analyze` shows what each build has; --map pairs profiles".to_owned(),
+        };
         return Err(Error::NothingToDo { what, help });
     }
     Ok(match outcome.exit_code {
@@ -157,6 +169,17 @@ pub(crate) fn compare(args: &CompareArgs, console: &Console) -> Result<Exit, Err
         2 => Exit::Regression,
         _ => Exit::Incomplete,
     })
+}
+
+/// Requires a reference and a build to judge.
+fn require_two(builds: &[String]) -> Result<&[String], Error> {
+    match builds {
+        [] | [_] => Err(Error::Usage {
+            what: "too few builds: expected two or more".to_owned(),
+            help: "the first build is the reference, the last one is judged; --by compares parts of one run".to_owned(),
+        }),
+        builds => Ok(builds),
+    }
 }
 
 /// The tolerated difference of a mean, in percent.
@@ -198,8 +221,12 @@ fn is_refused_for_emulation(outcome: &ComparisonResult) -> bool {
 fn describe_options(args: &CompareArgs, builds: &Builds) -> Vec<String> {
     let threshold = thresholds::describe(args.threshold.unwrap_or_default(), builds);
     // A noise model replaces the assumption where it knows a check, which is said beside the check.
-    let runs =
-        args.model.is_empty().then(|| format!("runs of one build are assumed to differ by {} %", args.run_noise));
+    let runs = match args.by {
+        Some(_) => Some("no noise between runs, as both sides are of one run".to_owned()),
+        None => {
+            args.model.is_empty().then(|| format!("runs of one build are assumed to differ by {} %", args.run_noise))
+        }
+    };
     let tolerance = format!("tolerances of {} % and {} points", tolerance(args), args.stddev_tolerance);
     let models = args.model.iter().map(|file| format!("by the model {}", file.display()));
     [Some(threshold), runs, Some(tolerance)].into_iter().flatten().chain(models).collect()

@@ -17,7 +17,7 @@ function prepare(data) {
   data.places = data.ids.map((id) => id.split("/", 2));
   data.texts = data.ids.map((id) => `${id} ${readable(id)}`.toLowerCase());
   for (const column of data.cells) {
-    all(column, ["score", "ratio", "low", "high", "confidence", "p", "aspect", "median", "samples", "runs", "required_samples"]);
+    all(column, ["score", "ratio", "low", "high", "confidence", "p", "aspect", "median", "samples", "runs", "paired", "required_samples"]);
     column.parts = new Map(column.parts);
     column.differences = new Map(column.differences);
   }

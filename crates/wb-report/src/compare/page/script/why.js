@@ -32,6 +32,7 @@ function scoreOf(data, check, column) {
 function counts(column, check) {
   const [[before, after], [runsBefore, runsAfter]] = [column.samples[check], column.runs[check]];
   if (!before || !after) return [];
+  if (column.paired[check]) return [["samples", `${before} pairs, one of each round`]];
   const runs = runsBefore > 1 || runsAfter > 1 ? ` of ${runsBefore} and ${runsAfter} runs` : "";
   return [["samples", `${before} and ${after}${runs}`]];
 }

@@ -1,0 +1,128 @@
+//! Why parts of a run cannot be compared.
+
+use crate::unknown_name::UnknownName;
+
+/// Parts of a run that cannot be compared.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum WithinRunError {
+    /// Not a single run.
+    #[error("--by compares parts of one run: expected one run folder, found {0}")]
+    NotOneRun(usize),
+    /// No cell was measured by several workers.
+    #[error("no cell of `{0}` was measured by several workers")]
+    NoWorkers(String),
+    /// A parameter that no cell has.
+    #[error("no cell of `{run}` has a parameter `{name}`")]
+    NoParam {
+        /// The run.
+        run: String,
+        /// The parameter.
+        name: String,
+        /// The parameters with several values.
+        varying: Vec<String>,
+    },
+    /// A run without any metric.
+    #[error("nothing to compare: `{0}` has no results")]
+    NoResults(String),
+    /// All cells have the same value of the parameter.
+    #[error("nothing to compare: all cells of `{run}` have `{name}={value}`")]
+    OneValue {
+        /// The run.
+        run: String,
+        /// The parameter.
+        name: String,
+        /// The value.
+        value: String,
+        /// The parameters with several values.
+        varying: Vec<String>,
+    },
+    /// All cells are of the same test.
+    #[error("nothing to compare: all cells of `{run}` are of the test `{test}`")]
+    OneTest {
+        /// The run.
+        run: String,
+        /// The id of the test, or its name and position.
+        test: String,
+        /// The parameters with several values.
+        varying: Vec<String>,
+    },
+    /// No two cells differ in the factor alone.
+    #[error("no two cells of `{run}` differ in {factor} alone{}", also(others))]
+    NoCounterparts {
+        /// The run.
+        run: String,
+        /// What they should differ in.
+        factor: String,
+        /// Whether that is a parameter.
+        is_param: bool,
+        /// The parameters in which the most similar cells differ as well.
+        others: Vec<String>,
+    },
+    /// A level that nothing has.
+    #[error(transparent)]
+    UnknownLevel(#[from] UnknownName),
+    /// A reference that no other part has a counterpart of.
+    #[error("no cell of `{run}` has a counterpart with {reference}")]
+    NothingToJudge {
+        /// The run.
+        run: String,
+        /// The reference.
+        reference: String,
+    },
+    /// The cells of both sides have different metrics.
+    #[error("the cells that differ in {factor} have no metric in common: {} and {}", sides[0], sides[1])]
+    NoCommonMetric {
+        /// What they differ in.
+        factor: String,
+        /// A cell of each side, with its metrics.
+        sides: [String; 2],
+    },
+}
+
+/// The parameters by which cells of a run can be compared.
+fn describe_varying(varying: &[String]) -> String {
+    match varying {
+        [] => "no parameter varies in this run; --by worker and --by id compare workers and tests".to_owned(),
+        varying => format!("parameters that vary in this run: {}", varying.join(", ")),
+    }
+}
+
+fn also(others: &[String]) -> String {
+    if others.is_empty() {
+        String::new()
+    } else {
+        format!(": the most similar ones also differ in {}", others.join(", "))
+    }
+}
+
+impl WithinRunError {
+    /// Whether the run has such parts, but nothing that can be compared.
+    pub fn is_nothing_comparable(&self) -> bool {
+        use WithinRunError::{NoCommonMetric, NoCounterparts, NoResults, NothingToJudge};
+        matches!(self, NoResults(_) | NoCounterparts { .. } | NothingToJudge { .. } | NoCommonMetric { .. })
+    }
+
+    /// What to do instead.
+    pub fn help(&self) -> Option<String> {
+        match self {
+            Self::NotOneRun(_) => {
+                Some("without --by, run folders are compared with each other: `weighbridge compare OLD NEW`".to_owned())
+            }
+            Self::NoWorkers(_) => {
+                Some("`run --hosts HOST,HOST` measures on several workers at the same time".to_owned())
+            }
+            Self::NoParam { varying, .. } | Self::OneValue { varying, .. } | Self::OneTest { varying, .. } => {
+                Some(describe_varying(varying))
+            }
+            Self::NoCounterparts { is_param: true, others, .. } if !others.is_empty() => {
+                Some(format!("--allow-different {} compares them all the same", others.join(",")))
+            }
+            Self::NoCounterparts { is_param: false, .. } => {
+                Some("--select limits the comparison to cells that have a counterpart".to_owned())
+            }
+            Self::UnknownLevel(unknown) => Some(unknown.help()),
+            Self::NothingToJudge { .. } => Some("--reference names another one".to_owned()),
+            Self::NoResults(_) | Self::NoCounterparts { .. } | Self::NoCommonMetric { .. } => None,
+        }
+    }
+}

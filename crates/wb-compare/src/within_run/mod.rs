@@ -1,0 +1,156 @@
+//! Parts of one run as the sides of a comparison: its workers, its tests, or its cells with different values of a
+//! parameter.
+//!
+//! [`split`] makes two builds of the build of one run. The first has the reference: the cells with one level of a
+//! [`Factor`]. The second has every cell with another level that has a counterpart there. A counterpart is a cell that
+//! differs in the factor alone. Metrics are named after the judged cell, so that each pair of cells is a check of its own
+//! and all of them are one family. Both sides are of one run, so that the noise between runs plays no part, and samples of
+//! the same round form pairs.
+
+mod error;
+mod sides;
+mod units;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::build::{Builds, InternedCell, MetricIndex};
+pub use error::WithinRunError;
+use units::{Unit, Units};
+
+/// What parts of a run differ in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Factor {
+    /// The worker: the metrics of each one.
+    Worker,
+    /// The test in the plan: the id of each, or its name and position.
+    Id,
+    /// The value of a parameter.
+    Param {
+        /// The parameter as given by the user.
+        name: String,
+        /// Its name in each test that has another one for it.
+        by_test: BTreeMap<String, String>,
+    },
+}
+
+impl Factor {
+    /// The name as given by the user.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Worker => "worker",
+            Self::Id => "id",
+            Self::Param { name, .. } => name,
+        }
+    }
+
+    /// The name of a level as a side of a comparison.
+    fn label(&self, level: &str) -> String {
+        match self {
+            Self::Worker | Self::Id => level.to_owned(),
+            Self::Param { name, .. } => format!("{name}={level}"),
+        }
+    }
+}
+
+/// Which parts of a run are compared.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SplitOptions {
+    /// What they differ in.
+    pub factor: Factor,
+    /// The level of the reference; by default the first one, in the order of the plan, that has a counterpart.
+    pub reference: Option<String>,
+    /// Parameters in which counterparts may differ as well.
+    pub allow_different: BTreeSet<String>,
+}
+
+/// What the builds of a comparison within one run are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WithinRun {
+    /// What is shown of it.
+    pub summary: WithinRunSummary,
+    /// The level of the judged side of each metric, as an index of the summary's levels.
+    levels: Vec<usize>,
+    /// The cell of the reference for each judged cell.
+    counterparts: HashMap<InternedCell, InternedCell>,
+}
+
+/// A comparison of parts of one run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct WithinRunSummary {
+    /// The run.
+    pub run: String,
+    /// What its parts differ in: `worker`, `id`, or a parameter.
+    pub by: String,
+    /// The part that the others are compared with: `threads=1`.
+    pub reference: String,
+    /// The other parts, in the order of the plan.
+    pub judged: Vec<String>,
+    /// Cells that were not compared, because no other differs from them in this alone.
+    pub unmatched: Vec<String>,
+}
+
+impl WithinRun {
+    /// The names of both sides of a metric: the reference and the judged one.
+    pub fn sides(&self, row: MetricIndex) -> [&str; 2] {
+        [&self.summary.reference, &self.summary.judged[self.levels[row.index()]]]
+    }
+
+    /// The cell of the reference that a judged cell is compared with.
+    pub(crate) fn counterpart(&self, judged: InternedCell) -> Option<InternedCell> {
+        self.counterparts.get(&judged).copied()
+    }
+}
+
+/// Splits the build of one run, read with its [`schedule`](crate::ReadOptions::schedule), into the reference and what is
+/// compared with it.
+///
+/// # Errors
+/// If there are several runs, no such parts, or parts without anything in common.
+pub fn split(builds: Builds, options: &SplitOptions) -> Result<Builds, WithinRunError> {
+    let [build] = builds.list() else { return Err(WithinRunError::NotOneRun(run_count(&builds))) };
+    let [_] = &build.runs[..] else { return Err(WithinRunError::NotOneRun(run_count(&builds))) };
+    let run = build.name.clone();
+    let units = Units::of(&builds, options);
+    units.check(&builds, options, &run)?;
+    let reference = units.reference(options, &run)?;
+    let (pairs, unmatched) = units.pair(&reference);
+    let all = units.all();
+    if !pairs.iter().any(|&[one, other]| all[one].has_common_metric(&all[other])) {
+        let sides = pairs[0].map(|at| all[at].describe_metrics(&builds));
+        return Err(WithinRunError::NoCommonMetric { factor: options.factor.name().to_owned(), sides });
+    }
+    let mut levels: Vec<&str> = Vec::new();
+    for &[_, judged] in &pairs {
+        let level = all[judged].level.as_str();
+        if !levels.contains(&level) {
+            levels.push(level);
+        }
+    }
+    let unmatched = unmatched.into_iter().map(|at| builds.cell_name(all[at].cell)).collect::<BTreeSet<_>>();
+    let summary = WithinRunSummary {
+        run,
+        by: options.factor.name().to_owned(),
+        reference: options.factor.label(&reference),
+        judged: levels.iter().map(|level| options.factor.label(level)).collect(),
+        unmatched: unmatched.into_iter().collect(),
+    };
+    let pairs: Vec<(usize, [Unit; 2])> = pairs
+        .iter()
+        .map(|pair| {
+            let level = levels.iter().position(|level| *level == all[pair[1]].level).unwrap_or_default();
+            (level, pair.map(|at| all[at].clone()))
+        })
+        .collect();
+    let machines = match (&options.factor, &levels[..]) {
+        (Factor::Worker, [judged]) => Some([reference.as_str(), *judged]),
+        _ => None,
+    };
+    Ok(sides::build(builds, summary, machines, options.factor == Factor::Id, &pairs))
+}
+
+fn run_count(builds: &Builds) -> usize {
+    builds.list().iter().map(|build| build.runs.len()).sum()
+}

@@ -1,0 +1,169 @@
+//! Which parts of a run are compared with each other, and which samples form pairs.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+use wb_compare::statistical::{self, Options, Verdict};
+use wb_compare::within_run::{SplitOptions, split};
+use wb_compare::{Builds, Factor, ReadOptions, Statistic, WithinRunError};
+
+use crate::support::TestFolders;
+
+/// A cell of a run, with the value of each sample.
+struct Cell {
+    /// `TEST/SERIAL:CASE`.
+    id: &'static str,
+    params: Value,
+    metric: &'static str,
+    values: Vec<f64>,
+}
+
+fn cell(id: &'static str, params: Value, level: f64) -> Cell {
+    let values = (0..8).map(|n| level * (1.0 + 0.001 * f64::from(n * 3 % 7))).collect();
+    Cell { id, params, metric: "figure", values }
+}
+
+impl Cell {
+    /// The results; samples are taken in rounds, each `place` seconds after the start of its round.
+    fn results(&self, place: usize) -> Value {
+        let attempt = |(number, value): (usize, &f64)| {
+            json!({"sample": number, "start_seconds": 100 * number + place, "counted": true,
+                   "values": {format!("throughput/{}", self.metric): value}})
+        };
+        let attempts: Vec<Value> = self.values.iter().enumerate().map(attempt).collect();
+        let mean = self.values.iter().sum::<f64>() / self.values.len() as f64;
+        json!({"id": format!("Localhost/{}", self.id), "key": self.id, "params": self.params, "attempts": attempts,
+               "metrics": [{"metric": {"name": self.metric, "class": "throughput", "unit": "1/s",
+                                       "direction": "higher", "primary": true},
+                            "worker": null, "summary": {"mean": mean, "stddev_percent": 1.0}}]})
+    }
+}
+
+/// The run of these cells, in the order of its plan.
+fn read(cells: &[Cell]) -> Builds {
+    read_with(cells, &ReadOptions { schedule: true, ..ReadOptions::default() })
+}
+
+fn read_with(cells: &[Cell], options: &ReadOptions) -> Builds {
+    let lab = TestFolders::new();
+    lab.file("R/run.json", r#"{"schema": 1, "invocations": []}"#);
+    let serials: BTreeSet<&str> = cells.iter().map(|cell| cell.id.split(':').next().unwrap_or_default()).collect();
+    for serial in serials {
+        let of_serial = cells.iter().enumerate().filter(|(_, cell)| cell.id.starts_with(&format!("{serial}:")));
+        let results: Vec<Value> = of_serial.map(|(place, cell)| cell.results(place)).collect();
+        lab.file(&format!("R/Localhost/{serial}/result.json"), json!({"cells": results}).to_string());
+    }
+    lab.try_read(&["R"], options).builds
+}
+
+fn param(name: &str) -> SplitOptions {
+    options(Factor::Param { name: name.to_owned(), by_test: Default::default() })
+}
+
+fn options(factor: Factor) -> SplitOptions {
+    SplitOptions { factor, reference: None, allow_different: BTreeSet::new() }
+}
+
+/// Each compared pair: both sides, and the judged cell.
+fn pairs(builds: &Builds) -> Vec<String> {
+    let within = builds.within_run().expect("the builds are parts of a run");
+    let pair = |row| {
+        let ([reference, judged], id) = (within.sides(row), builds.id(row, Statistic::Mean));
+        format!("{reference} → {judged}: {}/{}:{}", id.test, id.serial, id.case)
+    };
+    builds.rows().map(pair).collect()
+}
+
+fn verdicts(builds: &Builds) -> Vec<(Verdict, bool)> {
+    let compared = statistical::compare(builds, &[], &Options::default()).expect("two sides");
+    compared.checks.iter().map(|check| (check.verdict, check.counts.paired)).collect()
+}
+
+#[test]
+fn cells_of_a_parameter_agree_in_all_others() {
+    let cells = [
+        cell("t/0000:n=1,size=s", json!({"n": 1, "size": "s"}), 100.0),
+        cell("t/0000:n=2,size=s", json!({"n": 2, "size": "s"}), 130.0),
+        cell("t/0000:n=1,size=l", json!({"n": 1, "size": "l"}), 50.0),
+        cell("t/0000:n=2,size=l", json!({"n": 2, "size": "l"}), 50.0),
+        cell("t/0000:n=2,size=x", json!({"n": 2, "size": "x"}), 50.0),
+    ];
+    let builds = split(read(&cells), &param("n")).unwrap();
+    assert_eq!(pairs(&builds), ["n=1 → n=2: t/0000:n=2,size=s", "n=1 → n=2: t/0000:n=2,size=l"]);
+    assert_eq!(verdicts(&builds), [(Verdict::Improved, true), (Verdict::Equivalent, true)]);
+    assert_eq!(builds.within_run().unwrap().summary.unmatched, ["Localhost/t/0000:n=2,size=x"]);
+}
+
+#[test]
+fn tests_of_a_plan_with_equal_parameters_are_counterparts_only_within_themselves() {
+    let cells = [
+        cell("t/0000:n=1", json!({"n": 1}), 100.0),
+        cell("t/0000:n=2", json!({"n": 2}), 100.0),
+        cell("t/0001:n=1", json!({"n": 1}), 100.0),
+        cell("t/0001:n=2", json!({"n": 2}), 100.0),
+        cell("u/0000:n=2", json!({"n": 2}), 100.0),
+    ];
+    let builds = split(read(&cells), &param("n")).unwrap();
+    assert_eq!(pairs(&builds), ["n=1 → n=2: t/0000:n=2", "n=1 → n=2: t/0001:n=2"]);
+    // Tests with one value each are counterparts of each other.
+    let builds =
+        split(read(&[cells.into_iter().next().unwrap(), cell("t/0001:-", json!({"n": 2}), 100.0)]), &param("n"));
+    assert_eq!(pairs(&builds.unwrap()), ["n=1 → n=2: t/0001:-"]);
+}
+
+#[test]
+fn ids_agree_in_the_axes_that_vary_within_a_test() {
+    let of = |version: &'static str, transport: &str| json!({"dialer": version, "transport": transport});
+    let cells = [
+        cell("peers/old:dialer=1,transport=tcp", of("1", "tcp"), 100.0),
+        cell("peers/old:dialer=1,transport=quic", of("1", "quic"), 100.0),
+        cell("peers/new:dialer=2,transport=tcp", of("2", "tcp"), 120.0),
+        cell("peers/new:dialer=2,transport=quic", of("2", "quic"), 80.0),
+        cell("peers/new:dialer=2,transport=ws", of("2", "ws"), 80.0),
+    ];
+    let builds = split(read(&cells), &options(Factor::Id)).unwrap();
+    let compared = pairs(&builds);
+    assert_eq!(compared.len(), 2, "{compared:?}");
+    let sides = SplitOptions { reference: Some("old".to_owned()), ..options(Factor::Id) };
+    let builds = split(read(&cells), &sides).unwrap();
+    let judged = ["old → new: peers/new:dialer=2,transport=tcp", "old → new: peers/new:dialer=2,transport=quic"];
+    assert_eq!(pairs(&builds), judged);
+    assert_eq!(verdicts(&builds), [(Verdict::Improved, true), (Verdict::Regressed, true)]);
+}
+
+#[test]
+fn a_metric_of_one_side_is_missing_and_different_metrics_are_an_error() {
+    let took = Cell { metric: "took", ..cell("t/0000:n=2", json!({"n": 2}), 100.0) };
+    let cells = [cell("t/0000:n=1", json!({"n": 1}), 100.0), took];
+    let error = split(read(&cells), &param("n")).unwrap_err();
+    assert!(matches!(error, WithinRunError::NoCommonMetric { .. }), "{error}");
+    let [one, took] = cells;
+    let cells = [one, took, cell("t/0000:n=3", json!({"n": 3}), 100.0)];
+    let builds = split(read(&cells), &param("n")).unwrap();
+    assert_eq!(verdicts(&builds).iter().filter(|(verdict, _)| *verdict == Verdict::Missing).count(), 2);
+}
+
+#[test]
+fn without_rounds_the_samples_are_those_of_two_runs_without_noise_between_them() {
+    let cells = [cell("t/0000:n=1", json!({"n": 1}), 100.0), cell("t/0000:n=2", json!({"n": 2}), 92.0)];
+    assert_eq!(verdicts(&split(read(&cells), &param("n")).unwrap()), [(Verdict::Regressed, true)]);
+    // Without the times of samples, as in an imported run, nothing is known of rounds.
+    let untimed = read_with(&cells, &ReadOptions::default());
+    assert_eq!(verdicts(&split(untimed, &param("n")).unwrap()), [(Verdict::Regressed, false)]);
+}
+
+#[test]
+fn the_reference_can_be_chosen_and_has_to_have_a_counterpart() {
+    let cells = [
+        cell("t/0000:n=1", json!({"n": 1}), 100.0),
+        cell("t/0000:n=2", json!({"n": 2}), 100.0),
+        cell("u/0000:n=7", json!({"n": 7}), 100.0),
+    ];
+    let with = |reference: &str| SplitOptions { reference: Some(reference.to_owned()), ..param("n") };
+    assert_eq!(pairs(&split(read(&cells), &with("2")).unwrap()), ["n=2 → n=1: t/0000:n=1"]);
+    let error = |options: &SplitOptions| split(read(&cells), options).unwrap_err();
+    assert!(matches!(error(&with("3")), WithinRunError::UnknownLevel(_)));
+    assert!(matches!(error(&with("7")), WithinRunError::NothingToJudge { .. }));
+    assert!(matches!(error(&param("m")), WithinRunError::NoParam { .. }));
+    assert!(matches!(error(&options(Factor::Worker)), WithinRunError::NoWorkers(_)));
+}

@@ -1,0 +1,231 @@
+//! `compare RUN --by`: parts of one run compared with each other.
+
+use insta::assert_snapshot;
+
+use crate::compare_evidence::words;
+use crate::lab::{FIGURE, Lab};
+
+const QUICK: &str = "--min-time 1ms --warm-up 0 --samples 8 --retakes 0 -q";
+
+/// A test whose figure is its speed, on a system that gets faster with every sample.
+fn define_level(lab: &Lab) {
+    let count = lab.path("count").display().to_string();
+    let script = format!(
+        "n=$(cat {count} 2>/dev/null || echo 0); echo $((n + 1)) >{count}; echo figure: $(((100 + 5 * n) * {{speed}}))"
+    );
+    let head = "name = \"level\"\nsummary = \"a figure that rises\"\nversion = 1\n";
+    let param = "[[param]]\nname = \"speed\"\naliases = [\"s\"]\nhelp = \"its speed\"\nkind = \"integer\"\nmin = 1\n\
+                 default = 100\naxis = true\n";
+    let script = serde_json::Value::from(script);
+    lab.define("level", &format!("{head}command = [\"sh\", \"-c\", {script}]\n{param}{FIGURE}"));
+}
+
+/// The lines of a terminal's output up to the first check.
+fn beginning(text: &str, lines: usize) -> String {
+    text.lines().take(lines).map(|line| format!("{line}\n")).collect()
+}
+
+#[test]
+fn cells_that_differ_in_a_parameter_are_compared_with_the_first() {
+    let lab = Lab::new();
+    lab.weighbridge(&format!("run steady:kind=[a,b,c] {QUICK} --into R")).expect_code_of(&[0, 3]);
+    let equal = lab.weighbridge("compare R --by kind").expect_code(0);
+    assert_snapshot!(beginning(&equal.out, 1), @"within one run, `kind=b` and `kind=a`: one check, equal. `kind=c` and `kind=a`: one check, equal");
+    let better = lab.weighbridge("compare R --by kind --threshold 0.5").expect_code(0);
+    assert_snapshot!(beginning(&better.out, 8).trim_end(), @r"
+    within one run, `kind=b` is 1.0 % faster (1.0 to 1.0 %) in steady kind=b (figure) than `kind=a`.
+    `kind=c` is 2.1 % faster (2.1 to 2.1 %) in steady kind=c (figure) than `kind=a`
+
+    kind=a → kind=b, kind=c; statistics decide from 6 samples a side
+    ratios within 0.5 % do not matter; no noise between runs, as both sides are of one run; tolerances
+    of 5 % and 5 points
+
+    faster       Localhost/steady/0000:kind=b/throughput/figure#mean
+    ");
+    let reason = "kind=a → kind=b: mean 97 /s → 98 /s; shift +1.03 % [+1.03, +1.03]; threshold 0.5 %; 8 pairs of \
+                  samples; within one run, paired by round";
+    assert!(words(&better.out).contains(reason), "{}", better.out);
+    lab.weighbridge("compare R --by kind --threshold 0.5 --fail-on-gain").expect_code(2);
+    let worse = lab.weighbridge("compare latest --by kind --reference c --threshold 0.5").expect_code(2);
+    worse.expect_stdout("slower       Localhost/steady/0000:kind=a/").expect_stdout("kind=c → kind=b");
+    assert!(
+        !words(&worse.out).contains("regress") && words(&worse.out).contains("worse by statistics"),
+        "{}",
+        worse.out
+    );
+    lab.weighbridge("compare --by kind -q").expect_code(0);
+    // A selection leaves out what is not compared.
+    let selected = lab.weighbridge("compare R --by kind --select kind=[b,c] --json").expect_code(0).json();
+    assert_eq!(selected["within_run"]["reference"], "kind=b", "{selected}");
+    assert_eq!(selected["within_run"]["judged"], serde_json::json!(["kind=c"]));
+}
+
+#[test]
+fn every_output_names_the_sides_of_a_check() {
+    let lab = Lab::new();
+    lab.weighbridge(&format!("run steady:kind=[a,c] {QUICK} --into R")).expect_code_of(&[0, 3]);
+    let files = "--json --junit j.xml --markdown m.md --html p.html --csv c --svg plots";
+    let outcome =
+        lab.weighbridge(&format!("compare R --by kind --reference c --threshold 1 {files}")).expect_code(2).json();
+    let check = &outcome["checks"][0];
+    assert_eq!(check["sides"], serde_json::json!(["kind=c", "kind=a"]), "{check}");
+    assert_eq!((&check["verdict"], &check["final_verdict"]), (&"regressed".into(), &"loss".into()));
+    assert_eq!((&check["paired"], &check["samples"]), (&true.into(), &serde_json::json!([8, 8])));
+    assert_eq!(check["run_noise"], 0.0);
+    assert_eq!(outcome["groups"], serde_json::json!([]), "an average over unequal parts means nothing");
+    let junit = lab.read("j.xml");
+    assert!(junit.contains("<testsuites name=\"kind=c → kind=a\" tests=\"2\" failures=\"1\""), "{junit}");
+    assert!(junit.contains("<failure message=\"kind=c → kind=a: mean"), "{junit}");
+    let comment = lab.read("m.md");
+    assert!(comment.starts_with("### `kind=c` → `kind=a`\n\nwithin one run, `kind=a` is 2.0 % slower"), "{comment}");
+    assert!(comment.contains("**1 worse**") && comment.contains("| slower | `Localhost/steady"), "{comment}");
+    let page = lab.read("p.html");
+    for part in ["within one run", "1 worse; ", "2, worse by statistics", "groups worse"] {
+        assert!(page.contains(part), "{part}: {page}");
+    }
+    let csv = lab.read("c.csv");
+    assert!(csv.lines().next().is_some_and(|head| head.ends_with(",reference,judged")), "{csv}");
+    assert!(csv.lines().nth(1).is_some_and(|row| row.ends_with(",kind=c,kind=a")), "{csv}");
+    assert!(lab.path("plots/Localhost-steady-0000-throughput-figure.svg").is_file());
+    // Between builds nothing changes.
+    let builds = lab.weighbridge("compare R R --csv b --json").expect_code(0).json();
+    assert!(builds.get("within_run").is_none() && builds["checks"][0].get("sides").is_none(), "{builds}");
+    assert!(!lab.read("b.csv").contains("judged"));
+}
+
+#[test]
+fn pairs_remove_a_drift_that_cells_one_after_the_other_have() {
+    let lab = Lab::new();
+    define_level(&lab);
+    let tests = "level:id=old,speed=100 level:id=new,speed=100";
+    lab.weighbridge(&format!("run {tests} {QUICK} --into rounds")).expect_code_of(&[0, 3]);
+    std::fs::remove_file(lab.path("count")).unwrap();
+    lab.weighbridge(&format!("run {tests} {QUICK} --order sequential --into sequence")).expect_code_of(&[0, 3]);
+    let paired = lab.weighbridge("compare rounds --by id --threshold 20 --json").expect_code(0).json();
+    assert_eq!((&paired["checks"][0]["paired"], &paired["totals"]["gains"]), (&true.into(), &0.into()), "{paired}");
+    let unpaired = lab.weighbridge("compare sequence --by id --threshold 20");
+    assert!(
+        unpaired.out.contains("faster ") && words(&unpaired.out).contains("not in the same rounds"),
+        "{}",
+        unpaired.out
+    );
+}
+
+#[test]
+fn tests_with_ids_are_compared_in_the_order_of_the_plan() {
+    let lab = Lab::new();
+    define_level(&lab);
+    let tests = "level:id=old,speed=100 level:id=new,speed=150 steady:id=other";
+    lab.weighbridge(&format!("run {tests} {QUICK} --into R")).expect_code_of(&[0, 3]);
+    let ran = lab.weighbridge("compare R --by id");
+    ran.expect_stdout("old → new").expect_stdout("faster       Localhost/level/new:speed=150/");
+    // The figure of another test has the same name.
+    ran.expect_stdout("Localhost/steady/other:kind=a/throughput/figure");
+    lab.weighbridge("compare R --by id --reference new --select level").expect_code(2).expect_stdout("new → old");
+}
+
+#[test]
+fn an_alias_is_a_parameter_and_all_other_parameters_are_equal() {
+    let lab = Lab::new();
+    define_level(&lab);
+    let tests = "level:speed=[100,150] steady:kind=[a,b] level:speed=100,env=[\"X=1\"]";
+    lab.weighbridge(&format!("run {tests} {QUICK} --into R")).expect_code_of(&[0, 3]);
+    let ran = lab.weighbridge("compare R --by s").expect_code(0);
+    ran.expect_stdout("speed=100 → speed=150");
+    assert!(
+        words(&ran.out).contains("1 cell not compared, since none differs from `speed=100` in speed alone"),
+        "{}",
+        ran.out
+    );
+    let page = lab.weighbridge("compare R --by s --html - --json").out;
+    assert!(page.contains("1 cell not compared"), "{page}");
+}
+
+#[test]
+fn a_failed_cell_fails_the_comparison_with_its_reason() {
+    let lab = Lab::new();
+    let head = "name = \"fragile\"\nsummary = \"fails for b\"\nversion = 1\n";
+    let param = "[[param]]\nname = \"kind\"\nhelp = \"which\"\nkind = \"choice\"\nchoices = [\"a\", \"b\"]\ndefault = \"a\"\naxis = true\n";
+    lab.define_figure(
+        "fragile",
+        &format!("{head}command = [\"sh\", \"-c\", \"test $1 = a && echo figure: 5\", \"sh\", \"{{kind}}\"]\n{param}"),
+    );
+    lab.weighbridge(&format!("run fragile:kind=[a,b] {QUICK} --into R")).expect_code(3);
+    for reference in ["a", "b"] {
+        let ran = lab.weighbridge(&format!("compare R --by kind --reference {reference}")).expect_code(3);
+        ran.expect_stdout("invalid      Localhost/fragile/").expect_stdout("`kind=b` failed: ");
+    }
+}
+
+#[test]
+fn what_cannot_be_compared_is_an_error_that_says_why() {
+    let lab = Lab::new();
+    define_level(&lab);
+    lab.weighbridge(&format!("run steady:kind=[a,b] level {QUICK} --into R")).expect_code_of(&[0, 3]);
+    lab.weighbridge(&format!("run steady:kind=a steady:kind=b,env=[\"X=1\"] {QUICK} --into S")).expect_code_of(&[0, 3]);
+    let transcript = |line: &str| lab.weighbridge(line).transcript();
+    assert_snapshot!(transcript("compare R --by knd"), @r"
+    exit 1
+    error: no cell of `R` has a parameter `knd`
+    help: parameters that vary in this run: kind
+    ");
+    assert_snapshot!(transcript("compare R --by speed"), @r"
+    exit 1
+    error: nothing to compare: all cells of `R` have `speed=100`
+    help: parameters that vary in this run: kind
+    ");
+    assert_snapshot!(transcript("compare R --by kind --reference c"), @r"
+    exit 1
+    error: unknown value `c` in `R`
+    help: expected one of a, b
+    ");
+    assert_snapshot!(transcript("compare R --by worker"), @r"
+    exit 1
+    error: no cell of `R` was measured by several workers
+    help: `run --hosts HOST,HOST` measures on several workers at the same time
+    ");
+    assert_snapshot!(transcript("compare R S --by kind"), @r"
+    exit 1
+    error: --by compares parts of one run: expected one run folder, found 2
+    help: without --by, run folders are compared with each other: `weighbridge compare OLD NEW`
+    ");
+    assert_snapshot!(transcript("compare x=R,S --by kind"), @r"
+    exit 1
+    error: --by compares parts of one run: expected one run folder, found 2
+    help: without --by, run folders are compared with each other: `weighbridge compare OLD NEW`
+    ");
+    assert_snapshot!(transcript("compare S --by kind"), @r"
+    exit 4
+    error: no two cells of `S` differ in `kind` alone: the most similar ones also differ in env
+    help: --allow-different env compares them all the same
+    ");
+    assert_snapshot!(transcript("compare S --by id --select kind=a"), @r"
+    exit 1
+    error: nothing to compare: all cells of `S` are of the test `steady/0000`
+    help: no parameter varies in this run; --by worker and --by id compare workers and tests
+    ");
+    assert_snapshot!(transcript("compare R"), @r"
+    exit 1
+    error: too few builds: expected two or more
+    help: the first build is the reference, the last one is judged; --by compares parts of one run
+    ");
+    lab.weighbridge("compare S --by kind --allow-different env").expect_code(0).expect_stdout("equal");
+    for flag in ["--map a=b", "--map-value a=b", "-m x.json", "--run-noise 3", "--n-out-of-results 1"] {
+        lab.weighbridge(&format!("compare R --by kind {flag}")).expect_code(1).expect_stderr("mutually exclusive");
+    }
+    lab.weighbridge("compare R R --reference a").expect_code(1).expect_stderr("--by");
+}
+
+#[test]
+fn different_metrics_are_an_error() {
+    let lab = Lab::new();
+    let head = "name = \"latency\"\nsummary = \"another metric\"\nversion = 1\ncommand = [\"echo\", \"took: 3\"]\n";
+    let metric =
+        "[[metric]]\nname = \"took\"\nclass = \"latency\"\nunit = \"s\"\nprimary = true\nregex = 'took: (\\S+)'\n";
+    lab.define("latency", &format!("{head}{metric}"));
+    lab.weighbridge(&format!("run steady latency {QUICK} --into R")).expect_code_of(&[0, 3]);
+    assert_snapshot!(lab.weighbridge("compare R --by id").transcript(), @r"
+    exit 4
+    error: the cells that differ in id have no metric in common: `Localhost/steady/0000:kind=a` has throughput/figure and `Localhost/latency/0000:-` has latency/took
+    ");
+}
