@@ -76,7 +76,7 @@ fn sample_curve(series: &LatencySeries, step: usize) -> SampleCurve {
         ((*name).to_owned(), histograms.iter().map(point).collect())
     };
     SampleCurve {
-        title: format!("latency of {} over the time of a sample", series.title),
+        title: format!("{}: latency over the time of a sample", series.title),
         x: ("time in the sample".to_owned(), Unit::new("s")),
         y: ("latency".to_owned(), Unit::new("ns")),
         lines: OVER_TIME.iter().map(line).collect(),

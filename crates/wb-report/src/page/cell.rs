@@ -154,8 +154,8 @@ fn latency_view(latency: &NestedLatency, ids: &mut IdGenerator) -> LatencyView {
     let (heads, rows) = (heads.chain(over).collect(), rows.collect());
     let figure = latency.over_time.as_ref().map(|curve| {
         let caption = format!(
-            "{name} over the time of a sample: percentiles of the operations at that time, medians over the samples; the \
-             bands are their intervals."
+            "{}: percentiles of the operations at that time, medians over the samples; the bands are their intervals.",
+            curve.title
         );
         PageFigure::of(&CurveChart(curve), caption, ids)
     });

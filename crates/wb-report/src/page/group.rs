@@ -45,8 +45,9 @@ struct RowView {
     symbol: &'static str,
     failures: Option<String>,
     disturbed: usize,
-    undisturbed: Option<String>,
-    reason: Option<String>,
+    /// What belongs to the row and has no column: the other primary metrics, why it was not measured as requested, and
+    /// the estimate without disturbed samples.
+    remarks: Vec<String>,
 }
 
 impl GroupView {
@@ -73,7 +74,14 @@ impl GroupView {
             metric_description: group.metric_description(),
             rows: cells.clone().map(|(nth, cell)| overview_row(group, cell, id(nth), bars.as_ref())).collect(),
             axis: bars.as_ref().map(|bars| Value::from_safe_string(bars.axis())),
-            figures: if is_full { metric_charts::primary(group, ids) } else { Vec::new() },
+            figures: match detail {
+                Detail::Rows => Vec::new(),
+                Detail::FewCharts => metric_charts::first(group, ids),
+                Detail::Full => {
+                    let first = metric_charts::first(group, ids);
+                    first.into_iter().chain(metric_charts::further_primary(group, ids)).collect()
+                }
+            },
             other_figures: if detail == Detail::Full { metric_charts::others(group, ids) } else { Vec::new() },
             cells: cells
                 .filter(|_| is_full)
@@ -111,9 +119,21 @@ fn overview_row(group: &CellGroup, cell: &CellResult, id: String, bars: Option<&
         symbol,
         failures: phrasing::describe_failures(&cell.failures),
         disturbed: phrasing::disturbed_count(cell),
-        undisturbed: primary.and_then(describe_undisturbed),
-        reason: overview_reason(cell),
+        remarks: [describe_other_primaries(cell), overview_reason(cell), primary.and_then(describe_undisturbed)]
+            .into_iter()
+            .flatten()
+            .collect(),
     }
+}
+
+/// The medians of further primary metrics.
+fn describe_other_primaries(cell: &CellResult) -> Option<String> {
+    let others = cell.primary_metrics().skip(1).map(|result| {
+        let [median, half_width, ..] = phrasing::metric_values(cell, Some(result));
+        format!("{} {median} {half_width}", result.metric.name).trim_end().to_owned()
+    });
+    let others: Vec<String> = others.collect();
+    (!others.is_empty()).then(|| others.join(", "))
 }
 
 /// Why a cell was not measured as requested, and why attempts at it failed.

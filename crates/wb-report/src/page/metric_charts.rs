@@ -12,13 +12,19 @@ use crate::groups::CellGroup;
 /// The number of samples of one cell that charts show of imported series, evenly spread.
 const PLOTTED_SAMPLES: usize = 1000;
 
-/// The charts of the primary metrics: first that of the overview, which may have another name in each cell.
-pub(super) fn primary(group: &CellGroup, ids: &mut IdGenerator) -> Vec<PageFigure> {
+/// The charts of the metric of the overview, which may have another name in each cell.
+pub(super) fn first(group: &CellGroup, ids: &mut IdGenerator) -> Vec<PageFigure> {
     let Some((unit, _)) = group.scale else { return Vec::new() };
     let name = group.metric().map_or("primary metric", |metric| metric.name.as_str());
     let first = MetricCharts::new(group, name, unit, CellResult::primary);
     let mut figures: Vec<PageFigure> = first.boxes(ids).into_iter().collect();
     figures.extend(first.timeline(format!("{}: samples in time order", group.title), ids));
+    figures
+}
+
+/// The charts of the other primary metrics.
+pub(super) fn further_primary(group: &CellGroup, ids: &mut IdGenerator) -> Vec<PageFigure> {
+    let mut figures = Vec::new();
     for charts in by_key(group, |cell| cell.primary_metrics().skip(1)) {
         figures.extend(charts.boxes(ids));
         figures.extend(charts.timeline(charts.title(), ids));

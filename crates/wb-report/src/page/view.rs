@@ -19,16 +19,17 @@ use crate::systems::SystemTable;
 /// much.
 const MANY_CELLS: usize = 1000;
 
-/// The number of values of samples from which on the page has charts of primary metrics alone.
-const MANY_VALUES: usize = 20_000;
+/// The number of values of samples from which on the page has charts of the first primary metric alone: each value is
+/// drawn up to four times.
+const MANY_VALUES: usize = 8000;
 
 /// What the page shows of cells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Detail {
     /// Everything.
     Full,
-    /// Without the charts of metrics that are not primary.
-    PrimaryCharts,
+    /// With charts of the first primary metric alone.
+    FewCharts,
     /// A row in the overview.
     Rows,
 }
@@ -72,7 +73,7 @@ impl Detail {
         let values: usize = study.cells.iter().map(values).sum();
         match study.cells.len() > MANY_CELLS {
             true => Self::Rows,
-            false if values > MANY_VALUES => Self::PrimaryCharts,
+            false if values > MANY_VALUES => Self::FewCharts,
             false => Self::Full,
         }
     }
@@ -81,8 +82,8 @@ impl Detail {
     fn omission(self, study: &Study) -> Option<String> {
         match self {
             Self::Full => None,
-            Self::PrimaryCharts => Some(
-                "Charts of primary metrics alone, since there are many samples: `report --select NAME` shows those \
+            Self::FewCharts => Some(
+                "Charts of one metric alone, since there are many samples: `report --select NAME` shows those \
                       of all metrics of some cells."
                     .to_owned(),
             ),

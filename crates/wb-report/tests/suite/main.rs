@@ -10,6 +10,7 @@ mod comparison_page;
 mod comparison_text;
 mod csv;
 mod matrix;
+mod metric_charts;
 mod page;
 mod parsed_page;
 mod peers;

@@ -33,7 +33,12 @@ pub(super) fn build_criterion(
 
 fn primary_metric(request: &MeasureRequest, cell: &Cell) -> Option<Metric> {
     let metrics = request.registry.test_cell(cell.id.test.as_str(), &cell.params)?.metrics();
-    cell.criteria.apply(metrics).into_iter().find(|metric| metric.primary && metric.class != Class::Check)
+    decisive_metric(&cell.criteria.apply(metrics)).cloned()
+}
+
+/// The metric by which variants are compared: the first primary one that measures performance.
+pub(super) fn decisive_metric(metrics: &[Metric]) -> Option<&Metric> {
+    metrics.iter().find(|metric| metric.primary && metric.class != Class::Check)
 }
 
 /// The values of the counted samples of a cell, with their sample numbers.

@@ -8,6 +8,8 @@ use wb_model::{Case, CellId, pluralize};
 use wb_plan::Sampling;
 use wb_run::active_cell::{ActiveCell, NextStep};
 
+use super::criterion::decisive_metric;
+
 /// Stops the sampling of variants as soon as their comparison is decided.
 pub(super) struct AbStoppingRule {
     /// The parameters that variants change.
@@ -63,7 +65,7 @@ impl AbStoppingRule {
 
 /// The valid primary values of a cell, with their sample numbers.
 fn counted_values(cell: &ActiveCell) -> Vec<(u32, f64)> {
-    let Some(metric) = cell.definition.metrics.iter().find(|metric| metric.primary) else { return Vec::new() };
+    let Some(metric) = decisive_metric(&cell.definition.metrics) else { return Vec::new() };
     let value = |evaluated: &wb_study::EvaluatedAttempt| {
         Some((evaluated.attempt.ended.sample, evaluated.valid_sample()?.get(metric)?))
     };

@@ -241,7 +241,7 @@ fn latency_over_time() -> CurveSet {
         SummaryCurve { name: name.into(), points: (0..8).map(point).collect() }
     };
     CurveSet {
-        title: "latency of read completion over the time of a sample".into(),
+        title: "read completion: latency over the time of a sample".into(),
         x: ("time in the sample".into(), Unit::new("s")),
         y: ("latency".into(), Unit::new("ns")),
         lines: vec![line("p50", 181_000.0, 1.1), line("p99", 412_000.0, 9.0), line("max", 1_680_000.0, 14.0)],
