@@ -64,6 +64,8 @@ pub struct SplitOptions {
     pub reference: Option<String>,
     /// Parameters in which counterparts may differ as well.
     pub allow_different: BTreeSet<String>,
+    /// Parameters that only name the cells of a test, by their values: what differs in the factor differs in them, too.
+    pub cell_names: BTreeMap<String, BTreeSet<String>>,
 }
 
 /// What the builds of a comparison within one run are.

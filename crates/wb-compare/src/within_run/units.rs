@@ -72,7 +72,7 @@ impl Units {
             Factor::Worker => (of_workers(builds, &cells), "the worker".to_owned()),
             Factor::Id => (of_tests(builds, &cells), "the id".to_owned()),
             Factor::Param { name, by_test } => {
-                (of_param(builds, &cells, (name, by_test), &options.allow_different), format!("`{name}`"))
+                (of_param(builds, &cells, (name, by_test), options), format!("`{name}`"))
             }
         };
         let varying = varying_params(builds, &cells);
@@ -249,7 +249,7 @@ fn of_param(
     builds: &Builds,
     cells: &[(InternedCell, Vec<MetricIndex>)],
     (name, by_test): (&str, &BTreeMap<String, String>),
-    allow_different: &BTreeSet<String>,
+    options: &SplitOptions,
 ) -> Vec<Unit> {
     let of_cell = |(cell, rows): &(InternedCell, Vec<MetricIndex>)| {
         let [profile, test] = [cell.profile, cell.test].map(|name| builds.names.resolve(name));
@@ -260,7 +260,10 @@ fn of_param(
         }
         let level = values.remove(param)?;
         let is_compared = |name: &String| name == EMULATED || !DEFINING_PARAMS.contains(&name.as_str());
-        values.retain(|name, _| is_compared(name) && !allow_different.contains(name));
+        let names = options.cell_names.get(test);
+        let may_differ =
+            |name: &String| options.allow_different.contains(name) || names.is_some_and(|names| names.contains(name));
+        values.retain(|name, _| is_compared(name) && !may_differ(name));
         let place = [("profile", profile), ("test", test)].map(|(name, value)| (name.to_owned(), value.to_owned()));
         Some(unit(builds, *cell, rows, level, place.into_iter().chain(values).collect()))
     };

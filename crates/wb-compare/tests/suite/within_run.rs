@@ -61,7 +61,7 @@ fn param(name: &str) -> SplitOptions {
 }
 
 fn options(factor: Factor) -> SplitOptions {
-    SplitOptions { factor, reference: None, allow_different: BTreeSet::new() }
+    SplitOptions { factor, reference: None, allow_different: BTreeSet::new(), cell_names: Default::default() }
 }
 
 /// Each compared pair: both sides, and the judged cell.
@@ -92,6 +92,23 @@ fn cells_of_a_parameter_agree_in_all_others() {
     assert_eq!(pairs(&builds), ["n=1 → n=2: t/0000:n=2,size=s", "n=1 → n=2: t/0000:n=2,size=l"]);
     assert_eq!(verdicts(&builds), [(Verdict::Improved, true), (Verdict::Equivalent, true)]);
     assert_eq!(builds.within_run().unwrap().summary.unmatched, ["Localhost/t/0000:n=2,size=x"]);
+}
+
+#[test]
+fn a_parameter_may_differ_if_that_is_allowed_or_if_it_only_names_the_cell() {
+    let cells = [
+        cell("t/0000:n=1", json!({"n": 1, "name": "1 x a"}), 100.0),
+        cell("t/0000:n=2", json!({"n": 2, "name": "2 x a"}), 100.0),
+    ];
+    let error = split(read(&cells), &param("n")).unwrap_err();
+    assert!(matches!(&error, WithinRunError::NoCounterparts { others, .. } if *others == ["name"]), "{error}");
+    let names = BTreeSet::from(["name".to_owned()]);
+    for options in [
+        SplitOptions { allow_different: names.clone(), ..param("n") },
+        SplitOptions { cell_names: [("t".to_owned(), names.clone())].into(), ..param("n") },
+    ] {
+        assert_eq!(pairs(&split(read(&cells), &options).unwrap()), ["n=1 → n=2: t/0000:n=2"]);
+    }
 }
 
 #[test]

@@ -417,5 +417,11 @@ fn versions_of_an_implementation_are_compared_within_one_matrix() {
     let named = |check: &Value| check["id"].as_str().unwrap().contains("dialer=good,listener=good");
     let means: Vec<&Value> = checks.as_array().unwrap().iter().filter(|check| named(check)).collect();
     assert!(!means.is_empty() && means.iter().all(|check| check["verdict"] != "incomparable"), "{means:#?}");
+    let within = lab.weighbridge("compare R --by dialer --json").expect_code_of(&[0, 2]).json();
+    let sides =
+        |check: &Value| (check["primary"] == true && check["statistic"] == "mean").then(|| check["sides"].clone());
+    let sides: Vec<Value> = within["checks"].as_array().unwrap().iter().filter_map(sides).collect();
+    // Upload, download and latency, from each of both listeners.
+    assert_eq!(sides, vec![serde_json::json!(["dialer=good", "dialer=better"]); 6], "{within:#}");
     compared("good=bett").expect_code(1).expect_stderr("unknown value of an axis `bett`");
 }

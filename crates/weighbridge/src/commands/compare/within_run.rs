@@ -6,6 +6,7 @@ use wb_compare::within_run::{self, SplitOptions};
 use wb_compare::{Builds, Factor, LoadedBuilds, ReadOptions, Statistic};
 use wb_plan::{Catalog, KNOBS};
 use wb_session::definitions::registry;
+use wb_tests::peers;
 
 use super::builds::read_with_options;
 use crate::cli::compare::CompareArgs;
@@ -34,7 +35,8 @@ pub(super) fn split(run: Builds, by: &str, args: &CompareArgs, console: &Console
         }
     };
     let allow_different = args.allow_different.iter().cloned().collect();
-    let options = SplitOptions { factor, reference: args.reference.clone(), allow_different };
+    let cell_names = BTreeMap::from([(peers::NAME.to_owned(), [peers::CELL_NAME.to_owned()].into())]);
+    let options = SplitOptions { factor, reference: args.reference.clone(), allow_different, cell_names };
     Ok(within_run::split(run, &options)?)
 }
 
