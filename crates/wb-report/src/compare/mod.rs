@@ -7,6 +7,7 @@ mod context;
 mod csv;
 pub(crate) mod experiment;
 mod figures;
+mod findings;
 mod headline;
 mod junit;
 mod lines;

@@ -12,7 +12,6 @@ use crate::page::components::{IdGenerator, PageFigure};
 pub(super) struct CountsView {
     heads: Vec<&'static str>,
     rows: Vec<(String, Vec<usize>)>,
-    figure: Option<PageFigure>,
 }
 
 /// What was not compared.
@@ -40,9 +39,8 @@ const PARTS: [BarPart; 9] = [
 ];
 
 impl CountsView {
-    pub(super) fn new(history: &BuildHistory<'_>, names: &[String], charts: bool, ids: &mut IdGenerator) -> Self {
-        let later = 1..history.builds.list().len();
-        let totals: Vec<(&str, Totals)> = later.map(|index| (names[index].as_str(), history.totals(index))).collect();
+    pub(super) fn new(history: &BuildHistory<'_>, names: &[String]) -> Self {
+        let totals = totals_by_build(history, names);
         let occurs = |column: &NamedTotal| totals.iter().any(|(_, totals)| column.1(totals) > 0);
         let columns = VERDICTS.into_iter().chain(ERRORS).chain(OTHERS).enumerate();
         let shown = columns.filter(|(index, column)| *index < ALWAYS_SHOWN || occurs(column));
@@ -50,15 +48,19 @@ impl CountsView {
         let row = |(name, totals): &(&str, Totals)| {
             ((*name).to_owned(), columns.iter().map(|column| column.1(totals)).collect())
         };
-        Self {
-            heads: columns.iter().map(|(name, _)| *name).collect(),
-            rows: totals.iter().map(row).collect(),
-            figure: charts.then(|| counts_chart(&totals, ids)),
-        }
+        Self { heads: columns.iter().map(|(name, _)| *name).collect(), rows: totals.iter().map(row).collect() }
     }
 }
 
-fn counts_chart(totals: &[(&str, Totals)], ids: &mut IdGenerator) -> PageFigure {
+/// The totals of each later build.
+fn totals_by_build<'a>(history: &BuildHistory<'_>, names: &'a [String]) -> Vec<(&'a str, Totals)> {
+    let later = 1..history.builds.list().len();
+    later.map(|index| (names[index].as_str(), history.totals(index))).collect()
+}
+
+/// Draws the counts as a bar for each later build.
+pub(super) fn counts_chart(history: &BuildHistory<'_>, names: &[String], ids: &mut IdGenerator) -> PageFigure {
+    let totals = totals_by_build(history, names);
     let row = |(name, totals): &(&str, Totals)| CountRow { label: (*name).to_owned(), parts: parts(totals) };
     let counts =
         CountsChart { title: "primary checks of each build".to_owned(), rows: totals.iter().map(row).collect() };

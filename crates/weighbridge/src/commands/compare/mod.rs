@@ -106,7 +106,7 @@ pub(crate) fn compare(args: &CompareArgs, console: &Console) -> Result<Exit, Err
     }
     write_files(args, &outcome)?;
     if let Some(path) = &args.html {
-        let notes = warnings.iter().map(ToString::to_string).chain(disturbed).chain(describe_options(args)).collect();
+        let notes = warnings.iter().map(ToString::to_string).chain(disturbed).collect();
         render::write_page(
             args,
             path,
