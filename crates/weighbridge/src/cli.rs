@@ -32,7 +32,6 @@ pub(crate) mod variants;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::builder::TypedValueParser;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use wb_model::Nanos;
 use wb_plan::SamplingOrder;
@@ -529,7 +528,7 @@ pub(crate) struct ReportArgs {
     #[command(flatten)]
     pub(crate) selection: SelectionFlags,
     /// Write PREFIX.csv (one row per metric of a cell) and PREFIX-samples.csv (one row per sample and metric)
-    #[arg(long, value_name = "PREFIX", value_parser = prefix_parser([".csv", "-samples.csv"]).map(OutputPrefix::without_csv))]
+    #[arg(long, value_name = "PREFIX", value_parser = prefix_parser(&[".csv", "-samples.csv"]))]
     pub(crate) csv: Option<OutputPrefix>,
     /// Print the study as JSON
     #[arg(long)]

@@ -18,7 +18,7 @@ mod page;
 mod plots;
 mod totals;
 
-pub use csv::{checks as checks_csv, groups as groups_csv};
+pub use csv::{ComparisonCsv, csv};
 pub use experiment::experiment_text;
 pub use headline::headline;
 pub use junit::junit;

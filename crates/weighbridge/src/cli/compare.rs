@@ -35,6 +35,9 @@ pub(crate) struct BuildFlags {
     pub(crate) strict: bool,
 }
 
+/// The ends of the names of the files that `--csv` writes: checks, samples, groups
+pub(crate) const COMPARISON_FILES: [&str; 3] = [".csv", "-samples.csv", "-groups.csv"];
+
 /// Comparison method
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum MethodArg {
@@ -118,8 +121,8 @@ pub(crate) struct CompareArgs {
     /// Print the comparison as JSON
     #[arg(long)]
     pub(crate) json: bool,
-    /// Write checks and groups as PREFIX.csv and PREFIX-groups.csv
-    #[arg(long, value_name = "PREFIX", value_parser = prefix_parser([".csv", "-groups.csv"]))]
+    /// Write PREFIX.csv (one row per check), PREFIX-samples.csv (one row per sample and build) and PREFIX-groups.csv
+    #[arg(long, value_name = "PREFIX", value_parser = prefix_parser(&COMPARISON_FILES))]
     pub(crate) csv: Option<OutputPrefix>,
     /// Write JUnit XML: a regression is a failure, a missing check an error, an unconfirmed or inconclusive one
     /// is skipped

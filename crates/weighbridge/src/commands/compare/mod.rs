@@ -13,9 +13,9 @@ use wb_compare::comparison::{
 use wb_compare::run_perf::tolerance::{self, Status, averages::TABLES, score::Weights};
 use wb_compare::statistical::{self, Threshold};
 use wb_compare::unknown_name::check_directions;
-use wb_compare::{LoadedBuilds, SampleCounts};
+use wb_compare::{Builds, LoadedBuilds, SampleCounts};
 use wb_plan::Selection;
-use wb_report::compare::{AveragesTable, Verbosity, checks_csv, groups_csv, junit, markdown, text};
+use wb_report::compare::{AveragesTable, ComparisonCsv, Verbosity, csv, junit, markdown, text};
 use wb_stats::RunPrior;
 
 use crate::cli::OutputPath;
@@ -23,7 +23,7 @@ use crate::cli::compare::{CompareArgs, FailOnArg, MethodArg};
 use crate::console::Console;
 use crate::error::Error;
 use crate::exit::Exit;
-use crate::output::{print_json, print_text, write_file};
+use crate::output::{self, print_json, print_text, write_file};
 
 pub(crate) use analysis::{analyze, nearest, strip};
 pub(crate) use model::model;
@@ -104,7 +104,7 @@ pub(crate) fn compare(args: &CompareArgs, console: &Console) -> Result<Exit, Err
     if args.tolerance.is_some() && !by_tolerances {
         crate::console::message!("note: --tolerance has no effect: statistics decide, by --threshold");
     }
-    write_files(args, &outcome)?;
+    write_files(args, &outcome, &read)?;
     if let Some(path) = &args.html {
         let notes = warnings.iter().map(ToString::to_string).chain(disturbed).collect();
         render::write_page(
@@ -201,14 +201,12 @@ fn describe_options(args: &CompareArgs) -> Vec<String> {
     [Some(threshold), runs, Some(tolerance)].into_iter().flatten().chain(models).collect()
 }
 
-fn write_files(args: &CompareArgs, outcome: &ComparisonResult) -> Result<(), Error> {
+fn write_files(args: &CompareArgs, outcome: &ComparisonResult, builds: &Builds) -> Result<(), Error> {
     let report = |what: &str, path: &OutputPath| crate::console::message!("{what}: {path}");
     if let Some(prefix) = &args.csv {
-        let [checks, groups] = prefix.files();
-        write_file(&checks, &checks_csv(outcome))?;
-        write_file(&groups, &groups_csv(outcome))?;
-        report("checks", &checks);
-        report("groups", &groups);
+        let ComparisonCsv { checks, samples, groups } = csv(outcome, builds);
+        let files = output::write_files(prefix, [checks, samples, groups])?;
+        crate::console::message!("figures: {files}");
     }
     if let Some(path) = &args.junit {
         let text = junit(outcome, fail_on(args));
