@@ -149,7 +149,7 @@ pub(crate) enum Command {
     /// Recompute values from recorded artefacts and rewrite the result.json files
     Study(StudyArgs),
     /// Recompute conclusions from recorded results: scaling, cache levels, averages
-    Solve(ReadArgs),
+    Solve(SolveArgs),
     /// Write a run as an HTML page, CSV or JSON; without options, print its summary
     #[command(after_help = STUDY_EXIT_STATUS)]
     Report(ReportArgs),
@@ -489,9 +489,23 @@ pub(crate) struct StudyArgs {
     /// The run to study
     #[command(flatten)]
     pub(crate) read: ReadArgs,
+    /// Which cells are printed; the values of all are written
+    #[command(flatten)]
+    pub(crate) selection: SelectionFlags,
     /// Folder of the raw reports of contention benches [default: `contention` in the run folder]
     #[arg(long, value_name = "DIR")]
     pub(crate) reports: Option<PathBuf>,
+}
+
+/// `solve`
+#[derive(Debug, Args)]
+pub(crate) struct SolveArgs {
+    /// The run to read
+    #[command(flatten)]
+    pub(crate) read: ReadArgs,
+    /// Which cells conclusions are drawn from
+    #[command(flatten)]
+    pub(crate) selection: SelectionFlags,
 }
 
 /// `summary`

@@ -1,10 +1,10 @@
 //! The findings of both sides of a comparison, one line for each kind.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 use wb_compare::comparison::CheckResult;
-use wb_compare::{CheckId, ComparisonResult};
+use wb_compare::{CheckId, ComparisonResult, Statistic};
 
 use super::figures::readable_id;
 use crate::findings::{FindingGroup, group_findings_of};
@@ -20,10 +20,22 @@ pub(super) struct BuildFindings {
 
 /// Groups the findings about primary metrics by kind; `build_name` formats the names of builds.
 pub(super) fn group_findings(outcome: &ComparisonResult, build_name: impl Fn(&str) -> String) -> Vec<BuildFindings> {
+    group_findings_of_cells(outcome, build_name, |_| true)
+}
+
+/// Groups the findings about the cells of which all primary means are selected.
+pub(super) fn group_findings_of_cells(
+    outcome: &ComparisonResult,
+    build_name: impl Fn(&str) -> String,
+    is_selected: impl Fn(&CheckResult) -> bool,
+) -> Vec<BuildFindings> {
     let [reference, .., judged] = &outcome.builds[..] else { return Vec::new() };
     // All metrics of a cell have its findings.
+    let is_primary = |check: &&CheckResult| check.primary && check.statistic == Statistic::Mean;
+    let primary = || outcome.checks.iter().filter(is_primary);
+    let left_out: BTreeSet<String> = primary().filter(|check| !is_selected(check)).map(cell_name).collect();
     let mut cells: BTreeMap<String, [&[String]; 2]> = BTreeMap::new();
-    for check in outcome.checks.iter().filter(|check| check.primary) {
+    for check in primary().filter(|check| !left_out.contains(&cell_name(check))) {
         let sides = cells.entry(cell_name(check)).or_default();
         for (side, findings) in sides.iter_mut().zip(&check.findings) {
             if side.is_empty() {
@@ -32,10 +44,11 @@ pub(super) fn group_findings(outcome: &ComparisonResult, build_name: impl Fn(&st
         }
     }
     let names: Vec<&String> = cells.keys().collect();
+    let total = names.len() + left_out.len();
     let groups_of = |side: usize| {
         let of_side = cells.values().map(|sides| sides[side]).enumerate();
         let all = of_side.flat_map(|(at, findings)| findings.iter().map(move |text| (at, text.as_str())));
-        group_findings_of(all, |at| names[at].clone(), names.len())
+        group_findings_of(all, |at| names[at].clone(), total)
     };
     let [first, mut last] = [0, 1].map(groups_of);
     let [reference, judged] = [reference, judged].map(|build| build_name(&build.name));

@@ -6,6 +6,7 @@ use wb_compare::run_perf::tolerance::Status;
 
 use super::Verbosity;
 use super::figures::{describe_error, explain_check, explain_group, readable_id, tone};
+use super::findings::{BuildFindings, group_findings_of_cells};
 use crate::text::{Style, Tone};
 
 /// The number of findings that are shown of a check.
@@ -32,6 +33,17 @@ pub(super) fn check_lines(outcome: &ComparisonResult, verbosity: Verbosity, styl
                 + &finding_lines(check, &outcome.builds, style)
         })
         .collect()
+}
+
+/// Renders what was found about the samples of cells without a listed check, one line for each kind.
+pub(super) fn unlisted_finding_lines(outcome: &ComparisonResult, verbosity: Verbosity, style: Style) -> String {
+    let is_unlisted = |check: &CheckResult| verbosity == Verbosity::Changes && !check.final_verdict.is_notable();
+    let findings = group_findings_of_cells(outcome, |build| format!("`{build}`"), is_unlisted);
+    if findings.is_empty() {
+        return String::new();
+    }
+    let line = |BuildFindings { builds, cells, text }| style.indent(2, &format!("{builds}, {cells}: {text}"));
+    style.heading("findings of other cells") + &findings.into_iter().map(line).collect::<String>()
 }
 
 /// Renders what was found about the samples of a check, up to a limit.

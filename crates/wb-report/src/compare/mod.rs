@@ -86,6 +86,7 @@ pub fn text(
         + &lines::error_lines(outcome, style)
         + &lines::check_lines(outcome, verbosity, style)
         + &lines::group_lines(outcome, verbosity, style)
+        + &lines::unlisted_finding_lines(outcome, verbosity, style)
         + &averages::render_averages(averages, style)
         + &averages::render_scores(scores, style)
         + &systems.map_or_else(String::new, |systems| systems.text(style))

@@ -153,6 +153,25 @@ fn markdown_has_one_line_for_each_kind_of_finding() {
 }
 
 #[test]
+fn findings_of_cells_without_a_listed_check_follow_in_one_line_for_each_kind() {
+    let equal = |case: u32| check(&format!("Localhost/a/0000:n={case}/latency/time#mean"), None, [1.0, 1.0], "equal");
+    let mut outcome = outcome(&[equal(1), equal(2), example_loss()]);
+    for (check, finding) in outcome.checks.iter_mut().zip(["swapped 5 pages", "swapped 7 pages", "the disk is full"]) {
+        check.findings[1].push(finding.to_owned());
+    }
+    let text = text(&outcome, &[], &[], &[], Verbosity::Changes, PLAIN);
+    let expected = "findings of other cells\n  `new`, Localhost/a/0000:n=1, Localhost/a/0000:n=2: swapped 5 pages; and 1 \
+                    more of this kind\n";
+    assert!(text.contains(expected), "{text}");
+    assert!(text.contains("finding in `new`: the disk is full") && text.matches("the disk is full").count() == 1);
+}
+
+/// A check that is listed.
+fn example_loss() -> Value {
+    check("Localhost/b/0000:-/throughput/rate#mean", None, [10.0, 5.0], "loss")
+}
+
+#[test]
 fn junit_has_a_class_for_each_test() {
     let xml = junit(&example(), wb_compare::comparison::FailOn::default()).unwrap();
     let classes: Vec<&str> =

@@ -33,6 +33,9 @@ pub(crate) struct BuildFlags {
     /// Fail at the first malformed file instead of skipping it
     #[arg(long)]
     pub(crate) strict: bool,
+    /// Which cells
+    #[command(flatten)]
+    pub(crate) selection: SelectionFlags,
 }
 
 /// The ends of the names of the files that `--csv` writes: checks, samples, groups
@@ -65,9 +68,6 @@ pub(crate) struct CompareArgs {
     /// Options for reading the builds
     #[command(flatten)]
     pub(crate) read: BuildFlags,
-    /// Which cells
-    #[command(flatten)]
-    pub(crate) selection: SelectionFlags,
     /// Compare cells that differ in these parameters, which is refused by default: `runtime`, `max-failures`
     #[arg(long, value_name = "PARAM,…", value_delimiter = ',')]
     pub(crate) allow_different: Vec<String>,

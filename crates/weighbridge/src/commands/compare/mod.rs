@@ -14,7 +14,6 @@ use wb_compare::run_perf::tolerance::{self, Status, averages::TABLES, score::Wei
 use wb_compare::statistical::{self, Threshold};
 use wb_compare::unknown_name::check_directions;
 use wb_compare::{Builds, LoadedBuilds, SampleCounts};
-use wb_plan::Selection;
 use wb_report::compare::{AveragesTable, ComparisonCsv, Verbosity, csv, junit, markdown, text};
 use wb_stats::RunPrior;
 
@@ -53,10 +52,8 @@ const SCORES: [(&str, &[Status]); 6] = [
 
 /// Compares builds.
 pub(crate) fn compare(args: &CompareArgs, console: &Console) -> Result<Exit, Error> {
-    let selection = Selection::new(&args.selection.select, &args.selection.ignore)?;
     let LoadedBuilds { builds: mut read, warnings } =
         builds::read_with_warnings(&args.builds, &args.read, &args.allow_different, console)?;
-    builds::select(&mut read, &selection, console)?;
     builds::require_same_layout(&read)?;
     let (models, noise) = builds::read_models(&args.model, &read, console)?;
     if args.threshold == Threshold::FromNoise && noise.is_empty() {
@@ -196,9 +193,10 @@ fn describe_options(args: &CompareArgs) -> Vec<String> {
     // A noise model replaces the assumption where it knows a check, which is said beside the check.
     let runs =
         args.model.is_empty().then(|| format!("runs of one build are assumed to differ by {} %", args.run_noise));
+    let confidence = Some(format!("intervals hold with {} % confidence or more", wb_stats::CONFIDENCE * 100.0));
     let tolerance = format!("tolerances of {} % and {} points", tolerance(args), args.stddev_tolerance);
     let models = args.model.iter().map(|file| format!("by the model {}", file.display()));
-    [Some(threshold), runs, Some(tolerance)].into_iter().flatten().chain(models).collect()
+    [Some(threshold), runs, confidence, Some(tolerance)].into_iter().flatten().chain(models).collect()
 }
 
 fn write_files(args: &CompareArgs, outcome: &ComparisonResult, builds: &Builds) -> Result<(), Error> {
