@@ -10,7 +10,9 @@ use crate::knob::{Assessment, Knob, KnobDescription, KnobValue};
 use crate::shell_commands::{echo_each, sysctl};
 use crate::target::KnobTarget;
 use crate::unsupported::Unsupported;
-use crate::writes::{KnobWrites, check_option, choice, invalid, parse_number, parse_size, parse_switch, setting_write};
+use crate::writes::{
+    KnobWrites, check_option, choice, invalid, listed_options, parse_number, parse_size, parse_switch, setting_write,
+};
 
 /// A knob whose value is in one file for each target.
 pub struct FileKnob {
@@ -90,8 +92,9 @@ impl Knob for FileKnob {
     fn writes(&self, sys: &SysRoot, target: &KnobTarget, value: &str) -> KnobWrites {
         let path = self.path(target);
         match &self.format {
-            FileFormat::SelectedOption { .. } => choice(sys, &path, &path, value),
-            FileFormat::OptionOf(listed) => choice(sys, &path, &path_of(listed, &target.to_string()), value),
+            FileFormat::SelectedOption { .. } | FileFormat::OptionOf(_) => {
+                choice(&path, &self.offered_values(sys, target), value)
+            }
             _ => setting_write(path, self.content(value)?),
         }
     }
@@ -100,6 +103,13 @@ impl Knob for FileKnob {
             FileFormat::SelectedOption { known: [] } | FileFormat::OptionOf(_) => Ok(()),
             FileFormat::SelectedOption { known } => check_option(value, known),
             _ => self.content(value).map(drop),
+        }
+    }
+    fn offered_values(&self, sys: &SysRoot, target: &KnobTarget) -> Vec<String> {
+        match &self.format {
+            FileFormat::SelectedOption { .. } => listed_options(sys, &self.path(target)),
+            FileFormat::OptionOf(listed) => listed_options(sys, &path_of(listed, &target.to_string())),
+            _ => Vec::new(),
         }
     }
     fn dependents(&self, sys: &SysRoot, target: &KnobTarget) -> Vec<String> {

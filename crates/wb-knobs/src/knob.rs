@@ -40,6 +40,10 @@ pub trait Knob: Sync {
     fn check_value(&self, _value: &str) -> Result<(), Unsupported> {
         Ok(())
     }
+    /// The values that a machine offers for a target; empty where it does not list them, or others may be valid, too.
+    fn offered_values(&self, _sys: &SysRoot, _target: &KnobTarget) -> Vec<String> {
+        Vec::new()
+    }
     /// The files of other settings that the system may reset when this knob is set: they are restored with it.
     fn dependents(&self, _sys: &SysRoot, _target: &KnobTarget) -> Vec<String> {
         Vec::new()

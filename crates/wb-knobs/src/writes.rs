@@ -2,10 +2,11 @@
 
 use std::ops::RangeInclusive;
 
+use wb_diagnostics::suggest;
 use wb_model::Bytes;
 use wb_sys::environment::memory::selected_option;
 use wb_sys::undo::{ManagedResource, Refusal};
-use wb_sys::{SysError, SysRoot, programs};
+use wb_sys::{SysRoot, programs};
 
 use crate::unsupported::Unsupported;
 
@@ -112,26 +113,29 @@ pub(crate) fn parse_size(value: &str) -> Result<Bytes, Unsupported> {
     plain.parse().map_err(|_| Unsupported(format!("invalid size `{value}`: expected a size such as 128k, 4m or 1g")))
 }
 
-/// Writes one of the options listed by the file itself (`always [madvise] never`) or by another file.
-pub(crate) fn choice(sys: &SysRoot, path: &str, listed: &str, value: &str) -> KnobWrites {
-    let text = match sys.text(listed) {
-        // Without a list of options the kernel decides when the value is written.
-        Err(SysError::Missing { .. }) if listed != path => return setting_write(path, value),
-        other => other?,
-    };
-    let options: Vec<&str> = text.split_whitespace().map(selected_option).collect();
-    match options.contains(&value) {
-        true => setting_write(path, value),
-        false => Err(Unsupported(format!("invalid value `{value}`: expected one of {}", options.join(", ")))),
+/// The options that a file lists (`always [madvise] never`); none where there is no such file.
+pub(crate) fn listed_options(sys: &SysRoot, path: &str) -> Vec<String> {
+    // Without a list the kernel decides when the value is written.
+    let text = sys.text(path).unwrap_or_default();
+    text.split_whitespace().map(|option| selected_option(option).to_owned()).collect()
+}
+
+/// Writes one of the options that the machine offers; any value if it lists none.
+pub(crate) fn choice(path: &str, offered: &[String], value: &str) -> KnobWrites {
+    if !offered.is_empty() {
+        check_option(value, offered)?;
     }
+    setting_write(path, value)
 }
 
 /// Checks that a value is one of these options.
-pub(crate) fn check_option(value: &str, options: &[&str]) -> Result<(), Unsupported> {
+pub(crate) fn check_option(value: &str, options: &[impl AsRef<str>]) -> Result<(), Unsupported> {
+    let options: Vec<&str> = options.iter().map(AsRef::as_ref).collect();
     if options.contains(&value) {
         return Ok(());
     }
-    Err(Unsupported(format!("invalid value `{value}`: expected one of {}", options.join(", "))))
+    let suggestion = suggest(value, &options).map(|near| format!("; {near}")).unwrap_or_default();
+    Err(Unsupported(format!("invalid value `{value}`: expected one of {}{suggestion}", options.join(", "))))
 }
 
 /// The command that runs a shell script with arguments.
@@ -188,9 +192,14 @@ mod tests {
     #[test]
     fn only_listed_options_are_accepted() {
         let fake = FakeRoot::new().file("/x", "none [mq-deadline] kyber");
-        let sys = fake.root();
-        assert_eq!(choice(&sys, "/x", "/x", "mq-deadline").unwrap(), [KnobWrite::setting("/x", "mq-deadline")]);
-        let message = choice(&sys, "/x", "/x", "bfq").unwrap_err().0;
-        assert_eq!(message, "invalid value `bfq`: expected one of none, mq-deadline, kyber");
+        let offered = listed_options(&fake.root(), "/x");
+        assert_eq!(choice("/x", &offered, "mq-deadline").unwrap(), [KnobWrite::setting("/x", "mq-deadline")]);
+        let message = |value: &str| choice("/x", &offered, value).unwrap_err().0;
+        assert_eq!(message("bfq"), "invalid value `bfq`: expected one of none, mq-deadline, kyber");
+        let expected =
+            "invalid value `mq-dedline`: expected one of none, mq-deadline, kyber; did you mean `mq-deadline`?";
+        assert_eq!(message("mq-dedline"), expected);
+        let unlisted = listed_options(&fake.root(), "/y");
+        assert_eq!(choice("/x", &unlisted, "bfq").unwrap(), [KnobWrite::setting("/x", "bfq")]);
     }
 }

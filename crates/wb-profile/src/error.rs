@@ -37,6 +37,8 @@ pub enum ProfileErrorKind {
         value: String,
         /// The cause.
         reason: String,
+        /// Whether the host lists the valid values, and this is none of them.
+        is_unknown_value: bool,
     },
     /// A file of a profile that cannot be written.
     #[error("cannot write the file `{path}`: {reason}")]

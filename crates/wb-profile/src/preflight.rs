@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use wb_agent::{Fault, Group, WorkerError};
+use wb_knobs::tune::KnobRefusal;
 use wb_model::{ProfileName, WorkerName};
 
 use crate::apply::{ApplyContext, ProfileHost, required_knobs};
@@ -96,9 +97,9 @@ async fn check_knobs(
         return Ok(Vec::new());
     }
     let refused = context.group.worker().check_knobs(knobs.clone()).await?;
-    let error = |(knob, reason): (String, String)| {
+    let error = |(knob, KnobRefusal { reason, is_unknown_value }): (String, KnobRefusal)| {
         let value = knobs.get(&knob).cloned().unwrap_or_default();
-        ProfileErrorKind::Knob { knob, value, reason }
+        ProfileErrorKind::Knob { knob, value, reason, is_unknown_value }
     };
     Ok(refused.into_iter().map(error).collect())
 }

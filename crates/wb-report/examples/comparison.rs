@@ -30,6 +30,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         charts: true,
         environments: true,
         notes: &[],
+        criteria: &[],
         fail_on: FailOn { gain: false, unconfirmed: false },
     };
     let (text, compared, rendered) = compare(&builds, &CompareOptions::default(), |outcome, history| {

@@ -21,14 +21,25 @@ const MAX_NAMED_CELLS: usize = 3;
 
 /// Groups the findings of cells by kind, in the order of their first occurrence.
 pub(crate) fn group_findings(cells: &[CellResult]) -> Vec<FindingGroup> {
-    let all = cells.iter().flat_map(|cell| cell.findings.iter().map(move |finding| (cell, finding.as_str())));
-    let groups = group_by_kind(all).into_iter().map(|findings| {
-        let mut with: Vec<&CellResult> = findings.iter().map(|(cell, _)| *cell).collect();
-        with.dedup_by_key(|cell| &cell.id);
-        let names = with.iter().map(|cell| phrasing::cell_name(&cell.id));
+    let all = cells.iter().enumerate();
+    let all = all.flat_map(|(at, cell)| cell.findings.iter().map(move |finding| (at, finding.as_str())));
+    let names = |at: usize| phrasing::cell_name(&cells[at].id);
+    group_findings_of(all, names, cells.len()).into_iter().chain(dependence_note(cells)).collect()
+}
+
+/// Groups findings, each with the number of its cell, by kind, in the order of their first occurrence.
+pub(crate) fn group_findings_of<'a>(
+    findings: impl Iterator<Item = (usize, &'a str)>,
+    cell_name: impl Fn(usize) -> String,
+    cells: usize,
+) -> Vec<FindingGroup> {
+    let groups = group_by_kind(findings).into_iter().map(|findings| {
+        let mut with: Vec<usize> = findings.iter().map(|(cell, _)| *cell).collect();
+        with.dedup();
+        let names = with.iter().map(|cell| cell_name(*cell));
         let named = match with.len() {
             1 => names.collect(),
-            count if count == cells.len() => "every cell".to_owned(),
+            count if count == cells => "every cell".to_owned(),
             count if count > MAX_NAMED_CELLS => pluralize(count, "cell"),
             _ => names.collect::<Vec<_>>().join(", "),
         };
@@ -36,19 +47,19 @@ pub(crate) fn group_findings(cells: &[CellResult]) -> Vec<FindingGroup> {
         let is_same = texts.len() == with.len() && texts.iter().all(|text| *text == texts[0]);
         FindingGroup { cells: named, text: if is_same { texts[0].to_owned() } else { first_of(&texts) } }
     });
-    groups.chain(dependence_note(cells)).collect()
+    groups.collect()
 }
 
 /// Groups the findings of one cell by kind.
 pub(crate) fn group_findings_of_cell(cell: &CellResult) -> Vec<String> {
-    let all = cell.findings.iter().map(|finding| (cell, finding.as_str()));
+    let all = cell.findings.iter().map(|finding| (0, finding.as_str()));
     let texts = |group: Vec<(_, &str)>| first_of(&group.into_iter().map(|(_, finding)| finding).collect::<Vec<_>>());
     group_by_kind(all).into_iter().map(texts).collect()
 }
 
-fn group_by_kind<'a>(findings: impl Iterator<Item = (&'a CellResult, &'a str)>) -> Vec<Vec<(&'a CellResult, &'a str)>> {
+fn group_by_kind<'a>(findings: impl Iterator<Item = (usize, &'a str)>) -> Vec<Vec<(usize, &'a str)>> {
     let mut positions: std::collections::HashMap<String, usize> = std::collections::HashMap::new();
-    let mut groups: Vec<Vec<(&CellResult, &str)>> = Vec::new();
+    let mut groups: Vec<Vec<(usize, &str)>> = Vec::new();
     for (cell, finding) in findings {
         let at = *positions.entry(finding_kind(finding)).or_insert(groups.len());
         match groups.get_mut(at) {

@@ -2,10 +2,9 @@
 
 function reveal() {
   const target = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
-  if (target && target.tagName === "DETAILS") {
-    target.open = true;
-    target.querySelector("summary").focus({ preventScroll: true });
-  }
+  if (!target) return;
+  for (let part = target.closest("details"); part; part = part.parentElement.closest("details")) part.open = true;
+  if (target.tagName === "DETAILS") target.querySelector("summary").focus({ preventScroll: true });
 }
 addEventListener("hashchange", reveal);
 reveal();
@@ -32,7 +31,7 @@ for (const command of document.querySelectorAll(".command")) addCopyButton(comma
 
 let opened = [];
 addEventListener("beforeprint", () => {
-  opened = [...document.querySelectorAll("details.cell:not([open])")];
+  opened = [...document.querySelectorAll("details:is(.cell, .part):not([open])")];
   for (const details of opened) details.open = true;
   });
 addEventListener("afterprint", () => { for (const details of opened) details.open = false; });

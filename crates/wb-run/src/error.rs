@@ -22,6 +22,16 @@ pub enum RunError {
     /// The sampling configuration cannot be serialised.
     #[error("cannot record the sampling of the plan: {0}")]
     Sampling(#[source] serde_json::Error),
+    /// No machine offers this value of a knob.
+    #[error("knob `{knob}` on {host}: {reason}")]
+    UnknownKnobValue {
+        /// The knob, with its target if one is named.
+        knob: String,
+        /// The machine that was asked first.
+        host: WorkerName,
+        /// The invalid value, and what the machine offers.
+        reason: String,
+    },
     /// The worker was lost while it measured.
     #[error("the worker `{worker}` is lost: {reason}")]
     Lost {

@@ -1,8 +1,10 @@
 //! Provenance of a cell's figures: programs, tools, machine.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 use wb_agent::{Worker, WorkerError};
+use wb_knobs::tune::KnobRefusal;
 use wb_model::{ProgramFeature, Requirement, WorkerName, merge_workers};
 use wb_plan::{Cell, Plan};
 use wb_tests::TestCell;
@@ -87,47 +89,72 @@ fn program_file<'a>(cell: &'a Cell, program: &'a str) -> &'a str {
 
 /// Looks up the programs that the plan's tests require, and marks cells as unsupported whose programs are missing,
 /// whose knobs cannot be set, or whose worker is lost meanwhile. `test_cells` are the cells of the plan, in its order.
+///
+/// # Errors
+/// If no host offers a value of a knob, which is then misspelt. What guests offer is known only once they run, when the
+/// profiles before may be measured: their cells are marked.
 pub async fn check_requirements(
     plan: &mut Plan,
     test_cells: &[Box<dyn TestCell>],
     pool: &WorkerPool,
 ) -> Result<ToolInventory, RunError> {
     let mut tools = ToolInventory::default();
+    let mut offers = KnobOffers::default();
     for (cell, test_cell) in plan.cells.iter_mut().zip(test_cells) {
-        let workers: Vec<Worker> = pool.of(cell).map(|member| member.worker.clone()).collect();
-        for worker in workers {
-            let reason = match tools.unsupported_reason(cell, test_cell.as_ref(), &worker).await {
-                Err(RunError::Worker(lost @ WorkerError::Lost { .. })) => Some(lost.to_string()),
+        let members: Vec<PooledWorker> = pool.of(cell).cloned().collect();
+        for PooledWorker { worker, console, .. } in members {
+            let knobs = &test_cell.shared_params().knobs;
+            let checked = async {
+                let missing = tools.missing_program(cell, &test_cell.requires(), &worker).await?;
+                let refused = if knobs.is_empty() { Vec::new() } else { worker.check_knobs(knobs.clone()).await? };
+                Ok((missing, refused))
+            };
+            let (missing, refused) = match checked.await {
+                Err(RunError::Worker(lost @ WorkerError::Lost { .. })) => (Some(lost.to_string()), Vec::new()),
                 other => other?,
             };
-            cell.unsupported = cell.unsupported.take().or(reason);
+            if console.is_none() {
+                offers.add(knobs, &refused, worker.name());
+            }
+            let refused = refused.first();
+            let unsettable = refused.map(|(knob, KnobRefusal { reason, .. })| {
+                format!("cannot set the knob `{knob}` on {}: {reason}", worker.name())
+            });
+            cell.unsupported = cell.unsupported.take().or(missing).or(unsettable);
         }
     }
-    Ok(tools)
+    offers.check().map(|()| tools)
 }
 
-/// Returns the reason for the first knob of a cell that cannot be set on a worker.
-async fn find_unsettable_knob(test_cell: &dyn TestCell, worker: &Worker) -> Result<Option<String>, RunError> {
-    let knobs = &test_cell.shared_params().knobs;
-    if knobs.is_empty() {
-        return Ok(None);
+/// Which values of knobs the hosts offer.
+#[derive(Default)]
+struct KnobOffers {
+    /// By knob and value: the host that was asked first and its reason; none if a host may accept the value.
+    unknown: BTreeMap<(String, String), Option<(WorkerName, String)>>,
+}
+
+impl KnobOffers {
+    fn add(&mut self, knobs: &BTreeMap<String, String>, refused: &[(String, KnobRefusal)], host: &WorkerName) {
+        for (knob, value) in knobs {
+            let refusal = refused.iter().find(|(refused, refusal)| refused == knob && refusal.is_unknown_value);
+            let reason = refusal.map(|(_, refusal)| (host.clone(), refusal.reason.clone()));
+            match self.unknown.entry((knob.clone(), value.clone())) {
+                Entry::Vacant(entry) => drop(entry.insert(reason)),
+                Entry::Occupied(mut entry) if reason.is_none() => drop(entry.insert(None)),
+                Entry::Occupied(_) => {}
+            }
+        }
     }
-    let refused = worker.check_knobs(knobs.clone()).await?.into_iter().next();
-    Ok(refused.map(|(knob, why)| format!("cannot set the knob `{knob}` on {}: {why}", worker.name())))
+
+    fn check(self) -> Result<(), RunError> {
+        match self.unknown.into_iter().find_map(|((knob, _), refusal)| Some((knob, refusal?))) {
+            Some((knob, (host, reason))) => Err(RunError::UnknownKnobValue { knob, host, reason }),
+            None => Ok(()),
+        }
+    }
 }
 
 impl ToolInventory {
-    /// Returns the reason why a cell cannot be measured on a worker, if any.
-    async fn unsupported_reason(
-        &mut self,
-        cell: &Cell,
-        test_cell: &dyn TestCell,
-        worker: &Worker,
-    ) -> Result<Option<String>, RunError> {
-        let missing = self.missing_program(cell, &test_cell.requires(), worker).await?;
-        Ok(missing.or(find_unsettable_knob(test_cell, worker).await?))
-    }
-
     /// Returns the first program of a cell that is missing on a worker, with the package that contains it. All programs
     /// are looked up.
     async fn missing_program(

@@ -7,7 +7,7 @@ use tokio::sync::watch;
 use wb_model::WorkerName;
 use wb_model::secrets::mask_arguments;
 use wb_plan::{Plan, PlanWorkers};
-use wb_profile::{NamedProfile, Preflight};
+use wb_profile::{NamedProfile, Preflight, ProfileError, ProfileErrorKind};
 use wb_record::{Preparation, RunFolder};
 use wb_run::preparation::{abort_run, begin_run};
 use wb_run::{InputRecorder, Publisher, RunEnd, StoppingRule};
@@ -204,9 +204,15 @@ impl<'a> MeasureSession<'a> {
             let hosts = &self.options.hosts;
             let mut hosts =
                 prepare_hosts(&self.preparation, hosts, path, *is_given, &self.events, cancel.clone()).await?;
-            // The first profile is applied at once; hours may pass before the others, so check them now.
-            for named in profiles.iter().skip(1) {
-                self.report_obstacles(hosts.preflight(named).await?);
+            // The first profile is applied at once, with a misspelt value after other changes; hours may pass before the
+            // others, so check them now.
+            for (index, named) in profiles.iter().enumerate() {
+                if index > 0 || !named.profile.knobs.is_empty() {
+                    let preflights = require_known_knob_values(hosts.preflight(named).await?)?;
+                    if index > 0 {
+                        self.report_obstacles(preflights);
+                    }
+                }
             }
             let has_kernel_arguments = profiles.iter().any(|named| !named.profile.kernel_arguments.is_empty());
             let publisher = PublishConfig::start_publisher(self.publish.as_ref()).await?;
@@ -253,6 +259,19 @@ impl<'a> MeasureSession<'a> {
             }
         }
     }
+}
+
+/// Refuses a profile with a value of a knob that its host does not offer, before anything is measured in another one.
+fn require_known_knob_values(mut preflights: Vec<Preflight>) -> Result<Vec<Preflight>, SessionError> {
+    let is_unknown =
+        |obstacle: &ProfileErrorKind| matches!(obstacle, ProfileErrorKind::Knob { is_unknown_value: true, .. });
+    for Preflight { profile, host, obstacles, .. } in &mut preflights {
+        if let Some(at) = obstacles.iter().position(is_unknown) {
+            let kind = Box::new(obstacles.swap_remove(at));
+            return Err(ProfileError { profile: profile.clone(), host: host.clone(), kind }.into());
+        }
+    }
+    Ok(preflights)
 }
 
 /// Context shared by the runs in all profiles.

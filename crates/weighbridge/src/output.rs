@@ -8,7 +8,7 @@ use serde::Serialize;
 use wb_model::{escape_controls, is_direction_mark};
 use wb_sys::{OutputFile, OutputTarget, output_file};
 
-use crate::cli::OutputPath;
+use crate::cli::{OutputPath, OutputPrefix};
 use crate::error::Error;
 use crate::recorded_file::is_record;
 
@@ -90,6 +90,24 @@ fn require_no_record(path: &OutputPath) -> Result<(), Error> {
 pub(crate) fn write_file(path: &OutputPath, content: &(impl AsRef<[u8]> + ?Sized)) -> Result<(), Error> {
     require_no_record(path)?;
     output_file::write(path.as_path(), content.as_ref()).map_err(Error::output(path))
+}
+
+/// Writes texts to the files of a prefix, in their order; returns the names of the files.
+pub(crate) fn write_files(prefix: &OutputPrefix, texts: impl IntoIterator<Item = String>) -> Result<String, Error> {
+    let mut names = Vec::new();
+    for (file, text) in prefix.files().zip(texts) {
+        write_file(&file, &text)?;
+        names.push(file.to_string());
+    }
+    Ok(join_and(&names))
+}
+
+/// Joins words: `a, b and c`.
+fn join_and(words: &[String]) -> String {
+    match words {
+        [others @ .., last] if !others.is_empty() => format!("{} and {last}", others.join(", ")),
+        words => words.concat(),
+    }
 }
 
 /// Creates a file that the user has named, to be written little by little.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use wb_knobs::doctor::Diagnosis;
+use wb_knobs::tune::KnobRefusal;
 use wb_model::{Nanos, ProcessEnvironment};
 use wb_sys::environment::tools::VersionQueries;
 use wb_sys::telemetry::Telemetry;
@@ -143,7 +144,7 @@ calls! {
     CheckKnobs {
         /// Values by knob.
         knobs: BTreeMap<String, String>,
-    } -> Vec<(String, String)>;
+    } -> Vec<(String, KnobRefusal)>;
     /// Checks, without writing, whether a resource can be changed: the reason against it.
     Refusal {
         /// The resource.

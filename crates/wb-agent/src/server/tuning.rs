@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{ErrorKind, Write};
 
 use wb_knobs::knobs::shield::{self, Shield};
-use wb_knobs::tune::{KnobSetting, apply, check_settable};
+use wb_knobs::tune::{KnobRefusal, KnobSetting, apply, check_settable};
 use wb_knobs::{Knob, KnobSet};
 use wb_sys::undo::{Change, LockHolder, RevertError, RevertOutcome, UndoError};
 use wb_sys::{SysRoot, UndoLog};
@@ -129,9 +129,10 @@ fn reverted_change((change, outcome): (Change, RevertOutcome)) -> RevertedChange
 }
 
 /// Returns the knobs that cannot be set to the given values, with the reasons.
-pub(super) fn check_knobs(root: &SysRoot, knobs: &BTreeMap<String, String>) -> Vec<(String, String)> {
+pub(super) fn check_knobs(root: &SysRoot, knobs: &BTreeMap<String, String>) -> Vec<(String, KnobRefusal)> {
     let check = |(key, value): (&String, &String)| {
-        Some((key.clone(), shield_conflict(key, value).or_else(|| Some(check_settable(root, key, value).err()?.0))?))
+        let conflict = shield_conflict(key, value).map(KnobRefusal::from);
+        Some((key.clone(), conflict.or_else(|| check_settable(root, key, value).err())?))
     };
     knobs.iter().filter_map(check).collect()
 }

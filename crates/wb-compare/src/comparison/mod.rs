@@ -167,6 +167,9 @@ pub struct CheckGroupResult {
     pub status: Status,
     /// Whether it is part of the exit code, which is the case if tolerances decide all of its members.
     pub decides: bool,
+    /// The number of members that differ notably themselves, or could not be compared.
+    #[serde(default)]
+    pub notable_members: usize,
 }
 
 /// The number of checks by verdict.
@@ -233,18 +236,6 @@ impl Totals {
         *count += 1;
     }
 
-    /// Primary checks that were compared.
-    pub fn compared(&self) -> usize {
-        self.gains
-            + self.minor_gains
-            + self.equals
-            + self.minor_losses
-            + self.losses
-            + self.differing
-            + self.unconfirmed
-            + self.inconclusive
-    }
-
     /// `unconfirmed` is the number of unconfirmed checks that fail.
     fn exit(&self, comparable: bool, fail_on: FailOn, unconfirmed: usize) -> ComparisonExit {
         let gains = if fail_on.gain { self.gains + self.groups_improved } else { 0 };
@@ -281,10 +272,13 @@ impl ComparisonResult {
         let checks: Vec<CheckResult> = reported.par_iter().map(check_result).collect();
         // Checks that are not reported do not matter.
         let mut by_tolerance = vec![true; tolerances.checks.len()];
+        let mut notable = vec![false; tolerances.checks.len()];
         for ((at, _), check) in reported.into_iter().zip(&checks) {
             by_tolerance[at] = check.decided_by == ComparisonMethod::Tolerance;
+            // What is inconclusive shows nothing.
+            notable[at] = check.final_verdict.is_notable() && check.final_verdict != FinalVerdict::Inconclusive;
         }
-        let groups = last.map_or_else(Vec::new, |last| groups(tolerances, last, method, &by_tolerance));
+        let groups = last.map_or_else(Vec::new, |last| groups(tolerances, last, method, &by_tolerance, &notable));
         let mut totals = Totals::default();
         for check in &checks {
             totals.add(check.primary, check.final_verdict);
@@ -395,6 +389,7 @@ fn groups(
     last: usize,
     method: Option<ComparisonMethod>,
     by_tolerance: &[bool],
+    notable: &[bool],
 ) -> Vec<CheckGroupResult> {
     let group = |group: &tolerance::groups::Group<'_>| {
         let cell = group.cell(last)?;
@@ -405,6 +400,7 @@ fn groups(
             tolerance: cell.tolerance,
             status: cell.status,
             decides: method != Some(ComparisonMethod::Statistical) && group.members.iter().all(|at| by_tolerance[*at]),
+            notable_members: group.members.iter().filter(|at| notable[**at]).count(),
         })
     };
     tolerances.groups.iter().filter_map(group).collect()

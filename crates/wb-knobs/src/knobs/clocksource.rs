@@ -6,7 +6,7 @@ use crate::knob::{Assessment, Knob, KnobDescription, KnobValue};
 use crate::shell_commands::echo;
 use crate::target::KnobTarget;
 use crate::unsupported::Unsupported;
-use crate::writes::{KnobWrites, choice};
+use crate::writes::{KnobWrites, choice, listed_options};
 
 /// The clock source that time is read from.
 pub struct Clocksource;
@@ -43,9 +43,11 @@ impl Knob for Clocksource {
             _ => Assessment::Unknown { reason: "unknown cost of reading this clock" },
         }
     }
-    fn writes(&self, sys: &SysRoot, _: &KnobTarget, value: &str) -> KnobWrites {
-        let path = format!("{FOLDER}/current_clocksource");
-        choice(sys, &path, &format!("{FOLDER}/available_clocksource"), value)
+    fn writes(&self, sys: &SysRoot, target: &KnobTarget, value: &str) -> KnobWrites {
+        choice(&format!("{FOLDER}/current_clocksource"), &self.offered_values(sys, target), value)
+    }
+    fn offered_values(&self, sys: &SysRoot, _: &KnobTarget) -> Vec<String> {
+        listed_options(sys, &format!("{FOLDER}/available_clocksource"))
     }
     fn shell_command(&self, sys: &SysRoot, _: &[KnobTarget]) -> String {
         let available = sys.text(format!("{FOLDER}/available_clocksource")).unwrap_or_default();

@@ -177,7 +177,7 @@ mod tests {
     #[test]
     fn a_page_size_is_required_where_there_are_several() {
         let fake = machine();
-        let ambiguous = check_settable(&fake.root(), "hugetlb", "4").unwrap_err().0;
+        let ambiguous = check_settable(&fake.root(), "hugetlb", "4").unwrap_err().reason;
         assert_eq!(
             ambiguous,
             "`hugetlb=4` needs a page size, since there are several here: write `hugetlb@1048576kB=4` or `hugetlb@2048kB=4`"

@@ -162,12 +162,15 @@ mod tests {
         );
         assert_eq!(check_settable(&sys, "irq-affinity", "1"), Ok(()));
         assert_eq!(
-            check_settable(&sys, "irq-affinity@irq8", "1").unwrap_err().0,
+            check_settable(&sys, "irq-affinity@irq8", "1").unwrap_err().reason,
             reason,
             "a named target must be settable"
         );
-        assert_eq!(check_settable(&sys, "irq-affinity", "64").unwrap_err().0, "no such CPU: `cpu64`: 0-63 are online");
-        assert!(check_settable(&sys, "irq-affinity", "few").unwrap_err().0.contains("invalid CPU list"));
+        assert_eq!(
+            check_settable(&sys, "irq-affinity", "64").unwrap_err().reason,
+            "no such CPU: `cpu64`: 0-63 are online"
+        );
+        assert!(check_settable(&sys, "irq-affinity", "few").unwrap_err().reason.contains("invalid CPU list"));
     }
 
     proptest! {

@@ -76,7 +76,10 @@ mod tests {
         );
         assert_eq!(sys.text(path).unwrap(), "3");
         let reason = KnobSet::parse("", "knobs.drop-caches = 'some'").unwrap_err().reason;
-        assert_eq!(reason, "knob `drop-caches`: invalid value `some`: expected one of none, pages, entries, all");
+        assert_eq!(
+            reason,
+            "knob `drop-caches`: invalid value `some`: expected one of none, pages, entries, all; did you mean `none`?"
+        );
         assert_eq!(log.open_changes().count(), 0);
     }
 }

@@ -1,5 +1,7 @@
 //! Power profiles of tuned and of the firmware, which change many settings at once.
 
+use std::collections::BTreeSet;
+
 use wb_sys::SysRoot;
 
 use crate::counters;
@@ -8,12 +10,15 @@ use crate::file_knob::{FileFormat, FileKnob};
 use crate::knob::{Assessment, Knob, KnobDescription, KnobValue};
 use crate::target::{self, KnobTarget};
 use crate::unsupported::Unsupported;
-use crate::writes::{KnobWrites, command};
+use crate::writes::{KnobWrites, check_option, command};
 
 /// The active profile of the tuned daemon.
 pub struct TunedProfile;
 
 const ACTIVE: &str = "/etc/tuned/active_profile";
+
+/// The folders of tuned's profiles, of versions before and since 2.23.
+const PROFILE_FOLDERS: [&str; 4] = ["/usr/lib/tuned", "/etc/tuned", "/usr/lib/tuned/profiles", "/etc/tuned/profiles"];
 
 impl Knob for TunedProfile {
     fn description(&self) -> &KnobDescription {
@@ -42,7 +47,21 @@ impl Knob for TunedProfile {
             (false, false) => Assessment::Unknown { reason: "a custom profile: `tuned-adm profile_info` describes it" },
         }
     }
-    fn writes(&self, sys: &SysRoot, _: &KnobTarget, value: &str) -> KnobWrites {
+    fn offered_values(&self, sys: &SysRoot, _: &KnobTarget) -> Vec<String> {
+        let of_folder = |folder: &str| {
+            // A folder of another version is missing.
+            let names = sys.list(folder).unwrap_or_default();
+            names.into_iter().filter(|name| sys.exists(format!("{folder}/{name}/tuned.conf"))).collect::<Vec<_>>()
+        };
+        let names: BTreeSet<String> = PROFILE_FOLDERS.into_iter().flat_map(of_folder).collect();
+        names.into_iter().collect()
+    }
+    fn writes(&self, sys: &SysRoot, target: &KnobTarget, value: &str) -> KnobWrites {
+        let offered = self.offered_values(sys, target);
+        if !offered.is_empty() {
+            // Tuned merges several profiles.
+            value.split_whitespace().try_for_each(|profile| check_option(profile, &offered))?;
+        }
         let read = ["cat", ACTIVE].map(str::to_owned).to_vec();
         let write = ["tuned-adm", "profile", "{}"].map(str::to_owned).to_vec();
         command(sys, "tuned's profile", "tuned-adm", [read, write], format!("{value}\n"))

@@ -90,18 +90,44 @@ pub fn plan_all(sys: &SysRoot, sets: &[KnobSet]) -> Vec<Vec<KnobResult>> {
     resolve(sys, sets).into_iter().map(of_set).collect()
 }
 
+/// Why a knob cannot be set to a value on a machine.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KnobRefusal {
+    /// The reason.
+    pub reason: String,
+    /// Whether the machine lists the valid values, and this is none of them.
+    pub is_unknown_value: bool,
+}
+
+impl From<String> for KnobRefusal {
+    fn from(reason: String) -> Self {
+        Self { reason, is_unknown_value: false }
+    }
+}
+
 /// Checks by reading alone whether a knob, `io-scheduler` or `io-scheduler@sda`, can be set to a value on a machine:
 /// the target exists, the value is valid, and this user may write it. No change is attempted.
 ///
 /// # Errors
 /// When it cannot, with the reason.
-pub fn check_settable(sys: &SysRoot, key: &str, value: &str) -> Result<(), Unsupported> {
-    let setting = KnobSetting::new(key, value.to_owned()).map_err(Unsupported)?;
+pub fn check_settable(sys: &SysRoot, key: &str, value: &str) -> Result<(), KnobRefusal> {
+    let setting = KnobSetting::new(key, value.to_owned())?;
+    let is_unknown_value = is_unknown_value(sys, &setting);
     let set = KnobSet { name: key.to_owned(), summary: String::new(), knobs: vec![setting] };
     match plan(sys, &set).iter().find_map(|result| result.outcome.reason()) {
-        Some(reason) => Err(Unsupported(reason.to_owned())),
+        Some(reason) => Err(KnobRefusal { reason: reason.to_owned(), is_unknown_value }),
         None => Ok(()),
     }
+}
+
+/// Whether the values that the machine offers for the targets of a setting are known, and none of them offers this one.
+fn is_unknown_value(sys: &SysRoot, setting: &KnobSetting) -> bool {
+    let Some(knob) = find(&setting.knob) else { return false };
+    // Without a target nothing is offered.
+    let targets = targets(sys, knob, setting).unwrap_or_default();
+    let offered: Vec<String> = targets.iter().flat_map(|target| knob.offered_values(sys, target)).collect();
+    // Several words are profiles of tuned.
+    !offered.is_empty() && !setting.value.split_whitespace().all(|word| offered.iter().any(|value| value == word))
 }
 
 /// The error of a knob with several targets, one of which must be named.
@@ -274,7 +300,7 @@ mod tests {
     use super::*;
 
     fn refusal(fake: &FakeRoot, key: &str, value: &str) -> String {
-        check_settable(&fake.root(), key, value).unwrap_err().0
+        check_settable(&fake.root(), key, value).unwrap_err().reason
     }
 
     #[test]
@@ -288,6 +314,43 @@ mod tests {
         let container = fake_root::container();
         assert_eq!(refusal(&container, "clocksource", "tsc"), "the kernel does not report its clock source");
         assert_eq!(refusal(&fake, "wbt", "0"), "no such file: `/sys/block/nvme0n1/queue/wbt_lat_usec`");
+    }
+
+    #[test]
+    fn every_open_list_is_that_of_the_machine() {
+        let policy = "/sys/devices/system/cpu/cpufreq/policy0";
+        let clock = "/sys/devices/system/clocksource/clocksource0";
+        let fake = fake_root::laptop()
+            .file(&format!("{policy}/scaling_available_governors"), "performance powersave\n")
+            .file(&format!("{policy}/energy_performance_preference"), "power\n")
+            .file(&format!("{policy}/energy_performance_available_preferences"), "performance power\n")
+            .file(&format!("{clock}/current_clocksource"), "tsc\n")
+            .file(&format!("{clock}/available_clocksource"), "tsc hpet\n")
+            .file("/sys/firmware/acpi/platform_profile", "balanced\n")
+            .file("/sys/firmware/acpi/platform_profile_choices", "quiet balanced performance\n")
+            .file("/sys/block/nvme0n1/queue/scheduler", "[none] mq-deadline\n")
+            .file("/etc/tuned/active_profile", "balanced\n")
+            .file("/usr/lib/tuned/profiles/latency-performance/tuned.conf", "")
+            .file("/etc/tuned/profiles/mine/tuned.conf", "");
+        for (knob, typo, near) in [
+            ("governor", "performnce", "performance"),
+            ("energy-preference", "powr", "power"),
+            ("clocksource", "tcs", "tsc"),
+            ("platform-profile", "quit", "quiet"),
+            ("io-scheduler", "mq-dedline", "mq-deadline"),
+        ] {
+            let refused = check_settable(&fake.root(), knob, typo).unwrap_err();
+            assert!(refused.is_unknown_value, "{knob}");
+            let expected = format!("; did you mean `{near}`?");
+            assert!(refused.reason.ends_with(&expected), "{knob}: {}", refused.reason);
+            assert!(check_settable(&fake.root(), knob, near).is_ok(), "{knob}");
+        }
+        let tuned = find("tuned-profile").unwrap();
+        assert_eq!(tuned.offered_values(&fake.root(), &KnobTarget::System), ["latency-performance", "mine"]);
+        let refused = tuned.writes(&fake.root(), &KnobTarget::System, "latency-performnce").unwrap_err().0;
+        assert!(refused.ends_with("; did you mean `latency-performance`?"), "{refused}");
+        let elsewhere = check_settable(&fake_root::container().root(), "governor", "performnce").unwrap_err();
+        assert!(!elsewhere.is_unknown_value, "without frequency policies no value is known");
     }
 
     #[test]

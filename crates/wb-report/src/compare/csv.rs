@@ -1,86 +1,306 @@
-//! Writes comparisons as comma-separated values.
+//! Writes comparisons as comma-separated values, in tidy form.
 
-use wb_compare::ComparisonResult;
+use std::collections::BTreeSet;
+
+use wb_compare::build::{Build, DEFINING_PARAMS, METRIC_UNIT, MetricIndex};
+use wb_compare::comparison::CheckResult;
+use wb_compare::{Builds, CheckId, ComparisonResult, IdFormat, Statistic};
+use wb_model::Unit;
 
 use super::figures::describe_error;
-use crate::csv::to_csv;
+use crate::csv::{CellColumns, CellFields, SharedUnits, scale_figure, to_csv};
 
-/// Columns of a comparison within one run: the names of both sides.
-const SIDE_COLUMNS: &str = ",reference,judged";
+/// The last columns of a comparison within one run: the names of both sides of a check.
+const SIDE_COLUMNS: [&str; 2] = ["reference", "judged"];
 
-const CHECK_COLUMNS: &str = "id,statistic,primary,direction,before,after,difference_percent,score_percent,tolerance_percent,status,verdict,ratio,low,high,confidence,p_value,n_before,n_after,disturbed_before,disturbed_after,reason,decided_by,final_verdict,unit,aspect,runs_low,runs_high,runs_before,runs_after,median_ratio";
+/// The columns of checks after the leading ones.
+const CHECK_COLUMNS: [&str; 31] = [
+    "statistic",
+    "primary",
+    "direction",
+    "before",
+    "after",
+    "difference_percent",
+    "score_percent",
+    "tolerance_percent",
+    "status",
+    "verdict",
+    "aspect",
+    "ratio",
+    "low",
+    "high",
+    "confidence",
+    "runs_low",
+    "runs_high",
+    "p_value",
+    "median_ratio",
+    "n_before",
+    "n_after",
+    "runs_before",
+    "runs_after",
+    "disturbed_before",
+    "disturbed_after",
+    "failed_before",
+    "failed_after",
+    "attempts_before",
+    "attempts_after",
+    "decided_by",
+    "final_verdict",
+];
 
-/// Writes one row per error of the first and the last build, whose decision is `error` and whose reason is its text,
-/// then one row per check. Within one run, the names of both sides follow.
-pub fn checks(outcome: &ComparisonResult) -> String {
-    let number = |value: Option<f64>| value.map_or(String::new(), |value| value.to_string());
-    let rows = outcome.checks.iter().map(|check| {
-        let statistics = check.statistics.as_ref();
-        let interval = statistics.and_then(|statistics| statistics.interval);
-        let count =
-            |side: usize| statistics.map_or(String::new(), |statistics| statistics.counts.samples[side].to_string());
-        let runs_interval = statistics.and_then(|statistics| statistics.runs_interval);
-        let runs = |side: usize| statistics.map_or(String::new(), |it| it.counts.runs[side].to_string());
-        let disturbed = |side: usize| {
-            statistics
-                .and_then(|statistics| statistics.disturbed[side])
-                .map_or(String::new(), |count| count.to_string())
-        };
-        let fields = [
-            check.id.clone(),
-            check.statistic.to_string(),
-            check.primary.to_string(),
-            check.direction.to_string(),
-            number(check.before),
-            number(check.after),
-            number(check.difference),
-            number(check.score),
-            check.tolerance.to_string(),
-            check.status.to_string(),
-            statistics.map_or(String::new(), |statistics| statistics.verdict.as_str().to_owned()),
-            number(statistics.and_then(|statistics| statistics.ratio)),
-            number(interval.map(|interval| interval.low)),
-            number(interval.map(|interval| interval.high)),
-            number(interval.map(|interval| interval.confidence)),
-            number(statistics.and_then(|statistics| statistics.p_value)),
-            count(0),
-            count(1),
-            disturbed(0),
-            disturbed(1),
-            check.reason.clone().unwrap_or_default(),
-            check.decided_by.as_str().to_owned(),
-            check.final_verdict.as_str().to_owned(),
-            check.value_unit.as_ref().map(ToString::to_string).unwrap_or_default(),
-            statistics.and_then(|statistics| statistics.aspect).map_or(String::new(), |aspect| aspect.to_string()),
-            number(runs_interval.map(|interval| interval.low)),
-            number(runs_interval.map(|interval| interval.high)),
-            runs(0),
-            runs(1),
-            number(statistics.and_then(|statistics| statistics.median_ratio)),
-        ];
-        fields.into_iter().chain(check.sides.clone().into_iter().flatten()).collect()
-    });
-    let columns = match outcome.within_run {
-        Some(_) => CHECK_COLUMNS.to_owned() + SIDE_COLUMNS,
-        None => CHECK_COLUMNS.to_owned(),
-    };
-    let errors = outcome.errors().map(|(build, location, text)| {
-        let field = |column: &str| match column {
-            "id" => location.to_owned(),
-            "statistic" | "final_verdict" => "error".to_owned(),
-            "primary" => true.to_string(),
-            "reason" => describe_error(build, text),
-            _ => String::new(),
-        };
-        columns.split(',').map(field).collect()
-    });
-    to_csv(&columns, errors.chain(rows))
+/// The last column of checks between builds.
+const REASON: &str = "reason";
+
+/// The columns of samples after the leading ones.
+const SAMPLE_COLUMNS: [&str; 5] = ["side", "build", "run", "sample", "value"];
+
+const GROUP_COLUMNS: [&str; 6] = ["id", "members", "score_percent", "tolerance_percent", "status", "decides"];
+
+/// A comparison as the contents of files.
+#[derive(Debug)]
+pub struct ComparisonCsv {
+    /// One row per error of the first and the last build, whose verdict is `error` and whose reason is its text, then one
+    /// row per check.
+    pub checks: String,
+    /// One row per sample and build of each metric.
+    pub samples: String,
+    /// One row per group.
+    pub groups: String,
 }
 
-const GROUP_COLUMNS: &str = "id,members,score_percent,tolerance_percent,status,decides";
+/// Writes a comparison of builds.
+pub fn csv(outcome: &ComparisonResult, builds: &Builds) -> ComparisonCsv {
+    let table = TidyTable::of(outcome, builds);
+    ComparisonCsv { checks: table.checks(), samples: table.samples(), groups: groups(outcome) }
+}
 
-/// Writes one row per group.
-pub fn groups(outcome: &ComparisonResult) -> String {
+/// The columns and units that all rows of a comparison share.
+struct TidyTable<'a> {
+    outcome: &'a ComparisonResult,
+    builds: &'a Builds,
+    columns: CellColumns,
+    units: SharedUnits,
+}
+
+impl<'a> TidyTable<'a> {
+    fn of(outcome: &'a ComparisonResult, builds: &'a Builds) -> Self {
+        let readings = builds.rows().flat_map(|row| builds.list().iter().flat_map(move |build| build.readings(row)));
+        let sets = readings.map(|reading| reading.params);
+        let names = sets.flat_map(|set| builds.params(set).map(|(name, _)| name).collect::<Vec<_>>());
+        let names: BTreeSet<String> = names.filter(|name| !DEFINING_PARAMS.contains(name)).map(str::to_owned).collect();
+        let of_row = |row: MetricIndex| {
+            let metric = metric_name(&builds.id(row, Statistic::Mean)).0;
+            let figure = move |build: &Build| {
+                let value = build.value(row, Statistic::Mean).number().unwrap_or_default();
+                Some((metric.clone(), own_unit(builds, build, row)?, value))
+            };
+            builds.list().iter().filter_map(figure)
+        };
+        let figures = builds.rows().flat_map(of_row);
+        Self { outcome, builds, columns: CellColumns::new(names), units: SharedUnits::new(figures) }
+    }
+
+    fn checks(&self) -> String {
+        let columns = self.check_columns();
+        let header = self.columns.header(&columns, &[&columns, &SAMPLE_COLUMNS]);
+        let errors = self.outcome.errors().map(|(build, location, text)| {
+            let fields = CellFields { cell: location.to_owned(), ..CellFields::default() };
+            let of_check = CHECK_COLUMNS.map(|column| match column {
+                "statistic" | "final_verdict" => "error".to_owned(),
+                "primary" => true.to_string(),
+                _ => String::new(),
+            });
+            let reason = describe_error(build, text);
+            let row = self.columns.row(fields, |_| String::new()).into_iter().chain(of_check).chain([reason]);
+            row.chain(self.side_names(None)).collect()
+        });
+        let checks = self.outcome.checks.iter().map(|check| {
+            let Some((id, row)) = self.find(check) else { return self.unnamed_row(check) };
+            let sides = self.sides().map(|build| match check.statistic {
+                Statistic::Mean => self.unit(build?, row),
+                Statistic::Stddev => Some((1.0, "%".to_owned())),
+            });
+            let unit = sides.iter().flatten().next().map(|(_, name)| name.clone()).unwrap_or_default();
+            // A side in another kind of unit is not comparable, and has no figure in this one.
+            let divisors = sides.map(|side| match side {
+                Some((divisor, name)) => (name == unit).then_some(divisor),
+                None => Some(1.0),
+            });
+            let leading = self.columns.row(cell_fields(&id, unit), |name| self.param_of_sides(row, name));
+            self.check_row(leading, check, divisors)
+        });
+        to_csv(header, errors.chain(checks))
+    }
+
+    /// The columns of checks after the leading ones.
+    fn check_columns(&self) -> Vec<&'static str> {
+        let sides = self.outcome.within_run.iter().flat_map(|_| SIDE_COLUMNS);
+        CHECK_COLUMNS.into_iter().chain([REASON]).chain(sides).collect()
+    }
+
+    fn check_row(&self, leading: Vec<String>, check: &CheckResult, divisors: [Option<f64>; 2]) -> Vec<String> {
+        let reason = check.reason.clone().unwrap_or_default();
+        let row = leading.into_iter().chain(check_fields(check, divisors)).chain([reason]);
+        row.chain(self.side_names(check.sides.as_ref())).collect()
+    }
+
+    /// The names of both sides within one run, which errors do not have.
+    fn side_names(&self, names: Option<&[String; 2]>) -> Vec<String> {
+        match self.outcome.within_run {
+            Some(_) => names.cloned().unwrap_or_default().into(),
+            None => Vec::new(),
+        }
+    }
+
+    /// A row of a check whose identifier cannot be split.
+    fn unnamed_row(&self, check: &CheckResult) -> Vec<String> {
+        let fields = CellFields { cell: check.id.clone(), ..CellFields::default() };
+        let leading = self.columns.row(fields, |_| String::new());
+        self.check_row(leading, check, [Some(1.0); 2])
+    }
+
+    fn samples(&self) -> String {
+        let header = self.columns.header(&SAMPLE_COLUMNS, &[&self.check_columns(), &SAMPLE_COLUMNS]);
+        let last = self.builds.list().len().saturating_sub(1);
+        let rows = self.builds.rows().flat_map(|row| {
+            let id = self.builds.id(row, Statistic::Mean);
+            self.builds.list().iter().enumerate().flat_map(move |(at, build)| {
+                let side = if at == 0 {
+                    "before"
+                } else if at == last {
+                    "after"
+                } else {
+                    "between"
+                };
+                let (divisor, unit) = self.unit(build, row).unwrap_or((1.0, String::new()));
+                let leading = self.columns.row(cell_fields(&id, unit), |name| {
+                    param(self.builds, build, row, name).unwrap_or_default().to_owned()
+                });
+                let samples = build.runs.iter().flat_map(move |run| {
+                    let path = run.path.display().to_string();
+                    run.samples(row).iter().enumerate().map(move |(number, value)| (path.clone(), number, *value))
+                });
+                samples.map(move |(run, number, value)| {
+                    let value = scale_figure(value, divisor).to_string();
+                    let of_sample = [side.to_owned(), build.name.clone(), run, number.to_string(), value];
+                    leading.iter().cloned().chain(of_sample).collect()
+                })
+            })
+        });
+        to_csv(header, rows)
+    }
+
+    /// The identifier of a check, and its metric.
+    fn find<'c>(&self, check: &'c CheckResult) -> Option<(CheckId<'c>, MetricIndex)> {
+        let id = CheckId::parse(&check.id).ok()?;
+        let row = self.builds.find(&id)?;
+        Some((id, row))
+    }
+
+    /// The first build and the last.
+    fn sides(&self) -> [Option<&'a Build>; 2] {
+        [self.builds.list().first(), self.builds.list().last()]
+    }
+
+    /// The divisor of a build's figures of a metric, and the name of the common unit; none without a known unit.
+    fn unit(&self, build: &Build, row: MetricIndex) -> Option<(f64, String)> {
+        let own = own_unit(self.builds, build, row)?;
+        let metric = metric_name(&self.builds.id(row, Statistic::Mean)).0;
+        self.units.of(&metric, &own).map(|unit| (unit.divisor, unit.name.clone()))
+    }
+
+    /// The value of a parameter in the first build and in the last: `60 → 61` if they differ.
+    fn param_of_sides(&self, row: MetricIndex, name: &str) -> String {
+        match self.sides().map(|build| param(self.builds, build?, row, name)) {
+            [Some(before), Some(after)] if before != after => format!("{before} → {after}"),
+            [before, after] => before.or(after).unwrap_or_default().to_owned(),
+        }
+    }
+}
+
+/// The unit in which a build has a metric.
+fn own_unit(builds: &Builds, build: &Build, row: MetricIndex) -> Option<Unit> {
+    param(builds, build, row, METRIC_UNIT).map(Unit::new)
+}
+
+/// The value of a parameter in a build.
+fn param<'a>(builds: &'a Builds, build: &Build, row: MetricIndex, name: &str) -> Option<&'a str> {
+    let set = build.readings(row).next()?.params;
+    builds.params(set).find(|(other, _)| *other == name).map(|(_, value)| value)
+}
+
+/// The metric with its class, and its worker.
+fn metric_name(id: &CheckId<'_>) -> (String, String) {
+    let (name, worker) = match id.id_format {
+        IdFormat::Weighbridge => id.metric.split_once('@').unwrap_or((id.metric, "")),
+        IdFormat::RunPerf => (id.metric, ""),
+    };
+    (format!("{}/{name}", id.class), worker.to_owned())
+}
+
+fn cell_fields(id: &CheckId<'_>, unit: String) -> CellFields {
+    let (metric, worker) = metric_name(id);
+    CellFields {
+        cell: format!("{}/{}/{}{}{}", id.profile, id.test, id.serial, id.id_format.before_case(), id.case),
+        profile: id.profile.to_owned(),
+        test: id.test.to_owned(),
+        serial: id.serial.to_owned(),
+        metric,
+        unit,
+        worker,
+    }
+}
+
+fn check_fields(check: &CheckResult, [before, after]: [Option<f64>; 2]) -> [String; CHECK_COLUMNS.len()] {
+    let number = |value: Option<f64>| value.map_or(String::new(), |value| value.to_string());
+    let figure = |value: Option<f64>, divisor: Option<f64>| {
+        number(value.zip(divisor).map(|(value, by)| scale_figure(value, by)))
+    };
+    let count = |value: Option<usize>| value.map_or(String::new(), |value| value.to_string());
+    let statistics = check.statistics.as_ref();
+    let interval = statistics.and_then(|it| it.interval);
+    let runs_interval = statistics.and_then(|it| it.runs_interval);
+    let samples = |side: usize| count(statistics.map(|it| it.counts.samples[side]));
+    let runs = |side: usize| count(statistics.map(|it| it.counts.runs[side]));
+    let disturbed = |side: usize| count(statistics.and_then(|it| it.disturbed[side]));
+    let failed = |side: usize| count(statistics.map(|it| it.failures[side].failed as usize));
+    let attempts = |side: usize| count(statistics.map(|it| it.failures[side].attempts as usize));
+    [
+        check.statistic.to_string(),
+        check.primary.to_string(),
+        check.direction.to_string(),
+        figure(check.before, before),
+        figure(check.after, after),
+        number(check.difference),
+        number(check.score),
+        check.tolerance.to_string(),
+        check.status.to_string(),
+        statistics.map_or(String::new(), |it| it.verdict.as_str().to_owned()),
+        statistics.and_then(|it| it.aspect).map_or(String::new(), |aspect| aspect.to_string()),
+        number(statistics.and_then(|it| it.ratio)),
+        number(interval.map(|interval| interval.low)),
+        number(interval.map(|interval| interval.high)),
+        number(interval.map(|interval| interval.confidence)),
+        number(runs_interval.map(|interval| interval.low)),
+        number(runs_interval.map(|interval| interval.high)),
+        number(statistics.and_then(|it| it.p_value)),
+        number(statistics.and_then(|it| it.median_ratio)),
+        samples(0),
+        samples(1),
+        runs(0),
+        runs(1),
+        disturbed(0),
+        disturbed(1),
+        failed(0),
+        failed(1),
+        attempts(0),
+        attempts(1),
+        check.decided_by.as_str().to_owned(),
+        check.final_verdict.as_str().to_owned(),
+    ]
+}
+
+fn groups(outcome: &ComparisonResult) -> String {
     let rows = outcome.groups.iter().map(|group| {
         let (members, decides) = (group.members.to_string(), group.decides.to_string());
         let (score, tolerance) = (group.score.to_string(), group.tolerance.to_string());

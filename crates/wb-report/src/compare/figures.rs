@@ -148,7 +148,8 @@ pub(super) fn explain_check(check: &CheckResult) -> String {
 /// Explains the status of a group.
 pub(super) fn explain_group(group: &CheckGroupResult) -> String {
     let checks = pluralize(group.members, "check");
-    format!("{} % of ±{:.2} %, {checks}", format_signed(group.score), group.tolerance)
+    let decides = if group.decides { "" } else { ", not decisive" };
+    format!("{} % of ±{:.2} %, {checks}{decides}", format_signed(group.score), group.tolerance)
 }
 
 /// Like [`explain_check`], for use beside both values and the [`difference`].

@@ -235,7 +235,7 @@ fn adjective(checks: &[&CheckResult], verdict: FinalVerdict) -> Option<&'static 
 }
 
 /// The test, the case and the metric of a check.
-fn short_name(id: &str) -> String {
+pub(super) fn short_name(id: &str) -> String {
     let Ok(parsed) = CheckId::parse(id) else { return id.to_owned() };
     let case = unescape_lossy(parsed.case.trim_start_matches("./"));
     let case = if case == "-" { String::new() } else { format!(" {case}") };

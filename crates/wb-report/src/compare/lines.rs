@@ -1,11 +1,12 @@
 //! Renders a line for each error, check and group.
 
 use wb_compare::ComparisonResult;
-use wb_compare::comparison::{BuildSummary, CheckResult};
+use wb_compare::comparison::{BuildSummary, CheckGroupResult, CheckResult};
 use wb_compare::run_perf::tolerance::Status;
 
 use super::Verbosity;
 use super::figures::{describe_error, explain_check, explain_group, readable_id, tone};
+use super::findings::{BuildFindings, group_findings_of_cells};
 use super::wording::verdict_word;
 use crate::text::{Style, Tone};
 
@@ -35,6 +36,17 @@ pub(super) fn check_lines(outcome: &ComparisonResult, verbosity: Verbosity, styl
         .collect()
 }
 
+/// Renders what was found about the samples of cells without a listed check, one line for each kind.
+pub(super) fn unlisted_finding_lines(outcome: &ComparisonResult, verbosity: Verbosity, style: Style) -> String {
+    let is_unlisted = |check: &CheckResult| verbosity == Verbosity::Changes && !check.final_verdict.is_notable();
+    let findings = group_findings_of_cells(outcome, |build| format!("`{build}`"), is_unlisted);
+    if findings.is_empty() {
+        return String::new();
+    }
+    let line = |BuildFindings { builds, cells, text }| style.indent(2, &format!("{builds}, {cells}: {text}"));
+    style.heading("findings of other cells") + &findings.into_iter().map(line).collect::<String>()
+}
+
 /// Renders what was found about the samples of a check, up to a limit.
 fn finding_lines(check: &CheckResult, builds: &[BuildSummary], style: Style) -> String {
     let [reference, .., judged] = builds else { return String::new() };
@@ -49,21 +61,37 @@ fn finding_lines(check: &CheckResult, builds: &[BuildSummary], style: Style) -> 
     shown.iter().cloned().chain(rest).map(|text| style.indent(13, &text)).collect()
 }
 
+/// The groups that got worse or better and either decide, or show what none of their checks shows: many small changes.
+/// Of the latter, those of the same checks are shown once.
+pub(super) fn revealing_groups(outcome: &ComparisonResult) -> Vec<&CheckGroupResult> {
+    let is_change = |status: Status| matches!(status, Status::Regression | Status::Improvement);
+    let mut shown: Vec<&CheckGroupResult> = Vec::new();
+    for group in outcome.groups.iter().filter(|group| is_change(group.status)) {
+        let reveals = group.notable_members == 0 && group.members > 1;
+        let is_shown = |other: &&CheckGroupResult| (other.members, other.score) == (group.members, group.score);
+        if group.decides || reveals && !shown.iter().any(is_shown) {
+            shown.push(group);
+        }
+    }
+    shown
+}
+
 /// Renders the selected groups.
 pub(super) fn group_lines(outcome: &ComparisonResult, verbosity: Verbosity, style: Style) -> String {
-    let is_change = |status: Status| matches!(status, Status::Regression | Status::Improvement);
-    let selected =
-        outcome.groups.iter().filter(|group| verbosity == Verbosity::All || (group.decides && is_change(group.status)));
-    selected
+    let groups: Vec<&CheckGroupResult> = match verbosity {
+        Verbosity::All => outcome.groups.iter().collect(),
+        Verbosity::Changes => revealing_groups(outcome),
+    };
+    groups
+        .into_iter()
         .map(|group| {
             let tone = match group.status {
-                Status::Regression => Tone::Bad,
+                Status::Regression if group.decides => Tone::Bad,
+                Status::Regression => Tone::Doubtful,
                 Status::Improvement => Tone::Good,
                 _ => Tone::Plain,
             };
-            let decides = if group.decides { "" } else { ", not decisive" };
-            let reason = explain_group(group) + decides;
-            line(&format!("group {}", group.status), tone, &group.id, &reason, style)
+            line(&format!("group {}", group.status), tone, &group.id, &explain_group(group), style)
         })
         .collect()
 }

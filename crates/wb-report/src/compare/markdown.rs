@@ -7,43 +7,31 @@ use crate::markdown::{code, escape};
 
 use super::context::{ContextSection, DifferenceRow, sections};
 use super::figures::{
-    describe_error, difference, explain_briefly, format_difference, readable_id, regressing_methods, side_figures,
-    unmatched_note,
+    describe_error, difference, explain_briefly, explain_group, format_difference, format_percent, readable_id,
+    regressing_methods, side_figures, unmatched_note,
 };
+use super::findings::{BuildFindings, group_findings};
 use super::headline::headline_with;
+use super::lines::revealing_groups;
+use super::totals::{count_verdicts, describe_compared};
 use super::wording::{Wording, verdict_word};
 
 /// Maximum length in characters: GitHub's limit for a comment with some reserve.
 const MAX_LENGTH: usize = 60_000;
 
-/// Writes the totals in a line, a table of errors and changed checks, and other differences; truncated to the length of
-/// a comment.
+/// Writes the totals in a line, a table of errors, changed checks and groups, the findings, and other differences;
+/// truncated to the length of a comment.
 pub fn markdown(outcome: &ComparisonResult) -> String {
-    let totals = &outcome.totals;
     let names: Vec<String> = outcome.builds.iter().map(|build| code(&build.name)).collect();
     let mut text = format!("### {}\n\n", names.join(" → "));
     text += &format!("{}.\n\n", headline_with(outcome, code, escape));
-    let counted = [
-        ("loss", "losses", totals.losses),
-        ("gain", "gains", totals.gains),
-        ("unconfirmed", "unconfirmed", totals.unconfirmed),
-        ("differs", "differ", totals.differing),
-        ("inconclusive", "inconclusive", totals.inconclusive),
-        ("error", "errors", totals.errors),
-        ("missing or invalid", "missing or invalid", totals.missing + totals.invalid + totals.incomparable),
-    ];
     let wording = Wording::of(outcome);
-    let summary: Vec<String> = counted
-        .iter()
-        .filter(|(.., count)| *count > 0)
-        .map(|(singular, plural, count)| {
-            format!("**{count} {}**", wording.total(if *count == 1 { singular } else { plural }))
-        })
-        .collect();
+    let counted = count_verdicts(&outcome.totals, wording).into_iter();
+    let summary: Vec<String> = counted.map(|(count, name)| format!("**{count} {name}**")).collect();
     let summary = if summary.is_empty() { "**no relevant difference**".to_owned() } else { summary.join(", ") };
     let by =
         regressing_methods(outcome).map_or(String::new(), |methods| format!("; {} {methods}", wording.failed_by()));
-    text += &format!("{summary}; {} primary checks compared{by}.\n\n", totals.compared());
+    text += &format!("{summary}; {}{by}.\n\n", describe_compared(outcome));
     let rows: Vec<&CheckResult> =
         outcome.checks.iter().filter(|check| check.primary && check.final_verdict.is_notable()).collect();
     let errors = outcome.errors().map(|(build, location, text)| {
@@ -61,7 +49,12 @@ pub fn markdown(outcome: &ComparisonResult) -> String {
             escape(&(sides(check) + &explain_briefly(check))),
         )
     });
-    let rows: Vec<String> = errors.chain(checks).collect();
+    let groups = revealing_groups(outcome).into_iter().map(|group| {
+        let id = code(&readable_id(&group.id));
+        let reason = explain_group(group);
+        format!("| group {} | {id} | | | {} | {reason} |\n", group.status, format_percent(Some(group.score)))
+    });
+    let rows: Vec<String> = errors.chain(checks).chain(groups).collect();
     if !rows.is_empty() {
         text += "| | check | first | last | difference | why |\n|---|---|--:|--:|--:|---|\n";
     }
@@ -79,6 +72,7 @@ pub fn markdown(outcome: &ComparisonResult) -> String {
     if let Some(note) = unmatched_note(outcome) {
         text += &format!("\n{}.\n", escape(&note));
     }
+    text += &finding_list(outcome, MAX_LENGTH.saturating_sub(text.len()));
     text += &context_details(outcome, MAX_LENGTH.saturating_sub(text.len()));
     text
 }
@@ -88,10 +82,16 @@ fn sides(check: &CheckResult) -> String {
     check.sides.as_ref().map(|[reference, judged]| format!("{reference} → {judged}; ")).unwrap_or_default()
 }
 
+/// What was found about the samples of both builds, one line for each kind, in at most this many bytes.
+fn finding_list(outcome: &ComparisonResult, length: usize) -> String {
+    let findings = group_findings(outcome, code).into_iter();
+    let line = |BuildFindings { builds, cells, text }| format!("- {builds}, {}: {}\n", escape(&cells), escape(&text));
+    let head = "\n**findings**\n\n";
+    truncate_lines(head, findings.map(line), "", length)
+}
+
 /// Other differences, in at most this many bytes.
 fn context_details(outcome: &ComparisonResult, length: usize) -> String {
-    const HEAD: &str = "\n<details><summary>other differences</summary>\n\n";
-    const TAIL: &str = "\n</details>\n";
     let row = |DifferenceRow { name, before, after, cells }: &DifferenceRow| {
         let name = if name.is_empty() { String::new() } else { format!("{}: ", escape(name)) };
         format!("  - {name}{} → {}{cells}\n", code(before), code(after))
@@ -99,13 +99,20 @@ fn context_details(outcome: &ComparisonResult, length: usize) -> String {
     let lines = |ContextSection { title, rows }: &ContextSection| {
         [format!("- {}\n", escape(title))].into_iter().chain(rows.iter().map(row)).collect::<Vec<String>>()
     };
-    let mut text = HEAD.to_owned();
-    for line in sections(&outcome.context).iter().flat_map(lines) {
-        if text.len() + line.len() + TAIL.len() > length {
+    let sections = sections(&outcome.context);
+    let head = "\n<details><summary>other differences</summary>\n\n";
+    truncate_lines(head, sections.iter().flat_map(lines), "\n</details>\n", length)
+}
+
+/// Joins as many lines as fit between the head and the tail; nothing if there are none.
+fn truncate_lines(head: &str, lines: impl Iterator<Item = String>, tail: &str, length: usize) -> String {
+    let mut text = head.to_owned();
+    for line in lines {
+        if text.len() + line.len() + tail.len() > length {
             text += "- …\n";
             break;
         }
         text += &line;
     }
-    if text.len() == HEAD.len() { String::new() } else { text + TAIL }
+    if text.len() == head.len() { String::new() } else { text + tail }
 }

@@ -7,6 +7,7 @@ mod context;
 mod csv;
 pub(crate) mod experiment;
 mod figures;
+mod findings;
 mod headline;
 mod junit;
 mod lines;
@@ -18,7 +19,7 @@ mod plots;
 mod totals;
 mod wording;
 
-pub use csv::{checks as checks_csv, groups as groups_csv};
+pub use csv::{ComparisonCsv, csv};
 pub use experiment::experiment_text;
 pub use headline::headline;
 pub use junit::junit;
@@ -87,6 +88,7 @@ pub fn text(
         + &lines::check_lines(outcome, verbosity, style)
         + &lines::group_lines(outcome, verbosity, style)
         + &figures::unmatched_note(outcome).map_or_else(String::new, |note| style.remark("note", &note))
+        + &lines::unlisted_finding_lines(outcome, verbosity, style)
         + &averages::render_averages(averages, style)
         + &averages::render_scores(scores, style)
         + &systems.map_or_else(String::new, |systems| systems.text(style))

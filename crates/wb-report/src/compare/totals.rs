@@ -1,7 +1,8 @@
 //! Renders the totals of a comparison.
 
 use wb_compare::comparison::Totals;
-use wb_compare::{ComparisonResult, SampleCounts};
+use wb_compare::{ComparisonResult, SampleCounts, Statistic};
+use wb_model::pluralize;
 
 use super::context;
 use super::figures::regressing_methods;
@@ -33,6 +34,37 @@ pub(super) const OTHERS: [NamedTotal; 4] = [
 
 /// Number of verdicts that are shown even if they do not occur.
 pub(super) const ALWAYS_SHOWN: usize = 5;
+
+/// The counts of the primary checks of each verdict that occurs, with its name.
+pub(super) fn count_verdicts(totals: &Totals, wording: Wording) -> Vec<(usize, &'static str)> {
+    let counted = [
+        (totals.losses, "loss", "losses"),
+        (totals.groups_regressed, "group regressed", "groups regressed"),
+        (totals.gains, "gain", "gains"),
+        (totals.unconfirmed, "unconfirmed", "unconfirmed"),
+        (totals.differing, "differs", "differ"),
+        (totals.inconclusive, "inconclusive", "inconclusive"),
+        (totals.missing, "missing", "missing"),
+        (totals.invalid, "invalid", "invalid"),
+        (totals.incomparable, "incomparable", "incomparable"),
+        (totals.errors, "error", "errors"),
+    ];
+    let occurring = counted.into_iter().filter(|(count, ..)| *count > 0);
+    occurring.map(|(count, one, several)| (count, wording.total(if count == 1 { one } else { several }))).collect()
+}
+
+/// How many primary checks were compared: `10 checks and 4 standard deviations compared`. The first sentence counts the
+/// same ones.
+pub(super) fn describe_compared(outcome: &ComparisonResult) -> String {
+    let compared = outcome.checks.iter().filter(|check| check.primary && check.final_verdict.is_compared());
+    let (means, deviations): (Vec<_>, Vec<_>) = compared.partition(|check| check.statistic == Statistic::Mean);
+    let checks = pluralize(means.len(), "check");
+    match deviations.len() {
+        0 => format!("{checks} compared"),
+        1 => format!("{checks} and one standard deviation compared"),
+        count => format!("{checks} and {count} standard deviations compared"),
+    }
+}
 
 /// Renders other differences between the builds, and the totals.
 pub(super) fn render_totals(outcome: &ComparisonResult, style: Style) -> String {

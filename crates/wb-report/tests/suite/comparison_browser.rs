@@ -18,6 +18,7 @@ fn page(write: impl Fn(&std::path::Path) -> Vec<PathBuf>, method: Option<Compari
         charts: true,
         environments: true,
         notes: &[],
+        criteria: &[],
         fail_on: FailOn { gain: false, unconfirmed: false },
     };
     let how = CompareOptions { method, ..CompareOptions::default() };
@@ -179,7 +180,7 @@ fn differing_parameters_are_marked_shown_and_copied() {
 #[ignore = "needs chromium: make test-system"]
 fn page_does_not_scroll_horizontally_at_any_width() {
     let Some((mut browser, page)) = open_page(1280) else { return };
-    for width in [360, 400, 800, 1400] {
+    for width in [360, 390, 768, 1280, 1400] {
         browser.open(&page.file, width, "light");
         wait_for_table(&mut browser);
         for state in ["closed", "open"] {
@@ -188,6 +189,49 @@ fn page_does_not_scroll_horizontally_at_any_width() {
             browser.eval("document.querySelectorAll('td[data-build=\"2\"]').forEach(cell => cell.click())");
         }
     }
+}
+
+/// Two builds with one check.
+fn write_single_check(into: &std::path::Path) -> Vec<PathBuf> {
+    let folders = specimen::write(into);
+    let ends = [folders[0].clone(), folders[2].clone()];
+    for folder in &ends {
+        let file = folder.join("Localhost/fio/0000/result.json");
+        let mut results: Vec<serde_json::Value> = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+        results.truncate(1);
+        std::fs::write(&file, serde_json::to_string(&results).unwrap()).unwrap();
+        std::fs::remove_dir_all(folder.join("Tuned")).unwrap();
+    }
+    ends.to_vec()
+}
+
+#[test]
+#[ignore = "needs chromium: make test-system"]
+fn comparison_of_one_check_fits_a_screen() {
+    let Some(mut browser) = browser() else { return };
+    let page = page(write_single_check, Some(ComparisonMethod::Tolerance));
+    for (width, height) in [(1280, 800), (390, 1100)] {
+        browser.open(&page.file, width, "light");
+        wait_for_table(&mut browser);
+        browser.assert_fits(width, "one check");
+        let used = browser.eval("document.querySelector('main').getBoundingClientRect().bottom").as_f64().unwrap();
+        assert!(used <= f64::from(height), "{used} px at a width of {width} px");
+        let first = browser.eval("document.querySelector('main svg').getBoundingClientRect().bottom");
+        assert!(first.as_f64().unwrap() < 400.0, "the chart is at the top: {first}");
+    }
+}
+
+#[test]
+#[ignore = "needs chromium: make test-system"]
+fn all_checks_are_listed_if_all_are_equal() {
+    let Some(mut browser) = browser() else { return };
+    let equal = |folder: &std::path::Path| {
+        let first = specimen::write(folder).swap_remove(0);
+        vec![first.clone(), first]
+    };
+    browser.open(&page(equal, Some(ComparisonMethod::Tolerance)).file, 1280, "light");
+    wait_for_table(&mut browser);
+    assert_eq!(names(&mut browser).len(), 12, "all primary checks");
 }
 
 #[test]
@@ -202,7 +246,7 @@ fn printing_shows_every_row_and_opens_details() {
     assert_eq!(browser.eval(rows), 200, "a page of rows");
     browser.eval("dispatchEvent(new Event('beforeprint'))");
     assert_eq!(browser.eval(rows), 2000, "all primary checks");
-    assert_eq!(browser.eval("document.querySelectorAll('details.cell:not([open])').length"), 0);
+    assert_eq!(browser.eval("document.querySelectorAll('details:is(.cell, .part):not([open])').length"), 0);
     browser.eval("dispatchEvent(new Event('afterprint'))");
     assert_eq!(browser.eval(rows), 200);
 }

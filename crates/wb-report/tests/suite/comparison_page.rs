@@ -15,8 +15,13 @@ use wb_compare::comparison::FailOn;
 use wb_compare::run_perf::tolerance::score::Weights;
 use wb_report::compare::{PageOptions, html};
 
-const PLAIN: PageOptions<'_> =
-    PageOptions { charts: true, environments: true, notes: &[], fail_on: FailOn { gain: false, unconfirmed: false } };
+const PLAIN: PageOptions<'_> = PageOptions {
+    charts: true,
+    environments: true,
+    notes: &[],
+    criteria: &[],
+    fail_on: FailOn { gain: false, unconfirmed: false },
+};
 
 /// Builds compared by tolerances.
 fn by_tolerance() -> CompareOptions {
@@ -101,9 +106,9 @@ fn builds_link_to_the_urls_in_their_metadata() {
     let page = page(&PLAIN);
     assert_eq!(page.count("table.builds a[href='https://ci.example/1']"), 1);
     assert_eq!(page.count("table.builds a[href*='javascript']"), 0);
-    assert_eq!(page.count("header a[href='https://machines.example/anvil']"), 1);
-    assert_eq!(page.count("header a[href='https://machines.example/sledge']"), 1);
-    let facts = page.texts("header dl.facts div");
+    assert_eq!(page.count("section[aria-labelledby=builds] a[href='https://machines.example/anvil']"), 1);
+    assert_eq!(page.count("section[aria-labelledby=builds] a[href='https://machines.example/sledge']"), 1);
+    let facts = page.texts("section[aria-labelledby=builds] dl.facts div");
     assert!(facts.contains(&"distro Debian 12".to_owned()), "common properties are shown once: {facts:?}");
     let rows = page.texts("table.builds tbody tr");
     assert_eq!(rows[0], "old the reference 0 <i>nightly 0</i> A A");
@@ -170,7 +175,7 @@ fn failures_that_are_not_primary_are_listed_separately() {
         ["1", "3"],
         "one is slower in between; in the last build two are slower or incomparable and one is missing"
     );
-    let rows = page.texts("section[aria-labelledby=checks] details tbody tr");
+    let rows = page.texts("#others tbody tr");
     assert_eq!(rows.len(), 4, "{rows:#?}");
     let lat = "Localhost/fio/0000:./read-4KiB/latency/lat.mean";
     assert_eq!(rows[0], format!("{lat} 10 9.5 to 10.5 = +1.00 10.1 ✕ +25.00 12.5"));
@@ -193,7 +198,7 @@ fn each_check_has_its_model_and_tolerated_range() {
     assert_eq!(rows[0], format!("{id} 1000 952 to 1032 <b>model.json = +1.38 1003 ✕ −24.00 800"));
     assert!(rows[1].ends_with("500 475 to 525 ✔ +12.00 Δ 560 ✔ +24.00 620"), "no model has it: {}", rows[1]);
     let fact = format!("model {}, covers 1 of 24 checks (1 of 12 primary)", file.display());
-    assert!(page.texts("header dl.facts div").contains(&fact), "{fact}");
+    assert!(page.texts("section[aria-labelledby=builds] dl.facts div").contains(&fact), "{fact}");
     let data = data(&page);
     let index = data["ids"].as_array().unwrap().iter().position(|listed| listed == id).unwrap();
     assert_eq!((&data["models"][0], &data["model_indices"][index]), (&"<b>model.json".into(), &serde_json::json!([0])));
@@ -215,19 +220,42 @@ fn each_test_of_each_profile_has_a_trend_chart() {
         "between: median +0.00 %, -16.67 to +12.00 %, 1 gains, 3 equals, 1 losses; \
          new: median +0.17 %, -20.00 to +24.00 %, 1 gains, 2 equals, 1 losses, 1 missing, invalid or incomparable"
     );
+}
+
+#[test]
+fn two_builds_have_no_trends_and_the_spread_of_more_checks_than_the_first_chart_shows() {
     let folder = tempfile::tempdir().unwrap();
     let folders = specimen::write(folder.path());
-    let builds = read(&[folders[0].clone(), folders[2].clone()]);
-    let two = page_of(&builds, &CompareOptions::default(), &PLAIN);
-    assert_eq!(two.count("section[aria-labelledby=trends]"), 0, "two builds have no trend");
-    let titles = two.texts("section[aria-labelledby=spread] svg[role=img] > title");
-    assert!(titles.contains(&"differences by profile and test, new".to_owned()), "{titles:?}");
+    let few = page_of(&read(&[folders[0].clone(), folders[2].clone()]), &by_tolerance(), &PLAIN);
+    assert_eq!(few.count("section[aria-labelledby=trends], section[aria-labelledby=spread]"), 0);
+    assert_eq!(
+        few.texts("section[aria-labelledby=differences] svg[role=img] .case").len(),
+        2 * 5,
+        "all that are compared"
+    );
+    let large = wb_test_data::LARGE_PAGE_BUILDS.write(folder.path()).unwrap();
+    let many = page_of(&read(&large[..2]), &by_tolerance(), &PLAIN);
+    assert_eq!(many.count("section[aria-labelledby=trends]"), 0);
+    let titles = many.texts("section[aria-labelledby=spread] svg[role=img] > title");
+    assert!(titles.iter().any(|title| title.starts_with("differences by profile and test, ")), "{titles:?}");
+}
+
+#[test]
+fn the_page_begins_with_a_sentence_and_the_differences() {
+    let page = page(&PLAIN);
+    let parts: Vec<&str> =
+        page.all("main > section").iter().map(|part| part.attr("aria-labelledby").unwrap()).collect();
+    assert_eq!(parts[..2], ["differences", "checks"]);
+    let chart = &page.texts("section[aria-labelledby=differences] svg[role=img] > desc")[0];
+    let expected = "Localhost/fio read-4KiB (iops_sec): loss, ✕ −20.00 %; Localhost/fio read-64KiB (iops_sec): gain, ";
+    assert!(chart.starts_with(expected), "{chart}");
 }
 
 #[test]
 fn totals_groups_and_errors_are_shown() {
     let page = page(&PLAIN);
-    assert_eq!(page.texts(".tally"), ["1 loss, 1 gain, 2 missing, 1 error; 10 primary checks compared"]);
+    let tally = "Builds 1 loss, 1 gain, 2 missing, 1 error; 5 checks and 5 standard deviations compared";
+    assert_eq!(page.texts("section[aria-labelledby=builds] summary"), [tally]);
     let headline = &page.texts(".headline")[0];
     assert!(headline.starts_with("✕ new is 20.0 % slower in fio read-4KiB (iops_sec), and "), "{headline}");
     let heads = page.texts("table.totals thead th");
@@ -303,8 +331,8 @@ fn charts_can_be_omitted() {
     let with_charts = page(&PLAIN);
     assert_eq!(
         with_charts.count("figure"),
-        5 + 2,
-        "counts, differences by build, profile, test and metric, and each test"
+        1 + 1 + 2 + 2,
+        "each check, counts, differences by build and by profile, which has one test each, and each test"
     );
     for chart in with_charts.all("figure svg[role=img]") {
         for id in chart.attr("aria-labelledby").unwrap().split(' ') {
@@ -335,6 +363,7 @@ fn page_of_equal_builds_has_no_failures_and_shows_notes() {
     let page = page_of(&builds, &CompareOptions::default(), &options);
     assert!(page.texts("#still p")[0].starts_with("Every primary check is equal in every build."));
     assert!(page.texts(".headline")[0].starts_with("✔ "), "{:?}", page.texts(".headline"));
-    assert!(page.texts(".tally")[0].starts_with("no relevant difference; 12 primary checks compared"));
+    let tally = "Builds no relevant difference; 6 checks and 6 standard deviations compared";
+    assert_eq!(page.texts("section[aria-labelledby=builds] summary"), [tally]);
     assert_eq!(page.texts("section ul li"), notes);
 }

@@ -101,6 +101,76 @@ fn markdown_has_units() {
     );
 }
 
+/// A group of checks as in a comparison by statistics: not decisive.
+fn group(id: &str, notable_members: usize) -> Value {
+    json!({ "id": id, "members": 9, "score": -3.0, "tolerance": 2.5, "status": "regression", "decides": false,
+            "notable_members": notable_members })
+}
+
+#[test]
+fn many_small_losses_are_a_group_row_in_text_and_markdown_if_no_check_shows_them() {
+    let mut outcome = example();
+    let groups = [
+        group("Localhost/fio/0000:bs=*/throughput/iops#mean", 0),
+        group("*/fio/0000:bs=*/throughput/iops#mean", 0),
+        group("Localhost/net/0000:to=*/throughput/bits#mean", 1),
+    ];
+    outcome.groups = serde_json::from_value(json!(groups)).unwrap();
+    let text = text(&outcome, &[], &[], &[], Verbosity::Changes, PLAIN);
+    let rows: Vec<&str> = text.lines().filter(|line| line.starts_with("group ")).collect();
+    assert_eq!(rows, ["group regression Localhost/fio/0000:bs=*/throughput/iops#mean"], "the same checks once");
+    assert!(text.contains("-3.00 % of ±2.50 %, 9 checks, not decisive"), "{text}");
+    let comment = markdown(&outcome);
+    let rows: Vec<&str> = comment.lines().filter(|line| line.starts_with("| group ")).collect();
+    let id = "`Localhost/fio/0000:bs=*/throughput/iops#mean`";
+    let expected = format!("| group regression | {id} | | | -3.00 % | -3.00 % of ±2.50 %, 9 checks, not decisive |");
+    assert_eq!(rows, [expected]);
+}
+
+#[test]
+fn markdown_counts_what_the_first_sentence_counts_and_deviations_apart() {
+    let comment = markdown(&example());
+    assert!(comment.contains("; 3 checks and one standard deviation compared;"), "{comment}");
+}
+
+#[test]
+fn markdown_has_one_line_for_each_kind_of_finding() {
+    let mut outcome = example();
+    let findings = ["swapped 5 pages", "swapped 7 pages", "swapped 9 pages"];
+    for (check, finding) in outcome.checks.iter_mut().zip(findings) {
+        check.findings = [vec!["the device is slow".to_owned()], vec![finding.to_owned()]];
+    }
+    let comment = markdown(&outcome);
+    let lines: Vec<&str> = comment.split("**findings**").nth(1).unwrap().trim().lines().take(2).collect();
+    let [net, redis] = ["Localhost/net/0000:to=/run/a", "Localhost/redis/0000:command=set"];
+    assert_eq!(
+        lines,
+        [
+            format!("- `old`, {net}, {redis}: the device is slow"),
+            format!("- `new`, {net}, {redis}: swapped 5 pages; and 1 more of this kind"),
+        ]
+    );
+}
+
+#[test]
+fn findings_of_cells_without_a_listed_check_follow_in_one_line_for_each_kind() {
+    let equal = |case: u32| check(&format!("Localhost/a/0000:n={case}/latency/time#mean"), None, [1.0, 1.0], "equal");
+    let mut outcome = outcome(&[equal(1), equal(2), example_loss()]);
+    for (check, finding) in outcome.checks.iter_mut().zip(["swapped 5 pages", "swapped 7 pages", "the disk is full"]) {
+        check.findings[1].push(finding.to_owned());
+    }
+    let text = text(&outcome, &[], &[], &[], Verbosity::Changes, PLAIN);
+    let expected = "findings of other cells\n  `new`, Localhost/a/0000:n=1, Localhost/a/0000:n=2: swapped 5 pages; and 1 \
+                    more of this kind\n";
+    assert!(text.contains(expected), "{text}");
+    assert!(text.contains("finding in `new`: the disk is full") && text.matches("the disk is full").count() == 1);
+}
+
+/// A check that is listed.
+fn example_loss() -> Value {
+    check("Localhost/b/0000:-/throughput/rate#mean", None, [10.0, 5.0], "loss")
+}
+
 #[test]
 fn junit_has_a_class_for_each_test() {
     let xml = junit(&example(), wb_compare::comparison::FailOn::default()).unwrap();

@@ -33,7 +33,13 @@ pub(crate) struct BuildFlags {
     /// Fail at the first malformed file instead of skipping it
     #[arg(long)]
     pub(crate) strict: bool,
+    /// Which cells
+    #[command(flatten)]
+    pub(crate) selection: SelectionFlags,
 }
+
+/// The ends of the names of the files that `--csv` writes: checks, samples, groups
+pub(crate) const COMPARISON_FILES: [&str; 3] = [".csv", "-samples.csv", "-groups.csv"];
 
 /// Comparison method
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -72,9 +78,6 @@ pub(crate) struct CompareArgs {
     /// Options for reading the builds
     #[command(flatten)]
     pub(crate) read: BuildFlags,
-    /// Which cells
-    #[command(flatten)]
-    pub(crate) selection: SelectionFlags,
     /// Compare cells that differ in these parameters, which is refused by default: `runtime`, `max-failures`
     #[arg(long, value_name = "PARAM,…", value_delimiter = ',')]
     pub(crate) allow_different: Vec<String>,
@@ -129,8 +132,8 @@ pub(crate) struct CompareArgs {
     /// Print the comparison as JSON
     #[arg(long)]
     pub(crate) json: bool,
-    /// Write checks and groups as PREFIX.csv and PREFIX-groups.csv
-    #[arg(long, value_name = "PREFIX", value_parser = prefix_parser([".csv", "-groups.csv"]))]
+    /// Write PREFIX.csv (one row per check), PREFIX-samples.csv (one row per sample and build) and PREFIX-groups.csv
+    #[arg(long, value_name = "PREFIX", value_parser = prefix_parser(&COMPARISON_FILES))]
     pub(crate) csv: Option<OutputPrefix>,
     /// Write JUnit XML: a regression is a failure, a missing check an error, an unconfirmed or inconclusive one
     /// is skipped

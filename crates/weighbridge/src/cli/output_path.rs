@@ -11,11 +11,11 @@ use wb_sys::OutputTarget;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct OutputPath(PathBuf);
 
-/// The beginning of the names of two files to write
+/// The beginning of the names of several files to write
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct OutputPrefix {
     prefix: PathBuf,
-    ends: [&'static str; 2],
+    ends: &'static [&'static str],
 }
 
 /// A folder in which files are written
@@ -39,17 +39,9 @@ impl OutputPrefix {
         &self.prefix
     }
 
-    /// The prefix without the end `.csv`, which is often given as if the prefix were a file.
-    pub(crate) fn without_csv(self) -> Self {
-        match self.prefix.extension() {
-            Some(end) if end == "csv" => Self { prefix: self.prefix.with_extension(""), ..self },
-            _ => self,
-        }
-    }
-
-    /// The two files.
-    pub(crate) fn files(&self) -> [OutputPath; 2] {
-        self.ends.map(|end| {
+    /// The files, in the order of their ends.
+    pub(crate) fn files(&self) -> impl Iterator<Item = OutputPath> {
+        self.ends.iter().map(|end| {
             let mut name = self.prefix.clone().into_os_string();
             name.push(end);
             name.into()
@@ -92,17 +84,22 @@ impl From<PathBuf> for OutputFolder {
     }
 }
 
-/// Parses a prefix, given the ends of its names. It cannot be what takes a single output: it has several files.
-pub(crate) fn prefix_parser(ends: [&'static str; 2]) -> impl TypedValueParser<Value = OutputPrefix> {
+/// Parses a prefix, given the ends of its names. It cannot be what takes a single output: it has several files. An end
+/// `.csv` is dropped: it is often given as if the prefix were a file.
+pub(crate) fn prefix_parser(ends: &'static [&'static str]) -> impl TypedValueParser<Value = OutputPrefix> {
     OsStringValueParser::new().try_map(move |text| match OutputTarget::of(Path::new(&text)) {
         Ok(OutputTarget::StandardOutput) => {
-            Err("expected the beginning of the names of two files, not standard output")
+            Err("expected the beginning of the names of several files, not standard output")
         }
         Ok(OutputTarget::StandardError | OutputTarget::Stream(_)) => {
-            Err("expected the beginning of the names of two files, not a device, a FIFO, a socket or a descriptor")
+            Err("expected the beginning of the names of several files, not a device, a FIFO, a socket or a descriptor")
         }
         // What cannot be followed is reported when it is opened.
-        Ok(OutputTarget::File(_)) | Err(_) => Ok(OutputPrefix { prefix: text.into(), ends }),
+        Ok(OutputTarget::File(_)) | Err(_) => {
+            let prefix = PathBuf::from(text);
+            let is_csv = prefix.extension().is_some_and(|end| end == "csv");
+            Ok(OutputPrefix { prefix: if is_csv { prefix.with_extension("") } else { prefix }, ends })
+        }
     })
 }
 
@@ -162,7 +159,7 @@ mod tests {
     fn every_option_that_writes_is_checked_with_every_kind_of_file() {
         let types = [
             (value_parser!(OutputPath).into(), "{file}"),
-            (ValueParser::new(prefix_parser(["", ""])), "{prefix}"),
+            (ValueParser::new(prefix_parser(&[])), "{prefix}"),
             (value_parser!(OutputFolder).into(), "{folder}"),
         ];
         let mut checked: BTreeMap<&str, &str> = lines(CHECKED).collect();

@@ -39,8 +39,8 @@ pub(crate) enum PeersCommand {
 /// Arguments of `peers report`
 #[derive(Debug, Args)]
 pub(crate) struct PeersReportArgs {
-    /// Run folder
-    pub(crate) run: PathBuf,
+    /// Run folder; without it or with `latest`, the newest run in the current folder
+    pub(crate) run: Option<PathBuf>,
     /// Folder to write to [default: peers-report in the run folder]
     #[arg(long, short, value_name = "DIR")]
     pub(crate) into: Option<OutputFolder>,

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use clap::{ArgAction, Args};
 
-use super::compare::CandidateGroups;
+use super::compare::{COMPARISON_FILES, CandidateGroups};
 use super::{KeyValueParser, OutputPath, OutputPrefix, parse_non_negative, prefix_parser};
 
 /// The names of run-perf's programs: subcommands, and names of symbolic links to this program.
@@ -117,7 +117,7 @@ pub(crate) struct ComparePerfArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) xunit: Option<OutputPath>,
     /// Prefix of CSV files to write
-    #[arg(long, value_name = "PREFIX", value_parser = prefix_parser([".csv", "-groups.csv"]))]
+    #[arg(long, value_name = "PREFIX", value_parser = prefix_parser(&COMPARISON_FILES))]
     pub(crate) csv_prefix: Option<OutputPrefix>,
     /// Print every check
     #[arg(long, short, action = ArgAction::Count)]

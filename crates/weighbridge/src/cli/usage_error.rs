@@ -58,6 +58,12 @@ impl UsageError {
                 Self { what: "missing command".to_owned(), help: format!("`{path} --help` lists all commands") }
             }
             ErrorKind::UnknownArgument if arg.starts_with('-') => {
+                if let Some(replacement) = replacement(&arg, command) {
+                    return Self {
+                        what: format!("`{arg}` was removed"),
+                        help: format!("write `{replacement}` instead"),
+                    };
+                }
                 let known = command.get_arguments().filter(|arg| !arg.is_hide_set()).filter_map(|arg| arg.get_long());
                 let nearest = suggest(&arg, known.map(|long| format!("--{long}")));
                 Self { what: format!("unknown option `{arg}`"), help: help_with_suggestion(nearest.as_ref(), &options) }
@@ -109,6 +115,16 @@ impl UsageError {
             _ => Self { what: first_paragraph(error), help: options },
         }
     }
+}
+
+/// Options that were removed, with the name of the option that replaces each, and how it is written.
+const REMOVED: [(&str, &str, &str); 1] = [("--trust-single-run", "run-noise", "--run-noise 0")];
+
+/// What replaces a removed option of a command.
+fn replacement(arg: &str, command: &Command) -> Option<&'static str> {
+    let has = |name: &str| command.get_arguments().any(|arg| arg.get_long() == Some(name));
+    let removed = REMOVED.iter().find(|(option, name, _)| *option == arg && has(name));
+    removed.map(|(_, _, replacement)| *replacement)
 }
 
 /// The word that is refused because it is not UTF-8: without it, others like it are accepted, such as paths.

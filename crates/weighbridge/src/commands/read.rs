@@ -6,10 +6,11 @@ use wb_plan::{Catalog, SelectableCell, Selection, UnmatchedAssignment};
 use wb_record::RunFolder;
 use wb_session::definitions::registry_of_run;
 use wb_study::Study;
+use wb_study::result::CellResult;
 use wb_tests::Registry;
 
 use super::contention::{BenchSelection, ReadTarget};
-use crate::cli::{FormatArgs, ReadArgs, SelectionFlags, StudyArgs, SummaryArgs};
+use crate::cli::{FormatArgs, SelectionFlags, SolveArgs, StudyArgs, SummaryArgs};
 use crate::console::Console;
 use crate::error::Error;
 use crate::exit::Exit;
@@ -31,7 +32,7 @@ pub(crate) fn load_selected(
     let run = RunFolder::open(path)?;
     let registry = registry_of_run(&run, tests_d, &console.events())?;
     let mut study = wb_study::study(&run, &registry)?;
-    select_cells(&mut study, &selection, &registry, path)?;
+    select_cells(&mut study.cells, &selection, &registry, path)?;
     Ok((run, study))
 }
 
@@ -66,20 +67,24 @@ pub(crate) fn format(args: &FormatArgs, folder: Option<&Path>, console: &Console
     Ok(study_exit(&study))
 }
 
-/// Keeps the selected cells of a study.
-fn select_cells(study: &mut Study, selection: &Selection, registry: &Registry, run: &Path) -> Result<(), Error> {
-    let all = study.cells.len();
+/// Keeps the selected cells of a run.
+fn select_cells(
+    all_cells: &mut Vec<CellResult>,
+    selection: &Selection,
+    registry: &Registry,
+    run: &Path,
+) -> Result<(), Error> {
+    let all = all_cells.len();
     if selection.is_unrestricted() || all == 0 {
         return Ok(());
     }
-    let cells: Vec<SelectableCell<'_>> = study
-        .cells
+    let cells: Vec<SelectableCell<'_>> = all_cells
         .iter()
         .map(|cell| SelectableCell::new(&cell.id, &cell.params, registry.declaration(cell.id.test.as_str())))
         .collect();
     let selected = select(selection, &cells, || format!("`weighbridge summary {}` lists all {all}", run.display()))?;
     let mut selected = selected.into_iter();
-    study.cells.retain(|_| selected.next().unwrap_or_default());
+    all_cells.retain(|_| selected.next().unwrap_or_default());
     Ok(())
 }
 
@@ -107,7 +112,8 @@ pub(crate) fn select(
 
 /// Recomputes the values and writes them to the result.json files.
 pub(crate) fn study(args: &StudyArgs, folder: Option<&Path>, console: &Console) -> Result<Exit, Error> {
-    let StudyArgs { read: args, reports } = args;
+    let StudyArgs { read: args, selection, reports } = args;
+    let selection = Selection::new(&selection.select, &selection.ignore)?;
     let target = ReadTarget::new(&args.words, folder, console)?;
     let study_benches = |benches: &BenchSelection| benches.study(reports.as_deref(), args.json);
     match target.show_benches(args.json, study_benches)? {
@@ -121,7 +127,9 @@ pub(crate) fn study(args: &StudyArgs, folder: Option<&Path>, console: &Console) 
         None => {}
     }
     let run = RunFolder::open(&target.run)?;
-    let study = wb_study::write_results(&run, &registry_of_run(&run, &args.tests_d, &console.events())?)?;
+    let registry = registry_of_run(&run, &args.tests_d, &console.events())?;
+    let mut study = wb_study::write_results(&run, &registry)?;
+    select_cells(&mut study.cells, &selection, &registry, &target.run)?;
     if args.json {
         print_json(&study)?
     } else {
@@ -131,14 +139,18 @@ pub(crate) fn study(args: &StudyArgs, folder: Option<&Path>, console: &Console) 
 }
 
 /// Prints conclusions from the recorded results.
-pub(crate) fn solve(args: &ReadArgs, folder: Option<&Path>, console: &Console) -> Result<Exit, Error> {
+pub(crate) fn solve(args: &SolveArgs, folder: Option<&Path>, console: &Console) -> Result<Exit, Error> {
+    let SolveArgs { read: args, selection } = args;
+    let selection = Selection::new(&selection.select, &selection.ignore)?;
     let target = ReadTarget::new(&args.words, folder, console)?;
     if let Some(exit) = target.show_benches(args.json, |benches| benches.solve(args.json))? {
         return Ok(exit);
     }
     let run = RunFolder::open(&target.run)?;
     let registry = registry_of_run(&run, &args.tests_d, &console.events())?;
-    let answers = wb_study::solve::solve(&wb_study::current_results(&run, &registry)?, &registry);
+    let mut cells = wb_study::current_results(&run, &registry)?;
+    select_cells(&mut cells, &selection, &registry, &target.run)?;
+    let answers = wb_study::solve::solve(&cells, &registry);
     if args.json {
         print_json(&answers)?;
     } else if answers.is_empty() {

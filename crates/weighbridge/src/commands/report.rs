@@ -14,7 +14,7 @@ use crate::cli::ReportArgs;
 use crate::console::Console;
 use crate::error::Error;
 use crate::exit::Exit;
-use crate::output::{print_json, print_text, write_file};
+use crate::output::{print_json, print_text, write_file, write_files};
 
 /// Writes the requested outputs of a run.
 pub(crate) fn report(args: &ReportArgs, console: &Console) -> Result<Exit, Error> {
@@ -30,10 +30,9 @@ pub(crate) fn report(args: &ReportArgs, console: &Console) -> Result<Exit, Error
         crate::console::message!("page: {path}");
     }
     if let Some(prefix) = &args.csv {
-        let [metrics, samples] = prefix.files();
-        write_file(&metrics, &wb_report::csv::metrics(&study))?;
-        write_file(&samples, &wb_report::csv::samples(&study))?;
-        crate::console::message!("figures: {metrics} and {samples}");
+        let texts = [wb_report::csv::metrics(&study), wb_report::csv::samples(&study)];
+        let files = write_files(prefix, texts)?;
+        crate::console::message!("figures: {files}");
     }
     if args.json {
         print_json(&study)?;

@@ -1,5 +1,6 @@
 //! `compare`, `model`, `analyze`, `nearest` and `strip` from the command line.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use crate::compare_evidence::words;
@@ -166,9 +167,13 @@ fn comparison_is_written_as_csv_junit_and_markdown() {
     write_build(&lab, "new", &samples_around(700.0));
     lab.weighbridge("compare old new --method statistical --csv out --junit out.xml --markdown out.md").expect_code(2);
     let csv = lab.read("out.csv");
-    let line = csv.lines().find(|line| line.contains("iops_sec.mean")).unwrap();
-    assert!(line.starts_with("Localhost/fio/0000:./read-4k/throughput/iops_sec.mean,mean,true,higher,"), "{line}");
-    assert!(line.contains(",statistical,loss,,shift,") && line.ends_with(",1,1,0.7"), "{line}");
+    let line = csv.lines().find(|line| line.contains(",throughput/iops_sec,,,mean,")).unwrap();
+    assert!(line.starts_with("Localhost/fio/0000:./read-4k,Localhost,fio,0000,"), "{line}");
+    assert!(
+        line.contains(",4k,iops_sec,throughput/iops_sec,,,mean,true,higher,999.5,699.6")
+            && line.ends_with(",statistical,loss,"),
+        "{line}"
+    );
     assert!(lab.read("out-groups.csv").lines().count() >= 2);
     let xml = lab.read("out.xml");
     assert!(xml.contains(r#"tests="2" failures="1" errors="0" skipped="0""#), "{xml}");
@@ -180,6 +185,43 @@ fn comparison_is_written_as_csv_junit_and_markdown() {
         "{comment}"
     );
     assert_eq!((comment.matches("-30.00 %").count(), comment.matches("999.5").count()), (1, 1), "{comment}");
+}
+
+/// The rows of a table as its columns by name.
+fn table(lab: &Lab, file: &str) -> Vec<BTreeMap<String, String>> {
+    let text = lab.read(file);
+    let mut lines = text.lines().map(|line| line.split(','));
+    let names: Vec<String> = lines.next().unwrap().map(str::to_owned).collect();
+    let rows: Vec<Vec<String>> = lines.map(|line| line.map(str::to_owned).collect()).collect();
+    assert!(rows.iter().all(|row| row.len() == names.len()), "{text}");
+    rows.into_iter().map(|row| names.iter().cloned().zip(row).collect()).collect()
+}
+
+#[test]
+fn tables_of_a_comparison_are_tidy_and_their_units_those_of_the_terminal() {
+    let lab = Lab::new();
+    measure(&lab, "old", 234_000);
+    measure(&lab, "new", 2_345_000);
+    lab.weighbridge("compare old new --csv out.csv")
+        .expect_code(0)
+        .expect_stderr("figures: out.csv, out-samples.csv and out-groups.csv");
+    let checks = table(&lab, "out.csv");
+    let mean = checks.iter().find(|row| row["statistic"] == "mean" && row["primary"] == "true").unwrap();
+    let columns = ["cell", "profile", "test", "serial", "socket", "metric", "unit", "worker", "before", "after"];
+    let cell = "Localhost/requests/0000:socket=%2Frun%2Fa";
+    let metric = "throughput/requests";
+    let expected = [cell, "Localhost", "requests", "0000", "/run/a", metric, "M requests/s", "", "0.234", "2.345"];
+    assert_eq!(columns.map(|column| mean[column].as_str()), expected);
+    assert_eq!((mean["n_before"].as_str(), mean["final_verdict"].as_str()), ("6", "gain"));
+    assert!(mean["runs_low"].parse::<f64>().unwrap() > 1.05 && mean["p_value"].parse::<f64>().unwrap() < 0.05);
+    let stddev = checks.iter().find(|row| row["statistic"] == "stddev" && row["metric"] == metric).unwrap();
+    assert_eq!(stddev["unit"], "%");
+    let samples = table(&lab, "out-samples.csv");
+    let of = |side| samples.iter().filter(move |row| row["side"] == side && row["metric"] == metric);
+    let figures = |side| of(side).map(|row| (row["build"].clone(), row["value"].clone())).collect::<Vec<_>>();
+    let six = |build: &str, value: &str| vec![(build.to_owned(), value.to_owned()); 6];
+    assert_eq!([figures("before"), figures("after")], [six("old", "0.234"), six("new", "2.345")]);
+    assert!(of("after").all(|row| row["unit"] == "M requests/s" && row["socket"] == "/run/a"));
 }
 
 /// Measures a test whose figure is read from a file, with a case name that identifiers escape.
@@ -348,7 +390,15 @@ fn values_in_different_units_are_not_compared() {
     let compared: serde_json::Value = serde_json::from_str(&compared.out).unwrap();
     let checks = compared["checks"].as_array().unwrap();
     assert!(checks.iter().all(|check| check["final_verdict"] == "incomparable"), "{checks:#?}");
-    lab.weighbridge("compare R S").expect_stdout("metric unit ms → s");
+    lab.weighbridge("compare R S --csv out").expect_stdout("metric unit ms → s");
+    let checks = table(&lab, "out.csv");
+    let mean = checks.iter().find(|row| row["statistic"] == "mean" && row["metric"] == "latency/t").unwrap();
+    assert_eq!(["unit", "before", "after"].map(|column| mean[column].as_str()), ["s", "0.1", "100"]);
+    let samples = table(&lab, "out-samples.csv");
+    let of_metric = samples.iter().filter(|row| row["metric"] == "latency/t");
+    let figures: BTreeSet<[&str; 3]> =
+        of_metric.map(|row| ["side", "value", "unit"].map(|column| row[column].as_str())).collect();
+    assert_eq!(figures, BTreeSet::from([["before", "0.1", "s"], ["after", "100", "s"]]));
 }
 
 /// A test with two figures, of which it declares the first as primary.

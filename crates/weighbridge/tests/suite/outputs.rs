@@ -467,19 +467,19 @@ fn standard_output_takes_one_file_and_no_prefix() {
     help: name a file with one of them
 
     exit 1
-    error: invalid --csv `-`: expected the beginning of the names of two files, not standard output
+    error: invalid --csv `-`: expected the beginning of the names of several files, not standard output
     help: `weighbridge report --help` describes all options
 
     exit 1
-    error: invalid --csv `/dev/null`: expected the beginning of the names of two files, not a device, a FIFO, a socket or a descriptor
+    error: invalid --csv `/dev/null`: expected the beginning of the names of several files, not a device, a FIFO, a socket or a descriptor
     help: `weighbridge report --help` describes all options
 
     exit 1
-    error: invalid --csv `/dev/stderr`: expected the beginning of the names of two files, not a device, a FIFO, a socket or a descriptor
+    error: invalid --csv `/dev/stderr`: expected the beginning of the names of several files, not a device, a FIFO, a socket or a descriptor
     help: `weighbridge report --help` describes all options
 
     exit 1
-    error: invalid --csv `fifo`: expected the beginning of the names of two files, not a device, a FIFO, a socket or a descriptor
+    error: invalid --csv `fifo`: expected the beginning of the names of several files, not a device, a FIFO, a socket or a descriptor
     help: `weighbridge report --help` describes all options
     ");
     assert_eq!(fs::read_dir(lab.path("")).unwrap().flatten().filter(|entry| entry.file_name() == "-.csv").count(), 0);

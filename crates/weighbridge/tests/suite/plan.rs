@@ -417,6 +417,40 @@ fn invalid_knobs_are_refused_before_anything_is_measured() {
 }
 
 #[test]
+fn a_value_of_a_knob_that_the_machine_does_not_offer_is_refused_before_anything_is_measured() {
+    let offered = "/sys/devices/system/clocksource/clocksource0/available_clocksource";
+    let Ok(offered) = std::fs::read_to_string(offered) else {
+        wb_test_skip::skip!("the kernel does not list its clock sources");
+        return;
+    };
+    let first = offered.split_whitespace().next().unwrap();
+    let typo = format!("{first}x");
+    let lab = Lab::new();
+    lab.write("plan.toml", &format!("[[test]]\nname = \"steady\"\nknobs.clocksource = [\"{first}\", \"{typo}\"]\n"));
+    let test = format!("steady:knobs.clocksource={typo}");
+    let several = format!("steady:knobs.clocksource=[{first},{typo}]");
+    let variant = format!("knob:clocksource={typo}");
+    let profile = format!(r#"TunedHost:{{"knobs":{{"clocksource":"{typo}"}}}}"#);
+    let lines: [(&str, Vec<&str>); 8] = [
+        ("plan", vec![&test]),
+        ("run --into R", vec![&test]),
+        ("plan", vec![&several]),
+        ("run --into R", vec![&several]),
+        ("run --into R", vec!["--plan", "plan.toml"]),
+        ("ab steady --into R", vec!["--", "base", &variant]),
+        ("run steady --into R", vec!["--profiles", &profile]),
+        ("run steady --into R", vec!["--profiles", "Localhost", "--profiles", &profile]),
+    ];
+    for (command, arguments) in lines {
+        let ran = lab.run_command(lab.command(command).args(&arguments)).expect_code(1);
+        for part in ["clocksource", &format!("`{typo}`"), &format!("did you mean `{first}`?")] {
+            assert!(ran.err.contains(part), "{part}: {command} {arguments:?}: {}", ran.transcript());
+        }
+        assert!(!lab.path("R/Localhost").exists(), "{command} {arguments:?} measured");
+    }
+}
+
+#[test]
 fn unknown_host_parameters_are_refused_with_the_nearest_at_their_place() {
     let lab = Lab::new();
     lab.write("hosts.toml", "[hosts.a]\naddress = \"local\"\n[hosts.a.params]\nguest-cpu = 2\n");

@@ -23,7 +23,7 @@ fn run_can_be_read_by_every_command() {
 #[test]
 fn cells_of_a_run_are_selected_by_parameters() {
     let lab = lab_with_run();
-    for command in ["summary", "format", "report"] {
+    for command in ["summary", "format", "report", "study"] {
         let ran = lab.weighbridge(&format!("{command} R --select kind=b,aslr=inherit --json")).expect_code(0);
         let json = ran.json();
         let cells = json.get("cells").unwrap_or(&json).as_array().unwrap();
@@ -37,6 +37,74 @@ fn cells_of_a_run_are_selected_by_parameters() {
     let checks = json["checks"].as_array().unwrap();
     assert!(!checks.is_empty() && checks.iter().all(|check| check["id"].as_str().unwrap().contains(":kind=b/")));
     lab.weighbridge("compare R R --ignore knd=b").expect_code(4).expect_stderr("did you mean `kind`?");
+    // All values are written, also those of cells that are not printed.
+    let results = lab.read("R/Localhost/steady/0000/result.json");
+    lab.weighbridge("study R --select kind=b").expect_code(0);
+    assert_eq!(lab.read("R/Localhost/steady/0000/result.json"), results);
+}
+
+#[test]
+fn every_command_that_reads_builds_selects_cells() {
+    let lab = lab_with_run();
+    let commands = [
+        "compare R a=R",
+        "analyze R a=R",
+        "nearest R b=R c=R",
+        "model fit --linear -o m.json R a=R",
+        "model rebase --linear -o n.json all.json R a=R",
+        "solve R",
+    ];
+    lab.weighbridge("model fit --linear -o all.json R a=R").expect_code(0);
+    for line in commands {
+        lab.weighbridge(&format!("{line} --select kind=b")).expect_code_of(&[0, 2, 3]);
+        let ran = lab.weighbridge(&format!("{line} --select knd=b")).expect_code(4);
+        assert!(ran.err.contains("did you mean `kind`?"), "{line}: {}", ran.transcript());
+    }
+    for (line, all) in [("analyze R a=R", 2), ("analyze R a=R --select kind=b", 1)] {
+        let table = lab.weighbridge(line).expect_code(0).out.clone();
+        let kinds = ["kind=a", "kind=b"].into_iter().filter(|kind| table.contains(kind)).count();
+        assert_eq!(kinds, all, "{line}: {table}");
+    }
+    let [model, selected] = ["all.json", "m.json"].map(|file| lab.read(file));
+    assert!(model.contains("kind=a") && !selected.contains("kind=a") && selected.contains("kind=b"), "{selected}");
+}
+
+#[test]
+fn a_misspelt_run_folder_gets_a_suggestion() {
+    let lab = lab_with_run();
+    for name in ["build-1", "build-2", "runs/first"] {
+        copy_folder(&lab.path("R"), &lab.path(name));
+    }
+    std::fs::create_dir(lab.path("bulid-3")).unwrap();
+    let commands = ["report", "summary", "format", "study", "solve", "pack -o p", "snapshot -o s", "peers report"];
+    for command in commands {
+        for (given, near) in [("latst", "latest"), ("bulid-1", "build-1"), ("runs/frist", "runs/first")] {
+            let ran = lab.weighbridge(&format!("{command} {given}")).expect_code(1);
+            ran.expect_stderr(&format!("error: no such run folder: `{given}`\nhelp: did you mean `{near}`?"));
+        }
+    }
+    let builds = [
+        "compare bulid-1 build-2",
+        "analyze build-1 new=bulid-2",
+        "nearest build-1 bulid-2 R",
+        "compare R a=R,bulid-1",
+    ];
+    for line in builds {
+        lab.weighbridge(line)
+            .expect_code(1)
+            .expect_stderr("no such run folder: `bulid-")
+            .expect_stderr("did you mean `build-");
+    }
+    lab.weighbridge("report entirely-different").expect_code(1).expect_stderr("entirely-different");
+}
+
+#[test]
+fn a_removed_option_names_what_replaces_it() {
+    let lab = Lab::new();
+    lab.weighbridge("compare R S --trust-single-run")
+        .expect_code(1)
+        .expect_stderr("error: `--trust-single-run` was removed\nhelp: write `--run-noise 0` instead");
+    lab.weighbridge("summary R --trust-single-run").expect_code(1).expect_stderr("unknown option `--trust-single-run`");
 }
 
 /// Makes the first invocation of a run begin at another time.
@@ -77,7 +145,18 @@ fn latest_is_the_run_that_started_last() {
 #[test]
 fn without_a_run_the_searched_folder_is_named() {
     let lab = Lab::new();
-    for line in ["report", "summary latest", "format", "study", "pack", "snapshot latest", "compare latest latest"] {
+    let lines = [
+        "report",
+        "summary latest",
+        "format",
+        "study",
+        "pack",
+        "snapshot latest",
+        "peers report",
+        "peers report latest",
+        "compare latest latest",
+    ];
+    for line in lines {
         let ran = lab.weighbridge(line).expect_code(1);
         ran.expect_stderr(&format!("error: no run in {}\n", lab.path("").canonicalize().unwrap().display()));
     }

@@ -16,7 +16,7 @@ const MAX_BOXES: usize = 40;
 /// Extracts the part of an identifier by which checks are grouped into boxes.
 type BoxKeyFn = fn(&CheckId<'_>) -> String;
 
-/// All charts that are not empty.
+/// All charts that are not empty and differ from those before.
 pub(super) fn box_plots(history: &BuildHistory<'_>, names: &[String], ids: &mut IdGenerator) -> Vec<PageFigure> {
     let last = history.builds.list().len().saturating_sub(1);
     let by_build = (1..=last)
@@ -35,6 +35,14 @@ pub(super) fn box_plots(history: &BuildHistory<'_>, names: &[String], ids: &mut 
         let build = &history.builds.list()[last].name;
         charts.push((format!("by {name}, {build}"), scores_by(history, last, key)));
     }
+    // Of one profile the boxes by profile and by build are the same, and so on.
+    let mut drawn: Vec<Vec<Vec<f64>>> = Vec::new();
+    charts.retain(|(_, boxes)| {
+        let scores: Vec<Vec<f64>> = boxes.iter().map(|(_, scores)| scores.clone()).collect();
+        let is_new = !drawn.contains(&scores);
+        drawn.push(scores);
+        is_new
+    });
     charts.into_iter().filter_map(|(title, boxes)| box_plot(&title, boxes, ids)).collect()
 }
 

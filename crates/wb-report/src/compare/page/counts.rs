@@ -13,7 +13,6 @@ use crate::page::components::{IdGenerator, PageFigure};
 pub(super) struct CountsView {
     heads: Vec<&'static str>,
     rows: Vec<(String, Vec<usize>)>,
-    figure: Option<PageFigure>,
 }
 
 /// What was not compared.
@@ -41,10 +40,9 @@ const PARTS: [BarPart; 9] = [
 ];
 
 impl CountsView {
-    pub(super) fn new(history: &BuildHistory<'_>, names: &[String], charts: bool, ids: &mut IdGenerator) -> Self {
+    pub(super) fn new(history: &BuildHistory<'_>, names: &[String]) -> Self {
         let wording = Wording::of_builds(history.builds);
-        let later = 1..history.builds.list().len();
-        let totals: Vec<(&str, Totals)> = later.map(|index| (names[index].as_str(), history.totals(index))).collect();
+        let totals = totals_by_build(history, names);
         let occurs = |column: &NamedTotal| totals.iter().any(|(_, totals)| column.1(totals) > 0);
         let columns = VERDICTS.into_iter().chain(ERRORS).chain(OTHERS).enumerate();
         let shown = columns.filter(|(index, column)| *index < ALWAYS_SHOWN || occurs(column));
@@ -55,12 +53,20 @@ impl CountsView {
         Self {
             heads: columns.iter().map(|(name, _)| wording.total(name)).collect(),
             rows: totals.iter().map(row).collect(),
-            figure: charts.then(|| counts_chart(&totals, wording, ids)),
         }
     }
 }
 
-fn counts_chart(totals: &[(&str, Totals)], wording: Wording, ids: &mut IdGenerator) -> PageFigure {
+/// The totals of each later build.
+fn totals_by_build<'a>(history: &BuildHistory<'_>, names: &'a [String]) -> Vec<(&'a str, Totals)> {
+    let later = 1..history.builds.list().len();
+    later.map(|index| (names[index].as_str(), history.totals(index))).collect()
+}
+
+/// Draws the counts as a bar for each later build.
+pub(super) fn counts_chart(history: &BuildHistory<'_>, names: &[String], ids: &mut IdGenerator) -> PageFigure {
+    let wording = Wording::of_builds(history.builds);
+    let totals = totals_by_build(history, names);
     let row = |(name, totals): &(&str, Totals)| CountRow { label: (*name).to_owned(), parts: parts(totals) };
     let counts =
         CountsChart { title: "primary checks of each build".to_owned(), rows: totals.iter().map(row).collect() };

@@ -13,6 +13,8 @@ use crate::compare::figures::readable_id;
 /// Tables of changed and of other groups; the second is collapsible.
 #[derive(Serialize)]
 pub(super) struct GroupsView {
+    /// Whether a group of several checks changed; one of a single check says nothing that the check does not.
+    open: bool,
     /// Number of changed groups, and of others.
     changed: usize,
     others: usize,
@@ -33,19 +35,28 @@ impl GroupsView {
             builds.clone().any(|build| kind_in(group, build).is_some_and(is_change))
         };
         let (changed, others): (Vec<&Group<'_>>, Vec<_>) = history.tolerances.groups.iter().partition(is_changed);
+        let scored = |group: &Group<'_>| {
+            builds.clone().filter_map(|build| group.cell(build)).map(|cell| cell.scored).max().unwrap_or_default()
+        };
         let rows = |groups: &[&Group<'_>]| {
             let mut rows = HtmlWriter::default();
             for group in groups {
                 rows.raw("<tr><th scope=row class=id><bdi>").text(&readable_id(&group.id.to_string())).raw("</bdi>");
-                let scored = builds.clone().filter_map(|build| group.cell(build)).map(|cell| cell.scored).max();
-                rows.raw("<td>").figure(scored.unwrap_or_default());
+                rows.raw("<td>").figure(scored(group));
                 for build in builds.clone() {
                     write_cell(&mut rows, history, group, build, kind_in(group, build));
                 }
             }
             rows.finish()
         };
-        Self { changed: changed.len(), others: others.len(), changed_rows: rows(&changed), other_rows: rows(&others) }
+        let open = changed.iter().any(|group| scored(group) > 1);
+        Self {
+            open,
+            changed: changed.len(),
+            others: others.len(),
+            changed_rows: rows(&changed),
+            other_rows: rows(&others),
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Renders the HTML page of a comparison: one self-contained file, readable without scripts.
 //!
-//! Without scripts it shows the builds, counts of verdicts, every primary check that failed in any build, the groups,
-//! charts and environments. With scripts the table has every check, from [`data`], with filters, the reason for each
+//! Without scripts it shows charts, every primary check that changed in any build, findings, groups, builds and
+//! environments. With scripts the table has every check, from [`data`], with filters, the reason for each
 //! cell and its history. Untrusted text is escaped by the template engine, and in [`markup`] by the same function.
 //!
 //! Start with [`html`] and [`view`].
@@ -11,6 +11,7 @@ mod build_names;
 mod builds;
 mod counts;
 mod data;
+mod differences;
 mod display_unit;
 mod environment;
 mod figures;
@@ -53,6 +54,8 @@ pub struct PageOptions<'a> {
     pub environments: bool,
     /// Remarks about the builds, one sentence each.
     pub notes: &'a [String],
+    /// The thresholds, tolerances and assumptions of the comparison.
+    pub criteria: &'a [String],
     /// Whether gains count as failures.
     pub fail_on: FailOn,
 }

@@ -2,24 +2,25 @@
 
 use minijinja::Value;
 use serde::Serialize;
-use wb_compare::ComparisonResult;
 use wb_compare::comparison::{BuildHistory, CheckResult, FinalVerdict};
-use wb_model::pluralize;
+use wb_compare::{ComparisonResult, Statistic};
 
 use super::box_plots;
 use super::build_names::shorten_names;
 use super::builds::BuildTable;
-use super::counts::CountsView;
-use super::data;
+use super::counts::{CountsView, counts_chart};
 use super::environment::{EnvironmentView, environments, test_environment};
 use super::groups::GroupsView;
 use super::rows::{self, CheckRows};
 use super::trends::{TestTrends, build_trends};
 use super::verdict_style::{VerdictStyle, VerdictStyles};
 use super::{PageOptions, models};
+use super::{data, differences};
 use crate::compare::context::DifferenceRow;
 use crate::compare::figures::{describe_method, regressing_methods, unmatched_note};
+use crate::compare::findings::{BuildFindings, group_findings};
 use crate::compare::headline::headline_with;
+use crate::compare::totals::{count_verdicts, describe_compared};
 use crate::compare::wording::{PageWords, Wording};
 use crate::page::components::{IdGenerator, NamedText, PageFigure, named_text};
 use crate::systems::SystemTable;
@@ -33,7 +34,10 @@ pub(super) struct ComparisonPage {
     mark: Mark,
     facts: Vec<NamedText>,
     builds: BuildTable,
+    /// The charts at the beginning.
+    overview: Vec<PageFigure>,
     counts: CountsView,
+    findings: Vec<BuildFindings>,
     names: Vec<BuildName>,
     kinds: [VerdictStyle; FinalVerdict::ALL.len()],
     changes: CheckRows,
@@ -96,14 +100,21 @@ impl ComparisonPage {
         let mut ids = IdGenerator::default();
         let wording = Wording::of(outcome);
         let styles = VerdictStyles { fail_on: options.fail_on, wording };
+        let primary = outcome.checks.iter().filter(|check| check.primary && check.statistic == Statistic::Mean).count();
+        // The first chart has all of a few checks, so that their distribution says nothing more.
+        let has_distribution = options.charts && (names.len() > 2 || primary > differences::MAX_ROWS);
+        let first = options.charts.then(|| differences::differences(outcome, styles, &mut ids)).flatten();
+        let counts = has_distribution.then(|| counts_chart(history, &shorts, &mut ids));
         Self {
             title: ends.join(" → "),
             headline: headline_with(outcome, str::to_owned, str::to_owned),
             tally: totals_line(outcome),
             mark: Mark::of(outcome),
-            facts: facts(outcome, history),
+            facts: facts(outcome, history, options.criteria),
             builds: BuildTable::new(outcome, history, &environments),
-            counts: CountsView::new(history, &shorts, options.charts, &mut ids),
+            overview: first.into_iter().chain(counts).collect(),
+            counts: CountsView::new(history, &shorts),
+            findings: group_findings(outcome, str::to_owned),
             names: names.iter().zip(&shorts).map(|(whole, short)| BuildName::of(whole, short)).collect(),
             kinds: styles.all(),
             changes: rows::changed_checks(history, styles),
@@ -111,7 +122,7 @@ impl ComparisonPage {
             data: Value::from_safe_string(data::encode(history, &shorts, styles)),
             errors: errors(outcome),
             groups: GroupsView::new(history, styles),
-            spread: if options.charts { box_plots::box_plots(history, &shorts, &mut ids) } else { Vec::new() },
+            spread: if has_distribution { box_plots::box_plots(history, &shorts, &mut ids) } else { Vec::new() },
             trends: options.charts.then(|| build_trends(history, &shorts, &mut ids)).flatten(),
             systems: SystemTable::of_sides(&outcome.builds),
             environments,
@@ -130,32 +141,14 @@ impl BuildName {
 
 /// The totals of the last build in a line.
 fn totals_line(outcome: &ComparisonResult) -> String {
-    let totals = &outcome.totals;
-    let wording = Wording::of(outcome);
-    let counted = |count: usize, singular: &'static str, plural: &'static str| {
-        (count > 0).then(|| format!("{count} {}", wording.total(if count == 1 { singular } else { plural })))
-    };
-    let parts = [
-        counted(totals.losses, "loss", "losses"),
-        counted(totals.groups_regressed, "group regressed", "groups regressed"),
-        counted(totals.gains, "gain", "gains"),
-        counted(totals.unconfirmed, "unconfirmed", "unconfirmed"),
-        counted(totals.differing, "differs", "differ"),
-        counted(totals.inconclusive, "inconclusive", "inconclusive"),
-        counted(totals.missing, "missing", "missing"),
-        counted(totals.invalid, "invalid", "invalid"),
-        counted(totals.incomparable, "incomparable", "incomparable"),
-        counted(totals.errors, "error", "errors"),
-    ];
-    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    let counted = count_verdicts(&outcome.totals, Wording::of(outcome));
+    let parts: Vec<String> = counted.into_iter().map(|(count, name)| format!("{count} {name}")).collect();
     let parts = if parts.is_empty() { "no relevant difference".to_owned() } else { parts.join(", ") };
-    format!("{parts}; {} compared", pluralize(totals.compared(), "primary check"))
+    format!("{parts}; {}", describe_compared(outcome))
 }
 
 /// The method, options and exit status of the comparison.
-fn facts(outcome: &ComparisonResult, history: &BuildHistory<'_>) -> Vec<NamedText> {
-    let options = history.tolerances.options;
-    let tolerance = format!("±{} %, deviations ±{} points", options.tolerance, options.stddev_tolerance);
+fn facts(outcome: &ComparisonResult, history: &BuildHistory<'_>, criteria: &[String]) -> Vec<NamedText> {
     let worse = match Wording::of(outcome) {
         Wording::Builds => "a regression",
         Wording::Alternatives => "worse",
@@ -169,10 +162,11 @@ fn facts(outcome: &ComparisonResult, history: &BuildHistory<'_>) -> Vec<NamedTex
     };
     let facts = [
         named_text("method", describe_method(outcome)),
-        named_text("tolerance", tolerance),
+        named_text("criteria", criteria.join("; ")),
         named_text("exit status", exit),
     ];
-    facts.into_iter().chain(models::model_facts(history)).collect()
+    let facts = facts.into_iter().filter(|fact| !fact.text.is_empty());
+    facts.chain(models::model_facts(history)).collect()
 }
 
 fn errors(outcome: &ComparisonResult) -> Vec<ErrorView> {

@@ -109,7 +109,8 @@ pub(super) fn read_strictly(typed: &[String], flags: &BuildFlags, console: &Cons
     }
 }
 
-/// Reads builds and returns them with warnings; cells may differ in the parameters of `allow_different`.
+/// Reads the selected cells of builds and returns them with warnings; cells may differ in the parameters of
+/// `allow_different`.
 pub(super) fn read_with_warnings(
     typed: &[String],
     flags: &BuildFlags,
@@ -127,6 +128,7 @@ pub(super) fn read_with_options(
     options: ReadOptions,
     console: &Console,
 ) -> Result<LoadedBuilds, Error> {
+    let selection = Selection::new(&flags.selection.select, &flags.selection.ignore)?;
     let resolved = typed.iter().map(|text| resolve_build(text, console)).collect::<Result<Vec<_>, _>>()?;
     let typed = &resolved[..];
     let mut sources = typed.iter().map(|text| BuildSource::parse(text)).collect::<Result<Vec<_>, _>>()?;
@@ -138,15 +140,16 @@ pub(super) fn read_with_options(
     let values = ValueMap::new(&flags.map_value);
     let options = ReadOptions { include_incorrect, strict, allow_emulated, values, ..options };
     let events = console.events();
-    let read = wb_compare::read(&sources, &options, &|run: &RunFolder| study_in_memory(run, &events))?;
+    let mut read = wb_compare::read(&sources, &options, &|run: &RunFolder| study_in_memory(run, &events))?;
     if !console.quiet {
         read.warnings.iter().for_each(|warning| crate::console::message!("note: {warning}"));
     }
+    select(&mut read.builds, &selection, console)?;
     Ok(read)
 }
 
 /// Keeps the selected cells of builds.
-pub(super) fn select(builds: &mut Builds, selection: &Selection, console: &Console) -> Result<(), Error> {
+fn select(builds: &mut Builds, selection: &Selection, console: &Console) -> Result<(), Error> {
     if selection.is_unrestricted() || builds.rows().len() == 0 {
         return Ok(());
     }
@@ -170,7 +173,8 @@ pub(super) fn select(builds: &mut Builds, selection: &Selection, console: &Conso
         numbers.insert(name, cells.len() - 1);
     }
     let all = cells.len();
-    let help = || format!("`weighbridge compare` without --select and --ignore compares all {all} cells");
+    let help =
+        || format!("without --select and --ignore the builds have {all} cells; `weighbridge analyze` lists them");
     let selected = read::select(selection, &cells, help)?;
     builds.retain_cells(|name| match numbers.get(name) {
         Some(number) => selected[*number],

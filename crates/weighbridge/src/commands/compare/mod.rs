@@ -16,8 +16,7 @@ use wb_compare::run_perf::tolerance::{self, Status, averages::TABLES, score::Wei
 use wb_compare::statistical::{self, Threshold};
 use wb_compare::unknown_name::check_directions;
 use wb_compare::{Builds, LoadedBuilds, SampleCounts};
-use wb_plan::Selection;
-use wb_report::compare::{AveragesTable, Verbosity, checks_csv, groups_csv, junit, markdown, text};
+use wb_report::compare::{AveragesTable, ComparisonCsv, Verbosity, csv, junit, markdown, text};
 use wb_stats::RunPrior;
 
 use crate::cli::OutputPath;
@@ -25,7 +24,7 @@ use crate::cli::compare::{CompareArgs, FailOnArg, MethodArg};
 use crate::console::Console;
 use crate::error::Error;
 use crate::exit::Exit;
-use crate::output::{print_json, print_text, write_file};
+use crate::output::{self, print_json, print_text, write_file};
 
 pub(crate) use analysis::{analyze, nearest, strip};
 pub(crate) use model::model;
@@ -55,12 +54,10 @@ const SCORES: [(&str, &[Status]); 6] = [
 
 /// Compares builds.
 pub(crate) fn compare(args: &CompareArgs, console: &Console) -> Result<Exit, Error> {
-    let selection = Selection::new(&args.selection.select, &args.selection.ignore)?;
     let LoadedBuilds { builds: mut read, warnings } = match args.by {
         None => builds::read_with_warnings(require_two(&args.builds)?, &args.read, &args.allow_different, console)?,
         Some(_) => within_run::read(args, console)?,
     };
-    builds::select(&mut read, &selection, console)?;
     builds::require_same_layout(&read)?;
     let (models, noise) = builds::read_models(&args.model, &read, console)?;
     let threshold = args.threshold.unwrap_or_default();
@@ -119,10 +116,9 @@ pub(crate) fn compare(args: &CompareArgs, console: &Console) -> Result<Exit, Err
     if args.tolerance.is_some() && !by_tolerances {
         crate::console::message!("note: --tolerance has no effect: statistics decide, by --threshold");
     }
-    write_files(args, &outcome)?;
+    write_files(args, &outcome, &read)?;
     if let Some(path) = &args.html {
-        let notes = warnings.iter().map(ToString::to_string).chain(disturbed).chain(thresholds);
-        let notes = notes.chain(describe_options(args, &read)).collect();
+        let notes = warnings.iter().map(ToString::to_string).chain(disturbed).chain(thresholds).collect();
         render::write_page(
             args,
             path,
@@ -227,19 +223,18 @@ fn describe_options(args: &CompareArgs, builds: &Builds) -> Vec<String> {
             args.model.is_empty().then(|| format!("runs of one build are assumed to differ by {} %", args.run_noise))
         }
     };
+    let confidence = Some(format!("intervals hold with {} % confidence or more", wb_stats::CONFIDENCE * 100.0));
     let tolerance = format!("tolerances of {} % and {} points", tolerance(args), args.stddev_tolerance);
     let models = args.model.iter().map(|file| format!("by the model {}", file.display()));
-    [Some(threshold), runs, Some(tolerance)].into_iter().flatten().chain(models).collect()
+    [Some(threshold), runs, confidence, Some(tolerance)].into_iter().flatten().chain(models).collect()
 }
 
-fn write_files(args: &CompareArgs, outcome: &ComparisonResult) -> Result<(), Error> {
+fn write_files(args: &CompareArgs, outcome: &ComparisonResult, builds: &Builds) -> Result<(), Error> {
     let report = |what: &str, path: &OutputPath| crate::console::message!("{what}: {path}");
     if let Some(prefix) = &args.csv {
-        let [checks, groups] = prefix.files();
-        write_file(&checks, &checks_csv(outcome))?;
-        write_file(&groups, &groups_csv(outcome))?;
-        report("checks", &checks);
-        report("groups", &groups);
+        let ComparisonCsv { checks, samples, groups } = csv(outcome, builds);
+        let files = output::write_files(prefix, [checks, samples, groups])?;
+        crate::console::message!("figures: {files}");
     }
     if let Some(path) = &args.junit {
         let text = junit(outcome, fail_on(args));

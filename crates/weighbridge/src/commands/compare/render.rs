@@ -20,7 +20,9 @@ pub(super) fn write_page(
     notes: Vec<String>,
 ) -> Result<(), Error> {
     let (charts, environments) = (!args.no_charts, !args.no_environments);
-    let options = PageOptions { charts, environments, notes: &notes, fail_on: super::fail_on(args) };
+    let criteria = super::describe_options(args, history.builds);
+    let options =
+        PageOptions { charts, environments, notes: &notes, criteria: &criteria, fail_on: super::fail_on(args) };
     let text = html(outcome, history, &options).map_err(|error| Error::Internal(error.to_string()))?;
     write_file(path, &text)?;
     crate::console::message!("page: {path}");

@@ -7,6 +7,7 @@ use wb_report::peers::{ResultFile, result_files};
 use super::results::{matrices, matrix_results};
 use crate::cli::OutputFolder;
 use crate::cli::peers::PeersReportArgs;
+use crate::commands::latest_run::resolve_run;
 use crate::commands::read::load_study;
 use crate::console::{Console, message};
 use crate::error::Error;
@@ -15,15 +16,16 @@ use crate::output::write_file;
 
 /// Writes the result files of the matrices of a run: into a folder of its own for each, if there are several.
 pub(super) fn report(args: &PeersReportArgs, console: &Console) -> Result<Exit, Error> {
-    let (run, study) = load_study(&args.run, &[], console)?;
+    let path = resolve_run(args.run.as_deref(), console)?;
+    let (run, study) = load_study(&path, &[], console)?;
     let matrices = matrices(&study);
     if matrices.is_empty() {
         return Err(Error::NothingToDo {
-            what: format!("no matrix in {}", args.run.display()),
+            what: format!("no matrix in {}", path.display()),
             help: "`weighbridge peers run` measures one".to_owned(),
         });
     }
-    let own_folder = args.run.join("peers-report");
+    let own_folder = path.join("peers-report");
     let base = args.into.clone().unwrap_or_else(|| own_folder.clone().into());
     for ((profile, serial), cells) in &matrices {
         let folder: OutputFolder = match matrices.len() {

@@ -31,6 +31,8 @@ try {
     form.querySelector("output").textContent = `${checks.length} of ${data.count} checks`;
     show(checks);
   }
+  // A list of what is not equal says nothing if everything is.
+  if (filterChecks(data, form).length === 0) form.elements.status.value = "";
   form.addEventListener("submit", (event) => event.preventDefault());
   form.addEventListener("input", apply);
   apply();

@@ -1,0 +1,76 @@
+//! The first chart of the page: the differences of the last build from the first, check by check.
+
+use std::collections::BTreeSet;
+
+use wb_compare::comparison::{CheckResult, ComparisonMethod};
+use wb_compare::{CheckId, ComparisonResult, Statistic};
+
+use super::verdict_style::VerdictStyles;
+use crate::chart::{ForestPlot, ForestRow};
+use crate::compare::figures::{difference, format_percent, shown_interval};
+use crate::compare::headline::short_name;
+use crate::compare::wording::Wording;
+use crate::page::components::{IdGenerator, PageFigure};
+use crate::phrasing::NO_VALUE;
+
+/// Maximum number of checks in the chart.
+pub(super) const MAX_ROWS: usize = 12;
+
+/// Draws the primary means; if they are too many, those that are not equal, the largest differences first. `None` if
+/// there is nothing to draw.
+pub(super) fn differences(
+    outcome: &ComparisonResult,
+    styles: VerdictStyles,
+    ids: &mut IdGenerator,
+) -> Option<PageFigure> {
+    let all = || outcome.checks.iter().filter(|check| check.primary && check.statistic == Statistic::Mean);
+    let count = all().count();
+    let mut checks: Vec<&CheckResult> = all().filter(|check| check.final_verdict.is_compared()).collect();
+    if count > MAX_ROWS {
+        let size = |check: &CheckResult| difference(check).map_or(0.0, f64::abs);
+        checks.retain(|check| check.final_verdict.is_notable());
+        checks.sort_by(|one, other| size(other).total_cmp(&size(one)));
+        checks.truncate(MAX_ROWS);
+    }
+    if checks.is_empty() {
+        return None;
+    }
+    let profile = |check: &CheckResult| CheckId::parse(&check.id).map(|id| id.profile.to_owned()).unwrap_or_default();
+    let profiles: BTreeSet<String> = all().map(profile).collect();
+    let label = |check: &CheckResult| match profiles.len() {
+        0 | 1 => short_name(&check.id),
+        _ => format!("{}/{}", profile(check), short_name(&check.id)),
+    };
+    let chart = ForestPlot {
+        title: match styles.wording {
+            Wording::Builds => "differences between the first build and the last",
+            Wording::Alternatives => "differences between parts of one run",
+        }
+        .to_owned(),
+        rows: checks.iter().map(|check| row(check, label(check), styles)).collect(),
+    };
+    let shown = match (count > MAX_ROWS, checks.len()) {
+        (true, shown) => format!(" The {shown} of {count} checks that differ most."),
+        (false, _) => String::new(),
+    };
+    let caption =
+        format!("Difference in percent, with its interval where statistics decide. Shaded: does not matter.{shown}");
+    Some(PageFigure::of(&chart, caption, ids))
+}
+
+fn row(check: &CheckResult, label: String, styles: VerdictStyles) -> ForestRow {
+    let style = styles.of(check.final_verdict);
+    let statistics = check.statistics.as_ref().filter(|_| check.decided_by == ComparisonMethod::Statistical);
+    let percent = |ratio: f64| (ratio - 1.0) * 100.0;
+    let interval = statistics.and_then(|it| shown_interval(check.final_verdict, it.interval, it.runs_interval));
+    let estimate = difference(check);
+    let text = estimate.map_or(NO_VALUE.to_owned(), |_| format_percent(estimate).replace('-', "−"));
+    ForestRow {
+        label,
+        verdict: (style.class, style.word),
+        estimate,
+        interval: interval.map(|interval| (percent(interval.low), percent(interval.high))),
+        negligible: statistics.map_or(check.tolerance, |it| it.threshold),
+        text: format!("{} {text}", style.symbol),
+    }
+}
