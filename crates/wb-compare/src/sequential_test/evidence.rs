@@ -27,16 +27,24 @@ pub(super) struct Evidence {
     /// The logarithms of the ratios, by block.
     logs: Vec<f64>,
     sorted: LogRatios,
-    /// The sequential p-value of a difference that matters: only of analyses in which the ratio was not negligible, so that
-    /// differences that are not reported do not make room for others in the family. 1 without any.
+    /// The sequential p-value of a difference.
     pub(super) difference: f64,
+    /// The same, only of analyses in which the ratio was not negligible: differences that are not reported must not make
+    /// room for others in the family. 1 without any.
+    pub(super) relevant_difference: f64,
     /// The sequential p-values of a ratio below the upper, and above the lower negligible one.
     bounds: [f64; 2],
 }
 
 impl Default for Evidence {
     fn default() -> Self {
-        Self { logs: Vec::new(), sorted: LogRatios::default(), difference: 1.0, bounds: [1.0; 2] }
+        Self {
+            logs: Vec::new(),
+            sorted: LogRatios::default(),
+            difference: 1.0,
+            relevant_difference: 1.0,
+            bounds: [1.0; 2],
+        }
     }
 }
 
@@ -52,8 +60,9 @@ impl Evidence {
             return;
         };
         let difference = one.below.min(one.above);
-        if difference < self.difference && self.ratio().is_some_and(|ratio| !negligible.contains(ratio)) {
-            self.difference = difference;
+        self.difference = self.difference.min(difference);
+        if difference < self.relevant_difference && self.ratio().is_some_and(|ratio| !negligible.contains(ratio)) {
+            self.relevant_difference = difference;
         }
         self.bounds = [self.bounds[0].min(high.below), self.bounds[1].min(low.above)];
     }

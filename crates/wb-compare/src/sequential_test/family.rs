@@ -74,12 +74,18 @@ impl<'a> Family<'a> {
         by_case.map(|verdicts| verdicts.iter().all(|verdict| *verdict != VariantVerdict::Inconclusive)).collect()
     }
 
+    fn evidence(&self) -> impl Iterator<Item = &Evidence> {
+        self.cases.iter().flat_map(|case| &case.evidence)
+    }
+
+    fn relevant_differences(&self) -> Vec<f64> {
+        self.evidence().map(|one| one.relevant_difference).collect()
+    }
+
     fn result(&self) -> FamilyResult {
         let error_rate = self.test.options.error_rate;
-        let all = |p: fn(&Evidence) -> f64| -> Vec<f64> {
-            self.cases.iter().flat_map(|case| &case.evidence).map(p).collect()
-        };
-        let (differences, equivalences) = (all(|one| one.difference), all(Evidence::equivalence));
+        let differences = self.relevant_differences();
+        let equivalences = self.evidence().map(Evidence::equivalence).collect::<Vec<f64>>();
         let [differences, equivalences] = [differences, equivalences].map(|p| benjamini_hochberg(&p, error_rate));
         let error = |count| 1.0 - selected_confidence(error_rate, count, self.test.family());
         FamilyResult {
@@ -103,7 +109,7 @@ impl<'a> Family<'a> {
                 None => VariantVerdict::Inconclusive,
             }
         };
-        self.cases.iter().flat_map(|case| &case.evidence).zip(adjusted).map(verdict).collect()
+        self.evidence().zip(adjusted).map(verdict).collect()
     }
 
     /// For each case, whether it needs another block, and the number of evaluated blocks.
@@ -131,13 +137,17 @@ impl<'a> Family<'a> {
                 _ => family.error_of_difference,
             };
             let interval = evidence.interval(&self.test.sequential, error);
-            let has_differed = evidence.difference < 1.0;
+            // As if its own difference were relevant.
+            let mut differences = self.relevant_differences();
+            differences[at] = evidence.difference;
+            let adjusted = benjamini_hochberg(&differences, self.test.options.error_rate).adjusted[at];
+            let is_analyzed = interval.is_some();
             VariantResult {
                 // An earlier analysis may have excluded what the last one alone estimates.
                 ratio: evidence.ratio().map(|ratio| interval.map_or(ratio, |it| ratio.clamp(it.low, it.high))),
                 interval: interval.map(ConfidenceInterval::from),
-                p_value: has_differed.then_some(evidence.difference),
-                adjusted_p_value: has_differed.then_some(family.differences[at]),
+                p_value: is_analyzed.then_some(evidence.difference),
+                adjusted_p_value: is_analyzed.then_some(adjusted),
                 verdict: verdicts[at],
             }
         };

@@ -22,7 +22,7 @@ fn wide_terminal_shows_ratios_on_one_scale() {
     variant                                  samples       median  ratio       interval       p  verdict     0.89      1      1.12
     base                                           9  4.27 Gflops      –              –       –  reference             ●
     huge:param:huge-pages=always                   9  4.73 Gflops  1.108  1.090 – 1.125  0.0479  faster                │      ━━●━
-    quiet:knob:scaling-governor=performance        9  4.24 Gflops  0.994  0.977 – 1.009       –  equivalent          ━●┿━
+    quiet:knob:scaling-governor=performance        9  4.24 Gflops  0.994  0.977 – 1.009  1.0000  equivalent          ━●┿━
     decided after 9 blocks
 
       throughput/mflops
@@ -40,7 +40,7 @@ fn narrow_terminal_shows_only_numbers() {
     base                    9  4.27 Gflops      –              –       –  reference
     huge:param:huge-        9  4.73 Gflops  1.108  1.090 – 1.125  0.0479  faster
     pages=always
-    quiet:knob:scali        9  4.24 Gflops  0.994  0.977 – 1.009       –  equivalent
+    quiet:knob:scali        9  4.24 Gflops  0.994  0.977 – 1.009  1.0000  equivalent
     ng-governor=perf
     ormance
     decided after 9 blocks
