@@ -9,7 +9,7 @@ use wb_model::{Direction, MetricKey, Params, Unit};
 use wb_stats::Samples;
 
 use crate::calibrate::Calibration;
-use crate::sequential_test::{InvalidBlock, SequentialTest, StoppingState, VariantResult};
+use crate::sequential_test::{CaseBlocks, CaseResult, InvalidBlock, SequentialTest, StoppingState, VariantResult};
 
 /// The metric that decides an experiment, and how large and how certain a difference of it must be.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -26,8 +26,8 @@ pub struct Criterion {
     /// The smallest relevant difference, in percent: if the whole confidence interval of the ratio is closer to 1, the
     /// verdict is `equivalent`.
     pub threshold: f64,
-    /// The false-positive rate, in percent: how often identical variants (in a calibration, identical sides) may be
-    /// reported as different.
+    /// The error rate, in percent: the share of identical variants among those reported as different; of a single
+    /// comparison, and of the sides of a calibration, the probability that they are.
     pub error_rate: f64,
 }
 
@@ -38,6 +38,10 @@ pub struct VariantExperiment {
     pub criterion: Criterion,
     /// The maximum number of blocks for each case; a block is one sample of every variant.
     pub max_blocks: usize,
+    /// The number of comparisons for which p-values are adjusted: of every variant but the first, in every case. `None` if
+    /// an older version recorded the run.
+    #[serde(default)]
+    pub family: Option<usize>,
     /// The comparison for each case: each combination of the test's axes that the variants do not change.
     pub cases: Vec<VariantCase>,
 }
@@ -178,31 +182,38 @@ pub struct VariantSamples {
 
 /// The complete blocks: for each block number for which every variant has a value, these values in order of the
 /// variants.
-pub fn complete_blocks(variants: &[&[(u32, f64)]]) -> Vec<Vec<f64>> {
+pub fn complete_blocks(variants: &[&[(u32, f64)]]) -> BTreeMap<u32, Vec<f64>> {
     let value_in =
         |values: &[(u32, f64)], block: u32| values.iter().find(|(number, _)| *number == block).map(|(_, value)| *value);
-    let Some(first) = variants.first() else { return Vec::new() };
-    let mut numbers: Vec<u32> = first.iter().map(|(number, _)| *number).collect();
-    numbers.sort_unstable();
-    let values = |block: u32| variants.iter().map(|values| value_in(values, block)).collect();
-    numbers.into_iter().filter_map(values).collect()
+    let Some(first) = variants.first() else { return BTreeMap::new() };
+    let complete = |(number, _): &(u32, f64)| {
+        Some((*number, variants.iter().map(|values| value_in(values, *number)).collect::<Option<_>>()?))
+    };
+    first.iter().filter_map(complete).collect()
 }
 
 impl VariantCase {
-    /// Compares the variants of a case with the first one.
+    /// Compares the variants of every case with the first one, as one family.
     ///
     /// # Errors
     /// If a sample is not above zero.
-    pub fn evaluate(
-        case: String,
-        variants: Vec<VariantSamples>,
+    pub fn evaluate_all(
+        cases: Vec<(String, Vec<VariantSamples>)>,
         sequential_test: &SequentialTest,
-    ) -> Result<Self, InvalidBlock> {
-        let values: Vec<&[(u32, f64)]> = variants.iter().map(|variant| variant.values.as_slice()).collect();
-        let results = sequential_test.evaluate(&complete_blocks(&values))?;
+    ) -> Result<Vec<Self>, InvalidBlock> {
+        let case_blocks = |(_, variants): &(String, Vec<VariantSamples>)| {
+            let values: Vec<&[(u32, f64)]> = variants.iter().map(|variant| variant.values.as_slice()).collect();
+            CaseBlocks { blocks: complete_blocks(&values), open_rounds: None }
+        };
+        let blocks: Vec<CaseBlocks> = cases.iter().map(case_blocks).collect();
+        let results = sequential_test.evaluate(&blocks)?;
+        Ok(cases.into_iter().zip(results).map(|((case, variants), result)| Self::new(case, variants, result)).collect())
+    }
+
+    fn new(case: String, variants: Vec<VariantSamples>, result: CaseResult) -> Self {
         let measured = variants.iter().map(|variant| variant.block_numbers.clone()).reduce(|one, other| &one & &other);
         let duplicates = duplicates(&variants);
-        let others = results.variants.into_iter().map(Some);
+        let others = result.variants.into_iter().map(Some);
         let summaries = variants.into_iter().zip(std::iter::once(None).chain(others)).map(|(variant, result)| {
             let values: Vec<f64> = variant.values.iter().map(|(_, value)| *value).collect();
             VariantSummary {
@@ -215,14 +226,14 @@ impl VariantCase {
                 shortfall: variant.shortfall_reason,
             }
         });
-        Ok(Self {
+        Self {
             case,
-            blocks: results.blocks,
+            blocks: result.blocks,
             measured_blocks: measured.map(|numbers| numbers.len()),
-            state: results.state,
+            state: result.state,
             variants: summaries.collect(),
             duplicates,
-        })
+        }
     }
 }
 
@@ -323,7 +334,7 @@ mod tests {
     #[test]
     fn complete_blocks_have_a_sample_of_every_variant() {
         let (one, other) = ([(0, 1.0), (2, 3.0), (1, 2.0)], [(0, 10.0), (2, 30.0), (3, 40.0)]);
-        assert_eq!(complete_blocks(&[&one, &other]), [vec![1.0, 10.0], vec![3.0, 30.0]]);
-        assert_eq!(complete_blocks(&[&one, &[]]), Vec::<Vec<f64>>::new());
+        assert_eq!(complete_blocks(&[&one, &other]), BTreeMap::from([(0, vec![1.0, 10.0]), (2, vec![3.0, 30.0])]));
+        assert_eq!(complete_blocks(&[&one, &[]]), BTreeMap::new());
     }
 }

@@ -496,6 +496,7 @@ impl RequestExpansion<'_> {
             programs,
             roles,
             block: 0,
+            group: None,
             id,
             params,
             unresolved: open,

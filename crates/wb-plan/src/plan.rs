@@ -61,6 +61,10 @@ pub struct Cell {
     pub roles: Vec<Roles>,
     /// The index of the block in which it is scheduled.
     pub block: usize,
+    /// The group within the block: in each round its cells are sampled one directly after the other. `None` for a cell
+    /// alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group: Option<usize>,
 }
 
 /// A requested cell that is skipped.

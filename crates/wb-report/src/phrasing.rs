@@ -24,6 +24,11 @@ pub(crate) fn format_percent(value: f64) -> String {
     }
 }
 
+/// Formats a p-value with four digits, which are never only zeros.
+pub(crate) fn format_p_value(p_value: f64) -> String {
+    if p_value < 0.0001 { "< 0.0001".to_owned() } else { format!("{p_value:.4}") }
+}
+
 /// Formats a percentage that is at or above a limit, or below it, with enough digits to show which.
 fn format_percent_beside(value: f64, limit: f64) -> String {
     let is_shown = |text: &str| {

@@ -29,6 +29,8 @@ pub struct ActiveCell {
     pub(crate) prepared: Vec<PreparedContext>,
     /// Number of attempts in this invocation.
     attempts_in_invocation: u32,
+    /// Whether this invocation takes no more samples of it.
+    ended: bool,
 }
 
 /// Decodes the parameters of the cells of a plan; the order is that of the plan.
@@ -56,7 +58,15 @@ impl ActiveCell {
         let attempts = history.attempts(&planned.id).iter().cloned();
         let evaluated =
             attempts.map(|attempt| EvaluatedAttempt::of(test_cell.as_ref(), &definition.criteria, attempt)).collect();
-        Self { planned, definition, test_cell, evaluated, prepared: Vec::new(), attempts_in_invocation: 0 }
+        Self {
+            planned,
+            definition,
+            test_cell,
+            evaluated,
+            prepared: Vec::new(),
+            attempts_in_invocation: 0,
+            ended: false,
+        }
     }
 
     /// Its effective parameters.
@@ -93,6 +103,16 @@ impl ActiveCell {
     pub fn add(&mut self, evaluated: EvaluatedAttempt) {
         self.evaluated.push(evaluated);
         self.attempts_in_invocation += 1;
+    }
+
+    /// Records that this invocation takes no more samples of it.
+    pub(crate) fn end(&mut self) {
+        self.ended = true;
+    }
+
+    /// Whether this invocation takes no more samples of it, also if it could.
+    pub fn is_ended(&self) -> bool {
+        self.ended
     }
 
     /// Returns its next step.

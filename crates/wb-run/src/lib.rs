@@ -33,5 +33,5 @@ pub mod worker_pool;
 pub use error::RunError;
 pub use progress::Progress;
 pub use publish::Publisher;
-pub use run::{InputRecorder, RunEnd, RunSpec, StoppingRule, run};
+pub use run::{InputRecorder, RunEnd, RunSpec, StoppingDecision, StoppingRule, run};
 pub use worker_pool::{PooledWorker, WorkerPool};

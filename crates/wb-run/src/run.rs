@@ -19,7 +19,7 @@ use crate::attempt::RunContext;
 use crate::other_runs::OtherRuns;
 use crate::provenance::{self, ToolInventory};
 use crate::publish::{Publisher, is_due, test_of};
-use crate::schedule::{Sampler, Turn, schedule};
+use crate::schedule::{Block, Sampler, Turn, schedule};
 use crate::worker_pool::WorkerPool;
 use crate::{Progress, RunError, consistency, environment, knob_trial, resume};
 
@@ -61,10 +61,20 @@ pub struct RunSpec<'a> {
     pub input_recorder: Option<&'a InputRecorder<'a>>,
 }
 
-/// Stopping rule from outside: called with all cells and the index of one before its next sample; returns the reason if
-/// it needs no more. It must be deterministic in the samples, so that an interrupted run ends where it would have
-/// ended.
-pub type StoppingRule = dyn Fn(&[ActiveCell], usize) -> Option<String> + Send + Sync;
+/// Stopping rule from outside: called with all cells and the index of one before its next sample. It must be
+/// deterministic in the samples, so that an interrupted run ends where it would have ended.
+pub type StoppingRule = dyn Fn(&[ActiveCell], usize) -> StoppingDecision + Send + Sync;
+
+/// What a stopping rule decides about a cell.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum StoppingDecision {
+    /// Take the next sample.
+    Continue,
+    /// Let cells take theirs that have fewer, after an interruption or a failure.
+    Wait,
+    /// No more samples are needed, for this reason.
+    Finish(String),
+}
 
 /// Records the files outside of a run folder that a run is measured with: called with the locked folder when the run's
 /// invocation is written and nothing is measured yet. Returns a warning if they cannot be recorded.
@@ -110,8 +120,7 @@ pub async fn run(job: RunSpec<'_>, mut watch: impl FnMut(Progress)) -> Result<Ru
         journal,
         history,
     };
-    let is_open =
-        |index: usize| matches!(next(&cells, index, job.stopping_rule, &plan.sampling), NextStep::Attempt(..));
+    let is_open = |index: usize| !matches!(next(&cells, index, job.stopping_rule, &plan.sampling), Step::Finish(_));
     let open = (0..cells.len()).filter(|index| is_open(*index)).count();
     let is_recorded = |cell: &Cell| earlier.iter().any(|invocation| invocation.cells.contains(&cell.id));
     if open == 0 && !earlier.is_empty() && plan.cells.iter().all(is_recorded) {
@@ -307,13 +316,24 @@ fn map_texts(value: &ParamValue, change: &dyn Fn(&str) -> String) -> ParamValue 
     }
 }
 
-/// Returns the next step of a cell, which may be ended by the external stopping rule.
-fn next(cells: &[ActiveCell], index: usize, stopping_rule: Option<&StoppingRule>, sampling: &Sampling) -> NextStep {
+/// The next step of a cell in view of the external stopping rule.
+enum Step {
+    Attempt(Purpose, u32),
+    Wait,
+    Finish(String),
+}
+
+/// Returns the next step of a cell, which the external stopping rule may end.
+fn next(cells: &[ActiveCell], index: usize, stopping_rule: Option<&StoppingRule>, sampling: &Sampling) -> Step {
     match cells[index].next(sampling) {
-        attempt @ NextStep::Attempt(..) => {
-            stopping_rule.and_then(|rule| rule(cells, index)).map_or(attempt, NextStep::Finish)
+        NextStep::Attempt(purpose, sample) => {
+            match stopping_rule.map_or(StoppingDecision::Continue, |rule| rule(cells, index)) {
+                StoppingDecision::Continue => Step::Attempt(purpose, sample),
+                StoppingDecision::Wait => Step::Wait,
+                StoppingDecision::Finish(reason) => Step::Finish(reason),
+            }
         }
-        finished => finished,
+        NextStep::Finish(reason) => Step::Finish(reason),
     }
 }
 
@@ -329,9 +349,19 @@ fn started_event(cells: &[ActiveCell], plan: &Plan, open: usize) -> Progress {
     }
 }
 
-fn blocks(cells: &[Cell]) -> Vec<Vec<usize>> {
+fn blocks(cells: &[Cell]) -> Vec<Block> {
     let last = cells.iter().map(|cell| cell.block).max().unwrap_or(0);
-    (0..=last).map(|block| (0..cells.len()).filter(|index| cells[*index].block == block).collect()).collect()
+    let block = |block: usize| {
+        let mut groups: Vec<(Option<usize>, Vec<usize>)> = Vec::new();
+        for (index, cell) in cells.iter().enumerate().filter(|(_, cell)| cell.block == block) {
+            match groups.iter_mut().find(|(group, _)| group.is_some() && *group == cell.group) {
+                Some((_, members)) => members.push(index),
+                None => groups.push((cell.group, vec![index])),
+            }
+        }
+        groups.into_iter().map(|(_, members)| members).collect()
+    };
+    (0..=last).map(block).collect()
 }
 
 /// The sampling loop of a run.
@@ -354,8 +384,9 @@ impl<W: FnMut(Progress)> Sampler for SampleLoop<'_, W> {
                 return Ok(Turn::Stop);
             }
             let (purpose, sample) = match self.next(index) {
-                NextStep::Attempt(purpose, sample) => (purpose, sample),
-                NextStep::Finish(reason) => {
+                Step::Attempt(purpose, sample) => (purpose, sample),
+                Step::Wait => return Ok(Turn::Again),
+                Step::Finish(reason) => {
                     self.end(index, reason).await?;
                     return Ok(Turn::Done);
                 }
@@ -393,12 +424,12 @@ impl<W: FnMut(Progress)> SampleLoop<'_, W> {
         if is_left { Ok(()) } else { Err(RunError::Lost { worker, reason: why }) }
     }
 
-    fn next(&self, index: usize) -> NextStep {
+    fn next(&self, index: usize) -> Step {
         let lost = &self.context.lost;
         let lost_member =
             all_workers(&self.cells[index].planned.roles).into_iter().find(|worker| lost.contains(*worker));
         if let Some(worker) = lost_member {
-            return NextStep::Finish(format!("its worker `{worker}` is lost"));
+            return Step::Finish(format!("its worker `{worker}` is lost"));
         }
         next(&self.cells, index, self.stopping_rule, &self.context.sampling)
     }
@@ -443,7 +474,7 @@ impl<W: FnMut(Progress)> SampleLoop<'_, W> {
     async fn end_abandoned_cells(&mut self) -> Result<(), RunError> {
         for index in 0..self.cells.len() {
             match self.next(index) {
-                NextStep::Finish(reason) if !self.ended.contains(&index) => self.end(index, reason).await?,
+                Step::Finish(reason) if !self.ended.contains(&index) => self.end(index, reason).await?,
                 _ => {}
             }
         }
@@ -453,8 +484,8 @@ impl<W: FnMut(Progress)> SampleLoop<'_, W> {
     /// Ends a cell that is done at once, not at its next turn.
     async fn after_sample(&mut self, index: usize) -> Result<Turn, RunError> {
         match self.next(index) {
-            NextStep::Attempt(..) => Ok(Turn::Again),
-            NextStep::Finish(reason) => {
+            Step::Attempt(..) | Step::Wait => Ok(Turn::Again),
+            Step::Finish(reason) => {
                 self.end(index, reason).await?;
                 Ok(Turn::Done)
             }
@@ -471,6 +502,7 @@ impl<W: FnMut(Progress)> SampleLoop<'_, W> {
         }
         (self.watch)(Progress::CellEnded { cell: id.clone(), reason: by });
         self.ended.insert(index);
+        self.cells[index].end();
         let of_test = |other: &CellId| test_of(other) == test_of(&id);
         match (0..self.cells.len()).all(|index| self.ended.contains(&index) || !of_test(&self.cells[index].planned.id))
         {

@@ -25,30 +25,39 @@ pub trait Sampler {
     fn turn(&mut self, cell: usize) -> impl Future<Output = Result<Turn, Self::Error>>;
 }
 
+/// A block of the schedule: groups of cells, which have their turns one directly after the other.
+pub type Block = Vec<Vec<usize>>;
+
 /// Gives turns to cells until all are done. Blocks run one after the other; within a block each round gives one turn to
-/// every unfinished cell, in a random order determined by the seed.
+/// every unfinished cell. Groups, and cells within a group, are in a random order determined by the seed.
 pub async fn schedule<S: Sampler>(
-    blocks: &[Vec<usize>],
+    blocks: &[Block],
     order: SamplingOrder,
     seed: u64,
     sampler: &mut S,
 ) -> Result<(), S::Error> {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     for block in blocks {
-        let groups: Vec<Vec<usize>> = match order {
+        let parts: Vec<Block> = match order {
             SamplingOrder::Interleaved => vec![block.clone()],
-            SamplingOrder::Sequential => block.iter().map(|cell| vec![*cell]).collect(),
+            SamplingOrder::Sequential => block.iter().flatten().map(|cell| vec![vec![*cell]]).collect(),
         };
-        for mut unfinished in groups {
+        for mut unfinished in parts {
             while !unfinished.is_empty() {
                 unfinished.shuffle(&mut rng);
                 let mut remaining = Vec::new();
-                for cell in unfinished {
-                    match sampler.turn(cell).await? {
-                        Turn::Again => remaining.push(cell),
-                        Turn::Done => {}
-                        Turn::Stop => return Ok(()),
+                for mut group in unfinished {
+                    group.shuffle(&mut rng);
+                    let mut remaining_cells = Vec::new();
+                    for cell in group {
+                        match sampler.turn(cell).await? {
+                            Turn::Again => remaining_cells.push(cell),
+                            Turn::Done => {}
+                            Turn::Stop => return Ok(()),
+                        }
                     }
+                    remaining_cells.sort_unstable();
+                    remaining.extend((!remaining_cells.is_empty()).then_some(remaining_cells));
                 }
                 remaining.sort_unstable();
                 unfinished = remaining;
@@ -82,7 +91,13 @@ mod tests {
         }
     }
 
+    /// Turns in blocks of cells, each of which is a group.
     fn turns(wants: &[usize], blocks: &[Vec<usize>], order: SamplingOrder, seed: u64) -> Vec<usize> {
+        let blocks: Vec<Block> = blocks.iter().map(|cells| cells.iter().map(|cell| vec![*cell]).collect()).collect();
+        turns_of_groups(wants, &blocks, order, seed)
+    }
+
+    fn turns_of_groups(wants: &[usize], blocks: &[Block], order: SamplingOrder, seed: u64) -> Vec<usize> {
         let mut counter = Counter { wants: wants.to_vec(), turns: Vec::new(), stop_after: usize::MAX };
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         runtime.block_on(schedule(blocks, order, seed, &mut counter)).unwrap();
@@ -113,6 +128,18 @@ mod tests {
     }
 
     #[test]
+    fn cells_of_a_group_have_their_turns_one_after_the_other() {
+        let blocks = [vec![vec![0, 1], vec![2, 3], vec![4, 5]]];
+        let taken = turns_of_groups(&[4, 4, 2, 4, 4, 4], &blocks, SamplingOrder::Interleaved, 3);
+        let (full, rest) = taken.split_at(12);
+        let pairs: Vec<[usize; 2]> = full.chunks(2).map(|pair| [pair[0], pair[1]]).collect();
+        assert!(pairs.iter().all(|[one, other]| one / 2 == other / 2), "{taken:?}");
+        let firsts: std::collections::BTreeSet<usize> = pairs.iter().map(|pair| pair[0]).collect();
+        assert!(firsts.len() > 3, "neither the groups nor the cells in them are in one order: {taken:?}");
+        assert_eq!(rest.len(), 10);
+    }
+
+    #[test]
     fn blocks_and_sequences_end_before_the_next_begins() {
         assert_eq!(turns(&[2, 2, 2], &[vec![0], vec![1], vec![2]], SamplingOrder::Interleaved, 1), [0, 0, 1, 1, 2, 2]);
         assert_eq!(turns(&[2, 2, 2], &[vec![0, 1, 2]], SamplingOrder::Sequential, 1), [0, 0, 1, 1, 2, 2]);
@@ -122,7 +149,7 @@ mod tests {
     fn stop_ends_everything() {
         let mut counter = Counter { wants: vec![9, 9], turns: Vec::new(), stop_after: 3 };
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-        runtime.block_on(schedule(&[vec![0, 1]], SamplingOrder::Interleaved, 1, &mut counter)).unwrap();
+        runtime.block_on(schedule(&[vec![vec![0], vec![1]]], SamplingOrder::Interleaved, 1, &mut counter)).unwrap();
         assert_eq!(counter.turns.len(), 3);
     }
 }

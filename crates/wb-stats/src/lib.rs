@@ -46,7 +46,7 @@ pub use dependence::{Dependence, DependenceCheck, MIN_SAMPLES_FOR_DEPENDENCE, de
 pub use dip::{Dip, dip, joint_dip};
 pub use estimate::Estimate;
 pub use fisher::FisherExact;
-pub use group_sequential::{GroupSequentialTest, InterimResult};
+pub use group_sequential::{ExclusionP, GroupSequentialTest, LogRatios};
 pub use hodges_lehmann::{HodgesLehmann, Ratio, ratio};
 pub use interval::{
     CONFIDENCE, Interval, STOPPING_CONFIDENCE, median_interval, quantile_interval, widened_median_interval,

@@ -1,8 +1,9 @@
 //! Simulates the error rates of `ab` and `calibrate`: how often equal variants are reported as different when sampling
-//! stops as early as possible, and the effect of blocks and runs. Prints Markdown, or with `--write PAGE` inserts it
+//! stops as early as possible, what many cases at once cost, and the effect of blocks and runs. Prints Markdown, or with `--write PAGE` inserts it
 //! between the markers of that page.
 
 mod designs;
+mod families;
 #[path = "../../../wb-stats/examples/common/page.rs"]
 mod page;
 #[path = "../../../wb-stats/examples/common/populations.rs"]
@@ -14,5 +15,5 @@ mod table;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    page::print_or_write("ab", || table::tables(&stopping::simulate(), &designs::simulate()))
+    page::print_or_write("ab", || table::tables(&stopping::simulate(), &families::simulate(), &designs::simulate()))
 }

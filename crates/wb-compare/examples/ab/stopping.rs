@@ -4,8 +4,7 @@ use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
-use wb_compare::sequential_test::{Options, SequentialTest, StoppingState, VariantResult, VariantResults};
-use wb_compare::statistical::Verdict;
+use wb_compare::sequential_test::{CaseBlocks, CaseResult, Options, SequentialTest, VariantResult, VariantVerdict};
 use wb_model::Direction;
 
 use super::populations::Population;
@@ -14,7 +13,8 @@ const REPETITIONS: usize = 1000;
 const SEED: u64 = 7;
 /// The scale of the noise.
 const SPREAD: f64 = 0.03;
-const OPTIONS: Options = Options { max_blocks: 30, threshold: 5.0, error_rate: 0.05, direction: Direction::Higher };
+const OPTIONS: Options =
+    Options { min_blocks: 0, max_blocks: 30, threshold: 5.0, error_rate: 0.05, direction: Direction::Higher };
 
 /// Without a threshold nothing is equivalent, so that every evaluation takes place.
 const STRICT: Options = Options { threshold: 0.0, ..OPTIONS };
@@ -35,7 +35,7 @@ pub(crate) struct PopulationResult {
 /// The averaged results of many simulations.
 #[derive(Default)]
 pub(crate) struct SimulationResult {
-    /// The share in which some variant is improved or regressed.
+    /// The share in which some variant is better or worse.
     pub(crate) decided_share: f64,
     /// The share in which all variants are equivalent.
     pub(crate) equivalent: f64,
@@ -49,7 +49,7 @@ pub(crate) struct SimulationResult {
 
 /// Simulates every population.
 pub(crate) fn simulate() -> Vec<PopulationResult> {
-    let rule = |variants, options| SequentialTest::new(variants, options).expect("30 blocks are enough");
+    let rule = |variants, options| SequentialTest::new(1, variants, options).expect("30 blocks are enough");
     let [two, strict, four] = [rule(2, OPTIONS), rule(2, STRICT), rule(4, OPTIONS)];
     let row = |population| PopulationResult {
         population,
@@ -67,11 +67,12 @@ fn outcome(rule: &SequentialTest, population: Population, factors: &[f64]) -> Si
     let (one, mut intervals) = (1.0 / REPETITIONS as f64, 0.0);
     let truth = factors[1] / factors[0];
     for _ in 0..REPETITIONS {
-        let VariantResults { blocks, variants, .. } = run_until_stop(rule, population, factors, &mut rng);
+        let CaseResult { blocks, variants, .. } = run_until_stop(rule, population, factors, &mut rng);
         let share = |condition: bool| if condition { one } else { 0.0 };
-        let is_decided = |result: &VariantResult| matches!(result.verdict, Verdict::Improved | Verdict::Regressed);
+        let is_decided =
+            |result: &VariantResult| matches!(result.verdict, VariantVerdict::Better | VariantVerdict::Worse);
         outcome.decided_share += share(variants.iter().any(is_decided));
-        outcome.equivalent += share(variants.iter().all(|result| result.verdict == Verdict::Equivalent));
+        outcome.equivalent += share(variants.iter().all(|result| result.verdict == VariantVerdict::Equivalent));
         outcome.blocks += one * blocks as f64;
         outcome.ratio += one * variants[0].ratio.unwrap_or(f64::NAN) / truth;
         if let Some(ci) = variants[0].interval {
@@ -83,31 +84,21 @@ fn outcome(rule: &SequentialTest, population: Population, factors: &[f64]) -> Si
     outcome
 }
 
-/// Adds blocks until the stopping rule ends the test.
-fn run_until_stop(
-    rule: &SequentialTest,
-    population: Population,
-    factors: &[f64],
-    rng: &mut ChaCha8Rng,
-) -> VariantResults {
-    let mut blocks: Vec<Vec<f64>> = Vec::new();
-    loop {
-        blocks.push(block(rng, population, blocks.len(), factors));
-        let results = rule.evaluate(&blocks).expect("drawn samples are above zero");
-        if results.state != StoppingState::Continue {
-            return results;
-        }
-    }
+/// Draws all blocks and evaluates them until the stopping rule ends the test.
+fn run_until_stop(rule: &SequentialTest, population: Population, factors: &[f64], rng: &mut ChaCha8Rng) -> CaseResult {
+    let blocks = (0..OPTIONS.max_blocks).map(|at| (at as u32, block(rng, population, SPREAD, at, factors)));
+    let case = CaseBlocks { blocks: blocks.collect(), open_rounds: None };
+    rule.evaluate(&[case]).expect("drawn samples are above zero").remove(0)
 }
 
 /// Draws one sample of each variant, in random order.
-fn block(rng: &mut ChaCha8Rng, population: Population, at: usize, factors: &[f64]) -> Vec<f64> {
+pub(crate) fn block(rng: &mut ChaCha8Rng, population: Population, spread: f64, at: usize, factors: &[f64]) -> Vec<f64> {
     let variants = factors.len();
     let mut order: Vec<usize> = (0..variants).collect();
     order.shuffle(rng);
     let mut samples = vec![0.0; variants];
     for (position, variant) in order.into_iter().enumerate() {
-        let value = population.draw(rng, SPREAD, at * variants + position, OPTIONS.max_blocks * variants);
+        let value = population.draw(rng, spread, at * variants + position, OPTIONS.max_blocks * variants);
         // A ratio needs samples above zero; heavy tails reach below it once in a million times.
         samples[variant] = value.max(1.0) * factors[variant];
     }

@@ -5,11 +5,12 @@ use std::fmt::Write;
 use wb_compare::calibrate::{Calibration, Design};
 
 use super::designs::System;
+use super::families::{FamilyOutcome, FamilyRow};
 use super::page::percent;
 use super::stopping::PopulationResult;
 
-/// Formats both tables as Markdown.
-pub(crate) fn tables(rows: &[PopulationResult], systems: &[(System, Calibration)]) -> String {
+/// Formats the tables as Markdown.
+pub(crate) fn tables(rows: &[PopulationResult], families: &[FamilyRow], systems: &[(System, Calibration)]) -> String {
     let mut text = String::from(
         "| population | two equal: false positives | equivalent | coverage | mean blocks | without a threshold: false positives | four \
         equal: false positives | 10 % more: detected | coverage | measured over true ratio | mean blocks |\n\
@@ -30,6 +31,24 @@ pub(crate) fn tables(rows: &[PopulationResult], systems: &[(System, Calibration)
             percent(more.coverage),
             more.ratio,
             more.blocks,
+        );
+    }
+    text.push_str(
+        "\n| population | cases | changed | by | false discovery rate, Bonferroni | Benjamini–Hochberg | found, Bonferroni | \
+        Benjamini–Hochberg | mean blocks, Bonferroni | Benjamini–Hochberg |\n|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n",
+    );
+    for FamilyRow { population, cases, changed, change, family, bonferroni } in families {
+        let if_changed = |text: String| if *changed == 0 { "–".to_owned() } else { text };
+        let both = |figure: fn(&FamilyOutcome) -> f64| [bonferroni, family].map(|outcome| percent(figure(outcome)));
+        let found = both(|outcome| outcome.found).map(if_changed).join(" | ");
+        _ = writeln!(
+            text,
+            "| {} | {cases} | {changed} | {} | {} | {found} | {:.1} | {:.1} |",
+            population.name(),
+            if_changed(format!("+{:.0} %", change * 100.0)),
+            both(|outcome| outcome.false_discoveries).join(" | "),
+            bonferroni.blocks,
+            family.blocks,
         );
     }
     text.push_str(

@@ -1,7 +1,7 @@
 //! A/A comparison: a significance test of two sets of samples of one system, and its minimum detectable effect.
 
 use wb_model::Direction;
-use wb_stats::{GroupSequentialTest, HodgesLehmann, Interval, Samples};
+use wb_stats::{GroupSequentialTest, HodgesLehmann, Interval, LogRatios, Samples};
 
 use super::{Design, Options};
 use crate::statistical::Verdict;
@@ -28,10 +28,10 @@ pub(super) fn compare_sides(
     options: &Options,
 ) -> Option<AaComparison> {
     if design == Design::Interleaved {
-        let log_ratios: Vec<f64> = a.iter().zip(b).map(|(a, b)| b.ln() - a.ln()).collect();
-        let result = sequential_test.analyze(&log_ratios)?;
-        let significant = result.interval.is_some_and(|interval| !interval.contains(1.0));
-        return Some(AaComparison { estimate: result.estimate, interval: result.interval, significant });
+        let log_ratios: LogRatios = a.iter().zip(b).map(|(a, b)| b.ln() - a.ln()).collect();
+        let interval = sequential_test.interval(&log_ratios, options.error_rate);
+        let significant = interval.is_some_and(|interval| !interval.contains(1.0));
+        return Some(AaComparison { estimate: log_ratios.estimate()?, interval, significant });
     }
     let [a, b] = [Samples::new(a).ok()?, Samples::new(b).ok()?];
     let estimator = HodgesLehmann::new(&a, &b)?;

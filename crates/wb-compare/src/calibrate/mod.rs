@@ -106,7 +106,7 @@ pub fn calibrate(samples: &[CalibrationSample], options: &Options) -> Result<Cal
     }
     let runs: Vec<&[CalibrationSample]> =
         samples.chunk_by(|one, other| (one.boot, one.run) == (other.boot, other.run)).collect();
-    let sequential_test = GroupSequentialTest::new(&[options.samples_per_side], options.error_rate);
+    let sequential_test = GroupSequentialTest::new(&[options.samples_per_side]);
     let designs = Design::ALL.map(|design| {
         let comparisons: Vec<AaComparison> = split_sides(design, &runs, options.samples_per_side)
             .iter()

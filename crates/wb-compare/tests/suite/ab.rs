@@ -2,6 +2,8 @@
 
 #[path = "../../examples/ab/designs.rs"]
 mod designs;
+#[path = "../../examples/ab/families.rs"]
+mod families;
 #[path = "../../examples/ab/stopping.rs"]
 mod stopping;
 #[path = "../../examples/ab/table.rs"]
@@ -12,10 +14,12 @@ use std::sync::LazyLock;
 use crate::{page, populations};
 
 use designs::System;
+use families::FamilyRow;
 use stopping::PopulationResult;
 use wb_compare::calibrate::{Calibration, Design};
 
 static ROWS: LazyLock<Vec<PopulationResult>> = LazyLock::new(stopping::simulate);
+static FAMILIES: LazyLock<Vec<FamilyRow>> = LazyLock::new(families::simulate);
 static SYSTEMS: LazyLock<Vec<(System, Calibration)>> = LazyLock::new(designs::simulate);
 
 /// The limit for the share of false positives: at a rate of 5 %, 1,000 comparisons exceed it once in ten thousand
@@ -43,6 +47,24 @@ fn the_final_interval_contains_the_true_ratio() {
     }
 }
 
+#[test]
+fn of_many_cases_few_differences_are_false_and_most_changes_are_found() {
+    for FamilyRow { population, cases, changed, change, family, bonferroni } in FAMILIES.iter() {
+        let kind = format!("{}, {changed} of {cases} by {change}", population.name());
+        // At 5 % a simulation exceeds it once in ten thousand times.
+        let limit = 0.05 + 4.0 * (0.05 * 0.95 / families::repetitions(*cases) as f64).sqrt();
+        assert!(family.false_discoveries <= limit, "{kind}: {}", family.false_discoveries);
+        assert!(family.found >= bonferroni.found, "{kind}: {} {}", family.found, bonferroni.found);
+        if changed == cases {
+            let alone = FAMILIES.iter().find(|row| {
+                row.population == *population && row.cases == 1 && row.changed == 1 && row.change == *change
+            });
+            let alone = alone.expect("a family of one case").family.found;
+            assert!(family.found > alone - 0.15, "{kind}: {} instead of {alone}", family.found);
+        }
+    }
+}
+
 /// The share of significant differences when a design compares a system with itself.
 fn false_positives(system: &str, design: Design) -> f64 {
     let (_, calibration) = SYSTEMS.iter().find(|(one, _)| one.name == system).expect("the system is simulated");
@@ -63,5 +85,5 @@ fn interleaving_prevents_false_positives_from_drift_and_noise_between_runs() {
 
 #[test]
 fn the_page_shows_the_simulated_tables() {
-    page::assert_shown("ab", &table::tables(&ROWS, &SYSTEMS));
+    page::assert_shown("ab", &table::tables(&ROWS, &FAMILIES, &SYSTEMS));
 }

@@ -42,6 +42,7 @@ struct VariantRow {
     median: String,
     ratio: String,
     interval: String,
+    p_value: String,
     bar: Option<Value>,
     verdict: &'static str,
     kind: &'static str,
@@ -54,7 +55,7 @@ impl ExperimentView {
             Experiment::Variants(variants) => variant_cases(variants),
             Experiment::Calibration(calibration) => calibration_cases(calibration),
         };
-        let (metric, criterion) = describe_criterion(experiment.criterion());
+        let (metric, criterion) = describe_criterion(experiment);
         Self { criterion: named_text(metric, criterion), cases }
     }
 }
@@ -99,7 +100,7 @@ impl VariantsView {
 
 impl VariantRow {
     fn new(variant: &VariantSummary, criterion: &Criterion, bars: &RatioBars) -> Self {
-        let [median, ratio, interval] = variants::format_figures(variant, criterion);
+        let [median, ratio, interval, p_value] = variants::format_figures(variant, criterion);
         let (verdict, tone) = variants::verdict(variant, criterion);
         let (kind, symbol) = tone_symbol(tone);
         let estimate = variants::ratio(variant);
@@ -111,6 +112,7 @@ impl VariantRow {
             median,
             ratio,
             interval,
+            p_value,
             bar: is_drawn.then(|| Value::from_safe_string(bars.bar(estimate, &description))),
             verdict,
             kind,

@@ -16,16 +16,18 @@ fn page() -> String {
 
 #[test]
 fn wide_terminal_shows_ratios_on_one_scale() {
-    insta::assert_snapshot!(experiment_text(&experiment(), Style { width: 120, colour: false }), @r"
+    insta::assert_snapshot!(experiment_text(&experiment(), Style { width: 130, colour: false }), @r"
 
     file=/dev/sda,grid=M
-    variant                                  samples       median  ratio       interval  verdict     0.89      1      1.12
-    base                                          14  4.26 Gflops      –              –  reference             ●
-    huge:param:huge-pages=always                  14  4.73 Gflops  1.109  1.098 – 1.120  faster                │       ━●━
-    quiet:knob:scaling-governor=performance       14  4.24 Gflops  0.995  0.985 – 1.005  equivalent           ━●
-    decided after 14 blocks
+    variant                                  samples       median  ratio       interval       p  verdict     0.89      1      1.12
+    base                                           9  4.27 Gflops      –              –       –  reference             ●
+    huge:param:huge-pages=always                   9  4.73 Gflops  1.108  1.090 – 1.125  0.0479  faster                │      ━━●━
+    quiet:knob:scaling-governor=performance        9  4.24 Gflops  0.994  0.977 – 1.009  1.0000  equivalent          ━●┿━
+    decided after 9 blocks
 
-      throughput/mflops  higher is better; differences below 5 % do not matter; false-positive rate at most 5 %
+      throughput/mflops
+        higher is better; differences below 5 % do not matter; p corrected for 2 comparisons (Benjamini–Hochberg), false discovery
+        rate at most 5 %
     ");
 }
 
@@ -34,17 +36,18 @@ fn narrow_terminal_shows_only_numbers() {
     insta::assert_snapshot!(experiment_text(&experiment(), Style { width: 80, colour: false }), @r"
 
     file=/dev/sda,grid=M
-    variant                   samples       median  ratio       interval  verdict
-    base                           14  4.26 Gflops      –              –  reference
-    huge:param:huge-pages=al       14  4.73 Gflops  1.109  1.098 – 1.120  faster
-    ways
-    quiet:knob:scaling-gover       14  4.24 Gflops  0.995  0.985 – 1.005  equivalent
-    nor=performance
-    decided after 14 blocks
+    variant           samples       median  ratio       interval       p  verdict
+    base                    9  4.27 Gflops      –              –       –  reference
+    huge:param:huge-        9  4.73 Gflops  1.108  1.090 – 1.125  0.0479  faster
+    pages=always
+    quiet:knob:scali        9  4.24 Gflops  0.994  0.977 – 1.009  1.0000  equivalent
+    ng-governor=perf
+    ormance
+    decided after 9 blocks
 
       throughput/mflops
-        higher is better; differences below 5 % do not matter; false-positive rate
-        at most 5 %
+        higher is better; differences below 5 % do not matter; p corrected for 2
+        comparisons (Benjamini–Hochberg), false discovery rate at most 5 %
     ");
 }
 
@@ -53,11 +56,11 @@ fn variants_share_a_group_and_a_scale() {
     let text = summary(&study(), Style { width: 80, colour: false });
     let table: String = text.lines().take(5).map(|line| format!("{line}\n")).collect();
     insta::assert_snapshot!(table, @r"
-                  median                  spread   n  outcome
+                  median                  spread  n  outcome
     himeno · grid=M · mflops, higher is better
-      base   4.20 Gflops  [-0.2, +0.1 %]   0.2 %  14  measured
-      huge   4.65 Gflops  [-0.2, +0.1 %]   0.2 %  14  measured
-      quiet  4.17 Gflops  [-0.2, +0.1 %]   0.2 %  14  measured
+      base   4.20 Gflops  [-0.4, +0.6 %]   0.2 %  9  measured
+      huge   4.65 Gflops  [-0.4, +0.6 %]   0.2 %  9  measured
+      quiet  4.17 Gflops  [-0.4, +0.6 %]   0.2 %  9  measured
     ");
 }
 
@@ -65,8 +68,8 @@ fn variants_share_a_group_and_a_scale() {
 fn page_draws_each_variant_beside_its_numbers() {
     let page = Page::of(page());
     let rows = page.texts("table.variants tr.variant");
-    assert!(rows[0].starts_with("base 14 4.") && rows[0].ends_with(" Gflops – – ○ reference"), "{rows:?}");
-    assert!(rows[1].starts_with("huge:param:huge-pages=always 14 4.7") && rows[1].contains(" 1.1"), "{rows:?}");
+    assert!(rows[0].starts_with("base 9 4.") && rows[0].ends_with(" Gflops – – – ○ reference"), "{rows:?}");
+    assert!(rows[1].starts_with("huge:param:huge-pages=always 9 4.7") && rows[1].contains(" 1.1"), "{rows:?}");
     assert!(rows[1].ends_with("▲ faster") && rows[2].ends_with("= equivalent"), "{rows:?}");
     assert_eq!(page.count("table.variants tr.variant svg .band"), 3, "each plot shows the range of negligible ratios");
     assert_eq!(page.count("table.variants tr.variant svg .interval"), 2);

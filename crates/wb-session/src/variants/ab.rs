@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use wb_compare::experiment::{Criterion, Experiment, VariantCase, VariantExperiment, VariantSamples};
-use wb_compare::sequential_test::{InvalidBlock, Options, SequentialTest};
+use wb_compare::sequential_test::{Options, SequentialTest};
 use wb_model::Scope;
-use wb_plan::{Catalog, Plan, Sampling, Variant};
+use wb_plan::{Catalog, Plan, Sampling, SamplingOrder, Variant};
 use wb_record::RunFolder;
 use wb_stats::SamplingRule;
 use wb_study::Study;
@@ -37,8 +37,8 @@ pub struct AbOptions {
 
 impl AbOptions {
     /// Creates options for variants as the user writes them, with the minimum and maximum number of blocks. `threshold`
-    /// is the smallest difference that matters, `error_rate` the false-positive rate over all interim analyses and
-    /// variants together; both are in percent.
+    /// is the smallest difference that matters, `error_rate` the false discovery rate over all interim analyses and
+    /// comparisons; both are in percent.
     ///
     /// # Errors
     /// When the limits contradict each other, or a variant is invalid.
@@ -66,14 +66,14 @@ pub fn ab(
     events: &EventSink,
 ) -> Result<(VariantExperiment, SessionStatus), SessionError> {
     let (request, changed) = build_request(options, request, events)?;
-    let stopping_rule = Arc::new(AbStoppingRule::new(changed, options.min_blocks));
-    let stop_reason = {
+    let stopping_rule = Arc::new(AbStoppingRule::new(changed));
+    let decide = {
         let stopping_rule = stopping_rule.clone();
-        move |cells: &[wb_run::active_cell::ActiveCell], at: usize| stopping_rule.stop_reason(cells, at)
+        move |cells: &[wb_run::active_cell::ActiveCell], at: usize| stopping_rule.decide(cells, at)
     };
     let mut criterion = None;
     let mut session = MeasureSession::new(&request, session_options, events)?;
-    session.stopping_rule = Some(&stop_reason);
+    session.stopping_rule = Some(&decide);
     session.single_profile_command = Some("ab");
     let folder = &session_options.run_folder.path;
     require_same_plan(folder, &request)?;
@@ -110,8 +110,8 @@ fn build_request(
         variants.iter().flat_map(|variant| variant.changed_params(test, registry)).collect();
     all.requests = of_variants;
     // Changing these limits after an interim analysis would invalidate the error rate, so they are part of the name.
-    let AbOptions { max_blocks, error_rate, threshold, .. } = options;
-    let rule = format!("at most {max_blocks} blocks, error rate {error_rate} %, threshold {threshold} %");
+    let AbOptions { min_blocks, max_blocks, error_rate, threshold, .. } = options;
+    let rule = format!("{min_blocks} to {max_blocks} blocks, error rate {error_rate} %, threshold {threshold} %");
     let variants: Vec<String> = variants.iter().map(Variant::masked_text).collect();
     all.name = format!("ab {} ({rule}) -- {}", all.name, variants.join(" "));
     all.sampling.max_samples = *max_blocks;
@@ -119,7 +119,8 @@ fn build_request(
     Ok((all, changed.into_iter().collect()))
 }
 
-/// Plans the cells: variants of the same case share a block, and each sample has its own preparation.
+/// Plans the cells: all are measured in rounds, in which variants of the same case are sampled one directly after the
+/// other, and each sample has its own preparation.
 fn plan_blocks(
     options: &AbOptions,
     request: &MeasureRequest,
@@ -129,7 +130,7 @@ fn plan_blocks(
     let &AbOptions { ref variants, min_blocks, max_blocks, threshold, error_rate } = options;
     let cases: Vec<String> = plan.cells.iter().map(|cell| stopping_rule.case(&cell.id).to_string()).collect();
     let distinct: BTreeSet<&String> = cases.iter().collect();
-    let blocks: BTreeMap<&String, usize> = distinct.iter().enumerate().map(|(at, case)| (*case, at)).collect();
+    let groups: BTreeMap<&String, usize> = distinct.iter().enumerate().map(|(at, case)| (*case, at)).collect();
     for case in &distinct {
         let cells = cases.iter().filter(|other| other == case).count();
         if cells != variants.len() {
@@ -137,25 +138,16 @@ fn plan_blocks(
         }
     }
     let criterion = build_criterion(request, &plan, threshold, error_rate)?;
-    let design = Options {
-        max_blocks,
-        threshold,
-        // Split among the cases, which are decided independently.
-        error_rate: error_rate / 100.0 / distinct.len().max(1) as f64,
-        direction: criterion.direction,
-    };
-    let sequential_test = SequentialTest::new(variants.len(), design).map_err(|error| VariantsError::Design {
-        error,
-        cases: distinct.len(),
-        error_rate,
-    })?;
-    let min_samples = sequential_test.min_blocks().max(min_blocks).min(max_blocks);
+    let design =
+        Options { min_blocks, max_blocks, threshold, error_rate: error_rate / 100.0, direction: criterion.direction };
+    let sequential_test = SequentialTest::new(distinct.len(), variants.len(), design)?;
+    let min_samples = sequential_test.min_blocks();
     for (cell, case) in plan.cells.iter_mut().zip(&cases) {
-        cell.block = blocks[case];
+        (cell.block, cell.group) = (0, Some(groups[case]));
         cell.scope = Scope::Sample;
         cell.rule = SamplingRule::External { min_samples, max_samples: max_blocks };
     }
-    plan.sampling = Sampling { min_samples, ..plan.sampling };
+    plan.sampling = Sampling { min_samples, order: SamplingOrder::Interleaved, ..plan.sampling };
     stopping_rule.set_test(sequential_test, plan.sampling.clone());
     Ok((plan, criterion))
 }
@@ -185,9 +177,8 @@ fn evaluate(
             cases.entry(stopping_rule.case(&cell.id).to_string()).or_default().push(samples);
         }
     }
-    let evaluate = |(case, variants)| VariantCase::evaluate(case, variants, sequential_test);
-    let cases = cases.into_iter().map(evaluate).collect::<Result<_, _>>().map_err(|error: InvalidBlock| {
-        VariantsError::Evaluation { metric: criterion.metric.clone(), cause: error.into() }
-    })?;
-    Ok(VariantExperiment { criterion, max_blocks: options.max_blocks, cases })
+    let cases = VariantCase::evaluate_all(cases.into_iter().collect(), sequential_test)
+        .map_err(|error| VariantsError::Evaluation { metric: criterion.metric.clone(), cause: error.into() })?;
+    let family = Some(sequential_test.family());
+    Ok(VariantExperiment { criterion, max_blocks: options.max_blocks, family, cases })
 }

@@ -23,16 +23,9 @@ pub enum VariantsError {
         /// The case.
         case: String,
     },
-    /// No sequential test has these error rates and blocks.
-    #[error("{error}{}", describe_shares(*.cases, *.error_rate))]
-    Design {
-        /// The cause.
-        error: SequentialTestError,
-        /// Number of cases, among which the error rate is split.
-        cases: usize,
-        /// The error rate of all cases together, in percent.
-        error_rate: f64,
-    },
+    /// No sequential test has this error rate and number of blocks.
+    #[error(transparent)]
+    Design(#[from] SequentialTestError),
     /// The samples cannot be evaluated.
     #[error("{metric}: {cause}")]
     Evaluation {
@@ -67,16 +60,10 @@ impl VariantsError {
             Self::BlockLimits(..) => "raise --max-blocks (default: 30)",
             Self::NoPrimaryMetric(_) => "choose another test",
             Self::UnevenCase { .. } => "a variant takes one value per parameter; use lists in the test itself",
-            Self::Design { .. } => {
-                "--max-blocks is the maximum number of blocks, --error-rate the false-positive rate in percent"
-            }
+            Self::Design(_) => "--max-blocks is the maximum number of blocks, --error-rate the error rate in percent",
             Self::Evaluation { .. } => "all samples are in the run folder; `weighbridge format` shows them",
             Self::NoPlan | Self::NotOneTest(_) => return None,
         };
         Some(help.to_owned())
     }
-}
-
-fn describe_shares(cases: usize, error_rate: f64) -> String {
-    if cases > 1 { format!("; {error_rate} % are shared among {cases} cases") } else { String::new() }
 }

@@ -1,28 +1,38 @@
-//! Sequential stopping rule of `ab`: ends sampling once the comparison is decided.
+//! Sequential stopping rule of `ab`: ends the sampling of a case once its comparisons are decided.
 
+use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
 use wb_compare::experiment::complete_blocks;
-use wb_compare::sequential_test::{SequentialTest, StoppingState};
-use wb_model::{Case, CellId, pluralize};
+use wb_compare::sequential_test::{CaseBlocks, SequentialTest, StoppingState};
+use wb_model::{Case, CellId, Purpose, pluralize};
 use wb_plan::Sampling;
+use wb_run::StoppingDecision;
 use wb_run::active_cell::{ActiveCell, NextStep};
 
 use super::criterion::decisive_metric;
 
-/// Stops the sampling of variants as soon as their comparison is decided.
+/// Stops the sampling of variants as soon as their comparisons are decided. All cases are measured in rounds and are one
+/// family, so that each decision depends on the samples of all of them.
 pub(super) struct AbStoppingRule {
     /// The parameters that variants change.
     variant_params: Vec<String>,
-    /// Minimum number of blocks.
-    min_blocks: usize,
     /// Set once the plan is made.
     test: OnceLock<(SequentialTest, Sampling)>,
 }
 
+/// The variants of a case while they are measured.
+struct ActiveCase<'a> {
+    variants: Vec<&'a ActiveCell>,
+    /// The number of rounds that each variant has measured which needs more by itself.
+    open_rounds: Vec<u32>,
+    /// The variant that takes no more samples, although it has too few, and why.
+    ended_early: Option<(String, String)>,
+}
+
 impl AbStoppingRule {
-    pub(super) fn new(variant_params: Vec<String>, min_blocks: usize) -> Self {
-        Self { variant_params, min_blocks, test: OnceLock::new() }
+    pub(super) fn new(variant_params: Vec<String>) -> Self {
+        Self { variant_params, test: OnceLock::new() }
     }
 
     /// The case of a cell without the parameters that variants change.
@@ -41,25 +51,69 @@ impl AbStoppingRule {
         self.test.get().map(|(test, _)| test)
     }
 
-    /// The reason to stop sampling a cell; `None` if it needs more samples.
-    pub(super) fn stop_reason(&self, cells: &[ActiveCell], at: usize) -> Option<String> {
-        let (test, sampling) = self.test.get()?;
-        let case = self.case(&cells[at].planned.id);
-        let variants: Vec<&ActiveCell> = cells.iter().filter(|cell| self.case(&cell.planned.id) == case).collect();
-        // A variant with all its samples has not ended early; the others get theirs in the same round.
-        let ended_early = |cell: &&&ActiveCell| match cell.next(sampling) {
-            NextStep::Finish(by) => Some((cell.planned.id.serial.to_string(), by)),
-            NextStep::Attempt(..) => None,
-        };
-        let unfinished = variants.iter().filter(|cell| counted_values(cell).len() < test.max_blocks());
-        if let Some((name, by)) = unfinished.into_iter().find_map(|cell| ended_early(&cell)) {
-            return Some(format!("the variant {name} has ended: {by}"));
+    /// Decides about the next sample of a cell.
+    pub(super) fn decide(&self, cells: &[ActiveCell], at: usize) -> StoppingDecision {
+        let Some((test, sampling)) = self.test.get() else { return StoppingDecision::Continue };
+        let mut by_case: BTreeMap<String, Vec<&ActiveCell>> = BTreeMap::new();
+        for cell in cells {
+            by_case.entry(self.case(&cell.planned.id).to_string()).or_default().push(cell);
         }
-        let values: Vec<Vec<(u32, f64)>> = variants.iter().map(|cell| counted_values(cell)).collect();
+        let name = self.case(&cells[at].planned.id).to_string();
+        let own = by_case.keys().position(|case| *case == name).unwrap_or_default();
+        let cases: Vec<ActiveCase<'_>> =
+            by_case.into_values().map(|variants| ActiveCase::new(variants, test.max_blocks(), sampling)).collect();
+        let blocks: Vec<CaseBlocks> = cases.iter().map(ActiveCase::blocks).collect();
+        // Invalid samples are reported when the result is evaluated.
+        let Ok(states) = test.states(&blocks) else { return StoppingDecision::Continue };
+        if let (StoppingState::Decided, blocks) = states[own] {
+            return StoppingDecision::Finish(format!("decided after {}", pluralize(blocks, "block")));
+        }
+        if let Some((variant, reason)) = &cases[own].ended_early {
+            return StoppingDecision::Finish(format!("the variant {variant} has ended: {reason}"));
+        }
+        // Rounds are the same for all cells also after an interruption.
+        let undecided = cases
+            .iter()
+            .zip(&states)
+            .filter(|(case, (state, _))| *state != StoppingState::Decided && case.ended_early.is_none());
+        let fewest = undecided.flat_map(|(case, _)| &case.open_rounds).min();
+        match (rounds(&cells[at], sampling), fewest) {
+            (Some(rounds), Some(fewest)) if rounds > *fewest => StoppingDecision::Wait,
+            _ => StoppingDecision::Continue,
+        }
+    }
+}
+
+impl<'a> ActiveCase<'a> {
+    fn new(variants: Vec<&'a ActiveCell>, max_blocks: usize, sampling: &Sampling) -> Self {
+        let open_rounds = variants.iter().filter_map(|cell| rounds(cell, sampling)).collect();
+        // A variant with all its samples has not ended early; the others get theirs in the same round.
+        let mut unfinished = variants.iter().filter(|cell| counted_values(cell).len() < max_blocks);
+        let ended_early = unfinished.find_map(|cell| match cell.next(sampling) {
+            NextStep::Finish(reason) => Some((cell.planned.id.serial.to_string(), reason)),
+            NextStep::Attempt(..) if cell.is_ended() => {
+                Some((cell.planned.id.serial.to_string(), "it cannot be measured any more".to_owned()))
+            }
+            NextStep::Attempt(..) => None,
+        });
+        Self { variants, open_rounds, ended_early }
+    }
+
+    fn blocks(&self) -> CaseBlocks {
+        let values: Vec<Vec<(u32, f64)>> = self.variants.iter().map(|cell| counted_values(cell)).collect();
         let blocks = complete_blocks(&values.iter().map(Vec::as_slice).collect::<Vec<_>>());
-        let results = test.evaluate(&blocks).ok()?;
-        let decided = results.state == StoppingState::Decided && results.blocks >= self.min_blocks;
-        decided.then(|| format!("decided after {}", pluralize(results.blocks, "block")))
+        let open_rounds = self.open_rounds.iter().min().copied();
+        CaseBlocks { blocks, open_rounds: open_rounds.filter(|_| self.ended_early.is_none()) }
+    }
+}
+
+/// The number of rounds that a cell has measured; `None` if it takes no more samples by itself.
+fn rounds(cell: &ActiveCell, sampling: &Sampling) -> Option<u32> {
+    match cell.next(sampling) {
+        NextStep::Attempt(..) if cell.is_ended() => None,
+        NextStep::Attempt(Purpose::Sample, number) => Some(number),
+        NextStep::Attempt(..) => Some(0),
+        NextStep::Finish(_) => None,
     }
 }
 

@@ -75,7 +75,8 @@ pub(crate) struct AbArgs {
     /// Minimum number of blocks
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = super::whole_number_to::<usize, 0, MAX_BLOCKS>)]
     pub(crate) min_blocks: usize,
-    /// False-positive rate in percent, over all interim analyses and variants together
+    /// False-positive rate in percent, over all interim analyses; of several comparisons, the share of false ones among
+    /// the differences found
     #[arg(long, value_name = "PERCENT", default_value_t = 5.0, value_parser = super::parse_non_negative, allow_negative_numbers = true)]
     pub(crate) error_rate: f64,
     /// What to measure; last, because its help heading applies to all flags after it

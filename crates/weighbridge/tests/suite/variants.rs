@@ -2,7 +2,7 @@
 
 use std::os::unix::fs::PermissionsExt;
 
-use crate::lab::Lab;
+use crate::lab::{CommandResult, Lab};
 
 /// A test whose figure is about 1000, or about $FIGURE, or computed by a program.
 const DEMO: &str = r#"
@@ -52,7 +52,7 @@ fn variants_are_decided_early_and_reproducibly() {
     let ran = lab.weighbridge(&format!("ab demo {QUICK} --into R --json -- base more:env:FIGURE=1500 same:base"));
     assert_eq!(ran.code, 0, "{}", ran.transcript());
     let result = ran.json();
-    assert_eq!(verdicts(&result), pairs(&[("base", "first"), ("more", "improved"), ("same", "equivalent")]));
+    assert_eq!(verdicts(&result), pairs(&[("base", "first"), ("more", "better"), ("same", "equivalent")]));
     let blocks = result["cases"][0]["blocks"].as_u64().unwrap();
     assert!((6..30).contains(&blocks), "{blocks}");
     let ratio = result["cases"][0]["variants"][1]["result"]["ratio"].as_f64().unwrap();
@@ -85,7 +85,7 @@ fn variants_are_decided_early_and_reproducibly() {
 }
 
 #[test]
-fn worse_variant_is_a_regression() {
+fn worse_variant_exits_with_2() {
     let lab = lab();
     let slow_program = lab.write("bin/slow", "#!/bin/sh\necho 500\n");
     std::fs::set_permissions(&slow_program, std::fs::Permissions::from_mode(0o755)).unwrap();
@@ -95,7 +95,7 @@ fn worse_variant_is_a_regression() {
         lab.weighbridge(&format!("ab demo {QUICK} --into R --json -- base bin:{} {before}", slow_program.display()));
     assert_eq!(ran.code, 2, "{}", ran.transcript());
     let result = ran.json();
-    assert_eq!(verdicts(&result)[1], ("slow".to_owned(), "regressed".to_owned()));
+    assert_eq!(verdicts(&result)[1], ("slow".to_owned(), "worse".to_owned()));
     assert_eq!(verdicts(&result)[2].1, "equivalent");
     let lines = std::fs::read_to_string(&count).unwrap().lines().count() as u64;
     assert_eq!(Some(lines), result["cases"][0]["blocks"].as_u64(), "once before each sample of its variant");
@@ -116,6 +116,70 @@ fn cases_are_decided_independently() {
     // Parameters that variants change are not part of the case.
     let ran = lab.weighbridge(&format!("ab demo {QUICK} --into S --json -- param:kind=a param:kind=b"));
     assert_eq!(verdicts(&ran.json()), pairs(&[("kind-a", "first"), ("kind-b", "equivalent")]), "{}", ran.transcript());
+}
+
+/// A test whose figures follow from the number of its samples so far; one of them fails once.
+const COUNTED: &str = r#"
+name = "counted"
+summary = "a figure for each number of a sample"
+version = 1
+command = ["sh", "-c", """
+file=$COUNT-{kind}
+number=$(cat $file 2>/dev/null || echo 0)
+if test $number = $FAIL && test {kind} = b && ! test -e $file.failed; then touch $file.failed; exit 1; fi
+echo $((number + 1)) >$file
+echo figure: $((BASE + (number * 7 + SHIFT) % 13))
+"""]
+
+[[param]]
+name = "kind"
+help = "the case"
+kind = "choice"
+choices = ["a", "b"]
+default = "a"
+axis = true
+
+"#;
+
+#[test]
+fn a_resumed_comparison_has_the_results_of_an_undisturbed_one() {
+    let lab = Lab::new();
+    lab.define_figure("counted", COUNTED);
+    let measure = |folder: &str, fail: u32| {
+        let variant = |name: &str, settings: &str| {
+            format!("{name}:env:COUNT={}+{settings}", lab.path(&format!("{folder}-{name}")).display())
+        };
+        let variants = [
+            variant("one", "env:FAIL=1000+env:BASE=1000+env:SHIFT=0"),
+            variant("two", &format!("env:FAIL={fail}+env:BASE=1015+env:SHIFT=5")),
+        ];
+        let line = format!("ab counted:kind=[a,b] {QUICK} --attempts 1 --threshold 1 --into {folder} --json --");
+        lab.weighbridge(&format!("{line} {}", variants.join(" ")))
+    };
+    let results = |run: &CommandResult| {
+        let cases = run.json()["cases"].clone();
+        let case = |case: &serde_json::Value| {
+            (case["case"].clone(), case["blocks"].clone(), case["variants"][1]["result"].clone())
+        };
+        cases.as_array().unwrap().iter().map(case).collect::<Vec<_>>()
+    };
+    let undisturbed = measure("R", 1000).expect_code(0);
+    let interrupted = measure("S", 5).expect_code(3);
+    assert_eq!(results(&interrupted)[1].1, 5, "{}", interrupted.transcript());
+    let resumed = measure("S", 5).expect_code(0);
+    assert_eq!(results(&resumed), results(&undisturbed), "{}", resumed.transcript());
+    let p_value = |at: usize| results(&undisturbed)[at].2["adjusted_p_value"].as_f64().unwrap();
+    assert!(p_value(0) <= 0.05 && p_value(1) <= 0.05);
+    assert_eq!(undisturbed.json()["family"], 2);
+    // Every round has a sample of each cell, those of a case one after the other.
+    let journal = lab.journal("R");
+    let started = journal.iter().filter(|line| line["event"] == "attempt-started");
+    let cells: Vec<String> = started.map(|line| line["cell"].as_str().unwrap().to_owned()).collect();
+    let case = |cell: &String| cell.split_once(':').unwrap().1.to_owned();
+    for round in cells.chunks_exact(4).take(9) {
+        let cases: Vec<String> = round.iter().map(case).collect();
+        assert!(cases[0] == cases[1] && cases[2] == cases[3] && cases[1] != cases[2], "{round:?}");
+    }
 }
 
 #[test]
@@ -244,7 +308,7 @@ fn replaced_build_tool_and_built_program_are_recorded() {
     let (one, two) = (maker(&lab, "other/one", 1000, "one"), maker(&lab, "other/two", 1500, "two"));
     let line = format!("ab made {QUICK} --into R --json -- a:bin:make-a={one} b:bin:make-a={two}");
     let result = lab.weighbridge(&line).expect_code(0).json();
-    assert_eq!(verdicts(&result), pairs(&[("a", "first"), ("b", "improved")]));
+    assert_eq!(verdicts(&result), pairs(&[("a", "first"), ("b", "better")]));
     assert_eq!(result["cases"][0]["duplicates"], serde_json::Value::Null);
     let study = lab.weighbridge("summary R --json").json();
     let of = |at: usize, name: &str| study["cells"][at]["provenance"][name].as_str().unwrap().to_owned();

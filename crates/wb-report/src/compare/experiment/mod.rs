@@ -4,7 +4,7 @@ pub(crate) mod calibration;
 mod ratio_scale;
 pub(crate) mod variants;
 
-use wb_compare::experiment::{Criterion, Experiment};
+use wb_compare::experiment::{Criterion, Experiment, VariantExperiment};
 use wb_model::unescape_lossy;
 
 use crate::text::{Style, Table};
@@ -36,7 +36,7 @@ fn sections(experiment: &Experiment, style: Style) -> Vec<CaseSection> {
 
 /// Renders the result of `ab` or `calibrate` for a terminal.
 pub fn experiment_text(experiment: &Experiment, style: Style) -> String {
-    let (metric, criterion) = describe_criterion(experiment.criterion());
+    let (metric, criterion) = describe_criterion(experiment);
     let text = |section: &CaseSection| {
         let line = |text: &Option<String>| text.as_ref().map_or(String::new(), |text| style.indent(0, text));
         let tables: String = section.tables.iter().map(|table| table.draw(style)).collect();
@@ -52,13 +52,19 @@ fn title(case: &str, criterion: &Criterion) -> String {
 }
 
 /// The metric and a description of the criterion.
-pub(crate) fn describe_criterion(criterion: &Criterion) -> (String, String) {
-    let Criterion { metric, direction, threshold, error_rate, .. } = criterion;
+pub(crate) fn describe_criterion(experiment: &Experiment) -> (String, String) {
+    let Criterion { metric, direction, threshold, error_rate, .. } = experiment.criterion();
     let better = match direction {
         wb_model::Direction::Higher => "higher is better",
         wb_model::Direction::Lower => "lower is better",
         wb_model::Direction::Neither => "neither way is better",
     };
     let threshold = format!("differences below {threshold} % do not matter");
-    (metric.to_string(), format!("{better}; {threshold}; false-positive rate at most {error_rate} %"))
+    let error_rate = match experiment {
+        Experiment::Variants(VariantExperiment { family: Some(family), .. }) if *family > 1 => format!(
+            "p corrected for {family} comparisons (Benjamini–Hochberg), false discovery rate at most {error_rate} %"
+        ),
+        Experiment::Variants(_) | Experiment::Calibration(_) => format!("false-positive rate at most {error_rate} %"),
+    };
+    (metric.to_string(), format!("{better}; {threshold}; {error_rate}"))
 }

@@ -1,15 +1,13 @@
 //! Tables of variants per case: each variant's comparison with the first, and the reason why measuring stopped.
 
 use wb_compare::experiment::{Criterion, VariantCase, VariantExperiment, VariantSummary};
-use wb_compare::sequential_test::StoppingState;
-use wb_compare::statistical::Verdict;
+use wb_compare::sequential_test::{StoppingState, VariantVerdict};
 use wb_model::{Class, pluralize};
 
 use super::ratio_scale::RatioScale;
 use super::{CaseSection, title};
 use crate::chart::RatioEstimate;
-use crate::compare::figures::tone;
-use crate::phrasing::NO_VALUE;
+use crate::phrasing::{NO_VALUE, format_p_value};
 use crate::text::{Align, Table, TableCell, Tone};
 
 /// A section for each case; `with_scale` adds a column in which the ratios are drawn on one scale.
@@ -31,7 +29,7 @@ fn table(case: &VariantCase, criterion: &Criterion, with_scale: bool) -> Table {
     let with_disturbed = case.variants.iter().any(|variant| variant.disturbed.is_some_and(|count| count > 0));
     let mut heads = vec![("variant", Align::Left), ("samples", Align::Right)];
     heads.extend(with_disturbed.then_some(("disturbed", Align::Right)));
-    heads.extend([("median", Align::Right), ("ratio", Align::Right), ("interval", Align::Right)]);
+    heads.extend(["median", "ratio", "interval", "p"].map(|head| (head, Align::Right)));
     heads.push(("verdict", Align::Left));
     heads.extend(scale.as_deref().map(|scale| (scale, Align::Left)));
     let mut table = Table::new(&heads);
@@ -62,8 +60,8 @@ pub(crate) fn ratio(variant: &VariantSummary) -> Option<RatioEstimate> {
     Some(RatioEstimate { estimate: result.ratio?, interval: result.interval.map(|ci| (ci.low, ci.high)) })
 }
 
-/// Median, ratio and its interval.
-pub(crate) fn format_figures(variant: &VariantSummary, criterion: &Criterion) -> [String; 3] {
+/// Median, ratio, its interval and its p-value.
+pub(crate) fn format_figures(variant: &VariantSummary, criterion: &Criterion) -> [String; 4] {
     let none = || NO_VALUE.to_owned();
     let ratio = ratio(variant);
     let interval = ratio.and_then(|ratio| ratio.interval).map(|(low, high)| format!("{low:.3} – {high:.3}"));
@@ -71,6 +69,7 @@ pub(crate) fn format_figures(variant: &VariantSummary, criterion: &Criterion) ->
         variant.median.map_or_else(none, |median| criterion.unit.quantity(median).to_string()),
         ratio.map_or_else(none, |ratio| format!("{:.3}", ratio.estimate)),
         interval.unwrap_or_else(none),
+        variant.result.and_then(|result| result.adjusted_p_value).map_or_else(none, format_p_value),
     ]
 }
 
@@ -79,19 +78,29 @@ pub(crate) fn verdict(variant: &VariantSummary, criterion: &Criterion) -> (&'sta
     match variant.result {
         None => ("reference", Tone::Quiet),
         Some(_) if variant.samples == 0 => ("not measured", Tone::Bad),
-        Some(result) => (describe(result.verdict, criterion), tone(result.verdict.into())),
+        Some(result) => (describe(result.verdict, criterion), tone(result.verdict)),
     }
 }
 
-/// Variants are alternatives, of which none regressed.
-fn describe(verdict: Verdict, criterion: &Criterion) -> &'static str {
+fn describe(verdict: VariantVerdict, criterion: &Criterion) -> &'static str {
     let is_speed = matches!(criterion.metric.class, Class::Throughput | Class::Latency);
     match (verdict, is_speed) {
-        (Verdict::Improved, true) => "faster",
-        (Verdict::Regressed, true) => "slower",
-        (Verdict::Improved, false) => "better",
-        (Verdict::Regressed, false) => "worse",
-        (other, _) => other.as_str(),
+        (VariantVerdict::Better, true) => "faster",
+        (VariantVerdict::Worse, true) => "slower",
+        (VariantVerdict::Better, false) => "better",
+        (VariantVerdict::Worse, false) => "worse",
+        (VariantVerdict::Equivalent, _) => "equivalent",
+        (VariantVerdict::Differs, _) => "differs",
+        (VariantVerdict::Inconclusive, _) => "inconclusive",
+    }
+}
+
+fn tone(verdict: VariantVerdict) -> Tone {
+    match verdict {
+        VariantVerdict::Better => Tone::Good,
+        VariantVerdict::Equivalent => Tone::Plain,
+        VariantVerdict::Differs | VariantVerdict::Inconclusive => Tone::Doubtful,
+        VariantVerdict::Worse => Tone::Bad,
     }
 }
 

@@ -15,6 +15,9 @@ const VARIANTS: [(&str, &str, f64); 3] = [
     ("quiet", "quiet:knob:scaling-governor=performance", 4180.0),
 ];
 
+/// After which every variant has a verdict.
+const BLOCKS: u32 = 9;
+
 const RULE: SamplingRule = SamplingRule::External { min_samples: 6, max_samples: 30 };
 
 /// Deterministic noise up to 2 %.
@@ -25,19 +28,18 @@ fn noise(seed: u32) -> f64 {
 /// The result of the run.
 pub(crate) fn experiment() -> Experiment {
     let options = Options { max_blocks: 30, ..Options::new(Direction::Higher) };
-    let sequential_test = SequentialTest::new(VARIANTS.len(), options).unwrap();
+    let sequential_test = SequentialTest::new(1, VARIANTS.len(), options).unwrap();
     let samples = |(name, variant, level): (&str, &str, f64)| VariantSamples {
         name: name.to_owned(),
         spec: variant.to_owned(),
-        values: (0..14).map(|block| (block, level * (1.0 + noise(block * 3 + variant.len() as u32)))).collect(),
-        block_numbers: (0..14).collect(),
+        values: (0..BLOCKS).map(|block| (block, level * (1.0 + noise(block * 3 + variant.len() as u32)))).collect(),
+        block_numbers: (0..BLOCKS).collect(),
         disturbed: 0,
         shortfall_reason: None,
         inputs: VariantInputs::default(),
     };
-    let case =
-        VariantCase::evaluate("file=%2Fdev%2Fsda,grid=M".to_owned(), VARIANTS.map(samples).to_vec(), &sequential_test)
-            .unwrap();
+    let case = ("file=%2Fdev%2Fsda,grid=M".to_owned(), VARIANTS.map(samples).to_vec());
+    let cases = VariantCase::evaluate_all(vec![case], &sequential_test).unwrap();
     let criterion = Criterion {
         test: "himeno:grid=M".to_owned(),
         metric: MetricKey::new(Class::Throughput, "mflops"),
@@ -46,14 +48,14 @@ pub(crate) fn experiment() -> Experiment {
         threshold: 5.0,
         error_rate: 5.0,
     };
-    Experiment::Variants(VariantExperiment { criterion, max_blocks: 30, cases: vec![case] })
+    Experiment::Variants(VariantExperiment { criterion, max_blocks: 30, family: Some(sequential_test.family()), cases })
 }
 
 /// The study of the run, with a serial for each variant.
 pub(crate) fn study() -> Study {
     let cell = |(name, _, level): (&str, &str, f64)| {
         let metric = Metric::throughput("mflops", "mflops").primary();
-        let mut cell = CellBuilder::new("himeno", "grid=M", metric).samples(level, 0.4, 14).build();
+        let mut cell = CellBuilder::new("himeno", "grid=M", metric).samples(level, 0.4, BLOCKS).build();
         cell.id.serial = Serial::Id(TestName::new(name).unwrap());
         cell.rule = RULE;
         cell

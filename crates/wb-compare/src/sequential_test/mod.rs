@@ -1,0 +1,408 @@
+//! Sequential test of variants sampled in interleaved order: how each compares with the first, and when to stop.
+//!
+//! Nothing is measured here. The caller passes all blocks so far, each with one sample of every variant of a case taken
+//! in random order, and learns after each round, which has a block of every case, which cases need another one.
+//!
+//! Each comparison has a p-value that is valid whenever sampling stops ([`GroupSequentialTest`]), and all comparisons of
+//! all cases are one family (Benjamini and Hochberg), analyzed anew after each round. P-values only decrease, so that a
+//! case that has stopped keeps its verdicts. Start with [`SequentialTest`]; the error rates are in `docs/statistics.md`.
+
+mod evidence;
+mod family;
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use wb_model::{Direction, pluralize};
+use wb_stats::GroupSequentialTest;
+
+use crate::comparison::ConfidenceInterval;
+use family::Family;
+
+/// Settings of the test, fixed before the first block: changing the numbers of blocks after an evaluation increases the
+/// error rate.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Options {
+    /// The minimum number of blocks; fewer are not evaluated.
+    pub min_blocks: usize,
+    /// The maximum number of blocks.
+    pub max_blocks: usize,
+    /// The smallest relevant difference, in percent.
+    pub threshold: f64,
+    /// The false discovery rate: the maximum average share of equal variants among those reported as different, over all
+    /// evaluations and all comparisons. Of a single comparison it is the probability of a false positive.
+    pub error_rate: f64,
+    /// The better direction.
+    pub direction: Direction,
+}
+
+impl Options {
+    /// At most 30 blocks, 5 percent, a rate of 0.05.
+    pub fn new(direction: Direction) -> Self {
+        Self { min_blocks: 0, max_blocks: 30, threshold: 5.0, error_rate: 0.05, direction }
+    }
+}
+
+/// The sequential test for a number of cases, each with the same number of variants.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SequentialTest {
+    cases: usize,
+    variants: usize,
+    sequential: GroupSequentialTest,
+    min_blocks: usize,
+    options: Options,
+}
+
+/// Settings with which nothing could be decided.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum SequentialTestError {
+    /// Fewer than two variants.
+    #[error("too few variants: at least two are required")]
+    Alone,
+    /// The error rate is out of range.
+    #[error("invalid error rate of {} %: expected 0.05 % to 50 %", .rate * 100.0)]
+    Rate {
+        /// The requested error rate.
+        rate: f64,
+    },
+    /// The maximum number of blocks is too small to reach significance.
+    #[error("too few blocks ({most}) for {} at an error rate of {} %: at least {required} are required", pluralize(*.family, "comparison"), .rate * 100.0)]
+    TooFew {
+        /// The maximum number of blocks.
+        most: usize,
+        /// The number of comparisons.
+        family: usize,
+        /// The error rate.
+        rate: f64,
+        /// The required number of blocks.
+        required: usize,
+    },
+}
+
+/// The blocks of a case.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct CaseBlocks {
+    /// The blocks with a counted sample of every variant, in the order of the variants, by the number of the round.
+    pub blocks: BTreeMap<u32, Vec<f64>>,
+    /// The number of rounds measured so far; `None` if no more are. Rounds that a case still lacks are not analyzed yet.
+    pub open_rounds: Option<u32>,
+}
+
+/// The results of a case.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CaseResult {
+    /// The number of evaluated blocks.
+    pub blocks: usize,
+    /// Whether another block is needed.
+    pub state: StoppingState,
+    /// The result of each variant but the first, in order.
+    pub variants: Vec<VariantResult>,
+}
+
+/// Whether another block is needed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum StoppingState {
+    /// Another block is needed.
+    Continue,
+    /// Every variant has a verdict.
+    Decided,
+    /// The maximum number of blocks is reached, and some variant has no verdict.
+    AtLimit,
+}
+
+/// The comparison of a variant with the first variant.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct VariantResult {
+    /// The ratio of the variant to the first; `None` before the first block.
+    pub ratio: Option<f64>,
+    /// The confidence interval of the ratio, valid for any stopping time; `None` with too few blocks.
+    pub interval: Option<ConfidenceInterval>,
+    /// The smallest error rate at which the variant alone would have been declared different, at this or an earlier
+    /// evaluation: valid for any stopping time, and 1 if it is above 0.5. `None` with too few blocks for an interval.
+    #[serde(default)]
+    pub p_value: Option<f64>,
+    /// The p-value adjusted for all comparisons of the experiment (Benjamini and Hochberg), of which those whose ratio has
+    /// never been beyond the threshold count as 1. A variant is better or worse if it is at most the error rate, and the
+    /// ratio is beyond the threshold.
+    #[serde(default)]
+    pub adjusted_p_value: Option<f64>,
+    /// How the variant compares with the first one.
+    pub verdict: VariantVerdict,
+}
+
+/// How a variant compares with the first one. They are alternatives, of which none regressed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum VariantVerdict {
+    /// Better by more than the threshold.
+    Better,
+    /// Worse by more than the threshold.
+    Worse,
+    /// Different by more than the threshold, and neither direction is better.
+    Differs,
+    /// The difference is within the threshold.
+    Equivalent,
+    /// No verdict is justified yet.
+    Inconclusive,
+}
+
+impl VariantVerdict {
+    /// The verdict on a ratio that differs from 1.
+    fn of_ratio(ratio: f64, direction: Direction) -> Self {
+        match direction {
+            Direction::Neither => Self::Differs,
+            Direction::Higher if ratio > 1.0 => Self::Better,
+            Direction::Lower if ratio < 1.0 => Self::Better,
+            Direction::Higher | Direction::Lower => Self::Worse,
+        }
+    }
+}
+
+/// An invalid block.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum InvalidBlock {
+    /// The number of samples is not the number of variants.
+    #[error("block {block} has {samples} samples for {variants} variants")]
+    Size {
+        /// The number of the block, from 1.
+        block: u32,
+        /// The number of its samples.
+        samples: usize,
+        /// The expected number of samples.
+        variants: usize,
+    },
+    /// A sample is not a finite value above zero, so it has no ratio.
+    #[error("invalid sample {value} of variant {variant} in block {block}: expected a finite value above zero")]
+    Value {
+        /// The number of the block, from 1.
+        block: u32,
+        /// The number of the variant, from 1.
+        variant: usize,
+        /// The value.
+        value: f64,
+    },
+}
+
+impl SequentialTest {
+    /// Creates the test for a number of cases, each with a number of variants, the first included.
+    pub fn new(cases: usize, variants: usize, options: Options) -> Result<Self, SequentialTestError> {
+        let Options { min_blocks: least, max_blocks: most, error_rate: rate, .. } = options;
+        let others = variants.checked_sub(1).filter(|others| *others > 0).ok_or(SequentialTestError::Alone)?;
+        if !(0.0005..=0.5).contains(&rate) {
+            return Err(SequentialTestError::Rate { rate });
+        }
+        // No error is spent on analyses that decide nothing.
+        let sequential_for = |blocks: usize| GroupSequentialTest::new(&(least.max(1)..=blocks).collect::<Vec<_>>());
+        let sequential = sequential_for(most);
+        let family = cases.max(1) * others;
+        // A single variant that differs can be found among equal ones.
+        let is_enough = |test: &GroupSequentialTest| test.min_blocks(rate / family as f64).is_some();
+        let Some(min_blocks) = sequential.min_blocks(rate).filter(|_| is_enough(&sequential)) else {
+            let required = (most + 1..MANY_BLOCKS).find(|blocks| is_enough(&sequential_for(*blocks)));
+            return Err(SequentialTestError::TooFew { most, family, rate, required: required.unwrap_or(MANY_BLOCKS) });
+        };
+        Ok(Self { cases, variants, sequential, min_blocks, options })
+    }
+
+    /// The maximum number of blocks.
+    pub fn max_blocks(&self) -> usize {
+        self.options.max_blocks
+    }
+
+    /// The minimum number of blocks after which a variant can have a verdict.
+    pub fn min_blocks(&self) -> usize {
+        self.min_blocks
+    }
+
+    /// The number of comparisons in the family.
+    pub fn family(&self) -> usize {
+        self.cases.max(1) * (self.variants - 1)
+    }
+
+    /// Evaluates all cases after these blocks. Those after a case's last verdict, or beyond the maximum, are ignored.
+    ///
+    /// # Errors
+    /// If a sample is not above zero, or a block incomplete.
+    pub fn evaluate(&self, cases: &[CaseBlocks]) -> Result<Vec<CaseResult>, InvalidBlock> {
+        self.check(cases)?;
+        Ok(Family::analyze(self, cases).results())
+    }
+
+    /// For each case, whether it needs another block, and the number of evaluated blocks.
+    ///
+    /// # Errors
+    /// If a sample is not above zero, or a block incomplete.
+    pub fn states(&self, cases: &[CaseBlocks]) -> Result<Vec<(StoppingState, usize)>, InvalidBlock> {
+        self.check(cases)?;
+        Ok(Family::analyze(self, cases).states())
+    }
+
+    fn check(&self, cases: &[CaseBlocks]) -> Result<(), InvalidBlock> {
+        for (round, samples) in cases.iter().flat_map(|case| &case.blocks) {
+            let block = round + 1;
+            if samples.len() != self.variants {
+                return Err(InvalidBlock::Size { block, samples: samples.len(), variants: self.variants });
+            }
+            let invalid = (1..).zip(samples).find(|(_, sample)| !(sample.is_finite() && **sample > 0.0));
+            if let Some((variant, &value)) = invalid {
+                return Err(InvalidBlock::Value { block, variant, value });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// More blocks than any family requires.
+const MANY_BLOCKS: usize = 60;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OPTIONS: Options =
+        Options { min_blocks: 0, max_blocks: 20, threshold: 5.0, error_rate: 0.05, direction: Direction::Lower };
+
+    /// Blocks of the first variant multiplied by these factors, with 1 % noise.
+    fn blocks(count: usize, factors: &[f64]) -> CaseBlocks {
+        let wobble = |at: usize| 1.0 + 0.002 * ((at * 7 % 11) as f64 - 5.0);
+        let block = |at: usize| (0..).zip(factors).map(|(i, factor)| factor * wobble(at + 3 * i)).collect();
+        CaseBlocks { blocks: (0..count).map(|at| (at as u32, block(at))).collect(), open_rounds: None }
+    }
+
+    fn evaluate(test: &SequentialTest, case: CaseBlocks) -> CaseResult {
+        test.evaluate(&[case]).unwrap().remove(0)
+    }
+
+    fn verdicts(result: &CaseResult) -> Vec<VariantVerdict> {
+        result.variants.iter().map(|result| result.verdict).collect()
+    }
+
+    #[test]
+    fn each_variant_is_compared_with_the_first() {
+        let test = SequentialTest::new(1, 4, OPTIONS).unwrap();
+        let result = evaluate(&test, blocks(15, &[1.0, 0.8, 1.0, 1.3]));
+        assert_eq!(verdicts(&result), [VariantVerdict::Better, VariantVerdict::Equivalent, VariantVerdict::Worse]);
+        assert_eq!(result.state, StoppingState::Decided);
+        assert!((test.min_blocks()..15).contains(&result.blocks), "later blocks are ignored: {}", result.blocks);
+        let [first, second, _] = result.variants[..] else { panic!("three variants are compared with the first") };
+        let ci = first.interval.unwrap();
+        assert!(ci.low <= 0.8 && 0.8 <= ci.high && (first.ratio.unwrap() - 0.8).abs() < 0.01, "{first:?}");
+        assert!((ci.confidence - (1.0 - 0.05 * 2.0 / 3.0)).abs() < 1e-12, "two of three differ");
+        assert!(first.p_value.unwrap() < first.adjusted_p_value.unwrap() && first.adjusted_p_value.unwrap() <= 0.05);
+        assert!(second.p_value.unwrap() > 0.05, "{second:?}");
+    }
+
+    #[test]
+    fn it_continues_until_every_variant_has_a_verdict_or_the_limit_is_reached() {
+        let test = SequentialTest::new(1, 3, OPTIONS).unwrap();
+        let none = evaluate(&test, CaseBlocks::default());
+        assert_eq!((none.state, none.variants[0].ratio), (StoppingState::Continue, None));
+        let before = evaluate(&test, blocks(test.min_blocks() - 1, &[1.0, 2.0, 2.0]));
+        assert_eq!((before.state, before.variants[0].interval), (StoppingState::Continue, None));
+        assert!(before.variants[0].ratio.is_some());
+        let clear = evaluate(&test, blocks(test.min_blocks(), &[1.0, 2.0, 2.0]));
+        assert_eq!(clear.state, StoppingState::Decided);
+        // The difference equals the threshold: neither beyond it nor within.
+        let undecided = [1.0, 2.0, 1.05];
+        assert_eq!(evaluate(&test, blocks(19, &undecided)).state, StoppingState::Continue);
+        let last = evaluate(&test, blocks(25, &undecided));
+        assert_eq!((last.state, last.blocks), (StoppingState::AtLimit, 20));
+        assert_eq!(verdicts(&last), [VariantVerdict::Worse, VariantVerdict::Inconclusive]);
+    }
+
+    #[test]
+    fn the_more_cases_differ_the_less_evidence_each_of_them_needs() {
+        let test = SequentialTest::new(4, 2, OPTIONS).unwrap();
+        let clear = test.min_blocks();
+        let all = vec![blocks(clear, &[1.0, 1.5]); 4];
+        assert_eq!(test.states(&all).unwrap(), [(StoppingState::Decided, clear); 4]);
+        let mut one = vec![blocks(clear, &[1.0, 1.05]); 4];
+        one[0] = all[0].clone();
+        assert_eq!(test.states(&one).unwrap()[0], (StoppingState::Continue, clear));
+    }
+
+    #[test]
+    fn a_case_that_has_stopped_keeps_its_result() {
+        let test = SequentialTest::new(2, 2, OPTIONS).unwrap();
+        let at = |clear, other| test.evaluate(&[blocks(clear, &[1.0, 1.5]), blocks(other, &[1.0, 1.05])]).unwrap();
+        let first = (1..20).map(|count| at(count, count)).find(|all| all[0].state == StoppingState::Decided).unwrap();
+        let blocks = first[0].blocks;
+        assert_eq!(at(20, 20)[0], first[0]);
+        assert_eq!(at(blocks, 20)[0], first[0]);
+    }
+
+    /// What is not measured yet could change what the others need.
+    #[test]
+    fn a_round_is_analyzed_when_every_open_case_has_it() {
+        let test = SequentialTest::new(2, 2, OPTIONS).unwrap();
+        let open = |count: usize| CaseBlocks { open_rounds: Some(count as u32), ..blocks(count, &[1.0, 1.5]) };
+        let (early, late) = (test.min_blocks() - 1, test.min_blocks());
+        assert_eq!(test.states(&[open(late), open(early)]).unwrap(), [(StoppingState::Continue, early); 2]);
+        assert_eq!(test.states(&[open(late), open(late)]).unwrap(), [(StoppingState::Decided, late); 2]);
+        let ended = CaseBlocks { open_rounds: None, ..open(early) };
+        let alone = test.evaluate(&[open(20), ended]).unwrap();
+        assert_eq!((alone[0].state, alone[1].state), (StoppingState::Decided, StoppingState::Continue));
+    }
+
+    /// Equal sides with rare large differences, beside many small ones that are certain.
+    #[test]
+    fn differences_within_the_threshold_make_no_room_for_others() {
+        let test = SequentialTest::new(20, 2, OPTIONS).unwrap();
+        let mut cases = vec![blocks(20, &[1.0, 1.03]); 20];
+        let doubtful = |at: usize| vec![1.0, if at % 4 == 3 { 0.98 } else { 1.0 + 0.02 * (1 + at % 9) as f64 }];
+        cases[0].blocks = (0..20).map(|at| (at as u32, doubtful(at))).collect();
+        let results = test.evaluate(&cases).unwrap();
+        let [doubtful] = results[0].variants[..] else { panic!("one variant is compared with the first") };
+        assert!(doubtful.p_value.unwrap() < 0.02, "{doubtful:?}");
+        assert_eq!(doubtful.verdict, VariantVerdict::Inconclusive, "{doubtful:?}");
+    }
+
+    #[test]
+    fn evaluations_that_decide_nothing_cost_nothing() {
+        let all = SequentialTest::new(1, 2, OPTIONS).unwrap();
+        let last = SequentialTest::new(1, 2, Options { min_blocks: 20, ..OPTIONS }).unwrap();
+        assert_eq!(last.min_blocks(), 20);
+        let p = |test: &SequentialTest| evaluate(test, blocks(20, &[1.0, 1.06])).variants[0].p_value.unwrap();
+        assert_eq!(evaluate(&last, blocks(19, &[1.0, 2.0])).state, StoppingState::Continue);
+        assert!(p(&last) < p(&all), "{} {}", p(&last), p(&all));
+    }
+
+    #[test]
+    fn without_a_better_direction_the_verdict_is_differs() {
+        let test = SequentialTest::new(1, 2, Options { direction: Direction::Neither, ..OPTIONS }).unwrap();
+        let result = evaluate(&test, blocks(12, &[1.0, 1.5]));
+        assert_eq!((verdicts(&result), result.state), (vec![VariantVerdict::Differs], StoppingState::Decided));
+    }
+
+    #[test]
+    fn settings_that_can_decide_nothing_are_refused() {
+        assert_eq!(SequentialTest::new(1, 1, OPTIONS), Err(SequentialTestError::Alone));
+        for rate in [0.0, f64::NAN, 0.6] {
+            let refused = SequentialTest::new(1, 2, Options { error_rate: rate, ..OPTIONS });
+            assert!(matches!(refused, Err(SequentialTestError::Rate { .. })), "{rate}");
+        }
+        for (cases, variants, most, required) in [(1, 2, 5, 6), (1, 2, 0, 6), (1, 3, 4, 7), (40, 2, 6, 11)] {
+            let options = |max_blocks| Options { max_blocks, ..OPTIONS };
+            let error = SequentialTest::new(cases, variants, options(most)).unwrap_err();
+            assert!(
+                matches!(error, SequentialTestError::TooFew { required: needed, .. } if needed == required),
+                "{error}"
+            );
+            assert!(SequentialTest::new(cases, variants, options(required)).is_ok());
+        }
+    }
+
+    #[test]
+    fn an_invalid_block_is_an_error() {
+        let test = SequentialTest::new(1, 2, OPTIONS).unwrap();
+        let message = |blocks: &[&[f64]]| {
+            let blocks = (0..).zip(blocks).map(|(round, samples)| (round, samples.to_vec())).collect();
+            test.evaluate(&[CaseBlocks { blocks, open_rounds: None }]).unwrap_err().to_string()
+        };
+        assert_eq!(message(&[&[1.0, 2.0], &[1.0]]), "block 2 has 1 samples for 2 variants");
+        let value = "invalid sample 0 of variant 2 in block 1: expected a finite value above zero";
+        assert_eq!(message(&[&[1.0, 0.0]]), value);
+    }
+}
