@@ -278,7 +278,7 @@ exit "$status"
 #[cfg(test)]
 mod tests {
     use std::path::{Path, PathBuf};
-    use std::process::{Command, Output};
+    use std::process::{Command, Output, Stdio};
 
     use super::*;
 
@@ -297,17 +297,28 @@ mod tests {
         }
 
         fn create(folder: &Path, rerun: &Rerun) -> PathBuf {
-            use std::os::unix::fs::PermissionsExt;
             std::fs::create_dir_all(folder.join("bin")).unwrap();
             std::fs::create_dir_all(folder.join("sources")).unwrap();
             let program = "#!/bin/sh\nprintf '<%s>' \"$@\"; echo\n\
                 [ \"$1\" = compare ] && exit \"$(cat compared 2>/dev/null || echo 2)\"\n[ -e status ] && exit \"$(cat status)\"\nexit 0\n";
             for (name, content) in [("bin/weighbridge", program), ("rerun", &*rerun.script())] {
-                let path = folder.join(name);
-                std::fs::write(&path, content).unwrap();
-                std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+                Self::install(&folder.join(name), content);
             }
             folder.to_owned()
+        }
+
+        /// Writes a program in another process: a descriptor of this one is open for a moment in the children of other
+        /// tests, too, and a program that is open for writing cannot be started.
+        fn install(path: &Path, content: &str) {
+            use std::io::Write;
+            let mut child = Command::new("install")
+                .args(["-m", "755", "/dev/stdin"])
+                .arg(path)
+                .stdin(Stdio::piped())
+                .spawn()
+                .unwrap();
+            child.stdin.take().unwrap().write_all(content.as_bytes()).unwrap();
+            assert!(child.wait().unwrap().success());
         }
 
         fn path(&self, name: &str) -> PathBuf {

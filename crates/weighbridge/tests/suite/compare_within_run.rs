@@ -37,8 +37,8 @@ fn cells_that_differ_in_a_parameter_are_compared_with_the_first() {
     `kind=c` is 2.1 % faster (2.1 to 2.1 %) in steady kind=c (figure) than `kind=a`
 
     kind=a → kind=b, kind=c; statistics decide from 6 samples a side
-    ratios within 0.5 % do not matter; no noise between runs, as both sides are of one run; tolerances
-    of 5 % and 5 points
+    ratios within 0.5 % do not matter; no noise between runs, as both sides are of one run; intervals
+    hold with 95 % confidence or more; tolerances of 5 % and 5 points
 
     faster       Localhost/steady/0000:kind=b/throughput/figure#mean
     ");
