@@ -41,6 +41,7 @@ mod trend;
 mod unimodal;
 mod variance_components;
 mod variance_estimate;
+mod von_neumann;
 
 pub use dependence::{Dependence, DependenceCheck, MIN_SAMPLES_FOR_DEPENDENCE, dependence};
 pub use dip::{Dip, dip, joint_dip};

@@ -12,8 +12,8 @@ use crate::evaluated_attempt::EvaluatedAttempt;
 use crate::primary_values::PrimaryValues;
 use crate::value_range::ValueRange;
 
-/// The p-value below which a pattern in the samples is reported.
-pub(crate) const SIGNIFICANCE: f64 = 0.01;
+/// The p-value below which a trend, or more than one mode, is reported.
+const SIGNIFICANCE: f64 = 0.01;
 
 /// The number of equal values from which on they are not a coincidence.
 const MIN_CONSTANT_SAMPLES: usize = 3;
@@ -57,7 +57,7 @@ fn format_p(p_value: f64) -> String {
 /// Samples that depend on those before them.
 fn dependent_samples(metric: &Metric, dependence: &Dependence) -> Option<String> {
     let Dependence { correlation, p_value, widening, .. } = *dependence;
-    (dependence.check(SIGNIFICANCE) == DependenceCheck::Found).then(|| {
+    (dependence.check() == DependenceCheck::Found).then(|| {
         format!(
             "dependent samples: each {} resembles the one before (rank correlation r = {correlation:.2}, {}); \
              the interval of the median is {widening:.2} times as wide as of independent samples",

@@ -13,7 +13,7 @@ use wb_model::{
 use wb_stats::{Dependence, DependenceCheck, SamplingRule, Summary};
 pub use wb_tests::Conclusion;
 
-use crate::findings::{SIGNIFICANCE, without_figures};
+use crate::findings::without_figures;
 
 /// The evaluation of a whole run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -170,7 +170,7 @@ impl CellResult {
     /// The result of the check whether its samples depend on each other; `None` without samples of a primary metric.
     pub fn dependence_check(&self) -> Option<DependenceCheck> {
         let has_samples = self.primary_metrics().any(|result| result.summary.is_some());
-        let check = self.dependence.map(|dependence| dependence.check(SIGNIFICANCE));
+        let check = self.dependence.as_ref().map(Dependence::check);
         has_samples.then(|| check.unwrap_or(DependenceCheck::TooFewSamples))
     }
 

@@ -14,8 +14,6 @@ pub(crate) const SPREADS: [f64; 5] = [0.01, 0.02, 0.03, 0.05, 0.1];
 const REPETITIONS: usize = 4000;
 const SEED: u64 = 2;
 const PRECISION_PERCENT: f64 = 2.0;
-/// Of findings of dependence
-const SIGNIFICANCE: f64 = 0.01;
 
 /// The minimum and the maximum number of samples of a cell
 #[derive(Clone, Copy, PartialEq)]
@@ -43,6 +41,8 @@ pub(crate) enum Source {
     Population(Population),
     /// Gaussian samples that correlate with the one before them: first-order autoregressive, AR(1)
     Autoregressive(f64),
+    /// The same, one in twenty of them an outlier: higher by as much as a normal deviation of 20 spreads
+    Contaminated(f64),
 }
 
 impl Source {
@@ -55,17 +55,18 @@ impl Source {
         match self {
             Self::Population(population) => population.name().to_owned(),
             Self::Autoregressive(correlation) => format!("AR(1), ρ = {correlation}"),
+            Self::Contaminated(correlation) => format!("AR(1), ρ = {correlation}, outliers"),
         }
     }
 
     fn true_median(self, spread: f64) -> f64 {
         match self {
             Self::Population(population) => population.true_median(spread),
-            Self::Autoregressive(_) => 100.0,
+            Self::Autoregressive(_) | Self::Contaminated(_) => 100.0,
         }
     }
 
-    fn draw(self, rng: &mut impl Rng, spread: f64, count: usize) -> Vec<f64> {
+    fn draw(self, rng: &mut ChaCha8Rng, spread: f64, count: usize) -> Vec<f64> {
         match self {
             Self::Population(population) => {
                 (0..count).map(|index| population.draw(rng, spread, index, count)).collect()
@@ -79,6 +80,15 @@ impl Source {
                     100.0 * (1.0 + spread * current)
                 };
                 (0..count).map(|_| step()).collect()
+            }
+            Self::Contaminated(correlation) => {
+                let mut values = Self::Autoregressive(correlation).draw(rng, spread, count);
+                for value in &mut values {
+                    if rng.random_bool(0.05) {
+                        *value += 100.0 * spread * 20.0 * normal(rng).abs();
+                    }
+                }
+                values
             }
         }
     }
@@ -148,9 +158,9 @@ impl Outcome {
         self.unchecked / self.cells
     }
 
-    fn add_dependence(&mut self, samples: &Samples, significance: f64) {
+    fn add_dependence(&mut self, samples: &Samples) {
         let Some(dependence) = dependence(samples) else { return };
-        let check = dependence.check(significance);
+        let check = dependence.check();
         let is_found = check == DependenceCheck::Found;
         self.dependent += f64::from(is_found);
         self.checkable += f64::from(dependence.is_checkable);
@@ -182,20 +192,20 @@ pub(crate) fn simulate_rule(source: Source, limits: Limits, spread: f64) -> Outc
         outcome.add(n, converged, interval.is_some_and(|interval| interval.contains(truth)));
         outcome.trend += is_significant(trend(&samples).map(|trend| trend.p_value));
         outcome.modes += is_significant(dip(&samples).map(|dip| dip.p_value));
-        outcome.add_dependence(&samples, SIGNIFICANCE);
+        outcome.add_dependence(&samples);
     });
     outcome
 }
 
 /// Simulates cells with a fixed number of samples
-pub(crate) fn simulate_fixed(source: Source, count: usize, significance: f64) -> Outcome {
+pub(crate) fn simulate_fixed(source: Source, count: usize) -> Outcome {
     let truth = source.true_median(SPREADS[0]);
     let mut outcome = Outcome::default();
     for_each_cell(source, count, SPREADS[0], |values| {
         let samples = Samples::new(values).expect("drawn samples are finite");
         let interval = Summary::of(&samples).median_interval;
         outcome.add(count, false, interval.is_some_and(|interval| interval.contains(truth)));
-        outcome.add_dependence(&samples, significance);
+        outcome.add_dependence(&samples);
     });
     outcome
 }

@@ -101,7 +101,7 @@ fn lowest_coverage(rows: &[&Row]) -> String {
     };
     let is_steady = |source| match source {
         Source::Population(population) => !matches!(population, Population::Even | Population::Drifting),
-        Source::Autoregressive(_) => false,
+        Source::Autoregressive(_) | Source::Contaminated(_) => false,
     };
     let normal = rows.iter().find(|row| row.source == Source::Population(Population::Normal) && row.spread == 0.03);
     format!(
@@ -139,16 +139,17 @@ fn write_cost(text: &mut String, rows: &[Row]) {
 
 /// The interval and the check of a fixed number of samples
 fn write_fixed(text: &mut String) {
-    text.push_str(
-        "\n| samples, fixed | independent: covers | found | at 5 % | ρ = 0.5: covers | found | at 5 % | ρ = 0.9: covers | \
-         found | at 5 % |\n|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n",
-    );
-    let sources = [Source::Population(Population::Normal), Source::Autoregressive(0.5), Source::Autoregressive(0.9)];
-    for count in [6, 12, 20, 24, 30, 36, 100] {
-        let columns = sources.map(|source| {
-            let [strict, loose] = [0.01, 0.05].map(|significance| simulate_fixed(source, count, significance));
-            [strict.coverage(), strict.dependence_rate(), loose.dependence_rate()].map(percent).join(" | ")
+    let autoregressive = [0.5, 0.9].map(Source::Autoregressive);
+    let contaminated = [0.0, 0.9].map(Source::Contaminated);
+    let sources = [Population::Normal, Population::T3].map(Source::Population);
+    let sources = [sources, autoregressive, contaminated].concat();
+    let headings: String = sources.iter().map(|source| format!(" {}: covers | found |", source.name())).collect();
+    _ = writeln!(text, "\n| samples, fixed |{headings}\n|--:|{}", "--:|".repeat(2 * sources.len()));
+    for count in [6, 12, 20, 24, 25, 30, 36, 100] {
+        let columns = sources.iter().map(|source| {
+            let outcome = simulate_fixed(*source, count);
+            [outcome.coverage(), outcome.dependence_rate()].map(percent).join(" | ")
         });
-        _ = writeln!(text, "| {count} | {} |", columns.join(" | "));
+        _ = writeln!(text, "| {count} | {} |", columns.collect::<Vec<_>>().join(" | "));
     }
 }

@@ -11,7 +11,7 @@ use crate::{page, populations};
 use std::sync::LazyLock;
 
 use populations::Population;
-use simulate::{Limits, Source};
+use simulate::{Limits, Source, simulate_fixed};
 use table::Row;
 
 static ROWS: LazyLock<Vec<Row>> = LazyLock::new(table::simulate_rows);
@@ -20,7 +20,7 @@ static ROWS: LazyLock<Vec<Row>> = LazyLock::new(table::simulate_rows);
 fn the_interval_keeps_its_confidence_under_the_stopping_rule() {
     for Row { source, spread, outcome, limits } in ROWS.iter() {
         let minimum = match source {
-            Source::Autoregressive(_) | Source::Population(Population::Drifting) => continue,
+            Source::Autoregressive(_) | Source::Contaminated(_) | Source::Population(Population::Drifting) => continue,
             // Half of all samples are on either side of the median and none near it: few samples can agree by chance.
             Source::Population(Population::Even) => 0.90,
             Source::Population(_) => 0.95,
@@ -48,6 +48,24 @@ fn strong_dependence_is_found_from_20_samples_on_and_otherwise_not_ruled_out() {
         let missed = 1.0 - outcome.dependence_rate() - outcome.unchecked_rate();
         assert!(missed < 0.05, "at {}: {missed}", row.spread);
     }
+}
+
+#[test]
+fn strong_dependence_is_found_in_cells_with_exactly_as_many_samples() {
+    for count in [20, 24, 25] {
+        let found = simulate_fixed(Source::Autoregressive(0.9), count).dependence_rate();
+        assert!(found >= 0.95, "{count} samples: {found}");
+    }
+}
+
+#[test]
+fn outliers_hardly_cause_dependence_and_seldom_hide_it() {
+    for (count, significance) in [(12, 0.01), (20, 0.05), (30, 0.01)] {
+        let found = simulate_fixed(Source::Contaminated(0.0), count).dependence_rate();
+        assert!(found < 1.5 * significance, "{count} samples: {found}");
+    }
+    let found = simulate_fixed(Source::Contaminated(0.9), 30).dependence_rate();
+    assert!(found > 0.75, "{found}");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Comparison with the results of other programs: NumPy 2.4 and SciPy 1.17 (`numpy.quantile`, `std(ddof=1)`,
 //! `median_abs_deviation`, `binom.cdf`, `kendalltau(method='exact')`), pymannkendall 1.4 (`original_test`,
-//! `sens_slope`) and diptest 0.12 (`diptest`), called with the samples below. Dependence: `scipy.stats.rankdata`, Bartels'
-//! formula for the variance, and `beta.cdf`.
+//! `sens_slope`) and diptest 0.12 (`diptest`), called with the samples below. Dependence: `scipy.stats.rankdata`, and
+//! 200,000 orders by `Generator.permuted`.
 
 use wb_stats::{Samples, Summary, TrendMethod, dependence, dip, quantile_interval, trend};
 
@@ -82,18 +82,19 @@ fn a_trend_with_ties_has_the_corrected_normal_probability() {
 }
 
 #[test]
-fn dependence_has_the_correlation_and_the_probability_of_ranks() {
+fn dependence_has_the_correlation_of_ranks_and_the_probability_of_orders() {
     for (x, correlation, p_value, widening) in [
-        (&SKEWED[..], -0.30128205128205127, 0.7312602327929671, 1.0),
-        (&EXPONENTIAL, 0.19120300751879699, 0.21838792305179694, 1.213593178882472),
-        (&WANDERING, 0.9047619047619048, 6.849492167666472e-09, 4.47213595499958),
+        (&SKEWED[..], -0.30128205128205127, 0.74295, 1.0),
+        (&EXPONENTIAL, 0.19120300751879699, 0.23987, 1.213593178882472),
+        (&WANDERING, 0.9047619047619048, 0.0005, 4.47213595499958),
     ] {
         let dependence = dependence(&samples(x)).unwrap();
         near(dependence.correlation, correlation);
-        near(dependence.p_value, p_value);
+        // Twenty extreme orders have a standard error of a fifth.
+        assert!((dependence.p_value / p_value - 1.0).abs() < 0.5, "{} is not {p_value}", dependence.p_value);
         near(dependence.widening, widening);
     }
-    // By random orders because of the ties; of 400,000 orders, 5 are as smooth.
+    // The lowest that random orders give; of 400,000, 5 are as smooth.
     assert_eq!(dependence(&samples(&RISING_WITH_TIES)).unwrap().p_value, 0.0005);
 }
 
