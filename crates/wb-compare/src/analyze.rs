@@ -17,7 +17,7 @@ pub enum CheckFilter {
 /// The checks of a table, sorted by identifier.
 pub fn checks(builds: &Builds, which: CheckFilter) -> Vec<(String, MetricIndex, Statistic)> {
     let is_included = |row: &MetricIndex| match which {
-        CheckFilter::Primary => builds.list().iter().any(|build| build.primary(*row) == Some(true)),
+        CheckFilter::Primary => builds.is_primary(*row),
         CheckFilter::All => true,
     };
     let both = builds.rows().filter(is_included).flat_map(|row| Statistic::ALL.map(|statistic| (row, statistic)));

@@ -399,6 +399,11 @@ impl Builds {
         }
     }
 
+    /// Whether a metric is primary in any build, so that the judged one alone does not choose what decides.
+    pub fn is_primary(&self, row: MetricIndex) -> bool {
+        self.list.iter().any(|build| build.primary(row) == Some(true))
+    }
+
     /// The unit of a metric, if declared by the results.
     pub fn unit(&self, row: MetricIndex) -> Option<Unit> {
         let name = (*self.units.get(row.index())?)?;

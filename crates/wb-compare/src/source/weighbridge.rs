@@ -46,9 +46,18 @@ struct RawCell<'a> {
     #[serde(borrow, default)]
     series: Vec<RawSeries<'a>>,
     #[serde(default)]
-    failures: AttemptCounts,
+    failures: RawFailures,
     #[serde(borrow, default)]
     findings: Vec<Cow<'a, str>>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(expecting = "an object with the failed attempts of a cell")]
+struct RawFailures {
+    #[serde(flatten)]
+    counts: AttemptCounts,
+    #[serde(default)]
+    cause: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -145,12 +154,19 @@ impl RawCell<'_> {
         entries.any(|(_, value)| value == "true")
     }
 
-    /// The reason why it has no value; `None` if it has one.
+    /// The reason why it has no value, or not the samples that its rule requires because attempts failed; `None` if it
+    /// has them, or was interrupted.
     fn error(&self) -> Option<String> {
         match self.outcome.as_ref()? {
             CellOutcome::Failed { reason } => Some(reason.clone()),
             CellOutcome::Unsupported { reason } => Some(format!("unsupported: {reason}")),
             CellOutcome::Partial { valid: 0, required } => Some(format!("0 of {}", pluralize(*required, "sample"))),
+            CellOutcome::Partial { valid, required } if self.failures.counts.failed > 0 && !self.is_imported() => {
+                let RawFailures { counts: AttemptCounts { failed, attempts }, cause } = &self.failures;
+                let samples = pluralize(*required, "sample");
+                let cause = cause.as_deref().map(|cause| format!(": {cause}")).unwrap_or_default();
+                Some(format!("{valid} of {samples}; {failed} of {attempts} attempts failed{cause}"))
+            }
             CellOutcome::Measured | CellOutcome::NotConverged { .. } | CellOutcome::Partial { .. } => None,
         }
     }
@@ -224,7 +240,7 @@ fn add_cell(parsed: &mut ParsedResult, cell: &RawCell<'_>, options: &ReadOptions
             threshold: *threshold,
             params,
             disturbed: disturbed.count() as u32,
-            failures: cell.failures,
+            failures: cell.failures.counts,
             findings: findings.filter(|_| *primary),
             samples: first..parsed.samples.len(),
         };
@@ -315,6 +331,9 @@ mod tests {
         assert_eq!(error(unsupported), ["unsupported: no SCTP"]);
         assert_eq!(error(r#"{"outcome": "partial", "valid": 0, "required": 6}"#), ["0 of 6 samples"]);
         assert_eq!(error(r#"{"outcome": "measured"}"#), [""; 0]);
+        let crashed = r#"{"outcome": "partial", "valid": 2, "required": 6},
+            "failures": {"failed": 1, "attempts": 3, "cause": "crashed"}"#;
+        assert_eq!(error(crashed), ["2 of 6 samples; 1 of 3 attempts failed: crashed"]);
     }
 
     #[test]

@@ -55,13 +55,14 @@ impl<'a> CandidateMetric<'a> {
         p99: Option<MetricIndex>,
         options: &Options,
     ) -> Option<Self> {
-        let primary = sides[1].primary(row).or_else(|| sides[0].primary(row))?;
         let id = builds.id(row, Statistic::Mean);
-        if id.class == Class::Check {
+        let is_absent = sides.iter().all(|side| side.readings(row).next().is_none());
+        if id.class == Class::Check || is_absent {
             return None;
         }
         let (noise, noise_use) = models.of(builds, sides, row).unzip();
         let noise = noise.flatten();
+        let primary = builds.is_primary(row);
         let comparable = builds.is_comparable(sides, row);
         let observed = Observations::of(builds, sides, row).filter(|_| comparable);
         let direction = options.directions.of(id.class, id.metric);

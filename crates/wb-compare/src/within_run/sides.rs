@@ -107,8 +107,7 @@ fn rows(builds: &mut Builds, are_tests: bool, (level, [reference, judged]): &(us
 fn is_primary(builds: &Builds, sides: &[Option<MetricIndex>; 2], any: MetricIndex) -> bool {
     let id = builds.id(any, Statistic::Mean);
     let aggregate = builds.find(&CheckId { metric: wb_model::strip_worker(id.metric), ..id });
-    let primary = |row: MetricIndex| builds.list.iter().any(|build| build.primary(row) == Some(true));
-    sides.iter().copied().flatten().chain(aggregate).any(primary)
+    sides.iter().copied().flatten().chain(aggregate).any(|row| builds.is_primary(row))
 }
 
 /// Sets of parameters without the definition key: counterparts have other definitions.

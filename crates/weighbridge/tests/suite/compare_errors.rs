@@ -129,6 +129,25 @@ fn failed_cell_of_an_own_run_has_its_reason() {
 }
 
 #[test]
+fn a_cell_that_gave_up_after_some_samples_is_an_error() {
+    let lab = Lab::new();
+    let count = lab.path("count").display().to_string();
+    let script =
+        format!("n=$(cat {count}); echo $((n + 1)) >{count}; echo figure: 97; [ $n -lt $(cat {count}.limit) ]");
+    lab.define_script("tires", &script);
+    for (run, limit, code) in [("old", "99", 0), ("new", "1", 3)] {
+        lab.write("count", "0");
+        lab.write("count.limit", limit);
+        let line = format!("run tires --min-time 1ms --warm-up 0 --samples 6 --retakes 0 -q --into {run}");
+        lab.weighbridge(&line).expect_code(code);
+    }
+    let ran = lab.weighbridge("compare old new").expect_code(3);
+    ran.expect_stdout("error        Localhost/tires/0000:-\n").expect_stdout("`new` failed: 1 of 6 samples; 1 of 2");
+    ran.expect_stdout("6 and 1 samples");
+    lab.weighbridge("compare new old").expect_code(3).expect_stdout("`new` failed: 1 of 6 samples");
+}
+
+#[test]
 fn errors_of_an_imported_build_count() {
     let lab = lab();
     for build in ["old", "new"] {

@@ -151,3 +151,26 @@ fn thresholds_of_a_plan_decide_unless_one_is_given() {
     let from_judged = compare("without new").expect_code(0);
     assert!(words(&from_judged.err).contains("compared with 10 %, of `new`"), "{}", from_judged.err);
 }
+
+#[test]
+fn the_judged_build_does_not_choose_what_decides() {
+    let lab = lab();
+    let run = |metric: &str, rate: u32, into: &str| {
+        set_rate(&lab, rate);
+        lab.write("p.toml", &format!("[[test]]\nname = \"pair\"\nmetrics = \"{metric}\"\n"));
+        lab.weighbridge(&format!("run -p p.toml {QUICK} --max-samples 8 --into {into}")).expect_code(0);
+    };
+    run("rate", 1000, "old");
+    run("p99", 700, "new");
+    run("rate", 1000, "same");
+    let note = "note: the builds have different primary metrics: 2 metrics of one build only";
+    let worse = lab.weighbridge("compare old new --html new.html --no-charts").expect_code(2);
+    worse.expect_stdout("in pair (rate) than `old`");
+    assert!(words(&worse.err).contains(note), "{}", worse.err);
+    assert!(words(&lab.read("new.html")).contains(&note["note: ".len()..]));
+    let between = lab.weighbridge("compare old new same").expect_code(0);
+    assert!(!between.err.contains("different primary metrics"), "{}", between.err);
+    // `--metric` chooses for both.
+    let chosen = lab.weighbridge("compare old new --metric latency/p99").expect_code(0);
+    assert!(!chosen.err.contains("different primary metrics"), "{}", chosen.err);
+}

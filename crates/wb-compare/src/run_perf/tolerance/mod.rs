@@ -72,7 +72,7 @@ pub struct Check {
     pub row: MetricIndex,
     /// The statistic.
     pub statistic: Statistic,
-    /// Whether the metric is primary: according to the last build, or else the first, or else any.
+    /// Whether the metric is primary in any build.
     pub primary: bool,
 }
 
@@ -159,7 +159,7 @@ impl<'a> Comparison<'a> {
     fn judge(&self, rows: &[MetricIndex]) -> (Vec<Check>, Vec<Option<CheckScore>>) {
         let (mut checks, mut cells) = (Vec::new(), Vec::new());
         for &row in rows {
-            let primary = primary(self.builds, row);
+            let primary = self.builds.is_primary(row);
             for statistic in Statistic::ALL {
                 let check = Check { row, statistic, primary };
                 if self.builds.list().iter().any(|build| build.value(row, statistic) != MeasuredValue::Missing) {
@@ -236,10 +236,4 @@ impl CheckScore {
         }
         Self { status: Status::of(score, sign, tolerance), raw: Some(raw), score: Some(score) }
     }
-}
-
-fn primary(builds: &Builds, row: MetricIndex) -> bool {
-    let (first, last) = (builds.list().first(), builds.list().last());
-    let declared = [last, first].into_iter().flatten().find_map(|build| build.primary(row));
-    declared.unwrap_or_else(|| builds.list().iter().any(|build| build.primary(row) == Some(true)))
 }

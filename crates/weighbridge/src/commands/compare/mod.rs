@@ -4,6 +4,7 @@ mod analysis;
 mod builds;
 mod isa;
 mod model;
+mod primary_metrics;
 mod render;
 mod thresholds;
 mod within_run;
@@ -109,7 +110,8 @@ pub(crate) fn compare(args: &CompareArgs, console: &Console) -> Result<Exit, Err
         crate::console::message!("warning: {warning}");
     }
     let thresholds = thresholds::differences(threshold, &read);
-    if let Some(note) = &thresholds {
+    let primary_metrics = primary_metrics::differences(&read);
+    for note in thresholds.iter().chain(&primary_metrics) {
         crate::console::message!("note: {note}");
     }
     let by_tolerances = outcome.checks.iter().any(|check| check.decided_by == ComparisonMethod::Tolerance);
@@ -118,7 +120,13 @@ pub(crate) fn compare(args: &CompareArgs, console: &Console) -> Result<Exit, Err
     }
     write_files(args, &outcome, &read)?;
     if let Some(path) = &args.html {
-        let notes = warnings.iter().map(ToString::to_string).chain(disturbed).chain(thresholds).collect();
+        let notes = warnings
+            .iter()
+            .map(ToString::to_string)
+            .chain(disturbed)
+            .chain(thresholds)
+            .chain(primary_metrics)
+            .collect();
         render::write_page(
             args,
             path,
