@@ -31,7 +31,8 @@ fn cells_that_differ_in_a_parameter_are_compared_with_the_first() {
     lab.weighbridge(&format!("run steady:kind=[a,b,c] {QUICK} --into R")).expect_code_of(&[0, 3]);
     let equal = lab.weighbridge("compare R --by kind").expect_code(0);
     assert_snapshot!(beginning(&equal.out, 1), @"within one run, `kind=b` and `kind=a`: one check, equal. `kind=c` and `kind=a`: one check, equal");
-    let better = lab.weighbridge("compare R --by kind --threshold 0.5").expect_code(0);
+    let better = lab.weighbridge("compare R --by kind --threshold 0.5 --html several.html").expect_code(0);
+    assert!(lab.read("several.html").contains("<h1>kind=a → 2 other values</h1>"));
     assert_snapshot!(beginning(&better.out, 8).trim_end(), @r"
     within one run, `kind=b` is 1.0 % faster (1.0 to 1.0 %) in steady kind=b (figure) than `kind=a`.
     `kind=c` is 2.1 % faster (2.1 to 2.1 %) in steady kind=c (figure) than `kind=a`

@@ -110,7 +110,7 @@ impl ComparisonPage {
         let first = options.charts.then(|| differences::differences(outcome, styles, &mut ids)).flatten();
         let counts = has_distribution.then(|| counts_chart(history, &shorts, &mut ids));
         Self {
-            title: ends.join(" → "),
+            title: title(outcome, &ends),
             headline: headline_with(outcome, str::to_owned, str::to_owned),
             tally: totals_line(outcome),
             mark: Mark::of(outcome),
@@ -141,6 +141,19 @@ impl BuildName {
     fn of(whole: &str, short: &str) -> Self {
         Self { whole: whole.to_owned(), short: short.to_owned() }
     }
+}
+
+/// The names of both ends; of several parts of one run, how many they are.
+fn title(outcome: &ComparisonResult, ends: &[&str]) -> String {
+    let Some(within_run) = outcome.within_run.as_ref().filter(|within_run| within_run.judged.len() > 1) else {
+        return ends.join(" → ");
+    };
+    let parts = match within_run.by.as_str() {
+        "worker" => "workers",
+        "id" => "tests",
+        _ => "values",
+    };
+    format!("{} → {} other {parts}", within_run.reference, within_run.judged.len())
 }
 
 /// The totals of the last build in a line.
