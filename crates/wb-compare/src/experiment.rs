@@ -19,6 +19,10 @@ pub struct Criterion {
     /// The primary metric, `CLASS/METRIC`.
     #[schemars(with = "String")]
     pub metric: MetricKey,
+    /// Other primary metrics, which decide nothing.
+    #[serde(default)]
+    #[schemars(with = "Vec<String>")]
+    pub other_metrics: Vec<MetricKey>,
     /// The unit of the metric's values.
     pub unit: Unit,
     /// Which direction of change is better.

@@ -45,6 +45,11 @@ fn format_percent_beside(value: f64, limit: f64) -> String {
 /// Halves of an interval that differ by less than this part of the larger one are shown as one figure.
 const MAX_ASYMMETRY: f64 = 0.2;
 
+/// Whether the halves of an interval differ by so little that one figure is true of both.
+pub(crate) fn is_about_symmetric(below: f64, above: f64) -> bool {
+    below == above || (below - above).abs() < MAX_ASYMMETRY * below.max(above)
+}
+
 /// Formats the interval of an estimate relative to it: `±2.1 %`, or both ends, `[-0.0, +10 %]`, if its halves differ by a
 /// fifth or more. With a limit for half its width, there are enough digits to see on which side of the limit it is. `None`
 /// if there is no relative width, since the estimate is 0.
@@ -53,9 +58,8 @@ pub(crate) fn format_uncertainty(estimate: f64, interval: &Interval, limit: Opti
     let [below, above] =
         [estimate - interval.low, interval.high - estimate].map(|distance| distance / estimate.abs() * 100.0);
     // Of differences that are not shown, one figure is true of both.
-    let is_symmetric = half == 0.0
-        || (below - above).abs() < MAX_ASYMMETRY * below.max(above)
-        || below.max(above) < 0.05 && below.min(above) >= 0.0;
+    let is_symmetric =
+        half == 0.0 || is_about_symmetric(below, above) || below.max(above) < 0.05 && below.min(above) >= 0.0;
     if is_symmetric {
         let text = limit.map_or_else(|| format_percent(half), |limit| format_percent_beside(half, limit));
         return Some(format!("±{text}"));

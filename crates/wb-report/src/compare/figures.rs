@@ -5,7 +5,7 @@ use wb_compare::comparison::{
     AspectSummary, CheckGroupResult, CheckResult, ComparisonMethod, ConfidenceInterval, FinalVerdict, ParamDifference,
     StatisticalSummary,
 };
-use wb_compare::statistical::{Aspect, Certainty, NoiseModelUse, ObservationCounts, RequiredSamples};
+use wb_compare::statistical::{Aspect, Certainty, NoiseModelUse, ObservationCounts, RequiredSamples, Verdict};
 use wb_compare::within_run::WithinRunSummary;
 use wb_compare::{CheckId, ComparisonResult, IdFormat, Statistic};
 use wb_model::{Unit, pluralize, unescape_lossy};
@@ -168,6 +168,16 @@ pub(super) fn difference(check: &CheckResult) -> Option<f64> {
             statistics.ratio.map(|ratio| (ratio - 1.0) * 100.0)
         }
         _ => check.score,
+    }
+}
+
+/// The [`difference`] with the aspect that it is of, if the values beside it are others: they are means.
+pub(super) fn describe_difference(check: &CheckResult) -> String {
+    let text = format_difference(check.statistic, difference(check));
+    let of = check.statistics.as_ref().filter(|_| check.decided_by == ComparisonMethod::Statistical);
+    match of.filter(|_| inconclusive_reason(check).is_none()).and_then(|statistics| statistics.aspect) {
+        None | Some(Aspect::Mean) => text,
+        Some(aspect) => format!("{aspect} {text}"),
     }
 }
 
@@ -371,6 +381,9 @@ fn describe_run_noise(decided: FinalVerdict, statistics: &StatisticalSummary) ->
     };
     match decided {
         FinalVerdict::Gain | FinalVerdict::Loss | FinalVerdict::Differs => assumed,
+        FinalVerdict::Unconfirmed if is_significant_alone(statistics) => {
+            format!("{assumed}: significant alone, not among all checks of this comparison")
+        }
         FinalVerdict::Unconfirmed => format!(
             "{assumed}, two runs of one may differ as much: `ab` measures both interleaved, `model fit --noise` learns how \
              much runs differ"
@@ -382,6 +395,13 @@ fn describe_run_noise(decided: FinalVerdict, statistics: &StatisticalSummary) ->
         ),
         _ => String::new(),
     }
+}
+
+/// Whether a difference would be confirmed if nothing else were compared.
+fn is_significant_alone(statistics: &StatisticalSummary) -> bool {
+    let is_change = |alone: Verdict| matches!(alone, Verdict::Regressed | Verdict::Improved | Verdict::Differs);
+    let is_confirmed = |it: &AspectSummary| it.p_by_runs <= 1.0 - wb_stats::CONFIDENCE && is_change(it.alone);
+    statistics.aspects.iter().any(is_confirmed)
 }
 
 /// Describes the model of the noise between runs that was used, or why none was, if relevant.

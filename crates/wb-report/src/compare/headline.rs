@@ -1,12 +1,15 @@
 //! A comparison in one sentence.
 
 use wb_compare::comparison::{AspectSummary, CheckResult, ComparisonMethod, FinalVerdict, StatisticalSummary};
+use wb_compare::statistical::threshold::DEFAULT_PERCENT;
 use wb_compare::statistical::{Aspect, Certainty, Verdict};
-use wb_compare::within_run::WithinRunSummary;
 use wb_compare::{CheckId, ComparisonResult, Statistic};
 use wb_model::{Class, Direction, unescape_lossy};
 
+use super::failures::describe_undecisive_failures;
 use super::figures::{difference, format_signed, shown_interval};
+use super::parts::describe_parts;
+use super::threshold_range::ThresholdRange;
 
 /// A comparison in one sentence for people: what is worse, what is better, and how many other checks have which verdict.
 pub fn headline(outcome: &ComparisonResult) -> String {
@@ -43,33 +46,13 @@ pub(super) fn headline_with(
     }
 }
 
-/// The maximum number of parts of a run that have a sentence of their own.
-const MAX_PARTS: usize = 4;
-
-/// A sentence for each part of a run that is compared with the reference.
-fn describe_parts(
-    within_run: &WithinRunSummary,
-    primary: &[&CheckResult],
-    name: impl Fn(&str) -> String,
-    check_name: impl Fn(&str) -> String,
-) -> String {
-    let (described, others) = within_run.judged.split_at(within_run.judged.len().min(MAX_PARTS));
-    let sentence = |part: &String| {
-        let checks: Vec<&CheckResult> =
-            primary.iter().copied().filter(|check| check.sides.as_ref().is_some_and(|[_, of]| of == part)).collect();
-        describe_sides([&within_run.reference, part].map(|part| name(part)), &checks, &check_name)
-    };
-    let sentences: Vec<String> = described.iter().map(sentence).collect();
-    let others = if others.is_empty() { String::new() } else { format!(". {} more are listed below", others.len()) };
-    format!("within one run, {}{others}", sentences.join(". "))
-}
-
 /// How one side compares with the other by these checks.
-fn describe_sides(
-    [reference, judged]: [String; 2],
+pub(super) fn describe_sides(
+    names: [String; 2],
     primary: &[&CheckResult],
     check_name: impl Fn(&str) -> String,
 ) -> String {
+    let [reference, judged] = &names;
     let with = |requested: FinalVerdict| primary.iter().copied().filter(move |check| check.final_verdict == requested);
     let mut parts = Vec::new();
     let failing = with(FinalVerdict::Loss).find(|check| is_statistical(check) && has(check, |it| it.failures_rose));
@@ -86,35 +69,63 @@ fn describe_sides(
         false => None,
     };
     let described = parts.len() + perhaps.iter().count();
-    let unnamed = if perhaps.is_some() { 0 } else { unconfirmed.len() };
-    let mut sentence = match (parts.is_empty(), perhaps) {
+    let mut sentence = match (parts.is_empty(), &perhaps) {
         (true, Some(perhaps)) => format!("{judged} may be {perhaps} than {reference}, which is unconfirmed"),
         (true, None) => format!("{judged} and {reference}"),
         (false, _) => format!("{judged} is {} than {reference}", parts.join(", and ")),
     };
-    let equal = with(FinalVerdict::Equal).count() + with(FinalVerdict::MinorGain).count();
-    let counted = [
-        (equal, "equal"),
-        (with(FinalVerdict::MinorLoss).count(), "slightly worse"),
-        (unnamed, "unconfirmed"),
-        (with(FinalVerdict::Differs).count(), "different without a better direction"),
-        (with(FinalVerdict::Inconclusive).count(), "inconclusive"),
-        (with(FinalVerdict::Missing).count(), "missing"),
-        (with(FinalVerdict::Invalid).count(), "invalid"),
-        (with(FinalVerdict::Incomparable).count(), "incomparable"),
-    ];
-    let counts: Vec<String> =
-        counted.iter().filter(|(count, _)| *count > 0).map(|(count, name)| format!("{count} {name}")).collect();
-    let counts = counts.join(", ");
+    let equal = primary.iter().filter(|check| is_equal(check)).count();
+    let is_named = |check: &CheckResult| {
+        matches!(check.final_verdict, FinalVerdict::Loss | FinalVerdict::Gain)
+            || perhaps.is_some() && check.final_verdict == FinalVerdict::Unconfirmed
+    };
+    let counts = count_checks(primary.iter().copied().filter(|check| !is_named(check)));
     match (described, primary.len()) {
         (_, 0) => sentence += " have no primary check in common",
         (0, 1) => sentence += &format!(": one check, {}", counts.trim_start_matches("1 ")),
-        (0, checks) if equal == checks => sentence += &format!(" are equal in all {checks} checks"),
+        (0, checks) if equal == checks => {
+            sentence += &format!(" are equal in all {checks} checks{}", describe_wide_thresholds(primary));
+        }
         (0, checks) => sentence += &format!(": {checks} checks, {counts}"),
         (_, _) if counts.is_empty() => {}
         _ => sentence += &format!("; other checks: {counts}"),
     }
-    sentence
+    sentence + &describe_undecisive_failures(&names, primary)
+}
+
+/// The number of checks with each verdict: `5 equal, 10 inconclusive`.
+pub(super) fn count_checks<'a>(checks: impl Iterator<Item = &'a CheckResult>) -> String {
+    let checks: Vec<&CheckResult> = checks.collect();
+    let (equal, others): (Vec<_>, Vec<_>) = checks.into_iter().partition(|check| is_equal(check));
+    let names = [
+        (FinalVerdict::MinorLoss, "slightly worse"),
+        (FinalVerdict::Unconfirmed, "unconfirmed"),
+        (FinalVerdict::Differs, "different without a better direction"),
+        (FinalVerdict::Inconclusive, "inconclusive"),
+        (FinalVerdict::Missing, "missing"),
+        (FinalVerdict::Invalid, "invalid"),
+        (FinalVerdict::Incomparable, "incomparable"),
+    ];
+    let count = |verdict: FinalVerdict| others.iter().filter(|check| check.final_verdict == verdict).count();
+    let equal_within = format!("equal{}", describe_wide_thresholds(&equal));
+    let mut counts = vec![
+        (count(FinalVerdict::Loss), "worse"),
+        (count(FinalVerdict::Gain), "better"),
+        (equal.len(), equal_within.as_str()),
+    ];
+    counts.extend(names.iter().map(|&(verdict, name)| (count(verdict), name)));
+    let counts = counts.into_iter().filter(|(count, _)| *count > 0).map(|(count, name)| format!("{count} {name}"));
+    counts.collect::<Vec<_>>().join(", ")
+}
+
+fn is_equal(check: &CheckResult) -> bool {
+    matches!(check.final_verdict, FinalVerdict::Equal | FinalVerdict::MinorGain)
+}
+
+/// ` within 50 %` if checks are equal by a threshold above the default, where that hides what everybody expects.
+fn describe_wide_thresholds(equal: &[&CheckResult]) -> String {
+    let thresholds = ThresholdRange::of(equal.iter().copied());
+    thresholds.filter(|it| it.largest > DEFAULT_PERCENT).map_or_else(String::new, |it| format!(" within {it}"))
 }
 
 /// `failing more often (3 of 9 attempts instead of 0 of 9) in fio bs=4k`.

@@ -9,6 +9,7 @@ use wb_compare::comparison::{CheckResult, FailOn, FinalVerdict};
 use wb_compare::run_perf::tolerance::Status;
 
 use super::figures::{describe_error, explain_check, explain_group};
+use super::threshold_range::ThresholdRange;
 
 /// A primary check or group as a test case.
 struct TestCase<'a> {
@@ -67,10 +68,10 @@ pub fn junit(outcome: &ComparisonResult, fail_on: FailOn) -> io::Result<String> 
     let attributes =
         || std::iter::once(("name", names.as_str())).chain(totals.iter().map(|(name, count)| (*name, count.as_str())));
     writer.create_element("testsuites").with_attributes(attributes()).write_inner_content(|writer| {
-        writer
-            .create_element("testsuite")
-            .with_attributes(attributes())
-            .write_inner_content(|writer| cases.iter().try_for_each(|case| write_case(writer, case)))?;
+        writer.create_element("testsuite").with_attributes(attributes()).write_inner_content(|writer| {
+            write_thresholds(writer, outcome)?;
+            cases.iter().try_for_each(|case| write_case(writer, case))
+        })?;
         Ok(())
     })?;
     let body = String::from_utf8(writer.into_inner()).map_err(io::Error::other)?;
@@ -101,6 +102,16 @@ fn case_outcome(check: &CheckResult, fail_on: FailOn) -> TestCaseOutcome {
         FinalVerdict::Missing | FinalVerdict::Invalid | FinalVerdict::Incomparable => TestCaseOutcome::Error,
         FinalVerdict::Differs | FinalVerdict::Unconfirmed | FinalVerdict::Inconclusive => TestCaseOutcome::Skipped,
     }
+}
+
+/// Writes the thresholds that were used, if statistics decide.
+fn write_thresholds(writer: &mut Writer<Vec<u8>>, outcome: &ComparisonResult) -> io::Result<()> {
+    let Some(thresholds) = ThresholdRange::of_primary(outcome) else { return Ok(()) };
+    writer.create_element("properties").write_inner_content(|writer| {
+        let attributes = [("name", "thresholds"), ("value", &thresholds.to_string())];
+        writer.create_element("property").with_attributes(attributes).write_empty().map(drop)
+    })?;
+    Ok(())
 }
 
 fn write_case(writer: &mut Writer<Vec<u8>>, case: &TestCase<'_>) -> io::Result<()> {

@@ -7,13 +7,14 @@ use crate::markdown::{code, escape};
 
 use super::context::{ContextSection, DifferenceRow, sections};
 use super::figures::{
-    describe_error, difference, explain_briefly, explain_group, format_difference, format_percent, readable_id,
+    describe_difference, describe_error, explain_briefly, explain_group, format_percent, readable_id,
     regressing_methods, side_figures, unmatched_note,
 };
 use super::findings::{BuildFindings, group_findings};
 use super::headline::headline_with;
 use super::lines::revealing_groups;
-use super::totals::{count_verdicts, describe_compared};
+use super::threshold_range::ThresholdRange;
+use super::totals::{count_verdicts, describe_compared, describe_no_difference};
 use super::wording::{Wording, verdict_word};
 
 /// Maximum length in characters: GitHub's limit for a comment with some reserve.
@@ -28,10 +29,12 @@ pub fn markdown(outcome: &ComparisonResult) -> String {
     let wording = Wording::of(outcome);
     let counted = count_verdicts(&outcome.totals, wording).into_iter();
     let summary: Vec<String> = counted.map(|(count, name)| format!("**{count} {name}**")).collect();
-    let summary = if summary.is_empty() { "**no relevant difference**".to_owned() } else { summary.join(", ") };
-    let by =
-        regressing_methods(outcome).map_or(String::new(), |methods| format!("; {} {methods}", wording.failed_by()));
-    text += &format!("{summary}; {}{by}.\n\n", describe_compared(outcome));
+    let summary =
+        if summary.is_empty() { format!("**{}**", describe_no_difference(outcome)) } else { summary.join(", ") };
+    let by = regressing_methods(outcome)
+        .map_or(String::new(), |methods| format!("; {} {methods}", wording.failed_by(outcome)));
+    let within = ThresholdRange::of_primary(outcome).map_or_else(String::new, |it| format!("; thresholds {it}"));
+    text += &format!("{summary}; {}{within}{by}.\n\n", describe_compared(outcome));
     let rows: Vec<&CheckResult> =
         outcome.checks.iter().filter(|check| check.primary && check.final_verdict.is_notable()).collect();
     let errors = outcome.errors().map(|(build, location, text)| {
@@ -45,7 +48,7 @@ pub fn markdown(outcome: &ComparisonResult) -> String {
             code(&readable_id(&check.id)),
             reference,
             judged,
-            format_difference(check.statistic, difference(check)),
+            describe_difference(check),
             escape(&(sides(check) + &explain_briefly(check))),
         )
     });

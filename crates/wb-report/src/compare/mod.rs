@@ -6,6 +6,7 @@ mod averages;
 mod context;
 mod csv;
 pub(crate) mod experiment;
+mod failures;
 mod figures;
 mod findings;
 mod headline;
@@ -15,7 +16,9 @@ mod markdown;
 mod model;
 mod noise;
 mod page;
+mod parts;
 mod plots;
+mod threshold_range;
 mod totals;
 mod wording;
 
@@ -89,7 +92,8 @@ pub fn text(
         + &lines::group_lines(outcome, verbosity, style)
         + &figures::unmatched_note(outcome).map_or_else(String::new, |note| style.remark("note", &note))
         + &lines::unlisted_finding_lines(outcome, verbosity, style)
-        + &averages::render_averages(averages, style)
+        // Different parts of one run have no common average.
+        + &averages::render_averages(if outcome.within_run.is_some() { &[] } else { averages }, style)
         + &averages::render_scores(scores, style)
         + &systems.map_or_else(String::new, |systems| systems.text(style))
         + &totals::render_totals(outcome, style)

@@ -5,6 +5,7 @@ use wb_compare::{ComparisonResult, SampleCounts, Statistic};
 use wb_model::pluralize;
 
 use super::context;
+use super::failures::has_undecisive_failures;
 use super::figures::regressing_methods;
 use super::wording::Wording;
 use crate::text::{Style, definition_list};
@@ -53,6 +54,14 @@ pub(super) fn count_verdicts(totals: &Totals, wording: Wording) -> Vec<(usize, &
     occurring.map(|(count, one, several)| (count, wording.total(if count == 1 { one } else { several }))).collect()
 }
 
+/// What is said if no primary check has a verdict to count.
+pub(super) fn describe_no_difference(outcome: &ComparisonResult) -> String {
+    match outcome.checks.iter().any(has_undecisive_failures) {
+        true => "no relevant difference but in failed attempts".to_owned(),
+        false => "no relevant difference".to_owned(),
+    }
+}
+
 /// How many primary checks were compared: `10 checks and 4 standard deviations compared`. The first sentence counts the
 /// same ones.
 pub(super) fn describe_compared(outcome: &ComparisonResult) -> String {
@@ -87,7 +96,7 @@ pub(super) fn render_totals(outcome: &ComparisonResult, style: Style) -> String 
         .map(|(_, (name, count))| (name, count.to_string()))
         .chain([("errors", errors)])
         .chain(disturbed_samples(outcome).map(|counts| ("disturbed samples", counts)))
-        .chain(regressing_methods(outcome).map(|methods| (wording.failed_by(), methods)));
+        .chain(regressing_methods(outcome).map(|methods| (wording.failed_by(outcome), methods)));
     context::render_context(&outcome.context, style) + &style.heading("totals") + &definition_list(pairs, style)
 }
 

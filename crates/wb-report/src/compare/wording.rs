@@ -21,8 +21,8 @@ pub(super) struct PageWords {
     sides: &'static str,
     /// What a side is.
     side: &'static str,
-    /// The head of the column of groups that are worse.
-    groups_worse: &'static str,
+    /// Whether sides have scores and groups, which parts of one run have not.
+    averages: bool,
 }
 
 impl Wording {
@@ -58,16 +58,22 @@ impl Wording {
 
     pub(super) fn page_words(self) -> PageWords {
         match self {
-            Self::Builds => PageWords { sides: "Builds", side: "build", groups_worse: "groups regressed" },
-            Self::Alternatives => PageWords { sides: "Parts of one run", side: "part", groups_worse: "groups worse" },
+            Self::Builds => PageWords { sides: "Builds", side: "build", averages: true },
+            Self::Alternatives => PageWords { sides: "Parts of one run", side: "part", averages: false },
         }
     }
 
     /// What the methods found that fail a comparison.
-    pub(super) fn failed_by(self) -> &'static str {
-        match self {
-            Self::Builds => "regression by",
-            Self::Alternatives => "worse by",
+    pub(super) fn failed_by(self, outcome: &ComparisonResult) -> &'static str {
+        let totals = &outcome.totals;
+        let better = totals.gains + totals.groups_improved;
+        match (self, totals.losses + totals.groups_regressed, better, totals.unconfirmed) {
+            (_, 0, 0, 1..) => "unconfirmed by",
+            (_, 0, 1.., 1..) => "failed by",
+            (Self::Builds, 0, ..) => "improvement by",
+            (Self::Alternatives, 0, ..) => "better by",
+            (Self::Builds, ..) => "regression by",
+            (Self::Alternatives, ..) => "worse by",
         }
     }
 }

@@ -8,6 +8,7 @@ mod comparison;
 mod comparison_browser;
 mod comparison_page;
 mod comparison_text;
+mod comparison_words;
 mod csv;
 mod matrix;
 mod metric_charts;

@@ -2,6 +2,8 @@
 
 mod specimen;
 
+use wb_compare::experiment::Experiment;
+use wb_model::{Class, MetricKey};
 use wb_report::compare::experiment_text;
 use wb_report::page::{RunExtras, html};
 use wb_report::text::{Style, summary};
@@ -12,6 +14,15 @@ use specimen::{experiment, study};
 
 fn page() -> String {
     html(&study(), &RunExtras { experiment: Some(experiment()), ..RunExtras::default() }).unwrap()
+}
+
+#[test]
+fn primary_metrics_that_are_not_judged_are_named() {
+    let mut experiment = experiment();
+    let Experiment::Variants(variants) = &mut experiment else { unreachable!("the specimen has variants") };
+    variants.criterion.other_metrics = vec![MetricKey::new(Class::Latency, "p99")];
+    let text = experiment_text(&experiment, Style { width: 130, colour: false });
+    assert!(text.contains("only throughput/mflops is judged, not latency/p99"), "{text}");
 }
 
 #[test]

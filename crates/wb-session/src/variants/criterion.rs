@@ -18,27 +18,34 @@ pub(super) fn build_criterion(
     error_rate: f64,
 ) -> Result<Criterion, VariantsError> {
     let cell = plan.cells.first();
-    let metric = cell
-        .and_then(|cell| primary_metric(request, cell))
-        .ok_or_else(|| VariantsError::NoPrimaryMetric(request.name.clone()))?;
+    let metrics = cell.map(|cell| primary_metrics(request, cell)).unwrap_or_default();
+    let metric = decisive_metric(&metrics).ok_or_else(|| VariantsError::NoPrimaryMetric(request.name.clone()))?;
+    let others = metrics.iter().filter(|other| is_candidate(other) && other.key() != metric.key());
     Ok(Criterion {
         test: request.name.clone(),
         metric: metric.key(),
-        unit: metric.unit,
+        other_metrics: others.map(Metric::key).collect(),
+        unit: metric.unit.clone(),
         direction: metric.direction,
         threshold,
         error_rate,
     })
 }
 
-fn primary_metric(request: &MeasureRequest, cell: &Cell) -> Option<Metric> {
-    let metrics = request.registry.test_cell(cell.id.test.as_str(), &cell.params)?.metrics();
-    decisive_metric(&cell.criteria.apply(metrics)).cloned()
+/// The metrics of a cell, of which those that the plan chose are primary.
+fn primary_metrics(request: &MeasureRequest, cell: &Cell) -> Vec<Metric> {
+    let test_cell = request.registry.test_cell(cell.id.test.as_str(), &cell.params);
+    test_cell.map(|test_cell| cell.criteria.apply(test_cell.metrics())).unwrap_or_default()
 }
 
 /// The metric by which variants are compared: the first primary one that measures performance.
 pub(super) fn decisive_metric(metrics: &[Metric]) -> Option<&Metric> {
-    metrics.iter().find(|metric| metric.primary && metric.class != Class::Check)
+    metrics.iter().find(|metric| is_candidate(metric))
+}
+
+/// Whether a metric is primary and measures performance.
+fn is_candidate(metric: &Metric) -> bool {
+    metric.primary && metric.class != Class::Check
 }
 
 /// The values of the counted samples of a cell, with their sample numbers.

@@ -43,7 +43,15 @@ pub fn experiment_text(experiment: &Experiment, style: Style) -> String {
         let remarks: String = section.remarks.iter().map(|(name, text)| style.remark(name, text)).collect();
         style.heading(&section.title) + &line(&section.about) + &tables + &remarks + &line(&section.end)
     };
-    sections(experiment, style).iter().map(text).collect::<String>() + "\n" + &style.remark(&metric, &criterion)
+    let text = sections(experiment, style).iter().map(text).collect::<String>();
+    let note = describe_other_metrics(experiment.criterion()).map_or_else(String::new, |it| style.remark("note", &it));
+    text + "\n" + &style.remark(&metric, &criterion) + &note
+}
+
+/// Which metric decides, and which do not, if a test has several primary ones.
+fn describe_other_metrics(Criterion { metric, other_metrics, .. }: &Criterion) -> Option<String> {
+    let others: Vec<String> = other_metrics.iter().map(ToString::to_string).collect();
+    (!others.is_empty()).then(|| format!("only {metric} is judged, not {}", others.join(", ")))
 }
 
 /// The unescaped name of a case, or of the test if the case has no axes.

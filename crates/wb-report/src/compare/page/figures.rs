@@ -2,6 +2,8 @@
 
 use serde::{Serialize, Serializer};
 
+use crate::phrasing::is_about_symmetric;
+
 /// Formats a difference in percent with sign and two decimals.
 pub(super) fn format_percent(value: f64) -> String {
     match value {
@@ -9,6 +11,15 @@ pub(super) fn format_percent(value: f64) -> String {
         f64::NEG_INFINITY => "−∞ %".to_owned(),
         value => format!("{}{:.2} %", if value < 0.0 { "−" } else { "+" }, value.abs()),
     }
+}
+
+/// Formats the ends of an interval in percent beside its estimate: `±2.1`, or both ends if its halves are not about equal.
+pub(super) fn format_interval(estimate: f64, [low, high]: [f64; 2]) -> String {
+    if is_about_symmetric(estimate - low, high - estimate) {
+        return format!("±{}", round_significant((high - low) / 2.0, 2));
+    }
+    let [low, high] = [low, high].map(|end| format_percent(end).trim_end_matches(" %").to_owned());
+    format!("[{low}, {high}]")
 }
 
 /// Rounds a number to significant digits.
@@ -99,6 +110,12 @@ mod tests {
             );
         }
         assert_eq!((round_significant(183_743.169, 6), round_significant(-12.34567, 4)), (183_743.0, -12.35));
+    }
+
+    #[test]
+    fn halves_that_differ_by_a_fifth_are_an_interval() {
+        assert_eq!(format_interval(-7.29, [-29.83, 50.50]), "[−29.83, +50.50]");
+        assert_eq!(format_interval(-7.29, [-9.4, -5.3]), "±2.1");
     }
 
     #[test]

@@ -8,7 +8,7 @@ use wb_compare::statistical::MetricComparison;
 use wb_compare::{CheckId, MeasuredValue as Known};
 
 use super::display_unit::DisplayUnit;
-use super::figures::{format_percent, format_value, round_significant};
+use super::figures::{format_interval, format_percent, format_value};
 use super::markup::HtmlWriter;
 use super::models;
 use super::verdict_style::VerdictStyles;
@@ -116,11 +116,11 @@ fn write_cell(
         return;
     };
     styles.of(judged.final_verdict).write(rows);
-    let (difference, half) = difference(&judged);
+    let (difference, interval) = difference(&judged);
     if let Some(difference) = difference {
         rows.raw(" ").figure(format_percent(difference).trim_end_matches(" %"));
-        if let Some(half) = half {
-            rows.raw(" <i>±").figure(round_significant(half, 2)).raw("</i>");
+        if let Some(interval) = interval {
+            rows.raw(" <i>").figure(format_interval(difference, interval)).raw("</i>");
         }
     }
     if !judged.differences.is_empty() {
@@ -129,8 +129,8 @@ fn write_cell(
     rows.raw("<small>").figure(format_outcome(history.tolerances.value(check, build), measure)).raw("</small>");
 }
 
-/// The deciding difference in percent, and half the width of its interval.
-fn difference(judged: &BuildCheck<'_>) -> (Option<f64>, Option<f64>) {
+/// The deciding difference in percent, and the ends of its interval.
+fn difference(judged: &BuildCheck<'_>) -> (Option<f64>, Option<[f64; 2]>) {
     let decisive = judged
         .by_statistics
         .filter(|_| judged.decided_by == ComparisonMethod::Statistical)
@@ -138,8 +138,9 @@ fn difference(judged: &BuildCheck<'_>) -> (Option<f64>, Option<f64>) {
     match decisive {
         Some(aspect) => {
             let interval = shown_interval(judged.final_verdict, aspect.interval, aspect.runs_interval);
-            let half = interval.map(|interval| (interval.high - interval.low) * 50.0);
-            (Some((aspect.ratio - 1.0) * 100.0), half.filter(|half| half.is_finite()))
+            let percent = |ratio: f64| (ratio - 1.0) * 100.0;
+            let ends = interval.map(|interval| [interval.low, interval.high].map(percent));
+            (Some(percent(aspect.ratio)), ends.filter(|ends| ends.iter().all(|end| end.is_finite())))
         }
         None => (judged.by_tolerance.score, None),
     }

@@ -17,10 +17,12 @@ use super::verdict_style::{VerdictStyle, VerdictStyles};
 use super::{PageOptions, models};
 use super::{data, differences};
 use crate::compare::context::DifferenceRow;
+use crate::compare::failures::has_undecisive_failures;
 use crate::compare::figures::{describe_method, regressing_methods, unmatched_note};
 use crate::compare::findings::{BuildFindings, group_findings};
 use crate::compare::headline::headline_with;
-use crate::compare::totals::{count_verdicts, describe_compared};
+use crate::compare::threshold_range::ThresholdRange;
+use crate::compare::totals::{count_verdicts, describe_compared, describe_no_difference};
 use crate::compare::wording::{PageWords, Wording};
 use crate::page::components::{IdGenerator, NamedText, PageFigure, named_text};
 use crate::systems::SystemTable;
@@ -77,9 +79,11 @@ struct Mark {
 }
 
 impl Mark {
-    /// A tick only if every primary check is equal.
+    /// A tick only if every primary check is equal, and fails as often on both sides.
     fn of(outcome: &ComparisonResult) -> Self {
-        let is_equal = |check: &CheckResult| !check.primary || !check.final_verdict.is_notable();
+        let is_equal = |check: &CheckResult| {
+            !check.primary || !check.final_verdict.is_notable() && !has_undecisive_failures(check)
+        };
         match outcome.exit_code {
             0 if outcome.checks.iter().all(is_equal) => Self { class: "good", symbol: "✔" },
             0 => Self { class: "doubtful", symbol: "•" },
@@ -106,7 +110,7 @@ impl ComparisonPage {
         let first = options.charts.then(|| differences::differences(outcome, styles, &mut ids)).flatten();
         let counts = has_distribution.then(|| counts_chart(history, &shorts, &mut ids));
         Self {
-            title: ends.join(" → "),
+            title: title(outcome, &ends),
             headline: headline_with(outcome, str::to_owned, str::to_owned),
             tally: totals_line(outcome),
             mark: Mark::of(outcome),
@@ -139,29 +143,43 @@ impl BuildName {
     }
 }
 
+/// The names of both ends; of several parts of one run, how many they are.
+fn title(outcome: &ComparisonResult, ends: &[&str]) -> String {
+    let Some(within_run) = outcome.within_run.as_ref().filter(|within_run| within_run.judged.len() > 1) else {
+        return ends.join(" → ");
+    };
+    let parts = match within_run.by.as_str() {
+        "worker" => "workers",
+        "id" => "tests",
+        _ => "values",
+    };
+    format!("{} → {} other {parts}", within_run.reference, within_run.judged.len())
+}
+
 /// The totals of the last build in a line.
 fn totals_line(outcome: &ComparisonResult) -> String {
     let counted = count_verdicts(&outcome.totals, Wording::of(outcome));
     let parts: Vec<String> = counted.into_iter().map(|(count, name)| format!("{count} {name}")).collect();
-    let parts = if parts.is_empty() { "no relevant difference".to_owned() } else { parts.join(", ") };
+    let parts = if parts.is_empty() { describe_no_difference(outcome) } else { parts.join(", ") };
     format!("{parts}; {}", describe_compared(outcome))
 }
 
 /// The method, options and exit status of the comparison.
 fn facts(outcome: &ComparisonResult, history: &BuildHistory<'_>, criteria: &[String]) -> Vec<NamedText> {
-    let worse = match Wording::of(outcome) {
-        Wording::Builds => "a regression",
-        Wording::Alternatives => "worse",
+    let failed_by = match Wording::of(outcome).failed_by(outcome) {
+        "regression by" => "a regression by",
+        other => other,
     };
     let exit = match outcome.exit_code {
         0 if outcome.within_run.is_some() => "0, nothing is worse".to_owned(),
         0 => "0, no regression".to_owned(),
-        2 => format!("2, {worse} by {}", regressing_methods(outcome).unwrap_or_default()),
+        2 => format!("2, {failed_by} {}", regressing_methods(outcome).unwrap_or_default()),
         3 => "3, something is missing, invalid, incomparable or ended in an error".to_owned(),
         _ => "4, nothing comparable".to_owned(),
     };
     let facts = [
         named_text("method", describe_method(outcome)),
+        named_text("thresholds", ThresholdRange::of_primary(outcome).map_or_else(String::new, |it| it.to_string())),
         named_text("criteria", criteria.join("; ")),
         named_text("exit status", exit),
     ];

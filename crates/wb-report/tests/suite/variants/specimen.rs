@@ -43,6 +43,7 @@ pub(crate) fn experiment() -> Experiment {
     let criterion = Criterion {
         test: "himeno:grid=M".to_owned(),
         metric: MetricKey::new(Class::Throughput, "mflops"),
+        other_metrics: Vec::new(),
         unit: Unit::new("mflops"),
         direction: Direction::Higher,
         threshold: 5.0,

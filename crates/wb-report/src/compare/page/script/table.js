@@ -28,8 +28,8 @@ function cell(data, check, build) {
     const text = percentText(difference);
     td.append(` ${text.slice(0, -2)}`);
     if (column.methods[check] === "s" && column.low[check] !== null) {
-      const half = (numeric(column.high[check]) - numeric(column.low[check])) / 2;
-      if (Number.isFinite(half)) td.append(" ", createNode("i", {}, `±${Number(half.toPrecision(2))}`));
+      const ends = [numeric(column.low[check]), numeric(column.high[check])];
+      if (ends.every(Number.isFinite)) td.append(" ", createNode("i", {}, intervalText(numeric(difference), ends)));
     }
   }
   if (column.differences.has(check)) td.append(" ", createNode("abbr", { title: "parameters differ" }, "Δ"));

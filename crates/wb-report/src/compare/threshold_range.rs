@@ -1,0 +1,43 @@
+//! The thresholds that checks were compared with.
+
+use std::fmt;
+
+use wb_compare::ComparisonResult;
+use wb_compare::comparison::{CheckResult, ComparisonMethod};
+
+use super::figures::format_value;
+
+/// The smallest and the largest threshold of checks that statistics decide, in percent.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct ThresholdRange {
+    pub(super) smallest: f64,
+    pub(super) largest: f64,
+}
+
+impl ThresholdRange {
+    /// `None` if statistics decide none of the checks.
+    pub(super) fn of<'a>(checks: impl Iterator<Item = &'a CheckResult>) -> Option<Self> {
+        let by_statistics = checks.filter(|check| check.decided_by == ComparisonMethod::Statistical);
+        let thresholds = by_statistics.filter_map(|check| Some(check.statistics.as_ref()?.threshold));
+        thresholds.map(|percent| Self { smallest: percent, largest: percent }).reduce(|one, other| Self {
+            smallest: one.smallest.min(other.smallest),
+            largest: one.largest.max(other.largest),
+        })
+    }
+
+    /// The thresholds of the primary checks.
+    pub(super) fn of_primary(outcome: &ComparisonResult) -> Option<Self> {
+        Self::of(outcome.checks.iter().filter(|check| check.primary))
+    }
+}
+
+impl fmt::Display for ThresholdRange {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [smallest, largest] =
+            [self.smallest, self.largest].map(|percent| format_value(Some((percent * 100.0).round() / 100.0)));
+        match smallest == largest {
+            true => write!(formatter, "{largest} %"),
+            false => write!(formatter, "{smallest} to {largest} %"),
+        }
+    }
+}

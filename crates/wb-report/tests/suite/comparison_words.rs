@@ -1,0 +1,131 @@
+//! Tests of the words for what statistics decide, and for what they do not.
+
+use serde_json::{Value, json};
+use wb_compare::ComparisonResult;
+use wb_compare::comparison::FailOn;
+use wb_report::compare::{Verbosity, headline, junit, markdown, text};
+use wb_report::text::Style;
+
+/// A primary check that statistics decide, with the ratio of its shift.
+fn check(case: &str, ratio: f64, decided: &str) -> Value {
+    let score = (ratio - 1.0) * 100.0;
+    json!({
+        "id": format!("Localhost/a/0000:n={case}/latency/time#mean"), "statistic": "mean", "primary": true,
+        "direction": "lower", "value_unit": null, "before": 100.0, "after": 100.5, "values": [100.0, 100.5],
+        "difference": 0.5, "score": 0.5, "scores": [0.5], "tolerance": 5.0, "status": "equal", "statuses": ["equal"],
+        "score_parts": [["raw", score, 1.0]], "decided_by": "statistical", "final_verdict": decided, "differences": [],
+        "verdict": "inconclusive", "aspect": "shift", "ratio": ratio, "interval": null, "p_value": 0.5,
+        "samples": [9, 9], "runs": [1, 1], "paired": false, "disturbed": [null, null], "threshold": 5.0, "noise": null,
+        "required_samples": null
+    })
+}
+
+/// The same with other properties.
+fn with(mut check: Value, properties: Value) -> Value {
+    check.as_object_mut().unwrap().extend(properties.as_object().unwrap().clone());
+    check
+}
+
+fn outcome(checks: &[Value]) -> ComparisonResult {
+    let build = |name: &str| json!({ "name": name, "runs": [], "errors": [] });
+    let mut outcome: ComparisonResult = serde_json::from_value(json!({
+        "builds": [build("a"), build("b")], "method": null, "checks": checks, "groups": [],
+        "context": { "metadata": [], "programs": [], "environment": [] }, "regressed_by": [],
+        "totals": {
+            "gains": 0, "minor-gains": 0, "equals": 0, "minor-losses": 0, "losses": 0, "differing": 0,
+            "inconclusive": 0, "errors": 0, "missing": 0, "invalid": 0, "incomparable": 0, "not-primary": 0,
+            "groups-regressed": 0, "groups-improved": 0
+        },
+        "exit_code": 0
+    }))
+    .unwrap();
+    outcome.totals.equals = checks.len();
+    outcome
+}
+
+/// Parts of one run: `factor=2` and so on against `factor=1`, one check each.
+fn parts(verdicts: &[(f64, &str)]) -> ComparisonResult {
+    let name = |at: usize| format!("factor={}", at + 2);
+    let part = |(at, (ratio, decided)): (usize, &(f64, &str))| {
+        with(check(&at.to_string(), *ratio, decided), json!({ "sides": ["factor=1", name(at)] }))
+    };
+    let checks: Vec<Value> = verdicts.iter().enumerate().map(part).collect();
+    let mut outcome = outcome(&checks);
+    let judged: Vec<String> = (0..verdicts.len()).map(name).collect();
+    let within_run = json!({ "run": "R", "by": "factor", "reference": "factor=1", "judged": judged, "unmatched": [] });
+    outcome.within_run = serde_json::from_value(within_run).unwrap();
+    outcome
+}
+
+#[test]
+fn worse_parts_come_first_and_harmless_ones_are_counted() {
+    let nothing = (1.0, "inconclusive");
+    let sentence = headline(&parts(&[nothing, (1.0, "equal"), nothing, (0.8, "gain"), nothing, (1.3, "loss")]));
+    insta::assert_snapshot!(sentence, @"within one run, `factor=7` is 30.0 % slower in a n=5 (time) than `factor=1`. `factor=5` is 20.0 % faster in a n=3 (time) than `factor=1`. The other 4 parts: 4 checks, 1 equal, 3 inconclusive");
+}
+
+#[test]
+fn parts_without_a_difference_are_counted_together() {
+    let sentence = headline(&parts(&[(1.0, "equal"); 6]));
+    assert_eq!(sentence, "within one run, the 6 parts beside the reference: 6 checks, 6 equal");
+}
+
+#[test]
+fn of_many_worse_parts_the_worst_are_described() {
+    let sentence = headline(&parts(&[1.1, 1.2, 1.3, 1.4, 1.5, 1.6].map(|ratio| (ratio, "loss"))));
+    assert!(sentence.starts_with("within one run, `factor=4` is 30.0 % slower"), "{sentence}");
+    assert!(sentence.ends_with("`factor=1`. The other 2 parts: 2 checks, 2 worse"), "{sentence}");
+}
+
+#[test]
+fn failures_that_do_not_decide_end_the_sentence() {
+    let failures = json!({ "failures": [{ "failed": 0, "attempts": 8 }, { "failed": 3, "attempts": 11 }] });
+    let outcome = outcome(&[with(check("1", 1.0, "equal"), failures)]);
+    let expected = "`b` and `a`: one check, equal; `b` failed in 3 of 11 attempts, `a` in none";
+    assert_eq!(headline(&outcome), expected);
+    let comment = markdown(&outcome);
+    assert!(comment.contains("**no relevant difference but in failed attempts**"), "{comment}");
+}
+
+#[test]
+fn equal_by_a_wide_threshold_has_the_threshold_and_all_outputs_state_it() {
+    let wide = json!({ "threshold": 50.0 });
+    let outcome = outcome(&[check("1", 1.0, "equal"), with(check("2", 1.29, "equal"), wide)]);
+    assert_eq!(headline(&outcome), "`b` and `a` are equal in all 2 checks within 5 to 50 %");
+    assert!(markdown(&outcome).contains("; thresholds 5 to 50 %."), "{}", markdown(&outcome));
+    let xml = junit(&outcome, FailOn::default()).unwrap();
+    assert!(xml.contains("<property name=\"thresholds\" value=\"5 to 50 %\"/>"), "{xml}");
+}
+
+#[test]
+fn differences_name_their_aspect_beside_means() {
+    let comment = markdown(&outcome(&[check("1", 1.027, "inconclusive")]));
+    assert!(comment.contains("| 100 | 100.5 | shift +2.70 % |"), "{comment}");
+    let by_mean = with(check("1", 1.027, "inconclusive"), json!({ "aspect": "mean" }));
+    let comment = markdown(&outcome(&[by_mean]));
+    assert!(comment.contains("| 100 | 100.5 | +2.70 % |"), "{comment}");
+}
+
+#[test]
+fn what_fails_unconfirmed_is_no_regression() {
+    let mut outcome = outcome(&[check("1", 1.3, "unconfirmed")]);
+    (outcome.totals.unconfirmed, outcome.exit_code) = (1, 2);
+    outcome.regressed_by = serde_json::from_value(json!(["statistical"])).unwrap();
+    let comment = markdown(&outcome);
+    assert!(comment.contains("; unconfirmed by statistics.") && !comment.contains("regression"), "{comment}");
+}
+
+#[test]
+fn what_is_unconfirmed_only_among_others_says_so() {
+    let aspect = |p: f64| {
+        json!({ "noise_source": "prior", "run_noise": 5.0, "aspects": [{ "aspect": "shift", "ratio": 1.3,
+            "interval": null, "runs_interval": null, "p_by_samples": 0.001, "p_by_runs": p, "certainty": "samples",
+            "alone": "regressed" }] })
+    };
+    let shown = |p: f64| {
+        let outcome = outcome(&[with(check("1", 1.3, "unconfirmed"), aspect(p))]);
+        let text = text(&outcome, &[], &[], &[], Verbosity::Changes, Style { width: 1000, colour: false });
+        text.contains("significant alone, not among all checks of this comparison")
+    };
+    assert_eq!([0.01, 0.2].map(shown), [true, false]);
+}
