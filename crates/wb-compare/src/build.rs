@@ -13,7 +13,7 @@ use crate::id::{CheckId, IdFormat, Statistic};
 use crate::interner::{Interner, Set, Symbol};
 use crate::metadata::Metadata;
 use crate::schedule::{SampleTime, Schedule};
-use crate::unknown_name::UnknownName;
+use crate::unknown_name::{self, MetricNameError};
 use crate::within_run::WithinRun;
 
 /// The parameter that holds the definition key: if it differs, nothing is compared.
@@ -344,18 +344,19 @@ impl Builds {
     /// Lets other metrics decide than those that the tests declare: in the cells that have one of these metrics of all
     /// workers, only these are primary.
     ///
+    /// A metric is given as `CLASS/METRIC`, or by its name alone.
+    ///
     /// # Errors
-    /// If no build has one of them.
-    pub fn decide_by(&mut self, metrics: &[MetricKey]) -> Result<(), UnknownName> {
+    /// If no build has one of them, or metrics of several classes have its name.
+    pub fn decide_by(&mut self, metrics: &[String]) -> Result<(), MetricNameError> {
         let selected: Vec<Option<bool>> = {
+            let keys = metrics.iter().map(|metric| unknown_name::find_metric(self, metric));
+            let keys: Vec<MetricKey> = keys.collect::<Result<_, _>>()?;
             let row_of = |row: MetricIndex| {
                 let id = self.id(row, Statistic::Mean);
-                metrics.iter().position(|key| (key.class, key.name.as_str()) == (id.class, id.metric))
+                keys.iter().position(|key| (key.class, key.name.as_str()) == (id.class, id.metric))
             };
             let found: Vec<Option<usize>> = self.rows().map(row_of).collect();
-            if let Some(missing) = (0..metrics.len()).find(|at| !found.contains(&Some(*at))) {
-                return Err(UnknownName::metric(self, &metrics[missing]));
-            }
             let cells: BTreeSet<InternedCell> =
                 self.rows().filter(|row| found[row.index()].is_some()).map(|row| self.cell(row)).collect();
             let rows = self.rows();

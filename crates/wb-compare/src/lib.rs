@@ -40,5 +40,5 @@ pub use metadata::Metadata;
 pub use model::{AnyModel, NoiseModel};
 pub use run_perf::model::ToleranceModel;
 pub use source::{BuildSource, LoadedBuilds, ReadOptions, SourceError, StudyFn, ValueMap, Warning, read};
-pub use unknown_name::UnknownName;
+pub use unknown_name::{MetricNameError, UnknownName};
 pub use within_run::{Factor, WithinRun, WithinRunError};

@@ -44,12 +44,51 @@ impl UnknownName {
     }
 }
 
-impl UnknownName {
-    /// A metric that no build has.
-    pub(crate) fn metric(builds: &Builds, key: &MetricKey) -> Self {
-        let rows = builds.rows().map(|row| builds.id(row, Statistic::Mean));
-        let candidates = rows.map(|id| MetricKey::new(id.class, id.metric).to_string()).collect();
-        Self { kind: "metric", name: key.to_string(), builds: join_build_names(builds.list().iter()), candidates }
+/// A text that denotes no metric, or several.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum MetricNameError {
+    /// No build has it.
+    #[error(transparent)]
+    Unknown(#[from] UnknownName),
+    /// The name of metrics of several classes.
+    #[error("ambiguous metric `{name}`: it is in several classes")]
+    Ambiguous {
+        /// The name.
+        name: String,
+        /// The metrics, as `CLASS/METRIC`.
+        metrics: Vec<String>,
+    },
+}
+
+impl MetricNameError {
+    /// What to write instead.
+    pub fn help(&self) -> String {
+        match self {
+            Self::Unknown(unknown) => unknown.help(),
+            Self::Ambiguous { metrics, .. } => format!("expected one of {}", metrics.join(", ")),
+        }
+    }
+}
+
+/// The metric that is called `CLASS/METRIC`, or by its name alone.
+pub(crate) fn find_metric(builds: &Builds, text: &str) -> Result<MetricKey, MetricNameError> {
+    let keys = builds.rows().map(|row| builds.id(row, Statistic::Mean)).map(|id| MetricKey::new(id.class, id.metric));
+    let keys: BTreeSet<MetricKey> = keys.collect();
+    if let Some(key) = keys.iter().find(|key| key.to_string() == text) {
+        return Ok(key.clone());
+    }
+    let named: Vec<&MetricKey> = keys.iter().filter(|key| key.name == text).collect();
+    match named[..] {
+        [key] => Ok(key.clone()),
+        [] => {
+            let name = |key: &MetricKey| if text.contains('/') { key.to_string() } else { key.name.clone() };
+            let (candidates, builds) = (keys.iter().map(name).collect(), join_build_names(builds.list().iter()));
+            Err(UnknownName { kind: "metric", name: text.to_owned(), builds, candidates }.into())
+        }
+        _ => {
+            let metrics = named.into_iter().map(ToString::to_string).collect();
+            Err(MetricNameError::Ambiguous { name: text.to_owned(), metrics })
+        }
     }
 }
 

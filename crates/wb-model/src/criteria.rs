@@ -7,6 +7,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Metric, MetricKey};
 
+/// The largest threshold in percent: of a difference that is larger, nobody needs a test to know that it matters.
+pub const MAX_THRESHOLD_PERCENT: f64 = 1000.0;
+
 /// What a plan has decide about a cell. It changes nothing of what is measured.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Criteria {

@@ -34,7 +34,7 @@ pub mod worker_suffix;
 
 pub use attempt_setup::{AttemptSetup, ProcessEnvironment};
 pub use case::{Case, unescape_lossy};
-pub use criteria::Criteria;
+pub use criteria::{Criteria, MAX_THRESHOLD_PERCENT};
 pub use declaration::{Declaration, ProgramFeature, Requirement, Scope};
 pub use facts::Facts;
 pub use id::{CellId, ParseIdError, Serial};

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 
 use wb_diagnostics::{Diagnostic, DiagnosticCollector, Diagnostics, SourceText, suggest};
-use wb_model::{Criteria, Metric, MetricKey, ParamValue, TestName};
+use wb_model::{Criteria, MAX_THRESHOLD_PERCENT, Metric, MetricKey, ParamValue, TestName};
 
 use crate::request::{SpannedValue, ValueForm};
 
@@ -71,9 +71,10 @@ impl RequestCriteria {
             ValueForm::Single(ParamValue::Number(percent)) => Some(*percent),
             ValueForm::Single(_) | ValueForm::List(_) => None,
         };
-        let percent = percent.filter(|percent| percent.is_finite() && *percent >= 0.0).ok_or_else(|| {
+        let percent = percent.filter(|percent| (0.0..=MAX_THRESHOLD_PERCENT).contains(percent)).ok_or_else(|| {
             let message = format!("invalid threshold of `{}`", metric.text);
-            Diagnostic::at(source, value.span.clone(), message, "expected a percentage of zero or more")
+            let label = format!("expected a percentage from 0 to {MAX_THRESHOLD_PERCENT}");
+            Diagnostic::at(source, value.span.clone(), message, label)
         })?;
         self.thresholds.push((metric, percent));
         Ok(())

@@ -62,8 +62,8 @@ pub(crate) use selection::SelectionFlags;
 pub(crate) use session::{AB_PREFIX, CALIBRATE_PREFIX, RUN_PREFIX};
 pub(crate) use usage_error::{ParseError, UsageError};
 pub(crate) use values::{
-    KeyValueParser, enum_parser, parse_fraction, parse_ip_address, parse_non_negative, parse_positive, parse_text_path,
-    whole_number, whole_number_to,
+    KeyValueParser, enum_parser, parse_fraction, parse_ip_address, parse_non_negative, parse_positive, parse_run_noise,
+    parse_text_path, parse_threshold, whole_number, whole_number_to,
 };
 
 /// Version, commit and build: `0.1.0 (4d94be8 2026-11-23, release build for x86_64-unknown-linux-gnu)`.

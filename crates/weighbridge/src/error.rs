@@ -60,6 +60,9 @@ pub(crate) enum Error {
     /// A name that does not occur in the builds.
     #[error(transparent)]
     UnknownName(#[from] wb_compare::UnknownName),
+    /// A text that denotes no metric of the builds, or several.
+    #[error(transparent)]
+    MetricName(#[from] wb_compare::MetricNameError),
     /// Parts of a run that cannot be compared.
     #[error(transparent)]
     WithinRun(#[from] wb_compare::WithinRunError),
@@ -187,6 +190,7 @@ impl Error {
             },
             Self::Usage { help, .. } | Self::NothingToDo { help, .. } | Self::Incomplete { help, .. } => help.into(),
             Self::UnknownName(unknown) | Self::Session(SessionError::Source(SourceError::Unknown(unknown))) => unknown.help().into(),
+            Self::MetricName(error) => error.help().into(),
             Self::Session(SessionError::Source(error)) => source_help(error)?.into(),
             Self::Undo(UndoError::Io { source, .. }) if source.kind() == std::io::ErrorKind::PermissionDenied => {
                 "changing system settings requires root: `sudo weighbridge tune …`".into()

@@ -34,25 +34,36 @@ use missing_reason::MissingReasons;
 pub struct FailOn {
     /// Improvements.
     pub gain: bool,
+    /// How certain a check must be not to be worse.
+    pub strictness: Strictness,
+}
+
+/// The checks without a certain verdict that fail a comparison. Each level includes those before it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Strictness {
+    /// None.
+    #[default]
+    Regressions,
     /// Differences that are not confirmed.
-    pub unconfirmed: bool,
+    Unconfirmed,
+    /// Checks that are inconclusive.
+    Inconclusive,
 }
 
 impl FailOn {
     /// Whether a primary check fails the comparison; what is not confirmed only if it may be worse.
     pub fn fails_check(self, check: &CheckResult) -> bool {
         let may_be_worse = check.statistics.as_ref().is_none_or(|statistics| statistics.may_be_worse);
-        match check.final_verdict {
-            FinalVerdict::Unconfirmed => self.unconfirmed && (may_be_worse || self.gain),
-            decided => self.fails(decided),
-        }
+        self.fails(check.final_verdict)
+            && (check.final_verdict != FinalVerdict::Unconfirmed || may_be_worse || self.gain)
     }
 
     /// Whether a verdict fails the comparison: worse, not compared, or what was asked to fail.
     pub fn fails(self, decided: FinalVerdict) -> bool {
         match decided {
             FinalVerdict::Gain => self.gain,
-            FinalVerdict::Unconfirmed => self.unconfirmed,
+            FinalVerdict::Unconfirmed => self.strictness >= Strictness::Unconfirmed,
+            FinalVerdict::Inconclusive => self.strictness >= Strictness::Inconclusive,
             other => other.is_failure(),
         }
     }
@@ -236,12 +247,12 @@ impl Totals {
         *count += 1;
     }
 
-    /// `unconfirmed` is the number of unconfirmed checks that fail.
-    fn exit(&self, comparable: bool, fail_on: FailOn, unconfirmed: usize) -> ComparisonExit {
+    /// `uncertain` is the number of unconfirmed and inconclusive checks that fail.
+    fn exit(&self, comparable: bool, fail_on: FailOn, uncertain: usize) -> ComparisonExit {
         let gains = if fail_on.gain { self.gains + self.groups_improved } else { 0 };
         if !comparable && self.errors == 0 {
             ComparisonExit::NothingComparable
-        } else if self.losses + self.groups_regressed + gains + unconfirmed > 0 {
+        } else if self.losses + self.groups_regressed + gains + uncertain > 0 {
             ComparisonExit::Regression
         } else if self.missing + self.invalid + self.incomparable + self.errors > 0 {
             ComparisonExit::Incomplete
@@ -288,9 +299,10 @@ impl ComparisonResult {
         totals.groups_regressed = deciding.clone().filter(|group| group.status == Status::Regression).count();
         totals.groups_improved = deciding.filter(|group| group.status == Status::Improvement).count();
         let comparable = checks.iter().any(|check| check.final_verdict.is_compared());
-        let unconfirmed = |check: &&CheckResult| check.final_verdict == FinalVerdict::Unconfirmed && check.primary;
-        let unconfirmed = checks.iter().filter(unconfirmed).filter(|check| fail_on.fails_check(check)).count();
-        let exit = totals.exit(comparable, fail_on, unconfirmed);
+        let is_uncertain = |decided| matches!(decided, FinalVerdict::Unconfirmed | FinalVerdict::Inconclusive);
+        let uncertain = checks.iter().filter(|check| check.primary && is_uncertain(check.final_verdict));
+        let uncertain = uncertain.filter(|check| fail_on.fails_check(check)).count();
+        let exit = totals.exit(comparable, fail_on, uncertain);
         let regressed_by = match exit {
             ComparisonExit::Regression => regressed_by(&checks, &groups, fail_on),
             ComparisonExit::Success | ComparisonExit::Incomplete | ComparisonExit::NothingComparable => Vec::new(),

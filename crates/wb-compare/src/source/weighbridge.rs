@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use wb_model::imported::IMPORTED_FROM;
-use wb_model::{CellOutcome, Class, Direction, MetricKey, WorkerName, pluralize, strip_worker};
+use wb_model::{CellOutcome, Class, Direction, MetricKey, ParamValue, WorkerName, pluralize, strip_worker};
 
 use super::ReadOptions;
 use super::parsed_result::{ParsedMetric, ParsedResult};
@@ -35,7 +35,7 @@ struct RawCell<'a> {
     id: Cow<'a, str>,
     #[serde(borrow)]
     key: Cow<'a, str>,
-    params: BTreeMap<String, serde_json::Value>,
+    params: BTreeMap<String, ParamValue>,
     #[serde(borrow, default)]
     provenance: BTreeMap<Cow<'a, str>, Cow<'a, str>>,
     outcome: Option<CellOutcome>,
@@ -197,7 +197,7 @@ fn add_cell(parsed: &mut ParsedResult, cell: &RawCell<'_>, options: &ReadOptions
     let params: Vec<_> = cell
         .params
         .iter()
-        .map(|(name, value)| (name.as_str(), text(value)))
+        .map(|(name, value)| (name.as_str(), value.to_string()))
         .chain([(DEFINITION_KEY, cell.key.to_string())])
         .chain((!options.allow_emulated && cell.is_emulated()).then(|| (EMULATED, true.to_string())))
         .map(|(name, value)| (parsed.names.intern(name), parsed.names.intern(&value)))
@@ -259,13 +259,6 @@ fn add_programs(parsed: &mut ParsedResult, case: Symbol, provenance: &BTreeMap<C
     let programs: Vec<_> =
         entries.map(|(name, value)| (parsed.names.intern(name), parsed.names.intern(value))).collect();
     parsed.programs.push((case, programs));
-}
-
-fn text(value: &serde_json::Value) -> String {
-    match value {
-        serde_json::Value::String(text) => text.clone(),
-        other => other.to_string(),
-    }
 }
 
 #[cfg(test)]

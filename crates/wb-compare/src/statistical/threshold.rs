@@ -2,6 +2,7 @@
 
 use std::str::FromStr;
 
+use wb_model::MAX_THRESHOLD_PERCENT;
 use wb_stats::{CONFIDENCE, RunNoise};
 
 /// The smallest relevant difference.
@@ -37,7 +38,7 @@ impl Threshold {
 
 /// Text that is not a threshold.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("expected a percentage of zero or more, or `model`")]
+#[error("expected a percentage from 0 to {MAX_THRESHOLD_PERCENT}, or `model`")]
 pub struct ParseThresholdError;
 
 impl FromStr for Threshold {
@@ -46,7 +47,7 @@ impl FromStr for Threshold {
     fn from_str(text: &str) -> Result<Self, ParseThresholdError> {
         match text.parse::<f64>() {
             _ if text == "model" => Ok(Self::FromNoise),
-            Ok(percent) if percent.is_finite() && percent >= 0.0 => Ok(Self::Percent(percent)),
+            Ok(percent) if (0.0..=MAX_THRESHOLD_PERCENT).contains(&percent) => Ok(Self::Percent(percent)),
             _ => Err(ParseThresholdError),
         }
     }
@@ -74,7 +75,7 @@ mod tests {
     fn a_threshold_is_a_number_or_from_the_model() {
         assert_eq!("model".parse(), Ok(Threshold::FromNoise));
         assert_eq!("2.5".parse(), Ok(Threshold::Percent(2.5)));
-        for bad in ["", "-1", "nan", "inf", "models"] {
+        for bad in ["", "-1", "nan", "inf", "1001", "models"] {
             assert_eq!(bad.parse::<Threshold>(), Err(ParseThresholdError), "{bad}");
         }
     }

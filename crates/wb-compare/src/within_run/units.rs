@@ -99,11 +99,17 @@ impl Units {
         }
     }
 
-    /// Checks that there are several levels.
+    /// Checks that there are several levels, and the parameters that may differ.
     pub(super) fn check(&self, builds: &Builds, options: &SplitOptions, run: &str) -> Result<(), WithinRunError> {
         let (run, varying) = (run.to_owned(), self.varying.clone());
         if builds.rows().len() == 0 {
             return Err(WithinRunError::NoResults(run));
+        }
+        let names = builds.rows().flat_map(|row| params(builds, &[row]).into_keys());
+        let candidates: BTreeSet<String> = names.filter(|name| !DEFINING_PARAMS.contains(&name.as_str())).collect();
+        if let Some(name) = options.allow_different.iter().find(|name| !candidates.contains(*name)) {
+            let (name, builds) = (name.clone(), format!("`{run}`"));
+            return Err(UnknownName { kind: "parameter", name, builds, candidates }.into());
         }
         match (&options.factor, &self.levels()[..]) {
             (Factor::Worker, [] | [_]) => Err(WithinRunError::NoWorkers(run)),
@@ -238,8 +244,9 @@ fn of_tests(builds: &Builds, cells: &[(InternedCell, Vec<MetricIndex>)]) -> Vec<
         values.into_iter().filter(|(_, values)| values.len() > 1).map(|((_, axis), _)| axis).collect();
     let of_cell = |(cell, rows): &(InternedCell, Vec<MetricIndex>)| {
         let profile = ("profile".to_owned(), builds.names.resolve(cell.profile).to_owned());
-        let axes = axes(builds, cell).into_iter().filter(|(axis, _)| varying.contains(axis));
-        unit(builds, *cell, rows, level(cell), std::iter::once(profile).chain(axes).collect())
+        // What is an axis of one test may have a single value in another, and is no part of its cells' names there.
+        let values = all_params(builds, cell, rows).into_iter().filter(|(name, _)| varying.contains(name));
+        unit(builds, *cell, rows, level(cell), std::iter::once(profile).chain(values).collect())
     };
     cells.iter().map(of_cell).collect()
 }
@@ -254,10 +261,7 @@ fn of_param(
     let of_cell = |(cell, rows): &(InternedCell, Vec<MetricIndex>)| {
         let [profile, test] = [cell.profile, cell.test].map(|name| builds.names.resolve(name));
         let param = by_test.get(test).map_or(name, String::as_str);
-        let mut values = params(builds, rows);
-        for (axis, value) in axes(builds, cell) {
-            values.entry(axis).or_insert(value);
-        }
+        let mut values = all_params(builds, cell, rows);
         let level = values.remove(param)?;
         let is_compared = |name: &String| name == EMULATED || !DEFINING_PARAMS.contains(&name.as_str());
         let names = options.cell_names.get(test);
@@ -288,6 +292,15 @@ fn params(builds: &Builds, rows: &[MetricIndex]) -> BTreeMap<String, String> {
     let readings = builds.list().iter().flat_map(|build| rows.iter().flat_map(|row| build.readings(*row)));
     let params = readings.take(1).flat_map(|reading| builds.params(reading.params));
     params.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
+}
+
+/// The parameters and axes of a cell.
+fn all_params(builds: &Builds, cell: &InternedCell, rows: &[MetricIndex]) -> BTreeMap<String, String> {
+    let mut values = params(builds, rows);
+    for (axis, value) in axes(builds, cell) {
+        values.entry(axis).or_insert(value);
+    }
+    values
 }
 
 /// The axes of a cell; none in run-perf's layout, whose names of cells have none.

@@ -314,6 +314,7 @@ fn metrics_and_thresholds_that_no_cell_can_have_are_errors_at_their_places() {
         "metrics = [5]",
         "thresholds = { p9 = 5 }",
         "thresholds = { p99 = -1 }",
+        "thresholds = { p99 = 1e9 }",
         "thresholds = { p99 = \"5\" }",
         "thresholds = 5",
     ];
@@ -327,8 +328,9 @@ fn metrics_and_thresholds_that_no_cell_can_have_are_errors_at_their_places() {
     `metrics` has no values | [] | this list is empty | without it, the metrics decide that the test declares
     invalid value in `metrics`: expected the name of a metric | 5 | not a name | 
     unknown metric `p9` of test `t` | p9 | did you mean `p99`? | expected one of latency/p99, throughput/rate
-    invalid threshold of `p99` | -1 | expected a percentage of zero or more | 
-    invalid threshold of `p99` | "5" | expected a percentage of zero or more | 
+    invalid threshold of `p99` | -1 | expected a percentage from 0 to 1000 | 
+    invalid threshold of `p99` | 1e9 | expected a percentage from 0 to 1000 | 
+    invalid threshold of `p99` | "5" | expected a percentage from 0 to 1000 | 
     invalid `thresholds`: expected a percentage for each metric | 5 | expected a table such as `{ p99 = 10 }` | 
     "#);
 }

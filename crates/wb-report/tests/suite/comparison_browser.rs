@@ -6,7 +6,7 @@ use crate::chromium::{Chromium, PageFile, browser};
 use crate::comparison::specimen;
 use crate::comparison::{CompareOptions, compare, read};
 use wb_compare::comparison::ComparisonMethod;
-use wb_compare::comparison::FailOn;
+use wb_compare::comparison::{FailOn, Strictness};
 use wb_report::compare::{PageOptions, html};
 use wb_test_data::LARGE_PAGE_BUILDS;
 
@@ -19,7 +19,7 @@ fn page(write: impl Fn(&std::path::Path) -> Vec<PathBuf>, method: Option<Compari
         environments: true,
         notes: &[],
         criteria: &[],
-        fail_on: FailOn { gain: false, unconfirmed: false },
+        fail_on: FailOn { gain: false, strictness: Strictness::Regressions },
     };
     let how = CompareOptions { method, ..CompareOptions::default() };
     PageFile::write(&compare(&builds, &how, |outcome, history| html(outcome, history, &options)).unwrap())

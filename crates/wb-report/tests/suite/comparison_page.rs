@@ -11,7 +11,7 @@ use flate2::read::DeflateDecoder;
 use serde_json::Value;
 use wb_compare::Builds;
 use wb_compare::comparison::ComparisonMethod;
-use wb_compare::comparison::FailOn;
+use wb_compare::comparison::{FailOn, Strictness};
 use wb_compare::run_perf::tolerance::score::Weights;
 use wb_report::compare::{PageOptions, html};
 
@@ -20,7 +20,7 @@ const PLAIN: PageOptions<'_> = PageOptions {
     environments: true,
     notes: &[],
     criteria: &[],
-    fail_on: FailOn { gain: false, unconfirmed: false },
+    fail_on: FailOn { gain: false, strictness: Strictness::Regressions },
 };
 
 /// Builds compared by tolerances.
@@ -69,8 +69,7 @@ fn every_primary_check_that_changed_in_any_build_has_a_row() {
 #[test]
 fn gains_are_listed_whether_or_not_they_fail() {
     for gain in [false, true] {
-        let rows =
-            page(&PageOptions { fail_on: FailOn { gain, unconfirmed: false }, ..PLAIN }).texts("#still tbody tr");
+        let rows = page(&PageOptions { fail_on: FailOn { gain, ..PLAIN.fail_on }, ..PLAIN }).texts("#still tbody tr");
         let gain = rows.iter().find(|row| row.contains("read-64KiB")).unwrap();
         assert!(gain.ends_with("500 475 to 525 ✔ +12.00 Δ 560 ✔ +24.00 620"), "{gain}");
     }

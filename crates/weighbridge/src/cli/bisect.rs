@@ -3,10 +3,9 @@
 use std::path::PathBuf;
 
 use clap::{ArgGroup, Args, Subcommand};
-use wb_compare::statistical::Threshold;
 use wb_session::bisect::DEFAULT_THRESHOLD;
 
-use super::parse_text_path;
+use super::{parse_text_path, parse_threshold};
 
 /// Exit statuses of `bisect step`, printed after its help.
 pub(crate) const STEP_EXIT_STATUS: &str = "exit status of `step`: 0 good, 1 bad, 125 undecided (git skips the revision), 128 error, \
@@ -94,12 +93,4 @@ pub(crate) struct BisectShowArgs {
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
-}
-
-/// Parses a percentage of zero or more.
-fn parse_threshold(text: &str) -> Result<f64, String> {
-    match text.parse() {
-        Ok(Threshold::Percent(percent)) => Ok(percent),
-        _ => Err("expected a percentage of zero or more".to_owned()),
-    }
 }

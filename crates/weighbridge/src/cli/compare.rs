@@ -6,7 +6,6 @@ use clap::{Arg, ArgAction, ArgGroup, ArgMatches, Args, Command, FromArgMatches, 
 use globset::{GlobBuilder, GlobMatcher};
 use wb_compare::direction::DirectionOverride;
 use wb_compare::statistical::Threshold;
-use wb_model::MetricKey;
 
 use super::{
     KeyValueParser, OutputFolder, OutputPath, OutputPrefix, SelectionFlags, parse_non_negative, parse_positive,
@@ -55,6 +54,8 @@ pub(crate) enum MethodArg {
 pub(crate) enum FailOnArg {
     /// The samples differ, but no more than runs of one build may
     Unconfirmed,
+    /// No verdict, for example with too few samples; includes unconfirmed
+    Inconclusive,
 }
 
 /// `compare`
@@ -110,20 +111,21 @@ pub(crate) struct CompareArgs {
     pub(crate) threshold: Option<Threshold>,
     /// How much runs of one build are assumed to differ, as a standard deviation in percent of their level; the runs of
     /// each side update it, and a noise model replaces it. 0: only the samples and the sides' own runs count
-    #[arg(long, default_value_t = 5.0, value_name = "PERCENT", value_parser = parse_non_negative, allow_negative_numbers = true)]
+    #[arg(long, default_value_t = 5.0, value_name = "PERCENT", value_parser = super::parse_run_noise, allow_negative_numbers = true)]
     pub(crate) run_noise: f64,
     /// Direction in which a metric improves, in place of the recorded one: `lat=lower`, `throughput/score=neither`; may be
     /// given more than once
     #[arg(long, value_name = "METRIC=higher|lower|neither")]
     pub(crate) direction: Vec<DirectionOverride>,
-    /// Metric that decides, in place of those that the test declares: `latency/p99`. Cells without it keep theirs; may be
-    /// given more than once
-    #[arg(long, value_name = "CLASS/METRIC")]
-    pub(crate) metric: Vec<MetricKey>,
+    /// Metric that decides, in place of those that the test declares: `latency/p99`, or `p99` if no other class has it. Cells
+    /// without it keep theirs; may be given more than once
+    #[arg(long, value_name = "[CLASS/]METRIC")]
+    pub(crate) metric: Vec<String>,
     /// Also fail on improvements
     #[arg(long)]
     pub(crate) fail_on_gain: bool,
-    /// Also fail, with exit status 2, on differences that more runs would have to confirm
+    /// Also fail, with exit status 2, on differences that more runs would have to confirm, or with `inconclusive` on
+    /// every check without a verdict as well
     #[arg(long, value_enum, value_name = "VERDICT")]
     pub(crate) fail_on: Option<FailOnArg>,
     /// Print every check and group
@@ -135,8 +137,8 @@ pub(crate) struct CompareArgs {
     /// Write PREFIX.csv (one row per check), PREFIX-samples.csv (one row per sample and build) and PREFIX-groups.csv
     #[arg(long, value_name = "PREFIX", value_parser = prefix_parser(&COMPARISON_FILES))]
     pub(crate) csv: Option<OutputPrefix>,
-    /// Write JUnit XML: a regression is a failure, a missing check an error, an unconfirmed or inconclusive one
-    /// is skipped
+    /// Write JUnit XML: a regression is a failure, a missing check an error; an unconfirmed or inconclusive one
+    /// is skipped unless `--fail-on` lets it fail
     #[arg(long, value_name = "FILE")]
     pub(crate) junit: Option<OutputPath>,
     /// Write a Markdown comment for a pull request

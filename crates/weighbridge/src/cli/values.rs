@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Arg, Command};
 use serde::de::DeserializeOwned;
-use wb_model::Count;
+use wb_model::{Count, MAX_THRESHOLD_PERCENT};
 use wb_plan::tools;
 
 /// Parses a word that a type of the plan's is written as there.
@@ -45,6 +45,20 @@ impl TypedValueParser for KeyValueParser {
 pub(super) fn parse_percent(text: &str) -> Result<f64, String> {
     let number = text.strip_suffix('%').unwrap_or(text).trim_end();
     number.parse().map_err(|_| "expected a percentage, such as `2` or `2%`".to_owned())
+}
+
+/// Parses the smallest difference that matters, in percent.
+pub(crate) fn parse_threshold(text: &str) -> Result<f64, String> {
+    finite(text)
+        .filter(|percent| (0.0..=MAX_THRESHOLD_PERCENT).contains(percent))
+        .ok_or_else(|| format!("expected a percentage from 0 to {MAX_THRESHOLD_PERCENT}"))
+}
+
+/// Parses how much runs of one build differ, in percent. Above 100 % no difference could be confirmed.
+pub(crate) fn parse_run_noise(text: &str) -> Result<f64, String> {
+    finite(text)
+        .filter(|percent| (0.0..=100.0).contains(percent))
+        .ok_or_else(|| "expected a percentage from 0 to 100".to_owned())
 }
 
 /// Parses a whole number that is `LEAST` or more.

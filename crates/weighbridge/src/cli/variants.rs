@@ -37,7 +37,7 @@ pub(crate) struct SingleTestFlags {
     #[arg(long, value_name = "DIR")]
     pub(crate) tests_d: Vec<PathBuf>,
     /// Smallest difference that matters, in percent
-    #[arg(long, value_name = "PERCENT", default_value_t = 5.0, value_parser = super::parse_non_negative, allow_negative_numbers = true)]
+    #[arg(long, value_name = "PERCENT", default_value_t = 5.0, value_parser = super::parse_threshold, allow_negative_numbers = true)]
     pub(crate) threshold: f64,
     /// Run folder, metadata, publishing and secrets
     #[command(flatten)]

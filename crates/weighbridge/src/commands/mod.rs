@@ -6,6 +6,7 @@ mod clean;
 pub(crate) mod command_line;
 mod compare;
 mod contention;
+mod deciding_metrics;
 mod doctor;
 mod exec;
 mod hashd;

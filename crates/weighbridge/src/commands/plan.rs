@@ -1,11 +1,11 @@
 //! `weighbridge plan`: shows what a run would do.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use wb_model::{Bytes, Criteria, Nanos, ProfileName, Quantity, WorkerName, pluralize};
+use wb_model::{Bytes, Nanos, ProfileName, Quantity, WorkerName, pluralize};
 use wb_plan::{Cell, Plan, TimeEstimate};
 use wb_profile::profile::VirtType;
 use wb_profile::{NamedProfile, PlannedGuest as Guest, Preflight};
@@ -17,6 +17,7 @@ use wb_session::program::runtime;
 use wb_session::publishing::require_program;
 
 use super::contention;
+use super::deciding_metrics::DecidingMetrics;
 use super::selection::resolve_request;
 use crate::cli::{PlanArgs, PreparationFlags};
 use crate::console::Console;
@@ -99,10 +100,15 @@ pub(crate) fn plan(args: &PlanArgs, folder: Option<&Path>, console: &Console) ->
             Ok::<_, Error>(PlanPreview { plan, guests: HostGuests::of(preflights, &profiles) })
         })?,
     };
+    let deciding = DecidingMetrics::of(&planned.plan, &request.registry);
+    for warning in deciding.iter().flat_map(DecidingMetrics::warnings) {
+        crate::console::message!("warning: {warning}");
+    }
     if args.json {
         print_json(&planned)?
     } else {
-        let text = render_plan(&planned, &unplanned_time(&profiles, &planned.plan, &args.preparation), console);
+        let more = unplanned_time(&profiles, &planned.plan, &args.preparation);
+        let text = render_plan(&planned, &deciding, &more, console);
         print_text(&text)?
     }
     let falls_short = planned.plan.cells.iter().any(|cell| cell.unsupported.is_some());
@@ -131,7 +137,12 @@ fn unplanned_time(profiles: &[NamedProfile], plan: &Plan, preparation: &Preparat
     UnplannedTime { guests: Nanos(guests.fold(0, u64::saturating_add)), has_scripts }
 }
 
-fn render_plan(planned: &PlanPreview, more: &UnplannedTime, console: &Console) -> String {
+fn render_plan(
+    planned: &PlanPreview,
+    deciding: &BTreeSet<DecidingMetrics>,
+    more: &UnplannedTime,
+    console: &Console,
+) -> String {
     let plan = &planned.plan;
     let mut table = Table::new(&[
         ("cell", Align::Left),
@@ -167,7 +178,7 @@ fn render_plan(planned: &PlanPreview, more: &UnplannedTime, console: &Console) -
     text += &render_section("guests", planned.guests.iter().flat_map(describe_guests));
     text += &render_section("excluded", left_out_lines(plan));
     text += &render_section("depends on the machine", open_value_lines(plan));
-    text += &render_section("decided by", criteria_lines(plan));
+    text += &render_section("decided by", deciding.iter().map(ToString::to_string));
     let measured = plan.cells.iter().filter(|cell| cell.unsupported.is_none()).count();
     let measured_cells = match plan.cells.len() {
         all if all == measured => pluralize(all, "cell"),
@@ -247,20 +258,6 @@ fn open_value_lines(plan: &Plan) -> impl Iterator<Item = String> {
         .iter()
         .flat_map(|cell| cell.unresolved.iter().map(|(name, rule)| format!("{}: {name}: {rule}", cell.id.test)));
     all.collect::<std::collections::BTreeSet<_>>().into_iter()
-}
-
-/// What decides about cells where it is not left to their tests, each once.
-fn criteria_lines(plan: &Plan) -> impl Iterator<Item = String> {
-    let line = |cell: &Cell| {
-        let Criteria { metrics, thresholds } = &cell.criteria;
-        let metrics: Vec<String> = metrics.iter().map(ToString::to_string).collect();
-        let thresholds = thresholds.iter().map(|(metric, percent)| format!("threshold of {metric} {percent} %"));
-        let parts: Vec<String> =
-            (!metrics.is_empty()).then(|| metrics.join(", ")).into_iter().chain(thresholds).collect();
-        format!("{} {}: {}", cell.id.test, cell.id.serial, parts.join("; "))
-    };
-    let lines = plan.cells.iter().filter(|cell| !cell.criteria.is_empty()).map(line);
-    lines.collect::<std::collections::BTreeSet<_>>().into_iter()
 }
 
 fn render_section(title: &str, lines: impl Iterator<Item = String>) -> String {

@@ -295,6 +295,34 @@ fn unconfirmed_checks_without_a_common_direction_are_counted() {
 }
 
 #[test]
+fn what_is_inconclusive_fails_if_requested() {
+    let lab = Lab::new();
+    imported(&lab, "one", &[1.0]);
+    for level in ["", "--fail-on unconfirmed"] {
+        lab.weighbridge(&format!("compare one one {level}")).expect_code(0);
+    }
+    lab.weighbridge("compare one one --fail-on inconclusive --junit j.xml").expect_code(2);
+    let xml = lab.read("j.xml");
+    assert!(!xml.contains(r#"failures="0""#) && xml.contains(r#"skipped="0""#), "{xml}");
+    // It is the stricter level.
+    let line = |from: f64| (0..40).map(|i| from + 0.0005 * f64::from(i)).collect::<Vec<_>>();
+    imported(&lab, "even", &line(1.0));
+    imported(&lab, "less", &line(0.94));
+    lab.weighbridge("compare less even --fail-on inconclusive").expect_code(2);
+}
+
+#[test]
+fn noise_and_thresholds_that_let_nothing_fail_are_refused() {
+    let lab = Lab::new();
+    imported(&lab, "one", &[1.0]);
+    lab.weighbridge("compare one one --run-noise 100 --threshold 1000").expect_code(0);
+    let noise = lab.weighbridge("compare one one --run-noise 101").expect_code(1);
+    noise.expect_stderr("expected a percentage from 0 to 100");
+    let threshold = lab.weighbridge("compare one one --threshold 1e9").expect_code(1);
+    threshold.expect_stderr("expected a percentage from 0 to 1000, or `model`");
+}
+
+#[test]
 fn a_single_sample_is_inconclusive_and_lacks_nothing() {
     let lab = Lab::new();
     imported(&lab, "one", &[1.0]);

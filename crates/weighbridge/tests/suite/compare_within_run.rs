@@ -233,3 +233,46 @@ fn different_metrics_are_an_error() {
     error: the cells that differ in id have no metric in common: `Localhost/steady/0000:kind=a` has throughput/figure and `Localhost/latency/0000:-` has latency/took
     ");
 }
+
+/// A test with a factor by which its figure is multiplied, a size and a mode, neither of which matters.
+fn define_scaled(lab: &Lab) {
+    let head = "name = \"scaled\"\nsummary = \"a figure times a factor\"\nversion = 1\n\
+                command = [\"sh\", \"-c\", \"echo figure: 1$(echo {factor} | tr -d .)\"]\n";
+    let param =
+        |name: &str, rest: &str| format!("[[param]]\nname = \"{name}\"\nhelp = \"its {name}\"\naxis = true\n{rest}\n");
+    let params = [
+        param("factor", "kind = \"number\"\ndefault = 1.0"),
+        param("size", "kind = \"bytes\"\ndefault = \"4k\""),
+        param("mode", "kind = \"choice\"\nchoices = [\"x\", \"y\"]\ndefault = \"x\""),
+    ];
+    lab.define("scaled", &format!("{head}{}{FIGURE}", params.concat()));
+}
+
+#[test]
+fn a_reference_is_read_as_the_parameter_reads_it() {
+    let lab = Lab::new();
+    define_scaled(&lab);
+    lab.weighbridge(&format!("run scaled:factor=[1,1.5],size=[4k,8k] {QUICK} --into R")).expect_code_of(&[0, 3]);
+    for reference in ["1", "1.0"] {
+        let ran = lab.weighbridge(&format!("compare R --by factor --reference {reference}"));
+        ran.expect_stdout("factor=1 → factor=1.5");
+    }
+    for reference in ["8k", "8192"] {
+        lab.weighbridge(&format!("compare R --by size --reference {reference}")).expect_stdout("size=8k → size=4k");
+    }
+    let unknown = lab.weighbridge("compare R --by factor --reference 2").expect_code(1);
+    unknown.expect_stderr("unknown value `2` in `R`").expect_stderr("expected one of 1, 1.5");
+}
+
+#[test]
+fn an_axis_of_one_test_is_compared_with_the_single_value_of_another() {
+    let lab = Lab::new();
+    define_scaled(&lab);
+    let tests = "scaled:id=old,factor=[1,1.5],size=4k scaled:id=new,factor=[1,1.5],mode=y,size=[4k,8k]";
+    lab.weighbridge(&format!("run {tests} {QUICK} --into R")).expect_code_of(&[0, 3]);
+    let ran = lab.weighbridge("compare R --by id").expect_code(0);
+    ran.expect_stdout("old → new");
+    assert!(words(&ran.out).contains("2 cells not compared"), "{}", ran.out);
+    let typo = lab.weighbridge("compare R --by factor --allow-different mod").expect_code(1);
+    typo.expect_stderr("unknown parameter `mod` in `R`").expect_stderr("did you mean `mode`?");
+}

@@ -170,7 +170,33 @@ fn the_judged_build_does_not_choose_what_decides() {
     assert!(words(&lab.read("new.html")).contains(&note["note: ".len()..]));
     let between = lab.weighbridge("compare old new same").expect_code(0);
     assert!(!between.err.contains("different primary metrics"), "{}", between.err);
-    // `--metric` chooses for both.
-    let chosen = lab.weighbridge("compare old new --metric latency/p99").expect_code(0);
-    assert!(!chosen.err.contains("different primary metrics"), "{}", chosen.err);
+    // `--metric` chooses for both, by the name alone if it is unambiguous.
+    for metric in ["latency/p99", "p99"] {
+        let chosen = lab.weighbridge(&format!("compare old new --metric {metric}")).expect_code(0);
+        assert!(!chosen.err.contains("different primary metrics"), "{}", chosen.err);
+    }
+    let typo = lab.weighbridge("compare old new --metric rat").expect_code(1);
+    typo.expect_stderr("unknown metric `rat` in `old`, `new`").expect_stderr("did you mean `rate`?");
+}
+
+#[test]
+fn a_name_in_several_classes_is_ambiguous() {
+    let lab = Lab::new();
+    let both = PAIR.replace("name = \"p99\"", "name = \"rate\"").replace("p99: ", "rate: ");
+    lab.define("pair", &both);
+    set_rate(&lab, 1000);
+    lab.weighbridge(&format!("run pair {QUICK} --max-samples 8 --into R")).expect_code(0);
+    let ran = lab.weighbridge("compare R R --metric rate").expect_code(1);
+    ran.expect_stderr("ambiguous metric `rate`").expect_stderr("expected one of latency/rate, throughput/rate");
+}
+
+#[test]
+fn a_plan_shows_what_decides_beside_the_threshold_of_another_metric() {
+    let lab = lab();
+    let plan = PAIR.replacen("primary = true", "", 2).replacen("regex = 'rate", "primary = true\nregex = 'rate", 1);
+    lab.define("pair", &plan);
+    lab.write("p.toml", "[[test]]\nname = \"pair\"\nthresholds = { p99 = 3 }\n");
+    let plan = lab.weighbridge("plan -p p.toml").expect_code(0);
+    plan.expect_stdout("decided by\n  pair 0000: throughput/rate; threshold of latency/p99 3 %\n");
+    plan.expect_stderr("warning: the threshold of latency/p99 decides nothing in pair 0000: it is not primary");
 }

@@ -11,7 +11,7 @@ mod within_run;
 
 use wb_compare::build::EMULATED;
 use wb_compare::comparison::{
-    BuildHistory, CheckResult, ComparisonMethod, ComparisonResult, FailOn, FinalVerdict, StatisticalSummary,
+    BuildHistory, CheckResult, ComparisonMethod, ComparisonResult, FailOn, FinalVerdict, StatisticalSummary, Strictness,
 };
 use wb_compare::run_perf::tolerance::{self, Status, averages::TABLES, score::Weights};
 use wb_compare::statistical::{self, Threshold};
@@ -193,7 +193,12 @@ fn tolerance(args: &CompareArgs) -> f64 {
 
 /// What fails the comparison beside regressions.
 pub(super) fn fail_on(args: &CompareArgs) -> FailOn {
-    FailOn { gain: args.fail_on_gain, unconfirmed: args.fail_on == Some(FailOnArg::Unconfirmed) }
+    let strictness = match args.fail_on {
+        None => Strictness::Regressions,
+        Some(FailOnArg::Unconfirmed) => Strictness::Unconfirmed,
+        Some(FailOnArg::Inconclusive) => Strictness::Inconclusive,
+    };
+    FailOn { gain: args.fail_on_gain, strictness }
 }
 
 /// A warning if single runs with disturbed samples are compared as if runs did not differ.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use wb_compare::within_run::{self, SplitOptions};
 use wb_compare::{Builds, Factor, LoadedBuilds, ReadOptions, Statistic};
+use wb_model::ParamValue;
 use wb_plan::{Catalog, KNOBS};
 use wb_session::definitions::registry;
 use wb_tests::peers;
@@ -34,10 +35,25 @@ pub(super) fn split(run: Builds, by: &str, args: &CompareArgs, console: &Console
             Factor::Param { name: common.map_or(name, String::as_str).to_owned(), by_test }
         }
     };
+    let reference = match (&args.reference, &factor) {
+        (Some(text), Factor::Param { by_test, .. }) => Some(canonical_value(text, by_test, console)?),
+        (reference, _) => reference.clone(),
+    };
     let allow_different = args.allow_different.iter().cloned().collect();
     let cell_names = BTreeMap::from([(peers::NAME.to_owned(), [peers::CELL_NAME.to_owned()].into())]);
-    let options = SplitOptions { factor, reference: args.reference.clone(), allow_different, cell_names };
+    let options = SplitOptions { factor, reference, allow_different, cell_names };
     Ok(within_run::split(run, &options)?)
+}
+
+/// A value of a parameter as results have it: `1` for `1.0`, `4k` for `4096`. The text itself if no test has such a value.
+fn canonical_value(text: &str, by_test: &BTreeMap<String, String>, console: &Console) -> Result<String, Error> {
+    let registry = registry(&[], None, &console.events())?;
+    let value = ParamValue::Text(text.to_owned());
+    let mut canonical = by_test.iter().filter_map(|(test, name)| {
+        let param = registry.declaration(test)?.param(name)?;
+        Some(param.kind.normalise(&value).ok()?.to_string())
+    });
+    Ok(canonical.next().unwrap_or_else(|| text.to_owned()))
 }
 
 /// The name of a parameter in each test that has it, from any of its names.
