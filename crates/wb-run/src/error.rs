@@ -27,7 +27,7 @@ pub enum RunError {
     UnknownKnobValue {
         /// The knob, with its target if one is named.
         knob: String,
-        /// The machine that was asked first.
+        /// The machine that was queried first.
         host: WorkerName,
         /// The invalid value, and what the machine offers.
         reason: String,

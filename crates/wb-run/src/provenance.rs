@@ -129,7 +129,7 @@ pub async fn check_requirements(
 /// Which values of knobs the hosts offer.
 #[derive(Default)]
 struct KnobOffers {
-    /// By knob and value: the host that was asked first and its reason; none if a host may accept the value.
+    /// By knob and value: the host that was queried first and its reason; none if a host may accept the value.
     unknown: BTreeMap<(String, String), Option<(WorkerName, String)>>,
 }
 
