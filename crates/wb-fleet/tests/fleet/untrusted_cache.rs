@@ -262,15 +262,17 @@ impl Attack {
     fn start(script: &str, cache: &Path) -> Self {
         let mut command = Command::new("/bin/sh");
         command.args(["-c", script, "attack"]).arg(cache).uid(OTHER).gid(OTHER);
-        Self(command.process_group(0).stderr(Stdio::null()).spawn().unwrap())
+        Self(command.process_group(0).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap())
     }
 }
 
 impl Drop for Attack {
     fn drop(&mut self) {
-        // With the command that it is executing.
+        // With the command that it is executing, which may be in the middle of a rename: it has ended once nobody has its
+        // output.
         rustix::process::kill_process_group(Pid::from_child(&self.0), Signal::KILL).unwrap();
         self.0.wait().unwrap();
+        std::io::copy(&mut self.0.stdout.take().unwrap(), &mut std::io::sink()).unwrap();
     }
 }
 
