@@ -18,7 +18,7 @@ demo: ## build, measure this machine with the plan `quick` (under 4 minutes), wr
 
 demo-hosts: ## measure hosts in namespaces, traffic between them, and an emulated guest (requires root; about 10 minutes)
 	@scripts/setup demo demo-hosts
-	@scripts/demo-hosts
+	@scripts/demo-hosts $(ARGS)
 
 endpoints: ## build the endpoints that ship into target/endpoints (about 6 minutes); ARGS="NAME…" selects some
 	@scripts/setup demo endpoints

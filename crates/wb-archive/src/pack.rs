@@ -94,6 +94,15 @@ pub fn pack(
     Ok(manifest.summary())
 }
 
+/// Records are kept, and small. The programs in a snapshot are a hundred times as large: the default would save a fifth of it,
+/// in three times the time.
+fn compression(kind: ArchiveKind) -> Compression {
+    match kind {
+        ArchiveKind::Run => Compression::default(),
+        ArchiveKind::Snapshot => Compression::fast(),
+    }
+}
+
 /// Writes the archive to `writer`; `output` is its name in messages.
 fn write_archive<W: Write>(
     contents: &Contents,
@@ -102,7 +111,7 @@ fn write_archive<W: Write>(
     output: &Path,
 ) -> Result<W, ArchiveError> {
     let write = |error| ArchiveError::io("write", output)(error);
-    let mut builder = Builder::new(GzEncoder::new(writer, Compression::default()));
+    let mut builder = Builder::new(GzEncoder::new(writer, compression(manifest.kind)));
     let mut text = serde_json::to_vec_pretty(manifest).map_err(|error| write(error.into()))?;
     text.push(b'\n');
     if text.len() as u64 > MAX_MANIFEST {

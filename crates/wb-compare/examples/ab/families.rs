@@ -1,22 +1,25 @@
 //! Simulations of tests with many cases, some of which the second variant changes: the false discovery rate and the
 //! power, of the family as a whole and with the error rate divided by the number of cases (Bonferroni).
 
+use std::collections::BTreeMap;
+
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
 use wb_compare::sequential_test::{CaseBlocks, CaseResult, Options, SequentialTest, VariantVerdict};
 use wb_model::Direction;
 
+use super::page::percent;
 use super::populations::Population;
 use super::stopping::block;
 
 /// The number of cases.
-const CASES: [usize; 3] = [1, 10, 40];
+pub(crate) const CASES: [usize; 3] = [1, 10, 40];
 /// The shares of cases that the second variant changes.
 const CHANGED: [f64; 3] = [0.0, 0.25, 1.0];
 /// The changes, as fractions.
 const CHANGES: [f64; 2] = [0.02, 0.05];
-const POPULATIONS: [Population; 3] = [Population::Normal, Population::T3, Population::Drifting];
+pub(crate) const POPULATIONS: [Population; 3] = [Population::Normal, Population::T3, Population::Drifting];
 /// The total number of cases simulated for each row.
 const SIMULATED: usize = 8000;
 /// The maximum number of families for each row.
@@ -48,11 +51,11 @@ pub(crate) struct FamilyOutcome {
     pub(crate) blocks: f64,
 }
 
-/// Simulates every kind.
-pub(crate) fn simulate() -> Vec<FamilyRow> {
+/// Simulates every kind of family of these populations and numbers of cases.
+pub(crate) fn simulate(populations: &[Population], sizes: &[usize]) -> Vec<FamilyRow> {
     let mut kinds = Vec::new();
-    for population in POPULATIONS {
-        for cases in CASES {
+    for &population in populations {
+        for &cases in sizes {
             for share in CHANGED {
                 let changed = (cases as f64 * share).round() as usize;
                 // Without changed cases their size does not matter; a quarter of one case is none.
@@ -63,13 +66,14 @@ pub(crate) fn simulate() -> Vec<FamilyRow> {
             }
         }
     }
-    let tests = CASES.map(|cases| {
+    let tests = sizes.iter().map(|&cases| {
         let alone = Options { error_rate: OPTIONS.error_rate / cases as f64, ..OPTIONS };
-        [SequentialTest::new(cases, 2, OPTIONS), SequentialTest::new(1, 2, alone)]
-            .map(|test| test.expect("30 blocks are enough"))
+        let tests = [SequentialTest::new(cases, 2, OPTIONS), SequentialTest::new(1, 2, alone)];
+        (cases, tests.map(|test| test.expect("30 blocks are enough")))
     });
+    let tests: BTreeMap<usize, [SequentialTest; 2]> = tests.collect();
     let row = |(population, cases, changed, change): (Population, usize, usize, f64)| {
-        let [family, alone] = &tests[CASES.iter().position(|other| *other == cases).expect("one of them")];
+        let [family, alone] = &tests[&cases];
         let kind = Kind { population, cases, changed, change };
         FamilyRow {
             population,
@@ -84,6 +88,24 @@ pub(crate) fn simulate() -> Vec<FamilyRow> {
         }
     };
     kinds.into_par_iter().map(row).collect()
+}
+
+impl FamilyRow {
+    /// The row of the table.
+    pub(crate) fn line(&self) -> String {
+        let Self { population, cases, changed, change, family, bonferroni } = self;
+        let if_changed = |text: String| if *changed == 0 { "–".to_owned() } else { text };
+        let both = |figure: fn(&FamilyOutcome) -> f64| [bonferroni, family].map(|outcome| percent(figure(outcome)));
+        let found = both(|outcome| outcome.found).map(if_changed).join(" | ");
+        format!(
+            "| {} | {cases} | {changed} | {} | {} | {found} | {:.1} | {:.1} |\n",
+            population.name(),
+            if_changed(format!("+{:.0} %", change * 100.0)),
+            both(|outcome| outcome.false_discoveries).join(" | "),
+            bonferroni.blocks,
+            family.blocks,
+        )
+    }
 }
 
 /// The number of families of this size that are simulated for each row.

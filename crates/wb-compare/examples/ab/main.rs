@@ -15,5 +15,6 @@ mod table;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    page::print_or_write("ab", || table::tables(&stopping::simulate(), &families::simulate(), &designs::simulate()))
+    let families = || families::simulate(&families::POPULATIONS, &families::CASES);
+    page::print_or_write("ab", || table::tables(&stopping::simulate(), &families(), &designs::simulate()))
 }

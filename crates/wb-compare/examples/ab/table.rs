@@ -5,7 +5,7 @@ use std::fmt::Write;
 use wb_compare::calibrate::{Calibration, Design};
 
 use super::designs::System;
-use super::families::{FamilyOutcome, FamilyRow};
+use super::families::FamilyRow;
 use super::page::percent;
 use super::stopping::PopulationResult;
 
@@ -37,20 +37,7 @@ pub(crate) fn tables(rows: &[PopulationResult], families: &[FamilyRow], systems:
         "\n| population | cases | changed | by | false discovery rate, Bonferroni | Benjamini–Hochberg | found, Bonferroni | \
         Benjamini–Hochberg | mean blocks, Bonferroni | Benjamini–Hochberg |\n|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n",
     );
-    for FamilyRow { population, cases, changed, change, family, bonferroni } in families {
-        let if_changed = |text: String| if *changed == 0 { "–".to_owned() } else { text };
-        let both = |figure: fn(&FamilyOutcome) -> f64| [bonferroni, family].map(|outcome| percent(figure(outcome)));
-        let found = both(|outcome| outcome.found).map(if_changed).join(" | ");
-        _ = writeln!(
-            text,
-            "| {} | {cases} | {changed} | {} | {} | {found} | {:.1} | {:.1} |",
-            population.name(),
-            if_changed(format!("+{:.0} %", change * 100.0)),
-            both(|outcome| outcome.false_discoveries).join(" | "),
-            bonferroni.blocks,
-            family.blocks,
-        );
-    }
+    families.iter().for_each(|row| text.push_str(&row.line()));
     text.push_str(
         "\n| system | blocked: false positives | detectable | interleaved: false positives | detectable | runs: false \
         positives | detectable | estimated noise: samples | runs | boots |\n|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n",

@@ -33,8 +33,7 @@ fn write(path: &str, example: &str, tables: &str) -> std::io::Result<()> {
 
 /// Replaces the text between an example's markers by its tables; `None` if the page has no markers
 pub(crate) fn replace(page: &str, example: &str, tables: &str) -> Option<String> {
-    let begin = format!("<!-- {example}: begin, written by the example `{example}` -->");
-    let end = format!("<!-- {example}: end -->");
+    let (begin, end) = (begin(example), end(example));
     let (before, rest) = page.split_once(&begin)?;
     let (_, after) = rest.split_once(&end)?;
     Some(format!("{before}{begin}\n\n{tables}\n{end}{after}"))
@@ -45,11 +44,34 @@ pub(crate) fn replace(page: &str, example: &str, tables: &str) -> Option<String>
 pub(crate) fn assert_shown(example: &str, tables: &str) {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/statistics.md");
     let page = std::fs::read_to_string(path).expect("the page is in the repository");
-    assert!(
-        Some(&page) == replace(&page, example, tables).as_ref(),
+    assert!(Some(&page) == replace(&page, example, tables).as_ref(), "{}", stale(example));
+}
+
+/// Asserts that the page on statistics has these rows in the tables of an example
+#[allow(dead_code)] // for tests
+pub(crate) fn assert_rows_shown(example: &str, rows: impl IntoIterator<Item = String>) {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/statistics.md");
+    let page = std::fs::read_to_string(path).expect("the page is in the repository");
+    let of_example = |page: &str| Some(page.split_once(&begin(example))?.1.split_once(&end(example))?.0.to_owned());
+    let tables = of_example(&page).expect("the page has the markers of the example");
+    for row in rows {
+        assert!(tables.lines().any(|line| line == row.trim_end()), "{}\nmissing: {row}", stale(example));
+    }
+}
+
+fn stale(example: &str) -> String {
+    format!(
         "docs/statistics.md is stale: cargo run -p {} --release --example {example} -- --write docs/statistics.md",
         env!("CARGO_PKG_NAME")
-    );
+    )
+}
+
+fn begin(example: &str) -> String {
+    format!("<!-- {example}: begin, written by the example `{example}` -->")
+}
+
+fn end(example: &str) -> String {
+    format!("<!-- {example}: end -->")
 }
 
 /// Formats a fraction as percent, for a table

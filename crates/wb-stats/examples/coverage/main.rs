@@ -12,5 +12,5 @@ mod table;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    page::print_or_write("coverage", || table::tables(&table::simulate_rows()))
+    page::print_or_write("coverage", || table::tables(&table::simulate_rows(&simulate::SPREADS)))
 }

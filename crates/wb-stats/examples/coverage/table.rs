@@ -29,20 +29,21 @@ pub(crate) struct Row {
     pub(crate) outcome: Outcome,
 }
 
-/// Simulates the rule with every source, limit and spread
-pub(crate) fn simulate_rows() -> Vec<Row> {
+/// Simulates the rule with every source and limit
+pub(crate) fn simulate_rows(spreads: &[f64]) -> Vec<Row> {
     let autoregressive = Source::all().filter(|source| matches!(source, Source::Autoregressive(_)));
     let sources = (Source::all().map(|source| (source, Limits::DEFAULT)))
         .chain(autoregressive.map(|source| (source, Limits::MIN_12)))
         .chain(Source::all().map(|source| (source, Limits::RETAKES)));
-    simulate(sources, simulate_rule)
+    simulate(sources, spreads, simulate_rule)
 }
 
 fn simulate(
     sources: impl Iterator<Item = (Source, Limits)>,
+    spreads: &[f64],
     simulate: impl Fn(Source, Limits, f64) -> Outcome,
 ) -> Vec<Row> {
-    let cells = sources.flat_map(|(source, limits)| SPREADS.map(|spread| (source, limits, spread)));
+    let cells = sources.flat_map(|(source, limits)| spreads.iter().map(move |spread| (source, limits, *spread)));
     let row = |(source, limits, spread)| Row { source, limits, spread, outcome: simulate(source, limits, spread) };
     cells.map(row).collect()
 }
@@ -53,11 +54,18 @@ fn write_rows(text: &mut String, rows: &[Row]) {
          modes seen | dependence found | from 20 samples on | not checked |\n\
          |---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n",
     );
-    for Row { source, limits, spread, outcome } in rows {
+    for row in rows {
+        text.push_str(&row.line());
+    }
+}
+
+impl Row {
+    /// The row of the first table
+    pub(crate) fn line(&self) -> String {
+        let Self { source, limits, spread, outcome } = self;
         let share = |cells: usize, share: f64| if cells >= MIN_CELLS { percent(share) } else { "–".into() };
-        _ = writeln!(
-            text,
-            "| {} | {}–{} | {:.0} % | {} | {} | {:.1} | {} | {} | {} | {} | {} | {} |",
+        format!(
+            "| {} | {}–{} | {:.0} % | {} | {} | {:.1} | {} | {} | {} | {} | {} | {} |\n",
             source.name(),
             limits.min,
             limits.max,
@@ -71,7 +79,7 @@ fn write_rows(text: &mut String, rows: &[Row]) {
             percent(outcome.dependence_rate()),
             share(outcome.checkable_cells(), outcome.dependence_rate_of_checkable()),
             percent(outcome.unchecked_rate()),
-        );
+        )
     }
 }
 
@@ -88,8 +96,8 @@ fn write_alternatives(text: &mut String, rows: &[Row]) {
         ("Hettmansperger–Sheather at 95 %", Alternative::Interpolated),
     ] {
         let sources = Source::all().map(|source| (source, Limits::DEFAULT));
-        let rows =
-            simulate(sources, |source, limits, spread| simulate_alternative(alternative, source, limits, spread));
+        let simulate_cells = |source, limits, spread| simulate_alternative(alternative, source, limits, spread);
+        let rows = simulate(sources, &SPREADS, simulate_cells);
         _ = writeln!(text, "| {name} | {}", lowest_coverage(&rows.iter().collect::<Vec<_>>()));
     }
 }

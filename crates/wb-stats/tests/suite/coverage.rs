@@ -11,14 +11,30 @@ use crate::{page, populations};
 use std::sync::LazyLock;
 
 use populations::Population;
-use simulate::{Limits, Source, simulate_fixed};
+use simulate::{Limits, SPREADS, Source, simulate_fixed};
 use table::Row;
 
-static ROWS: LazyLock<Vec<Row>> = LazyLock::new(table::simulate_rows);
+/// The rows of one spread, which are a fifth of all: each has its own random numbers.
+static ROWS: LazyLock<Vec<Row>> = LazyLock::new(|| table::simulate_rows(&[0.03]));
+
+#[test]
+#[ignore = "simulates for a minute: make test-long"]
+fn soak_every_spread_keeps_the_claims_of_the_page() {
+    let rows = table::simulate_rows(&SPREADS);
+    intervals_keep_their_confidence(&rows);
+    widened_intervals_cover_nearly_as_often(&rows);
+    strong_dependence_is_found(&rows);
+    dependence_is_seldom_found(&rows);
+    page::assert_shown("coverage", &table::tables(&rows));
+}
 
 #[test]
 fn the_interval_keeps_its_confidence_under_the_stopping_rule() {
-    for Row { source, spread, outcome, limits } in ROWS.iter() {
+    intervals_keep_their_confidence(&ROWS);
+}
+
+fn intervals_keep_their_confidence(rows: &[Row]) {
+    for Row { source, spread, outcome, limits } in rows {
         let minimum = match source {
             Source::Autoregressive(_) | Source::Contaminated(_) | Source::Population(Population::Drifting) => continue,
             // Half of all samples are on either side of the median and none near it: few samples can agree by chance.
@@ -32,7 +48,11 @@ fn the_interval_keeps_its_confidence_under_the_stopping_rule() {
 
 #[test]
 fn the_widened_interval_covers_nearly_as_often_if_samples_correlate_by_half() {
-    for row in ROWS.iter().filter(|row| row.source == Source::Autoregressive(0.5)) {
+    widened_intervals_cover_nearly_as_often(&ROWS);
+}
+
+fn widened_intervals_cover_nearly_as_often(rows: &[Row]) {
+    for row in rows.iter().filter(|row| row.source == Source::Autoregressive(0.5)) {
         let minimum = if row.limits == Limits::DEFAULT { 0.87 } else { 0.9 };
         let coverage = row.outcome.coverage();
         assert!(coverage >= minimum, "at {}, at least {}: {coverage}", row.spread, row.limits.min);
@@ -41,7 +61,11 @@ fn the_widened_interval_covers_nearly_as_often_if_samples_correlate_by_half() {
 
 #[test]
 fn strong_dependence_is_found_from_20_samples_on_and_otherwise_not_ruled_out() {
-    for row in ROWS.iter().filter(|row| row.source == Source::Autoregressive(0.9)) {
+    strong_dependence_is_found(&ROWS);
+}
+
+fn strong_dependence_is_found(rows: &[Row]) {
+    for row in rows.iter().filter(|row| row.source == Source::Autoregressive(0.9)) {
         let outcome = &row.outcome;
         let found = outcome.dependence_rate_of_checkable();
         assert!(outcome.checkable_cells() < 50 || found >= 0.95, "at {}: {found}", row.spread);
@@ -70,7 +94,11 @@ fn outliers_hardly_cause_dependence_and_seldom_hide_it() {
 
 #[test]
 fn dependence_is_seldom_found_in_independent_samples() {
-    for row in ROWS.iter() {
+    dependence_is_seldom_found(&ROWS);
+}
+
+fn dependence_is_seldom_found(rows: &[Row]) {
+    for row in rows {
         if matches!(row.source, Source::Population(population) if population != Population::Drifting) {
             let found = row.outcome.dependence_rate();
             assert!(found < 0.03, "{} at {}: {found}", row.source.name(), row.spread);
@@ -79,6 +107,6 @@ fn dependence_is_seldom_found_in_independent_samples() {
 }
 
 #[test]
-fn the_page_shows_the_simulated_tables() {
-    page::assert_shown("coverage", &table::tables(&ROWS));
+fn the_page_shows_the_simulated_rows() {
+    page::assert_rows_shown("coverage", ROWS.iter().map(Row::line));
 }

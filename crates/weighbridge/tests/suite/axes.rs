@@ -220,24 +220,17 @@ axes_tests! {
     compile_c_is_measured_over_its_axes: "compile-c",
     fio_is_measured_over_its_axes: "fio",
     fio_libblkio_is_measured_over_its_axes: "fio-libblkio",
-    fio_nbd_is_measured_over_its_axes: "fio-nbd",
     himeno_is_measured_over_its_axes: "himeno",
-    hpcc_is_measured_over_its_axes: "hpcc",
-    iperf3_is_measured_over_its_axes: "iperf3",
     linpack_is_measured_over_its_axes: "linpack",
-    openssl_speed_is_measured_over_its_axes: "openssl-speed",
     ramspeed_is_measured_over_its_axes: "ramspeed",
     ramspeed_sweep_is_measured_over_its_axes: "ramspeed-sweep",
     redis_is_measured_over_its_axes: "redis",
-    sockperf_is_measured_over_its_axes: "sockperf",
-    stress_ng_is_measured_over_its_axes: "stress-ng",
     sysbench_cpu_is_measured_over_its_axes: "sysbench-cpu",
     sysbench_memory_is_measured_over_its_axes: "sysbench-memory",
-    uperf_is_measured_over_its_axes: "uperf",
 }
 
-/// Tests whose samples take many seconds whatever their parameters: `make test-long` measures them.
-const SLOW: [&str; 1] = ["7z"];
+/// Tests whose samples or many axes take more than 4 s of CPU time, 60 s together: `make test-long` measures them.
+const SLOW: [&str; 8] = ["7z", "fio-nbd", "hpcc", "iperf3", "openssl-speed", "sockperf", "stress-ng", "uperf"];
 
 #[test]
 #[ignore = "takes minutes: make test-long"]

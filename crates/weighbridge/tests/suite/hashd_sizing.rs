@@ -17,7 +17,7 @@ const SIZING: &str = "hashd --find-params found.toml --params params.toml --dir 
                       --window-scale 0.3 --grain 2";
 
 fn lab() -> Lab {
-    let lab = Lab::new();
+    let lab = Lab::on_disk();
     lab.write("params.toml", PARAMS);
     lab
 }

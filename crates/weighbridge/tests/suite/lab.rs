@@ -89,7 +89,16 @@ pub(crate) fn deploy(cache: &Path) {
 
 impl Lab {
     pub(crate) fn new() -> Self {
-        let lab = Self { folder: tempfile::tempdir().unwrap(), owns_state: false };
+        Self::of_folder(tempfile::tempdir().unwrap())
+    }
+
+    /// A lab whose files are on a disk: files in memory are memory of the control group that writes them.
+    pub(crate) fn on_disk() -> Self {
+        Self::of_folder(tempfile::tempdir_in("/var/tmp").unwrap())
+    }
+
+    fn of_folder(folder: TempDir) -> Self {
+        let lab = Self { folder, owns_state: false };
         lab.define_figure("steady", STEADY);
         lab
     }

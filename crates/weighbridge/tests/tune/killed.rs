@@ -120,14 +120,26 @@ fn is_killed(lab: &Lab, (call, time): (&str, u32), line: &str, place: Option<&Cp
     killed
 }
 
-/// Kills at the first, the second … occurrence of each call; returns the number of kills.
-fn at_every_call(mut is_killed: impl FnMut((&'static str, u32)) -> bool) -> u32 {
-    let kills = |call| (1..).find(|time| !is_killed((call, *time))).unwrap() - 1;
-    CALLS.into_iter().map(kills).sum()
+/// Which occurrences of each call are the last that a program makes.
+#[derive(Clone, Copy)]
+pub(crate) struct Occurrences {
+    step: usize,
+}
+
+impl Occurrences {
+    pub(crate) const ALL: Self = Self { step: 1 };
+    /// The first, the fifth …
+    pub(crate) const FOURTH: Self = Self { step: 4 };
+
+    /// Kills at these occurrences of each call; returns the number of kills.
+    fn of_every_call(self, mut is_killed: impl FnMut((&'static str, u32)) -> bool) -> usize {
+        let mut kills = |call| (1..).step_by(self.step).take_while(|time| is_killed((call, *time))).count();
+        CALLS.into_iter().map(|call| kills(call)).sum()
+    }
 }
 
 /// Checks that settings are restored wherever the program was killed, while applying or reverting.
-pub(crate) fn assert_no_traces_of_killed_programs(lab: &Lab) {
+pub(crate) fn assert_no_traces_of_killed_programs(lab: &Lab, occurrences: Occurrences) {
     if !can_trace() {
         return;
     }
@@ -161,12 +173,12 @@ pub(crate) fn assert_no_traces_of_killed_programs(lab: &Lab) {
         assert_eq!(state(), before, "{what}");
         assert!(!Path::new("/var/lib/weighbridge").exists(), "{what}: nothing is left behind");
     };
-    let applying = at_every_call(|call| {
+    let applying = occurrences.of_every_call(|call| {
         let killed = is_killed(lab, call, &apply, None);
         restored(&format!("{apply} killed at {call:?}"));
         killed
     });
-    let reverting = at_every_call(|call| {
+    let reverting = occurrences.of_every_call(|call| {
         let applied = lab.weighbridge(&apply);
         assert_eq!(applied.code, 0, "{}", applied.transcript());
         assert_ne!(state(), before);
@@ -175,7 +187,7 @@ pub(crate) fn assert_no_traces_of_killed_programs(lab: &Lab) {
         killed
     });
     // Kill a first apply, then a second one, then the revert.
-    let both = at_every_call(|call| {
+    let both = occurrences.of_every_call(|call| {
         is_killed(lab, call, &apply, None);
         let killed = is_killed(lab, call, "tune apply aslr=1 writeback-interval=0", None);
         is_killed(lab, call, "tune revert", None);
@@ -246,7 +258,7 @@ impl Bystander {
 }
 
 /// Checks that processes moved away from a CPU are moved back wherever the program was killed.
-pub(crate) fn assert_no_threads_left_moved(lab: &Lab) {
+pub(crate) fn assert_no_threads_left_moved(lab: &Lab, occurrences: Occurrences) {
     let (all, several) = (read("/sys/devices/system/cpu/online"), read("/sys/devices/system/cpu/online") != "0");
     if !several || !can_trace() {
         wb_test_skip::skip!("shielding a CPU: there is one alone, or nothing can be killed at every step");
@@ -270,12 +282,12 @@ pub(crate) fn assert_no_threads_left_moved(lab: &Lab) {
     assert!(!run(apply));
     assert!(!bystander.cpus().starts_with('0'), "{}", bystander.cpus());
     restored("shielded");
-    let applying = at_every_call(|call| {
+    let applying = occurrences.of_every_call(|call| {
         let killed = is_killed(lab, call, apply, Some(&cpuset));
         restored(&format!("{apply} killed at {call:?}"));
         killed
     });
-    let reverting = at_every_call(|call| {
+    let reverting = occurrences.of_every_call(|call| {
         assert!(!run(apply));
         let killed = is_killed(lab, call, "tune revert", Some(&cpuset));
         restored(&format!("reverting {apply} killed at {call:?}"));

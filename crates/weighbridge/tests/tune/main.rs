@@ -18,6 +18,7 @@ use wb_test_net::wait_until;
 
 use rustix::process::{Pid, Signal, kill_process};
 
+use crate::killed::Occurrences;
 use crate::lab::{CommandResult, Lab};
 
 const ASLR: &str = "/proc/sys/kernel/randomize_va_space";
@@ -69,13 +70,21 @@ fn machine() -> Option<MutexGuard<'static, ()>> {
 #[test]
 fn settings_are_restored_after_a_kill_at_any_step() {
     let Some(_machine) = machine() else { return };
-    killed::assert_no_traces_of_killed_programs(&Lab::new());
+    killed::assert_no_traces_of_killed_programs(&Lab::new(), Occurrences::FOURTH);
 }
 
 #[test]
 fn processes_are_moved_back_after_a_kill_at_any_step() {
     let Some(_machine) = machine() else { return };
-    killed::assert_no_threads_left_moved(&Lab::new());
+    killed::assert_no_threads_left_moved(&Lab::new(), Occurrences::FOURTH);
+}
+
+#[test]
+#[ignore = "takes a minute: make test-long"]
+fn soak_settings_and_processes_are_restored_after_a_kill_at_every_call() {
+    let Some(_machine) = machine() else { return };
+    killed::assert_no_traces_of_killed_programs(&Lab::new(), Occurrences::ALL);
+    killed::assert_no_threads_left_moved(&Lab::new(), Occurrences::ALL);
 }
 
 #[test]
