@@ -49,8 +49,8 @@ test-contention: ## boot two emulated guests, and measure contention on them in 
 	@scripts/setup demo test-contention
 	@scripts/test-contention
 
-test-long: ## run tests that repeat others many times, and fuzz for a minute each (about 35 minutes)
-	@scripts/setup demo test test-long
+test-long: ## run tests that repeat others many times or start more guests, and fuzz for a minute each
+	@scripts/setup demo test test-system test-long
 	@scripts/test test-long --tests -- --ignored --show-output soak_
 	@scripts/fuzz 60
 

@@ -81,8 +81,8 @@ echo $WEIGHBRIDGE_WORKER > /root/set-up
 "#;
 
 #[test]
-#[ignore = "starts a machine in software, and its kernel three times"]
-fn setup_script_changes_the_boot_loader_before_the_reboot() {
+#[ignore = "starts a machine in software, and its kernel three times, for minutes: make test-long"]
+fn soak_setup_script_changes_the_boot_loader_before_the_reboot() {
     let Some(base) = built(&image(), "kernel-images") else { return };
     let lab = Lab::new();
     lab.define_script("sees", SEES);
@@ -116,8 +116,8 @@ const HOST_FILE: &str = "hugepage_kb: 2048\nnuma_nodes: 1\nhost_cpus: 1\nguest_c
                          arch: x86_64\ndisable_smt: true\nrack: B7\n";
 
 #[test]
-#[ignore = "starts a machine in software"]
-fn host_of_a_run_perf_file_is_measured_without_smt() {
+#[ignore = "starts a machine in software, for minutes: make test-long"]
+fn soak_host_of_a_run_perf_file_is_measured_without_smt() {
     let Some(base) = built(&image(), "kernel-images") else { return };
     let lab = Lab::new();
     lab.define_script("sees", "echo figure: $(nproc)");

@@ -12,8 +12,16 @@ use wb_fleet::Program;
 /// A test environment in a temporary folder.
 pub(crate) struct Lab {
     folder: TempDir,
-    /// Whether commands have their own `/var/lib`.
-    owns_state: bool,
+    own: Own,
+}
+
+/// What commands of a lab have for themselves.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Own {
+    Nothing,
+    /// `/var/lib`
+    State,
+    Network,
 }
 
 /// Result of a command: exit status and output.
@@ -98,7 +106,7 @@ impl Lab {
     }
 
     fn of_folder(folder: TempDir) -> Self {
-        let lab = Self { folder, owns_state: false };
+        let lab = Self { folder, own: Own::Nothing };
         lab.define_figure("steady", STEADY);
         lab
     }
@@ -106,13 +114,25 @@ impl Lab {
     /// A lab whose commands have their own `/var/lib`, with an undo log that no other test holds; `None`, with a
     /// message, without the rights for that.
     pub(crate) fn with_own_state() -> Option<Self> {
-        let lab = Self { owns_state: true, ..Self::new() };
+        let lab = Self { own: Own::State, ..Self::new() };
         std::fs::create_dir(lab.path("state")).unwrap();
         let probe = lab.weighbridge("--version");
         if probe.code == 0 {
             return Some(lab);
         }
         wb_test_skip::skip!("profiles change what only root may, in a mount namespace: {}", probe.err);
+        None
+    }
+
+    /// A lab whose commands have their own network, where other tests move no bytes; `None`, with a message, without the
+    /// rights for that.
+    pub(crate) fn with_own_network() -> Option<Self> {
+        let lab = Self { own: Own::Network, ..Self::new() };
+        let probe = lab.weighbridge("--version");
+        if probe.code == 0 {
+            return Some(lab);
+        }
+        wb_test_skip::skip!("bytes on interfaces are counted in a network namespace: {}", probe.err);
         None
     }
 
@@ -189,14 +209,22 @@ impl Lab {
     /// A command of the program, in the lab's folder, with its configuration and its executables first on the PATH.
     pub(crate) fn command(&self, line: &str) -> Command {
         let program = env!("CARGO_BIN_EXE_weighbridge");
-        let mut command = Command::new(if self.owns_state { "unshare" } else { program });
-        if self.owns_state {
-            let script = "mount --bind \"$0\" /var/lib && exec \"$@\"";
-            command
-                .args(["--mount", "--propagation", "private", "sh", "-c", script])
+        let mut command = Command::new(if self.own == Own::Nothing { program } else { "unshare" });
+        match self.own {
+            Own::Nothing => &mut command,
+            Own::State => command
+                .args([
+                    "--mount",
+                    "--propagation",
+                    "private",
+                    "sh",
+                    "-c",
+                    "mount --bind \"$0\" /var/lib && exec \"$@\"",
+                ])
                 .arg(self.path("state"))
-                .arg(program);
-        }
+                .arg(program),
+            Own::Network => command.args(["--net", "sh", "-c", "ip link set lo up && exec \"$@\"", "sh"]).arg(program),
+        };
         command
             .args(line.split_whitespace())
             .current_dir(self.folder.path())
