@@ -154,9 +154,9 @@ const THIRD: Instances = Instances { step: 3 };
 impl Instances {
     /// Kills at these instances of each call until the process makes no more; returns the number of kills.
     fn of_every_call(self, mut killed_at: impl FnMut(Call) -> ProcessEnd) -> usize {
-        let mut kills_at =
+        let kills_at =
             |call| (1..).step_by(self.step).take_while(|time| killed_at((call, *time)) == ProcessEnd::Killed).count();
-        CALLS.into_iter().map(|call| kills_at(call)).sum()
+        CALLS.into_iter().map(kills_at).sum()
     }
 }
 

@@ -1,5 +1,7 @@
 //! Why parts of a run cannot be compared.
 
+use wb_diagnostics::{help_with_suggestion, suggest};
+
 use crate::unknown_name::UnknownName;
 
 /// Parts of a run that cannot be compared.
@@ -111,9 +113,10 @@ impl WithinRunError {
             Self::NoWorkers(_) => {
                 Some("`run --hosts HOST,HOST` measures on several workers at the same time".to_owned())
             }
-            Self::NoParam { varying, .. } | Self::OneValue { varying, .. } | Self::OneTest { varying, .. } => {
-                Some(describe_varying(varying))
+            Self::NoParam { name, varying, .. } => {
+                Some(help_with_suggestion(suggest(name, varying).as_ref(), &describe_varying(varying)))
             }
+            Self::OneValue { varying, .. } | Self::OneTest { varying, .. } => Some(describe_varying(varying)),
             Self::NoCounterparts { is_param: true, others, .. } if !others.is_empty() => {
                 Some(format!("--allow-different {} compares them all the same", others.join(",")))
             }

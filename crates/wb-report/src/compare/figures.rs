@@ -225,6 +225,7 @@ fn explain(check: &CheckResult) -> Explanation {
                 describe_failures(statistics),
                 describe_other_aspects(statistics),
                 describe_median_ratio(statistics),
+                describe_correction(check.final_verdict, statistics),
                 match &check.sides {
                     Some(_) => describe_same_run(check.final_verdict, statistics),
                     None => describe_run_noise(check.final_verdict, statistics),
@@ -345,6 +346,17 @@ fn describe_median_ratio(statistics: &StatisticalSummary) -> String {
     let interval = statistics.median_interval.map(|it| format!(" {}", describe_interval(it))).unwrap_or_default();
     match differs {
         true => format!("ratio of medians {}{interval}", format_percent(Some((ratio - 1.0) * 100.0))),
+        false => String::new(),
+    }
+}
+
+/// Why an interval without 0 % decides nothing.
+fn describe_correction(decided: FinalVerdict, statistics: &StatisticalSummary) -> String {
+    let shown = statistics.aspects.iter().find(|aspect| Some(aspect.aspect) == statistics.aspect);
+    let excludes_equality = shown.and_then(|aspect| aspect.interval).is_some_and(|it| it.low > 1.0 || it.high < 1.0);
+    let is_significant = shown.is_some_and(|aspect| aspect.certainty != Certainty::None);
+    match decided == FinalVerdict::Inconclusive && excludes_equality && !is_significant {
+        true => "significant alone, not among the aspects of this check and all checks".to_owned(),
         false => String::new(),
     }
 }

@@ -129,3 +129,25 @@ fn what_is_unconfirmed_only_among_others_says_so() {
     };
     assert_eq!([0.01, 0.2].map(shown), [true, false]);
 }
+
+/// The words for one check with an aspect that has these properties.
+fn words_for_aspect(decided: &str, properties: Value) -> String {
+    let aspect = json!({ "aspect": "shift", "ratio": 1.08, "interval": { "low": 1.01, "high": 1.16, "confidence": 0.95 },
+        "runs_interval": null, "p_by_samples": 0.06, "p_by_runs": 0.06, "certainty": "none", "alone": "inconclusive" });
+    let aspects = json!({ "aspects": [with(aspect, properties)] });
+    let outcome = outcome(&[with(check("1", 1.08, decided), aspects)]);
+    text(&outcome, &[], &[], &[], Verbosity::Changes, Style { width: 1000, colour: false })
+}
+
+#[test]
+fn an_interval_without_zero_that_decides_nothing_says_why() {
+    let says_why = |decided, properties| {
+        words_for_aspect(decided, properties).contains("; significant alone, not among the aspects of this check")
+    };
+    assert!(says_why("inconclusive", json!({})));
+    let with_zero = json!({ "interval": { "low": 0.99, "high": 1.16, "confidence": 0.95 } });
+    assert!(!says_why("inconclusive", with_zero));
+    // Significant, and neither beyond the threshold nor within it.
+    assert!(!says_why("inconclusive", json!({ "certainty": "samples" })));
+    assert!(!says_why("unconfirmed", json!({})));
+}

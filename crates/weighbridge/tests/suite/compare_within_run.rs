@@ -171,7 +171,7 @@ fn what_cannot_be_compared_is_an_error_that_says_why() {
     assert_snapshot!(transcript("compare R --by knd"), @r"
     exit 1
     error: no cell of `R` has a parameter `knd`
-    help: parameters that vary in this run: kind
+    help: did you mean `kind`? parameters that vary in this run: kind
     ");
     assert_snapshot!(transcript("compare R --by speed"), @r"
     exit 1

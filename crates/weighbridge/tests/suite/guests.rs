@@ -407,7 +407,7 @@ fn huge_pages() -> (u64, u64) {
 }
 
 #[test]
-#[ignore = "starts a guest in software, for minutes: make test-long"]
+#[ignore = "starts a guest in software: make test-long"]
 fn soak_tuned_guest_of_a_users_domain_boots_the_images_kernel_on_huge_pages() {
     let Some(world) = World::new() else { return };
     world.lab.write("assets/hosts/localhost.yaml", &host_file(2, 1024));
@@ -439,7 +439,7 @@ fn soak_tuned_guest_of_a_users_domain_boots_the_images_kernel_on_huge_pages() {
 }
 
 #[test]
-#[ignore = "starts three guests in software, for minutes: make test-long"]
+#[ignore = "starts three guests in software: make test-long"]
 fn soak_overcommitting_guests_are_as_many_as_in_run_perf() {
     let Some(world) = World::new() else { return };
     // For 2 CPUs and guests of 1: 2 / 1 × 1.5 = 3 guests, which share the memory.

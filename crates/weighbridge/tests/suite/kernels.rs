@@ -19,8 +19,8 @@ const SEES: &str = "sleep 0; echo figure: $(($(grep -cw audit=0 /proc/cmdline) +
 const QUICK: &str = "--min-time 1ms --warm-up 0 --samples 1 --hosts box";
 
 #[test]
-#[ignore = "starts a machine in software, and its kernel five times"]
-fn kernel_has_the_arguments_of_a_profile_while_it_is_applied() {
+#[ignore = "starts a machine in software, and its kernel five times: make test-long"]
+fn soak_kernel_has_the_arguments_of_a_profile_while_it_is_applied() {
     let Some(base) = built(&image(), "kernel-images") else { return };
     let lab = Lab::new();
     lab.define_script("sees", SEES);
@@ -81,7 +81,7 @@ echo $WEIGHBRIDGE_WORKER > /root/set-up
 "#;
 
 #[test]
-#[ignore = "starts a machine in software, and its kernel three times, for minutes: make test-long"]
+#[ignore = "starts a machine in software, and its kernel three times: make test-long"]
 fn soak_setup_script_changes_the_boot_loader_before_the_reboot() {
     let Some(base) = built(&image(), "kernel-images") else { return };
     let lab = Lab::new();
@@ -116,7 +116,7 @@ const HOST_FILE: &str = "hugepage_kb: 2048\nnuma_nodes: 1\nhost_cpus: 1\nguest_c
                          arch: x86_64\ndisable_smt: true\nrack: B7\n";
 
 #[test]
-#[ignore = "starts a machine in software, for minutes: make test-long"]
+#[ignore = "starts a machine in software: make test-long"]
 fn soak_host_of_a_run_perf_file_is_measured_without_smt() {
     let Some(base) = built(&image(), "kernel-images") else { return };
     let lab = Lab::new();

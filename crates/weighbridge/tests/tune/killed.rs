@@ -133,8 +133,8 @@ impl Occurrences {
 
     /// Kills at these occurrences of each call; returns the number of kills.
     fn of_every_call(self, mut is_killed: impl FnMut((&'static str, u32)) -> bool) -> usize {
-        let mut kills = |call| (1..).step_by(self.step).take_while(|time| is_killed((call, *time))).count();
-        CALLS.into_iter().map(|call| kills(call)).sum()
+        let kills = |call| (1..).step_by(self.step).take_while(|time| is_killed((call, *time))).count();
+        CALLS.into_iter().map(kills).sum()
     }
 }
 

@@ -99,8 +99,9 @@ impl TestFolders {
 pub fn unchanged_results(run: &RunFolder) -> Result<Vec<(PathBuf, Vec<u8>)>, String> {
     let children = |path: PathBuf| fs::read_dir(path).into_iter().flatten().flatten().map(|entry| entry.path());
     let serials = children(run.path().to_owned()).flat_map(children).flat_map(children);
-    let files = serials.map(|serial| serial.join("result.json")).filter(|path| path.is_file());
-    Ok(files.map(|path| (path.clone(), fs::read(path).unwrap())).collect())
+    let mut files: Vec<_> = serials.map(|serial| serial.join("result.json")).filter(|path| path.is_file()).collect();
+    files.sort();
+    Ok(files.into_iter().map(|path| (path.clone(), fs::read(path).unwrap())).collect())
 }
 
 /// Formats every value of the builds, one per line.
