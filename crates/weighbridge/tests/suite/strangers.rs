@@ -83,9 +83,12 @@ enum Readers {
     Some,
 }
 
+/// Puts something in the place of a file.
+type Plant = fn(&Path);
+
 /// Puts something in the place of each kind of file of a run, one after the other. Every command that reads runs has to end,
 /// and to open nothing outside of the folder.
-fn plant_everywhere(kind: &str, plant: fn(&Path), readers: Readers) {
+fn plant_everywhere(kind: &str, plant: Plant, readers: Readers) {
     let lab = lab();
     let run = lab.path("R");
     // Files of one kind are read by the same code, so one of each is enough.
@@ -116,7 +119,7 @@ fn plant_everywhere(kind: &str, plant: fn(&Path), readers: Readers) {
 const SPARSE: &str = "a sparse file of 1 TiB";
 
 /// What is planted.
-const PLANTS: [(&str, fn(&Path)); 5] = [
+const PLANTS: [(&str, Plant); 5] = [
     ("an endless device", |path| symlink("/dev/zero", path).unwrap()),
     ("a FIFO", |path| assert!(Command::new("mkfifo").arg(path).status().unwrap().success())),
     ("a link to a file outside", |path| symlink("/etc/passwd", path).unwrap()),
