@@ -141,7 +141,7 @@ impl TestMachine {
     }
 }
 
-/// Which instances of each call are the last that a process makes.
+/// The instances of each call at which a process is killed.
 #[derive(Clone, Copy)]
 struct Instances {
     step: usize,

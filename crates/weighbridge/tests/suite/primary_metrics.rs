@@ -49,9 +49,11 @@ fn set_rate(lab: &Lab, rate: u32) {
 #[test]
 fn a_cell_that_converges_in_one_of_two_primary_metrics_names_the_other() {
     let lab = lab();
-    let run = lab.weighbridge(&format!("run pair {QUICK} --max-samples 8 --into R")).expect_code(0);
+    let run = lab.weighbridge(&format!("run pair {QUICK} --retakes 0 --max-samples 8 --into R")).expect_code(0);
     let summary = words(&run.out);
-    for part in ["p99, lower is better", "not converged: p99 ", "required: ±2 % of the median, 6 to 8 samples"] {
+    // Of exactly the first eight executions: those that a disturbance repeats would have other values.
+    let reached = "not converged: p99 [-20, +28 %] (half its width: 24.0 %)";
+    for part in ["p99, lower is better", reached, "required: ±2 % of the median, 6 to 8 samples"] {
         assert!(summary.contains(part), "{part}: {}", run.out);
     }
     let result = lab.read_json("R/Localhost/pair/0000/result.json");
@@ -185,7 +187,7 @@ fn a_name_in_several_classes_is_ambiguous() {
     let both = PAIR.replace("name = \"p99\"", "name = \"rate\"").replace("p99: ", "rate: ");
     lab.define("pair", &both);
     set_rate(&lab, 1000);
-    lab.weighbridge(&format!("run pair {QUICK} --max-samples 8 --into R")).expect_code(0);
+    lab.weighbridge(&format!("run pair {QUICK} --retakes 0 --max-samples 8 --into R")).expect_code(0);
     let ran = lab.weighbridge("compare R R --metric rate").expect_code(1);
     ran.expect_stderr("ambiguous metric `rate`").expect_stderr("expected one of latency/rate, throughput/rate");
 }

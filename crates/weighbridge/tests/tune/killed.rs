@@ -120,7 +120,7 @@ fn is_killed(lab: &Lab, (call, time): (&str, u32), line: &str, place: Option<&Cp
     killed
 }
 
-/// Which occurrences of each call are the last that a program makes.
+/// The occurrences of each call at which a program is killed.
 #[derive(Clone, Copy)]
 pub(crate) struct Occurrences {
     step: usize,
