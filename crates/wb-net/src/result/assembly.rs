@@ -211,10 +211,16 @@ impl GroupData<'_> {
             // Otherwise the end of the window just interrupts a round like any other.
             if pending.longest >= NOTABLE_PENDING && pending.longest / 2 > tally.rounds.max {
                 let milliseconds = pending.longest as f64 / 1e6;
-                notes.push(format!(
-                    "{name}: a round that was open at the end of the window had taken {milliseconds:.1} ms, longer than \
-                     any that ended; it is in the maximum only"
-                ));
+                notes.push(if tally.rounds.count() == 0 {
+                    format!(
+                        "{name}: no round ended; the oldest had taken {milliseconds:.1} ms at the end of the window"
+                    )
+                } else {
+                    format!(
+                        "{name}: a round that was open at the end of the window had taken {milliseconds:.1} ms, longer \
+                         than any that ended; it is in the maximum only"
+                    )
+                });
             }
         }
         notes

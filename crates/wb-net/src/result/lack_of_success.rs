@@ -1,8 +1,12 @@
 //! Why a run has no figures although it ran to its end: nothing in it succeeded.
 
 use super::assembly::{GroupData, is_send};
-use crate::engine::tally::TransactionTally;
+use crate::engine::{clock::Nanos, tally::TransactionTally};
 use crate::session::coordinator::DatagramTotals;
+
+/// How long a message that was lost once may take: the initial retransmission timeout of SCTP (RFC 4960), the longest of
+/// all protocols.
+const RETRANSMISSION: Nanos = 3_000_000_000;
 
 impl GroupData<'_> {
     /// The reason why a transaction has no figures: nothing in it has succeeded. A run with a time limit may end before
@@ -16,7 +20,11 @@ impl GroupData<'_> {
         self.data_transactions().find_map(|position| {
             let tally = self.client_tally(position)?;
             let (failed, pending) = (tally.failed_rounds, tally.pending);
-            if let (0, sent @ 1..) = self.received_and_sent(position, tally) {
+            let may_arrive = failed == 0 && pending.count > 0 && pending.longest < RETRANSMISSION;
+            let nothing_ended = !self.settings.totals_only && tally.rounds.count() == 0;
+            if let (0, sent @ 1..) = self.received_and_sent(position, tally)
+                && !(nothing_ended && may_arrive)
+            {
                 let name = &self.group.transactions[position].name;
                 return Some(format!("group {}, {name}: none of {sent} sent bytes arrived", self.group.name));
             }

@@ -38,6 +38,29 @@ fn a_run_in_which_nothing_arrives_fails() {
     }
 }
 
+/// A message that was lost once arrives after the retransmission timeout: a window that ends before it proves nothing.
+#[test]
+fn bytes_that_do_not_arrive_are_a_failure_once_they_would_have_been_repeated() {
+    // Port 20000 is that of the session.
+    const MESSAGES: &str = "tcp dport != 20000 ip length > 900";
+    for (window, has_failed) in [("700ms", false), ("3500ms", true)] {
+        let Some(lab) = Lab::with_nft(2) else { return };
+        let server = lab.serve("");
+        lab.drop(SERVER, MESSAGES);
+        let ran = lab.run(&format!("net crr {} -l 900 -t {window} --json", SERVER.v4()));
+        if has_failed {
+            let reason = ran.fell_short("failed");
+            assert!(reason.ends_with("none of 900 sent bytes arrived"), "{reason}");
+        } else {
+            let result = ran.completed();
+            assert_eq!(number(&result.0["totals"]["pending-rounds"]["count"]), 1, "{}", result.0["totals"]);
+            assert!(result.0["totals"]["latency"].is_null(), "{}", result.0["totals"]);
+            assert!(notes(&result).contains("no round ended; the oldest had taken"), "{}", notes(&result));
+        }
+        server.assert_unchanged();
+    }
+}
+
 #[test]
 fn lost_datagrams_are_noted() {
     let Some(lab) = Lab::with_nft(2) else { return };
