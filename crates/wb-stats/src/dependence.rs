@@ -79,7 +79,7 @@ fn significance_of(count: usize) -> f64 {
 }
 
 /// The factor of [`Dependence::widening`], without the test; 1 below 6 samples
-pub(crate) fn widening(samples: &Samples) -> f64 {
+pub fn widening(samples: &Samples) -> f64 {
     if samples.count() < MIN_SAMPLES { 1.0 } else { widening_of(Ranks::of(samples).correlation()) }
 }
 

@@ -57,6 +57,17 @@ impl Interval {
             ..self
         }
     }
+
+    /// The interval of a ratio with both ends further from the estimate by a factor, which is 1 or more, on logarithms;
+    /// not on logarithms if an end is not above zero
+    #[must_use]
+    pub fn widened_ratio(self, estimate: f64, factor: f64) -> Self {
+        if factor == 1.0 || self.low <= 0.0 || estimate <= 0.0 {
+            return self.widened(estimate, factor);
+        }
+        let end = |end: f64| estimate * (end / estimate).powf(factor);
+        Self { low: self.low.min(end(self.low)), high: self.high.max(end(self.high)), ..self }
+    }
 }
 
 /// The distribution-free confidence interval of the population median, of independent samples. `None` if there are too
@@ -170,6 +181,18 @@ mod tests {
         assert!((widened.low - (3.5 - 2.5 * 6.0_f64.sqrt())).abs() < 1e-12);
         assert!((widened.high - (3.5 + 2.5 * 6.0_f64.sqrt())).abs() < 1e-12);
         assert_eq!(widened.confidence, independent.confidence);
+    }
+
+    #[test]
+    fn the_interval_of_a_ratio_is_widened_on_logarithms() {
+        let widened = |low, high, estimate, factor| {
+            let Interval { low, high, .. } = Interval { low, high, confidence: 0.95 }.widened_ratio(estimate, factor);
+            (low, high)
+        };
+        assert_eq!(widened(0.5, 2.0, 1.0, 2.0), (0.25, 4.0));
+        assert_eq!(widened(0.5, 2.0, 1.0, 1.0), (0.5, 2.0));
+        assert_eq!(widened(-0.5, 2.0, 1.0, 2.0), (-2.0, 3.0));
+        assert_eq!(widened(0.5, 2.0, 4.0, 2.0), (0.0625, 2.0), "never narrower");
     }
 
     #[test]

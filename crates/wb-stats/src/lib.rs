@@ -43,7 +43,7 @@ mod variance_components;
 mod variance_estimate;
 mod von_neumann;
 
-pub use dependence::{Dependence, DependenceCheck, MIN_SAMPLES_FOR_DEPENDENCE, dependence};
+pub use dependence::{Dependence, DependenceCheck, MIN_SAMPLES_FOR_DEPENDENCE, dependence, widening};
 pub use dip::{Dip, dip, joint_dip};
 pub use estimate::Estimate;
 pub use fisher::FisherExact;
@@ -57,7 +57,7 @@ pub use median_ratio::{QuantileRatio, median_ratio, quantile_ratio};
 pub use multiple_testing::{Discoveries, benjamini_hochberg, holm, selected_confidence};
 pub use outliers::{Outliers, outliers};
 pub use paired_ratio::{PairError, PairedRatio, paired_ratio};
-pub use paired_shift::PairedShift;
+pub use paired_shift::{PairedShift, paired_widening};
 pub use paired_tail::{paired_tail_p, paired_tail_ratio};
 pub use proportion::Proportion;
 pub use rank_sum::{min_p_value, rank_sum_p};

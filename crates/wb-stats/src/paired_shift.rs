@@ -3,7 +3,7 @@
 use crate::hodges_lehmann::ShiftScale;
 use crate::selection::{PairValues, WalshAverages};
 use crate::signed_rank::{count_outside, signed_rank_p};
-use crate::{CONFIDENCE, Interval, Ratio, Samples};
+use crate::{CONFIDENCE, Interval, Ratio, Samples, widening};
 
 /// The factor by which two sides differ whose samples form pairs, taken one after the other in random order.
 ///
@@ -21,11 +21,7 @@ impl PairedShift {
     /// The sides in the order of their pairs. `None` if their numbers differ, or they have no ratio.
     pub fn new(a: &Samples, b: &Samples) -> Option<Self> {
         let scale = ShiftScale::of(a, b).filter(|_| a.count() == b.count())?;
-        let difference = |(a, b): (&f64, &f64)| match scale {
-            ShiftScale::Logarithms => b.ln() - a.ln(),
-            ShiftScale::Values(_) => b - a,
-        };
-        let mut differences: Vec<f64> = a.in_order().iter().zip(b.in_order()).map(difference).collect();
+        let mut differences = differences(a, b, scale);
         differences.sort_unstable_by(f64::total_cmp);
         Some(Self { differences, scale })
     }
@@ -48,6 +44,22 @@ impl PairedShift {
         });
         Ratio { estimate: self.scale.as_ratio(averages.median()), interval, p_value: p }
     }
+}
+
+/// The factor by which the dependence of pairs on those before them widens the interval of their ratio; 1 for fewer than 6
+/// pairs, and without a ratio
+pub fn paired_widening(a: &Samples, b: &Samples) -> f64 {
+    let differences = ShiftScale::of(a, b).map(|scale| differences(a, b, scale));
+    differences.and_then(|all| Samples::new(&all).ok()).map_or(1.0, |all| widening(&all))
+}
+
+/// The differences within pairs, in their order.
+fn differences(a: &Samples, b: &Samples, scale: ShiftScale) -> Vec<f64> {
+    let difference = |(a, b): (&f64, &f64)| match scale {
+        ShiftScale::Logarithms => b.ln() - a.ln(),
+        ShiftScale::Values(_) => b - a,
+    };
+    a.in_order().iter().zip(b.in_order()).map(difference).collect()
 }
 
 #[cfg(test)]
@@ -90,6 +102,19 @@ mod tests {
     fn fewer_than_six_pairs_have_an_estimate_and_no_interval() {
         let few = ratio(&[1.0, 2.0, 3.0], &[2.0, 4.0, 6.0]).unwrap();
         assert!(few.interval.is_none() && (few.estimate - 2.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn what_both_sides_have_in_common_is_no_dependence_of_pairs() {
+        let drift: Vec<f64> = (0..12).map(|n| 100.0 * 1.2_f64.powi(n)).collect();
+        let times = |factor: &dyn Fn(usize) -> f64| {
+            let judged: Vec<f64> = drift.iter().enumerate().map(|(n, x)| x * factor(n)).collect();
+            paired_widening(&Samples::new(&drift).unwrap(), &Samples::new(&judged).unwrap())
+        };
+        assert_eq!(times(&|n| 1.1 + 0.01 * (n % 2) as f64), 1.0);
+        assert!(times(&|n| 1.1 + 0.01 * n as f64) > 2.0);
+        let [zeros, ones] = [[0.0; 6], [1.0; 6]].map(|side| Samples::new(&side).unwrap());
+        assert_eq!(paired_widening(&zeros, &ones), 1.0, "no ratio");
     }
 
     #[test]

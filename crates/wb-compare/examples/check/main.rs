@@ -12,5 +12,7 @@ mod table;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    page::print_or_write("check", || table::tables(&simulation::of_runs(), &simulation::of_shapes()))
+    page::print_or_write("check", || {
+        table::tables(&simulation::of_runs(), &simulation::of_shapes(), &simulation::of_dependence())
+    })
 }

@@ -3,7 +3,7 @@
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
-use wb_compare::statistical::{Options, Verdict, compare_samples};
+use wb_compare::statistical::{Options, SampleComparison, Verdict, compare_samples};
 use wb_model::Direction;
 
 use super::populations::{Population, normal};
@@ -22,8 +22,11 @@ const SHAPE_SAMPLES: [usize; 2] = [10, 36];
 const SHAPE_SPREAD: f64 = 0.05;
 /// The correlation of a sample with the one before.
 const CORRELATIONS: [f64; 2] = [0.5, 0.9];
-/// Comparisons of each kind in the two tables.
-const REPETITIONS: [usize; 2] = [1000, 400];
+/// The scales of the noise in the third table, and the change that is not equal.
+const DEPENDENT_SPREADS: [f64; 2] = [0.02, 0.05];
+const UNEQUAL: f64 = 0.05;
+/// Comparisons of each kind in the three tables.
+const REPETITIONS: [usize; 3] = [1000, 400, 1000];
 const SEED: u64 = 8;
 
 /// How the samples of a run are drawn.
@@ -101,6 +104,66 @@ pub(crate) fn of_shapes() -> Vec<Row> {
         .collect()
 }
 
+/// The verdicts on sides whose samples depend on those before them; fractions of comparisons.
+pub(crate) struct DependentRow {
+    pub(crate) correlation: f64,
+    pub(crate) samples: usize,
+    pub(crate) spread: f64,
+    /// Verdicts on equal sides.
+    pub(crate) regressed: f64,
+    pub(crate) unconfirmed: f64,
+    pub(crate) equivalent: f64,
+    /// Those that are inconclusive because of the dependence alone.
+    pub(crate) equal_if_independent: f64,
+    /// Equivalent, of sides that differ by [`UNEQUAL`].
+    pub(crate) unequal_equivalent: f64,
+    /// The same, if samples were taken not to depend on each other.
+    pub(crate) unequal_if_independent: f64,
+}
+
+/// One run a side of normal samples without noise between runs.
+pub(crate) fn of_dependence() -> Vec<DependentRow> {
+    let correlations = [0.0].into_iter().chain(CORRELATIONS);
+    let kinds = correlations.flat_map(|correlation| SHAPE_SAMPLES.map(|samples| (correlation, samples)));
+    let kinds: Vec<_> = kinds
+        .flat_map(|(correlation, samples)| DEPENDENT_SPREADS.map(|spread| (correlation, samples, spread)))
+        .collect();
+    kinds.into_par_iter().map(|(correlation, samples, spread)| dependent_row(correlation, samples, spread)).collect()
+}
+
+fn dependent_row(correlation: f64, samples: usize, spread: f64) -> DependentRow {
+    let mut rng = ChaCha8Rng::seed_from_u64(SEED);
+    let mut row = DependentRow {
+        correlation,
+        samples,
+        spread,
+        regressed: 0.0,
+        unconfirmed: 0.0,
+        equivalent: 0.0,
+        equal_if_independent: 0.0,
+        unequal_equivalent: 0.0,
+        unequal_if_independent: 0.0,
+    };
+    let share = 1.0 / REPETITIONS[2] as f64;
+    for _ in 0..REPETITIONS[2] {
+        let mut side = || vec![Shape::Dependent(correlation).draw(&mut rng, samples, spread)];
+        let [reference, judged] = [side(), side()];
+        let equal = compare(&reference, &judged, 0.0);
+        match equal.verdict {
+            Verdict::Regressed => row.regressed += share,
+            Verdict::Unconfirmed => row.unconfirmed += share,
+            Verdict::Equivalent => row.equivalent += share,
+            _ if equal.equal_if_independent => row.equal_if_independent += share,
+            _ => {}
+        }
+        let unequal = compare(&reference, &judged, UNEQUAL);
+        let is_equivalent = unequal.verdict == Verdict::Equivalent;
+        row.unequal_equivalent += if is_equivalent { share } else { 0.0 };
+        row.unequal_if_independent += if is_equivalent || unequal.equal_if_independent { share } else { 0.0 };
+    }
+    row
+}
+
 fn row(shape: Shape, [samples, repetitions]: [usize; 2], spread: f64, between: f64, runs: usize) -> Row {
     let mut rng = ChaCha8Rng::seed_from_u64(SEED);
     let mut row = Row {
@@ -138,9 +201,13 @@ fn row(shape: Shape, [samples, repetitions]: [usize; 2], spread: f64, between: f
     row
 }
 
-/// The verdict if the judged side is slower by `change`.
 fn verdict(reference: &[Vec<f64>], judged: &[Vec<f64>], change: f64) -> Verdict {
+    compare(reference, judged, change).verdict
+}
+
+/// The comparison if the judged side is slower by `change`.
+fn compare(reference: &[Vec<f64>], judged: &[Vec<f64>], change: f64) -> SampleComparison {
     let slower = judged.iter().map(|run| run.iter().map(|sample| sample * (1.0 + change)).collect()).collect();
     let sides = [reference.to_vec(), slower];
-    compare_samples(sides, Direction::Lower, &Options::default()).expect("both sides have samples").0
+    compare_samples(sides, Direction::Lower, &Options::default()).expect("both sides have samples")
 }

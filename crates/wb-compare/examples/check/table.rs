@@ -3,10 +3,10 @@
 use std::fmt::Write;
 
 use super::page::percent;
-use super::simulation::{CHANGES, Row};
+use super::simulation::{CHANGES, DependentRow, Row};
 
-/// Formats both tables as Markdown.
-pub(crate) fn tables(runs: &[Row], shapes: &[Row]) -> String {
+/// Formats the tables as Markdown.
+pub(crate) fn tables(runs: &[Row], shapes: &[Row], dependence: &[DependentRow]) -> String {
     let figures = "false `regressed` | false `improved` | unconfirmed | equivalent |";
     let found: String =
         CHANGES.iter().map(|change| format!(" +{} % found |", (change * 1000.0).round() / 10.0)).collect();
@@ -19,6 +19,21 @@ pub(crate) fn tables(runs: &[Row], shapes: &[Row]) -> String {
     for row in shapes {
         let name = row.shape.name();
         _ = writeln!(text, "| {name} | {} | {:.0} % | {} |", row.samples, row.between * 100.0, cells(row));
+    }
+    text + "\n" + &dependent_table(dependence)
+}
+
+fn dependent_table(rows: &[DependentRow]) -> String {
+    let mut text =
+        "| correlation of neighbours | samples a side | noise | false `regressed` | unconfirmed | equivalent | \
+                    equivalent but for dependence | +5 % equivalent | without the widening |\n\
+                    |--:|--:|--:|--:|--:|--:|--:|--:|--:|\n"
+            .to_owned();
+    for row in rows {
+        let equal = [row.regressed, row.unconfirmed, row.equivalent, row.equal_if_independent];
+        let shares = equal.into_iter().chain([row.unequal_equivalent, row.unequal_if_independent]);
+        let shares = shares.map(percent).collect::<Vec<_>>().join(" | ");
+        _ = writeln!(text, "| {} | {} | {:.0} % | {shares} |", row.correlation, row.samples, row.spread * 100.0);
     }
     text
 }

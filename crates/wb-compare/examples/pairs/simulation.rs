@@ -107,7 +107,7 @@ impl Design {
                 compare_samples([vec![reference], vec![slower]], Direction::Lower, &options)
             }
         };
-        compared.expect("both sides have samples").0
+        compared.expect("both sides have samples").verdict
     }
 }
 

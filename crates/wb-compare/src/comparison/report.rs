@@ -64,6 +64,9 @@ pub struct StatisticalSummary {
     /// Whether an aspect is worse, at least by the samples.
     #[serde(default)]
     pub may_be_worse: bool,
+    /// Whether the sides would be equivalent if samples did not depend on those before them, and are inconclusive.
+    #[serde(default)]
+    pub equal_if_independent: bool,
     /// Whether attempts fail significantly more often in the last build.
     #[serde(default)]
     pub failures_rose: bool,
@@ -93,6 +96,9 @@ pub struct AspectSummary {
     pub ratio: f64,
     /// The confidence interval of the ratio, as if runs of one build did not differ.
     pub interval: Option<ConfidenceInterval>,
+    /// The same, widened by the dependence of samples on those before them: equality needs this one.
+    #[serde(default)]
+    pub widened_interval: Option<ConfidenceInterval>,
     /// The confidence interval of the ratio with the noise between runs.
     pub runs_interval: Option<ConfidenceInterval>,
     /// The p-value by the samples alone, adjusted for the aspects of the check.
@@ -112,6 +118,7 @@ impl AspectSummary {
             aspect: aspect.aspect,
             ratio: aspect.ratio,
             interval: aspect.interval.map(ConfidenceInterval::from),
+            widened_interval: aspect.widened_interval.map(ConfidenceInterval::from),
             runs_interval: aspect.runs_interval.map(ConfidenceInterval::from),
             p_by_samples,
             p_by_runs,
@@ -201,6 +208,7 @@ impl StatisticalSummary {
             failures: comparison.failures,
             failures_rose: comparison.failures_rose,
             may_be_worse: comparison.may_be_worse(),
+            equal_if_independent: comparison.equal_if_independent,
             disturbed: [builds.list().first(), builds.list().last()].map(disturbed),
             threshold: comparison.threshold,
             noise: comparison.noise.clone(),

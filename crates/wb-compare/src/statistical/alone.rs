@@ -11,12 +11,23 @@ use super::verdict::VerdictInput;
 use super::{AspectComparison, Options, Verdict};
 use crate::build::{AttemptCounts, MeasuredValue};
 
+/// The comparison of one metric alone.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SampleComparison {
+    /// The verdict.
+    pub verdict: Verdict,
+    /// Whether it would be [`Verdict::Equivalent`] if samples did not depend on those before them, and is not.
+    pub equal_if_independent: bool,
+    /// What was compared, beginning with the shift.
+    pub aspects: Vec<AspectComparison>,
+}
+
 /// The verdict on one metric whose runs have these samples, and what it is based on; `None` if a side has none.
 pub fn compare_samples(
     [reference, judged]: [Vec<Vec<f64>>; 2],
     direction: Direction,
     options: &Options,
-) -> Option<(Verdict, Vec<AspectComparison>)> {
+) -> Option<SampleComparison> {
     let all = [&reference, &judged].map(|runs| Samples::new(&runs.concat()).ok());
     let [Some(of_reference), Some(of_judged)] = all else { return None };
     let values = [&of_reference, &of_judged].map(|samples| MeasuredValue::from(samples.mean()));
@@ -25,11 +36,7 @@ pub fn compare_samples(
 }
 
 /// The verdict on one metric whose samples form pairs, those of rounds of one run; `None` without pairs.
-pub fn compare_pairs(
-    sides: [Vec<f64>; 2],
-    direction: Direction,
-    options: &Options,
-) -> Option<(Verdict, Vec<AspectComparison>)> {
+pub fn compare_pairs(sides: [Vec<f64>; 2], direction: Direction, options: &Options) -> Option<SampleComparison> {
     let all = sides.each_ref().map(|side| Samples::new(side).ok());
     let [Some(of_reference), Some(of_judged)] = all else { return None };
     let values = [&of_reference, &of_judged].map(|samples| MeasuredValue::from(samples.mean()));
@@ -43,11 +50,11 @@ fn compare_observed(
     values: [MeasuredValue; 2],
     direction: Direction,
     options: &Options,
-) -> Option<(Verdict, Vec<AspectComparison>)> {
+) -> Option<SampleComparison> {
     let tests = CheckTests::of(Some(observed), None, direction, variation, [AttemptCounts::default(); 2]);
     let critical = CriticalP { by_samples: options.error_rate, by_runs: options.error_rate };
     let mut aspects = tests.compare(observed, None, critical, 1.0 - options.error_rate);
     let threshold = options.threshold.of(None, None);
-    let verdict = VerdictInput::of(values, &mut aspects, direction, threshold, false).verdict();
-    Some((verdict, aspects))
+    let input = VerdictInput::of(values, &mut aspects, direction, threshold, false);
+    Some(SampleComparison { verdict: input.verdict(), equal_if_independent: input.equal_if_independent(), aspects })
 }

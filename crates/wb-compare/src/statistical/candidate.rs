@@ -131,6 +131,7 @@ impl<'a> CandidateMetric<'a> {
             _ if !self.comparable => Verdict::Incomparable,
             verdict => verdict,
         };
+        let equal_if_independent = verdict == Verdict::Inconclusive && input.equal_if_independent();
         let required_samples = match verdict {
             Verdict::Unconfirmed => RequiredSamples::of_runs(
                 &aspects,
@@ -158,6 +159,7 @@ impl<'a> CandidateMetric<'a> {
             source: self.tests.source(),
             run_noise: options.run_noise.stddev(),
             verdict,
+            equal_if_independent,
             required_samples,
         }
     }

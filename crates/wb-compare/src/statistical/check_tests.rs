@@ -102,8 +102,13 @@ impl CheckTests {
         confidence: f64,
     ) -> Vec<AspectComparison> {
         let all = self.tests.iter().zip(&self.by_samples).zip(&self.by_runs);
+        let [widening, of_operations_widening] =
+            [Some(observed), of_operations].map(|it| it.map(Observations::widening));
         let compared = all.filter_map(|((test, by_samples), by_runs)| {
-            let observed = if test.aspect == Aspect::P99 { of_operations? } else { observed };
+            let (observed, widening) = match test.aspect {
+                Aspect::P99 => (of_operations?, of_operations_widening?),
+                _ => (observed, widening?),
+            };
             let effect = test.effect(observed, confidence)?;
             let certainty = match (*by_runs <= critical.by_runs, *by_samples <= critical.by_samples) {
                 (true, _) => Certainty::Runs,
@@ -114,6 +119,7 @@ impl CheckTests {
                 aspect: test.aspect,
                 ratio: effect.ratio.estimate,
                 interval: effect.ratio.interval,
+                widened_interval: effect.ratio.interval.map(|it| it.widened_ratio(effect.ratio.estimate, widening)),
                 runs_interval: effect.runs_interval,
                 p_values: [*by_samples, *by_runs],
                 certainty,

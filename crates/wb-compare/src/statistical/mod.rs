@@ -36,7 +36,7 @@ use crate::build::{AttemptCounts, Builds, InternedCell, MetricIndex};
 use crate::direction::Directions;
 use crate::id::Statistic;
 use crate::model::NoiseModel;
-pub use alone::{compare_pairs, compare_samples};
+pub use alone::{SampleComparison, compare_pairs, compare_samples};
 pub use aspect::Aspect;
 use candidate::{CandidateMetric, CriticalP, FamilyResult};
 use noise::BoundNoiseModels;
@@ -129,6 +129,8 @@ pub struct MetricComparison {
     pub run_noise: f64,
     /// The verdict.
     pub verdict: Verdict,
+    /// Whether it would be [`Verdict::Equivalent`] if samples did not depend on those before them, and is not.
+    pub equal_if_independent: bool,
     /// The number of values required for a verdict, if there is none yet.
     pub required_samples: Option<RequiredSamples>,
 }
@@ -167,6 +169,8 @@ pub struct AspectComparison {
     pub ratio: f64,
     /// The interval of the samples, as if runs of one build did not differ; `None` with too few samples.
     pub interval: Option<Interval>,
+    /// That interval, widened by the dependence of samples on those before them: equality needs this one.
+    pub widened_interval: Option<Interval>,
     /// The interval with the noise between runs; `None` if a figure is not above zero.
     pub runs_interval: Option<Interval>,
     /// The p-values by the samples alone and with the noise between runs, adjusted for the aspects of the check.

@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use wb_stats::Samples;
+use wb_stats::{Samples, paired_widening, widening};
 
 use super::ENOUGH_SAMPLES;
 use crate::build::{Build, Builds, MetricIndex, Run};
@@ -55,6 +55,26 @@ impl Observations {
         let runs = sides.map(|side| runs(side, row));
         let [reference, judged] = runs.each_ref().map(|runs| Samples::new(&runs.concat()).ok());
         Some(Self { all: [reference?, judged?], runs, paired: false })
+    }
+
+    /// The factor by which the dependence of samples on those before them widens the interval of a ratio, as it widens
+    /// those of runs. Pairs depend on those before them.
+    pub(super) fn widening(&self) -> f64 {
+        let [a, b] = &self.all;
+        if self.paired {
+            return paired_widening(a, b);
+        }
+        // Each run has the share of its samples in the variance of its side, and each side the larger share the fewer samples
+        // it has, as if all samples varied alike.
+        let inflation = |runs: &[Vec<f64>], all: &Samples| {
+            let of_run = |run: &Vec<f64>| {
+                let samples = Samples::new(run).ok()?;
+                Some(samples.count() as f64 * widening(&samples).powi(2))
+            };
+            runs.iter().filter_map(of_run).sum::<f64>() / all.count() as f64
+        };
+        let [from, to] = [a, b].map(|side| 1.0 / side.count() as f64);
+        ((inflation(&self.runs[0], a) * from + inflation(&self.runs[1], b) * to) / (from + to)).sqrt()
     }
 
     pub(super) fn counts(&self) -> ObservationCounts {

@@ -101,6 +101,7 @@ mod tests {
             aspect: Aspect::Shift,
             ratio,
             interval: None,
+            widened_interval: None,
             runs_interval: None,
             p_values: [0.001, 0.2],
             certainty: Certainty::Samples,

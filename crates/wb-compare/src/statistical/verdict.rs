@@ -17,7 +17,7 @@ pub enum Verdict {
     Improved,
     /// An aspect is significantly worse, and by more than the threshold according to the estimate.
     Regressed,
-    /// The intervals of all aspects are within the threshold.
+    /// The intervals of all aspects are within the threshold, also widened by the dependence of samples on each other.
     Equivalent,
     /// The samples differ by more than the threshold, but no more than runs of one build may.
     Unconfirmed,
@@ -79,8 +79,10 @@ pub enum Certainty {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct AspectInput {
     pub(super) ratio: f64,
-    /// The interval within which the aspect is equivalent.
+    /// The interval that has to be within the threshold for the aspect to be equivalent.
     pub(super) interval: Option<Interval>,
+    /// The same, as if samples did not depend on those before them.
+    pub(super) independent_interval: Option<Interval>,
     pub(super) certainty: Certainty,
 }
 
@@ -112,6 +114,13 @@ impl VerdictInput {
         };
         let aspects = aspects.iter_mut().map(complete).collect();
         Self { values, aspects, direction, threshold: threshold / 100.0, failures_rose }
+    }
+
+    /// Whether the dependence of samples on those before them is all that prevents equality.
+    pub(super) fn equal_if_independent(&self) -> bool {
+        let independent = |aspect: &AspectInput| AspectInput { interval: aspect.independent_interval, ..*aspect };
+        let if_independent = || Self { aspects: self.aspects.iter().map(independent).collect(), ..*self };
+        self.verdict() == Verdict::Inconclusive && if_independent().verdict() == Verdict::Equivalent
     }
 
     pub(super) fn verdict(&self) -> Verdict {
@@ -161,13 +170,15 @@ impl AspectComparison {
             (Aspect::P99, Direction::Higher) => 1.0 / self.ratio,
             _ => self.ratio,
         };
-        let interval = self.interval.map(within).map(|interval| match (self.aspect, direction) {
+        let oriented = |interval: Interval| match (self.aspect, direction) {
             (Aspect::P99, Direction::Higher) => {
                 Interval { low: 1.0 / interval.high, high: 1.0 / interval.low, ..interval }
             }
             _ => interval,
-        });
-        AspectInput { ratio, interval, certainty: self.certainty }
+        };
+        let [interval, independent_interval] =
+            [self.widened_interval, self.interval].map(|interval| interval.map(within).map(oriented));
+        AspectInput { ratio, interval, independent_interval, certainty: self.certainty }
     }
 }
 
@@ -202,7 +213,8 @@ mod tests {
     use super::*;
 
     fn aspect(ratio: f64, low: f64, high: f64, certainty: Certainty) -> AspectInput {
-        AspectInput { ratio, interval: Some(Interval { low, high, confidence: 0.95 }), certainty }
+        let interval = Some(Interval { low, high, confidence: 0.95 });
+        AspectInput { ratio, interval, independent_interval: interval, certainty }
     }
 
     /// Of a metric where more is better.
@@ -246,6 +258,16 @@ mod tests {
         ] {
             assert_eq!(judged(&aspects).verdict(), verdict, "{aspects:?}");
         }
+    }
+
+    #[test]
+    fn dependent_samples_need_a_wider_interval_to_be_equal_and_none_to_differ() {
+        let wide = Some(Interval { low: 0.9, high: 1.1, confidence: 0.95 });
+        let input = judged(&[AspectInput { interval: wide, ..EQUAL() }]);
+        assert_eq!((input.verdict(), input.equal_if_independent()), (Verdict::Inconclusive, true));
+        let differs = AspectInput { interval: wide, ..aspect(0.92, 0.91, 0.93, Certainty::Runs) };
+        let differs = judged(&[differs]);
+        assert_eq!((differs.verdict(), differs.equal_if_independent()), (Verdict::Regressed, false));
     }
 
     #[test]

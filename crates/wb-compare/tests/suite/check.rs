@@ -9,10 +9,11 @@ use std::sync::LazyLock;
 
 use crate::{page, populations};
 
-use simulation::Row;
+use simulation::{DependentRow, Row};
 
 static RUNS: LazyLock<Vec<Row>> = LazyLock::new(simulation::of_runs);
 static SHAPES: LazyLock<Vec<Row>> = LazyLock::new(simulation::of_shapes);
+static DEPENDENCE: LazyLock<Vec<DependentRow>> = LazyLock::new(simulation::of_dependence);
 
 /// With a true rate of 2.5 %, 1,000 comparisons exceed this rate once in ten thousand times.
 const ALARMS: f64 = 0.047;
@@ -50,6 +51,26 @@ fn samples_of_no_shape_are_regressed_without_a_change_if_runs_do_not_differ() {
 }
 
 #[test]
+fn dependent_samples_that_differ_by_the_threshold_are_seldom_equivalent() {
+    let rows = |correlation: f64| DEPENDENCE.iter().filter(move |row| row.correlation == correlation);
+    for row in rows(0.0).chain(rows(0.5)) {
+        assert!(row.unequal_equivalent <= 0.06, "{} {}", row.correlation, row.samples);
+    }
+    // Ten samples show too little of their dependence.
+    for row in rows(0.9).filter(|row| row.samples == 36) {
+        assert!(row.unequal_equivalent <= 0.04 && row.unequal_if_independent > 0.1, "{}", row.spread);
+    }
+    for row in DEPENDENCE.iter().filter(|row| row.correlation == 0.9 && row.samples == 36 && row.spread == 0.05) {
+        assert!(
+            row.equivalent < 0.02 && row.equal_if_independent > 0.2,
+            "{} {}",
+            row.equivalent,
+            row.equal_if_independent
+        );
+    }
+}
+
+#[test]
 fn the_page_shows_the_simulated_tables() {
-    page::assert_shown("check", &table::tables(&RUNS, &SHAPES));
+    page::assert_shown("check", &table::tables(&RUNS, &SHAPES, &DEPENDENCE));
 }

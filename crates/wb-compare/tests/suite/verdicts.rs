@@ -46,6 +46,31 @@ fn a_slower_tail_is_not_equal_whatever_the_median_says() {
     }
 }
 
+/// Each side wanders by one percent, twice as slowly as the other.
+#[test]
+fn samples_that_depend_on_each_other_are_equal_only_by_a_wider_interval() {
+    let wandering = |period: f64| -> Vec<f64> {
+        (0..40).map(|i| 1.0 + 0.04 * (f64::from(i) * std::f64::consts::TAU / period).sin()).collect()
+    };
+    let check = single(&wandering(20.0), &wandering(40.0));
+    assert_eq!((check.verdict, check.equal_if_independent), (Verdict::Inconclusive, true), "{check:#?}");
+    let [interval, widened] = {
+        let decisive = check.decisive().unwrap();
+        [decisive.interval.unwrap(), decisive.widened_interval.unwrap()]
+    };
+    assert!(interval.high < 1.05 && widened.high > 1.05 && widened.low < interval.low, "{widened:?}");
+    let slower: Vec<f64> = wandering(40.0).iter().map(|sample| sample * 1.3).collect();
+    assert_eq!(single(&wandering(20.0), &slower).verdict, Verdict::Regressed, "differences need no wider interval");
+    let mut order: Vec<f64> = wandering(40.0);
+    let mut reference = wandering(20.0);
+    for side in [&mut order, &mut reference] {
+        let half = side.split_off(20);
+        let alternating = side.iter().zip(half.iter().rev()).enumerate();
+        *side = alternating.flat_map(|(i, (a, b))| if i % 2 == 0 { [*a, *b] } else { [*b, *a] }).collect();
+    }
+    assert_eq!(single(&reference, &order).verdict, Verdict::Equivalent, "the same samples in another order");
+}
+
 #[test]
 fn modes_that_change_their_shares_are_never_equal() {
     for n in [30, 60, 100, 200] {

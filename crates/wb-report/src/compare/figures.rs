@@ -350,9 +350,15 @@ fn describe_median_ratio(statistics: &StatisticalSummary) -> String {
     }
 }
 
-/// Why an interval without 0 % decides nothing.
+/// Why an interval that seems to decide does not: equal by it but for dependence, or without 0 %.
 fn describe_correction(decided: FinalVerdict, statistics: &StatisticalSummary) -> String {
     let shown = statistics.aspects.iter().find(|aspect| Some(aspect.aspect) == statistics.aspect);
+    if decided == FinalVerdict::Inconclusive && statistics.equal_if_independent {
+        let widened = shown.and_then(|aspect| aspect.widened_interval).map(describe_interval).unwrap_or_default();
+        return format!(
+            "samples depend on each other: equal only if the interval widened for that were within the threshold, {widened}"
+        );
+    }
     let excludes_equality = shown.and_then(|aspect| aspect.interval).is_some_and(|it| it.low > 1.0 || it.high < 1.0);
     let is_significant = shown.is_some_and(|aspect| aspect.certainty != Certainty::None);
     match decided == FinalVerdict::Inconclusive && excludes_equality && !is_significant {

@@ -151,3 +151,21 @@ fn an_interval_without_zero_that_decides_nothing_says_why() {
     assert!(!says_why("inconclusive", json!({ "certainty": "samples" })));
     assert!(!says_why("unconfirmed", json!({})));
 }
+
+#[test]
+fn what_only_dependence_keeps_from_being_equal_says_so() {
+    let widened = json!({ "low": 0.9, "high": 1.16, "confidence": 0.95 });
+    let of = |decided, is_equal: bool| {
+        let aspect = json!({ "aspect": "shift", "ratio": 1.01, "interval": { "low": 1.0, "high": 1.04, "confidence": 0.95 },
+            "widened_interval": widened, "runs_interval": null, "p_by_samples": 0.3, "p_by_runs": 0.5, "certainty": "none",
+            "alone": "inconclusive" });
+        let properties = json!({ "aspects": [aspect], "equal_if_independent": is_equal });
+        let outcome = outcome(&[with(check("1", 1.01, decided), properties)]);
+        text(&outcome, &[], &[], &[], Verbosity::Changes, Style { width: 1000, colour: false })
+    };
+    let words = "; samples depend on each other: equal only if the interval widened for that were within the threshold, \
+                 [-10.00, +16.00]";
+    let shown = of("inconclusive", true);
+    assert!(shown.contains(words), "{shown}");
+    assert!(!of("inconclusive", false).contains("depend on each other"));
+}
