@@ -54,12 +54,12 @@ pub use interval::{
 };
 pub use mean_ratio::{mean_ratio, paired_mean_ratio};
 pub use median_ratio::{QuantileRatio, median_ratio, quantile_ratio};
-pub use multiple_testing::{Discoveries, benjamini_hochberg, holm, selected_confidence};
+pub use multiple_testing::{Discoveries, DiscoveryFamily, benjamini_hochberg, holm, selected_confidence};
 pub use outliers::{Outliers, outliers};
 pub use paired_ratio::{PairError, PairedRatio, paired_ratio};
 pub use paired_shift::{PairedShift, paired_widening};
 pub use paired_tail::{paired_tail_p, paired_tail_ratio};
-pub use proportion::Proportion;
+pub use proportion::{Proportion, ProportionDifference};
 pub use rank_sum::{min_p_value, rank_sum_p};
 pub use replicates::{Replicates, RunNoise, median_variance};
 pub use run_prior::{NoiseSource, PriorRatio, RunPrior, WeightedRun};

@@ -12,18 +12,61 @@ pub struct Discoveries {
 /// Adjusts p-values so that, of those at or below `rate`, on average at most the fraction `rate` is false (Benjamini,
 /// Hochberg 1995), for tests that are independent or positively dependent (Benjamini, Yekutieli 2001).
 pub fn benjamini_hochberg(p: &[f64], rate: f64) -> Discoveries {
-    let family = p.len() as f64;
-    let mut order: Vec<usize> = (0..p.len()).collect();
-    order.sort_unstable_by(|&one, &other| p[one].total_cmp(&p[other]));
-    let mut adjusted = vec![1.0; p.len()];
-    let mut smallest: f64 = 1.0;
-    for (rank, &position) in order.iter().enumerate().rev() {
-        // Rounding must not make it smaller than the original value.
-        smallest = smallest.min((p[position] * family / (rank + 1) as f64).max(p[position]));
-        adjusted[position] = smallest;
+    let family = DiscoveryFamily::new(p.to_vec(), p.len());
+    Discoveries { adjusted: p.iter().map(|p| family.adjust(*p)).collect(), count: family.discoveries(rate) }
+}
+
+/// A family of p-values, of which only some can be discoveries: the procedure of Benjamini and Hochberg with 1 in place of
+/// the others, which are still as valid, so that those make no room for false discoveries.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DiscoveryFamily {
+    /// Those that can be discoveries, ascending.
+    counted: Vec<f64>,
+    size: f64,
+    /// For each of them and for none, the least adjusted p-value from there on.
+    least: Vec<f64>,
+    /// The same with a smaller one beside them.
+    least_with_another: Vec<f64>,
+}
+
+impl DiscoveryFamily {
+    /// The p-values that can be discoveries, and the number of all.
+    pub fn new(mut counted: Vec<f64>, size: usize) -> Self {
+        counted.sort_unstable_by(f64::total_cmp);
+        let mut family = Self { counted, size: size as f64, least: Vec::new(), least_with_another: Vec::new() };
+        [family.least, family.least_with_another] = [0, 1].map(|others| {
+            let mut least = vec![1.0; family.counted.len() + 1];
+            for (at, p) in family.counted.iter().enumerate().rev() {
+                least[at] = family.adjusted(*p, at + 1 + others).min(least[at + 1]);
+            }
+            least
+        });
+        family
     }
-    let count = adjusted.iter().filter(|adjusted| **adjusted <= rate).count();
-    Discoveries { adjusted, count }
+
+    /// The adjusted p-value: the smallest rate at which it is a discovery. Its test has one of those that can be
+    /// discoveries, at most as large.
+    pub fn adjust(&self, p: f64) -> f64 {
+        let rank = self.counted.partition_point(|other| *other <= p);
+        let own = if rank > 0 { self.adjusted(p, rank) } else { 1.0 };
+        own.min(self.least[rank])
+    }
+
+    /// The adjusted p-value of a test that has none of those that can be discoveries, as if it had.
+    pub fn adjust_another(&self, p: f64) -> f64 {
+        let below = self.counted.partition_point(|other| *other <= p);
+        self.adjusted(p, below + 1).min(self.least_with_another[below])
+    }
+
+    /// The number of discoveries at a rate.
+    pub fn discoveries(&self, rate: f64) -> usize {
+        self.least[..self.counted.len()].partition_point(|least| *least <= rate)
+    }
+
+    fn adjusted(&self, p: f64, rank: usize) -> f64 {
+        // Rounding must not make it smaller than the original value.
+        (p * self.size / rank as f64).max(p).min(1.0)
+    }
 }
 
 /// Adjusts p-values so that the probability of any false discovery at or below a level is at most that level, however
@@ -60,6 +103,29 @@ mod tests {
         let discoveries = benjamini_hochberg(&p, 0.05);
         assert_eq!(discoveries.count, 4);
         assert!((discoveries.adjusted[3] - 0.035_625).abs() < 1e-12);
+    }
+
+    #[test]
+    fn what_cannot_be_a_discovery_makes_no_room() {
+        let family = DiscoveryFamily::new(vec![0.03], 3);
+        assert_eq!((family.discoveries(0.05), family.adjust(0.03)), (0, 0.09));
+        // As if it could, beside what can.
+        assert_eq!((family.adjust_another(0.001), family.adjust_another(0.04)), (0.003, 0.06));
+        assert_eq!(family.adjust_another(0.02), (0.03_f64 * 3.0 / 2.0).min(0.06));
+        assert_eq!(DiscoveryFamily::new(vec![], 1).adjust_another(0.03), 0.03);
+    }
+
+    #[test]
+    fn an_aspect_of_a_test_is_significant_at_the_rate_of_its_adjusted_p_value() {
+        let p = [0.001, 0.008, 0.039, 0.041, 0.3];
+        let family = DiscoveryFamily::new(p.to_vec(), 8);
+        for aspect in [0.001, 0.01, 0.02, 0.04, 0.2, 0.9] {
+            let adjusted = family.adjust(aspect);
+            let is_significant = |rate: f64| aspect <= rate * family.discoveries(rate) as f64 / 8.0 * (1.0 + 1e-12);
+            for rate in [0.01, 0.05, 0.08, 0.1, 0.2, 0.5] {
+                assert_eq!(adjusted <= rate, is_significant(rate), "{aspect} {rate}: {adjusted}");
+            }
+        }
     }
 
     #[test]

@@ -5,6 +5,7 @@ use wb_stats::{GroupSequentialTest, HodgesLehmann, Interval, LogRatios, Samples}
 
 use super::{Design, Options};
 use crate::statistical::Verdict;
+use crate::statistical::threshold::NegligibleRatios;
 use crate::statistical::verdict::judge;
 
 /// The statistical power: the probability with which a difference has to be detected.
@@ -47,7 +48,8 @@ impl AaComparison {
     /// Whether it reports an improvement or a regression, which is always a false positive.
     pub(super) fn reports_difference(&self, threshold: f64) -> bool {
         // With the other direction, improved and regressed are swapped, and both count.
-        let verdict = judge(self.estimate, self.interval, self.significant, Direction::Higher, threshold);
+        let negligible = NegligibleRatios::new(threshold * 100.0);
+        let verdict = judge(self.estimate, self.interval, self.significant, Direction::Higher, negligible);
         matches!(verdict, Verdict::Improved | Verdict::Regressed)
     }
 

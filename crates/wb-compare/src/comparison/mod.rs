@@ -18,7 +18,7 @@ use wb_model::{Direction, Unit};
 pub use context::ContextDifferences;
 pub use decide::{ComparisonMethod, FinalVerdict};
 pub use history::{BuildCheck, BuildHistory};
-pub use report::{AspectSummary, ConfidenceInterval, ParamDifference, RunSummary, StatisticalSummary};
+pub use report::{AspectSummary, ConfidenceInterval, FailureSummary, ParamDifference, RunSummary, StatisticalSummary};
 
 use crate::build::{Builds, SampleCounts};
 use crate::id::Statistic;

@@ -12,7 +12,8 @@ use crate::build::{AttemptCounts, Build, Builds, MetricIndex, Run};
 use crate::environment::Environments;
 use crate::run_perf::tolerance::score::ScorePart;
 use crate::statistical::{
-    self, Aspect, AspectComparison, Certainty, NoiseModelUse, ObservationCounts, RequiredSamples, Verdict,
+    self, Aspect, AspectComparison, Certainty, FailureComparison, NoiseModelUse, ObservationCounts, RequiredSamples,
+    TestPValues, Verdict,
 };
 
 /// The summary of a run.
@@ -70,6 +71,12 @@ pub struct StatisticalSummary {
     /// Whether attempts fail significantly more often in the last build.
     #[serde(default)]
     pub failures_rose: bool,
+    /// The comparison of the shares of attempts that failed; `None` if none did, or a side does not record attempts.
+    #[serde(default)]
+    pub failure_rates: Option<FailureSummary>,
+    /// Whether the check is unconfirmed, and would be confirmed if nothing else were compared.
+    #[serde(default)]
+    pub significant_alone: bool,
     /// The number of each side's samples that were disturbed from outside the workload; `None` if its results do not
     /// record it.
     pub disturbed: [Option<usize>; 2],
@@ -101,14 +108,32 @@ pub struct AspectSummary {
     pub widened_interval: Option<ConfidenceInterval>,
     /// The confidence interval of the ratio with the noise between runs.
     pub runs_interval: Option<ConfidenceInterval>,
-    /// The p-value by the samples alone, adjusted for the aspects of the check.
-    pub p_by_samples: f64,
-    /// The p-value with the noise between runs, adjusted for the aspects of the check.
-    pub p_by_runs: f64,
+    /// The p-value by the samples alone, before and after each correction.
+    pub p_by_samples: TestPValues,
+    /// The p-value with the noise between runs, before and after each correction.
+    pub p_by_runs: TestPValues,
     /// How certain it is that the aspect differs.
     pub certainty: Certainty,
     /// The verdict on this aspect alone, as if runs of one build did not differ.
     pub alone: Verdict,
+}
+
+/// The comparison of the shares of attempts that failed.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct FailureSummary {
+    /// The share in the last build minus that in the first.
+    pub difference: f64,
+    /// Its confidence interval.
+    pub interval: ConfidenceInterval,
+    /// The p-value (Fisher's exact test), before and after all corrections.
+    pub p_value: TestPValues,
+}
+
+impl FailureSummary {
+    fn of(failures: FailureComparison) -> Self {
+        let FailureComparison { difference, p_value, .. } = failures;
+        Self { difference: difference.difference, interval: difference.interval.into(), p_value }
+    }
 }
 
 impl AspectSummary {
@@ -206,7 +231,9 @@ impl StatisticalSummary {
             median_interval: comparison.median_ratio.and_then(|ratio| ratio.interval).map(ConfidenceInterval::from),
             counts: comparison.counts,
             failures: comparison.failures,
-            failures_rose: comparison.failures_rose,
+            failures_rose: comparison.failures_rose(),
+            failure_rates: comparison.failure_rates.map(FailureSummary::of),
+            significant_alone: comparison.significant_alone,
             may_be_worse: comparison.may_be_worse(),
             equal_if_independent: comparison.equal_if_independent,
             disturbed: [builds.list().first(), builds.list().last()].map(disturbed),

@@ -2,24 +2,7 @@
 
 use wb_stats::{GroupSequentialTest, Interval, LogRatios};
 
-/// The range of ratios that do not matter: as far from 1 in both directions.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct NegligibleRatios {
-    low: f64,
-    high: f64,
-}
-
-impl NegligibleRatios {
-    /// The threshold is in percent.
-    pub(super) fn new(threshold: f64) -> Self {
-        let high = 1.0 + threshold / 100.0;
-        Self { low: 1.0 / high, high }
-    }
-
-    pub(super) fn contains(self, ratio: f64) -> bool {
-        (self.low..=self.high).contains(&ratio)
-    }
-}
+use crate::statistical::threshold::NegligibleRatios;
 
 /// The evidence about a variant's ratio to the first, from all blocks so far.
 #[derive(Debug, Clone, PartialEq)]

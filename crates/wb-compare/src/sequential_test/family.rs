@@ -2,9 +2,10 @@
 
 use wb_stats::{benjamini_hochberg, selected_confidence};
 
-use super::evidence::{Evidence, NegligibleRatios};
+use super::evidence::Evidence;
 use super::{CaseBlocks, CaseResult, SequentialTest, StoppingState, VariantResult, VariantVerdict};
 use crate::comparison::ConfidenceInterval;
+use crate::statistical::threshold::NegligibleRatios;
 
 /// The comparisons of all cases, after a number of rounds.
 pub(super) struct Family<'a> {

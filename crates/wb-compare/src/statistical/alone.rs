@@ -4,9 +4,10 @@ use wb_model::Direction;
 use wb_stats::Samples;
 
 use super::aspect_test::RunVariation;
-use super::candidate::CriticalP;
 use super::check_tests::CheckTests;
+use super::family::CheckFamily;
 use super::observations::Observations;
+use super::threshold::NegligibleRatios;
 use super::verdict::VerdictInput;
 use super::{AspectComparison, Options, Verdict};
 use crate::build::{AttemptCounts, MeasuredValue};
@@ -51,10 +52,11 @@ fn compare_observed(
     direction: Direction,
     options: &Options,
 ) -> Option<SampleComparison> {
-    let tests = CheckTests::of(Some(observed), None, direction, variation, [AttemptCounts::default(); 2]);
-    let critical = CriticalP { by_samples: options.error_rate, by_runs: options.error_rate };
-    let mut aspects = tests.compare(observed, None, critical, 1.0 - options.error_rate);
-    let threshold = options.threshold.of(None, None);
-    let input = VerdictInput::of(values, &mut aspects, direction, threshold, false);
+    let negligible = NegligibleRatios::new(options.threshold.of(None, None));
+    let no_failures = [AttemptCounts::default(); 2];
+    let tests = CheckTests::of(Some(observed), None, direction, variation, no_failures, negligible);
+    let family = CheckFamily::alone(options.error_rate);
+    let mut aspects = tests.compare(observed, None, &family);
+    let input = VerdictInput::of(values, &mut aspects, direction, negligible, false);
     Some(SampleComparison { verdict: input.verdict(), equal_if_independent: input.equal_if_independent(), aspects })
 }

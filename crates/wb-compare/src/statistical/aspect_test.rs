@@ -27,8 +27,12 @@ pub(super) struct AspectTest {
     pub(super) aspect: Aspect,
     /// The quantile that is compared, of a tail.
     quantile: Option<f64>,
+    /// The estimated ratio.
+    pub(super) estimate: f64,
     /// The p-value as if runs of one build did not differ.
     pub(super) p_by_samples: f64,
+    /// That with the noise between runs: 1 if it is unknown, and the same if both sides are of one run.
+    pub(super) p_by_runs: f64,
     /// The ratio with the noise between runs; `None` if a figure is not above zero.
     pub(super) by_runs: Option<StudentRatio>,
     pub(super) source: Option<NoiseSource>,
@@ -53,7 +57,16 @@ impl AspectTest {
     ) -> Option<Self> {
         if matches!(variation, RunVariation::SameRun) {
             let p_by_samples = sides.p_value(aspect, quantile)?;
-            return Some(Self { aspect, quantile, p_by_samples, by_runs: None, source: None });
+            let estimate = sides.ratio(aspect, quantile, p_by_samples, CONFIDENCE)?.estimate;
+            return Some(Self {
+                aspect,
+                quantile,
+                estimate,
+                p_by_samples,
+                p_by_runs: p_by_samples,
+                by_runs: None,
+                source: None,
+            });
         }
         let [a, b] = &sides.all;
         let degrees = (a.count() + b.count()) as f64 - 2.0;
@@ -100,18 +113,17 @@ impl AspectTest {
             _ => None,
         };
         let (by_runs, source) = with_runs.unzip();
-        Some(Self { aspect, quantile, p_by_samples, by_runs, source: source.flatten() })
+        // That of several runs is an average of theirs.
+        let of_runs = by_runs.filter(|_| quantile.is_some() && sides.runs.iter().any(|runs| runs.len() > 1));
+        let estimate = of_runs.map_or(estimate, |by_runs| by_runs.log().exp());
+        let p_by_runs = by_runs.map_or(1.0, |by_runs: StudentRatio| by_runs.p_value());
+        Some(Self { aspect, quantile, estimate, p_by_samples, p_by_runs, by_runs, source: source.flatten() })
     }
 
     /// The effect; `sides` are those that were tested.
     pub(super) fn effect(&self, sides: &Observations, confidence: f64) -> Option<AspectEffect> {
         let ratio = sides.ratio(self.aspect, self.quantile, self.p_by_samples, confidence)?;
-        // That of several runs is an average of theirs.
-        let of_runs = self.by_runs.filter(|_| self.quantile.is_some() && sides.runs.iter().any(|runs| runs.len() > 1));
-        let ratio = match of_runs {
-            Some(by_runs) => Ratio { estimate: by_runs.log().exp(), ..ratio },
-            None => ratio,
-        };
+        let ratio = Ratio { estimate: self.estimate, ..ratio };
         // Noise between runs excludes nothing that the samples include.
         let hull = |runs: Interval| match ratio.interval {
             Some(samples) => Interval { low: runs.low.min(samples.low), high: runs.high.max(samples.high), ..runs },

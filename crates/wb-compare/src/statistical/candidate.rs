@@ -5,11 +5,13 @@ use wb_stats::{CONFIDENCE, RunNoise, median_ratio};
 
 use super::aspect_test::RunVariation;
 use super::check_tests::CheckTests;
+use super::family::{CheckFamily, Family};
 use super::noise::{BoundNoiseModels, NoiseModelUse};
 use super::observations::{self, ObservationCounts, Observations};
 use super::required_samples::RequiredSamples;
+use super::threshold::NegligibleRatios;
 use super::verdict::VerdictInput;
-use super::{MetricComparison, Options, Verdict};
+use super::{AspectComparison, MetricComparison, Options, Verdict};
 use crate::build::{Build, Builds, MeasuredValue, MetricIndex};
 use crate::id::Statistic;
 
@@ -21,28 +23,12 @@ pub(super) struct CandidateMetric<'a> {
     pub(super) primary: bool,
     counts: ObservationCounts,
     values: [MeasuredValue; 2],
+    /// The smallest relevant difference, in percent.
+    threshold: f64,
     noise: Option<&'a RunNoise>,
     noise_use: Option<NoiseModelUse>,
     tests: CheckTests,
     comparable: bool,
-}
-
-/// The largest p-values of aspects that are significant in the family; 0 if none is.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct CriticalP {
-    pub(super) by_samples: f64,
-    pub(super) by_runs: f64,
-}
-
-/// Result of the multiple-testing correction for one metric.
-pub(super) struct FamilyResult {
-    /// The adjusted p-value with the noise between runs.
-    pub(super) p: Option<f64>,
-    pub(super) critical: CriticalP,
-    /// The largest p-value that is significant in the family whatever the others are.
-    pub(super) least_critical: f64,
-    /// The confidence level of the intervals.
-    pub(super) confidence: f64,
 }
 
 impl<'a> CandidateMetric<'a> {
@@ -74,7 +60,11 @@ impl<'a> CandidateMetric<'a> {
         let of_operations = p99.and_then(|p99| Observations::of(builds, sides, p99));
         // Of a cell, so that metrics beside its primary ones would repeat them.
         let failures = if primary && comparable { sides.map(|side| side.failures(row)) } else { Default::default() };
-        let tests = CheckTests::of(observed.as_ref(), of_operations.as_ref(), direction, variation, failures);
+        let planned = sides[0].threshold(row).or_else(|| sides[1].threshold(row));
+        let threshold = options.threshold.of(noise, planned);
+        let negligible = NegligibleRatios::new(threshold);
+        let of_operations = of_operations.as_ref();
+        let tests = CheckTests::of(observed.as_ref(), of_operations, direction, variation, failures, negligible);
         let noise_use = match noise {
             Some(_) if comparable && !tests.have_runs() => {
                 Some(NoiseModelUse::Insufficient { why: "a compared value is not above zero".to_owned() })
@@ -89,6 +79,7 @@ impl<'a> CandidateMetric<'a> {
             // Sides that are not compared are counted, too.
             counts: observed.map_or_else(|| observations::counts(sides, row), |observed| observed.counts()),
             values: sides.map(|side| side.value(row, Statistic::Mean)),
+            threshold,
             noise,
             noise_use,
             tests,
@@ -96,14 +87,9 @@ impl<'a> CandidateMetric<'a> {
         })
     }
 
-    /// The unadjusted p-value by the samples alone; `None` if no ratio can be computed.
-    pub(super) fn p_by_samples(&self) -> Option<f64> {
-        self.tests.p_by_samples()
-    }
-
-    /// The unadjusted p-value with the noise between runs.
-    pub(super) fn p_by_runs(&self) -> Option<f64> {
-        self.tests.p_by_runs()
+    /// The p-values of what would be reported, in the family; `None` if nothing was tested.
+    pub(super) fn relevant_p(&self) -> Option<[Option<f64>; 2]> {
+        self.tests.p_by_runs().map(|_| self.tests.relevant_p())
     }
 
     /// Completes the comparison with the family's result.
@@ -111,21 +97,24 @@ impl<'a> CandidateMetric<'a> {
         self,
         builds: &Builds,
         sides: [&Build; 2],
-        family: FamilyResult,
+        family: &Family,
         options: &Options,
     ) -> MetricComparison {
-        let confidence = family.confidence;
+        // What is not primary decides nothing, and is judged alone.
+        let family = match self.primary {
+            true => family.check(self.tests.relevant_p()),
+            false => CheckFamily::alone(options.error_rate),
+        };
         let observed = Observations::of(builds, sides, self.row).filter(|_| !self.tests.is_empty());
         let of_operations = self.p99.and_then(|p99| Observations::of(builds, sides, p99));
         let id = builds.id(self.row, Statistic::Mean);
         let direction = options.directions.of(id.class, id.metric);
-        let planned = sides[0].threshold(self.row).or_else(|| sides[1].threshold(self.row));
-        let threshold = options.threshold.of(self.noise, planned);
-        let compare =
-            |observed: &Observations| self.tests.compare(observed, of_operations.as_ref(), family.critical, confidence);
+        let compare = |observed: &Observations| self.tests.compare(observed, of_operations.as_ref(), &family);
         let mut aspects = observed.as_ref().map(compare).unwrap_or_default();
-        let failures_rose = self.tests.failures_rose(family.critical);
-        let input = VerdictInput::of(self.values, &mut aspects, direction, threshold, failures_rose);
+        let failure_rates = self.tests.compare_failures(&family);
+        let failures_rose = failure_rates.is_some_and(|failures| failures.rose);
+        let negligible = NegligibleRatios::new(self.threshold);
+        let input = VerdictInput::of(self.values, &mut aspects, direction, negligible, failures_rose);
         let verdict = match input.verdict() {
             Verdict::Missing => Verdict::Missing,
             _ if !self.comparable => Verdict::Incomparable,
@@ -138,23 +127,26 @@ impl<'a> CandidateMetric<'a> {
                 self.noise.map_or((options.run_noise.stddev(), options.run_noise.degrees()), |noise| {
                     (noise.stddev, noise.degrees)
                 }),
-                family.least_critical,
+                family.least_critical(),
                 self.counts,
             ),
             Verdict::Inconclusive if self.noise.is_none() => RequiredSamples::of_samples(self.counts),
             _ => None,
         };
         let median_ratio = observed.as_ref().and_then(|it| median_ratio(&it.all[0], &it.all[1], CONFIDENCE));
+        let is_confirmed_alone =
+            |aspect: &AspectComparison| aspect.alone.is_change() && aspect.p_values[1].in_check <= options.error_rate;
         MetricComparison {
             row: self.row,
             primary: self.primary,
             counts: self.counts,
             failures: sides.map(|side| side.failures(self.row)),
-            failures_rose,
+            failure_rates,
+            significant_alone: verdict == Verdict::Unconfirmed && aspects.iter().any(is_confirmed_alone),
             aspects,
             median_ratio,
-            p: family.p,
-            threshold,
+            p: self.tests.p_by_runs().map(|p| family.adjust([p; 2], [p; 2])[1].in_family),
+            threshold: self.threshold,
             noise: self.noise_use,
             source: self.tests.source(),
             run_noise: options.run_noise.stddev(),

@@ -5,7 +5,7 @@
 //! own runs, or known from a noise model: many samples within one run are no evidence about the next run.
 //!
 //! Within a check, the aspects are corrected by Holm's method. All primary metrics are one family: which of them differ is
-//! decided jointly (Benjamini and Hochberg), and the intervals are taken at the corresponding confidence (Benjamini and
+//! decided jointly by what is beyond the threshold (Benjamini and Hochberg), and the intervals are taken at the corresponding confidence (Benjamini and
 //! Yekutieli).
 //!
 //! Parts of one run ([`within_run`](crate::within_run)) have no noise between runs, and the samples of the same rounds form
@@ -19,6 +19,7 @@ mod aspect;
 mod aspect_test;
 mod candidate;
 mod check_tests;
+mod family;
 mod noise;
 pub mod observations;
 pub mod required_samples;
@@ -30,7 +31,7 @@ use std::collections::HashMap;
 
 use rayon::prelude::*;
 use wb_model::{Class, strip_worker};
-use wb_stats::{Interval, NoiseSource, QuantileRatio, RunPrior, benjamini_hochberg, selected_confidence};
+use wb_stats::{Interval, NoiseSource, ProportionDifference, QuantileRatio, RunPrior};
 
 use crate::build::{AttemptCounts, Builds, InternedCell, MetricIndex};
 use crate::direction::Directions;
@@ -38,7 +39,9 @@ use crate::id::Statistic;
 use crate::model::NoiseModel;
 pub use alone::{SampleComparison, compare_pairs, compare_samples};
 pub use aspect::Aspect;
-use candidate::{CandidateMetric, CriticalP, FamilyResult};
+use candidate::CandidateMetric;
+use family::Family;
+pub use family::TestPValues;
 use noise::BoundNoiseModels;
 pub use noise::NoiseModelUse;
 pub use observations::ObservationCounts;
@@ -110,8 +113,10 @@ pub struct MetricComparison {
     pub counts: ObservationCounts,
     /// The failed attempts of the cell on both sides.
     pub failures: [AttemptCounts; 2],
-    /// Whether attempts fail significantly more often on the judged side.
-    pub failures_rose: bool,
+    /// Whether they fail as often; `None` if none failed, or a side does not record attempts.
+    pub failure_rates: Option<FailureComparison>,
+    /// Whether it is [`Verdict::Unconfirmed`], and would not be if nothing else were compared.
+    pub significant_alone: bool,
     /// What was compared, beginning with the shift; empty if no ratio can be computed.
     pub aspects: Vec<AspectComparison>,
     /// The ratio of medians, which decides nothing; `None` if it cannot be computed.
@@ -153,10 +158,15 @@ impl MetricComparison {
         decisive.or_else(|| self.aspects.first())
     }
 
+    /// Whether attempts fail significantly more often on the judged side.
+    pub fn failures_rose(&self) -> bool {
+        self.failure_rates.is_some_and(|failures| failures.rose)
+    }
+
     /// Whether an aspect is worse, at least by the samples, or different without a better direction.
     pub fn may_be_worse(&self) -> bool {
         let is_worse = |aspect: &AspectComparison| matches!(aspect.alone, Verdict::Regressed | Verdict::Differs);
-        self.failures_rose || self.aspects.iter().any(is_worse)
+        self.failures_rose() || self.aspects.iter().any(is_worse)
     }
 }
 
@@ -173,14 +183,25 @@ pub struct AspectComparison {
     pub widened_interval: Option<Interval>,
     /// The interval with the noise between runs; `None` if a figure is not above zero.
     pub runs_interval: Option<Interval>,
-    /// The p-values by the samples alone and with the noise between runs, adjusted for the aspects of the check.
-    pub p_values: [f64; 2],
+    /// The p-values by the samples alone and with the noise between runs.
+    pub p_values: [TestPValues; 2],
     /// How certain it is that the aspect differs.
     pub certainty: Certainty,
     /// The verdict on this aspect alone, as if runs of one build did not differ.
     pub alone: Verdict,
     /// Where the noise between runs is from, without a noise model.
     pub source: Option<NoiseSource>,
+}
+
+/// The comparison of how many attempts failed.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct FailureComparison {
+    /// The difference of the shares of attempts that failed.
+    pub difference: ProportionDifference,
+    /// The p-values of Fisher's exact test.
+    pub p_value: TestPValues,
+    /// Whether they fail significantly more often on the judged side.
+    pub rose: bool,
 }
 
 /// Compares the last build with the first, using the noise in `models`; `None` with fewer than two builds.
@@ -206,34 +227,13 @@ pub fn against(builds: &Builds, build: usize, models: &[NoiseModel], options: &O
             CandidateMetric::new(builds, sides, row, &noise_models, p99, options)
         })
         .collect();
-    let primary = || candidates.iter().filter(|candidate| candidate.primary);
-    let by_samples: Vec<f64> = primary().filter_map(CandidateMetric::p_by_samples).collect();
-    let by_runs: Vec<f64> = primary().filter_map(CandidateMetric::p_by_runs).collect();
-    let family = by_runs.len();
-    let [by_samples, by_runs] = [by_samples, by_runs].map(|all| benjamini_hochberg(&all, options.error_rate));
-    let confidence = selected_confidence(options.error_rate, by_runs.count, family);
-    let critical = |count: usize| options.error_rate * count as f64 / family.max(1) as f64;
-    let critical = CriticalP { by_samples: critical(by_samples.count), by_runs: critical(by_runs.count) };
-    let discoveries = by_runs.count;
-    let mut adjusted = by_runs.adjusted.into_iter();
-    let result = |candidate: &CandidateMetric<'_>| match candidate.primary {
-        true => FamilyResult {
-            p: candidate.p_by_runs().and_then(|_| adjusted.next()),
-            critical,
-            least_critical: options.error_rate / family.max(1) as f64,
-            confidence,
-        },
-        false => FamilyResult {
-            p: candidate.p_by_runs(),
-            critical: CriticalP { by_samples: options.error_rate, by_runs: options.error_rate },
-            least_critical: options.error_rate,
-            confidence: 1.0 - options.error_rate,
-        },
-    };
-    let results: Vec<FamilyResult> = candidates.iter().map(result).collect();
-    let checks = candidates.into_par_iter().zip(results);
-    let checks = checks.map(|(candidate, result)| candidate.judge(builds, sides, result, options)).collect();
-    Some(Comparison { checks, family, discoveries, confidence })
+    let primary = candidates.iter().filter(|candidate| candidate.primary);
+    let relevant_p: Vec<[Option<f64>; 2]> = primary.filter_map(CandidateMetric::relevant_p).collect();
+    let family = Family::new(&relevant_p, options.error_rate);
+    let checks = candidates.into_par_iter();
+    let checks = checks.map(|candidate| candidate.judge(builds, sides, &family, options)).collect();
+    let (discoveries, confidence) = (family.discoveries(), family.confidence());
+    Some(Comparison { checks, family: family.size(), discoveries, confidence })
 }
 
 /// The metric of each cell, or of a worker of it, that has the 99 % quantile of its operations' latencies.

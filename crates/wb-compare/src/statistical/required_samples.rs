@@ -92,8 +92,8 @@ impl RequiredSamples {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Verdict;
     use super::super::aspect::Aspect;
+    use super::super::{TestPValues, Verdict};
     use super::*;
 
     fn runs(ratio: f64) -> Option<usize> {
@@ -103,7 +103,7 @@ mod tests {
             interval: None,
             widened_interval: None,
             runs_interval: None,
-            p_values: [0.001, 0.2],
+            p_values: [0.001, 0.2].map(|p| TestPValues { alone: p, in_check: p, in_family: p }),
             certainty: Certainty::Samples,
             alone: Verdict::Regressed,
             source: None,

@@ -36,6 +36,25 @@ impl Threshold {
     }
 }
 
+/// The range of ratios that do not matter: as far from 1 in both directions.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct NegligibleRatios {
+    pub(crate) low: f64,
+    pub(crate) high: f64,
+}
+
+impl NegligibleRatios {
+    /// The threshold is in percent.
+    pub(crate) fn new(threshold: f64) -> Self {
+        let high = 1.0 + threshold / 100.0;
+        Self { low: 1.0 / high, high }
+    }
+
+    pub(crate) fn contains(self, ratio: f64) -> bool {
+        (self.low..=self.high).contains(&ratio)
+    }
+}
+
 /// Text that is not a threshold.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("expected a percentage from 0 to {MAX_THRESHOLD_PERCENT}, or `model`")]

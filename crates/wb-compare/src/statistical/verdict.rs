@@ -7,6 +7,7 @@ use wb_stats::{Interval, NoiseSource};
 
 use super::AspectComparison;
 use super::aspect::Aspect;
+use super::threshold::NegligibleRatios;
 use crate::build::MeasuredValue;
 
 /// The verdict on a metric.
@@ -46,6 +47,11 @@ impl Verdict {
         Self::Invalid,
         Self::Incomparable,
     ];
+
+    /// Whether it states a difference.
+    pub(crate) fn is_change(self) -> bool {
+        matches!(self, Self::Improved | Self::Regressed | Self::Differs)
+    }
 
     /// The name in files.
     pub fn as_str(self) -> &'static str {
@@ -91,29 +97,28 @@ pub(super) struct VerdictInput {
     pub(super) values: [MeasuredValue; 2],
     pub(super) aspects: Vec<AspectInput>,
     pub(super) direction: Direction,
-    /// The smallest relevant difference, as a fraction.
-    pub(super) threshold: f64,
+    pub(super) negligible: NegligibleRatios,
     /// Whether attempts fail more often on the judged side.
     pub(super) failures_rose: bool,
 }
 
 impl VerdictInput {
-    /// The threshold is in percent. Completes the aspects by their verdicts alone.
+    /// Completes the aspects by their verdicts alone.
     pub(super) fn of(
         values: [MeasuredValue; 2],
         aspects: &mut [AspectComparison],
         direction: Direction,
-        threshold: f64,
+        negligible: NegligibleRatios,
         failures_rose: bool,
     ) -> Self {
         let complete = |aspect: &mut AspectComparison| {
             let input = aspect.input(direction);
             let differs = input.certainty >= Certainty::Samples;
-            aspect.alone = judge(input.ratio, input.interval, differs, direction, threshold / 100.0);
+            aspect.alone = judge(input.ratio, input.interval, differs, direction, negligible);
             input
         };
         let aspects = aspects.iter_mut().map(complete).collect();
-        Self { values, aspects, direction, threshold: threshold / 100.0, failures_rose }
+        Self { values, aspects, direction, negligible, failures_rose }
     }
 
     /// Whether the dependence of samples on those before them is all that prevents equality.
@@ -130,7 +135,7 @@ impl VerdictInput {
             [MeasuredValue::Known(_), MeasuredValue::Known(_)] => {}
         }
         let verdict = |aspect: &AspectInput, certainty| {
-            judge(aspect.ratio, aspect.interval, aspect.certainty >= certainty, self.direction, self.threshold)
+            judge(aspect.ratio, aspect.interval, aspect.certainty >= certainty, self.direction, self.negligible)
         };
         let any = |certainty, requested| self.aspects.iter().any(|aspect| verdict(aspect, certainty) == requested);
         let worse = |certainty| any(certainty, Verdict::Regressed);
@@ -182,17 +187,15 @@ impl AspectComparison {
     }
 }
 
-/// The verdict for a ratio, its interval, and whether the difference is significant; the threshold is a fraction.
+/// The verdict for a ratio, its interval, and whether the difference is significant.
 pub(crate) fn judge(
     ratio: f64,
     interval: Option<Interval>,
     differs: bool,
     direction: Direction,
-    threshold: f64,
+    negligible: NegligibleRatios,
 ) -> Verdict {
-    // Symmetric for ratios: the threshold has the same distance from 1 in both directions.
-    let (lower, upper) = (1.0 / (1.0 + threshold), 1.0 + threshold);
-    let within = |value: f64| (lower..=upper).contains(&value);
+    let within = |value: f64| negligible.contains(value);
     if interval.is_some_and(|interval| within(interval.low) && within(interval.high)) {
         return Verdict::Equivalent;
     }
@@ -223,7 +226,7 @@ mod tests {
             values: [MeasuredValue::Known(1.0); 2],
             aspects: aspects.to_vec(),
             direction: Direction::Higher,
-            threshold: 0.05,
+            negligible: NegligibleRatios::new(5.0),
             failures_rose: false,
         }
     }

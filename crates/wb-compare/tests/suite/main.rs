@@ -4,6 +4,7 @@
 
 mod ab;
 mod check;
+mod family;
 mod folders;
 mod history;
 mod noise;

@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 use wb_compare::build::{Build, DEFINING_PARAMS, METRIC_UNIT, MetricIndex};
-use wb_compare::comparison::CheckResult;
+use wb_compare::comparison::{AspectSummary, CheckResult, ConfidenceInterval, FailureSummary};
+use wb_compare::statistical::{Certainty, TestPValues, Verdict};
 use wb_compare::{Builds, CheckId, ComparisonResult, IdFormat, Statistic};
 use wb_model::Unit;
 
@@ -51,6 +52,31 @@ const CHECK_COLUMNS: [&str; 31] = [
 /// The last column of checks between builds.
 const REASON: &str = "reason";
 
+/// The columns of aspects after the leading ones.
+const ASPECT_COLUMNS: [&str; 21] = [
+    "statistic",
+    "primary",
+    "direction",
+    "aspect",
+    "quantity",
+    "estimate",
+    "low",
+    "high",
+    "confidence",
+    "widened_low",
+    "widened_high",
+    "runs_low",
+    "runs_high",
+    "p_samples",
+    "check_p_samples",
+    "adjusted_p_samples",
+    "p_runs",
+    "check_p_runs",
+    "adjusted_p_runs",
+    "certainty",
+    "verdict_alone",
+];
+
 /// The columns of samples after the leading ones.
 const SAMPLE_COLUMNS: [&str; 5] = ["side", "build", "run", "sample", "value"];
 
@@ -62,6 +88,8 @@ pub struct ComparisonCsv {
     /// One row per error of the first and the last build, whose verdict is `error` and whose reason is its text, then one
     /// row per check.
     pub checks: String,
+    /// One row per aspect of each check that statistics compared: the shift, the mean, the tail, and failed attempts.
+    pub aspects: String,
     /// One row per sample and build of each metric.
     pub samples: String,
     /// One row per group.
@@ -71,7 +99,12 @@ pub struct ComparisonCsv {
 /// Writes a comparison of builds.
 pub fn csv(outcome: &ComparisonResult, builds: &Builds) -> ComparisonCsv {
     let table = TidyTable::of(outcome, builds);
-    ComparisonCsv { checks: table.checks(), samples: table.samples(), groups: groups(outcome) }
+    ComparisonCsv {
+        checks: table.checks(),
+        aspects: table.aspects(),
+        samples: table.samples(),
+        groups: groups(outcome),
+    }
 }
 
 /// The columns and units that all rows of a comparison share.
@@ -102,7 +135,7 @@ impl<'a> TidyTable<'a> {
 
     fn checks(&self) -> String {
         let columns = self.check_columns();
-        let header = self.columns.header(&columns, &[&columns, &SAMPLE_COLUMNS]);
+        let header = self.header(&columns);
         let errors = self.outcome.errors().map(|(build, location, text)| {
             let fields = CellFields { cell: location.to_owned(), ..CellFields::default() };
             let of_check = CHECK_COLUMNS.map(|column| match column {
@@ -132,6 +165,11 @@ impl<'a> TidyTable<'a> {
         to_csv(header, errors.chain(checks))
     }
 
+    /// The header of a file with these columns after the leading ones, which all files share.
+    fn header(&self, columns: &[&str]) -> Vec<String> {
+        self.columns.header(columns, &[&self.check_columns(), &ASPECT_COLUMNS, &SAMPLE_COLUMNS])
+    }
+
     /// The columns of checks after the leading ones.
     fn check_columns(&self) -> Vec<&'static str> {
         let sides = self.outcome.within_run.iter().flat_map(|_| SIDE_COLUMNS);
@@ -154,13 +192,36 @@ impl<'a> TidyTable<'a> {
 
     /// A row of a check whose identifier cannot be split.
     fn unnamed_row(&self, check: &CheckResult) -> Vec<String> {
+        self.check_row(self.unnamed_leading(check), check, [Some(1.0); 2])
+    }
+
+    fn unnamed_leading(&self, check: &CheckResult) -> Vec<String> {
         let fields = CellFields { cell: check.id.clone(), ..CellFields::default() };
-        let leading = self.columns.row(fields, |_| String::new());
-        self.check_row(leading, check, [Some(1.0); 2])
+        self.columns.row(fields, |_| String::new())
+    }
+
+    fn aspects(&self) -> String {
+        let sides = self.outcome.within_run.iter().flat_map(|_| SIDE_COLUMNS);
+        let columns: Vec<&str> = ASPECT_COLUMNS.into_iter().chain(sides).collect();
+        let header = self.header(&columns);
+        let rows = self.outcome.checks.iter().flat_map(|check| {
+            let leading = match self.find(check) {
+                Some((id, row)) => {
+                    // Ratios and shares have no unit.
+                    self.columns.row(cell_fields(&id, String::new()), |name| self.param_of_sides(row, name))
+                }
+                None => self.unnamed_leading(check),
+            };
+            aspect_rows(check).into_iter().map(move |row| {
+                let row = leading.iter().cloned().chain(row);
+                row.chain(self.side_names(check.sides.as_ref())).collect()
+            })
+        });
+        to_csv(header, rows)
     }
 
     fn samples(&self) -> String {
-        let header = self.columns.header(&SAMPLE_COLUMNS, &[&self.check_columns(), &SAMPLE_COLUMNS]);
+        let header = self.header(&SAMPLE_COLUMNS);
         let last = self.builds.list().len().saturating_sub(1);
         let rows = self.builds.rows().flat_map(|row| {
             let id = self.builds.id(row, Statistic::Mean);
@@ -298,6 +359,74 @@ fn check_fields(check: &CheckResult, [before, after]: [Option<f64>; 2]) -> [Stri
         check.decided_by.as_str().to_owned(),
         check.final_verdict.as_str().to_owned(),
     ]
+}
+
+/// The rows of a check's aspects, and of its failed attempts if there are any.
+fn aspect_rows(check: &CheckResult) -> Vec<Vec<String>> {
+    let Some(statistics) = &check.statistics else { return Vec::new() };
+    let aspects = statistics.aspects.iter().map(AspectRow::of_aspect);
+    let failures = statistics.failure_rates.map(|failures| AspectRow::of_failures(failures, statistics.failures_rose));
+    aspects.chain(failures).map(|row| row.fields(check)).collect()
+}
+
+/// What was compared of a check.
+struct AspectRow {
+    name: &'static str,
+    /// What the estimate and its intervals are.
+    quantity: &'static str,
+    estimate: f64,
+    /// By the samples, widened, and with the noise between runs.
+    intervals: [Option<ConfidenceInterval>; 3],
+    /// By the samples and with the noise between runs.
+    p_values: [TestPValues; 2],
+    certainty: Certainty,
+    verdict: Verdict,
+}
+
+impl AspectRow {
+    fn of_aspect(aspect: &AspectSummary) -> Self {
+        Self {
+            name: aspect.aspect.as_str(),
+            quantity: "ratio",
+            estimate: aspect.ratio,
+            intervals: [aspect.interval, aspect.widened_interval, aspect.runs_interval],
+            p_values: [aspect.p_by_samples, aspect.p_by_runs],
+            certainty: aspect.certainty,
+            verdict: aspect.alone,
+        }
+    }
+
+    fn of_failures(failures: FailureSummary, rose: bool) -> Self {
+        Self {
+            name: "failures",
+            quantity: "difference of shares",
+            estimate: failures.difference,
+            intervals: [Some(failures.interval), None, None],
+            p_values: [failures.p_value; 2],
+            certainty: if rose { Certainty::Runs } else { Certainty::None },
+            verdict: if rose { Verdict::Regressed } else { Verdict::Inconclusive },
+        }
+    }
+
+    fn fields(&self, check: &CheckResult) -> Vec<String> {
+        let certainty = match self.certainty {
+            Certainty::None => "none",
+            Certainty::Samples => "samples",
+            Certainty::Runs => "runs",
+        };
+        let number = |value: Option<f64>| value.map_or(String::new(), |value| value.to_string());
+        let ends = |at: usize| [self.intervals[at].map(|it| it.low), self.intervals[at].map(|it| it.high)].map(number);
+        let p_values = self.p_values.iter().flat_map(|p| [p.alone, p.in_check, p.in_family]);
+        [check.statistic.to_string(), check.primary.to_string(), check.direction.to_string()]
+            .into_iter()
+            .chain([self.name.to_owned(), self.quantity.to_owned(), self.estimate.to_string()])
+            .chain(ends(0))
+            .chain([number(self.intervals[0].map(|it| it.confidence))])
+            .chain([ends(1), ends(2)].into_iter().flatten())
+            .chain(p_values.map(|p| p.to_string()))
+            .chain([certainty.to_owned(), self.verdict.as_str().to_owned()])
+            .collect()
+    }
 }
 
 fn groups(outcome: &ComparisonResult) -> String {

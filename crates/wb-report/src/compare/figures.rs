@@ -5,7 +5,7 @@ use wb_compare::comparison::{
     AspectSummary, CheckGroupResult, CheckResult, ComparisonMethod, ConfidenceInterval, FinalVerdict, ParamDifference,
     StatisticalSummary,
 };
-use wb_compare::statistical::{Aspect, Certainty, NoiseModelUse, ObservationCounts, RequiredSamples, Verdict};
+use wb_compare::statistical::{Aspect, Certainty, NoiseModelUse, ObservationCounts, RequiredSamples};
 use wb_compare::within_run::WithinRunSummary;
 use wb_compare::{CheckId, ComparisonResult, IdFormat, Statistic};
 use wb_model::{Unit, pluralize, unescape_lossy};
@@ -399,7 +399,7 @@ fn describe_run_noise(decided: FinalVerdict, statistics: &StatisticalSummary) ->
     };
     match decided {
         FinalVerdict::Gain | FinalVerdict::Loss | FinalVerdict::Differs => assumed,
-        FinalVerdict::Unconfirmed if is_significant_alone(statistics) => {
+        FinalVerdict::Unconfirmed if statistics.significant_alone => {
             format!("{assumed}: significant alone, not among all checks of this comparison")
         }
         FinalVerdict::Unconfirmed => format!(
@@ -413,13 +413,6 @@ fn describe_run_noise(decided: FinalVerdict, statistics: &StatisticalSummary) ->
         ),
         _ => String::new(),
     }
-}
-
-/// Whether a difference would be confirmed if nothing else were compared.
-fn is_significant_alone(statistics: &StatisticalSummary) -> bool {
-    let is_change = |alone: Verdict| matches!(alone, Verdict::Regressed | Verdict::Improved | Verdict::Differs);
-    let is_confirmed = |it: &AspectSummary| it.p_by_runs <= 1.0 - wb_stats::CONFIDENCE && is_change(it.alone);
-    statistics.aspects.iter().any(is_confirmed)
 }
 
 /// Describes the model of the noise between runs that was used, or why none was, if relevant.

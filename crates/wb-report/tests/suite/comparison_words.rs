@@ -117,23 +117,24 @@ fn what_fails_unconfirmed_is_no_regression() {
 
 #[test]
 fn what_is_unconfirmed_only_among_others_says_so() {
-    let aspect = |p: f64| {
-        json!({ "noise_source": "prior", "run_noise": 5.0, "aspects": [{ "aspect": "shift", "ratio": 1.3,
-            "interval": null, "runs_interval": null, "p_by_samples": 0.001, "p_by_runs": p, "certainty": "samples",
-            "alone": "regressed" }] })
-    };
-    let shown = |p: f64| {
-        let outcome = outcome(&[with(check("1", 1.3, "unconfirmed"), aspect(p))]);
+    let shown = |significant_alone: bool| {
+        let properties = json!({ "noise_source": "prior", "run_noise": 5.0, "significant_alone": significant_alone });
+        let outcome = outcome(&[with(check("1", 1.3, "unconfirmed"), properties)]);
         let text = text(&outcome, &[], &[], &[], Verbosity::Changes, Style { width: 1000, colour: false });
         text.contains("significant alone, not among all checks of this comparison")
     };
-    assert_eq!([0.01, 0.2].map(shown), [true, false]);
+    assert_eq!([true, false].map(shown), [true, false]);
+}
+
+/// The same p-value before and after all corrections.
+fn p(value: f64) -> Value {
+    json!({ "alone": value, "in_check": value, "in_family": value })
 }
 
 /// The words for one check with an aspect that has these properties.
 fn words_for_aspect(decided: &str, properties: Value) -> String {
     let aspect = json!({ "aspect": "shift", "ratio": 1.08, "interval": { "low": 1.01, "high": 1.16, "confidence": 0.95 },
-        "runs_interval": null, "p_by_samples": 0.06, "p_by_runs": 0.06, "certainty": "none", "alone": "inconclusive" });
+        "runs_interval": null, "p_by_samples": p(0.06), "p_by_runs": p(0.06), "certainty": "none", "alone": "inconclusive" });
     let aspects = json!({ "aspects": [with(aspect, properties)] });
     let outcome = outcome(&[with(check("1", 1.08, decided), aspects)]);
     text(&outcome, &[], &[], &[], Verbosity::Changes, Style { width: 1000, colour: false })
@@ -157,7 +158,7 @@ fn what_only_dependence_keeps_from_being_equal_says_so() {
     let widened = json!({ "low": 0.9, "high": 1.16, "confidence": 0.95 });
     let of = |decided, is_equal: bool| {
         let aspect = json!({ "aspect": "shift", "ratio": 1.01, "interval": { "low": 1.0, "high": 1.04, "confidence": 0.95 },
-            "widened_interval": widened, "runs_interval": null, "p_by_samples": 0.3, "p_by_runs": 0.5, "certainty": "none",
+            "widened_interval": widened, "runs_interval": null, "p_by_samples": p(0.3), "p_by_runs": p(0.5), "certainty": "none",
             "alone": "inconclusive" });
         let properties = json!({ "aspects": [aspect], "equal_if_independent": is_equal });
         let outcome = outcome(&[with(check("1", 1.01, decided), properties)]);

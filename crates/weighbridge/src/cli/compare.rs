@@ -37,8 +37,8 @@ pub(crate) struct BuildFlags {
     pub(crate) selection: SelectionFlags,
 }
 
-/// The ends of the names of the files that `--csv` writes: checks, samples, groups
-pub(crate) const COMPARISON_FILES: [&str; 3] = [".csv", "-samples.csv", "-groups.csv"];
+/// The ends of the names of the files that `--csv` writes: checks, aspects, samples, groups
+pub(crate) const COMPARISON_FILES: [&str; 4] = [".csv", "-aspects.csv", "-samples.csv", "-groups.csv"];
 
 /// Comparison method
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -134,7 +134,8 @@ pub(crate) struct CompareArgs {
     /// Print the comparison as JSON
     #[arg(long)]
     pub(crate) json: bool,
-    /// Write PREFIX.csv (one row per check), PREFIX-samples.csv (one row per sample and build) and PREFIX-groups.csv
+    /// Write PREFIX.csv (one row per check), PREFIX-aspects.csv (one row per check and aspect), PREFIX-samples.csv (one row
+    /// per sample and build) and PREFIX-groups.csv
     #[arg(long, value_name = "PREFIX", value_parser = prefix_parser(&COMPARISON_FILES))]
     pub(crate) csv: Option<OutputPrefix>,
     /// Write JUnit XML: a regression is a failure, a missing check an error; an unconfirmed or inconclusive one

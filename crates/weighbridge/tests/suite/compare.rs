@@ -175,6 +175,18 @@ fn comparison_is_written_as_csv_junit_and_markdown() {
         "{line}"
     );
     assert!(lab.read("out-groups.csv").lines().count() >= 2);
+    let aspects = table(&lab, "out-aspects.csv");
+    let names: Vec<&str> = aspects.iter().map(|row| row["aspect"].as_str()).collect();
+    assert_eq!(names, ["shift", "mean"]);
+    for row in aspects {
+        let number = |column: &str| row[column].parse::<f64>().unwrap();
+        assert!(
+            (number("estimate") - 0.7).abs() < 0.01 && number("high") < 0.8 && row["quantity"] == "ratio",
+            "{row:?}"
+        );
+        assert!(number("p_samples") <= number("adjusted_p_samples") && number("adjusted_p_runs") < 0.05, "{row:?}");
+        assert_eq!((row["certainty"].as_str(), row["verdict_alone"].as_str()), ("runs", "regressed"));
+    }
     let xml = lab.read("out.xml");
     assert!(xml.contains(r#"tests="2" failures="1" errors="0" skipped="0""#), "{xml}");
     let comment = lab.read("out.md");
@@ -204,7 +216,7 @@ fn tables_of_a_comparison_are_tidy_and_their_units_those_of_the_terminal() {
     measure(&lab, "new", 2_345_000);
     lab.weighbridge("compare old new --csv out.csv")
         .expect_code(0)
-        .expect_stderr("figures: out.csv, out-samples.csv and out-groups.csv");
+        .expect_stderr("figures: out.csv, out-aspects.csv, out-samples.csv and out-groups.csv");
     let checks = table(&lab, "out.csv");
     let mean = checks.iter().find(|row| row["statistic"] == "mean" && row["primary"] == "true").unwrap();
     let columns = ["cell", "profile", "test", "serial", "socket", "metric", "unit", "worker", "before", "after"];

@@ -245,8 +245,8 @@ fn describe_options(args: &CompareArgs, builds: &Builds) -> Vec<String> {
 fn write_files(args: &CompareArgs, outcome: &ComparisonResult, builds: &Builds) -> Result<(), Error> {
     let report = |what: &str, path: &OutputPath| crate::console::message!("{what}: {path}");
     if let Some(prefix) = &args.csv {
-        let ComparisonCsv { checks, samples, groups } = csv(outcome, builds);
-        let files = output::write_files(prefix, [checks, samples, groups])?;
+        let ComparisonCsv { checks, aspects, samples, groups } = csv(outcome, builds);
+        let files = output::write_files(prefix, [checks, aspects, samples, groups])?;
         crate::console::message!("figures: {files}");
     }
     if let Some(path) = &args.junit {

@@ -1,0 +1,94 @@
+//! All primary metrics as one family: the correction of their p-values.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use wb_stats::{DiscoveryFamily, selected_confidence};
+
+/// A p-value, and what it is after each correction.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TestPValues {
+    /// Of this test alone.
+    pub alone: f64,
+    /// Adjusted for the aspects of the check.
+    pub in_check: f64,
+    /// Adjusted for all primary checks, too: significant if it is at most the error rate.
+    pub in_family: f64,
+}
+
+/// The family of all primary checks.
+pub(super) struct Family {
+    /// By the samples alone and with the noise between runs.
+    p_values: [DiscoveryFamily; 2],
+    size: usize,
+    error_rate: f64,
+}
+
+impl Family {
+    /// Of each check that was tested the p-values of what would be reported; `None` if nothing would.
+    pub(super) fn new(checks: &[[Option<f64>; 2]], error_rate: f64) -> Self {
+        let counted = |at: usize| checks.iter().filter_map(|p| p[at]).collect();
+        let p_values = [0, 1].map(|at| DiscoveryFamily::new(counted(at), checks.len()));
+        Self { p_values, size: checks.len(), error_rate }
+    }
+
+    /// The number of checks.
+    pub(super) fn size(&self) -> usize {
+        self.size
+    }
+
+    /// The number of checks that differ with the noise between runs.
+    pub(super) fn discoveries(&self) -> usize {
+        self.p_values[1].discoveries(self.error_rate)
+    }
+
+    /// The confidence level of the intervals.
+    pub(super) fn confidence(&self) -> f64 {
+        selected_confidence(self.error_rate, self.discoveries(), self.size)
+    }
+
+    /// The place of a check whose p-values of what would be reported are these.
+    pub(super) fn check(&self, relevant_p: [Option<f64>; 2]) -> CheckFamily<'_> {
+        CheckFamily { family: Some((self, relevant_p.map(|p| p.is_some()))), error_rate: self.error_rate }
+    }
+}
+
+/// The place of a check in its family.
+pub(super) struct CheckFamily<'a> {
+    /// With whether the check counts in it, by the samples alone and with the noise between runs.
+    family: Option<(&'a Family, [bool; 2])>,
+    error_rate: f64,
+}
+
+impl CheckFamily<'_> {
+    /// A check without others, or one that decides nothing.
+    pub(super) fn alone(error_rate: f64) -> Self {
+        Self { family: None, error_rate }
+    }
+
+    /// Completes the p-values by the samples alone and with the noise between runs.
+    pub(super) fn adjust(&self, alone: [f64; 2], in_check: [f64; 2]) -> [TestPValues; 2] {
+        [0, 1].map(|at| {
+            let in_family = match &self.family {
+                Some((family, is_counted)) if is_counted[at] => family.p_values[at].adjust(in_check[at]),
+                Some((family, _)) => family.p_values[at].adjust_another(in_check[at]),
+                None => in_check[at],
+            };
+            TestPValues { alone: alone[at], in_check: in_check[at], in_family }
+        })
+    }
+
+    /// Whether a test is significant in the family.
+    pub(super) fn is_significant(&self, p: &TestPValues) -> bool {
+        p.in_family <= self.error_rate
+    }
+
+    /// The largest p-value that is significant whatever the others are.
+    pub(super) fn least_critical(&self) -> f64 {
+        self.error_rate / self.family.as_ref().map_or(1, |(family, _)| family.size.max(1)) as f64
+    }
+
+    /// The confidence level of the intervals.
+    pub(super) fn confidence(&self) -> f64 {
+        self.family.as_ref().map_or(1.0 - self.error_rate, |(family, _)| family.confidence())
+    }
+}
