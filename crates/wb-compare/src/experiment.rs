@@ -9,17 +9,19 @@ use wb_model::{Direction, MetricKey, Params, Unit};
 use wb_stats::Samples;
 
 use crate::calibrate::Calibration;
-use crate::sequential_test::{CaseBlocks, CaseResult, InvalidBlock, SequentialTest, StoppingState, VariantResult};
+use crate::sequential_test::{
+    CaseBlocks, CaseResult, InvalidBlock, MetricBlocks, MetricResult, SequentialTest, StoppingState, VariantResult,
+};
 
-/// The metric that decides an experiment, and how large and how certain a difference of it must be.
+/// The metric that decides an experiment, and how large and how certain a difference must be.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Criterion {
     /// The test as given on the command line, such as `himeno:grid=M`.
     pub test: String,
-    /// The primary metric, `CLASS/METRIC`.
+    /// The first primary metric, `CLASS/METRIC`. Of variants, every primary one decides: see the cases.
     #[schemars(with = "String")]
     pub metric: MetricKey,
-    /// Other primary metrics, which decide nothing.
+    /// Other primary metrics, which decide nothing: of a calibration, or if an older version recorded the run.
     #[serde(default)]
     #[schemars(with = "Vec<String>")]
     pub other_metrics: Vec<MetricKey>,
@@ -42,19 +44,54 @@ pub struct VariantExperiment {
     pub criterion: Criterion,
     /// The maximum number of blocks for each case; a block is one sample of every variant.
     pub max_blocks: usize,
-    /// The number of comparisons for which p-values are adjusted: of every variant but the first, in every case. `None` if
-    /// an older version recorded the run.
+    /// The number of comparisons for which p-values are adjusted: of every variant but the first, in every primary metric of
+    /// every case. `None` if an older version recorded the run.
     #[serde(default)]
     pub family: Option<usize>,
-    /// The comparison for each case: each combination of the test's axes that the variants do not change.
+    /// The comparison for each case, which is a combination of the test's axes that the variants do not change, and each of
+    /// its primary metrics. Those of a case follow each other.
     pub cases: Vec<VariantCase>,
 }
 
-/// The comparison of all variants for one case of the test.
+/// A metric by which variants are compared.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ComparedMetric {
+    /// The metric, `CLASS/METRIC`.
+    #[schemars(with = "String")]
+    pub metric: MetricKey,
+    /// The unit of its values.
+    pub unit: Unit,
+    /// Which direction of change is better.
+    pub direction: Direction,
+}
+
+impl Criterion {
+    /// The metric that decides.
+    pub fn compared_metric(&self) -> ComparedMetric {
+        ComparedMetric { metric: self.metric.clone(), unit: self.unit.clone(), direction: self.direction }
+    }
+}
+
+impl VariantExperiment {
+    /// The comparisons of each case, one for each metric.
+    pub fn by_case(&self) -> impl Iterator<Item = &[VariantCase]> {
+        self.cases.chunk_by(|one, other| one.case == other.case)
+    }
+
+    /// The metric of a comparison.
+    pub fn metric(&self, case: &VariantCase) -> ComparedMetric {
+        case.metric.clone().unwrap_or_else(|| self.criterion.compared_metric())
+    }
+}
+
+/// The comparison of all variants for one case of the test, in one metric.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct VariantCase {
     /// The case (`rw=read,bs=4k`), without the parameters that the variants change.
     pub case: String,
+    /// The metric; `None` if an older version recorded the run, which compared that of the criterion.
+    #[serde(default)]
+    pub metric: Option<ComparedMetric>,
     /// The number of complete blocks: those with a counted sample of every variant. A sample is counted if it is valid
     /// and the sampling rule uses it; warm-ups never are.
     pub blocks: usize,
@@ -62,7 +99,7 @@ pub struct VariantCase {
     /// the run, or without variants.
     #[serde(default)]
     pub measured_blocks: Option<usize>,
-    /// Whether another block is needed.
+    /// Whether the case needs another block, in this metric or in another.
     pub state: StoppingState,
     /// The variants, in the given order.
     pub variants: Vec<VariantSummary>,
@@ -172,8 +209,9 @@ pub struct VariantSamples {
     pub name: String,
     /// The variant as given on the command line, with secrets masked: `huge:param:huge-pages=always`.
     pub spec: String,
-    /// The values of the counted samples, each with the sample's number, which is that of its block.
-    pub values: Vec<(u32, f64)>,
+    /// For each metric of the case the values of the counted samples, each with the sample's number, which is that of its
+    /// block.
+    pub values: Vec<Vec<(u32, f64)>>,
     /// The block numbers of all measured samples, counted or not.
     pub block_numbers: BTreeSet<u32>,
     /// How many of the counted samples were disturbed by activity outside the workload.
@@ -182,6 +220,43 @@ pub struct VariantSamples {
     pub shortfall_reason: Option<String>,
     /// What determines its results.
     pub inputs: VariantInputs,
+}
+
+/// The samples of all variants for one case.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CaseSamples {
+    /// The case, without the parameters that variants change.
+    pub case: String,
+    /// The metrics that are compared.
+    pub metrics: Vec<ComparedMetric>,
+    /// The variants.
+    pub variants: Vec<VariantSamples>,
+}
+
+/// A sample that cannot be compared.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[error("{metric}: {cause}")]
+pub struct InvalidMetric {
+    /// The metric.
+    pub metric: MetricKey,
+    /// The cause.
+    #[source]
+    pub cause: InvalidBlock,
+}
+
+impl CaseSamples {
+    fn blocks(&self, sequential_test: &SequentialTest) -> Result<CaseBlocks, InvalidMetric> {
+        let metric = |(at, metric): (usize, &ComparedMetric)| {
+            let values: Vec<&[(u32, f64)]> =
+                self.variants.iter().map(|variant| variant.values[at].as_slice()).collect();
+            let blocks = MetricBlocks { direction: metric.direction, blocks: complete_blocks(&values) };
+            let checked = sequential_test.check(&blocks);
+            checked.map_err(|cause| InvalidMetric { metric: metric.metric.clone(), cause })?;
+            Ok(blocks)
+        };
+        let metrics = self.metrics.iter().enumerate().map(metric).collect::<Result<_, _>>()?;
+        Ok(CaseBlocks { metrics, open_rounds: None })
+    }
 }
 
 /// The complete blocks: for each block number for which every variant has a value, these values in order of the
@@ -197,46 +272,45 @@ pub fn complete_blocks(variants: &[&[(u32, f64)]]) -> BTreeMap<u32, Vec<f64>> {
 }
 
 impl VariantCase {
-    /// Compares the variants of every case with the first one, as one family.
+    /// Compares the variants of every case with the first one in every metric, as one family.
     ///
     /// # Errors
     /// If a sample is not above zero.
-    pub fn evaluate_all(
-        cases: Vec<(String, Vec<VariantSamples>)>,
-        sequential_test: &SequentialTest,
-    ) -> Result<Vec<Self>, InvalidBlock> {
-        let case_blocks = |(_, variants): &(String, Vec<VariantSamples>)| {
-            let values: Vec<&[(u32, f64)]> = variants.iter().map(|variant| variant.values.as_slice()).collect();
-            CaseBlocks { blocks: complete_blocks(&values), open_rounds: None }
+    pub fn evaluate_all(cases: Vec<CaseSamples>, sequential_test: &SequentialTest) -> Result<Vec<Self>, InvalidMetric> {
+        let blocks = cases.iter().map(|case| case.blocks(sequential_test)).collect::<Result<Vec<_>, _>>()?;
+        let results = sequential_test.evaluate(&blocks).expect("all blocks have been checked");
+        let case = |(case, result): (&CaseSamples, CaseResult)| {
+            let metrics = result.metrics.into_iter().enumerate();
+            metrics.map(|(at, metric)| Self::new(case, at, result.state, metric)).collect::<Vec<_>>()
         };
-        let blocks: Vec<CaseBlocks> = cases.iter().map(case_blocks).collect();
-        let results = sequential_test.evaluate(&blocks)?;
-        Ok(cases.into_iter().zip(results).map(|((case, variants), result)| Self::new(case, variants, result)).collect())
+        Ok(cases.iter().zip(results).flat_map(case).collect())
     }
 
-    fn new(case: String, variants: Vec<VariantSamples>, result: CaseResult) -> Self {
+    /// Of the case's metric with this index.
+    fn new(samples: &CaseSamples, at: usize, state: StoppingState, result: MetricResult) -> Self {
+        let variants = &samples.variants;
         let measured = variants.iter().map(|variant| variant.block_numbers.clone()).reduce(|one, other| &one & &other);
-        let duplicates = duplicates(&variants);
         let others = result.variants.into_iter().map(Some);
-        let summaries = variants.into_iter().zip(std::iter::once(None).chain(others)).map(|(variant, result)| {
-            let values: Vec<f64> = variant.values.iter().map(|(_, value)| *value).collect();
+        let summaries = variants.iter().zip(std::iter::once(None).chain(others)).map(|(variant, result)| {
+            let values: Vec<f64> = variant.values[at].iter().map(|(_, value)| *value).collect();
             VariantSummary {
-                name: variant.name,
-                spec: variant.spec,
+                name: variant.name.clone(),
+                spec: variant.spec.clone(),
                 samples: values.len(),
                 disturbed: Some(variant.disturbed),
                 median: Samples::new(&values).ok().map(|samples| samples.median()),
                 result,
-                shortfall: variant.shortfall_reason,
+                shortfall: variant.shortfall_reason.clone(),
             }
         });
         Self {
-            case,
+            case: samples.case.clone(),
+            metric: Some(samples.metrics[at].clone()),
             blocks: result.blocks,
             measured_blocks: measured.map(|numbers| numbers.len()),
-            state: result.state,
+            state,
             variants: summaries.collect(),
-            duplicates,
+            duplicates: duplicates(variants),
         }
     }
 }

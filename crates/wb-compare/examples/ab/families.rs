@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
-use wb_compare::sequential_test::{CaseBlocks, CaseResult, Options, SequentialTest, VariantVerdict};
+use wb_compare::sequential_test::{CaseBlocks, CaseResult, MetricBlocks, Options, SequentialTest, VariantVerdict};
 use wb_model::Direction;
 
 use super::page::percent;
@@ -27,8 +27,7 @@ const FAMILIES: usize = 1000;
 const SEED: u64 = 9;
 /// The scale of the noise.
 const SPREAD: f64 = 0.02;
-const OPTIONS: Options =
-    Options { min_blocks: 0, max_blocks: 30, threshold: 1.0, error_rate: 0.05, direction: Direction::Higher };
+const OPTIONS: Options = Options { min_blocks: 0, max_blocks: 30, threshold: 1.0, error_rate: 0.05 };
 
 /// The results of families of one kind.
 pub(crate) struct FamilyRow {
@@ -130,7 +129,7 @@ impl Kind {
             let blocks: Vec<CaseBlocks> = (0..self.cases).map(|case| self.draw(&mut rng, case)).collect();
             let results = evaluate(&blocks);
             let is_found = |result: &CaseResult| {
-                matches!(result.variants[0].verdict, VariantVerdict::Better | VariantVerdict::Worse)
+                matches!(result.metrics[0].variants[0].verdict, VariantVerdict::Better | VariantVerdict::Worse)
             };
             let (changed, unchanged) = results.split_at(self.changed);
             let [found, false_found] =
@@ -138,7 +137,7 @@ impl Kind {
             outcome.false_discoveries += share * false_found as f64 / (found + false_found).max(1) as f64;
             outcome.found += share * found as f64 / self.changed.max(1) as f64;
             outcome.blocks +=
-                share * results.iter().map(|result| result.blocks as f64).sum::<f64>() / self.cases as f64;
+                share * results.iter().map(|result| result.metrics[0].blocks as f64).sum::<f64>() / self.cases as f64;
         }
         outcome
     }
@@ -147,6 +146,7 @@ impl Kind {
     fn draw(&self, rng: &mut ChaCha8Rng, case: usize) -> CaseBlocks {
         let factor = if case < self.changed { 1.0 + self.change } else { 1.0 };
         let block = |round: usize| block(rng, self.population, SPREAD, round, &[1.0, factor]);
-        CaseBlocks { blocks: (0..).zip((0..OPTIONS.max_blocks).map(block)).collect(), open_rounds: None }
+        let blocks = (0..).zip((0..OPTIONS.max_blocks).map(block)).collect();
+        CaseBlocks { metrics: vec![MetricBlocks { direction: Direction::Higher, blocks }], open_rounds: None }
     }
 }

@@ -4,7 +4,9 @@ use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
-use wb_compare::sequential_test::{CaseBlocks, CaseResult, Options, SequentialTest, VariantResult, VariantVerdict};
+use wb_compare::sequential_test::{
+    CaseBlocks, MetricBlocks, MetricResult, Options, SequentialTest, VariantResult, VariantVerdict,
+};
 use wb_model::Direction;
 
 use super::populations::Population;
@@ -13,8 +15,7 @@ const REPETITIONS: usize = 1000;
 const SEED: u64 = 7;
 /// The scale of the noise.
 const SPREAD: f64 = 0.03;
-const OPTIONS: Options =
-    Options { min_blocks: 0, max_blocks: 30, threshold: 5.0, error_rate: 0.05, direction: Direction::Higher };
+const OPTIONS: Options = Options { min_blocks: 0, max_blocks: 30, threshold: 5.0, error_rate: 0.05 };
 
 /// Without a threshold nothing is equivalent, so that every evaluation takes place.
 const STRICT: Options = Options { threshold: 0.0, ..OPTIONS };
@@ -67,7 +68,7 @@ fn outcome(rule: &SequentialTest, population: Population, factors: &[f64]) -> Si
     let (one, mut intervals) = (1.0 / REPETITIONS as f64, 0.0);
     let truth = factors[1] / factors[0];
     for _ in 0..REPETITIONS {
-        let CaseResult { blocks, variants, .. } = run_until_stop(rule, population, factors, &mut rng);
+        let MetricResult { blocks, variants } = run_until_stop(rule, population, factors, &mut rng);
         let share = |condition: bool| if condition { one } else { 0.0 };
         let is_decided =
             |result: &VariantResult| matches!(result.verdict, VariantVerdict::Better | VariantVerdict::Worse);
@@ -85,10 +86,16 @@ fn outcome(rule: &SequentialTest, population: Population, factors: &[f64]) -> Si
 }
 
 /// Draws all blocks and evaluates them until the stopping rule ends the test.
-fn run_until_stop(rule: &SequentialTest, population: Population, factors: &[f64], rng: &mut ChaCha8Rng) -> CaseResult {
+fn run_until_stop(
+    rule: &SequentialTest,
+    population: Population,
+    factors: &[f64],
+    rng: &mut ChaCha8Rng,
+) -> MetricResult {
     let blocks = (0..OPTIONS.max_blocks).map(|at| (at as u32, block(rng, population, SPREAD, at, factors)));
-    let case = CaseBlocks { blocks: blocks.collect(), open_rounds: None };
-    rule.evaluate(&[case]).expect("drawn samples are above zero").remove(0)
+    let metric = MetricBlocks { direction: Direction::Higher, blocks: blocks.collect() };
+    let case = CaseBlocks { metrics: vec![metric], open_rounds: None };
+    rule.evaluate(&[case]).expect("drawn samples are above zero").remove(0).metrics.remove(0)
 }
 
 /// Draws one sample of each variant, in random order.

@@ -1,9 +1,12 @@
 //! All comparisons of an experiment as one family, analyzed round by round.
 
+use wb_model::Direction;
 use wb_stats::{benjamini_hochberg, selected_confidence};
 
 use super::evidence::Evidence;
-use super::{CaseBlocks, CaseResult, SequentialTest, StoppingState, VariantResult, VariantVerdict};
+use super::{
+    CaseBlocks, CaseResult, MetricBlocks, MetricResult, SequentialTest, StoppingState, VariantResult, VariantVerdict,
+};
 use crate::comparison::ConfidenceInterval;
 use crate::statistical::threshold::NegligibleRatios;
 
@@ -16,10 +19,16 @@ pub(super) struct Family<'a> {
 
 /// A case in the family.
 struct FamilyCase<'a> {
-    samples: &'a CaseBlocks,
+    open_rounds: Option<u32>,
+    metrics: Vec<FamilyMetric<'a>>,
+    is_stopped: bool,
+}
+
+/// A metric of a case.
+struct FamilyMetric<'a> {
+    samples: &'a MetricBlocks,
     /// Of each variant but the first.
     evidence: Vec<Evidence>,
-    is_stopped: bool,
 }
 
 /// What is significant in the family.
@@ -35,13 +44,18 @@ struct FamilyResult {
 impl<'a> Family<'a> {
     /// Analyzes the family after each round, until all cases are stopped or have no more blocks.
     pub(super) fn analyze(test: &'a SequentialTest, cases: &'a [CaseBlocks]) -> Self {
-        let case =
-            |samples| FamilyCase { samples, evidence: vec![Evidence::default(); test.variants - 1], is_stopped: false };
+        let metric = |samples| FamilyMetric { samples, evidence: vec![Evidence::default(); test.variants - 1] };
+        let case = |case: &'a CaseBlocks| FamilyCase {
+            open_rounds: case.open_rounds,
+            metrics: case.metrics.iter().map(metric).collect(),
+            is_stopped: false,
+        };
         let negligible = NegligibleRatios::new(test.options.threshold);
         let mut family = Self { test, negligible, cases: cases.iter().map(case).collect() };
-        let last = cases.iter().filter_map(|case| case.blocks.last_key_value()).map(|(round, _)| *round).max();
+        let metrics = cases.iter().flat_map(|case| &case.metrics);
+        let last = metrics.filter_map(|metric| metric.blocks.last_key_value()).map(|(round, _)| *round).max();
         for round in 0..=last.unwrap_or(0) {
-            if family.running().any(|case| case.samples.open_rounds.is_some_and(|rounds| rounds <= round)) {
+            if family.running().any(|case| case.open_rounds.is_some_and(|rounds| rounds <= round)) {
                 break;
             }
             family.take_round(round);
@@ -51,14 +65,16 @@ impl<'a> Family<'a> {
 
     fn running(&self) -> impl Iterator<Item = &FamilyCase<'a>> {
         let max_blocks = self.test.options.max_blocks;
-        self.cases.iter().filter(move |case| !case.is_stopped && case.blocks() < max_blocks)
+        self.cases.iter().filter(move |case| !case.is_stopped && case.is_open(max_blocks))
     }
 
     fn take_round(&mut self, round: u32) {
         let max_blocks = self.test.options.max_blocks;
-        for case in self.cases.iter_mut().filter(|case| !case.is_stopped && case.blocks() < max_blocks) {
-            let Some(block) = case.samples.blocks.get(&round) else { continue };
-            for (evidence, sample) in case.evidence.iter_mut().zip(&block[1..]) {
+        let running = self.cases.iter_mut().filter(|case| !case.is_stopped);
+        let metrics = running.flat_map(|case| &mut case.metrics);
+        for metric in metrics.filter(|metric| metric.blocks() < max_blocks) {
+            let Some(block) = metric.samples.blocks.get(&round) else { continue };
+            for (evidence, sample) in metric.evidence.iter_mut().zip(&block[1..]) {
                 evidence.push(sample.ln() - block[0].ln(), &self.test.sequential, self.negligible);
             }
         }
@@ -68,15 +84,23 @@ impl<'a> Family<'a> {
         }
     }
 
-    /// For each case, whether all its variants have a verdict.
+    /// For each case, whether all its variants have a verdict in all its metrics.
     fn are_decided(&self) -> Vec<bool> {
-        let verdicts = self.verdicts(&self.result());
-        let by_case = verdicts.chunks(self.test.variants - 1);
-        by_case.map(|verdicts| verdicts.iter().all(|verdict| *verdict != VariantVerdict::Inconclusive)).collect()
+        let mut verdicts = self.verdicts(&self.result()).into_iter();
+        let case = |case: &FamilyCase<'_>| {
+            let count = case.metrics.len() * (self.test.variants - 1);
+            let undecided = verdicts.by_ref().take(count).filter(|verdict| *verdict == VariantVerdict::Inconclusive);
+            undecided.count() == 0
+        };
+        self.cases.iter().map(case).collect()
+    }
+
+    fn metrics(&self) -> impl Iterator<Item = &FamilyMetric<'a>> {
+        self.cases.iter().flat_map(|case| &case.metrics)
     }
 
     fn evidence(&self) -> impl Iterator<Item = &Evidence> {
-        self.cases.iter().flat_map(|case| &case.evidence)
+        self.metrics().flat_map(|metric| &metric.evidence)
     }
 
     fn relevant_differences(&self) -> Vec<f64> {
@@ -100,24 +124,25 @@ impl<'a> Family<'a> {
     fn verdicts(&self, family: &FamilyResult) -> Vec<VariantVerdict> {
         let error_rate = self.test.options.error_rate;
         let adjusted = family.differences.iter().zip(&family.equivalences);
-        let verdict = |(evidence, (difference, equivalence)): (&Evidence, (&f64, &f64))| {
+        let directions = self.metrics().flat_map(|metric| metric.evidence.iter().map(|_| metric.samples.direction));
+        let verdict = |((evidence, direction), (difference, equivalence)): ((&Evidence, Direction), (&f64, &f64))| {
             if *equivalence <= error_rate {
                 return VariantVerdict::Equivalent;
             }
             let ratio = if *difference <= error_rate { evidence.ratio() } else { None };
             match ratio.filter(|ratio| !self.negligible.contains(*ratio)) {
-                Some(ratio) => VariantVerdict::of_ratio(ratio, self.test.options.direction),
+                Some(ratio) => VariantVerdict::of_ratio(ratio, direction),
                 None => VariantVerdict::Inconclusive,
             }
         };
-        self.evidence().zip(adjusted).map(verdict).collect()
+        self.evidence().zip(directions).zip(adjusted).map(verdict).collect()
     }
 
     /// For each case, whether it needs another block, and the number of evaluated blocks.
     pub(super) fn states(&self) -> Vec<(StoppingState, usize)> {
         let max_blocks = self.test.options.max_blocks;
         let state = |(case, is_decided): (&FamilyCase<'_>, bool)| {
-            let state = match (is_decided, case.blocks() < max_blocks) {
+            let state = match (is_decided, case.is_open(max_blocks)) {
                 (true, _) => StoppingState::Decided,
                 (false, true) => StoppingState::Continue,
                 (false, false) => StoppingState::AtLimit,
@@ -131,7 +156,6 @@ impl<'a> Family<'a> {
     pub(super) fn results(&self) -> Vec<CaseResult> {
         let family = self.result();
         let verdicts = self.verdicts(&family);
-        let others = self.test.variants - 1;
         let variant = |evidence: &Evidence, at: usize| {
             let error = match verdicts[at] {
                 VariantVerdict::Equivalent => family.error_of_equivalence,
@@ -152,16 +176,32 @@ impl<'a> Family<'a> {
                 verdict: verdicts[at],
             }
         };
-        let case = |(case, (at, (state, blocks))): (&FamilyCase<'_>, (usize, (StoppingState, usize)))| CaseResult {
-            blocks,
-            state,
-            variants: case.evidence.iter().zip(at * others..).map(|(evidence, at)| variant(evidence, at)).collect(),
+        let mut at = 0..;
+        let mut metric = |metric: &FamilyMetric<'_>| MetricResult {
+            blocks: metric.blocks(),
+            variants: metric.evidence.iter().zip(at.by_ref()).map(|(evidence, at)| variant(evidence, at)).collect(),
         };
-        self.cases.iter().zip(self.states().into_iter().enumerate()).map(case).collect()
+        let case = |(case, (state, _)): (&FamilyCase<'_>, (StoppingState, usize))| CaseResult {
+            state,
+            metrics: case.metrics.iter().map(&mut metric).collect(),
+        };
+        self.cases.iter().zip(self.states()).map(case).collect()
     }
 }
 
 impl FamilyCase<'_> {
+    /// Those of the metric with the most.
+    fn blocks(&self) -> usize {
+        self.metrics.iter().map(FamilyMetric::blocks).max().unwrap_or(0)
+    }
+
+    /// Whether a metric can have another block.
+    fn is_open(&self, max_blocks: usize) -> bool {
+        self.metrics.iter().any(|metric| metric.blocks() < max_blocks)
+    }
+}
+
+impl FamilyMetric<'_> {
     fn blocks(&self) -> usize {
         self.evidence.first().map_or(0, Evidence::blocks)
     }

@@ -3,8 +3,8 @@
 //! Nothing is measured here. The caller passes all blocks so far, each with one sample of every variant of a case taken
 //! in random order, and learns after each round, which has a block of every case, which cases need another one.
 //!
-//! Each comparison has a p-value that is valid whenever sampling stops ([`GroupSequentialTest`]), and all comparisons of
-//! all cases are one family (Benjamini and Hochberg), analyzed anew after each round. P-values only decrease, so that a
+//! Each comparison, of a variant with the first in a metric of a case, has a p-value that is valid whenever sampling stops
+//! ([`GroupSequentialTest`]), and all comparisons of all cases are one family (Benjamini and Hochberg), analyzed anew after each round. P-values only decrease, so that a
 //! case that has stopped keeps its verdicts. Start with [`SequentialTest`]; the error rates are in `docs/statistics.md`.
 
 mod evidence;
@@ -33,21 +33,20 @@ pub struct Options {
     /// The false discovery rate: the maximum average share of equal variants among those reported as different, over all
     /// evaluations and all comparisons. Of a single comparison it is the probability of a false positive.
     pub error_rate: f64,
-    /// The better direction.
-    pub direction: Direction,
 }
 
-impl Options {
+impl Default for Options {
     /// At most 30 blocks, 5 percent, a rate of 0.05.
-    pub fn new(direction: Direction) -> Self {
-        Self { min_blocks: 0, max_blocks: 30, threshold: 5.0, error_rate: 0.05, direction }
+    fn default() -> Self {
+        Self { min_blocks: 0, max_blocks: 30, threshold: 5.0, error_rate: 0.05 }
     }
 }
 
-/// The sequential test for a number of cases, each with the same number of variants.
+/// The sequential test of the metrics of all cases, each with the same number of variants.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SequentialTest {
-    cases: usize,
+    /// Of all cases.
+    metrics: usize,
     variants: usize,
     sequential: GroupSequentialTest,
     min_blocks: usize,
@@ -83,19 +82,35 @@ pub enum SequentialTestError {
 /// The blocks of a case.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct CaseBlocks {
-    /// The blocks with a counted sample of every variant, in the order of the variants, by the number of the round.
-    pub blocks: BTreeMap<u32, Vec<f64>>,
+    /// Those of each metric that is compared.
+    pub metrics: Vec<MetricBlocks>,
     /// The number of rounds measured so far; `None` if no more are. Rounds that a case still lacks are not analyzed yet.
     pub open_rounds: Option<u32>,
 }
 
-/// The results of a case.
+/// The blocks of a metric of a case.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MetricBlocks {
+    /// The better direction.
+    pub direction: Direction,
+    /// The blocks with a counted sample of every variant, in the order of the variants, by the number of the round.
+    pub blocks: BTreeMap<u32, Vec<f64>>,
+}
+
+/// The result for a case.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CaseResult {
-    /// The number of evaluated blocks.
-    pub blocks: usize,
     /// Whether another block is needed.
     pub state: StoppingState,
+    /// The result of each metric, in order.
+    pub metrics: Vec<MetricResult>,
+}
+
+/// The result for a metric of a case.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MetricResult {
+    /// The number of evaluated blocks.
+    pub blocks: usize,
     /// The result of each variant but the first, in order.
     pub variants: Vec<VariantResult>,
 }
@@ -106,9 +121,9 @@ pub struct CaseResult {
 pub enum StoppingState {
     /// Another block is needed.
     Continue,
-    /// Every variant has a verdict.
+    /// Every variant has a verdict in every metric.
     Decided,
-    /// The maximum number of blocks is reached, and some variant has no verdict.
+    /// The maximum number of blocks is reached, and some variant has no verdict in some metric.
     AtLimit,
 }
 
@@ -186,8 +201,9 @@ pub enum InvalidBlock {
 }
 
 impl SequentialTest {
-    /// Creates the test for a number of cases, each with a number of variants, the first included.
-    pub fn new(cases: usize, variants: usize, options: Options) -> Result<Self, SequentialTestError> {
+    /// Creates the test for a number of metrics, that of a case times the number of cases if all have the same ones, and for a
+    /// number of variants, the first included.
+    pub fn new(metrics: usize, variants: usize, options: Options) -> Result<Self, SequentialTestError> {
         let Options { min_blocks: least, max_blocks: most, error_rate: rate, .. } = options;
         let others = variants.checked_sub(1).filter(|others| *others > 0).ok_or(SequentialTestError::Alone)?;
         if !(0.0005..=0.5).contains(&rate) {
@@ -196,14 +212,14 @@ impl SequentialTest {
         // No error is spent on analyses that decide nothing.
         let sequential_for = |blocks: usize| GroupSequentialTest::new(&(least.max(1)..=blocks).collect::<Vec<_>>());
         let sequential = sequential_for(most);
-        let family = cases.max(1) * others;
+        let family = metrics.max(1) * others;
         // A single variant that differs can be found among equal ones.
         let is_enough = |test: &GroupSequentialTest| test.min_blocks(rate / family as f64).is_some();
         let Some(min_blocks) = sequential.min_blocks(rate).filter(|_| is_enough(&sequential)) else {
             let required = (most + 1..MANY_BLOCKS).find(|blocks| is_enough(&sequential_for(*blocks)));
             return Err(SequentialTestError::TooFew { most, family, rate, required: required.unwrap_or(MANY_BLOCKS) });
         };
-        Ok(Self { cases, variants, sequential, min_blocks, options })
+        Ok(Self { metrics, variants, sequential, min_blocks, options })
     }
 
     /// The maximum number of blocks.
@@ -218,7 +234,7 @@ impl SequentialTest {
 
     /// The number of comparisons in the family.
     pub fn family(&self) -> usize {
-        self.cases.max(1) * (self.variants - 1)
+        self.metrics.max(1) * (self.variants - 1)
     }
 
     /// Evaluates all cases after these blocks. Those after a case's last verdict, or beyond the maximum, are ignored.
@@ -226,21 +242,29 @@ impl SequentialTest {
     /// # Errors
     /// If a sample is not above zero, or a block incomplete.
     pub fn evaluate(&self, cases: &[CaseBlocks]) -> Result<Vec<CaseResult>, InvalidBlock> {
-        self.check(cases)?;
+        self.check_all(cases)?;
         Ok(Family::analyze(self, cases).results())
     }
 
-    /// For each case, whether it needs another block, and the number of evaluated blocks.
+    /// For each case, whether it needs another block, and the number of evaluated blocks of the metric with the most.
     ///
     /// # Errors
     /// If a sample is not above zero, or a block incomplete.
     pub fn states(&self, cases: &[CaseBlocks]) -> Result<Vec<(StoppingState, usize)>, InvalidBlock> {
-        self.check(cases)?;
+        self.check_all(cases)?;
         Ok(Family::analyze(self, cases).states())
     }
 
-    fn check(&self, cases: &[CaseBlocks]) -> Result<(), InvalidBlock> {
-        for (round, samples) in cases.iter().flat_map(|case| &case.blocks) {
+    fn check_all(&self, cases: &[CaseBlocks]) -> Result<(), InvalidBlock> {
+        cases.iter().flat_map(|case| &case.metrics).try_for_each(|metric| self.check(metric))
+    }
+
+    /// Checks the blocks of a metric.
+    ///
+    /// # Errors
+    /// If a sample is not above zero, or a block incomplete.
+    pub fn check(&self, metric: &MetricBlocks) -> Result<(), InvalidBlock> {
+        for (round, samples) in &metric.blocks {
             let block = round + 1;
             if samples.len() != self.variants {
                 return Err(InvalidBlock::Size { block, samples: samples.len(), variants: self.variants });
@@ -261,14 +285,17 @@ const MANY_BLOCKS: usize = 60;
 mod tests {
     use super::*;
 
-    const OPTIONS: Options =
-        Options { min_blocks: 0, max_blocks: 20, threshold: 5.0, error_rate: 0.05, direction: Direction::Lower };
+    const OPTIONS: Options = Options { min_blocks: 0, max_blocks: 20, threshold: 5.0, error_rate: 0.05 };
 
     /// Blocks of the first variant multiplied by these factors, with 1 % noise.
     fn blocks(count: usize, factors: &[f64]) -> CaseBlocks {
         let wobble = |at: usize| 1.0 + 0.002 * ((at * 7 % 11) as f64 - 5.0);
         let block = |at: usize| (0..).zip(factors).map(|(i, factor)| factor * wobble(at + 3 * i)).collect();
-        CaseBlocks { blocks: (0..count).map(|at| (at as u32, block(at))).collect(), open_rounds: None }
+        one_metric(Direction::Lower, (0..count).map(|at| (at as u32, block(at))).collect())
+    }
+
+    fn one_metric(direction: Direction, blocks: BTreeMap<u32, Vec<f64>>) -> CaseBlocks {
+        CaseBlocks { metrics: vec![MetricBlocks { direction, blocks }], open_rounds: None }
     }
 
     fn evaluate(test: &SequentialTest, case: CaseBlocks) -> CaseResult {
@@ -276,7 +303,7 @@ mod tests {
     }
 
     fn verdicts(result: &CaseResult) -> Vec<VariantVerdict> {
-        result.variants.iter().map(|result| result.verdict).collect()
+        result.metrics.iter().flat_map(|metric| &metric.variants).map(|result| result.verdict).collect()
     }
 
     #[test]
@@ -285,8 +312,10 @@ mod tests {
         let result = evaluate(&test, blocks(15, &[1.0, 0.8, 1.0, 1.3]));
         assert_eq!(verdicts(&result), [VariantVerdict::Better, VariantVerdict::Equivalent, VariantVerdict::Worse]);
         assert_eq!(result.state, StoppingState::Decided);
-        assert!((test.min_blocks()..15).contains(&result.blocks), "later blocks are ignored: {}", result.blocks);
-        let [first, second, _] = result.variants[..] else { panic!("three variants are compared with the first") };
+        assert!((test.min_blocks()..15).contains(&result.metrics[0].blocks), "later blocks are ignored: {result:?}");
+        let [first, second, _] = result.metrics[0].variants[..] else {
+            panic!("three variants are compared with the first")
+        };
         let ci = first.interval.unwrap();
         assert!(ci.low <= 0.8 && 0.8 <= ci.high && (first.ratio.unwrap() - 0.8).abs() < 0.01, "{first:?}");
         assert!((ci.confidence - (1.0 - 0.05 * 2.0 / 3.0)).abs() < 1e-12, "two of three differ");
@@ -297,18 +326,18 @@ mod tests {
     #[test]
     fn it_continues_until_every_variant_has_a_verdict_or_the_limit_is_reached() {
         let test = SequentialTest::new(1, 3, OPTIONS).unwrap();
-        let none = evaluate(&test, CaseBlocks::default());
-        assert_eq!((none.state, none.variants[0].ratio), (StoppingState::Continue, None));
+        let none = evaluate(&test, blocks(0, &[]));
+        assert_eq!((none.state, none.metrics[0].variants[0].ratio), (StoppingState::Continue, None));
         let before = evaluate(&test, blocks(test.min_blocks() - 1, &[1.0, 2.0, 2.0]));
-        assert_eq!((before.state, before.variants[0].interval), (StoppingState::Continue, None));
-        assert!(before.variants[0].ratio.is_some());
+        assert_eq!((before.state, before.metrics[0].variants[0].interval), (StoppingState::Continue, None));
+        assert!(before.metrics[0].variants[0].ratio.is_some());
         let clear = evaluate(&test, blocks(test.min_blocks(), &[1.0, 2.0, 2.0]));
         assert_eq!(clear.state, StoppingState::Decided);
         // The difference equals the threshold: neither beyond it nor within.
         let undecided = [1.0, 2.0, 1.05];
         assert_eq!(evaluate(&test, blocks(19, &undecided)).state, StoppingState::Continue);
         let last = evaluate(&test, blocks(25, &undecided));
-        assert_eq!((last.state, last.blocks), (StoppingState::AtLimit, 20));
+        assert_eq!((last.state, last.metrics[0].blocks), (StoppingState::AtLimit, 20));
         assert_eq!(verdicts(&last), [VariantVerdict::Worse, VariantVerdict::Inconclusive]);
     }
 
@@ -328,9 +357,38 @@ mod tests {
         let test = SequentialTest::new(2, 2, OPTIONS).unwrap();
         let at = |clear, other| test.evaluate(&[blocks(clear, &[1.0, 1.5]), blocks(other, &[1.0, 1.05])]).unwrap();
         let first = (1..20).map(|count| at(count, count)).find(|all| all[0].state == StoppingState::Decided).unwrap();
-        let blocks = first[0].blocks;
+        let blocks = first[0].metrics[0].blocks;
         assert_eq!(at(20, 20)[0], first[0]);
         assert_eq!(at(blocks, 20)[0], first[0]);
+    }
+
+    #[test]
+    fn a_case_is_measured_until_all_its_metrics_are_decided() {
+        let test = SequentialTest::new(2, 2, OPTIONS).unwrap();
+        let with = |count: usize, factor: f64| {
+            let [mut rate, latency] =
+                [[1.0, 1.5], [1.0, factor]].map(|factors| blocks(count, &factors).metrics.remove(0));
+            rate.direction = Direction::Higher;
+            CaseBlocks { metrics: vec![rate, latency], open_rounds: None }
+        };
+        let clear = test.min_blocks();
+        assert_eq!(test.family(), 2);
+        let both = evaluate(&test, with(clear, 1.5));
+        assert_eq!(
+            (both.state, verdicts(&both)),
+            (StoppingState::Decided, vec![VariantVerdict::Better, VariantVerdict::Worse])
+        );
+        // The second metric differs by the threshold, which neither verdict fits.
+        let one = evaluate(&test, with(clear, 1.05));
+        assert_eq!((one.state, verdicts(&one)[1]), (StoppingState::Continue, VariantVerdict::Inconclusive));
+        let last = evaluate(&test, with(25, 1.05));
+        assert_eq!((last.state, last.metrics[0].blocks), (StoppingState::AtLimit, 20));
+        assert_eq!(verdicts(&last), [VariantVerdict::Better, VariantVerdict::Inconclusive]);
+        // A metric that some samples lack has fewer blocks.
+        let mut lacking = with(clear, 1.5);
+        lacking.metrics[1].blocks.remove(&0);
+        let lacking = evaluate(&test, lacking);
+        assert_eq!((lacking.state, lacking.metrics[1].blocks), (StoppingState::Continue, clear - 1));
     }
 
     /// What is not measured yet could change what the others need.
@@ -352,9 +410,9 @@ mod tests {
         let test = SequentialTest::new(20, 2, OPTIONS).unwrap();
         let mut cases = vec![blocks(20, &[1.0, 1.03]); 20];
         let doubtful = |at: usize| vec![1.0, if at % 4 == 3 { 0.98 } else { 1.0 + 0.02 * (1 + at % 9) as f64 }];
-        cases[0].blocks = (0..20).map(|at| (at as u32, doubtful(at))).collect();
+        cases[0].metrics[0].blocks = (0..20).map(|at| (at as u32, doubtful(at))).collect();
         let results = test.evaluate(&cases).unwrap();
-        let [doubtful] = results[0].variants[..] else { panic!("one variant is compared with the first") };
+        let [doubtful] = results[0].metrics[0].variants[..] else { panic!("one variant is compared with the first") };
         assert!(doubtful.p_value.unwrap() < 0.02, "{doubtful:?}");
         assert_eq!(doubtful.verdict, VariantVerdict::Inconclusive, "{doubtful:?}");
     }
@@ -364,15 +422,18 @@ mod tests {
         let all = SequentialTest::new(1, 2, OPTIONS).unwrap();
         let last = SequentialTest::new(1, 2, Options { min_blocks: 20, ..OPTIONS }).unwrap();
         assert_eq!(last.min_blocks(), 20);
-        let p = |test: &SequentialTest| evaluate(test, blocks(20, &[1.0, 1.06])).variants[0].p_value.unwrap();
+        let p =
+            |test: &SequentialTest| evaluate(test, blocks(20, &[1.0, 1.06])).metrics[0].variants[0].p_value.unwrap();
         assert_eq!(evaluate(&last, blocks(19, &[1.0, 2.0])).state, StoppingState::Continue);
         assert!(p(&last) < p(&all), "{} {}", p(&last), p(&all));
     }
 
     #[test]
     fn without_a_better_direction_the_verdict_is_differs() {
-        let test = SequentialTest::new(1, 2, Options { direction: Direction::Neither, ..OPTIONS }).unwrap();
-        let result = evaluate(&test, blocks(12, &[1.0, 1.5]));
+        let test = SequentialTest::new(1, 2, OPTIONS).unwrap();
+        let mut case = blocks(12, &[1.0, 1.5]);
+        case.metrics[0].direction = Direction::Neither;
+        let result = evaluate(&test, case);
         assert_eq!((verdicts(&result), result.state), (vec![VariantVerdict::Differs], StoppingState::Decided));
     }
 
@@ -399,7 +460,7 @@ mod tests {
         let test = SequentialTest::new(1, 2, OPTIONS).unwrap();
         let message = |blocks: &[&[f64]]| {
             let blocks = (0..).zip(blocks).map(|(round, samples)| (round, samples.to_vec())).collect();
-            test.evaluate(&[CaseBlocks { blocks, open_rounds: None }]).unwrap_err().to_string()
+            test.evaluate(&[one_metric(Direction::Lower, blocks)]).unwrap_err().to_string()
         };
         assert_eq!(message(&[&[1.0, 2.0], &[1.0]]), "block 2 has 1 samples for 2 variants");
         let value = "invalid sample 0 of variant 2 in block 1: expected a finite value above zero";

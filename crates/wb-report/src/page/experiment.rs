@@ -3,7 +3,7 @@
 use minijinja::Value;
 use serde::Serialize;
 use wb_compare::experiment::{
-    CalibrationExperiment, Criterion, Experiment, VariantCase, VariantExperiment, VariantSummary,
+    CalibrationExperiment, ComparedMetric, Experiment, VariantCase, VariantExperiment, VariantSummary,
 };
 
 use super::components::{FigureTable, NamedText, named_text};
@@ -22,15 +22,17 @@ pub(super) struct ExperimentView {
 struct CaseView {
     title: String,
     about: Option<String>,
-    variants: Option<VariantsView>,
+    variants: Vec<VariantsView>,
     tables: Vec<FigureTable>,
     remarks: Vec<NamedText>,
     end: Option<String>,
 }
 
-/// View of a case's variants, with their ratios drawn on one scale.
+/// View of a case's variants in one metric, with their ratios drawn on one scale.
 #[derive(Serialize)]
 struct VariantsView {
+    /// The metric, if the case has several.
+    metric: Option<String>,
     rows: Vec<VariantRow>,
     axis: Value,
 }
@@ -62,11 +64,11 @@ impl ExperimentView {
 
 fn variant_cases(experiment: &VariantExperiment) -> Vec<CaseView> {
     let sections = variants::sections(experiment, false);
-    let view = |(case, section): (&VariantCase, CaseSection)| CaseView {
-        variants: Some(VariantsView::new(case, &experiment.criterion)),
+    let view = |(case, section): (&[VariantCase], CaseSection)| CaseView {
+        variants: case.iter().map(|one| VariantsView::new(one, experiment, case.len() > 1)).collect(),
         ..CaseView::new(section, Vec::new())
     };
-    experiment.cases.iter().zip(sections).map(view).collect()
+    experiment.by_case().zip(sections).map(view).collect()
 }
 
 fn calibration_cases(calibration: &CalibrationExperiment) -> Vec<CaseView> {
@@ -82,7 +84,7 @@ impl CaseView {
         Self {
             title: section.title,
             about: section.about,
-            variants: None,
+            variants: Vec::new(),
             tables,
             remarks: section.remarks.iter().map(|(name, text)| named_text(name, text)).collect(),
             end: section.end,
@@ -91,17 +93,23 @@ impl CaseView {
 }
 
 impl VariantsView {
-    fn new(case: &VariantCase, criterion: &Criterion) -> Self {
-        let bars = RatioBars::new(criterion.threshold / 100.0, case.variants.iter().filter_map(variants::ratio));
-        let rows = case.variants.iter().map(|variant| VariantRow::new(variant, criterion, &bars));
-        Self { rows: rows.collect(), axis: Value::from_safe_string(bars.axis()) }
+    fn new(case: &VariantCase, experiment: &VariantExperiment, is_named: bool) -> Self {
+        let metric = experiment.metric(case);
+        let threshold = experiment.criterion.threshold / 100.0;
+        let bars = RatioBars::new(threshold, case.variants.iter().filter_map(variants::ratio));
+        let rows = case.variants.iter().map(|variant| VariantRow::new(variant, &metric, &bars));
+        Self {
+            metric: is_named.then(|| variants::describe_metric(&metric)),
+            rows: rows.collect(),
+            axis: Value::from_safe_string(bars.axis()),
+        }
     }
 }
 
 impl VariantRow {
-    fn new(variant: &VariantSummary, criterion: &Criterion, bars: &RatioBars) -> Self {
-        let [median, ratio, interval, p_value] = variants::format_figures(variant, criterion);
-        let (verdict, tone) = variants::verdict(variant, criterion);
+    fn new(variant: &VariantSummary, metric: &ComparedMetric, bars: &RatioBars) -> Self {
+        let [median, ratio, interval, p_value] = variants::format_figures(variant, metric);
+        let (verdict, tone) = variants::verdict(variant, metric);
         let (kind, symbol) = tone_symbol(tone);
         let estimate = variants::ratio(variant);
         let is_drawn = variant.result.is_none() || estimate.is_some();

@@ -2,8 +2,8 @@
 
 mod specimen;
 
-use wb_compare::experiment::Experiment;
-use wb_model::{Class, MetricKey};
+use wb_compare::experiment::{ComparedMetric, Experiment};
+use wb_model::{Class, Direction, MetricKey, Unit};
 use wb_report::compare::experiment_text;
 use wb_report::page::{RunExtras, html};
 use wb_report::text::{Style, summary};
@@ -23,6 +23,37 @@ fn primary_metrics_that_are_not_judged_are_named() {
     variants.criterion.other_metrics = vec![MetricKey::new(Class::Latency, "p99")];
     let text = experiment_text(&experiment, Style { width: 130, colour: false });
     assert!(text.contains("only throughput/mflops is judged, not latency/p99"), "{text}");
+}
+
+#[test]
+fn each_metric_of_a_case_has_a_table() {
+    let mut experiment = experiment();
+    let Experiment::Variants(variants) = &mut experiment else { unreachable!("the specimen has variants") };
+    let mut latency = variants.cases[0].clone();
+    latency.metric = Some(ComparedMetric {
+        metric: MetricKey::new(Class::Latency, "p99"),
+        unit: Unit::new("ns"),
+        direction: Direction::Lower,
+    });
+    variants.cases.push(latency);
+    let text = experiment_text(&experiment, Style { width: 130, colour: false });
+    let lines: Vec<&str> = text.lines().filter(|line| !line.contains("Gflops") && !line.contains("base")).collect();
+    insta::assert_snapshot!(lines.join("\n"), @r"
+
+    file=/dev/sda,grid=M
+    throughput/mflops, higher is better      samples       median  ratio       interval       p  verdict     0.89      1      1.12
+    latency/p99, lower is better             samples   median  ratio       interval       p  verdict     0.89      1      1.12
+    huge:param:huge-pages=always                   9  4.73 µs  1.108  1.090 – 1.125  0.0479  faster                │      ━━●━
+    quiet:knob:scaling-governor=performance        9  4.24 µs  0.994  0.977 – 1.009  1.0000  equivalent          ━●┿━
+    decided after 9 blocks
+
+      throughput/mflops, latency/p99
+        differences below 5 % do not matter; p corrected for 2 comparisons (Benjamini–Hochberg), false discovery rate at most 5 %
+    ");
+    let page = html(&study(), &RunExtras { experiment: Some(experiment), ..RunExtras::default() }).unwrap();
+    let captions = Page::of(page).texts("table.variants caption");
+    assert!(captions[0].starts_with("throughput/mflops, higher is better: ratio of each variant"), "{captions:?}");
+    assert!(captions[1].starts_with("latency/p99, lower is better: ratio of each variant"), "{captions:?}");
 }
 
 #[test]

@@ -3,20 +3,22 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use wb_compare::experiment::{Criterion, Experiment, VariantCase, VariantExperiment, VariantSamples};
+use wb_compare::experiment::{
+    CaseSamples, ComparedMetric, Criterion, Experiment, VariantCase, VariantExperiment, VariantSamples,
+};
 use wb_compare::sequential_test::{Options, SequentialTest};
 use wb_model::Scope;
-use wb_plan::{Catalog, Plan, Sampling, SamplingOrder, Variant};
+use wb_plan::{Catalog, Cell, Plan, Sampling, SamplingOrder, Variant};
 use wb_record::RunFolder;
 use wb_stats::SamplingRule;
 use wb_study::Study;
 use wb_tests::Registry;
 
 use super::VariantsError;
-use super::criterion::{build_criterion, counted_values, disturbed_count, sample_numbers};
+use super::criterion::{build_criterion, counted_values, disturbed_count, primary_metrics, sample_numbers};
 use super::experiment::write_experiment;
 use super::inputs::measured_inputs;
-use super::stopping_rule::AbStoppingRule;
+use super::stopping_rule::{AbDesign, AbStoppingRule};
 use crate::error::SessionError;
 use crate::event::EventSink;
 use crate::hosts::localhost;
@@ -83,10 +85,10 @@ pub fn ab(
         criterion = Some(planned_criterion);
         Ok(plan)
     })?;
-    let (Some(criterion), Some(sequential_test)) = (criterion, stopping_rule.test()) else {
+    let (Some(criterion), Some(design)) = (criterion, stopping_rule.design()) else {
         return Err(VariantsError::NoPlan.into());
     };
-    let experiment = evaluate(&result.study, criterion, options, &request.registry, &stopping_rule, sequential_test)?;
+    let experiment = evaluate(&result.study, criterion, options, &request.registry, &stopping_rule, design)?;
     write_experiment(&RunFolder::open(folder)?, &Experiment::Variants(experiment.clone()))?;
     Ok((experiment, result.status()))
 }
@@ -137,19 +139,36 @@ fn plan_blocks(
             return Err(VariantsError::UnevenCase { variants: variants.len(), cells, case: case.to_string() });
         }
     }
-    let criterion = build_criterion(request, &plan, threshold, error_rate)?;
-    let design =
-        Options { min_blocks, max_blocks, threshold, error_rate: error_rate / 100.0, direction: criterion.direction };
-    let sequential_test = SequentialTest::new(distinct.len(), variants.len(), design)?;
-    let min_samples = sequential_test.min_blocks();
+    // Every primary metric decides, which is what the cases have.
+    let criterion = Criterion { other_metrics: Vec::new(), ..build_criterion(request, &plan, threshold, error_rate)? };
+    let of_case = |case: &&String| {
+        let cells = plan.cells.iter().zip(&cases).filter(|(_, other)| other == case).map(|(cell, _)| cell);
+        Ok(((*case).clone(), common_metrics(request, cells)?))
+    };
+    let metrics: BTreeMap<String, Vec<ComparedMetric>> =
+        distinct.iter().map(of_case).collect::<Result<_, VariantsError>>()?;
+    let options = Options { min_blocks, max_blocks, threshold, error_rate: error_rate / 100.0 };
+    let test = SequentialTest::new(metrics.values().map(Vec::len).sum(), variants.len(), options)?;
+    let min_samples = test.min_blocks();
     for (cell, case) in plan.cells.iter_mut().zip(&cases) {
         (cell.block, cell.group) = (0, Some(groups[case]));
         cell.scope = Scope::Sample;
         cell.rule = SamplingRule::External { min_samples, max_samples: max_blocks };
     }
     plan.sampling = Sampling { min_samples, order: SamplingOrder::Interleaved, ..plan.sampling };
-    stopping_rule.set_test(sequential_test, plan.sampling.clone());
+    stopping_rule.set_design(AbDesign { test, metrics, sampling: plan.sampling.clone() });
     Ok((plan, criterion))
+}
+
+/// The primary metrics that all variants of a case have.
+fn common_metrics<'a>(
+    request: &MeasureRequest,
+    variants: impl Iterator<Item = &'a Cell>,
+) -> Result<Vec<ComparedMetric>, VariantsError> {
+    let of_variants = variants.map(|cell| primary_metrics(request, cell));
+    let common = of_variants.reduce(|common, other| common.into_iter().filter(|it| other.contains(it)).collect());
+    let metrics = common.filter(|metrics| !metrics.is_empty());
+    metrics.ok_or_else(|| VariantsError::NoPrimaryMetric(request.name.clone()))
 }
 
 /// Evaluates all samples in the folder.
@@ -159,26 +178,32 @@ fn evaluate(
     options: &AbOptions,
     registry: &Registry,
     stopping_rule: &AbStoppingRule,
-    sequential_test: &SequentialTest,
+    design: &AbDesign,
 ) -> Result<VariantExperiment, SessionError> {
     let mut cases: BTreeMap<String, Vec<VariantSamples>> = BTreeMap::new();
     for variant in &options.variants {
         for cell in study.cells.iter().filter(|cell| cell.id.serial.to_string() == variant.name.to_string()) {
+            let case = stopping_rule.case(&cell.id).to_string();
+            let metrics = design.metrics.get(&case).map_or(&[][..], Vec::as_slice);
             let shortfall_reason = cell.outcome.is_incomplete().then(|| cell.outcome.to_string());
             let samples = VariantSamples {
                 name: variant.name.to_string(),
                 spec: variant.masked_text(),
-                values: counted_values(cell, &criterion),
+                values: metrics.iter().map(|metric| counted_values(cell, &metric.metric)).collect(),
                 block_numbers: sample_numbers(cell),
-                disturbed: disturbed_count(cell, &criterion),
+                disturbed: disturbed_count(cell, metrics),
                 shortfall_reason,
                 inputs: measured_inputs(cell, registry)?,
             };
-            cases.entry(stopping_rule.case(&cell.id).to_string()).or_default().push(samples);
+            cases.entry(case).or_default().push(samples);
         }
     }
-    let cases = VariantCase::evaluate_all(cases.into_iter().collect(), sequential_test)
-        .map_err(|error| VariantsError::Evaluation { metric: criterion.metric.clone(), cause: error.into() })?;
-    let family = Some(sequential_test.family());
+    let with_metrics = |(case, variants): (String, Vec<VariantSamples>)| {
+        let metrics = design.metrics.get(&case).cloned().unwrap_or_default();
+        CaseSamples { case, metrics, variants }
+    };
+    let cases = VariantCase::evaluate_all(cases.into_iter().map(with_metrics).collect(), &design.test)
+        .map_err(|error| VariantsError::Evaluation { metric: error.metric, cause: error.cause.into() })?;
+    let family = Some(design.test.family());
     Ok(VariantExperiment { criterion, max_blocks: options.max_blocks, family, cases })
 }

@@ -3,14 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
-use wb_compare::experiment::complete_blocks;
-use wb_compare::sequential_test::{CaseBlocks, SequentialTest, StoppingState};
+use wb_compare::experiment::{ComparedMetric, complete_blocks};
+use wb_compare::sequential_test::{CaseBlocks, MetricBlocks, SequentialTest, StoppingState};
 use wb_model::{Case, CellId, Purpose, pluralize};
 use wb_plan::Sampling;
 use wb_run::StoppingDecision;
 use wb_run::active_cell::{ActiveCell, NextStep};
-
-use super::criterion::decisive_metric;
 
 /// Stops the sampling of variants as soon as their comparisons are decided. All cases are measured in rounds and are one
 /// family, so that each decision depends on the samples of all of them.
@@ -18,12 +16,21 @@ pub(super) struct AbStoppingRule {
     /// The parameters that variants change.
     variant_params: Vec<String>,
     /// Set once the plan is made.
-    test: OnceLock<(SequentialTest, Sampling)>,
+    design: OnceLock<AbDesign>,
+}
+
+/// How the cells of a plan are compared.
+pub(super) struct AbDesign {
+    pub(super) test: SequentialTest,
+    /// The metrics of each case: the primary ones that all its variants have.
+    pub(super) metrics: BTreeMap<String, Vec<ComparedMetric>>,
+    pub(super) sampling: Sampling,
 }
 
 /// The variants of a case while they are measured.
 struct ActiveCase<'a> {
     variants: Vec<&'a ActiveCell>,
+    metrics: &'a [ComparedMetric],
     /// The number of rounds that each variant has measured which needs more by itself.
     open_rounds: Vec<u32>,
     /// The variant that takes no more samples, although it has too few, and why.
@@ -32,7 +39,7 @@ struct ActiveCase<'a> {
 
 impl AbStoppingRule {
     pub(super) fn new(variant_params: Vec<String>) -> Self {
-        Self { variant_params, test: OnceLock::new() }
+        Self { variant_params, design: OnceLock::new() }
     }
 
     /// The case of a cell without the parameters that variants change.
@@ -40,28 +47,31 @@ impl AbStoppingRule {
         self.variant_params.iter().fold(cell.case.clone(), |case, name| case.without(name))
     }
 
-    /// Sets the test that decides.
-    pub(super) fn set_test(&self, test: SequentialTest, sampling: Sampling) {
+    /// Sets what decides.
+    pub(super) fn set_design(&self, design: AbDesign) {
         // Plans are made once; a second one would be equal.
-        let _ = self.test.set((test, sampling));
+        let _ = self.design.set(design);
     }
 
-    /// The test that decides, once set.
-    pub(super) fn test(&self) -> Option<&SequentialTest> {
-        self.test.get().map(|(test, _)| test)
+    /// What decides, once set.
+    pub(super) fn design(&self) -> Option<&AbDesign> {
+        self.design.get()
     }
 
     /// Decides about the next sample of a cell.
     pub(super) fn decide(&self, cells: &[ActiveCell], at: usize) -> StoppingDecision {
-        let Some((test, sampling)) = self.test.get() else { return StoppingDecision::Continue };
+        let Some(AbDesign { test, metrics, sampling }) = self.design() else { return StoppingDecision::Continue };
         let mut by_case: BTreeMap<String, Vec<&ActiveCell>> = BTreeMap::new();
         for cell in cells {
             by_case.entry(self.case(&cell.planned.id).to_string()).or_default().push(cell);
         }
         let name = self.case(&cells[at].planned.id).to_string();
         let own = by_case.keys().position(|case| *case == name).unwrap_or_default();
-        let cases: Vec<ActiveCase<'_>> =
-            by_case.into_values().map(|variants| ActiveCase::new(variants, test.max_blocks(), sampling)).collect();
+        let cases = by_case.into_iter().map(|(case, variants)| {
+            let metrics = metrics.get(&case).map_or(&[][..], Vec::as_slice);
+            ActiveCase::new(variants, metrics, test.max_blocks(), sampling)
+        });
+        let cases: Vec<ActiveCase<'_>> = cases.collect();
         let blocks: Vec<CaseBlocks> = cases.iter().map(ActiveCase::blocks).collect();
         // Invalid samples are reported when the result is evaluated.
         let Ok(states) = test.states(&blocks) else { return StoppingDecision::Continue };
@@ -85,10 +95,15 @@ impl AbStoppingRule {
 }
 
 impl<'a> ActiveCase<'a> {
-    fn new(variants: Vec<&'a ActiveCell>, max_blocks: usize, sampling: &Sampling) -> Self {
+    fn new(
+        variants: Vec<&'a ActiveCell>,
+        metrics: &'a [ComparedMetric],
+        max_blocks: usize,
+        sampling: &Sampling,
+    ) -> Self {
         let open_rounds = variants.iter().filter_map(|cell| rounds(cell, sampling)).collect();
         // A variant with all its samples has not ended early; the others get theirs in the same round.
-        let mut unfinished = variants.iter().filter(|cell| counted_values(cell).len() < max_blocks);
+        let mut unfinished = variants.iter().filter(|cell| counted(cell, metrics) < max_blocks);
         let ended_early = unfinished.find_map(|cell| match cell.next(sampling) {
             NextStep::Finish(reason) => Some((cell.planned.id.serial.to_string(), reason)),
             NextStep::Attempt(..) if cell.is_ended() => {
@@ -96,14 +111,18 @@ impl<'a> ActiveCase<'a> {
             }
             NextStep::Attempt(..) => None,
         });
-        Self { variants, open_rounds, ended_early }
+        Self { variants, metrics, open_rounds, ended_early }
     }
 
     fn blocks(&self) -> CaseBlocks {
-        let values: Vec<Vec<(u32, f64)>> = self.variants.iter().map(|cell| counted_values(cell)).collect();
-        let blocks = complete_blocks(&values.iter().map(Vec::as_slice).collect::<Vec<_>>());
+        let metric = |metric: &ComparedMetric| {
+            let values: Vec<Vec<(u32, f64)>> = self.variants.iter().map(|cell| counted_values(cell, metric)).collect();
+            let blocks = complete_blocks(&values.iter().map(Vec::as_slice).collect::<Vec<_>>());
+            MetricBlocks { direction: metric.direction, blocks }
+        };
         let open_rounds = self.open_rounds.iter().min().copied();
-        CaseBlocks { blocks, open_rounds: open_rounds.filter(|_| self.ended_early.is_none()) }
+        let metrics = self.metrics.iter().map(metric).collect();
+        CaseBlocks { metrics, open_rounds: open_rounds.filter(|_| self.ended_early.is_none()) }
     }
 }
 
@@ -117,11 +136,16 @@ fn rounds(cell: &ActiveCell, sampling: &Sampling) -> Option<u32> {
     }
 }
 
-/// The valid primary values of a cell, with their sample numbers.
-fn counted_values(cell: &ActiveCell) -> Vec<(u32, f64)> {
-    let Some(metric) = decisive_metric(&cell.definition.metrics) else { return Vec::new() };
+/// The valid values of a metric of a cell, with their sample numbers.
+fn counted_values(cell: &ActiveCell, metric: &ComparedMetric) -> Vec<(u32, f64)> {
+    let Some(metric) = cell.definition.metrics.iter().find(|own| own.key() == metric.metric) else { return Vec::new() };
     let value = |evaluated: &wb_study::EvaluatedAttempt| {
         Some((evaluated.attempt.ended.sample, evaluated.valid_sample()?.get(metric)?))
     };
     cell.evaluated.iter().filter_map(value).collect()
+}
+
+/// The number of samples of a cell with a value of a metric, of which some may lack others.
+fn counted(cell: &ActiveCell, metrics: &[ComparedMetric]) -> usize {
+    metrics.iter().map(|metric| counted_values(cell, metric).len()).max().unwrap_or(0)
 }

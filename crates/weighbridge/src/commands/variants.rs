@@ -24,7 +24,7 @@ pub(crate) fn ab(args: &AbArgs, console: &Console) -> Result<Exit, Error> {
     if one.json {
         print_json(&result)?;
         // The text output shows duplicates with their cases.
-        let duplicates = result.cases.iter().flat_map(|case| &case.duplicates);
+        let duplicates = result.by_case().filter_map(|case| case.first()).flat_map(|case| &case.duplicates);
         duplicates.for_each(|duplicate| message!("warning: {duplicate}"));
     } else {
         print_experiment(&Experiment::Variants(result.clone()), &session, console)?;

@@ -64,6 +64,52 @@ fn a_cell_that_converges_in_one_of_two_primary_metrics_names_the_other() {
     assert_eq!(outcome["percent"], outcome["metrics"][0]["percent"]);
 }
 
+/// A rate that a variant does not change, and a latency that it triples.
+const UNEVEN: &str = r#"
+name = "uneven"
+summary = "a steady rate, and a latency from the environment"
+version = 1
+command = ["sh", "-c", "test \"$LATENCY\" || LATENCY=100; n=$(date +%N | cut -c 6); echo rate: $((1000 + n % 3)); echo p99: $((LATENCY + n % 3))"]
+
+[[metric]]
+name = "rate"
+class = "throughput"
+unit = "1/s"
+primary = true
+regex = 'rate: (\S+)'
+
+[[metric]]
+name = "p99"
+class = "latency"
+unit = "ms"
+primary = true
+regex = 'p99: (\S+)'
+"#;
+
+#[test]
+fn variants_are_compared_in_every_primary_metric() {
+    let lab = Lab::new();
+    lab.define("uneven", UNEVEN);
+    let line = format!("ab uneven {QUICK} --into R -- base late:env:LATENCY=300");
+    let text = lab.weighbridge(&line).expect_code(2).out;
+    for part in ["throughput/rate, higher is", "latency/p99, lower is", "equivalent", "slower", "2 comparisons"] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    assert!(!text.contains("is judged, not"), "{text}");
+    let json = lab.weighbridge(&line.replace("--into", "--json --into")).expect_code(2).json();
+    let cases = json["cases"].as_array().unwrap();
+    let text = |value: &serde_json::Value| value.as_str().unwrap().to_owned();
+    let compared = cases
+        .iter()
+        .map(|case| format!("{} {}", text(&case["metric"]["metric"]), text(&case["variants"][1]["result"]["verdict"])));
+    assert_eq!(compared.collect::<Vec<_>>(), ["throughput/rate equivalent", "latency/p99 worse"]);
+    assert_eq!((&json["family"], &cases[0]["state"]), (&2.into(), &"decided".into()));
+    assert_eq!(cases[0]["case"], cases[1]["case"]);
+    let page = lab.weighbridge("report R --html page.html");
+    page.expect_code(0);
+    assert!(lab.read("page.html").contains("p99, lower is better: ratio of each variant"));
+}
+
 #[test]
 fn a_plan_chooses_the_metrics_that_decide() {
     let lab = lab();

@@ -5,7 +5,7 @@ mod ratio_scale;
 pub(crate) mod variants;
 
 use wb_compare::experiment::{Criterion, Experiment, VariantExperiment};
-use wb_model::unescape_lossy;
+use wb_model::{Direction, MetricKey, unescape_lossy};
 
 use crate::text::{Style, Table};
 
@@ -50,8 +50,7 @@ pub fn experiment_text(experiment: &Experiment, style: Style) -> String {
 
 /// Which metric decides, and which do not, if a test has several primary ones.
 fn describe_other_metrics(Criterion { metric, other_metrics, .. }: &Criterion) -> Option<String> {
-    let others: Vec<String> = other_metrics.iter().map(ToString::to_string).collect();
-    (!others.is_empty()).then(|| format!("only {metric} is judged, not {}", others.join(", ")))
+    (!other_metrics.is_empty()).then(|| format!("only {metric} is judged, not {}", join(other_metrics)))
 }
 
 /// The unescaped name of a case, or of the test if the case has no axes.
@@ -59,14 +58,9 @@ fn title(case: &str, criterion: &Criterion) -> String {
     if case == EMPTY_CASE { criterion.test.clone() } else { unescape_lossy(case) }
 }
 
-/// The metric and a description of the criterion.
+/// The metrics and a description of the criterion.
 pub(crate) fn describe_criterion(experiment: &Experiment) -> (String, String) {
     let Criterion { metric, direction, threshold, error_rate, .. } = experiment.criterion();
-    let better = match direction {
-        wb_model::Direction::Higher => "higher is better",
-        wb_model::Direction::Lower => "lower is better",
-        wb_model::Direction::Neither => "neither way is better",
-    };
     let threshold = format!("differences below {threshold} % do not matter");
     let error_rate = match experiment {
         Experiment::Variants(VariantExperiment { family: Some(family), .. }) if *family > 1 => format!(
@@ -74,5 +68,34 @@ pub(crate) fn describe_criterion(experiment: &Experiment) -> (String, String) {
         ),
         Experiment::Variants(_) | Experiment::Calibration(_) => format!("false-positive rate at most {error_rate} %"),
     };
-    (metric.to_string(), format!("{better}; {threshold}; {error_rate}"))
+    match compared_metrics(experiment)[..] {
+        // Their tables have the directions.
+        [_, _, ..] => (join(&compared_metrics(experiment)), format!("{threshold}; {error_rate}")),
+        _ => (metric.to_string(), format!("{}; {threshold}; {error_rate}", describe_direction(*direction))),
+    }
+}
+
+/// The metrics of variants, each once.
+fn compared_metrics(experiment: &Experiment) -> Vec<MetricKey> {
+    let Experiment::Variants(variants) = experiment else { return Vec::new() };
+    let mut metrics = Vec::new();
+    for case in &variants.cases {
+        let metric = variants.metric(case).metric;
+        if !metrics.contains(&metric) {
+            metrics.push(metric);
+        }
+    }
+    metrics
+}
+
+fn join(metrics: &[MetricKey]) -> String {
+    metrics.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+}
+
+fn describe_direction(direction: Direction) -> &'static str {
+    match direction {
+        Direction::Higher => "higher is better",
+        Direction::Lower => "lower is better",
+        Direction::Neither => "neither way is better",
+    }
 }

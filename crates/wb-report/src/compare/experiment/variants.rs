@@ -1,44 +1,58 @@
 //! Tables of variants per case: each variant's comparison with the first, and the reason why measuring stopped.
 
-use wb_compare::experiment::{Criterion, VariantCase, VariantExperiment, VariantSummary};
+use wb_compare::experiment::{ComparedMetric, VariantCase, VariantExperiment, VariantSummary};
 use wb_compare::sequential_test::{StoppingState, VariantVerdict};
 use wb_model::{Class, pluralize};
 
 use super::ratio_scale::RatioScale;
-use super::{CaseSection, title};
+use super::{CaseSection, describe_direction, title};
 use crate::chart::RatioEstimate;
 use crate::phrasing::{NO_VALUE, format_p_value};
 use crate::text::{Align, Table, TableCell, Tone};
 
 /// A section for each case; `with_scale` adds a column in which the ratios are drawn on one scale.
 pub(crate) fn sections(variants: &VariantExperiment, with_scale: bool) -> Vec<CaseSection> {
-    let section = |case: &VariantCase| CaseSection {
-        title: title(&case.case, &variants.criterion),
-        about: None,
-        tables: vec![table(case, &variants.criterion, with_scale)],
-        remarks: remarks(case),
-        end: Some(stop_summary(case, variants)),
+    let section = |case: &[VariantCase]| {
+        let first = case.first()?;
+        let of_metric = |one: &VariantCase| {
+            let metric = variants.metric(one);
+            // A single metric is named below the tables.
+            let head = if case.len() > 1 { describe_metric(&metric) } else { "variant".to_owned() };
+            table(one, &metric, &head, with_scale)
+        };
+        Some(CaseSection {
+            title: title(&first.case, &variants.criterion),
+            about: None,
+            tables: case.iter().map(of_metric).collect(),
+            remarks: remarks(first),
+            end: Some(stop_summary(case, variants)),
+        })
     };
-    variants.cases.iter().map(section).collect()
+    variants.by_case().filter_map(section).collect()
 }
 
-fn table(case: &VariantCase, criterion: &Criterion, with_scale: bool) -> Table {
+/// A metric and its better direction.
+pub(crate) fn describe_metric(metric: &ComparedMetric) -> String {
+    format!("{}, {}", metric.metric, describe_direction(metric.direction))
+}
+
+fn table(case: &VariantCase, metric: &ComparedMetric, head: &str, with_scale: bool) -> Table {
     let ruler = RatioScale::new(case.variants.iter().filter_map(ratio)).filter(|_| with_scale);
     let scale = ruler.as_ref().map(RatioScale::header);
     // Omit the column if no sample was disturbed.
     let with_disturbed = case.variants.iter().any(|variant| variant.disturbed.is_some_and(|count| count > 0));
-    let mut heads = vec![("variant", Align::Left), ("samples", Align::Right)];
+    let mut heads = vec![(head, Align::Left), ("samples", Align::Right)];
     heads.extend(with_disturbed.then_some(("disturbed", Align::Right)));
     heads.extend(["median", "ratio", "interval", "p"].map(|head| (head, Align::Right)));
     heads.push(("verdict", Align::Left));
     heads.extend(scale.as_deref().map(|scale| (scale, Align::Left)));
     let mut table = Table::new(&heads);
     for variant in &case.variants {
-        let (word, tone) = verdict(variant, criterion);
+        let (word, tone) = verdict(variant, metric);
         let disturbed = || variant.disturbed.map_or_else(|| NO_VALUE.to_owned(), |disturbed| disturbed.to_string());
         let mut row: Vec<TableCell> = vec![variant.spec.as_str().into(), variant.samples.to_string().into()];
         row.extend(with_disturbed.then(|| disturbed().into()));
-        row.extend(format_figures(variant, criterion).map(TableCell::from));
+        row.extend(format_figures(variant, metric).map(TableCell::from));
         row.push(TableCell::with_tone(word, tone));
         row.extend(ruler.as_ref().map(|ruler| TableCell::from(ratio_line(ruler, variant))));
         table.row(row);
@@ -61,12 +75,12 @@ pub(crate) fn ratio(variant: &VariantSummary) -> Option<RatioEstimate> {
 }
 
 /// Median, ratio, its interval and its p-value.
-pub(crate) fn format_figures(variant: &VariantSummary, criterion: &Criterion) -> [String; 4] {
+pub(crate) fn format_figures(variant: &VariantSummary, metric: &ComparedMetric) -> [String; 4] {
     let none = || NO_VALUE.to_owned();
     let ratio = ratio(variant);
     let interval = ratio.and_then(|ratio| ratio.interval).map(|(low, high)| format!("{low:.3} – {high:.3}"));
     [
-        variant.median.map_or_else(none, |median| criterion.unit.quantity(median).to_string()),
+        variant.median.map_or_else(none, |median| metric.unit.quantity(median).to_string()),
         ratio.map_or_else(none, |ratio| format!("{:.3}", ratio.estimate)),
         interval.unwrap_or_else(none),
         variant.result.and_then(|result| result.adjusted_p_value).map_or_else(none, format_p_value),
@@ -74,16 +88,16 @@ pub(crate) fn format_figures(variant: &VariantSummary, criterion: &Criterion) ->
 }
 
 /// The verdict of a variant's comparison with the first, and its tone.
-pub(crate) fn verdict(variant: &VariantSummary, criterion: &Criterion) -> (&'static str, Tone) {
+pub(crate) fn verdict(variant: &VariantSummary, metric: &ComparedMetric) -> (&'static str, Tone) {
     match variant.result {
         None => ("reference", Tone::Quiet),
         Some(_) if variant.samples == 0 => ("not measured", Tone::Bad),
-        Some(result) => (describe(result.verdict, criterion), tone(result.verdict)),
+        Some(result) => (describe(result.verdict, metric), tone(result.verdict)),
     }
 }
 
-fn describe(verdict: VariantVerdict, criterion: &Criterion) -> &'static str {
-    let is_speed = matches!(criterion.metric.class, Class::Throughput | Class::Latency);
+fn describe(verdict: VariantVerdict, metric: &ComparedMetric) -> &'static str {
+    let is_speed = matches!(metric.metric.class, Class::Throughput | Class::Latency);
     match (verdict, is_speed) {
         (VariantVerdict::Better, true) => "faster",
         (VariantVerdict::Worse, true) => "slower",
@@ -111,7 +125,9 @@ pub(crate) fn remarks(case: &VariantCase) -> Vec<(String, String)> {
     warnings.chain(short).collect()
 }
 
-fn stop_summary(case: &VariantCase, variants: &VariantExperiment) -> String {
+/// Of the metric with the most blocks.
+fn stop_summary(case: &[VariantCase], variants: &VariantExperiment) -> String {
+    let Some(case) = case.iter().max_by_key(|case| case.blocks) else { return String::new() };
     let blocks = pluralize(case.blocks, "block");
     let uncounted = case.measured_blocks.filter(|measured| *measured > case.blocks);
     match case.state {

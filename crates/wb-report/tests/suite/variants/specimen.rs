@@ -1,6 +1,8 @@
 //! An example run of `ab`: three variants of himeno, sampled block by block.
 
-use wb_compare::experiment::{Criterion, Experiment, VariantCase, VariantExperiment, VariantInputs, VariantSamples};
+use wb_compare::experiment::{
+    CaseSamples, Criterion, Experiment, VariantCase, VariantExperiment, VariantInputs, VariantSamples,
+};
 use wb_compare::sequential_test::{Options, SequentialTest};
 use wb_model::{Class, Direction, Metric, MetricKey, Serial, TestName, Unit};
 use wb_stats::SamplingRule;
@@ -27,19 +29,18 @@ fn noise(seed: u32) -> f64 {
 
 /// The result of the run.
 pub(crate) fn experiment() -> Experiment {
-    let options = Options { max_blocks: 30, ..Options::new(Direction::Higher) };
-    let sequential_test = SequentialTest::new(1, VARIANTS.len(), options).unwrap();
+    let sequential_test = SequentialTest::new(1, VARIANTS.len(), Options::default()).unwrap();
     let samples = |(name, variant, level): (&str, &str, f64)| VariantSamples {
         name: name.to_owned(),
         spec: variant.to_owned(),
-        values: (0..BLOCKS).map(|block| (block, level * (1.0 + noise(block * 3 + variant.len() as u32)))).collect(),
+        values: vec![
+            (0..BLOCKS).map(|block| (block, level * (1.0 + noise(block * 3 + variant.len() as u32)))).collect(),
+        ],
         block_numbers: (0..BLOCKS).collect(),
         disturbed: 0,
         shortfall_reason: None,
         inputs: VariantInputs::default(),
     };
-    let case = ("file=%2Fdev%2Fsda,grid=M".to_owned(), VARIANTS.map(samples).to_vec());
-    let cases = VariantCase::evaluate_all(vec![case], &sequential_test).unwrap();
     let criterion = Criterion {
         test: "himeno:grid=M".to_owned(),
         metric: MetricKey::new(Class::Throughput, "mflops"),
@@ -49,6 +50,12 @@ pub(crate) fn experiment() -> Experiment {
         threshold: 5.0,
         error_rate: 5.0,
     };
+    let case = CaseSamples {
+        case: "file=%2Fdev%2Fsda,grid=M".to_owned(),
+        metrics: vec![criterion.compared_metric()],
+        variants: VARIANTS.map(samples).to_vec(),
+    };
+    let cases = VariantCase::evaluate_all(vec![case], &sequential_test).unwrap();
     Experiment::Variants(VariantExperiment { criterion, max_blocks: 30, family: Some(sequential_test.family()), cases })
 }
 
