@@ -335,7 +335,18 @@ impl Builds {
 
     /// The identifier of a statistic of a metric.
     pub fn id(&self, row: MetricIndex, statistic: Statistic) -> CheckId<'_> {
-        let InternedMetric { id_format, profile, test, serial, case, class, metric } = self.rows[row.index()];
+        self.resolve_id(self.rows[row.index()], statistic)
+    }
+
+    /// The metrics of the parts of one run that are compared with the same metric of the reference: their identifier, in
+    /// which `*` stands for what differs, and the metric of each part that has one. Empty if the builds are no such parts.
+    pub fn families(&self, statistic: Statistic) -> impl Iterator<Item = (CheckId<'_>, &[Option<MetricIndex>])> {
+        let families = self.within_run.iter().flat_map(|within_run| &within_run.families);
+        families.map(move |family| (self.resolve_id(family.id, statistic), family.metrics.as_slice()))
+    }
+
+    fn resolve_id(&self, metric: InternedMetric, statistic: Statistic) -> CheckId<'_> {
+        let InternedMetric { id_format, profile, test, serial, case, class, metric } = metric;
         let [profile, test, serial, case, metric] =
             [profile, test, serial, case, metric].map(|name| self.names.resolve(name));
         CheckId { id_format, profile, test, serial, case, class, metric, statistic }

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 
 use wb_diagnostics::{Diagnostic, DiagnosticCollector, Diagnostics, SourceText, suggest};
-use wb_model::{Criteria, MAX_THRESHOLD_PERCENT, Metric, MetricKey, ParamValue, TestName};
+use wb_model::{Aggregate, Criteria, MAX_THRESHOLD_PERCENT, Metric, MetricKey, ParamValue, TestName};
 
-use crate::request::{SpannedValue, ValueForm};
+use crate::request::{Request, SpannedValue, ValueForm};
 
 /// The key of the metrics that decide.
 pub(crate) const METRICS: &str = "metrics";
@@ -125,6 +125,22 @@ impl RequestCriteria {
         };
         Ok(cells.iter().map(criteria).collect())
     }
+}
+
+/// Refuses metrics that decide about a cell of several workers and have values of each worker alone.
+pub(crate) fn require_aggregates(
+    criteria: &Criteria,
+    Request { source, test, criteria: requested, .. }: &Request,
+    metrics: &[Metric],
+) -> Result<(), Diagnostic> {
+    let is_aggregated = |metric: &&Metric| metric.aggregate != Aggregate::None;
+    let has_aggregate = |key: &MetricKey| metrics.iter().filter(is_aggregated).any(|metric| metric.key() == *key);
+    let Some(key) = criteria.metrics.iter().find(|key| !has_aggregate(key)) else { return Ok(()) };
+    let span = requested.metrics.iter().find(|metric| metric.denotes(key)).map(|metric| metric.span.clone());
+    let others: Vec<String> = metrics.iter().filter(is_aggregated).map(|metric| metric.key().to_string()).collect();
+    let message = format!("metric `{key}` of test `{test}` cannot decide about several workers together");
+    Err(Diagnostic::at(source, span.unwrap_or_default(), message, "has a value of each worker alone")
+        .with_help(format!("measure on one worker (`on=NAME`), or choose one of {}", others.join(", "))))
 }
 
 /// The metric of a test that a text denotes.

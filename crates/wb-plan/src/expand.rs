@@ -12,6 +12,7 @@ use wb_model::{
 };
 
 use crate::catalog::CellMatrix;
+use crate::criteria::require_aggregates;
 use crate::plan::{Cell, Plan, SkippedCell};
 use crate::programs;
 use crate::request::{PropertyGroup, SpannedValue, ValueForm, split_commas};
@@ -119,6 +120,9 @@ impl PlanExpansion<'_> {
                 Some(reason) => self.plan.skipped.push(SkippedCell { id, params, reason }),
                 None => {
                     let cell = context.cell(id, params, open, server.as_deref())?;
+                    if cell.roles.len() > 1 {
+                        require_aggregates(&criteria, request, &catalog.metrics(&request.test, &cell.params))?;
+                    }
                     self.plan.cells.push(Cell { criteria, ..cell });
                 }
             }

@@ -36,18 +36,27 @@ pub(crate) fn group_findings_of<'a>(
     let groups = group_by_kind(findings).into_iter().map(|findings| {
         let mut with: Vec<usize> = findings.iter().map(|(cell, _)| *cell).collect();
         with.dedup();
-        let names = with.iter().map(|cell| cell_name(*cell));
-        let named = match with.len() {
-            1 => names.collect(),
-            count if count == cells => "every cell".to_owned(),
-            count if count > MAX_NAMED_CELLS => pluralize(count, "cell"),
-            _ => names.collect::<Vec<_>>().join(", "),
-        };
         let texts: Vec<&str> = findings.iter().map(|(_, finding)| *finding).collect();
-        let is_same = texts.len() == with.len() && texts.iter().all(|text| *text == texts[0]);
-        FindingGroup { cells: named, text: if is_same { texts[0].to_owned() } else { first_of(&texts) } }
+        FindingGroup { cells: name_cells(&with, &cell_name, cells), text: describe_texts(&texts, with.len()) }
     });
     groups.collect()
+}
+
+/// The names of some of all cells, or how many they are.
+pub(crate) fn name_cells(with: &[usize], cell_name: impl Fn(usize) -> String, all: usize) -> String {
+    let names = with.iter().map(|cell| cell_name(*cell));
+    match with.len() {
+        1 => names.collect(),
+        count if count == all => "every cell".to_owned(),
+        count if count > MAX_NAMED_CELLS => pluralize(count, "cell"),
+        _ => names.collect::<Vec<_>>().join(", "),
+    }
+}
+
+/// Findings of one kind: the text that all of `places` share, or the first and how many others there are.
+pub(crate) fn describe_texts(texts: &[&str], places: usize) -> String {
+    let is_same = texts.len() == places && texts.iter().all(|text| *text == texts[0]);
+    if is_same { texts[0].to_owned() } else { first_of(texts) }
 }
 
 /// Groups the findings of one cell by kind.
@@ -57,14 +66,15 @@ pub(crate) fn group_findings_of_cell(cell: &CellResult) -> Vec<String> {
     group_by_kind(all).into_iter().map(texts).collect()
 }
 
-fn group_by_kind<'a>(findings: impl Iterator<Item = (usize, &'a str)>) -> Vec<Vec<(usize, &'a str)>> {
+/// Groups findings, each with its place, by kind, in the order of their first occurrence.
+pub(crate) fn group_by_kind<'a, P>(findings: impl Iterator<Item = (P, &'a str)>) -> Vec<Vec<(P, &'a str)>> {
     let mut positions: std::collections::HashMap<String, usize> = std::collections::HashMap::new();
-    let mut groups: Vec<Vec<(usize, &str)>> = Vec::new();
-    for (cell, finding) in findings {
+    let mut groups: Vec<Vec<(P, &str)>> = Vec::new();
+    for (place, finding) in findings {
         let at = *positions.entry(finding_kind(finding)).or_insert(groups.len());
         match groups.get_mut(at) {
-            Some(group) => group.push((cell, finding)),
-            None => groups.push(vec![(cell, finding)]),
+            Some(group) => group.push((place, finding)),
+            None => groups.push(vec![(place, finding)]),
         }
     }
     groups

@@ -6,7 +6,9 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use wb_model::imported::IMPORTED_FROM;
-use wb_model::{CellOutcome, Class, Direction, MetricKey, ParamValue, WorkerName, pluralize, strip_worker};
+use wb_model::{
+    CellOutcome, Class, Direction, MetricKey, ParamValue, Purpose, Validity, WorkerName, pluralize, strip_worker,
+};
 
 use super::ReadOptions;
 use super::parsed_result::{ParsedMetric, ParsedResult};
@@ -39,6 +41,9 @@ struct RawCell<'a> {
     #[serde(borrow, default)]
     provenance: BTreeMap<Cow<'a, str>, Cow<'a, str>>,
     outcome: Option<CellOutcome>,
+    /// Why it ended; none while its run has not finished it.
+    #[serde(borrow, default)]
+    ended_by: Option<Cow<'a, str>>,
     #[serde(borrow)]
     metrics: Vec<RawMetric<'a>>,
     #[serde(borrow)]
@@ -96,7 +101,11 @@ struct RawAttempt<'a> {
     #[serde(default)]
     sample: u32,
     #[serde(default)]
+    purpose: Option<Purpose>,
+    #[serde(default)]
     start_seconds: f64,
+    #[serde(default)]
+    validity: Option<Validity>,
     counted: bool,
     #[serde(default)]
     disturbances: Vec<IgnoredAny>,
@@ -154,8 +163,8 @@ impl RawCell<'_> {
         entries.any(|(_, value)| value == "true")
     }
 
-    /// The reason why it has no value, or not the samples that its rule requires because attempts failed; `None` if it
-    /// has them, or was interrupted.
+    /// The reason why it has no value, or not the samples that its rule requires because attempts failed or were invalid;
+    /// `None` if it has them, or was interrupted.
     fn error(&self) -> Option<String> {
         match self.outcome.as_ref()? {
             CellOutcome::Failed { reason } => Some(reason.clone()),
@@ -166,6 +175,17 @@ impl RawCell<'_> {
                 let samples = pluralize(*required, "sample");
                 let cause = cause.as_deref().map(|cause| format!(": {cause}")).unwrap_or_default();
                 Some(format!("{valid} of {samples}; {failed} of {attempts} attempts failed{cause}"))
+            }
+            CellOutcome::Partial { valid, required } if self.ended_by.is_some() && !self.is_imported() => {
+                let tried = self.attempts.iter().filter(|attempt| attempt.purpose == Some(Purpose::Sample));
+                let invalid = |attempt: &RawAttempt<'_>| match &attempt.validity {
+                    Some(invalid @ Validity::Invalid { .. }) => Some(invalid.to_string()),
+                    _ => None,
+                };
+                let reasons: Vec<String> = tried.clone().filter_map(invalid).collect();
+                let (samples, attempts) = (pluralize(*required, "sample"), pluralize(tried.count(), "attempt"));
+                let last = reasons.last()?;
+                Some(format!("{valid} of {samples}; {} of {attempts} without valid values: {last}", reasons.len()))
             }
             CellOutcome::Measured | CellOutcome::NotConverged { .. } | CellOutcome::Partial { .. } => None,
         }
@@ -327,6 +347,20 @@ mod tests {
         let crashed = r#"{"outcome": "partial", "valid": 2, "required": 6},
             "failures": {"failed": 1, "attempts": 3, "cause": "crashed"}"#;
         assert_eq!(error(crashed), ["2 of 6 samples; 1 of 3 attempts failed: crashed"]);
+    }
+
+    #[test]
+    fn a_cell_that_gave_up_because_of_invalid_samples_is_an_error_unless_it_was_interrupted() {
+        let invalid = r#"{"purpose": "sample", "counted": false, "values": {},
+            "validity": {"validity": "invalid", "gate": "answer", "figures": "residual 7"}}"#;
+        let interrupted = RESULT.replace(r#""attempts": ["#, &format!(r#""attempts": [{invalid},"#));
+        let errors = |text: &str| parse(text, &ReadOptions::default(), &BTreeMap::new()).unwrap().errors;
+        assert!(errors(&interrupted).is_empty());
+        let given_up =
+            interrupted.replace(r#""outcome": {"#, r#""ended_by": "its sample limit is reached", "outcome": {"#);
+        let [(_, text)] = &errors(&given_up)[..] else { panic!("one error") };
+        assert_eq!(text, "2 of 6 samples; 1 of 1 attempt without valid values: invalid (answer: residual 7)");
+        assert!(errors(&given_up.replace(invalid, r#"{"counted": false, "values": {}}"#)).is_empty());
     }
 
     #[test]

@@ -8,6 +8,7 @@
 //! the same round form pairs.
 
 mod error;
+mod families;
 mod sides;
 mod units;
 
@@ -18,6 +19,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::build::{Builds, InternedCell, MetricIndex};
 pub use error::WithinRunError;
+pub(crate) use families::MetricFamily;
 use units::{Unit, Units};
 
 /// What parts of a run differ in.
@@ -75,6 +77,8 @@ pub struct WithinRun {
     pub summary: WithinRunSummary,
     /// The level of the judged side of each metric, as an index of the summary's levels.
     levels: Vec<usize>,
+    /// The metrics that are compared with the same metric of the reference.
+    pub(crate) families: Vec<MetricFamily>,
     /// The cell of the reference for each judged cell.
     counterparts: HashMap<InternedCell, InternedCell>,
 }

@@ -2,6 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use wb_model::Class;
+
+use super::families::families;
 use super::units::Unit;
 use super::{WithinRun, WithinRunSummary};
 use crate::build::{
@@ -12,11 +15,13 @@ use crate::id::{CheckId, Statistic};
 use crate::interner::{Set, Symbol};
 
 /// A metric of a judged unit, with the metric of each side that has it.
-struct Row {
-    id: InternedMetric,
-    level: usize,
+pub(super) struct Row {
+    pub(super) id: InternedMetric,
+    pub(super) level: usize,
     sides: [Option<MetricIndex>; 2],
     primary: bool,
+    /// The metric of the reference: its cell, class, and name without a worker.
+    pub(super) reference: (InternedCell, Class, String),
 }
 
 /// The builds of the reference and of all units that are compared with it, each a pair with its level. With `machines`,
@@ -61,11 +66,12 @@ pub(super) fn build(
     builds.units = units.collect();
     builds.params = params.into_set();
     let levels = rows.iter().map(|row| row.level).collect();
+    let families = families(&mut builds.names, &rows, summary.judged.len());
     builds.rows = rows.into_iter().map(|row| row.id).collect();
     let labels = [summary.reference.clone(), join_labels(&summary.judged)];
     builds.list = labels.into_iter().zip(sides).map(|(name, run)| Build { name, runs: vec![run] }).collect();
     let counterparts: HashMap<_, _> = pairs.iter().map(|(_, [one, other])| (other.cell, one.cell)).collect();
-    builds.within_run = Some(WithinRun { summary, levels, counterparts });
+    builds.within_run = Some(WithinRun { summary, levels, families, counterparts });
     builds
 }
 
@@ -98,7 +104,8 @@ fn rows(builds: &mut Builds, are_tests: bool, (level, [reference, judged]): &(us
         let id_format = builds.id(*any, Statistic::Mean).id_format;
         let InternedCell { profile, test, serial, case } = judged.cell;
         let id = InternedMetric { id_format, profile, test, serial, case, class: *class, metric };
-        rows.push(Row { id, level: *level, sides, primary });
+        let reference = (reference.cell, *class, name.clone());
+        rows.push(Row { id, level: *level, sides, primary, reference });
     }
     rows
 }

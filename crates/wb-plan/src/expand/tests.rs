@@ -31,6 +31,7 @@ impl Catalog for SingleTestCatalog {
         if params.get("rw") == Some(&ParamValue::Text("write".into())) {
             metrics.push(Metric::latency("sync", "s"));
             metrics.push(Metric::throughput("sync", "1/s"));
+            metrics.push(Metric::check("residual", "1"));
         }
         metrics
     }
@@ -116,18 +117,34 @@ fn knobs_are_axes_by_their_canonical_names() {
     assert_eq!(message("t:knobs.thp=never,knobs.thp-enabled=never"), "`knobs.thp-enabled` is given twice");
 }
 
+/// A plan on two workers, of which the second has no CPU.
+fn plan_on(names: [&str; 2], specs: &[&str]) -> Result<Plan, Diagnostics> {
+    let requests: Vec<Request> = specs.iter().map(|text| spec::parse(text).unwrap()).collect();
+    let worker = |name: &str, cpus: usize| {
+        let Facts { cpus: all, .. } = two_cpus();
+        (WorkerName::new(name).unwrap(), Ok(Facts { cpus: all[..cpus].to_vec(), ..Facts::default() }))
+    };
+    let workers = PlanWorkers { workers: vec![worker(names[0], 2), worker(names[1], 0)], ..PlanWorkers::default() };
+    let (sampling, profile) = (Sampling::default(), ProfileName::localhost());
+    expand(&requests, &sampling, &catalog(), Some(&workers), &profile, &Selection::default())
+}
+
+#[test]
+fn a_metric_of_each_worker_alone_decides_about_one_worker_only() {
+    let metrics = |spec: &str| plan_on(["a", "b"], &[spec]).map(|plan| plan.cells[0].criteria.metrics.len());
+    assert_eq!(metrics("t:threads=1,rw=write,on=a,metrics=residual").unwrap(), 1);
+    assert_eq!(metrics("t:threads=1,rw=write,metrics=p99").unwrap(), 1);
+    let errors = metrics("t:threads=1,rw=write,metrics=[p99,residual]").unwrap_err();
+    let [error] = errors.as_slice() else { panic!("one error") };
+    assert_eq!(error.to_string(), "metric `check/residual` of test `t` cannot decide about several workers together");
+    assert_eq!((error.excerpt(), error.label()), ("residual", "has a value of each worker alone"));
+    let help = "measure on one worker (`on=NAME`), or choose one of throughput/rate, latency/p99, latency/sync, \
+                throughput/sync";
+    assert_eq!(error.help(), Some(help));
+}
+
 #[test]
 fn the_number_of_workers_is_part_of_the_key_and_their_names_are_not() {
-    let plan_on = |names: [&str; 2], specs: &[&str]| {
-        let requests: Vec<Request> = specs.iter().map(|text| spec::parse(text).unwrap()).collect();
-        let worker = |name: &str, cpus: usize| {
-            let Facts { cpus: all, .. } = two_cpus();
-            (WorkerName::new(name).unwrap(), Ok(Facts { cpus: all[..cpus].to_vec(), ..Facts::default() }))
-        };
-        let workers = PlanWorkers { workers: vec![worker(names[0], 2), worker(names[1], 0)], ..PlanWorkers::default() };
-        let (sampling, profile) = (Sampling::default(), ProfileName::localhost());
-        expand(&requests, &sampling, &catalog(), Some(&workers), &profile, &Selection::default())
-    };
     let key = |names, spec: &str| plan_on(names, &[spec]).unwrap().cells[0].key.clone().unwrap();
     assert_eq!(key(["a", "b"], "t:threads=1"), key(["c", "d"], "t:threads=1"));
     assert_ne!(key(["a", "b"], "t:threads=1"), key(["a", "b"], "t:threads=1,on=a"));

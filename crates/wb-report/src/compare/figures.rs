@@ -175,10 +175,16 @@ pub(super) fn difference(check: &CheckResult) -> Option<f64> {
 pub(super) fn describe_difference(check: &CheckResult) -> String {
     let text = format_difference(check.statistic, difference(check));
     let of = check.statistics.as_ref().filter(|_| check.decided_by == ComparisonMethod::Statistical);
-    match of.filter(|_| inconclusive_reason(check).is_none()).and_then(|statistics| statistics.aspect) {
-        None | Some(Aspect::Mean) => text,
+    let of = of.filter(|_| inconclusive_reason(check).is_none());
+    match named_aspect(of.and_then(|statistics| statistics.aspect)) {
+        None => text,
         Some(aspect) => format!("{aspect} {text}"),
     }
+}
+
+/// The name of the aspect that a difference is of, if the values beside it are others: they are means.
+pub(super) fn named_aspect(aspect: Option<Aspect>) -> Option<&'static str> {
+    aspect.filter(|aspect| *aspect != Aspect::Mean).map(Aspect::as_str)
 }
 
 /// The reason why a check is inconclusive independent of its figures, if it is.

@@ -7,7 +7,7 @@ use wb_compare::comparison::CheckResult;
 use wb_compare::{CheckId, ComparisonResult, Statistic};
 
 use super::figures::readable_id;
-use crate::findings::{FindingGroup, group_findings_of};
+use crate::findings::{describe_texts, group_by_kind, name_cells};
 
 /// Findings of one kind in the first build, in the last, or in both.
 #[derive(Debug, PartialEq, Eq, Serialize)]
@@ -18,24 +18,14 @@ pub(super) struct BuildFindings {
     pub(super) text: String,
 }
 
-/// Groups the findings about primary metrics by kind; `build_name` formats the names of builds.
+/// Groups the findings about primary metrics by kind; `build_name` formats the names of builds. Findings of one kind that
+/// the same cells of both builds have are one line.
 pub(super) fn group_findings(outcome: &ComparisonResult, build_name: impl Fn(&str) -> String) -> Vec<BuildFindings> {
-    group_findings_of_cells(outcome, build_name, |_| true)
-}
-
-/// Groups the findings about the cells of which all primary means are selected.
-pub(super) fn group_findings_of_cells(
-    outcome: &ComparisonResult,
-    build_name: impl Fn(&str) -> String,
-    is_selected: impl Fn(&CheckResult) -> bool,
-) -> Vec<BuildFindings> {
     let [reference, .., judged] = &outcome.builds[..] else { return Vec::new() };
     // All metrics of a cell have its findings.
     let is_primary = |check: &&CheckResult| check.primary && check.statistic == Statistic::Mean;
-    let primary = || outcome.checks.iter().filter(is_primary);
-    let left_out: BTreeSet<String> = primary().filter(|check| !is_selected(check)).map(cell_name).collect();
     let mut cells: BTreeMap<String, [&[String]; 2]> = BTreeMap::new();
-    for check in primary().filter(|check| !left_out.contains(&cell_name(check))) {
+    for check in outcome.checks.iter().filter(is_primary) {
         let sides = cells.entry(cell_name(check)).or_default();
         for (side, findings) in sides.iter_mut().zip(&check.findings) {
             if side.is_empty() {
@@ -44,25 +34,34 @@ pub(super) fn group_findings_of_cells(
         }
     }
     let names: Vec<&String> = cells.keys().collect();
-    let total = names.len() + left_out.len();
-    let groups_of = |side: usize| {
-        let of_side = cells.values().map(|sides| sides[side]).enumerate();
-        let all = of_side.flat_map(|(at, findings)| findings.iter().map(move |text| (at, text.as_str())));
-        group_findings_of(all, |at| names[at].clone(), total)
+    let of_side = |side: usize| {
+        let cells = cells.values().map(move |sides| sides[side]).enumerate();
+        cells.flat_map(move |(cell, findings)| findings.iter().map(move |text| ((side, cell), text.as_str())))
     };
-    let [first, mut last] = [0, 1].map(groups_of);
-    let [reference, judged] = [reference, judged].map(|build| build_name(&build.name));
-    let line = |builds: String, FindingGroup { cells, text }| BuildFindings { builds, cells, text };
+    let builds = [reference, judged].map(|build| build_name(&build.name));
+    let both = format!("{} and {}", builds[0], builds[1]);
     let mut lines = Vec::new();
-    for group in first {
-        let in_both = last.iter().position(|other| *other == group);
-        let builds = match in_both.map(|at| last.remove(at)) {
-            Some(_) => format!("{reference} and {judged}"),
-            None => reference.clone(),
+    for findings in group_by_kind(of_side(0).chain(of_side(1))) {
+        let cells_of = |side: usize| {
+            let cells: BTreeSet<usize> =
+                findings.iter().filter(|((of, _), _)| *of == side).map(|((_, cell), _)| *cell).collect();
+            cells.into_iter().collect::<Vec<usize>>()
         };
-        lines.push(line(builds, group));
+        let mut line = |builds: &str, cells: &[usize], texts: &[&str], places: usize| {
+            let cells = name_cells(cells, |at| names[at].clone(), names.len());
+            lines.push(BuildFindings { builds: builds.to_owned(), cells, text: describe_texts(texts, places) });
+        };
+        let [of_reference, of_judged] = [0, 1].map(cells_of);
+        if of_reference == of_judged {
+            let texts: Vec<&str> = findings.iter().map(|(_, text)| *text).collect();
+            line(&both, &of_reference, &texts, 2 * of_reference.len());
+            continue;
+        }
+        for (side, cells) in [of_reference, of_judged].iter().enumerate().filter(|(_, cells)| !cells.is_empty()) {
+            let texts = findings.iter().filter(|((of, _), _)| *of == side).map(|(_, text)| *text);
+            line(&builds[side], cells, &texts.collect::<Vec<&str>>(), cells.len());
+        }
     }
-    lines.extend(last.into_iter().map(|group| line(judged.clone(), group)));
     lines
 }
 

@@ -161,11 +161,48 @@ fn describe_changed(
         let amount = amount(check).map(|amount| format!("{amount} ")).unwrap_or_default();
         return Some(format!("{amount}{word}{}{} in {}", of(check), describe_interval(check), name(check)));
     }
-    let smallest = checks.iter().map(|check| size(check)).min_by(f64::total_cmp)?;
-    let most = size(largest);
-    let (count, name) = (checks.len(), name(largest));
-    let (smallest, most) = (format_size(smallest), format_size(most));
-    Some(format!("{word} in {count} checks, by estimates of {smallest} to {most} % (most in {name}{})", of(largest)))
+    let (count, ranges, name) = (checks.len(), describe_ranges(checks), name(largest));
+    Some(format!("{word} in {count} checks, by estimates of {ranges} (most in {name}{})", of(largest)))
+}
+
+/// `3.0 to 12.0 %`; if checks of several kinds differ, a range for each: `3.0 to 12.0 % of throughput and 20.0 % of latency`.
+fn describe_ranges(checks: &[&CheckResult]) -> String {
+    let mut ranges: Vec<(Class, f64, f64)> = Vec::new();
+    for check in checks {
+        let size = difference(check).map_or(0.0, f64::abs);
+        let class = class_of_difference(check);
+        match ranges.iter_mut().find(|(of, ..)| *of == class) {
+            Some((_, low, high)) => (*low, *high) = (low.min(size), high.max(size)),
+            None => ranges.push((class, size, size)),
+        }
+    }
+    let range = |(_, low, high): &(Class, f64, f64)| match [low, high].map(|size| format_size(*size)) {
+        [low, high] if low == high => format!("{high} %"),
+        [low, high] => format!("{low} to {high} %"),
+    };
+    match &ranges[..] {
+        [one] => range(one),
+        several => join_words(&several.iter().map(|it| format!("{} of {}", range(it), it.0)).collect::<Vec<_>>()),
+    }
+}
+
+/// The kind of quantity that a difference is of.
+fn class_of_difference(check: &CheckResult) -> Class {
+    match CheckId::parse(&check.id) {
+        // The latencies of operations beside a throughput.
+        _ if is_statistical(check) && is_p99(check) => Class::Latency,
+        Ok(id) => id.class,
+        Err(_) => Class::Check,
+    }
+}
+
+/// `a, b and c`.
+fn join_words(words: &[String]) -> String {
+    match words {
+        [] => String::new(),
+        [one] => one.clone(),
+        [first @ .., last] => format!("{} and {last}", first.join(", ")),
+    }
 }
 
 /// The interval of a check in percent, without signs if it is on one side of zero.

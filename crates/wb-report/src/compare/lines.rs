@@ -1,17 +1,14 @@
 //! Renders a line for each error, check and group.
 
 use wb_compare::ComparisonResult;
-use wb_compare::comparison::{BuildSummary, CheckGroupResult, CheckResult};
+use wb_compare::comparison::{CheckGroupResult, CheckResult};
 use wb_compare::run_perf::tolerance::Status;
 
 use super::Verbosity;
 use super::figures::{describe_error, explain_check, explain_group, readable_id, tone};
-use super::findings::{BuildFindings, group_findings_of_cells};
+use super::findings::{BuildFindings, group_findings};
 use super::wording::verdict_word;
 use crate::text::{Style, Tone};
-
-/// The number of findings that are shown of a check.
-const MAX_FINDINGS: usize = 4;
 
 /// Renders the tests and cells of the first and the last build that ended in an error.
 pub(super) fn error_lines(outcome: &ComparisonResult, style: Style) -> String {
@@ -29,36 +26,18 @@ pub(super) fn check_lines(outcome: &ComparisonResult, verbosity: Verbosity, styl
         .checks
         .iter()
         .filter(is_selected)
-        .map(|check| {
-            line(verdict_word(check), tone(check.final_verdict), &check.id, &explain_check(check), style)
-                + &finding_lines(check, &outcome.builds, style)
-        })
+        .map(|check| line(verdict_word(check), tone(check.final_verdict), &check.id, &explain_check(check), style))
         .collect()
 }
 
-/// Renders what was found about the samples of cells without a listed check, one line for each kind.
-pub(super) fn unlisted_finding_lines(outcome: &ComparisonResult, verbosity: Verbosity, style: Style) -> String {
-    let is_unlisted = |check: &CheckResult| verbosity == Verbosity::Changes && !check.final_verdict.is_notable();
-    let findings = group_findings_of_cells(outcome, |build| format!("`{build}`"), is_unlisted);
+/// Renders what was found about the samples, one line for each kind.
+pub(super) fn finding_lines(outcome: &ComparisonResult, style: Style) -> String {
+    let findings = group_findings(outcome, |build| format!("`{build}`"));
     if findings.is_empty() {
         return String::new();
     }
     let line = |BuildFindings { builds, cells, text }| style.indent(2, &format!("{builds}, {cells}: {text}"));
-    style.heading("findings of other cells") + &findings.into_iter().map(line).collect::<String>()
-}
-
-/// Renders what was found about the samples of a check, up to a limit.
-fn finding_lines(check: &CheckResult, builds: &[BuildSummary], style: Style) -> String {
-    let [reference, .., judged] = builds else { return String::new() };
-    let of_builds = || [&reference.name, &judged.name].map(String::as_str);
-    let names = check.sides.as_ref().map_or_else(of_builds, |sides| sides.each_ref().map(String::as_str));
-    let all = names.into_iter().zip(&check.findings);
-    let all = all
-        .flat_map(|(build, findings)| findings.iter().map(move |finding| format!("finding in `{build}`: {finding}")));
-    let all: Vec<String> = all.collect();
-    let (shown, rest) = all.split_at(all.len().min(MAX_FINDINGS));
-    let rest = (!rest.is_empty()).then(|| format!("{} more findings: `weighbridge summary` lists them", rest.len()));
-    shown.iter().cloned().chain(rest).map(|text| style.indent(13, &text)).collect()
+    style.heading("findings") + &findings.into_iter().map(line).collect::<String>()
 }
 
 /// The groups that got worse or better and either decide, or show what none of their checks shows: many small changes.

@@ -20,7 +20,7 @@ pub(super) struct PageWords {
     /// The heading of the table of both sides.
     sides: &'static str,
     /// What a side is.
-    side: &'static str,
+    pub(super) side: &'static str,
     /// Whether sides have scores and groups, which parts of one run have not.
     averages: bool,
 }

@@ -210,7 +210,7 @@ fn write_single_check(into: &std::path::Path) -> Vec<PathBuf> {
 fn comparison_of_one_check_fits_a_screen() {
     let Some(mut browser) = browser() else { return };
     let page = page(write_single_check, Some(ComparisonMethod::Tolerance));
-    for (width, height) in [(1280, 800), (390, 1100)] {
+    for (width, height) in [(1280, 800), (390, 844)] {
         browser.open(&page.file, width, "light");
         wait_for_table(&mut browser);
         browser.assert_fits(width, "one check");

@@ -293,7 +293,7 @@ fn differences_have_intervals_if_statistics_decide() {
     let statistics = CompareOptions { method: Some(ComparisonMethod::Statistical), ..CompareOptions::default() };
     let page = page_of(&specimen(), &statistics, &PLAIN);
     let row = &page.texts("#still tbody tr")[0];
-    assert!(row.contains("read-4KiB") && row.contains("= +0.30 ±0.4 1003 ✕ −20.00 ±14 800"), "{row}");
+    assert!(row.contains("read-4KiB") && row.contains("= shift +0.30 ±0.4 1003 ✕ shift −20.00 ±14 800"), "{row}");
     let data = data(&page);
     let read =
         data["ids"].as_array().unwrap().iter().position(|id| id.as_str().unwrap().contains("read-4KiB")).unwrap();

@@ -153,17 +153,29 @@ fn markdown_has_one_line_for_each_kind_of_finding() {
 }
 
 #[test]
-fn findings_of_cells_without_a_listed_check_follow_in_one_line_for_each_kind() {
+fn findings_are_one_line_for_each_kind_with_the_cells_and_builds_that_have_it() {
     let equal = |case: u32| check(&format!("Localhost/a/0000:n={case}/latency/time#mean"), None, [1.0, 1.0], "equal");
     let mut outcome = outcome(&[equal(1), equal(2), example_loss()]);
     for (check, finding) in outcome.checks.iter_mut().zip(["swapped 5 pages", "swapped 7 pages", "the disk is full"]) {
         check.findings[1].push(finding.to_owned());
     }
+    for (at, check) in outcome.checks.iter_mut().enumerate() {
+        check.findings[0].push(format!("waited {at} % of the time"));
+        check.findings[1].push(format!("waited {} % of the time", at + 5));
+        check.findings[0].push("the cache is small".to_owned());
+        check.findings[1].push("the cache is small".to_owned());
+    }
     let text = text(&outcome, &[], &[], &[], Verbosity::Changes, PLAIN);
-    let expected = "findings of other cells\n  `new`, Localhost/a/0000:n=1, Localhost/a/0000:n=2: swapped 5 pages; and 1 \
-                    more of this kind\n";
-    assert!(text.contains(expected), "{text}");
-    assert!(text.contains("finding in `new`: the disk is full") && text.matches("the disk is full").count() == 1);
+    let findings = text.split("\nfindings\n").nth(1).and_then(|rest| rest.split("\n\n").next());
+    assert_eq!(
+        findings,
+        Some(
+            "  `old` and `new`, every cell: waited 0 % of the time; and 5 more of this kind\n  `old` and `new`, every cell: \
+             the cache is small\n  `new`, Localhost/a/0000:n=1, Localhost/a/0000:n=2: swapped 5 pages; and 1 more of this \
+             kind\n  `new`, Localhost/b/0000:-: the disk is full"
+        ),
+        "{text}"
+    );
 }
 
 /// A check that is listed.

@@ -43,6 +43,22 @@ fn outcome(checks: &[Value]) -> ComparisonResult {
     outcome
 }
 
+#[test]
+fn a_sentence_about_several_metrics_has_a_range_for_each_kind() {
+    let throughput = |case: u32, ratio: f64| {
+        let id = format!("Localhost/a/0000:n={case}/throughput/rate#mean");
+        with(check("", ratio, "loss"), json!({ "id": id, "direction": "higher" }))
+    };
+    let checks = [throughput(1, 0.9), check("1", 1.4, "loss"), throughput(2, 0.7), check("2", 1.2, "loss")];
+    assert_eq!(
+        headline(&outcome(&checks)),
+        "`b` is slower in 4 checks, by estimates of 10.0 to 30.0 % of throughput and 20.0 to 40.0 % of latency (most in a \
+         n=1 (time)) than `a`"
+    );
+    let one_kind = [check("1", 1.4, "loss"), check("2", 1.2, "loss")];
+    assert!(headline(&outcome(&one_kind)).contains("by estimates of 20.0 to 40.0 % (most in a n=1 (time))"));
+}
+
 /// Parts of one run: `factor=2` and so on against `factor=1`, one check each.
 fn parts(verdicts: &[(f64, &str)]) -> ComparisonResult {
     let name = |at: usize| format!("factor={}", at + 2);

@@ -34,11 +34,18 @@ impl DecidingMetrics {
         plan.cells.iter().filter(|cell| !cell.criteria.is_empty()).map(of_cell).collect()
     }
 
-    /// Warns of thresholds of metrics that do not decide.
-    pub(super) fn warnings(&self) -> impl Iterator<Item = String> {
+    /// The thresholds of metrics that do not decide.
+    fn warnings(&self) -> impl Iterator<Item = String> {
         let is_ignored = |key: &&MetricKey| !self.primary.is_empty() && !self.primary.contains(key);
         let ignored = self.thresholds.iter().map(|(key, _)| key).filter(is_ignored);
         ignored.map(|key| format!("the threshold of {key} decides nothing in {}: it is not primary", self.test))
+    }
+}
+
+/// Warns of thresholds of metrics that do not decide.
+pub(super) fn warn_of_undecisive_thresholds(deciding: &BTreeSet<DecidingMetrics>) {
+    for warning in deciding.iter().flat_map(DecidingMetrics::warnings) {
+        crate::console::message!("warning: {warning}");
     }
 }
 

@@ -17,7 +17,7 @@ use wb_session::program::runtime;
 use wb_session::publishing::require_program;
 
 use super::contention;
-use super::deciding_metrics::DecidingMetrics;
+use super::deciding_metrics::{DecidingMetrics, warn_of_undecisive_thresholds};
 use super::selection::resolve_request;
 use crate::cli::{PlanArgs, PreparationFlags};
 use crate::console::Console;
@@ -101,9 +101,7 @@ pub(crate) fn plan(args: &PlanArgs, folder: Option<&Path>, console: &Console) ->
         })?,
     };
     let deciding = DecidingMetrics::of(&planned.plan, &request.registry);
-    for warning in deciding.iter().flat_map(DecidingMetrics::warnings) {
-        crate::console::message!("warning: {warning}");
-    }
+    warn_of_undecisive_thresholds(&deciding);
     if args.json {
         print_json(&planned)?
     } else {

@@ -11,6 +11,7 @@ use wb_study::Study;
 use wb_tests::Registry;
 
 use super::contention;
+use super::deciding_metrics::{DecidingMetrics, warn_of_undecisive_thresholds};
 use super::peers::{matrix_file, record_inputs};
 use super::selection::resolve_request;
 use crate::cli::{RUN_PREFIX, RunArgs};
@@ -100,9 +101,12 @@ pub(super) fn measure(
 ) -> Result<Exit, Error> {
     let events = console.events();
     let folder = &session.run_folder.path;
-    let mut measured = MeasureSession::new(request, session, &events)?
-        .record_inputs(input_recorder)
-        .run(|workers, named| request.plan(Some(workers), named, &events))?;
+    let mut measured =
+        MeasureSession::new(request, session, &events)?.record_inputs(input_recorder).run(|workers, named| {
+            let plan = request.plan(Some(workers), named, &events)?;
+            warn_of_undecisive_thresholds(&DecidingMetrics::of(&plan, &request.registry));
+            Ok(plan)
+        })?;
     measured.expected_failures = report_expectations(&measured.study, &request.registry);
     if json {
         print_json(&measured.study)?;

@@ -463,6 +463,6 @@ fn a_test_that_fails_more_often_is_a_regression() {
         ran.out
     );
     assert!(text.contains("failed attempts: 0 of 30 and "), "{}", ran.out);
-    assert!(text.contains("finding in `new`: "), "its figure is constant: {}", ran.out);
+    assert!(text.contains("findings `old` and `new`, "), "its figure is constant: {}", ran.out);
     lab.weighbridge("compare old old").expect_code(0);
 }

@@ -1,7 +1,7 @@
 //! Comparison of builds whose tests ended in errors.
 
 use crate::compare::{samples_around, write_build};
-use crate::lab::Lab;
+use crate::lab::{FIGURE, Lab};
 
 /// Writes run-perf's record of a crashed test.
 fn crashed(lab: &Lab, build: &str, place: &str, text: &str) {
@@ -145,6 +145,29 @@ fn a_cell_that_gave_up_after_some_samples_is_an_error() {
     ran.expect_stdout("error        Localhost/tires/0000:-\n").expect_stdout("`new` failed: 1 of 6 samples; ");
     ran.expect_stdout("6 and 1 samples");
     lab.weighbridge("compare new old").expect_code(3).expect_stdout("`new` failed: 1 of 6 samples");
+}
+
+#[test]
+fn a_cell_that_gave_up_because_of_invalid_samples_is_an_error() {
+    let lab = Lab::new();
+    let count = lab.path("count").display().to_string();
+    let script = format!(
+        "n=$(cat {count}); echo $((n + 1)) >{count}; [ $n -lt $(cat {count}.limit) ] && echo figure: 97 || echo figure: 7"
+    );
+    let check = "[[check]]\ndescription = \"it is high\"\nmetric = \"figure\"\nmin = 50\n";
+    let head = "name = \"doubtful\"\nsummary = \"a figure that becomes implausible\"\nversion = 1\n";
+    let command = serde_json::Value::from(script);
+    lab.define("doubtful", &format!("{head}command = [\"sh\", \"-c\", {command}]\n{FIGURE}{check}"));
+    for (run, limit, code) in [("old", "99", 0), ("new", "2", 3)] {
+        lab.write("count", "0");
+        lab.write("count.limit", limit);
+        let line = format!("run doubtful --min-time 1ms --warm-up 0 --samples 6 --retakes 0 -q --into {run}");
+        lab.weighbridge(&line).expect_code(code);
+    }
+    let ran = lab.weighbridge("compare old new").expect_code(3);
+    ran.expect_stdout("error        Localhost/doubtful/0000:-\n").expect_stdout("`new` failed: 2 of 6 samples; ");
+    ran.expect_stdout("invalid (plausibility: ");
+    lab.weighbridge("compare new old").expect_code(3);
 }
 
 #[test]

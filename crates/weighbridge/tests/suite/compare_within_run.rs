@@ -32,7 +32,14 @@ fn cells_that_differ_in_a_parameter_are_compared_with_the_first() {
     let equal = lab.weighbridge("compare R --by kind").expect_code(0);
     assert_snapshot!(beginning(&equal.out, 1), @"within one run, `kind=b` and `kind=a`: one check, equal. `kind=c` and `kind=a`: one check, equal");
     let better = lab.weighbridge("compare R --by kind --threshold 0.5 --html several.html").expect_code(0);
-    assert!(lab.read("several.html").contains("<h1>kind=a → 2 other values</h1>"));
+    let page = lab.read("several.html");
+    assert!(page.contains("<h1>kind=a → 2 other values</h1>"));
+    // A column for each part; `*` stands for what differs.
+    let head = "title=\"kind=a\">kind=a</th><th scope=\"col\" title=\"kind=b\">kind=b<small>%</small></th><th scope=\"col\" \
+                title=\"kind=c\">kind=c<small>%</small></th>";
+    assert!(page.contains(head), "{page}");
+    assert_eq!(page.matches("<bdi>kind=*</bdi>").count(), 1, "both parts share a row: {page}");
+    assert!(page.contains("<i>shift</i> +1.03") && page.contains("<i>shift</i> +2.06"), "{page}");
     assert_snapshot!(beginning(&better.out, 8).trim_end(), @r"
     within one run, `kind=b` is 1.0 % faster (1.0 to 1.0 %) in steady kind=b (figure) than `kind=a`.
     `kind=c` is 2.1 % faster (2.1 to 2.1 %) in steady kind=c (figure) than `kind=a`

@@ -246,5 +246,7 @@ fn a_plan_shows_what_decides_beside_the_threshold_of_another_metric() {
     lab.write("p.toml", "[[test]]\nname = \"pair\"\nthresholds = { p99 = 3 }\n");
     let plan = lab.weighbridge("plan -p p.toml").expect_code(0);
     plan.expect_stdout("decided by\n  pair 0000: throughput/rate; threshold of latency/p99 3 %\n");
-    plan.expect_stderr("warning: the threshold of latency/p99 decides nothing in pair 0000: it is not primary");
+    let warning = "warning: the threshold of latency/p99 decides nothing in pair 0000: it is not primary";
+    plan.expect_stderr(warning);
+    lab.weighbridge(&format!("run -p p.toml {QUICK} --into R")).expect_code_of(&[0, 3]).expect_stderr(warning);
 }

@@ -7,6 +7,8 @@ use wb_compare::comparison::BuildHistory;
 use wb_model::Unit;
 use wb_stats::{Samples, Summary};
 
+use super::check_table::CheckTable;
+
 use crate::chart::{BoxPlot, BoxRow, ReferenceLine};
 use crate::page::components::{IdGenerator, PageFigure};
 
@@ -17,11 +19,15 @@ const MAX_BOXES: usize = 40;
 type BoxKeyFn = fn(&CheckId<'_>) -> String;
 
 /// All charts that are not empty and differ from those before.
-pub(super) fn box_plots(history: &BuildHistory<'_>, names: &[String], ids: &mut IdGenerator) -> Vec<PageFigure> {
-    let last = history.builds.list().len().saturating_sub(1);
-    let by_build = (1..=last)
-        .map(|index| (names[index].clone(), history.primary_improvements(index).map(|(_, score)| score).collect()));
-    let mut charts = vec![("by build".to_owned(), by_build.collect::<Vec<(String, Vec<f64>)>>())];
+pub(super) fn box_plots(table: &CheckTable<'_>, names: &[String], ids: &mut IdGenerator) -> Vec<PageFigure> {
+    let last = names.len().saturating_sub(1);
+    let by_column = table.judged().map(|column| (names[column].clone(), table.improvements(column)));
+    let by_column: Vec<(String, Vec<f64>)> = by_column.collect();
+    if table.has_parts() {
+        return box_plot("by part", by_column, ids).into_iter().collect();
+    }
+    let history = table.history;
+    let mut charts = vec![("by build".to_owned(), by_column)];
     let mut parts: Vec<(&str, BoxKeyFn)> = vec![
         ("profile", |id| id.profile.to_owned()),
         ("test", |id| id.test.to_owned()),

@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 use wb_compare::ComparisonResult;
-use wb_compare::comparison::{BuildHistory, BuildSummary, Totals};
+use wb_compare::comparison::{BuildSummary, Totals};
 
+use super::check_table::CheckTable;
 use super::environment::EnvironmentView;
 use super::figures::format_percent;
 use super::links::{self, Hyperlink};
@@ -47,22 +48,21 @@ const HIDDEN_METADATA: [&str; 7] =
     ["build", "command", "machine", "machine url", "machine-url-base", "machine_url_base", "url"];
 
 impl BuildTable {
-    pub(super) fn new(
-        outcome: &ComparisonResult,
-        history: &BuildHistory<'_>,
-        environments: &[EnvironmentView],
-    ) -> Self {
+    pub(super) fn new(outcome: &ComparisonResult, table: &CheckTable<'_>, environments: &[EnvironmentView]) -> Self {
         let builds = &outcome.builds;
         let (same, differing): (Vec<_>, Vec<_>) = metadata_by_build(builds).into_iter().partition(|(_, of_builds)| {
             let first = &of_builds[0];
             of_builds.iter().all(|of_build| of_build == first)
         });
-        let rows = builds.iter().enumerate().map(|(index, build)| BuildRow {
-            link: links::build_link(build),
-            runs: build.runs.len(),
-            metadata: differing.iter().map(|(_, of_builds)| of_builds[index].clone()).collect(),
-            letters: environments.iter().map(|environment| environment.letters[index].clone()).collect(),
-            verdict: (index > 0).then(|| BuildVerdict::of(history, index)),
+        let rows = table.names.iter().enumerate().map(|(column, name)| {
+            let index = table.build(column);
+            BuildRow {
+                link: Hyperlink { text: (*name).to_owned(), ..links::build_link(&builds[index]) },
+                runs: builds[index].runs.len(),
+                metadata: differing.iter().map(|(_, of_builds)| of_builds[index].clone()).collect(),
+                letters: environments.iter().map(|environment| environment.letters[index].clone()).collect(),
+                verdict: (column > 0).then(|| BuildVerdict::of(table, column)),
+            }
         });
         Self {
             heads: differing.iter().map(|(name, _)| name.clone()).collect(),
@@ -109,9 +109,10 @@ fn commands(builds: &[BuildSummary]) -> Vec<NamedText> {
 }
 
 impl BuildVerdict {
-    fn of(history: &BuildHistory<'_>, build: usize) -> Self {
-        let totals = history.totals(build);
-        let score = history.score(build);
+    fn of(table: &CheckTable<'_>, column: usize) -> Self {
+        let history = table.history;
+        let totals = table.totals(column);
+        let score = history.score(table.build(column));
         Self {
             failures: totals.losses + totals.missing + totals.invalid + totals.incomparable + totals.errors,
             groups: totals.groups_regressed,

@@ -1,14 +1,15 @@
 //! Counts of verdicts per build, as table and bar chart.
 
 use serde::Serialize;
-use wb_compare::comparison::{BuildHistory, Totals};
+use wb_compare::comparison::Totals;
 
+use super::check_table::CheckTable;
 use crate::chart::{CountRow, CountsChart, count_key};
 use crate::compare::totals::{ALWAYS_SHOWN, NamedTotal, OTHERS, VERDICTS};
 use crate::compare::wording::Wording;
 use crate::page::components::{IdGenerator, PageFigure};
 
-/// A table with a row for each later build and a column for each verdict that occurs.
+/// A table with a row for each judged build or part and a column for each verdict that occurs.
 #[derive(Serialize)]
 pub(super) struct CountsView {
     heads: Vec<&'static str>,
@@ -40,9 +41,9 @@ const PARTS: [BarPart; 9] = [
 ];
 
 impl CountsView {
-    pub(super) fn new(history: &BuildHistory<'_>, names: &[String]) -> Self {
-        let wording = Wording::of_builds(history.builds);
-        let totals = totals_by_build(history, names);
+    pub(super) fn new(table: &CheckTable<'_>, names: &[String]) -> Self {
+        let wording = Wording::of_builds(table.history.builds);
+        let totals = totals_by_column(table, names);
         let occurs = |column: &NamedTotal| totals.iter().any(|(_, totals)| column.1(totals) > 0);
         let columns = VERDICTS.into_iter().chain(ERRORS).chain(OTHERS).enumerate();
         let shown = columns.filter(|(index, column)| *index < ALWAYS_SHOWN || occurs(column));
@@ -57,23 +58,23 @@ impl CountsView {
     }
 }
 
-/// The totals of each later build.
-fn totals_by_build<'a>(history: &BuildHistory<'_>, names: &'a [String]) -> Vec<(&'a str, Totals)> {
-    let later = 1..history.builds.list().len();
-    later.map(|index| (names[index].as_str(), history.totals(index))).collect()
+/// The totals of each judged column.
+fn totals_by_column<'a>(table: &CheckTable<'_>, names: &'a [String]) -> Vec<(&'a str, Totals)> {
+    table.judged().map(|column| (names[column].as_str(), table.totals(column))).collect()
 }
 
-/// Draws the counts as a bar for each later build.
-pub(super) fn counts_chart(history: &BuildHistory<'_>, names: &[String], ids: &mut IdGenerator) -> PageFigure {
-    let wording = Wording::of_builds(history.builds);
-    let totals = totals_by_build(history, names);
+/// Draws the counts as a bar for each judged column.
+pub(super) fn counts_chart(table: &CheckTable<'_>, names: &[String], ids: &mut IdGenerator) -> PageFigure {
+    let wording = Wording::of_builds(table.history.builds);
+    let side = wording.page_words().side;
+    let totals = totals_by_column(table, names);
     let row = |(name, totals): &(&str, Totals)| CountRow { label: (*name).to_owned(), parts: parts(totals) };
     let counts =
-        CountsChart { title: "primary checks of each build".to_owned(), rows: totals.iter().map(row).collect() };
+        CountsChart { title: format!("primary checks of each {side}"), rows: totals.iter().map(row).collect() };
     let legend = legend(totals.iter().map(|(_, totals)| totals)).into_iter();
     let legend = legend.map(|(key, name)| (key, wording.total(name)));
-    let caption = "Verdicts on the primary checks of each build, compared with the first build.";
-    PageFigure::of(&counts, caption.to_owned(), ids).with_legend(legend)
+    let caption = format!("Verdicts on the primary checks of each {side}, compared with the first {side}.");
+    PageFigure::of(&counts, caption, ids).with_legend(legend)
 }
 
 /// The parts of a bar.

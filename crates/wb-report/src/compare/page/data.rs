@@ -11,19 +11,25 @@ use indexmap::IndexSet;
 use rayon::prelude::*;
 use serde::{Serialize, Serializer};
 use wb_compare::MeasuredValue;
-use wb_compare::comparison::{BuildCheck, BuildHistory, ComparisonMethod, ParamDifference};
+use wb_compare::comparison::{BuildCheck, ComparisonMethod, ParamDifference};
 use wb_compare::run_perf::tolerance::score::ScorePart;
 use wb_compare::statistical::{MetricComparison, ObservationKind, RequiredSamples};
 
+use super::check_table::CheckTable;
 use super::display_unit::DisplayUnit;
 use super::figures::JsonFigure;
 use super::models;
 use super::verdict_style::{VerdictStyle, VerdictStyles};
 use crate::compare::figures::shown_interval;
 
-/// The data of the page; lists are indexed by check unless stated otherwise.
+/// The data of the page; lists are indexed by row of the table unless stated otherwise. Builds are its columns, which can
+/// be parts of one run.
 #[derive(Serialize)]
 struct PageData<'a> {
+    /// What a column is.
+    side: &'static str,
+    /// Whether columns are in the order of time.
+    is_history: bool,
     builds: Vec<&'a str>,
     /// Short names of builds for columns.
     names: &'a [String],
@@ -107,11 +113,11 @@ impl<T: Serialize + PartialEq> Serialize for CompactList<T> {
 }
 
 /// Encodes the data as text.
-pub(super) fn encode(history: &BuildHistory<'_>, names: &[String], styles: VerdictStyles) -> String {
+pub(super) fn encode(table: &CheckTable<'_>, names: &[String], styles: VerdictStyles) -> String {
     // Level 4 takes half the time of the default level and makes the page 4 % larger.
     let mut encoder = DeflateEncoder::new(Vec::new(), Compression::new(4));
-    let models = models::model_names(history);
-    let data = PageData::of(history, names, &models, styles);
+    let models = models::model_names(table.history);
+    let data = PageData::of(table, names, &models, styles);
     let written = serde_json::to_writer(io::BufWriter::new(&mut encoder), &data);
     let compressed = written.map_err(io::Error::other).and_then(|()| encoder.flush()).and_then(|()| encoder.finish());
     // Serialising numbers and strings to memory cannot fail.
@@ -119,29 +125,28 @@ pub(super) fn encode(history: &BuildHistory<'_>, names: &[String], styles: Verdi
 }
 
 impl<'a> PageData<'a> {
-    fn of(history: &'a BuildHistory<'_>, names: &'a [String], models: &'a [String], styles: VerdictStyles) -> Self {
-        let tolerances = history.tolerances;
-        let checks = 0..tolerances.checks.len();
-        let builds = history.builds.list();
-        let measures: Vec<DisplayUnit> = checks.clone().map(|check| DisplayUnit::of(history, check)).collect();
+    fn of(table: &'a CheckTable<'_>, names: &'a [String], models: &'a [String], styles: VerdictStyles) -> Self {
+        let tolerances = table.history.tolerances;
+        let rows = 0..table.rows();
+        let measures: Vec<DisplayUnit> = rows.clone().map(|row| DisplayUnit::of(table, row)).collect();
         let mut suffixes = IndexSet::new();
         let suffix = measures.iter().map(|measure| suffixes.insert_full(measure.suffix.clone()).0).collect();
         let mut differences = IndexSet::new();
-        let value = |check: usize, build| match tolerances.value(check, build) {
+        let value = |row: usize, column| match table.value(row, column) {
             MeasuredValue::Missing => JsonFigure::None,
             MeasuredValue::Invalid => JsonFigure::Word("invalid"),
-            MeasuredValue::Known(value) => JsonFigure::of(Some(value / measures[check].divisor), 6),
+            MeasuredValue::Known(value) => JsonFigure::of(Some(value / measures[row].divisor), 6),
         };
-        let values = (0..builds.len()).map(|build| checks.clone().map(|check| value(check, build)).collect());
+        let values = (0..names.len()).map(|column| rows.clone().map(|row| value(row, column)).collect());
         let columns: Vec<_> =
-            (1..builds.len()).into_par_iter().map(|build| BuildColumn::of(history, models, build)).collect();
+            table.judged().into_par_iter().map(|column| BuildColumn::of(table, models, column)).collect();
         let columns = columns.into_iter().map(|(mut column, differing)| {
             let indices = differing.into_iter().map(|(check, set)| (check, differences.insert_full(set).0));
             column.differences = indices.collect();
             column
         });
         let cells = columns.collect();
-        let limits: Vec<_> = checks.clone().map(|check| tolerances.limits(check)).collect();
+        let limits: Vec<_> = rows.clone().map(|row| tolerances.limits(table.any_check(row))).collect();
         let end = |select: fn((f64, f64)) -> f64| {
             let ends = limits
                 .iter()
@@ -150,17 +155,21 @@ impl<'a> PageData<'a> {
             ends.map(|end| JsonFigure::of(end, 6)).collect()
         };
         Self {
-            builds: builds.iter().map(|build| build.name.as_str()).collect(),
+            side: styles.wording.page_words().side,
+            is_history: !table.has_parts(),
+            builds: table.names.clone(),
             names,
             kinds: styles.all().to_vec(),
-            ids: checks.clone().map(|check| tolerances.id(check).to_string()).collect(),
-            primary: tolerances.checks.iter().map(|check| if check.primary { '1' } else { '0' }).collect(),
-            direction_sign: tolerances
-                .checks
-                .iter()
-                .map(|check| tolerances.direction_sign(*check).unwrap_or(0.0) as i8)
+            ids: rows.clone().map(|row| table.id(row).to_string()).collect(),
+            primary: rows.clone().map(|row| if table.is_primary(row) { '1' } else { '0' }).collect(),
+            direction_sign: rows
+                .clone()
+                .map(|row| tolerances.direction_sign(tolerances.checks[table.any_check(row)]).unwrap_or(0.0) as i8)
                 .collect(),
-            tolerance: checks.clone().map(|check| JsonFigure::of(Some(tolerances.tolerance(check)), 4)).collect(),
+            tolerance: rows
+                .clone()
+                .map(|row| JsonFigure::of(Some(tolerances.tolerance(table.any_check(row))), 4))
+                .collect(),
             least: end(|range| range.0),
             most: end(|range| range.1),
             models,
@@ -178,19 +187,19 @@ impl<'a> PageData<'a> {
 type DifferingChecks<'a> = Vec<(usize, &'a [ParamDifference])>;
 
 impl BuildColumn {
-    fn of<'a>(history: &'a BuildHistory<'_>, models: &[String], build: usize) -> (Self, DifferingChecks<'a>) {
+    fn of<'a>(table: &'a CheckTable<'_>, models: &[String], at: usize) -> (Self, DifferingChecks<'a>) {
         let (mut column, mut differing) = (Self::default(), Vec::new());
-        for check in 0..history.tolerances.checks.len() {
-            let judged = history.build_check(check, build);
+        for row in 0..table.rows() {
+            let judged = table.result(row, at);
             column.add(judged);
-            let parts = history.tolerances.parts(check, build);
+            let parts = table.score_parts(row, at);
             if parts.len() > 1 {
                 column
                     .parts
-                    .push((check, parts.iter().map(|score_part| encode_score_part(score_part, models)).collect()));
+                    .push((row, parts.iter().map(|score_part| encode_score_part(score_part, models)).collect()));
             }
             let differences = judged.map(|judged| judged.differences);
-            differing.extend(differences.filter(|set| !set.is_empty()).map(|set| (check, set)));
+            differing.extend(differences.filter(|set| !set.is_empty()).map(|set| (row, set)));
         }
         (column, differing)
     }

@@ -7,11 +7,10 @@ use wb_compare::{CheckId, ComparisonResult, Statistic};
 
 use super::verdict_style::VerdictStyles;
 use crate::chart::{ForestPlot, ForestRow};
-use crate::compare::figures::{difference, format_percent, shown_interval};
+use crate::compare::figures::{describe_difference, difference, shown_interval};
 use crate::compare::headline::short_name;
 use crate::compare::wording::Wording;
 use crate::page::components::{IdGenerator, PageFigure};
-use crate::phrasing::NO_VALUE;
 
 /// Maximum number of checks in the chart.
 pub(super) const MAX_ROWS: usize = 12;
@@ -64,7 +63,7 @@ fn row(check: &CheckResult, label: String, styles: VerdictStyles) -> ForestRow {
     let percent = |ratio: f64| (ratio - 1.0) * 100.0;
     let interval = statistics.and_then(|it| shown_interval(check.final_verdict, it.interval, it.runs_interval));
     let estimate = difference(check);
-    let text = estimate.map_or(NO_VALUE.to_owned(), |_| format_percent(estimate).replace('-', "−"));
+    let text = describe_difference(check).replace('-', "−");
     ForestRow {
         label,
         verdict: (style.class, style.word),

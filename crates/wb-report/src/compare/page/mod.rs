@@ -9,6 +9,7 @@
 mod box_plots;
 mod build_names;
 mod builds;
+mod check_table;
 mod counts;
 mod data;
 mod differences;

@@ -1,9 +1,10 @@
 //! Describes the models used for checks and their tolerated values.
 
-use wb_compare::comparison::{BuildHistory, ComparisonMethod};
+use wb_compare::comparison::{BuildCheck, BuildHistory, ComparisonMethod};
 use wb_compare::run_perf::tolerance::score::ScoreTerm;
 use wb_model::pluralize;
 
+use super::check_table::CheckTable;
 use super::display_unit::DisplayUnit;
 use super::figures::format_value;
 use crate::page::components::{NamedText, named_text};
@@ -54,12 +55,10 @@ pub(super) fn term_name(term: ScoreTerm, models: &[String]) -> String {
     }
 }
 
-/// Whether the score decides a check in any build.
-pub(super) fn is_scored(history: &BuildHistory<'_>, check: usize) -> bool {
-    let mut builds = 1..history.builds.list().len();
-    builds.any(|build| {
-        history.build_check(check, build).is_some_and(|judged| judged.decided_by == ComparisonMethod::Tolerance)
-    })
+/// Whether the score decides a check of a row.
+pub(super) fn is_scored(table: &CheckTable<'_>, row: usize) -> bool {
+    let is_scored = |judged: BuildCheck<'_>| judged.decided_by == ComparisonMethod::Tolerance;
+    table.judged().any(|column| table.result(row, column).is_some_and(is_scored))
 }
 
 /// Formats a range of values: `950 to 1050`.

@@ -3,16 +3,17 @@
 
 use minijinja::Value;
 use serde::Serialize;
-use wb_compare::comparison::{BuildCheck, BuildHistory, ComparisonMethod, FinalVerdict};
-use wb_compare::statistical::MetricComparison;
+use wb_compare::comparison::{BuildCheck, ComparisonMethod, FinalVerdict};
+use wb_compare::statistical::{AspectComparison, MetricComparison};
 use wb_compare::{CheckId, MeasuredValue as Known};
 
+use super::check_table::CheckTable;
 use super::display_unit::DisplayUnit;
 use super::figures::{format_interval, format_percent, format_value};
 use super::markup::HtmlWriter;
 use super::models;
 use super::verdict_style::VerdictStyles;
-use crate::compare::figures::{case_name, shown_interval};
+use crate::compare::figures::{case_name, named_aspect, shown_interval};
 
 /// Maximum number of listed failures of checks that are not primary.
 const MAX_OTHER_FAILURES: usize = 100;
@@ -26,64 +27,60 @@ pub(super) struct CheckRows {
     rows: Value,
 }
 
-/// Rows of the primary checks that are not equal: the check, its value in the first build, and a cell for each
-/// later build.
-pub(super) fn changed_checks(history: &BuildHistory<'_>, styles: VerdictStyles) -> CheckRows {
-    let checks = select_checks(history, true, |decided| styles.of(decided).is_change);
-    CheckRows::of(history, &checks, checks.len(), styles)
+/// Rows of the primary checks that are not equal: the check, its value in the first column, and a cell for each
+/// other one.
+pub(super) fn changed_checks(table: &CheckTable<'_>, styles: VerdictStyles) -> CheckRows {
+    let rows = select_rows(table, true, |decided| styles.of(decided).is_change);
+    CheckRows::of(table, &rows, rows.len(), styles)
 }
 
 /// Rows of the failures among the checks that are not primary, those of the last build first.
-pub(super) fn other_failures(history: &BuildHistory<'_>, styles: VerdictStyles) -> CheckRows {
-    let mut checks = select_checks(history, false, FinalVerdict::is_failure);
-    let last = history.builds.list().len() - 1;
-    checks.sort_by_key(|check| {
-        !history.build_check(*check, last).is_some_and(|judged| judged.final_verdict.is_failure())
-    });
-    CheckRows::of(history, &checks, MAX_OTHER_FAILURES, styles)
+pub(super) fn other_failures(table: &CheckTable<'_>, styles: VerdictStyles) -> CheckRows {
+    let mut rows = select_rows(table, false, FinalVerdict::is_failure);
+    let last = table.names.len() - 1;
+    rows.sort_by_key(|row| !table.result(*row, last).is_some_and(|judged| judged.final_verdict.is_failure()));
+    CheckRows::of(table, &rows, MAX_OTHER_FAILURES, styles)
 }
 
-/// The checks, primary or not, whose verdict matches in any build.
-fn select_checks(history: &BuildHistory<'_>, is_primary: bool, matches: impl Fn(FinalVerdict) -> bool) -> Vec<usize> {
-    let later = 1..history.builds.list().len();
-    let in_any = |index: usize| {
-        later.clone().any(|build| history.build_check(index, build).is_some_and(|judged| matches(judged.final_verdict)))
+/// The rows of checks, primary or not, whose verdict matches in any column.
+fn select_rows(table: &CheckTable<'_>, is_primary: bool, matches: impl Fn(FinalVerdict) -> bool) -> Vec<usize> {
+    let has_match = |row: usize| {
+        table.judged().any(|column| table.result(row, column).is_some_and(|judged| matches(judged.final_verdict)))
     };
-    let checks = history.tolerances.checks.iter().enumerate();
-    checks.filter(|(index, check)| check.primary == is_primary && in_any(*index)).map(|(index, _)| index).collect()
+    (0..table.rows()).filter(|row| table.is_primary(*row) == is_primary && has_match(*row)).collect()
 }
 
 impl CheckRows {
-    fn of(history: &BuildHistory<'_>, checks: &[usize], max_rows: usize, styles: VerdictStyles) -> Self {
-        let models = models::model_names(history);
+    fn of(table: &CheckTable<'_>, selected: &[usize], max_rows: usize, styles: VerdictStyles) -> Self {
+        let models = models::model_names(table.history);
         let mut rows = HtmlWriter::default();
-        let listed = &checks[..checks.len().min(max_rows)];
-        for &check in listed {
-            let measure = DisplayUnit::of(history, check);
+        let listed = &selected[..selected.len().min(max_rows)];
+        for &row in listed {
+            let measure = DisplayUnit::of(table, row);
             rows.raw("<tr>");
-            write_name(&mut rows, &history.tolerances.id(check), &measure.suffix);
-            write_first_value(&mut rows, history, check, &measure, &models);
-            for build in 1..history.builds.list().len() {
-                write_cell(&mut rows, history, check, build, &measure, styles);
+            write_name(&mut rows, &table.id(row), &measure.suffix);
+            write_first_value(&mut rows, table, row, &measure, &models);
+            for column in table.judged() {
+                write_cell(&mut rows, table, (row, column), &measure, styles);
             }
         }
-        Self { count: checks.len(), listed: listed.len(), rows: rows.finish() }
+        Self { count: selected.len(), listed: listed.len(), rows: rows.finish() }
     }
 }
 
 /// Writes the value in the first build and, if scores decide, the tolerated values and the models.
 fn write_first_value(
     rows: &mut HtmlWriter,
-    history: &BuildHistory<'_>,
-    check: usize,
+    table: &CheckTable<'_>,
+    row: usize,
     measure: &DisplayUnit,
     names: &[String],
 ) {
-    rows.raw("<td>").figure(format_outcome(history.tolerances.value(check, 0), measure));
-    if !models::is_scored(history, check) {
+    rows.raw("<td>").figure(format_outcome(table.value(row, 0), measure));
+    if !models::is_scored(table, row) {
         return;
     }
-    let limits = history.tolerances.limits(check);
+    let limits = table.history.tolerances.limits(table.any_check(row));
     if let Some(range) = limits.range {
         rows.raw("<small>").figure(models::format_range(range, measure)).raw("</small>");
     }
@@ -105,19 +102,22 @@ fn write_name(rows: &mut HtmlWriter, id: &CheckId<'_>, suffix: &str) {
 
 fn write_cell(
     rows: &mut HtmlWriter,
-    history: &BuildHistory<'_>,
-    check: usize,
-    build: usize,
+    table: &CheckTable<'_>,
+    (row, column): (usize, usize),
     measure: &DisplayUnit,
     styles: VerdictStyles,
 ) {
-    let Some(judged) = history.build_check(check, build) else {
+    let Some(judged) = table.result(row, column) else {
         rows.raw("<td>–");
         return;
     };
     styles.of(judged.final_verdict).write(rows);
-    let (difference, interval) = difference(&judged);
+    let decisive = decisive_aspect(&judged);
+    let (difference, interval) = difference(&judged, decisive);
     if let Some(difference) = difference {
+        if let Some(aspect) = named_aspect(decisive.map(|decisive| decisive.aspect)) {
+            rows.raw(" <i>").text(aspect).raw("</i>");
+        }
         rows.raw(" ").figure(format_percent(difference).trim_end_matches(" %"));
         if let Some(interval) = interval {
             rows.raw(" <i>").figure(format_interval(difference, interval)).raw("</i>");
@@ -126,15 +126,17 @@ fn write_cell(
     if !judged.differences.is_empty() {
         rows.raw(" <abbr title=\"parameters differ\">Δ</abbr>");
     }
-    rows.raw("<small>").figure(format_outcome(history.tolerances.value(check, build), measure)).raw("</small>");
+    rows.raw("<small>").figure(format_outcome(table.value(row, column), measure)).raw("</small>");
+}
+
+/// The aspect that the verdict is based on, if statistics decide.
+fn decisive_aspect<'a>(judged: &BuildCheck<'a>) -> Option<&'a AspectComparison> {
+    let by_statistics = judged.by_statistics.filter(|_| judged.decided_by == ComparisonMethod::Statistical);
+    by_statistics.and_then(MetricComparison::decisive)
 }
 
 /// The deciding difference in percent, and the ends of its interval.
-fn difference(judged: &BuildCheck<'_>) -> (Option<f64>, Option<[f64; 2]>) {
-    let decisive = judged
-        .by_statistics
-        .filter(|_| judged.decided_by == ComparisonMethod::Statistical)
-        .and_then(MetricComparison::decisive);
+fn difference(judged: &BuildCheck<'_>, decisive: Option<&AspectComparison>) -> (Option<f64>, Option<[f64; 2]>) {
     match decisive {
         Some(aspect) => {
             let interval = shown_interval(judged.final_verdict, aspect.interval, aspect.runs_interval);

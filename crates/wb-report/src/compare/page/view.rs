@@ -8,6 +8,7 @@ use wb_compare::{ComparisonResult, Statistic};
 use super::box_plots;
 use super::build_names::shorten_names;
 use super::builds::BuildTable;
+use super::check_table::CheckTable;
 use super::counts::{CountsView, counts_chart};
 use super::environment::{EnvironmentView, environments, test_environment};
 use super::groups::GroupsView;
@@ -94,7 +95,8 @@ impl Mark {
 
 impl ComparisonPage {
     pub(super) fn new(outcome: &ComparisonResult, history: &BuildHistory<'_>, options: &PageOptions<'_>) -> Self {
-        let names: Vec<&str> = outcome.builds.iter().map(|build| build.name.as_str()).collect();
+        let table = CheckTable::of(history);
+        let names = &table.names;
         let shorts = shorten_names(names.iter().copied());
         let ends: Vec<&str> = [names.first(), names.last()].into_iter().flatten().copied().collect();
         let environments = match options.environments {
@@ -108,26 +110,26 @@ impl ComparisonPage {
         // The first chart has all of a few checks, so that their distribution says nothing more.
         let has_distribution = options.charts && (names.len() > 2 || primary > differences::MAX_ROWS);
         let first = options.charts.then(|| differences::differences(outcome, styles, &mut ids)).flatten();
-        let counts = has_distribution.then(|| counts_chart(history, &shorts, &mut ids));
+        let counts = has_distribution.then(|| counts_chart(&table, &shorts, &mut ids));
         Self {
             title: title(outcome, &ends),
             headline: headline_with(outcome, str::to_owned, str::to_owned),
             tally: totals_line(outcome),
             mark: Mark::of(outcome),
             facts: facts(outcome, history, options.criteria),
-            builds: BuildTable::new(outcome, history, &environments),
+            builds: BuildTable::new(outcome, &table, &environments),
             overview: first.into_iter().chain(counts).collect(),
-            counts: CountsView::new(history, &shorts),
+            counts: CountsView::new(&table, &shorts),
             findings: group_findings(outcome, str::to_owned),
             names: names.iter().zip(&shorts).map(|(whole, short)| BuildName::of(whole, short)).collect(),
             kinds: styles.all(),
-            changes: rows::changed_checks(history, styles),
-            other_failures: rows::other_failures(history, styles),
-            data: Value::from_safe_string(data::encode(history, &shorts, styles)),
+            changes: rows::changed_checks(&table, styles),
+            other_failures: rows::other_failures(&table, styles),
+            data: Value::from_safe_string(data::encode(&table, &shorts, styles)),
             errors: errors(outcome),
             groups: GroupsView::new(history, styles),
-            spread: if has_distribution { box_plots::box_plots(history, &shorts, &mut ids) } else { Vec::new() },
-            trends: options.charts.then(|| build_trends(history, &shorts, &mut ids)).flatten(),
+            spread: if has_distribution { box_plots::box_plots(&table, &shorts, &mut ids) } else { Vec::new() },
+            trends: (options.charts && !table.has_parts()).then(|| build_trends(history, &shorts, &mut ids)).flatten(),
             systems: SystemTable::of_sides(&outcome.builds),
             environments,
             programs: outcome.context.programs.iter().map(DifferenceRow::of).collect(),

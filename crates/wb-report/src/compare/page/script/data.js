@@ -34,6 +34,13 @@ function isScored(data, check) {
   return data.cells.some((column) => column.methods[check] === "t" && column.verdicts[check] !== "-");
 }
 
+// The aspect that the deciding difference is of, if the values beside it are others: they are means.
+function namedAspect(column, check) {
+  return column.methods[check] === "s" && column.aspect[check] !== "mean" ? column.aspect[check] : null;
+}
+
+const hasHistory = (data) => data.is_history && data.builds.length > 2;
+
 const numeric = (datum) => datum === "∞" ? Infinity : datum === "−∞" ? -Infinity : datum;
 
 // The deciding difference in percent: the ratio if statistics decide, otherwise the score.

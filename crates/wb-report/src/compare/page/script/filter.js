@@ -9,13 +9,15 @@ function filterForm(data) {
   const distinct = (index) => [...new Set(data.places.map((place) => place[index]))].sort();
   const every = (names, all) => [["", all], ...names.map((name) => [`=${name}`, name])];
   const statuses = [["changed", "not equal"], ["failed", "failed"], ...data.kinds.map((kind) => [kind.word, kind.word]), ["", "any status"]];
+  // A filter with one choice would change nothing.
+  const place = (name, index) => distinct(index).length > 1 ? choice(name, name, every(distinct(index), `all ${name}s`)) : null;
   const last = data.builds.length - 1;
-  const builds = [["", "any build"], ...data.builds.map((name, index) => [String(index), name]).slice(1)];
+  const builds = [["", `any ${data.side}`], ...data.builds.map((name, index) => [String(index), name]).slice(1)];
   return createNode("form", { class: "filters", "aria-label": "filters" },
     choice("status", "status", statuses),
     last > 1 ? choice("build", "in", builds) : null,
-    choice("profile", "profile", every(distinct(0), "all profiles")),
-    choice("test", "test", every(distinct(1), "all tests")),
+    place("profile", 0),
+    place("test", 1),
     createNode("label", {}, "text", createNode("input", { type: "search", name: "text", autocomplete: "off", placeholder: "part of the name" })),
     choice("primary", "checks", [["1", "primary"], ["0", "not primary"], ["", "all"]]),
     createNode("output", { "aria-live": "polite" }));

@@ -26,6 +26,8 @@ function cell(data, check, build) {
     createNode("abbr", { title: kind.word }, kind.symbol));
   if (difference !== null) {
     const text = percentText(difference);
+    const aspect = namedAspect(column, check);
+    if (aspect) td.append(" ", createNode("i", {}, aspect));
     td.append(` ${text.slice(0, -2)}`);
     if (column.methods[check] === "s" && column.low[check] !== null) {
       const ends = [numeric(column.low[check]), numeric(column.high[check])];
@@ -35,7 +37,8 @@ function cell(data, check, build) {
   if (column.differences.has(check)) td.append(" ", createNode("abbr", { title: "parameters differ" }, "Δ"));
   const value = valueText(data.values[build][check]);
   td.append(createNode("small", {}, value));
-  td.setAttribute("aria-label", `${kind.word}, ${percentText(difference)}, ${value}`);
+  const of = namedAspect(column, check);
+  td.setAttribute("aria-label", `${kind.word}, ${of ? `${of} ` : ""}${percentText(difference)}, ${value}`);
   return td;
 }
 
@@ -51,7 +54,7 @@ function firstCell(data, check) {
 
 function row(data, check) {
   const later = data.cells.map((_, index) => cell(data, check, index + 1));
-  const history = data.builds.length > 2
+  const history = hasHistory(data)
     ? [createNode("td", { role: "gridcell", class: "history" }, spark(data.values.map((column) => column[check])))] : [];
   return createNode("tr", { role: "row", "data-check": check }, nameCell(data, check), ...history,
     firstCell(data, check), ...later);
@@ -64,7 +67,7 @@ function table(data, container, showAll) {
   const body = createNode("tbody", { role: "rowgroup" });
   const heads = data.names.map((name, build) => build === 0 ? name
     : createNode("button", { type: "button", "data-sort": build }, name, createNode("small", {}, "%")));
-  const history = data.builds.length > 2 ? ["history"] : [];
+  const history = hasHistory(data) ? ["history"] : [];
   const titles = ["", ...history.map(() => ""), ...data.builds];
   const head = createNode("tr", { role: "row" }, ...["check", ...history, ...heads].map((content, index) =>
     createNode("th", { scope: "col", role: "columnheader", title: titles[index] || null }, content)));

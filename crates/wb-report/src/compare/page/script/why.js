@@ -85,5 +85,5 @@ function why(data, check, build) {
     createNode("span", { class: kind.class }, createNode("span", { "aria-hidden": "true" }, kind.symbol), ` ${kind.word}`),
     createNode("span", { class: "aside" }, ` ${method} decide${data.primary[check] === "1" ? "" : "; not primary, so not decisive"}`));
   return createNode("div", { class: "inner" }, heading, facts(pairs), requiredSamples(column, check), partsOf(column, check),
-    parametersOf(data, column, check), historyChart(data.names, values, texts, build));
+    parametersOf(data, column, check), data.is_history ? historyChart(data.names, values, texts, build) : null);
 }
