@@ -33,11 +33,11 @@ lint: ## check formatting, words, clippy, and that building a crate alone compil
 
 test: ## run every test that needs no VM and no browser, licences included
 	@scripts/setup demo test
-	@scripts/test test --tests -- --show-output
+	@scripts/test test
 
 test-system: ## run the tests that need a VM or a browser
 	@scripts/setup demo test test-system
-	@scripts/test test-system --tests -- --ignored --show-output --skip soak_ --skip shipped_ --skip contention_
+	@scripts/test test-system --ignored --skip soak_ --skip shipped_ --skip contention_
 
 test-peers: ## build endpoints of libp2p in Rust and Go, and measure them with each other (about 10 minutes)
 	@scripts/setup demo test endpoints
@@ -51,7 +51,7 @@ test-contention: ## boot two emulated guests, and measure contention on them in 
 
 test-long: ## run tests that repeat others many times or start more guests, and fuzz for a minute each
 	@scripts/setup demo test test-system test-long
-	@scripts/test test-long --tests -- --ignored --show-output soak_
+	@scripts/test test-long --ignored soak_
 	@scripts/fuzz 60
 
 bench: ## compare our speed with other tools, interleaved, and write docs/performance.md; ARGS="himeno --pairs 11" selects rows
