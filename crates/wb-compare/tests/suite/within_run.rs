@@ -10,6 +10,7 @@ use wb_compare::{Builds, Factor, ReadOptions, Statistic, WithinRunError};
 use crate::support::TestFolders;
 
 /// A cell of a run, with the value of each sample.
+#[derive(Clone)]
 struct Cell {
     /// `TEST/SERIAL:CASE`.
     id: &'static str,
@@ -92,6 +93,35 @@ fn cells_of_a_parameter_agree_in_all_others() {
     assert_eq!(pairs(&builds), ["n=1 → n=2: t/0000:n=2,size=s", "n=1 → n=2: t/0000:n=2,size=l"]);
     assert_eq!(verdicts(&builds), [(Verdict::Improved, true), (Verdict::Equivalent, true)]);
     assert_eq!(builds.within_run().unwrap().summary.unmatched, ["Localhost/t/0000:n=2,size=x"]);
+}
+
+/// The rows of a table with a column for each part: the name, and the case of each part.
+fn families(builds: &Builds) -> Vec<String> {
+    let case = |metric: &Option<_>| metric.map_or("–", |metric| builds.id(metric, Statistic::Mean).case);
+    let family = |(id, metrics): (wb_compare::CheckId<'_>, &[Option<_>])| {
+        format!("{}: {}", id.case, metrics.iter().map(case).collect::<Vec<_>>().join(" | "))
+    };
+    builds.families(Statistic::Mean).map(family).collect()
+}
+
+#[test]
+fn metrics_of_several_parts_that_are_compared_with_the_same_one_are_a_row() {
+    let cells = [
+        cell("t/0000:n=1,size=s", json!({"n": 1, "size": "s"}), 100.0),
+        cell("t/0000:n=2,size=s", json!({"n": 2, "size": "s"}), 100.0),
+        cell("t/0000:n=3,size=s", json!({"n": 3, "size": "s"}), 100.0),
+        cell("t/0000:n=1,size=l", json!({"n": 1, "size": "l"}), 50.0),
+        cell("t/0000:n=3,size=l", json!({"n": 3, "size": "l"}), 50.0),
+    ];
+    let builds = split(read(&cells), &param("n")).unwrap();
+    assert_eq!(families(&builds), ["n=*,size=s: n=2,size=s | n=3,size=s", "n=*,size=l: – | n=3,size=l"]);
+    // A part can have several cells for one of the reference.
+    let differing = SplitOptions { allow_different: BTreeSet::from(["size".to_owned()]), ..param("n") };
+    let builds = split(read(&[0, 1, 4].map(|at| cells[at].clone())), &differing).unwrap();
+    assert_eq!(families(&builds), ["n=*,size=*: n=2,size=s | n=3,size=l"]);
+    let two = [cells[0].clone(), cells[1].clone(), cell("t/0000:n=2,size=l", json!({"n": 2, "size": "l"}), 50.0)];
+    let builds = split(read(&two), &differing).unwrap();
+    assert_eq!(families(&builds), ["n=*,size=s: n=2,size=s", "n=*,size=*: n=2,size=l"]);
 }
 
 #[test]
