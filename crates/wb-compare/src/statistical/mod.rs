@@ -86,9 +86,10 @@ impl Default for Options {
 pub struct Comparison {
     /// The metrics of either build, in the builds' order.
     pub checks: Vec<MetricComparison>,
-    /// The number of metrics in the family.
+    /// The number of hypotheses in the family: one for the aspects of each primary metric, and one for its failures if any
+    /// attempt failed.
     pub family: usize,
-    /// The number of metrics of the family that differ.
+    /// The number of hypotheses of the family that differ.
     pub discoveries: usize,
     /// The confidence level of the intervals.
     pub confidence: f64,
@@ -122,7 +123,7 @@ pub struct MetricComparison {
     /// The ratio of medians, which decides nothing; `None` if it cannot be computed.
     pub median_ratio: Option<QuantileRatio>,
     /// The p-value with the noise between runs, adjusted for the family; unadjusted for metrics that are not primary.
-    /// `None` without aspects.
+    /// Of the aspects, not of failures. `None` without aspects.
     pub p: Option<f64>,
     /// The smallest relevant difference, in percent.
     pub threshold: f64,
@@ -228,8 +229,8 @@ pub fn against(builds: &Builds, build: usize, models: &[NoiseModel], options: &O
         })
         .collect();
     let primary = candidates.iter().filter(|candidate| candidate.primary);
-    let relevant_p: Vec<[Option<f64>; 2]> = primary.filter_map(CandidateMetric::relevant_p).collect();
-    let family = Family::new(&relevant_p, options.error_rate);
+    let hypotheses: Vec<[Option<f64>; 2]> = primary.flat_map(CandidateMetric::hypotheses).collect();
+    let family = Family::new(&hypotheses, options.error_rate);
     let checks = candidates.into_par_iter();
     let checks = checks.map(|candidate| candidate.judge(builds, sides, &family, options)).collect();
     let (discoveries, confidence) = (family.discoveries(), family.confidence());

@@ -362,7 +362,7 @@ fn describe_correction(decided: FinalVerdict, statistics: &StatisticalSummary) -
     if decided == FinalVerdict::Inconclusive && statistics.equal_if_independent {
         let widened = shown.and_then(|aspect| aspect.widened_interval).map(describe_interval).unwrap_or_default();
         return format!(
-            "samples depend on each other: equal only if the interval widened for that were within the threshold, {widened}"
+            "samples may depend on each other: equal only if the interval widened for that were within the threshold, {widened}"
         );
     }
     let excludes_equality = shown.and_then(|aspect| aspect.interval).is_some_and(|it| it.low > 1.0 || it.high < 1.0);
@@ -407,6 +407,11 @@ fn describe_run_noise(decided: FinalVerdict, statistics: &StatisticalSummary) ->
         FinalVerdict::Gain | FinalVerdict::Loss | FinalVerdict::Differs => assumed,
         FinalVerdict::Unconfirmed if statistics.significant_alone => {
             format!("{assumed}: significant alone, not among all checks of this comparison")
+        }
+        FinalVerdict::Unconfirmed
+            if statistics.noise_source == Some(NoiseSource::Prior) && statistics.run_noise == 0.0 =>
+        {
+            format!("{assumed}: the samples differ, but vary too much to confirm it")
         }
         FinalVerdict::Unconfirmed => format!(
             "{assumed}, two runs of one may differ as much: `ab` measures both interleaved, `model fit --noise` learns how \
