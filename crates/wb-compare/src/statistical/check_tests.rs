@@ -8,7 +8,7 @@ use wb_model::Direction;
 use wb_stats::{FisherExact, NoiseSource, ProportionDifference, holm};
 
 use super::aspect::Aspect;
-use super::aspect_test::{AspectTest, RunVariation};
+use super::aspect_test::{AspectTest, RunVariation, contradicts};
 use super::family::CheckFamily;
 use super::observations::Observations;
 use super::threshold::NegligibleRatios;
@@ -41,12 +41,22 @@ impl CheckTests {
         let mut tests = Vec::new();
         if let Some(observed) = observed {
             let enough = observed.counts().min_samples();
-            let test = |aspect: Aspect| AspectTest::of(aspect, aspect.quantile(), observed, variation);
             // A mean of few samples is not about normal.
-            let mean = (enough >= ENOUGH_SAMPLES).then(|| test(Aspect::Mean)).flatten();
-            let p99 = of_operations.and_then(|operations| AspectTest::of(Aspect::P99, None, operations, variation));
-            let tail = p99.or_else(|| Aspect::tail(enough, direction).and_then(test));
-            tests.extend([test(Aspect::Shift), mean, tail].into_iter().flatten());
+            let mean = (enough >= ENOUGH_SAMPLES).then_some(Aspect::Mean);
+            let tail = of_operations.map(|_| Aspect::P99).or_else(|| Aspect::tail(enough, direction));
+            let aspects = || [Some(Aspect::Shift), mean, tail].into_iter().flatten();
+            let sides = |aspect| of_operations.filter(|_| aspect == Aspect::P99).unwrap_or(observed);
+            // One decision for all aspects: runs that differ more than assumed in one may do so in the others.
+            let source = match variation {
+                RunVariation::Prior(prior)
+                    if aspects().any(|aspect| contradicts(aspect, aspect.quantile(), sides(aspect), prior)) =>
+                {
+                    NoiseSource::OwnRuns
+                }
+                _ => NoiseSource::Prior,
+            };
+            let test = |aspect: Aspect| AspectTest::of(aspect, aspect.quantile(), sides(aspect), variation, source);
+            tests.extend(aspects().filter_map(test));
         }
         let failures = FailureTest::of(failures);
         let is_relevant = tests.iter().map(|test| !negligible.contains(test.estimate)).collect();
@@ -81,7 +91,7 @@ impl CheckTests {
 
     /// Where the noise between runs is from.
     pub(super) fn source(&self) -> Option<NoiseSource> {
-        self.tests.iter().filter_map(|test| test.source).max_by_key(|source| *source == NoiseSource::OwnRuns)
+        self.tests.iter().find_map(|test| test.source)
     }
 
     /// The check's p-value with the noise between runs; `None` if nothing was tested.
@@ -150,6 +160,7 @@ impl CheckTests {
                 p_values: p,
                 certainty,
                 alone: Verdict::Inconclusive,
+                seems_worse: false,
                 source: test.source,
             })
         });
@@ -221,6 +232,20 @@ mod tests {
                 let includes_equality = interval.low < 1.0 && interval.high > 1.0;
                 assert!(!includes_equality || aspect.certainty == Certainty::None, "{spread}: {aspect:#?}");
             }
+        }
+    }
+
+    /// Each run has ten samples within 2 % of its level; t with 4 degrees of freedom of the levels alone gives p = 0.048.
+    #[test]
+    fn runs_that_differ_more_than_assumed_count_alone_in_all_aspects() {
+        let run = |level: f64| (0..10).map(|i| level * (1.0 + 0.004 * (f64::from(i) - 4.5))).collect::<Vec<_>>();
+        let runs = [[1.0, 1.1, 0.92], [1.3, 1.12, 1.38]].map(|levels| levels.map(run).to_vec());
+        let all = runs.each_ref().map(|side| Samples::new(&side.concat()).unwrap());
+        let tests = tests(&Observations { runs, all, paired: false }, Default::default());
+        assert_eq!(tests.source(), Some(NoiseSource::OwnRuns));
+        for test in &tests.tests {
+            assert_eq!(test.source, Some(NoiseSource::OwnRuns), "{}", test.aspect);
+            assert!(test.p_by_runs > 0.04, "{}: {}", test.aspect, test.p_by_runs);
         }
     }
 }

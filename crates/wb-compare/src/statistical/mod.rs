@@ -164,10 +164,12 @@ impl MetricComparison {
         self.failure_rates.is_some_and(|failures| failures.rose)
     }
 
-    /// Whether an aspect is worse, at least by the samples, or different without a better direction.
+    /// Whether an aspect is worse, at least by the samples, or different without a better direction; or keeps a gain from
+    /// being confirmed.
     pub fn may_be_worse(&self) -> bool {
         let is_worse = |aspect: &AspectComparison| matches!(aspect.alone, Verdict::Regressed | Verdict::Differs);
-        self.failures_rose() || self.aspects.iter().any(is_worse)
+        let is_doubted = self.verdict == Verdict::Unconfirmed && self.aspects.iter().any(|aspect| aspect.seems_worse);
+        self.failures_rose() || is_doubted || self.aspects.iter().any(is_worse)
     }
 }
 
@@ -190,6 +192,8 @@ pub struct AspectComparison {
     pub certainty: Certainty,
     /// The verdict on this aspect alone, as if runs of one build did not differ.
     pub alone: Verdict,
+    /// Whether its estimate is worse by more than the threshold, however certain that is.
+    pub seems_worse: bool,
     /// Where the noise between runs is from, without a noise model.
     pub source: Option<NoiseSource>,
 }
