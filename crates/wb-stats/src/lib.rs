@@ -62,7 +62,7 @@ pub use paired_tail::{paired_tail_p, paired_tail_ratio};
 pub use proportion::{Proportion, ProportionDifference};
 pub use rank_sum::{min_p_value, rank_sum_p};
 pub use replicates::{Replicates, RunNoise, median_variance};
-pub use run_prior::{NoiseSource, PriorRatio, RunPrior, WeightedRun};
+pub use run_prior::{NoiseSource, RunPrior, WeightedRun};
 pub use samples::{SampleError, Samples};
 pub use sampling_rule::{Budget, Dispersion, SamplingDecision, SamplingRule, Stop};
 pub use signed_rank::signed_rank_p;

@@ -39,15 +39,6 @@ pub enum NoiseSource {
     OwnRuns,
 }
 
-/// The ratio of two sides with the noise between runs.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct PriorRatio {
-    /// The ratio.
-    pub ratio: StudentRatio,
-    /// Where its noise between runs is from.
-    pub source: NoiseSource,
-}
-
 impl RunPrior {
     /// The degrees of freedom of the prior: it has the weight of 31 runs of one system.
     pub const DEGREES: f64 = 30.0;
@@ -85,13 +76,10 @@ impl RunPrior {
     /// of the samples, Σwᵢ², which is 1/n for equal ones. The samples' variance is added, and the degrees of freedom are
     /// those of Satterthwaite (1946).
     ///
-    /// If Σ is beyond the 99 % quantile of its χ² distribution with n + m − 2 degrees of freedom, the runs contradict the
-    /// prior, and the variance is Σ / (n + m − 2). What Σ is compared with includes the samples' noise in the runs'
-    /// levels; otherwise noisy samples would look like runs that differ.
+    /// If the runs contradict the prior ([`Self::source`]), the variance is Σ / (n + m − 2). With S = 0 only the samples'
+    /// variance counts, unless the runs contradict that.
     ///
-    /// With S = 0 only the samples' variance counts, unless the runs contradict that.
-    ///
-    /// `None` if a side is empty, a weight is not above zero, the samples have a variance with less than one degree of
+    /// `None` if a side is empty, a weight is not above zero, there are no own runs to count alone, the samples have a variance with less than one degree of
     /// freedom, or a figure is not finite.
     pub fn ratio(
         self,
@@ -99,22 +87,35 @@ impl RunPrior {
         a: &[WeightedRun],
         b: &[WeightedRun],
         sampling: VarianceEstimate,
-    ) -> Option<PriorRatio> {
+        source: NoiseSource,
+    ) -> Option<StudentRatio> {
         let (share, squares) = (squared_shares(a)? + squared_shares(b)?, sum_of_squares(a) + sum_of_squares(b));
         let own_degrees = (a.len() + b.len()) as f64 - 2.0;
-        let source = self.source(squares, own_degrees, sampling.variance / share);
         let run = match source {
+            NoiseSource::OwnRuns if own_degrees < 1.0 => return None,
             NoiseSource::OwnRuns => VarianceEstimate { variance: squares / own_degrees, degrees: own_degrees },
             NoiseSource::Prior => self.update(squares, own_degrees),
         };
         let between = VarianceEstimate { variance: run.variance * share, ..run };
         let valid = sampling.variance == 0.0 || sampling.variance > 0.0 && sampling.degrees >= 1.0;
-        let ratio = StudentRatio::new(log, VarianceEstimate::sum(&[between, sampling])).filter(|_| valid)?;
-        Some(PriorRatio { ratio, source })
+        StudentRatio::new(log, VarianceEstimate::sum(&[between, sampling])).filter(|_| valid)
+    }
+
+    /// Whether the runs contradict the prior: if Σ is beyond the 99 % quantile of its χ² distribution with n + m − 2
+    /// degrees of freedom.
+    ///
+    /// What Σ is compared with includes the samples' noise in the runs' levels; otherwise noisy samples would look like
+    /// runs that differ. `sampling` is the variance of the log ratio due to the samples within runs: that of all samples
+    /// together would contain the differences between runs, and hide them.
+    ///
+    /// `None` if a side is empty, or a figure is invalid.
+    pub fn source(self, a: &[WeightedRun], b: &[WeightedRun], sampling: f64) -> Option<NoiseSource> {
+        let (share, squares) = (squared_shares(a)? + squared_shares(b)?, sum_of_squares(a) + sum_of_squares(b));
+        Some(self.source_of(squares, (a.len() + b.len()) as f64 - 2.0, sampling / share))
     }
 
     /// `sampling` is the variance of one run's level due to its samples.
-    fn source(self, squares: f64, degrees: f64, sampling: f64) -> NoiseSource {
+    fn source_of(self, squares: f64, degrees: f64, sampling: f64) -> NoiseSource {
         // Fails without degrees of freedom: single runs contradict nothing.
         let Ok(null) = ChiSquared::new(degrees) else { return NoiseSource::Prior };
         let expected = self.stddev.powi(2) + sampling;
@@ -154,8 +155,18 @@ mod tests {
         levels.iter().map(|&level| WeightedRun { level, weight: 10.0 }).collect()
     }
 
-    fn ratio(stddev: f64, a: &[f64], b: &[f64], sampling: VarianceEstimate) -> PriorRatio {
-        RunPrior::new(stddev).unwrap().ratio(0.1, &runs(a), &runs(b), sampling).unwrap()
+    struct Compared {
+        ratio: StudentRatio,
+        source: NoiseSource,
+    }
+
+    fn compare(prior: RunPrior, a: &[WeightedRun], b: &[WeightedRun], sampling: VarianceEstimate) -> Option<Compared> {
+        let source = prior.source(a, b, sampling.variance)?;
+        Some(Compared { ratio: prior.ratio(0.1, a, b, sampling, source)?, source })
+    }
+
+    fn ratio(stddev: f64, a: &[f64], b: &[f64], sampling: VarianceEstimate) -> Compared {
+        compare(RunPrior::new(stddev).unwrap(), &runs(a), &runs(b), sampling).unwrap()
     }
 
     #[track_caller]
@@ -219,7 +230,7 @@ mod tests {
         let prior = RunPrior::new(0.05).unwrap();
         let unequal = [(0.0, 30.0), (0.0, 10.0)].map(|(level, weight)| WeightedRun { level, weight });
         let error = |a: &[WeightedRun]| {
-            prior.ratio(0.0, a, &runs(&[0.0, 0.0]), NO_VARIANCE).unwrap().ratio.standard_error().powi(2)
+            prior.ratio(0.0, a, &runs(&[0.0, 0.0]), NO_VARIANCE, NoiseSource::Prior).unwrap().standard_error().powi(2)
         };
         near(error(&unequal) / error(&runs(&[0.0, 0.0])), 0.5625 + 0.0625 + 0.5);
     }
@@ -231,16 +242,17 @@ mod tests {
         let run = |level, weight| [WeightedRun { level, weight }];
         let valid = run(0.0, 1.0);
         for invalid in [run(f64::NAN, 1.0), run(0.0, 0.0), run(0.0, -1.0), run(0.0, f64::INFINITY)] {
-            assert_eq!(prior.ratio(0.0, &invalid, &valid, NO_VARIANCE), None);
+            assert_eq!(prior.ratio(0.0, &invalid, &valid, NO_VARIANCE, NoiseSource::Prior), None);
+            assert_eq!(prior.source(&invalid, &valid, 0.0), None);
         }
-        assert_eq!(prior.ratio(0.0, &[], &valid, NO_VARIANCE), None);
-        assert_eq!(prior.ratio(f64::INFINITY, &valid, &valid, NO_VARIANCE), None);
+        assert_eq!(prior.ratio(0.0, &[], &valid, NO_VARIANCE, NoiseSource::Prior), None);
+        assert_eq!(prior.ratio(f64::INFINITY, &valid, &valid, NO_VARIANCE, NoiseSource::Prior), None);
         let far = [-1e300, 1e300].map(|level| WeightedRun { level, weight: 1.0 });
-        assert_eq!(prior.ratio(0.0, &far, &far, NO_VARIANCE), None);
+        assert_eq!(prior.ratio(0.0, &far, &far, NO_VARIANCE, NoiseSource::Prior), None);
         let close = [-1e-20, 1e-20].map(|level| WeightedRun { level, weight: 1.0 });
-        let tiny = RunPrior::new(1e-200).unwrap().ratio(0.0, &close, &close, NO_VARIANCE).unwrap();
-        assert_eq!((tiny.source, tiny.ratio.p_value()), (NoiseSource::OwnRuns, 1.0));
+        assert_eq!(RunPrior::new(1e-200).unwrap().source(&close, &close, 0.0), Some(NoiseSource::OwnRuns));
+        assert_eq!(prior.ratio(0.0, &valid, &valid, NO_VARIANCE, NoiseSource::OwnRuns), None);
         let unknown = VarianceEstimate { variance: 0.1, degrees: 0.0 };
-        assert_eq!(prior.ratio(0.0, &valid, &valid, unknown), None);
+        assert_eq!(prior.ratio(0.0, &valid, &valid, unknown, NoiseSource::Prior), None);
     }
 }

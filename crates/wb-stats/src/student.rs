@@ -4,7 +4,7 @@
 use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
 
 use crate::replicates::{RunLevel, RunNoise, sum_of_squares};
-use crate::{Interval, Ratio, VarianceEstimate};
+use crate::{Interval, NoiseSource, Ratio, RunPrior, VarianceEstimate, WeightedRun};
 
 /// Fraction by which the interval between two single runs is widened; less with more runs, since their mean is closer
 /// to normal. Runs are seldom normally distributed: without it, up to 12 % of all comparisons of equal sides were false
@@ -47,6 +47,21 @@ impl RunNoise {
             error: sum.variance.sqrt() * (1.0 + WIDENING * share / 2.0),
             degrees: sum.degrees,
         })
+    }
+
+    /// The ratio of another aspect of the same samples than their medians, taken to vary as much between runs; `log` and
+    /// `sampling` are as in [`RunPrior::ratio`], and the interval is widened as that of [`Self::ratio`].
+    pub fn aspect_ratio(
+        &self,
+        log: f64,
+        a: &[WeightedRun],
+        b: &[WeightedRun],
+        sampling: VarianceEstimate,
+    ) -> Option<StudentRatio> {
+        let prior = RunPrior::with_degrees(self.stddev, self.degrees)?;
+        let ratio = prior.ratio(log, a, b, sampling, NoiseSource::Prior)?;
+        let share = 1.0 / a.len() as f64 + 1.0 / b.len() as f64;
+        Some(StudentRatio { error: ratio.error * (1.0 + WIDENING * share / 2.0), ..ratio })
     }
 
     /// The repeatability limit: the factor by which two single runs of one system differ at most, with the given
@@ -164,6 +179,15 @@ mod tests {
     use super::*;
 
     const NOISE: RunNoise = RunNoise { stddev: 0.02, sampling: 0.01, within: None, degrees: 9.0 };
+
+    #[test]
+    fn every_aspect_of_two_runs_is_widened_alike() {
+        let run = |value: f64| [WeightedRun { level: value.ln(), weight: 1.0 }];
+        let none = VarianceEstimate { variance: 0.0, degrees: 1.0 };
+        let mean = NOISE.aspect_ratio(1.1_f64.ln(), &run(100.0), &run(110.0), none).unwrap();
+        let shift = NOISE.ratio(&[vec![100.0]], &[vec![110.0]]).unwrap();
+        assert!((mean.standard_error() / shift.standard_error() - 1.0).abs() < 1e-12);
+    }
 
     #[test]
     fn one_run_per_side_has_the_noise_of_two_runs() {

@@ -141,6 +141,8 @@ pub(super) fn decide(
     let too_few_samples = requested.is_none()
         && !is_incomparable
         && status.is_compared()
+        // Attempts that failed are no samples, and make them fewer.
+        && !statistical_check.is_some_and(statistical::MetricComparison::failures_rose)
         && by_statistics.is_some_and(|check| !has_enough_samples(check));
     let decided = match (by_statistics, status) {
         _ if is_incomparable => FinalVerdict::Incomparable,

@@ -116,6 +116,9 @@ pub struct AspectSummary {
     pub certainty: Certainty,
     /// The verdict on this aspect alone, as if runs of one build did not differ.
     pub alone: Verdict,
+    /// Whether its estimate is worse by more than the threshold, however certain that is: beside it no gain is confirmed.
+    #[serde(default)]
+    pub seems_worse: bool,
 }
 
 /// The comparison of the shares of attempts that failed.
@@ -149,6 +152,7 @@ impl AspectSummary {
             p_by_runs,
             certainty: aspect.certainty,
             alone: aspect.alone,
+            seems_worse: aspect.seems_worse,
         })
     }
 }

@@ -15,10 +15,18 @@ pub enum Aspect {
     Shift,
     /// The ratio of means.
     Mean,
-    /// The ratio of the quantiles that the worst quarter of the samples is beyond; from 13 samples a side on.
-    WorstQuarter,
-    /// The ratio of the quantiles that the worst tenth of the samples is beyond; from 36 samples a side on.
-    WorstTenth,
+    /// The ratio of the 10 % quantiles, where more is better; from 36 samples a side on.
+    #[serde(rename = "quantile-10")]
+    Quantile10,
+    /// The ratio of the 25 % quantiles, where more is better; from 13 samples a side on.
+    #[serde(rename = "quantile-25")]
+    Quantile25,
+    /// The ratio of the 75 % quantiles, where less is better; from 13 samples a side on.
+    #[serde(rename = "quantile-75")]
+    Quantile75,
+    /// The ratio of the 90 % quantiles, where less is better; from 36 samples a side on.
+    #[serde(rename = "quantile-90")]
+    Quantile90,
     /// The shift of the 99 % quantile of the operations' latencies, of which every sample has one.
     P99,
 }
@@ -27,21 +35,24 @@ impl Aspect {
     /// The tail that this number of samples on the smaller side permits; `None` with too few, or if neither direction is
     /// worse.
     pub(super) fn tail(samples: usize, direction: Direction) -> Option<Self> {
-        match tail_level(samples)? {
-            _ if direction == Direction::Neither => None,
-            level if level > 0.8 => Some(Self::WorstTenth),
-            _ => Some(Self::WorstQuarter),
+        match (direction, tail_level(samples)? > 0.8) {
+            (Direction::Neither, _) => None,
+            (Direction::Higher, true) => Some(Self::Quantile10),
+            (Direction::Higher, false) => Some(Self::Quantile25),
+            (Direction::Lower, true) => Some(Self::Quantile90),
+            (Direction::Lower, false) => Some(Self::Quantile75),
         }
     }
 
-    /// The quantile of the samples that a tail begins at.
-    pub(super) fn quantile(self, direction: Direction) -> Option<f64> {
-        let upper = match self {
-            Self::WorstQuarter => 0.75,
-            Self::WorstTenth => 0.9,
-            Self::Shift | Self::Mean | Self::P99 => return None,
-        };
-        Some(if direction == Direction::Higher { 1.0 - upper } else { upper })
+    /// The quantile of the samples, of a tail.
+    pub(super) fn quantile(self) -> Option<f64> {
+        match self {
+            Self::Quantile10 => Some(0.1),
+            Self::Quantile25 => Some(0.25),
+            Self::Quantile75 => Some(0.75),
+            Self::Quantile90 => Some(0.9),
+            Self::Shift | Self::Mean | Self::P99 => None,
+        }
     }
 
     /// The text shown to users.
@@ -49,8 +60,10 @@ impl Aspect {
         match self {
             Self::Shift => "shift",
             Self::Mean => "mean",
-            Self::WorstQuarter => "worst quarter",
-            Self::WorstTenth => "worst tenth",
+            Self::Quantile10 => "10 % quantile",
+            Self::Quantile25 => "25 % quantile",
+            Self::Quantile75 => "75 % quantile",
+            Self::Quantile90 => "90 % quantile",
             Self::P99 => "p99 latency",
         }
     }
@@ -68,12 +81,12 @@ mod tests {
 
     #[test]
     fn the_tail_is_on_the_worse_side() {
-        let quantile =
-            |samples, direction| Aspect::tail(samples, direction).and_then(|aspect| aspect.quantile(direction));
+        let quantile = |samples, direction| Aspect::tail(samples, direction).and_then(Aspect::quantile);
         assert_eq!(quantile(12, Direction::Lower), None);
         assert_eq!(quantile(13, Direction::Lower), Some(0.75));
         assert_eq!(quantile(13, Direction::Higher), Some(0.25));
         assert_eq!(quantile(36, Direction::Lower), Some(0.9));
+        assert_eq!(quantile(36, Direction::Higher), Some(0.1));
         assert_eq!(quantile(100, Direction::Neither), None);
     }
 }

@@ -48,12 +48,13 @@ pub(super) struct AspectEffect {
 }
 
 impl AspectTest {
-    /// `None` if no ratio can be computed.
+    /// `source` is that of the noise between runs of all aspects, if it is assumed. `None` if no ratio can be computed.
     pub(super) fn of(
         aspect: Aspect,
         quantile: Option<f64>,
         sides: &Observations,
         variation: RunVariation<'_>,
+        source: NoiseSource,
     ) -> Option<Self> {
         if matches!(variation, RunVariation::SameRun) {
             let p_by_samples = sides.p_value(aspect, quantile)?;
@@ -68,47 +69,13 @@ impl AspectTest {
                 source: None,
             });
         }
-        let [a, b] = &sides.all;
-        let degrees = (a.count() + b.count()) as f64 - 2.0;
-        // The wider half counts: an interval with the noise between runs must not exclude what that of the samples includes.
-        let of_interval = |ratio: &Ratio| {
-            let interval = ratio.interval?;
-            let factor = (ratio.estimate / interval.low).max(interval.high / ratio.estimate);
-            let symmetric = Interval { low: 1.0 / factor, high: factor, ..interval };
-            VarianceEstimate::from_interval(&symmetric, degrees)
-        };
-        let (p_by_samples, estimate, sampling) = match (aspect, quantile) {
-            (Aspect::Mean, _) => {
-                let ratio = mean_ratio(a, b)?;
-                (ratio.p_value(), ratio.ratio(CONFIDENCE).estimate, Some(ratio.variance()))
-            }
-            (_, Some(quantile)) => {
-                let ratio = tail_ratio(a, b, quantile, CONFIDENCE)?;
-                (ratio.p_value, ratio.estimate, of_interval(&ratio))
-            }
-            (_, None) => {
-                let sides = HodgesLehmann::new(a, b)?;
-                let ratio = sides.ratio(sides.p_value(), CONFIDENCE);
-                (ratio.p_value, ratio.estimate, of_interval(&ratio))
-            }
-        };
-        // Too few samples for an interval have a ratio of means.
-        let sampling = sampling.or_else(|| Some(mean_ratio(&positive(a)?, &positive(b)?)?.variance()));
-        let sampling = sampling.unwrap_or(VarianceEstimate { variance: 0.0, degrees: 1.0 });
-        let level = |run: &[f64]| {
-            let samples = Samples::new(run).ok()?;
-            let level = match (aspect, quantile) {
-                (Aspect::Mean, _) => samples.mean(),
-                (_, quantile) => samples.quantile(quantile.unwrap_or(0.5)),
-            };
-            (level > 0.0).then(|| WeightedRun { level: level.ln(), weight: samples.count() as f64 })
-        };
-        let levels = sides.runs.each_ref().map(|runs| runs.iter().map(|run| level(run)).collect::<Option<Vec<_>>>());
-        let with_runs = match (levels, estimate > 0.0) {
-            ([Some(a), Some(b)], true) => {
+        let BySamples { p: p_by_samples, estimate, variance: sampling } = BySamples::of(aspect, quantile, &sides.all)?;
+        let levels = levels(aspect, quantile, sides);
+        let with_runs = match levels {
+            Some([a, b]) if estimate > 0.0 => {
                 // The slowest run alone determines the tail of all samples together, which varies more than an average.
                 let log = if quantile.is_some() { average(&b) - average(&a) } else { estimate.ln() };
-                with_runs(aspect, log, [&a, &b], sampling, variation, sides)
+                with_runs(aspect, log, [&a, &b], sampling, variation, sides, source)
             }
             _ => None,
         };
@@ -134,6 +101,80 @@ impl AspectTest {
     }
 }
 
+/// Whether the own runs of both sides vary more in an aspect than the prior allows.
+pub(super) fn contradicts(aspect: Aspect, quantile: Option<f64>, sides: &Observations, prior: RunPrior) -> bool {
+    let source = || {
+        let levels = levels(aspect, quantile, sides)?;
+        // Within runs: without the differences between them, and with the degrees of freedom that their levels take.
+        let aligned = |side: usize| {
+            let runs = sides.runs[side].iter().zip(&levels[side]);
+            let samples = runs.flat_map(|(run, level)| run.iter().map(|sample| sample / level.level.exp()));
+            Samples::new(&samples.collect::<Vec<_>>()).ok()
+        };
+        let samples = sides.all.iter().map(Samples::count).sum::<usize>() as f64;
+        let within = samples - sides.runs.iter().map(Vec::len).sum::<usize>() as f64;
+        let sampling = match within > 0.0 {
+            true => BySamples::of(aspect, quantile, &[aligned(0)?, aligned(1)?])?.variance.variance * samples / within,
+            false => 0.0,
+        };
+        prior.source(&levels[0], &levels[1], sampling)
+    };
+    sides.runs.iter().any(|runs| runs.len() > 1) && source() == Some(NoiseSource::OwnRuns)
+}
+
+/// An aspect of all samples of two sides, as if runs did not differ.
+struct BySamples {
+    p: f64,
+    estimate: f64,
+    /// Of the log ratio.
+    variance: VarianceEstimate,
+}
+
+impl BySamples {
+    fn of(aspect: Aspect, quantile: Option<f64>, [a, b]: &[Samples; 2]) -> Option<Self> {
+        let degrees = (a.count() + b.count()) as f64 - 2.0;
+        // The wider half counts: an interval with the noise between runs must not exclude what that of the samples includes.
+        let of_interval = |ratio: &Ratio| {
+            let interval = ratio.interval?;
+            let factor = (ratio.estimate / interval.low).max(interval.high / ratio.estimate);
+            let symmetric = Interval { low: 1.0 / factor, high: factor, ..interval };
+            VarianceEstimate::from_interval(&symmetric, degrees)
+        };
+        let (p, estimate, variance) = match (aspect, quantile) {
+            (Aspect::Mean, _) => {
+                let ratio = mean_ratio(a, b)?;
+                (ratio.p_value(), ratio.ratio(CONFIDENCE).estimate, Some(ratio.variance()))
+            }
+            (_, Some(quantile)) => {
+                let ratio = tail_ratio(a, b, quantile, CONFIDENCE)?;
+                (ratio.p_value, ratio.estimate, of_interval(&ratio))
+            }
+            (_, None) => {
+                let shift = HodgesLehmann::new(a, b)?;
+                let ratio = shift.ratio(shift.p_value(), CONFIDENCE);
+                (ratio.p_value, ratio.estimate, of_interval(&ratio))
+            }
+        };
+        // Too few samples for an interval have a ratio of means.
+        let variance = variance.or_else(|| Some(mean_ratio(&positive(a)?, &positive(b)?)?.variance()));
+        Some(Self { p, estimate, variance: variance.unwrap_or(VarianceEstimate { variance: 0.0, degrees: 1.0 }) })
+    }
+}
+
+/// The levels of the runs of both sides; `None` if one is not above zero.
+fn levels(aspect: Aspect, quantile: Option<f64>, sides: &Observations) -> Option<[Vec<WeightedRun>; 2]> {
+    let level = |run: &Vec<f64>| {
+        let samples = Samples::new(run).ok()?;
+        let level = match (aspect, quantile) {
+            (Aspect::Mean, _) => samples.mean(),
+            (_, quantile) => samples.quantile(quantile.unwrap_or(0.5)),
+        };
+        (level > 0.0).then(|| WeightedRun { level: level.ln(), weight: samples.count() as f64 })
+    };
+    let [a, b] = sides.runs.each_ref().map(|runs| runs.iter().map(level).collect::<Option<Vec<_>>>());
+    Some([a?, b?])
+}
+
 /// The ratio with the noise between runs.
 fn with_runs(
     aspect: Aspect,
@@ -142,21 +183,16 @@ fn with_runs(
     sampling: VarianceEstimate,
     variation: RunVariation<'_>,
     sides: &Observations,
+    source: NoiseSource,
 ) -> Option<(StudentRatio, Option<NoiseSource>)> {
     match variation {
         RunVariation::Model(noise) if aspect == Aspect::Shift => {
             Some((noise.ratio(&sides.runs[0], &sides.runs[1])?, None))
         }
-        // A model knows how medians vary. Other aspects of the same samples are taken to vary as much.
-        RunVariation::Model(noise) => {
-            let prior = RunPrior::with_degrees(noise.stddev, noise.degrees)?;
-            Some((prior.ratio(log, a, b, sampling)?.ratio, None))
-        }
+        // A model knows how medians vary.
+        RunVariation::Model(noise) => Some((noise.aspect_ratio(log, a, b, sampling)?, None)),
         RunVariation::SameRun => None,
-        RunVariation::Prior(prior) => {
-            let with = prior.ratio(log, a, b, sampling)?;
-            Some((with.ratio, Some(with.source)))
-        }
+        RunVariation::Prior(prior) => Some((prior.ratio(log, a, b, sampling, source)?, Some(source))),
     }
 }
 

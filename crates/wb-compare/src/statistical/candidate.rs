@@ -32,7 +32,7 @@ pub(super) struct CandidateMetric<'a> {
 }
 
 impl<'a> CandidateMetric<'a> {
-    /// Tests a metric; `None` if neither side has it, and for checks, which do not measure performance.
+    /// Tests a metric; `None` if neither side has it, and for checks that decide nothing: they do not measure performance.
     pub(super) fn new(
         builds: &Builds,
         sides: [&Build; 2],
@@ -43,7 +43,7 @@ impl<'a> CandidateMetric<'a> {
     ) -> Option<Self> {
         let id = builds.id(row, Statistic::Mean);
         let is_absent = sides.iter().all(|side| side.readings(row).next().is_none());
-        if id.class == Class::Check || is_absent {
+        if id.class == Class::Check && !builds.is_primary(row) || is_absent {
             return None;
         }
         let (noise, noise_use) = models.of(builds, sides, row).unzip();
@@ -87,9 +87,10 @@ impl<'a> CandidateMetric<'a> {
         })
     }
 
-    /// The p-values of what would be reported, in the family; `None` if nothing was tested.
-    pub(super) fn relevant_p(&self) -> Option<[Option<f64>; 2]> {
-        self.tests.p_by_runs().map(|_| self.tests.relevant_p())
+    /// Its hypotheses in the family, each with the p-values of what would be reported.
+    pub(super) fn hypotheses(&self) -> impl Iterator<Item = [Option<f64>; 2]> {
+        let of_aspects = self.tests.p_by_runs().map(|_| self.tests.relevant_p());
+        of_aspects.into_iter().chain(self.tests.relevant_p_of_failures())
     }
 
     /// Completes the comparison with the family's result.
@@ -100,6 +101,8 @@ impl<'a> CandidateMetric<'a> {
         family: &Family,
         options: &Options,
     ) -> MetricComparison {
+        let of_failures = self.tests.relevant_p_of_failures();
+        let failure_rates = of_failures.and_then(|p| self.tests.compare_failures(&family.check(p)));
         // What is not primary decides nothing, and is judged alone.
         let family = match self.primary {
             true => family.check(self.tests.relevant_p()),
@@ -111,7 +114,6 @@ impl<'a> CandidateMetric<'a> {
         let direction = options.directions.of(id.class, id.metric);
         let compare = |observed: &Observations| self.tests.compare(observed, of_operations.as_ref(), &family);
         let mut aspects = observed.as_ref().map(compare).unwrap_or_default();
-        let failure_rates = self.tests.compare_failures(&family);
         let failures_rose = failure_rates.is_some_and(|failures| failures.rose);
         let negligible = NegligibleRatios::new(self.threshold);
         let input = VerdictInput::of(self.values, &mut aspects, direction, negligible, failures_rose);

@@ -1,24 +1,25 @@
-//! The tests of a check: those of its aspects, and whether attempts fail more often, corrected within the check.
+//! The tests of a check: those of its aspects, corrected within the check, and whether attempts fail more often, which is a
+//! hypothesis of its own.
 //!
-//! In the family, a check counts with the p-values of those that would be reported: aspects whose ratio is beyond the
-//! threshold, and failures that became more frequent. Others may be as certain, and make no room.
+//! In the family, both count with the p-values of what would be reported: aspects whose ratio is beyond the threshold, and
+//! failures that became more frequent. Others may be as certain, and make no room.
 
 use wb_model::Direction;
 use wb_stats::{FisherExact, NoiseSource, ProportionDifference, holm};
 
 use super::aspect::Aspect;
-use super::aspect_test::{AspectTest, RunVariation};
+use super::aspect_test::{AspectTest, RunVariation, contradicts};
 use super::family::CheckFamily;
 use super::observations::Observations;
 use super::threshold::NegligibleRatios;
 use super::{AspectComparison, Certainty, ENOUGH_SAMPLES, FailureComparison, Verdict};
 use crate::build::AttemptCounts;
 
-/// The tests of a check's aspects, and their p-values; the last p-value is that of failures, if there are any.
+/// The tests of a check's aspects with their p-values, and that of its failures.
 pub(super) struct CheckTests {
     tests: Vec<AspectTest>,
     failures: Option<FailureTest>,
-    /// For each, whether it would be reported if it is significant.
+    /// For each aspect, whether it would be reported if it is significant.
     is_relevant: Vec<bool>,
     /// By the samples alone, after Holm's correction within the check.
     by_samples: Vec<f64>,
@@ -40,18 +41,26 @@ impl CheckTests {
         let mut tests = Vec::new();
         if let Some(observed) = observed {
             let enough = observed.counts().min_samples();
-            let test = |aspect: Aspect| AspectTest::of(aspect, aspect.quantile(direction), observed, variation);
             // A mean of few samples is not about normal.
-            let mean = (enough >= ENOUGH_SAMPLES).then(|| test(Aspect::Mean)).flatten();
-            let p99 = of_operations.and_then(|operations| AspectTest::of(Aspect::P99, None, operations, variation));
-            let tail = p99.or_else(|| Aspect::tail(enough, direction).and_then(test));
-            tests.extend([test(Aspect::Shift), mean, tail].into_iter().flatten());
+            let mean = (enough >= ENOUGH_SAMPLES).then_some(Aspect::Mean);
+            let tail = of_operations.map(|_| Aspect::P99).or_else(|| Aspect::tail(enough, direction));
+            let aspects = || [Some(Aspect::Shift), mean, tail].into_iter().flatten();
+            let sides = |aspect| of_operations.filter(|_| aspect == Aspect::P99).unwrap_or(observed);
+            // One decision for all aspects: runs that differ more than assumed in one may do so in the others.
+            let source = match variation {
+                RunVariation::Prior(prior)
+                    if aspects().any(|aspect| contradicts(aspect, aspect.quantile(), sides(aspect), prior)) =>
+                {
+                    NoiseSource::OwnRuns
+                }
+                _ => NoiseSource::Prior,
+            };
+            let test = |aspect: Aspect| AspectTest::of(aspect, aspect.quantile(), sides(aspect), variation, source);
+            tests.extend(aspects().filter_map(test));
         }
         let failures = FailureTest::of(failures);
-        let of_failures = failures.as_ref().map(|test| test.p_value);
-        let is_beyond = tests.iter().map(|test| !negligible.contains(test.estimate));
-        let is_relevant = is_beyond.chain(failures.as_ref().map(|test| test.rose)).collect();
-        let by_samples = holm(&tests.iter().map(|test| test.p_by_samples).chain(of_failures).collect::<Vec<_>>());
+        let is_relevant = tests.iter().map(|test| !negligible.contains(test.estimate)).collect();
+        let by_samples = holm(&tests.iter().map(|test| test.p_by_samples).collect::<Vec<_>>());
         // Both sides are of one run.
         if matches!(variation, RunVariation::SameRun) {
             return Self { tests, failures, is_relevant, by_runs: by_samples.clone(), by_samples };
@@ -59,11 +68,10 @@ impl CheckTests {
         let runs_alone: Vec<f64> = tests.iter().map(|test| test.p_by_runs).collect();
         // Too few samples can never be significant by their ranks; then the runs alone have to be.
         let has_enough = observed.is_some_and(|observed| observed.counts().min_samples() >= ENOUGH_SAMPLES);
-        let by_runs: Vec<f64> = match has_enough {
+        let by_runs = match has_enough {
             true => runs_alone.iter().zip(&by_samples).map(|(runs, samples)| runs.max(*samples)).collect(),
             false => holm(&runs_alone),
         };
-        let by_runs = by_runs.into_iter().chain(of_failures.and(by_samples.last().copied())).collect();
         Self { tests, failures, is_relevant, by_samples, by_runs }
     }
 
@@ -83,7 +91,7 @@ impl CheckTests {
 
     /// Where the noise between runs is from.
     pub(super) fn source(&self) -> Option<NoiseSource> {
-        self.tests.iter().filter_map(|test| test.source).max_by_key(|source| *source == NoiseSource::OwnRuns)
+        self.tests.iter().find_map(|test| test.source)
     }
 
     /// The check's p-value with the noise between runs; `None` if nothing was tested.
@@ -100,10 +108,15 @@ impl CheckTests {
         })
     }
 
-    /// The comparison of failed attempts.
+    /// As [`Self::relevant_p`] of failed attempts, which are the same by the samples and by the runs; `None` if none failed.
+    pub(super) fn relevant_p_of_failures(&self) -> Option<[Option<f64>; 2]> {
+        self.failures.as_ref().map(|test| [Some(test.p_value).filter(|_| test.rose); 2])
+    }
+
+    /// The comparison of failed attempts, by their place in the family.
     pub(super) fn compare_failures(&self, family: &CheckFamily<'_>) -> Option<FailureComparison> {
         let test = self.failures.as_ref()?;
-        let p = family.adjust([test.p_value; 2], [*self.by_samples.last()?, *self.by_runs.last()?]);
+        let p = family.adjust([test.p_value; 2], [test.p_value; 2]);
         let [reference, judged] = test.counts;
         Some(FailureComparison {
             difference: ProportionDifference::new(reference, judged, family.confidence())?,
@@ -129,7 +142,11 @@ impl CheckTests {
             };
             let effect = test.effect(observed, family.confidence())?;
             let p = family.adjust([test.p_by_samples, test.p_by_runs], [*by_samples, *by_runs]);
+            // The ranks of a tail can differ where its interval does not show by how much.
+            let interval = effect.ratio.interval.or(effect.runs_interval);
+            let includes_equality = interval.is_some_and(|interval| interval.low < 1.0 && interval.high > 1.0);
             let certainty = match p.each_ref().map(|p| family.is_significant(p)) {
+                _ if includes_equality => Certainty::None,
                 [_, true] => Certainty::Runs,
                 [true, false] => Certainty::Samples,
                 [false, false] => Certainty::None,
@@ -143,6 +160,7 @@ impl CheckTests {
                 p_values: p,
                 certainty,
                 alone: Verdict::Inconclusive,
+                seems_worse: false,
                 source: test.source,
             })
         });
@@ -166,5 +184,68 @@ impl FailureTest {
             [reference.failed, reference.attempts, judged.failed, judged.attempts].map(|count| count as usize);
         let p_value = FisherExact::new(a, n, b, m).filter(|_| n > 0 && m > 0 && a + b > 0)?.p_value;
         Some(Self { counts: [[a, n], [b, m]], p_value, rose: b * n > a * m })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use wb_stats::{RunPrior, Samples};
+
+    use super::*;
+
+    fn observed(sides: [Vec<f64>; 2]) -> Observations {
+        let all = sides.each_ref().map(|side| Samples::new(side).unwrap());
+        Observations { runs: sides.map(|side| vec![side]), all, paired: false }
+    }
+
+    fn tests(observed: &Observations, failures: [AttemptCounts; 2]) -> CheckTests {
+        let variation = RunVariation::Prior(RunPrior::new(0.05).unwrap());
+        CheckTests::of(Some(observed), None, Direction::Lower, variation, failures, NegligibleRatios::new(5.0))
+    }
+
+    /// SciPy: `fisher_exact([[0, 20], [6, 14]])` is 0.0202.
+    #[test]
+    fn failures_are_a_hypothesis_beside_the_aspects() {
+        let side: Vec<f64> = (0..14).map(|i| 1.0 + 0.001 * f64::from(i)).collect();
+        let equal = observed([side.clone(), side]);
+        let [none, some] = [0, 6].map(|failed| AttemptCounts { failed, attempts: 20 });
+        let family = CheckFamily::alone(0.05);
+        let rose = tests(&equal, [none, some]);
+        assert_eq!(rose.tests.len(), 3);
+        let failures = rose.compare_failures(&family).unwrap();
+        assert!(failures.rose && (failures.p_value.in_family - 0.0202).abs() < 1e-4, "{failures:?}");
+        let fell = tests(&equal, [some, none]);
+        assert!(!fell.compare_failures(&family).unwrap().rose);
+        assert_eq!(fell.relevant_p_of_failures(), Some([None, None]));
+        assert_eq!(fell.p_by_runs(), tests(&equal, [none, none]).p_by_runs());
+    }
+
+    /// Both sides have the same median, so that only the spread differs.
+    #[test]
+    fn an_aspect_whose_interval_includes_equality_does_not_differ() {
+        let side = |spread: f64| (0..20).map(|i| 1.0 + spread * (f64::from(i) - 9.5) / 9.5).collect::<Vec<_>>();
+        for spread in [0.05, 0.08, 0.1, 0.12, 0.15, 0.2, 0.3] {
+            let sides = observed([side(0.01), side(spread)]);
+            let tests = tests(&sides, Default::default());
+            for aspect in tests.compare(&sides, None, &CheckFamily::alone(0.05)) {
+                let interval = aspect.interval.unwrap();
+                let includes_equality = interval.low < 1.0 && interval.high > 1.0;
+                assert!(!includes_equality || aspect.certainty == Certainty::None, "{spread}: {aspect:#?}");
+            }
+        }
+    }
+
+    /// Each run has ten samples within 2 % of its level; t with 4 degrees of freedom of the levels alone gives p = 0.048.
+    #[test]
+    fn runs_that_differ_more_than_assumed_count_alone_in_all_aspects() {
+        let run = |level: f64| (0..10).map(|i| level * (1.0 + 0.004 * (f64::from(i) - 4.5))).collect::<Vec<_>>();
+        let runs = [[1.0, 1.1, 0.92], [1.3, 1.12, 1.38]].map(|levels| levels.map(run).to_vec());
+        let all = runs.each_ref().map(|side| Samples::new(&side.concat()).unwrap());
+        let tests = tests(&Observations { runs, all, paired: false }, Default::default());
+        assert_eq!(tests.source(), Some(NoiseSource::OwnRuns));
+        for test in &tests.tests {
+            assert_eq!(test.source, Some(NoiseSource::OwnRuns), "{}", test.aspect);
+            assert!(test.p_by_runs > 0.04, "{}: {}", test.aspect, test.p_by_runs);
+        }
     }
 }

@@ -1,4 +1,6 @@
 //! All primary metrics as one family: the correction of their p-values.
+//!
+//! Each metric is one hypothesis by its aspects, and another by the failures of its attempts, if there are any.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -15,7 +17,7 @@ pub struct TestPValues {
     pub in_family: f64,
 }
 
-/// The family of all primary checks.
+/// The family of the hypotheses on all primary checks.
 pub(super) struct Family {
     /// By the samples alone and with the noise between runs.
     p_values: [DiscoveryFamily; 2],
@@ -24,19 +26,19 @@ pub(super) struct Family {
 }
 
 impl Family {
-    /// Of each check that was tested the p-values of what would be reported; `None` if nothing would.
+    /// Of each hypothesis that was tested the p-values of what would be reported; `None` if nothing would.
     pub(super) fn new(checks: &[[Option<f64>; 2]], error_rate: f64) -> Self {
         let counted = |at: usize| checks.iter().filter_map(|p| p[at]).collect();
         let p_values = [0, 1].map(|at| DiscoveryFamily::new(counted(at), checks.len()));
         Self { p_values, size: checks.len(), error_rate }
     }
 
-    /// The number of checks.
+    /// The number of hypotheses.
     pub(super) fn size(&self) -> usize {
         self.size
     }
 
-    /// The number of checks that differ with the noise between runs.
+    /// The number of hypotheses that differ with the noise between runs.
     pub(super) fn discoveries(&self) -> usize {
         self.p_values[1].discoveries(self.error_rate)
     }
@@ -46,15 +48,15 @@ impl Family {
         selected_confidence(self.error_rate, self.discoveries(), self.size)
     }
 
-    /// The place of a check whose p-values of what would be reported are these.
+    /// The place of a hypothesis whose p-values of what would be reported are these.
     pub(super) fn check(&self, relevant_p: [Option<f64>; 2]) -> CheckFamily<'_> {
         CheckFamily { family: Some((self, relevant_p.map(|p| p.is_some()))), error_rate: self.error_rate }
     }
 }
 
-/// The place of a check in its family.
+/// The place of a hypothesis on a check in its family.
 pub(super) struct CheckFamily<'a> {
-    /// With whether the check counts in it, by the samples alone and with the noise between runs.
+    /// With whether it counts in it, by the samples alone and with the noise between runs.
     family: Option<(&'a Family, [bool; 2])>,
     error_rate: f64,
 }

@@ -86,9 +86,10 @@ impl Default for Options {
 pub struct Comparison {
     /// The metrics of either build, in the builds' order.
     pub checks: Vec<MetricComparison>,
-    /// The number of metrics in the family.
+    /// The number of hypotheses in the family: one for the aspects of each primary metric, and one for its failures if any
+    /// attempt failed.
     pub family: usize,
-    /// The number of metrics of the family that differ.
+    /// The number of hypotheses of the family that differ.
     pub discoveries: usize,
     /// The confidence level of the intervals.
     pub confidence: f64,
@@ -122,7 +123,7 @@ pub struct MetricComparison {
     /// The ratio of medians, which decides nothing; `None` if it cannot be computed.
     pub median_ratio: Option<QuantileRatio>,
     /// The p-value with the noise between runs, adjusted for the family; unadjusted for metrics that are not primary.
-    /// `None` without aspects.
+    /// Of the aspects, not of failures. `None` without aspects.
     pub p: Option<f64>,
     /// The smallest relevant difference, in percent.
     pub threshold: f64,
@@ -163,10 +164,12 @@ impl MetricComparison {
         self.failure_rates.is_some_and(|failures| failures.rose)
     }
 
-    /// Whether an aspect is worse, at least by the samples, or different without a better direction.
+    /// Whether an aspect is worse, at least by the samples, or different without a better direction; or keeps a gain from
+    /// being confirmed.
     pub fn may_be_worse(&self) -> bool {
         let is_worse = |aspect: &AspectComparison| matches!(aspect.alone, Verdict::Regressed | Verdict::Differs);
-        self.failures_rose() || self.aspects.iter().any(is_worse)
+        let is_doubted = self.verdict == Verdict::Unconfirmed && self.aspects.iter().any(|aspect| aspect.seems_worse);
+        self.failures_rose() || is_doubted || self.aspects.iter().any(is_worse)
     }
 }
 
@@ -189,6 +192,8 @@ pub struct AspectComparison {
     pub certainty: Certainty,
     /// The verdict on this aspect alone, as if runs of one build did not differ.
     pub alone: Verdict,
+    /// Whether its estimate is worse by more than the threshold, however certain that is.
+    pub seems_worse: bool,
     /// Where the noise between runs is from, without a noise model.
     pub source: Option<NoiseSource>,
 }
@@ -228,8 +233,8 @@ pub fn against(builds: &Builds, build: usize, models: &[NoiseModel], options: &O
         })
         .collect();
     let primary = candidates.iter().filter(|candidate| candidate.primary);
-    let relevant_p: Vec<[Option<f64>; 2]> = primary.filter_map(CandidateMetric::relevant_p).collect();
-    let family = Family::new(&relevant_p, options.error_rate);
+    let hypotheses: Vec<[Option<f64>; 2]> = primary.flat_map(CandidateMetric::hypotheses).collect();
+    let family = Family::new(&hypotheses, options.error_rate);
     let checks = candidates.into_par_iter();
     let checks = checks.map(|candidate| candidate.judge(builds, sides, &family, options)).collect();
     let (discoveries, confidence) = (family.discoveries(), family.confidence());

@@ -80,8 +80,8 @@ impl RequiredSamples {
                     let mut side = vec![WeightedRun { level: 0.0, weight: 1.0 }; *runs];
                     side[0].level = stddev * (*runs as f64).sqrt();
                     let none = VarianceEstimate { variance: 0.0, degrees: 1.0 };
-                    let with = prior.ratio(size(clearest), &side, &side, none);
-                    with.is_some_and(|with| with.ratio.p_value() <= critical)
+                    let with = prior.ratio(size(clearest), &side, &side, none, NoiseSource::Prior);
+                    with.is_some_and(|with| with.p_value() <= critical)
                 };
                 (now + 1..=MAX_RUNS).find(confirms)
             }
@@ -106,6 +106,7 @@ mod tests {
             p_values: [0.001, 0.2].map(|p| TestPValues { alone: p, in_check: p, in_family: p }),
             certainty: Certainty::Samples,
             alone: Verdict::Regressed,
+            seems_worse: false,
             source: None,
         };
         let counts = ObservationCounts { samples: [10, 10], runs: [1, 1], paired: false };

@@ -14,13 +14,15 @@ use crate::build::MeasuredValue;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
-    /// An aspect is significantly better, and by more than the threshold according to the estimate; none is worse.
+    /// An aspect is significantly better, and by more than the threshold according to the estimate; none is worse, or seems
+    /// worse by more than the threshold.
     Improved,
     /// An aspect is significantly worse, and by more than the threshold according to the estimate.
     Regressed,
     /// The intervals of all aspects are within the threshold, also widened by the dependence of samples on each other.
     Equivalent,
-    /// The samples differ by more than the threshold, but no more than runs of one build may.
+    /// The samples differ by more than the threshold, but no more than runs of one build may; or an aspect is better while
+    /// another seems worse.
     Unconfirmed,
     /// Significantly different by more than the threshold, and neither direction is better.
     Differs,
@@ -92,6 +94,13 @@ pub(super) struct AspectInput {
     pub(super) certainty: Certainty,
 }
 
+impl AspectInput {
+    /// Whether the estimate is worse by more than the threshold, however certain that is.
+    fn seems_worse(&self, direction: Direction, negligible: NegligibleRatios) -> bool {
+        judge(self.ratio, None, true, direction, negligible) == Verdict::Regressed
+    }
+}
+
 /// The input of a verdict.
 pub(super) struct VerdictInput {
     pub(super) values: [MeasuredValue; 2],
@@ -115,6 +124,7 @@ impl VerdictInput {
             let input = aspect.input(direction);
             let differs = input.certainty >= Certainty::Samples;
             aspect.alone = judge(input.ratio, input.interval, differs, direction, negligible);
+            aspect.seems_worse = input.seems_worse(direction, negligible);
             input
         };
         let aspects = aspects.iter_mut().map(complete).collect();
@@ -144,7 +154,8 @@ impl VerdictInput {
             return Verdict::Regressed;
         }
         // A gain beside what may be a loss is not confirmed either.
-        if better(Certainty::Runs) && !worse(Certainty::Samples) {
+        let seems_worse = self.aspects.iter().any(|aspect| aspect.seems_worse(self.direction, self.negligible));
+        if better(Certainty::Runs) && !worse(Certainty::Samples) && !seems_worse {
             return Verdict::Improved;
         }
         if any(Certainty::Runs, Verdict::Differs) {
@@ -256,6 +267,8 @@ mod tests {
             (vec![better, tail(Certainty::Runs)], Verdict::Regressed),
             (vec![better, tail(Certainty::Samples)], Verdict::Unconfirmed),
             (vec![better, EQUAL()], Verdict::Improved),
+            (vec![better, aspect(0.4, 0.1, 1.6, Certainty::None)], Verdict::Unconfirmed),
+            (vec![better, aspect(0.97, 0.6, 1.4, Certainty::None)], Verdict::Improved),
             (vec![EQUAL(), AspectInput { interval: None, ..EQUAL() }], Verdict::Inconclusive),
             (vec![], Verdict::Inconclusive),
         ] {

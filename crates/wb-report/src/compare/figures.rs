@@ -5,7 +5,7 @@ use wb_compare::comparison::{
     AspectSummary, CheckGroupResult, CheckResult, ComparisonMethod, ConfidenceInterval, FinalVerdict, ParamDifference,
     StatisticalSummary,
 };
-use wb_compare::statistical::{Aspect, Certainty, NoiseModelUse, ObservationCounts, RequiredSamples};
+use wb_compare::statistical::{Aspect, Certainty, NoiseModelUse, ObservationCounts, RequiredSamples, Verdict};
 use wb_compare::within_run::WithinRunSummary;
 use wb_compare::{CheckId, ComparisonResult, IdFormat, Statistic};
 use wb_model::{Unit, pluralize, unescape_lossy};
@@ -188,7 +188,7 @@ pub(super) fn named_aspect(aspect: Option<Aspect>) -> Option<&'static str> {
 }
 
 /// The reason why a check is inconclusive independent of its figures, if it is.
-fn inconclusive_reason(check: &CheckResult) -> Option<&str> {
+pub(super) fn inconclusive_reason(check: &CheckResult) -> Option<&str> {
     check.reason.as_deref().filter(|_| check.final_verdict == FinalVerdict::Inconclusive)
 }
 
@@ -312,9 +312,10 @@ pub(super) fn describe_counts(counts: &ObservationCounts) -> String {
     }
 }
 
-/// The aspects that differ beside the one that is shown, and by another amount.
+/// The aspects that differ, or seem worse, beside the one that is shown, and by another amount.
 fn describe_other_aspects(statistics: &StatisticalSummary) -> String {
-    let differing = statistics.aspects.iter().filter(|aspect| aspect.certainty != Certainty::None);
+    let differing =
+        statistics.aspects.iter().filter(|aspect| aspect.certainty != Certainty::None || aspect.seems_worse);
     let shown = statistics.aspects.iter().find(|aspect| Some(aspect.aspect) == statistics.aspect);
     let is_other = |aspect: &&AspectSummary| {
         let within = statistics.interval.is_some_and(|shown| (shown.low..=shown.high).contains(&aspect.ratio));
@@ -331,6 +332,12 @@ fn describe_other_aspects(statistics: &StatisticalSummary) -> String {
     });
     let others: Vec<String> = others.collect();
     if others.is_empty() { String::new() } else { format!("also {}", others.join(", ")) }
+}
+
+/// The aspect that may be worse by its estimate, and keeps a shown one that is better from being confirmed.
+pub(super) fn doubting_aspect(statistics: &StatisticalSummary) -> Option<&AspectSummary> {
+    let shown = statistics.aspects.iter().find(|aspect| Some(aspect.aspect) == statistics.aspect)?;
+    statistics.aspects.iter().find(|aspect| aspect.seems_worse).filter(|_| shown.alone == Verdict::Improved)
 }
 
 /// How many attempts failed on each side, if any did.
@@ -362,7 +369,7 @@ fn describe_correction(decided: FinalVerdict, statistics: &StatisticalSummary) -
     if decided == FinalVerdict::Inconclusive && statistics.equal_if_independent {
         let widened = shown.and_then(|aspect| aspect.widened_interval).map(describe_interval).unwrap_or_default();
         return format!(
-            "samples depend on each other: equal only if the interval widened for that were within the threshold, {widened}"
+            "samples may depend on each other: equal only if the interval widened for that were within the threshold, {widened}"
         );
     }
     let excludes_equality = shown.and_then(|aspect| aspect.interval).is_some_and(|it| it.low > 1.0 || it.high < 1.0);
@@ -407,6 +414,14 @@ fn describe_run_noise(decided: FinalVerdict, statistics: &StatisticalSummary) ->
         FinalVerdict::Gain | FinalVerdict::Loss | FinalVerdict::Differs => assumed,
         FinalVerdict::Unconfirmed if statistics.significant_alone => {
             format!("{assumed}: significant alone, not among all checks of this comparison")
+        }
+        FinalVerdict::Unconfirmed if doubting_aspect(statistics).is_some() => {
+            format!("{assumed}: no gain while another aspect may be worse")
+        }
+        FinalVerdict::Unconfirmed
+            if statistics.noise_source == Some(NoiseSource::Prior) && statistics.run_noise == 0.0 =>
+        {
+            format!("{assumed}: the samples differ, but vary too much to confirm it")
         }
         FinalVerdict::Unconfirmed => format!(
             "{assumed}, two runs of one may differ as much: `ab` measures both interleaved, `model fit --noise` learns how \

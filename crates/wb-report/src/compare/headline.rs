@@ -7,7 +7,7 @@ use wb_compare::{CheckId, ComparisonResult, Statistic};
 use wb_model::{Class, Direction, unescape_lossy};
 
 use super::failures::describe_undecisive_failures;
-use super::figures::{difference, format_signed, shown_interval};
+use super::figures::{difference, doubting_aspect, format_signed, shown_interval};
 use super::parts::describe_parts;
 use super::threshold_range::ThresholdRange;
 
@@ -159,7 +159,8 @@ fn describe_changed(
     let amount = |check: &CheckResult| difference(check).map(|it| format!("{} %", format_size(it)));
     if let [check] = checks {
         let amount = amount(check).map(|amount| format!("{amount} ")).unwrap_or_default();
-        return Some(format!("{amount}{word}{}{} in {}", of(check), describe_interval(check), name(check)));
+        let (interval, doubt) = (describe_interval(check), describe_doubt(check));
+        return Some(format!("{amount}{word}{}{interval}{doubt} in {}", of(check), name(check)));
     }
     let (count, ranges, name) = (checks.len(), describe_ranges(checks), name(largest));
     Some(format!("{word} in {count} checks, by estimates of {ranges} (most in {name}{})", of(largest)))
@@ -220,6 +221,16 @@ fn describe_interval(check: &CheckResult) -> String {
         }
         [low, high] => format!(" ({} to {} %{of})", format_signed(low), format_signed(high)),
     }
+}
+
+/// `, but its mean may be 68.3 % worse,` if that keeps a gain from being confirmed.
+fn describe_doubt(check: &CheckResult) -> String {
+    let statistics = check.statistics.as_ref().filter(|_| check.final_verdict == FinalVerdict::Unconfirmed);
+    let doubting = statistics.and_then(doubting_aspect);
+    let describe = |aspect: &AspectSummary| {
+        format!(", but its {} may be {} % worse,", aspect.aspect, format_size((aspect.ratio - 1.0) * 100.0))
+    };
+    doubting.map(describe).unwrap_or_default()
 }
 
 /// Whether statistics decide a check.

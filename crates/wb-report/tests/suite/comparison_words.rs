@@ -180,7 +180,7 @@ fn what_only_dependence_keeps_from_being_equal_says_so() {
         let outcome = outcome(&[with(check("1", 1.01, decided), properties)]);
         text(&outcome, &[], &[], &[], Verbosity::Changes, Style { width: 1000, colour: false })
     };
-    let words = "; samples depend on each other: equal only if the interval widened for that were within the threshold, \
+    let words = "; samples may depend on each other: equal only if the interval widened for that were within the threshold, \
                  [-10.00, +16.00]";
     let shown = of("inconclusive", true);
     assert!(shown.contains(words), "{shown}");

@@ -85,6 +85,8 @@ struct Comparison {
     /// The Hodges–Lehmann ratio of all samples, as if they were of one run.
     by_samples: Ratio,
     sampling: VarianceEstimate,
+    /// The variance of the log ratio due to the samples within runs.
+    within: f64,
 }
 
 impl Comparison {
@@ -97,19 +99,29 @@ impl Comparison {
         let by_samples = ratio(&all(&a), &all(&b), CONFIDENCE).expect("drawn samples are above zero");
         let interval = by_samples.interval.expect("there are enough samples for an interval");
         let degrees = (2 * count * SAMPLES - 2) as f64;
+        // Without the differences between runs, and with the degrees of freedom that their levels take.
+        let aligned = |side: &[Samples]| {
+            let samples = side.iter().flat_map(|run| run.in_order().iter().map(|sample| sample / run.median()));
+            Samples::new(&samples.collect::<Vec<_>>()).expect("drawn samples are finite")
+        };
+        let within = ratio(&aligned(&a), &aligned(&b), CONFIDENCE).and_then(|ratio| ratio.interval);
+        let within = within.and_then(|interval| VarianceEstimate::from_interval(&interval, degrees));
+        let samples = SAMPLES as f64;
+        let within = within.expect("there are enough samples for an interval").variance * samples / (samples - 1.0);
         let weighted = |side: Vec<Samples>| {
             side.iter().map(|run| WeightedRun { level: run.median().ln(), weight: run.count() as f64 }).collect()
         };
         let sampling = VarianceEstimate::from_interval(&interval, degrees).expect("the interval is above zero");
-        Self { a: weighted(a), b: weighted(b), by_samples, sampling }
+        Self { a: weighted(a), b: weighted(b), by_samples, sampling, within }
     }
 
     /// The ratio if the second side is higher by `change`, with a noise between runs.
     fn with_prior(&self, stddev: f64, change: f64) -> (Ratio, NoiseSource) {
         let prior = RunPrior::new(stddev).expect("the standard deviation is valid");
         let log = self.by_samples.estimate.ln() + change.ln_1p();
-        let result = prior.ratio(log, &self.a, &self.b, self.sampling).expect("the figures are valid");
-        (result.ratio.ratio(CONFIDENCE), result.source)
+        let source = prior.source(&self.a, &self.b, self.within).expect("the figures are valid");
+        let result = prior.ratio(log, &self.a, &self.b, self.sampling, source).expect("the figures are valid");
+        (result.ratio(CONFIDENCE), source)
     }
 }
 

@@ -265,7 +265,7 @@ fn the_sentence_says_what_the_figures_say() {
     imported(&lab, "less", &line(40, 0.94, 0.0005).collect::<Vec<_>>());
     let worse = lab.weighbridge("compare even tail").expect_code(2);
     let text = words(&worse.out);
-    assert!(text.starts_with("`tail` is ") && text.contains(" % slower by the worst tenth ("), "{}", worse.out);
+    assert!(text.starts_with("`tail` is ") && text.contains(" % slower by the 90 % quantile ("), "{}", worse.out);
     assert!(text.contains("also shift -1"), "{}", worse.out);
     let perhaps = lab.weighbridge("compare even less --fail-on unconfirmed").expect_code(0);
     perhaps.expect_stdout("`less` may be 5.9 % faster");
@@ -330,5 +330,65 @@ fn a_single_sample_is_inconclusive_and_lacks_nothing() {
     for builds in ["one twelve", "twelve one", "one one"] {
         let ran = lab.weighbridge(&format!("compare {builds}"));
         assert_eq!(ran.code, 0, "{builds}: {}", ran.transcript());
+    }
+}
+
+/// Imports a run of Google Benchmark with these figures of a user counter; `failed` repetitions have no value.
+fn imported_counter(lab: &Lab, run: &str, misses: &[u32], failed: usize) {
+    let count = misses.len() + failed;
+    let repetition = |index: usize| {
+        let mut entry = serde_json::json!({
+            "name": "b", "run_name": "b", "run_type": "iteration", "repetitions": count, "repetition_index": index,
+            "threads": 1, "iterations": 1000, "real_time": 10.0 + 0.01 * index as f64,
+            "cpu_time": 10.0 + 0.01 * index as f64, "time_unit": "ns",
+        });
+        match misses.get(index) {
+            Some(value) => entry["misses"] = (*value).into(),
+            None => (entry["error_occurred"], entry["error_message"]) = (true.into(), "broken".into()),
+        }
+        entry
+    };
+    let context =
+        serde_json::json!({"date": "2026-01-01T00:00:00+00:00", "host_name": "h", "executable": "./b", "num_cpus": 2});
+    let benchmarks: Vec<_> = (0..count).map(repetition).collect();
+    let export = serde_json::json!({"context": context, "benchmarks": benchmarks});
+    let file = lab.write(&format!("{run}.json"), &export.to_string());
+    let imported = lab.weighbridge(&format!("import -o {run} {}", file.display()));
+    assert_eq!(imported.code, if failed == 0 { 0 } else { 3 }, "{}", imported.transcript());
+}
+
+/// Means of 3.2 and 3.5, of counts that vary by more than one.
+#[test]
+fn a_counter_that_decides_is_decided_by_statistics() {
+    let lab = Lab::new();
+    imported_counter(&lab, "old", &[1, 2, 2, 3, 3, 3, 4, 4, 5, 5], 0);
+    imported_counter(&lab, "new", &[1, 2, 3, 3, 3, 4, 4, 5, 5, 5], 0);
+    imported_counter(&lab, "many", &[31, 32, 33, 33, 33, 34, 34, 35, 35, 35], 0);
+    imported_counter(&lab, "none", &[0; 10], 0);
+    let options = "--metric misses --direction misses=lower";
+    for method in ["", "--method statistical"] {
+        let outcome = lab.weighbridge(&format!("compare old new {options} {method} --json"));
+        assert_eq!(outcome.code, 0, "{}", outcome.transcript());
+        let json = outcome.json();
+        let checks = json["checks"].as_array().unwrap().iter().filter(|check| check["primary"] == true);
+        assert!(
+            checks.clone().count() > 0 && checks.clone().all(|check| check["decided_by"] == "statistical"),
+            "{json}"
+        );
+    }
+    lab.weighbridge(&format!("compare old many {options}")).expect_code(2);
+    let fewer = lab.weighbridge(&format!("compare old none {options}"));
+    assert_eq!(fewer.code, 0, "a standard deviation decides nothing: {}", fewer.transcript());
+}
+
+#[test]
+fn failures_decide_whatever_the_number_of_samples_that_are_left() {
+    let lab = Lab::new();
+    imported_counter(&lab, "old", &[3; 10], 0);
+    imported_counter(&lab, "new", &[3], 9);
+    for method in ["", "--method statistical"] {
+        let failing = lab.weighbridge(&format!("compare old new {method}"));
+        assert_eq!(failing.code, 2, "{}", failing.transcript());
+        assert!(words(&failing.out).starts_with("`new` is failing more often (9 of 10"), "{}", failing.out);
     }
 }

@@ -7,7 +7,7 @@ use wb_compare::{CheckId, ComparisonResult, Statistic};
 
 use super::verdict_style::VerdictStyles;
 use crate::chart::{ForestPlot, ForestRow};
-use crate::compare::figures::{describe_difference, difference, shown_interval};
+use crate::compare::figures::{describe_difference, difference, inconclusive_reason, shown_interval};
 use crate::compare::headline::short_name;
 use crate::compare::wording::Wording;
 use crate::page::components::{IdGenerator, PageFigure};
@@ -60,6 +60,8 @@ pub(super) fn differences(
 fn row(check: &CheckResult, label: String, styles: VerdictStyles) -> ForestRow {
     let style = styles.of(check.final_verdict);
     let statistics = check.statistics.as_ref().filter(|_| check.decided_by == ComparisonMethod::Statistical);
+    // The score of a check with too few samples has no interval.
+    let statistics = statistics.filter(|_| inconclusive_reason(check).is_none());
     let percent = |ratio: f64| (ratio - 1.0) * 100.0;
     let interval = statistics.and_then(|it| shown_interval(check.final_verdict, it.interval, it.runs_interval));
     let estimate = difference(check);
