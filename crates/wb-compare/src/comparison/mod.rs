@@ -313,18 +313,40 @@ impl ComparisonResult {
         Self { builds, within_run, method, checks, groups, context, totals, exit_code: exit.code(), regressed_by }
     }
 
-    /// The errors of the first build and of the last: build name, place and message.
-    pub fn errors(&self) -> impl Iterator<Item = (&str, &str, &str)> {
+    /// The errors of the first build and of the last: the name of the build, or of the parts of a run that have it, place and
+    /// message.
+    pub fn errors(&self) -> impl Iterator<Item = (String, &str, &str)> {
         let ends = match &self.builds[..] {
-            [first, .., last] => vec![first, last],
-            one => one.iter().collect(),
+            [first, .., last] => vec![(0, first), (1, last)],
+            one => one.iter().map(|build| (1, build)).collect(),
         };
-        ends.into_iter().flat_map(|build| {
-            build
-                .errors
-                .iter()
-                .map(move |(location, message)| (build.name.as_str(), location.as_str(), message.as_str()))
+        ends.into_iter().flat_map(move |(side, build)| {
+            build.errors.iter().map(move |(location, message)| {
+                let parts = self.parts_with(location, side);
+                let name = if parts.is_empty() { build.name.clone() } else { parts.join(", ") };
+                (name, location.as_str(), message.as_str())
+            })
         })
+    }
+
+    /// The parts of a run that a place belongs to, of one side of its checks; none between builds.
+    fn parts_with(&self, location: &str, side: usize) -> Vec<&str> {
+        let mut parts: Vec<&str> = Vec::new();
+        if let Some(within_run) = &self.within_run {
+            let is_there =
+                |check: &&CheckResult| check.id.strip_prefix(location).is_some_and(|rest| rest.starts_with(['/', ':']));
+            let sides = self.checks.iter().filter(is_there).filter_map(|check| check.sides.as_ref());
+            for part in sides.map(|sides| sides[side].as_str()) {
+                if !parts.contains(&part) {
+                    parts.push(part);
+                }
+            }
+            // A cell without a counterpart is part of no side.
+            if parts.is_empty() {
+                parts.push(if side == 0 { &within_run.reference } else { &within_run.run });
+            }
+        }
+        parts
     }
 
     fn check_result(

@@ -266,10 +266,12 @@ fn explain(check: &CheckResult) -> Explanation {
             };
             let parts = if parts.is_empty() { String::new() } else { format!(": {}", parts.join(", ")) };
             let reason = inconclusive_reason(check).map_or(String::new(), |reason| format!("; {reason}"));
+            let failures = check.statistics.as_ref().map(describe_failures).filter(|text| !text.is_empty());
+            let failures = failures.map(|text| format!("; {text}")).unwrap_or_default();
             Explanation {
                 difference: format_difference(check.statistic, difference(check)),
                 certainty: format!("of ±{}{}", format_value(Some(check.tolerance)), difference_unit(check.statistic)),
-                remarks: parts + &reason + &disturbed + &differing,
+                remarks: parts + &reason + &failures + &disturbed + &differing,
             }
         }
     }

@@ -90,7 +90,7 @@ pub(super) fn describe_sides(
         (_, _) if counts.is_empty() => {}
         _ => sentence += &format!("; other checks: {counts}"),
     }
-    sentence + &describe_undecisive_failures(&names, primary)
+    sentence + &describe_undecisive_failures(&names, primary, &check_name)
 }
 
 /// The number of checks with each verdict: `5 equal, 10 inconclusive`.
@@ -284,8 +284,17 @@ fn adjective(checks: &[&CheckResult], verdict: FinalVerdict) -> Option<&'static 
 
 /// The test, the case and the metric of a check.
 pub(super) fn short_name(id: &str) -> String {
+    match CheckId::parse(id) {
+        Ok(parsed) => format!("{} ({})", short_cell_name(id), parsed.metric),
+        Err(_) => id.to_owned(),
+    }
+}
+
+/// The test and the case of a check.
+pub(super) fn short_cell_name(id: &str) -> String {
     let Ok(parsed) = CheckId::parse(id) else { return id.to_owned() };
-    let case = unescape_lossy(parsed.case.trim_start_matches("./"));
-    let case = if case == "-" { String::new() } else { format!(" {case}") };
-    format!("{}{case} ({})", parsed.test, parsed.metric)
+    match unescape_lossy(parsed.case.trim_start_matches("./")).as_str() {
+        "-" => parsed.test.to_owned(),
+        case => format!("{} {case}", parsed.test),
+    }
 }

@@ -51,7 +51,7 @@ pub fn junit(outcome: &ComparisonResult, fail_on: FailOn) -> io::Result<String> 
         class: class_name(location),
         name: location,
         outcome: TestCaseOutcome::Error,
-        text: describe_error(build, text),
+        text: describe_error(&build, text),
     });
     let cases: Vec<TestCase<'_>> = checks.chain(groups).chain(errors).collect();
     let count =

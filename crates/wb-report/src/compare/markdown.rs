@@ -12,7 +12,7 @@ use super::figures::{
 };
 use super::findings::{BuildFindings, group_findings};
 use super::headline::headline_with;
-use super::lines::revealing_groups;
+use super::lines::{is_listed, revealing_groups};
 use super::threshold_range::ThresholdRange;
 use super::totals::{count_verdicts, describe_compared, describe_no_difference};
 use super::wording::{Wording, verdict_word};
@@ -35,10 +35,9 @@ pub fn markdown(outcome: &ComparisonResult) -> String {
         .map_or(String::new(), |methods| format!("; {} {methods}", wording.failed_by(outcome)));
     let within = ThresholdRange::of_primary(outcome).map_or_else(String::new, |it| format!("; thresholds {it}"));
     text += &format!("{summary}; {}{within}{by}.\n\n", describe_compared(outcome));
-    let rows: Vec<&CheckResult> =
-        outcome.checks.iter().filter(|check| check.primary && check.final_verdict.is_notable()).collect();
+    let rows: Vec<&CheckResult> = outcome.checks.iter().filter(|check| is_listed(check)).collect();
     let errors = outcome.errors().map(|(build, location, text)| {
-        format!("| error | {} | | | | {} |\n", code(location), escape(&describe_error(build, text)))
+        format!("| error | {} | | | | {} |\n", code(location), escape(&describe_error(&build, text)))
     });
     let checks = rows.into_iter().map(|check| {
         let [reference, judged] = side_figures(check);

@@ -97,10 +97,35 @@ fn of_many_worse_parts_the_worst_are_described() {
 fn failures_that_do_not_decide_end_the_sentence() {
     let failures = json!({ "failures": [{ "failed": 0, "attempts": 8 }, { "failed": 3, "attempts": 11 }] });
     let outcome = outcome(&[with(check("1", 1.0, "equal"), failures)]);
-    let expected = "`b` and `a`: one check, equal; `b` failed in 3 of 11 attempts, `a` in none";
+    let expected = "`b` and `a`: one check, equal; `b` failed in 3 of 11 attempts at a n=1, `a` in none";
     assert_eq!(headline(&outcome), expected);
     let comment = markdown(&outcome);
     assert!(comment.contains("**no relevant difference but in failed attempts**"), "{comment}");
+}
+
+#[test]
+fn failures_name_their_cell_and_are_listed() {
+    let failures =
+        |failed: [u32; 2]| json!({ "failures": failed.map(|failed| json!({ "failed": failed, "attempts": 20 })) });
+    let other_metric = json!({ "id": "Localhost/a/0000:n=2/throughput/rate#mean", "direction": "higher" });
+    let checks = [
+        with(check("1", 1.0, "equal"), failures([5, 0])),
+        with(check("2", 1.0, "equal"), failures([0, 6])),
+        with(with(check("2", 1.0, "equal"), failures([0, 6])), other_metric),
+        check("3", 1.0, "equal"),
+    ];
+    let outcome = outcome(&checks);
+    let expected = "; `b` failed in 6 of 20 attempts at a n=2, `a` in none (failures differ in one more cell)";
+    assert!(headline(&outcome).ends_with(expected), "{}", headline(&outcome));
+    let text = text(&outcome, &[], &[], &[], Verbosity::Changes, Style { width: 1000, colour: false });
+    for (cell, failures) in [("n=1", "5 of 20 and 0 of 20"), ("n=2", "0 of 20 and 6 of 20")] {
+        let failures = format!("failed attempts: {failures}");
+        assert!(text.contains(&format!("{cell}/latency/time#mean\n")) && text.contains(&failures), "{text}");
+        let comment = markdown(&outcome);
+        let row = comment.lines().find(|line| line.starts_with('|') && line.contains(cell)).unwrap_or_default();
+        assert!(row.contains(&failures), "{comment}");
+    }
+    assert!(!text.contains("n=3"), "{text}");
 }
 
 #[test]

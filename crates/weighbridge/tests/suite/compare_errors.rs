@@ -180,6 +180,53 @@ fn errors_of_an_imported_build_count() {
     assert_eq!(ran.out.matches("failed: crashed (uperf: no server for 60 s)").count(), 3, "{}", ran.out);
 }
 
+/// Google Benchmark's ten repetitions, of which the last ones failed.
+fn write_google_benchmark(lab: &Lab, file: &str, failed: usize) {
+    let repetition = |at: usize| {
+        serde_json::json!({ "name": "BM_a", "run_name": "BM_a", "run_type": "iteration", "repetitions": 10,
+            "repetition_index": at, "threads": 1, "iterations": 100, "real_time": 100.0 + 0.1 * (at * 3 % 7) as f64,
+            "cpu_time": 100.0 + 0.1 * (at * 3 % 7) as f64, "time_unit": "ns", "error_occurred": at >= 10 - failed,
+            "error_message": (at >= 10 - failed).then_some("boom") })
+    };
+    let benchmarks: Vec<_> = (0..10).map(repetition).collect();
+    lab.write(file, &serde_json::json!({ "context": {}, "benchmarks": benchmarks }).to_string());
+}
+
+#[test]
+fn a_partial_cell_of_an_import_is_an_error() {
+    let lab = Lab::new();
+    for (run, failed, code) in [("old", 0, 0), ("new", 2, 3)] {
+        write_google_benchmark(&lab, &format!("{run}.json"), failed);
+        lab.weighbridge(&format!("import -q -o {run} {run}.json")).expect_code(code);
+    }
+    let ran = lab.weighbridge("compare old new").expect_code(3);
+    ran.expect_stdout("`new` failed: 8 of 10 samples; 2 of 10 attempts failed").expect_stdout("in an error");
+    lab.weighbridge("compare new old").expect_code(3);
+}
+
+#[test]
+fn an_error_belongs_to_the_part_that_failed() {
+    let lab = Lab::new();
+    let head = "name = \"fragile\"\nsummary = \"fails in one case\"\nversion = 1\n";
+    let param = "[[param]]\nname = \"kind\"\nhelp = \"the case\"\nkind = \"choice\"\nchoices = [\"a\", \"b\", \"c\"]\n\
+                 default = \"a\"\naxis = true\n";
+    let command = "command = [\"sh\", \"-c\", \"echo figure: 97; test {kind} != c\"]\n";
+    lab.define("fragile", &format!("{head}{command}{param}{FIGURE}"));
+    let run = "run fragile:kind=[a,b,c] --min-time 1ms --warm-up 0 --samples 6 --retakes 0 -q --into R";
+    lab.weighbridge(run).expect_code(3);
+    let ran = lab.weighbridge("compare R --by kind --junit j.xml --csv c --markdown m.md").expect_code(3);
+    for text in [ran.out.clone(), lab.read("j.xml"), lab.read("c.csv"), lab.read("m.md").replace('\\', "")] {
+        assert!(text.contains("`kind=c` failed: "), "{text}");
+        assert!(!text.contains("kind=b, kind=c` failed") && !text.contains("`kind=b` failed"), "{text}");
+    }
+    let reversed = lab.weighbridge("compare R --by kind --reference c").expect_code(3);
+    assert!(
+        reversed.out.contains("`kind=c` failed: ") && !reversed.out.contains("`kind=a` failed"),
+        "{}",
+        reversed.out
+    );
+}
+
 #[test]
 fn damaged_journal_is_an_error() {
     let lab = Lab::new();
