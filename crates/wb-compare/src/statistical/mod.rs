@@ -163,9 +163,9 @@ impl MetricComparison {
         self.failure_rates.is_some_and(|failures| failures.rose)
     }
 
-    /// Whether an aspect is worse, at least by the samples, or different without a better direction.
+    /// Whether an aspect is worse, at least by the samples. Without a better direction nothing is.
     pub fn may_be_worse(&self) -> bool {
-        let is_worse = |aspect: &AspectComparison| matches!(aspect.alone, Verdict::Regressed | Verdict::Differs);
+        let is_worse = |aspect: &AspectComparison| aspect.alone == Verdict::Regressed;
         self.failures_rose() || self.aspects.iter().any(is_worse)
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use wb_compare::AttemptCounts;
-use wb_compare::comparison::CheckResult;
+use wb_compare::comparison::{CheckResult, ComparisonMethod, FinalVerdict, StatisticalSummary};
 
 use super::headline::short_cell_name;
 
@@ -13,7 +13,12 @@ pub(super) fn has_undecisive_failures(check: &CheckResult) -> bool {
 }
 
 fn undecisive_failures(check: &CheckResult) -> Option<[AttemptCounts; 2]> {
-    let statistics = check.statistics.as_ref().filter(|statistics| check.primary && !statistics.failures_rose)?;
+    let decides = |statistics: &StatisticalSummary| {
+        statistics.failures_rose
+            && check.final_verdict == FinalVerdict::Loss
+            && check.decided_by == ComparisonMethod::Statistical
+    };
+    let statistics = check.statistics.as_ref().filter(|statistics| check.primary && !decides(statistics))?;
     let [reference, judged] = statistics.failures;
     let [of_reference, of_judged] = [(reference, judged), (judged, reference)]
         .map(|(side, other)| u64::from(side.failed) * u64::from(other.attempts));

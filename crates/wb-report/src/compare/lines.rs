@@ -19,9 +19,11 @@ pub(super) fn error_lines(outcome: &ComparisonResult, style: Style) -> String {
         .collect()
 }
 
-/// Whether a check is listed among the changes: primary, and more than a small difference or with other failures.
+/// Whether a check is listed among the changes: primary, and more than a small difference, with other failures, or not
+/// in all runs.
 pub(super) fn is_listed(check: &CheckResult) -> bool {
-    check.primary && check.final_verdict.is_notable() || has_undecisive_failures(check)
+    check.primary && (check.final_verdict.is_notable() || check.lacking.iter().any(|runs| !runs.is_empty()))
+        || has_undecisive_failures(check)
 }
 
 /// Renders the selected checks: all, or those that are listed among the changes.

@@ -8,7 +8,7 @@ use crate::markdown::{code, escape};
 use super::context::{ContextSection, DifferenceRow, sections};
 use super::figures::{
     describe_difference, describe_error, explain_briefly, explain_group, format_percent, readable_id,
-    regressing_methods, side_figures, unmatched_note,
+    regressing_methods, secondary_note, side_figures, unmatched_note,
 };
 use super::findings::{BuildFindings, group_findings};
 use super::headline::headline_with;
@@ -71,7 +71,7 @@ pub fn markdown(outcome: &ComparisonResult) -> String {
     if remaining > 0 {
         text += &format!("\n… and {remaining} more.\n");
     }
-    if let Some(note) = unmatched_note(outcome) {
+    for note in unmatched_note(outcome).into_iter().chain(secondary_note(outcome)) {
         text += &format!("\n{}.\n", escape(&note));
     }
     text += &finding_list(outcome, MAX_LENGTH.saturating_sub(text.len()));
