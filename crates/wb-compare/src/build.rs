@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -12,6 +12,7 @@ use crate::direction::Directions;
 use crate::id::{CheckId, IdFormat, Statistic};
 use crate::interner::{Interner, Set, Symbol};
 use crate::metadata::Metadata;
+use crate::run_identity::RunIdentity;
 use crate::schedule::{SampleTime, Schedule};
 use crate::unknown_name::{self, MetricNameError};
 use crate::within_run::WithinRun;
@@ -100,6 +101,8 @@ pub struct Run {
     pub errors: Vec<TestError>,
     /// The number of its counted samples; `None` if its results do not record disturbances.
     pub sample_counts: Option<SampleCounts>,
+    /// By what copies of it are recognised.
+    pub(crate) identity: RunIdentity,
     /// The programs with which its cases were measured: paths, versions and hashes.
     pub(crate) programs: BTreeMap<InternedCell, Vec<(Symbol, Symbol)>>,
     pub(crate) readings: Vec<Option<MetricReading>>,
@@ -278,6 +281,21 @@ impl Build {
         } else {
             MeasuredValue::Missing
         }
+    }
+
+    /// The folders of the runs that both have; runs that are copies of each other or were imported from one file count.
+    pub fn common_runs<'a>(&'a self, other: &'a Self) -> impl Iterator<Item = [&'a Path; 2]> {
+        self.runs.iter().flat_map(move |one| {
+            let same = other.runs.iter().filter(|run| run.identity.is_same_run(&one.identity));
+            same.map(|run| [one.path.as_path(), run.path.as_path()])
+        })
+    }
+
+    /// The folders of the runs without a metric that others of the build have.
+    pub fn lacking(&self, row: MetricIndex) -> Vec<&Path> {
+        let without: Vec<&Path> =
+            self.runs.iter().filter(|run| run.reading(row).is_none()).map(|run| run.path.as_path()).collect();
+        if without.len() < self.runs.len() { without } else { Vec::new() }
     }
 
     /// The errors of its runs.

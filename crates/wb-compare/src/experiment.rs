@@ -6,11 +6,13 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use wb_model::{Direction, MetricKey, Params, Unit};
-use wb_stats::Samples;
+use wb_stats::{FisherExact, Samples, benjamini_hochberg};
 
+use crate::build::AttemptCounts;
 use crate::calibrate::Calibration;
 use crate::sequential_test::{
     CaseBlocks, CaseResult, InvalidBlock, MetricBlocks, MetricResult, SequentialTest, StoppingState, VariantResult,
+    VariantVerdict,
 };
 
 /// The metric that decides an experiment, and how large and how certain a difference must be.
@@ -194,6 +196,17 @@ pub struct VariantSummary {
     /// time and I/O of other processes. `None` if an older version recorded the run.
     #[serde(default)]
     pub disturbed: Option<usize>,
+    /// The failed attempts at its samples. No attempts if an older version recorded the run.
+    #[serde(default)]
+    pub failures: AttemptCounts,
+    /// Whether attempts fail significantly more often than those of the first variant, which is worse whatever the samples
+    /// show.
+    #[serde(default)]
+    pub failures_rose: bool,
+    /// The p-value of the difference between the shares of failed attempts (Fisher's exact test), adjusted for those of all
+    /// variants and cases (Benjamini and Hochberg); `None` if none failed, or for the first variant.
+    #[serde(default)]
+    pub failure_p_value: Option<f64>,
     /// The median of the counted samples; `None` without samples.
     pub median: Option<f64>,
     /// The comparison with the first variant; `None` for the first itself.
@@ -216,6 +229,8 @@ pub struct VariantSamples {
     pub block_numbers: BTreeSet<u32>,
     /// How many of the counted samples were disturbed by activity outside the workload.
     pub disturbed: usize,
+    /// The failed attempts at the samples.
+    pub failures: AttemptCounts,
     /// Why there are fewer samples than required; `None` if there are enough.
     pub shortfall_reason: Option<String>,
     /// What determines its results.
@@ -245,6 +260,18 @@ pub struct InvalidMetric {
 }
 
 impl CaseSamples {
+    /// The p-values of Fisher's exact test of each variant but the first; `None` if nothing failed.
+    fn failure_tests(&self) -> Vec<Option<f64>> {
+        let counts =
+            |variant: &VariantSamples| [variant.failures.failed, variant.failures.attempts].map(|count| count as usize);
+        let Some((first, others)) = self.variants.split_first() else { return Vec::new() };
+        let test = |variant: &VariantSamples| {
+            let ([a, n], [b, m]) = (counts(first), counts(variant));
+            FisherExact::new(a, n, b, m).filter(|_| n > 0 && m > 0 && a + b > 0).map(|test| test.p_value)
+        };
+        others.iter().map(test).collect()
+    }
+
     fn blocks(&self, sequential_test: &SequentialTest) -> Result<CaseBlocks, InvalidMetric> {
         let metric = |(at, metric): (usize, &ComparedMetric)| {
             let values: Vec<&[(u32, f64)]> =
@@ -271,33 +298,76 @@ pub fn complete_blocks(variants: &[&[(u32, f64)]]) -> BTreeMap<u32, Vec<f64>> {
     first.iter().filter_map(complete).collect()
 }
 
+/// The comparison of a variant's failed attempts with those of the first variant.
+#[derive(Debug, Clone, Copy, Default)]
+struct VariantFailures {
+    /// Adjusted; `None` if nothing failed, or for the first variant.
+    p_value: Option<f64>,
+    rose: bool,
+}
+
+impl VariantFailures {
+    /// Compares the variants of all cases as one family.
+    fn compare_all(cases: &[CaseSamples], error_rate: f64) -> Vec<Vec<Self>> {
+        let tests: Vec<Option<f64>> = cases.iter().flat_map(|case| case.failure_tests()).collect();
+        let p_values: Vec<f64> = tests.iter().map(|test| test.unwrap_or(1.0)).collect();
+        let adjusted = benjamini_hochberg(&p_values, error_rate).adjusted;
+        let mut all = tests.into_iter().zip(adjusted);
+        let case = |case: &CaseSamples| {
+            let Some((first, others)) = case.variants.split_first() else { return Vec::new() };
+            let other = |(variant, (test, adjusted)): (&VariantSamples, (Option<f64>, f64))| {
+                let [reference, judged] = [first, variant].map(|side| side.failures);
+                let is_more = u64::from(judged.failed) * u64::from(reference.attempts)
+                    > u64::from(reference.failed) * u64::from(judged.attempts);
+                let p_value = test.map(|_| adjusted);
+                Self { p_value, rose: is_more && p_value.is_some_and(|p_value| p_value <= error_rate) }
+            };
+            std::iter::once(Self::default()).chain(others.iter().zip(all.by_ref()).map(other)).collect()
+        };
+        cases.iter().map(case).collect()
+    }
+}
+
 impl VariantCase {
-    /// Compares the variants of every case with the first one in every metric, as one family.
+    /// Compares the variants of every case with the first one in every metric, as one family, and their failures as another.
     ///
     /// # Errors
     /// If a sample is not above zero.
     pub fn evaluate_all(cases: Vec<CaseSamples>, sequential_test: &SequentialTest) -> Result<Vec<Self>, InvalidMetric> {
         let blocks = cases.iter().map(|case| case.blocks(sequential_test)).collect::<Result<Vec<_>, _>>()?;
         let results = sequential_test.evaluate(&blocks).expect("all blocks have been checked");
-        let case = |(case, result): (&CaseSamples, CaseResult)| {
+        let failures = VariantFailures::compare_all(&cases, sequential_test.error_rate());
+        let case = |((case, failures), result): ((&CaseSamples, &Vec<VariantFailures>), CaseResult)| {
             let metrics = result.metrics.into_iter().enumerate();
-            metrics.map(|(at, metric)| Self::new(case, at, result.state, metric)).collect::<Vec<_>>()
+            metrics.map(|(at, metric)| Self::new(case, at, result.state, metric, failures)).collect::<Vec<_>>()
         };
-        Ok(cases.iter().zip(results).flat_map(case).collect())
+        Ok(cases.iter().zip(&failures).zip(results).flat_map(case).collect())
     }
 
     /// Of the case's metric with this index.
-    fn new(samples: &CaseSamples, at: usize, state: StoppingState, result: MetricResult) -> Self {
+    fn new(
+        samples: &CaseSamples,
+        at: usize,
+        state: StoppingState,
+        result: MetricResult,
+        failures: &[VariantFailures],
+    ) -> Self {
         let variants = &samples.variants;
         let measured = variants.iter().map(|variant| variant.block_numbers.clone()).reduce(|one, other| &one & &other);
         let others = result.variants.into_iter().map(Some);
-        let summaries = variants.iter().zip(std::iter::once(None).chain(others)).map(|(variant, result)| {
+        let results = std::iter::once(None).chain(others).zip(failures);
+        let summaries = variants.iter().zip(results).map(|(variant, (result, failures))| {
+            let worse = |result| VariantResult { verdict: VariantVerdict::Worse, ..result };
+            let result = if failures.rose { result.map(worse) } else { result };
             let values: Vec<f64> = variant.values[at].iter().map(|(_, value)| *value).collect();
             VariantSummary {
                 name: variant.name.clone(),
                 spec: variant.spec.clone(),
                 samples: values.len(),
                 disturbed: Some(variant.disturbed),
+                failures: variant.failures,
+                failures_rose: failures.rose,
+                failure_p_value: failures.p_value,
                 median: Samples::new(&values).ok().map(|samples| samples.median()),
                 result,
                 shortfall: variant.shortfall_reason.clone(),
@@ -407,6 +477,32 @@ mod tests {
         assert_eq!(message(upgraded), format!("{identical}, although they differ in gcc; {noise}"));
         let unknown = VariantSamples::default();
         assert_eq!(duplicates(&[unknown.clone(), unknown]), [], "nothing is known of their programs");
+    }
+
+    #[test]
+    fn a_variant_that_fails_significantly_more_often_is_worse() {
+        let options = crate::sequential_test::Options::default();
+        let test = SequentialTest::new(1, 3, options).unwrap();
+        let variant = |name: &str, failed: u32, attempts: u32| VariantSamples {
+            name: name.to_owned(),
+            values: vec![(0..12).map(|block| (block, 100.0 + f64::from(block * 3 % 7))).collect()],
+            failures: AttemptCounts { failed, attempts },
+            ..VariantSamples::default()
+        };
+        let metric = ComparedMetric {
+            metric: MetricKey::new(wb_model::Class::Throughput, "rate"),
+            unit: Unit::new("1/s"),
+            direction: Direction::Higher,
+        };
+        let variants = vec![variant("a", 0, 12), variant("b", 24, 36), variant("c", 1, 13)];
+        let samples = CaseSamples { case: String::new(), metrics: vec![metric], variants };
+        let cases = VariantCase::evaluate_all(vec![samples], &test).unwrap();
+        let [first, often, once] = &cases[0].variants[..] else { panic!("three variants") };
+        assert_eq!((first.failure_p_value, first.failures_rose), (None, false));
+        assert!(often.failures_rose && often.failure_p_value.unwrap() < 0.001, "{often:?}");
+        assert_eq!(often.result.unwrap().verdict, VariantVerdict::Worse);
+        assert!(!once.failures_rose && once.failure_p_value.unwrap() > 0.05, "{once:?}");
+        assert_eq!(once.result.unwrap().verdict, VariantVerdict::Equivalent);
     }
 
     #[test]

@@ -22,6 +22,7 @@ pub mod id;
 mod interner;
 pub mod metadata;
 pub mod model;
+mod run_identity;
 pub mod run_perf;
 mod schedule;
 pub mod sequential_test;

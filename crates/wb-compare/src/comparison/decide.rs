@@ -148,8 +148,11 @@ pub(super) fn decide(
         _ if is_incomparable => FinalVerdict::Incomparable,
         _ if too_few_samples => FinalVerdict::Inconclusive,
         (Some(check), _) if statistic == Statistic::Mean => check.verdict.into(),
-        // A single sample has no standard deviation.
         (Some(check), Status::Missing) if check.verdict != Verdict::Missing => FinalVerdict::Inconclusive,
+        // A single sample has no standard deviation.
+        (None, Status::Missing) if statistic == Statistic::Stddev && is_single_sample(statistical_check) => {
+            FinalVerdict::Inconclusive
+        }
         (Some(_), Status::Improvement | Status::Regression) => FinalVerdict::Differs,
         (_, status) => status.into(),
     };
@@ -160,6 +163,11 @@ pub(super) fn decide(
 /// learnt from many samples.
 fn has_enough_samples(check: &statistical::MetricComparison) -> bool {
     check.counts.has_several_runs() || check.counts.min_samples() >= ENOUGH_SAMPLES || uses_noise_model(check)
+}
+
+/// Whether both sides have samples, and one a single one.
+fn is_single_sample(check: Option<&statistical::MetricComparison>) -> bool {
+    check.is_some_and(|check| check.verdict != Verdict::Missing && check.counts.min_samples() == 1)
 }
 
 /// Whoever gives a noise model wants it to be used.

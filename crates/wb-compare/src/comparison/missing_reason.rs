@@ -52,12 +52,14 @@ impl<'a> MissingReasons<'a> {
         let cell = self.builds.cell(row);
         let counterpart = self.builds.within_run().and_then(|within| within.counterpart(cell));
         let cases = [cell, counterpart.unwrap_or(cell)].map(|cell| self.builds.cell_name(cell));
-        let without_value =
-            self.errors.iter().zip(&cases).zip([judged, reference]).filter(|(_, value)| value.is_none());
-        without_value.filter_map(|((errors, case), _)| Some((errors.as_ref()?, case))).find_map(|(errors, case)| {
-            let BuildErrors { build, messages } = errors;
+        let parts = self.builds.within_run().map(|within| within.sides(row));
+        let sides = self.errors.iter().zip(&cases).zip([(1, judged), (0, reference)]);
+        let without_value = sides.filter(|(_, (_, value))| value.is_none());
+        without_value.filter_map(|((errors, case), (side, _))| Some((errors.as_ref()?, case, side))).find_map(|it| {
+            let (BuildErrors { build, messages }, case, side) = it;
+            let name = parts.map_or(*build, |parts| parts[side]);
             let message = [case, &serial].into_iter().find_map(|location| messages.get(location.as_str()))?;
-            Some(format!("`{build}` failed: {message}"))
+            Some(format!("`{name}` failed: {message}"))
         })
     }
 }

@@ -53,9 +53,10 @@ pub enum Strictness {
 impl FailOn {
     /// Whether a primary check fails the comparison; what is not confirmed only if it may be worse.
     pub fn fails_check(self, check: &CheckResult) -> bool {
+        let is_directed = check.direction != Direction::Neither;
         let may_be_worse = check.statistics.as_ref().is_none_or(|statistics| statistics.may_be_worse);
         self.fails(check.final_verdict)
-            && (check.final_verdict != FinalVerdict::Unconfirmed || may_be_worse || self.gain)
+            && (check.final_verdict != FinalVerdict::Unconfirmed || may_be_worse || self.gain && is_directed)
     }
 
     /// Whether a verdict fails the comparison: worse, not compared, or what was asked to fail.
@@ -158,9 +159,19 @@ pub struct CheckResult {
     pub reason: Option<String>,
     /// Parameters that differ between the sides.
     pub differences: Vec<ParamDifference>,
+    /// The folders of the runs of the first build and of the last that do not have it, although others of the build do.
+    #[serde(default, skip_serializing_if = "are_complete")]
+    pub lacking: [Vec<String>; 2],
+    /// Whether it fails the comparison (exit code 2): worse, or what was asked to fail.
+    #[serde(default)]
+    pub fails: bool,
     /// What was found about the samples of the first build and of the last: trends, modes, dependence and the like.
     #[serde(default)]
     pub findings: [Vec<String>; 2],
+}
+
+fn are_complete(lacking: &[Vec<String>; 2]) -> bool {
+    lacking.iter().all(Vec::is_empty)
 }
 
 /// The result of a group of primary means.
@@ -206,6 +217,9 @@ pub struct Totals {
     pub inconclusive: usize,
     /// On one side only.
     pub missing: usize,
+    /// Primary means that the last build has, but not in all of its runs.
+    #[serde(default)]
+    pub partly_missing: usize,
     /// Without a valid value.
     pub invalid: usize,
     /// Tests and cells that ended in an error, in the first build and in the last.
@@ -254,11 +268,18 @@ impl Totals {
             ComparisonExit::NothingComparable
         } else if self.losses + self.groups_regressed + gains + uncertain > 0 {
             ComparisonExit::Regression
-        } else if self.missing + self.invalid + self.incomparable + self.errors > 0 {
+        } else if self.missing + self.partly_missing + self.invalid + self.incomparable + self.errors > 0 {
             ComparisonExit::Incomplete
         } else {
             ComparisonExit::Success
         }
+    }
+}
+
+impl CheckResult {
+    /// Whether it decides, and the last build does not have it in all of its runs.
+    pub fn is_partly_missing(&self) -> bool {
+        self.primary && !self.lacking[1].is_empty()
     }
 }
 
@@ -280,7 +301,10 @@ impl ComparisonResult {
             let statistical_check = statistics.and_then(|statistics| statistics.metric(tolerances.checks[at].row));
             Self::check_result(builds, tolerances, at, cell, statistical_check, method, &reasons)
         };
-        let checks: Vec<CheckResult> = reported.par_iter().map(check_result).collect();
+        let mut checks: Vec<CheckResult> = reported.par_iter().map(check_result).collect();
+        for check in &mut checks {
+            check.fails = check.primary && check.final_verdict.is_compared() && fail_on.fails_check(check);
+        }
         // Checks that are not reported do not matter.
         let mut by_tolerance = vec![true; tolerances.checks.len()];
         let mut notable = vec![false; tolerances.checks.len()];
@@ -294,14 +318,14 @@ impl ComparisonResult {
         for check in &checks {
             totals.add(check.primary, check.final_verdict);
         }
+        totals.partly_missing = checks.iter().filter(|check| check.is_partly_missing()).count();
         totals.errors = last.map_or(0, |last| tolerances.errors(last).count());
         let deciding = groups.iter().filter(|group| group.decides);
         totals.groups_regressed = deciding.clone().filter(|group| group.status == Status::Regression).count();
         totals.groups_improved = deciding.filter(|group| group.status == Status::Improvement).count();
         let comparable = checks.iter().any(|check| check.final_verdict.is_compared());
         let is_uncertain = |decided| matches!(decided, FinalVerdict::Unconfirmed | FinalVerdict::Inconclusive);
-        let uncertain = checks.iter().filter(|check| check.primary && is_uncertain(check.final_verdict));
-        let uncertain = uncertain.filter(|check| fail_on.fails_check(check)).count();
+        let uncertain = checks.iter().filter(|check| check.fails && is_uncertain(check.final_verdict)).count();
         let exit = totals.exit(comparable, fail_on, uncertain);
         let regressed_by = match exit {
             ComparisonExit::Regression => regressed_by(&checks, &groups, fail_on),
@@ -313,18 +337,40 @@ impl ComparisonResult {
         Self { builds, within_run, method, checks, groups, context, totals, exit_code: exit.code(), regressed_by }
     }
 
-    /// The errors of the first build and of the last: build name, place and message.
-    pub fn errors(&self) -> impl Iterator<Item = (&str, &str, &str)> {
+    /// The errors of the first build and of the last: the name of the build, or of the parts of a run that have it, place and
+    /// message.
+    pub fn errors(&self) -> impl Iterator<Item = (String, &str, &str)> {
         let ends = match &self.builds[..] {
-            [first, .., last] => vec![first, last],
-            one => one.iter().collect(),
+            [first, .., last] => vec![(0, first), (1, last)],
+            one => one.iter().map(|build| (1, build)).collect(),
         };
-        ends.into_iter().flat_map(|build| {
-            build
-                .errors
-                .iter()
-                .map(move |(location, message)| (build.name.as_str(), location.as_str(), message.as_str()))
+        ends.into_iter().flat_map(move |(side, build)| {
+            build.errors.iter().map(move |(location, message)| {
+                let parts = self.parts_with(location, side);
+                let name = if parts.is_empty() { build.name.clone() } else { parts.join(", ") };
+                (name, location.as_str(), message.as_str())
+            })
         })
+    }
+
+    /// The parts of a run that a place belongs to, of one side of its checks; none between builds.
+    fn parts_with(&self, location: &str, side: usize) -> Vec<&str> {
+        let mut parts: Vec<&str> = Vec::new();
+        if let Some(within_run) = &self.within_run {
+            let is_there =
+                |check: &&CheckResult| check.id.strip_prefix(location).is_some_and(|rest| rest.starts_with(['/', ':']));
+            let sides = self.checks.iter().filter(is_there).filter_map(|check| check.sides.as_ref());
+            for part in sides.map(|sides| sides[side].as_str()) {
+                if !parts.contains(&part) {
+                    parts.push(part);
+                }
+            }
+            // A cell without a counterpart is part of no side.
+            if parts.is_empty() {
+                parts.push(if side == 0 { &within_run.reference } else { &within_run.run });
+            }
+        }
+        parts
     }
 
     fn check_result(
@@ -372,6 +418,11 @@ impl ComparisonResult {
             final_verdict: decision.final_verdict,
             reason: reasons.of(check.row, decision, statistical_check, ends),
             differences,
+            lacking: match check.statistic {
+                Statistic::Mean => report::last_lacking(builds, check.row),
+                Statistic::Stddev => Default::default(),
+            },
+            fails: false,
             findings: match check.statistic {
                 Statistic::Mean => report::last_findings(builds, check.row),
                 Statistic::Stddev => Default::default(),
@@ -382,15 +433,13 @@ impl ComparisonResult {
 
 /// The methods by which checks or groups failed: those that are worse, and what else shall fail.
 fn regressed_by(checks: &[CheckResult], groups: &[CheckGroupResult], fail_on: FailOn) -> Vec<ComparisonMethod> {
-    let failed =
-        |check: &&CheckResult| check.primary && check.final_verdict.is_compared() && fail_on.fails_check(check);
     let group_failed = |group: &CheckGroupResult| match group.status {
         Status::Regression => group.decides,
         Status::Improvement => group.decides && fail_on.gain,
         _ => false,
     };
     let by_groups = groups.iter().any(group_failed).then_some(ComparisonMethod::Tolerance);
-    let methods = checks.iter().filter(failed).map(|check| check.decided_by).chain(by_groups);
+    let methods = checks.iter().filter(|check| check.fails).map(|check| check.decided_by).chain(by_groups);
     let methods: BTreeSet<ComparisonMethod> = methods.collect();
     methods.into_iter().collect()
 }

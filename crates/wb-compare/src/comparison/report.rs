@@ -261,6 +261,12 @@ pub(super) fn last_param_differences(builds: &Builds, row: MetricIndex) -> Vec<P
     param_differences(builds, [reference, judged], row)
 }
 
+/// The runs of the first and of the last build without a metric that others of the build have.
+pub(super) fn last_lacking(builds: &Builds, row: MetricIndex) -> [Vec<String>; 2] {
+    let [reference, .., judged] = builds.list() else { return Default::default() };
+    [reference, judged].map(|build| build.lacking(row).into_iter().map(|run| run.display().to_string()).collect())
+}
+
 /// The findings of the first and the last build about a metric's samples.
 pub(super) fn last_findings(builds: &Builds, row: MetricIndex) -> [Vec<String>; 2] {
     let [reference, .., judged] = builds.list() else { return Default::default() };

@@ -232,6 +232,11 @@ impl SequentialTest {
         self.min_blocks
     }
 
+    /// The false discovery rate.
+    pub fn error_rate(&self) -> f64 {
+        self.options.error_rate
+    }
+
     /// The number of comparisons in the family.
     pub fn family(&self) -> usize {
         self.metrics.max(1) * (self.variants - 1)

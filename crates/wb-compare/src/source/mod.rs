@@ -22,10 +22,11 @@ use rayon::prelude::*;
 
 use crate::build::{Build, Builds, Layout, Run, TestError};
 use crate::metadata::Metadata;
+use crate::run_identity::RunIdentity;
 use crate::run_perf;
 use crate::schedule::Schedule;
 use crate::unknown_name::{UnknownName, join_build_names};
-use wb_model::{Sha256, pluralize};
+use wb_model::pluralize;
 use wb_record::files::{MAX_FILE, relative_to};
 use wb_record::{RecordError, RunFolder};
 use wb_sys::contained_file;
@@ -120,8 +121,8 @@ pub enum SourceError {
         /// The reason.
         reason: String,
     },
-    /// A copy of another run of the same build.
-    #[error("{} is a copy of {}: a run counts once", path.display(), original.display())]
+    /// A copy of another run of the same build, or an import of the same file.
+    #[error("{} is a copy of {}, or an import of the same file: a run counts once", path.display(), original.display())]
     Copy {
         /// The folder of the run.
         path: PathBuf,
@@ -205,11 +206,10 @@ pub fn read(sources: &[BuildSource], options: &ReadOptions, study: StudyFn<'_>) 
     let mut files = Vec::new();
     for (at, source) in sources.iter().enumerate() {
         let mut build = Build { name: source.name.clone(), runs: Vec::new() };
-        let mut seen = BTreeSet::new();
-        let mut journals: BTreeMap<Sha256, &Path> = BTreeMap::new();
         let mut earlier_contents: Vec<(ResultFiles, &PathBuf)> = Vec::new();
         for path in &source.runs {
-            if !seen.insert(path.canonicalize().unwrap_or_else(|_| path.clone())) {
+            let canonical = path.canonicalize().unwrap_or_else(|_| path.clone());
+            if build.runs.iter().any(|run| run.identity.folder == canonical) {
                 return Err(SourceError::Twice(path.clone()));
             }
             let mut folder = ResultFolder::list(path, options.include_incorrect)?;
@@ -218,10 +218,10 @@ pub fn read(sources: &[BuildSource], options: &ReadOptions, study: StudyFn<'_>) 
                 Layout::RunPerf => None,
                 Layout::Weighbridge => Some(native::read(path, &mut folder, study)?),
             };
-            if let Some(journal) = native.as_ref().and_then(|native| native.journal.clone())
-                && let Some(original) = journals.insert(journal, path)
-            {
-                return Err(SourceError::Copy { path: path.clone(), original: original.to_owned() });
+            let recorded = native.as_ref().map(|native| native.identity.clone()).unwrap_or_default();
+            let identity = RunIdentity { folder: canonical, ..recorded };
+            if let Some(original) = build.runs.iter().find(|run| run.identity.is_same_run(&identity)) {
+                return Err(SourceError::Copy { path: path.clone(), original: original.path.clone() });
             }
             if folder.layout == Layout::RunPerf && source.runs.len() > 1 {
                 let unreadable = |source| SourceError::Unreadable { path: path.clone(), source };
@@ -247,7 +247,7 @@ pub fn read(sources: &[BuildSource], options: &ReadOptions, study: StudyFn<'_>) 
             metadata.environment = mapped.collect();
             let schedule = Schedule { planned: planned.unwrap_or_default(), ..Schedule::default() };
             let (path, layout) = (path.to_owned(), folder.layout);
-            build.runs.push(Run { path, layout, metadata, schedule, ..Run::default() });
+            build.runs.push(Run { path, layout, metadata, identity, schedule, ..Run::default() });
             if let Some(run) = build.runs.last_mut() {
                 let errors =
                     folder.errors.into_iter().filter_map(|error| map_error_profile(error, source, at, &sources[0]));

@@ -3,20 +3,20 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use wb_model::{CellId, Sha256, pluralize};
-use wb_record::{DamagedSample, RecordError, RunFolder, RunRecords};
+use wb_model::{CellId, pluralize};
+use wb_record::{DamagedSample, JournalEvent, RecordError, RunFolder, RunRecords};
 
 use super::folder::{ResultFile, ResultFolder};
 use super::warning::{Warning, WarningKind};
 use super::{SourceError, StudyFn, run_records};
 use crate::build::{Layout, TestError};
 use crate::metadata::Metadata;
+use crate::run_identity::RunIdentity;
 
 /// The recorded data of a run besides its results.
 pub(super) struct NativeRun {
     pub(super) metadata: Metadata,
-    /// The hash of its journal; `None` if the journal is empty.
-    pub(super) journal: Option<Sha256>,
+    pub(super) identity: RunIdentity,
     /// The names of its cells, in the order of the plan.
     pub(super) planned: Vec<String>,
 }
@@ -44,10 +44,21 @@ pub(super) fn read(path: &Path, folder: &mut ResultFolder, study: StudyFn<'_>) -
     }
     let (metadata, warnings) = run_records::metadata(&run, &records);
     folder.warnings.extend(warnings);
-    let journal = (!records.lines.is_empty()).then(|| records.journal_sha256().clone());
+    // A file of failures alone, such as the text of an exception, can be the same in several runs.
+    let imported = records.lines.iter().filter_map(|line| match &line.event {
+        JournalEvent::SamplesImported(batch) if batch.samples.failures.len() < batch.samples.count as usize => {
+            Some(batch.file.clone())
+        }
+        _ => None,
+    });
+    let identity = RunIdentity {
+        journal: (!records.lines.is_empty()).then(|| records.journal_sha256().clone()),
+        imported: imported.collect(),
+        ..RunIdentity::default()
+    };
     let planned = records.run_file.invocations.iter().flat_map(|invocation| &invocation.cells);
     let planned = planned.map(ToString::to_string).collect();
-    Ok(NativeRun { metadata, journal, planned })
+    Ok(NativeRun { metadata, identity, planned })
 }
 
 /// The recomputed results of a serial.

@@ -116,6 +116,8 @@ struct RawAttempt<'a> {
 #[derive(Deserialize)]
 #[serde(expecting = "an object with the `values` of samples")]
 struct RawSeries<'a> {
+    #[serde(default)]
+    count: u32,
     counted: bool,
     #[serde(default)]
     excluded: Vec<RawExcludedSample>,
@@ -126,6 +128,13 @@ struct RawSeries<'a> {
 #[derive(Deserialize)]
 struct RawExcludedSample {
     position: usize,
+    #[serde(default)]
+    validity: Option<Validity>,
+}
+
+/// Why a sample is invalid; `None` if it is not.
+fn invalid_reason(validity: &Validity) -> Option<String> {
+    matches!(validity, Validity::Invalid { .. }).then(|| validity.to_string())
 }
 
 impl RawSeries<'_> {
@@ -163,32 +172,37 @@ impl RawCell<'_> {
         entries.any(|(_, value)| value == "true")
     }
 
-    /// The reason why it has no value, or not the samples that its rule requires because attempts failed or were invalid;
-    /// `None` if it has them, or was interrupted.
+    /// The reason why it has no value, or not the samples that its rule requires; `None` if it has them, or was interrupted.
     fn error(&self) -> Option<String> {
         match self.outcome.as_ref()? {
             CellOutcome::Failed { reason } => Some(reason.clone()),
             CellOutcome::Unsupported { reason } => Some(format!("unsupported: {reason}")),
             CellOutcome::Partial { valid: 0, required } => Some(format!("0 of {}", pluralize(*required, "sample"))),
-            CellOutcome::Partial { valid, required } if self.failures.counts.failed > 0 && !self.is_imported() => {
-                let RawFailures { counts: AttemptCounts { failed, attempts }, cause } = &self.failures;
-                let samples = pluralize(*required, "sample");
-                let cause = cause.as_deref().map(|cause| format!(": {cause}")).unwrap_or_default();
-                Some(format!("{valid} of {samples}; {failed} of {attempts} attempts failed{cause}"))
-            }
-            CellOutcome::Partial { valid, required } if self.ended_by.is_some() && !self.is_imported() => {
-                let tried = self.attempts.iter().filter(|attempt| attempt.purpose == Some(Purpose::Sample));
-                let invalid = |attempt: &RawAttempt<'_>| match &attempt.validity {
-                    Some(invalid @ Validity::Invalid { .. }) => Some(invalid.to_string()),
-                    _ => None,
-                };
-                let reasons: Vec<String> = tried.clone().filter_map(invalid).collect();
-                let (samples, attempts) = (pluralize(*required, "sample"), pluralize(tried.count(), "attempt"));
-                let last = reasons.last()?;
-                Some(format!("{valid} of {samples}; {} of {attempts} without valid values: {last}", reasons.len()))
+            // Without an end its run was interrupted, unless attempts failed.
+            CellOutcome::Partial { valid, required } if self.ended_by.is_some() || self.failures.counts.failed > 0 => {
+                Some(format!("{valid} of {}{}", pluralize(*required, "sample"), self.shortfall()))
             }
             CellOutcome::Measured | CellOutcome::NotConverged { .. } | CellOutcome::Partial { .. } => None,
         }
+    }
+
+    /// How many of its attempts failed or had no valid values, and why.
+    fn shortfall(&self) -> String {
+        let RawFailures { counts: AttemptCounts { failed, attempts }, cause } = &self.failures;
+        if *failed > 0 {
+            let cause = cause.as_deref().map(|cause| format!(": {cause}")).unwrap_or_default();
+            return format!("; {failed} of {attempts} attempts failed{cause}");
+        }
+        let tried = self.attempts.iter().filter(|attempt| attempt.purpose == Some(Purpose::Sample));
+        let invalid_attempt = |attempt: &RawAttempt<'_>| invalid_reason(attempt.validity.as_ref()?);
+        let excluded = self.series.iter().flat_map(|series| &series.excluded);
+        let invalid_sample = |excluded: &RawExcludedSample| invalid_reason(excluded.validity.as_ref()?);
+        let reasons: Vec<String> =
+            tried.clone().filter_map(invalid_attempt).chain(excluded.filter_map(invalid_sample)).collect();
+        let attempts = tried.count() + self.series.iter().map(|series| series.count as usize).sum::<usize>();
+        reasons.last().map_or(String::new(), |last| {
+            format!("; {} of {} without valid values: {last}", reasons.len(), pluralize(attempts, "attempt"))
+        })
     }
 
     /// The number of its counted samples; `None` if imported from another program, which does not record disturbances.
@@ -350,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cell_that_gave_up_because_of_invalid_samples_is_an_error_unless_it_was_interrupted() {
+    fn a_cell_with_too_few_samples_is_an_error_unless_it_was_interrupted() {
         let invalid = r#"{"purpose": "sample", "counted": false, "values": {},
             "validity": {"validity": "invalid", "gate": "answer", "figures": "residual 7"}}"#;
         let interrupted = RESULT.replace(r#""attempts": ["#, &format!(r#""attempts": [{invalid},"#));
@@ -360,7 +374,21 @@ mod tests {
             interrupted.replace(r#""outcome": {"#, r#""ended_by": "its sample limit is reached", "outcome": {"#);
         let [(_, text)] = &errors(&given_up)[..] else { panic!("one error") };
         assert_eq!(text, "2 of 6 samples; 1 of 1 attempt without valid values: invalid (answer: residual 7)");
-        assert!(errors(&given_up.replace(invalid, r#"{"counted": false, "values": {}}"#)).is_empty());
+        let imported = given_up.replace(r#""metrics""#, r#""provenance": {"imported from": "fio"}, "metrics""#);
+        assert_eq!(errors(&imported), errors(&given_up));
+        let columns = RESULT
+            .replace(r#""metrics": ["#, r#""ended_by": "end of the imported files", "series": [SERIES], "metrics": ["#)
+            .replace(
+                "SERIES",
+                r#"{"count": 9, "counted": true, "values": {}, "excluded": [{"position": 4,
+                    "validity": {"validity": "invalid", "gate": "answer", "figures": "residual 7"}}]}"#,
+            );
+        let [(_, text)] = &errors(&columns)[..] else { panic!("one error") };
+        assert_eq!(text, "2 of 6 samples; 1 of 9 attempts without valid values: invalid (answer: residual 7)");
+        let [(_, text)] = &errors(&given_up.replace(invalid, r#"{"counted": false, "values": {}}"#))[..] else {
+            panic!("one error")
+        };
+        assert_eq!(text, "2 of 6 samples");
     }
 
     #[test]

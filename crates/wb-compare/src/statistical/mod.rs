@@ -164,10 +164,10 @@ impl MetricComparison {
         self.failure_rates.is_some_and(|failures| failures.rose)
     }
 
-    /// Whether an aspect is worse, at least by the samples, or different without a better direction; or keeps a gain from
-    /// being confirmed.
+    /// Whether an aspect is worse, at least by the samples, or keeps a gain from being confirmed. Without a better direction
+    /// nothing is.
     pub fn may_be_worse(&self) -> bool {
-        let is_worse = |aspect: &AspectComparison| matches!(aspect.alone, Verdict::Regressed | Verdict::Differs);
+        let is_worse = |aspect: &AspectComparison| aspect.alone == Verdict::Regressed;
         let is_doubted = self.verdict == Verdict::Unconfirmed && self.aspects.iter().any(|aspect| aspect.seems_worse);
         self.failures_rose() || is_doubted || self.aspects.iter().any(is_worse)
     }

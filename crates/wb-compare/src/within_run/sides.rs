@@ -47,6 +47,7 @@ pub(super) fn build(
             layout: run.layout,
             metadata: run.metadata.clone(),
             errors: errors[side].clone(),
+            identity: run.identity.clone(),
             sample_counts: sample_counts(&builds, &run, &rows, side),
             // Programs of the judged cell are compared with those of its counterpart.
             programs: pairs

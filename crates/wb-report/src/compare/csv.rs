@@ -143,7 +143,7 @@ impl<'a> TidyTable<'a> {
                 "primary" => true.to_string(),
                 _ => String::new(),
             });
-            let reason = describe_error(build, text);
+            let reason = describe_error(&build, text);
             let row = self.columns.row(fields, |_| String::new()).into_iter().chain(of_check).chain([reason]);
             row.chain(self.side_names(None)).collect()
         });

@@ -1,7 +1,11 @@
 //! Failed attempts that differ between both sides, and do not decide.
 
+use std::collections::BTreeMap;
+
 use wb_compare::AttemptCounts;
-use wb_compare::comparison::CheckResult;
+use wb_compare::comparison::{CheckResult, ComparisonMethod, FinalVerdict, StatisticalSummary};
+
+use super::headline::short_cell_name;
 
 /// Whether attempts of a check fail more or less often on one side, and that does not decide.
 pub(super) fn has_undecisive_failures(check: &CheckResult) -> bool {
@@ -9,19 +13,30 @@ pub(super) fn has_undecisive_failures(check: &CheckResult) -> bool {
 }
 
 fn undecisive_failures(check: &CheckResult) -> Option<[AttemptCounts; 2]> {
-    let statistics = check.statistics.as_ref().filter(|statistics| check.primary && !statistics.failures_rose)?;
+    let decides = |statistics: &StatisticalSummary| {
+        statistics.failures_rose
+            && check.final_verdict == FinalVerdict::Loss
+            && check.decided_by == ComparisonMethod::Statistical
+    };
+    let statistics = check.statistics.as_ref().filter(|statistics| check.primary && !decides(statistics))?;
     let [reference, judged] = statistics.failures;
     let [of_reference, of_judged] = [(reference, judged), (judged, reference)]
         .map(|(side, other)| u64::from(side.failed) * u64::from(other.attempts));
     (of_reference != of_judged && reference.attempts > 0 && judged.attempts > 0).then_some(statistics.failures)
 }
 
-/// `; new failed in 3 of 11 attempts, old in none`, of the check whose shares of failures differ most.
-pub(super) fn describe_undecisive_failures([reference, judged]: &[String; 2], checks: &[&CheckResult]) -> String {
+/// `; new failed in 3 of 11 attempts at fio bs=4k, old in none`, of the cell whose shares of failures differ most: the
+/// metrics of a cell have its failures.
+pub(super) fn describe_undecisive_failures(
+    [reference, judged]: &[String; 2],
+    checks: &[&CheckResult],
+    cell_name: impl Fn(&str) -> String,
+) -> String {
     let share = |side: AttemptCounts| f64::from(side.failed) / f64::from(side.attempts);
     let size = |[reference, judged]: &[AttemptCounts; 2]| (share(*judged) - share(*reference)).abs();
-    let differing: Vec<[AttemptCounts; 2]> = checks.iter().filter_map(|check| undecisive_failures(check)).collect();
-    let Some(most) = differing.iter().max_by(|one, other| size(one).total_cmp(&size(other))) else {
+    let differing: BTreeMap<String, [AttemptCounts; 2]> =
+        checks.iter().filter_map(|check| Some((short_cell_name(&check.id), undecisive_failures(check)?))).collect();
+    let Some((cell, most)) = differing.iter().max_by(|(_, one), (_, other)| size(one).total_cmp(&size(other))) else {
         return String::new();
     };
     let [of_reference, of_judged] = *most;
@@ -35,8 +50,15 @@ pub(super) fn describe_undecisive_failures([reference, judged]: &[String; 2], ch
     };
     let others = match differing.len() - 1 {
         0 => String::new(),
-        1 => " (failures differ in one more check)".to_owned(),
-        others => format!(" (failures differ in {others} more checks)"),
+        1 => " (failures differ in one more cell)".to_owned(),
+        others => format!(" (failures differ in {others} more cells)"),
     };
-    format!("; {} failed in {} of {} attempts, {} in {other}{others}", more.0, more.1.failed, more.1.attempts, less.0)
+    format!(
+        "; {} failed in {} of {} attempts at {}, {} in {other}{others}",
+        more.0,
+        more.1.failed,
+        more.1.attempts,
+        cell_name(cell),
+        less.0
+    )
 }

@@ -41,6 +41,24 @@ pub(super) fn unmatched_note(outcome: &ComparisonResult) -> Option<String> {
     ))
 }
 
+/// The maximum number of checks that are not primary and are named.
+const MAX_NAMED_SECONDARY: usize = 5;
+
+/// A note on the checks that are not primary and got worse, or were not compared; none if there are none.
+pub(super) fn secondary_note(outcome: &ComparisonResult) -> Option<String> {
+    let failed = outcome.checks.iter().filter(|check| !check.primary && check.final_verdict.is_failure());
+    let failed: Vec<&CheckResult> = failed.collect();
+    let (named, others) = failed.split_at(failed.len().min(MAX_NAMED_SECONDARY));
+    let name = |check: &&CheckResult| match check.final_verdict {
+        FinalVerdict::Loss => format!("{} ({})", readable_id(&check.id), describe_difference(check)),
+        other => format!("{} ({})", readable_id(&check.id), other.as_str()),
+    };
+    let named: Vec<String> = named.iter().map(name).collect();
+    let more = if others.is_empty() { String::new() } else { format!(" and {} more", others.len()) };
+    let what = "not primary, not decisive, and worse or not compared";
+    (!named.is_empty()).then(|| format!("{what}: {}{more}", named.join(", ")))
+}
+
 /// Describes an error of a build.
 pub(super) fn describe_error(build: &str, text: &str) -> String {
     format!("`{build}` failed: {text}")
@@ -221,7 +239,7 @@ struct Explanation {
 fn explain(check: &CheckResult) -> Explanation {
     let differing = Some(describe_differences(check)).filter(|text| !text.is_empty());
     let differing = differing.map(|text| format!("; {text}")).unwrap_or_default();
-    let disturbed = check.statistics.as_ref().map_or(String::new(), describe_disturbed);
+    let disturbed = check.statistics.as_ref().map_or(String::new(), describe_disturbed) + &describe_lacking(check);
     match (check.decided_by, &check.statistics) {
         (ComparisonMethod::Statistical, Some(statistics)) if inconclusive_reason(check).is_none() => {
             let name = statistics.aspect.map_or(Aspect::Shift.as_str(), Aspect::as_str);
@@ -266,13 +284,24 @@ fn explain(check: &CheckResult) -> Explanation {
             };
             let parts = if parts.is_empty() { String::new() } else { format!(": {}", parts.join(", ")) };
             let reason = inconclusive_reason(check).map_or(String::new(), |reason| format!("; {reason}"));
+            let failures = check.statistics.as_ref().map(describe_failures).filter(|text| !text.is_empty());
+            let failures = failures.map(|text| format!("; {text}")).unwrap_or_default();
             Explanation {
                 difference: format_difference(check.statistic, difference(check)),
                 certainty: format!("of ±{}{}", format_value(Some(check.tolerance)), difference_unit(check.statistic)),
-                remarks: parts + &reason + &disturbed + &differing,
+                remarks: parts + &reason + &failures + &disturbed + &differing,
             }
         }
     }
+}
+
+/// Names the runs of a side that do not have what others of it have.
+fn describe_lacking(check: &CheckResult) -> String {
+    let side = |(runs, build): (&Vec<String>, &str)| match &runs[..] {
+        [] => String::new(),
+        runs => format!("; missing in {} of the {build} build", runs.join(", ")),
+    };
+    check.lacking.iter().zip(["first", "last"]).map(side).collect()
 }
 
 /// Describes how many samples of each side were disturbed, if any.

@@ -27,12 +27,23 @@ pub(super) fn headline_with(
     let [reference, .., judged] = &outcome.builds[..] else { return String::new() };
     let mut sentence = match &outcome.within_run {
         None => describe_sides([&reference.name, &judged.name].map(|name| build_name(name)), &primary, check_name),
-        Some(within_run) => describe_parts(within_run, &primary, build_name, check_name),
+        Some(within_run) => describe_parts(within_run, &primary, &build_name, check_name),
     };
     match deviations.iter().filter(|check| check.final_verdict == FinalVerdict::Loss).count() {
         0 => {}
         1 => sentence += "; one standard deviation is worse",
         worse => sentence += &format!("; {worse} standard deviations are worse"),
+    }
+    let not_compared = |check: &&&CheckResult| !check.final_verdict.is_compared();
+    match deviations.iter().filter(not_compared).count() {
+        0 => {}
+        1 => sentence += "; one standard deviation could not be compared",
+        several => sentence += &format!("; {several} standard deviations could not be compared"),
+    }
+    match outcome.totals.partly_missing {
+        0 => {}
+        1 => sentence += &format!("; one check is missing in some runs of {}", build_name(&judged.name)),
+        several => sentence += &format!("; {several} checks are missing in some runs of {}", build_name(&judged.name)),
     }
     match outcome.totals.groups_regressed {
         0 => {}
@@ -63,21 +74,27 @@ pub(super) fn describe_sides(
             parts.push(changed);
         }
     }
-    let unconfirmed: Vec<&CheckResult> = with(FinalVerdict::Unconfirmed).collect();
-    let perhaps = match parts.is_empty() {
-        true => describe_changed(&unconfirmed, FinalVerdict::Unconfirmed, &check_name),
-        false => None,
+    // Those that fail are what a reader looks for; the others are worth words only where nothing else is.
+    let failing: Vec<&CheckResult> = with(FinalVerdict::Unconfirmed).filter(|check| check.fails).collect();
+    let unconfirmed: Vec<&CheckResult> = match (failing.is_empty(), parts.is_empty()) {
+        (false, _) => failing,
+        (true, true) => with(FinalVerdict::Unconfirmed).collect(),
+        (true, false) => Vec::new(),
     };
+    let perhaps = describe_changed(&unconfirmed, FinalVerdict::Unconfirmed, &check_name);
     let described = parts.len() + perhaps.iter().count();
     let mut sentence = match (parts.is_empty(), &perhaps) {
         (true, Some(perhaps)) => format!("{judged} may be {perhaps} than {reference}, which is unconfirmed"),
         (true, None) => format!("{judged} and {reference}"),
-        (false, _) => format!("{judged} is {} than {reference}", parts.join(", and ")),
+        (false, None) => format!("{judged} is {} than {reference}", parts.join(", and ")),
+        (false, Some(perhaps)) => {
+            format!("{judged} is {} than {reference}, and may be {perhaps}, which is unconfirmed", parts.join(", and "))
+        }
     };
     let equal = primary.iter().filter(|check| is_equal(check)).count();
     let is_named = |check: &CheckResult| {
         matches!(check.final_verdict, FinalVerdict::Loss | FinalVerdict::Gain)
-            || perhaps.is_some() && check.final_verdict == FinalVerdict::Unconfirmed
+            || perhaps.is_some() && unconfirmed.iter().any(|it| std::ptr::eq(*it, check))
     };
     let counts = count_checks(primary.iter().copied().filter(|check| !is_named(check)));
     match (described, primary.len()) {
@@ -90,7 +107,25 @@ pub(super) fn describe_sides(
         (_, _) if counts.is_empty() => {}
         _ => sentence += &format!("; other checks: {counts}"),
     }
-    sentence + &describe_undecisive_failures(&names, primary)
+    sentence += &describe_failing_inconclusive(with(FinalVerdict::Inconclusive), &check_name);
+    sentence + &describe_undecisive_failures(&names, primary, &check_name)
+}
+
+/// `; what fails is inconclusive: fio bs=4k (iops, -1.20 % [-8.00, +6.00]) and 3 more`, the largest difference first.
+fn describe_failing_inconclusive<'a>(
+    inconclusive: impl Iterator<Item = &'a CheckResult>,
+    check_name: impl Fn(&str) -> String,
+) -> String {
+    let failing: Vec<&CheckResult> = inconclusive.filter(|check| check.fails).collect();
+    let Some(most) = failing.iter().max_by(|one, other| size(one).total_cmp(&size(other))) else {
+        return String::new();
+    };
+    let others = match failing.len() - 1 {
+        0 => String::new(),
+        others => format!(" and {others} more"),
+    };
+    let amount = difference(most).map(|it| format!(": {} %{}", format_signed(it), describe_interval(most)));
+    format!("; inconclusive, which fails: {}{}{others}", check_name(&short_name(&most.id)), amount.unwrap_or_default())
 }
 
 /// The number of checks with each verdict: `5 equal, 10 inconclusive`.
@@ -148,7 +183,6 @@ fn describe_changed(
     check_name: impl Fn(&str) -> String,
 ) -> Option<String> {
     let name = |check: &CheckResult| check_name(&short_name(&check.id));
-    let size = |check: &CheckResult| difference(check).map_or(0.0, f64::abs);
     let largest = checks.iter().copied().max_by(|one, other| size(one).total_cmp(&size(other)))?;
     let word = adjective(checks, verdict)?;
     // The shift is what everybody expects; anything else is named.
@@ -156,21 +190,28 @@ fn describe_changed(
         Some(aspect) if is_statistical(check) && aspect != Aspect::Shift => format!(" by the {aspect}"),
         _ => String::new(),
     };
-    let amount = |check: &CheckResult| difference(check).map(|it| format!("{} %", format_size(it)));
+    let is_score = checks.iter().any(|check| is_weighted_score(check));
     if let [check] = checks {
-        let amount = amount(check).map(|amount| format!("{amount} ")).unwrap_or_default();
-        let (interval, doubt) = (describe_interval(check), describe_doubt(check));
-        return Some(format!("{amount}{word}{}{interval}{doubt} in {}", of(check), name(check)));
+        let name = name(check);
+        return Some(match size(check) {
+            size if is_score => format!("{word} by a score of {} % in {name}", format_size(size)),
+            size if size.is_infinite() => format!("infinitely {word} in {name}"),
+            size => {
+                let (interval, doubt) = (describe_interval(check), describe_doubt(check));
+                format!("{} % {word}{}{interval}{doubt} in {name}", format_size(size), of(check))
+            }
+        });
     }
     let (count, ranges, name) = (checks.len(), describe_ranges(checks), name(largest));
-    Some(format!("{word} in {count} checks, by estimates of {ranges} (most in {name}{})", of(largest)))
+    let by = if is_score { "scores" } else { "estimates" };
+    Some(format!("{word} in {count} checks, by {by} of {ranges} (most in {name}{})", of(largest)))
 }
 
 /// `3.0 to 12.0 %`; if checks of several kinds differ, a range for each: `3.0 to 12.0 % of throughput and 20.0 % of latency`.
 fn describe_ranges(checks: &[&CheckResult]) -> String {
     let mut ranges: Vec<(Class, f64, f64)> = Vec::new();
     for check in checks {
-        let size = difference(check).map_or(0.0, f64::abs);
+        let size = size(check);
         let class = class_of_difference(check);
         match ranges.iter_mut().find(|(of, ..)| *of == class) {
             Some((_, low, high)) => (*low, *high) = (low.min(size), high.max(size)),
@@ -178,6 +219,8 @@ fn describe_ranges(checks: &[&CheckResult]) -> String {
         }
     }
     let range = |(_, low, high): &(Class, f64, f64)| match [low, high].map(|size| format_size(*size)) {
+        _ if low.is_infinite() => "infinite amounts".to_owned(),
+        [low, _] if high.is_infinite() => format!("{low} % to infinity"),
         [low, high] if low == high => format!("{high} %"),
         [low, high] => format!("{low} to {high} %"),
     };
@@ -185,6 +228,24 @@ fn describe_ranges(checks: &[&CheckResult]) -> String {
         [one] => range(one),
         several => join_words(&several.iter().map(|it| format!("{} of {}", range(it), it.0)).collect::<Vec<_>>()),
     }
+}
+
+/// The size of a difference in percent. From zero it is infinite, which files cannot have.
+fn size(check: &CheckResult) -> f64 {
+    match (difference(check), check.before) {
+        (Some(difference), _) => difference.abs(),
+        (None, Some(0.0)) => f64::INFINITY,
+        (None, _) => 0.0,
+    }
+}
+
+/// Whether a check was decided by a score that is no plain difference of both sides: of models, or with builds between.
+fn is_weighted_score(check: &CheckResult) -> bool {
+    let is_plain = match (check.score, check.difference) {
+        (Some(score), Some(difference)) => (score - difference).abs() <= 1e-9 * difference.abs().max(1.0),
+        (score, difference) => score == difference,
+    };
+    check.decided_by == ComparisonMethod::Tolerance && !is_plain
 }
 
 /// The kind of quantity that a difference is of.
@@ -217,7 +278,10 @@ fn describe_interval(check: &CheckResult) -> String {
     match percent {
         [low, high] if low * high > 0.0 => {
             let (low, high) = if low.abs() < high.abs() { (low, high) } else { (high, low) };
-            format!(" ({} to {} %{of})", format_size(low), format_size(high))
+            match [low, high].map(format_size) {
+                [low, high] if low == high => format!(" ({high} %{of})"),
+                [low, high] => format!(" ({low} to {high} %{of})"),
+            }
         }
         [low, high] => format!(" ({} to {} %{of})", format_signed(low), format_signed(high)),
     }
@@ -268,7 +332,8 @@ fn format_size(percent: f64) -> String {
 /// differ in their direction.
 fn adjective(checks: &[&CheckResult], verdict: FinalVerdict) -> Option<&'static str> {
     let is_speed = |check: &&CheckResult| {
-        CheckId::parse(&check.id).is_ok_and(|id| matches!(id.class, Class::Throughput | Class::Latency))
+        !is_weighted_score(check)
+            && CheckId::parse(&check.id).is_ok_and(|id| matches!(id.class, Class::Throughput | Class::Latency))
     };
     let is_worse = |check: &CheckResult| match (check.direction, difference(check)?) {
         (Direction::Neither, _) => None,
@@ -295,8 +360,17 @@ fn adjective(checks: &[&CheckResult], verdict: FinalVerdict) -> Option<&'static 
 
 /// The test, the case and the metric of a check.
 pub(super) fn short_name(id: &str) -> String {
+    match CheckId::parse(id) {
+        Ok(parsed) => format!("{} ({})", short_cell_name(id), parsed.metric),
+        Err(_) => id.to_owned(),
+    }
+}
+
+/// The test and the case of a check.
+pub(super) fn short_cell_name(id: &str) -> String {
     let Ok(parsed) = CheckId::parse(id) else { return id.to_owned() };
-    let case = unescape_lossy(parsed.case.trim_start_matches("./"));
-    let case = if case == "-" { String::new() } else { format!(" {case}") };
-    format!("{}{case} ({})", parsed.test, parsed.metric)
+    match unescape_lossy(parsed.case.trim_start_matches("./")).as_str() {
+        "-" => parsed.test.to_owned(),
+        case => format!("{} {case}", parsed.test),
+    }
 }

@@ -28,7 +28,7 @@ enum TestCaseOutcome {
 }
 
 /// Writes primary checks (one class per test), groups and errors: a loss is a failure; a missing, invalid or
-/// incomparable check is an error; an unconfirmed or inconclusive one is skipped unless `fail_on` lets it fail. Each has an explanation.
+/// incomparable check is an error, also if only some runs of the last build lack it; an unconfirmed or inconclusive one is skipped unless `fail_on` lets it fail. Each has an explanation.
 pub fn junit(outcome: &ComparisonResult, fail_on: FailOn) -> io::Result<String> {
     let primary = outcome.checks.iter().filter(|check| check.primary);
     let checks = primary.map(|check| TestCase {
@@ -51,7 +51,7 @@ pub fn junit(outcome: &ComparisonResult, fail_on: FailOn) -> io::Result<String> 
         class: class_name(location),
         name: location,
         outcome: TestCaseOutcome::Error,
-        text: describe_error(build, text),
+        text: describe_error(&build, text),
     });
     let cases: Vec<TestCase<'_>> = checks.chain(groups).chain(errors).collect();
     let count =
@@ -98,6 +98,7 @@ fn case_outcome(check: &CheckResult, fail_on: FailOn) -> TestCaseOutcome {
         FinalVerdict::Gain | FinalVerdict::Unconfirmed | FinalVerdict::Inconclusive if fail_on.fails_check(check) => {
             TestCaseOutcome::Failed
         }
+        _ if check.is_partly_missing() => TestCaseOutcome::Error,
         FinalVerdict::Gain | FinalVerdict::MinorGain | FinalVerdict::Equal | FinalVerdict::MinorLoss => {
             TestCaseOutcome::Passed
         }

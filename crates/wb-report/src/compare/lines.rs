@@ -5,6 +5,7 @@ use wb_compare::comparison::{CheckGroupResult, CheckResult};
 use wb_compare::run_perf::tolerance::Status;
 
 use super::Verbosity;
+use super::failures::has_undecisive_failures;
 use super::figures::{describe_error, explain_check, explain_group, readable_id, tone};
 use super::findings::{BuildFindings, group_findings};
 use super::wording::verdict_word;
@@ -14,14 +15,20 @@ use crate::text::{Style, Tone};
 pub(super) fn error_lines(outcome: &ComparisonResult, style: Style) -> String {
     outcome
         .errors()
-        .map(|(build, location, text)| line("error", Tone::Bad, location, &describe_error(build, text), style))
+        .map(|(build, location, text)| line("error", Tone::Bad, location, &describe_error(&build, text), style))
         .collect()
 }
 
-/// Renders the selected checks: all, or the primary ones that changed for better or worse.
+/// Whether a check is listed among the changes: primary, and more than a small difference, with other failures, or not
+/// in all runs.
+pub(super) fn is_listed(check: &CheckResult) -> bool {
+    check.primary && (check.final_verdict.is_notable() || check.lacking.iter().any(|runs| !runs.is_empty()))
+        || has_undecisive_failures(check)
+}
+
+/// Renders the selected checks: all, or those that are listed among the changes.
 pub(super) fn check_lines(outcome: &ComparisonResult, verbosity: Verbosity, style: Style) -> String {
-    let is_selected =
-        |check: &&CheckResult| verbosity == Verbosity::All || (check.primary && check.final_verdict.is_notable());
+    let is_selected = |check: &&CheckResult| verbosity == Verbosity::All || is_listed(check);
     outcome
         .checks
         .iter()

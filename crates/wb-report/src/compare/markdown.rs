@@ -8,11 +8,11 @@ use crate::markdown::{code, escape};
 use super::context::{ContextSection, DifferenceRow, sections};
 use super::figures::{
     describe_difference, describe_error, explain_briefly, explain_group, format_percent, readable_id,
-    regressing_methods, side_figures, unmatched_note,
+    regressing_methods, secondary_note, side_figures, unmatched_note,
 };
 use super::findings::{BuildFindings, group_findings};
 use super::headline::headline_with;
-use super::lines::revealing_groups;
+use super::lines::{is_listed, revealing_groups};
 use super::threshold_range::ThresholdRange;
 use super::totals::{count_verdicts, describe_compared, describe_no_difference};
 use super::wording::{Wording, verdict_word};
@@ -35,10 +35,9 @@ pub fn markdown(outcome: &ComparisonResult) -> String {
         .map_or(String::new(), |methods| format!("; {} {methods}", wording.failed_by(outcome)));
     let within = ThresholdRange::of_primary(outcome).map_or_else(String::new, |it| format!("; thresholds {it}"));
     text += &format!("{summary}; {}{within}{by}.\n\n", describe_compared(outcome));
-    let rows: Vec<&CheckResult> =
-        outcome.checks.iter().filter(|check| check.primary && check.final_verdict.is_notable()).collect();
+    let rows: Vec<&CheckResult> = outcome.checks.iter().filter(|check| is_listed(check)).collect();
     let errors = outcome.errors().map(|(build, location, text)| {
-        format!("| error | {} | | | | {} |\n", code(location), escape(&describe_error(build, text)))
+        format!("| error | {} | | | | {} |\n", code(location), escape(&describe_error(&build, text)))
     });
     let checks = rows.into_iter().map(|check| {
         let [reference, judged] = side_figures(check);
@@ -72,7 +71,7 @@ pub fn markdown(outcome: &ComparisonResult) -> String {
     if remaining > 0 {
         text += &format!("\n… and {remaining} more.\n");
     }
-    if let Some(note) = unmatched_note(outcome) {
+    for note in unmatched_note(outcome).into_iter().chain(secondary_note(outcome)) {
         text += &format!("\n{}.\n", escape(&note));
     }
     text += &finding_list(outcome, MAX_LENGTH.saturating_sub(text.len()));

@@ -91,6 +91,7 @@ pub fn text(
         + &lines::check_lines(outcome, verbosity, style)
         + &lines::group_lines(outcome, verbosity, style)
         + &figures::unmatched_note(outcome).map_or_else(String::new, |note| style.remark("note", &note))
+        + &figures::secondary_note(outcome).map_or_else(String::new, |note| style.remark("note", &note))
         + &lines::finding_lines(outcome, style)
         // Different parts of one run have no common average.
         + &averages::render_averages(if outcome.within_run.is_some() { &[] } else { averages }, style)

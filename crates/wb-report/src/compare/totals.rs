@@ -46,6 +46,7 @@ pub(super) fn count_verdicts(totals: &Totals, wording: Wording) -> Vec<(usize, &
         (totals.differing, "differs", "differ"),
         (totals.inconclusive, "inconclusive", "inconclusive"),
         (totals.missing, "missing", "missing"),
+        (totals.partly_missing, "missing in some runs", "missing in some runs"),
         (totals.invalid, "invalid", "invalid"),
         (totals.incomparable, "incomparable", "incomparable"),
         (totals.errors, "error", "errors"),
@@ -84,6 +85,7 @@ pub(super) fn render_totals(outcome: &ComparisonResult, style: Style) -> String 
     let shown = counted.filter(|(index, (_, count))| *index < ALWAYS_SHOWN || *count > 0);
     let errors = [
         ("missing", totals.missing),
+        ("missing in some runs", totals.partly_missing),
         ("invalid", totals.invalid),
         ("incomparable", totals.incomparable),
         ("ended in an error", totals.errors),

@@ -97,10 +97,97 @@ fn of_many_worse_parts_the_worst_are_described() {
 fn failures_that_do_not_decide_end_the_sentence() {
     let failures = json!({ "failures": [{ "failed": 0, "attempts": 8 }, { "failed": 3, "attempts": 11 }] });
     let outcome = outcome(&[with(check("1", 1.0, "equal"), failures)]);
-    let expected = "`b` and `a`: one check, equal; `b` failed in 3 of 11 attempts, `a` in none";
+    let expected = "`b` and `a`: one check, equal; `b` failed in 3 of 11 attempts at a n=1, `a` in none";
     assert_eq!(headline(&outcome), expected);
     let comment = markdown(&outcome);
     assert!(comment.contains("**no relevant difference but in failed attempts**"), "{comment}");
+}
+
+#[test]
+fn failures_name_their_cell_and_are_listed() {
+    let failures =
+        |failed: [u32; 2]| json!({ "failures": failed.map(|failed| json!({ "failed": failed, "attempts": 20 })) });
+    let other_metric = json!({ "id": "Localhost/a/0000:n=2/throughput/rate#mean", "direction": "higher" });
+    let checks = [
+        with(check("1", 1.0, "equal"), failures([5, 0])),
+        with(check("2", 1.0, "equal"), failures([0, 6])),
+        with(with(check("2", 1.0, "equal"), failures([0, 6])), other_metric),
+        check("3", 1.0, "equal"),
+    ];
+    let outcome = outcome(&checks);
+    let expected = "; `b` failed in 6 of 20 attempts at a n=2, `a` in none (failures differ in one more cell)";
+    assert!(headline(&outcome).ends_with(expected), "{}", headline(&outcome));
+    let text = text(&outcome, &[], &[], &[], Verbosity::Changes, Style { width: 1000, colour: false });
+    for (cell, failures) in [("n=1", "5 of 20 and 0 of 20"), ("n=2", "0 of 20 and 6 of 20")] {
+        let failures = format!("failed attempts: {failures}");
+        assert!(text.contains(&format!("{cell}/latency/time#mean\n")) && text.contains(&failures), "{text}");
+        let comment = markdown(&outcome);
+        let row = comment.lines().find(|line| line.starts_with('|') && line.contains(cell)).unwrap_or_default();
+        assert!(row.contains(&failures), "{comment}");
+    }
+    assert!(!text.contains("n=3"), "{text}");
+}
+
+#[test]
+fn what_fails_without_being_certain_is_named() {
+    let fails = json!({ "fails": true });
+    let interval = json!({ "interval": { "low": 0.95, "high": 1.2, "confidence": 0.95 } });
+    let checks = [
+        check("1", 0.5, "gain"),
+        with(check("2", 1.08, "unconfirmed"), fails.clone()),
+        check("3", 0.92, "unconfirmed"),
+        with(with(check("4", 1.02, "inconclusive"), fails.clone()), interval),
+    ];
+    assert_eq!(
+        headline(&outcome(&checks)),
+        "`b` is 50.0 % faster in a n=1 (time) than `a`, and may be 8.0 % slower in a n=2 (time), which is unconfirmed; \
+         other checks: 1 unconfirmed, 1 inconclusive; inconclusive, which fails: a n=4 (time): +2.00 % (-5.00 to +20.00 %)"
+    );
+    let alone = [with(check("2", 1.08, "unconfirmed"), fails), check("3", 0.92, "unconfirmed")];
+    assert_eq!(
+        headline(&outcome(&alone)),
+        "`b` may be 8.0 % slower in a n=2 (time) than `a`, which is unconfirmed; other checks: 1 unconfirmed"
+    );
+}
+
+#[test]
+fn scores_are_no_speeds_and_from_zero_is_infinite() {
+    let tolerance = json!({ "decided_by": "tolerance" });
+    let scored = with(with(check("1", 1.0, "loss"), tolerance.clone()), json!({ "score": 15.4, "difference": 0.0 }));
+    assert_eq!(headline(&outcome(&[scored])), "`b` is worse by a score of 15.4 % in a n=1 (time) than `a`");
+    let plain = with(with(check("1", 1.0, "loss"), tolerance.clone()), json!({ "score": 9.0, "difference": 9.0 }));
+    assert_eq!(headline(&outcome(&[plain.clone()])), "`b` is 9.0 % slower in a n=1 (time) than `a`");
+    let from_zero = json!({ "score": null, "difference": null, "before": 0.0 });
+    let from_zero = with(with(check("2", 1.0, "loss"), tolerance), from_zero);
+    assert_eq!(headline(&outcome(&[from_zero.clone()])), "`b` is infinitely slower in a n=2 (time) than `a`");
+    assert_eq!(
+        headline(&outcome(&[plain, from_zero])),
+        "`b` is slower in 2 checks, by estimates of 9.0 % to infinity (most in a n=2 (time)) than `a`"
+    );
+}
+
+#[test]
+fn a_check_that_some_runs_lack_is_listed_and_an_error() {
+    let lacking = json!({ "lacking": [[], ["new-2"]] });
+    let mut outcome = outcome(&[with(check("1", 1.0, "equal"), lacking), check("2", 1.0, "equal")]);
+    outcome.totals.partly_missing = 1;
+    let sentence = headline(&outcome);
+    assert!(sentence.ends_with("; one check is missing in some runs of `b`"), "{sentence}");
+    let text = text(&outcome, &[], &[], &[], Verbosity::Changes, Style { width: 1000, colour: false });
+    for output in [text, markdown(&outcome), junit(&outcome, FailOn::default()).unwrap()] {
+        assert!(output.contains("missing in new-2 of the last build"), "{output}");
+    }
+    assert!(junit(&outcome, FailOn::default()).unwrap().contains("errors=\"1\""));
+}
+
+#[test]
+fn worse_checks_that_are_not_primary_are_named() {
+    let secondary = json!({ "primary": false, "final_verdict": "loss" });
+    let outcome = outcome(&[check("1", 1.0, "equal"), with(check("2", 3.0, "equal"), secondary)]);
+    let text = text(&outcome, &[], &[], &[], Verbosity::Changes, Style { width: 1000, colour: false });
+    for output in [text, markdown(&outcome)] {
+        assert!(output.contains("not decisive, and worse or not compared: ") && output.contains("n=2"), "{output}");
+    }
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use wb_compare::AttemptCounts;
 use wb_compare::experiment::{
     CaseSamples, ComparedMetric, Criterion, Experiment, VariantCase, VariantExperiment, VariantSamples,
 };
@@ -192,6 +193,10 @@ fn evaluate(
                 values: metrics.iter().map(|metric| counted_values(cell, &metric.metric)).collect(),
                 block_numbers: sample_numbers(cell),
                 disturbed: disturbed_count(cell, metrics),
+                failures: AttemptCounts {
+                    failed: cell.failures.failed as u32,
+                    attempts: cell.failures.attempts as u32,
+                },
                 shortfall_reason,
                 inputs: measured_inputs(cell, registry)?,
             };

@@ -180,6 +180,113 @@ fn errors_of_an_imported_build_count() {
     assert_eq!(ran.out.matches("failed: crashed (uperf: no server for 60 s)").count(), 3, "{}", ran.out);
 }
 
+/// Google Benchmark's ten repetitions, of which the last ones failed.
+fn write_google_benchmark(lab: &Lab, file: &str, failed: usize) {
+    let repetition = |at: usize| {
+        serde_json::json!({ "name": "BM_a", "run_name": "BM_a", "run_type": "iteration", "repetitions": 10,
+            "repetition_index": at, "threads": 1, "iterations": 100, "real_time": 100.0 + 0.1 * (at * 3 % 7) as f64,
+            "cpu_time": 100.0 + 0.1 * (at * 3 % 7) as f64, "time_unit": "ns", "error_occurred": at >= 10 - failed,
+            "error_message": (at >= 10 - failed).then_some("boom") })
+    };
+    let benchmarks: Vec<_> = (0..10).map(repetition).collect();
+    lab.write(file, &serde_json::json!({ "context": {}, "benchmarks": benchmarks }).to_string());
+}
+
+#[test]
+fn a_partial_cell_of_an_import_is_an_error() {
+    let lab = Lab::new();
+    for (run, failed, code) in [("old", 0, 0), ("new", 2, 3)] {
+        write_google_benchmark(&lab, &format!("{run}.json"), failed);
+        lab.weighbridge(&format!("import -q -o {run} {run}.json")).expect_code(code);
+    }
+    let ran = lab.weighbridge("compare old new").expect_code(3);
+    ran.expect_stdout("`new` failed: 8 of 10 samples; 2 of 10 attempts failed").expect_stdout("in an error");
+    lab.weighbridge("compare new old").expect_code(3);
+}
+
+/// An import of hyperfine's times of these commands.
+fn import_hyperfine(lab: &Lab, run: &str, commands: &[&str], level: f64, samples: i32) {
+    let times: Vec<f64> = (0..samples).map(|at| level + 0.001 * f64::from(at * 3 % 7)).collect();
+    let result = |command: &&str| {
+        serde_json::json!({ "command": command, "mean": level, "stddev": 0.01, "median": level, "user": 0.1,
+            "system": 0.1, "min": level, "max": level, "times": times })
+    };
+    let results: Vec<_> = commands.iter().map(result).collect();
+    lab.write(&format!("{run}.json"), &serde_json::json!({ "results": results }).to_string());
+    lab.weighbridge(&format!("import -q -o {run} {run}.json")).expect_code(0);
+}
+
+#[test]
+fn a_cell_that_one_run_of_the_last_build_lacks_is_an_error() {
+    let lab = Lab::new();
+    for (run, commands, level) in [("m1", &["a", "b"][..], 1.0), ("m2", &["a", "b"], 1.001), ("m3", &["a"], 1.002)] {
+        import_hyperfine(&lab, run, commands, level, 10);
+    }
+    let ran = lab.weighbridge("compare old=m1 new=m2,m3 --json").expect_code(3).json();
+    let lacking: Vec<&serde_json::Value> =
+        ran["checks"].as_array().unwrap().iter().map(|check| &check["lacking"]).filter(|it| !it.is_null()).collect();
+    assert_eq!(lacking, [&serde_json::json!([[], ["m3"]])]);
+    assert_eq!(ran["totals"]["partly-missing"], 1);
+    lab.weighbridge("compare old=m2,m3 new=m1").expect_code(0).expect_stdout("missing in m3 of the first build");
+}
+
+#[test]
+fn a_run_counts_once() {
+    let lab = Lab::new();
+    import_hyperfine(&lab, "one", &["a"], 1.0, 6);
+    import_hyperfine(&lab, "other", &["a"], 1.001, 6);
+    lab.weighbridge("import -q -o again one.json").expect_code(0);
+    let ran = lab.weighbridge("compare old=one,again new=other").expect_code(1);
+    ran.expect_stderr("again is a copy of one, or an import of the same file: a run counts once");
+    let ran = lab.weighbridge("compare old=one,other new=again").expect_code(1);
+    ran.expect_stderr("one and again are one run, or imports of one file");
+    lab.weighbridge("compare old=one,other new=other").expect_code(1).expect_stderr("other is on both sides");
+    lab.weighbridge("compare one one").expect_code(0).expect_stderr("note: one is on both sides");
+}
+
+#[test]
+fn a_single_sample_lacks_no_standard_deviation() {
+    let lab = Lab::new();
+    import_hyperfine(&lab, "one", &["a"], 1.0, 1);
+    import_hyperfine(&lab, "other", &["a"], 1.001, 6);
+    lab.weighbridge("compare one other --method tolerance").expect_code(0);
+    lab.weighbridge("compare other one --method tolerance").expect_code(0);
+}
+
+#[test]
+fn nothing_may_be_worse_without_a_better_direction() {
+    let lab = Lab::new();
+    import_hyperfine(&lab, "one", &["a"], 1.0, 10);
+    import_hyperfine(&lab, "other", &["a"], 1.08, 10);
+    lab.weighbridge("compare one other --fail-on unconfirmed").expect_code(2);
+    let ran = lab.weighbridge("compare one other --fail-on unconfirmed --direction time=neither --json");
+    let check = &ran.expect_code(0).json()["checks"][0];
+    assert_eq!((&check["final_verdict"], &check["may_be_worse"]), (&"unconfirmed".into(), &false.into()), "{check}");
+}
+
+#[test]
+fn an_error_belongs_to_the_part_that_failed() {
+    let lab = Lab::new();
+    let head = "name = \"fragile\"\nsummary = \"fails in one case\"\nversion = 1\n";
+    let param = "[[param]]\nname = \"kind\"\nhelp = \"the case\"\nkind = \"choice\"\nchoices = [\"a\", \"b\", \"c\"]\n\
+                 default = \"a\"\naxis = true\n";
+    let command = "command = [\"sh\", \"-c\", \"echo figure: 97; test {kind} != c\"]\n";
+    lab.define("fragile", &format!("{head}{command}{param}{FIGURE}"));
+    let run = "run fragile:kind=[a,b,c] --min-time 1ms --warm-up 0 --samples 6 --retakes 0 -q --into R";
+    lab.weighbridge(run).expect_code(3);
+    let ran = lab.weighbridge("compare R --by kind --junit j.xml --csv c --markdown m.md").expect_code(3);
+    for text in [ran.out.clone(), lab.read("j.xml"), lab.read("c.csv"), lab.read("m.md").replace('\\', "")] {
+        assert!(text.contains("`kind=c` failed: "), "{text}");
+        assert!(!text.contains("kind=b, kind=c` failed") && !text.contains("`kind=b` failed"), "{text}");
+    }
+    let reversed = lab.weighbridge("compare R --by kind --reference c").expect_code(3);
+    assert!(
+        reversed.out.contains("`kind=c` failed: ") && !reversed.out.contains("`kind=a` failed"),
+        "{}",
+        reversed.out
+    );
+}
+
 #[test]
 fn damaged_journal_is_an_error() {
     let lab = Lab::new();

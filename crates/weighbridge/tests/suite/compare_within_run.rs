@@ -41,8 +41,8 @@ fn cells_that_differ_in_a_parameter_are_compared_with_the_first() {
     assert_eq!(page.matches("<bdi>kind=*</bdi>").count(), 1, "both parts share a row: {page}");
     assert!(page.contains("<i>shift</i> +1.03") && page.contains("<i>shift</i> +2.06"), "{page}");
     assert_snapshot!(beginning(&better.out, 8).trim_end(), @r"
-    within one run, `kind=b` is 1.0 % faster (1.0 to 1.0 %) in steady kind=b (figure) than `kind=a`.
-    `kind=c` is 2.1 % faster (2.1 to 2.1 %) in steady kind=c (figure) than `kind=a`
+    within one run, `kind=b` is 1.0 % faster (1.0 %) in steady kind=b (figure) than `kind=a`. `kind=c`
+    is 2.1 % faster (2.1 %) in steady kind=c (figure) than `kind=a`
 
     kind=a → kind=b, kind=c; statistics decide from 6 samples a side
     ratios within 0.5 % do not matter; no noise between runs, as both sides are of one run; intervals

@@ -107,6 +107,26 @@ fn worse_variant_exits_with_2() {
 }
 
 #[test]
+fn a_variant_whose_attempts_fail_more_often_is_worse() {
+    let lab = lab();
+    let count = lab.path("count").display().to_string();
+    let script = format!("#!/bin/sh\nn=$(cat {count} || echo 0); echo $((n + 1)) >{count}; [ $((n % 3)) = 2 ]\n");
+    let script = lab.write("fails", &script);
+    std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let line = format!("ab demo {QUICK} --into R --samples 8");
+    let variants = format!("-- base fails:cmd:{}", script.display());
+    let ran = lab.weighbridge(&format!("{line} --json {variants}")).expect_code(2);
+    let variant = &ran.json()["cases"][0]["variants"][1];
+    assert_eq!(variant["failures"], serde_json::json!({ "failed": 16, "attempts": 24 }), "{variant}");
+    assert_eq!((&variant["failures_rose"], &variant["result"]["verdict"]), (&true.into(), &"worse".into()));
+    let text = lab.weighbridge(&format!("{line} {variants}")).expect_code(2);
+    text.expect_stdout("16 of 24 attempts failed, significantly more").expect_stdout("fails more");
+    lab.weighbridge("report R --html R.html").expect_code(0);
+    let page = lab.read("R.html");
+    assert!(page.contains("16 of 24 attempts failed") && page.contains("fails more"), "{page}");
+}
+
+#[test]
 fn cases_are_decided_independently() {
     let lab = lab();
     let result = lab.weighbridge(&format!("ab demo:kind=[a,b] {QUICK} --into R --json -- base env:FIGURE=1500")).json();

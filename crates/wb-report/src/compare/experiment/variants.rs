@@ -1,5 +1,6 @@
 //! Tables of variants per case: each variant's comparison with the first, and the reason why measuring stopped.
 
+use wb_compare::AttemptCounts;
 use wb_compare::experiment::{ComparedMetric, VariantCase, VariantExperiment, VariantSummary};
 use wb_compare::sequential_test::{StoppingState, VariantVerdict};
 use wb_model::{Class, pluralize};
@@ -92,6 +93,7 @@ pub(crate) fn verdict(variant: &VariantSummary, metric: &ComparedMetric) -> (&'s
     match variant.result {
         None => ("reference", Tone::Quiet),
         Some(_) if variant.samples == 0 => ("not measured", Tone::Bad),
+        Some(_) if variant.failures_rose => ("fails more", Tone::Bad),
         Some(result) => (describe(result.verdict, metric), tone(result.verdict)),
     }
 }
@@ -118,11 +120,23 @@ fn tone(verdict: VariantVerdict) -> Tone {
     }
 }
 
-/// Warnings about duplicate variants, and the reasons why variants have fewer samples than required.
+/// Warnings about duplicate variants, failed attempts, and the reasons why variants have fewer samples than required.
 pub(crate) fn remarks(case: &VariantCase) -> Vec<(String, String)> {
     let warnings = case.duplicates.iter().map(|duplicate| ("warning".to_owned(), duplicate.to_string()));
     let short = case.variants.iter().filter_map(|variant| Some((variant.name.clone(), variant.shortfall.clone()?)));
-    warnings.chain(short).collect()
+    warnings.chain(failure_remarks(case)).chain(short).collect()
+}
+
+/// The failed attempts of each variant, if any failed.
+fn failure_remarks(case: &VariantCase) -> Vec<(String, String)> {
+    let failed = case.variants.iter().filter(|variant| variant.failures.failed > 0);
+    let remark = |variant: &VariantSummary| {
+        let AttemptCounts { failed, attempts } = variant.failures;
+        let p_value = variant.failure_p_value.map(|p| format!(", p {}", format_p_value(p))).unwrap_or_default();
+        let rose = if variant.failures_rose { ", significantly more than the first variant" } else { "" };
+        (variant.name.clone(), format!("{failed} of {} failed{rose}{p_value}", pluralize(attempts as usize, "attempt")))
+    };
+    failed.map(remark).collect()
 }
 
 /// Of the metric with the most blocks.

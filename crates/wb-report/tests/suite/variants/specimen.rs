@@ -38,6 +38,7 @@ pub(crate) fn experiment() -> Experiment {
         ],
         block_numbers: (0..BLOCKS).collect(),
         disturbed: 0,
+        failures: wb_compare::AttemptCounts::default(),
         shortfall_reason: None,
         inputs: VariantInputs::default(),
     };

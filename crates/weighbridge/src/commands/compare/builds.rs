@@ -62,6 +62,24 @@ pub(super) fn read_models(
     Ok((scores, noise))
 }
 
+/// Refuses a first and a last build with a run in common, as those are no independent sides. A run is compared with itself
+/// alone, with a note.
+pub(super) fn check_common_runs(builds: &Builds, flags: &BuildFlags) -> Result<Option<String>, Error> {
+    let [reference, .., judged] = builds.list() else { return Ok(None) };
+    // Other profiles or cells of one run are sides of their own.
+    let is_mapped = !flags.map.is_empty() || !flags.map_value.is_empty();
+    let Some([one, other]) = reference.common_runs(judged).next().filter(|_| !is_mapped) else { return Ok(None) };
+    let what = match one == other {
+        true => format!("{} is on both sides", one.display()),
+        false => format!("{} and {} are one run, or imports of one file", one.display(), other.display()),
+    };
+    if (reference.runs.len(), judged.runs.len()) == (1, 1) {
+        return Ok(Some(format!("{what}: a run that is compared with itself shows no difference")));
+    }
+    let help = "give each run to one build alone".to_owned();
+    Err(Error::Usage { what, help })
+}
+
 /// Names builds by their full paths if their folders have the same name.
 fn make_names_distinct(sources: &mut [BuildSource], typed: &[String]) -> Result<(), Error> {
     let names: Vec<String> = sources.iter().map(|source| source.name.clone()).collect();

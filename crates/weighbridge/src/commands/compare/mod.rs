@@ -60,6 +60,7 @@ pub(crate) fn compare(args: &CompareArgs, console: &Console) -> Result<Exit, Err
         Some(_) => within_run::read(args, console)?,
     };
     builds::require_same_layout(&read)?;
+    let common_runs = builds::check_common_runs(&read, &args.read)?;
     let (models, noise) = builds::read_models(&args.model, &read, console)?;
     let threshold = args.threshold.unwrap_or_default();
     if threshold == Threshold::FromNoise && noise.is_empty() {
@@ -111,7 +112,7 @@ pub(crate) fn compare(args: &CompareArgs, console: &Console) -> Result<Exit, Err
     }
     let thresholds = thresholds::differences(threshold, &read);
     let primary_metrics = primary_metrics::differences(&read);
-    for note in thresholds.iter().chain(&primary_metrics) {
+    for note in common_runs.iter().chain(&thresholds).chain(&primary_metrics) {
         crate::console::message!("note: {note}");
     }
     let by_tolerances = outcome.checks.iter().any(|check| check.decided_by == ComparisonMethod::Tolerance);
@@ -124,6 +125,7 @@ pub(crate) fn compare(args: &CompareArgs, console: &Console) -> Result<Exit, Err
             .iter()
             .map(ToString::to_string)
             .chain(disturbed)
+            .chain(common_runs)
             .chain(thresholds)
             .chain(primary_metrics)
             .collect();
@@ -143,7 +145,8 @@ pub(crate) fn compare(args: &CompareArgs, console: &Console) -> Result<Exit, Err
         let shown = if args.verbose { Verbosity::All } else { Verbosity::Changes };
         let averages: Vec<AveragesTable<'_>> =
             AVERAGES.into_iter().zip(TABLES.map(|wildcards| by_tolerance.averages(last, wildcards))).collect();
-        let decides = outcome.checks.iter().any(|check| check.decided_by == ComparisonMethod::Tolerance);
+        let is_scored = |check: &CheckResult| check.primary && check.decided_by == ComparisonMethod::Tolerance;
+        let decides = outcome.checks.iter().any(is_scored);
         let scores = SCORES.map(|(name, statuses)| (name, by_tolerance.score_distribution(last, statuses)));
         let scores = if decides { &scores[..] } else { &[] };
         print_text(&text(&outcome, &describe_options(args, &read), &averages, scores, shown, console.stdout_style))?;

@@ -1,0 +1,25 @@
+//! By what copies of one run are recognised.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use wb_model::Sha256;
+
+/// What no two independent runs have in common.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct RunIdentity {
+    /// The folder, without symbolic links.
+    pub(crate) folder: PathBuf,
+    /// The hash of its journal; `None` of run-perf's folders, and if the journal is empty.
+    pub(crate) journal: Option<Sha256>,
+    /// The hashes of the files that its samples were imported from.
+    pub(crate) imported: BTreeSet<Sha256>,
+}
+
+impl RunIdentity {
+    /// Whether both are one run, or have samples of one file.
+    pub(crate) fn is_same_run(&self, other: &Self) -> bool {
+        let is_same_journal = self.journal.is_some() && self.journal == other.journal;
+        self.folder == other.folder || is_same_journal || !self.imported.is_disjoint(&other.imported)
+    }
+}
