@@ -170,8 +170,11 @@ pub struct CheckGroupResult {
     pub id: String,
     /// The number of members with a score.
     pub members: usize,
-    /// The average score in percent.
+    /// The average score in percent, with run-perf's signs.
     pub score: f64,
+    /// The average that the status is of, in percent, positive if better; `None` if no member has a better direction.
+    #[serde(default)]
+    pub improvement: Option<f64>,
     /// The maximum deviation from zero.
     pub tolerance: f64,
     /// The status by the tolerance method.
@@ -409,6 +412,7 @@ fn groups(
             id: group.id.to_string(),
             members: cell.scored,
             score: cell.score,
+            improvement: cell.improvement,
             tolerance: cell.tolerance,
             status: cell.status,
             decides: method != Some(ComparisonMethod::Statistical) && group.members.iter().all(|at| by_tolerance[*at]),

@@ -18,6 +18,8 @@ pub(super) struct BuildTable {
     /// The common properties.
     pub(super) same: Vec<NamedLinks>,
     heads: Vec<String>,
+    /// Whether averages are geometric, and not run-perf's scores.
+    is_geometric: bool,
     rows: Vec<BuildRow>,
     /// Each distinct command, with the builds that used it.
     pub(super) commands: Vec<NamedText>,
@@ -39,7 +41,7 @@ struct BuildVerdict {
     groups: usize,
     not_primary: usize,
     score: Option<String>,
-    /// The CSS class for the score.
+    /// The CSS class for the score; none for an average without an interval or a tolerance.
     tint: &'static str,
 }
 
@@ -66,6 +68,7 @@ impl BuildTable {
         });
         Self {
             heads: differing.iter().map(|(name, _)| name.clone()).collect(),
+            is_geometric: !table.history.has_run_perf_score(),
             rows: rows.collect(),
             commands: commands(builds),
             same: same.into_iter().map(|(name, mut all)| NamedLinks { name, text: all.swap_remove(0) }).collect(),
@@ -118,7 +121,9 @@ impl BuildVerdict {
             groups: totals.groups_regressed,
             not_primary: totals.not_primary_failed,
             score: score.map(format_percent),
-            tint: score.map_or("", |score| score_class(score, history.tolerances.options.tolerance, &totals)),
+            tint: score
+                .filter(|_| history.has_run_perf_score())
+                .map_or("", |score| score_class(score, history.tolerances.options.tolerance, &totals)),
         }
     }
 }
