@@ -90,7 +90,8 @@ impl<'a> BuildHistory<'a> {
         let mut totals = Totals::default();
         for at in checks {
             if let Some(judged) = self.build_check(at, build) {
-                totals.add(self.tolerances.checks[at].primary, judged.final_verdict);
+                let check = self.tolerances.checks[at];
+                totals.add(check.statistic, check.primary, judged.final_verdict, judged.decided_by);
             }
         }
         totals

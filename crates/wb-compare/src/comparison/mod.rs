@@ -186,7 +186,7 @@ pub struct CheckGroupResult {
     pub notable_members: usize,
 }
 
-/// The number of checks by verdict.
+/// The number of checks by verdict; of standard deviations only of those that tolerances decide.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Totals {
@@ -227,8 +227,11 @@ pub struct Totals {
 }
 
 impl Totals {
-    /// Counts a check.
-    fn add(&mut self, is_primary: bool, decided: FinalVerdict) {
+    /// Counts a check, unless it is a standard deviation beside a mean that statistics decide: it decides nothing.
+    fn add(&mut self, statistic: Statistic, is_primary: bool, decided: FinalVerdict, by: ComparisonMethod) {
+        if statistic == Statistic::Stddev && by == ComparisonMethod::Statistical {
+            return;
+        }
         if !is_primary {
             self.not_primary += 1;
             self.not_primary_failed += usize::from(decided.is_failure());
@@ -295,7 +298,7 @@ impl ComparisonResult {
         let groups = last.map_or_else(Vec::new, |last| groups(tolerances, last, method, &by_tolerance, &notable));
         let mut totals = Totals::default();
         for check in &checks {
-            totals.add(check.primary, check.final_verdict);
+            totals.add(check.statistic, check.primary, check.final_verdict, check.decided_by);
         }
         totals.errors = last.map_or(0, |last| tolerances.errors(last).count());
         let deciding = groups.iter().filter(|group| group.decides);
