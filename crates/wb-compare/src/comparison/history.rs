@@ -9,6 +9,7 @@ use super::report::{ParamDifference, param_differences};
 use super::{ComparisonMethod, FinalVerdict, Totals};
 use crate::build::{Builds, MetricIndex, ParamSetId};
 use crate::id::Statistic;
+use crate::run_perf::tolerance::average::Average;
 use crate::run_perf::tolerance::groups::Group;
 use crate::run_perf::tolerance::{self, Status};
 use crate::statistical;
@@ -89,7 +90,8 @@ impl<'a> BuildHistory<'a> {
         let mut totals = Totals::default();
         for at in checks {
             if let Some(judged) = self.build_check(at, build) {
-                totals.add(self.tolerances.checks[at].primary, judged.final_verdict);
+                let check = self.tolerances.checks[at];
+                totals.add(check.statistic, check.primary, judged.final_verdict, judged.decided_by);
             }
         }
         totals
@@ -120,22 +122,28 @@ impl<'a> BuildHistory<'a> {
     /// The average improvement of a build over the first in percent, over primary means; negative if worse. `None` if
     /// no mean with a better direction has a finite score.
     pub fn score(&self, build: usize) -> Option<f64> {
-        let scores: Vec<f64> = self.primary_improvements(build).map(|(_, score)| score).collect();
-        (!scores.is_empty()).then(|| scores.iter().sum::<f64>() / scores.len() as f64)
+        self.tolerances.average_improvement(self.primary_means(), build)
+    }
+
+    /// Whether the score is run-perf's, which has a tolerance.
+    pub fn has_run_perf_score(&self) -> bool {
+        self.tolerances.average_of(self.primary_means()) == Average::Arithmetic
+    }
+
+    fn primary_means(&self) -> impl Iterator<Item = usize> + Clone {
+        let checks = self.tolerances.checks.iter().enumerate();
+        checks.filter(|(_, check)| check.primary && check.statistic == Statistic::Mean).map(|(at, _)| at)
     }
 
     /// The finite scores of a build's primary means, each with the index of its check, in percent; positive is better.
     pub fn primary_improvements(&self, build: usize) -> impl Iterator<Item = (usize, f64)> {
-        let primary = self.tolerances.checks.iter().enumerate();
-        let primary = primary.filter(|(_, check)| check.primary && check.statistic == Statistic::Mean);
-        primary.filter_map(move |(at, _)| Some((at, self.gain(at, build)?)))
+        self.primary_means().filter_map(move |at| Some((at, self.gain(at, build)?)))
     }
 
     /// The improvement of a check in a build in percent, by its score; negative if worse. `None` if the score is not
     /// finite or neither direction is better.
     pub fn gain(&self, check: usize, build: usize) -> Option<f64> {
-        let score = self.tolerances.cell(check, build)?.score.filter(|score| score.is_finite())?;
-        Some(score * self.tolerances.direction_sign(self.tolerances.checks[check])?)
+        self.tolerances.improvement(check, build, Average::Arithmetic)
     }
 
     fn column(&mut self, build: usize, cache: &mut DifferenceCache) -> Vec<Option<StoredCheck>> {

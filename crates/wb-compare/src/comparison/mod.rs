@@ -181,8 +181,11 @@ pub struct CheckGroupResult {
     pub id: String,
     /// The number of members with a score.
     pub members: usize,
-    /// The average score in percent.
+    /// The average score in percent, with run-perf's signs.
     pub score: f64,
+    /// The average that the status is of, in percent, positive if better; `None` if no member has a better direction.
+    #[serde(default)]
+    pub improvement: Option<f64>,
     /// The maximum deviation from zero.
     pub tolerance: f64,
     /// The status by the tolerance method.
@@ -194,7 +197,7 @@ pub struct CheckGroupResult {
     pub notable_members: usize,
 }
 
-/// The number of checks by verdict.
+/// The number of checks by verdict; of standard deviations only of those that tolerances decide.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Totals {
@@ -238,8 +241,11 @@ pub struct Totals {
 }
 
 impl Totals {
-    /// Counts a check.
-    fn add(&mut self, is_primary: bool, decided: FinalVerdict) {
+    /// Counts a check, unless it is a standard deviation beside a mean that statistics decide: it decides nothing.
+    fn add(&mut self, statistic: Statistic, is_primary: bool, decided: FinalVerdict, by: ComparisonMethod) {
+        if statistic == Statistic::Stddev && by == ComparisonMethod::Statistical {
+            return;
+        }
         if !is_primary {
             self.not_primary += 1;
             self.not_primary_failed += usize::from(decided.is_failure());
@@ -316,7 +322,7 @@ impl ComparisonResult {
         let groups = last.map_or_else(Vec::new, |last| groups(tolerances, last, method, &by_tolerance, &notable));
         let mut totals = Totals::default();
         for check in &checks {
-            totals.add(check.primary, check.final_verdict);
+            totals.add(check.statistic, check.primary, check.final_verdict, check.decided_by);
         }
         totals.partly_missing = checks.iter().filter(|check| check.is_partly_missing()).count();
         totals.errors = last.map_or(0, |last| tolerances.errors(last).count());
@@ -458,6 +464,7 @@ fn groups(
             id: group.id.to_string(),
             members: cell.scored,
             score: cell.score,
+            improvement: cell.improvement,
             tolerance: cell.tolerance,
             status: cell.status,
             decides: method != Some(ComparisonMethod::Statistical) && group.members.iter().all(|at| by_tolerance[*at]),

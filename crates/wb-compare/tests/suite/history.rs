@@ -83,6 +83,14 @@ fn builds_in_between_are_compared_with_the_first_as_well() {
 }
 
 #[test]
+fn standard_deviations_beside_means_that_statistics_decide_are_not_counted() {
+    let lab = lab(&[(1000.0, None), (1000.0, None)]);
+    let equals = |method| with_history(&lab.read(&["0", "1"]), method, |_, outcome| outcome.totals.equals);
+    assert_eq!(equals(Some(ComparisonMethod::Tolerance)), 2);
+    assert_eq!(equals(Some(ComparisonMethod::Statistical)), 1);
+}
+
+#[test]
 fn a_lower_latency_has_a_positive_score() {
     let lab = TestFolders::new();
     for (name, lat) in [("a", 10.0), ("b", 9.0)] {

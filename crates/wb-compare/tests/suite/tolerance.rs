@@ -2,6 +2,7 @@
 
 use crate::support::{GeneratedMetric, TestFolders, iteration, latency, throughput};
 use proptest::prelude::*;
+use wb_compare::run_perf::tolerance::average::Average;
 use wb_compare::run_perf::tolerance::pattern::Wildcards;
 use wb_compare::run_perf::tolerance::score::{ScoreTerm, Weights};
 use wb_compare::run_perf::tolerance::totals::ComparisonExit;
@@ -163,7 +164,31 @@ fn a_group_of_metrics_with_opposite_directions_regresses_if_each_does() {
     let all = compared.groups.iter().find(|group| group.id.to_string() == "Localhost/*/*:./*-*/*/*.mean").unwrap();
     let cell = all.cell(1).unwrap();
     assert!(cell.score.abs() < 1e-9, "the signs are run-perf's");
+    assert!((cell.improvement.unwrap() + 10.0).abs() < 1e-9, "the status is of what got worse");
     assert_eq!((cell.status, cell.scored, cell.tolerance), (Status::Regression, 2, 5.0 * 2.3 / 2.0));
+}
+
+#[test]
+fn a_geometric_average_of_the_inverse_is_its_inverse() {
+    let lab = TestFolders::new();
+    for (name, iops, lat) in [("a", 100.0, 100.0), ("b", 200.0, 400.0)] {
+        let fio = iteration("read-4KiB", "iops_sec", &[throughput("iops_sec", iops, 0.0)]);
+        let ping = iteration("ping-1", "rtt", &[latency("rtt", lat, 0.0)]);
+        lab.run(name, "Localhost/fio/0000", &[fio]);
+        lab.run(name, "Localhost/ping/0000", &[ping]);
+    }
+    let options = Options { average: Some(Average::Geometric), ..Options::default() };
+    let improvement = |builds: &[&str]| {
+        let builds = lab.read(builds);
+        let compared = compare(&builds, &[], &options);
+        let all = compared.groups.iter().find(|group| group.id.to_string() == "Localhost/*/*:./*-*/*/*.mean").unwrap();
+        let [row] = &compared.averages(1, Wildcards::PER_PROFILE)[..] else { panic!() };
+        let improvement = all.cell(1).unwrap().improvement.unwrap();
+        assert!((row.means.unwrap().mean - improvement).abs() < 1e-9);
+        1.0 + improvement / 100.0
+    };
+    let [forth, back] = [improvement(&["a", "b"]), improvement(&["b", "a"])];
+    assert!((forth - 0.5_f64.sqrt()).abs() < 1e-9 && (forth * back - 1.0).abs() < 1e-9, "{forth} {back}");
 }
 
 #[test]

@@ -23,6 +23,11 @@ impl SummaryBars {
         Self { scale: Scale::fit(unit, values, MIN_SPAN).with_range(4.0, WIDTH - 4.0) }
     }
 
+    /// Whether the scale is logarithmic.
+    pub(crate) fn is_log(&self) -> bool {
+        self.scale.is_log()
+    }
+
     /// Draws the scale under the last bar.
     pub(crate) fn axis(&self) -> String {
         draw_axis(&self.scale)

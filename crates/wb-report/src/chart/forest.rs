@@ -23,6 +23,8 @@ pub(crate) struct ForestRow {
     /// None if there is nothing to compare. May be infinite.
     pub(crate) estimate: Option<f64>,
     pub(crate) interval: Option<(f64, f64)>,
+    /// Whether the interval is by the samples alone, which is drawn thinner.
+    pub(crate) by_samples: bool,
     /// Half the width of the shaded area around zero.
     pub(crate) negligible: f64,
     /// The difference as text.
@@ -99,7 +101,9 @@ impl ForestRow {
         let middle = top + ROW / 2.0;
         let mut body = vec![Element::rect("band", (x(-self.negligible), top), (x(self.negligible), top + ROW))];
         if let Some((low, high)) = self.interval {
-            body.push(Element::rect(class, (x(low), middle - 2.0), (x(high).max(x(low) + 2.0), middle + 2.0)));
+            let half = if self.by_samples { 1.0 } else { 2.5 };
+            let (start, end) = ((x(low), middle - half), (x(high).max(x(low) + 2.0), middle + half));
+            body.push(Element::rect(format!("{class} range"), start, end));
             let clipped = [(low, -5.0), (high, 5.0)].into_iter().filter(|(end, _)| !scale.contains(*end));
             body.extend(clipped.map(|(end, length)| arrow((x(end), middle), length)));
         }
@@ -138,7 +142,15 @@ mod tests {
     fn row(estimate: f64, interval: Option<(f64, f64)>) -> ForestRow {
         let verdict = ("loss", "loss");
         let label = "fio bs=4k".to_owned();
-        ForestRow { label, verdict, estimate: Some(estimate), interval, negligible: 5.0, text: String::new() }
+        ForestRow {
+            label,
+            verdict,
+            estimate: Some(estimate),
+            interval,
+            by_samples: false,
+            negligible: 5.0,
+            text: String::new(),
+        }
     }
 
     #[test]

@@ -18,7 +18,9 @@ pub(super) fn render_averages(all: &[AveragesTable<'_>], style: Style) -> String
     }
     distinct
         .iter()
-        .map(|(names, rows)| table(&format!("averages by {}, in percent", join_names(names)), rows, style))
+        .map(|(names, rows)| {
+            table(&format!("averages by {}, in percent, positive is better", join_names(names)), rows, style)
+        })
         .collect()
 }
 
@@ -27,7 +29,7 @@ fn has_same_figures(left: &[SummaryRow<'_>], right: &[SummaryRow<'_>]) -> bool {
     left.len() == right.len() && left.iter().zip(right).all(|(left, right)| figures(left) == figures(right))
 }
 
-/// Renders the distributions of primary checks' scores, of all and by verdict.
+/// Renders the distributions of the scores of primary means, of all and by verdict.
 pub(super) fn render_scores(all: &[ScoreDistribution<'_>], style: Style) -> String {
     if all.is_empty() {
         return String::new();
@@ -38,12 +40,12 @@ pub(super) fn render_scores(all: &[ScoreDistribution<'_>], style: Style) -> Stri
         let figures = match distribution {
             None => std::array::from_fn::<_, 5, _>(|_| NO_VALUE.to_owned()),
             Some(scores) => {
-                [scores.median, scores.min, scores.max, scores.mean() * count as f64, scores.mean()].map(format_score)
+                [scores.median, scores.min, scores.max, scores.mean * count as f64, scores.mean].map(format_score)
             }
         };
         table.row(figure_row(format!("  {name}"), std::iter::once(count.to_string()).chain(figures)));
     }
-    style.heading("scores of primary checks by tolerance, in percent") + &table.draw(style)
+    style.heading("scores of primary means by tolerance, in percent, positive is better") + &table.draw(style)
 }
 
 /// Formats a score with two decimals, and zero without a sign.
@@ -69,7 +71,7 @@ fn table(title: &str, rows: &[SummaryRow<'_>], style: Style) -> String {
     let mut table = Table::new(&figure_columns("", &columns));
     for row in rows {
         table.heading(&readable_id(&row.pattern.to_string()));
-        for (name, distribution) in [("mean", row.means), ("stddev", row.stddevs)] {
+        for (name, distribution) in [("mean", row.means), ("stddev (points)", row.stddevs)] {
             let count = distribution.map_or(0, |distribution| distribution.count).to_string();
             table.row(figure_row(format!("  {name}"), std::iter::once(count).chain(format_distribution(distribution))));
         }

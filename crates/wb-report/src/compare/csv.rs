@@ -80,7 +80,8 @@ const ASPECT_COLUMNS: [&str; 21] = [
 /// The columns of samples after the leading ones.
 const SAMPLE_COLUMNS: [&str; 5] = ["side", "build", "run", "sample", "value"];
 
-const GROUP_COLUMNS: [&str; 6] = ["id", "members", "score_percent", "tolerance_percent", "status", "decides"];
+const GROUP_COLUMNS: [&str; 7] =
+    ["id", "members", "score_percent", "improvement_percent", "tolerance_percent", "status", "decides"];
 
 /// A comparison as the contents of files.
 #[derive(Debug)]
@@ -433,7 +434,8 @@ fn groups(outcome: &ComparisonResult) -> String {
     let rows = outcome.groups.iter().map(|group| {
         let (members, decides) = (group.members.to_string(), group.decides.to_string());
         let (score, tolerance) = (group.score.to_string(), group.tolerance.to_string());
-        vec![group.id.clone(), members, score, tolerance, group.status.to_string(), decides]
+        let improvement = group.improvement.map_or_else(String::new, |improvement| improvement.to_string());
+        vec![group.id.clone(), members, score, improvement, tolerance, group.status.to_string(), decides]
     });
     to_csv(GROUP_COLUMNS, rows)
 }

@@ -1,11 +1,26 @@
-//! Failed attempts that differ between both sides, and do not decide.
+//! Failed attempts that differ between both sides.
 
 use std::collections::BTreeMap;
 
 use wb_compare::AttemptCounts;
-use wb_compare::comparison::{CheckResult, ComparisonMethod, FinalVerdict, StatisticalSummary};
+use wb_compare::comparison::{BuildCheck, CheckResult, ComparisonMethod, FinalVerdict, StatisticalSummary};
+use wb_compare::statistical::{AspectComparison, Certainty, Verdict};
 
 use super::headline::short_cell_name;
+
+/// The failed attempts of a check that is worse by them alone: `0 of 10 → 9 of 19 failed`.
+pub(super) fn describe_failures_alone(judged: &BuildCheck<'_>) -> Option<String> {
+    let statistics = judged.by_statistics.filter(|it| it.failures_rose())?;
+    let is_worse = |it: &AspectComparison| it.alone == Verdict::Regressed && it.certainty == Certainty::Runs;
+    let alone = judged.decided_by == ComparisonMethod::Statistical && !statistics.aspects.iter().any(is_worse);
+    alone.then(|| describe_failed(statistics.failures))
+}
+
+/// The failed attempts of both sides: `0 of 10 → 9 of 19 failed`.
+pub(super) fn describe_failed(sides: [AttemptCounts; 2]) -> String {
+    let [reference, judged] = sides.map(|side| format!("{} of {}", side.failed, side.attempts));
+    format!("{reference} → {judged} failed")
+}
 
 /// Whether attempts of a check fail more or less often on one side, and that does not decide.
 pub(super) fn has_undecisive_failures(check: &CheckResult) -> bool {

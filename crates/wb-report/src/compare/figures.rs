@@ -167,7 +167,13 @@ pub(super) fn explain_check(check: &CheckResult) -> String {
 pub(super) fn explain_group(group: &CheckGroupResult) -> String {
     let checks = pluralize(group.members, "check");
     let decides = if group.decides { "" } else { ", not decisive" };
-    format!("{} % of ±{:.2} %, {checks}{decides}", format_signed(group.score), group.tolerance)
+    let average = match group.improvement {
+        Some(improvement) => {
+            format!("{:.2} % {}", improvement.abs(), if improvement < 0.0 { "worse" } else { "better" })
+        }
+        None => format!("{} %", format_signed(group.score)),
+    };
+    format!("{average} on average, tolerance {:.2} %, {checks}{decides}", group.tolerance)
 }
 
 /// Like [`explain_check`], for use beside both values and the [`difference`].

@@ -307,7 +307,7 @@ fn has(check: &CheckResult, property: impl Fn(&StatisticalSummary) -> bool) -> b
 }
 
 /// Whether a check regressed since attempts fail more often, while its samples did not get worse.
-fn is_worse_by_failures_alone(check: &CheckResult) -> bool {
+pub(super) fn is_worse_by_failures_alone(check: &CheckResult) -> bool {
     let is_worse = |it: &AspectSummary| it.alone == Verdict::Regressed && it.certainty == Certainty::Runs;
     is_statistical(check) && has(check, |it| it.failures_rose && !it.aspects.iter().any(is_worse))
 }

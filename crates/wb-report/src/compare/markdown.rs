@@ -54,7 +54,8 @@ pub fn markdown(outcome: &ComparisonResult) -> String {
     let groups = revealing_groups(outcome).into_iter().map(|group| {
         let id = code(&readable_id(&group.id));
         let reason = explain_group(group);
-        format!("| group {} | {id} | | | {} | {reason} |\n", group.status, format_percent(Some(group.score)))
+        let average = format_percent(group.improvement.or(Some(group.score)));
+        format!("| group {} | {id} | | | {average} | {reason} |\n", group.status)
     });
     let rows: Vec<String> = errors.chain(checks).chain(groups).collect();
     if !rows.is_empty() {

@@ -103,7 +103,7 @@ pub(super) fn render_totals(outcome: &ComparisonResult, style: Style) -> String 
 }
 
 /// The counts of disturbed samples in the first and the last build; none if neither records them.
-fn disturbed_samples(outcome: &ComparisonResult) -> Option<String> {
+pub(super) fn disturbed_samples(outcome: &ComparisonResult) -> Option<String> {
     let [reference, .., judged] = &outcome.builds[..] else { return None };
     let counts = [reference, judged].into_iter().filter_map(|build| {
         let SampleCounts { counted, disturbed } = build.samples.filter(|samples| samples.counted > 0)?;

@@ -8,7 +8,7 @@ use super::{CellColumns, CellFields, SharedUnits, scale_figure, to_csv};
 use crate::phrasing;
 
 /// The columns of metrics after the leading ones.
-const METRIC_COLUMNS: [&str; 17] = [
+const METRIC_COLUMNS: [&str; 19] = [
     "direction",
     "primary",
     "n",
@@ -24,6 +24,8 @@ const METRIC_COLUMNS: [&str; 17] = [
     "start_s",
     "failed",
     "attempts",
+    "invalid",
+    "disturbed",
     "outcome",
     "reason",
 ];
@@ -104,6 +106,8 @@ impl TidyTable {
             start.map(|start| start.to_string()).unwrap_or_default(),
             cell.failures.failed.to_string(),
             cell.failures.attempts.to_string(),
+            phrasing::invalid_count(cell).to_string(),
+            phrasing::disturbed_count(cell).to_string(),
             cell.outcome.as_str().to_owned(),
             outcome_reason(cell),
         ]);

@@ -24,6 +24,7 @@ pub(super) struct GroupView {
     metric_description: String,
     rows: Vec<RowView>,
     axis: Option<Value>,
+    is_log: bool,
     figures: Vec<PageFigure>,
     /// Charts of metrics that are not primary.
     other_figures: Vec<PageFigure>,
@@ -44,6 +45,7 @@ struct RowView {
     css_class: &'static str,
     symbol: &'static str,
     failures: Option<String>,
+    invalid: usize,
     disturbed: usize,
     /// What belongs to the row and has no column: the other primary metrics, why it was not measured as requested, and
     /// the estimate without disturbed samples.
@@ -74,6 +76,7 @@ impl GroupView {
             metric_description: group.metric_description(),
             rows: cells.clone().map(|(nth, cell)| overview_row(group, cell, id(nth), bars.as_ref())).collect(),
             axis: bars.as_ref().map(|bars| Value::from_safe_string(bars.axis())),
+            is_log: bars.as_ref().is_some_and(SummaryBars::is_log),
             figures: match detail {
                 Detail::Rows => Vec::new(),
                 Detail::FewCharts => metric_charts::first(group, ids),
@@ -118,6 +121,7 @@ fn overview_row(group: &CellGroup, cell: &CellResult, id: String, bars: Option<&
         css_class,
         symbol,
         failures: phrasing::describe_failures(&cell.failures),
+        invalid: phrasing::invalid_count(cell),
         disturbed: phrasing::disturbed_count(cell),
         remarks: [describe_other_primaries(cell), overview_reason(cell), primary.and_then(describe_undisturbed)]
             .into_iter()

@@ -116,6 +116,16 @@ fn builds_link_to_the_urls_in_their_metadata() {
 }
 
 #[test]
+fn checks_that_only_a_later_build_has_are_new_and_no_failures() {
+    let folder = tempfile::tempdir().unwrap();
+    let [old, _, new] = &specimen::write(folder.path())[..] else { panic!() };
+    let page = page_of(&read(&[new.clone(), old.clone()]), &by_tolerance(), &PLAIN);
+    let rows = page.texts("table.builds tbody tr");
+    // The reference ended in an error, and one check is worse.
+    assert!(rows[1].contains(" 2 2 new "), "mean and standard deviation: {rows:?}");
+}
+
+#[test]
 fn environments_are_letters_with_their_differences() {
     let page = page(&PLAIN);
     assert_eq!(page.texts("table.builds td.letter"), ["A", "A", "A", "B", "B", "C"], "the world and the tests");

@@ -103,7 +103,7 @@ fn markdown_has_units() {
 
 /// A group of checks as in a comparison by statistics: not decisive.
 fn group(id: &str, notable_members: usize) -> Value {
-    json!({ "id": id, "members": 9, "score": -3.0, "tolerance": 2.5, "status": "regression", "decides": false,
+    json!({ "id": id, "members": 9, "score": 3.0, "improvement": -3.0, "tolerance": 2.5, "status": "regression", "decides": false,
             "notable_members": notable_members })
 }
 
@@ -119,11 +119,13 @@ fn many_small_losses_are_a_group_row_in_text_and_markdown_if_no_check_shows_them
     let text = text(&outcome, &[], &[], &[], Verbosity::Changes, PLAIN);
     let rows: Vec<&str> = text.lines().filter(|line| line.starts_with("group ")).collect();
     assert_eq!(rows, ["group regression Localhost/fio/0000:bs=*/throughput/iops#mean"], "the same checks once");
-    assert!(text.contains("-3.00 % of ±2.50 %, 9 checks, not decisive"), "{text}");
+    assert!(text.contains("3.00 % worse on average, tolerance 2.50 %, 9 checks, not decisive"), "{text}");
     let comment = markdown(&outcome);
     let rows: Vec<&str> = comment.lines().filter(|line| line.starts_with("| group ")).collect();
     let id = "`Localhost/fio/0000:bs=*/throughput/iops#mean`";
-    let expected = format!("| group regression | {id} | | | -3.00 % | -3.00 % of ±2.50 %, 9 checks, not decisive |");
+    let expected = format!(
+        "| group regression | {id} | | | -3.00 % | 3.00 % worse on average, tolerance 2.50 %, 9 checks, not decisive |"
+    );
     assert_eq!(rows, [expected]);
 }
 
@@ -227,8 +229,14 @@ fn averages(is_selected: impl Fn(&str) -> bool) -> String {
 
 #[test]
 fn tables_of_averages_with_equal_figures_are_merged() {
-    assert_eq!(averages(|name| name == "read-4KiB"), "averages by case, metric and profile, in percent\n");
+    assert_eq!(
+        averages(|name| name == "read-4KiB"),
+        "averages by case, metric and profile, in percent, positive is better\n"
+    );
     // Only the first table distinguishes two cases.
     let several = averages(|name| name == "read-4KiB" || name.starts_with("größe"));
-    assert_eq!(several, "averages by case, in percent\naverages by metric and profile, in percent\n");
+    assert_eq!(
+        several,
+        "averages by case, in percent, positive is better\naverages by metric and profile, in percent, positive is better\n"
+    );
 }

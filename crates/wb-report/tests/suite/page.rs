@@ -24,6 +24,8 @@ fn every_cell_has_an_overview_row_and_details() {
     let line = words(page.all("table.overview tr.cell")[1]);
     assert!(line.starts_with("grid=M, isa=avx2, threads=1 3.34 Gflops [-4.4, +2.2 %]"), "{line}");
     assert!(line.ends_with("1.6 % 9 ● measured ▲ 2 disturbed"), "{line}");
+    let rows = page.texts("table.overview tr.cell");
+    assert_eq!(rows.iter().filter(|row| row.contains("✕ 1 invalid")).count(), 1, "{rows:#?}");
 }
 
 #[test]

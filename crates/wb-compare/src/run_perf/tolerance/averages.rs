@@ -4,6 +4,7 @@
 
 use wb_stats::Samples;
 
+use super::average::Average;
 use super::pattern::{CheckPattern, Wildcards};
 use super::{Comparison, Status};
 use crate::id::Statistic;
@@ -12,7 +13,7 @@ use crate::interner::Map;
 /// The three tables of averages: by cases, by metric of a test, by profile.
 pub const TABLES: [Wildcards; 3] = [Wildcards::PER_CASE, Wildcards::PER_TEST_METRIC, Wildcards::PER_PROFILE];
 
-/// The distribution of scores, in percent. The sum of `negative_contribution` and `positive_contribution` is the mean.
+/// The distribution of scores, in percent, positive if better.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Distribution {
     /// The number of scores.
@@ -27,18 +28,19 @@ pub struct Distribution {
     pub third_quartile: f64,
     /// The maximum.
     pub max: f64,
-    /// The sum of all negative scores, divided by the number of all scores.
+    /// The mean as if all positive scores were zero.
     pub negative_contribution: f64,
-    /// The sum of all positive scores, divided by the number of all scores.
+    /// The mean as if all negative scores were zero.
     pub positive_contribution: f64,
+    /// The mean: the sum of both contributions, or the product of both as ratios if it is geometric.
+    pub mean: f64,
 }
 
 impl Distribution {
     /// The distribution of finite scores; `None` without any.
-    fn of(scores: &[f64]) -> Option<Self> {
+    fn of(scores: &[f64], average: Average) -> Option<Self> {
         let samples = Samples::new(scores).ok()?;
-        let contribution =
-            |counts: fn(&f64) -> bool| scores.iter().copied().filter(counts).sum::<f64>() / scores.len() as f64;
+        let mean = |part: fn(f64) -> f64| average.of(scores.iter().copied().map(part));
         Some(Self {
             count: samples.count(),
             min: samples.min(),
@@ -46,14 +48,10 @@ impl Distribution {
             median: samples.median(),
             third_quartile: samples.quantile(0.75),
             max: samples.max(),
-            negative_contribution: contribution(|score| *score < 0.0),
-            positive_contribution: contribution(|score| *score > 0.0),
+            negative_contribution: mean(|score| score.min(0.0))?,
+            positive_contribution: mean(|score| score.max(0.0))?,
+            mean: mean(|score| score)?,
         })
-    }
-
-    /// The arithmetic mean.
-    pub fn mean(&self) -> f64 {
-        self.negative_contribution + self.positive_contribution
     }
 }
 
@@ -64,37 +62,46 @@ pub struct SummaryRow<'a> {
     pub pattern: CheckPattern<'a>,
     /// The scores of their means.
     pub means: Option<Distribution>,
-    /// The scores of their standard deviations.
+    /// The scores of their standard deviations, in percentage points.
     pub stddevs: Option<Distribution>,
 }
 
 impl<'a> Comparison<'a> {
     /// A table of averages over a build's primary checks, in the order of the checks; scores that are not finite are
-    /// skipped.
+    /// skipped, and so are those of metrics without a better direction.
     pub fn averages(&self, build: usize, wildcards: Wildcards) -> Vec<SummaryRow<'a>> {
-        let mut scores: Map<CheckPattern<'a>, [Vec<f64>; 2]> = Map::default();
-        for (at, score) in self.finite_scores(build) {
-            let by_statistic = scores.entry(CheckPattern::of(&self.id(at), wildcards)).or_default();
-            by_statistic[self.checks[at].statistic as usize].push(score);
+        let mut checks: Map<CheckPattern<'a>, [Vec<usize>; 2]> = Map::default();
+        for (at, check) in self.checks.iter().enumerate().filter(|(_, check)| check.primary) {
+            let by_statistic = checks.entry(CheckPattern::of(&self.id(at), wildcards)).or_default();
+            by_statistic[check.statistic as usize].push(at);
         }
-        let row = |(pattern, scores): (_, [Vec<f64>; 2])| {
-            let [means, stddevs] = Statistic::ALL.map(|statistic| Distribution::of(&scores[statistic as usize]));
+        let row = |(pattern, checks): (_, [Vec<usize>; 2])| {
+            let [means, stddevs] =
+                Statistic::ALL.map(|statistic| self.distribution(build, &checks[statistic as usize]));
             SummaryRow { pattern, means, stddevs }
         };
-        scores.into_iter().map(row).collect()
+        checks.into_iter().map(row).filter(|row| row.means.is_some() || row.stddevs.is_some()).collect()
     }
 
-    /// The distribution of a build's primary scores with one of these statuses; `None` without any.
+    /// The distribution of the scores of a build's primary means with one of these statuses; `None` without any.
     pub fn score_distribution(&self, build: usize, statuses: &[Status]) -> Option<Distribution> {
-        let has_status = |at: &usize| self.cell(*at, build).is_some_and(|cell| statuses.contains(&cell.status));
-        let scores: Vec<_> =
-            self.finite_scores(build).filter(|(at, _)| has_status(at)).map(|(_, score)| score).collect();
-        Distribution::of(&scores)
+        let has_status = |at: usize| self.cell(at, build).is_some_and(|cell| statuses.contains(&cell.status));
+        let means = self.checks.iter().enumerate();
+        let means = means.filter(|(_, check)| check.primary && check.statistic == Statistic::Mean);
+        let checks: Vec<usize> = means.map(|(at, _)| at).filter(|at| has_status(*at)).collect();
+        self.distribution(build, &checks)
     }
 
-    fn finite_scores(&self, build: usize) -> impl Iterator<Item = (usize, f64)> {
-        let primary = self.checks.iter().enumerate().filter(|(_, check)| check.primary);
-        primary.filter_map(move |(at, _)| Some((at, self.cell(at, build)?.score.filter(|score| score.is_finite())?)))
+    /// The distribution of the scores of checks of one statistic.
+    fn distribution(&self, build: usize, checks: &[usize]) -> Option<Distribution> {
+        // Differences of standard deviations are percentage points.
+        let is_deviation = |at: &usize| self.checks[*at].statistic == Statistic::Stddev;
+        let average = match checks.iter().any(is_deviation) {
+            true => Average::Arithmetic,
+            false => self.average_of(checks.iter().copied()),
+        };
+        let improvements = checks.iter().filter_map(|at| self.improvement(*at, build, average));
+        Distribution::of(&improvements.collect::<Vec<f64>>(), average)
     }
 }
 
@@ -104,15 +111,19 @@ mod tests {
 
     #[test]
     fn the_mean_is_the_sum_of_both_contributions() {
-        let distribution = Distribution::of(&[-4.0, 1.0, 2.0, 5.0]).unwrap();
+        let distribution = Distribution::of(&[-4.0, 1.0, 2.0, 5.0], Average::Arithmetic).unwrap();
         assert_eq!(
-            (distribution.negative_contribution, distribution.positive_contribution, distribution.mean()),
+            (distribution.negative_contribution, distribution.positive_contribution, distribution.mean),
             (-1.0, 2.0, 1.0)
         );
         assert_eq!(
             (distribution.min, distribution.first_quartile, distribution.median, distribution.max),
             (-4.0, -0.25, 1.5, 5.0)
         );
-        assert_eq!(Distribution::of(&[]), None);
+        assert_eq!(Distribution::of(&[], Average::Arithmetic), None);
+        let ratios = Distribution::of(&[-50.0, 100.0], Average::Geometric).unwrap();
+        let factor = |percent: f64| 1.0 + percent / 100.0;
+        let product = factor(ratios.negative_contribution) * factor(ratios.positive_contribution);
+        assert!(ratios.mean.abs() < 1e-9 && (product - 1.0).abs() < 1e-9, "{ratios:?}");
     }
 }

@@ -26,6 +26,8 @@ pub struct GroupScore {
     pub status: Status,
     /// The average score, in percent, with the original signs.
     pub score: f64,
+    /// The average that the status is of, in percent, positive if better; `None` if no member has a better direction.
+    pub improvement: Option<f64>,
     /// The maximum deviation from zero: half the tolerance, times U(n) of the members with a score.
     pub tolerance: f64,
     /// The number of members with a score.
@@ -55,30 +57,26 @@ pub(super) fn groups<'a>(comparison: &Comparison<'a>) -> Vec<Group<'a>> {
 }
 
 fn cells(comparison: &Comparison<'_>, members: &[usize]) -> Vec<Option<GroupScore>> {
-    let signs: Vec<_> = members.iter().map(|at| comparison.direction_sign(comparison.checks[*at])).collect();
+    let average = comparison.average_of(members.iter().copied());
     let last = comparison.last().unwrap_or(0);
     let (mut history, mut directed_history) = (ScoreHistory::default(), ScoreHistory::default());
     let cell = |build| {
         let score = |at: &usize| comparison.cell(*at, build)?.score.filter(|score| score.is_finite());
-        let scores: Vec<_> = members.iter().zip(&signs).filter_map(|(at, sign)| Some((score(at)?, *sign))).collect();
-        let average = average(scores.iter().map(|(score, _)| *score))?;
+        let scores: Vec<f64> = members.iter().filter_map(score).collect();
+        let mean = average.of(scores.iter().copied())?;
         let tolerance = comparison.options.tolerance * uncertainty(scores.len()) / 2.0;
         let settle = |history: &mut ScoreHistory, difference| {
             let mut parts = vec![ScorePart { term: ScoreTerm::Raw, difference, weight: 1.0 }];
             history.final_score(&mut parts, &comparison.options.weights, tolerance, build == last)
         };
-        let score = settle(&mut history, average);
-        let directed = scores.iter().filter_map(|(score, sign)| Some(score * (*sign)?));
-        let status = match self::average(directed) {
-            Some(average) => Status::of(settle(&mut directed_history, average), Some(1.0), tolerance),
+        let score = settle(&mut history, mean);
+        let improvement = comparison.average_improvement(members.iter().copied(), build);
+        let improvement = improvement.map(|mean| settle(&mut directed_history, mean));
+        let status = match improvement {
+            Some(improvement) => Status::of(improvement, Some(1.0), tolerance),
             None => Status::of(score, None, tolerance),
         };
-        Some(GroupScore { status, score, tolerance, scored: scores.len() })
+        Some(GroupScore { status, score, improvement, tolerance, scored: scores.len() })
     };
     (1..=last).map(cell).collect()
-}
-
-fn average(values: impl Iterator<Item = f64>) -> Option<f64> {
-    let (sum, count) = values.fold((0.0, 0), |(sum, count), value| (sum + value, count + 1));
-    (count > 0).then(|| sum / f64::from(count))
 }

@@ -12,6 +12,7 @@
 //!
 //! Start with [`compare`].
 
+pub mod average;
 pub mod averages;
 pub mod groups;
 pub mod limits;
@@ -26,6 +27,7 @@ use crate::build::{Build, Builds, MeasuredValue, MetricIndex, TestError};
 use crate::direction::Directions;
 use crate::id::{CheckId, Statistic};
 use crate::run_perf::model::ToleranceModel;
+use average::Average;
 use groups::{Group, groups};
 use score::{BoundModel, ScoreHistory, ScorePart, Weights, direct_parts};
 pub use status::Status;
@@ -41,12 +43,14 @@ pub struct Options {
     pub weights: Weights,
     /// The better direction of each metric.
     pub directions: Directions,
+    /// How scores are averaged; `None`: as in run-perf in its layout, and otherwise geometrically.
+    pub average: Option<Average>,
 }
 
 impl Default for Options {
     fn default() -> Self {
         let (weights, directions) = (Weights::default(), Directions::default());
-        Self { tolerance: 5.0, stddev_tolerance: 5.0, weights, directions }
+        Self { tolerance: 5.0, stddev_tolerance: 5.0, weights, directions, average: None }
     }
 }
 

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use serde::Serialize;
-use wb_compare::ComparisonResult;
-use wb_compare::comparison::{BuildSummary, Totals};
+use wb_compare::comparison::{BuildSummary, ComparisonMethod, Totals};
+use wb_compare::{ComparisonResult, MeasuredValue, Statistic};
 
 use super::check_table::CheckTable;
 use super::environment::EnvironmentView;
@@ -18,6 +18,8 @@ pub(super) struct BuildTable {
     /// The common properties.
     pub(super) same: Vec<NamedLinks>,
     heads: Vec<String>,
+    /// Whether averages are geometric, and not run-perf's scores.
+    is_geometric: bool,
     rows: Vec<BuildRow>,
     /// Each distinct command, with the builds that used it.
     pub(super) commands: Vec<NamedText>,
@@ -36,10 +38,12 @@ struct BuildRow {
 #[derive(Serialize)]
 struct BuildVerdict {
     failures: usize,
+    /// The number of primary checks that the first build does not have, which are no failures.
+    new: usize,
     groups: usize,
     not_primary: usize,
     score: Option<String>,
-    /// The CSS class for the score.
+    /// The CSS class for the score; none for an average without an interval or a tolerance.
     tint: &'static str,
 }
 
@@ -66,6 +70,7 @@ impl BuildTable {
         });
         Self {
             heads: differing.iter().map(|(name, _)| name.clone()).collect(),
+            is_geometric: !table.history.has_run_perf_score(),
             rows: rows.collect(),
             commands: commands(builds),
             same: same.into_iter().map(|(name, mut all)| NamedLinks { name, text: all.swap_remove(0) }).collect(),
@@ -113,12 +118,28 @@ impl BuildVerdict {
         let history = table.history;
         let totals = table.totals(column);
         let score = history.score(table.build(column));
+        let counts = |row: &usize| match table.id(*row).statistic {
+            Statistic::Mean => true,
+            Statistic::Stddev => {
+                table.result(*row, column).is_some_and(|it| it.decided_by == ComparisonMethod::Tolerance)
+            }
+        };
+        let is_new = |row: &usize| {
+            table.is_primary(*row)
+                && table.value(*row, 0) == MeasuredValue::Missing
+                && table.value(*row, column) != MeasuredValue::Missing
+        };
+        let new = (0..table.rows()).filter(is_new).filter(counts).count();
+        let failed = totals.losses + totals.missing + totals.invalid + totals.incomparable + totals.errors;
         Self {
-            failures: totals.losses + totals.missing + totals.invalid + totals.incomparable + totals.errors,
+            failures: failed.saturating_sub(new),
+            new,
             groups: totals.groups_regressed,
             not_primary: totals.not_primary_failed,
             score: score.map(format_percent),
-            tint: score.map_or("", |score| score_class(score, history.tolerances.options.tolerance, &totals)),
+            tint: score
+                .filter(|_| history.has_run_perf_score())
+                .map_or("", |score| score_class(score, history.tolerances.options.tolerance, &totals)),
         }
     }
 }

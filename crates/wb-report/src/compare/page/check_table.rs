@@ -116,6 +116,12 @@ impl<'a> CheckTable<'a> {
         check.map_or(MeasuredValue::Missing, |check| self.history.tolerances.value(check, self.build(column)))
     }
 
+    /// The number of disturbed samples of a check in the first column and in this one; `None` if they are not recorded.
+    pub(super) fn disturbed(&self, row: usize, column: usize) -> [Option<usize>; 2] {
+        let metric = self.check(row, column).map(|check| self.history.tolerances.checks[check].row);
+        [0, self.build(column)].map(|build| self.history.builds.list()[build].disturbed(metric?))
+    }
+
     pub(super) fn is_primary(&self, row: usize) -> bool {
         let is_primary = |check: usize| self.history.tolerances.checks[check].primary;
         self.judged().filter_map(|column| self.check(row, column)).any(is_primary)

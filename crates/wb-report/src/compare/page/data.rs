@@ -20,6 +20,7 @@ use super::display_unit::DisplayUnit;
 use super::figures::JsonFigure;
 use super::models;
 use super::verdict_style::{VerdictStyle, VerdictStyles};
+use crate::compare::failures::describe_failures_alone;
 use crate::compare::figures::shown_interval;
 
 /// The data of the page; lists are indexed by row of the table unless stated otherwise. Builds are its columns, which can
@@ -79,6 +80,10 @@ struct BuildColumn {
     runs: CompactList<[usize; 2]>,
     /// Whether the samples form pairs.
     paired: CompactList<bool>,
+    /// The failed attempts of a check that is worse by them alone.
+    failures: Vec<(usize, String)>,
+    /// The number of disturbed samples of both sides, if there are any.
+    disturbed: Vec<(usize, [Option<usize>; 2])>,
     /// The unit, the number that would be conclusive, and whether it is the minimum for any result.
     required_samples: CompactList<Option<(char, Option<usize>, bool)>>,
     /// For scores with more than one part: the check, and name, difference and weight of each part.
@@ -192,6 +197,11 @@ impl BuildColumn {
         for row in 0..table.rows() {
             let judged = table.result(row, at);
             column.add(judged);
+            column.failures.extend(judged.as_ref().and_then(describe_failures_alone).map(|text| (row, text)));
+            let disturbed = table.disturbed(row, at);
+            if disturbed.iter().flatten().any(|count| *count > 0) {
+                column.disturbed.push((row, disturbed));
+            }
             let parts = table.score_parts(row, at);
             if parts.len() > 1 {
                 column

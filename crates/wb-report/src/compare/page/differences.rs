@@ -2,13 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use wb_compare::comparison::{CheckResult, ComparisonMethod};
+use wb_compare::comparison::{CheckResult, ComparisonMethod, FinalVerdict};
 use wb_compare::{CheckId, ComparisonResult, Statistic};
 
 use super::verdict_style::VerdictStyles;
 use crate::chart::{ForestPlot, ForestRow};
+use crate::compare::failures::describe_failed;
 use crate::compare::figures::{describe_difference, difference, inconclusive_reason, shown_interval};
-use crate::compare::headline::short_name;
+use crate::compare::headline::{is_worse_by_failures_alone, short_name};
 use crate::compare::wording::Wording;
 use crate::page::components::{IdGenerator, PageFigure};
 
@@ -52,8 +53,15 @@ pub(super) fn differences(
         (true, shown) => format!(" The {shown} of {count} checks that differ most."),
         (false, _) => String::new(),
     };
-    let caption =
-        format!("Difference in percent, with its interval where statistics decide. Shaded: does not matter.{shown}");
+    let kinds: BTreeSet<bool> =
+        chart.rows.iter().filter(|row| row.interval.is_some()).map(|row| row.by_samples).collect();
+    let kinds = match kinds.len() {
+        2 => " Thick intervals include the noise between runs, thin ones are by the samples alone.",
+        _ => "",
+    };
+    let caption = format!(
+        "Difference in percent, with its interval where statistics decide.{kinds} Shaded: does not matter.{shown}"
+    );
     Some(PageFigure::of(&chart, caption, ids))
 }
 
@@ -63,14 +71,20 @@ fn row(check: &CheckResult, label: String, styles: VerdictStyles) -> ForestRow {
     // The score of a check with too few samples has no interval.
     let statistics = statistics.filter(|_| inconclusive_reason(check).is_none());
     let percent = |ratio: f64| (ratio - 1.0) * 100.0;
-    let interval = statistics.and_then(|it| shown_interval(check.final_verdict, it.interval, it.runs_interval));
-    let estimate = difference(check);
-    let text = describe_difference(check).replace('-', "−");
+    // What is worse by its failures alone does not matter by its values.
+    let failures = statistics.filter(|_| is_worse_by_failures_alone(check)).map(|it| describe_failed(it.failures));
+    let shown = statistics.filter(|_| failures.is_none());
+    let interval = shown.and_then(|it| shown_interval(check.final_verdict, it.interval, it.runs_interval));
+    let has_run_noise = shown.is_some_and(|it| it.runs_interval.is_some());
+    let is_change = matches!(check.final_verdict, FinalVerdict::Gain | FinalVerdict::Loss | FinalVerdict::Differs);
+    let estimate = difference(check).filter(|_| failures.is_none());
+    let text = failures.unwrap_or_else(|| describe_difference(check).replace('-', "−"));
     ForestRow {
         label,
         verdict: (style.class, style.word),
         estimate,
         interval: interval.map(|interval| (percent(interval.low), percent(interval.high))),
+        by_samples: styles.wording == Wording::Builds && !(is_change && has_run_noise),
         negligible: statistics.map_or(check.tolerance, |it| it.threshold),
         text: format!("{} {text}", style.symbol),
     }

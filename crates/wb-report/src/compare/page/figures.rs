@@ -13,10 +13,13 @@ pub(super) fn format_percent(value: f64) -> String {
     }
 }
 
-/// Formats the ends of an interval in percent beside its estimate: `±2.1`, or both ends if its halves are not about equal.
+/// Formats the ends of an interval in percent beside its estimate: `±2.1`, or both ends if its halves are not about equal
+/// or if the half would say something else about zero.
 pub(super) fn format_interval(estimate: f64, [low, high]: [f64; 2]) -> String {
-    if is_about_symmetric(estimate - low, high - estimate) {
-        return format!("±{}", round_significant((high - low) / 2.0, 2));
+    let half = round_significant((high - low) / 2.0, 2);
+    let contradicts_zero = (estimate - half > 0.0) != (low > 0.0) || (estimate + half < 0.0) != (high < 0.0);
+    if is_about_symmetric(estimate - low, high - estimate) && !contradicts_zero {
+        return format!("±{half}");
     }
     let [low, high] = [low, high].map(|end| format_percent(end).trim_end_matches(" %").to_owned());
     format!("[{low}, {high}]")
@@ -116,6 +119,7 @@ mod tests {
     fn halves_that_differ_by_a_fifth_are_an_interval() {
         assert_eq!(format_interval(-7.29, [-29.83, 50.50]), "[−29.83, +50.50]");
         assert_eq!(format_interval(-7.29, [-9.4, -5.3]), "±2.1");
+        assert_eq!(format_interval(19.49, [0.61, 41.9]), "[+0.61, +41.90]", "±21 would include zero");
     }
 
     #[test]

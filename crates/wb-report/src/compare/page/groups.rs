@@ -15,6 +15,8 @@ use crate::compare::figures::readable_id;
 pub(super) struct GroupsView {
     /// Whether a group of several checks changed; one of a single check says nothing that the check does not.
     open: bool,
+    /// Whether a changed group decides.
+    decides: bool,
     /// Number of changed groups, and of others.
     changed: usize,
     others: usize,
@@ -50,8 +52,10 @@ impl GroupsView {
             rows.finish()
         };
         let open = changed.iter().any(|group| scored(group) > 1);
+        let decides = |group: &&Group<'_>| builds.clone().any(|build| history.affects_exit_code(group, build));
         Self {
             open,
+            decides: changed.iter().any(decides),
             changed: changed.len(),
             others: others.len(),
             changed_rows: rows(&changed),
@@ -71,10 +75,11 @@ fn write_cell(
         rows.raw("<td>–");
         return;
     };
-    kind.write(rows);
-    rows.raw(" ").figure(format_percent(cell.score).trim_end_matches(" %"));
-    rows.raw("<small>±").figure(format_value(cell.tolerance));
-    if !history.affects_exit_code(group, build) {
+    let decides = history.affects_exit_code(group, build);
+    if decides { kind } else { VerdictStyle { class: "undecisive", ..kind } }.write(rows);
+    rows.raw(" ").figure(format_percent(cell.improvement.unwrap_or(cell.score)).trim_end_matches(" %"));
+    rows.raw("<small>tolerance ").figure(format_value(cell.tolerance)).raw(" %");
+    if !decides {
         rows.raw(", not decisive");
     }
     rows.raw("</small>");

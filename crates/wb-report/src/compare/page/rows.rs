@@ -13,6 +13,7 @@ use super::figures::{format_interval, format_percent, format_value};
 use super::markup::HtmlWriter;
 use super::models;
 use super::verdict_style::VerdictStyles;
+use crate::compare::failures::describe_failures_alone;
 use crate::compare::figures::{case_name, named_aspect, shown_interval};
 
 /// Maximum number of listed failures of checks that are not primary.
@@ -114,7 +115,9 @@ fn write_cell(
     styles.of(judged.final_verdict).write(rows);
     let decisive = decisive_aspect(&judged);
     let (difference, interval) = difference(&judged, decisive);
-    if let Some(difference) = difference {
+    if let Some(failures) = describe_failures_alone(&judged) {
+        rows.raw(" ").text(&failures);
+    } else if let Some(difference) = difference {
         if let Some(aspect) = named_aspect(decisive.map(|decisive| decisive.aspect)) {
             rows.raw(" <i>").text(aspect).raw("</i>");
         }

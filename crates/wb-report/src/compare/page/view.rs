@@ -23,7 +23,7 @@ use crate::compare::figures::{describe_method, regressing_methods, unmatched_not
 use crate::compare::findings::{BuildFindings, group_findings};
 use crate::compare::headline::headline_with;
 use crate::compare::threshold_range::ThresholdRange;
-use crate::compare::totals::{count_verdicts, describe_compared, describe_no_difference};
+use crate::compare::totals::{count_verdicts, describe_compared, describe_no_difference, disturbed_samples};
 use crate::compare::wording::{PageWords, Wording};
 use crate::page::components::{IdGenerator, NamedText, PageFigure, named_text};
 use crate::systems::SystemTable;
@@ -48,6 +48,8 @@ pub(super) struct ComparisonPage {
     data: Value,
     errors: Vec<ErrorView>,
     groups: GroupsView,
+    /// The number of disturbed samples of the first build and the last.
+    disturbed: Option<String>,
     spread: Vec<PageFigure>,
     trends: Option<TestTrends>,
     systems: Option<SystemTable>,
@@ -120,6 +122,7 @@ impl ComparisonPage {
             builds: BuildTable::new(outcome, &table, &environments),
             overview: first.into_iter().chain(counts).collect(),
             counts: CountsView::new(&table, &shorts),
+            disturbed: disturbed_samples(outcome),
             findings: group_findings(outcome, str::to_owned),
             names: names.iter().zip(&shorts).map(|(whole, short)| BuildName::of(whole, short)).collect(),
             kinds: styles.all(),

@@ -13,7 +13,7 @@ use wb_compare::build::EMULATED;
 use wb_compare::comparison::{
     BuildHistory, CheckResult, ComparisonMethod, ComparisonResult, FailOn, FinalVerdict, StatisticalSummary, Strictness,
 };
-use wb_compare::run_perf::tolerance::{self, Status, averages::TABLES, score::Weights};
+use wb_compare::run_perf::tolerance::{self, Status, average::Average, averages::TABLES, score::Weights};
 use wb_compare::statistical::{self, Threshold};
 use wb_compare::unknown_name::check_directions;
 use wb_compare::{Builds, LoadedBuilds, SampleCounts};
@@ -84,6 +84,10 @@ pub(crate) fn compare(args: &CompareArgs, console: &Console) -> Result<Exit, Err
             n: args.n_out_of_results_n,
         },
         directions: directions.clone(),
+        average: args.method.map(|method| match method {
+            MethodArg::Tolerance => Average::Arithmetic,
+            MethodArg::Statistical => Average::Geometric,
+        }),
     };
     let statistics = statistical::Options {
         threshold,

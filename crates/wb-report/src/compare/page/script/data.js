@@ -19,6 +19,8 @@ function prepare(data) {
   for (const column of data.cells) {
     all(column, ["score", "ratio", "low", "high", "confidence", "p", "aspect", "median", "samples", "runs", "paired", "required_samples"]);
     column.parts = new Map(column.parts);
+    column.failures = new Map(column.failures);
+    column.disturbed = new Map(column.disturbed);
     column.differences = new Map(column.differences);
   }
   return data;

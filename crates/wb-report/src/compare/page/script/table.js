@@ -24,7 +24,9 @@ function cell(data, check, build) {
   const difference = differenceOf(data, check, build);
   const td = createNode("td", { role: "gridcell", tabindex: -1, class: kind.class, "data-build": build, "aria-expanded": "false" },
     createNode("abbr", { title: kind.word }, kind.symbol));
-  if (difference !== null) {
+  const failures = column.failures.get(check);
+  if (failures) td.append(` ${failures}`);
+  else if (difference !== null) {
     const text = percentText(difference);
     const aspect = namedAspect(column, check);
     if (aspect) td.append(" ", createNode("i", {}, aspect));
@@ -38,7 +40,7 @@ function cell(data, check, build) {
   const value = valueText(data.values[build][check]);
   td.append(createNode("small", {}, value));
   const of = namedAspect(column, check);
-  td.setAttribute("aria-label", `${kind.word}, ${of ? `${of} ` : ""}${percentText(difference)}, ${value}`);
+  td.setAttribute("aria-label", `${kind.word}, ${failures ?? `${of ? `${of} ` : ""}${percentText(difference)}`}, ${value}`);
   return td;
 }
 

@@ -37,6 +37,12 @@ function counts(column, check) {
   return [["samples", `${before} and ${after}${runs}`]];
 }
 
+function disturbances(column, check) {
+  if (!column.disturbed.has(check)) return [];
+  const [before, after] = column.disturbed.get(check).map((count) => count ?? "not recorded");
+  return [["disturbed samples", `${before} and ${after}`]];
+}
+
 function requiredSamples(column, check) {
   if (!column.required_samples[check]) return null;
   const [unit, each, fewest] = column.required_samples[check];
@@ -78,6 +84,7 @@ function why(data, check, build) {
     ...scoreOf(data, check, column),
     ...statisticsOf(data, check, column),
     ...counts(column, check),
+    ...disturbances(column, check),
   ];
   const texts = data.builds.map((_, index) => fullValueText(data, check, index));
   const values = data.values.map((column) => column[check]);

@@ -8,12 +8,15 @@ function percentText(datum) {
   return `${datum < 0 ? "−" : "+"}${Math.abs(datum).toFixed(2)} %`;
 }
 
-// `±` half of an interval, or both ends if its halves differ by a fifth or more.
+// `±` half of an interval, or both ends if its halves differ by a fifth or more or if the half would say something else
+// about zero.
 function intervalText(estimate, [low, high]) {
   const [below, above] = [estimate - low, high - estimate];
   const symmetric = below === above || Math.abs(below - above) < 0.2 * Math.max(below, above);
   const end = (value) => percentText(value).slice(0, -2);
-  return symmetric ? `±${Number(((high - low) / 2).toPrecision(2))}` : `[${end(low)}, ${end(high)}]`;
+  const half = Number(((high - low) / 2).toPrecision(2));
+  const contradictsZero = (estimate - half > 0) !== (low > 0) || (estimate + half < 0) !== (high < 0);
+  return symmetric && !contradictsZero ? `±${half}` : `[${end(low)}, ${end(high)}]`;
 }
 
 function valueText(datum) {
