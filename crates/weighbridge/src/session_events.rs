@@ -9,7 +9,7 @@ use wb_agent::RevertedChange;
 use wb_model::{WorkerName, pluralize};
 use wb_plan::Shortfall;
 use wb_run::preparation::SetupEvent;
-use wb_session::bisect::RevisionVerdict;
+use wb_session::bisect::{DifferenceShare, RevisionVerdict};
 use wb_session::{EventSink, HostEvent, SessionEvent};
 
 use crate::commands::command_line::{join_words, mask_secrets};
@@ -170,12 +170,17 @@ fn print_warning(text: &str, help: Option<String>) {
 
 /// Describes the verdict on a revision of a bisection.
 pub(crate) fn describe_verdict(verdict: &RevisionVerdict) -> String {
-    let describe =
-        |[good, bad]: &[f64; 2]| format!("similarity to the good revision {good:.3}, and to the bad one {bad:.3}");
+    let place = |position: &DifferenceShare| format!("{position} of the way from the good to the bad revision");
     match verdict {
         RevisionVerdict::Given => "given as good or bad, not classified".to_owned(),
-        RevisionVerdict::Good { similarity } => format!("good: {}", describe(similarity)),
-        RevisionVerdict::Bad { similarity } => format!("bad: {}", describe(similarity)),
+        RevisionVerdict::Good { position } => format!("good: {}", place(position)),
+        RevisionVerdict::Bad { position } => format!("bad: {}", place(position)),
+        RevisionVerdict::Confirmed { difference } => {
+            format!("confirmed: differs from its parent by {difference} of the difference of good and bad revision")
+        }
+        RevisionVerdict::Refuted { difference } => {
+            format!("refuted: no significant difference from its parent: {difference} of that of good and bad revision")
+        }
         RevisionVerdict::Skipped { reason } => format!("skipped: {reason}"),
     }
 }

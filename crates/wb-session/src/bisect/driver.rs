@@ -4,20 +4,18 @@
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-use wb_compare::comparison::{ComparisonResult, FailOn, FinalVerdict};
-use wb_compare::run_perf::tolerance;
 use wb_compare::run_perf::tolerance::totals::ComparisonExit;
-use wb_compare::statistical::{self, Threshold};
-use wb_stats::RunPrior;
 
 use super::BisectError;
 use super::child_process::{self, ChildExit};
+use super::confirmation::Confirmation;
+use super::endpoints;
 use super::git::Git;
 use super::nearest_difference::NearestDifference;
 use super::state::{
     BisectionConfig, BisectionEndpoint, BisectionFolder, BisectionStep, MeasureMethod, RevisionVerdict,
 };
-use super::step::{CheckedOutRevision, RevisionOutcome, endpoint_results, read_builds};
+use super::step::{CheckedOutRevision, RevisionOutcome};
 use crate::error::SessionError;
 use crate::event::{EventSink, SessionEvent};
 use crate::program::current_program;
@@ -138,12 +136,12 @@ impl BisectionDriver<'_> {
             }
             self.folder.append_step(&endpoint.revision, RevisionVerdict::Given)?;
         }
-        let outcome = self.compare_endpoints()?;
+        let outcome = endpoints::compare(self.folder, self.config, self.events)?;
         if outcome.exit_code == ComparisonExit::NothingComparable.code() {
             return Err(BisectError::NoCommonCheck.into());
         }
         let single_run = outcome.builds.iter().any(|build| build.runs.len() == 1);
-        let checks = differing_checks(&outcome);
+        let checks = endpoints::differing_checks(&outcome);
         if checks.is_empty() && !self.options.force {
             return Err(BisectError::NoDifference { nearest: NearestDifference::of(&outcome) }.into());
         }
@@ -154,28 +152,6 @@ impl BisectionDriver<'_> {
     fn interrupted(&self) -> BisectionOutcome {
         self.events.emit(SessionEvent::BisectionInterrupted(self.folder.0.clone()));
         BisectionOutcome::Interrupted
-    }
-
-    /// Compares the bad endpoint with the good one.
-    fn compare_endpoints(&self) -> Result<ComparisonResult, SessionError> {
-        let result_paths =
-            [&self.config.good, &self.config.bad].map(|endpoint| endpoint_results(self.folder, self.config, endpoint));
-        let builds = read_builds(&result_paths, self.events)?;
-        let directions = builds.directions().clone();
-        let threshold = self.config.threshold;
-        let by_tolerance = tolerance::Options {
-            tolerance: threshold,
-            directions: directions.clone(),
-            ..tolerance::Options::default()
-        };
-        let threshold = Threshold::Percent(threshold);
-        // The revisions' own runs show how much runs differ.
-        let run_noise = RunPrior::NONE;
-        let by_statistics =
-            statistical::Options { threshold, directions, run_noise, ..statistical::Options::default() };
-        let tolerances = tolerance::compare(&builds, &[], &by_tolerance);
-        let statistics = statistical::compare(&builds, &[], &by_statistics);
-        Ok(ComparisonResult::of(&builds, &tolerances, statistics.as_ref(), None, FailOn::default()))
     }
 
     /// Runs `git bisect run`, which finds the first bad revision.
@@ -196,6 +172,16 @@ impl BisectionDriver<'_> {
         match status.code() {
             Some(0) => {
                 let first_bad = first_bad?;
+                match (Confirmation { git: self.git, folder: self.folder, config: self.config, events: self.events })
+                    .confirm(&first_bad)?
+                {
+                    None => return Ok(self.interrupted()),
+                    Some(RevisionVerdict::Refuted { difference }) => {
+                        let revision = self.git.describe_revision(&first_bad);
+                        return Err(BisectError::NoSingleCommit { revision, difference }.into());
+                    }
+                    Some(_) => {}
+                }
                 wb_record::files::write_atomic(&self.folder.first_bad_path(), format!("{first_bad}\n").as_bytes())?;
                 Ok(BisectionOutcome::FirstBad(self.git.describe_revision(&first_bad)))
             }
@@ -205,11 +191,4 @@ impl BisectionDriver<'_> {
             _ => Err(BisectError::GitBisect { status, log: self.folder.log_path("git", "bisect") }.into()),
         }
     }
-}
-
-/// The primary checks in which the endpoints differ.
-fn differing_checks(outcome: &ComparisonResult) -> Vec<String> {
-    let differs = |decided| matches!(decided, FinalVerdict::Gain | FinalVerdict::Loss | FinalVerdict::Differs);
-    let checks = outcome.checks.iter().filter(|check| check.primary && differs(check.final_verdict));
-    checks.map(|check| check.id.to_string()).collect()
 }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitStatus;
 
 use super::nearest_difference::NearestDifference;
+use super::state::DifferenceShare;
 
 /// Why a bisection cannot be started or continued.
 #[derive(Debug, thiserror::Error)]
@@ -87,6 +88,25 @@ pub enum BisectError {
     /// Every revision that is left was skipped, in the bisection in this folder.
     #[error("only revisions that cannot be built, measured or classified are left")]
     OnlySkippedLeft(PathBuf),
+    /// The revision that the classifications led to does not differ from its parent.
+    #[error(
+        "no single commit explains the difference: the search led to {revision}, which differs from its parent by \
+         {difference} of that of the good and the bad revision"
+    )]
+    NoSingleCommit {
+        /// The revision.
+        revision: String,
+        /// Its difference from its parent.
+        difference: DifferenceShare,
+    },
+    /// The first bad revision and its parent could not be compared.
+    #[error("cannot confirm the first bad revision: {revision}: {reason}")]
+    NotConfirmed {
+        /// The revision that could not be measured.
+        revision: String,
+        /// The reason.
+        reason: String,
+    },
     /// `git bisect` failed.
     #[error("git bisect ended with {status}")]
     GitBisect {
@@ -106,6 +126,8 @@ impl BisectError {
                 | Self::NoCommonCheck
                 | Self::NoDifference { .. }
                 | Self::OnlySkippedLeft(_)
+                | Self::NoSingleCommit { .. }
+                | Self::NotConfirmed { .. }
                 | Self::GitBisect { .. }
         )
     }
@@ -129,7 +151,10 @@ impl BisectError {
             Self::GitBisect { log, .. } => {
                 return Some(format!("its log is {}; run the same command again to resume", log.display()));
             }
-            Self::UnrecordableStep(_) => return None,
+            Self::NoSingleCommit { .. } => {
+                "several commits may each cause a part, or runs vary too much: more --runs, or samples, show more"
+            }
+            Self::UnrecordableStep(_) | Self::NotConfirmed { .. } => return None,
             Self::UncommittedChanges(_) => "commit or stash them: other revisions will be checked out",
             Self::InProgress => "`git bisect reset` ends it",
             Self::WrongOrder { .. } => "--good is a revision before the change, --bad one after it",

@@ -1,7 +1,10 @@
 //! Bisections: find the revision that changed performance by classifying each revision as good or bad.
 
 mod child_process;
+mod classification;
+mod confirmation;
 mod driver;
+mod endpoints;
 mod error;
 mod git;
 mod nearest_difference;
@@ -25,7 +28,8 @@ pub use self::driver::{BisectionOptions, BisectionOutcome, run};
 pub use self::error::BisectError;
 pub use self::nearest_difference::NearestDifference;
 pub use self::state::{
-    BisectionConfig, BisectionEndpoint, BisectionStep, DEFAULT_THRESHOLD, MeasureMethod, RevisionVerdict,
+    BisectionConfig, BisectionEndpoint, BisectionStep, DEFAULT_THRESHOLD, DifferenceShare, MeasureMethod,
+    RevisionVerdict,
 };
 pub use self::step::StepOutcome;
 

@@ -1,5 +1,6 @@
 //! The folder of a bisection: its configuration in `bisect.json`, every measured revision in `steps.jsonl`.
 
+use std::fmt;
 use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -7,6 +8,7 @@ use std::path::{Path, PathBuf};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use wb_record::files;
+use wb_stats::Share;
 
 use super::BisectError;
 use crate::error::SessionError;
@@ -82,21 +84,56 @@ pub struct BisectionStep {
 pub enum RevisionVerdict {
     /// The good or the bad endpoint itself: given, not classified.
     Given,
-    /// More like the good endpoint.
+    /// On the good endpoint's side of the middle between both.
     Good {
-        /// Similarity to the good and to the bad endpoint: not negative, larger is more similar.
-        similarity: [f64; 2],
+        /// Its position: 0 is the good endpoint, 1 the bad one.
+        position: DifferenceShare,
     },
-    /// More like the bad endpoint.
+    /// On the bad endpoint's side, or clearly between both, so that a change is before it.
     Bad {
-        /// Similarity to the good and to the bad endpoint: not negative, larger is more similar.
-        similarity: [f64; 2],
+        /// Its position: 0 is the good endpoint, 1 the bad one.
+        position: DifferenceShare,
     },
     /// It could not be classified.
     Skipped {
         /// The reason.
         reason: String,
     },
+    /// The first bad revision differs from its parent, as the bad endpoint does from the good one.
+    Confirmed {
+        /// Its difference from its parent.
+        difference: DifferenceShare,
+    },
+    /// The revision that the classifications led to does not differ significantly from its parent.
+    Refuted {
+        /// Its difference from its parent.
+        difference: DifferenceShare,
+    },
+}
+
+/// A share of the difference between the good and the bad endpoint, with its interval at 95 %.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct DifferenceShare {
+    /// The estimate.
+    pub estimate: f64,
+    /// The lower end of the interval.
+    pub low: f64,
+    /// The upper end of the interval.
+    pub high: f64,
+}
+
+impl From<Share> for DifferenceShare {
+    fn from(Share { estimate, interval }: Share) -> Self {
+        Self { estimate, low: interval.low, high: interval.high }
+    }
+}
+
+impl fmt::Display for DifferenceShare {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Adding zero turns -0 into 0.
+        let [estimate, low, high] = [self.estimate, self.low, self.high].map(|share| (share * 100.0).round() + 0.0);
+        write!(f, "{estimate} % [{low}, {high}]")
+    }
 }
 
 /// The folder of a bisection.
@@ -192,7 +229,14 @@ mod tests {
     fn verdicts_of_recorded_steps_are_read() {
         let read = |text: &str| serde_json::from_str::<RevisionVerdict>(text).unwrap();
         assert_eq!(read(r#"{"kind": "given"}"#), RevisionVerdict::Given);
-        let good = read(r#"{"kind": "good", "similarity": [0.75, 0.25]}"#);
-        assert_eq!(good, RevisionVerdict::Good { similarity: [0.75, 0.25] });
+        let good = read(r#"{"kind": "good", "position": {"estimate": 0.25, "low": 0.125, "high": 0.375}}"#);
+        let position = DifferenceShare { estimate: 0.25, low: 0.125, high: 0.375 };
+        assert_eq!(good, RevisionVerdict::Good { position });
+    }
+
+    #[test]
+    fn shares_are_shown_in_percent() {
+        let share = DifferenceShare { estimate: -0.001, low: -0.123, high: 1.5 };
+        assert_eq!(share.to_string(), "0 % [-12, 150]");
     }
 }

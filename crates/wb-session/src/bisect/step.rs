@@ -4,19 +4,17 @@ use std::fs::{self, File};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use wb_compare::run_perf::nearest::{DecidedBy, NearestError, nearest};
-use wb_compare::{BuildSource, Builds, ReadOptions};
-use wb_record::RunFolder;
+use wb_model::pluralize;
 
 use super::child_process::{self, ChildExit};
-use super::state::{BisectionConfig, BisectionEndpoint, BisectionFolder, MeasureMethod, RevisionVerdict};
-use crate::definitions::study_in_memory;
+use super::classification::{Classification, classify};
+use super::state::{BisectionConfig, BisectionFolder, MeasureMethod, RevisionVerdict};
 use crate::error::SessionError;
 use crate::event::{EventSink, SessionEvent};
 use crate::program::current_program;
 
-/// Minimum relative gap between the similarity to the nearer endpoint and to the other one.
-const MIN_RELATIVE_GAP: f64 = 0.2;
+/// The maximum number of runs of a revision, as a multiple of those of an endpoint.
+const MAX_RUNS: u16 = 2;
 
 /// Outcome of a step.
 #[derive(Debug, Clone, PartialEq)]
@@ -38,33 +36,62 @@ pub(super) struct CheckedOutRevision<'a> {
 impl CheckedOutRevision<'_> {
     /// Classifies the revision, measuring it unless that was done before.
     pub(super) fn run_step(&self) -> Result<StepOutcome, SessionError> {
-        let previous = self.folder.read_steps()?.into_iter().rev().find(|step| step.name == self.name);
-        if let Some(step) =
-            previous.filter(|step| matches!(step.verdict, RevisionVerdict::Good { .. } | RevisionVerdict::Bad { .. }))
-        {
+        let is_classified =
+            |verdict: &RevisionVerdict| matches!(verdict, RevisionVerdict::Good { .. } | RevisionVerdict::Bad { .. });
+        let steps = self.folder.read_steps()?.into_iter().rev();
+        if let Some(step) = steps.into_iter().find(|step| step.name == self.name && is_classified(&step.verdict)) {
             return Ok(StepOutcome::Verdict(step.verdict));
         }
-        let verdict = match self.measure(0)? {
-            RevisionOutcome::Interrupted => return Ok(StepOutcome::Interrupted),
-            RevisionOutcome::Failed(why) => RevisionVerdict::Skipped { reason: why },
-            RevisionOutcome::Done => self.nearest_endpoint()?,
-        };
+        let Some(verdict) = self.measure_and_classify()? else { return Ok(StepOutcome::Interrupted) };
         let step = self.folder.append_step(self.name, verdict)?;
         let (name, verdict) = (self.name.to_owned(), step.verdict.clone());
         self.events.emit(SessionEvent::RevisionClassified { name, verdict });
         Ok(StepOutcome::Verdict(step.verdict))
     }
 
+    /// Takes runs of the revision until they classify it, or there are enough. `None` if interrupted.
+    fn measure_and_classify(&self) -> Result<Option<RevisionVerdict>, SessionError> {
+        let mut runs = 0;
+        loop {
+            match self.measure(runs)? {
+                RevisionOutcome::Interrupted => return Ok(None),
+                RevisionOutcome::Failed(reason) => return Ok(Some(RevisionVerdict::Skipped { reason })),
+                RevisionOutcome::Done => runs += 1,
+            }
+            match classify(self.folder, self.config, self.name, runs, self.events)? {
+                Classification::Verdict(verdict) => return Ok(Some(verdict)),
+                Classification::Undecided(position) if runs >= self.config.runs.saturating_mul(MAX_RUNS) => {
+                    let runs = pluralize(usize::from(runs), "run");
+                    let reason = format!(
+                        "{runs} do not show on which side of the middle it is: {position} of the way from the good to the bad revision"
+                    );
+                    return Ok(Some(RevisionVerdict::Skipped { reason }));
+                }
+                Classification::Undecided(_) => {}
+            }
+        }
+    }
+
     /// Takes one run of the revision, after building it if this is the first. Logs and results stay in the folder.
     pub(super) fn measure(&self, run: u16) -> Result<RevisionOutcome, SessionError> {
+        if run == 0 { self.build_and_measure(run) } else { self.take_run(run) }
+    }
+
+    /// Builds the revision and takes one run.
+    pub(super) fn build_and_measure(&self, run: u16) -> Result<RevisionOutcome, SessionError> {
         let results = self.folder.results_path(self.name, run);
-        if let Some(command) = self.config.build_command.as_ref().filter(|_| run == 0) {
+        if let Some(command) = &self.config.build_command {
             let ended = self.run_shell("build", command, &results)?;
             if !ended.status.success() {
                 let log = self.folder.log_path(self.name, "build");
                 return Ok(failure_or_interruption("cannot be built", &ended, &log));
             }
         }
+        self.take_run(run)
+    }
+
+    fn take_run(&self, run: u16) -> Result<RevisionOutcome, SessionError> {
+        let results = self.folder.results_path(self.name, run);
         let ended = match &self.config.measure {
             MeasureMethod::Command(command) => {
                 fs::create_dir_all(&results).map_err(SessionError::file("create", &results))?;
@@ -107,37 +134,6 @@ impl CheckedOutRevision<'_> {
         command.stdin(Stdio::null()).stdout(log).stderr(log_stderr);
         child_process::run_interruptible(command)
     }
-
-    fn nearest_endpoint(&self) -> Result<RevisionVerdict, SessionError> {
-        let typed = [
-            self.folder.results_path(self.name, 0).display().to_string(),
-            endpoint_results(self.folder, self.config, &self.config.good),
-            endpoint_results(self.folder, self.config, &self.config.bad),
-        ];
-        let builds = read_builds(&typed, self.events)?;
-        let nearest = match nearest(&builds, 0, &[vec![1], vec![2]], 1.0) {
-            Ok(nearest) => nearest,
-            Err(error @ NearestError::NothingInCommon) => {
-                return Ok(RevisionVerdict::Skipped { reason: error.to_string() });
-            }
-            Err(error) => return Err(error.into()),
-        };
-        let sums = if nearest.by == DecidedBy::Others { &nearest.others } else { &nearest.primary };
-        let similarity = [sums[0], sums[1]];
-        let unclear = (similarity[0] - similarity[1]).abs() < MIN_RELATIVE_GAP * similarity[0].max(similarity[1]);
-        Ok(match (nearest.by, nearest.candidate) {
-            _ if unclear || nearest.by == DecidedBy::Order => {
-                let [good, bad] = similarity;
-                RevisionVerdict::Skipped {
-                    reason: format!(
-                        "inconclusive: similarity {good:.3} to the good revision and {bad:.3} to the bad one"
-                    ),
-                }
-            }
-            (_, 0) => RevisionVerdict::Good { similarity },
-            _ => RevisionVerdict::Bad { similarity },
-        })
-    }
 }
 
 /// Outcome of measuring a revision.
@@ -156,28 +152,4 @@ fn failure_or_interruption(what: &str, ended: &ChildExit, log: &Path) -> Revisio
 
 fn is_empty_folder(folder: &Path) -> bool {
     fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_none())
-}
-
-/// The results of an endpoint, as a build argument: runs separated by commas.
-pub(super) fn endpoint_results(
-    folder: &BisectionFolder,
-    about: &BisectionConfig,
-    endpoint: &BisectionEndpoint,
-) -> String {
-    let resolve = |run: &str| about.working_dir.join(run).display().to_string();
-    match &endpoint.results {
-        Some(runs) => runs.split(',').map(resolve).collect::<Vec<_>>().join(","),
-        None => {
-            let runs = (0..about.runs).map(|run| folder.results_path(&endpoint.revision, run).display().to_string());
-            runs.collect::<Vec<_>>().join(",")
-        }
-    }
-}
-
-/// Reads builds whose names do not matter.
-pub(super) fn read_builds(typed: &[String], events: &EventSink) -> Result<Builds, SessionError> {
-    let source = |(at, text): (usize, &String)| BuildSource::parse(&format!("{at}={text}"));
-    let sources = typed.iter().enumerate().map(source).collect::<Result<Vec<_>, _>>()?;
-    let study = |run: &RunFolder| study_in_memory(run, events);
-    Ok(wb_compare::read(&sources, &ReadOptions::default(), &study)?.builds)
 }

@@ -91,8 +91,10 @@ fn run_step(args: &BisectStepArgs, console: &Console) -> Result<Exit, Error> {
         Ok(StepOutcome::Verdict(RevisionVerdict::Good { .. })) => 0,
         Ok(StepOutcome::Verdict(RevisionVerdict::Bad { .. })) => 1,
         Ok(StepOutcome::Verdict(RevisionVerdict::Skipped { .. })) => SKIP,
-        // git does not test the endpoints.
-        Ok(StepOutcome::Verdict(RevisionVerdict::Given)) => ABORT,
+        // git does not test the endpoints, and a step confirms nothing.
+        Ok(StepOutcome::Verdict(
+            RevisionVerdict::Given | RevisionVerdict::Confirmed { .. } | RevisionVerdict::Refuted { .. },
+        )) => ABORT,
         Ok(StepOutcome::Interrupted) => return Ok(Exit::Interrupted),
         Err(error) => {
             Error::from(error).report(console);

@@ -72,7 +72,8 @@ fn first_bad_revision_is_found_and_results_are_recorded() {
     let shown = lab.weighbridge("bisect show --into B --json").json();
     let steps = shown["steps"].as_array().unwrap();
     assert_eq!(steps.iter().filter(|step| step["verdict"]["kind"] == "given").count(), 2);
-    assert_eq!(steps.len(), 5, "{steps:?}");
+    assert_eq!(steps.len(), 6, "{steps:?}");
+    assert_eq!(steps[5]["verdict"]["kind"], "confirmed");
     for step in steps {
         let folder = format!("B/results/{}", step["name"].as_str().unwrap());
         assert!(lab.path(&folder).join("run.json").is_file(), "{folder}");
@@ -106,6 +107,31 @@ fn revisions_that_cannot_be_built_are_skipped() {
     assert_eq!(ran.status.code(), Some(3), "{stderr}");
     assert!(stderr.contains("skipped: cannot be built"), "{stderr}");
     assert_untouched(&lab);
+}
+
+#[test]
+fn of_several_changes_one_is_named() {
+    let lab = lab(&["1000", "1000", "900", "900", "900", "900", "810", "810"]);
+    let ran = bisect(&lab, "v0", "v7", "").expect_code(0);
+    assert!(ran.out.trim_end().ends_with("commit 2"), "{}", ran.transcript());
+    let beyond = self::lab(&["1000", "1000", "2000", "2000", "800", "800"]);
+    let ran = bisect(&beyond, "v0", "v5", "").expect_code(0);
+    assert!(ran.out.trim_end().ends_with("commit 4"), "{}", ran.transcript());
+}
+
+#[test]
+fn a_commit_that_does_not_differ_from_its_parent_is_not_named() {
+    let lab = lab(&["1000", "1000", "800"]);
+    // The first build of the revision in the middle is as slow as the bad revision, those of the confirmation are not.
+    let build = "cp figure built; git log -1 --format=%s | grep -q 'commit 1' && test ! -e once && touch once && \
+        echo 800 > built; true";
+    let file = format!("demo:file={}", lab.path("repo/built").display());
+    let mut command = lab.command("bisect run --repo repo --into B --good v0 --bad v2");
+    command.args(["--build", build, "--", &file, "--min-time", "1ms", "--warm-up", "0", "--samples", "8"]);
+    let output = command.output().unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(3), "{stderr}");
+    assert!(stderr.contains("no single commit explains the difference"), "{stderr}");
 }
 
 #[test]
