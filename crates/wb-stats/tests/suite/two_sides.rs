@@ -49,7 +49,7 @@ fn the_signed_rank_test_agrees_with_scipy() {
 fn the_mean_and_the_tail_of_pairs_agree_with_scipy() {
     let (a, b) = ([1.0, 4.0, 6.0, 7.5, 9.0, 9.5, 2.5, 3.5], [2.0, 3.0, 8.0, 10.0, 11.0, 12.0, 13.0, 0.5]);
     let [one, other] = [a, b].map(|side| Samples::new(&side).unwrap());
-    near(paired_mean_ratio(&one, &other).unwrap().p_value(), 0.14340384389291383);
+    near(paired_mean_ratio(&one, &other).unwrap().p_value(), 0.20227022777927708);
     near(paired_tail_p(&a, &b, 0.75), 0.125);
 }
 
@@ -89,7 +89,8 @@ fn the_ratio_of_quantiles_agrees_with_numpy() {
     }
 }
 
-/// `ttest_ind(equal_var=False)` has no ratio; these are its formulas on the relative standard errors.
+/// `ttest_ind(equal_var=False)` has no ratio; these are its formulas on the standard errors, relative to the
+/// means and to their logarithmic mean, whichever is larger.
 #[test]
 fn the_ratio_of_means_agrees_with_numpy_and_scipy() {
     for (a, b, [estimate, error, degrees, p_value, low, high]) in [
@@ -98,11 +99,11 @@ fn the_ratio_of_means_agrees_with_numpy_and_scipy() {
             &B[..],
             [
                 1.0476190476190477,
-                0.016753770663471508,
-                11.445546698124481,
-                0.01741879544558105,
-                1.0098679646004913,
-                1.0867813490533083,
+                0.01678092769770238,
+                11.201383224261793,
+                0.017880408909866852,
+                1.009713166200754,
+                1.086947962720763,
             ],
         ),
         (
@@ -110,11 +111,11 @@ fn the_ratio_of_means_agrees_with_numpy_and_scipy() {
             &Y,
             [
                 1.192734085061478,
-                0.06171180804136212,
-                82.99996330124915,
-                0.005419111092608009,
-                1.054963234286427,
-                1.3484968493993936,
+                0.06243193824987804,
+                80.62351936751799,
+                0.005990186671364822,
+                1.0533962357997586,
+                1.3505028301030189,
             ],
         ),
     ] {
