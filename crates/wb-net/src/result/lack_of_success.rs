@@ -20,7 +20,7 @@ impl GroupData<'_> {
         self.data_transactions().find_map(|position| {
             let tally = self.client_tally(position)?;
             let (failed, pending) = (tally.failed_rounds, tally.pending);
-            let may_arrive = failed == 0 && pending.count > 0 && pending.longest < RETRANSMISSION;
+            let may_arrive = failed == 0 && pending.longest < RETRANSMISSION;
             let nothing_ended = !self.settings.totals_only && tally.rounds.count() == 0;
             if let (0, sent @ 1..) = self.received_and_sent(position, tally)
                 && !(nothing_ended && may_arrive)

@@ -78,7 +78,7 @@ fn copy_of_a_result_folder_is_refused() {
     }
     write_build(&lab, "other", &samples_around(1001.0));
     let ran = lab.weighbridge("compare src=perf,copy dst").expect_code(1);
-    ran.expect_stderr("copy is a copy of perf: a run counts once");
+    ran.expect_stderr("copy is a copy of perf, or an import of the same file: a run counts once");
     lab.weighbridge("compare src=perf,other dst").expect_code(0);
 }
 
