@@ -156,10 +156,13 @@ fn scores_are_no_speeds_and_from_zero_is_infinite() {
     let scored = with(with(check("1", 1.0, "loss"), tolerance.clone()), json!({ "score": 15.4, "difference": 0.0 }));
     assert_eq!(headline(&outcome(&[scored])), "`b` is worse by a score of 15.4 % in a n=1 (time) than `a`");
     let plain = with(with(check("1", 1.0, "loss"), tolerance.clone()), json!({ "score": 9.0, "difference": 9.0 }));
-    assert_eq!(headline(&outcome(&[plain.clone()])), "`b` is 9.0 % slower in a n=1 (time) than `a`");
+    assert_eq!(headline(&outcome(std::slice::from_ref(&plain))), "`b` is 9.0 % slower in a n=1 (time) than `a`");
     let from_zero = json!({ "score": null, "difference": null, "before": 0.0 });
     let from_zero = with(with(check("2", 1.0, "loss"), tolerance), from_zero);
-    assert_eq!(headline(&outcome(&[from_zero.clone()])), "`b` is infinitely slower in a n=2 (time) than `a`");
+    assert_eq!(
+        headline(&outcome(std::slice::from_ref(&from_zero))),
+        "`b` is infinitely slower in a n=2 (time) than `a`"
+    );
     assert_eq!(
         headline(&outcome(&[plain, from_zero])),
         "`b` is slower in 2 checks, by estimates of 9.0 % to infinity (most in a n=2 (time)) than `a`"
