@@ -392,17 +392,18 @@ fn the_largest_resident_set_includes_descendants_that_nobody_waits_for() {
                      while grep -qs '^State:.[^Z]' /proc/$(cat pid)/status; do sleep 0.01; done";
         let cases = [
             // Still running at the end, in a session of its own or not.
-            (format!("sh -c '{}' & while [ ! -e large ]; do sleep 0.01; done", large("sleep 100")), 1),
-            (format!("setsid sh -c '{}' & while [ ! -e large ]; do sleep 0.01; done", large("sleep 100")), 1),
+            (format!("sh -c '{}' & while [ ! -e large ]; do sleep 0.01; done", large("sleep 100")), true),
+            (format!("setsid sh -c '{}' & while [ ! -e large ]; do sleep 0.01; done", large("sleep 100")), true),
             // Ended before.
-            (format!("(sh -c 'echo $$ > pid.new; mv pid.new pid; {}' &); {ended}", large("true")), 0),
-            ("true".to_owned(), 0),
+            (format!("(sh -c 'echo $$ > pid.new; mv pid.new pid; {}' &); {ended}", large("true")), false),
+            ("true".to_owned(), false),
         ];
-        for (script, left) in cases {
+        for (script, outlives) in cases {
             let group = worker.new_group().await.unwrap();
             let finished = group.spawn(sh(&script)).await.unwrap().wait(None).await.unwrap();
             let names = finished.outlived_by;
-            assert!(names.iter().filter(|name| *name == "sh").count() == left, "{script}: {names:?}");
+            // A process that it is starting may still have its name.
+            assert!(names.iter().any(|name| name == "sh") == outlives, "{script}: {names:?}");
             assert!((finished.usage.max_rss > 40_000_000) == (script != "true"), "{script}: {:?}", finished.usage);
         }
     });
