@@ -6,10 +6,11 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use wb_model::{Direction, MetricKey, Params, Unit};
-use wb_stats::{FisherExact, Samples, benjamini_hochberg};
+use wb_stats::{Samples, benjamini_hochberg};
 
 use crate::build::AttemptCounts;
 use crate::calibrate::Calibration;
+use crate::failure_test::FailureTest;
 use crate::sequential_test::{
     CaseBlocks, CaseResult, InvalidBlock, MetricBlocks, MetricResult, SequentialTest, StoppingState, VariantResult,
     VariantVerdict,
@@ -260,16 +261,10 @@ pub struct InvalidMetric {
 }
 
 impl CaseSamples {
-    /// The p-values of Fisher's exact test of each variant but the first; `None` if nothing failed.
-    fn failure_tests(&self) -> Vec<Option<f64>> {
-        let counts =
-            |variant: &VariantSamples| [variant.failures.failed, variant.failures.attempts].map(|count| count as usize);
+    /// The test of each variant but the first; `None` if nothing failed.
+    fn failure_tests(&self) -> Vec<Option<FailureTest>> {
         let Some((first, others)) = self.variants.split_first() else { return Vec::new() };
-        let test = |variant: &VariantSamples| {
-            let ([a, n], [b, m]) = (counts(first), counts(variant));
-            FisherExact::new(a, n, b, m).filter(|_| n > 0 && m > 0 && a + b > 0).map(|test| test.p_value)
-        };
-        others.iter().map(test).collect()
+        others.iter().map(|variant| FailureTest::of([first.failures, variant.failures])).collect()
     }
 
     fn blocks(&self, sequential_test: &SequentialTest) -> Result<CaseBlocks, InvalidMetric> {
@@ -309,20 +304,17 @@ struct VariantFailures {
 impl VariantFailures {
     /// Compares the variants of all cases as one family.
     fn compare_all(cases: &[CaseSamples], error_rate: f64) -> Vec<Vec<Self>> {
-        let tests: Vec<Option<f64>> = cases.iter().flat_map(|case| case.failure_tests()).collect();
-        let p_values: Vec<f64> = tests.iter().map(|test| test.unwrap_or(1.0)).collect();
+        let tests: Vec<Option<FailureTest>> = cases.iter().flat_map(CaseSamples::failure_tests).collect();
+        let p_values: Vec<f64> = tests.iter().map(|test| test.as_ref().map_or(1.0, |test| test.p_value)).collect();
         let adjusted = benjamini_hochberg(&p_values, error_rate).adjusted;
-        let mut all = tests.into_iter().zip(adjusted);
+        let compared = |(test, adjusted): (Option<FailureTest>, f64)| match test {
+            Some(test) => Self { p_value: Some(adjusted), rose: test.rose && adjusted <= error_rate },
+            None => Self::default(),
+        };
+        let mut all = tests.into_iter().zip(adjusted).map(compared);
         let case = |case: &CaseSamples| {
-            let Some((first, others)) = case.variants.split_first() else { return Vec::new() };
-            let other = |(variant, (test, adjusted)): (&VariantSamples, (Option<f64>, f64))| {
-                let [reference, judged] = [first, variant].map(|side| side.failures);
-                let is_more = u64::from(judged.failed) * u64::from(reference.attempts)
-                    > u64::from(reference.failed) * u64::from(judged.attempts);
-                let p_value = test.map(|_| adjusted);
-                Self { p_value, rose: is_more && p_value.is_some_and(|p_value| p_value <= error_rate) }
-            };
-            std::iter::once(Self::default()).chain(others.iter().zip(all.by_ref()).map(other)).collect()
+            let others = case.variants.len().saturating_sub(1);
+            std::iter::once(Self::default()).chain(all.by_ref().take(others)).collect()
         };
         cases.iter().map(case).collect()
     }

@@ -18,6 +18,7 @@ pub mod comparison;
 pub mod direction;
 pub mod environment;
 pub mod experiment;
+mod failure_test;
 pub mod id;
 mod interner;
 pub mod metadata;

@@ -450,6 +450,16 @@ fn describe_workload_share(study: &Study) -> Option<String> {
     (workload.is_finite() && workload > 0.0).then(text)
 }
 
+/// Joins names in a sentence: `case, metric and profile`.
+pub(crate) fn join_names(names: &[impl AsRef<str>]) -> String {
+    let names: Vec<&str> = names.iter().map(AsRef::as_ref).collect();
+    match &names[..] {
+        [] => String::new(),
+        [one] => (*one).to_owned(),
+        [first @ .., last] => format!("{} and {last}", first.join(", ")),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -5,7 +5,7 @@
 //! failures that became more frequent. Others may be as certain, and make no room.
 
 use wb_model::Direction;
-use wb_stats::{FisherExact, NoiseSource, ProportionDifference, holm};
+use wb_stats::{NoiseSource, ProportionDifference, holm};
 
 use super::aspect::Aspect;
 use super::aspect_test::{AspectTest, RunVariation, contradicts};
@@ -14,6 +14,7 @@ use super::observations::Observations;
 use super::threshold::NegligibleRatios;
 use super::{AspectComparison, Certainty, ENOUGH_SAMPLES, FailureComparison, Verdict};
 use crate::build::AttemptCounts;
+use crate::failure_test::FailureTest;
 
 /// The tests of a check's aspects with their p-values, and that of its failures.
 pub(super) struct CheckTests {
@@ -165,25 +166,6 @@ impl CheckTests {
             })
         });
         compared.collect()
-    }
-}
-
-/// A test of whether attempts fail as often on both sides.
-struct FailureTest {
-    /// The failed attempts and all, on each side.
-    counts: [[usize; 2]; 2],
-    p_value: f64,
-    /// Whether the share of failed attempts is larger on the judged side.
-    rose: bool,
-}
-
-impl FailureTest {
-    /// `None` if nothing failed, or a side does not record attempts.
-    fn of([reference, judged]: [AttemptCounts; 2]) -> Option<Self> {
-        let [a, n, b, m] =
-            [reference.failed, reference.attempts, judged.failed, judged.attempts].map(|count| count as usize);
-        let p_value = FisherExact::new(a, n, b, m).filter(|_| n > 0 && m > 0 && a + b > 0)?.p_value;
-        Some(Self { counts: [[a, n], [b, m]], p_value, rose: b * n > a * m })
     }
 }
 

@@ -4,7 +4,7 @@ use wb_compare::run_perf::tolerance::averages::{Distribution, SummaryRow};
 
 use super::figures::readable_id;
 use super::{AveragesTable, ScoreDistribution};
-use crate::phrasing::NO_VALUE;
+use crate::phrasing::{NO_VALUE, join_names};
 use crate::text::{Style, Table, figure_columns, figure_row};
 
 /// Renders the tables; those with the same figures are merged, with the identifiers of the first.
@@ -51,15 +51,6 @@ pub(super) fn render_scores(all: &[ScoreDistribution<'_>], style: Style) -> Stri
 /// Formats a score with two decimals, and zero without a sign.
 fn format_score(score: f64) -> String {
     format!("{:.2}", score + 0.0)
-}
-
-/// Joins names in a sentence: `case, metric and profile`.
-fn join_names(names: &[&str]) -> String {
-    match names {
-        [] => String::new(),
-        [one] => (*one).to_owned(),
-        [first @ .., last] => format!("{} and {last}", first.join(", ")),
-    }
 }
 
 /// Renders one table, with rows for scores of means and of standard deviations.

@@ -10,6 +10,7 @@ use super::failures::describe_undecisive_failures;
 use super::figures::{difference, doubting_aspect, format_signed, shown_interval};
 use super::parts::describe_parts;
 use super::threshold_range::ThresholdRange;
+use crate::phrasing::join_names;
 
 /// A comparison in one sentence for people: what is worse, what is better, and how many other checks have which verdict.
 pub fn headline(outcome: &ComparisonResult) -> String {
@@ -226,7 +227,7 @@ fn describe_ranges(checks: &[&CheckResult]) -> String {
     };
     match &ranges[..] {
         [one] => range(one),
-        several => join_words(&several.iter().map(|it| format!("{} of {}", range(it), it.0)).collect::<Vec<_>>()),
+        several => join_names(&several.iter().map(|it| format!("{} of {}", range(it), it.0)).collect::<Vec<_>>()),
     }
 }
 
@@ -255,15 +256,6 @@ fn class_of_difference(check: &CheckResult) -> Class {
         _ if is_statistical(check) && is_p99(check) => Class::Latency,
         Ok(id) => id.class,
         Err(_) => Class::Check,
-    }
-}
-
-/// `a, b and c`.
-fn join_words(words: &[String]) -> String {
-    match words {
-        [] => String::new(),
-        [one] => one.clone(),
-        [first @ .., last] => format!("{} and {last}", first.join(", ")),
     }
 }
 

@@ -7,12 +7,14 @@ use crate::lab::Lab;
 
 const QUICK: &str = "--min-time 1ms --warm-up 0 --seed 1";
 
-/// A test that counts its executions: a rate around 1000 that is steady, and a latency that is not.
-const PAIR: &str = r#"
-name = "pair"
-summary = "a steady rate and a noisy latency"
+/// A test of a rate and a latency, which are both primary.
+fn definition(name: &str, command: &str) -> String {
+    format!(
+        r#"
+name = "{name}"
+summary = "a rate and a latency"
 version = 1
-command = ["sh", "{definition-folder}/pair.sh"]
+command = {command}
 
 [[metric]]
 name = "rate"
@@ -27,11 +29,18 @@ class = "latency"
 unit = "ms"
 primary = true
 regex = 'p99: (\S+)'
-"#;
+"#
+    )
+}
+
+/// A test that counts its executions: a rate around 1000 that is steady, and a latency that is not.
+fn pair() -> String {
+    definition("pair", r#"["sh", "{definition-folder}/pair.sh"]"#)
+}
 
 fn lab() -> Lab {
     let lab = Lab::new();
-    lab.define("pair", PAIR);
+    lab.define("pair", &pair());
     set_rate(&lab, 1000);
     lab
 }
@@ -65,31 +74,12 @@ fn a_cell_that_converges_in_one_of_two_primary_metrics_names_the_other() {
 }
 
 /// A rate that a variant does not change, and a latency that it triples.
-const UNEVEN: &str = r#"
-name = "uneven"
-summary = "a steady rate, and a latency from the environment"
-version = 1
-command = ["sh", "-c", "test \"$LATENCY\" || LATENCY=100; n=$(date +%N | cut -c 6); echo rate: $((1000 + n % 3)); echo p99: $((LATENCY + n % 3))"]
-
-[[metric]]
-name = "rate"
-class = "throughput"
-unit = "1/s"
-primary = true
-regex = 'rate: (\S+)'
-
-[[metric]]
-name = "p99"
-class = "latency"
-unit = "ms"
-primary = true
-regex = 'p99: (\S+)'
-"#;
+const UNEVEN: &str = r#"["sh", "-c", "test \"$LATENCY\" || LATENCY=100; n=$(date +%N | cut -c 6); echo rate: $((1000 + n % 3)); echo p99: $((LATENCY + n % 3))"]"#;
 
 #[test]
 fn variants_are_compared_in_every_primary_metric() {
     let lab = Lab::new();
-    lab.define("uneven", UNEVEN);
+    lab.define("uneven", &definition("uneven", UNEVEN));
     let line = format!("ab uneven {QUICK} --into R -- base late:env:LATENCY=300");
     let text = lab.weighbridge(&line).expect_code(2).out;
     for part in ["throughput/rate, higher is", "latency/p99, lower is", "equivalent", "slower", "2 comparisons"] {
@@ -230,7 +220,7 @@ fn the_judged_build_does_not_choose_what_decides() {
 #[test]
 fn a_name_in_several_classes_is_ambiguous() {
     let lab = Lab::new();
-    let both = PAIR.replace("name = \"p99\"", "name = \"rate\"").replace("p99: ", "rate: ");
+    let both = pair().replace("name = \"p99\"", "name = \"rate\"").replace("p99: ", "rate: ");
     lab.define("pair", &both);
     set_rate(&lab, 1000);
     lab.weighbridge(&format!("run pair {QUICK} --retakes 0 --max-samples 8 --into R")).expect_code(0);
@@ -241,7 +231,7 @@ fn a_name_in_several_classes_is_ambiguous() {
 #[test]
 fn a_plan_shows_what_decides_beside_the_threshold_of_another_metric() {
     let lab = lab();
-    let plan = PAIR.replacen("primary = true", "", 2).replacen("regex = 'rate", "primary = true\nregex = 'rate", 1);
+    let plan = pair().replacen("primary = true", "", 2).replacen("regex = 'rate", "primary = true\nregex = 'rate", 1);
     lab.define("pair", &plan);
     lab.write("p.toml", "[[test]]\nname = \"pair\"\nthresholds = { p99 = 3 }\n");
     let plan = lab.weighbridge("plan -p p.toml").expect_code(0);
