@@ -394,7 +394,7 @@ fn has_devices(lab: &Lab) -> bool {
 /// How many kinds of files an option is tried on.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kinds {
-    /// Those that a plain command meets, and two others that change from option to option: all of them use one writer.
+    /// Those that a plain command meets, and another that changes from option to option: all of them use one writer.
     Some,
     All,
 }
@@ -436,7 +436,7 @@ fn try_every_option(kinds: Kinds) {
             }
             let count = others.len();
             for (place, other) in others.into_iter().enumerate() {
-                if kinds == Kinds::All || (place + index) % count < 2 {
+                if kinds == Kinds::All || (place + index) % count == 0 {
                     other();
                 }
             }
