@@ -46,7 +46,7 @@ mod von_neumann;
 
 pub use dependence::{Dependence, DependenceCheck, MIN_SAMPLES_FOR_DEPENDENCE, dependence, widening};
 pub use dip::{Dip, dip, joint_dip};
-pub use estimate::Estimate;
+pub use estimate::{Estimate, median_correlation};
 pub use fisher::FisherExact;
 pub use group_sequential::{ExclusionP, GroupSequentialTest, LogRatios};
 pub use hodges_lehmann::{HodgesLehmann, Ratio, ratio};

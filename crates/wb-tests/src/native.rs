@@ -217,6 +217,8 @@ fn describe_efficiency(speedup: &Estimate, threads: u32) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
     use crate::testing::failed_gate;
 
@@ -232,7 +234,13 @@ mod tests {
                 .map(|(case, (low, value, high))| {
                     let interval = wb_stats::Interval { low, high, confidence: 0.97 };
                     let medians = [(key.clone(), Estimate { value, interval: Some(interval) })].into();
-                    EvaluatedCell { case, params: &params, medians, curves: Vec::new() }
+                    EvaluatedCell {
+                        case,
+                        params: &params,
+                        medians,
+                        values_by_round: BTreeMap::new(),
+                        curves: Vec::new(),
+                    }
                 })
                 .collect();
             scaling(&cells, "speed", "mflops").remove(0)

@@ -208,16 +208,18 @@ fn averages(cells: &[EvaluatedCell<'_>]) -> Vec<Conclusion> {
     let bandwidth = MetricKey::new(Class::Throughput, BANDWIDTH);
     let conclusion = |copy: &EvaluatedCell<'_>| {
         let group = copy.case.without("mode");
-        let median = |mode: &str| {
+        let cell = |mode: &str| {
             let same =
                 |cell: &&EvaluatedCell<'_>| cell.case.get("mode") == Some(mode) && cell.case.without("mode") == group;
-            cells.iter().find(same)?.medians.get(&bandwidth).copied()
+            cells.iter().find(same)
         };
-        let values: Vec<Estimate> = MODES.iter().map(|mode| median(mode)).collect::<Option<_>>()?;
+        let modes: Vec<&EvaluatedCell<'_>> = MODES.iter().map(|mode| cell(mode)).collect::<Option<_>>()?;
+        let values: Vec<Estimate> =
+            modes.iter().map(|cell| cell.medians.get(&bandwidth).copied()).collect::<Option<_>>()?;
         let unit = Unit::new("MB/s");
         let parts: Vec<String> =
             MODES.iter().zip(&values).map(|(mode, of)| format!("{mode} {}", unit.quantity(of.value))).collect();
-        let mean = Estimate::mean(&values)?;
+        let mean = Estimate::mean(&values, |a, b| modes[a].median_correlation(modes[b], &bandwidth))?;
         Some(Conclusion {
             cells: String::new(),
             name: format!("average ({group})"),
@@ -323,6 +325,7 @@ mod tests {
             case,
             params: &params,
             medians: medians(Estimate { value: at as f64, interval: None }),
+            values_by_round: BTreeMap::new(),
             curves: Vec::new(),
         };
         let cells: Vec<EvaluatedCell<'_>> = cases.iter().enumerate().map(cell).collect();

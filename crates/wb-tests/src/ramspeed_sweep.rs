@@ -332,6 +332,7 @@ mod tests {
                 MetricKey::new(Class::Check, "cache-l1"),
                 wb_stats::Estimate { value: 32768.0, interval: None },
             )]),
+            values_by_round: BTreeMap::new(),
             curves: vec![(CURVE_TITLE.to_owned(), vec![("read".to_owned(), points)])],
         };
         let conclusions = RamspeedSweep.solve(&[cell]);
