@@ -14,6 +14,9 @@ pub const CONFIDENCE: f64 = 0.95;
 /// for which populations.
 pub const STOPPING_CONFIDENCE: f64 = 1.0 - 1.0 / 32.0;
 
+/// The minimum number of samples with which the median has an interval at [`CONFIDENCE`] or [`STOPPING_CONFIDENCE`].
+pub const MIN_SAMPLES_FOR_INTERVAL: usize = 6;
+
 /// A confidence interval of a population quantile: between two order statistics, or that widened for dependent samples
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Interval {

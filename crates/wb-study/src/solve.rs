@@ -137,9 +137,9 @@ mod tests {
         assert_eq!(
             shown(&cells),
             [
-                "Localhost/himeno/0000 1.58, too few samples to relate it to a perfect 2",
-                "Localhost/himeno/0000@b 2.21, too few samples to relate it to a perfect 2",
-                "Localhost/himeno/0000@c 1.08, too few samples to relate it to a perfect 2",
+                "Localhost/himeno/0000 1.58, no interval to relate it to a perfect 2: a median of 1 sample has none, it takes 6",
+                "Localhost/himeno/0000@b 2.21, no interval to relate it to a perfect 2: a median of 1 sample has none, it takes 6",
+                "Localhost/himeno/0000@c 1.08, no interval to relate it to a perfect 2: a median of 1 sample has none, it takes 6",
             ]
         );
     }

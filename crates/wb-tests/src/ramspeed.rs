@@ -224,18 +224,24 @@ fn averages(cells: &[EvaluatedCell<'_>]) -> Vec<Conclusion> {
             cells: String::new(),
             name: format!("average ({group})"),
             value: mean.value,
-            interval: mean.interval,
+            interval: mean.interval.ok(),
             unit,
-            explanation: format!("the mean of {}", parts.join(", ")),
+            explanation: format!("the mean of {}{}", parts.join(", "), describe_missing(&mean)),
         })
     };
     copies.filter_map(conclusion).collect()
+}
+
+/// Why an average has no interval, as a suffix; empty if it has one.
+fn describe_missing(mean: &Estimate) -> String {
+    mean.interval.err().map(|reason| format!("; no interval: {reason}")).unwrap_or_default()
 }
 
 #[cfg(test)]
 mod tests {
     use wb_model::facts::{Cache, CacheKind};
     use wb_model::{Case, Validity};
+    use wb_stats::NoInterval;
 
     use super::*;
     use crate::testing::{artefact_folder, failed_gate, value};
@@ -324,7 +330,7 @@ mod tests {
         let cell = |(at, case)| EvaluatedCell {
             case,
             params: &params,
-            medians: medians(Estimate { value: at as f64, interval: None }),
+            medians: medians(Estimate { value: at as f64, interval: Err(NoInterval::TooFewSamples { count: 1 }) }),
             values_by_round: BTreeMap::new(),
             curves: Vec::new(),
         };
@@ -332,5 +338,7 @@ mod tests {
         let conclusions = averages(&cells);
         assert_eq!(conclusions.len(), 1);
         assert_eq!((conclusions[0].value, conclusions[0].name.as_str()), (1.5, "average (kind=integer,threads=1)"));
+        let reason = "no interval: a median of 1 sample has none, it takes 6";
+        assert!(conclusions[0].explanation.ends_with(reason), "{}", conclusions[0].explanation);
     }
 }

@@ -330,7 +330,7 @@ mod tests {
             params: &params,
             medians: BTreeMap::from([(
                 MetricKey::new(Class::Check, "cache-l1"),
-                wb_stats::Estimate { value: 32768.0, interval: None },
+                wb_stats::Estimate { value: 32768.0, interval: Err(wb_stats::NoInterval::TooFewSamples { count: 1 }) },
             )]),
             values_by_round: BTreeMap::new(),
             curves: vec![(CURVE_TITLE.to_owned(), vec![("read".to_owned(), points)])],

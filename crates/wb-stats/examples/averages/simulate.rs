@@ -64,7 +64,7 @@ pub(crate) fn simulate((population, quantile): Shape, limits: (usize, usize), co
             Estimate::mean(&medians, |a, b| median_correlation(&rounds[a], &rounds[b])),
             Estimate::mean(&medians, |_, _| 0.0),
         ];
-        for (at, interval) in means.into_iter().map(|mean| mean.and_then(|mean| mean.interval)).enumerate() {
+        for (at, interval) in means.into_iter().map(|mean| mean.and_then(|mean| mean.interval.ok())).enumerate() {
             let interval = interval.expect("six samples have an interval");
             covered[at] += f64::from(interval.contains(truth)) / REPETITIONS as f64;
             width[at] += interval.high - interval.low;
