@@ -27,7 +27,8 @@ pub struct Sweep {
     pub capacity: f64,
     /// The loads, in ascending order.
     pub points: Vec<SweepPoint>,
-    /// Load of the knee in percent: the last whose p99 is at most twice that of the lowest load.
+    /// Load of the knee in percent: the last whose p99 is at most twice that of the lowest load. Null if runs of that and the
+    /// next load overlap, or no load has a response time.
     pub knee_percent: Option<f64>,
     /// Remarks that matter for interpreting the figures.
     pub notes: Vec<String>,
@@ -100,6 +101,14 @@ impl Sweep {
     pub fn new(title: String, capacity: f64, points: Vec<SweepPoint>) -> Self {
         let mut notes = Vec::new();
         let knee = find_knee(&points);
+        let undecided = knee.and_then(|knee| overlapping_load(&points, knee));
+        if let Some(next) = undecided {
+            notes.push(format!(
+                "the runs' p99 at {} % load are within those of lower loads: longer runs (-t) or more (--runs) may decide",
+                next.load_percent
+            ));
+        }
+        let knee = knee.filter(|_| undecided.is_none());
         if let (Some(first), Some(_)) = (points.first(), knee)
             && first.load_percent > 10.0
         {
@@ -134,6 +143,12 @@ impl Sweep {
         Self { title, capacity, points, knee_percent, notes }
     }
 
+    /// The last load that keeps up and the next one, if their runs differ too much to say that the knee is between them.
+    pub fn undecided_knee(&self) -> Option<[&SweepPoint; 2]> {
+        let last = find_knee(&self.points)?;
+        Some([self.points.get(last)?, overlapping_load(&self.points, last)?])
+    }
+
     /// The point at the knee.
     pub fn knee(&self) -> Option<&SweepPoint> {
         self.points.iter().find(|point| Some(point.load_percent) == self.knee_percent)
@@ -143,6 +158,15 @@ impl Sweep {
 /// The last point that keeps up; `None` without a first.
 fn find_knee(points: &[SweepPoint]) -> Option<usize> {
     points.iter().rposition(|point| keeps_up(point, points))
+}
+
+/// The load after the knee, if it is above the knee by its median run alone: some run of it has a p99 like those of runs
+/// at the knee or at the lowest load. Saturation decides without the p99.
+fn overlapping_load(points: &[SweepPoint], knee: usize) -> Option<&SweepPoint> {
+    let largest = |point: &SweepPoint| point.p99_range_ns.map_or(0, |(_, high)| high);
+    let below = largest(points.first()?).max(largest(points.get(knee)?));
+    let next = points.get(knee + 1).filter(|next| !next.is_saturated)?;
+    next.p99_range_ns.is_some_and(|(low, _)| low <= below).then_some(next)
 }
 
 /// Whether everything that a point offers is done, with a p99 of at most twice that of the first.
@@ -185,6 +209,23 @@ mod tests {
         let sweep = Sweep::new(String::new(), 10_000.0, points);
         assert_eq!(sweep.knee_percent, Some(80.0));
         assert!(sweep.notes[0].contains("1 rounds at 10 % load"), "{:?}", sweep.notes);
+    }
+
+    #[test]
+    fn overlapping_runs_decide_no_knee() {
+        let ranged = |load: f64, p99: u64, range: (u64, u64)| SweepPoint {
+            p99_range_ns: Some(range),
+            runs: 3,
+            ..point(load, load * 100.0, p99)
+        };
+        let noisy = [ranged(10.0, 5250, (4810, 20_400)), ranged(30.0, 2750, (1710, 59_700))];
+        let sweep = |next: SweepPoint| Sweep::new(String::new(), 10_000.0, [&noisy[..], &[next]].concat());
+        let undecided = sweep(ranged(60.0, 19_300, (2460, 401_000)));
+        assert_eq!(undecided.knee_percent, None);
+        assert_eq!(undecided.undecided_knee().map(|loads| loads.map(|load| load.load_percent)), Some([30.0, 60.0]));
+        assert!(undecided.notes[0].contains("at 60 % load are within"), "{:?}", undecided.notes);
+        let decided = sweep(ranged(60.0, 90_000, (60_000, 401_000)));
+        assert_eq!((decided.knee_percent, decided.undecided_knee().is_some()), (Some(30.0), false));
     }
 
     #[test]

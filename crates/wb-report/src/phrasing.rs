@@ -5,8 +5,7 @@ use wb_model::{
     Aggregate, CellId, CellOutcome, Direction, MetricPrecision, Unit, Validity, WorkerName, pluralize, strip_worker,
     unescape_lossy,
 };
-use wb_stats::{Interval, SamplingRule, Summary};
-use wb_study::cell::MIN_SAMPLES_FOR_INTERVAL;
+use wb_stats::{Interval, MIN_SAMPLES_FOR_INTERVAL, SamplingRule, Summary};
 use wb_study::result::{
     AttemptResult, CellResult, Conclusion, CurveSet, Failures, ImportedSource, MetricResult, Purpose, Study,
 };

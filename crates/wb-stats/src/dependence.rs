@@ -1,14 +1,14 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Samples, von_neumann};
+use crate::{MIN_SAMPLES_FOR_INTERVAL, Samples, von_neumann};
 
 /// The minimum number of samples with which dependence can be ruled out: from there on the test finds it in at least
 /// 95 % of the cells whose successive samples correlate by 0.9, and with 12 samples in half of them
 pub const MIN_SAMPLES_FOR_DEPENDENCE: usize = 20;
 
-/// Below, no order of the samples is significant at 1 %, and the median has no interval at 95 %.
-const MIN_SAMPLES: usize = 6;
+/// Below, no order of the samples is significant at 1 %, and the median has no interval to be widened.
+const MIN_SAMPLES: usize = MIN_SAMPLES_FOR_INTERVAL;
 
 /// The serial dependence of samples in time order
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -14,6 +14,9 @@ pub const CONFIDENCE: f64 = 0.95;
 /// for which populations.
 pub const STOPPING_CONFIDENCE: f64 = 1.0 - 1.0 / 32.0;
 
+/// The minimum number of samples with which the median has an interval at [`CONFIDENCE`] or [`STOPPING_CONFIDENCE`].
+pub const MIN_SAMPLES_FOR_INTERVAL: usize = 6;
+
 /// A confidence interval of a population quantile: between two order statistics, or that widened for dependent samples
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Interval {
@@ -58,14 +61,15 @@ impl Interval {
         }
     }
 
-    /// The interval of a ratio with both ends further from the estimate by a factor, which is 1 or more, on logarithms;
-    /// not on logarithms if an end is not above zero
+    /// The interval of a ratio, or of another positive quantity, with both ends further from the estimate by a factor, which
+    /// is 1 or more, on logarithms; not on logarithms if an end is not above zero
     #[must_use]
     pub fn widened_ratio(self, estimate: f64, factor: f64) -> Self {
         if factor == 1.0 || self.low <= 0.0 || estimate <= 0.0 {
             return self.widened(estimate, factor);
         }
-        let end = |end: f64| estimate * (end / estimate).powf(factor);
+        // Neither zero nor infinite, however far the ends are apart.
+        let end = |end: f64| (estimate * (end / estimate).powf(factor)).clamp(f64::MIN_POSITIVE, f64::MAX);
         Self { low: self.low.min(end(self.low)), high: self.high.max(end(self.high)), ..self }
     }
 }
@@ -78,11 +82,14 @@ pub fn median_interval(samples: &Samples, confidence: f64) -> Option<Interval> {
 }
 
 /// The confidence interval of the population median, of samples in time order: [`median_interval`], widened around the
-/// median if successive samples are similar (see [`dependence`](crate::dependence())). Sampling rules decide by this
-/// interval, and summaries show it.
+/// median if successive samples are similar (see [`dependence`](crate::dependence())): on logarithms if all samples are
+/// above zero, so that both ends are. Sampling rules decide by this interval, and summaries show it.
 pub fn widened_median_interval(samples: &Samples, confidence: f64) -> Option<Interval> {
-    let interval = median_interval(samples, confidence)?;
-    Some(interval.widened(samples.median(), dependence::widening(samples)))
+    let (interval, factor) = (median_interval(samples, confidence)?, dependence::widening(samples));
+    Some(match samples.min() > 0.0 {
+        true => interval.widened_ratio(samples.median(), factor),
+        false => interval.widened(samples.median(), factor),
+    })
 }
 
 /// The distribution-free confidence interval of the population quantile `p`, between two order statistics.
@@ -175,12 +182,23 @@ mod tests {
         };
         let (independent, widened) = interval(&[0.1, 7.3, 1.1, 5.0, 2.0, 6.0]);
         assert_eq!(independent, widened);
-        // √6 times as wide around the median of 3.5.
+        // √6 times as wide around the median of 3.5, on logarithms.
         let (independent, widened) = interval(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
         assert_eq!((independent.low, independent.high), (1.0, 6.0));
-        assert!((widened.low - (3.5 - 2.5 * 6.0_f64.sqrt())).abs() < 1e-12);
-        assert!((widened.high - (3.5 + 2.5 * 6.0_f64.sqrt())).abs() < 1e-12);
+        assert!((widened.low - 3.5 * (1.0 / 3.5_f64).powf(6.0_f64.sqrt())).abs() < 1e-12, "{widened:?}");
+        assert!((widened.high - 3.5 * (6.0 / 3.5_f64).powf(6.0_f64.sqrt())).abs() < 1e-12, "{widened:?}");
         assert_eq!(widened.confidence, independent.confidence);
+    }
+
+    #[test]
+    fn logarithms_widen_an_interval_only_if_every_sample_has_one() {
+        let widened = |x: &[f64]| widened_median_interval(&Samples::new(x).unwrap(), 0.95).unwrap();
+        let of_differences = widened(&[-2.5, -1.5, -0.5, 0.5, 1.5, 2.5]);
+        assert!((of_differences.high - 2.5 * 6.0_f64.sqrt()).abs() < 1e-12, "{of_differences:?}");
+        // Both ends of nine samples are inner ones, here above zero.
+        let of_counts = widened(&[0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0]);
+        assert!((of_counts.low - (4.0 - 3.0 * 3.0)).abs() < 1e-12, "{of_counts:?}");
+        assert!((of_counts.high - (4.0 + 3.0 * 3.0)).abs() < 1e-12, "{of_counts:?}");
     }
 
     #[test]

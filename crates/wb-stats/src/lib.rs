@@ -46,12 +46,13 @@ mod von_neumann;
 
 pub use dependence::{Dependence, DependenceCheck, MIN_SAMPLES_FOR_DEPENDENCE, dependence, widening};
 pub use dip::{Dip, dip, joint_dip};
-pub use estimate::Estimate;
+pub use estimate::{Estimate, NoInterval, median_correlation};
 pub use fisher::FisherExact;
 pub use group_sequential::{ExclusionP, GroupSequentialTest, LogRatios};
 pub use hodges_lehmann::{HodgesLehmann, Ratio, ratio};
 pub use interval::{
-    CONFIDENCE, Interval, STOPPING_CONFIDENCE, median_interval, quantile_interval, widened_median_interval,
+    CONFIDENCE, Interval, MIN_SAMPLES_FOR_INTERVAL, STOPPING_CONFIDENCE, median_interval, quantile_interval,
+    widened_median_interval,
 };
 pub use mean_ratio::{mean_ratio, paired_mean_ratio};
 pub use median_ratio::{QuantileRatio, median_ratio, quantile_ratio};

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use wb_model::{Aggregate, CellOutcome, Metric, MetricKey, MetricPrecision, Purpose, WorkerName};
 use wb_record::CellDefinition;
-use wb_stats::{Budget, Dispersion, Samples, SamplingRule, Summary};
+use wb_stats::{Budget, Dispersion, MIN_SAMPLES_FOR_INTERVAL, Samples, SamplingRule, Summary};
 
 use crate::curves::merge_curves;
 use crate::evaluated_attempt::EvaluatedAttempt;
@@ -15,9 +15,6 @@ use crate::primary_values::{PrimaryValues, clearest_dependence};
 use crate::provenance;
 use crate::result::{AttemptResult, CellResult, Failures, MetricResult};
 use crate::value_range::ValueRange;
-
-/// The minimum number of samples for a 95 % interval of the median.
-pub const MIN_SAMPLES_FOR_INTERVAL: usize = 6;
 
 /// The maximum number of samples of a rule, without retakes.
 fn max_samples(rule: SamplingRule) -> usize {

@@ -21,6 +21,7 @@ mod preparation;
 mod primary_values;
 pub mod provenance;
 pub mod result;
+mod rounds;
 pub mod run;
 pub mod solve;
 #[cfg(test)]

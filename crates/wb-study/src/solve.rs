@@ -8,6 +8,7 @@ use wb_tests::{Conclusion, CurvePoint, EvaluatedCell, Registry};
 
 use crate::aggregation::title_suffix;
 use crate::result::{CellResult, CurveSet, MetricResult, SummaryCurve, SummaryPoint};
+use crate::rounds::rounds;
 
 /// Computes the conclusions of every test from its own cells, for each serial of the plan: for all workers together,
 /// and, if several measured at the same time, for each worker.
@@ -22,8 +23,11 @@ pub fn solve(cells: &[CellResult], registry: &Registry) -> Vec<Conclusion> {
         let Some(test) = registry.test(name.as_str()) else { continue };
         let workers: BTreeSet<&WorkerName> =
             cells.iter().flat_map(|cell| &cell.metrics).filter_map(|metric| metric.worker.as_ref()).collect();
+        let rounds = rounds(&cells);
         for worker in [None].into_iter().chain(workers.into_iter().map(Some)) {
-            let solved: Vec<EvaluatedCell> = cells.iter().map(|cell| solve_input(cell, worker)).collect();
+            let with_rounds = cells.iter().zip(&rounds);
+            let solved: Vec<EvaluatedCell> =
+                with_rounds.map(|(cell, rounds)| solve_input(cell, rounds, worker)).collect();
             let test_name = with_worker(&format!("{profile}/{name}/{serial}"), worker);
             conclusions.extend(
                 test.solve(&solved).into_iter().map(|conclusion| Conclusion { cells: test_name.clone(), ..conclusion }),
@@ -33,11 +37,18 @@ pub fn solve(cells: &[CellResult], registry: &Registry) -> Vec<Conclusion> {
     conclusions
 }
 
-/// The input of conclusions for a cell, as measured by one of several workers or by all together.
-fn solve_input<'a>(result: &'a CellResult, worker: Option<&WorkerName>) -> EvaluatedCell<'a> {
+/// The input of conclusions for a cell, of whose attempts the rounds are given, as measured by one of several workers or
+/// by all together.
+fn solve_input<'a>(result: &'a CellResult, rounds: &[Option<u32>], worker: Option<&WorkerName>) -> EvaluatedCell<'a> {
     let median = |metric: &MetricResult| {
         let summary = metric.summary.as_ref().filter(|_| metric.worker.as_ref() == worker)?;
         Some((metric.metric.key(), Estimate::of_median(summary)))
+    };
+    let by_round = |metric: &MetricResult| {
+        let key = metric.key();
+        let counted = result.attempts.iter().zip(rounds).filter(|(attempt, _)| attempt.counted);
+        let values = counted.filter_map(|(attempt, round)| Some(((*round)?, *attempt.values.get(&key)?))).collect();
+        (metric.worker.as_ref() == worker).then(|| (metric.metric.key(), values))
     };
     let point = |point: &SummaryPoint| CurvePoint { x: point.x, y: point.y, spread: point.spread };
     let line = |line: &SummaryCurve| (line.name.clone(), line.points.iter().map(point).collect::<Vec<_>>());
@@ -52,16 +63,18 @@ fn solve_input<'a>(result: &'a CellResult, worker: Option<&WorkerName>) -> Evalu
         case: &result.id.case,
         params: &result.params,
         medians: result.metrics.iter().filter_map(median).collect(),
+        values_by_round: result.metrics.iter().filter_map(by_round).collect(),
         curves: result.curves.iter().filter_map(curve).collect(),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use wb_model::{CellId, CellOutcome, DefinitionKey, Metric, Params};
+    use wb_model::{AttemptOutcome, CellId, CellOutcome, DefinitionKey, Metric, Params, Purpose};
     use wb_stats::{Samples, SamplingRule, Summary};
 
     use super::*;
+    use crate::result::AttemptResult;
 
     /// A cell of a test that was measured by two workers with these figures.
     fn cell(test: &str, case: &str, metric: &str, unit: &str, workers: [&str; 2], figures: [f64; 2]) -> CellResult {
@@ -124,9 +137,9 @@ mod tests {
         assert_eq!(
             shown(&cells),
             [
-                "Localhost/himeno/0000 1.58, too few samples to relate it to a perfect 2",
-                "Localhost/himeno/0000@b 2.21, too few samples to relate it to a perfect 2",
-                "Localhost/himeno/0000@c 1.08, too few samples to relate it to a perfect 2",
+                "Localhost/himeno/0000 1.58, no interval to relate it to a perfect 2: a median of 1 sample has none, it takes 6",
+                "Localhost/himeno/0000@b 2.21, no interval to relate it to a perfect 2: a median of 1 sample has none, it takes 6",
+                "Localhost/himeno/0000@c 1.08, no interval to relate it to a perfect 2: a median of 1 sample has none, it takes 6",
             ]
         );
     }
@@ -148,5 +161,56 @@ mod tests {
                 ("Localhost/ramspeed/0000@c", 250.0)
             ]
         );
+    }
+
+    /// The attempts at samples with these values and times.
+    fn attempts(metric: &Metric, values: &[(f64, f64)]) -> Vec<AttemptResult> {
+        let attempt = |(sample, (value, start_seconds)): (u32, &(f64, f64))| AttemptResult {
+            sample,
+            attempt: 0,
+            purpose: Purpose::Sample,
+            start_seconds: *start_seconds,
+            seconds: 1.0,
+            measured_seconds: 1.0,
+            outcome: AttemptOutcome::Completed,
+            validity: None,
+            disturbances: Vec::new(),
+            counted: true,
+            values: BTreeMap::from([(metric.key(), *value)]),
+            folder: String::new(),
+        };
+        (0..).zip(values).map(attempt).collect()
+    }
+
+    /// The width of the interval of RAMspeed's average, whose modes have samples of these values and times.
+    fn width_of_average(modes: [[(f64, f64); 6]; 4]) -> f64 {
+        let cells: Vec<CellResult> = ["copy", "scale", "add", "triad"]
+            .iter()
+            .zip(modes)
+            .map(|(mode, samples)| {
+                let case = format!("mode={mode}");
+                let mut cell = cell("ramspeed", &case, "bandwidth", "MB/s", ["b", "c"], [0.0, 0.0]);
+                let values = samples.map(|(value, _)| value);
+                cell.attempts = attempts(&cell.metrics[0].metric, &samples);
+                cell.metrics[0].summary = Some(Summary::of_unordered(&Samples::new(&values).unwrap()));
+                cell.metrics.truncate(1);
+                cell
+            })
+            .collect();
+        let ends = solve(&cells, &Registry::built_in())[0].interval.unwrap();
+        ends.high - ends.low
+    }
+
+    #[test]
+    fn the_average_of_modes_whose_rounds_vary_together_is_as_uncertain_as_one_of_them() {
+        let values = [1000.0, 1040.0, 1010.0, 1030.0, 1005.0, 1035.0];
+        let mode = |mode: usize, seconds_of_a_round: f64, seconds_of_a_mode: f64| {
+            let start = |round: usize| round as f64 * seconds_of_a_round + mode as f64 * seconds_of_a_mode;
+            std::array::from_fn(|round| (values[round], start(round)))
+        };
+        let interleaved = width_of_average(std::array::from_fn(|at| mode(at, 10.0, 1.0)));
+        assert!((interleaved - 40.0).abs() < 1e-9, "{interleaved}");
+        let one_after_the_other = width_of_average(std::array::from_fn(|at| mode(at, 1.0, 10.0)));
+        assert!((one_after_the_other - 20.0).abs() < 1e-9, "as of independent cells: {one_after_the_other}");
     }
 }

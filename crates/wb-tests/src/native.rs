@@ -187,7 +187,7 @@ pub fn scaling(cells: &[EvaluatedCell<'_>], throughput: &str, unit: &str) -> Vec
             cells: String::new(),
             name: format!("speed-up of {threads} threads over one ({group})"),
             value: speedup.value,
-            interval: speedup.interval,
+            interval: speedup.interval.ok(),
             unit: wb_model::Unit::new("×"),
             explanation: format!(
                 "{} over {}; {}",
@@ -205,8 +205,8 @@ fn describe_efficiency(speedup: &Estimate, threads: u32) -> String {
     let perfect = f64::from(threads);
     let percent = |value: f64| format!("{:.0}", value / perfect * 100.0);
     match speedup.interval {
-        None => format!("too few samples to relate it to a perfect {threads}"),
-        Some(ends) => {
+        Err(reason) => format!("no interval to relate it to a perfect {threads}: {reason}"),
+        Ok(ends) => {
             let (low, high) = (percent(ends.low), percent(ends.high));
             let range = if low == high { format!("{low} %") } else { format!("{low} to {high} %") };
             let note = if ends.contains(perfect) { ", so it may be perfect" } else { "" };
@@ -217,32 +217,55 @@ fn describe_efficiency(speedup: &Estimate, threads: u32) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
+    use wb_stats::NoInterval;
+
     use super::*;
     use crate::testing::failed_gate;
 
+    /// The speed-up of cells with one and two threads and these medians.
+    fn speed_up(medians: [Estimate; 2]) -> Conclusion {
+        let key = MetricKey::new(Class::Throughput, "speed");
+        let params = wb_model::Params::new();
+        let cases = ["threads=1", "threads=2"].map(|case| case.parse::<wb_model::Case>().unwrap());
+        let cell = |(case, median)| EvaluatedCell {
+            case,
+            params: &params,
+            medians: BTreeMap::from([(key.clone(), median)]),
+            values_by_round: BTreeMap::new(),
+            curves: Vec::new(),
+        };
+        let cells: Vec<EvaluatedCell<'_>> = cases.iter().zip(medians).map(cell).collect();
+        scaling(&cells, "speed", "mflops").remove(0)
+    }
+
+    fn estimate(low: f64, value: f64, high: f64) -> Estimate {
+        Estimate { value, interval: Ok(wb_stats::Interval { low, high, confidence: 0.97 }) }
+    }
+
     #[test]
     fn the_efficiency_of_a_speed_up_is_the_range_that_its_interval_allows_for() {
-        let speed_up = |single: (f64, f64, f64), double: (f64, f64, f64)| {
-            let key = MetricKey::new(Class::Throughput, "speed");
-            let params = wb_model::Params::new();
-            let cases = ["threads=1", "threads=2"].map(|case| case.parse::<wb_model::Case>().unwrap());
-            let cells: Vec<EvaluatedCell<'_>> = cases
-                .iter()
-                .zip([single, double])
-                .map(|(case, (low, value, high))| {
-                    let interval = wb_stats::Interval { low, high, confidence: 0.97 };
-                    let medians = [(key.clone(), Estimate { value, interval: Some(interval) })].into();
-                    EvaluatedCell { case, params: &params, medians, curves: Vec::new() }
-                })
-                .collect();
-            scaling(&cells, "speed", "mflops").remove(0)
-        };
-        let noisy = speed_up((915.0, 1000.0, 1085.0), (1510.0, 2090.0, 2670.0));
+        let noisy = speed_up([estimate(915.0, 1000.0, 1085.0), estimate(1510.0, 2090.0, 2670.0)]);
         let ends = noisy.interval.unwrap();
         assert!(ends.low < 1.6 && noisy.value == 2.09 && ends.high > 2.6, "{noisy:?}");
         assert_eq!(noisy.explanation, "2.09 Gflops over 1 Gflops; 75 to 136 % of a perfect 2, so it may be perfect");
-        let exact = speed_up((999.0, 1000.0, 1001.0), (1498.0, 1500.0, 1502.0));
+        let exact = speed_up([estimate(999.0, 1000.0, 1001.0), estimate(1498.0, 1500.0, 1502.0)]);
         assert_eq!(exact.explanation, "1.50 Gflops over 1 Gflops; 75 % of a perfect 2");
+    }
+
+    #[test]
+    fn a_speed_up_without_an_interval_says_why() {
+        let single = estimate(999.0, 1000.0, 1001.0);
+        let few = Estimate { value: 1500.0, interval: Err(NoInterval::TooFewSamples { count: 5 }) };
+        for (double, reason) in [
+            (few, "a median of 5 samples has none, it takes 6"),
+            (estimate(0.0, 1500.0, 1600.0), "a ratio requires samples above zero"),
+        ] {
+            let speed_up = speed_up([single, double]);
+            let explanation = format!("1.50 Gflops over 1 Gflops; no interval to relate it to a perfect 2: {reason}");
+            assert_eq!((speed_up.interval, speed_up.explanation), (None, explanation));
+        }
     }
 
     #[test]

@@ -208,32 +208,40 @@ fn averages(cells: &[EvaluatedCell<'_>]) -> Vec<Conclusion> {
     let bandwidth = MetricKey::new(Class::Throughput, BANDWIDTH);
     let conclusion = |copy: &EvaluatedCell<'_>| {
         let group = copy.case.without("mode");
-        let median = |mode: &str| {
+        let cell = |mode: &str| {
             let same =
                 |cell: &&EvaluatedCell<'_>| cell.case.get("mode") == Some(mode) && cell.case.without("mode") == group;
-            cells.iter().find(same)?.medians.get(&bandwidth).copied()
+            cells.iter().find(same)
         };
-        let values: Vec<Estimate> = MODES.iter().map(|mode| median(mode)).collect::<Option<_>>()?;
+        let modes: Vec<&EvaluatedCell<'_>> = MODES.iter().map(|mode| cell(mode)).collect::<Option<_>>()?;
+        let values: Vec<Estimate> =
+            modes.iter().map(|cell| cell.medians.get(&bandwidth).copied()).collect::<Option<_>>()?;
         let unit = Unit::new("MB/s");
         let parts: Vec<String> =
             MODES.iter().zip(&values).map(|(mode, of)| format!("{mode} {}", unit.quantity(of.value))).collect();
-        let mean = Estimate::mean(&values)?;
+        let mean = Estimate::mean(&values, |a, b| modes[a].median_correlation(modes[b], &bandwidth))?;
         Some(Conclusion {
             cells: String::new(),
             name: format!("average ({group})"),
             value: mean.value,
-            interval: mean.interval,
+            interval: mean.interval.ok(),
             unit,
-            explanation: format!("the mean of {}", parts.join(", ")),
+            explanation: format!("the mean of {}{}", parts.join(", "), describe_missing(&mean)),
         })
     };
     copies.filter_map(conclusion).collect()
+}
+
+/// Why an average has no interval, as a suffix; empty if it has one.
+fn describe_missing(mean: &Estimate) -> String {
+    mean.interval.err().map(|reason| format!("; no interval: {reason}")).unwrap_or_default()
 }
 
 #[cfg(test)]
 mod tests {
     use wb_model::facts::{Cache, CacheKind};
     use wb_model::{Case, Validity};
+    use wb_stats::NoInterval;
 
     use super::*;
     use crate::testing::{artefact_folder, failed_gate, value};
@@ -322,12 +330,15 @@ mod tests {
         let cell = |(at, case)| EvaluatedCell {
             case,
             params: &params,
-            medians: medians(Estimate { value: at as f64, interval: None }),
+            medians: medians(Estimate { value: at as f64, interval: Err(NoInterval::TooFewSamples { count: 1 }) }),
+            values_by_round: BTreeMap::new(),
             curves: Vec::new(),
         };
         let cells: Vec<EvaluatedCell<'_>> = cases.iter().enumerate().map(cell).collect();
         let conclusions = averages(&cells);
         assert_eq!(conclusions.len(), 1);
         assert_eq!((conclusions[0].value, conclusions[0].name.as_str()), (1.5, "average (kind=integer,threads=1)"));
+        let reason = "no interval: a median of 1 sample has none, it takes 6";
+        assert!(conclusions[0].explanation.ends_with(reason), "{}", conclusions[0].explanation);
     }
 }

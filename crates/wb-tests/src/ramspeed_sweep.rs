@@ -213,17 +213,18 @@ fn check_point(measurement: &mut Measurement, op: &str, point: &SweepPoint, thre
     });
 }
 
-/// Cache levels that a cell's curve shows, each with the closest one that the system reports.
+/// Cache levels that a cell's curve shows by a drop in bandwidth, each with the closest one that the system reports. The
+/// first drop need not be at the end of the L1, as a curve may not show it.
 fn find_cache_levels(cell: &EvaluatedCell<'_>) -> Vec<Conclusion> {
     let size = |level: u8| cell.medians.get(&MetricKey::new(Class::Check, &format!("cache-l{level}")));
     let named: Vec<(u8, f64)> = (1..=4).filter_map(|level| Some((level, size(level)?.value))).collect();
     let lines = cell.curves.iter().filter(|(title, _)| title == CURVE_TITLE).flat_map(|(_, lines)| lines);
     let case = if cell.case.is_empty() { String::new() } else { format!(" ({})", cell.case) };
     let conclusions = |(op, points): &(String, Vec<CurvePoint>)| {
-        let knees = knees::knees(points).into_iter().enumerate();
-        knees
-            .map(|(at, knee)| describe_cache_level(&format!("{op}: level {} ends{case}", at + 1), knee, &named))
-            .collect::<Vec<_>>()
+        let knees = knees::knees(points);
+        let name = |at: usize| format!("{op}: drop {} of {} in bandwidth{case}", at + 1, knees.len());
+        let drops = knees.iter().enumerate();
+        drops.map(|(at, knee)| describe_cache_level(&name(at), *knee, &named)).collect::<Vec<_>>()
     };
     lines.flat_map(conclusions).collect()
 }
@@ -330,12 +331,18 @@ mod tests {
             params: &params,
             medians: BTreeMap::from([(
                 MetricKey::new(Class::Check, "cache-l1"),
-                wb_stats::Estimate { value: 32768.0, interval: None },
+                wb_stats::Estimate { value: 32768.0, interval: Err(wb_stats::NoInterval::TooFewSamples { count: 1 }) },
             )]),
+            values_by_round: BTreeMap::new(),
             curves: vec![(CURVE_TITLE.to_owned(), vec![("read".to_owned(), points)])],
         };
         let conclusions = RamspeedSweep.solve(&[cell]);
         assert_eq!(conclusions.iter().map(|conclusion| conclusion.value).collect::<Vec<_>>(), [32768.0, 1_048_576.0]);
+        assert_eq!(
+            conclusions.iter().map(|conclusion| conclusion.name.as_str()).collect::<Vec<_>>(),
+            ["read: drop 1 of 2 in bandwidth", "read: drop 2 of 2 in bandwidth"],
+            "the first need not be at the end of the L1"
+        );
         assert_eq!(
             conclusions[0].explanation,
             "from 100 GB/s to 40 GB/s in blocks larger than 32 KiB; the system reports an L1 of 32 KiB"

@@ -158,8 +158,18 @@ pub struct EvaluatedCell<'a> {
     pub params: &'a Params,
     /// The medians of its metrics, with their intervals.
     pub medians: BTreeMap<MetricKey, Estimate>,
+    /// The counted values of its metrics by round. A round has one sample of each cell of a test.
+    pub values_by_round: BTreeMap<MetricKey, BTreeMap<u32, f64>>,
     /// Its curves, medians over samples.
     pub curves: Vec<CellCurve>,
+}
+
+impl EvaluatedCell<'_> {
+    /// The correlation of the median of a metric with that of another cell.
+    pub fn median_correlation(&self, other: &Self, metric: &MetricKey) -> f64 {
+        let [own, others] = [self, other].map(|cell| cell.values_by_round.get(metric));
+        own.zip(others).map_or(0.0, |(own, others)| wb_stats::median_correlation(own, others))
+    }
 }
 
 /// A curve of an evaluated cell: its title, and lines by name, each with points in ascending order of x.

@@ -71,7 +71,7 @@ impl Chart for SweepChart {
 }
 
 /// The columns of a sweep's tables, after the load.
-const COLUMNS: [&str; 7] = ["offered", "achieved", "p50", "p99", "p99.9", "max", ""];
+const COLUMNS: [&str; 8] = ["offered", "achieved", "p50", "p99", "p99 of the runs", "p99.9", "max", ""];
 
 fn row(sweep: &Sweep, point: &SweepPoint) -> (String, Vec<String>) {
     let time = |part: fn(&LatencySummary) -> u64| format_nanos(point.response.as_ref().map(|one| part(one) as f64));
@@ -87,6 +87,7 @@ fn row(sweep: &Sweep, point: &SweepPoint) -> (String, Vec<String>) {
         format_figure(Some(point.achieved), "/s"),
         time(|latency| latency.percentiles.p50_ns),
         time(|latency| latency.percentiles.p99_ns),
+        range(point).unwrap_or_default(),
         time(|latency| latency.percentiles.p99_9_ns),
         time(|latency| latency.percentiles.max_ns),
         remark.to_owned(),
@@ -94,19 +95,51 @@ fn row(sweep: &Sweep, point: &SweepPoint) -> (String, Vec<String>) {
     (format!("{} %", point.load_percent), figures)
 }
 
+/// The smallest and the largest p99 of several runs.
+fn range(point: &SweepPoint) -> Option<String> {
+    let (low, high) = point.p99_range_ns.filter(|_| point.runs > 1)?;
+    let [low, high] = [low, high].map(|end| format_nanos(Some(end as f64)));
+    Some(format!("{low} to {high}"))
+}
+
+/// The p99 of a load with its range.
+fn p99(point: &SweepPoint) -> String {
+    let range = range(point).map(|range| format!(" ({range})"));
+    format!("p99 {}{}", format_nanos(point.p99()), range.unwrap_or_default())
+}
+
 /// What the sweep found, in a sentence.
 fn conclusion(sweep: &Sweep) -> String {
     let capacity = format_figure(Some(sweep.capacity), "/s");
-    match (sweep.knee(), sweep.points.first()) {
-        (Some(knee), Some(first)) => format!(
-            "knee at {} % load, {}: p99 {} there, {} at {} %; capacity {capacity}",
-            knee.load_percent,
-            format_figure(Some(knee.offered), "/s"),
-            format_nanos(knee.p99()),
-            format_nanos(first.p99()),
-            first.load_percent,
+    let finding = match (sweep.knee(), sweep.undecided_knee()) {
+        (Some(knee), _) => describe_knee(sweep, knee),
+        (None, Some([last, next])) => format!(
+            "knee undecided, as runs of these loads overlap: {} at {} % load, {} at {} %",
+            p99(last),
+            last.load_percent,
+            p99(next),
+            next.load_percent,
         ),
-        _ => format!("no knee: no load has a response time; capacity {capacity}"),
+        (None, None) => "no knee: no load has a response time".to_owned(),
+    };
+    format!("{finding}; capacity {capacity}")
+}
+
+/// Where the knee is: a load that is not between others bounds it on one side only.
+fn describe_knee(sweep: &Sweep, knee: &SweepPoint) -> String {
+    let is = |end: Option<&SweepPoint>| end.is_some_and(|end| end.load_percent == knee.load_percent);
+    let (load, offered) = (knee.load_percent, format_figure(Some(knee.offered), "/s"));
+    match (sweep.points.first(), sweep.points.last()) {
+        (_, last) if is(last) => {
+            format!("knee at or above {load} % load, the highest measured, {offered}: {} there", p99(knee))
+        }
+        (first, _) if is(first) => {
+            format!("knee at or below {load} % load, the lowest measured, {offered}: {} there", p99(knee))
+        }
+        (first, _) => {
+            let lowest = first.map(|first| format!(", {} at {} %", p99(first), first.load_percent));
+            format!("knee at {load} % load, {offered}: {} there{}", p99(knee), lowest.unwrap_or_default())
+        }
     }
 }
 
@@ -151,4 +184,71 @@ pub fn sweep_page(sweep: &Sweep) -> Result<String, PageError> {
     };
     let template = include_str!("../../templates/sweep.html");
     Document { template, styles: &[], scripts: &[] }.render(view)
+}
+
+#[cfg(test)]
+mod tests {
+    use wb_net::result::Percentiles;
+
+    use super::*;
+
+    /// A load with the p99 of its runs in microseconds: the smallest, the median and the largest.
+    fn point(load_percent: f64, is_saturated: bool, [low, p99, high]: [u64; 3]) -> SweepPoint {
+        let percentiles =
+            Percentiles { min_ns: 0, p50_ns: 0, p90_ns: 0, p99_ns: p99 * 1000, p99_9_ns: 0, p99_99_ns: 0, max_ns: 0 };
+        let response = LatencySummary { count: 10_000, mean_ns: 0.0, percentiles, histogram: String::new() };
+        SweepPoint {
+            load_percent,
+            offered: load_percent * 100.0,
+            achieved: load_percent * 100.0,
+            is_saturated,
+            response: Some(response),
+            service: None,
+            unsuccessful_rounds: 0,
+            outcome: RunStatus::Completed,
+            runs: 3,
+            p99_range_ns: Some((low * 1000, high * 1000)),
+        }
+    }
+
+    fn sentence(points: Vec<SweepPoint>) -> String {
+        conclusion(&Sweep::new(String::new(), 10_000.0, points))
+    }
+
+    #[test]
+    fn the_sentence_has_the_knee_with_the_range_of_its_runs() {
+        let (first, knee) = (point(10.0, false, [90, 100, 110]), point(50.0, false, [120, 150, 190]));
+        let above = point(80.0, false, [300, 400, 500]);
+        assert_eq!(
+            sentence(vec![first, knee, above]),
+            "knee at 50 % load, 5 k/s: p99 150 µs (120 µs to 190 µs) there, p99 100 µs (90.0 µs to 110 µs) at 10 %; capacity \
+             10 k/s"
+        );
+    }
+
+    #[test]
+    fn a_knee_at_an_end_of_the_loads_is_at_or_beyond_it() {
+        let (first, above) = (point(10.0, false, [90, 100, 110]), point(50.0, false, [300, 400, 500]));
+        let kept_up = point(50.0, false, [90, 100, 110]);
+        assert_eq!(
+            sentence(vec![first.clone(), above]),
+            "knee at or below 10 % load, the lowest measured, 1 k/s: p99 100 µs (90.0 µs to 110 µs) there; capacity 10 k/s"
+        );
+        assert_eq!(
+            sentence(vec![first, kept_up]),
+            "knee at or above 50 % load, the highest measured, 5 k/s: p99 100 µs (90.0 µs to 110 µs) there; capacity 10 k/s"
+        );
+    }
+
+    #[test]
+    fn loads_whose_runs_overlap_have_no_knee_between_them() {
+        let (first, above) = (point(10.0, false, [90, 100, 350]), point(50.0, false, [300, 400, 500]));
+        assert_eq!(
+            sentence(vec![first.clone(), above]),
+            "knee undecided, as runs of these loads overlap: p99 100 µs (90.0 µs to 350 µs) at 10 % load, p99 400 µs \
+             (300 µs to 500 µs) at 50 %; capacity 10 k/s"
+        );
+        let saturated = point(50.0, true, [300, 400, 500]);
+        assert!(sentence(vec![first, saturated]).starts_with("knee at or below 10 % load"));
+    }
 }

@@ -1,6 +1,8 @@
 //! Tables of a matrix: overhead against the best baseline, asymmetry, and the times of connecting.
 
-use wb_stats::{Estimate, Samples, Summary};
+use std::collections::BTreeSet;
+
+use wb_stats::{Estimate, NoInterval, Samples, Summary};
 
 use super::display::DisplayScenario;
 use super::{MatrixCell, MatrixResults, Scenario};
@@ -19,6 +21,11 @@ pub(super) fn overhead(results: &MatrixResults) -> Option<FigureTable> {
     if results.tests.iter().all(|cell| best(cell).iter().all(Option::is_none)) {
         return None;
     }
+    let rates = || Scenario::STANDARD.into_iter().filter(|scenario| scenario.is_rate());
+    let ratios = measured(results).flat_map(|cell| {
+        rates().filter_map(|scenario| ratio(cell, results.best_baseline(cell, &scenario)?.0, &scenario))
+    });
+    let title = title_with_reasons("medians against the best baseline that shows the limit of the cell", ratios);
     let heads = ["upload", "of the ceiling", "download", "of the ceiling", "round trip", "beyond the baseline"];
     let row = |cell: &MatrixCell| {
         let figures = Scenario::STANDARD.into_iter().zip(best(cell)).flat_map(|(scenario, best)| {
@@ -36,7 +43,7 @@ pub(super) fn overhead(results: &MatrixResults) -> Option<FigureTable> {
         (cell.name.clone(), figures.map(|figure| figure.unwrap_or_else(|| NONE.to_owned())).collect())
     };
     Some(FigureTable {
-        title: "medians against the best baseline that shows the limit of the cell".to_owned(),
+        title,
         over: None,
         heads: std::iter::once("cell").chain(heads).map(str::to_owned).collect(),
         rows: measured(results).map(row).collect(),
@@ -55,8 +62,15 @@ fn ratio(cell: &MatrixCell, baseline: &MatrixCell, scenario: &Scenario) -> Optio
 
 /// The interval of a ratio relative to it, as a suffix; empty without one.
 fn uncertainty(ratio: Option<Estimate>) -> String {
-    let interval = ratio.and_then(|ratio| format_uncertainty(ratio.value, &ratio.interval?, None));
+    let interval = ratio.and_then(|ratio| format_uncertainty(ratio.value, &ratio.interval.ok()?, None));
     interval.map(|interval| format!(" {interval}")).unwrap_or_default()
+}
+
+/// The title of a table with the reasons why ratios in it have no interval.
+fn title_with_reasons(title: &str, ratios: impl Iterator<Item = Estimate>) -> String {
+    let reasons: BTreeSet<NoInterval> = ratios.filter_map(|ratio| ratio.interval.err()).collect();
+    let reasons: Vec<String> = reasons.iter().map(NoInterval::to_string).collect();
+    if reasons.is_empty() { title.to_owned() } else { format!("{title}; where no interval: {}", reasons.join("; ")) }
 }
 
 /// Upload against download; none if no cell has both. A direction is called faster only if the interval excludes equality.
@@ -70,7 +84,7 @@ pub(super) fn asymmetry(results: &MatrixResults) -> Option<FigureTable> {
             [Scenario::Download, Scenario::Upload]
         };
         let ratio = estimate(cell, &faster)?.ratio_to(&estimate(cell, &slower)?);
-        let is_certain = ratio.and_then(|ratio| ratio.interval).is_some_and(|interval| interval.low > 1.0);
+        let is_certain = ratio.is_some_and(|ratio| ratio.interval.is_ok_and(|interval| interval.low > 1.0));
         let faster = match upload > download {
             _ if factor < NOTABLE_ASYMMETRY || !is_certain => "",
             true => "upload is faster",
@@ -82,15 +96,18 @@ pub(super) fn asymmetry(results: &MatrixResults) -> Option<FigureTable> {
             format!("{factor:.2} ×{}", uncertainty(ratio)),
             faster.to_owned(),
         ];
-        Some((factor, (cell.name.clone(), figures)))
+        Some((factor, ratio, (cell.name.clone(), figures)))
     };
     let mut rows: Vec<_> = measured(results).filter_map(row).collect();
     rows.sort_by(|left, right| right.0.total_cmp(&left.0));
     (!rows.is_empty()).then(|| FigureTable {
-        title: "upload and download, most different first".to_owned(),
+        title: title_with_reasons(
+            "upload and download, most different first",
+            rows.iter().filter_map(|(_, ratio, _)| *ratio),
+        ),
         over: None,
         heads: ["cell", "upload", "download", "factor", ""].map(str::to_owned).to_vec(),
-        rows: rows.into_iter().map(|(_, row)| row).collect(),
+        rows: rows.into_iter().map(|(.., row)| row).collect(),
     })
 }
 
@@ -163,12 +180,29 @@ mod tests {
         assert_eq!(row(&steady.map(|rate| 3.0 * rate))[2..], ["3.00 × ±2.8 %", "upload is faster"]);
         let unsure = row(&noisy);
         assert!(unsure[2].starts_with("2.25 × [-") && unsure[3].is_empty(), "{unsure:?}");
-        let few = row(&[3e9, 3.1e9]);
-        assert_eq!(few[2..], ["3.05 ×", ""], "no interval");
         let baseline = cell(&steady, &steady);
         let results =
             MatrixResults { tests: vec![cell(&noisy, &steady)], baselines: vec![baseline], ..MatrixResults::default() };
         let figures = overhead(&results).unwrap().rows.remove(0).1;
         assert!(figures[1].starts_with("225.0 % [-") && figures[1].ends_with("%] a"), "{figures:?}");
+    }
+
+    #[test]
+    fn ratios_without_an_interval_have_the_reason_in_the_title() {
+        let (steady, few) = ([9.9e8, 1.01e9, 1e9, 1.02e9, 9.8e8, 1e9], [3e9, 3.1e9]);
+        let results = MatrixResults {
+            tests: vec![cell(&few, &steady), cell(&steady, &steady)],
+            baselines: vec![cell(&steady, &steady)],
+            ..MatrixResults::default()
+        };
+        let different = asymmetry(&results).unwrap();
+        assert_eq!(different.rows[0].1[2..], ["3.05 ×", ""]);
+        let reason = "where no interval: a median of 2 samples has none, it takes 6";
+        assert_eq!(different.title, format!("upload and download, most different first; {reason}"));
+        let relative = overhead(&results).unwrap();
+        assert_eq!(relative.rows[0].1[1], "305.0 % a");
+        assert!(relative.title.ends_with(reason), "{}", relative.title);
+        let known = MatrixResults { tests: vec![cell(&steady, &steady)], ..MatrixResults::default() };
+        assert_eq!(asymmetry(&known).unwrap().title, "upload and download, most different first");
     }
 }

@@ -21,7 +21,7 @@ fn each_metric_has_a_row_with_plain_numbers() {
     Localhost/redis/0000:operation=get,Localhost,redis,0000,,,inherit,,,,get,,,,throughput/requests,k requests/s,,higher,true,8,81.3953112,80.6757233333333,81.9039573333333,81.3513876,0.469039038191142,80.6757233333333,81.1039784333333,81.6764764666667,81.9039573333333,12.5,0,8,0,0,measured,
     Localhost/redis/0000:operation=get,Localhost,redis,0000,,,inherit,,,,get,,,,latency/p50,µs,,lower,false,8,302.975154,300.317844,305.041008,302.4814155,1.55751296045522,300.317844,301.574688,303.074841,305.041008,12.5,0,8,0,0,measured,
     Localhost/redis/0000:operation=get,Localhost,redis,0000,,,inherit,,,,get,,,,latency/p95,µs,,lower,false,8,519.816214,513.35674,527.564192,520.4889245,4.06064167912433,513.35674,519.117467,522.344782,527.564192,12.5,0,8,0,0,measured,
-    Localhost/redis/0000:operation=get,Localhost,redis,0000,,,inherit,,,,get,,,,latency/p99,µs,,lower,false,8,890.951126,866.577798487977,897.357408457843,885.40568675,12.6004499822846,868.463648,873.389153,895.8822925,896.861732,12.5,0,8,0,0,measured,
+    Localhost/redis/0000:operation=get,Localhost,redis,0000,,,inherit,,,,get,,,,latency/p99,µs,,lower,false,8,890.951126,866.603794895312,897.359186911533,885.40568675,12.6004499822846,868.463648,873.389153,895.8822925,896.861732,12.5,0,8,0,0,measured,
     ");
 }
 

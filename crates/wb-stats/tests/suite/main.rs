@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "these are tests, helpers included")]
 
+mod averages;
 mod comparing;
 mod coverage;
 mod noise;

@@ -93,6 +93,19 @@ proptest! {
         prop_assert!(found.widening > 1.0 || widened == independent);
     }
 
+    /// As of times, which may be far apart, and rise so that the interval is widened.
+    #[test]
+    fn the_interval_of_positive_samples_is_positive_and_finite(
+        mut x in vec((-1e3..497.0_f64).prop_map(f64::exp2).prop_filter("above zero", |x| *x > 0.0), 6..60), rising: bool,
+    ) {
+        if rising {
+            x.sort_by(f64::total_cmp);
+        }
+        let interval = widened_median_interval(&samples(&x), STOPPING_CONFIDENCE).unwrap();
+        prop_assert!(interval.low > 0.0 && interval.high.is_finite(), "{interval:?}");
+        prop_assert!(interval.contains(samples(&x).median()));
+    }
+
     #[test]
     fn dependence_is_finite_for_any_samples(x in vec(-1e150..1e150_f64, 1..50)) {
         let samples = samples(&x);

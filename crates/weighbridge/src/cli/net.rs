@@ -64,7 +64,7 @@ pub(crate) enum NetCommand {
     ///
     /// First the capacity is measured without a rate. Then the loads are offered one after the other, by a fixed schedule
     /// whether or not earlier rounds have ended. The knee is the last load whose p99 response time is at most twice that of
-    /// the lowest load.
+    /// the lowest load; it is undecided if runs of that and the next load overlap.
     #[command(after_help = SWEEP_EXIT_STATUS)]
     Sweep(Box<sweep::SweepArgs>),
     /// Run profiles as uperf does, with its options and output, between machines that run this program

@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::net_faults::lab::{Lab, SERVER};
 
 #[test]
-fn loads_are_measured_up_to_saturation_and_the_knee_is_named() {
+fn loads_are_measured_up_to_saturation_and_a_knee_is_named_unless_runs_overlap() {
     let Some(lab) = Lab::alone(2) else { return };
     let server = lab.serve("");
     let files = "--html sweep.html --svg sweep.svg --png sweep.png";
@@ -27,11 +27,14 @@ fn loads_are_measured_up_to_saturation_and_the_knee_is_named() {
     assert_eq!(points[2]["is-saturated"], true, "{sweep}");
     assert!(share(&points[2]) < 0.9, "{sweep}");
     assert!(points[2]["response"]["p50-ns"].as_u64() > points[0]["response"]["p50-ns"].as_u64(), "{sweep}");
-    assert!(sweep["knee-percent"].as_f64().is_some_and(|knee| knee < 1000.0), "{sweep}");
+    // Whether the runs of both other loads overlap depends on what else runs on the machine.
+    let knee = sweep["knee-percent"].as_f64();
+    assert!(knee.is_none_or(|knee| knee < 1000.0), "{sweep}");
     let read = |name: &str| std::fs::read(lab.path(name)).unwrap();
     let page = String::from_utf8(read("sweep.html")).unwrap();
-    assert!(page.contains("knee at") && page.contains("<svg"), "{page}");
-    assert!(String::from_utf8(read("sweep.svg")).unwrap().contains("% load"));
+    let finding = if knee.is_some() { "knee at" } else { "knee undecided" };
+    assert!(page.contains(finding) && page.contains("<svg"), "{page}");
+    assert_eq!(String::from_utf8(read("sweep.svg")).unwrap().contains("% load"), knee.is_some());
     assert!(read("sweep.png").starts_with(b"\x89PNG"));
     drop(server);
 }
