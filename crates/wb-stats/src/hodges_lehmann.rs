@@ -45,10 +45,14 @@ pub(crate) enum ShiftScale {
 }
 
 impl ShiftScale {
-    /// `None` if there are no logarithms and the median of `a` is 0.
+    /// `None` if there are no logarithms and the median of `a` is 0, unless all samples are.
     pub(crate) fn of(a: &Samples, b: &Samples) -> Option<Self> {
         if a.min() > 0.0 && b.min() > 0.0 {
             return Some(Self::Logarithms);
+        }
+        if [a, b].iter().all(|side| side.min() == 0.0 && side.max() == 0.0) {
+            // Their shift is zero in any unit.
+            return Some(Self::Values(1.0));
         }
         Some(Self::Values(Some(a.median().abs()).filter(|unit| *unit > 0.0)?))
     }
@@ -62,7 +66,7 @@ impl ShiftScale {
 }
 
 impl<'a> HodgesLehmann<'a> {
-    /// `None` if there are no logarithms and the median of `a` is 0.
+    /// `None` if there are no logarithms and the median of `a` is 0, unless all samples are.
     pub fn new(a: &'a Samples, b: &'a Samples) -> Option<Self> {
         Some(Self { a, b, scale: ShiftScale::of(a, b)? })
     }
@@ -129,7 +133,13 @@ mod tests {
         let (a, b) = (samples(&[-1.0, 0.0, 4.0, 10.0, 10.0, 11.0]), samples(&[0.0, 1.0, 5.0, 11.0, 11.0, 12.0]));
         let ratio = ratio(&a, &b, 0.95).unwrap();
         assert!((ratio.estimate - (1.0 + 1.0 / 7.0)).abs() < 1e-12, "{ratio:?}");
-        assert_eq!(super::ratio(&samples(&[0.0; 6]), &b, 0.95), None);
+        let zeros = samples(&[0.0; 6]);
+        assert_eq!(super::ratio(&zeros, &b, 0.95), None);
+        let equal = super::ratio(&zeros, &zeros, 0.95).unwrap();
+        assert_eq!(
+            (equal.estimate, equal.p_value, equal.interval.map(|it| [it.low, it.high])),
+            (1.0, 1.0, Some([1.0; 2]))
+        );
     }
 
     #[test]

@@ -81,6 +81,30 @@ fn insufficient_data_has_a_reason() {
     assert_eq!(noise.unusable_reason().unwrap(), "6 runs of 3 builds: at least 8 are required");
 }
 
+/// Any metric can be chosen to decide, whatever its class.
+#[test]
+fn a_model_has_the_noise_of_metrics_of_every_class() {
+    let lab = TestFolders::new();
+    for (number, level) in EIGHT.iter().enumerate() {
+        let metric = |class: &str| {
+            serde_json::json!({"metric": {"name": "figure", "class": class, "unit": "1", "direction": "neither",
+                               "primary": false},
+                               "worker": null, "summary": {"mean": level, "stddev_percent": 1.0}})
+        };
+        let metrics: Vec<_> = ["throughput", "latency", "resource", "check"].map(metric).into();
+        let cell = serde_json::json!({"id": "Localhost/t/0000:-", "key": "k", "params": {}, "attempts": [],
+                                      "metrics": metrics});
+        lab.file(&format!("{number}/run.json"), r#"{"schema": 1, "invocations": []}"#);
+        let results = serde_json::json!({"cells": [cell]}).to_string();
+        lab.file(&format!("{number}/Localhost/t/0000/result.json"), results);
+    }
+    let model = learn(&read(&lab, &names(0..8)));
+    let usable: Vec<_> = model.checks.iter().map(|(id, noise)| (id.as_str(), noise.usable().is_some())).collect();
+    let all =
+        ["check", "latency", "resource", "throughput"].map(|class| format!("Localhost/t/0000:-/{class}/figure#mean"));
+    assert_eq!(usable, all.each_ref().map(|id| (id.as_str(), true)));
+}
+
 #[test]
 fn single_runs_have_verdicts_with_a_noise_model() {
     let lab = lab(&[&EIGHT[..], &[1000.0, 700.0, 1300.0, 1040.0, 1080.0]].concat());

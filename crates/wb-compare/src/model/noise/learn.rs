@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use rayon::prelude::*;
-use wb_model::Class;
 use wb_stats::{Replicates, Samples, joint_dip, joint_trend, outliers};
 
 use super::{
@@ -25,8 +24,8 @@ pub fn learn(builds: &Builds) -> NoiseModel {
     let rows: Vec<MetricIndex> = builds.rows().collect();
     let checks = rows.into_par_iter().filter_map(|row| {
         let id = builds.id(row, Statistic::Mean);
-        let is_measurement = id.class != Class::Check;
-        Some((id.to_string(), learn_metric(builds, &systems, row).filter(|_| is_measurement)?))
+        // Any metric can be chosen to decide in a later comparison, also one that does not measure performance.
+        Some((id.to_string(), learn_metric(builds, &systems, row)?))
     });
     let training_builds = builds.list().iter().map(|build| TrainingBuild {
         build: build.name.clone(),
