@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::brunner_munzel::{RelativeEffect, include_not_rejected};
 use crate::rank_sum::count_outside;
 use crate::selection::{Differences, PairValues};
 use crate::{Interval, Samples, rank_sum_p};
@@ -14,7 +15,7 @@ pub struct Ratio {
     pub estimate: f64,
     /// The confidence interval of the ratio; `None` if there are too few samples for the confidence.
     pub interval: Option<Interval>,
-    /// The two-sided p-value: the probability that equal sides are at least this far apart (Wilcoxon's rank-sum test).
+    /// The two-sided p-value: the probability that equal sides are at least this far apart.
     pub p_value: f64,
 }
 
@@ -27,7 +28,9 @@ pub fn ratio(a: &Samples, b: &Samples, confidence: f64) -> Option<Ratio> {
 /// The Hodges–Lehmann estimate of the ratio of two sides.
 ///
 /// The estimate is the median of the ratios bⱼ/aᵢ of all pairs (Hodges, Lehmann 1963, of logarithms), and the interval
-/// inverts the rank-sum test (Hollander, Wolfe, Chicken, Nonparametric Statistical Methods, section 4.3). For sides
+/// inverts the rank-sum test (Hollander, Wolfe, Chicken, Nonparametric Statistical Methods, section 4.3), which takes both
+/// sides to have the same spread. Where they differ in spread and number, it covers too little; so the interval has what
+/// the test of Brunner and Munzel does not reject, too, which hardly widens it for equal spreads. For sides
 /// that differ by a factor it estimates that factor; for log-symmetric ones the ratio of their medians. Where a sample
 /// is zero or negative there are no logarithms: then it is the shift of the values relative to the median of `a`.
 pub struct HodgesLehmann<'a> {
@@ -71,9 +74,10 @@ impl<'a> HodgesLehmann<'a> {
         Some(Self { a, b, scale: ShiftScale::of(a, b)? })
     }
 
-    /// The p-value: see [`rank_sum_p`].
+    /// The p-value: the larger one of [`rank_sum_p`] and of the test of Brunner and Munzel.
     pub fn p_value(&self) -> f64 {
-        rank_sum_p(self.a.in_order(), self.b.in_order())
+        let studentized = RelativeEffect::of(self.a.sorted(), self.b.sorted(), 0.0).p_value();
+        rank_sum_p(self.a.in_order(), self.b.in_order()).max(studentized)
     }
 
     /// The estimate and its interval, with the p-value of [`Self::p_value`] as an argument since the confidence may
@@ -82,7 +86,8 @@ impl<'a> HodgesLehmann<'a> {
         let [from, to] = [self.a, self.b].map(|side| self.scaled(side));
         let shifts = Differences { from: &from, to: &to };
         let interval = count_outside(from.len(), to.len(), confidence).map(|(beyond, reached)| {
-            let (low, high) = (shifts.nth(beyond), shifts.nth(shifts.count() - 1 - beyond));
+            let by_ranks = [shifts.nth(beyond), shifts.nth(shifts.count() - 1 - beyond)];
+            let [low, high] = include_not_rejected(&from, &to, by_ranks, 1.0 - reached);
             Interval { low: self.scale.as_ratio(low), high: self.scale.as_ratio(high), confidence: reached }
         });
         Ratio { estimate: self.scale.as_ratio(shifts.median()), interval, p_value: p }

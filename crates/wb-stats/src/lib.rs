@@ -10,6 +10,7 @@
 
 #![forbid(unsafe_code)]
 
+mod brunner_munzel;
 mod dependence;
 mod dip;
 mod dip_null;
