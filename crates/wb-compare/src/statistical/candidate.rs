@@ -60,7 +60,7 @@ impl<'a> CandidateMetric<'a> {
         // Of a cell, so that metrics beside its primary ones would repeat them.
         let failures = if primary && comparable { sides.map(|side| side.failures(row)) } else { Default::default() };
         let planned = sides[0].threshold(row).or_else(|| sides[1].threshold(row));
-        let threshold = options.threshold.of(noise, planned);
+        let threshold = options.threshold.of(noise, noise_use.as_ref().and_then(NoiseModelUse::two_modes), planned);
         let negligible = NegligibleRatios::new(threshold);
         let of_operations = of_operations.as_ref();
         let tests = CheckTests::of(observed.as_ref(), of_operations, direction, variation, failures, negligible);

@@ -229,6 +229,36 @@ fn equal_single_runs_are_seldom_reported_as_different() {
     assert!((1..=20).contains(&differing), "{differing} of 400");
 }
 
+/// Ten runs in two modes, 30 % apart, each within 1 % of its mode.
+fn modal(level: f64) -> Vec<f64> {
+    (0..10).map(|run| level * [1.0, 1.3][run % 2] * (1.0 + 0.002 * (run * 3 % 5) as f64 - 0.004)).collect()
+}
+
+#[test]
+fn of_runs_in_two_modes_a_change_within_their_distance_is_neither_equal_nor_a_false_alarm() {
+    let levels = [modal(1000.0), modal(1000.0), modal(850.0), modal(500.0)].concat();
+    let lab = lab(&levels);
+    let (model, noise) = learn_metric(&lab, &names(0..10));
+    let modes = noise.two_modes.unwrap();
+    assert!((modes.apart - 1.3_f64.ln()).abs() < 0.01 && modes.stddev < 0.005, "{modes:?}");
+    let options = Options { threshold: Threshold::FromNoise, ..Options::default() };
+    let models = [model];
+    let runs = |numbers: std::ops::Range<usize>| names(numbers).join(",");
+    let of = |judged: &str| compare_builds(&lab, [&runs(0..10), judged], &models, &options);
+    let same = of(&runs(10..20));
+    assert!((1.0..3.0).contains(&same.threshold), "not the distance of the modes: {}", same.threshold);
+    assert!(matches!(same.noise, Some(NoiseModelUse::Applied { two_modes: Some(_), .. })), "{:?}", same.noise);
+    assert!(![Verdict::Regressed, Verdict::Improved].contains(&same.verdict), "{:?}", same.verdict);
+    // 15 % less in both modes is less than their distance, and is not passed over.
+    let less = of(&runs(20..30)).verdict;
+    assert!([Verdict::Unconfirmed, Verdict::Inconclusive, Verdict::Regressed].contains(&less), "{less:?}");
+    assert_eq!(of(&runs(30..40)).verdict, Verdict::Regressed);
+    // Single runs of one build in different modes.
+    let single = |sides: [&str; 2]| compare_builds(&lab, sides, &models, &options).verdict;
+    assert_eq!([single(["1", "2"]), single(["2", "1"])], [Verdict::Unconfirmed; 2]);
+    assert_eq!(single(["1", "11"]), Verdict::Equivalent);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 100, failure_persistence: None, ..ProptestConfig::default() })]
 

@@ -356,6 +356,14 @@ fn single_runs_are_judged_with_a_noise_model() {
     let of_model = lab.weighbridge("compare old near -m noise.json --threshold model --json").json();
     assert!(of_model["checks"][0]["threshold"].as_f64().unwrap() > 8.0, "{of_model}");
     lab.weighbridge("compare old near --threshold model").expect_code(1);
+    for (number, level) in [1000.0, 1300.0, 1002.0, 1304.0, 998.0, 1296.0, 1001.0, 1301.0].into_iter().enumerate() {
+        write_build(&lab, &format!("m{number}"), &samples_around(level));
+    }
+    lab.weighbridge("model fit --noise -o modes.json m0 m1 m2 m3 m4 m5 m6 m7").expect_code(0);
+    lab.weighbridge("model show modes.json").expect_stdout("two modes of runs, 30.0 % apart");
+    let modes = lab.weighbridge("compare m0 m1 -m modes.json --threshold model").expect_code(0);
+    let words = modes.out.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains("unconfirmed") && words.contains("in two modes 30.0 % apart"), "{}", modes.out);
     let thin = lab.weighbridge("model fit --noise -o thin.json r0,r1,r2").expect_code(3);
     thin.expect_stderr("3 runs: at least 6 are required");
     let unsure = lab.weighbridge("compare old near -m thin.json --method statistical").expect_code(0);

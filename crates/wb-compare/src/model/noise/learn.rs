@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use rayon::prelude::*;
-use wb_stats::{Replicates, Samples, joint_dip, joint_trend, outliers};
+use wb_stats::{Replicates, RunModes, Samples, joint_dip, joint_trend, outliers};
 
 use super::{
     InsufficientData, MIN_DEGREES_OF_FREEDOM, MetricNoise, NoiseFormat, NoiseModel, TrainingBuild, file::VERSION,
@@ -84,6 +84,7 @@ fn learn_metric(builds: &Builds, systems: &[Vec<&Run>], row: MetricIndex) -> Opt
         drift: joint_trend(&drift),
         drift_within: joint_trend(&within),
         modes: joint_dip(&medians),
+        two_modes: RunModes::of(&values),
         modes_within: joint_dip(&runs),
         outliers: runs.iter().map(|run| outliers(run).positions.len()).sum(),
         disturbed: systems.iter().flatten().filter_map(|run| run.reading(row)).map(|it| it.disturbed as usize).sum(),
