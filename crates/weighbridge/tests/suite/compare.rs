@@ -99,7 +99,12 @@ fn missing_malformed_and_incomparable_results_are_distinguished() {
     lab.weighbridge("compare old new --strict").expect_code(1);
     write_build(&lab, "more", &samples_around(1000.0));
     std::fs::rename(lab.path("more/Localhost/fio"), lab.path("more/Localhost/fio2")).unwrap();
-    lab.weighbridge("compare old more").expect_code(4);
+    lab.weighbridge("compare old more")
+        .expect_code(4)
+        .expect_stderr(
+            "1 cell in the reference alone: `Localhost/fio/0000:read-4k`; 1 cell in the judged build alone: ",
+        )
+        .expect_stderr("--map pairs profiles");
     std::fs::create_dir_all(lab.path("more/Localhost/fio")).unwrap();
     std::fs::rename(lab.path("new/Localhost/fio/0000"), lab.path("more/Localhost/fio/0000")).unwrap();
     lab.weighbridge("compare more old").expect_code(3);
@@ -132,7 +137,13 @@ fn own_runs_are_compared_if_their_definitions_match() {
     lab.define("steady", &definition.replace("version = 1", "version = 2"));
     let again = lab.weighbridge("run steady:kind=[a,b] --min-time 1ms --samples 6 --retakes 0 -q --into R3");
     assert!([0, 3].contains(&again.code), "{}", again.transcript());
-    lab.weighbridge("compare R1 R3").expect_code(4).expect_stdout("different definitions: definition key");
+    lab.weighbridge("compare R1 R3")
+        .expect_code(4)
+        .expect_stdout("different definitions: definition key")
+        .expect_stderr(
+            "2 cells with different definitions: `Localhost/steady/0000:kind=a` (another version of the test), `",
+        )
+        .expect_stderr("the test itself differs: measure both sides with one version of it\n");
 }
 
 #[test]
