@@ -18,7 +18,7 @@ use crate::unknown_name::{self, MetricNameError};
 use crate::within_run::WithinRun;
 
 /// The parameter that holds the definition key: if it differs, nothing is compared.
-pub(crate) const DEFINITION_KEY: &str = "definition key";
+pub const DEFINITION_KEY: &str = "definition key";
 
 /// The parameter that marks emulation of a processor, unless that is allowed: if one side only has it, nothing is
 /// compared.

@@ -34,6 +34,11 @@ impl Class {
             Self::Check => "check",
         }
     }
+
+    /// Whether a metric of the class is compared: what does not measure performance is only where it decides.
+    pub fn is_compared(self, is_primary: bool) -> bool {
+        self != Self::Check || is_primary
+    }
 }
 
 impl fmt::Display for Class {

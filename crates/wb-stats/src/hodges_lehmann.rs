@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::brunner_munzel::{RelativeEffect, include_not_rejected};
 use crate::rank_sum::count_outside;
 use crate::selection::{Differences, PairValues};
 use crate::{Interval, Samples, rank_sum_p};
@@ -14,7 +15,7 @@ pub struct Ratio {
     pub estimate: f64,
     /// The confidence interval of the ratio; `None` if there are too few samples for the confidence.
     pub interval: Option<Interval>,
-    /// The two-sided p-value: the probability that equal sides are at least this far apart (Wilcoxon's rank-sum test).
+    /// The two-sided p-value: the probability that equal sides are at least this far apart.
     pub p_value: f64,
 }
 
@@ -27,7 +28,9 @@ pub fn ratio(a: &Samples, b: &Samples, confidence: f64) -> Option<Ratio> {
 /// The Hodges–Lehmann estimate of the ratio of two sides.
 ///
 /// The estimate is the median of the ratios bⱼ/aᵢ of all pairs (Hodges, Lehmann 1963, of logarithms), and the interval
-/// inverts the rank-sum test (Hollander, Wolfe, Chicken, Nonparametric Statistical Methods, section 4.3). For sides
+/// inverts the rank-sum test (Hollander, Wolfe, Chicken, Nonparametric Statistical Methods, section 4.3), which takes both
+/// sides to have the same spread. Where they differ in spread and number, it covers too little; so the interval has what
+/// the test of Brunner and Munzel does not reject, too, which hardly widens it for equal spreads. For sides
 /// that differ by a factor it estimates that factor; for log-symmetric ones the ratio of their medians. Where a sample
 /// is zero or negative there are no logarithms: then it is the shift of the values relative to the median of `a`.
 pub struct HodgesLehmann<'a> {
@@ -45,10 +48,14 @@ pub(crate) enum ShiftScale {
 }
 
 impl ShiftScale {
-    /// `None` if there are no logarithms and the median of `a` is 0.
+    /// `None` if there are no logarithms and the median of `a` is 0, unless all samples are.
     pub(crate) fn of(a: &Samples, b: &Samples) -> Option<Self> {
         if a.min() > 0.0 && b.min() > 0.0 {
             return Some(Self::Logarithms);
+        }
+        if [a, b].iter().all(|side| side.min() == 0.0 && side.max() == 0.0) {
+            // Their shift is zero in any unit.
+            return Some(Self::Values(1.0));
         }
         Some(Self::Values(Some(a.median().abs()).filter(|unit| *unit > 0.0)?))
     }
@@ -62,14 +69,15 @@ impl ShiftScale {
 }
 
 impl<'a> HodgesLehmann<'a> {
-    /// `None` if there are no logarithms and the median of `a` is 0.
+    /// `None` if there are no logarithms and the median of `a` is 0, unless all samples are.
     pub fn new(a: &'a Samples, b: &'a Samples) -> Option<Self> {
         Some(Self { a, b, scale: ShiftScale::of(a, b)? })
     }
 
-    /// The p-value: see [`rank_sum_p`].
+    /// The p-value: the larger one of [`rank_sum_p`] and of the test of Brunner and Munzel.
     pub fn p_value(&self) -> f64 {
-        rank_sum_p(self.a.in_order(), self.b.in_order())
+        let studentized = RelativeEffect::of(self.a.sorted(), self.b.sorted(), 0.0).p_value();
+        rank_sum_p(self.a.in_order(), self.b.in_order()).max(studentized)
     }
 
     /// The estimate and its interval, with the p-value of [`Self::p_value`] as an argument since the confidence may
@@ -78,7 +86,8 @@ impl<'a> HodgesLehmann<'a> {
         let [from, to] = [self.a, self.b].map(|side| self.scaled(side));
         let shifts = Differences { from: &from, to: &to };
         let interval = count_outside(from.len(), to.len(), confidence).map(|(beyond, reached)| {
-            let (low, high) = (shifts.nth(beyond), shifts.nth(shifts.count() - 1 - beyond));
+            let by_ranks = [shifts.nth(beyond), shifts.nth(shifts.count() - 1 - beyond)];
+            let [low, high] = include_not_rejected(&from, &to, by_ranks, 1.0 - reached);
             Interval { low: self.scale.as_ratio(low), high: self.scale.as_ratio(high), confidence: reached }
         });
         Ratio { estimate: self.scale.as_ratio(shifts.median()), interval, p_value: p }
@@ -129,7 +138,13 @@ mod tests {
         let (a, b) = (samples(&[-1.0, 0.0, 4.0, 10.0, 10.0, 11.0]), samples(&[0.0, 1.0, 5.0, 11.0, 11.0, 12.0]));
         let ratio = ratio(&a, &b, 0.95).unwrap();
         assert!((ratio.estimate - (1.0 + 1.0 / 7.0)).abs() < 1e-12, "{ratio:?}");
-        assert_eq!(super::ratio(&samples(&[0.0; 6]), &b, 0.95), None);
+        let zeros = samples(&[0.0; 6]);
+        assert_eq!(super::ratio(&zeros, &b, 0.95), None);
+        let equal = super::ratio(&zeros, &zeros, 0.95).unwrap();
+        assert_eq!(
+            (equal.estimate, equal.p_value, equal.interval.map(|it| [it.low, it.high])),
+            (1.0, 1.0, Some([1.0; 2]))
+        );
     }
 
     #[test]

@@ -10,6 +10,7 @@
 
 #![forbid(unsafe_code)]
 
+mod brunner_munzel;
 mod dependence;
 mod dip;
 mod dip_null;
@@ -29,6 +30,7 @@ mod position;
 mod proportion;
 mod rank_sum;
 mod replicates;
+mod run_modes;
 mod run_prior;
 mod samples;
 mod sampling_rule;
@@ -65,6 +67,7 @@ pub use position::{Ends, LevelStatistic, Share};
 pub use proportion::{Proportion, ProportionDifference};
 pub use rank_sum::{min_p_value, rank_sum_p};
 pub use replicates::{Replicates, RunNoise, median_variance};
+pub use run_modes::RunModes;
 pub use run_prior::{NoiseSource, RunPrior, WeightedRun};
 pub use samples::{SampleError, Samples};
 pub use sampling_rule::{Budget, Dispersion, SamplingDecision, SamplingRule, Stop};

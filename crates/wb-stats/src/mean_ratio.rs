@@ -11,9 +11,8 @@ use crate::{Samples, StudentRatio, VarianceEstimate};
 /// Where the error of a mean is of the size of the mean, that variance is too small: a single sample can be most of it. So
 /// the difference of the means is as many of its own standard errors away from zero, or more, as the logarithm is of its.
 ///
-/// It relies on means being about normal. At a nominal 5 %, up to 9 % of equal log-normal sides (σ = 1) with 6 to 30
-/// samples are significant, and with 13 samples against 100 up to 10 % of any skewed ones: where large samples are rare,
-/// a small side has none (`docs/statistics.md`).
+/// It relies on means being about normal. At a nominal 5 %, with 13 samples against 100 up to 10 % of equal skewed sides are
+/// significant: where large samples are rare, a small side has none (`docs/statistics.md`).
 ///
 /// `None` if a side has a single sample, a mean is not above zero, or a figure overflows.
 pub fn mean_ratio(a: &Samples, b: &Samples) -> Option<StudentRatio> {

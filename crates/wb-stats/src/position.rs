@@ -2,13 +2,13 @@
 //!
 //! A run counts by its level, the mean or the median of its samples, on logarithms if all levels are above zero. The
 //! variance of a level is that between the runs of each system, pooled, or that which the samples of a run cause,
-//! whichever is larger; so more samples or more runs always decide more.
+//! whichever is larger; so more samples or more runs always decide more. Of single values it is an assumed one.
 
 use statrs::distribution::StudentsT;
 
 use crate::replicates::median_variance;
 use crate::student::student_quantile;
-use crate::{CONFIDENCE, Interval, Samples};
+use crate::{CONFIDENCE, Interval, RunPrior, Samples};
 
 /// The statistic of its samples that is the level of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,6 +18,9 @@ pub enum LevelStatistic {
     /// The median.
     Median,
 }
+
+/// More runs are not a practical answer.
+const MAX_RUNS: usize = 100;
 
 /// A position or distance as a share of the difference between two ends: 0 is the first end, 1 the second.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -33,17 +36,19 @@ pub struct Share {
 pub struct Ends<'a> {
     runs: [&'a [Vec<f64>]; 2],
     statistic: LevelStatistic,
+    prior: RunPrior,
     separation: f64,
 }
 
 impl<'a> Ends<'a> {
-    /// `None` if an end has no runs or no difference from the other one.
-    pub fn new(runs: [&'a [Vec<f64>]; 2]) -> Option<Self> {
+    /// `prior` is how much runs are assumed to differ where both ends are single values. `None` if an end has no runs or no
+    /// difference from the other one.
+    pub fn new(runs: [&'a [Vec<f64>]; 2], prior: RunPrior) -> Option<Self> {
         let by = |statistic| {
-            let levels = Levels::of(&runs, statistic)?;
+            let levels = Levels::of(&runs, statistic, prior)?;
             let separation = levels.distance([1, 0]).abs() / levels.variance.sqrt();
             // Without any difference, also without noise, there is no position.
-            (separation > 0.0).then_some(Self { runs, statistic, separation })
+            (separation > 0.0).then_some(Self { runs, statistic, prior, separation })
         };
         let candidates = [LevelStatistic::Mean, LevelStatistic::Median].into_iter().filter_map(by);
         candidates.reduce(|one, other| if other.separation > one.separation { other } else { one })
@@ -54,9 +59,22 @@ impl<'a> Ends<'a> {
         self.separation
     }
 
+    /// The number of runs of each end that could tell on which side of the middle a system is, with `times` as many runs of
+    /// it, if these ends, which are single values, cannot: if even a system at one of them would be undecided. `None` if
+    /// they can, or no practical number could.
+    pub fn required_runs(&self, times: usize) -> Option<usize> {
+        let levels = Levels::of(&self.runs, self.statistic, self.prior).filter(|levels| levels.is_assumed)?;
+        let decides = |runs: &usize| {
+            let (of_ends, of_system) = (*runs as f64, (times * runs) as f64);
+            let at_end = levels.share(0.0, 1.0 / of_system + 0.5 / of_ends);
+            at_end.is_some_and(|share| share.interval.high < 0.5)
+        };
+        (!decides(&1)).then(|| (2..=MAX_RUNS).find(decides)).flatten()
+    }
+
     /// The position of the runs of a system. `None` without runs.
     pub fn position(&self, runs: &[Vec<f64>]) -> Option<Share> {
-        let levels = Levels::of(&[self.runs[0], self.runs[1], runs], self.statistic)?;
+        let levels = Levels::of(&[self.runs[0], self.runs[1], runs], self.statistic, self.prior)?;
         let from_middle = (levels.distance([2, 0]) + levels.distance([2, 1])) / 2.0;
         let count = levels.counts();
         levels.share(from_middle, 1.0 / count[2] + (1.0 / count[0] + 1.0 / count[1]) / 4.0).map(|share| share + 0.5)
@@ -64,7 +82,7 @@ impl<'a> Ends<'a> {
 
     /// The difference of the runs of one system from those of another one. `None` if one has no runs.
     pub fn difference(&self, from: &[Vec<f64>], to: &[Vec<f64>]) -> Option<Share> {
-        let levels = Levels::of(&[self.runs[0], self.runs[1], from, to], self.statistic)?;
+        let levels = Levels::of(&[self.runs[0], self.runs[1], from, to], self.statistic, self.prior)?;
         let count = levels.counts();
         levels.share(levels.distance([3, 2]), 1.0 / count[2] + 1.0 / count[3])
     }
@@ -87,10 +105,13 @@ struct Levels {
     systems: Vec<Vec<f64>>,
     variance: f64,
     degrees: f64,
+    /// Whether the variance is the assumed one, updated by the runs.
+    is_assumed: bool,
 }
 
 impl Levels {
-    fn of(systems: &[&[Vec<f64>]], statistic: LevelStatistic) -> Option<Self> {
+    /// The first two systems are the ends.
+    fn of(systems: &[&[Vec<f64>]], statistic: LevelStatistic, prior: RunPrior) -> Option<Self> {
         let read = |runs: &&[Vec<f64>]| {
             runs.iter().map(|run| Samples::new(run).ok()).collect::<Option<Vec<_>>>().filter(|runs| !runs.is_empty())
         };
@@ -107,13 +128,24 @@ impl Levels {
         let by_samples = (!sampling.is_empty())
             .then(|| (mean(&sampling), samples.iter().flatten().map(|run| run.count() as f64 - 1.0).sum::<f64>()));
         let by_runs = (degrees > 0.0).then(|| (squares / degrees, degrees));
-        let (variance, degrees) = [by_samples, by_runs]
-            .into_iter()
-            .flatten()
-            .reduce(|one, other| if other.0 > one.0 { other } else { one })
-            // Of one value each, nothing is known but which end is nearer.
-            .unwrap_or((0.0, 1.0));
-        Some(Self { systems, variance, degrees })
+        let is_assumed = by_samples.is_none() && systems.iter().take(2).all(|runs| runs.len() == 1);
+        let assumed = || {
+            // The deviation is relative to the level.
+            let unit = if on_logarithms {
+                1.0
+            } else {
+                systems.iter().take(2).map(|runs| mean(runs).abs()).sum::<f64>() / 2.0
+            };
+            let variance = (prior.stddev() * unit).powi(2);
+            let all = prior.degrees() + degrees;
+            ((variance * prior.degrees() + squares) / all, all)
+        };
+        let known = [by_samples, by_runs].into_iter().flatten();
+        let (variance, degrees) = match is_assumed {
+            true => assumed(),
+            false => known.reduce(|one, other| if other.0 > one.0 { other } else { one })?,
+        };
+        Some(Self { systems, variance, degrees, is_assumed })
     }
 
     /// The distance of a system from another one.
@@ -176,7 +208,7 @@ mod tests {
 
     fn position(level: f64, fraction: f64, samples: usize) -> Share {
         let [good, bad] = [1.0, 1.1].map(|level| runs(level, fraction, samples, 4));
-        Ends::new([&good, &bad]).unwrap().position(&runs(level, fraction, samples, 1)).unwrap()
+        Ends::new([&good, &bad], RunPrior::NONE).unwrap().position(&runs(level, fraction, samples, 1)).unwrap()
     }
 
     #[test]
@@ -184,7 +216,7 @@ mod tests {
         let middle = position(1.1_f64.sqrt(), 0.01, 10);
         assert!((middle.estimate - 0.5).abs() < 1e-3 && middle.interval.contains(0.5), "{middle:?}");
         let negative = [vec![vec![-10.0, -10.0]], vec![vec![10.0, 10.0]]];
-        let ends = Ends::new([&negative[0], &negative[1]]).unwrap();
+        let ends = Ends::new([&negative[0], &negative[1]], RunPrior::NONE).unwrap();
         assert_eq!(ends.position(&[vec![-5.0, -5.0]]).unwrap().estimate, 0.25);
     }
 
@@ -206,17 +238,32 @@ mod tests {
     }
 
     #[test]
-    fn single_values_have_a_position_without_uncertainty() {
-        let [good, bad, between] = [1.0, 3.0, 2.0].map(|value| vec![vec![value]]);
-        let share = Ends::new([&good, &bad]).unwrap().position(&between).unwrap();
-        assert_eq!(share.interval.low, share.interval.high);
+    fn single_values_are_as_uncertain_as_runs_are_assumed_to_be() {
+        let [good, bad, between] = [1.0, 1.1, 1.0].map(|value| vec![vec![value]]);
+        let exact = Ends::new([&good, &bad], RunPrior::NONE).unwrap();
+        let share = exact.position(&between).unwrap();
+        assert_eq!((share.interval.low, share.interval.high, exact.required_runs(2)), (0.0, 0.0, None));
+        let prior = RunPrior::new(0.05).unwrap();
+        let assumed = Ends::new([&good, &bad], prior).unwrap();
+        // t with 30 degrees of freedom at 97.5 % is 2.0423: 2.0423·0.05·√1.5/ln(1.1) on either side.
+        let Share { estimate, interval } = assumed.position(&between).unwrap();
+        assert!(estimate.abs() < 1e-12 && (interval.high - 1.312).abs() < 0.001, "{interval:?}");
+        assert!(interval.high > 0.5, "undecided");
+        // (2·2.0423·0.05/ln(1.1))² is 4.6.
+        assert_eq!(assumed.required_runs(2), Some(5));
+        let far = vec![vec![2.0]];
+        assert_eq!(Ends::new([&good, &far], prior).unwrap().required_runs(2), None);
+        // Runs of the ends show how much they differ.
+        let [good, bad] = [1.0, 1.1].map(|level| vec![vec![level], vec![level * 1.001], vec![level * 0.999]]);
+        let own = Ends::new([&good, &bad], prior).unwrap();
+        assert!(own.position(&between).unwrap().interval.high < 0.1 && own.required_runs(2).is_none());
     }
 
     #[test]
     fn the_variation_between_runs_counts() {
         let of = |levels: [f64; 4]| levels.map(|level| vec![level; 10]).to_vec();
         let (good, bad) = (of([1.0, 1.03, 0.97, 1.0]), of([1.1, 1.13, 1.07, 1.1]));
-        let ends = Ends::new([&good, &bad]).unwrap();
+        let ends = Ends::new([&good, &bad], RunPrior::NONE).unwrap();
         let one = ends.position(&[vec![1.0; 10]]).unwrap().interval;
         assert!(one.high > 0.5, "{one:?}");
         let four = ends.position(&good).unwrap().interval;
@@ -229,7 +276,7 @@ mod tests {
     #[test]
     fn equal_ends_have_no_positions_between_them() {
         let end = runs(1.0, 0.0, 5, 2);
-        assert!(Ends::new([&end, &end]).is_none());
-        assert!(Ends::new([&end, &[]]).is_none());
+        assert!(Ends::new([&end, &end], RunPrior::NONE).is_none());
+        assert!(Ends::new([&end, &[]], RunPrior::NONE).is_none());
     }
 }

@@ -61,11 +61,11 @@ pub struct Calibration {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Design {
-    /// All of one side, then all of the other, within a run: `AAAA BBBB`. Compared by the rank-sum test.
+    /// All of one side, then all of the other, within a run: `AAAA BBBB`. Compared by the tests of the shift.
     Blocked,
     /// Alternately within a run, with a changing order: `ABBA`. Compared by the signed-rank test of pairs.
     Interleaved,
-    /// Each side from a different run, one after the other. Compared by the rank-sum test, as if runs did not differ.
+    /// Each side from a different run, one after the other. Compared by the tests of the shift, as if runs did not differ.
     Runs,
 }
 

@@ -6,6 +6,7 @@ use wb_stats::{benjamini_hochberg, selected_confidence};
 use super::evidence::Evidence;
 use super::{
     CaseBlocks, CaseResult, MetricBlocks, MetricResult, SequentialTest, StoppingState, VariantResult, VariantVerdict,
+    log_ratio,
 };
 use crate::comparison::ConfidenceInterval;
 use crate::statistical::threshold::NegligibleRatios;
@@ -75,7 +76,8 @@ impl<'a> Family<'a> {
         for metric in metrics.filter(|metric| metric.blocks() < max_blocks) {
             let Some(block) = metric.samples.blocks.get(&round) else { continue };
             for (evidence, sample) in metric.evidence.iter_mut().zip(&block[1..]) {
-                evidence.push(sample.ln() - block[0].ln(), &self.test.sequential, self.negligible);
+                let log_ratio = log_ratio(block[0], *sample).expect("all blocks have been checked");
+                evidence.push(log_ratio, &self.test.sequential, self.negligible);
             }
         }
         let decided = self.are_decided();

@@ -188,8 +188,11 @@ pub enum InvalidBlock {
         /// The expected number of samples.
         variants: usize,
     },
-    /// A sample is not a finite value above zero, so it has no ratio.
-    #[error("invalid sample {value} of variant {variant} in block {block}: expected a finite value above zero")]
+    /// A sample has no ratio to that of the first variant.
+    #[error(
+        "invalid sample {value} of variant {variant} in block {block}: expected a finite value above zero, or the same in \
+         the whole block"
+    )]
     Value {
         /// The number of the block, from 1.
         block: u32,
@@ -245,7 +248,7 @@ impl SequentialTest {
     /// Evaluates all cases after these blocks. Those after a case's last verdict, or beyond the maximum, are ignored.
     ///
     /// # Errors
-    /// If a sample is not above zero, or a block incomplete.
+    /// If a sample has no ratio to the first of its block, or a block is incomplete.
     pub fn evaluate(&self, cases: &[CaseBlocks]) -> Result<Vec<CaseResult>, InvalidBlock> {
         self.check_all(cases)?;
         Ok(Family::analyze(self, cases).results())
@@ -254,7 +257,7 @@ impl SequentialTest {
     /// For each case, whether it needs another block, and the number of evaluated blocks of the metric with the most.
     ///
     /// # Errors
-    /// If a sample is not above zero, or a block incomplete.
+    /// If a sample has no ratio to the first of its block, or a block is incomplete.
     pub fn states(&self, cases: &[CaseBlocks]) -> Result<Vec<(StoppingState, usize)>, InvalidBlock> {
         self.check_all(cases)?;
         Ok(Family::analyze(self, cases).states())
@@ -267,20 +270,28 @@ impl SequentialTest {
     /// Checks the blocks of a metric.
     ///
     /// # Errors
-    /// If a sample is not above zero, or a block incomplete.
+    /// If a sample has no ratio to the first of its block, or a block is incomplete.
     pub fn check(&self, metric: &MetricBlocks) -> Result<(), InvalidBlock> {
         for (round, samples) in &metric.blocks {
             let block = round + 1;
             if samples.len() != self.variants {
                 return Err(InvalidBlock::Size { block, samples: samples.len(), variants: self.variants });
             }
-            let invalid = (1..).zip(samples).find(|(_, sample)| !(sample.is_finite() && **sample > 0.0));
+            let is_valid = |sample: &f64| log_ratio(samples[0], *sample).is_some();
+            let invalid = (1..).zip(samples).find(|(_, sample)| !is_valid(sample));
             if let Some((variant, &value)) = invalid {
                 return Err(InvalidBlock::Value { block, variant, value });
             }
         }
         Ok(())
     }
+}
+
+/// The logarithm of the ratio of two samples; `None` if they have none. Equal ones have it, also where both are zero.
+fn log_ratio(first: f64, other: f64) -> Option<f64> {
+    let have_logs = [first, other].iter().all(|sample| sample.is_finite() && *sample > 0.0);
+    let is_equal = first == other && first.is_finite();
+    (have_logs || is_equal).then(|| if is_equal { 0.0 } else { other.ln() - first.ln() })
 }
 
 /// More blocks than any family requires.
@@ -461,6 +472,13 @@ mod tests {
     }
 
     #[test]
+    fn samples_that_are_all_zero_are_equal() {
+        let test = SequentialTest::new(1, 2, OPTIONS).unwrap();
+        let result = evaluate(&test, one_metric(Direction::Neither, (0..15).map(|at| (at, vec![0.0; 2])).collect()));
+        assert_eq!((verdicts(&result), result.state), (vec![VariantVerdict::Equivalent], StoppingState::Decided));
+    }
+
+    #[test]
     fn an_invalid_block_is_an_error() {
         let test = SequentialTest::new(1, 2, OPTIONS).unwrap();
         let message = |blocks: &[&[f64]]| {
@@ -468,7 +486,7 @@ mod tests {
             test.evaluate(&[one_metric(Direction::Lower, blocks)]).unwrap_err().to_string()
         };
         assert_eq!(message(&[&[1.0, 2.0], &[1.0]]), "block 2 has 1 samples for 2 variants");
-        let value = "invalid sample 0 of variant 2 in block 1: expected a finite value above zero";
+        let value = "invalid sample 0 of variant 2 in block 1: expected a finite value above zero, or the same in the whole block";
         assert_eq!(message(&[&[1.0, 0.0]]), value);
     }
 }

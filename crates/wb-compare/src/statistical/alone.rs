@@ -52,7 +52,7 @@ fn compare_observed(
     direction: Direction,
     options: &Options,
 ) -> Option<SampleComparison> {
-    let negligible = NegligibleRatios::new(options.threshold.of(None, None));
+    let negligible = NegligibleRatios::new(options.threshold.of(None, None, None));
     let no_failures = [AttemptCounts::default(); 2];
     let tests = CheckTests::of(Some(observed), None, direction, variation, no_failures, negligible);
     let family = CheckFamily::alone(options.error_rate);

@@ -1,6 +1,5 @@
 //! A metric before and after correction for multiple testing.
 
-use wb_model::Class;
 use wb_stats::{CONFIDENCE, RunNoise, median_ratio};
 
 use super::aspect_test::RunVariation;
@@ -32,7 +31,7 @@ pub(super) struct CandidateMetric<'a> {
 }
 
 impl<'a> CandidateMetric<'a> {
-    /// Tests a metric; `None` if neither side has it, and for checks that decide nothing: they do not measure performance.
+    /// Tests a metric; `None` if neither side has it, and if it is not compared.
     pub(super) fn new(
         builds: &Builds,
         sides: [&Build; 2],
@@ -43,12 +42,12 @@ impl<'a> CandidateMetric<'a> {
     ) -> Option<Self> {
         let id = builds.id(row, Statistic::Mean);
         let is_absent = sides.iter().all(|side| side.readings(row).next().is_none());
-        if id.class == Class::Check && !builds.is_primary(row) || is_absent {
+        let primary = builds.is_primary(row);
+        if !id.class.is_compared(primary) || is_absent {
             return None;
         }
         let (noise, noise_use) = models.of(builds, sides, row).unzip();
         let noise = noise.flatten();
-        let primary = builds.is_primary(row);
         let comparable = builds.is_comparable(sides, row);
         let observed = Observations::of(builds, sides, row).filter(|_| comparable);
         let direction = options.directions.of(id.class, id.metric);
@@ -61,7 +60,7 @@ impl<'a> CandidateMetric<'a> {
         // Of a cell, so that metrics beside its primary ones would repeat them.
         let failures = if primary && comparable { sides.map(|side| side.failures(row)) } else { Default::default() };
         let planned = sides[0].threshold(row).or_else(|| sides[1].threshold(row));
-        let threshold = options.threshold.of(noise, planned);
+        let threshold = options.threshold.of(noise, noise_use.as_ref().and_then(NoiseModelUse::two_modes), planned);
         let negligible = NegligibleRatios::new(threshold);
         let of_operations = of_operations.as_ref();
         let tests = CheckTests::of(observed.as_ref(), of_operations, direction, variation, failures, negligible);

@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use wb_stats::RunNoise;
+use wb_stats::{RunModes, RunNoise};
 
 use crate::build::{Build, Builds, MetricIndex};
 use crate::id::{CheckId, Statistic};
@@ -18,6 +18,9 @@ pub enum NoiseModelUse {
         spread: f64,
         /// The number of runs behind the estimate.
         runs: usize,
+        /// The two modes that they are in, if there are.
+        #[serde(default)]
+        two_modes: Option<RunModes>,
     },
     /// The model has insufficient data for the metric.
     Insufficient {
@@ -28,6 +31,16 @@ pub enum NoiseModelUse {
     OtherDefinition,
     /// No model has the metric.
     Unknown,
+}
+
+impl NoiseModelUse {
+    /// The two modes of the runs of the model that is used.
+    pub(super) fn two_modes(&self) -> Option<&RunModes> {
+        match self {
+            Self::Applied { two_modes, .. } => two_modes.as_ref(),
+            _ => None,
+        }
+    }
 }
 
 /// Noise models, indexed by row instead of by identifier.
@@ -71,6 +84,6 @@ impl<'a> BoundNoiseModels<'a> {
         let Some(noise) = best.usable() else {
             return Some((None, NoiseModelUse::Insufficient { why: best.unusable_reason().unwrap_or_default() }));
         };
-        Some((Some(noise), NoiseModelUse::Applied { spread: noise.stddev, runs: best.runs }))
+        Some((Some(noise), NoiseModelUse::Applied { spread: noise.stddev, runs: best.runs, two_modes: best.two_modes }))
     }
 }

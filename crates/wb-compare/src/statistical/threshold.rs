@@ -3,7 +3,7 @@
 use std::str::FromStr;
 
 use wb_model::MAX_THRESHOLD_PERCENT;
-use wb_stats::{CONFIDENCE, RunNoise};
+use wb_stats::{CONFIDENCE, RunModes, RunNoise};
 
 /// The smallest relevant difference.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -26,12 +26,18 @@ const MIN_PERCENT: f64 = 1.0;
 impl Threshold {
     /// The threshold of a metric, in percent. From noise it is what 95 % of the pairs of single runs of one build stay
     /// within, but at least 1 %; if the noise is unknown or uncertain, 5 %. `planned` is that of the plans.
-    pub fn of(self, noise: Option<&RunNoise>, planned: Option<f64>) -> f64 {
-        match (self, noise) {
-            (Self::FromPlans, _) => planned.unwrap_or(DEFAULT_PERCENT),
-            (Self::Percent(percent), _) => percent,
-            (Self::FromNoise, Some(noise)) => ((noise.repeatability_limit(CONFIDENCE) - 1.0) * 100.0).max(MIN_PERCENT),
-            (Self::FromNoise, None) => DEFAULT_PERCENT,
+    ///
+    /// Of runs in two modes it is what pairs of one mode stay within. With the distance of the modes as threshold, no number
+    /// of runs could show a smaller change. How certain a difference is depends on the noise of all runs, so that one between
+    /// the modes alone is not confirmed.
+    pub fn of(self, noise: Option<&RunNoise>, two_modes: Option<&RunModes>, planned: Option<f64>) -> f64 {
+        let percent = |limit: f64| ((limit - 1.0) * 100.0).max(MIN_PERCENT);
+        match (self, noise, two_modes) {
+            (Self::FromPlans, ..) => planned.unwrap_or(DEFAULT_PERCENT),
+            (Self::Percent(percent), ..) => percent,
+            (Self::FromNoise, Some(_), Some(modes)) => percent(modes.repeatability_limit(CONFIDENCE)),
+            (Self::FromNoise, Some(noise), None) => percent(noise.repeatability_limit(CONFIDENCE)),
+            (Self::FromNoise, None, _) => DEFAULT_PERCENT,
         }
     }
 }
@@ -79,15 +85,27 @@ mod tests {
     #[test]
     fn the_threshold_follows_the_noise_and_is_at_least_one_percent() {
         let noise = |spread| RunNoise { stddev: spread, sampling: 0.0, within: None, degrees: 9.0 };
-        assert!((Threshold::FromNoise.of(Some(&noise(0.02)), Some(3.0)) - 9.02).abs() < 0.05);
-        assert_eq!(Threshold::FromNoise.of(Some(&noise(0.0001)), None), 1.0);
-        let percent = Threshold::Percent(2.0).of(Some(&noise(0.02)), Some(3.0));
-        assert_eq!((Threshold::FromNoise.of(None, Some(3.0)), percent), (5.0, 2.0));
+        assert!((Threshold::FromNoise.of(Some(&noise(0.02)), None, Some(3.0)) - 9.02).abs() < 0.05);
+        assert_eq!(Threshold::FromNoise.of(Some(&noise(0.0001)), None, None), 1.0);
+        let percent = Threshold::Percent(2.0).of(Some(&noise(0.02)), None, Some(3.0));
+        assert_eq!((Threshold::FromNoise.of(None, None, Some(3.0)), percent), (5.0, 2.0));
+    }
+
+    #[test]
+    fn of_two_modes_the_threshold_is_that_of_one() {
+        let noise = RunNoise { stddev: 0.15, sampling: 0.0, within: None, degrees: 9.0 };
+        let modes = RunModes { apart: 0.26, stddev: 0.01, degrees: 8.0 };
+        let of = |modes| Threshold::FromNoise.of(Some(&noise), modes, None);
+        assert!(of(None) > 90.0 && (4.0..5.0).contains(&of(Some(&modes))), "{}", of(Some(&modes)));
+        assert_eq!(Threshold::Percent(2.0).of(Some(&noise), Some(&modes), None), 2.0);
     }
 
     #[test]
     fn a_plan_has_the_threshold_unless_another_is_given() {
-        assert_eq!([Some(3.0), Some(0.0), None].map(|planned| Threshold::default().of(None, planned)), [3.0, 0.0, 5.0]);
+        assert_eq!(
+            [Some(3.0), Some(0.0), None].map(|planned| Threshold::default().of(None, None, planned)),
+            [3.0, 0.0, 5.0]
+        );
     }
 
     #[test]

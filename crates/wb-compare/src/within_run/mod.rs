@@ -124,7 +124,7 @@ pub fn split(builds: Builds, options: &SplitOptions) -> Result<Builds, WithinRun
     let reference = units.reference(options, &run)?;
     let (pairs, unmatched) = units.pair(&reference);
     let all = units.all();
-    if !pairs.iter().any(|&[one, other]| all[one].has_common_metric(&all[other])) {
+    if !pairs.iter().any(|&[one, other]| all[one].has_common_metric(&all[other], &builds)) {
         let sides = pairs[0].map(|at| all[at].describe_metrics(&builds));
         return Err(WithinRunError::NoCommonMetric { factor: options.factor.name().to_owned(), sides });
     }

@@ -29,15 +29,20 @@ impl Unit {
         self.metrics.iter().find(|(of, metric, _)| *of == class && metric == name).map(|(_, _, row)| *row)
     }
 
-    /// Whether both have a metric of performance.
-    pub(super) fn has_common_metric(&self, other: &Self) -> bool {
-        self.metrics.iter().any(|(class, name, _)| *class != Class::Check && other.metric(*class, name).is_some())
+    /// The metrics that are compared.
+    fn compared(&self, builds: &Builds) -> impl Iterator<Item = (Class, &str)> {
+        let compared = self.metrics.iter().filter(|(class, _, row)| class.is_compared(builds.is_primary(*row)));
+        compared.map(|(class, name, _)| (*class, name.as_str()))
+    }
+
+    /// Whether both have a metric that is compared.
+    pub(super) fn has_common_metric(&self, other: &Self, builds: &Builds) -> bool {
+        self.compared(builds).any(|(class, name)| other.metric(class, name).is_some())
     }
 
     /// The cell and its metrics, for messages.
     pub(super) fn describe_metrics(&self, builds: &Builds) -> String {
-        let metrics = self.metrics.iter().filter(|(class, ..)| *class != Class::Check);
-        let metrics: Vec<String> = metrics.map(|(class, name, _)| format!("{class}/{name}")).collect();
+        let metrics: Vec<String> = self.compared(builds).map(|(class, name)| format!("{class}/{name}")).collect();
         format!("`{}` has {}", builds.cell_name(self.cell), metrics.join(", "))
     }
 }

@@ -81,6 +81,30 @@ fn insufficient_data_has_a_reason() {
     assert_eq!(noise.unusable_reason().unwrap(), "6 runs of 3 builds: at least 8 are required");
 }
 
+/// Any metric can be chosen to decide, whatever its class.
+#[test]
+fn a_model_has_the_noise_of_metrics_of_every_class() {
+    let lab = TestFolders::new();
+    for (number, level) in EIGHT.iter().enumerate() {
+        let metric = |class: &str| {
+            serde_json::json!({"metric": {"name": "figure", "class": class, "unit": "1", "direction": "neither",
+                               "primary": false},
+                               "worker": null, "summary": {"mean": level, "stddev_percent": 1.0}})
+        };
+        let metrics: Vec<_> = ["throughput", "latency", "resource", "check"].map(metric).into();
+        let cell = serde_json::json!({"id": "Localhost/t/0000:-", "key": "k", "params": {}, "attempts": [],
+                                      "metrics": metrics});
+        lab.file(&format!("{number}/run.json"), r#"{"schema": 1, "invocations": []}"#);
+        let results = serde_json::json!({"cells": [cell]}).to_string();
+        lab.file(&format!("{number}/Localhost/t/0000/result.json"), results);
+    }
+    let model = learn(&read(&lab, &names(0..8)));
+    let usable: Vec<_> = model.checks.iter().map(|(id, noise)| (id.as_str(), noise.usable().is_some())).collect();
+    let all =
+        ["check", "latency", "resource", "throughput"].map(|class| format!("Localhost/t/0000:-/{class}/figure#mean"));
+    assert_eq!(usable, all.each_ref().map(|id| (id.as_str(), true)));
+}
+
 #[test]
 fn single_runs_have_verdicts_with_a_noise_model() {
     let lab = lab(&[&EIGHT[..], &[1000.0, 700.0, 1300.0, 1040.0, 1080.0]].concat());
@@ -203,6 +227,36 @@ fn equal_single_runs_are_seldom_reported_as_different() {
     let differing = differing.count();
     assert_eq!(comparison.checks.len(), 400);
     assert!((1..=20).contains(&differing), "{differing} of 400");
+}
+
+/// Ten runs in two modes, 30 % apart, each within 1 % of its mode.
+fn modal(level: f64) -> Vec<f64> {
+    (0..10).map(|run| level * [1.0, 1.3][run % 2] * (1.0 + 0.002 * (run * 3 % 5) as f64 - 0.004)).collect()
+}
+
+#[test]
+fn of_runs_in_two_modes_a_change_within_their_distance_is_neither_equal_nor_a_false_alarm() {
+    let levels = [modal(1000.0), modal(1000.0), modal(850.0), modal(500.0)].concat();
+    let lab = lab(&levels);
+    let (model, noise) = learn_metric(&lab, &names(0..10));
+    let modes = noise.two_modes.unwrap();
+    assert!((modes.apart - 1.3_f64.ln()).abs() < 0.01 && modes.stddev < 0.005, "{modes:?}");
+    let options = Options { threshold: Threshold::FromNoise, ..Options::default() };
+    let models = [model];
+    let runs = |numbers: std::ops::Range<usize>| names(numbers).join(",");
+    let of = |judged: &str| compare_builds(&lab, [&runs(0..10), judged], &models, &options);
+    let same = of(&runs(10..20));
+    assert!((1.0..3.0).contains(&same.threshold), "not the distance of the modes: {}", same.threshold);
+    assert!(matches!(same.noise, Some(NoiseModelUse::Applied { two_modes: Some(_), .. })), "{:?}", same.noise);
+    assert!(![Verdict::Regressed, Verdict::Improved].contains(&same.verdict), "{:?}", same.verdict);
+    // 15 % less in both modes is less than their distance, and is not passed over.
+    let less = of(&runs(20..30)).verdict;
+    assert!([Verdict::Unconfirmed, Verdict::Inconclusive, Verdict::Regressed].contains(&less), "{less:?}");
+    assert_eq!(of(&runs(30..40)).verdict, Verdict::Regressed);
+    // Single runs of one build in different modes.
+    let single = |sides: [&str; 2]| compare_builds(&lab, sides, &models, &options).verdict;
+    assert_eq!([single(["1", "2"]), single(["2", "1"])], [Verdict::Unconfirmed; 2]);
+    assert_eq!(single(["1", "11"]), Verdict::Equivalent);
 }
 
 proptest! {

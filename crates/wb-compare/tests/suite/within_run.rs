@@ -15,13 +15,14 @@ struct Cell {
     /// `TEST/SERIAL:CASE`.
     id: &'static str,
     params: Value,
+    class: &'static str,
     metric: &'static str,
     values: Vec<f64>,
 }
 
 fn cell(id: &'static str, params: Value, level: f64) -> Cell {
     let values = (0..8).map(|n| level * (1.0 + 0.001 * f64::from(n * 3 % 7))).collect();
-    Cell { id, params, metric: "figure", values }
+    Cell { id, params, class: "throughput", metric: "figure", values }
 }
 
 impl Cell {
@@ -29,13 +30,14 @@ impl Cell {
     fn results(&self, place: usize) -> Value {
         let attempt = |(number, value): (usize, &f64)| {
             json!({"sample": number, "start_seconds": 100 * number + place, "counted": true,
-                   "values": {format!("throughput/{}", self.metric): value}})
+                   "values": {format!("{}/{}", self.class, self.metric): value}})
         };
         let attempts: Vec<Value> = self.values.iter().enumerate().map(attempt).collect();
+        let direction = if self.class == "check" { "neither" } else { "higher" };
         let mean = self.values.iter().sum::<f64>() / self.values.len() as f64;
         json!({"id": format!("Localhost/{}", self.id), "key": self.id, "params": self.params, "attempts": attempts,
-               "metrics": [{"metric": {"name": self.metric, "class": "throughput", "unit": "1/s",
-                                       "direction": "higher", "primary": true},
+               "metrics": [{"metric": {"name": self.metric, "class": self.class, "unit": "1/s",
+                                       "direction": direction, "primary": true},
                             "worker": null, "summary": {"mean": mean, "stddev_percent": 1.0}}]})
     }
 }
@@ -188,6 +190,25 @@ fn a_metric_of_one_side_is_missing_and_different_metrics_are_an_error() {
     let cells = [one, took, cell("t/0000:n=3", json!({"n": 3}), 100.0)];
     let builds = split(read(&cells), &param("n")).unwrap();
     assert_eq!(verdicts(&builds).iter().filter(|(verdict, _)| *verdict == Verdict::Missing).count(), 2);
+}
+
+/// A counter of operations decides: it is equal, also where nothing is counted, or differs.
+#[test]
+fn a_primary_metric_that_does_not_measure_performance_is_compared() {
+    let counter = |id, n: u32, values: [f64; 8]| Cell {
+        class: "check",
+        metric: "hits",
+        values: values.to_vec(),
+        ..cell(id, json!({"n": n}), 1.0)
+    };
+    for (values, verdict) in [
+        ([[7.0; 8], [9.0; 8]], Verdict::Differs),
+        ([[7.0; 8], [7.0; 8]], Verdict::Equivalent),
+        ([[0.0; 8], [0.0; 8]], Verdict::Equivalent),
+    ] {
+        let cells = [counter("t/0000:n=1", 1, values[0]), counter("t/0000:n=2", 2, values[1])];
+        assert_eq!(verdicts(&split(read(&cells), &param("n")).unwrap()), [(verdict, true)], "{values:?}");
+    }
 }
 
 #[test]

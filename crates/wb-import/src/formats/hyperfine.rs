@@ -90,11 +90,12 @@ impl Command {
         if let Some(reason) = rejection {
             sample.reject(Gate::Plausibility, reason);
         }
-        match self.exit_codes.get(run) {
-            None | Some(Some(0)) => {}
-            Some(Some(code)) => sample.findings.push(format!("exit status `{code}` of the command was ignored")),
-            Some(None) => sample.findings.push("the end of the command by a signal was ignored".to_owned()),
-        }
+        // hyperfine goes on only with `--ignore-failure`, and counts how long it took to fail.
+        sample.failure = match self.exit_codes.get(run) {
+            None | Some(Some(0)) => None,
+            Some(Some(code)) => Some(format!("exit status `{code}` of the command")),
+            Some(None) => Some("end of the command by a signal".to_owned()),
+        };
         sample
     }
 }
@@ -114,7 +115,8 @@ mod tests {
         let foreign = read(text).unwrap();
         let [one, two] = &foreign.cells[..] else { panic!("{foreign:?}") };
         assert_eq!((one.axes.join(" "), one.samples.count), ("t command".to_owned(), 2));
-        assert_eq!(row(one, 1).findings, ["exit status `3` of the command was ignored"]);
+        let failures = [0, 1].map(|run| row(one, run).failure);
+        assert_eq!(failures, [None, Some("exit status `3` of the command".to_owned())]);
         let time = row(one, 1).readings.remove(0);
         assert_eq!((time.value, time.metric.unit.as_str(), time.metric.direction), (0.2, "s", Direction::Lower));
         assert_eq!((row(two, 0).readings.len(), two.params["t"].to_string()), (2, "0.2".to_owned()));

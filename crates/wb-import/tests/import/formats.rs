@@ -107,7 +107,10 @@ fn hyperfine() {
     assert_eq!(metric(fast, "resource/max-rss").2, "B");
     assert!(fast.metrics[0].summary.as_ref().unwrap().median_interval.is_some());
     let slow = cell(&study, "Localhost/hyperfine/0000:command=gzip%20-9%20corpus.tar,level=9");
-    assert!(slow.findings.iter().any(|finding| finding.contains("exit status `1`")), "{:?}", slow.findings);
+    let failures = &slow.failures;
+    assert_eq!((failures.failed, failures.attempts), (1, 6), "{failures:?}");
+    assert!(failures.cause.as_ref().is_some_and(|cause| cause.contains("exit status `1`")), "{failures:?}");
+    assert_eq!(metric(slow, "latency/time").1, 5, "the time until it failed does not count");
 }
 
 #[test]

@@ -9,7 +9,7 @@ use wb_compare::statistical::{Aspect, Certainty, NoiseModelUse, ObservationCount
 use wb_compare::within_run::WithinRunSummary;
 use wb_compare::{CheckId, ComparisonResult, IdFormat, Statistic};
 use wb_model::{Unit, pluralize, unescape_lossy};
-use wb_stats::NoiseSource;
+use wb_stats::{NoiseSource, RunModes};
 
 use crate::phrasing::NO_VALUE;
 use crate::text::Tone;
@@ -475,8 +475,13 @@ fn describe_run_noise(decided: FinalVerdict, statistics: &StatisticalSummary) ->
 fn describe_noise(decided: FinalVerdict, noise: Option<&NoiseModelUse>) -> String {
     let undecided = matches!(decided, FinalVerdict::Differs | FinalVerdict::Unconfirmed | FinalVerdict::Inconclusive);
     match noise {
-        Some(NoiseModelUse::Applied { spread, runs }) => {
-            format!("spread between runs {:.2} % (learnt from {runs})", spread * 100.0)
+        Some(NoiseModelUse::Applied { spread, runs, two_modes }) => {
+            let modes = |modes: &RunModes| {
+                let apart = modes.apart.exp_m1() * 100.0;
+                format!(", in two modes {apart:.1} % apart; --threshold model is the noise within one of them")
+            };
+            let modes = two_modes.as_ref().map(modes).unwrap_or_default();
+            format!("spread between runs {:.2} % (learnt from {runs}){modes}", spread * 100.0)
         }
         Some(NoiseModelUse::Insufficient { why: reason }) if undecided => {
             format!("the noise between runs is not known well enough: {reason}")

@@ -63,7 +63,10 @@ fn describe_patterns(noise: &MetricNoise) -> String {
     let all = [
         drift(&noise.drift, "run"),
         drift(&noise.drift_within, "sample"),
-        modes(noise.modes, "runs"),
+        noise.two_modes.map_or_else(
+            || modes(noise.modes, "runs"),
+            |modes| Some(format!("two modes of runs, {:.1} % apart", modes.apart.exp_m1() * 100.0)),
+        ),
         modes(noise.modes_within, "samples"),
         left_out,
     ];

@@ -1,7 +1,7 @@
 //! Classifies a revision by the side of the middle between the endpoints on which it is.
 
 use wb_compare::{Build, Builds, MetricIndex, Statistic};
-use wb_stats::Ends;
+use wb_stats::{Ends, RunPrior};
 
 use super::endpoints::{compare, differing_checks, endpoint_arguments, read_builds, run_argument};
 use super::state::{BisectionConfig, BisectionFolder, DifferenceShare, RevisionVerdict};
@@ -54,6 +54,7 @@ fn classify_position(position: DifferenceShare) -> Classification {
 /// most clearly.
 pub(super) struct DecidingMetric {
     endpoints: [Vec<Vec<f64>>; 2],
+    prior: RunPrior,
     /// The samples of each run of the revisions.
     pub(super) runs: Vec<Vec<Vec<f64>>>,
 }
@@ -76,7 +77,7 @@ impl DecidingMetric {
                 true => builds.is_primary(*row),
                 false => checks.contains(&builds.id(*row, Statistic::Mean).to_string()),
             })
-            .filter_map(|row| Self::of_metric(&builds, row))
+            .filter_map(|row| Self::of_metric(&builds, row, config.run_prior()))
             .map(|metric| (metric.ends().is_some(), metric))
             .collect();
         let separation = |metric: &Self| metric.ends().map_or(0.0, |ends| ends.separation());
@@ -84,15 +85,15 @@ impl DecidingMetric {
         Ok(candidates.max_by(|one, other| separation(one).total_cmp(&separation(other))))
     }
 
-    fn of_metric(builds: &Builds, row: MetricIndex) -> Option<Self> {
+    fn of_metric(builds: &Builds, row: MetricIndex, prior: RunPrior) -> Option<Self> {
         let mut runs = builds.list().iter().map(|build| samples_of_runs(build, row));
         let endpoints = [runs.next()?, runs.next()?];
-        Some(Self { endpoints, runs: runs.collect() })
+        Some(Self { endpoints, prior, runs: runs.collect() })
     }
 
     /// The endpoints, if they differ.
     pub(super) fn ends(&self) -> Option<Ends<'_>> {
-        Ends::new([&self.endpoints[0], &self.endpoints[1]])
+        Ends::new([&self.endpoints[0], &self.endpoints[1]], self.prior)
     }
 }
 

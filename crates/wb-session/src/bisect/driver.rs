@@ -8,6 +8,7 @@ use wb_compare::run_perf::tolerance::totals::ComparisonExit;
 
 use super::BisectError;
 use super::child_process::{self, ChildExit};
+use super::classification::DecidingMetric;
 use super::confirmation::Confirmation;
 use super::endpoints;
 use super::git::Git;
@@ -15,7 +16,7 @@ use super::nearest_difference::NearestDifference;
 use super::state::{
     BisectionConfig, BisectionEndpoint, BisectionFolder, BisectionStep, MeasureMethod, RevisionVerdict,
 };
-use super::step::{CheckedOutRevision, RevisionOutcome};
+use super::step::{CheckedOutRevision, MAX_RUNS, RevisionOutcome};
 use crate::error::SessionError;
 use crate::event::{EventSink, SessionEvent};
 use crate::program::current_program;
@@ -43,6 +44,8 @@ pub struct BisectionOptions {
     pub runs: u16,
     /// The smallest relevant difference between the endpoints, in percent.
     pub threshold: f64,
+    /// How much runs of one revision are assumed to differ where the endpoints are single values, in percent.
+    pub run_noise: f64,
     /// Whether to continue although the endpoints do not differ clearly.
     pub force: bool,
     /// Whether the processes that measure revisions print only errors.
@@ -77,6 +80,7 @@ pub fn run(options: &BisectionOptions, events: &EventSink) -> Result<BisectionOu
         measure: options.measure.clone(),
         runs: options.runs,
         threshold: options.threshold,
+        run_noise: options.run_noise,
         repo: repo.clone(),
     };
     git.require_clean()?;
@@ -144,6 +148,11 @@ impl BisectionDriver<'_> {
         let checks = endpoints::differing_checks(&outcome);
         if checks.is_empty() && !self.options.force {
             return Err(BisectError::NoDifference { nearest: NearestDifference::of(&outcome) }.into());
+        }
+        let metric = DecidingMetric::read(self.folder, self.config, &[], self.events)?;
+        let required = metric.and_then(|metric| metric.ends()?.required_runs(usize::from(MAX_RUNS)));
+        if let Some(runs) = required.filter(|_| !self.options.force) {
+            return Err(BisectError::SingleValues { run_noise: self.config.run_noise, runs }.into());
         }
         self.events.emit(SessionEvent::EndpointsDiffer { checks, single_run });
         Ok(None)

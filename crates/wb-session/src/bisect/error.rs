@@ -85,6 +85,17 @@ pub enum BisectError {
         /// The difference that came nearest to a verdict, if there is one.
         nearest: Option<NearestDifference>,
     },
+    /// The endpoints are single values, which differ too little to classify any revision.
+    #[error(
+        "the good and the bad revision are single values that differ too little to classify others: runs of one revision are \
+         assumed to differ by {run_noise} %"
+    )]
+    SingleValues {
+        /// How much runs are assumed to differ, in percent.
+        run_noise: f64,
+        /// The number of runs of each that would be enough, if they differ as assumed.
+        runs: usize,
+    },
     /// Every revision that is left was skipped, in the bisection in this folder.
     #[error("only revisions that cannot be built, measured or classified are left")]
     OnlySkippedLeft(PathBuf),
@@ -125,6 +136,7 @@ impl BisectError {
             Self::EndpointNotMeasured { .. }
                 | Self::NoCommonCheck
                 | Self::NoDifference { .. }
+                | Self::SingleValues { .. }
                 | Self::OnlySkippedLeft(_)
                 | Self::NoSingleCommit { .. }
                 | Self::NotConfirmed { .. }
@@ -142,6 +154,12 @@ impl BisectError {
                 return Some(format!("expected a commit, branch or tag of {}", repo.display()));
             }
             Self::UnreadableRepository { .. } => "--repo selects the repository",
+            Self::SingleValues { runs, .. } => {
+                return Some(format!(
+                    "--runs {runs} would be enough if they differ as much, and shows how much they do; --run-noise PERCENT says \
+                     what is known of it; --force continues without"
+                ));
+            }
             Self::OnlySkippedLeft(folder) => {
                 return Some(format!(
                     "`weighbridge bisect show --into {}` shows why each was skipped",

@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use wb_compare::statistical::DEFAULT_RUN_NOISE;
 use wb_record::files;
-use wb_stats::Share;
+use wb_stats::{RunPrior, Share};
 
 use super::BisectError;
 use crate::error::SessionError;
@@ -34,6 +35,10 @@ pub struct BisectionConfig {
     /// The smallest relevant difference between the endpoints, in percent.
     #[serde(default = "default_threshold")]
     pub threshold: f64,
+    /// How much runs of one revision are assumed to differ where the endpoints are single values, as a standard deviation
+    /// in percent.
+    #[serde(default = "default_run_noise")]
+    pub run_noise: f64,
 }
 
 /// The threshold in configurations that do not record it: that of `compare`, in percent.
@@ -41,6 +46,17 @@ pub const DEFAULT_THRESHOLD: f64 = 5.0;
 
 fn default_threshold() -> f64 {
     DEFAULT_THRESHOLD
+}
+
+fn default_run_noise() -> f64 {
+    DEFAULT_RUN_NOISE * 100.0
+}
+
+impl BisectionConfig {
+    /// How much runs of one revision are assumed to differ where the endpoints are single values.
+    pub(super) fn run_prior(&self) -> RunPrior {
+        RunPrior::new(self.run_noise / 100.0).unwrap_or(RunPrior::NONE)
+    }
 }
 
 /// Number of runs in configurations that do not record it.

@@ -14,7 +14,7 @@ use crate::event::{EventSink, SessionEvent};
 use crate::program::current_program;
 
 /// The maximum number of runs of a revision, as a multiple of those of an endpoint.
-const MAX_RUNS: u16 = 2;
+pub(super) const MAX_RUNS: u16 = 2;
 
 /// Outcome of a step.
 #[derive(Debug, Clone, PartialEq)]

@@ -140,8 +140,7 @@ fn plan_blocks(
             return Err(VariantsError::UnevenCase { variants: variants.len(), cells, case: case.to_string() });
         }
     }
-    // Every primary metric decides, which is what the cases have.
-    let criterion = Criterion { other_metrics: Vec::new(), ..build_criterion(request, &plan, threshold, error_rate)? };
+    let criterion = build_criterion(request, &plan, threshold, error_rate)?;
     let of_case = |case: &&String| {
         let cells = plan.cells.iter().zip(&cases).filter(|(_, other)| other == case).map(|(cell, _)| cell);
         Ok(((*case).clone(), common_metrics(request, cells)?))

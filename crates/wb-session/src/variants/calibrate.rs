@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use wb_compare::calibrate::{self, CalibrationSample, Options};
-use wb_compare::experiment::{CalibrationCase, CalibrationExperiment, Criterion, Experiment};
-use wb_model::TestName;
+use wb_compare::experiment::{CalibrationCase, CalibrationExperiment, ComparedMetric, Criterion, Experiment};
+use wb_model::{CellId, MetricKey, TestName};
 use wb_plan::{Plan, Request, SamplingOrder};
 use wb_record::{JournalEvent, JournalLine, RunFolder};
 use wb_stats::SamplingRule;
@@ -12,7 +12,7 @@ use wb_study::Study;
 use wb_study::result::CellResult;
 
 use super::VariantsError;
-use super::criterion::build_criterion;
+use super::criterion::{build_criterion, primary_metrics};
 use super::experiment::write_experiment;
 use crate::error::SessionError;
 use crate::event::EventSink;
@@ -48,6 +48,7 @@ pub fn calibrate(
 ) -> Result<(CalibrationExperiment, SessionStatus), SessionError> {
     let request = build_request(options, request, events)?;
     let mut criterion = None;
+    let mut metrics = BTreeMap::new();
     let mut measuring = MeasureSession::new(&request, session, events)?;
     measuring.single_profile_command = Some("calibrate");
     let folder = &session.run_folder.path;
@@ -55,11 +56,13 @@ pub fn calibrate(
     let measured = measuring.run(|workers, named| {
         let mut plan = request.plan(Some(workers), named, events)?;
         fix_sample_count(&mut plan, options);
+        let planned_metrics = plan.cells.iter().map(|cell| (case_name(&cell.id), primary_metrics(&request, cell)));
+        metrics = planned_metrics.collect();
         criterion = Some(build_criterion(&request, &plan, options.threshold, ERROR_RATE)?);
         Ok(plan)
     })?;
     let criterion = criterion.ok_or(VariantsError::NoPlan)?;
-    let mut result = evaluate(&measured.study, criterion, options)?;
+    let mut result = evaluate(&measured.study, criterion, &metrics, options)?;
     let run = RunFolder::open(folder)?;
     result.added = last_invocation_serials(&run.journal_lines()?);
     write_experiment(&run, &Experiment::Calibration(result.clone()))?;
@@ -113,10 +116,15 @@ fn last_invocation_serials(lines: &[JournalLine]) -> Vec<String> {
     }
 }
 
-/// Evaluates all samples in the folder.
+fn case_name(cell: &CellId) -> String {
+    cell.case.to_string()
+}
+
+/// Evaluates all samples in the folder, in each primary metric of each case.
 fn evaluate(
     study: &Study,
     criterion: Criterion,
+    metrics: &BTreeMap<String, Vec<ComparedMetric>>,
     options: &CalibrationOptions,
 ) -> Result<CalibrationExperiment, VariantsError> {
     let options = Options {
@@ -126,24 +134,28 @@ fn evaluate(
     };
     let mut cases: BTreeMap<String, Vec<&CellResult>> = BTreeMap::new();
     for cell in &study.cells {
-        cases.entry(cell.id.case.to_string()).or_default().push(cell);
+        cases.entry(case_name(&cell.id)).or_default().push(cell);
     }
     let case = |(case, mut runs): (String, Vec<&CellResult>)| {
         let start = |cell: &&CellResult| cell.attempts.first().map_or(f64::INFINITY, |sample| sample.start_seconds);
         runs.sort_by(|one, other| start(one).total_cmp(&start(other)));
-        let (samples, boots) = collect_samples(&runs, &criterion);
-        let calibration = calibrate::calibrate(&samples, &options)
-            .map_err(|error| VariantsError::Evaluation { metric: criterion.metric.clone(), cause: error.into() })?;
-        let incomplete = runs.iter().filter(|run| run.outcome.is_incomplete());
-        let shortfalls = incomplete.map(|run| (run.id.serial.to_string(), run.outcome.to_string())).collect();
-        Ok(CalibrationCase { case, runs: runs.len(), boots, shortfalls, calibration })
+        let of_metric = |metric: &ComparedMetric| {
+            let (samples, boots) = collect_samples(&runs, &metric.metric);
+            let calibration = calibrate::calibrate(&samples, &options)
+                .map_err(|error| VariantsError::Evaluation { metric: metric.metric.clone(), cause: error.into() })?;
+            let incomplete = runs.iter().filter(|run| run.outcome.is_incomplete());
+            let shortfalls = incomplete.map(|run| (run.id.serial.to_string(), run.outcome.to_string())).collect();
+            let metric = Some(metric.clone());
+            Ok(CalibrationCase { case: case.clone(), metric, runs: runs.len(), boots, shortfalls, calibration })
+        };
+        metrics.get(&case).into_iter().flatten().map(of_metric).collect::<Result<Vec<_>, VariantsError>>()
     };
-    let cases = cases.into_iter().map(case).collect::<Result<_, VariantsError>>()?;
+    let cases = cases.into_iter().map(case).collect::<Result<Vec<_>, VariantsError>>()?.concat();
     Ok(CalibrationExperiment { samples_per_side: options.samples_per_side, criterion, cases, added: Vec::new() })
 }
 
 /// The samples of runs in order, and the number of distinct boots.
-fn collect_samples(runs: &[&CellResult], criterion: &Criterion) -> (Vec<CalibrationSample>, usize) {
+fn collect_samples(runs: &[&CellResult], metric: &MetricKey) -> (Vec<CalibrationSample>, usize) {
     let boots: BTreeSet<&str> = runs.iter().filter_map(|run| Some(run.provenance.get("boot")?.as_str())).collect();
     let boots: Vec<&str> = boots.into_iter().collect();
     let boot_of = |run: &CellResult| {
@@ -154,7 +166,7 @@ fn collect_samples(runs: &[&CellResult], criterion: &Criterion) -> (Vec<Calibrat
         let boot = boot_of(run);
         let counted = run.attempts.iter().filter(|sample| sample.counted);
         let sample = counted.filter_map(move |sample| {
-            let value = *sample.values.get(&criterion.metric)?;
+            let value = *sample.values.get(metric)?;
             Some(CalibrationSample { boot, run: number, value, disturbed: !sample.disturbances.is_empty() })
         });
         sample.collect::<Vec<_>>()

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use wb_compare::experiment::{ComparedMetric, Criterion};
-use wb_model::{Class, Metric, MetricKey};
+use wb_model::{Metric, MetricKey};
 use wb_plan::{Cell, Plan};
 use wb_study::result::{AttemptResult, CellResult, Purpose};
 
@@ -18,11 +18,12 @@ pub(super) fn build_criterion(
     error_rate: f64,
 ) -> Result<Criterion, VariantsError> {
     let metrics = plan.cells.first().map(|cell| primary_metrics(request, cell)).unwrap_or_default();
-    let (first, others) = metrics.split_first().ok_or_else(|| VariantsError::NoPrimaryMetric(request.name.clone()))?;
+    let first = metrics.first().ok_or_else(|| VariantsError::NoPrimaryMetric(request.name.clone()))?;
     Ok(Criterion {
         test: request.name.clone(),
         metric: first.metric.clone(),
-        other_metrics: others.iter().map(|other| other.metric.clone()).collect(),
+        // Every primary metric decides, which is what the cases have.
+        other_metrics: Vec::new(),
         unit: first.unit.clone(),
         direction: first.direction,
         threshold,
@@ -30,17 +31,16 @@ pub(super) fn build_criterion(
     })
 }
 
-/// The primary metrics of a cell that measure performance; a plan can have chosen them.
+/// The primary metrics of a cell; a plan can have chosen them.
 pub(super) fn primary_metrics(request: &MeasureRequest, cell: &Cell) -> Vec<ComparedMetric> {
     let test_cell = request.registry.test_cell(cell.id.test.as_str(), &cell.params);
     let metrics = test_cell.map(|test_cell| cell.criteria.apply(test_cell.metrics())).unwrap_or_default();
-    let is_compared = |metric: &Metric| metric.primary && metric.class != Class::Check;
     let compared = |metric: &Metric| ComparedMetric {
         metric: metric.key(),
         unit: metric.unit.clone(),
         direction: metric.direction,
     };
-    metrics.iter().filter(|metric| is_compared(metric)).map(compared).collect()
+    metrics.iter().filter(|metric| metric.primary).map(compared).collect()
 }
 
 /// The values of the counted samples of a cell, with their sample numbers.

@@ -50,6 +50,7 @@ fn run(args: &BisectRunArgs, console: &Console) -> Result<Exit, Error> {
         measure,
         runs: args.runs,
         threshold: args.threshold,
+        run_noise: args.run_noise,
         force: args.force,
         quiet: console.quiet,
     };

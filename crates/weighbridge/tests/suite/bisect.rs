@@ -1,5 +1,6 @@
 //! `bisect`: finding the revision that changed performance.
 
+use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
 use insta::assert_snapshot;
@@ -227,4 +228,32 @@ fn unknown_revisions_repositories_and_arguments_are_refused() {
     help: the arguments after `--` are those of `weighbridge run`
     ");
     assert!(!lab.path("B").exists());
+}
+
+/// In run-perf's layout, without samples. (2·t·0.05/ln(1/0.9))² is 3.8, with t of 30 degrees of freedom at 97.5 %.
+#[test]
+fn single_values_are_not_taken_as_certain() {
+    let lab = lab(&["1000", "1000", "900", "900"]);
+    let iteration = r#"[{"iteration_name": "read", "iteration_data": {"parameters": {"benchmark": [{"primary_metric": "iops", "name": "read"}]}, "throughput": {"iops": [{"client_hostname": "all", "mean": FIGURE, "stddevpct": 1, "samples": []}]}}}]"#;
+    lab.write("iteration.json", iteration);
+    let script = format!(
+        "#!/bin/sh\nmkdir -p $WEIGHBRIDGE_RESULTS/Localhost/fio/0000\nsed s/FIGURE/$(cat figure).$(date +%N)/ {} >$WEIGHBRIDGE_RESULTS/Localhost/fio/0000/result.json\n",
+        lab.path("iteration.json").display()
+    );
+    let script = lab.write("measure", &script);
+    std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let bisect = |into: &str, more: &str| {
+        let measure = format!("--measure {}", script.display());
+        let line = format!("bisect run --repo repo --into {into} --good v0 --bad v3 {measure} {more}");
+        lab.weighbridge(&line)
+    };
+    bisect("B", "--runs 1")
+        .expect_code(3)
+        .expect_stderr("are single values that differ too little to classify others: runs of one revision are assumed to differ by 5 %")
+        .expect_stderr("--runs 4 would be enough");
+    assert_untouched(&lab);
+    for (into, more) in [("C", "--runs 4"), ("D", "--runs 1 --run-noise 0")] {
+        let ran = bisect(into, more).expect_code(0);
+        assert!(ran.out.trim_end().ends_with("commit 2"), "{more}: {}", ran.transcript());
+    }
 }

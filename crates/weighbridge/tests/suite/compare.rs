@@ -99,7 +99,12 @@ fn missing_malformed_and_incomparable_results_are_distinguished() {
     lab.weighbridge("compare old new --strict").expect_code(1);
     write_build(&lab, "more", &samples_around(1000.0));
     std::fs::rename(lab.path("more/Localhost/fio"), lab.path("more/Localhost/fio2")).unwrap();
-    lab.weighbridge("compare old more").expect_code(4);
+    lab.weighbridge("compare old more")
+        .expect_code(4)
+        .expect_stderr(
+            "1 cell in the reference alone: `Localhost/fio/0000:read-4k`; 1 cell in the judged build alone: ",
+        )
+        .expect_stderr("--map pairs profiles");
     std::fs::create_dir_all(lab.path("more/Localhost/fio")).unwrap();
     std::fs::rename(lab.path("new/Localhost/fio/0000"), lab.path("more/Localhost/fio/0000")).unwrap();
     lab.weighbridge("compare more old").expect_code(3);
@@ -132,7 +137,13 @@ fn own_runs_are_compared_if_their_definitions_match() {
     lab.define("steady", &definition.replace("version = 1", "version = 2"));
     let again = lab.weighbridge("run steady:kind=[a,b] --min-time 1ms --samples 6 --retakes 0 -q --into R3");
     assert!([0, 3].contains(&again.code), "{}", again.transcript());
-    lab.weighbridge("compare R1 R3").expect_code(4).expect_stdout("different definitions: definition key");
+    lab.weighbridge("compare R1 R3")
+        .expect_code(4)
+        .expect_stdout("different definitions: definition key")
+        .expect_stderr(
+            "2 cells with different definitions: `Localhost/steady/0000:kind=a` (another version of the test), `",
+        )
+        .expect_stderr("the test itself differs: measure both sides with one version of it\n");
 }
 
 #[test]
@@ -356,6 +367,14 @@ fn single_runs_are_judged_with_a_noise_model() {
     let of_model = lab.weighbridge("compare old near -m noise.json --threshold model --json").json();
     assert!(of_model["checks"][0]["threshold"].as_f64().unwrap() > 8.0, "{of_model}");
     lab.weighbridge("compare old near --threshold model").expect_code(1);
+    for (number, level) in [1000.0, 1300.0, 1002.0, 1304.0, 998.0, 1296.0, 1001.0, 1301.0].into_iter().enumerate() {
+        write_build(&lab, &format!("m{number}"), &samples_around(level));
+    }
+    lab.weighbridge("model fit --noise -o modes.json m0 m1 m2 m3 m4 m5 m6 m7").expect_code(0);
+    lab.weighbridge("model show modes.json").expect_stdout("two modes of runs, 30.0 % apart");
+    let modes = lab.weighbridge("compare m0 m1 -m modes.json --threshold model").expect_code(0);
+    let words = modes.out.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains("unconfirmed") && words.contains("in two modes 30.0 % apart"), "{}", modes.out);
     let thin = lab.weighbridge("model fit --noise -o thin.json r0,r1,r2").expect_code(3);
     thin.expect_stderr("3 runs: at least 6 are required");
     let unsure = lab.weighbridge("compare old near -m thin.json --method statistical").expect_code(0);

@@ -119,7 +119,12 @@ fn allow_different_permits_the_named_parameters() {
     run(&lab, "timed:runtime=60", "R60");
     run(&lab, "timed:runtime=61", "R61");
     run(&lab, "timed:runtime=61,mode=b", "R61b");
-    lab.weighbridge("compare R60 R61").expect_code(4);
+    lab.weighbridge("compare R60 R61")
+        .expect_code(4)
+        .expect_stderr(
+            "nothing to compare: 1 cell with different definitions: `Localhost/timed/0000:size=1` (runtime 60 → 61)\n",
+        )
+        .expect_stderr("or compare them all the same: --allow-different runtime\n");
     let allowed = lab.weighbridge("compare R60 R61 --allow-different runtime -v").expect_code(0);
     allowed.expect_stdout("equal        Localhost/timed/0000:size=1/throughput/figure#mean\n");
     assert!(words(&allowed.out).contains("; runtime 60 → 61"), "{}", allowed.out);

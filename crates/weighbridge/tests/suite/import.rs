@@ -9,11 +9,22 @@ fn example(name: &str) -> String {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../wb-import/tests/data").join(name).display().to_string()
 }
 
+/// The example of hyperfine's export, without the run that failed; its path.
+fn successful_commands(lab: &Lab) -> String {
+    let mut export: serde_json::Value =
+        serde_json::from_str(&std::fs::read_to_string(example("hyperfine.json")).unwrap()).unwrap();
+    for result in export["results"].as_array_mut().unwrap() {
+        result["exit_codes"].as_array_mut().unwrap().fill(0.into());
+    }
+    lab.write("hyperfine.json", &export.to_string()).display().to_string()
+}
+
 #[test]
 fn imported_results_can_be_read_by_every_command() {
     let lab = Lab::new();
-    let files: Vec<String> =
-        ["pbench.json", "fio.json", "fio-normal-json+.txt", "iperf3-udp.json", "hyperfine.json"].map(example).into();
+    let mut files: Vec<String> =
+        ["pbench.json", "fio.json", "fio-normal-json+.txt", "iperf3-udp.json"].map(example).into();
+    files.push(successful_commands(&lab));
     let ran = lab.weighbridge(&format!("import -o R --metadata build=8 {}", files.join(" "))).expect_code(0);
     ran.expect_stderr("hyperfine.json: hyperfine, 2 cells, 14 samples\n");
     for line in ["summary R", "format R", "study R", "solve R", "report R --html R/report.html --csv R/figures"] {
@@ -29,7 +40,7 @@ fn imported_results_can_be_read_by_every_command() {
 #[test]
 fn import_shows_what_it_read_and_no_time_of_its_own() {
     let lab = Lab::new();
-    let files = ["fio.json", "hyperfine.json"].map(example);
+    let files = [example("fio.json"), successful_commands(&lab)];
     let text = lab.weighbridge(&format!("import -o R {}", files.join(" "))).expect_code(0).out;
     let end = text.split("\n\n").find(|part| part.contains(" cells: ")).unwrap_or_else(|| panic!("{text}")).to_owned();
     insta::assert_snapshot!(end, @r"
@@ -48,7 +59,8 @@ fn import_shows_what_it_read_and_no_time_of_its_own() {
 #[test]
 fn imported_runs_are_compared_in_the_right_direction() {
     let lab = Lab::new();
-    let text = std::fs::read_to_string(example("hyperfine.json")).unwrap();
+    let old = successful_commands(&lab);
+    let text = std::fs::read_to_string(&old).unwrap();
     let mut slower: serde_json::Value = serde_json::from_str(&text).unwrap();
     for result in slower["results"].as_array_mut().unwrap() {
         for time in result["times"].as_array_mut().unwrap() {
@@ -56,7 +68,7 @@ fn imported_runs_are_compared_in_the_right_direction() {
         }
     }
     lab.write("slower.json", &slower.to_string());
-    assert_eq!(lab.weighbridge(&format!("import -o old {}", example("hyperfine.json"))).code, 0);
+    lab.weighbridge(&format!("import -o old {old}")).expect_code(0);
     lab.weighbridge("import -o new slower.json").expect_code(0);
     lab.weighbridge("compare old new --run-noise 0").expect_code(2);
     lab.weighbridge("compare new old --run-noise 0").expect_code(0);
@@ -180,4 +192,31 @@ fn the_page_of_many_cells_has_a_row_for_each_and_details_of_selected_ones() {
     let one = lab.read("one.html");
     assert!(one.contains("command to repeat it") && !one.contains("c1998"));
     lab.weighbridge("report R --html none.html --select nosuch*").expect_code(4);
+}
+
+/// SciPy: `fisher_exact([[0, 20], [8, 12]])` is 0.0033.
+#[test]
+fn imported_commands_that_fail_more_often_are_a_regression() {
+    let lab = Lab::new();
+    let write = |name: &str, failed: usize| {
+        let times: Vec<f64> = (0..20).map(|run| 1.0 + 0.001 * f64::from(run * 7 % 20)).collect();
+        let codes: Vec<i32> = (0..20).map(|run| i32::from(run < failed)).collect();
+        let export = serde_json::json!({"results": [{"command": "x", "times": times, "exit_codes": codes}]});
+        lab.write(&format!("{name}.json"), &export.to_string());
+        // A cell with failed runs lacks samples, as of any imported file.
+        lab.weighbridge(&format!("import -o {name} {name}.json")).expect_code(if failed > 0 { 3 } else { 0 });
+    };
+    for (name, failed) in [("none", 0), ("one", 1), ("many", 8)] {
+        write(name, failed);
+    }
+    let compared = lab.weighbridge("compare none many --json").expect_code(2).json();
+    let check = &compared["checks"][0];
+    assert_eq!(check["final_verdict"], "loss", "{check}");
+    assert_eq!(
+        check["failures"],
+        serde_json::json!([{"failed": 0, "attempts": 20}, {"failed": 8, "attempts": 20}]),
+        "{check}"
+    );
+    lab.weighbridge("compare none one").expect_code(3);
+    lab.weighbridge("compare many none").expect_code(3);
 }

@@ -240,3 +240,21 @@ fn a_plan_shows_what_decides_beside_the_threshold_of_another_metric() {
     plan.expect_stderr(warning);
     lab.weighbridge(&format!("run -p p.toml {QUICK} --into R")).expect_code_of(&[0, 3]).expect_stderr(warning);
 }
+
+#[test]
+fn a_system_is_calibrated_in_every_primary_metric() {
+    let lab = lab();
+    let line = format!("calibrate pair {QUICK} --runs 2 --samples 6 --into R");
+    let result = lab.weighbridge(&format!("{line} --json")).expect_code(0).json();
+    let cases = result["cases"].as_array().unwrap();
+    let metrics: Vec<_> = cases.iter().map(|case| case["metric"]["metric"].as_str().unwrap()).collect();
+    assert_eq!(metrics, ["throughput/rate", "latency/p99"]);
+    let noise: Vec<f64> =
+        cases.iter().map(|case| case["calibration"]["variance_components"]["samples"].as_f64().unwrap()).collect();
+    assert!(noise[0] < 0.01 && noise[1] > 0.1, "{noise:?}");
+    assert_eq!(result["criterion"]["other_metrics"], serde_json::json!([]));
+    let text = lab.weighbridge(&line).expect_code(0);
+    for expected in [": throughput/rate, higher is better", ": latency/p99, lower is better"] {
+        text.expect_stdout(expected);
+    }
+}

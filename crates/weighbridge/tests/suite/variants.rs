@@ -126,6 +126,26 @@ fn a_variant_whose_attempts_fail_more_often_is_worse() {
     assert!(page.contains("16 of 24 attempts failed") && page.contains("fails more"), "{page}");
 }
 
+/// As a counter of operations: it may be zero.
+#[test]
+fn a_primary_metric_that_does_not_measure_performance_is_compared() {
+    let lab = Lab::new();
+    let count =
+        "[[metric]]\nname = \"count\"\nclass = \"check\"\nunit = \"1\"\nprimary = true\nregex = 'count: (\\S+)'\n";
+    let head = "name = \"counted\"\nsummary = \"a count\"\nversion = 1\n";
+    lab.define(
+        "counted",
+        &format!(
+            "{head}command = [\"sh\", \"-c\", \"test -n \\\"$COUNT\\\" || COUNT=0; echo count: $COUNT\"]\n{count}"
+        ),
+    );
+    let ran = lab.weighbridge(&format!("ab counted {QUICK} --into R --json -- base same:base"));
+    assert_eq!(verdicts(&ran.expect_code(0).json())[1].1, "equivalent");
+    let variants = "one:env:COUNT=4 other:env:COUNT=5";
+    let ran = lab.weighbridge(&format!("ab counted {QUICK} --into S --json -- {variants}"));
+    assert_eq!(verdicts(&ran.expect_code(0).json())[1].1, "differs");
+}
+
 #[test]
 fn cases_are_decided_independently() {
     let lab = lab();

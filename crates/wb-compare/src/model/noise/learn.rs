@@ -3,8 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use rayon::prelude::*;
-use wb_model::Class;
-use wb_stats::{Replicates, Samples, joint_dip, joint_trend, outliers};
+use wb_stats::{Replicates, RunModes, Samples, joint_dip, joint_trend, outliers};
 
 use super::{
     InsufficientData, MIN_DEGREES_OF_FREEDOM, MetricNoise, NoiseFormat, NoiseModel, TrainingBuild, file::VERSION,
@@ -25,8 +24,8 @@ pub fn learn(builds: &Builds) -> NoiseModel {
     let rows: Vec<MetricIndex> = builds.rows().collect();
     let checks = rows.into_par_iter().filter_map(|row| {
         let id = builds.id(row, Statistic::Mean);
-        let is_measurement = id.class != Class::Check;
-        Some((id.to_string(), learn_metric(builds, &systems, row).filter(|_| is_measurement)?))
+        // Any metric can be chosen to decide in a later comparison, also one that does not measure performance.
+        Some((id.to_string(), learn_metric(builds, &systems, row)?))
     });
     let training_builds = builds.list().iter().map(|build| TrainingBuild {
         build: build.name.clone(),
@@ -85,6 +84,7 @@ fn learn_metric(builds: &Builds, systems: &[Vec<&Run>], row: MetricIndex) -> Opt
         drift: joint_trend(&drift),
         drift_within: joint_trend(&within),
         modes: joint_dip(&medians),
+        two_modes: RunModes::of(&values),
         modes_within: joint_dip(&runs),
         outliers: runs.iter().map(|run| outliers(run).positions.len()).sum(),
         disturbed: systems.iter().flatten().filter_map(|run| run.reading(row)).map(|it| it.disturbed as usize).sum(),

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use wb_model::Unit;
-use wb_stats::{Dip, Replicates, RunNoise, Trend};
+use wb_stats::{Dip, Replicates, RunModes, RunNoise, Trend};
 
 use crate::build::{Build, Builds};
 use crate::id::CheckId;
@@ -86,6 +86,9 @@ pub struct MetricNoise {
     pub drift_within: Option<Trend>,
     /// Dip test for multiple modes of the runs' medians; `None` with fewer than six runs.
     pub modes: Option<Dip>,
+    /// The two modes of the runs, if they are clearly apart: then their spread is that of neither.
+    #[serde(default)]
+    pub two_modes: Option<RunModes>,
     /// Dip test for multiple modes of the samples within runs.
     pub modes_within: Option<Dip>,
     /// The number of samples beyond Tukey's fences of their run.

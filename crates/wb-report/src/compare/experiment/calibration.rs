@@ -6,33 +6,42 @@ use wb_compare::experiment::{CalibrationCase, CalibrationExperiment};
 use wb_model::pluralize;
 use wb_stats::{Proportion, VarianceComponents};
 
+use super::variants::describe_metric;
 use super::{CaseSection, title};
 use crate::phrasing::NO_VALUE;
 use crate::text::{Align, Table, TableCell};
 
 pub(crate) fn sections(calibration: &CalibrationExperiment) -> Vec<CaseSection> {
-    let section = |case: &CalibrationCase| {
-        let about = format!(
-            "{} in {} of {}, {} of them disturbed{}",
-            pluralize(case.calibration.samples, "sample"),
-            pluralize(case.runs, "run"),
-            pluralize(case.boots, "boot"),
-            case.calibration.disturbed,
-            if calibration.added.is_empty() {
-                String::new()
-            } else {
-                format!("; added last: {}", calibration.added.join(", "))
-            },
-        );
-        CaseSection {
-            title: title(&case.case, &calibration.criterion),
-            about: Some(about),
-            tables: vec![rates_table(case, calibration.samples_per_side), noise_table(case)],
-            remarks: case.shortfalls.iter().map(|(run, reason)| (run.clone(), reason.clone())).collect(),
-            end: too_few_samples_note(case, calibration.samples_per_side),
-        }
+    let of_case = |metrics: &[CalibrationCase]| {
+        // A single metric is named below the tables.
+        let is_named = metrics.len() > 1;
+        metrics.iter().map(|case| section(calibration, case, is_named)).collect::<Vec<_>>()
     };
-    calibration.cases.iter().map(section).collect()
+    calibration.by_case().flat_map(of_case).collect()
+}
+
+fn section(calibration: &CalibrationExperiment, case: &CalibrationCase, is_named: bool) -> CaseSection {
+    let about = format!(
+        "{} in {} of {}, {} of them disturbed{}",
+        pluralize(case.calibration.samples, "sample"),
+        pluralize(case.runs, "run"),
+        pluralize(case.boots, "boot"),
+        case.calibration.disturbed,
+        if calibration.added.is_empty() {
+            String::new()
+        } else {
+            format!("; added last: {}", calibration.added.join(", "))
+        },
+    );
+    let title = title(&case.case, &calibration.criterion);
+    let metric = || describe_metric(&calibration.metric(case));
+    CaseSection {
+        title: if is_named { format!("{title}: {}", metric()) } else { title },
+        about: Some(about),
+        tables: vec![rates_table(case, calibration.samples_per_side), noise_table(case)],
+        remarks: case.shortfalls.iter().map(|(run, reason)| (run.clone(), reason.clone())).collect(),
+        end: too_few_samples_note(case, calibration.samples_per_side),
+    }
 }
 
 fn rates_table(case: &CalibrationCase, each: usize) -> Table {

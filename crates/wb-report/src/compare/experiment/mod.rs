@@ -68,24 +68,11 @@ pub(crate) fn describe_criterion(experiment: &Experiment) -> (String, String) {
         ),
         Experiment::Variants(_) | Experiment::Calibration(_) => format!("false-positive rate at most {error_rate} %"),
     };
-    match compared_metrics(experiment)[..] {
+    match &experiment.metrics()[..] {
         // Their tables have the directions.
-        [_, _, ..] => (join(&compared_metrics(experiment)), format!("{threshold}; {error_rate}")),
+        metrics @ [_, _, ..] => (join(metrics), format!("{threshold}; {error_rate}")),
         _ => (metric.to_string(), format!("{}; {threshold}; {error_rate}", describe_direction(*direction))),
     }
-}
-
-/// The metrics of variants, each once.
-fn compared_metrics(experiment: &Experiment) -> Vec<MetricKey> {
-    let Experiment::Variants(variants) = experiment else { return Vec::new() };
-    let mut metrics = Vec::new();
-    for case in &variants.cases {
-        let metric = variants.metric(case).metric;
-        if !metrics.contains(&metric) {
-            metrics.push(metric);
-        }
-    }
-    metrics
 }
 
 fn join(metrics: &[MetricKey]) -> String {

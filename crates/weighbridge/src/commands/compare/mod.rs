@@ -4,6 +4,7 @@ mod analysis;
 mod builds;
 mod isa;
 mod model;
+mod nothing_comparable;
 mod primary_metrics;
 mod render;
 mod thresholds;
@@ -168,12 +169,7 @@ pub(crate) fn compare(args: &CompareArgs, console: &Console) -> Result<Exit, Err
         crate::console::message!("help: all machines support {isa}: measure with `{command}`");
     }
     if outcome.exit_code == Exit::NothingToDo.code() {
-        let what = "nothing to compare: no check has a value on both sides".to_owned();
-        let help = match args.by {
-            Some(_) => "`weighbridge summary` shows what the run has".to_owned(),
-            None => "`weighbridge analyze` shows what each build has; --map pairs profiles".to_owned(),
-        };
-        return Err(Error::NothingToDo { what, help });
+        return Err(nothing_comparable::error(&outcome, args.by.is_some()));
     }
     Ok(match outcome.exit_code {
         0 => Exit::Success,

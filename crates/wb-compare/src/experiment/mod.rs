@@ -1,0 +1,96 @@
+//! Results of experiments: variants sampled in interleaved order, and A/A calibrations.
+
+mod calibration;
+mod duplicates;
+mod samples;
+mod variant_failures;
+mod variants;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use wb_model::{Direction, MetricKey, Unit};
+
+pub use calibration::{CalibrationCase, CalibrationExperiment};
+pub use duplicates::{DuplicateVariants, VariantInputs};
+pub use samples::{CaseSamples, InvalidMetric, VariantSamples, complete_blocks};
+pub use variants::{VariantCase, VariantExperiment, VariantSummary};
+
+/// The metric that decides an experiment, and how large and how certain a difference must be.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Criterion {
+    /// The test as given on the command line, such as `himeno:grid=M`.
+    pub test: String,
+    /// The first primary metric, `CLASS/METRIC`. Every primary one decides: see the cases.
+    #[schemars(with = "String")]
+    pub metric: MetricKey,
+    /// Other primary metrics, which decide nothing: if an older version recorded the run.
+    #[serde(default)]
+    #[schemars(with = "Vec<String>")]
+    pub other_metrics: Vec<MetricKey>,
+    /// The unit of the metric's values.
+    pub unit: Unit,
+    /// Which direction of change is better.
+    pub direction: Direction,
+    /// The smallest relevant difference, in percent: if the whole confidence interval of the ratio is closer to 1, the
+    /// verdict is `equivalent`.
+    pub threshold: f64,
+    /// The error rate, in percent: the share of identical variants among those reported as different; of a single
+    /// comparison, and of the sides of a calibration, the probability that they are.
+    pub error_rate: f64,
+}
+
+impl Criterion {
+    /// The metric that decides.
+    pub fn compared_metric(&self) -> ComparedMetric {
+        ComparedMetric { metric: self.metric.clone(), unit: self.unit.clone(), direction: self.direction }
+    }
+}
+
+/// A metric by which variants are compared.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ComparedMetric {
+    /// The metric, `CLASS/METRIC`.
+    #[schemars(with = "String")]
+    pub metric: MetricKey,
+    /// The unit of its values.
+    pub unit: Unit,
+    /// Which direction of change is better.
+    pub direction: Direction,
+}
+
+/// The experiment that a run was recorded for: variants, or an A/A calibration.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Experiment {
+    /// A comparison of variants.
+    Variants(VariantExperiment),
+    /// An A/A calibration.
+    Calibration(CalibrationExperiment),
+}
+
+impl Experiment {
+    /// The metrics of its cases, each once.
+    pub fn metrics(&self) -> Vec<MetricKey> {
+        let of_cases: Vec<MetricKey> = match self {
+            Self::Variants(variants) => variants.cases.iter().map(|case| variants.metric(case).metric).collect(),
+            Self::Calibration(calibration) => {
+                calibration.cases.iter().map(|case| calibration.metric(case).metric).collect()
+            }
+        };
+        let mut metrics = Vec::new();
+        for metric in of_cases {
+            if !metrics.contains(&metric) {
+                metrics.push(metric);
+            }
+        }
+        metrics
+    }
+
+    /// Its criterion.
+    pub fn criterion(&self) -> &Criterion {
+        match self {
+            Self::Variants(variants) => &variants.criterion,
+            Self::Calibration(calibration) => &calibration.criterion,
+        }
+    }
+}

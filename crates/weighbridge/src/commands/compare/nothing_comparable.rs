@@ -1,0 +1,122 @@
+//! Why nothing of two builds, or of parts of a run, can be compared: which cells, what prevents it, and the way out.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use wb_compare::CheckId;
+use wb_compare::build::{DEFINING_PARAMS, DEFINITION_KEY, EMULATED};
+use wb_compare::comparison::{CheckResult, ComparisonResult, FinalVerdict, ParamDifference};
+use wb_model::pluralize;
+
+use crate::error::Error;
+
+/// The number of cells that are named.
+const MAX_NAMED: usize = 3;
+
+/// What prevents the comparison of a cell. Of several, the first one of a cell counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Obstacle {
+    /// Both sides measured it with different definitions.
+    Definitions,
+    /// A side has no valid value.
+    Invalid,
+    /// Only the first build has it.
+    OnlyReference,
+    /// Only the last build has it.
+    OnlyJudged,
+    /// Neither has a value.
+    NoValue,
+}
+
+/// The error of a comparison in which no check has a value on both sides.
+pub(super) fn error(outcome: &ComparisonResult, is_within_run: bool) -> Error {
+    let mut cells: BTreeMap<String, (Obstacle, &CheckResult)> = BTreeMap::new();
+    for check in outcome.checks.iter().filter(|check| check.primary) {
+        let found = (obstacle(check), check);
+        let known = cells.entry(cell_name(check)).or_insert(found);
+        if found.0 < known.0 {
+            *known = found;
+        }
+    }
+    let mut by_obstacle: BTreeMap<Obstacle, Vec<(&str, &CheckResult)>> = BTreeMap::new();
+    for (cell, (obstacle, check)) in &cells {
+        by_obstacle.entry(*obstacle).or_default().push((cell, check));
+    }
+    let parts: Vec<String> = by_obstacle.iter().map(|(obstacle, cells)| describe(*obstacle, cells)).collect();
+    let what = match parts.is_empty() {
+        true => "nothing to compare: no check has a value on both sides".to_owned(),
+        false => format!("nothing to compare: {}", parts.join("; ")),
+    };
+    let help = match by_obstacle.get(&Obstacle::Definitions) {
+        Some(cells) => way_out_of_definitions(cells),
+        None if is_within_run => "`weighbridge summary` shows what the run has".to_owned(),
+        None => "`weighbridge analyze` shows what each build has; --map pairs profiles".to_owned(),
+    };
+    Error::NothingToDo { what, help }
+}
+
+fn obstacle(check: &CheckResult) -> Obstacle {
+    match (check.final_verdict, check.before, check.after) {
+        (FinalVerdict::Incomparable, ..) => Obstacle::Definitions,
+        (FinalVerdict::Invalid, ..) => Obstacle::Invalid,
+        (_, Some(_), None) => Obstacle::OnlyReference,
+        (_, None, Some(_)) => Obstacle::OnlyJudged,
+        _ => Obstacle::NoValue,
+    }
+}
+
+fn cell_name(check: &CheckResult) -> String {
+    let id = check.id.to_string();
+    match CheckId::parse(&id) {
+        Ok(CheckId { profile, test, serial, case, .. }) => format!("{profile}/{test}/{serial}:{case}"),
+        Err(_) => id,
+    }
+}
+
+fn describe(obstacle: Obstacle, cells: &[(&str, &CheckResult)]) -> String {
+    let head = match obstacle {
+        Obstacle::Definitions => "with different definitions",
+        Obstacle::Invalid => "without a valid value",
+        Obstacle::OnlyReference => "in the reference alone",
+        Obstacle::OnlyJudged => "in the judged build alone",
+        Obstacle::NoValue => "without a value",
+    };
+    let named = cells.iter().take(MAX_NAMED).map(|(cell, check)| match obstacle {
+        Obstacle::Definitions => format!("`{cell}` ({})", describe_differences(&check.differences)),
+        _ => format!("`{cell}`"),
+    });
+    let named = named.collect::<Vec<_>>().join(", ");
+    let others = cells.len().saturating_sub(MAX_NAMED);
+    let others = if others > 0 { format!(" and {others} more") } else { String::new() };
+    format!("{} {head}: {named}{others}", pluralize(cells.len(), "cell"))
+}
+
+/// The parameters that a user has set; without any, another version of the test.
+fn parameters(differences: &[ParamDifference]) -> impl Iterator<Item = &ParamDifference> {
+    differences.iter().filter(|difference| !DEFINING_PARAMS.contains(&difference.name.as_str()))
+}
+
+fn describe_differences(differences: &[ParamDifference]) -> String {
+    let side = |value: &Option<String>| value.clone().unwrap_or_else(|| "nothing".to_owned());
+    let describe = |it: &ParamDifference| format!("{} {} → {}", it.name, side(&it.before), side(&it.after));
+    let is_shown = |it: &&ParamDifference| it.name != DEFINITION_KEY;
+    let shown: Vec<String> = differences.iter().filter(is_shown).map(describe).collect();
+    if shown.is_empty() { "another version of the test".to_owned() } else { shown.join(", ") }
+}
+
+fn way_out_of_definitions(cells: &[(&str, &CheckResult)]) -> String {
+    let differences = || cells.iter().flat_map(|(_, check)| &check.differences);
+    if differences().any(|difference| difference.name == EMULATED) {
+        return "--allow-emulated compares emulated machines with hardware".to_owned();
+    }
+    let names: BTreeSet<&str> =
+        cells.iter().flat_map(|(_, check)| parameters(&check.differences)).map(|it| it.name.as_str()).collect();
+    match names.is_empty() {
+        true => "the test itself differs: measure both sides with one version of it".to_owned(),
+        false => {
+            let names = names.into_iter().collect::<Vec<_>>().join(",");
+            format!(
+                "measure both sides with the same parameters, or compare them all the same: --allow-different {names}"
+            )
+        }
+    }
+}
