@@ -103,8 +103,8 @@ impl<'a> BuildHistory<'a> {
         totals.errors = self.tolerances.errors(build).count();
         for group in self.tolerances.groups.iter().filter(|group| self.affects_exit_code(group, build)) {
             match group.cell(build).map(|cell| cell.status) {
-                Some(Status::Regression) => totals.groups_regressed += 1,
-                Some(Status::Improvement) => totals.groups_improved += 1,
+                Some(Status::Regressed) => totals.groups_regressed += 1,
+                Some(Status::Improved) => totals.groups_improved += 1,
                 _ => {}
             }
         }
@@ -149,6 +149,7 @@ impl<'a> BuildHistory<'a> {
     fn column(&mut self, build: usize, cache: &mut DifferenceCache) -> Vec<Option<StoredCheck>> {
         let mut remaining = self.statistical_checks(build).unwrap_or(&[]).iter().enumerate().peekable();
         let tolerances = self.tolerances;
+        let alternatives = self.builds.within_run().is_some();
         let column = tolerances.checks.iter().enumerate().map(|(at, check)| {
             while remaining.next_if(|(_, next)| next.row < check.row).is_some() {}
             let statistical_check = remaining.peek().filter(|(_, next)| next.row == check.row);
@@ -156,9 +157,8 @@ impl<'a> BuildHistory<'a> {
             let differences = self.difference_index(check.row, build, cache);
             let differing = differences.map_or(&[][..], |index| &self.differences[index]);
             let by_statistics = statistical_check.map(|(_, check)| *check);
-            let id_format = tolerances.id(at).id_format;
             let CheckDecision { by: decided_by, final_verdict: decided, .. } =
-                decide(check.statistic, id_format, status, by_statistics, self.method, differing);
+                decide(tolerances.id(at), alternatives, status, by_statistics, self.method, differing);
             Some(StoredCheck {
                 decided,
                 decided_by,

@@ -74,9 +74,15 @@ fn builds_in_between_are_compared_with_the_first_as_well() {
     let lab = lab(&[(1000.0, Some(5.0)), (1500.0, None), (1010.0, Some(5.1))]);
     with_history(&lab.read(&["0", "1", "2"]), None, |history, _| {
         let decided = |id, build| history.build_check(at(history, id), build).map(|judged| judged.final_verdict);
-        assert_eq!([1, 2].map(|build| decided(IOPS, build)), [Some(FinalVerdict::Gain), Some(FinalVerdict::Equal)]);
-        assert_eq!([1, 2].map(|build| decided(LAT, build)), [Some(FinalVerdict::Missing), Some(FinalVerdict::Equal)]);
-        assert_eq!((history.totals(1).gains, history.totals(2).gains), (1, 0));
+        assert_eq!(
+            [1, 2].map(|build| decided(IOPS, build)),
+            [Some(FinalVerdict::Improved), Some(FinalVerdict::Equivalent)]
+        );
+        assert_eq!(
+            [1, 2].map(|build| decided(LAT, build)),
+            [Some(FinalVerdict::Missing), Some(FinalVerdict::Equivalent)]
+        );
+        assert_eq!((history.totals(1).better, history.totals(2).better), (1, 0));
         assert_eq!(history.score(1), Some(50.0));
         assert_eq!((history.build_check(0, 0).is_none(), history.build_check(0, 3).is_none()), (true, true));
     });
@@ -85,7 +91,7 @@ fn builds_in_between_are_compared_with_the_first_as_well() {
 #[test]
 fn standard_deviations_beside_means_that_statistics_decide_are_not_counted() {
     let lab = lab(&[(1000.0, None), (1000.0, None)]);
-    let equals = |method| with_history(&lab.read(&["0", "1"]), method, |_, outcome| outcome.totals.equals);
+    let equals = |method| with_history(&lab.read(&["0", "1"]), method, |_, outcome| outcome.totals.equivalent);
     assert_eq!(equals(Some(ComparisonMethod::Tolerance)), 2);
     assert_eq!(equals(Some(ComparisonMethod::Statistical)), 1);
 }

@@ -140,7 +140,7 @@ mod tests {
     use super::*;
 
     fn row(estimate: f64, interval: Option<(f64, f64)>) -> ForestRow {
-        let verdict = ("loss", "loss");
+        let verdict = ("regressed", "regressed");
         let label = "fio bs=4k".to_owned();
         ForestRow {
             label,

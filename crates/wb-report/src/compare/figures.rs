@@ -50,7 +50,7 @@ pub(super) fn secondary_note(outcome: &ComparisonResult) -> Option<String> {
     let failed: Vec<&CheckResult> = failed.collect();
     let (named, others) = failed.split_at(failed.len().min(MAX_NAMED_SECONDARY));
     let name = |check: &&CheckResult| match check.final_verdict {
-        FinalVerdict::Loss => format!("{} ({})", readable_id(&check.id), describe_difference(check)),
+        worse if worse.is_worse() => format!("{} ({})", readable_id(&check.id), describe_difference(check)),
         other => format!("{} ({})", readable_id(&check.id), other.as_str()),
     };
     let named: Vec<String> = named.iter().map(name).collect();
@@ -140,12 +140,17 @@ pub(super) fn format_value(value: Option<f64>) -> String {
 /// The tone of a decision.
 pub(super) fn tone(decided: FinalVerdict) -> Tone {
     match decided {
-        FinalVerdict::Gain | FinalVerdict::MinorGain => Tone::Good,
-        FinalVerdict::Equal => Tone::Plain,
+        FinalVerdict::Improved | FinalVerdict::Faster | FinalVerdict::Better | FinalVerdict::MinorGain => Tone::Good,
+        FinalVerdict::Equivalent => Tone::Plain,
         FinalVerdict::MinorLoss | FinalVerdict::Differs | FinalVerdict::Unconfirmed | FinalVerdict::Inconclusive => {
             Tone::Doubtful
         }
-        FinalVerdict::Loss | FinalVerdict::Missing | FinalVerdict::Invalid | FinalVerdict::Incomparable => Tone::Bad,
+        FinalVerdict::Regressed
+        | FinalVerdict::Slower
+        | FinalVerdict::Worse
+        | FinalVerdict::Missing
+        | FinalVerdict::Invalid
+        | FinalVerdict::Incomparable => Tone::Bad,
     }
 }
 
@@ -323,7 +328,7 @@ fn describe_disturbed(statistics: &StatisticalSummary) -> String {
 /// Of an interval of the samples and one with the noise between runs, the one that the verdict is based on.
 pub(super) fn shown_interval<T>(decided: FinalVerdict, by_samples: Option<T>, by_runs: Option<T>) -> Option<T> {
     match decided {
-        FinalVerdict::Gain | FinalVerdict::Loss | FinalVerdict::Differs => by_runs.or(by_samples),
+        decided if decided.is_change() => by_runs.or(by_samples),
         _ => by_samples,
     }
 }
@@ -424,7 +429,7 @@ fn describe_same_run(decided: FinalVerdict, statistics: &StatisticalSummary) -> 
         }
     };
     match decided {
-        FinalVerdict::Equal => format!(
+        FinalVerdict::Equivalent => format!(
             "{within}; the sides do not differ by {} % or more",
             format_value(Some((statistics.threshold * 100.0).round() / 100.0))
         ),
@@ -446,12 +451,12 @@ fn describe_run_noise(decided: FinalVerdict, statistics: &StatisticalSummary) ->
         None => "without the noise between runs, since a figure is not above zero".to_owned(),
     };
     match decided {
-        FinalVerdict::Gain | FinalVerdict::Loss | FinalVerdict::Differs => assumed,
+        decided if decided.is_change() => assumed,
         FinalVerdict::Unconfirmed if statistics.significant_alone => {
             format!("{assumed}: significant alone, not among all checks of this comparison")
         }
         FinalVerdict::Unconfirmed if doubting_aspect(statistics).is_some() => {
-            format!("{assumed}: no gain while another aspect may be worse")
+            format!("{assumed}: no improvement while another aspect may be worse")
         }
         FinalVerdict::Unconfirmed
             if statistics.noise_source == Some(NoiseSource::Prior) && statistics.run_noise == 0.0 =>
@@ -462,7 +467,7 @@ fn describe_run_noise(decided: FinalVerdict, statistics: &StatisticalSummary) ->
             "{assumed}, two runs of one may differ as much: `ab` measures both interleaved, `model fit --noise` learns how \
              much runs differ"
         ),
-        FinalVerdict::Equal => format!(
+        FinalVerdict::Equivalent => format!(
             "these {} do not differ by {} % or more",
             if statistics.counts.runs == [1, 1] { "two runs" } else { "runs" },
             format_value(Some((statistics.threshold * 100.0).round() / 100.0))

@@ -30,7 +30,7 @@ pub(super) fn headline_with(
         None => describe_sides([&reference.name, &judged.name].map(|name| build_name(name)), &primary, check_name),
         Some(within_run) => describe_parts(within_run, &primary, &build_name, check_name),
     };
-    match deviations.iter().filter(|check| check.final_verdict == FinalVerdict::Loss).count() {
+    match deviations.iter().filter(|check| check.final_verdict.is_worse()).count() {
         0 => {}
         1 => sentence += "; one standard deviation is worse",
         worse => sentence += &format!("; {worse} standard deviations are worse"),
@@ -67,11 +67,13 @@ pub(super) fn describe_sides(
     let [reference, judged] = &names;
     let with = |requested: FinalVerdict| primary.iter().copied().filter(move |check| check.final_verdict == requested);
     let mut parts = Vec::new();
-    let failing = with(FinalVerdict::Loss).find(|check| is_statistical(check) && has(check, |it| it.failures_rose));
+    let worse = || primary.iter().copied().filter(|check| check.final_verdict.is_worse());
+    let better = || primary.iter().copied().filter(|check| check.final_verdict.is_better());
+    let failing = worse().find(|check| is_statistical(check) && has(check, |it| it.failures_rose));
     parts.extend(failing.and_then(|check| describe_failures(check, &check_name)));
-    for verdict in [FinalVerdict::Loss, FinalVerdict::Gain] {
-        let checks: Vec<&CheckResult> = with(verdict).filter(|check| !is_worse_by_failures_alone(check)).collect();
-        if let Some(changed) = describe_changed(&checks, verdict, &check_name) {
+    let worse: Vec<&CheckResult> = worse().filter(|check| !is_worse_by_failures_alone(check)).collect();
+    for checks in [worse, better().collect()] {
+        if let Some(changed) = describe_changed(&checks, &check_name) {
             parts.push(changed);
         }
     }
@@ -82,7 +84,7 @@ pub(super) fn describe_sides(
         (true, true) => with(FinalVerdict::Unconfirmed).collect(),
         (true, false) => Vec::new(),
     };
-    let perhaps = describe_changed(&unconfirmed, FinalVerdict::Unconfirmed, &check_name);
+    let perhaps = describe_changed(&unconfirmed, &check_name);
     let described = parts.len() + perhaps.iter().count();
     let mut sentence = match (parts.is_empty(), &perhaps) {
         (true, Some(perhaps)) => format!("{judged} may be {perhaps} than {reference}, which is unconfirmed"),
@@ -94,7 +96,8 @@ pub(super) fn describe_sides(
     };
     let equal = primary.iter().filter(|check| is_equal(check)).count();
     let is_named = |check: &CheckResult| {
-        matches!(check.final_verdict, FinalVerdict::Loss | FinalVerdict::Gain)
+        check.final_verdict.is_worse()
+            || check.final_verdict.is_better()
             || perhaps.is_some() && unconfirmed.iter().any(|it| std::ptr::eq(*it, check))
     };
     let counts = count_checks(primary.iter().copied().filter(|check| !is_named(check)));
@@ -102,7 +105,7 @@ pub(super) fn describe_sides(
         (_, 0) => sentence += " have no primary check in common",
         (0, 1) => sentence += &format!(": one check, {}", counts.trim_start_matches("1 ")),
         (0, checks) if equal == checks => {
-            sentence += &format!(" are equal in all {checks} checks{}", describe_wide_thresholds(primary));
+            sentence += &format!(" are equivalent in all {checks} checks{}", describe_wide_thresholds(primary));
         }
         (0, checks) => sentence += &format!(": {checks} checks, {counts}"),
         (_, _) if counts.is_empty() => {}
@@ -129,24 +132,24 @@ fn describe_failing_inconclusive<'a>(
     format!("; inconclusive, which fails: {}{}{others}", check_name(&short_name(&most.id)), amount.unwrap_or_default())
 }
 
-/// The number of checks with each verdict: `5 equal, 10 inconclusive`.
+/// The number of checks with each verdict: `5 equivalent, 10 inconclusive`.
 pub(super) fn count_checks<'a>(checks: impl Iterator<Item = &'a CheckResult>) -> String {
     let checks: Vec<&CheckResult> = checks.collect();
     let (equal, others): (Vec<_>, Vec<_>) = checks.into_iter().partition(|check| is_equal(check));
     let names = [
-        (FinalVerdict::MinorLoss, "slightly worse"),
+        (FinalVerdict::MinorLoss, FinalVerdict::MinorLoss.as_str()),
         (FinalVerdict::Unconfirmed, "unconfirmed"),
-        (FinalVerdict::Differs, "different without a better direction"),
+        (FinalVerdict::Differs, "differs without a better direction"),
         (FinalVerdict::Inconclusive, "inconclusive"),
         (FinalVerdict::Missing, "missing"),
         (FinalVerdict::Invalid, "invalid"),
         (FinalVerdict::Incomparable, "incomparable"),
     ];
     let count = |verdict: FinalVerdict| others.iter().filter(|check| check.final_verdict == verdict).count();
-    let equal_within = format!("equal{}", describe_wide_thresholds(&equal));
+    let equal_within = format!("equivalent{}", describe_wide_thresholds(&equal));
     let mut counts = vec![
-        (count(FinalVerdict::Loss), "worse"),
-        (count(FinalVerdict::Gain), "better"),
+        (others.iter().filter(|check| check.final_verdict.is_worse()).count(), "worse"),
+        (others.iter().filter(|check| check.final_verdict.is_better()).count(), "better"),
         (equal.len(), equal_within.as_str()),
     ];
     counts.extend(names.iter().map(|&(verdict, name)| (count(verdict), name)));
@@ -155,7 +158,7 @@ pub(super) fn count_checks<'a>(checks: impl Iterator<Item = &'a CheckResult>) ->
 }
 
 fn is_equal(check: &CheckResult) -> bool {
-    matches!(check.final_verdict, FinalVerdict::Equal | FinalVerdict::MinorGain)
+    matches!(check.final_verdict, FinalVerdict::Equivalent | FinalVerdict::MinorGain)
 }
 
 /// ` within 50 %` if checks are equal by a threshold above the default, where that hides what everybody expects.
@@ -178,14 +181,10 @@ fn describe_failures(check: &CheckResult, check_name: impl Fn(&str) -> String) -
 }
 
 /// `29.0 % slower (27.5 to 29.8 %) in fio bs=4k`; of several checks the range, and where it is largest.
-fn describe_changed(
-    checks: &[&CheckResult],
-    verdict: FinalVerdict,
-    check_name: impl Fn(&str) -> String,
-) -> Option<String> {
+fn describe_changed(checks: &[&CheckResult], check_name: impl Fn(&str) -> String) -> Option<String> {
     let name = |check: &CheckResult| check_name(&short_name(&check.id));
     let largest = checks.iter().copied().max_by(|one, other| size(one).total_cmp(&size(other)))?;
-    let word = adjective(checks, verdict)?;
+    let word = adjective(checks)?;
     // The shift is what everybody expects; anything else is named.
     let of = |check: &CheckResult| match check.statistics.as_ref().and_then(|statistics| statistics.aspect) {
         Some(aspect) if is_statistical(check) && aspect != Aspect::Shift => format!(" by the {aspect}"),
@@ -322,7 +321,7 @@ fn format_size(percent: f64) -> String {
 
 /// `slower` and `faster` of throughputs and latencies, otherwise `worse` and `better`; `None` if checks without a verdict
 /// differ in their direction.
-fn adjective(checks: &[&CheckResult], verdict: FinalVerdict) -> Option<&'static str> {
+fn adjective(checks: &[&CheckResult]) -> Option<&'static str> {
     let is_speed = |check: &&CheckResult| {
         !is_weighted_score(check)
             && CheckId::parse(&check.id).is_ok_and(|id| matches!(id.class, Class::Throughput | Class::Latency))
@@ -334,9 +333,9 @@ fn adjective(checks: &[&CheckResult], verdict: FinalVerdict) -> Option<&'static 
         (Direction::Higher, difference) => Some(difference < 0.0),
         (Direction::Lower, difference) => Some(difference > 0.0),
     };
-    let worse = match verdict {
-        FinalVerdict::Loss => true,
-        FinalVerdict::Gain => false,
+    let worse = match checks.first()?.final_verdict {
+        verdict if verdict.is_worse() => true,
+        verdict if verdict.is_better() => false,
         _ => {
             let first = is_worse(checks.first()?)?;
             checks.iter().all(|check| is_worse(check) == Some(first)).then_some(first)?

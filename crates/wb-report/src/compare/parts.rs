@@ -45,14 +45,14 @@ impl<'a> Part<'a> {
 
 fn rank(check: &CheckResult) -> PartRank {
     match check.final_verdict {
-        FinalVerdict::Loss => PartRank::Worse,
-        FinalVerdict::Gain => PartRank::Better,
+        worse if worse.is_worse() => PartRank::Worse,
+        better if better.is_better() => PartRank::Better,
         FinalVerdict::Unconfirmed
         | FinalVerdict::Differs
         | FinalVerdict::Missing
         | FinalVerdict::Invalid
         | FinalVerdict::Incomparable => PartRank::Doubtful,
-        FinalVerdict::Equal | FinalVerdict::MinorGain | FinalVerdict::MinorLoss | FinalVerdict::Inconclusive => {
+        _ => {
             if has_undecisive_failures(check) {
                 PartRank::Doubtful
             } else {

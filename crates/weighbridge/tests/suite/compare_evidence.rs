@@ -43,7 +43,7 @@ fn fewer_than_six_samples_are_inconclusive() {
     assert!((check["score"].as_f64().unwrap() - 50.0).abs() < 1e-6, "{check}");
     assert_eq!(check["reason"], "3 and 3 samples: at least 6 per side are required");
     assert_eq!(outcome["regressed_by"], serde_json::json!([]));
-    lab.weighbridge("compare old new").expect_code(2).expect_stdout(&format!("loss         {TIME}\n"));
+    lab.weighbridge("compare old new").expect_code(2).expect_stdout(&format!("regressed    {TIME}\n"));
 }
 
 #[test]
@@ -52,7 +52,7 @@ fn requested_method_and_run_perf_folders_decide_from_few_samples() {
     imported(&lab, "old", &[1.0, 1.01, 1.02]);
     imported(&lab, "new", &[1.5, 1.51, 1.52]);
     let ran = lab.weighbridge("compare old new --method tolerance --markdown out.md --html out.html").expect_code(2);
-    ran.expect_stdout(&format!("loss         {TIME}\n"));
+    ran.expect_stdout(&format!("regressed    {TIME}\n"));
     let by = |out: &str| out.lines().find(|line| line.contains("regression by")).map(|line| line.trim().to_owned());
     assert!(by(&ran.out).is_some_and(|line| line.ends_with("tolerance")), "{}", ran.out);
     assert!(lab.read("out.md").contains("; regression by tolerance."), "{}", lab.read("out.md"));
@@ -121,7 +121,7 @@ fn allow_different_permits_the_named_parameters() {
     run(&lab, "timed:runtime=61,mode=b", "R61b");
     lab.weighbridge("compare R60 R61").expect_code(4);
     let allowed = lab.weighbridge("compare R60 R61 --allow-different runtime -v").expect_code(0);
-    allowed.expect_stdout("equal        Localhost/timed/0000:size=1/throughput/figure#mean\n");
+    allowed.expect_stdout("equivalent   Localhost/timed/0000:size=1/throughput/figure#mean\n");
     assert!(words(&allowed.out).contains("; runtime 60 → 61"), "{}", allowed.out);
     let more = lab.weighbridge("compare R60 R61b --allow-different runtime");
     assert_eq!(more.code, 4, "the mode differs as well: {}", more.transcript());
@@ -167,7 +167,7 @@ fn run_perf_iterations_with_an_allowed_parameter_are_paired() {
     std::fs::write(path, text.replace("read-4k", "read-8k").replace("\"4k\"", "\"8k\"")).unwrap();
     lab.weighbridge("compare old new").expect_code(4);
     let paired = lab.weighbridge("compare old new --allow-different bs -v").expect_code(0);
-    paired.expect_stdout("equal        Localhost/fio/0000:./read-4k/throughput/iops_sec.mean\n");
+    paired.expect_stdout("equivalent   Localhost/fio/0000:./read-4k/throughput/iops_sec.mean\n");
     assert!(words(&paired.out).contains("; bs 4k → 8k"), "{}", paired.out);
 }
 
@@ -291,7 +291,7 @@ fn unconfirmed_checks_without_a_common_direction_are_counted() {
     };
     import("old", [1.0, 1.0, 1.0]);
     import("new", [1.08, 0.92, 1.0]);
-    lab.weighbridge("compare old new").expect_code(0).expect_stdout("3 checks, 1 equal, 2 unconfirmed");
+    lab.weighbridge("compare old new").expect_code(0).expect_stdout("3 checks, 1 equivalent, 2 unconfirmed");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use wb_compare::comparison::{CheckResult, ComparisonMethod, FinalVerdict};
+use wb_compare::comparison::{CheckResult, ComparisonMethod};
 use wb_compare::{CheckId, ComparisonResult, Statistic};
 
 use super::verdict_style::VerdictStyles;
@@ -76,7 +76,6 @@ fn row(check: &CheckResult, label: String, styles: VerdictStyles) -> ForestRow {
     let shown = statistics.filter(|_| failures.is_none());
     let interval = shown.and_then(|it| shown_interval(check.final_verdict, it.interval, it.runs_interval));
     let has_run_noise = shown.is_some_and(|it| it.runs_interval.is_some());
-    let is_change = matches!(check.final_verdict, FinalVerdict::Gain | FinalVerdict::Loss | FinalVerdict::Differs);
     let estimate = difference(check).filter(|_| failures.is_none());
     let text = failures.unwrap_or_else(|| describe_difference(check).replace('-', "−"));
     ForestRow {
@@ -84,7 +83,7 @@ fn row(check: &CheckResult, label: String, styles: VerdictStyles) -> ForestRow {
         verdict: (style.class, style.word),
         estimate,
         interval: interval.map(|interval| (percent(interval.low), percent(interval.high))),
-        by_samples: styles.wording == Wording::Builds && !(is_change && has_run_noise),
+        by_samples: styles.wording == Wording::Builds && !(check.final_verdict.is_change() && has_run_noise),
         negligible: statistics.map_or(check.tolerance, |it| it.threshold),
         text: format!("{} {text}", style.symbol),
     }
