@@ -59,7 +59,9 @@ pub enum FinalVerdict {
     Unconfirmed,
     /// No verdict yet.
     Inconclusive,
-    /// Missing on one side.
+    /// Only the last build has it.
+    New,
+    /// The last build does not have it, or an error is why the first does not; of parts of one run, one of both does not.
     Missing,
     /// A side has no valid value.
     Invalid,
@@ -69,7 +71,7 @@ pub enum FinalVerdict {
 
 impl FinalVerdict {
     /// All verdicts, from best to worst.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::Improved,
         Self::Faster,
         Self::Better,
@@ -82,6 +84,7 @@ impl FinalVerdict {
         Self::Differs,
         Self::Unconfirmed,
         Self::Inconclusive,
+        Self::New,
         Self::Missing,
         Self::Invalid,
         Self::Incomparable,
@@ -106,7 +109,7 @@ impl FinalVerdict {
     /// which none improved or regressed.
     pub fn is_possible(self, alternatives: bool) -> bool {
         match self {
-            Self::Improved | Self::Regressed => !alternatives,
+            Self::Improved | Self::Regressed | Self::New => !alternatives,
             Self::Faster | Self::Better | Self::Slower | Self::Worse => alternatives,
             _ => true,
         }
@@ -125,12 +128,12 @@ impl FinalVerdict {
 
     /// Whether it results from two valid numbers.
     pub fn is_compared(self) -> bool {
-        !matches!(self, Self::Missing | Self::Invalid | Self::Incomparable)
+        !matches!(self, Self::New | Self::Missing | Self::Invalid | Self::Incomparable)
     }
 
-    /// Whether it counts against a build: worse, or not compared.
+    /// Whether it counts against a build: worse, or not compared although the first build has it.
     pub fn is_failure(self) -> bool {
-        self.is_worse() || !self.is_compared()
+        self.is_worse() || !self.is_compared() && self != Self::New
     }
 
     /// Whether it is more than a small difference or none.
@@ -153,6 +156,7 @@ impl FinalVerdict {
             Self::Differs => "differs",
             Self::Unconfirmed => "unconfirmed",
             Self::Inconclusive => "inconclusive",
+            Self::New => "new",
             Self::Missing => "missing",
             Self::Invalid => "invalid",
             Self::Incomparable => "incomparable",
@@ -235,6 +239,16 @@ fn is_single_sample(check: Option<&statistical::MetricComparison>) -> bool {
 /// Whoever gives a noise model wants it to be used.
 fn uses_noise_model(check: &statistical::MetricComparison) -> bool {
     matches!(check.noise, Some(NoiseModelUse::Applied { .. }))
+}
+
+impl CheckDecision {
+    /// The same if the first build does not have the check, without an error, and the last build has it.
+    pub(super) fn of_new(self) -> Self {
+        match self.final_verdict {
+            FinalVerdict::Missing => Self { final_verdict: FinalVerdict::New, ..self },
+            _ => self,
+        }
+    }
 }
 
 impl From<Verdict> for FinalVerdict {

@@ -218,7 +218,10 @@ pub struct Totals {
     pub unconfirmed: usize,
     /// Without a verdict yet.
     pub inconclusive: usize,
-    /// On one side only.
+    /// Only in the last build; does not fail.
+    #[serde(default)]
+    pub new: usize,
+    /// Only in the first build, or in one of two parts of one run.
     pub missing: usize,
     /// Primary means that the last build has, but not in all of its runs.
     #[serde(default)]
@@ -260,6 +263,7 @@ impl Totals {
             FinalVerdict::Differs => &mut self.differs,
             FinalVerdict::Unconfirmed => &mut self.unconfirmed,
             FinalVerdict::Inconclusive => &mut self.inconclusive,
+            FinalVerdict::New => &mut self.new,
             FinalVerdict::Missing => &mut self.missing,
             FinalVerdict::Invalid => &mut self.invalid,
             FinalVerdict::Incomparable => &mut self.incomparable,
@@ -396,7 +400,11 @@ impl ComparisonResult {
         let ends = [values.first(), values.last()].map(|value| value.copied().flatten());
         let cells = || all.clone().skip(1).map(|build| tolerances.cell(at, build));
         let differences = report::last_param_differences(builds, check.row);
-        let decision = decide(id, builds.within_run().is_some(), cell.status, statistical_check, method, &differences);
+        let mut decision =
+            decide(id, builds.within_run().is_some(), cell.status, statistical_check, method, &differences);
+        if reasons.is_new(check.row, check.statistic, all.end - 1) {
+            decision = decision.of_new();
+        }
         CheckResult {
             id: id.text(),
             sides: builds.within_run().map(|within| within.sides(check.row).map(str::to_owned)),

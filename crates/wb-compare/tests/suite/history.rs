@@ -118,3 +118,32 @@ fn parameters_are_compared_with_those_of_the_first_build() {
         assert_eq!((difference.name.as_str(), difference.after.as_deref()), ("name", Some("other")));
     });
 }
+
+#[test]
+fn what_only_later_builds_have_is_new_and_does_not_fail() {
+    const WRITE: &str = "Localhost/fio/0000:./write-4KiB/throughput/iops_sec.mean";
+    let lab = TestFolders::new();
+    for (build, has_write) in [("0", false), ("1", true), ("2", true), ("3", false)] {
+        let metrics = [throughput("iops_sec", 100.0, 1.0)];
+        let cases = [iteration("read-4KiB", "iops_sec", &metrics), iteration("write-4KiB", "iops_sec", &metrics)];
+        lab.run(build, "Localhost/fio/0000", if has_write { &cases } else { &cases[..1] });
+    }
+    let verdicts = |builds: &[&str]| {
+        with_history(&lab.read(builds), None, |history, outcome| {
+            let of_last = outcome.checks.iter().find(|check| check.id == WRITE).unwrap();
+            let at = (0..).find(|at| history.tolerances.id(*at).text() == WRITE).unwrap();
+            let of_builds = (1..builds.len()).map(|build| history.build_check(at, build).unwrap().final_verdict);
+            let of_builds: Vec<FinalVerdict> = of_builds.collect();
+            assert_eq!(of_builds.last(), Some(&of_last.final_verdict), "the page and the other outputs");
+            assert!(!of_last.fails);
+            (of_builds, [outcome.totals.new, outcome.totals.missing].map(|count| count > 0), outcome.exit_code)
+        })
+    };
+    let new = FinalVerdict::New;
+    assert_eq!(verdicts(&["0", "1", "2"]), (vec![new, new], [true, false], 0));
+    assert_eq!(verdicts(&["1", "2", "3"]).1, [false, true]);
+    assert_eq!(verdicts(&["1", "3"]), (vec![FinalVerdict::Missing], [false, true], 3));
+    // An error of the first build explains what it lacks.
+    lab.file("0/Localhost/fio/0000/__error0__/exception", "it broke\n");
+    assert_eq!(verdicts(&["0", "1"]).0, [FinalVerdict::Missing]);
+}

@@ -11,6 +11,7 @@ use wb_compare::{CheckId, ComparisonResult, IdFormat, Statistic};
 use wb_model::{Unit, pluralize, unescape_lossy};
 use wb_stats::NoiseSource;
 
+use super::threshold_range::format_threshold;
 use crate::phrasing::NO_VALUE;
 use crate::text::Tone;
 
@@ -141,7 +142,7 @@ pub(super) fn format_value(value: Option<f64>) -> String {
 pub(super) fn tone(decided: FinalVerdict) -> Tone {
     match decided {
         FinalVerdict::Improved | FinalVerdict::Faster | FinalVerdict::Better | FinalVerdict::MinorGain => Tone::Good,
-        FinalVerdict::Equivalent => Tone::Plain,
+        FinalVerdict::Equivalent | FinalVerdict::New => Tone::Plain,
         FinalVerdict::MinorLoss | FinalVerdict::Differs | FinalVerdict::Unconfirmed | FinalVerdict::Inconclusive => {
             Tone::Doubtful
         }
@@ -200,6 +201,15 @@ pub(super) fn difference(check: &CheckResult) -> Option<f64> {
     }
 }
 
+/// How far a check is from equal, on logarithms: a half is as far as the double. From or to zero it is infinite.
+pub(super) fn magnitude(check: &CheckResult) -> f64 {
+    match (difference(check), check.before) {
+        (Some(difference), _) => (1.0 + difference / 100.0).max(0.0).ln().abs(),
+        (None, Some(0.0)) => f64::INFINITY,
+        (None, _) => 0.0,
+    }
+}
+
 /// The [`difference`] with the aspect that it is of, if the values beside it are others: they are means.
 pub(super) fn describe_difference(check: &CheckResult) -> String {
     let text = format_difference(check.statistic, difference(check));
@@ -225,6 +235,7 @@ fn incomparable_reason(check: &CheckResult) -> Option<String> {
     match check.final_verdict {
         FinalVerdict::Missing | FinalVerdict::Invalid if check.reason.is_some() => check.reason.clone(),
         FinalVerdict::Missing if check.before.is_none() && check.after.is_none() => Some("on one side only".to_owned()),
+        FinalVerdict::New => Some("not in the first build".to_owned()),
         FinalVerdict::Missing => Some(match (&check.sides, check.before) {
             (None, None) => "not in the first build".to_owned(),
             (None, Some(_)) => "not in the last build".to_owned(),
@@ -273,9 +284,9 @@ fn explain(check: &CheckResult) -> Explanation {
             Explanation {
                 difference: format!("{name} {}", format_percent(difference(check))),
                 certainty: format!(
-                    "{}; threshold {} %; {}",
+                    "{}; threshold {}; {}",
                     interval.unwrap_or_else(|| "without an interval".to_owned()),
-                    format_value(Some((statistics.threshold * 100.0).round() / 100.0)),
+                    format_threshold(statistics.threshold),
                     describe_counts(&statistics.counts),
                 ),
                 remarks: remarks + &disturbed + &differing,
@@ -429,10 +440,9 @@ fn describe_same_run(decided: FinalVerdict, statistics: &StatisticalSummary) -> 
         }
     };
     match decided {
-        FinalVerdict::Equivalent => format!(
-            "{within}; the sides do not differ by {} % or more",
-            format_value(Some((statistics.threshold * 100.0).round() / 100.0))
-        ),
+        FinalVerdict::Equivalent => {
+            format!("{within}; the sides do not differ by {} or more", format_threshold(statistics.threshold))
+        }
         _ => within.to_owned(),
     }
 }
@@ -468,9 +478,9 @@ fn describe_run_noise(decided: FinalVerdict, statistics: &StatisticalSummary) ->
              much runs differ"
         ),
         FinalVerdict::Equivalent => format!(
-            "these {} do not differ by {} % or more",
+            "these {} do not differ by {} or more",
             if statistics.counts.runs == [1, 1] { "two runs" } else { "runs" },
-            format_value(Some((statistics.threshold * 100.0).round() / 100.0))
+            format_threshold(statistics.threshold)
         ),
         _ => String::new(),
     }

@@ -28,7 +28,7 @@ enum TestCaseOutcome {
 }
 
 /// Writes primary checks (one class per test), groups and errors: what is worse is a failure; a missing, invalid or
-/// incomparable check is an error, also if only some runs of the last build lack it; an unconfirmed or inconclusive one is skipped unless `fail_on` lets it fail. Each has an explanation.
+/// incomparable check is an error, also if only some runs of the last build lack it; a new, unconfirmed or inconclusive one is skipped unless `fail_on` lets it fail. Each has an explanation.
 pub fn junit(outcome: &ComparisonResult, fail_on: FailOn) -> io::Result<String> {
     let primary = outcome.checks.iter().filter(|check| check.primary);
     let checks = primary.map(|check| TestCase {
@@ -97,7 +97,9 @@ fn case_outcome(check: &CheckResult, fail_on: FailOn) -> TestCaseOutcome {
         compared if compared.is_compared() && fail_on.fails_check(check) => TestCaseOutcome::Failed,
         _ if check.is_partly_missing() => TestCaseOutcome::Error,
         FinalVerdict::Missing | FinalVerdict::Invalid | FinalVerdict::Incomparable => TestCaseOutcome::Error,
-        FinalVerdict::Differs | FinalVerdict::Unconfirmed | FinalVerdict::Inconclusive => TestCaseOutcome::Skipped,
+        FinalVerdict::New | FinalVerdict::Differs | FinalVerdict::Unconfirmed | FinalVerdict::Inconclusive => {
+            TestCaseOutcome::Skipped
+        }
         _ => TestCaseOutcome::Passed,
     }
 }

@@ -14,7 +14,7 @@ use crate::text::{Style, definition_list};
 pub(super) type NamedTotal = (&'static str, fn(&Totals) -> usize);
 
 /// Primary checks by verdict.
-pub(super) const VERDICTS: [NamedTotal; 8] = [
+pub(super) const VERDICTS: [NamedTotal; 9] = [
     ("improved", |totals| totals.better),
     ("minor-gain", |totals| totals.minor_gain),
     ("equivalent", |totals| totals.equivalent),
@@ -23,6 +23,7 @@ pub(super) const VERDICTS: [NamedTotal; 8] = [
     ("differs", |totals| totals.differs),
     ("unconfirmed", |totals| totals.unconfirmed),
     ("inconclusive", |totals| totals.inconclusive),
+    ("new", |totals| totals.new),
 ];
 
 /// Other checks, and groups.
@@ -45,6 +46,7 @@ pub(super) fn count_verdicts(totals: &Totals, wording: Wording) -> Vec<(usize, &
         (totals.unconfirmed, "unconfirmed", "unconfirmed"),
         (totals.differs, "differs", "differ"),
         (totals.inconclusive, "inconclusive", "inconclusive"),
+        (totals.new, "new", "new"),
         (totals.missing, "missing", "missing"),
         (totals.partly_missing, "missing in some runs", "missing in some runs"),
         (totals.invalid, "invalid", "invalid"),

@@ -115,7 +115,7 @@ impl VariantRow {
         let is_drawn = variant.result.is_none() || estimate.is_some();
         let description = format!("ratio {ratio}, interval {interval}, {verdict}");
         Self {
-            name: variant.spec.clone(),
+            name: variant.name.clone(),
             samples: variant.samples,
             median,
             ratio,

@@ -35,7 +35,7 @@ fn open_page(width: u32) -> Option<(Chromium, PageFile)> {
 }
 
 /// Waits until the table has replaced the list of failures.
-fn wait_for_table(browser: &mut Chromium) {
+pub(crate) fn wait_for_table(browser: &mut Chromium) {
     let done = "new Promise(done => { const look = () => document.getElementById('still') && \
                 !document.querySelector('#still > p.note:last-child') ? setTimeout(look, 20) : done(true); look(); })";
     browser.eval(done);

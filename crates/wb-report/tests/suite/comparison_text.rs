@@ -9,7 +9,7 @@ use wb_report::text::Style;
 
 use crate::comparison::{read, specimen};
 
-const PLAIN: Style = Style { width: 100, colour: false };
+const PLAIN: Style = Style { width: 100, colour: false, is_terminal: true };
 
 /// A check of one of our runs: its identifier, its unit, both values, and the decision.
 fn check(id: &str, unit: Option<&str>, [before, after]: [f64; 2], decided: &str) -> Value {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use wb_compare::ComparisonResult;
-use wb_compare::comparison::{FailOn, FinalVerdict};
+use wb_compare::comparison::{FailOn, FinalVerdict, Strictness};
 use wb_compare::run_perf::tolerance::Status;
 use wb_compare::statistical::Verdict;
 use wb_report::compare::{Verbosity, headline, junit, markdown, text};
@@ -55,7 +55,7 @@ fn a_sentence_about_several_metrics_has_a_range_for_each_kind() {
     assert_eq!(
         headline(&outcome(&checks)),
         "`b` is slower in 4 checks, by estimates of 10.0 to 30.0 % of throughput and 20.0 to 40.0 % of latency (most in a \
-         n=1 (time)) than `a`"
+         n=2 (rate)) than `a`"
     );
     let one_kind = [check("1", 1.4, "regressed"), check("2", 1.2, "regressed")];
     assert!(headline(&outcome(&one_kind)).contains("by estimates of 20.0 to 40.0 % (most in a n=1 (time))"));
@@ -120,7 +120,8 @@ fn failures_name_their_cell_and_are_listed() {
     let outcome = outcome(&checks);
     let expected = "; `b` failed in 6 of 20 attempts at a n=2, `a` in none (failures differ in one more cell)";
     assert!(headline(&outcome).ends_with(expected), "{}", headline(&outcome));
-    let text = text(&outcome, &[], &[], &[], Verbosity::Changes, Style { width: 1000, colour: false });
+    let text =
+        text(&outcome, &[], &[], &[], Verbosity::Changes, Style { width: 1000, colour: false, is_terminal: true });
     for (cell, failures) in [("n=1", "5 of 20 and 0 of 20"), ("n=2", "0 of 20 and 6 of 20")] {
         let failures = format!("failed attempts: {failures}");
         assert!(text.contains(&format!("{cell}/latency/time#mean\n")) && text.contains(&failures), "{text}");
@@ -143,7 +144,7 @@ fn what_fails_without_being_certain_is_named() {
     ];
     assert_eq!(
         headline(&outcome(&checks)),
-        "`b` is 50.0 % faster in a n=1 (time) than `a`, and may be 8.0 % slower in a n=2 (time), which is unconfirmed; \
+        "`b` is faster by a factor of 2.00 in a n=1 (time) than `a`, and may be 8.0 % slower in a n=2 (time), which is unconfirmed; \
          other checks: 1 unconfirmed, 1 inconclusive; inconclusive, which fails: a n=4 (time): +2.00 % (-5.00 to +20.00 %)"
     );
     let alone = [with(check("2", 1.08, "unconfirmed"), fails), check("3", 0.92, "unconfirmed")];
@@ -180,7 +181,8 @@ fn a_check_that_some_runs_lack_is_listed_and_an_error() {
     outcome.totals.partly_missing = 1;
     let sentence = headline(&outcome);
     assert!(sentence.ends_with("; one check is missing in some runs of `b`"), "{sentence}");
-    let text = text(&outcome, &[], &[], &[], Verbosity::Changes, Style { width: 1000, colour: false });
+    let text =
+        text(&outcome, &[], &[], &[], Verbosity::Changes, Style { width: 1000, colour: false, is_terminal: true });
     for output in [text, markdown(&outcome), junit(&outcome, FailOn::default()).unwrap()] {
         assert!(output.contains("missing in new-2 of the last build"), "{output}");
     }
@@ -191,7 +193,8 @@ fn a_check_that_some_runs_lack_is_listed_and_an_error() {
 fn worse_checks_that_are_not_primary_are_named() {
     let secondary = json!({ "primary": false, "final_verdict": "regressed" });
     let outcome = outcome(&[check("1", 1.0, "equivalent"), with(check("2", 3.0, "equivalent"), secondary)]);
-    let text = text(&outcome, &[], &[], &[], Verbosity::Changes, Style { width: 1000, colour: false });
+    let text =
+        text(&outcome, &[], &[], &[], Verbosity::Changes, Style { width: 1000, colour: false, is_terminal: true });
     for output in [text, markdown(&outcome)] {
         assert!(output.contains("not decisive, and worse or not compared: ") && output.contains("n=2"), "{output}");
     }
@@ -201,10 +204,10 @@ fn worse_checks_that_are_not_primary_are_named() {
 fn equal_by_a_wide_threshold_has_the_threshold_and_all_outputs_state_it() {
     let wide = json!({ "threshold": 50.0 });
     let outcome = outcome(&[check("1", 1.0, "equivalent"), with(check("2", 1.29, "equivalent"), wide)]);
-    assert_eq!(headline(&outcome), "`b` and `a` are equivalent in all 2 checks within 5 to 50 %");
-    assert!(markdown(&outcome).contains("; thresholds 5 to 50 %."), "{}", markdown(&outcome));
+    assert_eq!(headline(&outcome), "`b` and `a` are equivalent in all 2 checks within +5 / -4.76 % to +50 / -33.33 %");
+    assert!(markdown(&outcome).contains("; thresholds +5 / -4.76 % to +50 / -33.33 %."), "{}", markdown(&outcome));
     let xml = junit(&outcome, FailOn::default()).unwrap();
-    assert!(xml.contains("<property name=\"thresholds\" value=\"5 to 50 %\"/>"), "{xml}");
+    assert!(xml.contains("<property name=\"thresholds\" value=\"+5 / -4.76 % to +50 / -33.33 %\"/>"), "{xml}");
 }
 
 #[test]
@@ -230,7 +233,8 @@ fn what_is_unconfirmed_only_among_others_says_so() {
     let shown = |significant_alone: bool| {
         let properties = json!({ "noise_source": "prior", "run_noise": 5.0, "significant_alone": significant_alone });
         let outcome = outcome(&[with(check("1", 1.3, "unconfirmed"), properties)]);
-        let text = text(&outcome, &[], &[], &[], Verbosity::Changes, Style { width: 1000, colour: false });
+        let text =
+            text(&outcome, &[], &[], &[], Verbosity::Changes, Style { width: 1000, colour: false, is_terminal: true });
         text.contains("significant alone, not among all checks of this comparison")
     };
     assert_eq!([true, false].map(shown), [true, false]);
@@ -247,7 +251,7 @@ fn words_for_aspect(decided: &str, properties: Value) -> String {
         "runs_interval": null, "p_by_samples": p(0.06), "p_by_runs": p(0.06), "certainty": "none", "alone": "inconclusive" });
     let aspects = json!({ "aspects": [with(aspect, properties)] });
     let outcome = outcome(&[with(check("1", 1.08, decided), aspects)]);
-    text(&outcome, &[], &[], &[], Verbosity::Changes, Style { width: 1000, colour: false })
+    text(&outcome, &[], &[], &[], Verbosity::Changes, Style { width: 1000, colour: false, is_terminal: true })
 }
 
 #[test]
@@ -272,7 +276,7 @@ fn what_only_dependence_keeps_from_being_equal_says_so() {
             "alone": "inconclusive" });
         let properties = json!({ "aspects": [aspect], "equal_if_independent": is_equal });
         let outcome = outcome(&[with(check("1", 1.01, decided), properties)]);
-        text(&outcome, &[], &[], &[], Verbosity::Changes, Style { width: 1000, colour: false })
+        text(&outcome, &[], &[], &[], Verbosity::Changes, Style { width: 1000, colour: false, is_terminal: true })
     };
     let words = "; samples may depend on each other: equal only if the interval widened for that were within the threshold, \
                  [-10.00, +16.00]";
@@ -287,7 +291,7 @@ fn every_output_has_the_same_word_for_a_verdict() {
         let word = verdict.as_str();
         assert_eq!(serde_json::to_value(verdict).unwrap(), word, "JSON");
         let outcome = outcome(&[check("1", 1.3, word)]);
-        let style = Style { width: 1000, colour: false };
+        let style = Style { width: 1000, colour: false, is_terminal: true };
         let lines = text(&outcome, &[], &[], &[], Verbosity::All, style);
         assert!(lines.contains(&format!("\n{word:12} Localhost/a/")), "{lines}");
         let comment = markdown(&outcome);
@@ -302,3 +306,74 @@ fn every_output_has_the_same_word_for_a_verdict() {
     let unknown: Vec<&str> = of_methods.filter(|word| !words.contains(word)).collect();
     assert_eq!(unknown, [""; 0], "words of a method alone");
 }
+
+#[test]
+fn a_large_difference_is_a_factor_and_the_same_one_for_a_time_and_a_rate() {
+    let interval = |low: f64, high: f64| json!({ "interval": { "low": low, "high": high, "confidence": 0.95 }, "runs_interval": null });
+    let time = with(check("1", 0.498, "improved"), interval(0.4, 0.625));
+    let rate = json!({ "id": "Localhost/a/0000:n=1/throughput/rate#mean", "direction": "higher" });
+    let rate = with(with(check("1", 1.0 / 0.498, "improved"), interval(1.6, 2.5)), rate);
+    let amount = "`b` is faster by a factor of 2.01 (1.60 to 2.50) in a n=1";
+    for faster in [time, rate] {
+        let outcome = outcome(&[faster]);
+        assert!(headline(&outcome).starts_with(amount), "{}", headline(&outcome));
+        assert!(
+            markdown(&outcome).contains("| shift -50.20 % |") || markdown(&outcome).contains("| shift +100.80 % |")
+        );
+    }
+    let several = [check("1", 2.5, "regressed"), check("2", 1.2, "regressed")];
+    assert!(headline(&outcome(&several)).contains("by estimates of factors of 1.20 to 2.50 (most in a n=1 (time))"));
+    // A score of models is no ratio, and from zero nothing is a factor.
+    let scored = json!({ "decided_by": "tolerance", "score": -70.0, "difference": -60.0, "ratio": null });
+    assert!(headline(&outcome(&[with(check("1", 1.0, "improved"), scored)])).contains("by a score of 70.0 %"));
+}
+
+#[test]
+fn what_only_the_last_build_has_is_new_in_every_output_and_fails_nothing() {
+    let new = json!({ "before": null, "values": [null, 100.5], "difference": null, "score": null, "ratio": null,
+        "status": "missing", "verdict": "missing", "aspect": null });
+    let mut outcome = outcome(&[check("1", 1.0, "equivalent"), with(check("2", 1.0, "new"), new)]);
+    outcome.totals.new = 1;
+    assert_eq!(headline(&outcome), "`b` and `a`: 2 checks, 1 equivalent, 1 new");
+    let lines = text(&outcome, &[], &[], &[], Verbosity::Changes, WIDE);
+    assert!(
+        lines.contains("\nnew          Localhost/a/0000:n=2/latency/time#mean\n             not in the first build"),
+        "{lines}"
+    );
+    let comment = markdown(&outcome);
+    assert!(
+        comment.contains("**1 new**; one check compared") || comment.contains("**1 new**; 1 check compared"),
+        "{comment}"
+    );
+    let xml = junit(&outcome, FailOn { gain: true, strictness: Strictness::Inconclusive }).unwrap();
+    assert!(xml.contains("failures=\"0\" errors=\"0\" skipped=\"1\""), "{xml}");
+    assert!(xml.contains("<skipped message=\"new: not in the first build\""), "{xml}");
+}
+
+#[test]
+fn the_sentence_is_one_line_unless_a_terminal_wraps_it() {
+    let checks: Vec<Value> = (0..4).map(|case| check(&case.to_string(), 1.3, "regressed")).collect();
+    let outcome = outcome(&checks);
+    let lines = |is_terminal: bool| {
+        let style = Style { width: 60, colour: false, is_terminal };
+        let text = text(&outcome, &[], &[], &[], Verbosity::Changes, style);
+        text.lines().take_while(|line| !line.is_empty()).map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(lines(false), [headline(&outcome)]);
+    let wrapped = lines(true);
+    assert!(wrapped.len() > 1 && wrapped.iter().all(|line| line.chars().count() <= 60), "{wrapped:?}");
+}
+
+#[test]
+fn infinite_scores_are_named_below_the_tables_that_cannot_have_them() {
+    let from_zero = json!({ "before": 0.0, "score": null, "difference": null, "ratio": null, "status": "regressed" });
+    let outcome = outcome(&[check("1", 1.0, "equivalent"), with(check("2", 1.0, "inconclusive"), from_zero)]);
+    let scores = [("total", None)];
+    let lines = text(&outcome, &[], &[], &scores, Verbosity::Changes, WIDE);
+    let note = "1 infinite score is in none of these figures, since a difference from 0 has no percentage: \
+                Localhost/a/0000:n=2/latency/time#mean (0 → 100.5, inconclusive)";
+    assert!(lines.contains(note), "{lines}");
+    assert!(!text(&outcome, &[], &[], &[], Verbosity::Changes, WIDE).contains("infinite"), "no table, no note");
+}
+
+const WIDE: Style = Style { width: 1000, colour: false, is_terminal: true };

@@ -25,13 +25,24 @@ pub(crate) fn sections(variants: &VariantExperiment, with_scale: bool) -> Vec<Ca
         };
         Some(CaseSection {
             title: title(&first.case, &variants.criterion),
-            about: None,
+            about: describe_specs(case),
             tables: case.iter().map(of_metric).collect(),
             remarks: remarks(first),
             end: Some(stop_summary(case, variants)),
         })
     };
     variants.by_case().filter_map(section).collect()
+}
+
+/// What each variant changes, if their names do not say it.
+fn describe_specs(case: &[VariantCase]) -> Option<String> {
+    let spec = |variant: &VariantSummary| {
+        let prefix = format!("{}:", variant.name);
+        let spec = variant.spec.strip_prefix(&prefix).unwrap_or(&variant.spec);
+        (spec != variant.name).then(|| format!("{} is {spec}", variant.name))
+    };
+    let specs: Vec<String> = case.first()?.variants.iter().filter_map(spec).collect();
+    (!specs.is_empty()).then(|| specs.join("; "))
 }
 
 /// A metric and its better direction.
@@ -53,7 +64,7 @@ fn table(case: &VariantCase, metric: &ComparedMetric, head: &str, with_scale: bo
     for variant in &case.variants {
         let (word, tone) = verdict(variant);
         let disturbed = || variant.disturbed.map_or_else(|| NO_VALUE.to_owned(), |disturbed| disturbed.to_string());
-        let mut row: Vec<TableCell> = vec![variant.spec.as_str().into(), variant.samples.to_string().into()];
+        let mut row: Vec<TableCell> = vec![variant.name.as_str().into(), variant.samples.to_string().into()];
         row.extend(with_disturbed.then(|| disturbed().into()));
         row.extend(format_figures(variant, metric).map(TableCell::from));
         row.push(TableCell::with_tone(word, tone));

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use serde::Serialize;
-use wb_compare::comparison::{BuildSummary, ComparisonMethod, Totals};
-use wb_compare::{ComparisonResult, MeasuredValue, Statistic};
+use wb_compare::ComparisonResult;
+use wb_compare::comparison::{BuildSummary, Totals};
 
 use super::check_table::CheckTable;
 use super::environment::EnvironmentView;
@@ -118,22 +118,10 @@ impl BuildVerdict {
         let history = table.history;
         let totals = table.totals(column);
         let score = history.score(table.build(column));
-        let counts = |row: &usize| match table.id(*row).statistic {
-            Statistic::Mean => true,
-            Statistic::Stddev => {
-                table.result(*row, column).is_some_and(|it| it.decided_by == ComparisonMethod::Tolerance)
-            }
-        };
-        let is_new = |row: &usize| {
-            table.is_primary(*row)
-                && table.value(*row, 0) == MeasuredValue::Missing
-                && table.value(*row, column) != MeasuredValue::Missing
-        };
-        let new = (0..table.rows()).filter(is_new).filter(counts).count();
         let failed = totals.worse + totals.missing + totals.invalid + totals.incomparable + totals.errors;
         Self {
-            failures: failed.saturating_sub(new),
-            new,
+            failures: failed,
+            new: totals.new,
             groups: totals.groups_regressed,
             not_primary: totals.not_primary_failed,
             score: score.map(format_percent),

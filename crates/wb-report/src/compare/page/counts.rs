@@ -28,7 +28,7 @@ const ERRORS: [NamedTotal; 4] = [
 type BarPart = (&'static str, &'static str, fn(&Totals) -> usize);
 
 /// The parts of a bar, from improved to missing checks.
-const PARTS: [BarPart; 9] = [
+const PARTS: [BarPart; 10] = [
     ("improved", "improved", |totals| totals.better),
     ("minor-gain", "minor-gain", |totals| totals.minor_gain),
     ("equivalent", "equivalent", |totals| totals.equivalent),
@@ -37,6 +37,7 @@ const PARTS: [BarPart; 9] = [
     ("differs", "differs", |totals| totals.differs),
     ("unconfirmed", "unconfirmed", |totals| totals.unconfirmed),
     ("inconclusive", "inconclusive", |totals| totals.inconclusive),
+    ("new", "new", |totals| totals.new),
     ("lacking", "missing, invalid or incomparable", |totals| totals.missing + totals.invalid + totals.incomparable),
 ];
 

@@ -62,6 +62,7 @@ fn symbol_and_class(decided: FinalVerdict) -> (&'static str, &'static str) {
         FinalVerdict::Differs => ("≠", "differs"),
         FinalVerdict::Unconfirmed => ("≈", "unconfirmed"),
         FinalVerdict::Inconclusive => ("?", "inconclusive"),
+        FinalVerdict::New => ("+", "new"),
         FinalVerdict::Missing => ("∅", "lacking"),
         FinalVerdict::Invalid => ("!", "lacking"),
         FinalVerdict::Incomparable => ("⊘", "lacking"),
