@@ -28,7 +28,8 @@ enum TestCaseOutcome {
 }
 
 /// Writes primary checks (one class per test), groups and errors: what is worse is a failure; a missing, invalid or
-/// incomparable check is an error, also if only some runs of the last build lack it; a new, unconfirmed or inconclusive one is skipped unless `fail_on` lets it fail. Each has an explanation.
+/// incomparable check is an error, also if only some runs of the last build lack it; a new one is skipped, and so is an
+/// unconfirmed or inconclusive one unless `fail_on` lets it fail. Each has an explanation, which begins with the verdict.
 pub fn junit(outcome: &ComparisonResult, fail_on: FailOn) -> io::Result<String> {
     let primary = outcome.checks.iter().filter(|check| check.primary);
     let checks = primary.map(|check| TestCase {
