@@ -246,5 +246,5 @@ fn workers_of_one_run_are_compared_with_each_other() {
     let unknown = lab.weighbridge("compare R --by worker --reference c").expect_code(1);
     unknown.expect_stderr("unknown worker `c` in `R`").expect_stderr("expected one of a, b");
     // Equal workers are not reported.
-    lab.weighbridge("compare R --by worker --select steady").expect_code(0).expect_stdout("one check, equal");
+    lab.weighbridge("compare R --by worker --select steady").expect_code(0).expect_stdout("one check, equivalent");
 }
