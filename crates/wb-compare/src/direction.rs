@@ -5,6 +5,11 @@ use std::str::FromStr;
 
 use wb_model::{Class, Direction, MetricKey, strip_worker};
 
+/// Whether metrics of a class say how fast something is, so that a better one is faster.
+pub fn is_speed(class: Class) -> bool {
+    matches!(class, Class::Throughput | Class::Latency)
+}
+
 /// The better direction of each metric: by class (throughput higher; latency and resource lower; check neither), unless
 /// set for the metric.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -122,7 +122,7 @@ mod tests {
         let new = system("anvil", &[("processor", "EPYC"), ("kernel", "6.2"), ("compiler", "gcc 12")]);
         let table = SystemTable::of_sides(&[build("old", &[old.clone(), old]), build("new", &[new])]).unwrap();
         assert_eq!(table.columns, ["old", "new"]);
-        let plain = Style { width: 80, colour: false };
+        let plain = Style { width: 80, colour: false, is_terminal: true };
         insta::assert_snapshot!(table.text(plain), @r"
 
         systems

@@ -44,7 +44,11 @@ impl Console {
         let (out, err) = (output::is_terminal(), std::io::stderr().is_terminal());
         let width = terminal_size::terminal_size().map_or(DEFAULT_WIDTH, |(width, _)| usize::from(width.0).max(40));
         Self {
-            stdout_style: Style { width: if out { width } else { DEFAULT_WIDTH }, colour: use_colour(out) },
+            stdout_style: Style {
+                width: if out { width } else { DEFAULT_WIDTH },
+                colour: use_colour(out),
+                is_terminal: out,
+            },
             colour_stderr: use_colour(err),
             animate: err && !flags.quiet && !is_dumb,
             quiet: flags.quiet,

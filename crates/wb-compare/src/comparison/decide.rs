@@ -5,8 +5,10 @@ use serde::{Deserialize, Serialize};
 
 use super::report::ParamDifference;
 use crate::build::DEFINING_PARAMS;
-use crate::id::{IdFormat, Statistic};
+use crate::direction::is_speed;
+use crate::id::{CheckId, IdFormat, Statistic};
 use crate::run_perf::tolerance::Status;
+use crate::sequential_test::VariantVerdict;
 use crate::statistical::{self, ENOUGH_SAMPLES, NoiseModelUse, Verdict};
 
 /// A comparison method.
@@ -29,27 +31,37 @@ impl ComparisonMethod {
     }
 }
 
-/// The final verdict on a check, from either method.
+/// The final verdict on a check, from either method, in the words of every output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum FinalVerdict {
-    /// Better.
-    Gain,
-    /// Better, within the tolerance.
+    /// Better than in the first build.
+    Improved,
+    /// Better than the reference, of parts of one run: a throughput or a latency.
+    Faster,
+    /// Better than the reference, of parts of one run: any other quantity.
+    Better,
+    /// Better by more than half the tolerance, where tolerances decide.
     MinorGain,
-    /// Unchanged.
-    Equal,
-    /// Worse, within the tolerance.
+    /// Within the threshold; where tolerances decide, within half the tolerance.
+    Equivalent,
+    /// Worse by more than half the tolerance, where tolerances decide.
     MinorLoss,
-    /// Worse.
-    Loss,
+    /// Worse than in the first build.
+    Regressed,
+    /// Worse than the reference, of parts of one run: a throughput or a latency.
+    Slower,
+    /// Worse than the reference, of parts of one run: any other quantity.
+    Worse,
     /// Different, and neither direction is better, or only a standard deviation differs.
     Differs,
     /// The samples differ, but no more than runs of one build may.
     Unconfirmed,
     /// No verdict yet.
     Inconclusive,
-    /// Missing on one side.
+    /// Only the last build has it.
+    New,
+    /// The last build does not have it, or an error is why the first does not; of parts of one run, one of both does not.
     Missing,
     /// A side has no valid value.
     Invalid,
@@ -59,46 +71,92 @@ pub enum FinalVerdict {
 
 impl FinalVerdict {
     /// All verdicts, from best to worst.
-    pub const ALL: [Self; 11] = [
-        Self::Gain,
+    pub const ALL: [Self; 16] = [
+        Self::Improved,
+        Self::Faster,
+        Self::Better,
         Self::MinorGain,
-        Self::Equal,
+        Self::Equivalent,
         Self::MinorLoss,
-        Self::Loss,
+        Self::Regressed,
+        Self::Slower,
+        Self::Worse,
         Self::Differs,
         Self::Unconfirmed,
         Self::Inconclusive,
+        Self::New,
         Self::Missing,
         Self::Invalid,
         Self::Incomparable,
     ];
 
-    /// Whether it results from two valid numbers.
-    pub fn is_compared(self) -> bool {
-        !matches!(self, Self::Missing | Self::Invalid | Self::Incomparable)
+    /// Whether the judged side is better than the reference.
+    pub fn is_better(self) -> bool {
+        matches!(self, Self::Improved | Self::Faster | Self::Better)
     }
 
-    /// Whether it counts against a build: worse, or not compared.
+    /// Whether the judged side is worse than the reference.
+    pub fn is_worse(self) -> bool {
+        matches!(self, Self::Regressed | Self::Slower | Self::Worse)
+    }
+
+    /// Whether it states a difference.
+    pub fn is_change(self) -> bool {
+        self.is_better() || self.is_worse() || self == Self::Differs
+    }
+
+    /// Whether checks between these sides can have it: builds follow each other, parts of one run are alternatives, of
+    /// which none improved or regressed.
+    pub fn is_possible(self, alternatives: bool) -> bool {
+        match self {
+            Self::Improved | Self::Regressed | Self::New => !alternatives,
+            Self::Faster | Self::Better | Self::Slower | Self::Worse => alternatives,
+            _ => true,
+        }
+    }
+
+    /// The same between alternatives; `is_speed` is whether a throughput or a latency is compared.
+    fn between_alternatives(self, is_speed: bool) -> Self {
+        match (self, is_speed) {
+            (Self::Improved, true) => Self::Faster,
+            (Self::Improved, false) => Self::Better,
+            (Self::Regressed, true) => Self::Slower,
+            (Self::Regressed, false) => Self::Worse,
+            (other, _) => other,
+        }
+    }
+
+    /// Whether it results from two valid numbers.
+    pub fn is_compared(self) -> bool {
+        !matches!(self, Self::New | Self::Missing | Self::Invalid | Self::Incomparable)
+    }
+
+    /// Whether it counts against a build: worse, or not compared although the first build has it.
     pub fn is_failure(self) -> bool {
-        self == Self::Loss || !self.is_compared()
+        self.is_worse() || !self.is_compared() && self != Self::New
     }
 
     /// Whether it is more than a small difference or none.
     pub fn is_notable(self) -> bool {
-        !matches!(self, Self::MinorGain | Self::Equal | Self::MinorLoss)
+        !matches!(self, Self::MinorGain | Self::Equivalent | Self::MinorLoss)
     }
 
-    /// The text shown to users.
+    /// The word in every output.
     pub fn as_str(self) -> &'static str {
         match self {
-            Self::Gain => "gain",
-            Self::MinorGain => "minor gain",
-            Self::Equal => "equal",
-            Self::MinorLoss => "minor loss",
-            Self::Loss => "loss",
+            Self::Improved => "improved",
+            Self::Faster => "faster",
+            Self::Better => "better",
+            Self::MinorGain => "minor-gain",
+            Self::Equivalent => "equivalent",
+            Self::MinorLoss => "minor-loss",
+            Self::Regressed => "regressed",
+            Self::Slower => "slower",
+            Self::Worse => "worse",
             Self::Differs => "differs",
             Self::Unconfirmed => "unconfirmed",
             Self::Inconclusive => "inconclusive",
+            Self::New => "new",
             Self::Missing => "missing",
             Self::Invalid => "invalid",
             Self::Incomparable => "incomparable",
@@ -124,8 +182,8 @@ pub(super) struct CheckDecision {
 /// Standard deviations have no statistical test: if statistics decide on the mean, a standard deviation beyond its
 /// tolerance is reported as different, and decides nothing.
 pub(super) fn decide(
-    statistic: Statistic,
-    id_format: IdFormat,
+    CheckId { statistic, id_format, class, .. }: CheckId<'_>,
+    alternatives: bool,
     status: Status,
     statistical_check: Option<&statistical::MetricComparison>,
     requested: Option<ComparisonMethod>,
@@ -153,10 +211,18 @@ pub(super) fn decide(
         (None, Status::Missing) if statistic == Statistic::Stddev && is_single_sample(statistical_check) => {
             FinalVerdict::Inconclusive
         }
-        (Some(_), Status::Improvement | Status::Regression) => FinalVerdict::Differs,
+        (Some(_), Status::Improved | Status::Regressed) => FinalVerdict::Differs,
         (_, status) => status.into(),
     };
-    CheckDecision { by, final_verdict: decided, too_few_samples }
+    let final_verdict = match alternatives {
+        // What fails more often is not slower.
+        true => {
+            let fails_more = by_statistics.is_some_and(statistical::MetricComparison::failures_rose);
+            decided.between_alternatives(statistic == Statistic::Mean && is_speed(class) && !fails_more)
+        }
+        false => decided,
+    };
+    CheckDecision { by, final_verdict, too_few_samples }
 }
 
 /// Whether both sides have enough samples for statistics. With several runs, their own variation counts; a noise model was
@@ -175,12 +241,22 @@ fn uses_noise_model(check: &statistical::MetricComparison) -> bool {
     matches!(check.noise, Some(NoiseModelUse::Applied { .. }))
 }
 
+impl CheckDecision {
+    /// The same if the first build does not have the check, without an error, and the last build has it.
+    pub(super) fn of_new(self) -> Self {
+        match self.final_verdict {
+            FinalVerdict::Missing => Self { final_verdict: FinalVerdict::New, ..self },
+            _ => self,
+        }
+    }
+}
+
 impl From<Verdict> for FinalVerdict {
     fn from(verdict: Verdict) -> Self {
         match verdict {
-            Verdict::Improved => Self::Gain,
-            Verdict::Regressed => Self::Loss,
-            Verdict::Equivalent => Self::Equal,
+            Verdict::Improved => Self::Improved,
+            Verdict::Regressed => Self::Regressed,
+            Verdict::Equivalent => Self::Equivalent,
             Verdict::Differs => Self::Differs,
             Verdict::Unconfirmed => Self::Unconfirmed,
             Verdict::Inconclusive => Self::Inconclusive,
@@ -191,15 +267,29 @@ impl From<Verdict> for FinalVerdict {
     }
 }
 
+impl From<VariantVerdict> for FinalVerdict {
+    fn from(verdict: VariantVerdict) -> Self {
+        match verdict {
+            VariantVerdict::Faster => Self::Faster,
+            VariantVerdict::Better => Self::Better,
+            VariantVerdict::Slower => Self::Slower,
+            VariantVerdict::Worse => Self::Worse,
+            VariantVerdict::Differs => Self::Differs,
+            VariantVerdict::Equivalent => Self::Equivalent,
+            VariantVerdict::Inconclusive => Self::Inconclusive,
+        }
+    }
+}
+
 impl From<Status> for FinalVerdict {
     fn from(status: Status) -> Self {
         match status {
-            Status::Improvement => Self::Gain,
+            Status::Improved => Self::Improved,
             Status::MinorGain => Self::MinorGain,
-            Status::Equal => Self::Equal,
+            Status::Equivalent => Self::Equivalent,
             Status::MinorLoss => Self::MinorLoss,
-            Status::Regression => Self::Loss,
-            Status::Changed => Self::Differs,
+            Status::Regressed => Self::Regressed,
+            Status::Differs => Self::Differs,
             Status::Missing => Self::Missing,
             Status::Invalid => Self::Invalid,
             Status::Incomparable => Self::Incomparable,

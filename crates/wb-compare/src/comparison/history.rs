@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use foldhash::fast::FixedState;
 
 use super::decide::{CheckDecision, decide};
+use super::missing_reason::MissingReasons;
 use super::report::{ParamDifference, param_differences};
 use super::{ComparisonMethod, FinalVerdict, Totals};
 use crate::build::{Builds, MetricIndex, ParamSetId};
@@ -37,6 +38,8 @@ pub struct BuildCheck<'a> {
     pub final_verdict: FinalVerdict,
     /// The method that decided.
     pub decided_by: ComparisonMethod,
+    /// Whether it is inconclusive because a side has too few samples, whatever their values.
+    pub too_few_samples: bool,
     /// The result of the tolerance method.
     pub by_tolerance: &'a tolerance::CheckScore,
     /// The result of the statistical method, for means.
@@ -47,8 +50,7 @@ pub struct BuildCheck<'a> {
 
 #[derive(Debug, Clone, Copy)]
 struct StoredCheck {
-    decided: FinalVerdict,
-    decided_by: ComparisonMethod,
+    decision: CheckDecision,
     statistical_check: Option<usize>,
     differences: Option<usize>,
 }
@@ -80,9 +82,9 @@ impl<'a> BuildHistory<'a> {
         let by_tolerance = self.tolerances.cell(check, build)?;
         let statistical_check = stored.statistical_check.and_then(|index| self.statistical_checks(build)?.get(index));
         let by_statistics = statistical_check.filter(|_| self.tolerances.checks[check].statistic == Statistic::Mean);
-        let StoredCheck { decided, decided_by, differences, .. } = stored;
+        let StoredCheck { decision: CheckDecision { by, final_verdict, too_few_samples }, differences, .. } = stored;
         let differences = differences.map_or(&[][..], |index| &self.differences[index]);
-        Some(BuildCheck { final_verdict: decided, decided_by, by_tolerance, by_statistics, differences })
+        Some(BuildCheck { final_verdict, decided_by: by, too_few_samples, by_tolerance, by_statistics, differences })
     }
 
     /// The totals of some checks of a build, without errors and groups.
@@ -103,8 +105,8 @@ impl<'a> BuildHistory<'a> {
         totals.errors = self.tolerances.errors(build).count();
         for group in self.tolerances.groups.iter().filter(|group| self.affects_exit_code(group, build)) {
             match group.cell(build).map(|cell| cell.status) {
-                Some(Status::Regression) => totals.groups_regressed += 1,
-                Some(Status::Improvement) => totals.groups_improved += 1,
+                Some(Status::Regressed) => totals.groups_regressed += 1,
+                Some(Status::Improved) => totals.groups_improved += 1,
                 _ => {}
             }
         }
@@ -149,6 +151,8 @@ impl<'a> BuildHistory<'a> {
     fn column(&mut self, build: usize, cache: &mut DifferenceCache) -> Vec<Option<StoredCheck>> {
         let mut remaining = self.statistical_checks(build).unwrap_or(&[]).iter().enumerate().peekable();
         let tolerances = self.tolerances;
+        let reasons = MissingReasons::new(self.builds);
+        let alternatives = self.builds.within_run().is_some();
         let column = tolerances.checks.iter().enumerate().map(|(at, check)| {
             while remaining.next_if(|(_, next)| next.row < check.row).is_some() {}
             let statistical_check = remaining.peek().filter(|(_, next)| next.row == check.row);
@@ -156,12 +160,10 @@ impl<'a> BuildHistory<'a> {
             let differences = self.difference_index(check.row, build, cache);
             let differing = differences.map_or(&[][..], |index| &self.differences[index]);
             let by_statistics = statistical_check.map(|(_, check)| *check);
-            let id_format = tolerances.id(at).id_format;
-            let CheckDecision { by: decided_by, final_verdict: decided, .. } =
-                decide(check.statistic, id_format, status, by_statistics, self.method, differing);
+            let decision = decide(tolerances.id(at), alternatives, status, by_statistics, self.method, differing);
+            let is_new = status == Status::Missing && reasons.is_new(check.row, check.statistic, build);
             Some(StoredCheck {
-                decided,
-                decided_by,
+                decision: if is_new { decision.of_new() } else { decision },
                 statistical_check: statistical_check.map(|(index, _)| *index),
                 differences,
             })

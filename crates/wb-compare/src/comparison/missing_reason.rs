@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::FinalVerdict;
 use super::decide::CheckDecision;
-use crate::build::{Build, Builds, MetricIndex};
+use crate::build::{Build, Builds, InternedCell, MeasuredValue, MetricIndex};
 use crate::id::{CheckId, Statistic};
 use crate::statistical::{self, ENOUGH_SAMPLES};
 
@@ -29,6 +29,27 @@ impl<'a> MissingReasons<'a> {
         Self { builds, errors: [builds.list().last(), builds.list().first()].map(|build| build.map(errors)) }
     }
 
+    /// Whether only this build has a metric, and no error is why the first build does not. Parts of one run are alternatives,
+    /// of which none is newer.
+    pub(super) fn is_new(&self, row: MetricIndex, statistic: Statistic, build: usize) -> bool {
+        let [reference, judged] = [0, build].map(|at| self.builds.list()[at].value(row, statistic));
+        let [_, of_reference] = &self.errors;
+        let failed =
+            || of_reference.as_ref().is_some_and(|errors| self.message(errors, row, self.builds.cell(row)).is_some());
+        matches!((reference, judged), (MeasuredValue::Missing, MeasuredValue::Known(_)))
+            && self.builds.within_run().is_none()
+            && !failed()
+    }
+
+    /// The message of the error of a metric's cell, which has this name in the build, or of its serial.
+    fn message(&self, errors: &BuildErrors<'a>, row: MetricIndex, cell: InternedCell) -> Option<&'a str> {
+        let CheckId { profile, test, serial, .. } = self.builds.id(row, Statistic::Mean);
+        let serial = format!("{profile}/{test}/{serial}");
+        [self.builds.cell_name(cell), serial]
+            .iter()
+            .find_map(|location| errors.messages.get(location.as_str()).copied())
+    }
+
     /// Why a check with these values of the reference and of the judged build has no verdict; `None` if it has one, or
     /// if no error explains the missing value.
     pub(super) fn of(
@@ -47,18 +68,16 @@ impl<'a> MissingReasons<'a> {
         if !matches!(decision.final_verdict, FinalVerdict::Missing | FinalVerdict::Invalid) {
             return None;
         }
-        let CheckId { profile, test, serial, .. } = self.builds.id(row, Statistic::Mean);
-        let serial = format!("{profile}/{test}/{serial}");
         let cell = self.builds.cell(row);
         let counterpart = self.builds.within_run().and_then(|within| within.counterpart(cell));
-        let cases = [cell, counterpart.unwrap_or(cell)].map(|cell| self.builds.cell_name(cell));
+        let cells = [cell, counterpart.unwrap_or(cell)];
         let parts = self.builds.within_run().map(|within| within.sides(row));
-        let sides = self.errors.iter().zip(&cases).zip([(1, judged), (0, reference)]);
+        let sides = self.errors.iter().zip(cells).zip([(1, judged), (0, reference)]);
         let without_value = sides.filter(|(_, (_, value))| value.is_none());
-        without_value.filter_map(|((errors, case), (side, _))| Some((errors.as_ref()?, case, side))).find_map(|it| {
-            let (BuildErrors { build, messages }, case, side) = it;
-            let name = parts.map_or(*build, |parts| parts[side]);
-            let message = [case, &serial].into_iter().find_map(|location| messages.get(location.as_str()))?;
+        without_value.filter_map(|((errors, cell), (side, _))| Some((errors.as_ref()?, cell, side))).find_map(|it| {
+            let (errors, cell, side) = it;
+            let name = parts.map_or(errors.build, |parts| parts[side]);
+            let message = self.message(errors, row, cell)?;
             Some(format!("`{name}` failed: {message}"))
         })
     }

@@ -62,7 +62,7 @@ impl FailOn {
     /// Whether a verdict fails the comparison: worse, not compared, or what was asked to fail.
     pub fn fails(self, decided: FinalVerdict) -> bool {
         match decided {
-            FinalVerdict::Gain => self.gain,
+            better if better.is_better() => self.gain,
             FinalVerdict::Unconfirmed => self.strictness >= Strictness::Unconfirmed,
             FinalVerdict::Inconclusive => self.strictness >= Strictness::Inconclusive,
             other => other.is_failure(),
@@ -201,24 +201,27 @@ pub struct CheckGroupResult {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Totals {
-    /// Primary checks that improved.
-    pub gains: usize,
-    /// Better, within the tolerance.
-    pub minor_gains: usize,
-    /// Unchanged.
-    pub equals: usize,
-    /// Worse, within the tolerance.
-    pub minor_losses: usize,
-    /// Worse.
-    pub losses: usize,
+    /// Primary checks that improved, or are better than the reference.
+    pub better: usize,
+    /// Better by more than half the tolerance.
+    pub minor_gain: usize,
+    /// Without a relevant difference.
+    pub equivalent: usize,
+    /// Worse by more than half the tolerance.
+    pub minor_loss: usize,
+    /// Primary checks that regressed, or are worse than the reference.
+    pub worse: usize,
     /// Different, where neither direction is better.
-    pub differing: usize,
+    pub differs: usize,
     /// Different by their samples, but no more than runs of one build may be.
     #[serde(default)]
     pub unconfirmed: usize,
     /// Without a verdict yet.
     pub inconclusive: usize,
-    /// On one side only.
+    /// Only in the last build; does not fail.
+    #[serde(default)]
+    pub new: usize,
+    /// Only in the first build, or in one of two parts of one run.
     pub missing: usize,
     /// Primary means that the last build has, but not in all of its runs.
     #[serde(default)]
@@ -252,14 +255,15 @@ impl Totals {
             return;
         }
         let count = match decided {
-            FinalVerdict::Gain => &mut self.gains,
-            FinalVerdict::MinorGain => &mut self.minor_gains,
-            FinalVerdict::Equal => &mut self.equals,
-            FinalVerdict::MinorLoss => &mut self.minor_losses,
-            FinalVerdict::Loss => &mut self.losses,
-            FinalVerdict::Differs => &mut self.differing,
+            FinalVerdict::Improved | FinalVerdict::Faster | FinalVerdict::Better => &mut self.better,
+            FinalVerdict::MinorGain => &mut self.minor_gain,
+            FinalVerdict::Equivalent => &mut self.equivalent,
+            FinalVerdict::MinorLoss => &mut self.minor_loss,
+            FinalVerdict::Regressed | FinalVerdict::Slower | FinalVerdict::Worse => &mut self.worse,
+            FinalVerdict::Differs => &mut self.differs,
             FinalVerdict::Unconfirmed => &mut self.unconfirmed,
             FinalVerdict::Inconclusive => &mut self.inconclusive,
+            FinalVerdict::New => &mut self.new,
             FinalVerdict::Missing => &mut self.missing,
             FinalVerdict::Invalid => &mut self.invalid,
             FinalVerdict::Incomparable => &mut self.incomparable,
@@ -269,10 +273,10 @@ impl Totals {
 
     /// `uncertain` is the number of unconfirmed and inconclusive checks that fail.
     fn exit(&self, comparable: bool, fail_on: FailOn, uncertain: usize) -> ComparisonExit {
-        let gains = if fail_on.gain { self.gains + self.groups_improved } else { 0 };
+        let gains = if fail_on.gain { self.better + self.groups_improved } else { 0 };
         if !comparable && self.errors == 0 {
             ComparisonExit::NothingComparable
-        } else if self.losses + self.groups_regressed + gains + uncertain > 0 {
+        } else if self.worse + self.groups_regressed + gains + uncertain > 0 {
             ComparisonExit::Regression
         } else if self.missing + self.partly_missing + self.invalid + self.incomparable + self.errors > 0 {
             ComparisonExit::Incomplete
@@ -327,8 +331,8 @@ impl ComparisonResult {
         totals.partly_missing = checks.iter().filter(|check| check.is_partly_missing()).count();
         totals.errors = last.map_or(0, |last| tolerances.errors(last).count());
         let deciding = groups.iter().filter(|group| group.decides);
-        totals.groups_regressed = deciding.clone().filter(|group| group.status == Status::Regression).count();
-        totals.groups_improved = deciding.filter(|group| group.status == Status::Improvement).count();
+        totals.groups_regressed = deciding.clone().filter(|group| group.status == Status::Regressed).count();
+        totals.groups_improved = deciding.filter(|group| group.status == Status::Improved).count();
         let comparable = checks.iter().any(|check| check.final_verdict.is_compared());
         let is_uncertain = |decided| matches!(decided, FinalVerdict::Unconfirmed | FinalVerdict::Inconclusive);
         let uncertain = checks.iter().filter(|check| check.fails && is_uncertain(check.final_verdict)).count();
@@ -396,7 +400,11 @@ impl ComparisonResult {
         let ends = [values.first(), values.last()].map(|value| value.copied().flatten());
         let cells = || all.clone().skip(1).map(|build| tolerances.cell(at, build));
         let differences = report::last_param_differences(builds, check.row);
-        let decision = decide(check.statistic, id.id_format, cell.status, statistical_check, method, &differences);
+        let mut decision =
+            decide(id, builds.within_run().is_some(), cell.status, statistical_check, method, &differences);
+        if reasons.is_new(check.row, check.statistic, all.end - 1) {
+            decision = decision.of_new();
+        }
         CheckResult {
             id: id.text(),
             sides: builds.within_run().map(|within| within.sides(check.row).map(str::to_owned)),
@@ -440,8 +448,8 @@ impl ComparisonResult {
 /// The methods by which checks or groups failed: those that are worse, and what else shall fail.
 fn regressed_by(checks: &[CheckResult], groups: &[CheckGroupResult], fail_on: FailOn) -> Vec<ComparisonMethod> {
     let group_failed = |group: &CheckGroupResult| match group.status {
-        Status::Regression => group.decides,
-        Status::Improvement => group.decides && fail_on.gain,
+        Status::Regressed => group.decides,
+        Status::Improved => group.decides && fail_on.gain,
         _ => false,
     };
     let by_groups = groups.iter().any(group_failed).then_some(ComparisonMethod::Tolerance);

@@ -123,8 +123,11 @@ impl VariantCase {
         let others = result.variants.into_iter().map(Some);
         let results = std::iter::once(None).chain(others).zip(failures);
         let summaries = variants.iter().zip(results).map(|(variant, (result, failures))| {
-            let worse = |result| VariantResult { verdict: VariantVerdict::Worse, ..result };
-            let result = if failures.rose { result.map(worse) } else { result };
+            let class = samples.metrics[at].metric.class;
+            let result = result.map(|result| VariantResult {
+                verdict: if failures.rose { VariantVerdict::Worse } else { result.verdict.of_class(class) },
+                ..result
+            });
             let values: Vec<f64> = variant.values[at].iter().map(|(_, value)| *value).collect();
             VariantSummary {
                 name: variant.name.clone(),

@@ -14,10 +14,11 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use wb_model::{Direction, pluralize};
+use wb_model::{Class, Direction, pluralize};
 use wb_stats::GroupSequentialTest;
 
 use crate::comparison::ConfidenceInterval;
+use crate::direction::is_speed;
 use family::Family;
 
 /// Settings of the test, fixed before the first block: changing the numbers of blocks after an evaluation increases the
@@ -151,8 +152,12 @@ pub struct VariantResult {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum VariantVerdict {
+    /// Better by more than the threshold, of a throughput or a latency.
+    Faster,
     /// Better by more than the threshold.
     Better,
+    /// Worse by more than the threshold, of a throughput or a latency.
+    Slower,
     /// Worse by more than the threshold.
     Worse,
     /// Different by more than the threshold, and neither direction is better.
@@ -164,6 +169,11 @@ pub enum VariantVerdict {
 }
 
 impl VariantVerdict {
+    /// Whether the variant is worse than the first one.
+    pub fn is_worse(self) -> bool {
+        matches!(self, Self::Slower | Self::Worse)
+    }
+
     /// The verdict on a ratio that differs from 1.
     fn of_ratio(ratio: f64, direction: Direction) -> Self {
         match direction {
@@ -171,6 +181,15 @@ impl VariantVerdict {
             Direction::Higher if ratio > 1.0 => Self::Better,
             Direction::Lower if ratio < 1.0 => Self::Better,
             Direction::Higher | Direction::Lower => Self::Worse,
+        }
+    }
+
+    /// The same of a metric of this class.
+    pub(crate) fn of_class(self, class: Class) -> Self {
+        match self {
+            Self::Better if is_speed(class) => Self::Faster,
+            Self::Worse if is_speed(class) => Self::Slower,
+            other => other,
         }
     }
 }

@@ -61,6 +61,12 @@ impl NegligibleRatios {
     }
 }
 
+/// The ends of the differences that do not matter by a threshold, all in percent: −33.3 and +50 for 50.
+pub fn negligible_percent(threshold: f64) -> (f64, f64) {
+    let NegligibleRatios { low, high } = NegligibleRatios::new(threshold);
+    ((low - 1.0) * 100.0, (high - 1.0) * 100.0)
+}
+
 /// Text that is not a threshold.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("expected a percentage from 0 to {MAX_THRESHOLD_PERCENT}, or `model`")]

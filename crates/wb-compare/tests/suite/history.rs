@@ -74,9 +74,15 @@ fn builds_in_between_are_compared_with_the_first_as_well() {
     let lab = lab(&[(1000.0, Some(5.0)), (1500.0, None), (1010.0, Some(5.1))]);
     with_history(&lab.read(&["0", "1", "2"]), None, |history, _| {
         let decided = |id, build| history.build_check(at(history, id), build).map(|judged| judged.final_verdict);
-        assert_eq!([1, 2].map(|build| decided(IOPS, build)), [Some(FinalVerdict::Gain), Some(FinalVerdict::Equal)]);
-        assert_eq!([1, 2].map(|build| decided(LAT, build)), [Some(FinalVerdict::Missing), Some(FinalVerdict::Equal)]);
-        assert_eq!((history.totals(1).gains, history.totals(2).gains), (1, 0));
+        assert_eq!(
+            [1, 2].map(|build| decided(IOPS, build)),
+            [Some(FinalVerdict::Improved), Some(FinalVerdict::Equivalent)]
+        );
+        assert_eq!(
+            [1, 2].map(|build| decided(LAT, build)),
+            [Some(FinalVerdict::Missing), Some(FinalVerdict::Equivalent)]
+        );
+        assert_eq!((history.totals(1).better, history.totals(2).better), (1, 0));
         assert_eq!(history.score(1), Some(50.0));
         assert_eq!((history.build_check(0, 0).is_none(), history.build_check(0, 3).is_none()), (true, true));
     });
@@ -85,7 +91,7 @@ fn builds_in_between_are_compared_with_the_first_as_well() {
 #[test]
 fn standard_deviations_beside_means_that_statistics_decide_are_not_counted() {
     let lab = lab(&[(1000.0, None), (1000.0, None)]);
-    let equals = |method| with_history(&lab.read(&["0", "1"]), method, |_, outcome| outcome.totals.equals);
+    let equals = |method| with_history(&lab.read(&["0", "1"]), method, |_, outcome| outcome.totals.equivalent);
     assert_eq!(equals(Some(ComparisonMethod::Tolerance)), 2);
     assert_eq!(equals(Some(ComparisonMethod::Statistical)), 1);
 }
@@ -111,4 +117,33 @@ fn parameters_are_compared_with_those_of_the_first_build() {
         let [difference] = differences(1) else { panic!("one difference") };
         assert_eq!((difference.name.as_str(), difference.after.as_deref()), ("name", Some("other")));
     });
+}
+
+#[test]
+fn what_only_later_builds_have_is_new_and_does_not_fail() {
+    const WRITE: &str = "Localhost/fio/0000:./write-4KiB/throughput/iops_sec.mean";
+    let lab = TestFolders::new();
+    for (build, has_write) in [("0", false), ("1", true), ("2", true), ("3", false)] {
+        let metrics = [throughput("iops_sec", 100.0, 1.0)];
+        let cases = [iteration("read-4KiB", "iops_sec", &metrics), iteration("write-4KiB", "iops_sec", &metrics)];
+        lab.run(build, "Localhost/fio/0000", if has_write { &cases } else { &cases[..1] });
+    }
+    let verdicts = |builds: &[&str]| {
+        with_history(&lab.read(builds), None, |history, outcome| {
+            let of_last = outcome.checks.iter().find(|check| check.id == WRITE).unwrap();
+            let at = (0..).find(|at| history.tolerances.id(*at).text() == WRITE).unwrap();
+            let of_builds = (1..builds.len()).map(|build| history.build_check(at, build).unwrap().final_verdict);
+            let of_builds: Vec<FinalVerdict> = of_builds.collect();
+            assert_eq!(of_builds.last(), Some(&of_last.final_verdict), "the page and the other outputs");
+            assert!(!of_last.fails);
+            (of_builds, [outcome.totals.new, outcome.totals.missing].map(|count| count > 0), outcome.exit_code)
+        })
+    };
+    let new = FinalVerdict::New;
+    assert_eq!(verdicts(&["0", "1", "2"]), (vec![new, new], [true, false], 0));
+    assert_eq!(verdicts(&["1", "2", "3"]).1, [false, true]);
+    assert_eq!(verdicts(&["1", "3"]), (vec![FinalVerdict::Missing], [false, true], 3));
+    // An error of the first build explains what it lacks.
+    lab.file("0/Localhost/fio/0000/__error0__/exception", "it broke\n");
+    assert_eq!(verdicts(&["0", "1"]).0, [FinalVerdict::Missing]);
 }

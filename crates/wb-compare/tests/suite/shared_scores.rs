@@ -81,7 +81,7 @@ fn rule(expected: &(String, f64, String), actual: &ActualScore) -> Option<Rule> 
     if our_score.is_infinite() {
         return (*score == 0.0).then_some(Rule::FromZero);
     }
-    let beyond = matches!(our_status, Status::Improvement | Status::Regression);
+    let beyond = matches!(our_status, Status::Improved | Status::Regressed);
     let same_parts = parts.as_ref().is_none_or(|parts| {
         let actual_parts = parts.iter().map(|part| (name(part.term), two_decimals(part.difference)));
         actual_parts.collect::<BTreeMap<_, _>>() == parts_of(explanation)
@@ -110,7 +110,7 @@ fn options(data: &Path, opts: &[String]) -> (Vec<ToleranceModel>, Options) {
 /// compare-perf's exit code: 2 if a primary check or a group is beyond its tolerance or missing.
 fn reference_exit_code(comparison: &Comparison<'_>) -> u8 {
     let totals = comparison.totals(comparison.last().unwrap());
-    let bad = [Status::Improvement, Status::Regression, Status::Missing, Status::Invalid];
+    let bad = [Status::Improved, Status::Regressed, Status::Missing, Status::Invalid];
     let any = bad.iter().any(|status| totals.primary.of(*status) + totals.groups.of(*status) > 0);
     if any { 2 } else { 0 }
 }

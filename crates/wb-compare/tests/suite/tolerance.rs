@@ -39,14 +39,14 @@ fn the_direction_of_a_metric_decides_and_can_be_set() {
     let builds = lab.read(&["0", "1"]);
     let mut options = Options::default();
     let compared = compare(&builds, &[], &options);
-    assert_eq!(cell(&compared, IOPS).status, Status::Improvement);
-    assert_eq!(cell(&compared, LAT).status, Status::Regression);
+    assert_eq!(cell(&compared, IOPS).status, Status::Improved);
+    assert_eq!(cell(&compared, LAT).status, Status::Regressed);
     assert!((cell(&compared, LAT).score.unwrap() - 10.0).abs() < 1e-9, "the score keeps its sign");
     assert_eq!((compared.exit(false), compared.exit(true)), (ComparisonExit::Success, ComparisonExit::Regression));
     options.directions.extend(["iops_sec=lower".parse().unwrap(), "latency/lat=neither".parse().unwrap()]);
     let compared = compare(&builds, &[], &options);
-    assert_eq!(cell(&compared, IOPS).status, Status::Regression);
-    assert_eq!(cell(&compared, LAT).status, Status::Changed);
+    assert_eq!(cell(&compared, IOPS).status, Status::Regressed);
+    assert_eq!(cell(&compared, LAT).status, Status::Differs);
     assert_eq!(compared.exit(false), ComparisonExit::Regression);
 }
 
@@ -90,9 +90,9 @@ fn a_source_of_zero_equals_zero_only() {
     let builds = lab.read(&["0", "1"]);
     let options = Options::default();
     let compared = compare(&builds, &[], &options);
-    assert_eq!(cell(&compared, IOPS), CheckScore { status: Status::Equal, raw: Some(0.0), score: Some(0.0) });
+    assert_eq!(cell(&compared, IOPS), CheckScore { status: Status::Equivalent, raw: Some(0.0), score: Some(0.0) });
     let lat = cell(&compared, LAT);
-    assert_eq!((lat.status, lat.score), (Status::Regression, Some(f64::INFINITY)));
+    assert_eq!((lat.status, lat.score), (Status::Regressed, Some(f64::INFINITY)));
     assert_eq!(compared.groups.len(), 3, "groups only have finite scores");
 }
 
@@ -104,7 +104,7 @@ fn a_build_of_several_runs_has_their_average() {
     let options = Options::default();
     let compared = compare(&builds, &[], &options);
     assert!((cell(&compared, IOPS).score.unwrap() + 2.0).abs() < 1e-9);
-    assert_eq!(cell(&compared, IOPS).status, Status::Equal);
+    assert_eq!(cell(&compared, IOPS).status, Status::Equivalent);
 }
 
 #[test]
@@ -165,7 +165,7 @@ fn a_group_of_metrics_with_opposite_directions_regresses_if_each_does() {
     let cell = all.cell(1).unwrap();
     assert!(cell.score.abs() < 1e-9, "the signs are run-perf's");
     assert!((cell.improvement.unwrap() + 10.0).abs() < 1e-9, "the status is of what got worse");
-    assert_eq!((cell.status, cell.scored, cell.tolerance), (Status::Regression, 2, 5.0 * 2.3 / 2.0));
+    assert_eq!((cell.status, cell.scored, cell.tolerance), (Status::Regressed, 2, 5.0 * 2.3 / 2.0));
 }
 
 #[test]
@@ -239,7 +239,7 @@ fn averages_are_over_primary_scores() {
             && means.negative_contribution < 0.0
     );
     assert!((stddevs.median + 0.1).abs() < 1e-9);
-    assert_eq!(compared.score_distribution(1, &[Status::Improvement]).unwrap().count, 1);
+    assert_eq!(compared.score_distribution(1, &[Status::Improved]).unwrap().count, 1);
     assert_eq!(compared.score_distribution(1, &[Status::Missing]), None);
 }
 

@@ -25,8 +25,8 @@ pub(crate) struct ForestRow {
     pub(crate) interval: Option<(f64, f64)>,
     /// Whether the interval is by the samples alone, which is drawn thinner.
     pub(crate) by_samples: bool,
-    /// Half the width of the shaded area around zero.
-    pub(crate) negligible: f64,
+    /// The shaded area around zero.
+    pub(crate) negligible: (f64, f64),
     /// The difference as text.
     pub(crate) text: String,
 }
@@ -80,12 +80,12 @@ impl ForestPlot {
         let finite = |value: f64| Some(value).filter(|value| value.is_finite());
         let estimates = self.rows.iter().filter_map(|row| finite(row.estimate?));
         let limit = estimates
-            .chain(self.rows.iter().map(|row| row.negligible))
+            .chain(self.rows.iter().map(|row| row.negligible.1))
             .fold(1.0, |max: f64, value| max.max(value.abs()))
             * MAX_REACH;
         let ends = self.rows.iter().flat_map(|row| {
             let interval = row.interval.into_iter().flat_map(|(low, high)| [low, high]);
-            let negligible = [-row.negligible, row.negligible];
+            let negligible = [row.negligible.0, row.negligible.1];
             interval.chain(row.estimate).chain(negligible).map(|end| end.clamp(-limit, limit))
         });
         let (low, high) = ends.fold((-1.0, 1.0), |(low, high): (f64, f64), end| (low.min(end), high.max(end)));
@@ -99,7 +99,7 @@ impl ForestRow {
         let (class, word) = self.verdict;
         let x = |value| scale.position(value);
         let middle = top + ROW / 2.0;
-        let mut body = vec![Element::rect("band", (x(-self.negligible), top), (x(self.negligible), top + ROW))];
+        let mut body = vec![Element::rect("band", (x(self.negligible.0), top), (x(self.negligible.1), top + ROW))];
         if let Some((low, high)) = self.interval {
             let half = if self.by_samples { 1.0 } else { 2.5 };
             let (start, end) = ((x(low), middle - half), (x(high).max(x(low) + 2.0), middle + half));
@@ -140,7 +140,7 @@ mod tests {
     use super::*;
 
     fn row(estimate: f64, interval: Option<(f64, f64)>) -> ForestRow {
-        let verdict = ("loss", "loss");
+        let verdict = ("regressed", "regressed");
         let label = "fio bs=4k".to_owned();
         ForestRow {
             label,
@@ -148,7 +148,7 @@ mod tests {
             estimate: Some(estimate),
             interval,
             by_samples: false,
-            negligible: 5.0,
+            negligible: (-5.0, 5.0),
             text: String::new(),
         }
     }

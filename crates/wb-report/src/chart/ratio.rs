@@ -32,7 +32,7 @@ pub(crate) struct RatioBars {
 impl RatioBars {
     /// Creates a scale for these ratios; `threshold` is the smallest relative difference that matters.
     pub(crate) fn new(threshold: f64, ratios: impl IntoIterator<Item = RatioEstimate>) -> Self {
-        let equivalent = (1.0 - threshold, 1.0 + threshold);
+        let equivalent = (1.0 / (1.0 + threshold), 1.0 + threshold);
         let values = ratios.into_iter().flat_map(RatioEstimate::bounds).chain([equivalent.0, 1.0, equivalent.1]);
         Self { scale: Scale::fit(&Unit::new(""), values, 0.0).with_range(4.0, WIDTH - 4.0), equivalent }
     }

@@ -183,7 +183,7 @@ mod tests {
 
     fn column(label: &str, gains: &[f64], losses: usize) -> TrendColumn {
         let summary = Samples::new(gains).ok().map(|samples| Summary::of(&samples));
-        let parts = vec![("equal", "equals", gains.len() - losses), ("loss", "losses", losses)];
+        let parts = vec![("equivalent", "equivalent", gains.len() - losses), ("regressed", "regressed", losses)];
         TrendColumn { summary, counts: CountRow { label: label.to_owned(), parts } }
     }
 
@@ -195,12 +195,11 @@ mod tests {
     fn description_has_gains_and_counts_of_each_build() {
         let columns = [column("two", &[-18.0, 0.5, 1.0], 1), column("three", &[2.0], 0), column("four", &[], 0)];
         let trend = trend(columns.to_vec());
-        let expected =
-            "two: median +0.50 %, -18.00 to +1.00 %, 2 equals, 1 losses; three: +2.00 %, 1 equals; four: no check";
+        let expected = "two: median +0.50 %, -18.00 to +1.00 %, 2 equivalent, 1 regressed; three: +2.00 %, 1 equivalent; four: no check";
         assert_eq!(trend.description(), expected);
         let svg = crate::chart::inline(&trend, 326.0, "c");
         assert_eq!(svg.matches("class=\"hit\"").count(), 3);
-        assert!(svg.contains("class=\"loss\"") && svg.contains(">three</text>"), "{svg}");
+        assert!(svg.contains("class=\"regressed\"") && svg.contains(">three</text>"), "{svg}");
     }
 
     #[test]

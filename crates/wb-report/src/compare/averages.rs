@@ -1,8 +1,11 @@
 //! Tables of averages and score distributions.
 
+use wb_compare::comparison::CheckResult;
 use wb_compare::run_perf::tolerance::averages::{Distribution, SummaryRow};
+use wb_compare::{ComparisonResult, Statistic};
+use wb_model::pluralize;
 
-use super::figures::readable_id;
+use super::figures::{readable_id, side_figures};
 use super::{AveragesTable, ScoreDistribution};
 use crate::phrasing::{NO_VALUE, join_names};
 use crate::text::{Style, Table, figure_columns, figure_row};
@@ -47,6 +50,37 @@ pub(super) fn render_scores(all: &[ScoreDistribution<'_>], style: Style) -> Stri
     }
     style.heading("scores of primary means by tolerance, in percent, positive is better") + &table.draw(style)
 }
+
+/// Names the primary means whose score is infinite, which no table of scores has: a difference from 0 has no percentage.
+/// Nothing without such tables.
+pub(super) fn render_infinite(outcome: &ComparisonResult, has_no_tables: bool, style: Style) -> String {
+    let is_infinite = |check: &&CheckResult| {
+        check.primary && check.statistic == Statistic::Mean && check.status.is_compared() && check.score.is_none()
+    };
+    let checks: Vec<&CheckResult> = outcome.checks.iter().filter(is_infinite).collect();
+    if checks.is_empty() || has_no_tables {
+        return String::new();
+    }
+    let name = |check: &&CheckResult| {
+        let [reference, judged] = side_figures(check);
+        format!("{} ({reference} → {judged}, {})", readable_id(&check.id), check.final_verdict.as_str())
+    };
+    let named: Vec<String> = checks.iter().take(MAX_NAMED).map(name).collect();
+    let more = match checks.len() - named.len() {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let scores = pluralize(checks.len(), "infinite score");
+    let are = if checks.len() == 1 { "is" } else { "are" };
+    let text = format!(
+        "{scores} {are} in none of these figures, since a difference from 0 has no percentage: {}{more}",
+        named.join(", ")
+    );
+    style.remark("note", &text)
+}
+
+/// The maximum number of checks with an infinite score that are named.
+const MAX_NAMED: usize = 5;
 
 /// Formats a score with two decimals, and zero without a sign.
 fn format_score(score: f64) -> String {

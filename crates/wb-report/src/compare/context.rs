@@ -176,7 +176,7 @@ mod tests {
                 },
             ],
         };
-        insta::assert_snapshot!(render_context(&all, Style { width: 100, colour: false }), @r"
+        insta::assert_snapshot!(render_context(&all, Style { width: 100, colour: false, is_terminal: true }), @r"
         other differences
           metadata: 1 difference
             distro  Debian 12 → Debian 13
@@ -197,7 +197,10 @@ mod tests {
             package-09  1 → nothing
             … and 2 more, in --json
         ");
-        assert_eq!(render_context(&ContextDifferences::default(), Style { width: 100, colour: false }), "");
+        assert_eq!(
+            render_context(&ContextDifferences::default(), Style { width: 100, colour: false, is_terminal: true }),
+            ""
+        );
     }
 
     #[test]

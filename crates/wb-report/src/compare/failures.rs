@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use wb_compare::AttemptCounts;
-use wb_compare::comparison::{BuildCheck, CheckResult, ComparisonMethod, FinalVerdict, StatisticalSummary};
+use wb_compare::comparison::{BuildCheck, CheckResult, ComparisonMethod, StatisticalSummary};
 use wb_compare::statistical::{AspectComparison, Certainty, Verdict};
 
 use super::headline::short_cell_name;
@@ -29,9 +29,7 @@ pub(super) fn has_undecisive_failures(check: &CheckResult) -> bool {
 
 fn undecisive_failures(check: &CheckResult) -> Option<[AttemptCounts; 2]> {
     let decides = |statistics: &StatisticalSummary| {
-        statistics.failures_rose
-            && check.final_verdict == FinalVerdict::Loss
-            && check.decided_by == ComparisonMethod::Statistical
+        statistics.failures_rose && check.final_verdict.is_worse() && check.decided_by == ComparisonMethod::Statistical
     };
     let statistics = check.statistics.as_ref().filter(|statistics| check.primary && !decides(statistics))?;
     let [reference, judged] = statistics.failures;

@@ -11,6 +11,7 @@ use wb_compare::{CheckId, ComparisonResult, IdFormat, Statistic};
 use wb_model::{Unit, pluralize, unescape_lossy};
 use wb_stats::{NoiseSource, RunModes};
 
+use super::threshold_range::format_threshold;
 use crate::phrasing::NO_VALUE;
 use crate::text::Tone;
 
@@ -50,7 +51,7 @@ pub(super) fn secondary_note(outcome: &ComparisonResult) -> Option<String> {
     let failed: Vec<&CheckResult> = failed.collect();
     let (named, others) = failed.split_at(failed.len().min(MAX_NAMED_SECONDARY));
     let name = |check: &&CheckResult| match check.final_verdict {
-        FinalVerdict::Loss => format!("{} ({})", readable_id(&check.id), describe_difference(check)),
+        worse if worse.is_worse() => format!("{} ({})", readable_id(&check.id), describe_difference(check)),
         other => format!("{} ({})", readable_id(&check.id), other.as_str()),
     };
     let named: Vec<String> = named.iter().map(name).collect();
@@ -140,12 +141,17 @@ pub(super) fn format_value(value: Option<f64>) -> String {
 /// The tone of a decision.
 pub(super) fn tone(decided: FinalVerdict) -> Tone {
     match decided {
-        FinalVerdict::Gain | FinalVerdict::MinorGain => Tone::Good,
-        FinalVerdict::Equal => Tone::Plain,
+        FinalVerdict::Improved | FinalVerdict::Faster | FinalVerdict::Better | FinalVerdict::MinorGain => Tone::Good,
+        FinalVerdict::Equivalent | FinalVerdict::New => Tone::Plain,
         FinalVerdict::MinorLoss | FinalVerdict::Differs | FinalVerdict::Unconfirmed | FinalVerdict::Inconclusive => {
             Tone::Doubtful
         }
-        FinalVerdict::Loss | FinalVerdict::Missing | FinalVerdict::Invalid | FinalVerdict::Incomparable => Tone::Bad,
+        FinalVerdict::Regressed
+        | FinalVerdict::Slower
+        | FinalVerdict::Worse
+        | FinalVerdict::Missing
+        | FinalVerdict::Invalid
+        | FinalVerdict::Incomparable => Tone::Bad,
     }
 }
 
@@ -195,6 +201,15 @@ pub(super) fn difference(check: &CheckResult) -> Option<f64> {
     }
 }
 
+/// How far a check is from equal, on logarithms: a half is as far as the double. From or to zero it is infinite.
+pub(super) fn magnitude(check: &CheckResult) -> f64 {
+    match (difference(check), check.before) {
+        (Some(difference), _) => (1.0 + difference / 100.0).max(0.0).ln().abs(),
+        (None, Some(0.0)) => f64::INFINITY,
+        (None, _) => 0.0,
+    }
+}
+
 /// The [`difference`] with the aspect that it is of, if the values beside it are others: they are means.
 pub(super) fn describe_difference(check: &CheckResult) -> String {
     let text = format_difference(check.statistic, difference(check));
@@ -220,6 +235,7 @@ fn incomparable_reason(check: &CheckResult) -> Option<String> {
     match check.final_verdict {
         FinalVerdict::Missing | FinalVerdict::Invalid if check.reason.is_some() => check.reason.clone(),
         FinalVerdict::Missing if check.before.is_none() && check.after.is_none() => Some("on one side only".to_owned()),
+        FinalVerdict::New => Some("not in the first build".to_owned()),
         FinalVerdict::Missing => Some(match (&check.sides, check.before) {
             (None, None) => "not in the first build".to_owned(),
             (None, Some(_)) => "not in the last build".to_owned(),
@@ -268,9 +284,9 @@ fn explain(check: &CheckResult) -> Explanation {
             Explanation {
                 difference: format!("{name} {}", format_percent(difference(check))),
                 certainty: format!(
-                    "{}; threshold {} %; {}",
+                    "{}; threshold {}; {}",
                     interval.unwrap_or_else(|| "without an interval".to_owned()),
-                    format_value(Some((statistics.threshold * 100.0).round() / 100.0)),
+                    format_threshold(statistics.threshold),
                     describe_counts(&statistics.counts),
                 ),
                 remarks: remarks + &disturbed + &differing,
@@ -323,7 +339,7 @@ fn describe_disturbed(statistics: &StatisticalSummary) -> String {
 /// Of an interval of the samples and one with the noise between runs, the one that the verdict is based on.
 pub(super) fn shown_interval<T>(decided: FinalVerdict, by_samples: Option<T>, by_runs: Option<T>) -> Option<T> {
     match decided {
-        FinalVerdict::Gain | FinalVerdict::Loss | FinalVerdict::Differs => by_runs.or(by_samples),
+        decided if decided.is_change() => by_runs.or(by_samples),
         _ => by_samples,
     }
 }
@@ -424,10 +440,9 @@ fn describe_same_run(decided: FinalVerdict, statistics: &StatisticalSummary) -> 
         }
     };
     match decided {
-        FinalVerdict::Equal => format!(
-            "{within}; the sides do not differ by {} % or more",
-            format_value(Some((statistics.threshold * 100.0).round() / 100.0))
-        ),
+        FinalVerdict::Equivalent => {
+            format!("{within}; the sides do not differ by {} or more", format_threshold(statistics.threshold))
+        }
         _ => within.to_owned(),
     }
 }
@@ -446,12 +461,12 @@ fn describe_run_noise(decided: FinalVerdict, statistics: &StatisticalSummary) ->
         None => "without the noise between runs, since a figure is not above zero".to_owned(),
     };
     match decided {
-        FinalVerdict::Gain | FinalVerdict::Loss | FinalVerdict::Differs => assumed,
+        decided if decided.is_change() => assumed,
         FinalVerdict::Unconfirmed if statistics.significant_alone => {
             format!("{assumed}: significant alone, not among all checks of this comparison")
         }
         FinalVerdict::Unconfirmed if doubting_aspect(statistics).is_some() => {
-            format!("{assumed}: no gain while another aspect may be worse")
+            format!("{assumed}: no improvement while another aspect may be worse")
         }
         FinalVerdict::Unconfirmed
             if statistics.noise_source == Some(NoiseSource::Prior) && statistics.run_noise == 0.0 =>
@@ -462,10 +477,10 @@ fn describe_run_noise(decided: FinalVerdict, statistics: &StatisticalSummary) ->
             "{assumed}, two runs of one may differ as much: `ab` measures both interleaved, `model fit --noise` learns how \
              much runs differ"
         ),
-        FinalVerdict::Equal => format!(
-            "these {} do not differ by {} % or more",
+        FinalVerdict::Equivalent => format!(
+            "these {} do not differ by {} or more",
             if statistics.counts.runs == [1, 1] { "two runs" } else { "runs" },
-            format_value(Some((statistics.threshold * 100.0).round() / 100.0))
+            format_threshold(statistics.threshold)
         ),
         _ => String::new(),
     }

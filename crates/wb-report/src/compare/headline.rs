@@ -7,7 +7,7 @@ use wb_compare::{CheckId, ComparisonResult, Statistic};
 use wb_model::{Class, Direction, unescape_lossy};
 
 use super::failures::describe_undecisive_failures;
-use super::figures::{difference, doubting_aspect, format_signed, shown_interval};
+use super::figures::{difference, doubting_aspect, format_signed, magnitude, shown_interval};
 use super::parts::describe_parts;
 use super::threshold_range::ThresholdRange;
 use crate::phrasing::join_names;
@@ -30,12 +30,12 @@ pub(super) fn headline_with(
         None => describe_sides([&reference.name, &judged.name].map(|name| build_name(name)), &primary, check_name),
         Some(within_run) => describe_parts(within_run, &primary, &build_name, check_name),
     };
-    match deviations.iter().filter(|check| check.final_verdict == FinalVerdict::Loss).count() {
+    match deviations.iter().filter(|check| check.final_verdict.is_worse()).count() {
         0 => {}
         1 => sentence += "; one standard deviation is worse",
         worse => sentence += &format!("; {worse} standard deviations are worse"),
     }
-    let not_compared = |check: &&&CheckResult| !check.final_verdict.is_compared();
+    let not_compared = |check: &&&CheckResult| check.final_verdict.is_failure() && !check.final_verdict.is_compared();
     match deviations.iter().filter(not_compared).count() {
         0 => {}
         1 => sentence += "; one standard deviation could not be compared",
@@ -67,11 +67,13 @@ pub(super) fn describe_sides(
     let [reference, judged] = &names;
     let with = |requested: FinalVerdict| primary.iter().copied().filter(move |check| check.final_verdict == requested);
     let mut parts = Vec::new();
-    let failing = with(FinalVerdict::Loss).find(|check| is_statistical(check) && has(check, |it| it.failures_rose));
+    let worse = || primary.iter().copied().filter(|check| check.final_verdict.is_worse());
+    let better = || primary.iter().copied().filter(|check| check.final_verdict.is_better());
+    let failing = worse().find(|check| is_statistical(check) && has(check, |it| it.failures_rose));
     parts.extend(failing.and_then(|check| describe_failures(check, &check_name)));
-    for verdict in [FinalVerdict::Loss, FinalVerdict::Gain] {
-        let checks: Vec<&CheckResult> = with(verdict).filter(|check| !is_worse_by_failures_alone(check)).collect();
-        if let Some(changed) = describe_changed(&checks, verdict, &check_name) {
+    let worse: Vec<&CheckResult> = worse().filter(|check| !is_worse_by_failures_alone(check)).collect();
+    for checks in [worse, better().collect()] {
+        if let Some(changed) = describe_changed(&checks, &check_name) {
             parts.push(changed);
         }
     }
@@ -82,7 +84,7 @@ pub(super) fn describe_sides(
         (true, true) => with(FinalVerdict::Unconfirmed).collect(),
         (true, false) => Vec::new(),
     };
-    let perhaps = describe_changed(&unconfirmed, FinalVerdict::Unconfirmed, &check_name);
+    let perhaps = describe_changed(&unconfirmed, &check_name);
     let described = parts.len() + perhaps.iter().count();
     let mut sentence = match (parts.is_empty(), &perhaps) {
         (true, Some(perhaps)) => format!("{judged} may be {perhaps} than {reference}, which is unconfirmed"),
@@ -94,7 +96,8 @@ pub(super) fn describe_sides(
     };
     let equal = primary.iter().filter(|check| is_equal(check)).count();
     let is_named = |check: &CheckResult| {
-        matches!(check.final_verdict, FinalVerdict::Loss | FinalVerdict::Gain)
+        check.final_verdict.is_worse()
+            || check.final_verdict.is_better()
             || perhaps.is_some() && unconfirmed.iter().any(|it| std::ptr::eq(*it, check))
     };
     let counts = count_checks(primary.iter().copied().filter(|check| !is_named(check)));
@@ -102,7 +105,7 @@ pub(super) fn describe_sides(
         (_, 0) => sentence += " have no primary check in common",
         (0, 1) => sentence += &format!(": one check, {}", counts.trim_start_matches("1 ")),
         (0, checks) if equal == checks => {
-            sentence += &format!(" are equal in all {checks} checks{}", describe_wide_thresholds(primary));
+            sentence += &format!(" are equivalent in all {checks} checks{}", describe_wide_thresholds(primary));
         }
         (0, checks) => sentence += &format!(": {checks} checks, {counts}"),
         (_, _) if counts.is_empty() => {}
@@ -118,7 +121,7 @@ fn describe_failing_inconclusive<'a>(
     check_name: impl Fn(&str) -> String,
 ) -> String {
     let failing: Vec<&CheckResult> = inconclusive.filter(|check| check.fails).collect();
-    let Some(most) = failing.iter().max_by(|one, other| size(one).total_cmp(&size(other))) else {
+    let Some(most) = failing.iter().max_by(|one, other| magnitude(one).total_cmp(&magnitude(other))) else {
         return String::new();
     };
     let others = match failing.len() - 1 {
@@ -129,24 +132,25 @@ fn describe_failing_inconclusive<'a>(
     format!("; inconclusive, which fails: {}{}{others}", check_name(&short_name(&most.id)), amount.unwrap_or_default())
 }
 
-/// The number of checks with each verdict: `5 equal, 10 inconclusive`.
+/// The number of checks with each verdict: `5 equivalent, 10 inconclusive`.
 pub(super) fn count_checks<'a>(checks: impl Iterator<Item = &'a CheckResult>) -> String {
     let checks: Vec<&CheckResult> = checks.collect();
     let (equal, others): (Vec<_>, Vec<_>) = checks.into_iter().partition(|check| is_equal(check));
     let names = [
-        (FinalVerdict::MinorLoss, "slightly worse"),
+        (FinalVerdict::MinorLoss, FinalVerdict::MinorLoss.as_str()),
         (FinalVerdict::Unconfirmed, "unconfirmed"),
-        (FinalVerdict::Differs, "different without a better direction"),
+        (FinalVerdict::Differs, "differs without a better direction"),
         (FinalVerdict::Inconclusive, "inconclusive"),
+        (FinalVerdict::New, "new"),
         (FinalVerdict::Missing, "missing"),
         (FinalVerdict::Invalid, "invalid"),
         (FinalVerdict::Incomparable, "incomparable"),
     ];
     let count = |verdict: FinalVerdict| others.iter().filter(|check| check.final_verdict == verdict).count();
-    let equal_within = format!("equal{}", describe_wide_thresholds(&equal));
+    let equal_within = format!("equivalent{}", describe_wide_thresholds(&equal));
     let mut counts = vec![
-        (count(FinalVerdict::Loss), "worse"),
-        (count(FinalVerdict::Gain), "better"),
+        (others.iter().filter(|check| check.final_verdict.is_worse()).count(), "worse"),
+        (others.iter().filter(|check| check.final_verdict.is_better()).count(), "better"),
         (equal.len(), equal_within.as_str()),
     ];
     counts.extend(names.iter().map(|&(verdict, name)| (count(verdict), name)));
@@ -155,7 +159,7 @@ pub(super) fn count_checks<'a>(checks: impl Iterator<Item = &'a CheckResult>) ->
 }
 
 fn is_equal(check: &CheckResult) -> bool {
-    matches!(check.final_verdict, FinalVerdict::Equal | FinalVerdict::MinorGain)
+    matches!(check.final_verdict, FinalVerdict::Equivalent | FinalVerdict::MinorGain)
 }
 
 /// ` within 50 %` if checks are equal by a threshold above the default, where that hides what everybody expects.
@@ -178,14 +182,10 @@ fn describe_failures(check: &CheckResult, check_name: impl Fn(&str) -> String) -
 }
 
 /// `29.0 % slower (27.5 to 29.8 %) in fio bs=4k`; of several checks the range, and where it is largest.
-fn describe_changed(
-    checks: &[&CheckResult],
-    verdict: FinalVerdict,
-    check_name: impl Fn(&str) -> String,
-) -> Option<String> {
+fn describe_changed(checks: &[&CheckResult], check_name: impl Fn(&str) -> String) -> Option<String> {
     let name = |check: &CheckResult| check_name(&short_name(&check.id));
-    let largest = checks.iter().copied().max_by(|one, other| size(one).total_cmp(&size(other)))?;
-    let word = adjective(checks, verdict)?;
+    let largest = checks.iter().copied().max_by(|one, other| magnitude(one).total_cmp(&magnitude(other)))?;
+    let word = adjective(checks)?;
     // The shift is what everybody expects; anything else is named.
     let of = |check: &CheckResult| match check.statistics.as_ref().and_then(|statistics| statistics.aspect) {
         Some(aspect) if is_statistical(check) && aspect != Aspect::Shift => format!(" by the {aspect}"),
@@ -199,7 +199,13 @@ fn describe_changed(
             size if size.is_infinite() => format!("infinitely {word} in {name}"),
             size => {
                 let (interval, doubt) = (describe_interval(check), describe_doubt(check));
-                format!("{} % {word}{}{interval}{doubt} in {name}", format_size(size), of(check))
+                match factor(check) {
+                    Some(factor) => {
+                        let of = of(check).replacen(" by ", " of ", 1);
+                        format!("{word} by a factor of {}{of}{interval}{doubt} in {name}", format_factor(factor))
+                    }
+                    None => format!("{} % {word}{}{interval}{doubt} in {name}", format_size(size), of(check)),
+                }
             }
         });
     }
@@ -208,26 +214,66 @@ fn describe_changed(
     Some(format!("{word} in {count} checks, by {by} of {ranges} (most in {name}{})", of(largest)))
 }
 
-/// `3.0 to 12.0 %`; if checks of several kinds differ, a range for each: `3.0 to 12.0 % of throughput and 20.0 % of latency`.
+/// `3.0 to 12.0 %`, or `factors of 1.20 to 2.50`; if checks of several kinds differ, a range for each: `3.0 to 12.0 % of
+/// throughput and 20.0 % of latency`.
 fn describe_ranges(checks: &[&CheckResult]) -> String {
-    let mut ranges: Vec<(Class, f64, f64)> = Vec::new();
+    let mut kinds: Vec<(Class, Vec<&CheckResult>)> = Vec::new();
     for check in checks {
-        let size = size(check);
         let class = class_of_difference(check);
-        match ranges.iter_mut().find(|(of, ..)| *of == class) {
-            Some((_, low, high)) => (*low, *high) = (low.min(size), high.max(size)),
-            None => ranges.push((class, size, size)),
+        match kinds.iter_mut().find(|(of, _)| *of == class) {
+            Some((_, members)) => members.push(check),
+            None => kinds.push((class, vec![check])),
         }
     }
-    let range = |(_, low, high): &(Class, f64, f64)| match [low, high].map(|size| format_size(*size)) {
+    match &kinds[..] {
+        [(_, one)] => describe_range(one),
+        several => join_names(
+            &several
+                .iter()
+                .map(|(class, members)| format!("{} of {class}", describe_range(members)))
+                .collect::<Vec<_>>(),
+        ),
+    }
+}
+
+/// The range of the differences of checks of one kind, as factors if one of them is large.
+fn describe_range(checks: &[&CheckResult]) -> String {
+    let range =
+        |amounts: Vec<f64>| amounts.iter().fold((f64::INFINITY, 0.0), |(low, high), it| (low.min(*it), it.max(high)));
+    if checks.iter().any(|check| factor(check).is_some()) {
+        let (low, high) = range(checks.iter().map(|check| magnitude(check).exp()).collect());
+        return match [low, high].map(format_factor) {
+            [low, high] if low == high => format!("a factor of {high}"),
+            [low, high] => format!("factors of {low} to {high}"),
+        };
+    }
+    let (low, high) = range(checks.iter().map(|check| size(check)).collect());
+    match [low, high].map(format_size) {
         _ if low.is_infinite() => "infinite amounts".to_owned(),
         [low, _] if high.is_infinite() => format!("{low} % to infinity"),
         [low, high] if low == high => format!("{high} %"),
         [low, high] => format!("{low} to {high} %"),
-    };
-    match &ranges[..] {
-        [one] => range(one),
-        several => join_names(&several.iter().map(|it| format!("{} of {}", range(it), it.0)).collect::<Vec<_>>()),
+    }
+}
+
+/// The factor from which on a difference is one: a time that is 50.2 % lower and a rate that is 100.8 % higher are the same
+/// change, which percentages hide.
+const LARGE_FACTOR: f64 = 1.5;
+
+/// The factor, above 1, by which a check is better or worse, if it is large. Scores of models are no ratios.
+fn factor(check: &CheckResult) -> Option<f64> {
+    let factor = magnitude(check).exp();
+    (factor.is_finite() && factor >= LARGE_FACTOR && !is_weighted_score(check) && check.statistic == Statistic::Mean)
+        .then_some(factor)
+}
+
+/// A factor with two decimals, from 10 on with three significant digits.
+fn format_factor(factor: f64) -> String {
+    match factor {
+        factor if factor.is_infinite() => "infinity".to_owned(),
+        factor if factor >= 99.95 => format!("{factor:.0}"),
+        factor if factor >= 9.995 => format!("{factor:.1}"),
+        factor => format!("{factor:.2}"),
     }
 }
 
@@ -259,7 +305,7 @@ fn class_of_difference(check: &CheckResult) -> Class {
     }
 }
 
-/// The interval of a check in percent, without signs if it is on one side of zero.
+/// The interval of a check in percent, without signs if it is on one side of zero; of factors beside a factor.
 fn describe_interval(check: &CheckResult) -> String {
     let statistics = check.statistics.as_ref().filter(|_| is_statistical(check));
     let interval = statistics.and_then(|it| shown_interval(check.final_verdict, it.interval, it.runs_interval));
@@ -267,6 +313,13 @@ fn describe_interval(check: &CheckResult) -> String {
     let percent = [interval.low, interval.high].map(|ratio| (ratio - 1.0) * 100.0);
     // Without the noise between runs.
     let of = if check.final_verdict == FinalVerdict::Unconfirmed { " between these runs" } else { "" };
+    if factor(check).is_some() {
+        let is_less = difference(check).is_some_and(|difference| difference < 0.0);
+        let ends = [interval.low, interval.high];
+        let ends = if is_less { [1.0 / ends[1].max(0.0), 1.0 / ends[0].max(0.0)] } else { ends };
+        let [low, high] = ends.map(format_factor);
+        return format!(" ({low} to {high}{of})");
+    }
     match percent {
         [low, high] if low * high > 0.0 => {
             let (low, high) = if low.abs() < high.abs() { (low, high) } else { (high, low) };
@@ -284,7 +337,11 @@ fn describe_doubt(check: &CheckResult) -> String {
     let statistics = check.statistics.as_ref().filter(|_| check.final_verdict == FinalVerdict::Unconfirmed);
     let doubting = statistics.and_then(doubting_aspect);
     let describe = |aspect: &AspectSummary| {
-        format!(", but its {} may be {} % worse,", aspect.aspect, format_size((aspect.ratio - 1.0) * 100.0))
+        let amount = match aspect.ratio.max(1.0 / aspect.ratio) {
+            factor if factor >= LARGE_FACTOR => format!("worse by a factor of {}", format_factor(factor)),
+            _ => format!("{} % worse", format_size((aspect.ratio - 1.0) * 100.0)),
+        };
+        format!(", but its {} may be {amount},", aspect.aspect)
     };
     doubting.map(describe).unwrap_or_default()
 }
@@ -322,7 +379,7 @@ fn format_size(percent: f64) -> String {
 
 /// `slower` and `faster` of throughputs and latencies, otherwise `worse` and `better`; `None` if checks without a verdict
 /// differ in their direction.
-fn adjective(checks: &[&CheckResult], verdict: FinalVerdict) -> Option<&'static str> {
+fn adjective(checks: &[&CheckResult]) -> Option<&'static str> {
     let is_speed = |check: &&CheckResult| {
         !is_weighted_score(check)
             && CheckId::parse(&check.id).is_ok_and(|id| matches!(id.class, Class::Throughput | Class::Latency))
@@ -334,9 +391,9 @@ fn adjective(checks: &[&CheckResult], verdict: FinalVerdict) -> Option<&'static 
         (Direction::Higher, difference) => Some(difference < 0.0),
         (Direction::Lower, difference) => Some(difference > 0.0),
     };
-    let worse = match verdict {
-        FinalVerdict::Loss => true,
-        FinalVerdict::Gain => false,
+    let worse = match checks.first()?.final_verdict {
+        verdict if verdict.is_worse() => true,
+        verdict if verdict.is_better() => false,
         _ => {
             let first = is_worse(checks.first()?)?;
             checks.iter().all(|check| is_worse(check) == Some(first)).then_some(first)?

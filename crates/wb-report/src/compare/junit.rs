@@ -27,22 +27,23 @@ enum TestCaseOutcome {
     Skipped,
 }
 
-/// Writes primary checks (one class per test), groups and errors: a loss is a failure; a missing, invalid or
-/// incomparable check is an error, also if only some runs of the last build lack it; an unconfirmed or inconclusive one is skipped unless `fail_on` lets it fail. Each has an explanation.
+/// Writes primary checks (one class per test), groups and errors: what is worse is a failure; a missing, invalid or
+/// incomparable check is an error, also if only some runs of the last build lack it; a new one is skipped, and so is an
+/// unconfirmed or inconclusive one unless `fail_on` lets it fail. Each has an explanation, which begins with the verdict.
 pub fn junit(outcome: &ComparisonResult, fail_on: FailOn) -> io::Result<String> {
     let primary = outcome.checks.iter().filter(|check| check.primary);
     let checks = primary.map(|check| TestCase {
         class: class_name(&check.id),
         name: &check.id,
         outcome: case_outcome(check, fail_on),
-        text: explain_check(check),
+        text: format!("{}: {}", check.final_verdict.as_str(), explain_check(check)),
     });
     let groups = outcome.groups.iter().filter(|group| group.decides).map(|group| TestCase {
         class: "groups".to_owned(),
         name: &group.id,
         outcome: match group.status {
-            Status::Regression => TestCaseOutcome::Failed,
-            Status::Improvement if fail_on.gain => TestCaseOutcome::Failed,
+            Status::Regressed => TestCaseOutcome::Failed,
+            Status::Improved if fail_on.gain => TestCaseOutcome::Failed,
             _ => TestCaseOutcome::Passed,
         },
         text: explain_group(group),
@@ -94,16 +95,13 @@ fn class_name(id: &str) -> String {
 
 fn case_outcome(check: &CheckResult, fail_on: FailOn) -> TestCaseOutcome {
     match check.final_verdict {
-        FinalVerdict::Loss => TestCaseOutcome::Failed,
-        FinalVerdict::Gain | FinalVerdict::Unconfirmed | FinalVerdict::Inconclusive if fail_on.fails_check(check) => {
-            TestCaseOutcome::Failed
-        }
+        compared if compared.is_compared() && fail_on.fails_check(check) => TestCaseOutcome::Failed,
         _ if check.is_partly_missing() => TestCaseOutcome::Error,
-        FinalVerdict::Gain | FinalVerdict::MinorGain | FinalVerdict::Equal | FinalVerdict::MinorLoss => {
-            TestCaseOutcome::Passed
-        }
         FinalVerdict::Missing | FinalVerdict::Invalid | FinalVerdict::Incomparable => TestCaseOutcome::Error,
-        FinalVerdict::Differs | FinalVerdict::Unconfirmed | FinalVerdict::Inconclusive => TestCaseOutcome::Skipped,
+        FinalVerdict::New | FinalVerdict::Differs | FinalVerdict::Unconfirmed | FinalVerdict::Inconclusive => {
+            TestCaseOutcome::Skipped
+        }
+        _ => TestCaseOutcome::Passed,
     }
 }
 

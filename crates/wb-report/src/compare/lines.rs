@@ -8,7 +8,6 @@ use super::Verbosity;
 use super::failures::has_undecisive_failures;
 use super::figures::{describe_error, explain_check, explain_group, readable_id, tone};
 use super::findings::{BuildFindings, group_findings};
-use super::wording::verdict_word;
 use crate::text::{Style, Tone};
 
 /// Renders the tests and cells of the first and the last build that ended in an error.
@@ -33,7 +32,9 @@ pub(super) fn check_lines(outcome: &ComparisonResult, verbosity: Verbosity, styl
         .checks
         .iter()
         .filter(is_selected)
-        .map(|check| line(verdict_word(check), tone(check.final_verdict), &check.id, &explain_check(check), style))
+        .map(|check| {
+            line(check.final_verdict.as_str(), tone(check.final_verdict), &check.id, &explain_check(check), style)
+        })
         .collect()
 }
 
@@ -50,7 +51,7 @@ pub(super) fn finding_lines(outcome: &ComparisonResult, style: Style) -> String 
 /// The groups that got worse or better and either decide, or show what none of their checks shows: many small changes.
 /// Of the latter, those of the same checks are shown once.
 pub(super) fn revealing_groups(outcome: &ComparisonResult) -> Vec<&CheckGroupResult> {
-    let is_change = |status: Status| matches!(status, Status::Regression | Status::Improvement);
+    let is_change = |status: Status| matches!(status, Status::Regressed | Status::Improved);
     let mut shown: Vec<&CheckGroupResult> = Vec::new();
     for group in outcome.groups.iter().filter(|group| is_change(group.status)) {
         let reveals = group.notable_members == 0 && group.members > 1;
@@ -72,9 +73,9 @@ pub(super) fn group_lines(outcome: &ComparisonResult, verbosity: Verbosity, styl
         .into_iter()
         .map(|group| {
             let tone = match group.status {
-                Status::Regression if group.decides => Tone::Bad,
-                Status::Regression => Tone::Doubtful,
-                Status::Improvement => Tone::Good,
+                Status::Regressed if group.decides => Tone::Bad,
+                Status::Regressed => Tone::Doubtful,
+                Status::Improved => Tone::Good,
                 _ => Tone::Plain,
             };
             line(&format!("group {}", group.status), tone, &group.id, &explain_group(group), style)

@@ -15,7 +15,7 @@ use super::headline::headline_with;
 use super::lines::{is_listed, revealing_groups};
 use super::threshold_range::ThresholdRange;
 use super::totals::{count_verdicts, describe_compared, describe_no_difference};
-use super::wording::{Wording, verdict_word};
+use super::wording::Wording;
 
 /// Maximum length in characters: GitHub's limit for a comment with some reserve.
 const MAX_LENGTH: usize = 60_000;
@@ -43,7 +43,7 @@ pub fn markdown(outcome: &ComparisonResult) -> String {
         let [reference, judged] = side_figures(check);
         format!(
             "| {} | {} | {} | {} | {} | {} |\n",
-            verdict_word(check),
+            check.final_verdict.as_str(),
             code(&readable_id(&check.id)),
             reference,
             judged,

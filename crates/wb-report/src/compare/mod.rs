@@ -31,6 +31,7 @@ pub use model::model_text;
 pub use noise::noise_text;
 pub use page::{PageOptions, html};
 pub use plots::{Plot, plots};
+pub use threshold_range::format_threshold;
 
 use wb_compare::ComparisonResult;
 use wb_compare::comparison::BuildSummary;
@@ -67,7 +68,7 @@ fn header(outcome: &ComparisonResult, options: &[String], style: Style) -> Strin
         builds => format!(", {} between", pluralize(builds, "build")),
     };
     let by = figures::describe_method(outcome);
-    style.indent(0, &headline(outcome))
+    style.sentence(&headline(outcome))
         + "\n"
         + &style.indent(0, &format!("{} → {}{history}; {by}", named(first), named(last)))
         + &style.indent(0, &options.join("; "))
@@ -96,6 +97,7 @@ pub fn text(
         // Different parts of one run have no common average.
         + &averages::render_averages(if outcome.within_run.is_some() { &[] } else { averages }, style)
         + &averages::render_scores(scores, style)
+        + &averages::render_infinite(outcome, averages.is_empty() && scores.is_empty(), style)
         + &systems.map_or_else(String::new, |systems| systems.text(style))
         + &totals::render_totals(outcome, style)
 }

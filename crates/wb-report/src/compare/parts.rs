@@ -5,7 +5,7 @@ use wb_compare::within_run::WithinRunSummary;
 use wb_model::pluralize;
 
 use super::failures::has_undecisive_failures;
-use super::figures::difference;
+use super::figures::magnitude;
 use super::headline::{count_checks, describe_sides};
 
 /// The maximum number of parts that have a sentence of their own.
@@ -27,7 +27,7 @@ struct Part<'a> {
     /// Its place in the plan.
     position: usize,
     rank: PartRank,
-    /// The largest difference in percent.
+    /// The largest difference.
     size: f64,
     checks: Vec<&'a CheckResult>,
 }
@@ -38,21 +38,21 @@ impl<'a> Part<'a> {
         let checks: Vec<&CheckResult> = primary.iter().copied().filter(is_of_part).collect();
         let rank = checks.iter().map(|check| rank(check)).min().unwrap_or(PartRank::Harmless);
         let of_rank = checks.iter().filter(|check| self::rank(check) == rank);
-        let size = of_rank.filter_map(|check| difference(check)).map(f64::abs).fold(0.0, f64::max);
+        let size = of_rank.map(|check| magnitude(check)).fold(0.0, f64::max);
         Self { name, position, rank, size, checks }
     }
 }
 
 fn rank(check: &CheckResult) -> PartRank {
     match check.final_verdict {
-        FinalVerdict::Loss => PartRank::Worse,
-        FinalVerdict::Gain => PartRank::Better,
+        worse if worse.is_worse() => PartRank::Worse,
+        better if better.is_better() => PartRank::Better,
         FinalVerdict::Unconfirmed
         | FinalVerdict::Differs
         | FinalVerdict::Missing
         | FinalVerdict::Invalid
         | FinalVerdict::Incomparable => PartRank::Doubtful,
-        FinalVerdict::Equal | FinalVerdict::MinorGain | FinalVerdict::MinorLoss | FinalVerdict::Inconclusive => {
+        _ => {
             if has_undecisive_failures(check) {
                 PartRank::Doubtful
             } else {

@@ -4,8 +4,16 @@ use std::fmt;
 
 use wb_compare::ComparisonResult;
 use wb_compare::comparison::{CheckResult, ComparisonMethod};
+use wb_compare::statistical::threshold::negligible_percent;
 
 use super::figures::format_value;
+
+/// Both ends of a threshold: `+50 / -33.33 %`. Ratios decide, so that a half is as far from equal as the double.
+pub fn format_threshold(percent: f64) -> String {
+    let (low, high) = negligible_percent(percent);
+    let format = |percent: f64| format_value(Some((percent * 100.0).round() / 100.0 + 0.0));
+    format!("+{} / {} %", format(high), if low == 0.0 { "-0".to_owned() } else { format(low) })
+}
 
 /// The smallest and the largest threshold of checks that statistics decide, in percent.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -33,11 +41,10 @@ impl ThresholdRange {
 
 impl fmt::Display for ThresholdRange {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let [smallest, largest] =
-            [self.smallest, self.largest].map(|percent| format_value(Some((percent * 100.0).round() / 100.0)));
+        let [smallest, largest] = [self.smallest, self.largest].map(format_threshold);
         match smallest == largest {
-            true => write!(formatter, "{largest} %"),
-            false => write!(formatter, "{smallest} to {largest} %"),
+            true => write!(formatter, "{largest}"),
+            false => write!(formatter, "{smallest} to {largest}"),
         }
     }
 }

@@ -14,15 +14,16 @@ use crate::text::{Style, definition_list};
 pub(super) type NamedTotal = (&'static str, fn(&Totals) -> usize);
 
 /// Primary checks by verdict.
-pub(super) const VERDICTS: [NamedTotal; 8] = [
-    ("gains", |totals| totals.gains),
-    ("minor gains", |totals| totals.minor_gains),
-    ("equals", |totals| totals.equals),
-    ("minor losses", |totals| totals.minor_losses),
-    ("losses", |totals| totals.losses),
-    ("differing", |totals| totals.differing),
+pub(super) const VERDICTS: [NamedTotal; 9] = [
+    ("improved", |totals| totals.better),
+    ("minor-gain", |totals| totals.minor_gain),
+    ("equivalent", |totals| totals.equivalent),
+    ("minor-loss", |totals| totals.minor_loss),
+    ("regressed", |totals| totals.worse),
+    ("differs", |totals| totals.differs),
     ("unconfirmed", |totals| totals.unconfirmed),
     ("inconclusive", |totals| totals.inconclusive),
+    ("new", |totals| totals.new),
 ];
 
 /// Other checks, and groups.
@@ -39,12 +40,13 @@ pub(super) const ALWAYS_SHOWN: usize = 5;
 /// The counts of the primary checks of each verdict that occurs, with its name.
 pub(super) fn count_verdicts(totals: &Totals, wording: Wording) -> Vec<(usize, &'static str)> {
     let counted = [
-        (totals.losses, "loss", "losses"),
+        (totals.worse, "regressed", "regressed"),
         (totals.groups_regressed, "group regressed", "groups regressed"),
-        (totals.gains, "gain", "gains"),
+        (totals.better, "improved", "improved"),
         (totals.unconfirmed, "unconfirmed", "unconfirmed"),
-        (totals.differing, "differs", "differ"),
+        (totals.differs, "differs", "differ"),
         (totals.inconclusive, "inconclusive", "inconclusive"),
+        (totals.new, "new", "new"),
         (totals.missing, "missing", "missing"),
         (totals.partly_missing, "missing in some runs", "missing in some runs"),
         (totals.invalid, "invalid", "invalid"),

@@ -1,9 +1,7 @@
-//! The words for verdicts: a build gains or loses, a part of a run is better or worse than another one.
+//! What is compared: builds, of which one follows the other, or parts of one run, which are alternatives.
 
 use serde::Serialize;
-use wb_compare::comparison::{CheckResult, FinalVerdict};
-use wb_compare::{Builds, CheckId, ComparisonResult, Statistic};
-use wb_model::Class;
+use wb_compare::{Builds, ComparisonResult};
 
 /// What is compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,24 +32,11 @@ impl Wording {
         if builds.within_run().is_some() { Self::Alternatives } else { Self::Builds }
     }
 
-    /// A verdict on any check.
-    pub(super) fn verdict(self, verdict: FinalVerdict) -> &'static str {
-        match (self, verdict) {
-            (Self::Alternatives, FinalVerdict::Gain) => "better",
-            (Self::Alternatives, FinalVerdict::MinorGain) => "slightly better",
-            (Self::Alternatives, FinalVerdict::MinorLoss) => "slightly worse",
-            (Self::Alternatives, FinalVerdict::Loss) => "worse",
-            _ => verdict.as_str(),
-        }
-    }
-
     /// The name of the number of checks with a verdict, of which the name for builds is given.
     pub(super) fn total(self, of_builds: &'static str) -> &'static str {
         match (self, of_builds) {
-            (Self::Alternatives, "gain" | "gains") => "better",
-            (Self::Alternatives, "minor gains") => "slightly better",
-            (Self::Alternatives, "minor losses") => "slightly worse",
-            (Self::Alternatives, "loss" | "losses") => "worse",
+            (Self::Alternatives, "improved") => "better",
+            (Self::Alternatives, "regressed") => "worse",
             _ => of_builds,
         }
     }
@@ -66,8 +51,8 @@ impl Wording {
     /// What the methods found that fail a comparison.
     pub(super) fn failed_by(self, outcome: &ComparisonResult) -> &'static str {
         let totals = &outcome.totals;
-        let better = totals.gains + totals.groups_improved;
-        match (self, totals.losses + totals.groups_regressed, better, totals.unconfirmed) {
+        let better = totals.better + totals.groups_improved;
+        match (self, totals.worse + totals.groups_regressed, better, totals.unconfirmed) {
             (_, 0, 0, 1..) => "unconfirmed by",
             (_, 0, 1.., 1..) => "failed by",
             (Self::Builds, 0, ..) => "improvement by",
@@ -75,19 +60,5 @@ impl Wording {
             (Self::Builds, ..) => "regression by",
             (Self::Alternatives, ..) => "worse by",
         }
-    }
-}
-
-/// The verdict on a check. Parts of one run are faster or slower where that is meant.
-pub(super) fn verdict_word(check: &CheckResult) -> &'static str {
-    let is_speed = |id: CheckId<'_>| matches!(id.class, Class::Throughput | Class::Latency);
-    let is_speed = check.statistic == Statistic::Mean && CheckId::parse(&check.id).is_ok_and(is_speed);
-    match (&check.sides, check.final_verdict) {
-        (None, verdict) => verdict.as_str(),
-        (Some(_), FinalVerdict::Gain) if is_speed => "faster",
-        (Some(_), FinalVerdict::MinorGain) if is_speed => "slightly faster",
-        (Some(_), FinalVerdict::MinorLoss) if is_speed => "slightly slower",
-        (Some(_), FinalVerdict::Loss) if is_speed => "slower",
-        (Some(_), verdict) => Wording::Alternatives.verdict(verdict),
     }
 }

@@ -109,13 +109,13 @@ impl VariantsView {
 impl VariantRow {
     fn new(variant: &VariantSummary, metric: &ComparedMetric, bars: &RatioBars) -> Self {
         let [median, ratio, interval, p_value] = variants::format_figures(variant, metric);
-        let (verdict, tone) = variants::verdict(variant, metric);
+        let (verdict, tone) = variants::verdict(variant);
         let (kind, symbol) = tone_symbol(tone);
         let estimate = variants::ratio(variant);
         let is_drawn = variant.result.is_none() || estimate.is_some();
         let description = format!("ratio {ratio}, interval {interval}, {verdict}");
         Self {
-            name: variant.spec.clone(),
+            name: variant.name.clone(),
             samples: variant.samples,
             median,
             ratio,

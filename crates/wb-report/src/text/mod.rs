@@ -24,12 +24,14 @@ pub struct Style {
     pub width: usize,
     /// Whether to use escape sequences for colour.
     pub colour: bool,
+    /// Whether it is a terminal: a sentence for other programs is one line.
+    pub is_terminal: bool,
 }
 
 impl Default for Style {
-    /// Eighty columns without colour.
+    /// A terminal of eighty columns without colour.
     fn default() -> Self {
-        Self { width: 80, colour: false }
+        Self { width: 80, colour: false, is_terminal: true }
     }
 }
 
@@ -50,6 +52,11 @@ impl Style {
     pub fn indent(self, columns: usize, text: &str) -> String {
         let lines = wrap(&sanitize(text), self.width.saturating_sub(columns));
         lines.iter().map(|line| format!("{}{line}\n", " ".repeat(columns))).collect()
+    }
+
+    /// Renders a sentence, wrapped only on a terminal.
+    pub(crate) fn sentence(self, text: &str) -> String {
+        if self.is_terminal { self.indent(0, text) } else { format!("{}\n", sanitize(text)) }
     }
 
     /// Renders a heading after an empty line.

@@ -242,7 +242,7 @@ mod tests {
 
     #[test]
     fn columns_line_up_and_headings_span_them() {
-        insta::assert_snapshot!(table().draw(Style { width: 80, colour: false }), @r"
+        insta::assert_snapshot!(table().draw(Style { width: 80, colour: false, is_terminal: true }), @r"
         case                   median  outcome
         a group of cells
         size=S            4.21 Gflops  measured
@@ -252,7 +252,7 @@ mod tests {
 
     #[test]
     fn narrow_terminal_continues_the_table_below() {
-        insta::assert_snapshot!(table().draw(Style { width: 30, colour: false }), @r"
+        insta::assert_snapshot!(table().draw(Style { width: 30, colour: false, is_terminal: true }), @r"
         case               median
         a group of cells
         size=S        4.21 Gflops
@@ -271,7 +271,7 @@ mod tests {
     fn words_are_not_broken_while_the_name_can_be_wrapped() {
         let mut table = Table::new(&[("cell", Align::Left), ("key", Align::Left)]);
         table.row(vec!["block-size=4k,rw=read,threads=2".into(), "0123456789abcdef".into()]);
-        insta::assert_snapshot!(table.draw(Style { width: 40, colour: false }), @r"
+        insta::assert_snapshot!(table.draw(Style { width: 40, colour: false, is_terminal: true }), @r"
         cell                    key
         block-size=4k,rw=read,  0123456789abcdef
         threads=2
@@ -281,14 +281,14 @@ mod tests {
     #[test]
     fn no_line_is_wider_than_the_terminal() {
         for limit in 20..60 {
-            let text = table().draw(Style { width: limit, colour: false });
+            let text = table().draw(Style { width: limit, colour: false, is_terminal: true });
             assert!(text.lines().all(|line| width(line) <= limit), "{limit}:\n{text}");
         }
     }
 
     #[test]
     fn colour_adds_only_escapes() {
-        let text = table().draw(Style { width: 80, colour: true });
+        let text = table().draw(Style { width: 80, colour: true, is_terminal: true });
         assert!(text.contains("\u{1b}[31mfailed\u{1b}[0m"), "{text:?}");
     }
 }

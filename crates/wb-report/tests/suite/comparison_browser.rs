@@ -35,7 +35,7 @@ fn open_page(width: u32) -> Option<(Chromium, PageFile)> {
 }
 
 /// Waits until the table has replaced the list of failures.
-fn wait_for_table(browser: &mut Chromium) {
+pub(crate) fn wait_for_table(browser: &mut Chromium) {
     let done = "new Promise(done => { const look = () => document.getElementById('still') && \
                 !document.querySelector('#still > p.note:last-child') ? setTimeout(look, 20) : done(true); look(); })";
     browser.eval(done);
@@ -75,7 +75,7 @@ fn filters_restrict_the_table() {
     assert_eq!(names(&mut browser).len(), 4, "failed in any build, primary only");
     choose(&mut browser, "build", "2");
     assert_eq!(names(&mut browser).len(), 3, "failed in the last");
-    choose(&mut browser, "status", "gain");
+    choose(&mut browser, "status", "improved");
     assert_eq!(names(&mut browser), ["Localhost/fio/0000:./read-64KiB/throughput/iops_sec.mean"]);
     choose(&mut browser, "status", "");
     choose(&mut browser, "primary", "");
@@ -137,7 +137,7 @@ fn cell_is_explained_by_keyboard_alone() {
     let text = browser.eval("document.querySelector('tr.why').textContent");
     let text = text.as_str().unwrap();
     for part in [
-        "new: ✕ loss",
+        "new: ✕ regressed",
         "tolerances decide",
         "1000",
         "800",
@@ -160,7 +160,7 @@ fn cell_is_explained_by_keyboard_alone() {
 #[ignore = "needs chromium: make test-system"]
 fn differing_parameters_are_marked_shown_and_copied() {
     let Some((mut browser, _page)) = open_page(1280) else { return };
-    choose(&mut browser, "status", "gain");
+    choose(&mut browser, "status", "improved");
     assert_eq!(browser.eval("document.querySelectorAll('td abbr[title=\"parameters differ\"]').length"), 1);
     browser.eval("document.querySelector('td:has(abbr[title=\"parameters differ\"])').click()");
     assert_eq!(browser.eval("document.querySelector('tr.why .diff').textContent"), "- bs = 64k\n+ bs = 32k");
@@ -293,7 +293,7 @@ fn changes_are_listed_without_scripts() {
 #[ignore = "needs chromium: make test-system"]
 fn page_follows_the_dark_scheme() {
     let Some((mut browser, page)) = open_page(1280) else { return };
-    let backgrounds = "['body', '.live .id', 'td.loss'].map(name => getComputedStyle(document.querySelector(name)).backgroundColor).join()";
+    let backgrounds = "['body', '.live .id', 'td.regressed'].map(name => getComputedStyle(document.querySelector(name)).backgroundColor).join()";
     let light = browser.eval(backgrounds);
     browser.open(&page.file, 1280, "dark");
     wait_for_table(&mut browser);

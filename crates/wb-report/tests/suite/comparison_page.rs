@@ -221,13 +221,14 @@ fn each_check_has_its_model_and_tolerated_range() {
 fn each_test_of_each_profile_has_a_trend_chart() {
     let page = page(&PLAIN);
     let titles = page.texts("section[aria-labelledby=trends] svg[role=img] > title");
-    let expected = ["gains of Localhost/fio over the builds", "gains of Tuned/od<d>\"test over the builds"];
+    let expected =
+        ["improvements of Localhost/fio over the builds", "improvements of Tuned/od<d>\"test over the builds"];
     assert_eq!(titles[..], expected);
     let descriptions = page.texts("section[aria-labelledby=trends] svg[role=img] > desc");
     assert_eq!(
         descriptions[0],
-        "between: median +0.00 %, -16.67 to +12.00 %, 1 gains, 3 equals, 1 losses; \
-         new: median +0.17 %, -20.00 to +24.00 %, 1 gains, 2 equals, 1 losses, 1 missing, invalid or incomparable"
+        "between: median +0.00 %, -16.67 to +12.00 %, 1 improved, 3 equivalent, 1 regressed; \
+         new: median +0.17 %, -20.00 to +24.00 %, 1 improved, 2 equivalent, 1 regressed, 1 missing, invalid or incomparable"
     );
 }
 
@@ -256,21 +257,22 @@ fn the_page_begins_with_a_sentence_and_the_differences() {
         page.all("main > section").iter().map(|part| part.attr("aria-labelledby").unwrap()).collect();
     assert_eq!(parts[..2], ["differences", "checks"]);
     let chart = &page.texts("section[aria-labelledby=differences] svg[role=img] > desc")[0];
-    let expected = "Localhost/fio read-4KiB (iops_sec): loss, ✕ −20.00 %; Localhost/fio read-64KiB (iops_sec): gain, ";
+    let expected =
+        "Localhost/fio read-4KiB (iops_sec): regressed, ✕ −20.00 %; Localhost/fio read-64KiB (iops_sec): improved, ";
     assert!(chart.starts_with(expected), "{chart}");
 }
 
 #[test]
 fn totals_groups_and_errors_are_shown() {
     let page = page(&PLAIN);
-    let tally = "Builds 1 loss, 1 gain, 2 missing, 1 error; 5 checks and 5 standard deviations compared";
+    let tally = "Builds 1 regressed, 1 improved, 2 missing, 1 error; 5 checks and 5 standard deviations compared";
     assert_eq!(page.texts("section[aria-labelledby=builds] summary"), [tally]);
     let headline = &page.texts(".headline")[0];
     assert!(headline.starts_with("✕ new is 20.0 % slower in fio read-4KiB (iops_sec), and "), "{headline}");
     let heads = page.texts("table.totals thead th");
     let last = page.texts("table.totals tbody tr:last-child > *");
     let count = |name: &str| last[heads.iter().position(|head| head == name).unwrap()].clone();
-    assert_eq!(["gains", "losses", "missing", "errors"].map(count), ["1", "1", "2", "1"]);
+    assert_eq!(["improved", "regressed", "missing", "errors"].map(count), ["1", "1", "2", "1"]);
     assert_eq!(page.texts("table.errors tbody tr"), ["new Tuned/uperf/* <b>no server</b>"]);
     assert!(
         page.texts("table.checks th.id").iter().any(|id| id == "Localhost/fio/0000:./read-*/throughput/iops_sec.mean")
@@ -287,8 +289,8 @@ fn data_has_every_check_in_every_build() {
         let decided = data["cells"][build]["verdicts"].as_str().unwrap().as_bytes()[index(part)];
         data["kinds"][usize::from(decided - b'0')]["word"].as_str().unwrap().to_owned()
     };
-    assert_eq!((kind("read-4KiB", 0), kind("read-4KiB", 1)), ("equal".to_owned(), "loss".to_owned()));
-    assert_eq!((kind("write-4KiB", 0), kind("write-4KiB", 1)), ("equal".to_owned(), "missing".to_owned()));
+    assert_eq!((kind("read-4KiB", 0), kind("read-4KiB", 1)), ("equivalent".to_owned(), "regressed".to_owned()));
+    assert_eq!((kind("write-4KiB", 0), kind("write-4KiB", 1)), ("equivalent".to_owned(), "missing".to_owned()));
     let values: Vec<&Value> = (0..3).map(|build| &data["values"][build][index("write-4KiB")]).collect();
     assert_eq!(values, [&Value::from(700), &Value::from(700), &Value::Null]);
     assert_eq!(data["cells"][1]["score"][index("read-4KiB")], -20);

@@ -9,12 +9,12 @@ use wb_report::text::Style;
 
 use crate::comparison::{read, specimen};
 
-const PLAIN: Style = Style { width: 100, colour: false };
+const PLAIN: Style = Style { width: 100, colour: false, is_terminal: true };
 
 /// A check of one of our runs: its identifier, its unit, both values, and the decision.
 fn check(id: &str, unit: Option<&str>, [before, after]: [f64; 2], decided: &str) -> Value {
     let score = (after / before - 1.0) * 100.0;
-    let status = if decided == "gain" { "improvement" } else { "regression" };
+    let status = if decided == "improved" { "improved" } else { "regressed" };
     json!({
         "id": id, "statistic": if id.ends_with("stddev") { "stddev" } else { "mean" }, "primary": true,
         "direction": "higher", "value_unit": unit, "before": before, "after": after, "values": [before, after],
@@ -33,7 +33,7 @@ fn outcome(checks: &[Value]) -> ComparisonResult {
         "builds": [build("old", "6.1"), build("new", "6.2")], "method": null, "checks": checks, "groups": [],
         "context": { "metadata": [], "programs": [], "environment": [] }, "regressed_by": ["tolerance"],
         "totals": {
-            "gains": 1, "minor-gains": 0, "equals": 0, "minor-losses": 0, "losses": 1, "differing": 0,
+            "better": 1, "minor-gain": 0, "equivalent": 0, "minor-loss": 0, "worse": 1, "differs": 0,
             "inconclusive": 0, "errors": 0, "missing": 0, "invalid": 0, "incomparable": 0, "not-primary": 0,
             "groups-regressed": 0, "groups-improved": 0
         },
@@ -44,15 +44,20 @@ fn outcome(checks: &[Value]) -> ComparisonResult {
 
 fn example() -> ComparisonResult {
     outcome(&[
-        check("Localhost/net/0000:to=%2Frun%2Fa/throughput/bits#mean", Some("bit/s"), [87_806_578_462.0, 95e9], "gain"),
+        check(
+            "Localhost/net/0000:to=%2Frun%2Fa/throughput/bits#mean",
+            Some("bit/s"),
+            [87_806_578_462.0, 95e9],
+            "improved",
+        ),
         check(
             "Localhost/redis/0000:command=set/throughput/requests#mean",
             Some("requests/s"),
             [1.234e6, 1.1e6],
-            "loss",
+            "regressed",
         ),
-        check("Localhost/redis/0000:command=set/throughput/requests#stddev", Some("%"), [1.5, 9.0], "loss"),
-        check("Tuned/fio/0000:./read-4KiB/throughput/iops_sec.mean", None, [183_743.169, 150_000.0], "loss"),
+        check("Localhost/redis/0000:command=set/throughput/requests#stddev", Some("%"), [1.5, 9.0], "regressed"),
+        check("Tuned/fio/0000:./read-4KiB/throughput/iops_sec.mean", None, [183_743.169, 150_000.0], "regressed"),
     ])
 }
 
@@ -66,21 +71,21 @@ fn text_has_units_gains_and_unescaped_names() {
     folders
 
 
-    gain         Localhost/net/0000:to=/run/a/throughput/bits#mean
+    improved     Localhost/net/0000:to=/run/a/throughput/bits#mean
                  mean 87.8 Gbit/s → 95 Gbit/s; +8.19 % of ±5 %
-    loss         Localhost/redis/0000:command=set/throughput/requests#mean
+    regressed    Localhost/redis/0000:command=set/throughput/requests#mean
                  mean 1.23 M requests/s → 1.10 M requests/s; -10.86 % of ±5 %
-    loss         Localhost/redis/0000:command=set/throughput/requests#stddev
+    regressed    Localhost/redis/0000:command=set/throughput/requests#stddev
                  stddev 1.50 % → 9 %; +500.00 points of ±5 points
-    loss         Tuned/fio/0000:./read-4KiB/throughput/iops_sec.mean
+    regressed    Tuned/fio/0000:./read-4KiB/throughput/iops_sec.mean
                  mean 183743 → 150000; -18.36 % of ±5 %
 
     totals
-      gains          1
-      minor gains    0
-      equals         0
-      minor losses   0
-      losses         1
+      improved       1
+      minor-gain     0
+      equivalent     0
+      minor-loss     0
+      regressed      1
       errors         0
       regression by  tolerance
     ");
@@ -96,14 +101,15 @@ fn complete_output_includes_the_systems_of_both_sides() {
 fn markdown_has_units() {
     let comment = markdown(&example());
     assert!(
-        comment.contains("| gain | `Localhost/net/0000:to=/run/a/throughput/bits#mean` | 87.8 Gbit/s | 95 Gbit/s |"),
+        comment
+            .contains("| improved | `Localhost/net/0000:to=/run/a/throughput/bits#mean` | 87.8 Gbit/s | 95 Gbit/s |"),
         "{comment}"
     );
 }
 
 /// A group of checks as in a comparison by statistics: not decisive.
 fn group(id: &str, notable_members: usize) -> Value {
-    json!({ "id": id, "members": 9, "score": 3.0, "improvement": -3.0, "tolerance": 2.5, "status": "regression", "decides": false,
+    json!({ "id": id, "members": 9, "score": 3.0, "improvement": -3.0, "tolerance": 2.5, "status": "regressed", "decides": false,
             "notable_members": notable_members })
 }
 
@@ -118,13 +124,13 @@ fn many_small_losses_are_a_group_row_in_text_and_markdown_if_no_check_shows_them
     outcome.groups = serde_json::from_value(json!(groups)).unwrap();
     let text = text(&outcome, &[], &[], &[], Verbosity::Changes, PLAIN);
     let rows: Vec<&str> = text.lines().filter(|line| line.starts_with("group ")).collect();
-    assert_eq!(rows, ["group regression Localhost/fio/0000:bs=*/throughput/iops#mean"], "the same checks once");
+    assert_eq!(rows, ["group regressed Localhost/fio/0000:bs=*/throughput/iops#mean"], "the same checks once");
     assert!(text.contains("3.00 % worse on average, tolerance 2.50 %, 9 checks, not decisive"), "{text}");
     let comment = markdown(&outcome);
     let rows: Vec<&str> = comment.lines().filter(|line| line.starts_with("| group ")).collect();
     let id = "`Localhost/fio/0000:bs=*/throughput/iops#mean`";
     let expected = format!(
-        "| group regression | {id} | | | -3.00 % | 3.00 % worse on average, tolerance 2.50 %, 9 checks, not decisive |"
+        "| group regressed | {id} | | | -3.00 % | 3.00 % worse on average, tolerance 2.50 %, 9 checks, not decisive |"
     );
     assert_eq!(rows, [expected]);
 }
@@ -156,7 +162,8 @@ fn markdown_has_one_line_for_each_kind_of_finding() {
 
 #[test]
 fn findings_are_one_line_for_each_kind_with_the_cells_and_builds_that_have_it() {
-    let equal = |case: u32| check(&format!("Localhost/a/0000:n={case}/latency/time#mean"), None, [1.0, 1.0], "equal");
+    let equal =
+        |case: u32| check(&format!("Localhost/a/0000:n={case}/latency/time#mean"), None, [1.0, 1.0], "equivalent");
     let mut outcome = outcome(&[equal(1), equal(2), example_loss()]);
     for (check, finding) in outcome.checks.iter_mut().zip(["swapped 5 pages", "swapped 7 pages", "the disk is full"]) {
         check.findings[1].push(finding.to_owned());
@@ -182,7 +189,7 @@ fn findings_are_one_line_for_each_kind_with_the_cells_and_builds_that_have_it() 
 
 /// A check that is listed.
 fn example_loss() -> Value {
-    check("Localhost/b/0000:-/throughput/rate#mean", None, [10.0, 5.0], "loss")
+    check("Localhost/b/0000:-/throughput/rate#mean", None, [10.0, 5.0], "regressed")
 }
 
 #[test]

@@ -2,7 +2,9 @@
 
 use serde_json::{Value, json};
 use wb_compare::ComparisonResult;
-use wb_compare::comparison::FailOn;
+use wb_compare::comparison::{FailOn, FinalVerdict, Strictness};
+use wb_compare::run_perf::tolerance::Status;
+use wb_compare::statistical::Verdict;
 use wb_report::compare::{Verbosity, headline, junit, markdown, text};
 use wb_report::text::Style;
 
@@ -12,7 +14,7 @@ fn check(case: &str, ratio: f64, decided: &str) -> Value {
     json!({
         "id": format!("Localhost/a/0000:n={case}/latency/time#mean"), "statistic": "mean", "primary": true,
         "direction": "lower", "value_unit": null, "before": 100.0, "after": 100.5, "values": [100.0, 100.5],
-        "difference": 0.5, "score": 0.5, "scores": [0.5], "tolerance": 5.0, "status": "equal", "statuses": ["equal"],
+        "difference": 0.5, "score": 0.5, "scores": [0.5], "tolerance": 5.0, "status": "equivalent", "statuses": ["equivalent"],
         "score_parts": [["raw", score, 1.0]], "decided_by": "statistical", "final_verdict": decided, "differences": [],
         "verdict": "inconclusive", "aspect": "shift", "ratio": ratio, "interval": null, "p_value": 0.5,
         "samples": [9, 9], "runs": [1, 1], "paired": false, "disturbed": [null, null], "threshold": 5.0, "noise": null,
@@ -32,14 +34,14 @@ fn outcome(checks: &[Value]) -> ComparisonResult {
         "builds": [build("a"), build("b")], "method": null, "checks": checks, "groups": [],
         "context": { "metadata": [], "programs": [], "environment": [] }, "regressed_by": [],
         "totals": {
-            "gains": 0, "minor-gains": 0, "equals": 0, "minor-losses": 0, "losses": 0, "differing": 0,
+            "better": 0, "minor-gain": 0, "equivalent": 0, "minor-loss": 0, "worse": 0, "differs": 0,
             "inconclusive": 0, "errors": 0, "missing": 0, "invalid": 0, "incomparable": 0, "not-primary": 0,
             "groups-regressed": 0, "groups-improved": 0
         },
         "exit_code": 0
     }))
     .unwrap();
-    outcome.totals.equals = checks.len();
+    outcome.totals.equivalent = checks.len();
     outcome
 }
 
@@ -47,15 +49,15 @@ fn outcome(checks: &[Value]) -> ComparisonResult {
 fn a_sentence_about_several_metrics_has_a_range_for_each_kind() {
     let throughput = |case: u32, ratio: f64| {
         let id = format!("Localhost/a/0000:n={case}/throughput/rate#mean");
-        with(check("", ratio, "loss"), json!({ "id": id, "direction": "higher" }))
+        with(check("", ratio, "regressed"), json!({ "id": id, "direction": "higher" }))
     };
-    let checks = [throughput(1, 0.9), check("1", 1.4, "loss"), throughput(2, 0.7), check("2", 1.2, "loss")];
+    let checks = [throughput(1, 0.9), check("1", 1.4, "regressed"), throughput(2, 0.7), check("2", 1.2, "regressed")];
     assert_eq!(
         headline(&outcome(&checks)),
         "`b` is slower in 4 checks, by estimates of 10.0 to 30.0 % of throughput and 20.0 to 40.0 % of latency (most in a \
-         n=1 (time)) than `a`"
+         n=2 (rate)) than `a`"
     );
-    let one_kind = [check("1", 1.4, "loss"), check("2", 1.2, "loss")];
+    let one_kind = [check("1", 1.4, "regressed"), check("2", 1.2, "regressed")];
     assert!(headline(&outcome(&one_kind)).contains("by estimates of 20.0 to 40.0 % (most in a n=1 (time))"));
 }
 
@@ -76,19 +78,20 @@ fn parts(verdicts: &[(f64, &str)]) -> ComparisonResult {
 #[test]
 fn worse_parts_come_first_and_harmless_ones_are_counted() {
     let nothing = (1.0, "inconclusive");
-    let sentence = headline(&parts(&[nothing, (1.0, "equal"), nothing, (0.8, "gain"), nothing, (1.3, "loss")]));
-    insta::assert_snapshot!(sentence, @"within one run, `factor=7` is 30.0 % slower in a n=5 (time) than `factor=1`. `factor=5` is 20.0 % faster in a n=3 (time) than `factor=1`. The other 4 parts: 4 checks, 1 equal, 3 inconclusive");
+    let sentence =
+        headline(&parts(&[nothing, (1.0, "equivalent"), nothing, (0.8, "improved"), nothing, (1.3, "regressed")]));
+    insta::assert_snapshot!(sentence, @"within one run, `factor=7` is 30.0 % slower in a n=5 (time) than `factor=1`. `factor=5` is 20.0 % faster in a n=3 (time) than `factor=1`. The other 4 parts: 4 checks, 1 equivalent, 3 inconclusive");
 }
 
 #[test]
 fn parts_without_a_difference_are_counted_together() {
-    let sentence = headline(&parts(&[(1.0, "equal"); 6]));
-    assert_eq!(sentence, "within one run, the 6 parts beside the reference: 6 checks, 6 equal");
+    let sentence = headline(&parts(&[(1.0, "equivalent"); 6]));
+    assert_eq!(sentence, "within one run, the 6 parts beside the reference: 6 checks, 6 equivalent");
 }
 
 #[test]
 fn of_many_worse_parts_the_worst_are_described() {
-    let sentence = headline(&parts(&[1.1, 1.2, 1.3, 1.4, 1.5, 1.6].map(|ratio| (ratio, "loss"))));
+    let sentence = headline(&parts(&[1.1, 1.2, 1.3, 1.4, 1.5, 1.6].map(|ratio| (ratio, "regressed"))));
     assert!(sentence.starts_with("within one run, `factor=4` is 30.0 % slower"), "{sentence}");
     assert!(sentence.ends_with("`factor=1`. The other 2 parts: 2 checks, 2 worse"), "{sentence}");
 }
@@ -96,8 +99,8 @@ fn of_many_worse_parts_the_worst_are_described() {
 #[test]
 fn failures_that_do_not_decide_end_the_sentence() {
     let failures = json!({ "failures": [{ "failed": 0, "attempts": 8 }, { "failed": 3, "attempts": 11 }] });
-    let outcome = outcome(&[with(check("1", 1.0, "equal"), failures)]);
-    let expected = "`b` and `a`: one check, equal; `b` failed in 3 of 11 attempts at a n=1, `a` in none";
+    let outcome = outcome(&[with(check("1", 1.0, "equivalent"), failures)]);
+    let expected = "`b` and `a`: one check, equivalent; `b` failed in 3 of 11 attempts at a n=1, `a` in none";
     assert_eq!(headline(&outcome), expected);
     let comment = markdown(&outcome);
     assert!(comment.contains("**no relevant difference but in failed attempts**"), "{comment}");
@@ -109,15 +112,16 @@ fn failures_name_their_cell_and_are_listed() {
         |failed: [u32; 2]| json!({ "failures": failed.map(|failed| json!({ "failed": failed, "attempts": 20 })) });
     let other_metric = json!({ "id": "Localhost/a/0000:n=2/throughput/rate#mean", "direction": "higher" });
     let checks = [
-        with(check("1", 1.0, "equal"), failures([5, 0])),
-        with(check("2", 1.0, "equal"), failures([0, 6])),
-        with(with(check("2", 1.0, "equal"), failures([0, 6])), other_metric),
-        check("3", 1.0, "equal"),
+        with(check("1", 1.0, "equivalent"), failures([5, 0])),
+        with(check("2", 1.0, "equivalent"), failures([0, 6])),
+        with(with(check("2", 1.0, "equivalent"), failures([0, 6])), other_metric),
+        check("3", 1.0, "equivalent"),
     ];
     let outcome = outcome(&checks);
     let expected = "; `b` failed in 6 of 20 attempts at a n=2, `a` in none (failures differ in one more cell)";
     assert!(headline(&outcome).ends_with(expected), "{}", headline(&outcome));
-    let text = text(&outcome, &[], &[], &[], Verbosity::Changes, Style { width: 1000, colour: false });
+    let text =
+        text(&outcome, &[], &[], &[], Verbosity::Changes, Style { width: 1000, colour: false, is_terminal: true });
     for (cell, failures) in [("n=1", "5 of 20 and 0 of 20"), ("n=2", "0 of 20 and 6 of 20")] {
         let failures = format!("failed attempts: {failures}");
         assert!(text.contains(&format!("{cell}/latency/time#mean\n")) && text.contains(&failures), "{text}");
@@ -133,14 +137,14 @@ fn what_fails_without_being_certain_is_named() {
     let fails = json!({ "fails": true });
     let interval = json!({ "interval": { "low": 0.95, "high": 1.2, "confidence": 0.95 } });
     let checks = [
-        check("1", 0.5, "gain"),
+        check("1", 0.5, "improved"),
         with(check("2", 1.08, "unconfirmed"), fails.clone()),
         check("3", 0.92, "unconfirmed"),
         with(with(check("4", 1.02, "inconclusive"), fails.clone()), interval),
     ];
     assert_eq!(
         headline(&outcome(&checks)),
-        "`b` is 50.0 % faster in a n=1 (time) than `a`, and may be 8.0 % slower in a n=2 (time), which is unconfirmed; \
+        "`b` is faster by a factor of 2.00 in a n=1 (time) than `a`, and may be 8.0 % slower in a n=2 (time), which is unconfirmed; \
          other checks: 1 unconfirmed, 1 inconclusive; inconclusive, which fails: a n=4 (time): +2.00 % (-5.00 to +20.00 %)"
     );
     let alone = [with(check("2", 1.08, "unconfirmed"), fails), check("3", 0.92, "unconfirmed")];
@@ -153,12 +157,13 @@ fn what_fails_without_being_certain_is_named() {
 #[test]
 fn scores_are_no_speeds_and_from_zero_is_infinite() {
     let tolerance = json!({ "decided_by": "tolerance" });
-    let scored = with(with(check("1", 1.0, "loss"), tolerance.clone()), json!({ "score": 15.4, "difference": 0.0 }));
+    let scored =
+        with(with(check("1", 1.0, "regressed"), tolerance.clone()), json!({ "score": 15.4, "difference": 0.0 }));
     assert_eq!(headline(&outcome(&[scored])), "`b` is worse by a score of 15.4 % in a n=1 (time) than `a`");
-    let plain = with(with(check("1", 1.0, "loss"), tolerance.clone()), json!({ "score": 9.0, "difference": 9.0 }));
+    let plain = with(with(check("1", 1.0, "regressed"), tolerance.clone()), json!({ "score": 9.0, "difference": 9.0 }));
     assert_eq!(headline(&outcome(std::slice::from_ref(&plain))), "`b` is 9.0 % slower in a n=1 (time) than `a`");
     let from_zero = json!({ "score": null, "difference": null, "before": 0.0 });
-    let from_zero = with(with(check("2", 1.0, "loss"), tolerance), from_zero);
+    let from_zero = with(with(check("2", 1.0, "regressed"), tolerance), from_zero);
     assert_eq!(
         headline(&outcome(std::slice::from_ref(&from_zero))),
         "`b` is infinitely slower in a n=2 (time) than `a`"
@@ -172,11 +177,12 @@ fn scores_are_no_speeds_and_from_zero_is_infinite() {
 #[test]
 fn a_check_that_some_runs_lack_is_listed_and_an_error() {
     let lacking = json!({ "lacking": [[], ["new-2"]] });
-    let mut outcome = outcome(&[with(check("1", 1.0, "equal"), lacking), check("2", 1.0, "equal")]);
+    let mut outcome = outcome(&[with(check("1", 1.0, "equivalent"), lacking), check("2", 1.0, "equivalent")]);
     outcome.totals.partly_missing = 1;
     let sentence = headline(&outcome);
     assert!(sentence.ends_with("; one check is missing in some runs of `b`"), "{sentence}");
-    let text = text(&outcome, &[], &[], &[], Verbosity::Changes, Style { width: 1000, colour: false });
+    let text =
+        text(&outcome, &[], &[], &[], Verbosity::Changes, Style { width: 1000, colour: false, is_terminal: true });
     for output in [text, markdown(&outcome), junit(&outcome, FailOn::default()).unwrap()] {
         assert!(output.contains("missing in new-2 of the last build"), "{output}");
     }
@@ -185,9 +191,10 @@ fn a_check_that_some_runs_lack_is_listed_and_an_error() {
 
 #[test]
 fn worse_checks_that_are_not_primary_are_named() {
-    let secondary = json!({ "primary": false, "final_verdict": "loss" });
-    let outcome = outcome(&[check("1", 1.0, "equal"), with(check("2", 3.0, "equal"), secondary)]);
-    let text = text(&outcome, &[], &[], &[], Verbosity::Changes, Style { width: 1000, colour: false });
+    let secondary = json!({ "primary": false, "final_verdict": "regressed" });
+    let outcome = outcome(&[check("1", 1.0, "equivalent"), with(check("2", 3.0, "equivalent"), secondary)]);
+    let text =
+        text(&outcome, &[], &[], &[], Verbosity::Changes, Style { width: 1000, colour: false, is_terminal: true });
     for output in [text, markdown(&outcome)] {
         assert!(output.contains("not decisive, and worse or not compared: ") && output.contains("n=2"), "{output}");
     }
@@ -196,11 +203,11 @@ fn worse_checks_that_are_not_primary_are_named() {
 #[test]
 fn equal_by_a_wide_threshold_has_the_threshold_and_all_outputs_state_it() {
     let wide = json!({ "threshold": 50.0 });
-    let outcome = outcome(&[check("1", 1.0, "equal"), with(check("2", 1.29, "equal"), wide)]);
-    assert_eq!(headline(&outcome), "`b` and `a` are equal in all 2 checks within 5 to 50 %");
-    assert!(markdown(&outcome).contains("; thresholds 5 to 50 %."), "{}", markdown(&outcome));
+    let outcome = outcome(&[check("1", 1.0, "equivalent"), with(check("2", 1.29, "equivalent"), wide)]);
+    assert_eq!(headline(&outcome), "`b` and `a` are equivalent in all 2 checks within +5 / -4.76 % to +50 / -33.33 %");
+    assert!(markdown(&outcome).contains("; thresholds +5 / -4.76 % to +50 / -33.33 %."), "{}", markdown(&outcome));
     let xml = junit(&outcome, FailOn::default()).unwrap();
-    assert!(xml.contains("<property name=\"thresholds\" value=\"5 to 50 %\"/>"), "{xml}");
+    assert!(xml.contains("<property name=\"thresholds\" value=\"+5 / -4.76 % to +50 / -33.33 %\"/>"), "{xml}");
 }
 
 #[test]
@@ -226,7 +233,8 @@ fn what_is_unconfirmed_only_among_others_says_so() {
     let shown = |significant_alone: bool| {
         let properties = json!({ "noise_source": "prior", "run_noise": 5.0, "significant_alone": significant_alone });
         let outcome = outcome(&[with(check("1", 1.3, "unconfirmed"), properties)]);
-        let text = text(&outcome, &[], &[], &[], Verbosity::Changes, Style { width: 1000, colour: false });
+        let text =
+            text(&outcome, &[], &[], &[], Verbosity::Changes, Style { width: 1000, colour: false, is_terminal: true });
         text.contains("significant alone, not among all checks of this comparison")
     };
     assert_eq!([true, false].map(shown), [true, false]);
@@ -243,7 +251,7 @@ fn words_for_aspect(decided: &str, properties: Value) -> String {
         "runs_interval": null, "p_by_samples": p(0.06), "p_by_runs": p(0.06), "certainty": "none", "alone": "inconclusive" });
     let aspects = json!({ "aspects": [with(aspect, properties)] });
     let outcome = outcome(&[with(check("1", 1.08, decided), aspects)]);
-    text(&outcome, &[], &[], &[], Verbosity::Changes, Style { width: 1000, colour: false })
+    text(&outcome, &[], &[], &[], Verbosity::Changes, Style { width: 1000, colour: false, is_terminal: true })
 }
 
 #[test]
@@ -268,7 +276,7 @@ fn what_only_dependence_keeps_from_being_equal_says_so() {
             "alone": "inconclusive" });
         let properties = json!({ "aspects": [aspect], "equal_if_independent": is_equal });
         let outcome = outcome(&[with(check("1", 1.01, decided), properties)]);
-        text(&outcome, &[], &[], &[], Verbosity::Changes, Style { width: 1000, colour: false })
+        text(&outcome, &[], &[], &[], Verbosity::Changes, Style { width: 1000, colour: false, is_terminal: true })
     };
     let words = "; samples may depend on each other: equal only if the interval widened for that were within the threshold, \
                  [-10.00, +16.00]";
@@ -276,3 +284,96 @@ fn what_only_dependence_keeps_from_being_equal_says_so() {
     assert!(shown.contains(words), "{shown}");
     assert!(!of("inconclusive", false).contains("depend on each other"));
 }
+
+#[test]
+fn every_output_has_the_same_word_for_a_verdict() {
+    for verdict in FinalVerdict::ALL {
+        let word = verdict.as_str();
+        assert_eq!(serde_json::to_value(verdict).unwrap(), word, "JSON");
+        let outcome = outcome(&[check("1", 1.3, word)]);
+        let style = Style { width: 1000, colour: false, is_terminal: true };
+        let lines = text(&outcome, &[], &[], &[], Verbosity::All, style);
+        assert!(lines.contains(&format!("\n{word:12} Localhost/a/")), "{lines}");
+        let comment = markdown(&outcome);
+        let row = comment.lines().find(|line| line.contains("`Localhost/a/"));
+        assert!(row.is_none_or(|row| row.starts_with(&format!("| {word} |"))), "{comment}");
+        assert!(row.is_some() || !verdict.is_notable(), "{comment}");
+        let xml = junit(&outcome, FailOn::default()).unwrap();
+        assert!(xml.contains(&format!(">{word}: ")), "{xml}");
+    }
+    let words = FinalVerdict::ALL.map(FinalVerdict::as_str);
+    let of_methods = Status::ALL.map(Status::as_str).into_iter().chain(Verdict::ALL.map(Verdict::as_str));
+    let unknown: Vec<&str> = of_methods.filter(|word| !words.contains(word)).collect();
+    assert_eq!(unknown, [""; 0], "words of a method alone");
+}
+
+#[test]
+fn a_large_difference_is_a_factor_and_the_same_one_for_a_time_and_a_rate() {
+    let interval = |low: f64, high: f64| json!({ "interval": { "low": low, "high": high, "confidence": 0.95 }, "runs_interval": null });
+    let time = with(check("1", 0.498, "improved"), interval(0.4, 0.625));
+    let rate = json!({ "id": "Localhost/a/0000:n=1/throughput/rate#mean", "direction": "higher" });
+    let rate = with(with(check("1", 1.0 / 0.498, "improved"), interval(1.6, 2.5)), rate);
+    let amount = "`b` is faster by a factor of 2.01 (1.60 to 2.50) in a n=1";
+    for faster in [time, rate] {
+        let outcome = outcome(&[faster]);
+        assert!(headline(&outcome).starts_with(amount), "{}", headline(&outcome));
+        assert!(
+            markdown(&outcome).contains("| shift -50.20 % |") || markdown(&outcome).contains("| shift +100.80 % |")
+        );
+    }
+    let several = [check("1", 2.5, "regressed"), check("2", 1.2, "regressed")];
+    assert!(headline(&outcome(&several)).contains("by estimates of factors of 1.20 to 2.50 (most in a n=1 (time))"));
+    // A score of models is no ratio, and from zero nothing is a factor.
+    let scored = json!({ "decided_by": "tolerance", "score": -70.0, "difference": -60.0, "ratio": null });
+    assert!(headline(&outcome(&[with(check("1", 1.0, "improved"), scored)])).contains("by a score of 70.0 %"));
+}
+
+#[test]
+fn what_only_the_last_build_has_is_new_in_every_output_and_fails_nothing() {
+    let new = json!({ "before": null, "values": [null, 100.5], "difference": null, "score": null, "ratio": null,
+        "status": "missing", "verdict": "missing", "aspect": null });
+    let mut outcome = outcome(&[check("1", 1.0, "equivalent"), with(check("2", 1.0, "new"), new)]);
+    outcome.totals.new = 1;
+    assert_eq!(headline(&outcome), "`b` and `a`: 2 checks, 1 equivalent, 1 new");
+    let lines = text(&outcome, &[], &[], &[], Verbosity::Changes, WIDE);
+    assert!(
+        lines.contains("\nnew          Localhost/a/0000:n=2/latency/time#mean\n             not in the first build"),
+        "{lines}"
+    );
+    let comment = markdown(&outcome);
+    assert!(
+        comment.contains("**1 new**; one check compared") || comment.contains("**1 new**; 1 check compared"),
+        "{comment}"
+    );
+    let xml = junit(&outcome, FailOn { gain: true, strictness: Strictness::Inconclusive }).unwrap();
+    assert!(xml.contains("failures=\"0\" errors=\"0\" skipped=\"1\""), "{xml}");
+    assert!(xml.contains("<skipped message=\"new: not in the first build\""), "{xml}");
+}
+
+#[test]
+fn the_sentence_is_one_line_unless_a_terminal_wraps_it() {
+    let checks: Vec<Value> = (0..4).map(|case| check(&case.to_string(), 1.3, "regressed")).collect();
+    let outcome = outcome(&checks);
+    let lines = |is_terminal: bool| {
+        let style = Style { width: 60, colour: false, is_terminal };
+        let text = text(&outcome, &[], &[], &[], Verbosity::Changes, style);
+        text.lines().take_while(|line| !line.is_empty()).map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(lines(false), [headline(&outcome)]);
+    let wrapped = lines(true);
+    assert!(wrapped.len() > 1 && wrapped.iter().all(|line| line.chars().count() <= 60), "{wrapped:?}");
+}
+
+#[test]
+fn infinite_scores_are_named_below_the_tables_that_cannot_have_them() {
+    let from_zero = json!({ "before": 0.0, "score": null, "difference": null, "ratio": null, "status": "regressed" });
+    let outcome = outcome(&[check("1", 1.0, "equivalent"), with(check("2", 1.0, "inconclusive"), from_zero)]);
+    let scores = [("total", None)];
+    let lines = text(&outcome, &[], &[], &scores, Verbosity::Changes, WIDE);
+    let note = "1 infinite score is in none of these figures, since a difference from 0 has no percentage: \
+                Localhost/a/0000:n=2/latency/time#mean (0 → 100.5, inconclusive)";
+    assert!(lines.contains(note), "{lines}");
+    assert!(!text(&outcome, &[], &[], &[], Verbosity::Changes, WIDE).contains("infinite"), "no table, no note");
+}
+
+const WIDE: Style = Style { width: 1000, colour: false, is_terminal: true };

@@ -91,7 +91,7 @@ fn figures_in_files_and_on_the_terminal_have_one_unit() {
             .build()
     };
     let study = wb_study::result::Study { cells: units.iter().map(cell).collect(), ..specimen::study() };
-    let text = wb_report::text::summary(&study, Style { width: 200, colour: false });
+    let text = wb_report::text::summary(&study, Style { width: 200, colour: false, is_terminal: true });
     let csv = csv::metrics(&study);
     let mut reader = ::csv::Reader::from_reader(csv.as_bytes());
     let columns = reader.headers().unwrap().clone();

@@ -7,6 +7,7 @@ mod chromium;
 mod comparison;
 mod comparison_browser;
 mod comparison_page;
+mod comparison_parts;
 mod comparison_text;
 mod comparison_words;
 mod csv;

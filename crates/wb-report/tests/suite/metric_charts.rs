@@ -31,7 +31,7 @@ fn titles(page: &Page) -> Vec<String> {
 #[test]
 fn each_primary_metric_has_a_row_and_the_one_that_did_not_converge_is_named() {
     let study = study_of(vec![two_primaries("dialer=a"), two_primaries("dialer=b")]);
-    let text = summary(&study, Style { width: 100, colour: false });
+    let text = summary(&study, Style { width: 100, colour: false, is_terminal: true });
     assert_eq!(text.matches("    round-trip, lower is better").count(), 2, "{text}");
     assert!(text.contains("not converged: round-trip ±7.5") || text.contains("not converged: round-trip ["), "{text}");
     let page = Page::of(html(&study, &Default::default()).unwrap());

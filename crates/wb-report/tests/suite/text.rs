@@ -4,7 +4,7 @@
 use crate::specimen;
 use wb_report::text::{Style, format, summary};
 
-const PLAIN: Style = Style { width: 80, colour: false };
+const PLAIN: Style = Style { width: 80, colour: false, is_terminal: true };
 
 #[test]
 fn uncounted_attempts_are_not_counted_as_disturbed() {
@@ -206,9 +206,9 @@ fn a_cell_that_nearly_converged_shows_by_how_much_it_did_not() {
             metrics: Vec::new(),
         };
         let study = wb_study::result::Study { cells: vec![cell], ..specimen::study() };
-        let of_cell = format(&study, |_| true, Style { width: 120, colour: false });
+        let of_cell = format(&study, |_| true, Style { width: 120, colour: false, is_terminal: true });
         let outcome = of_cell.lines().find(|line| line.contains(" outcome ")).unwrap().trim().to_owned();
-        let table = wb_report::text::summary(&study, Style { width: 120, colour: false });
+        let table = wb_report::text::summary(&study, Style { width: 120, colour: false, is_terminal: true });
         let row = table.lines().nth(2).unwrap().split_whitespace().collect::<Vec<_>>().join(" ");
         (row, outcome)
     };
@@ -250,10 +250,10 @@ fn curve_is_shown_as_a_table() {
 fn colour_only_adds_escapes_and_the_width_is_not_exceeded() {
     let study = specimen::study();
     for width in [60, 80, 200] {
-        let plain =
-            summary(&study, Style { width, colour: false }) + &format(&study, |_| true, Style { width, colour: false });
-        let coloured =
-            summary(&study, Style { width, colour: true }) + &format(&study, |_| true, Style { width, colour: true });
+        let plain = summary(&study, Style { width, colour: false, is_terminal: true })
+            + &format(&study, |_| true, Style { width, colour: false, is_terminal: true });
+        let coloured = summary(&study, Style { width, colour: true, is_terminal: true })
+            + &format(&study, |_| true, Style { width, colour: true, is_terminal: true });
         assert!(!plain.contains('\u{1b}'));
         assert_eq!(without_escapes(&coloured), plain);
         let widest = plain.lines().map(|line| line.chars().count()).max();

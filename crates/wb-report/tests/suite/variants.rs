@@ -21,7 +21,7 @@ fn primary_metrics_that_are_not_judged_are_named() {
     let mut experiment = experiment();
     let Experiment::Variants(variants) = &mut experiment else { unreachable!("the specimen has variants") };
     variants.criterion.other_metrics = vec![MetricKey::new(Class::Latency, "p99")];
-    let text = experiment_text(&experiment, Style { width: 130, colour: false });
+    let text = experiment_text(&experiment, Style { width: 130, colour: false, is_terminal: true });
     assert!(text.contains("only throughput/mflops is judged, not latency/p99"), "{text}");
 }
 
@@ -36,19 +36,21 @@ fn each_metric_of_a_case_has_a_table() {
         direction: Direction::Lower,
     });
     variants.cases.push(latency);
-    let text = experiment_text(&experiment, Style { width: 130, colour: false });
+    let text = experiment_text(&experiment, Style { width: 130, colour: false, is_terminal: true });
     let lines: Vec<&str> = text.lines().filter(|line| !line.contains("Gflops") && !line.contains("base")).collect();
     insta::assert_snapshot!(lines.join("\n"), @r"
 
     file=/dev/sda,grid=M
-    throughput/mflops, higher is better      samples       median  ratio       interval       p  verdict     0.89      1      1.12
-    latency/p99, lower is better             samples   median  ratio       interval       p  verdict     0.89      1      1.12
-    huge:param:huge-pages=always                   9  4.73 µs  1.108  1.090 – 1.125  0.0479  faster                │      ━━●━
-    quiet:knob:scaling-governor=performance        9  4.24 µs  0.994  0.977 – 1.009  1.0000  equivalent          ━●┿━
+    huge is param:huge-pages=always; quiet is knob:scaling-governor=performance
+    throughput/mflops, higher is better  samples       median  ratio       interval       p  verdict     0.89      1      1.12
+    latency/p99, lower is better  samples   median  ratio       interval       p  verdict     0.89      1      1.12
+    huge                                9  4.73 µs  1.108  1.090 – 1.125  0.0479  faster                │      ━━●━
+    quiet                               9  4.24 µs  0.994  0.977 – 1.009  1.0000  equivalent          ━●┿━
     decided after 9 blocks
 
       throughput/mflops, latency/p99
-        differences below 5 % do not matter; p corrected for 2 comparisons (Benjamini–Hochberg), false discovery rate at most 5 %
+        differences within +5 / -4.76 % do not matter; p corrected for 2 comparisons (Benjamini–Hochberg), false discovery rate at
+        most 5 %
     ");
     let page = html(&study(), &RunExtras { experiment: Some(experiment), ..RunExtras::default() }).unwrap();
     let captions = Page::of(page).texts("table.variants caption");
@@ -58,44 +60,43 @@ fn each_metric_of_a_case_has_a_table() {
 
 #[test]
 fn wide_terminal_shows_ratios_on_one_scale() {
-    insta::assert_snapshot!(experiment_text(&experiment(), Style { width: 130, colour: false }), @r"
+    insta::assert_snapshot!(experiment_text(&experiment(), Style { width: 130, colour: false, is_terminal: true }), @r"
 
     file=/dev/sda,grid=M
-    variant                                  samples       median  ratio       interval       p  verdict     0.89      1      1.12
-    base                                           9  4.27 Gflops      –              –       –  reference             ●
-    huge:param:huge-pages=always                   9  4.73 Gflops  1.108  1.090 – 1.125  0.0479  faster                │      ━━●━
-    quiet:knob:scaling-governor=performance        9  4.24 Gflops  0.994  0.977 – 1.009  1.0000  equivalent          ━●┿━
+    huge is param:huge-pages=always; quiet is knob:scaling-governor=performance
+    variant  samples       median  ratio       interval       p  verdict     0.89      1      1.12
+    base           9  4.27 Gflops      –              –       –  reference             ●
+    huge           9  4.73 Gflops  1.108  1.090 – 1.125  0.0479  faster                │      ━━●━
+    quiet          9  4.24 Gflops  0.994  0.977 – 1.009  1.0000  equivalent          ━●┿━
     decided after 9 blocks
 
       throughput/mflops
-        higher is better; differences below 5 % do not matter; p corrected for 2 comparisons (Benjamini–Hochberg), false discovery
-        rate at most 5 %
+        higher is better; differences within +5 / -4.76 % do not matter; p corrected for 2 comparisons (Benjamini–Hochberg), false
+        discovery rate at most 5 %
     ");
 }
 
 #[test]
 fn narrow_terminal_shows_only_numbers() {
-    insta::assert_snapshot!(experiment_text(&experiment(), Style { width: 80, colour: false }), @r"
+    insta::assert_snapshot!(experiment_text(&experiment(), Style { width: 80, colour: false, is_terminal: true }), @r"
 
     file=/dev/sda,grid=M
-    variant           samples       median  ratio       interval       p  verdict
-    base                    9  4.27 Gflops      –              –       –  reference
-    huge:param:huge-        9  4.73 Gflops  1.108  1.090 – 1.125  0.0479  faster
-    pages=always
-    quiet:knob:scali        9  4.24 Gflops  0.994  0.977 – 1.009  1.0000  equivalent
-    ng-governor=perf
-    ormance
+    huge is param:huge-pages=always; quiet is knob:scaling-governor=performance
+    variant  samples       median  ratio       interval       p  verdict
+    base           9  4.27 Gflops      –              –       –  reference
+    huge           9  4.73 Gflops  1.108  1.090 – 1.125  0.0479  faster
+    quiet          9  4.24 Gflops  0.994  0.977 – 1.009  1.0000  equivalent
     decided after 9 blocks
 
       throughput/mflops
-        higher is better; differences below 5 % do not matter; p corrected for 2
-        comparisons (Benjamini–Hochberg), false discovery rate at most 5 %
+        higher is better; differences within +5 / -4.76 % do not matter; p corrected
+        for 2 comparisons (Benjamini–Hochberg), false discovery rate at most 5 %
     ");
 }
 
 #[test]
 fn variants_share_a_group_and_a_scale() {
-    let text = summary(&study(), Style { width: 80, colour: false });
+    let text = summary(&study(), Style { width: 80, colour: false, is_terminal: true });
     let table: String = text.lines().take(5).map(|line| format!("{line}\n")).collect();
     insta::assert_snapshot!(table, @r"
                   median                  spread  n  outcome
@@ -111,7 +112,7 @@ fn page_draws_each_variant_beside_its_numbers() {
     let page = Page::of(page());
     let rows = page.texts("table.variants tr.variant");
     assert!(rows[0].starts_with("base 9 4.") && rows[0].ends_with(" Gflops – – – ○ reference"), "{rows:?}");
-    assert!(rows[1].starts_with("huge:param:huge-pages=always 9 4.7") && rows[1].contains(" 1.1"), "{rows:?}");
+    assert!(rows[1].starts_with("huge 9 4.7") && rows[1].contains(" 1.1"), "{rows:?}");
     assert!(rows[1].ends_with("▲ faster") && rows[2].ends_with("= equivalent"), "{rows:?}");
     assert_eq!(page.count("table.variants tr.variant svg .band"), 3, "each plot shows the range of negligible ratios");
     assert_eq!(page.count("table.variants tr.variant svg .interval"), 2);

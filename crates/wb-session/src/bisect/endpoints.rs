@@ -34,7 +34,7 @@ pub(super) fn compare(
 
 /// The primary checks in which the endpoints differ.
 pub(super) fn differing_checks(outcome: &ComparisonResult) -> Vec<String> {
-    let differs = |decided| matches!(decided, FinalVerdict::Gain | FinalVerdict::Loss | FinalVerdict::Differs);
+    let differs = FinalVerdict::is_change;
     let checks = outcome.checks.iter().filter(|check| check.primary && differs(check.final_verdict));
     checks.map(|check| check.id.to_string()).collect()
 }

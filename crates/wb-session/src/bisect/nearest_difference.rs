@@ -58,7 +58,7 @@ impl NearestDifference {
         if let Some(certain) = certain.filter(|certain| *certain < self.threshold && *certain >= 0.1) {
             return Some(format!("--threshold {} lets that difference count", (certain * 10.0).floor() / 10.0));
         }
-        if self.verdict == FinalVerdict::Equal {
+        if self.verdict == FinalVerdict::Equivalent {
             return Some("it is equivalent within the threshold, which more runs will not change".to_owned());
         }
         let RequiredSamples { per_side, unit, .. } = self.required?;
@@ -87,10 +87,10 @@ mod tests {
 
     #[test]
     fn advice_is_what_would_decide() {
-        let small = nearest(-3.0, [-3.6, -2.45], FinalVerdict::Equal, None);
+        let small = nearest(-3.0, [-3.6, -2.45], FinalVerdict::Equivalent, None);
         assert_eq!(small.describe(), "`x` differs by -3.0 % [-3.6, -2.5]; threshold 5 %");
         assert_eq!(small.advice().unwrap(), "--threshold 2.4 lets that difference count");
-        let equal = nearest(0.3, [-1.0, 1.4], FinalVerdict::Equal, None);
+        let equal = nearest(0.3, [-1.0, 1.4], FinalVerdict::Equivalent, None);
         assert!(equal.advice().unwrap().contains("more runs will not change"));
         let unclear = nearest(6.0, [-1.0, 13.0], FinalVerdict::Inconclusive, Some(9));
         assert_eq!(unclear.advice().unwrap(), "about 9 runs of each revision would decide: --runs 9");

@@ -115,7 +115,7 @@ impl Definition {
             set_metric(measurement, definition, values.and_then(|values| definition.reduce(values)));
         }
         for check in &report.checks {
-            measurement.require(check.passed, check.gate, || format!("{}: {}", check.name, check.figures));
+            measurement.require(check.passed, check.gate, || check.to_string());
         }
         measurement.findings.extend(report.findings.iter().cloned());
         if let Some((work, seconds)) = report.work {

@@ -1,5 +1,7 @@
 //! Parser of a runner's output.
 
+use std::fmt;
+
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use wb_model::{Gate, MetricKey, TestName};
@@ -45,6 +47,14 @@ pub struct RunnerCheck {
     pub gate: Gate,
     /// The figures that show it.
     pub figures: String,
+}
+
+impl fmt::Display for RunnerCheck {
+    /// The condition with its figures, which a runner can leave out.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name)?;
+        if self.figures.is_empty() { Ok(()) } else { write!(f, ": {}", self.figures) }
+    }
 }
 
 /// Violations of the protocol, and failures reported by a runner.
@@ -184,6 +194,8 @@ mod tests {
         assert_eq!((report.probe, report.work), (Some((6, 0.01)), Some((100, Some(0.16)))));
         assert_eq!(report.metrics[0].value, 1e6);
         assert_eq!(report.checks[0].gate, Gate::Answer);
+        let check = |figures: &str| RunnerCheck { figures: figures.to_owned(), ..report.checks[0].clone() }.to_string();
+        assert_eq!([check(""), check("7 of 8")], ["digests are right", "digests are right: 7 of 8"]);
         assert_eq!(report.artefacts, [("a.bin".to_owned(), vec![0, 1, 2])]);
     }
 

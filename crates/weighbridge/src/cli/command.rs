@@ -52,8 +52,10 @@ pub(crate) enum Command {
     #[command(after_help = archive::SNAPSHOT_AFTER_HELP)]
     Snapshot(archive::SnapshotArgs),
     /// Compare builds: find regressions, their size and their confidence
-    #[command(after_help = "exit status: 0 no regression, 1 error, 2 regression (or gain with --fail-on-gain), \
-        3 something missing or invalid, 4 nothing comparable")]
+    #[command(
+        after_help = "exit status: 0 no regression, 1 error, 2 regression (or improvement with --fail-on-gain), \
+        3 something missing or invalid, 4 nothing comparable"
+    )]
     Compare(Box<compare::CompareArgs>),
     /// Compare variants of one test with interleaved samples until the result is clear
     #[command(after_help = variants::AB_AFTER_HELP)]

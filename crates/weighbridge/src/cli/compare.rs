@@ -138,8 +138,8 @@ pub(crate) struct CompareArgs {
     /// per sample and build) and PREFIX-groups.csv
     #[arg(long, value_name = "PREFIX", value_parser = prefix_parser(&COMPARISON_FILES))]
     pub(crate) csv: Option<OutputPrefix>,
-    /// Write JUnit XML: a regression is a failure, a missing check an error; an unconfirmed or inconclusive one
-    /// is skipped unless `--fail-on` lets it fail
+    /// Write JUnit XML: a regression is a failure, a missing check an error; a new one is skipped, and so is an
+    /// unconfirmed or inconclusive one unless `--fail-on` lets it fail
     #[arg(long, value_name = "FILE")]
     pub(crate) junit: Option<OutputPath>,
     /// Write a Markdown comment for a pull request

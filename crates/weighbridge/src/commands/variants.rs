@@ -1,7 +1,6 @@
 //! `weighbridge ab` and `calibrate`: compare one test with variants of itself, or with itself.
 
 use wb_compare::experiment::Experiment;
-use wb_compare::sequential_test::VariantVerdict;
 use wb_session::SessionOptions;
 use wb_session::variants::{self, AbOptions, CalibrationOptions};
 
@@ -30,7 +29,7 @@ pub(crate) fn ab(args: &AbArgs, console: &Console) -> Result<Exit, Error> {
         print_experiment(&Experiment::Variants(result.clone()), &session, console)?;
     }
     let standings = result.cases.iter().flat_map(|case| &case.variants).filter_map(|variant| variant.result);
-    let is_worse = standings.into_iter().any(|standing| standing.verdict == VariantVerdict::Worse);
+    let is_worse = standings.into_iter().any(|standing| standing.verdict.is_worse());
     Ok(if is_worse { Exit::Regression } else { status.into() })
 }
 

@@ -34,7 +34,7 @@ fn single_runs_differ_as_much_as_runs_are_assumed_to() {
     let compare =
         |last: &str, flags: &str| lab.weighbridge(&format!("compare old {last} --method statistical {flags}"));
     let check = "Localhost/fio/0000:./read-4k/throughput/iops_sec.mean";
-    compare("slow", "").expect_code(2).expect_stdout(&format!("loss         {check}"));
+    compare("slow", "").expect_code(2).expect_stdout(&format!("regressed    {check}"));
     let unconfirmed = compare("slower", "").expect_code(0);
     unconfirmed
         .expect_stdout(&format!("unconfirmed  {check}"))
@@ -50,7 +50,7 @@ fn single_runs_differ_as_much_as_runs_are_assumed_to() {
     compare("slower", "--run-noise 0").expect_code(2);
     compare("slow", "--run-noise 20").expect_code(0).expect_stdout("unconfirmed");
     let equal = compare("same", "-v").expect_code(0);
-    assert!(words(&equal.out).contains("these two runs do not differ by 5 % or more"), "{}", equal.out);
+    assert!(words(&equal.out).contains("these two runs do not differ by +5 / -4.76 % or more"), "{}", equal.out);
     lab.weighbridge("compare slow old --method statistical").expect_code(0);
     lab.weighbridge("compare slow old --method statistical --fail-on-gain").expect_code(2);
     lab.weighbridge("compare old slow --method tolerance").expect_code(2);
@@ -65,7 +65,7 @@ fn folders_of_run_perf_are_decided_by_tolerances_however_many_samples_they_have(
         write_build(&lab, "old", &samples_around(1000.0)[..samples]);
         write_build(&lab, "new", &samples_around(800.0)[..samples]);
         let ran = lab.weighbridge("compare old new").expect_code(2);
-        ran.expect_stdout("loss         Localhost/fio/0000:./read-4k/throughput/iops_sec.mean");
+        ran.expect_stdout("regressed    Localhost/fio/0000:./read-4k/throughput/iops_sec.mean");
     }
 }
 
@@ -85,7 +85,7 @@ fn several_runs_per_side_can_regress() {
     let ratio = check["ratio"].as_f64().unwrap();
     assert!((ratio - 0.8).abs() < 0.01, "{ratio}");
     assert!(check["interval"]["high"].as_f64().unwrap() < 0.85);
-    assert_eq!(outcome["totals"]["losses"], 1);
+    assert_eq!(outcome["totals"]["worse"], 1);
 }
 
 #[test]
@@ -128,7 +128,7 @@ fn own_runs_are_compared_if_their_definitions_match() {
     let ids: Vec<_> = outcome["checks"].as_array().unwrap().iter().map(|check| check["id"].as_str().unwrap()).collect();
     assert!(ids.contains(&"Localhost/steady/0000:kind=a/throughput/figure#mean"), "{ids:?}");
     assert_eq!(
-        (&outcome["totals"]["equals"], &outcome["exit_code"]),
+        (&outcome["totals"]["equivalent"], &outcome["exit_code"]),
         (&2.into(), &0.into()),
         "means alone: {}",
         ran.out
@@ -187,7 +187,7 @@ fn comparison_is_written_as_csv_junit_and_markdown() {
     assert!(line.starts_with("Localhost/fio/0000:./read-4k,Localhost,fio,0000,"), "{line}");
     assert!(
         line.contains(",4k,iops_sec,throughput/iops_sec,,,mean,true,higher,999.5,699.6")
-            && line.ends_with(",statistical,loss,"),
+            && line.ends_with(",statistical,regressed,"),
         "{line}"
     );
     assert!(lab.read("out-groups.csv").lines().count() >= 2);
@@ -208,8 +208,8 @@ fn comparison_is_written_as_csv_junit_and_markdown() {
     let comment = lab.read("out.md");
     assert!(
         comment.starts_with("### `old` → `new`\n\n`new` is 30.0 % slower")
-            && comment.contains("**1 loss**")
-            && comment.contains("| loss | `Localhost/fio/"),
+            && comment.contains("**1 regressed**")
+            && comment.contains("| regressed | `Localhost/fio/"),
         "{comment}"
     );
     assert_eq!((comment.matches("-30.00 %").count(), comment.matches("999.5").count()), (1, 1), "{comment}");
@@ -240,7 +240,7 @@ fn tables_of_a_comparison_are_tidy_and_their_units_those_of_the_terminal() {
     let metric = "throughput/requests";
     let expected = [cell, "Localhost", "requests", "0000", "/run/a", metric, "M requests/s", "", "0.234", "2.345"];
     assert_eq!(columns.map(|column| mean[column].as_str()), expected);
-    assert_eq!((mean["n_before"].as_str(), mean["final_verdict"].as_str()), ("6", "gain"));
+    assert_eq!((mean["n_before"].as_str(), mean["final_verdict"].as_str()), ("6", "improved"));
     assert!(mean["runs_low"].parse::<f64>().unwrap() > 1.05 && mean["p_value"].parse::<f64>().unwrap() < 0.05);
     let stddev = checks.iter().find(|row| row["statistic"] == "stddev" && row["metric"] == metric).unwrap();
     assert_eq!(stddev["unit"], "%");
@@ -289,7 +289,7 @@ fn own_runs_are_compared_with_units_and_systems() {
     measure(&lab, "old", 1_234_000);
     measure(&lab, "new", 2_345_000);
     let ran = lab.weighbridge("compare old new -v --method tolerance --html page.html --junit out.xml").expect_code(0);
-    let gain = "gain         Localhost/requests/0000:socket=/run/a/throughput/requests#mean\n";
+    let gain = "improved     Localhost/requests/0000:socket=/run/a/throughput/requests#mean\n";
     ran.expect_stdout(gain).expect_stdout("mean 1.23 M requests/s → 2.35 M requests/s; +90.03 %");
     assert_eq!(ran.out.matches("averages by case, metric and profile").count(), 1, "{}", ran.out);
     ran.expect_stdout("\nsystems\n").expect_stdout("\n  kernel ");

@@ -85,10 +85,10 @@ fn include_incorrect_adds_only_failed_iterations_and_non_numeric_serials() {
     lab.write("new/Localhost/fio/0001/result.json", &failed.replace("read-4k", "read-4k-fail1"));
     lab.write("new/Localhost/fio/odd/result.json", &failed);
     lab.weighbridge("compare old new").expect_code(0);
-    let ran = lab.weighbridge("compare old new --include-incorrect").expect_code(3);
+    let ran = lab.weighbridge("compare old new --include-incorrect").expect_code(0);
     for id in ["0001:./read-4k-fail1", "odd:./read-4k"] {
-        let missing = format!("missing      Localhost/fio/{id}/throughput/iops_sec.mean");
-        assert!(ran.out.contains(&missing), "{id}: {}", ran.out);
+        let new = format!("new          Localhost/fio/{id}/throughput/iops_sec.mean");
+        assert!(ran.out.contains(&new), "{id}: {}", ran.out);
     }
 }
 
@@ -227,7 +227,7 @@ fn a_cell_that_one_run_of_the_last_build_lacks_is_an_error() {
         ran["checks"].as_array().unwrap().iter().map(|check| &check["lacking"]).filter(|it| !it.is_null()).collect();
     assert_eq!(lacking, [&serde_json::json!([[], ["m3"]])]);
     assert_eq!(ran["totals"]["partly-missing"], 1);
-    lab.weighbridge("compare old=m2,m3 new=m1").expect_code(0).expect_stdout("missing in m3 of the first build");
+    lab.weighbridge("compare old=m2,m3 new=m1").expect_code(0).expect_stdout("missing in m3 of the");
 }
 
 #[test]

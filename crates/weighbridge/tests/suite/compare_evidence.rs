@@ -43,7 +43,7 @@ fn fewer_than_six_samples_are_inconclusive() {
     assert!((check["score"].as_f64().unwrap() - 50.0).abs() < 1e-6, "{check}");
     assert_eq!(check["reason"], "3 and 3 samples: at least 6 per side are required");
     assert_eq!(outcome["regressed_by"], serde_json::json!([]));
-    lab.weighbridge("compare old new").expect_code(2).expect_stdout(&format!("loss         {TIME}\n"));
+    lab.weighbridge("compare old new").expect_code(2).expect_stdout(&format!("regressed    {TIME}\n"));
 }
 
 #[test]
@@ -52,7 +52,7 @@ fn requested_method_and_run_perf_folders_decide_from_few_samples() {
     imported(&lab, "old", &[1.0, 1.01, 1.02]);
     imported(&lab, "new", &[1.5, 1.51, 1.52]);
     let ran = lab.weighbridge("compare old new --method tolerance --markdown out.md --html out.html").expect_code(2);
-    ran.expect_stdout(&format!("loss         {TIME}\n"));
+    ran.expect_stdout(&format!("regressed    {TIME}\n"));
     let by = |out: &str| out.lines().find(|line| line.contains("regression by")).map(|line| line.trim().to_owned());
     assert!(by(&ran.out).is_some_and(|line| line.ends_with("tolerance")), "{}", ran.out);
     assert!(lab.read("out.md").contains("; regression by tolerance."), "{}", lab.read("out.md"));
@@ -126,7 +126,7 @@ fn allow_different_permits_the_named_parameters() {
         )
         .expect_stderr("or compare them all the same: --allow-different runtime\n");
     let allowed = lab.weighbridge("compare R60 R61 --allow-different runtime -v").expect_code(0);
-    allowed.expect_stdout("equal        Localhost/timed/0000:size=1/throughput/figure#mean\n");
+    allowed.expect_stdout("equivalent   Localhost/timed/0000:size=1/throughput/figure#mean\n");
     assert!(words(&allowed.out).contains("; runtime 60 → 61"), "{}", allowed.out);
     let more = lab.weighbridge("compare R60 R61b --allow-different runtime");
     assert_eq!(more.code, 4, "the mode differs as well: {}", more.transcript());
@@ -172,7 +172,7 @@ fn run_perf_iterations_with_an_allowed_parameter_are_paired() {
     std::fs::write(path, text.replace("read-4k", "read-8k").replace("\"4k\"", "\"8k\"")).unwrap();
     lab.weighbridge("compare old new").expect_code(4);
     let paired = lab.weighbridge("compare old new --allow-different bs -v").expect_code(0);
-    paired.expect_stdout("equal        Localhost/fio/0000:./read-4k/throughput/iops_sec.mean\n");
+    paired.expect_stdout("equivalent   Localhost/fio/0000:./read-4k/throughput/iops_sec.mean\n");
     assert!(words(&paired.out).contains("; bs 4k → 8k"), "{}", paired.out);
 }
 
@@ -254,7 +254,11 @@ fn disturbed_samples_of_variants_are_counted() {
     let variants = lab.weighbridge(&line.replace("--into", "--json --into")).json()["cases"][0]["variants"].clone();
     assert_eq!((&variants[0]["disturbed"], &variants[1]["disturbed"]), (&0.into(), &variants[1]["samples"]));
     let text = lab.weighbridge(line);
-    let row = text.out.lines().find(|line| line.trim_start().starts_with("other:")).unwrap_or_default();
+    let row = text
+        .out
+        .lines()
+        .find(|line| line.trim_start().starts_with("other ") && !line.contains(" is "))
+        .unwrap_or_default();
     let cells: Vec<&str> = row.split_whitespace().collect();
     assert_eq!(cells[1], cells[2], "all samples are disturbed: {}", text.out);
     text.expect_stdout("disturbed");
@@ -270,7 +274,7 @@ fn the_sentence_says_what_the_figures_say() {
     imported(&lab, "less", &line(40, 0.94, 0.0005).collect::<Vec<_>>());
     let worse = lab.weighbridge("compare even tail").expect_code(2);
     let text = words(&worse.out);
-    assert!(text.starts_with("`tail` is ") && text.contains(" % slower by the 90 % quantile ("), "{}", worse.out);
+    assert!(text.starts_with("`tail` is slower by a factor of 1.87 of the 90 % quantile (1."), "{}", worse.out);
     assert!(text.contains("also shift -1"), "{}", worse.out);
     let perhaps = lab.weighbridge("compare even less --fail-on unconfirmed").expect_code(0);
     perhaps.expect_stdout("`less` may be 5.9 % faster");
@@ -296,7 +300,7 @@ fn unconfirmed_checks_without_a_common_direction_are_counted() {
     };
     import("old", [1.0, 1.0, 1.0]);
     import("new", [1.08, 0.92, 1.0]);
-    lab.weighbridge("compare old new").expect_code(0).expect_stdout("3 checks, 1 equal, 2 unconfirmed");
+    lab.weighbridge("compare old new").expect_code(0).expect_stdout("3 checks, 1 equivalent, 2 unconfirmed");
 }
 
 #[test]

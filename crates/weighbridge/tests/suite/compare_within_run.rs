@@ -30,7 +30,7 @@ fn cells_that_differ_in_a_parameter_are_compared_with_the_first() {
     let lab = Lab::new();
     lab.weighbridge(&format!("run steady:kind=[a,b,c] {QUICK} --into R")).expect_code_of(&[0, 3]);
     let equal = lab.weighbridge("compare R --by kind").expect_code(0);
-    assert_snapshot!(beginning(&equal.out, 1), @"within one run, `kind=b` and `kind=a`: one check, equal. `kind=c` and `kind=a`: one check, equal");
+    assert_snapshot!(beginning(&equal.out, 1), @"within one run, `kind=b` and `kind=a`: one check, equivalent. `kind=c` and `kind=a`: one check, equivalent");
     let better = lab.weighbridge("compare R --by kind --threshold 0.5 --html several.html").expect_code(0);
     let page = lab.read("several.html");
     assert!(page.contains("<h1>kind=a → 2 other values</h1>"));
@@ -40,17 +40,16 @@ fn cells_that_differ_in_a_parameter_are_compared_with_the_first() {
     assert!(page.contains(head), "{page}");
     assert_eq!(page.matches("<bdi>kind=*</bdi>").count(), 1, "both parts share a row: {page}");
     assert!(page.contains("<i>shift</i> +1.03") && page.contains("<i>shift</i> +2.06"), "{page}");
-    assert_snapshot!(beginning(&better.out, 8).trim_end(), @r"
-    within one run, `kind=b` is 1.0 % faster (1.0 %) in steady kind=b (figure) than `kind=a`. `kind=c`
-    is 2.1 % faster (2.1 %) in steady kind=c (figure) than `kind=a`
+    assert_snapshot!(beginning(&better.out, 7).trim_end(), @r"
+    within one run, `kind=b` is 1.0 % faster (1.0 %) in steady kind=b (figure) than `kind=a`. `kind=c` is 2.1 % faster (2.1 %) in steady kind=c (figure) than `kind=a`
 
     kind=a → kind=b, kind=c; statistics decide from 6 samples a side
-    ratios within 0.5 % do not matter; no noise between runs, as both sides are of one run; intervals
-    hold with 95 % confidence or more; tolerances of 5 % and 5 points
+    differences within +0.5 / -0.5 % do not matter; no noise between runs, as both sides are of one run;
+    intervals hold with 95 % confidence or more; tolerances of 5 % and 5 points
 
     faster       Localhost/steady/0000:kind=b/throughput/figure#mean
     ");
-    let reason = "kind=a → kind=b: mean 97 /s → 98 /s; shift +1.03 % [+1.03, +1.03]; threshold 0.5 %; 8 pairs of \
+    let reason = "kind=a → kind=b: mean 97 /s → 98 /s; shift +1.03 % [+1.03, +1.03]; threshold +0.5 / -0.5 %; 8 pairs of \
                   samples; within one run, paired by round";
     assert!(words(&better.out).contains(reason), "{}", better.out);
     lab.weighbridge("compare R --by kind --threshold 0.5 --fail-on-gain").expect_code(2);
@@ -78,13 +77,13 @@ fn every_output_names_the_sides_of_a_check() {
         lab.weighbridge(&format!("compare R --by kind --reference c --threshold 1 {files}")).expect_code(2).json();
     let check = &outcome["checks"][0];
     assert_eq!(check["sides"], serde_json::json!(["kind=c", "kind=a"]), "{check}");
-    assert_eq!((&check["verdict"], &check["final_verdict"]), (&"regressed".into(), &"loss".into()));
+    assert_eq!((&check["verdict"], &check["final_verdict"]), (&"regressed".into(), &"slower".into()));
     assert_eq!((&check["paired"], &check["samples"]), (&true.into(), &serde_json::json!([8, 8])));
     assert_eq!(check["run_noise"], 0.0);
     assert_eq!(outcome["groups"], serde_json::json!([]), "an average over unequal parts means nothing");
     let junit = lab.read("j.xml");
     assert!(junit.contains("<testsuites name=\"kind=c → kind=a\" tests=\"2\" failures=\"1\""), "{junit}");
-    assert!(junit.contains("<failure message=\"kind=c → kind=a: mean"), "{junit}");
+    assert!(junit.contains("<failure message=\"slower: kind=c → kind=a: mean"), "{junit}");
     let comment = lab.read("m.md");
     assert!(comment.starts_with("### `kind=c` → `kind=a`\n\nwithin one run, `kind=a` is 2.0 % slower"), "{comment}");
     assert!(comment.contains("**1 worse**") && comment.contains("| slower | `Localhost/steady"), "{comment}");
@@ -113,7 +112,7 @@ fn pairs_remove_a_drift_that_cells_one_after_the_other_have() {
     std::fs::remove_file(lab.path("count")).unwrap();
     lab.weighbridge(&format!("run {tests} {QUICK} --order sequential --into sequence")).expect_code_of(&[0, 3]);
     let paired = lab.weighbridge("compare rounds --by id --threshold 20 --json").expect_code(0).json();
-    assert_eq!((&paired["checks"][0]["paired"], &paired["totals"]["gains"]), (&true.into(), &0.into()), "{paired}");
+    assert_eq!((&paired["checks"][0]["paired"], &paired["totals"]["better"]), (&true.into(), &0.into()), "{paired}");
     let unpaired = lab.weighbridge("compare sequence --by id --threshold 20");
     assert!(
         unpaired.out.contains("faster ") && words(&unpaired.out).contains("not in the same rounds"),
@@ -220,7 +219,7 @@ fn what_cannot_be_compared_is_an_error_that_says_why() {
     error: too few builds: expected two or more
     help: the first build is the reference, the last one is judged; --by compares parts of one run
     ");
-    lab.weighbridge("compare S --by kind --allow-different env").expect_code(0).expect_stdout("equal");
+    lab.weighbridge("compare S --by kind --allow-different env").expect_code(0).expect_stdout("equivalent");
     for flag in ["--map a=b", "--map-value a=b", "-m x.json", "--run-noise 3", "--n-out-of-results 1"] {
         lab.weighbridge(&format!("compare R --by kind {flag}")).expect_code(1).expect_stderr("mutually exclusive");
     }

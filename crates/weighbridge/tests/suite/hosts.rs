@@ -233,7 +233,7 @@ fn workers_of_one_run_are_compared_with_each_other() {
     let ran = lab.weighbridge("compare R --by worker").expect_code(2);
     let text = words(&ran.out);
     assert!(text.starts_with("within one run, `b` is 20.0 % slower by the mean (20.0 %) in own"), "{text}");
-    assert!(text.contains("(figure@b) than `a`; other checks: 1 equal"), "{text}");
+    assert!(text.contains("(figure@b) than `a`; other checks: 1 equivalent"), "{text}");
     ran.expect_stdout("slower       Localhost/own/0000:-/throughput/figure@b#mean");
     ran.expect_stdout("a → b: mean 100 /s → 80 /s");
     let json = lab.weighbridge("compare R --by worker --reference b --json").expect_code(0).json();
@@ -242,9 +242,9 @@ fn workers_of_one_run_are_compared_with_each_other() {
         serde_json::json!({"run": "R", "by": "worker", "reference": "b", "judged": ["a"], "unmatched": []})
     );
     let check = &json["checks"][0];
-    assert_eq!((&check["final_verdict"], &check["paired"]), (&"gain".into(), &true.into()), "{check}");
+    assert_eq!((&check["final_verdict"], &check["paired"]), (&"faster".into(), &true.into()), "{check}");
     let unknown = lab.weighbridge("compare R --by worker --reference c").expect_code(1);
     unknown.expect_stderr("unknown worker `c` in `R`").expect_stderr("expected one of a, b");
     // Equal workers are not reported.
-    lab.weighbridge("compare R --by worker --select steady").expect_code(0).expect_stdout("one check, equal");
+    lab.weighbridge("compare R --by worker --select steady").expect_code(0).expect_stdout("one check, equivalent");
 }

@@ -62,7 +62,7 @@ fn samples_of_a_killed_controller_are_compared() {
     lab.weighbridge("compare old new --run-noise 0").expect_code(0);
     kill_after(&lab, 25, "new");
     let ran = lab.weighbridge("compare old new --run-noise 0").expect_code(2);
-    ran.expect_stdout("loss         Localhost/falling/0000:-/throughput/figure#mean").expect_stderr(NOTE);
+    ran.expect_stdout("regressed    Localhost/falling/0000:-/throughput/figure#mean").expect_stderr(NOTE);
     let outcome = lab.weighbridge("compare old new --json").json();
     let expected = of_study(&lab, "new");
     assert_eq!(of_comparison(&outcome), expected);

@@ -92,7 +92,7 @@ fn variants_are_compared_in_every_primary_metric() {
     let compared = cases
         .iter()
         .map(|case| format!("{} {}", text(&case["metric"]["metric"]), text(&case["variants"][1]["result"]["verdict"])));
-    assert_eq!(compared.collect::<Vec<_>>(), ["throughput/rate equivalent", "latency/p99 worse"]);
+    assert_eq!(compared.collect::<Vec<_>>(), ["throughput/rate equivalent", "latency/p99 slower"]);
     assert_eq!((&json["family"], &cases[0]["state"]), (&2.into(), &"decided".into()));
     assert_eq!(cases[0]["case"], cases[1]["case"]);
     let page = lab.weighbridge("report R --html page.html");
@@ -168,7 +168,7 @@ fn thresholds_of_a_plan_decide_unless_one_is_given() {
     let compare = |line: &str| lab.weighbridge(&format!("compare {line} --run-noise 0 -v"));
     let equal = compare("old new").expect_code(0);
     assert!(
-        words(&equal.out).contains("ratios within 5 % do not matter, or within the plan's thresholds"),
+        words(&equal.out).contains("differences within +5 / -4.76 % do not matter, or within the plan's thresholds"),
         "{}",
         equal.out
     );

@@ -218,15 +218,15 @@ fn builds_are_compared_with_tolerances_and_a_model() {
     assert_eq!(ran.code, 2, "{}", ran.transcript());
     insta::assert_snapshot!(equivalent_command(&ran), @"weighbridge compare --method tolerance --tolerance 5 --stddev-tolerance 10 --model model1.json --html result.html --no-charts --junit result.xml --verbose -- src result_1 result_2 result_3 dst");
     insta::assert_snapshot!(scores(&ran), @r"
-                  n  median     min     max     sum    mean
-    total         1  -11.03  -11.03  -11.03  -11.03  -11.03
-    gains         0       –       –       –       –       –
-    minor gains   0       –       –       –       –       –
-    equals        0       –       –       –       –       –
-    minor losses  0       –       –       –       –       –
-    losses        1  -11.03  -11.03  -11.03  -11.03  -11.03
+                n  median     min     max     sum    mean
+    total       1  -11.03  -11.03  -11.03  -11.03  -11.03
+    improved    0       –       –       –       –       –
+    minor-gain  0       –       –       –       –       –
+    equivalent  0       –       –       –       –       –
+    minor-loss  0       –       –       –       –       –
+    regressed   1  -11.03  -11.03  -11.03  -11.03  -11.03
     ");
-    ran.expect_stdout("loss         Localhost/fio/0000:./read-4k/throughput/iops_sec.mean");
+    ran.expect_stdout("regressed    Localhost/fio/0000:./read-4k/throughput/iops_sec.mean");
     assert!(lab.read("result.xml").contains("<testsuite"));
     assert!(lab.read("result.html").contains("iops_sec"));
 
@@ -249,7 +249,7 @@ fn builds_are_compared_with_tolerances_and_a_model() {
         [("charted.html", true, true, true), ("result.html", false, true, true), ("small.html", false, false, false)]
     {
         let page = lab.read(name);
-        assert_eq!(page.contains("gains of Localhost/fio over the builds"), has_charts, "{name}");
+        assert_eq!(page.contains("improvements of Localhost/fio over the builds"), has_charts, "{name}");
         assert_eq!(page.contains(model), has_model, "{name}");
         assert_eq!(page.contains(">Tests</a>"), has_tests, "{name}");
         assert!(page.contains(">not primary, failed</th>"), "{name}");

@@ -52,7 +52,7 @@ fn variants_are_decided_early_and_reproducibly() {
     let ran = lab.weighbridge(&format!("ab demo {QUICK} --into R --json -- base more:env:FIGURE=1500 same:base"));
     assert_eq!(ran.code, 0, "{}", ran.transcript());
     let result = ran.json();
-    assert_eq!(verdicts(&result), pairs(&[("base", "first"), ("more", "better"), ("same", "equivalent")]));
+    assert_eq!(verdicts(&result), pairs(&[("base", "first"), ("more", "faster"), ("same", "equivalent")]));
     let blocks = result["cases"][0]["blocks"].as_u64().unwrap();
     assert!((6..30).contains(&blocks), "{blocks}");
     let ratio = result["cases"][0]["variants"][1]["result"]["ratio"].as_f64().unwrap();
@@ -95,7 +95,7 @@ fn worse_variant_exits_with_2() {
         lab.weighbridge(&format!("ab demo {QUICK} --into R --json -- base bin:{} {before}", slow_program.display()));
     assert_eq!(ran.code, 2, "{}", ran.transcript());
     let result = ran.json();
-    assert_eq!(verdicts(&result)[1], ("slow".to_owned(), "worse".to_owned()));
+    assert_eq!(verdicts(&result)[1], ("slow".to_owned(), "slower".to_owned()));
     assert_eq!(verdicts(&result)[2].1, "equivalent");
     let lines = std::fs::read_to_string(&count).unwrap().lines().count() as u64;
     assert_eq!(Some(lines), result["cases"][0]["blocks"].as_u64(), "once before each sample of its variant");
@@ -348,7 +348,7 @@ fn replaced_build_tool_and_built_program_are_recorded() {
     let (one, two) = (maker(&lab, "other/one", 1000, "one"), maker(&lab, "other/two", 1500, "two"));
     let line = format!("ab made {QUICK} --into R --json -- a:bin:make-a={one} b:bin:make-a={two}");
     let result = lab.weighbridge(&line).expect_code(0).json();
-    assert_eq!(verdicts(&result), pairs(&[("a", "first"), ("b", "better")]));
+    assert_eq!(verdicts(&result), pairs(&[("a", "first"), ("b", "faster")]));
     assert_eq!(result["cases"][0]["duplicates"], serde_json::Value::Null);
     let study = lab.weighbridge("summary R --json").json();
     let of = |at: usize, name: &str| study["cells"][at]["provenance"][name].as_str().unwrap().to_owned();

@@ -13,17 +13,17 @@ use crate::id::Statistic;
 #[serde(rename_all = "kebab-case")]
 pub enum Status {
     /// Better by more than the tolerance.
-    Improvement,
+    Improved,
     /// Better by more than half the tolerance.
     MinorGain,
     /// Within half the tolerance; without a better direction, within the tolerance.
-    Equal,
+    Equivalent,
     /// Worse by more than half the tolerance.
     MinorLoss,
     /// Worse by more than the tolerance.
-    Regression,
+    Regressed,
     /// Beyond the tolerance, if neither direction is better.
-    Changed,
+    Differs,
     /// A side does not have the check.
     Missing,
     /// A side has no valid value.
@@ -35,12 +35,12 @@ pub enum Status {
 impl Status {
     /// All statuses, from best to worst.
     pub const ALL: [Self; 9] = [
-        Self::Improvement,
+        Self::Improved,
         Self::MinorGain,
-        Self::Equal,
+        Self::Equivalent,
         Self::MinorLoss,
-        Self::Regression,
-        Self::Changed,
+        Self::Regressed,
+        Self::Differs,
         Self::Missing,
         Self::Invalid,
         Self::Incomparable,
@@ -49,14 +49,14 @@ impl Status {
     /// The status of a score; `sign` is the factor by which positive is better.
     pub(super) fn of(score: f64, sign: Option<f64>, tolerance: f64) -> Self {
         let Some(sign) = sign else {
-            return if score.abs() > tolerance { Self::Changed } else { Self::Equal };
+            return if score.abs() > tolerance { Self::Differs } else { Self::Equivalent };
         };
         match score * sign {
-            better if better > tolerance => Self::Improvement,
+            better if better > tolerance => Self::Improved,
             better if better > tolerance / 2.0 => Self::MinorGain,
-            better if better < -tolerance => Self::Regression,
+            better if better < -tolerance => Self::Regressed,
             better if better < -tolerance / 2.0 => Self::MinorLoss,
-            _ => Self::Equal,
+            _ => Self::Equivalent,
         }
     }
 
@@ -68,12 +68,12 @@ impl Status {
     /// The machine-readable name.
     pub fn as_str(self) -> &'static str {
         match self {
-            Self::Improvement => "improvement",
+            Self::Improved => "improved",
             Self::MinorGain => "minor-gain",
-            Self::Equal => "equal",
+            Self::Equivalent => "equivalent",
             Self::MinorLoss => "minor-loss",
-            Self::Regression => "regression",
-            Self::Changed => "changed",
+            Self::Regressed => "regressed",
+            Self::Differs => "differs",
             Self::Missing => "missing",
             Self::Invalid => "invalid",
             Self::Incomparable => "incomparable",
@@ -109,8 +109,10 @@ mod tests {
         let of = |score| Status::of(score, Some(1.0), 5.0);
         let scores = [f64::INFINITY, 5.1, 5.0, 2.6, 2.5, 0.0, -2.5, -2.6, -5.0, -5.1];
         use Status::*;
-        let expected =
-            [Improvement, Improvement, MinorGain, MinorGain, Equal, Equal, Equal, MinorLoss, MinorLoss, Regression];
+        let expected = [
+            Improved, Improved, MinorGain, MinorGain, Equivalent, Equivalent, Equivalent, MinorLoss, MinorLoss,
+            Regressed,
+        ];
         assert_eq!(scores.map(of), expected);
     }
 
@@ -119,11 +121,11 @@ mod tests {
         let of = |score, direction, statistic, modelled| {
             Status::of(score, direction_sign(direction, statistic, modelled), 5.0)
         };
-        assert_eq!(of(6.0, Direction::Lower, Statistic::Mean, false), Status::Regression);
-        assert_eq!(of(-6.0, Direction::Lower, Statistic::Mean, true), Status::Improvement);
-        assert_eq!(of(-6.0, Direction::Neither, Statistic::Mean, false), Status::Changed);
-        assert_eq!(of(4.0, Direction::Neither, Statistic::Mean, false), Status::Equal);
-        assert_eq!(of(6.0, Direction::Lower, Statistic::Stddev, false), Status::Improvement);
-        assert_eq!(of(6.0, Direction::Higher, Statistic::Stddev, true), Status::Regression);
+        assert_eq!(of(6.0, Direction::Lower, Statistic::Mean, false), Status::Regressed);
+        assert_eq!(of(-6.0, Direction::Lower, Statistic::Mean, true), Status::Improved);
+        assert_eq!(of(-6.0, Direction::Neither, Statistic::Mean, false), Status::Differs);
+        assert_eq!(of(4.0, Direction::Neither, Statistic::Mean, false), Status::Equivalent);
+        assert_eq!(of(6.0, Direction::Lower, Statistic::Stddev, false), Status::Improved);
+        assert_eq!(of(6.0, Direction::Higher, Statistic::Stddev, true), Status::Regressed);
     }
 }

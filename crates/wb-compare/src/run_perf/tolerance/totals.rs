@@ -75,7 +75,7 @@ impl StatusTotals {
     /// The exit status. A regression takes precedence over missing values.
     pub fn exit(&self, fail_on_gain: bool) -> ComparisonExit {
         let fails = |counts: &StatusCounts| {
-            counts.of(Status::Regression) + if fail_on_gain { counts.of(Status::Improvement) } else { 0 } > 0
+            counts.of(Status::Regressed) + if fail_on_gain { counts.of(Status::Improved) } else { 0 } > 0
         };
         if self.primary.compared() + self.others.compared() + self.errors == 0 {
             ComparisonExit::NothingComparable
@@ -127,12 +127,12 @@ mod tests {
     #[test]
     fn a_regression_takes_precedence_over_missing_values() {
         use Status::*;
-        assert_eq!(exit(&[Equal, MinorLoss, Improvement], &[Equal], false), 0);
-        assert_eq!(exit(&[Equal, Improvement], &[Equal], true), 2);
-        assert_eq!(exit(&[Equal, Regression, Missing], &[Equal], false), 2);
-        assert_eq!(exit(&[Equal], &[Regression], false), 2);
-        assert_eq!(exit(&[Equal, Missing], &[Equal], false), 3);
-        assert_eq!(exit(&[Equal, Invalid], &[Equal], false), 3);
+        assert_eq!(exit(&[Equivalent, MinorLoss, Improved], &[Equivalent], false), 0);
+        assert_eq!(exit(&[Equivalent, Improved], &[Equivalent], true), 2);
+        assert_eq!(exit(&[Equivalent, Regressed, Missing], &[Equivalent], false), 2);
+        assert_eq!(exit(&[Equivalent], &[Regressed], false), 2);
+        assert_eq!(exit(&[Equivalent, Missing], &[Equivalent], false), 3);
+        assert_eq!(exit(&[Equivalent, Invalid], &[Equivalent], false), 3);
         assert_eq!(exit(&[Missing, Invalid], &[], false), 4);
         assert_eq!(exit(&[], &[], false), 4);
     }
@@ -140,8 +140,8 @@ mod tests {
     #[test]
     fn an_error_counts_independent_of_other_checks() {
         use Status::*;
-        assert_eq!(exit_with_errors(1, &[Equal], &[Equal], false), 3);
-        assert_eq!(exit_with_errors(1, &[Regression], &[], false), 2);
+        assert_eq!(exit_with_errors(1, &[Equivalent], &[Equivalent], false), 3);
+        assert_eq!(exit_with_errors(1, &[Regressed], &[], false), 2);
         assert_eq!(exit_with_errors(1, &[Missing], &[], false), 3);
         assert_eq!(exit_with_errors(1, &[], &[], false), 3);
     }

@@ -7,6 +7,7 @@ pub(crate) mod variants;
 use wb_compare::experiment::{Criterion, Experiment, VariantExperiment};
 use wb_model::{Direction, MetricKey, unescape_lossy};
 
+use super::threshold_range::format_threshold;
 use crate::text::{Style, Table};
 
 /// The name of a case without axes.
@@ -61,7 +62,7 @@ fn title(case: &str, criterion: &Criterion) -> String {
 /// The metrics and a description of the criterion.
 pub(crate) fn describe_criterion(experiment: &Experiment) -> (String, String) {
     let Criterion { metric, direction, threshold, error_rate, .. } = experiment.criterion();
-    let threshold = format!("differences below {threshold} % do not matter");
+    let threshold = format!("differences within {} do not matter", format_threshold(*threshold));
     let error_rate = match experiment {
         Experiment::Variants(VariantExperiment { family: Some(family), .. }) if *family > 1 => format!(
             "p corrected for {family} comparisons (Benjamini–Hochberg), false discovery rate at most {error_rate} %"

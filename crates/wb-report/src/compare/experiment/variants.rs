@@ -1,13 +1,15 @@
 //! Tables of variants per case: each variant's comparison with the first, and the reason why measuring stopped.
 
 use wb_compare::AttemptCounts;
+use wb_compare::comparison::FinalVerdict;
 use wb_compare::experiment::{ComparedMetric, VariantCase, VariantExperiment, VariantSummary};
-use wb_compare::sequential_test::{StoppingState, VariantVerdict};
-use wb_model::{Class, pluralize};
+use wb_compare::sequential_test::StoppingState;
+use wb_model::pluralize;
 
 use super::ratio_scale::RatioScale;
 use super::{CaseSection, describe_direction, title};
 use crate::chart::RatioEstimate;
+use crate::compare::figures::tone;
 use crate::phrasing::{NO_VALUE, format_p_value};
 use crate::text::{Align, Table, TableCell, Tone};
 
@@ -23,13 +25,24 @@ pub(crate) fn sections(variants: &VariantExperiment, with_scale: bool) -> Vec<Ca
         };
         Some(CaseSection {
             title: title(&first.case, &variants.criterion),
-            about: None,
+            about: describe_specs(case),
             tables: case.iter().map(of_metric).collect(),
             remarks: remarks(first),
             end: Some(stop_summary(case, variants)),
         })
     };
     variants.by_case().filter_map(section).collect()
+}
+
+/// What each variant changes, if their names do not say it.
+fn describe_specs(case: &[VariantCase]) -> Option<String> {
+    let spec = |variant: &VariantSummary| {
+        let prefix = format!("{}:", variant.name);
+        let spec = variant.spec.strip_prefix(&prefix).unwrap_or(&variant.spec);
+        (spec != variant.name).then(|| format!("{} is {spec}", variant.name))
+    };
+    let specs: Vec<String> = case.first()?.variants.iter().filter_map(spec).collect();
+    (!specs.is_empty()).then(|| specs.join("; "))
 }
 
 /// A metric and its better direction.
@@ -49,9 +62,9 @@ fn table(case: &VariantCase, metric: &ComparedMetric, head: &str, with_scale: bo
     heads.extend(scale.as_deref().map(|scale| (scale, Align::Left)));
     let mut table = Table::new(&heads);
     for variant in &case.variants {
-        let (word, tone) = verdict(variant, metric);
+        let (word, tone) = verdict(variant);
         let disturbed = || variant.disturbed.map_or_else(|| NO_VALUE.to_owned(), |disturbed| disturbed.to_string());
-        let mut row: Vec<TableCell> = vec![variant.spec.as_str().into(), variant.samples.to_string().into()];
+        let mut row: Vec<TableCell> = vec![variant.name.as_str().into(), variant.samples.to_string().into()];
         row.extend(with_disturbed.then(|| disturbed().into()));
         row.extend(format_figures(variant, metric).map(TableCell::from));
         row.push(TableCell::with_tone(word, tone));
@@ -89,34 +102,15 @@ pub(crate) fn format_figures(variant: &VariantSummary, metric: &ComparedMetric) 
 }
 
 /// The verdict of a variant's comparison with the first, and its tone.
-pub(crate) fn verdict(variant: &VariantSummary, metric: &ComparedMetric) -> (&'static str, Tone) {
+pub(crate) fn verdict(variant: &VariantSummary) -> (&'static str, Tone) {
     match variant.result {
         None => ("reference", Tone::Quiet),
         Some(_) if variant.samples == 0 => ("not measured", Tone::Bad),
         Some(_) if variant.failures_rose => ("fails more", Tone::Bad),
-        Some(result) => (describe(result.verdict, metric), tone(result.verdict)),
-    }
-}
-
-fn describe(verdict: VariantVerdict, metric: &ComparedMetric) -> &'static str {
-    let is_speed = matches!(metric.metric.class, Class::Throughput | Class::Latency);
-    match (verdict, is_speed) {
-        (VariantVerdict::Better, true) => "faster",
-        (VariantVerdict::Worse, true) => "slower",
-        (VariantVerdict::Better, false) => "better",
-        (VariantVerdict::Worse, false) => "worse",
-        (VariantVerdict::Equivalent, _) => "equivalent",
-        (VariantVerdict::Differs, _) => "differs",
-        (VariantVerdict::Inconclusive, _) => "inconclusive",
-    }
-}
-
-fn tone(verdict: VariantVerdict) -> Tone {
-    match verdict {
-        VariantVerdict::Better => Tone::Good,
-        VariantVerdict::Equivalent => Tone::Plain,
-        VariantVerdict::Differs | VariantVerdict::Inconclusive => Tone::Doubtful,
-        VariantVerdict::Worse => Tone::Bad,
+        Some(result) => {
+            let verdict = FinalVerdict::from(result.verdict);
+            (verdict.as_str(), tone(verdict))
+        }
     }
 }
 

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use serde::Serialize;
-use wb_compare::comparison::{BuildSummary, ComparisonMethod, Totals};
-use wb_compare::{ComparisonResult, MeasuredValue, Statistic};
+use wb_compare::ComparisonResult;
+use wb_compare::comparison::{BuildSummary, Totals};
 
 use super::check_table::CheckTable;
 use super::environment::EnvironmentView;
@@ -118,22 +118,10 @@ impl BuildVerdict {
         let history = table.history;
         let totals = table.totals(column);
         let score = history.score(table.build(column));
-        let counts = |row: &usize| match table.id(*row).statistic {
-            Statistic::Mean => true,
-            Statistic::Stddev => {
-                table.result(*row, column).is_some_and(|it| it.decided_by == ComparisonMethod::Tolerance)
-            }
-        };
-        let is_new = |row: &usize| {
-            table.is_primary(*row)
-                && table.value(*row, 0) == MeasuredValue::Missing
-                && table.value(*row, column) != MeasuredValue::Missing
-        };
-        let new = (0..table.rows()).filter(is_new).filter(counts).count();
-        let failed = totals.losses + totals.missing + totals.invalid + totals.incomparable + totals.errors;
+        let failed = totals.worse + totals.missing + totals.invalid + totals.incomparable + totals.errors;
         Self {
-            failures: failed.saturating_sub(new),
-            new,
+            failures: failed,
+            new: totals.new,
             groups: totals.groups_regressed,
             not_primary: totals.not_primary_failed,
             score: score.map(format_percent),
@@ -147,7 +135,7 @@ impl BuildVerdict {
 /// The CSS class of a score: none within a quarter of the tolerance, a strong one beyond the tolerance if a check or a
 /// group agrees.
 fn score_class(score: f64, tolerance: f64, totals: &Totals) -> &'static str {
-    let (better, worse) = (totals.gains + totals.groups_improved > 0, totals.losses + totals.groups_regressed > 0);
+    let (better, worse) = (totals.better + totals.groups_improved > 0, totals.worse + totals.groups_regressed > 0);
     match score {
         score if score > tolerance && better => "much-better",
         score if score > tolerance / 4.0 => "better",
@@ -163,7 +151,7 @@ mod tests {
 
     #[test]
     fn colours_follow_the_tolerance() {
-        let both = Totals { gains: 1, groups_regressed: 1, ..Totals::default() };
+        let both = Totals { better: 1, groups_regressed: 1, ..Totals::default() };
         let tints = [6.0, 2.0, 1.0, 0.0, -2.0, -6.0].map(|score| score_class(score, 5.0, &both));
         assert_eq!(tints, ["much-better", "better", "", "", "worse", "much-worse"]);
         // Without failures no strong colour is used.

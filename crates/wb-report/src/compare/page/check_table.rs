@@ -127,15 +127,27 @@ impl<'a> CheckTable<'a> {
         self.judged().filter_map(|column| self.check(row, column)).any(is_primary)
     }
 
-    /// The totals of a column. Errors are not of a part, unless there is only one.
+    /// The totals of a column. Of the errors of a run each part has its own.
     pub(super) fn totals(&self, column: usize) -> Totals {
-        match self.has_parts() && self.judged().len() > 1 {
+        match self.has_parts() {
             true => {
                 let checks = (0..self.rows()).filter_map(|row| self.check(row, column));
-                self.history.totals_of(checks, self.build(column))
+                let totals = self.history.totals_of(checks, self.build(column));
+                Totals { errors: self.part_errors(column), ..totals }
             }
             false => self.history.totals(self.build(column)),
         }
+    }
+
+    /// The number of errors of a part's cells.
+    fn part_errors(&self, column: usize) -> usize {
+        let checks = (0..self.rows()).filter_map(|row| self.check(row, column));
+        let ids: Vec<String> = checks.map(|check| self.history.tolerances.id(check).to_string()).collect();
+        let is_of_part = |location: &str| {
+            ids.iter().any(|id| id.strip_prefix(location).is_some_and(|rest| rest.starts_with(['/', ':'])))
+        };
+        let build = &self.history.builds.list()[self.build(column)];
+        build.errors().filter(|error| is_of_part(&error.location)).count()
     }
 
     /// The finite differences of a column's primary means in percent; positive is better.

@@ -27,16 +27,17 @@ const ERRORS: [NamedTotal; 4] = [
 /// A part of a bar: CSS class, name and count.
 type BarPart = (&'static str, &'static str, fn(&Totals) -> usize);
 
-/// The parts of a bar, from gains to missing checks.
-const PARTS: [BarPart; 9] = [
-    ("gain", "gains", |totals| totals.gains),
-    ("minor-gain", "minor gains", |totals| totals.minor_gains),
-    ("equal", "equals", |totals| totals.equals),
-    ("minor-loss", "minor losses", |totals| totals.minor_losses),
-    ("loss", "losses", |totals| totals.losses),
-    ("differs", "differing", |totals| totals.differing),
+/// The parts of a bar, from improved to missing checks.
+const PARTS: [BarPart; 10] = [
+    ("improved", "improved", |totals| totals.better),
+    ("minor-gain", "minor-gain", |totals| totals.minor_gain),
+    ("equivalent", "equivalent", |totals| totals.equivalent),
+    ("minor-loss", "minor-loss", |totals| totals.minor_loss),
+    ("regressed", "regressed", |totals| totals.worse),
+    ("differs", "differs", |totals| totals.differs),
     ("unconfirmed", "unconfirmed", |totals| totals.unconfirmed),
     ("inconclusive", "inconclusive", |totals| totals.inconclusive),
+    ("new", "new", |totals| totals.new),
     ("lacking", "missing, invalid or incomparable", |totals| totals.missing + totals.invalid + totals.incomparable),
 ];
 

@@ -216,7 +216,9 @@ impl BuildColumn {
 
     fn add(&mut self, judged: Option<BuildCheck<'_>>) {
         let statistics = judged.and_then(|judged| judged.by_statistics);
-        let decisive = statistics.and_then(MetricComparison::decisive);
+        // Too few samples have the difference of their means, as in every output.
+        let is_shown = judged.is_some_and(|judged| !judged.too_few_samples);
+        let decisive = statistics.filter(|_| is_shown).and_then(MetricComparison::decisive);
         let interval =
             decisive.and_then(|aspect| shown_interval(judged?.final_verdict, aspect.interval, aspect.runs_interval));
         let percent = |ratio: Option<f64>| JsonFigure::percent(ratio.map(|ratio| (ratio - 1.0) * 100.0));

@@ -2,13 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use wb_compare::comparison::{CheckResult, ComparisonMethod, FinalVerdict};
+use wb_compare::comparison::{CheckResult, ComparisonMethod};
+use wb_compare::statistical::threshold::negligible_percent;
 use wb_compare::{CheckId, ComparisonResult, Statistic};
 
 use super::verdict_style::VerdictStyles;
 use crate::chart::{ForestPlot, ForestRow};
 use crate::compare::failures::describe_failed;
-use crate::compare::figures::{describe_difference, difference, inconclusive_reason, shown_interval};
+use crate::compare::figures::{describe_difference, difference, inconclusive_reason, magnitude, shown_interval};
 use crate::compare::headline::{is_worse_by_failures_alone, short_name};
 use crate::compare::wording::Wording;
 use crate::page::components::{IdGenerator, PageFigure};
@@ -27,9 +28,8 @@ pub(super) fn differences(
     let count = all().count();
     let mut checks: Vec<&CheckResult> = all().filter(|check| check.final_verdict.is_compared()).collect();
     if count > MAX_ROWS {
-        let size = |check: &CheckResult| difference(check).map_or(0.0, f64::abs);
         checks.retain(|check| check.final_verdict.is_notable());
-        checks.sort_by(|one, other| size(other).total_cmp(&size(one)));
+        checks.sort_by(|one, other| magnitude(other).total_cmp(&magnitude(one)));
         checks.truncate(MAX_ROWS);
     }
     if checks.is_empty() {
@@ -76,7 +76,6 @@ fn row(check: &CheckResult, label: String, styles: VerdictStyles) -> ForestRow {
     let shown = statistics.filter(|_| failures.is_none());
     let interval = shown.and_then(|it| shown_interval(check.final_verdict, it.interval, it.runs_interval));
     let has_run_noise = shown.is_some_and(|it| it.runs_interval.is_some());
-    let is_change = matches!(check.final_verdict, FinalVerdict::Gain | FinalVerdict::Loss | FinalVerdict::Differs);
     let estimate = difference(check).filter(|_| failures.is_none());
     let text = failures.unwrap_or_else(|| describe_difference(check).replace('-', "−"));
     ForestRow {
@@ -84,8 +83,8 @@ fn row(check: &CheckResult, label: String, styles: VerdictStyles) -> ForestRow {
         verdict: (style.class, style.word),
         estimate,
         interval: interval.map(|interval| (percent(interval.low), percent(interval.high))),
-        by_samples: styles.wording == Wording::Builds && !(is_change && has_run_noise),
-        negligible: statistics.map_or(check.tolerance, |it| it.threshold),
+        by_samples: styles.wording == Wording::Builds && !(check.final_verdict.is_change() && has_run_noise),
+        negligible: statistics.map_or((-check.tolerance, check.tolerance), |it| negligible_percent(it.threshold)),
         text: format!("{} {text}", style.symbol),
     }
 }

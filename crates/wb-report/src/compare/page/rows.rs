@@ -134,7 +134,10 @@ fn write_cell(
 
 /// The aspect that the verdict is based on, if statistics decide.
 fn decisive_aspect<'a>(judged: &BuildCheck<'a>) -> Option<&'a AspectComparison> {
-    let by_statistics = judged.by_statistics.filter(|_| judged.decided_by == ComparisonMethod::Statistical);
+    let by_statistics = judged.by_statistics.filter(|_| {
+        // Too few samples have the difference of their means, as in every output.
+        judged.decided_by == ComparisonMethod::Statistical && !judged.too_few_samples
+    });
     by_statistics.and_then(MetricComparison::decisive)
 }
 

@@ -84,7 +84,7 @@ fn build_chart(
     let columns: Vec<TrendColumn> = (1..).zip(counted).map(column).collect();
     let span = axis_range(columns.iter().filter_map(|column| column.summary.as_ref()));
     TrendChart {
-        title: format!("gains of {title} over the builds"),
+        title: format!("improvements of {title} over the builds"),
         columns,
         span,
         tolerance: history.tolerances.options.tolerance,

@@ -17,6 +17,8 @@ pub(super) struct VerdictStyle {
     pub(super) failed: bool,
     /// Whether it is listed by default: whatever is not equal.
     pub(super) is_change: bool,
+    /// Whether checks of this comparison can have it.
+    pub(super) is_possible: bool,
 }
 
 impl VerdictStyle {
@@ -45,20 +47,22 @@ impl VerdictStyles {
         let (symbol, class) = symbol_and_class(decided);
         let failed = self.fail_on.fails(decided);
         let is_change = failed || decided.is_notable();
-        VerdictStyle { word: self.wording.verdict(decided), symbol, class, failed, is_change }
+        let is_possible = decided.is_possible(self.wording == Wording::Alternatives);
+        VerdictStyle { word: decided.as_str(), symbol, class, failed, is_change, is_possible }
     }
 }
 
 fn symbol_and_class(decided: FinalVerdict) -> (&'static str, &'static str) {
     match decided {
-        FinalVerdict::Gain => ("✔", "gain"),
+        FinalVerdict::Improved | FinalVerdict::Faster | FinalVerdict::Better => ("✔", "improved"),
         FinalVerdict::MinorGain => ("›", "minor-gain"),
-        FinalVerdict::Equal => ("=", "equal"),
+        FinalVerdict::Equivalent => ("=", "equivalent"),
         FinalVerdict::MinorLoss => ("‹", "minor-loss"),
-        FinalVerdict::Loss => ("✕", "loss"),
+        FinalVerdict::Regressed | FinalVerdict::Slower | FinalVerdict::Worse => ("✕", "regressed"),
         FinalVerdict::Differs => ("≠", "differs"),
         FinalVerdict::Unconfirmed => ("≈", "unconfirmed"),
         FinalVerdict::Inconclusive => ("?", "inconclusive"),
+        FinalVerdict::New => ("+", "new"),
         FinalVerdict::Missing => ("∅", "lacking"),
         FinalVerdict::Invalid => ("!", "lacking"),
         FinalVerdict::Incomparable => ("⊘", "lacking"),

@@ -2,7 +2,7 @@
 
 use minijinja::Value;
 use serde::Serialize;
-use wb_compare::comparison::{BuildHistory, CheckResult, FinalVerdict};
+use wb_compare::comparison::{BuildHistory, BuildSummary, CheckResult, FinalVerdict};
 use wb_compare::{ComparisonResult, Statistic};
 
 use super::box_plots;
@@ -192,15 +192,20 @@ fn facts(outcome: &ComparisonResult, history: &BuildHistory<'_>, criteria: &[Str
     facts.chain(models::model_facts(history)).collect()
 }
 
+/// The errors of all builds; of parts of one run, those of each part.
 fn errors(outcome: &ComparisonResult) -> Vec<ErrorView> {
-    let views = |build: &wb_compare::comparison::BuildSummary| {
-        let name = build.name.clone();
-        let view = move |(location, message): &(String, String)| ErrorView {
-            build: name.clone(),
-            location: location.clone(),
-            message: message.clone(),
-        };
-        build.errors.iter().map(view).collect::<Vec<_>>()
+    let view = |build: String, location: &str, message: &str| ErrorView {
+        build,
+        location: location.to_owned(),
+        message: message.to_owned(),
     };
-    outcome.builds.iter().flat_map(views).collect()
+    if outcome.within_run.is_some() {
+        return outcome.errors().map(|(part, location, message)| view(part, location, message)).collect();
+    }
+    let of_build = |build: &BuildSummary| {
+        let name = build.name.clone();
+        let errors = build.errors.iter().map(move |(location, message)| view(name.clone(), location, message));
+        errors.collect::<Vec<_>>()
+    };
+    outcome.builds.iter().flat_map(of_build).collect()
 }

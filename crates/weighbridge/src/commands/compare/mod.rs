@@ -39,19 +39,19 @@ const SCORES: [(&str, &[Status]); 6] = [
     (
         "total",
         &[
-            Status::Improvement,
+            Status::Improved,
             Status::MinorGain,
-            Status::Regression,
+            Status::Regressed,
             Status::MinorLoss,
-            Status::Equal,
-            Status::Changed,
+            Status::Equivalent,
+            Status::Differs,
         ],
     ),
-    ("gains", &[Status::Improvement]),
-    ("minor gains", &[Status::MinorGain]),
-    ("equals", &[Status::Equal]),
-    ("minor losses", &[Status::MinorLoss]),
-    ("losses", &[Status::Regression]),
+    ("improved", &[Status::Improved]),
+    ("minor-gain", &[Status::MinorGain]),
+    ("equivalent", &[Status::Equivalent]),
+    ("minor-loss", &[Status::MinorLoss]),
+    ("regressed", &[Status::Regressed]),
 ];
 
 /// Compares builds.

@@ -5,10 +5,11 @@ use wb_compare::id::Statistic;
 use wb_compare::statistical::Threshold;
 use wb_compare::statistical::threshold::DEFAULT_PERCENT;
 use wb_model::pluralize;
+use wb_report::compare::format_threshold;
 
 /// Describes the threshold of a comparison.
 pub(super) fn describe(threshold: Threshold, builds: &Builds) -> String {
-    let within = |percent: f64| format!("ratios within {percent} % do not matter");
+    let within = |percent: f64| format!("differences within {} do not matter", format_threshold(percent));
     match threshold {
         Threshold::FromNoise => "each metric's threshold is from its noise model".to_owned(),
         Threshold::Percent(percent) => within(percent),
