@@ -211,7 +211,7 @@ fn imported_commands_that_fail_more_often_are_a_regression() {
     }
     let compared = lab.weighbridge("compare none many --json").expect_code(2).json();
     let check = &compared["checks"][0];
-    assert_eq!(check["final_verdict"], "loss", "{check}");
+    assert_eq!(check["final_verdict"], "regressed", "{check}");
     assert_eq!(
         check["failures"],
         serde_json::json!([{"failed": 0, "attempts": 20}, {"failed": 8, "attempts": 20}]),
