@@ -112,27 +112,39 @@ impl Table {
             .join("\n")
     }
 
-    /// The widths of columns: natural if they fit; otherwise texts are reduced to their longest words, then the name,
-    /// then words; otherwise the table is split into panels.
+    /// The widths of columns: natural if they fit; otherwise texts are reduced to their longest words and then the name, or
+    /// the other way around, whichever takes fewer lines; then words; otherwise the table is split into panels.
     fn widths(&self, limit: usize) -> Vec<usize> {
         let natural = self.max_widths(width);
+        if total_width(&natural) <= limit {
+            return natural;
+        }
         let words = self.max_widths(longest_part);
-        let mut widths = natural.clone();
         let texts = self.heads.iter().enumerate().skip(1).filter(|(_, (_, align))| *align == Align::Left);
         let texts: Vec<usize> = texts.map(|(column, _)| column).collect();
         let whole = texts.iter().map(|column| (*column, words[*column].clamp(MIN_TEXT_WIDTH, MAX_WHOLE_WORD)));
         let name = [(0, MIN_NAME_WIDTH)];
-        let reduced = texts.iter().map(|column| (*column, MIN_TEXT_WIDTH));
-        for (column, minimum) in whole.chain(name).chain(reduced) {
-            let excess = total_width(&widths).saturating_sub(limit);
-            widths[column] = widths[column].saturating_sub(excess).max(minimum.min(widths[column]));
-        }
+        let parts = texts.iter().map(|column| (*column, MIN_TEXT_WIDTH));
+        let texts_first = reduced(&natural, whole.clone().chain(name).chain(parts.clone()), limit);
+        let name_first = reduced(&natural, name.into_iter().chain(whole).chain(parts), limit);
+        let mut widths = if self.height(&name_first) < self.height(&texts_first) { name_first } else { texts_first };
         if total_width(&widths) > limit {
             widths[0] = natural[0].min(limit * 2 / 5).max(1);
             let beside = limit.saturating_sub(widths[0] + GAP).max(1);
             widths.iter_mut().skip(1).for_each(|width| *width = (*width).min(beside));
         }
         widths
+    }
+
+    /// The number of lines of all rows with these widths.
+    fn height(&self, widths: &[usize]) -> usize {
+        let height = |row: &TableRow| match row {
+            TableRow::Heading(_) => 1,
+            TableRow::Cells(cells) => {
+                cells.iter().zip(widths).map(|(cell, width)| wrap(&cell.text, *width).len()).max().unwrap_or(0)
+            }
+        };
+        self.rows.iter().map(height).sum()
     }
 
     /// The maximum of this measure in each column.
@@ -205,6 +217,16 @@ pub(crate) fn figure_row<T: AsRef<str>>(name: String, figures: impl IntoIterator
     std::iter::once(TableCell::from(name)).chain(figures.into_iter().map(TableCell::from)).collect()
 }
 
+/// Widths after reducing these columns, in this order and no further than these minima, until all fit.
+fn reduced(widths: &[usize], columns: impl Iterator<Item = (usize, usize)>, limit: usize) -> Vec<usize> {
+    let mut widths = widths.to_owned();
+    for (column, minimum) in columns {
+        let excess = total_width(&widths).saturating_sub(limit);
+        widths[column] = widths[column].saturating_sub(excess).max(minimum.min(widths[column]));
+    }
+    widths
+}
+
 fn total_width(widths: &[usize]) -> usize {
     widths.iter().sum::<usize>() + GAP * widths.len().saturating_sub(1)
 }
@@ -275,6 +297,24 @@ mod tests {
         cell                    key
         block-size=4k,rw=read,  0123456789abcdef
         threads=2
+        ");
+    }
+
+    #[test]
+    fn what_takes_fewer_lines_is_wrapped() {
+        let mut table = Table::new(&[("case", Align::Left), ("median", Align::Right), ("outcome", Align::Left)]);
+        for threads in 1..4 {
+            let disturbed = "not converged, 2 disturbed";
+            table.row(vec![format!("threads={threads}").into(), "45.3 Gflops".into(), disturbed.into()]);
+        }
+        table.row(vec!["protocol=tcp, size=64k, type=stream".into(), "15.9 Gbit/s".into(), "measured".into()]);
+        insta::assert_snapshot!(table.draw(Style { width: 62, colour: false, is_terminal: true }), @r"
+        case                        median  outcome
+        threads=1              45.3 Gflops  not converged, 2 disturbed
+        threads=2              45.3 Gflops  not converged, 2 disturbed
+        threads=3              45.3 Gflops  not converged, 2 disturbed
+        protocol=tcp,          15.9 Gbit/s  measured
+        size=64k, type=stream
         ");
     }
 
