@@ -14,16 +14,17 @@ pub(crate) struct Schedule {
 /// The time of a sample.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct SampleTime {
-    /// Its number among the samples of its cell, from 0: a round takes one sample of every cell.
-    pub(crate) number: u32,
+    /// The number of attempts at samples of its cell before it: a round gives one turn to every cell, and an attempt that
+    /// fails takes one, too.
+    pub(crate) turn: u32,
     /// Seconds from the start of the run to its start.
     pub(crate) start: f64,
 }
 
 /// The samples of two sides that were taken in the same rounds, in the order of the rounds.
 ///
-/// Two samples are of one round if they have the same number and no other sample of either side was taken between them:
-/// cells that were sampled one after the other, or in different blocks of a schedule, have numbers without rounds.
+/// Two samples are of one round if they had the same turn and no other sample of either side was taken between them:
+/// cells that were sampled one after the other, or in different blocks of a schedule, have turns without rounds.
 pub(crate) fn samples_by_round(sides: [&Run; 2], row: MetricIndex) -> [Vec<f64>; 2] {
     let [reference, judged] = sides.map(|run| timed_samples(run, row));
     let mut starts: Vec<f64> = reference.iter().chain(&judged).map(|(time, _)| time.start).collect();
@@ -35,7 +36,7 @@ pub(crate) fn samples_by_round(sides: [&Run; 2], row: MetricIndex) -> [Vec<f64>;
     };
     let mut pairs = [Vec::new(), Vec::new()];
     for (time, value) in &reference {
-        let same = judged.binary_search_by_key(&time.number, |(other, _)| other.number);
+        let same = judged.binary_search_by_key(&time.turn, |(other, _)| other.turn);
         let Some((other, other_value)) = same.ok().map(|at| &judged[at]) else { continue };
         if is_adjacent(time.start, other.start) {
             pairs[0].push(*value);
@@ -45,12 +46,12 @@ pub(crate) fn samples_by_round(sides: [&Run; 2], row: MetricIndex) -> [Vec<f64>;
     pairs
 }
 
-/// The finite samples of a metric whose times are known, by their numbers.
+/// The finite samples of a metric whose times are known, by their turns.
 fn timed_samples(run: &Run, row: MetricIndex) -> Vec<(SampleTime, f64)> {
     let samples = run.sample_times(row).iter().zip(run.samples(row));
     let mut timed: Vec<(SampleTime, f64)> =
         samples.filter(|(_, value)| value.is_finite()).filter_map(|(time, value)| Some(((*time)?, *value))).collect();
-    timed.sort_by_key(|(time, _)| time.number);
+    timed.sort_by_key(|(time, _)| time.turn);
     timed
 }
 
@@ -61,7 +62,7 @@ mod tests {
 
     const ROW: MetricIndex = MetricIndex(0);
 
-    /// A run with one metric, whose samples have these numbers and times, and their numbers as values.
+    /// A run with one metric, whose samples have these turns and times, and their turns as values.
     fn run(times: &[(u32, f64)]) -> Run {
         let reading = MetricReading {
             mean: MeasuredValue::Known(1.0),
@@ -75,15 +76,15 @@ mod tests {
             first_sample: 0,
             samples: times.len() as u32,
         };
-        let samples = times.iter().map(|(number, _)| f64::from(*number)).collect();
-        let times = times.iter().map(|&(number, start)| Some(SampleTime { number, start })).collect();
+        let samples = times.iter().map(|(turn, _)| f64::from(*turn)).collect();
+        let times = times.iter().map(|&(turn, start)| Some(SampleTime { turn, start })).collect();
         let schedule = Schedule { times, planned: Vec::new() };
         Run { readings: vec![Some(reading)], samples, schedule, ..Run::default() }
     }
 
     fn rounds(one: &[(u32, f64)], other: &[(u32, f64)]) -> Vec<f64> {
         let [reference, judged] = samples_by_round([&run(one), &run(other)], ROW);
-        assert_eq!(reference, judged, "the values are the numbers");
+        assert_eq!(reference, judged, "the values are the turns");
         reference
     }
 

@@ -99,8 +99,6 @@ struct RawSummary {
 #[serde(expecting = "an object with a sample's `values`")]
 struct RawAttempt<'a> {
     #[serde(default)]
-    sample: u32,
-    #[serde(default)]
     purpose: Option<Purpose>,
     #[serde(default)]
     start_seconds: f64,
@@ -212,9 +210,15 @@ impl RawCell<'_> {
         (!self.is_imported()).then(|| SampleCounts { counted: counted().count(), disturbed })
     }
 
-    /// When a sample was taken; `None` if it was imported.
-    fn time(&self, sample: &RawAttempt<'_>) -> Option<SampleTime> {
-        (!self.is_imported()).then_some(SampleTime { number: sample.sample, start: sample.start_seconds })
+    /// When each attempt, in time order, had its turn; `None` of those that were imported.
+    fn times(&self) -> Vec<Option<SampleTime>> {
+        let mut turns = 0;
+        let mut time = |attempt: &RawAttempt<'_>| {
+            let turn = turns;
+            turns += u32::from(attempt.purpose != Some(Purpose::WarmUp));
+            (!self.is_imported()).then_some(SampleTime { turn, start: attempt.start_seconds })
+        };
+        self.attempts.iter().map(&mut time).collect()
     }
 
     fn is_imported(&self) -> bool {
@@ -238,6 +242,7 @@ fn add_cell(parsed: &mut ParsedResult, cell: &RawCell<'_>, options: &ReadOptions
         .collect();
     let findings = (!cell.findings.is_empty()).then(|| parsed.names.intern(&cell.findings.join("\n")));
     let unit_name = parsed.names.intern(METRIC_UNIT);
+    let times = cell.times();
     add_programs(parsed, case, &cell.provenance);
     for RawMetric { metric, worker, threshold, summary } in &cell.metrics {
         let RawMetricHead { name, class, unit, direction, primary } = metric;
@@ -247,10 +252,12 @@ fn add_cell(parsed: &mut ParsedResult, cell: &RawCell<'_>, options: &ReadOptions
         let params = parsed.intern_params(params.iter().copied().chain([(unit_name, unit)]).collect());
         let first = parsed.samples.len();
         let counted = || cell.attempts.iter().filter(|sample| sample.counted);
-        let with_value = || counted().filter_map(|sample| Some((sample, *sample.values.get(key.as_str())?)));
-        parsed.samples.extend(with_value().map(|(_, value)| value));
+        let counted_value =
+            |sample: &RawAttempt<'_>| sample.values.get(key.as_str()).copied().filter(|_| sample.counted);
+        parsed.samples.extend(cell.attempts.iter().filter_map(counted_value));
         if options.schedule {
-            parsed.times.extend(with_value().map(|(sample, _)| cell.time(sample)));
+            let timed = cell.attempts.iter().zip(&times);
+            parsed.times.extend(timed.filter_map(|(sample, time)| counted_value(sample).and(Some(*time))));
         }
         parsed.samples.extend(cell.series.iter().flat_map(|series| series.counted_values(&key)));
         if options.schedule {
@@ -340,7 +347,7 @@ mod tests {
         let options = ReadOptions { schedule: true, ..ReadOptions::default() };
         let parsed = parse(&timed, &options, &BTreeMap::new()).unwrap();
         assert_eq!(parsed.times.len(), parsed.samples.len());
-        assert_eq!(parsed.times[parsed.metrics[0].samples.clone()][1], Some(SampleTime { number: 1, start: 2.5 }));
+        assert_eq!(parsed.times[parsed.metrics[0].samples.clone()][1], Some(SampleTime { turn: 2, start: 2.5 }));
         let imported = timed.replace(r#""metrics""#, r#""provenance": {"imported from": "fio"}, "metrics""#);
         assert_eq!(parse(&imported, &options, &BTreeMap::new()).unwrap().times, [None; 3]);
     }

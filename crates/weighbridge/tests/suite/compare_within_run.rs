@@ -13,6 +13,11 @@ fn define_level(lab: &Lab) {
     let script = format!(
         "n=$(cat {count} 2>/dev/null || echo 0); echo $((n + 1)) >{count}; echo figure: $(((100 + 5 * n) * {{speed}}))"
     );
+    define_with_speed(lab, &script);
+}
+
+/// A test of this script, with a parameter `speed`.
+fn define_with_speed(lab: &Lab, script: &str) {
     let head = "name = \"level\"\nsummary = \"a figure that rises\"\nversion = 1\n";
     let param = "[[param]]\nname = \"speed\"\naliases = [\"s\"]\nhelp = \"its speed\"\nkind = \"integer\"\nmin = 1\n\
                  default = 100\naxis = true\n";
@@ -119,6 +124,29 @@ fn pairs_remove_a_drift_that_cells_one_after_the_other_have() {
         "{}",
         unpaired.out
     );
+}
+
+#[test]
+fn a_failed_attempt_costs_the_pair_of_its_round_and_no_other() {
+    let lab = Lab::new();
+    let count = lab.path("count").display().to_string();
+    // The third attempt of one side fails.
+    let script = format!(
+        "n=$(cat {count}{{speed}} 2>/dev/null || echo 0); echo $((n + 1)) >{count}{{speed}}; \
+         [ $n-{{speed}} != 2-101 ] || exit 1; echo figure: $((1000 + n % 3))"
+    );
+    define_with_speed(&lab, &script);
+    let tests = "level:id=old,speed=100 level:id=new,speed=101";
+    // Whatever the order within rounds.
+    for seed in 1..4 {
+        let sampling = format!("{QUICK} --attempts 2 --seed {seed}");
+        lab.weighbridge(&format!("run {tests} {sampling} --into R{seed}")).expect_code_of(&[0, 3]);
+        let compared = lab.weighbridge(&format!("compare R{seed} --by id --threshold 20 --json")).json();
+        assert_eq!(compared["checks"][0]["samples"], serde_json::json!([7, 7]), "{compared:#}");
+        for speed in [100, 101] {
+            std::fs::remove_file(lab.path(&format!("count{speed}"))).unwrap();
+        }
+    }
 }
 
 #[test]
