@@ -397,7 +397,7 @@ mod tests {
         let case = |ports: &[u32]| {
             let figures = operation(100, 4096, 1000);
             let job = |port| format!(r#""read": {figures}, "hostname": "h", "port": {port}"#);
-            let jobs: Vec<String> = ports.iter().map(|port| job(port)).collect();
+            let jobs: Vec<String> = ports.iter().map(job).collect();
             let jobs: Vec<(&str, &str)> = jobs.iter().map(|job| (r#"{"rw": "read"}"#, job.as_str())).collect();
             let foreign = read(&report(&jobs).replace("\"jobs\"", "\"client_stats\"")).unwrap();
             let [cell] = &foreign.cells[..] else { panic!("{foreign:?}") };
