@@ -27,6 +27,7 @@ pub(crate) fn read(text: &str) -> Result<ForeignResults, ReadError> {
         return Err(ReadError::Empty("fio ran no job".to_owned()));
     };
     let mut foreign = ForeignResults::default();
+    let is_truncated = truncated.is_some();
     foreign.notes.extend(truncated.map(|error| format!("report {}: {error}", complete + 1)));
     foreign.add_provenance("fio version", Some(&report.version));
     foreign.add_provenance("measured at", report.time.as_ref());
@@ -51,6 +52,9 @@ pub(crate) fn read(text: &str) -> Result<ForeignResults, ReadError> {
         let is_group = options::is_set(&report.global, clones[0], "group_reporting");
         let mut sample = figures::sample(format!("jobs/{at}"), &clones, kinds, is_group);
         sample.findings.extend(contradictions);
+        if is_truncated {
+            sample.findings.push("the report after this one is cut off: the job may have been running on".to_owned());
+        }
         if owner == OptionsOwner::LastOfGroup {
             sample.findings.push(
                 "a group of different jobs, whose own options are not in the file: only those of all jobs are kept"
@@ -334,7 +338,10 @@ mod tests {
         for end in [2, 100, OLD.len() - 1] {
             let text = format!("{first}\n{}", &OLD[..end]);
             assert_eq!(value(&text, "throughput/iops"), 1.0, "{text}");
-            let notes = read(&text).unwrap().notes.join("\n");
+            let foreign = read(&text).unwrap();
+            let findings = row(&foreign.cells[0], 0).findings.join("\n");
+            assert!(findings.contains("the report after this one is cut off"), "{findings}");
+            let notes = foreign.notes.join("\n");
             assert!(notes.starts_with("report 2: invalid fio results: line "), "{notes}");
         }
     }

@@ -27,10 +27,29 @@ struct Benchmark {
 #[serde(rename_all = "camelCase")]
 struct Measurement {
     #[serde(default)]
-    result: Vec<LenientNumber>,
+    result: Vec<Sample>,
     implementation: String,
     version: String,
     transport_stack: String,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Sample {
+    Transfer(Transfer),
+    /// In the unit of the benchmark; the first version of the suite.
+    Figure(LenientNumber),
+}
+
+/// What an iteration, or an interval of one, transferred.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Transfer {
+    /// `final`, or `intermediary` (`intermediate`) for an interval.
+    r#type: String,
+    time_seconds: f64,
+    upload_bytes: f64,
+    download_bytes: f64,
 }
 
 #[derive(Deserialize)]
@@ -57,7 +76,7 @@ pub(super) fn parse(text: &str) -> Result<SuiteResults, ReadError> {
             let Measurement { result, implementation, version, transport_stack } = measurement;
             let endpoint = format!("{implementation}-{version}");
             let row = find_row(&mut results.tests, &endpoint, &transport_stack);
-            if let Err(reason) = set_figures(row, scenario, &result, factor) {
+            if let Err(reason) = set_figures(row, scenario, &values(&result, scenario, factor), factor) {
                 results.notes.push(format!("`{}`, benchmark `{name}`: {reason}", row.name));
             }
         }
@@ -84,6 +103,23 @@ fn scenario(name: &str) -> Option<Scenario> {
     let scenarios =
         [("upload", Scenario::Upload), ("download", Scenario::Download), ("round trip", Scenario::RoundTrip)];
     scenarios.into_iter().find(|(word, _)| name.contains(word)).map(|(_, scenario)| scenario)
+}
+
+/// The figures of samples, in the unit with this factor to the base unit. An iteration without an end has its intervals.
+fn values(samples: &[Sample], scenario: Scenario, factor: f64) -> Vec<LenientNumber> {
+    let is_final = |sample: &Sample| matches!(sample, Sample::Transfer(Transfer { r#type, .. }) if r#type == "final");
+    let has_final = samples.iter().any(is_final);
+    let value = |sample: &Sample| match sample {
+        Sample::Figure(figure) => *figure,
+        Sample::Transfer(Transfer { time_seconds, upload_bytes, download_bytes, .. }) => {
+            let base = match scenario.is_rate() {
+                true => (upload_bytes + download_bytes) / time_seconds,
+                false => time_seconds * 1e9,
+            };
+            LenientNumber(Some(base / factor).filter(|value| value.is_finite()))
+        }
+    };
+    samples.iter().filter(|sample| !has_final || is_final(sample)).map(value).collect()
 }
 
 /// The row of an endpoint with itself, which is added if there is none.
@@ -162,6 +198,24 @@ mod tests {
             ]
         );
         assert_eq!(foreign.notes, ["`blue-v2 x blue-v2 (quic-v1)`, benchmark `throughput/upload`: no figures"]);
+    }
+
+    #[test]
+    fn transfers_are_figures_of_their_time() {
+        let transfer = |kind: &str, seconds: f64, bytes: u64| {
+            format!(r#"{{"type": "{kind}", "timeSeconds": {seconds}, "uploadBytes": {bytes}, "downloadBytes": 0}}"#)
+        };
+        let uploads = |transfers: &[String]| -> Vec<f64> {
+            let text = FILE.replacen("8e8, null, 1.6e9", &transfers.join(","), 1);
+            let cells = read(&text).unwrap().cells;
+            let all =
+                cells.iter().filter(|cell| cell.params["dialer"].to_string() == "red-v1").flat_map(|cell| cell.rows());
+            let readings = all.flat_map(|sample| sample.readings);
+            readings.filter(|reading| reading.metric.name == "upload").map(|reading| reading.value).collect()
+        };
+        let intervals = [transfer("intermediary", 2.0, 400), transfer("intermediate", 0.5, 50), transfer("x", 0.0, 9)];
+        assert_eq!(uploads(&intervals), [200.0, 100.0], "nothing takes no time");
+        assert_eq!(uploads(&[intervals.to_vec(), vec![transfer("final", 4.0, 600)]].concat()), [150.0]);
     }
 
     #[test]
