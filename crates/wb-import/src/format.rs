@@ -50,8 +50,9 @@ impl Format {
     /// Version of the parser, increased when files are read differently; part of each definition key.
     pub fn version(self) -> u32 {
         match self {
-            Self::Fio | Self::Hyperfine | Self::Pbench => 2,
-            Self::Iperf3 | Self::GoogleBenchmark | Self::Phoronix | Self::Libp2p => 1,
+            Self::Fio => 3,
+            Self::Iperf3 | Self::Hyperfine | Self::Pbench => 2,
+            Self::GoogleBenchmark | Self::Phoronix | Self::Libp2p => 1,
         }
     }
 

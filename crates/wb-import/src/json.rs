@@ -14,28 +14,53 @@ pub(crate) fn parse_document<T: DeserializeOwned>(format: Format, text: &str) ->
     serde_json::from_str(text).map_err(|error| malformed(format, &error, 0))
 }
 
+/// A document in a text.
+#[derive(Debug)]
+pub(crate) struct Document<'a, T> {
+    pub(crate) content: T,
+    /// The text between it and the next document.
+    pub(crate) trailer: &'a str,
+}
+
+/// Documents in a text.
+#[derive(Debug)]
+pub(crate) struct Documents<'a, T> {
+    /// At least one.
+    pub(crate) complete: Vec<Document<'a, T>>,
+    /// The error of a document that the text ends within.
+    pub(crate) truncated: Option<ReadError>,
+}
+
 /// Parses the documents in a text, among other lines; each begins at the start of a line. An error is that of the first
 /// possible start of a document.
-pub(crate) fn parse_documents<T: DeserializeOwned>(format: Format, text: &str) -> Result<Vec<T>, ReadError> {
-    let (mut documents, mut first_error, mut tries, mut at) = (Vec::new(), None, 0, 0);
+pub(crate) fn parse_documents<T: DeserializeOwned>(format: Format, text: &str) -> Result<Documents<'_, T>, ReadError> {
+    let (mut documents, mut first_error, mut tries, mut at) = (Vec::<Document<'_, T>>::new(), None, 0, 0);
+    let (mut last_end, mut truncated) = (0, None);
     while let Some(start) = find_document_start(text, at).filter(|_| tries < MAX_TRIES) {
         let mut stream = serde_json::Deserializer::from_str(&text[start..]).into_iter();
         match stream.next() {
-            Some(Ok(document)) => {
-                documents.push(document);
+            Some(Ok(content)) => {
+                if let Some(last) = documents.last_mut() {
+                    last.trailer = &text[last_end..start];
+                }
                 at = start + stream.byte_offset();
+                (last_end, truncated) = (at, None);
+                documents.push(Document { content, trailer: &text[at..] });
             }
             Some(Err(error)) => {
                 tries += 1;
                 let lines = text[..start].matches('\n').count();
                 first_error.get_or_insert_with(|| malformed(format, &error, lines));
+                if error.is_eof() {
+                    truncated.get_or_insert_with(|| malformed(format, &error, lines));
+                }
                 at = start + 1;
             }
             None => break,
         }
     }
     match (documents.is_empty(), first_error) {
-        (false, _) => Ok(documents),
+        (false, _) => Ok(Documents { complete: documents, truncated }),
         (true, Some(error)) => Err(error),
         (true, None) => Err(ReadError::Malformed { format, reason: "no JSON object".to_owned() }),
     }
@@ -110,11 +135,28 @@ mod tests {
 
     #[test]
     fn documents_are_found_among_other_lines() {
-        let count = |text: &str| parse_documents::<Value>(Format::Fio, text).unwrap().len();
+        let count = |text: &str| parse_documents::<Value>(Format::Fio, text).unwrap().complete.len();
         assert_eq!(count("{}"), 1);
         assert_eq!(count("a: {x}\n{ \"a\": 1 }\n\nb\n{}\n"), 2);
         assert_eq!(count("{}{}"), 2);
         assert_eq!(count("{broken\n{}"), 1);
+    }
+
+    #[test]
+    fn text_after_a_document_is_its_trailer() {
+        let documents = parse_documents::<Value>(Format::Fio, "a\n{}\nb\n{}{}\nc").unwrap();
+        let trailers: Vec<&str> = documents.complete.iter().map(|document| document.trailer).collect();
+        assert_eq!(trailers, ["\nb\n", "", "\nc"]);
+    }
+
+    #[test]
+    fn only_a_document_at_the_end_is_truncated() {
+        let truncated = |text: &str| parse_documents::<Value>(Format::Fio, text).unwrap().truncated;
+        for complete in ["{}", "{}\nend }", "{}\n{ not JSON }", "{\n{}"] {
+            assert!(truncated(complete).is_none(), "{complete}");
+        }
+        let error = truncated("{}\n{\n\"a\": 1,\n").unwrap();
+        assert!(error.to_string().starts_with("invalid fio results: line 4, column 0: EOF"), "{error}");
     }
 
     #[test]

@@ -7,5 +7,7 @@ mod extend;
 mod fio;
 mod formats;
 mod hostile;
+mod iperf3;
 mod lab;
 mod libp2p;
+mod posted;

@@ -51,6 +51,8 @@ pub(super) fn sample(location: String, clones: &[&JobReport], kinds: &[&str], is
         }
         LATENCIES.iter().for_each(|name| push_latency(&mut sample, &prefix, name, &clones));
     }
+    let syncs: Vec<&OperationReport> = clones.iter().map(|job| &job.sync).filter(|sync| sync.has_latencies()).collect();
+    push_latency(&mut sample, "sync-", "lat", &syncs);
     let factor = |job: &JobReport| job.group_cpu_factor(is_group, has_verification);
     let total = |field: fn(&JobReport) -> Option<f64>| {
         clones.iter().map(|job| field(job).map(|percent| percent * factor(job))).sum::<Option<f64>>()
@@ -80,7 +82,8 @@ fn throughput(reports: &[&OperationReport]) -> (Option<f64>, Option<f64>) {
 
 fn clone_latency<'a>(direction: &'a OperationReport, name: &str) -> Option<CloneLatency<'a>> {
     let (latency, unit) = direction.latency(name)?;
-    Some(CloneLatency { latency, unit, operations: direction.total_ios.0? })
+    // Of syncs, fio 3.33 has only the count of the latencies.
+    Some(CloneLatency { latency, unit, operations: latency.count.0.or(direction.total_ios.0)? })
 }
 
 fn push_latency(sample: &mut ForeignSample, prefix: &str, name: &str, clones: &[&OperationReport]) {
@@ -98,7 +101,7 @@ fn push_latency(sample: &mut ForeignSample, prefix: &str, name: &str, clones: &[
             percentiles.iter().for_each(|(percentile, value)| sample.push_reading(metric(percentile), Some(*value)))
         }
         None => sample.findings.push(format!(
-            "no percentiles of {name}: those of {} clones can only be merged with json+",
+            "no percentiles of {prefix}{name}: those of {} clones can only be merged with json+",
             latencies.len()
         )),
     }

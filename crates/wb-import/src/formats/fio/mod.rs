@@ -1,47 +1,60 @@
 //! Parser of fio's report: a cell for each job.
 //!
-//! Only the last report is used; earlier ones are status reports of running jobs (`--status-interval`).
+//! Only the last complete report is used; earlier ones are status reports of running jobs (`--status-interval`).
 
 mod figures;
 mod latency;
 mod options;
 mod report;
 
-use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::foreign::{ForeignCell, ForeignResults};
 use crate::naming::valid_name;
 use crate::{Format, ReadError, json};
 use options::OptionsOwner;
-use report::{FioReport, JobReport};
+use report::{Client, FioReport, JobReport};
 
 const TEST: &str = "fio-json";
 const SUMMARY: &str = "storage, as fio measured it";
 
 /// Parses a report.
 pub(crate) fn read(text: &str) -> Result<ForeignResults, ReadError> {
-    let mut reports: Vec<FioReport> = json::parse_documents(Format::Fio, text)?;
-    let Some(report) = reports.pop().filter(|report| report.jobs().next().is_some()) else {
+    let json::Documents { complete: mut reports, truncated } = json::parse_documents::<FioReport>(Format::Fio, text)?;
+    let complete = reports.len();
+    let last = reports.pop().map(|report| report.content);
+    let Some(report) = last.filter(|report| report.jobs().next().is_some()) else {
         return Err(ReadError::Empty("fio ran no job".to_owned()));
     };
     let mut foreign = ForeignResults::default();
+    let is_truncated = truncated.is_some();
+    foreign.notes.extend(truncated.map(|error| format!("report {}: {error}", complete + 1)));
     foreign.add_provenance("fio version", Some(&report.version));
     foreign.add_provenance("measured at", report.time.as_ref());
     let mut hosts: Vec<&str> = report.jobs().filter_map(|job| job.hostname.as_deref()).collect();
     hosts.dedup();
     foreign.add_provenance("host", Some(hosts.join(", ")));
-    for (at, clones) in group_clones(&report) {
+    for Job { at, section, clones } in group_clones(&report) {
         let mut cell = ForeignCell::new(valid_name(TEST), SUMMARY);
         let owner = OptionsOwner::of(&report.global, clones[0]);
         foreign.secrets.extend(options::describe(&mut cell, &report.global, clones[0], owner));
         let can_verify = owner == OptionsOwner::Job || options::is_set(&report.global, clones[0], "verify");
+        if let Some(section) = section {
+            cell.own_axis("section", section);
+        }
+        let clients: BTreeSet<Client<'_>> = clones.iter().filter_map(|job| job.client()).collect();
+        if !clients.is_empty() {
+            cell.own_axis("clients", clients.len());
+        }
         let contradictions = options::drop_contradicted(&mut cell, &clones, can_verify);
         let rw = cell.params.get("rw").map(ToString::to_string);
         let kinds = rw.as_deref().map_or(&[][..], options::operations_of_pattern);
         let is_group = options::is_set(&report.global, clones[0], "group_reporting");
         let mut sample = figures::sample(format!("jobs/{at}"), &clones, kinds, is_group);
         sample.findings.extend(contradictions);
+        if is_truncated {
+            sample.findings.push("the report after this one is cut off: the job may have been running on".to_owned());
+        }
         if owner == OptionsOwner::LastOfGroup {
             sample.findings.push(
                 "a group of different jobs, whose own options are not in the file: only those of all jobs are kept"
@@ -54,19 +67,47 @@ pub(crate) fn read(text: &str) -> Result<ForeignResults, ReadError> {
     Ok(foreign)
 }
 
-/// Groups each job with its clones (`numjobs`, or the same job on other machines); returns the index of the first, and
-/// all of them.
-fn group_clones(report: &FioReport) -> Vec<(usize, Vec<&JobReport>)> {
-    let mut all: Vec<(usize, Vec<&JobReport>)> = Vec::new();
-    let mut groups: BTreeMap<(&str, i64, String), usize> = BTreeMap::new();
+/// A job with its clones (`numjobs`, or the same job on other machines).
+struct Job<'a> {
+    /// Index of the first clone in the report.
+    at: usize,
+    /// Number of its section among those with the same name and options, from 1; none if there is only one.
+    section: Option<usize>,
+    clones: Vec<&'a JobReport>,
+}
+
+/// Groups each job with its clones. Sections of one name and options follow one another in the report: one ends with the
+/// clones that the options request, or with its group.
+fn group_clones(report: &FioReport) -> Vec<Job<'_>> {
+    /// The sections of one name and options.
+    #[derive(Default)]
+    struct Sections<'a> {
+        /// Their positions among the jobs.
+        jobs: Vec<usize>,
+        /// Group and clones of the last one, by client.
+        groupid: i64,
+        counts: BTreeMap<Option<Client<'a>>, usize>,
+    }
+    let mut all: Vec<Job<'_>> = Vec::new();
+    let mut by_name: BTreeMap<(&str, String), Sections<'_>> = BTreeMap::new();
     for (at, job) in report.jobs().enumerate() {
-        let options = job.options.iter().map(|(name, value)| format!("{name}={value}\n")).collect();
-        match groups.entry((&job.jobname, job.groupid, options)) {
-            Entry::Occupied(first) => all[*first.get()].1.push(job),
-            Entry::Vacant(new) => {
-                new.insert(all.len());
-                all.push((at, vec![job]));
+        let name = job.options.iter().map(|(name, value)| format!("{name}={value}\n")).collect();
+        let sections = by_name.entry((&job.jobname, name)).or_default();
+        let count = sections.counts.get(&job.client()).copied().unwrap_or_default();
+        let is_full = options::numjobs(&report.global, job).is_some_and(|numjobs| count >= numjobs);
+        match sections.jobs.last().filter(|_| sections.groupid == job.groupid && !is_full) {
+            Some(last) => all[*last].clones.push(job),
+            None => {
+                sections.jobs.push(all.len());
+                (sections.groupid, sections.counts) = (job.groupid, BTreeMap::new());
+                all.push(Job { at, section: None, clones: vec![job] });
             }
+        }
+        *sections.counts.entry(job.client()).or_default() += 1;
+    }
+    for sections in by_name.values().filter(|sections| sections.jobs.len() > 1) {
+        for (number, job) in sections.jobs.iter().enumerate() {
+            all[*job].section = Some(number + 1);
         }
     }
     all
@@ -290,8 +331,90 @@ mod tests {
     }
 
     #[test]
-    fn the_last_of_several_reports_is_used() {
-        let text = format!("{}\n{OLD}", OLD.replace("2.5,", "1.0,"));
-        assert!(values(&text).contains(&("throughput/iops".to_owned(), 2.5)));
+    fn the_last_complete_report_is_used_and_a_truncated_one_is_named() {
+        let first = OLD.replace("2.5,", "1.0,");
+        assert_eq!(value(&format!("{first}\n{OLD}"), "throughput/iops"), 2.5);
+        assert_eq!(read(&format!("{first}\n{OLD}\nend")).unwrap().notes, [""; 0]);
+        for end in [2, 100, OLD.len() - 1] {
+            let text = format!("{first}\n{}", &OLD[..end]);
+            assert_eq!(value(&text, "throughput/iops"), 1.0, "{text}");
+            let foreign = read(&text).unwrap();
+            let findings = row(&foreign.cells[0], 0).findings.join("\n");
+            assert!(findings.contains("the report after this one is cut off"), "{findings}");
+            let notes = foreign.notes.join("\n");
+            assert!(notes.starts_with("report 2: invalid fio results: line "), "{notes}");
+        }
+    }
+
+    #[test]
+    fn latencies_of_syncs_are_metrics() {
+        // fio 3.33 has 0 operations of syncs.
+        let sync = |mean: u64, count: u64, ios: u64| {
+            format!(
+                r#""write": {}, "sync": {{"total_ios": {ios}, "lat_ns": {{"mean": {mean}, "N": {count},
+                   "percentile": {{"99.000000": {mean}}}, "bins": {{"{mean}": {count}}}}}}}"#,
+                operation(100, 4096, 1000)
+            )
+        };
+        for ios in [0, 30] {
+            let text = report(&[(r#"{"rw": "write"}"#, &sync(2000, 30, ios))]);
+            assert_eq!(value(&text, "latency/sync-lat-mean"), 2000.0);
+            assert_eq!(value(&text, "latency/sync-lat-p99"), 2000.0);
+            assert_eq!(value(&text, "throughput/iops"), 100.0, "syncs are not operations");
+        }
+        let clones = report(&[("{}", &sync(2000, 30, 0)), ("{}", &sync(4000, 10, 0)), ("{}", &sync(0, 0, 0))]);
+        assert_eq!(value(&clones, "latency/sync-lat-mean"), 2500.0);
+        assert_eq!(value(&clones, "latency/sync-lat-p99"), 4000.0);
+        let none = report(&[("{}", &sync(0, 0, 0))]);
+        assert!(values(&none).iter().all(|(name, _)| !name.contains("sync")));
+    }
+
+    #[test]
+    fn sections_of_one_name_are_different_cells_and_clones_are_not() {
+        let jobs = |text: &str| -> Vec<(String, f64)> {
+            let cells = read(text).unwrap().cells;
+            let section = |cell: &ForeignCell| cell.params.get("section").map_or_else(String::new, ToString::to_string);
+            let iops = |cell: &ForeignCell| row(cell, 0).readings[0].value;
+            cells.iter().map(|cell| (section(cell), iops(cell))).collect()
+        };
+        let figures = [100, 200, 300, 400].map(|ios| format!(r#""read": {}"#, operation(ios, 4096, 1000)));
+        let text = |options: &str, groups: [u32; 4]| {
+            let jobs = figures.iter().zip(groups).map(|(figures, group)| format!(r#"{figures}, "groupid": {group}"#));
+            let jobs: Vec<String> = jobs.collect();
+            report(&jobs.iter().map(|job| (options, job.as_str())).collect::<Vec<_>>())
+        };
+        let expected = |values: &[f64]| -> Vec<(String, f64)> {
+            let number = |at: usize| if values.len() > 1 { (at + 1).to_string() } else { String::new() };
+            values.iter().enumerate().map(|(at, value)| (number(at), *value)).collect()
+        };
+        for (options, groups, values) in [
+            (r#"{"rw": "read"}"#, [0; 4], &[100.0, 200.0, 300.0, 400.0][..]),
+            (r#"{"numjobs": "2"}"#, [0; 4], &[300.0, 700.0]),
+            (r#"{"numjobs": "2"}"#, [0, 0, 1, 1], &[300.0, 700.0]),
+            (r#"{"numjobs": "4"}"#, [0; 4], &[1000.0]),
+            (r#"{"numjobs": "${CLONES}"}"#, [0; 4], &[1000.0]),
+            ("{}", [0; 4], &[1000.0]),
+        ] {
+            assert_eq!(jobs(&text(options, groups)), expected(values), "{options} {groups:?}");
+        }
+    }
+
+    #[test]
+    fn the_number_of_clients_is_part_of_the_cell() {
+        let case = |ports: &[u32]| {
+            let figures = operation(100, 4096, 1000);
+            let job = |port| format!(r#""read": {figures}, "hostname": "h", "port": {port}"#);
+            let jobs: Vec<String> = ports.iter().map(job).collect();
+            let jobs: Vec<(&str, &str)> = jobs.iter().map(|job| (r#"{"rw": "read"}"#, job.as_str())).collect();
+            let foreign = read(&report(&jobs).replace("\"jobs\"", "\"client_stats\"")).unwrap();
+            let [cell] = &foreign.cells[..] else { panic!("{foreign:?}") };
+            (cell.case().to_string(), row(cell, 0).readings[0].value)
+        };
+        let expected = |clients: u32| {
+            let case = format!("bs=4k,clients={clients},iodepth=1,job=j,numjobs=1,rw=read");
+            (case, f64::from(clients) * 100.0)
+        };
+        assert_eq!(case(&[8765]), expected(1));
+        assert_eq!(case(&[8765, 8766]), expected(2));
     }
 }

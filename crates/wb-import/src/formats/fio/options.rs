@@ -53,10 +53,10 @@ impl OptionsOwner {
             let is_truncated = job.jobname.len() == MAX_JOBNAME && name.starts_with(&job.jobname);
             name != job.jobname && !is_truncated
         });
-        let numjobs = option(global, job, "numjobs").map_or(Some(1.0), |count| count.parse().ok());
+        let numjobs = numjobs_option(global, job).map(|count| count as f64);
         // Reads of a verification follow the writes.
         let elapsed = job.elapsed(is_set(global, job, "verify"));
-        let has_more_clones = job.job_runtime.0.zip(numjobs).is_some_and(|(sum, numjobs): (f64, f64)| {
+        let has_more_clones = job.job_runtime.0.zip(numjobs).is_some_and(|(sum, numjobs)| {
             sum > numjobs * (elapsed + MAX_CLONE_OVERHEAD) && sum > (numjobs + 0.5) * elapsed && elapsed > 0.0
         });
         let has_options = !global.is_empty() || !job.options.is_empty();
@@ -108,6 +108,17 @@ pub(super) fn describe(
 /// Value of an option of a job, its own or that of all jobs.
 fn option(global: &BTreeMap<String, Value>, job: &JobReport, name: &str) -> Option<String> {
     job.options.get(name).or_else(|| global.get(name)).map(to_plain_text)
+}
+
+/// Number of clones by the option; none if its value is not a number.
+fn numjobs_option(global: &BTreeMap<String, Value>, job: &JobReport) -> Option<usize> {
+    option(global, job, "numjobs").map_or(Some(1), |count| count.parse().ok())
+}
+
+/// Number of clones of a job in a report; none if it is unknown, as in a report without options.
+pub(super) fn numjobs(global: &BTreeMap<String, Value>, job: &JobReport) -> Option<usize> {
+    let has_options = !global.is_empty() || !job.options.is_empty();
+    numjobs_option(global, job).filter(|_| has_options)
 }
 
 /// Whether a flag is set for a job; one without a value is.

@@ -35,6 +35,8 @@ pub(super) struct JobReport {
     pub(super) groupid: i64,
     pub(super) error: i32,
     pub(super) hostname: Option<String>,
+    /// Port of the server that ran it (`--client`).
+    port: Option<u32>,
     #[serde(rename = "job options")]
     pub(super) options: BTreeMap<String, Value>,
     read: OperationReport,
@@ -42,6 +44,8 @@ pub(super) struct JobReport {
     trim: OperationReport,
     /// All operations, with `unified_rw_reporting`.
     mixed: OperationReport,
+    /// Only the latencies of `fsync`, `fdatasync` and `sync_file_range`.
+    pub(super) sync: OperationReport,
     pub(super) usr_cpu: LenientNumber,
     pub(super) sys_cpu: LenientNumber,
     /// Run time in milliseconds, summed over the clones if they are reported as one (`group_reporting`).
@@ -51,7 +55,15 @@ pub(super) struct JobReport {
 /// Kinds of operations with separate figures.
 pub(super) const DIRECTIONS: [&str; 4] = ["read", "write", "trim", "mixed"];
 
+/// Host and port of a server that ran jobs: fio's manual calls it a client.
+pub(super) type Client<'a> = (&'a str, u32);
+
 impl JobReport {
+    /// The server that ran it, if any.
+    pub(super) fn client(&self) -> Option<Client<'_>> {
+        Some((self.hostname.as_deref().unwrap_or_default(), self.port?))
+    }
+
     /// Report of one kind of operation.
     pub(super) fn operation(&self, direction: &str) -> &OperationReport {
         match direction {
@@ -118,6 +130,11 @@ impl OperationReport {
             Some(ios) => ios > 0.0,
             None => figures.into_iter().filter_map(|figure| figure.0).any(|figure| figure > 0.0),
         }
+    }
+
+    /// Whether the latency of any operation was measured.
+    pub(super) fn has_latencies(&self) -> bool {
+        self.latency("lat").and_then(|(latency, _)| latency.count.0).is_some_and(|count| count > 0.0)
     }
 
     /// Transferred bytes, if they are known: before fio 3, which has `bw_bytes`, `io_bytes` was in KiB.

@@ -1,6 +1,6 @@
 //! Figures of a report.
 
-use wb_model::{Direction, Metric};
+use wb_model::{Direction, Gate, Metric};
 
 use super::report::{Iperf3Report, Sum};
 use crate::foreign::ForeignSample;
@@ -79,6 +79,9 @@ impl<'a> Flow<'a> {
             |name: &str, unit: &str| Metric::check(&format!("{prefix}{name}"), unit).direction(Direction::Lower);
         sample.push_reading(check("retransmits", "segments"), self.sender.and_then(|sum| sum.retransmits.0));
         let Some(receiver) = self.receiver else { return };
+        if let Some(lost) = receiver.lost_percent.0.filter(|lost| *lost > 100.0) {
+            sample.reject(Gate::Plausibility, format!("{prefix}lost is {lost} %: expected at most 100 %"));
+        }
         sample.push_reading(check("lost", "%"), receiver.lost_percent.0);
         let jitter = Metric::latency(&format!("{prefix}jitter"), "ns");
         sample.push_reading(jitter, receiver.jitter_ms.0.map(|milliseconds| milliseconds * 1e6));

@@ -12,7 +12,7 @@ use crate::foreign::{ForeignCell, ForeignResults};
 use crate::json::to_plain_text;
 use crate::naming::valid_name;
 use crate::{Format, ReadError, json};
-use report::{Iperf3Report, ReportStart, parse_stream};
+use report::{Iperf3Report, ReportStart, error_message, parse_stream};
 
 const TEST: &str = "iperf3-json";
 const SUMMARY: &str = "a network, as iperf3 measured it";
@@ -24,7 +24,7 @@ const PARAMS: [&str; 8] = ["omit", "duration", "bytes", "blocks", "tos", "target
 pub(crate) fn read(text: &str) -> Result<ForeignResults, ReadError> {
     let reports = match parse_stream(text)? {
         Some(report) => vec![report],
-        None => json::parse_documents::<Iperf3Report>(Format::Iperf3, text)?,
+        None => parse_reports(text)?,
     };
     let mut foreign = ForeignResults::default();
     let message = |report: &Iperf3Report| report.error.clone().unwrap_or_else(|| "no test".to_owned());
@@ -43,6 +43,16 @@ pub(crate) fn read(text: &str) -> Result<ForeignResults, ReadError> {
         foreign.add(cell);
     }
     Ok(foreign)
+}
+
+/// Parses complete reports. An error that iperf3 had after its report follows it as text.
+fn parse_reports(text: &str) -> Result<Vec<Iperf3Report>, ReadError> {
+    let documents = json::parse_documents::<Iperf3Report>(Format::Iperf3, text)?.complete;
+    let with_error = |json::Document { mut content, trailer }: json::Document<'_, Iperf3Report>| {
+        content.error = content.error.or_else(|| error_message(trailer));
+        content
+    };
+    Ok(documents.into_iter().map(with_error).collect())
 }
 
 fn describe(cell: &mut ForeignCell, test: &BTreeMap<String, Value>, report: &Iperf3Report) {
@@ -141,10 +151,54 @@ mod tests {
     }
 
     #[test]
+    fn repeated_sums_are_those_of_the_reverse_direction() {
+        let sum = |name: &str, rate: u32| format!(r#""{name}": {{"bits_per_second": {rate}}}"#);
+        let values = |sums: [String; 4]| {
+            let text =
+                format!(r#"{{"start": {{"test_start": {{"protocol": "TCP"}}}}, "end": {{{}}}}}"#, sums.join(","));
+            let foreign = read(&text).unwrap();
+            let readings = row(&foreign.cells[0], 0).readings.into_iter();
+            let values: Vec<_> = readings.map(|reading| (reading.metric.name, reading.value)).collect();
+            (foreign.cells[0].params["direction"].to_string(), values)
+        };
+        let repeated =
+            values([sum("sum_sent", 4), sum("sum_received", 3), sum("sum_sent", 20), sum("sum_received", 10)]);
+        assert_eq!((repeated.0.as_str(), repeated.1[0].clone()), ("bidirectional", ("received".to_owned(), 13.0)));
+        let named = ["sum_sent_bidir_reverse", "sum_received_bidir_reverse"];
+        let named = values([sum("sum_sent", 4), sum("sum_received", 3), sum(named[0], 20), sum(named[1], 10)]);
+        assert_eq!(repeated, named);
+    }
+
+    #[test]
+    fn more_than_all_datagrams_lost_is_invalid() {
+        let rejection = |lost: &str, other: &str| {
+            let sum = |lost: &str| format!(r#"{{"bits_per_second": 9, "lost_percent": {lost}}}"#);
+            let text = format!(
+                r#"{{"start": {{"test_start": {{"protocol": "UDP"}}}}, "end": {{"sum": {}, "sum_bidir_reverse": {}}}}}"#,
+                sum(lost),
+                sum(other)
+            );
+            row(&read(&text).unwrap().cells[0], 0).rejection.map(|rejection| rejection.figures)
+        };
+        assert_eq!(rejection("100", "0"), None);
+        assert_eq!(rejection("179.649", "0").unwrap(), "forward-lost is 179.649 %: expected at most 100 %");
+        assert_eq!(rejection("0", "100.5").unwrap(), "reverse-lost is 100.5 %: expected at most 100 %");
+    }
+
+    #[test]
     fn a_failed_test_has_the_error_of_iperf3() {
         let text = r#"{"start": {"connected": [], "version": "iperf 3.12"}, "end": {}, "error": "unable to connect"}"#;
         assert_eq!(read(text).unwrap_err().to_string(), "no result: iperf3 reports: unable to connect");
+        let failure = |text: &str| row(&read(text).unwrap().cells[0], 0).failure;
         let late = REPORT.replacen("\"end\"", "\"error\": \"interrupted\", \"end\"", 1);
-        assert_eq!(row(&read(&late).unwrap().cells[0], 0).failure.as_deref(), Some("iperf3: interrupted"));
+        assert_eq!(failure(&late).as_deref(), Some("iperf3: interrupted"));
+        let error = "iperf3: error - unable to send control message: Broken pipe";
+        for text in [format!("{REPORT}\n{error}\n"), format!("warning: x\n{REPORT}\nnote\n  {error}\n{REPORT}")] {
+            let expected = "iperf3: unable to send control message: Broken pipe";
+            assert_eq!(failure(&text).as_deref(), Some(expected), "{text}");
+        }
+        for text in [format!("{error}\n{REPORT}"), format!("{REPORT}\nno {error}")] {
+            assert_eq!(failure(&text), None, "the error is not that of the report: {text}");
+        }
     }
 }

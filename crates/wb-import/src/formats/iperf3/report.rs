@@ -1,10 +1,11 @@
 //! The part of iperf3's JSON output that is imported, with iperf3's names.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
-use serde::Deserialize;
-use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde::de::{DeserializeOwned, Error as _, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+use serde_json::{Map, Value};
 
 use crate::json::{self, LenientNumber};
 use crate::{Format, ReadError};
@@ -13,6 +14,7 @@ use crate::{Format, ReadError};
 #[serde(default)]
 pub(super) struct Iperf3Report {
     pub(super) start: ReportStart,
+    #[serde(deserialize_with = "deserialize_end")]
     pub(super) end: ReportEnd,
     pub(super) error: Option<String>,
 }
@@ -96,6 +98,38 @@ impl Iperf3Report {
     }
 }
 
+/// Deserializes the end of a report. From iperf3 3.7 to 3.10 the sums of both directions of `--bidir` have the same keys:
+/// the second ones are those of the traffic sent by the server.
+fn deserialize_end<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ReportEnd, D::Error> {
+    struct EndVisitor;
+    impl<'de> Visitor<'de> for EndVisitor {
+        type Value = Map<String, Value>;
+
+        fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+            formatter.write_str("an object")
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Self::Value, A::Error> {
+            let mut all = Map::new();
+            while let Some((mut key, value)) = entries.next_entry::<String, Value>()? {
+                if all.contains_key(&key) && SUMS.contains(&key.as_str()) {
+                    key += REVERSE_SUFFIX;
+                }
+                all.insert(key, value);
+            }
+            Ok(all)
+        }
+    }
+    const SUMS: [&str; 3] = ["sum", "sum_sent", "sum_received"];
+    const REVERSE_SUFFIX: &str = "_bidir_reverse";
+    serde_json::from_value(Value::Object(deserializer.deserialize_map(EndVisitor)?)).map_err(D::Error::custom)
+}
+
+/// The message of an error that iperf3 printed as a line of text.
+pub(super) fn error_message(text: &str) -> Option<String> {
+    text.lines().find_map(|line| line.trim().strip_prefix("iperf3: error - ")).map(str::to_owned)
+}
+
 /// Parses the lines of `--json-stream`, one event each, into a report; `None` if the first JSON object is not an event.
 /// Other lines are output of other programs.
 ///
@@ -111,7 +145,8 @@ pub(super) fn parse_stream(text: &str) -> Result<Option<Iperf3Report>, ReadError
     if lines.peek().is_none_or(|(_, line)| serde_json::from_str::<StreamEvent>(line).is_err()) {
         return Ok(None);
     }
-    let mut report = Iperf3Report::default();
+    let mut report =
+        Iperf3Report { error: error_message(&text[text.find('{').unwrap_or_default()..]), ..Default::default() };
     while let Some((index, line)) = lines.next() {
         let StreamEvent { event, data } = match serde_json::from_str(line) {
             Ok(event) => event,

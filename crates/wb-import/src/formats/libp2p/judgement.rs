@@ -22,7 +22,7 @@ const MEDIAN_TOLERANCE: f64 = 0.01;
 
 /// Converts results into cells.
 pub(super) fn judge(results: SuiteResults) -> ForeignResults {
-    let SuiteResults { provenance, baselines, tests, findings, notes } = results;
+    let SuiteResults { provenance, baselines, tests, findings, notes, is_partial } = results;
     let mut foreign = ForeignResults::default();
     foreign.notes.extend(notes);
     for (name, text) in provenance {
@@ -37,11 +37,11 @@ pub(super) fn judge(results: SuiteResults) -> ForeignResults {
     }
     let ceiling = Ceiling::of(&baselines);
     for row in &baselines {
-        let judged = RowJudge { row, is_baseline: true, ceiling: None, findings: &findings };
+        let judged = RowJudge { row, is_baseline: true, is_partial: true, ceiling: None, findings: &findings };
         judged.add_cell(&mut foreign);
     }
     for row in &tests {
-        let judged = RowJudge { row, is_baseline: false, ceiling: ceiling.as_ref(), findings: &findings };
+        let judged = RowJudge { row, is_baseline: false, is_partial, ceiling: ceiling.as_ref(), findings: &findings };
         judged.add_cell(&mut foreign);
     }
     foreign
@@ -103,6 +103,8 @@ impl Figures {
 struct RowJudge<'a> {
     row: &'a Row,
     is_baseline: bool,
+    /// Whether scenarios that it lacks were not measured.
+    is_partial: bool,
     ceiling: Option<&'a Ceiling>,
     /// Findings about all figures of a scenario in the file.
     findings: &'a [(Scenario, String)],
@@ -135,7 +137,7 @@ impl RowJudge<'_> {
                 match &row.figures[scenario as usize] {
                     Some(figures) => cell.samples.extend(self.samples(scenario, figures)),
                     // Programs such as iperf do not measure everything.
-                    None if self.is_baseline && !is_empty => {
+                    None if self.is_partial && !is_empty => {
                         foreign.omitted.push(format!("`{}`: no figures of {}", row.name, scenario.key()));
                     }
                     None => cell.samples.extend([self.empty_sample(scenario)]),

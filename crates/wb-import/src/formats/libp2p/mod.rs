@@ -1,9 +1,11 @@
-//! Parser of the results of libp2p's performance suites, `results.yaml` and the table of `results.md`: a cell for each
-//! row, with samples of upload, download and round trip apart, because each iteration measures one of them.
+//! Parser of the results of libp2p's performance suites, `results.yaml`, the table of `results.md`, and
+//! `benchmark-results.json` of the first suite: a cell for each row, with samples of upload, download and round trip apart,
+//! because each iteration measures one of them.
 //!
-//! Both files become [`SuiteResults`], whose figures are in base units; [`judgement`] turns these into cells and marks
+//! All files become [`SuiteResults`], whose figures are in base units; [`judgement`] turns these into cells and marks
 //! what is impossible.
 
+mod benchmarks;
 mod judgement;
 mod markdown;
 mod yaml;
@@ -16,13 +18,17 @@ const PLAUSIBLE_ROUND_TRIP: (f64, f64) = (1e-6, 10.0);
 
 /// Parses a file.
 pub(crate) fn read(text: &str) -> Result<ForeignResults, ReadError> {
-    let results = if markdown::is_markdown(text) { markdown::parse(text)? } else { yaml::parse(text)? };
+    let results = match text {
+        _ if markdown::is_markdown(text) => markdown::parse(text)?,
+        _ if benchmarks::is_benchmarks(text) => benchmarks::parse(text)?,
+        _ => yaml::parse(text)?,
+    };
     judgement::judge(results).require_cells("results")
 }
 
 /// Whether a text is one of these files, also if it is truncated later on.
 pub(crate) fn is_suite_results(text: &str) -> bool {
-    markdown::is_markdown(text) || yaml::is_yaml(text)
+    markdown::is_markdown(text) || benchmarks::is_benchmarks(text) || yaml::is_yaml(text)
 }
 
 /// The content of a file.
@@ -38,6 +44,8 @@ struct SuiteResults {
     findings: Vec<(Scenario, String)>,
     /// What was skipped.
     notes: Vec<String>,
+    /// Whether a row may lack scenarios, because each was requested apart.
+    is_partial: bool,
 }
 
 /// A pair of endpoints with what they used.
@@ -128,7 +136,8 @@ impl Scenario {
     /// The factor from a unit of the suites to the base unit; none for an unknown one.
     fn factor(self, unit: &str) -> Option<f64> {
         let unit = unit.trim().to_ascii_lowercase();
-        let rates = [("gbps", 1e9 / 8.0), ("mbps", 1e6 / 8.0), ("kbps", 1e3 / 8.0), ("bps", 1.0 / 8.0)];
+        let rates =
+            [("gbps", 1e9 / 8.0), ("mbps", 1e6 / 8.0), ("kbps", 1e3 / 8.0), ("bps", 1.0 / 8.0), ("bit/s", 1.0 / 8.0)];
         let times = [("s", 1e9), ("seconds", 1e9), ("ms", 1e6), ("us", 1e3), ("µs", 1e3), ("ns", 1.0)];
         let units = if self.is_rate() { &rates[..] } else { &times[..] };
         units.iter().find(|(name, _)| *name == unit).map(|(_, factor)| *factor)
