@@ -5,7 +5,9 @@
 mod compare;
 mod extend;
 mod fio;
+mod foreign;
 mod formats;
 mod hostile;
 mod lab;
 mod libp2p;
+mod systems;
