@@ -17,6 +17,8 @@ pub struct ForeignResults {
     pub cells: Vec<ForeignCell>,
     /// Description of the machine; unknown parts are empty.
     pub machine: Facts,
+    /// Descriptions of the machines, by name, of a file with several.
+    pub machines: BTreeMap<String, Facts>,
     /// Circumstances that may explain its figures: host, kernel, versions.
     pub provenance: BTreeMap<String, String>,
     /// Metadata of the run.

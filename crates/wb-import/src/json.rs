@@ -177,6 +177,8 @@ pub(crate) fn without_type_names(message: &str) -> String {
     let Some((found, expected)) = message.rsplit_once(", expected ") else { return message };
     let (kind, rest) = expected.split_once(' ').unwrap_or((expected, ""));
     let (kind, rest) = match kind {
+        "a" if rest == "sequence" => ("a list", ""),
+        "a" if rest == "map" => ("an object", ""),
         "struct" | "enum" => ("an object", rest.split_once(' ').map_or("", |(_, rest)| rest)),
         "f32" | "f64" => ("a number", rest),
         _ if kind.strip_prefix(['u', 'i']).is_some_and(|size| size == "size" || size.parse::<u8>().is_ok()) => {
@@ -274,7 +276,7 @@ mod tests {
         for (text, expected) in [
             ("{\"number\": \"x\"}", "invalid type: string \"x\", expected a number"),
             ("{\"integer\": -1}", "invalid value: integer `-1`, expected an integer"),
-            ("{\"list\": {}}", "invalid type: object, expected a sequence"),
+            ("{\"list\": {}}", "invalid type: object, expected a list"),
             ("{\"list\": [1.5]}", "invalid type: floating point `1.5`, expected an integer"),
             ("{\"nested\": 5}", "invalid type: integer `5`, expected an object"),
         ] {

@@ -24,6 +24,7 @@ mod record;
 mod run_perf;
 mod staging;
 mod systems;
+mod xml;
 
 pub use error::{ImportError, ReadError};
 pub use foreign::{ForeignCell, ForeignResults, ForeignSample};

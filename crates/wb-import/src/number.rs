@@ -6,10 +6,9 @@
 /// Why it is no number: also if a comma may separate thousands.
 pub(crate) fn parse_number(text: &str) -> Result<f64, String> {
     let text = text.trim();
-    if let Some((_, decimals)) = text.split_once(',') {
-        if decimals.bytes().take_while(u8::is_ascii_digit).count() == 3 {
-            return Err(format!("`{text}` is ambiguous: expected no comma before three digits"));
-        }
+    let decimals = text.split_once(',').map(|(_, rest)| rest.bytes().take_while(u8::is_ascii_digit).count());
+    if decimals == Some(3) {
+        return Err(format!("`{text}` is ambiguous: expected no comma before three digits"));
     }
     let number = text.replacen(',', ".", 1).parse().ok().filter(|number: &f64| number.is_finite());
     number.ok_or_else(|| format!("invalid number `{text}`"))

@@ -9,6 +9,7 @@ use wb_record::{History, Invocation, Journal, JournalEvent, RecordError, RunFold
 
 use crate::ImportError;
 use crate::archive::archive;
+use crate::foreign::ForeignResults;
 use crate::import::ImportRequest;
 use crate::naming::slug;
 use crate::staging::{SourceFile, StagedCell, StagedImport};
@@ -52,18 +53,19 @@ fn build_invocation(request: &ImportRequest<'_>, cells: &[StagedCell], sources: 
         sampling: serde_json::Value::Null,
         seed: 0,
         cells: cells.iter().map(|cell| cell.definition.cell.clone()).collect(),
-        facts: name_machines(sources.iter().map(|source| (machine_name(source), &source.results.machine))),
+        facts: name_machines(sources.iter().flat_map(machines)),
         // How hosts are reached: an import reaches none.
         hosts: BTreeMap::new(),
         metadata: metadata.chain(request.metadata.clone()).collect(),
     }
 }
 
-/// Name of a file's machine: its host name, or the name that the file has for the system.
-fn machine_name(source: &SourceFile) -> &str {
-    let results = &source.results;
-    let system = || system_name(source.format, &results.provenance).unwrap_or("unnamed");
-    if results.machine.hostname.is_empty() { system() } else { &results.machine.hostname }
+/// The machines of a file with their names: the host name, or the name that the file has for the system.
+fn machines(source: &SourceFile) -> impl Iterator<Item = (&str, &Facts)> {
+    let ForeignResults { machine, machines, provenance, .. } = &source.results;
+    let system = || system_name(source.format, provenance).unwrap_or("unnamed");
+    let name = if machine.hostname.is_empty() { system() } else { &machine.hostname };
+    std::iter::once((name, machine)).chain(machines.iter().map(|(name, facts)| (name.as_str(), facts)))
 }
 
 /// The machines by name. Different descriptions under one name are numbered: `host`, `host-2`.

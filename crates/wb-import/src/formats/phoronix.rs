@@ -2,19 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use quick_xml::de::Deserializer;
-use quick_xml::errors::serialize::DeError;
-use quick_xml::events::{BytesRef, Event};
-use quick_xml::reader::Reader;
 use serde::Deserialize;
 use serde_json::Value;
-use wb_model::{Direction, Gate, Metric, ProfileName, TestName};
+use wb_model::{Direction, Facts, Gate, Metric, ProfileName, TestName};
 
 use crate::foreign::{ForeignCell, ForeignResults, ForeignSample};
-use crate::json::without_type_names;
 use crate::naming::{mask_secrets, slug, test_name};
 use crate::number::parse_number;
-use crate::{Format, ReadError};
+use crate::{Format, ReadError, xml};
 
 #[derive(Deserialize)]
 struct Suite {
@@ -77,7 +72,7 @@ struct Entry {
 
 /// Parses a file: all its systems, or the requested one.
 pub(crate) fn read(text: &str, requested: Option<&str>) -> Result<ForeignResults, ReadError> {
-    let suite = parse(text).map_err(|reason| ReadError::Malformed { format: Format::Phoronix, reason })?;
+    let suite: Suite = xml::parse(text).map_err(|reason| ReadError::Malformed { format: Format::Phoronix, reason })?;
     let mut systems: Vec<&str> = Vec::new();
     for entry in suite.results.iter().flat_map(|result| &result.data.entries) {
         if !systems.contains(&entry.identifier.as_str()) {
@@ -120,69 +115,19 @@ pub(crate) fn read(text: &str, requested: Option<&str>) -> Result<ForeignResults
     foreign.require_cells("results")
 }
 
-/// Parses the document.
-fn parse(text: &str) -> Result<Suite, String> {
-    check_well_formed(text)?;
-    let mut document = Deserializer::from_str(text);
-    Suite::deserialize(&mut document).map_err(|error| {
-        let message = match error {
-            DeError::Custom(message) => without_type_names(&message),
-            DeError::MixedContent(tag) => format!("unexpected tag <{tag}> in a text"),
-            error => error.to_string(),
-        };
-        locate(text, document.get_ref().get_ref().buffer_position(), &message)
-    })
-}
-
-/// Adds the line and the column of a position to a message.
-fn locate(text: &str, position: u64, message: &str) -> String {
-    let before = &text.as_bytes()[..text.len().min(position as usize)];
-    let before = String::from_utf8_lossy(before);
-    let line = before.rsplit('\n').next().unwrap_or_default();
-    format!("line {}, column {}: {message}", before.matches('\n').count() + 1, line.chars().count() + 1)
-}
-
-/// Checks that a text is well-formed XML; returns the error with its position otherwise.
-pub(crate) fn check_well_formed(text: &str) -> Result<(), String> {
-    let mut events = Reader::from_str(text);
-    let (mut elements, mut open) = (0, 0);
-    loop {
-        let start = events.buffer_position();
-        match events.read_event() {
-            Ok(Event::Eof) if elements == 0 => return Err("no XML element".to_owned()),
-            Ok(Event::Eof) if open > 0 => return Err(locate(text, start, "unexpected end within an element")),
-            Ok(Event::Eof) => return Ok(()),
-            Ok(Event::Empty(_)) => elements += 1,
-            Ok(Event::Start(_)) => (elements, open) = (elements + 1, open + 1),
-            Ok(Event::End(_)) => open -= 1,
-            Ok(Event::GeneralRef(entity)) if !is_known(&entity) => {
-                let message = format!("unknown entity `{}`: expected a character or its number", &*entity);
-                return Err(locate(text, start, &message));
-            }
-            Ok(_) => {}
-            Err(error) => return Err(locate(text, events.error_position(), &error.to_string())),
-        }
-    }
-}
-
-/// Whether an entity is known without a document type.
-fn is_known(entity: &BytesRef<'_>) -> bool {
-    matches!(entity.resolve_char_ref(), Ok(Some(_))) || matches!(&**entity, "amp" | "lt" | "gt" | "apos" | "quot")
-}
-
-/// Adds the description of the run, and of the machine if there is only one.
+/// Adds the descriptions of the run and of its machines.
 fn describe(foreign: &mut ForeignResults, suite: &Suite, systems: &[&str]) {
     foreign.add_provenance("Phoronix Test Suite", Some(&suite.generated.test_client));
     if !suite.generated.title.is_empty() {
         foreign.metadata.insert("title".to_owned(), suite.generated.title.clone());
     }
-    let [name] = systems else { return };
-    foreign.provenance.extend(suite.system_provenance(name));
-    let Some(system) = suite.system(name) else { return };
-    let (release, arch) = kernel(&system.software);
-    foreign.machine.kernel = release.to_owned();
-    foreign.machine.arch = arch.to_owned();
-    foreign.machine.cpu_model = part(&system.hardware, "Processor").to_owned();
+    if let [name] = systems {
+        foreign.provenance.extend(suite.system_provenance(name));
+        foreign.machine = suite.system(name).map(System::machine).unwrap_or_default();
+    } else {
+        let known = systems.iter().filter_map(|name| suite.system(name));
+        foreign.machines = known.map(|system| (system.identifier.clone(), system.machine())).collect();
+    }
 }
 
 impl Suite {
@@ -200,6 +145,18 @@ impl Suite {
         }
         let known = all.into_iter().filter(|(_, value)| !value.trim().is_empty());
         known.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
+    }
+}
+
+impl System {
+    fn machine(&self) -> Facts {
+        let (release, arch) = kernel(&self.software);
+        Facts {
+            kernel: release.to_owned(),
+            arch: arch.to_owned(),
+            cpu_model: part(&self.hardware, "Processor").to_owned(),
+            ..Facts::default()
+        }
     }
 }
 
@@ -399,14 +356,6 @@ mod tests {
         let metric = row(&lower.cells[0], 0).readings.remove(0).metric;
         assert_eq!((metric.class, metric.direction, metric.unit.as_str()), (Class::Latency, Direction::Lower, "s"));
         assert_eq!(row(&lower.cells[0], 0).findings.len(), 1);
-    }
-
-    #[test]
-    fn invalid_xml_is_reported() {
-        assert_eq!(check_well_formed("<?xml version=\"1.0\"?><a><b/></a>"), Ok(()));
-        for broken in ["", "plain text", "<a", "<a></b>", "<a><b></b>"] {
-            assert!(check_well_formed(broken).is_err(), "{broken}");
-        }
     }
 
     #[test]

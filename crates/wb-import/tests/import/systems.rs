@@ -93,3 +93,14 @@ fn one_profile_is_refused_for_two_systems() {
     );
     assert_eq!(profiles(&lab, "R"), ["mine 1 h1"]);
 }
+
+#[test]
+fn machines_have_the_names_that_files_have_for_their_systems() {
+    let lab = ImportEnv::new();
+    let one = composite(&[("old kernel", "X"), ("new", "Y")]);
+    assert_eq!(import(&lab, "R", &[one, composite(&[("third", "Z")]), benchmark("h1")]), "");
+    let run = wb_record::RunFolder::open(&lab.path("R")).unwrap().run_file().unwrap();
+    let names: Vec<(&str, &str)> =
+        run.invocations[0].facts.iter().map(|(name, facts)| (name.as_str(), facts.cpu_model.as_str())).collect();
+    assert_eq!(names, [("h1", ""), ("new", "Y"), ("old-kernel", "X"), ("third", "Z")]);
+}
