@@ -77,7 +77,10 @@ pub enum ReadError {
     #[error("the run has a different test `{0}`: set another name with --test")]
     TestConflict(TestName),
     /// Results of several machines would become samples of one cell.
-    #[error("several systems, but one profile requested: choose one with --system: {}", .0.join(", "))]
+    #[error(
+        "several systems, but one profile requested: choose one with --system, or import each with another --profile: {}",
+        .0.join(", ")
+    )]
     SeveralSystems(Vec<String>),
     /// Several tests would get one name.
     #[error("several tests, but one name requested with --test: {}", .0.join(", "))]

@@ -115,8 +115,21 @@ pub(crate) fn read_bytes(path: &Path) -> Result<Vec<u8>, ReadError> {
     Ok(bytes)
 }
 
-/// Decodes UTF-8. An invalid byte becomes `\u{FFFD}` and its hexadecimal digits, so that different names stay different.
+/// Decodes UTF-8, or UTF-16 of which the first character is ASCII; without a byte order mark. An invalid byte becomes `\u{FFFD}` and its hexadecimal digits, so that different names stay different.
 pub(crate) fn decode(bytes: &[u8]) -> Cow<'_, str> {
+    let utf16 = |bytes: &[u8], to_unit: fn([u8; 2]) -> u16| {
+        let units = bytes.chunks_exact(2).map(|pair| to_unit([pair[0], pair[1]]));
+        let units: Vec<u16> = units.collect();
+        Cow::Owned(String::from_utf16_lossy(&units))
+    };
+    let bytes = match bytes {
+        [0xEF, 0xBB, 0xBF, rest @ ..] => rest,
+        [0xFF, 0xFE, rest @ ..] => return utf16(rest, u16::from_le_bytes),
+        [0xFE, 0xFF, rest @ ..] => return utf16(rest, u16::from_be_bytes),
+        [1..=0x7F, 0, ..] => return utf16(bytes, u16::from_le_bytes),
+        [0, 1..=0x7F, ..] => return utf16(bytes, u16::from_be_bytes),
+        _ => bytes,
+    };
     if let Ok(text) = std::str::from_utf8(bytes) {
         return Cow::Borrowed(text);
     }
@@ -136,6 +149,18 @@ mod tests {
     fn invalid_bytes_are_decoded_differently() {
         assert_eq!(decode("größe".as_bytes()), "größe");
         assert_eq!(decode(b"caf\xe9 \xff\xfe"), "caf\u{FFFD}E9 \u{FFFD}FF\u{FFFD}FE");
+    }
+
+    #[test]
+    fn every_encoding_of_unicode_is_decoded() {
+        let text = "{\"größe\": \"𝄞\"}";
+        let marked = format!("\u{FEFF}{text}");
+        for text_or_marked in [text, &marked] {
+            let units: Vec<u16> = text_or_marked.encode_utf16().collect();
+            assert_eq!(decode(text_or_marked.as_bytes()), text);
+            assert_eq!(decode(&units.iter().flat_map(|unit| unit.to_le_bytes()).collect::<Vec<u8>>()), text);
+            assert_eq!(decode(&units.iter().flat_map(|unit| unit.to_be_bytes()).collect::<Vec<u8>>()), text);
+        }
     }
 
     #[test]

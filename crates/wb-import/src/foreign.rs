@@ -7,6 +7,9 @@ use wb_model::{Case, Facts, Gate, Metric, ParamValue, Params, ProfileName, Sha25
 
 use crate::ReadError;
 
+/// Parameter of cells that only their order in the file distinguishes: 1, 2, …
+const OCCURRENCE: &str = "occurrence";
+
 /// Results in a file.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ForeignResults {
@@ -14,6 +17,8 @@ pub struct ForeignResults {
     pub cells: Vec<ForeignCell>,
     /// Description of the machine; unknown parts are empty.
     pub machine: Facts,
+    /// Descriptions of the machines, by name, of a file with several.
+    pub machines: BTreeMap<String, Facts>,
     /// Circumstances that may explain its figures: host, kernel, versions.
     pub provenance: BTreeMap<String, String>,
     /// Metadata of the run.
@@ -25,8 +30,8 @@ pub struct ForeignResults {
     pub omitted: Vec<String>,
     /// Texts with secrets, and the same texts with masked secrets.
     pub secrets: Vec<(String, String)>,
-    /// Index of each cell by its identity.
-    index: BTreeMap<String, usize>,
+    /// Indices of the cells of each identity.
+    index: BTreeMap<String, Vec<usize>>,
 }
 
 /// A cell of foreign results.
@@ -44,6 +49,8 @@ pub struct ForeignCell {
     pub axes: Vec<String>,
     /// Samples in the order of the file.
     pub samples: ImportedSamples,
+    /// Circumstances of this cell alone, beside those of the file: its system, of several.
+    pub provenance: BTreeMap<String, String>,
     /// Fingerprints of masked parameters.
     pub(crate) fingerprints: Fingerprints,
 }
@@ -79,6 +86,7 @@ impl ForeignCell {
             params: Params::new(),
             axes: Vec::new(),
             samples: ImportedSamples::default(),
+            provenance: BTreeMap::new(),
             fingerprints: Fingerprints::new(),
         }
     }
@@ -123,6 +131,12 @@ impl ForeignCell {
             self.params.insert(renamed, foreign);
         }
         self.axis(name, value);
+    }
+
+    /// What it has in common with cells that cannot be told from it.
+    fn identity(&self) -> String {
+        let Self { profile, test, params, provenance, fingerprints, .. } = self;
+        format!("{profile:?} {test} {params:?} {provenance:?} {fingerprints:?}")
     }
 
     /// The samples one by one.
@@ -190,12 +204,23 @@ impl ForeignSample {
 impl ForeignResults {
     /// Adds a cell, or its samples to an identical cell.
     pub(crate) fn add(&mut self, cell: ForeignCell) {
-        let identity = format!("{:?} {} {:?} {:?}", cell.profile, cell.test, cell.params, cell.fingerprints);
-        match self.index.get(&identity) {
+        match self.index.get(&cell.identity()).and_then(|cells| cells.last()) {
             Some(at) => self.cells[*at].samples.extend(cell.rows()),
-            None => {
-                self.index.insert(identity, self.cells.len());
-                self.cells.push(cell);
+            None => self.add_apart(cell),
+        }
+    }
+
+    /// Adds a cell apart from identical ones: the file has it as another result.
+    pub(crate) fn add_apart(&mut self, cell: ForeignCell) {
+        self.index.entry(cell.identity()).or_default().push(self.cells.len());
+        self.cells.push(cell);
+    }
+
+    /// Numbers cells that are identical but apart in the file, in its order.
+    pub(crate) fn number_occurrences(&mut self) {
+        for cells in self.index.values().filter(|cells| cells.len() > 1) {
+            for (number, at) in (1..).zip(cells) {
+                self.cells[*at].own_axis(OCCURRENCE, number);
             }
         }
     }
@@ -212,7 +237,8 @@ impl ForeignResults {
     pub(crate) fn disambiguate(&mut self) {
         let mut groups: BTreeMap<String, Vec<usize>> = BTreeMap::new();
         for (at, cell) in self.cells.iter().enumerate() {
-            groups.entry(format!("{:?} {} {}", cell.profile, cell.test, cell.case())).or_default().push(at);
+            let name = format!("{:?} {:?} {} {}", cell.profile, cell.provenance, cell.test, cell.case());
+            groups.entry(name).or_default().push(at);
         }
         for group in groups.values().filter(|group| group.len() > 1) {
             let names: BTreeSet<String> = group.iter().flat_map(|at| self.cells[*at].params.keys().cloned()).collect();

@@ -56,6 +56,15 @@ impl Format {
         }
     }
 
+    /// The provenance that identifies the measured system, its name first; empty if files of this format have none.
+    pub(crate) fn system_properties(self) -> &'static [&'static str] {
+        match self {
+            Self::GoogleBenchmark => &["host"],
+            Self::Phoronix => &["system", "hardware"],
+            Self::Pbench | Self::Fio | Self::Iperf3 | Self::Hyperfine | Self::Libp2p => &[],
+        }
+    }
+
     /// All names, for messages.
     pub fn names() -> String {
         Self::ALL.map(Self::name).join(", ")

@@ -9,11 +9,11 @@ use wb_record::{History, RunFolder};
 
 use crate::archive::{ArchivedCopy, copy_note};
 use crate::files::{Candidate, Candidates, decode, find_candidates, read_bytes};
-use crate::formats::{pbench, phoronix};
+use crate::formats::pbench;
 use crate::record::record;
 use crate::run_perf::{ResultLocation, is_exception_file, locate_result, read_error_cell};
 use crate::staging::{AddedCounts, SourceFile, StagingArea};
-use crate::{Format, ImportError, ReadError, ReadOptions, json, read};
+use crate::{Format, ImportError, ReadError, ReadOptions, json, read, xml};
 
 /// Request of an import: files, run folder and options.
 #[derive(Debug)]
@@ -217,7 +217,7 @@ fn unknown_format_error(path: &Path, text: &str) -> ReadError {
     let extension = path.extension().and_then(OsStr::to_str);
     match extension {
         Some("json") => json::check_well_formed(text),
-        Some("xml") => phoronix::check_well_formed(text),
+        Some("xml") => xml::check_well_formed(text),
         _ => Ok(()),
     }
     .map_or_else(ReadError::InvalidDocument, |()| ReadError::Unknown)

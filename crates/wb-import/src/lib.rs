@@ -18,10 +18,13 @@ mod formats;
 pub mod import;
 mod json;
 mod naming;
+mod number;
 pub mod read;
 mod record;
 mod run_perf;
 mod staging;
+mod systems;
+mod xml;
 
 pub use error::{ImportError, ReadError};
 pub use foreign::{ForeignCell, ForeignResults, ForeignSample};

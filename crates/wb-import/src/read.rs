@@ -31,6 +31,7 @@ pub fn read(text: &str, options: ReadOptions<'_>) -> Result<(Format, ForeignResu
         Format::Phoronix => phoronix::read(text, system),
         Format::Libp2p => libp2p::read(text),
     }?;
+    foreign.number_occurrences();
     foreign.disambiguate();
     foreign.fail_empty_samples();
     foreign.secrets.sort();

@@ -9,9 +9,11 @@ use wb_record::{History, Invocation, Journal, JournalEvent, RecordError, RunFold
 
 use crate::ImportError;
 use crate::archive::archive;
+use crate::foreign::ForeignResults;
 use crate::import::ImportRequest;
 use crate::naming::slug;
 use crate::staging::{SourceFile, StagedCell, StagedImport};
+use crate::systems::system_name;
 
 /// The recorded reason why an imported cell has no more samples.
 const END_REASON: &str = "end of the imported files";
@@ -51,18 +53,26 @@ fn build_invocation(request: &ImportRequest<'_>, cells: &[StagedCell], sources: 
         sampling: serde_json::Value::Null,
         seed: 0,
         cells: cells.iter().map(|cell| cell.definition.cell.clone()).collect(),
-        facts: name_machines(sources.iter().map(|source| &source.results.machine)),
+        facts: name_machines(sources.iter().flat_map(machines)),
         // How hosts are reached: an import reaches none.
         hosts: BTreeMap::new(),
         metadata: metadata.chain(request.metadata.clone()).collect(),
     }
 }
 
-/// The machines by name. Different descriptions under one host name are numbered: `host`, `host-2`.
-fn name_machines<'a>(machines: impl Iterator<Item = &'a Facts>) -> BTreeMap<WorkerName, Facts> {
+/// The machines of a file with their names: the host name, or the name that the file has for the system.
+fn machines(source: &SourceFile) -> impl Iterator<Item = (&str, &Facts)> {
+    let ForeignResults { machine, machines, provenance, .. } = &source.results;
+    let system = || system_name(source.format, provenance).unwrap_or("unnamed");
+    let name = if machine.hostname.is_empty() { system() } else { &machine.hostname };
+    std::iter::once((name, machine)).chain(machines.iter().map(|(name, facts)| (name.as_str(), facts)))
+}
+
+/// The machines by name. Different descriptions under one name are numbered: `host`, `host-2`.
+fn name_machines<'a>(machines: impl Iterator<Item = (&'a str, &'a Facts)>) -> BTreeMap<WorkerName, Facts> {
     let mut named: BTreeMap<WorkerName, Facts> = BTreeMap::new();
-    for facts in machines.filter(|facts| **facts != Facts::default()) {
-        let base = slug(if facts.hostname.is_empty() { "unnamed" } else { &facts.hostname });
+    for (name, facts) in machines.filter(|(_, facts)| **facts != Facts::default()) {
+        let base = slug(name);
         let name = (1..)
             .map(|number| if number == 1 { base.clone() } else { format!("{base}-{number}") })
             .map_while(|name| WorkerName::new(name).ok())
@@ -141,10 +151,10 @@ mod tests {
             kernel: kernel.to_owned(),
             ..Facts::default()
         };
-        let machines = [facts("a", "5"), facts("a", "6"), facts("a", "5"), facts("", "7"), Facts::default()];
-        let named = name_machines(machines.iter());
+        let machines = [facts("a", "5"), facts("a", "6"), facts("a", "5"), facts("b", "7"), Facts::default()];
+        let named = name_machines(machines.iter().map(|facts| (facts.hostname.as_str(), facts)));
         let kernels: Vec<(&str, &str)> =
             named.iter().map(|(name, facts)| (name.as_str(), facts.kernel.as_str())).collect();
-        assert_eq!(kernels, [("a", "5"), ("a-2", "6"), ("unnamed", "7")]);
+        assert_eq!(kernels, [("a", "5"), ("a-2", "6"), ("b", "7")]);
     }
 }

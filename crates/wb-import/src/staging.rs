@@ -16,6 +16,7 @@ use wb_stats::SamplingRule;
 use crate::foreign::{Fingerprints, ForeignCell, ForeignResults};
 use crate::import::NameOverrides;
 use crate::run_perf::ResultLocation;
+use crate::systems::Systems;
 use crate::{Format, ReadError};
 
 /// A parsed file.
@@ -38,6 +39,7 @@ pub(crate) struct StagingArea<'a> {
     names: &'a NameOverrides,
     /// Definitions of the existing cells of the run.
     existing_cells: BTreeMap<CellId, CellDefinition>,
+    systems: Systems,
     cells: Vec<StagedCell>,
     index: BTreeMap<CellId, usize>,
     /// Definitions of tests, as recorded in the run.
@@ -110,8 +112,9 @@ pub(crate) struct AddedCounts {
 impl<'a> StagingArea<'a> {
     pub(crate) fn new(run: &'a RunFolder, history: &'a History, names: &'a NameOverrides) -> Result<Self, RecordError> {
         let existing_cells = read_definitions(run)?;
+        let systems = Systems::of(&existing_cells, history);
         let (cells, index, tests) = Default::default();
-        Ok(Self { run, history, names, existing_cells, cells, index, tests })
+        Ok(Self { run, history, names, existing_cells, systems, cells, index, tests })
     }
 
     /// Adds the results of a file; on an error nothing is added.
@@ -120,9 +123,13 @@ impl<'a> StagingArea<'a> {
         let mut changed: BTreeMap<CellId, StagedCell> = BTreeMap::new();
         let mut order = Vec::new();
         let mut tests = BTreeMap::new();
+        let mut systems = self.systems.clone();
         self.names.require_one_of_each(&source.results)?;
         for cell in &source.results.cells {
-            let id = self.names.cell_id(cell, source);
+            let provenance = cell_provenance(cell, source);
+            let mut id = self.names.cell_id(cell, source);
+            let is_fixed = self.names.profile.is_some() || source.location.profile.is_some();
+            id.profile = systems.profile(&id, source.format, &provenance, is_fixed)?;
             id.require_readable()?;
             let text = render_test_definition(&id.test, cell, source.format);
             if self.is_another_test(&id.test, &text) {
@@ -131,10 +138,11 @@ impl<'a> StagingArea<'a> {
             tests.insert(id.test.clone(), text);
             let staged = changed.remove(&id).unwrap_or_else(|| self.staged_or_existing(&id, cell, source));
             order.push(id.clone());
-            changed.insert(id, staged.with_samples(cell, source, &mut added)?);
+            changed.insert(id, staged.with_samples(cell, source, provenance, &mut added)?);
         }
         added.cells = changed.values().filter(|staged| staged.origins.contains_key(&source.sha256)).count();
         self.tests.extend(tests);
+        self.systems = systems;
         for id in order {
             let Some(staged) = changed.remove(&id) else { continue };
             match self.index.get(&id) {
@@ -260,6 +268,7 @@ impl StagedCell {
         mut self,
         cell: &ForeignCell,
         source: &SourceFile,
+        provenance: BTreeMap<String, String>,
         added: &mut AddedCounts,
     ) -> Result<Self, ReadError> {
         let id = &self.definition.cell;
@@ -279,12 +288,15 @@ impl StagedCell {
         added.duplicates += cell.samples.count as usize - new.len();
         added.samples += new.len();
         if !new.is_empty() {
+            if cell.samples.failures.len() == cell.samples.count as usize {
+                // No sample of it describes its circumstances.
+                self.definition.provenance.extend(provenance.clone());
+            }
             let is_whole = new.len() == cell.samples.count as usize;
             let samples = if is_whole { cell.samples.clone() } else { cell.samples.select(&new) };
             for column in &samples.columns {
                 declare_metric(&mut self.definition, &column.metric)?;
             }
-            let provenance = source.results.provenance.clone();
             self.batches.push(Arc::new(StagedBatch { file: source.sha256.clone(), provenance, samples }));
         }
         self.definition.rule = fixed_count_rule(self.origins.values().map(|locations| locations.count).sum());
@@ -294,6 +306,13 @@ impl StagedCell {
         }
         Ok(self)
     }
+}
+
+/// The circumstances of a cell in a file.
+fn cell_provenance(cell: &ForeignCell, source: &SourceFile) -> BTreeMap<String, String> {
+    let mut all = source.results.provenance.clone();
+    all.extend(cell.provenance.clone());
+    all
 }
 
 /// Note on a skipped cell.

@@ -63,7 +63,8 @@ pub(crate) fn read(text: &str) -> Result<ForeignResults, ReadError> {
         }
         let rejection = result.rejection();
         cell.samples = (0..result.times.len()).map(|run| result.sample(at, run, rejection.as_deref())).collect();
-        foreign.add(cell);
+        // One result for each command, in the order of the command line: with two `--prepare` of one command, two.
+        foreign.add_apart(cell);
     }
     foreign.require_cells("command was measured")
 }
@@ -87,6 +88,9 @@ impl Command {
         sample.push_reading(Metric::latency("time", "s").primary(), seconds);
         sample.push_reading(Metric::resource("max-rss", "B"), self.memory.get(run).and_then(|bytes| bytes.0));
         sample.seconds = seconds;
+        if seconds.is_none() {
+            sample.reject(Gate::Output, "invalid time: expected a number");
+        }
         if let Some(reason) = rejection {
             sample.reject(Gate::Plausibility, reason);
         }
@@ -140,11 +144,12 @@ mod tests {
                 let value = if name == "command" { format!("get --token {value}") } else { value.to_owned() };
                 format!(r#"{{"command": "{command}", "times": [1.0], "parameters": {{"{name}": "{value}"}}}}"#)
             };
-            let text = format!("{{\"results\": [{}, {}, {}]}}", result("0.01"), result("0.03"), result("0.01"));
+            let text = format!("{{\"results\": [{}, {}]}}", result("0.01"), result("0.03"));
             let foreign = read(&text).unwrap();
             let [one, other] = &foreign.cells[..] else { panic!("{foreign:?}") };
-            assert_eq!((one.samples.count, other.samples.count), (2, 1));
+            assert_eq!((one.samples.count, other.samples.count), (1, 1));
             assert_eq!(one.params, other.params, "{name}");
+            assert_ne!(one.fingerprints, other.fingerprints, "{name}");
         }
     }
 
@@ -158,12 +163,36 @@ mod tests {
     }
 
     #[test]
-    fn an_invalid_time_is_a_failed_sample() {
-        let text = r#"{"results": [{"command": "x", "times": [1.0, null]}]}"#;
-        let options = crate::ReadOptions { format: Some(Format::Hyperfine), ..Default::default() };
-        let (_, foreign) = crate::read(text, options).unwrap();
-        let failure = |sample: usize| row(&foreign.cells[0], sample).failure;
-        assert_eq!((failure(0), failure(1)), (None, Some("no figures at results/0/times/1".to_owned())));
+    fn a_time_that_is_no_number_is_invalid() {
+        for time in ["null", "NaN", "-nan", "inf", "\"1,234\""] {
+            let text = format!(r#"{{"results": [{{"command": "x", "times": [1.0, {time}]}}]}}"#);
+            let (_, foreign) = crate::read(&text, crate::ReadOptions::default()).unwrap();
+            let rejection = |sample: usize| row(&foreign.cells[0], sample).rejection.map(|rejection| rejection.figures);
+            assert_eq!(
+                (rejection(0), rejection(1)),
+                (None, Some("invalid time: expected a number".to_owned())),
+                "{time}"
+            );
+            assert_eq!(row(&foreign.cells[0], 1).failure, None);
+        }
+    }
+
+    #[test]
+    fn results_of_one_command_are_cells_apart_in_their_order() {
+        let result = |time: f64, parameters: &str| {
+            format!(r#"{{"command": "x", "times": [{time}, {time}], "parameters": {{{parameters}}}}}"#)
+        };
+        for (parameters, expected) in [
+            ("", "command=x,occurrence=N"),
+            (r#""n": "1""#, "command=x,n=1,occurrence=N"),
+            (r#""occurrence": "7""#, "command=x,occurrence=N,parameter-occurrence=7"),
+        ] {
+            let text = format!("{{\"results\": [{}, {}]}}", result(0.2, parameters), result(0.1, parameters));
+            let (_, foreign) = crate::read(&text, crate::ReadOptions::default()).unwrap();
+            let cells: Vec<(String, u32)> =
+                foreign.cells.iter().map(|cell| (cell.case().to_string(), cell.samples.count)).collect();
+            assert_eq!(cells, [1, 2].map(|number| (expected.replace('N', &number.to_string()), 2)));
+        }
     }
 
     #[test]

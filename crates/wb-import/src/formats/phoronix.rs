@@ -1,13 +1,15 @@
 //! The Phoronix Test Suite's `composite.xml`: a cell for each result of each system, a sample for each of its runs.
 
-use quick_xml::events::Event;
-use quick_xml::reader::Reader;
+use std::collections::BTreeMap;
+
 use serde::Deserialize;
-use wb_model::{Direction, Metric, ProfileName, TestName};
+use serde_json::Value;
+use wb_model::{Direction, Facts, Gate, Metric, ProfileName, TestName};
 
 use crate::foreign::{ForeignCell, ForeignResults, ForeignSample};
 use crate::naming::{mask_secrets, slug, test_name};
-use crate::{Format, ReadError};
+use crate::number::parse_number;
+use crate::{Format, ReadError, xml};
 
 #[derive(Deserialize)]
 struct Suite {
@@ -61,13 +63,16 @@ struct Data {
 struct Entry {
     identifier: String,
     value: String,
+    /// The value of each run, separated by colons.
     raw_string: String,
+    /// Further attributes as JSON.
+    #[serde(rename = "JSON")]
+    attributes: String,
 }
 
 /// Parses a file: all its systems, or the requested one.
 pub(crate) fn read(text: &str, requested: Option<&str>) -> Result<ForeignResults, ReadError> {
-    let malformed = |reason: String| ReadError::Malformed { format: Format::Phoronix, reason };
-    let suite: Suite = quick_xml::de::from_str(text).map_err(|error| malformed(error.to_string()))?;
+    let suite: Suite = xml::parse(text).map_err(|reason| ReadError::Malformed { format: Format::Phoronix, reason })?;
     let mut systems: Vec<&str> = Vec::new();
     for entry in suite.results.iter().flat_map(|result| &result.data.entries) {
         if !systems.contains(&entry.identifier.as_str()) {
@@ -88,58 +93,82 @@ pub(crate) fn read(text: &str, requested: Option<&str>) -> Result<ForeignResults
                 .push(format!("result {at} (`{}`): unsupported format {}", result.title, result.display_format));
             continue;
         }
-        for entry in result.data.entries.iter().filter(|entry| systems.contains(&entry.identifier.as_str())) {
+        let entries = result.data.entries.iter().enumerate();
+        for (position, entry) in entries.filter(|(_, entry)| systems.contains(&entry.identifier.as_str())) {
             let mut cell = result.cell(&mut foreign.secrets);
             // Several systems become several profiles.
-            cell.profile = (systems.len() > 1).then(|| ProfileName::new(slug(&entry.identifier)).ok()).flatten();
-            cell.samples = entry.samples(at, result).into_iter().collect();
-            foreign.add(cell);
+            if systems.len() > 1 {
+                cell.profile = ProfileName::new(slug(&entry.identifier)).ok();
+                cell.provenance = suite.system_provenance(&entry.identifier);
+            }
+            let earlier =
+                result.data.entries[..position].iter().filter(|earlier| earlier.identifier == entry.identifier);
+            let number = match earlier.count() {
+                0 => String::new(),
+                earlier => format!("#{}", earlier + 1),
+            };
+            let location = format!("result/{at}/{}{number}", entry.identifier);
+            cell.samples = entry.samples(&location, result).into_iter().collect();
+            foreign.add_apart(cell);
         }
     }
     foreign.require_cells("results")
 }
 
-/// Checks that a text is well-formed XML; returns the error otherwise.
-pub(crate) fn check_well_formed(text: &str) -> Result<(), String> {
-    let mut events = Reader::from_str(text);
-    let (mut elements, mut open) = (0, 0);
-    loop {
-        match events.read_event() {
-            Ok(Event::Eof) if elements == 0 => return Err("no XML element".to_owned()),
-            Ok(Event::Eof) if open > 0 => return Err("unexpected end within an element".to_owned()),
-            Ok(Event::Eof) => return Ok(()),
-            Ok(Event::Empty(_)) => elements += 1,
-            Ok(Event::Start(_)) => (elements, open) = (elements + 1, open + 1),
-            Ok(Event::End(_)) => open -= 1,
-            Ok(_) => {}
-            Err(error) => return Err(error.to_string()),
-        }
-    }
-}
-
-/// Adds the description of the run, and of the machine if there is only one.
+/// Adds the descriptions of the run and of its machines.
 fn describe(foreign: &mut ForeignResults, suite: &Suite, systems: &[&str]) {
     foreign.add_provenance("Phoronix Test Suite", Some(&suite.generated.test_client));
     if !suite.generated.title.is_empty() {
         foreign.metadata.insert("title".to_owned(), suite.generated.title.clone());
     }
-    let find_system = |name: &str| suite.systems.iter().find(|system| system.identifier == name);
-    let [Some(system)] = systems.iter().map(|name| find_system(name)).collect::<Vec<_>>()[..] else { return };
-    foreign.add_provenance("system", Some(&system.identifier));
-    foreign.add_provenance("hardware", Some(&system.hardware));
-    foreign.add_provenance("software", Some(&system.software));
-    foreign.add_provenance("measured at", Some(&system.time_stamp));
-    let part = |text: &str, name: &str| {
-        let parts = text.split(", ").find_map(|part| part.strip_prefix(name)?.strip_prefix(": "));
-        parts.unwrap_or_default().to_owned()
-    };
-    // `6.1.0-9-amd64 (x86_64)`
-    let kernel = part(&system.software, "Kernel");
-    let (release, arch) = kernel.split_once(" (").unwrap_or((&kernel, ""));
-    foreign.machine.kernel = release.to_owned();
-    foreign.machine.arch = arch.trim_end_matches(')').to_owned();
-    foreign.machine.cpu_model = part(&system.hardware, "Processor");
-    foreign.add_provenance("kernel", Some(release));
+    if let [name] = systems {
+        foreign.provenance.extend(suite.system_provenance(name));
+        foreign.machine = suite.system(name).map(System::machine).unwrap_or_default();
+    } else {
+        let known = systems.iter().filter_map(|name| suite.system(name));
+        foreign.machines = known.map(|system| (system.identifier.clone(), system.machine())).collect();
+    }
+}
+
+impl Suite {
+    fn system(&self, name: &str) -> Option<&System> {
+        self.systems.iter().find(|system| system.identifier == name)
+    }
+
+    /// Circumstances of the results of a system.
+    fn system_provenance(&self, name: &str) -> BTreeMap<String, String> {
+        let mut all = vec![("system", name)];
+        if let Some(System { hardware, software, time_stamp, .. }) = self.system(name) {
+            let (release, _) = kernel(software);
+            all.extend([("hardware", hardware.as_str()), ("software", software), ("measured at", time_stamp)]);
+            all.push(("kernel", release));
+        }
+        let known = all.into_iter().filter(|(_, value)| !value.trim().is_empty());
+        known.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
+    }
+}
+
+impl System {
+    fn machine(&self) -> Facts {
+        let (release, arch) = kernel(&self.software);
+        Facts {
+            kernel: release.to_owned(),
+            arch: arch.to_owned(),
+            cpu_model: part(&self.hardware, "Processor").to_owned(),
+            ..Facts::default()
+        }
+    }
+}
+
+/// Part of a description of hardware or software: `Processor: X, Memory: 8GB`.
+fn part<'a>(text: &'a str, name: &str) -> &'a str {
+    text.split(", ").find_map(|part| part.strip_prefix(name)?.strip_prefix(": ")).unwrap_or_default()
+}
+
+/// Release and architecture of the kernel: `6.1.0-9-amd64 (x86_64)`.
+fn kernel(software: &str) -> (&str, &str) {
+    let kernel = part(software, "Kernel");
+    kernel.split_once(" (").map_or((kernel, ""), |(release, arch)| (release, arch.trim_end_matches(')')))
 }
 
 impl TestResult {
@@ -214,31 +243,76 @@ impl TestResult {
 
 impl Entry {
     /// Its runs as samples; a single sample with the overall value if the file has no runs. A failed test has no value.
-    fn samples(&self, at: usize, result: &TestResult) -> Vec<ForeignSample> {
-        let sample = |run: usize, value| {
-            let mut sample = ForeignSample::at(format!("result/{at}/{}/{run}", self.identifier));
-            sample.push_reading(result.metric(), value);
+    fn samples(&self, location: &str, result: &TestResult) -> Vec<ForeignSample> {
+        let sample = |run: usize, text: &str| {
+            let mut sample = ForeignSample::at(format!("{location}/{run}"));
+            match parse_number(text) {
+                Ok(value) => sample.push_reading(result.metric(), Some(value)),
+                Err(reason) => sample.reject(Gate::Output, reason),
+            }
             sample
         };
-        let runs = self.raw_string.split(':').filter_map(number).enumerate();
-        let samples: Vec<ForeignSample> = runs.map(|(run, value)| sample(run, Some(value))).collect();
-        if !samples.is_empty() {
-            return samples;
+        let runs: Vec<&str> = self.raw_string.split(':').filter(|run| !run.trim().is_empty()).collect();
+        let failure = match self.error() {
+            None if runs.is_empty() && self.value.trim().is_empty() => Some("no result in the file".to_owned()),
+            error => error,
+        };
+        if let Some(failure) = failure {
+            let failure = Some(format!("{}: {failure}", result.title));
+            return vec![ForeignSample { failure, ..ForeignSample::at(format!("{location}/0")) }];
         }
-        let value = number(&self.value);
-        let mut only = sample(0, value);
-        match value {
-            Some(_) => {
-                only.findings.push("the only sample is the value over all runs: the file has no single runs".to_owned())
+        if runs.is_empty() {
+            let mut only = sample(0, &self.value);
+            if only.rejection.is_none() {
+                let finding = "the only sample is the value over all runs: the file has no single runs";
+                only.findings.push(finding.to_owned());
             }
-            None => only.failure = Some(format!("{}: no result in the file", result.title)),
+            return vec![only];
         }
-        vec![only]
+        let mut samples: Vec<ForeignSample> = runs.iter().enumerate().map(|(run, text)| sample(run, text)).collect();
+        if self.is_contradiction(&runs) {
+            let figures = format!("the value is {}, its runs are {}", self.value.trim(), self.raw_string.trim());
+            samples.iter_mut().for_each(|sample| sample.reject(Gate::Plausibility, figures.as_str()));
+        }
+        samples
+    }
+
+    /// The Test Suite's own message of a failure.
+    fn error(&self) -> Option<String> {
+        let attributes: Value = serde_json::from_str(&self.attributes).ok()?;
+        let message = attributes.get("error")?.as_str()?.split_whitespace().collect::<Vec<_>>().join(" ");
+        (!message.is_empty()).then_some(message)
+    }
+
+    /// Whether the value is none of those that the Test Suite computes from runs: an average, the lowest or the highest.
+    fn is_contradiction(&self, runs: &[&str]) -> bool {
+        let values: Result<Vec<f64>, String> = runs.iter().map(|run| parse_number(run)).collect();
+        let (Ok(value), Ok(mut values)) = (parse_number(&self.value), values) else { return false };
+        values.sort_by(f64::total_cmp);
+        let mean = |to: fn(f64) -> f64, from: fn(f64) -> f64| {
+            from(values.iter().map(|value| to(*value)).sum::<f64>() / values.len() as f64)
+        };
+        let [lowest, .., highest] = values[..] else { return differs(value, values[0], self.rounding(runs)) };
+        let median = (values[(values.len() - 1) / 2] + values[values.len() / 2]) / 2.0;
+        let means = [mean(|x| x, |x| x), mean(f64::ln, f64::exp), mean(f64::recip, f64::recip)];
+        let rounding = self.rounding(runs);
+        [lowest, highest, median].iter().chain(&means).all(|computed| differs(value, *computed, rounding))
+    }
+
+    /// How much its value and its runs may be rounded together.
+    fn rounding(&self, runs: &[&str]) -> f64 {
+        let unit = |text: &str| {
+            let decimals = text.trim().split_once(['.', ',']).map_or(0, |(_, decimals)| decimals.len());
+            10_f64.powi(-i32::try_from(decimals).unwrap_or(i32::MAX))
+        };
+        (unit(&self.value) + runs.iter().map(|run| unit(run)).fold(0.0, f64::max)) / 2.0
     }
 }
 
-fn number(text: &str) -> Option<f64> {
-    text.trim().parse().ok().filter(|number: &f64| number.is_finite())
+/// Whether two values differ by more than their rounding, and by 1 %. A mean of logarithms may be no number.
+fn differs(value: f64, computed: f64, rounding: f64) -> bool {
+    let difference = (value - computed).abs();
+    difference.is_nan() || difference > rounding.max(0.01 * computed.abs())
 }
 
 #[cfg(test)]
@@ -285,14 +359,6 @@ mod tests {
     }
 
     #[test]
-    fn invalid_xml_is_reported() {
-        assert_eq!(check_well_formed("<?xml version=\"1.0\"?><a><b/></a>"), Ok(()));
-        for broken in ["", "plain text", "<a", "<a></b>", "<a><b></b>"] {
-            assert!(check_well_formed(broken).is_err(), "{broken}");
-        }
-    }
-
-    #[test]
     fn systems_are_profiles_unless_one_is_selected() {
         let text = suite(&(entry("a", "2", "1:3") + &entry("New kernel", "4", "4:4")), "byte/s", "HIB");
         let profiles = |system| -> Vec<Option<String>> {
@@ -303,6 +369,97 @@ mod tests {
         assert_eq!(profiles(Some("a")), [None]);
         let error = read(&text, Some("b")).unwrap_err();
         assert_eq!(error.to_string(), "unknown system `b`: expected one of a, New kernel");
+    }
+
+    fn samples(value: &str, raw: &str) -> Vec<ForeignSample> {
+        let text = suite(&entry("a", value, raw), "Seconds", "LIB");
+        let foreign = crate::read(&text, crate::ReadOptions::default()).unwrap().1;
+        foreign.cells[0].rows().collect()
+    }
+
+    #[test]
+    fn decimal_commas_are_read_unless_they_are_ambiguous() {
+        let values = |value: &str, raw: &str| -> Vec<Option<f64>> {
+            let value_of = |sample: &ForeignSample| sample.readings.first().map(|reading| reading.value);
+            samples(value, raw).iter().map(value_of).collect()
+        };
+        assert_eq!(values("12,5", "12,4:12,5:12,6"), [Some(12.4), Some(12.5), Some(12.6)]);
+        assert_eq!(values("12,5", ""), [Some(12.5)]);
+        for (value, raw) in [("1,234", ""), ("1,234", "1,234"), ("", "1,234")] {
+            let rejection = samples(value, raw).remove(0).rejection.unwrap();
+            assert!(rejection.figures.starts_with("`1,234` is ambiguous"), "{rejection:?}");
+        }
+    }
+
+    #[test]
+    fn a_value_that_its_runs_contradict_is_invalid() {
+        for (value, raw) in [("50", "5:5:5"), ("5", "50"), ("8", "5:5:10"), ("0.5", "5:6:7"), ("-5", "5:5")] {
+            assert!(samples(value, raw).iter().all(|sample| sample.rejection.is_some()), "{value} {raw}");
+        }
+        for (value, raw) in [
+            ("5", "5:5:5"),
+            ("6.67", "5:5:10"),
+            ("5", "5:5:10"),
+            ("10", "5:5:10"),
+            ("6.3", "5:5:10"),
+            ("6", "5:5:10"),
+            ("0.33", "0.333:0.334"),
+            ("52.00", "51.4:52.3:52.3"),
+            ("", "5:50"),
+            ("0", "0:0:0"),
+        ] {
+            assert!(samples(value, raw).iter().all(|sample| sample.rejection.is_none()), "{value} {raw}");
+        }
+    }
+
+    #[test]
+    fn the_own_error_text_is_the_cause_of_a_failed_attempt() {
+        let failed =
+            entry("a", "", "").replace("</Entry>", "<JSON>{&quot;error&quot;:&quot;no\\n disk&quot;}</JSON></Entry>");
+        let foreign = read(&suite(&failed, "Seconds", "LIB"), None).unwrap();
+        assert_eq!(row(&foreign.cells[0], 0).failure.as_deref(), Some("OpenSSL: no disk"));
+    }
+
+    #[test]
+    fn entries_and_results_of_one_name_are_cells_apart() {
+        let cases = |text: &str| -> Vec<(String, Vec<String>)> {
+            let foreign = crate::read(text, crate::ReadOptions::default()).unwrap().1;
+            let describe = |cell: &ForeignCell| (cell.case().to_string(), cell.samples.locations().collect());
+            foreign.cells.iter().map(describe).collect()
+        };
+        let case = |number: u32, locations: [&str; 2]| {
+            let name = format!("Algorithm=SHA256,occurrence={number},scale=Seconds");
+            (name, locations.map(str::to_owned).to_vec())
+        };
+        let entries = entry("a", "5", "5:5") + &entry("a", "9", "9:9");
+        let expected = [case(1, ["result/0/a/0", "result/0/a/1"]), case(2, ["result/0/a#2/0", "result/0/a#2/1"])];
+        assert_eq!(cases(&suite(&entries, "Seconds", "LIB")), expected);
+        let one = suite(&entry("a", "5", "5:5"), "Seconds", "LIB");
+        let result = &one[one.find("<Result>").unwrap()..one.find("</PhoronixTestSuite>").unwrap()];
+        let expected = [case(1, ["result/0/a/0", "result/0/a/1"]), case(2, ["result/1/a/0", "result/1/a/1"])];
+        assert_eq!(cases(&one.replace(result, &result.repeat(2))), expected);
+    }
+
+    #[test]
+    fn every_error_of_xml_has_its_position() {
+        for (broken, expected) in [
+            ("&eacute;", "line 2, column 9: unknown entity `eacute`"),
+            ("<b>", "line 2, column "),
+            ("</b>", "line 2, column "),
+            ("<", "line 2, column "),
+        ] {
+            let text = format!("<PhoronixTestSuite>\n<Result>{broken}</Result></PhoronixTestSuite>");
+            let error = read(&text, None).err().unwrap().to_string();
+            assert!(error.contains(expected), "{broken}: {error}");
+        }
+        for (valid, message) in [
+            ("<Result><Title>a<b/></Title></Result>", "unexpected tag"),
+            ("<Result><Title>a</Title><Title>b</Title></Result>", "duplicate field `Title`"),
+        ] {
+            let error =
+                read(&format!("<PhoronixTestSuite>{valid}</PhoronixTestSuite>"), None).err().unwrap().to_string();
+            assert!(error.contains("line 1, column ") && error.contains(message), "{error}");
+        }
     }
 
     #[test]

@@ -5,9 +5,11 @@
 mod compare;
 mod extend;
 mod fio;
+mod foreign;
 mod formats;
 mod hostile;
 mod iperf3;
 mod lab;
 mod libp2p;
 mod posted;
+mod systems;

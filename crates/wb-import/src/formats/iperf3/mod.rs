@@ -48,8 +48,8 @@ pub(crate) fn read(text: &str) -> Result<ForeignResults, ReadError> {
 /// Parses complete reports. An error that iperf3 had after its report follows it as text.
 fn parse_reports(text: &str) -> Result<Vec<Iperf3Report>, ReadError> {
     let documents = json::parse_documents::<Iperf3Report>(Format::Iperf3, text)?.complete;
-    let with_error = |json::Document { mut content, trailer }: json::Document<'_, Iperf3Report>| {
-        content.error = content.error.or_else(|| error_message(trailer));
+    let with_error = |json::Document { mut content, trailer }: json::Document<Iperf3Report>| {
+        content.error = content.error.or_else(|| error_message(&trailer));
         content
     };
     Ok(documents.into_iter().map(with_error).collect())

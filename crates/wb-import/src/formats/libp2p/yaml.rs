@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use super::{AXES, Figures, Pair, Row, Scenario, SuiteResults, written_resolution};
-use crate::json::LenientNumber;
+use crate::json::{LenientNumber, without_type_names};
 use crate::{Format, ReadError};
 
 #[derive(Deserialize)]
@@ -144,8 +144,8 @@ pub(super) fn is_yaml(text: &str) -> bool {
 
 pub(super) fn parse(text: &str) -> Result<SuiteResults, ReadError> {
     let malformed = |reason| ReadError::Malformed { format: Format::Libp2p, reason };
-    let file: ResultsFile =
-        serde_saphyr::from_str(text).map_err(|error| malformed(error.without_snippet().to_string()))?;
+    let file: ResultsFile = serde_saphyr::from_str(text)
+        .map_err(|error| malformed(without_type_names(&error.without_snippet().to_string())))?;
     let mut results = SuiteResults::default();
     if let Some(metadata) = file.metadata {
         let Metadata { test_pass, started_at, completed_at, duration, platform, os, worker_count } = metadata;
