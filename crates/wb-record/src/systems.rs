@@ -33,12 +33,14 @@ pub fn systems(run: &RunFolder, invocations: &[Invocation]) -> Vec<System> {
     systems.into_iter().map(named).collect()
 }
 
-/// The title of a host: the names of its workers, if they differ from the host name, and the host name: `a, b (lab2)`.
+/// The title of a host: the names of its workers, if they differ from the host name, and the host name, if it is known:
+/// `a, b (lab2)`.
 pub fn host_title(workers: &BTreeSet<&WorkerName>, host: &str) -> String {
     let is_other = |name: &&str| *name != host && *name != WorkerName::local().as_str();
     let others: Vec<&str> = workers.iter().map(|worker| worker.as_str()).filter(is_other).collect();
     match others.is_empty() {
         true => host.to_owned(),
+        false if host.is_empty() => others.join(", "),
         false => format!("{} ({host})", others.join(", ")),
     }
 }

@@ -14,15 +14,24 @@ fn file(name: &str) -> Option<PathBuf> {
     Some(folder.join(name))
 }
 
-/// Each cell with its number of attempts, its outcome, and the median of its primary metric.
-fn cells(name: &str) -> Option<Vec<(String, usize, String, Option<f64>)>> {
+#[derive(Debug)]
+struct ImportedCell {
+    attempts: usize,
+    outcome: String,
+    /// Median of the primary metric.
+    median: Option<f64>,
+}
+
+/// The cells of a file, or none if the folder is absent.
+fn cells(name: &str) -> Option<Vec<ImportedCell>> {
     let lab = ImportEnv::new();
     let report = lab.try_import("R", &[file(name)?]).unwrap();
     assert_eq!(report.failed_files().map(|(_, error)| error.to_string()).collect::<Vec<_>>(), [""; 0], "{name}");
     let describe = |cell: &wb_study::result::CellResult| {
         let median =
             cell.metrics.iter().find(|result| result.metric.primary).and_then(|result| result.summary.as_ref());
-        (cell.id.case.to_string(), cell.attempts.len(), cell.outcome.to_string(), median.map(|summary| summary.median))
+        let median = median.map(|summary| summary.median);
+        ImportedCell { attempts: cell.attempts.len(), outcome: cell.outcome.to_string(), median }
     };
     Some(lab.study("R").cells.iter().map(describe).collect())
 }
@@ -37,7 +46,7 @@ fn results_of_one_name_are_cells_apart() {
         ("pts-dup-entry2.xml", 3),
     ] {
         let Some(cells) = cells(name) else { return };
-        let found: Vec<usize> = cells.iter().map(|(_, attempts, ..)| *attempts).collect();
+        let found: Vec<usize> = cells.iter().map(|cell| cell.attempts).collect();
         assert_eq!(found, [samples, samples], "{name}: {cells:?}");
     }
 }
@@ -52,10 +61,10 @@ fn figures_are_those_of_the_files() {
         ("pts-628-equal.xml", 5.0),
     ] {
         let Some(cells) = cells(name) else { return };
-        assert_eq!(cells.iter().map(|cell| cell.3).collect::<Vec<_>>(), [Some(median)], "{name}");
+        assert_eq!(cells.iter().map(|cell| cell.median).collect::<Vec<_>>(), [Some(median)], "{name}");
     }
     let Some(cells) = cells("pts-mean-mismatch.xml") else { return };
-    assert!(cells[0].2.contains("the value is 50, its runs are 5:5:5"), "{cells:?}");
+    assert!(cells[0].outcome.contains("the value is 50, its runs are 5:5:5"), "{cells:?}");
 }
 
 #[test]

@@ -103,4 +103,6 @@ fn machines_have_the_names_that_files_have_for_their_systems() {
     let names: Vec<(&str, &str)> =
         run.invocations[0].facts.iter().map(|(name, facts)| (name.as_str(), facts.cpu_model.as_str())).collect();
     assert_eq!(names, [("h1", ""), ("new", "Y"), ("old-kernel", "X"), ("third", "Z")]);
+    let properties = lab.study("R").run.properties;
+    assert!(properties.contains(&("new".to_owned(), "CPU Y".to_owned())), "{properties:?}");
 }
