@@ -1,9 +1,11 @@
 //! Rounds of a transaction: when each begins, given by a rate, and what is recorded at its end.
 
-use super::{Strand, StrandContext, StrandOperation};
+use super::{Strand, StrandContext, StrandOperation, StrandPosition};
 use crate::engine::clock::{self, Nanos};
 use crate::engine::latencies::{LatencyEntry, LatencyKind};
+use crate::engine::latency::LatencyHistogram;
 use crate::engine::plan::{FlowopPlan, TransactionPlan};
+use crate::engine::protocol::Side;
 use crate::language::Extent;
 use crate::transport::WaitCondition;
 
@@ -96,7 +98,40 @@ impl Strand {
         }
     }
 
-    pub(super) fn is_paced(&self) -> bool {
-        self.plan.transactions[self.position.transaction].period.is_some()
+    /// Records what has not ended at the end of the window, on the side that measures rounds: the open round, and those
+    /// that the rate scheduled and that never began.
+    pub(super) fn record_pending(&self, end: Nanos, context: &mut StrandContext<'_>) {
+        if self.side != Side::Client {
+            return;
+        }
+        let plan = &self.plan.transactions[self.position.transaction];
+        let tally = &mut context.transactions[self.position.transaction];
+        let StrandPosition { began, round, is_round_open, round_began, round_intended, .. } = self.position;
+        let since = |start: Nanos| end.saturating_sub(start);
+        // Allocated here, after what is measured: most transactions have no such round.
+        let record = |times: &mut Option<LatencyHistogram>, age: Nanos| {
+            times.get_or_insert_with(|| tally.rounds.empty_like()).record(age);
+        };
+        if is_round_open && context.record {
+            record(&mut tally.pending.open, since(round_began));
+            if plan.period.is_some() {
+                record(&mut tally.pending.open_response, since(round_intended));
+            }
+        }
+        let Some(period) = plan.period else { return };
+        let phase = self.plan.phase(self.index);
+        // A round that is due at the end itself belongs to no window, also if the division is inexact.
+        let scheduled = (since(began) as f64 / period - phase - 1e-6).ceil().max(0.0) as u64;
+        let due = match plan.extent {
+            Extent::Iterations(rounds) => scheduled.min(rounds),
+            Extent::Window(_) => scheduled,
+        };
+        let begun = round + u64::from(is_round_open);
+        tally.pending.due += due.max(begun);
+        if let Some(count @ 1..) = due.checked_sub(begun) {
+            let last = began + (((due - 1) as f64 + phase) * period) as Nanos;
+            let times = tally.pending.not_started.get_or_insert_with(|| tally.rounds.empty_like());
+            times.record_series(since(last), period, count);
+        }
     }
 }
