@@ -353,7 +353,10 @@ impl Strand {
                 }
             }
             let flowop = &transaction.flowops[self.position.flowop];
-            if matches!(flowop.flowop.action, FlowopAction::Skip) {
+            let is_between = flowop.period.is_some() && matches!(self.operation, StrandOperation::Idle);
+            if matches!(flowop.flowop.action, FlowopAction::Skip)
+                || (is_between && self.flowop_end(flowop).is_some_and(|end| self.now >= end))
+            {
                 self.next_flowop(transaction, context);
                 continue;
             }

@@ -38,9 +38,18 @@ impl Strand {
         }
         self.operation = StrandOperation::Idle;
         self.position.is_round_open = true;
-        self.position.round_began = self.now.max(self.position.began);
+        if !self.takes_turns(transaction) {
+            self.position.round_began = self.now.max(self.position.began);
+        }
         self.position.flowop_began = self.now;
         RoundStart::Now
+    }
+
+    /// Whether its next round begins when the one before ends, or with the window, although it may have to wait for its
+    /// turn in an event loop: without a rate a strand always has a round in progress.
+    fn takes_turns(&self, transaction: &TransactionPlan) -> bool {
+        let is_window = matches!(transaction.extent, Extent::Window(_));
+        !self.own_thread && is_window && !transaction.idle && transaction.period.is_none()
     }
 
     /// The intended start of an execution, or the condition to wait for if it has not come yet.
@@ -52,13 +61,12 @@ impl Strand {
             self.position.flowop_intended = self.position.flowop_began.max(earliest);
         }
         let intended = self.position.flowop_intended + (self.position.execution as f64 * period) as Nanos;
+        // What is due at the end of the flowop or later does not begin: the flowop ends then.
+        let is_in_time = self.flowop_end(flowop).is_none_or(|end| intended < end);
         if self.now < intended {
             self.now = clock::now();
-            if self.now < intended {
-                return Err(WaitCondition::until(intended));
-            }
         }
-        Ok(Some(intended))
+        if self.now < intended || !is_in_time { Err(WaitCondition::until(intended)) } else { Ok(Some(intended)) }
     }
 
     pub(super) fn end_round(&mut self, transaction: &TransactionPlan, context: &mut StrandContext<'_>) {
@@ -112,7 +120,7 @@ impl Strand {
         let record = |times: &mut Option<LatencyHistogram>, age: Nanos| {
             times.get_or_insert_with(|| tally.rounds.empty_like()).record(age);
         };
-        if is_round_open && context.record {
+        if (is_round_open || self.takes_turns(plan)) && context.record {
             record(&mut tally.pending.open, since(round_began));
             if plan.period.is_some() {
                 record(&mut tally.pending.open_response, since(round_intended));

@@ -157,6 +157,21 @@ fn the_schedule_of_a_flowop_begins_with_it() {
 }
 
 #[test]
+fn a_flowop_with_a_duration_and_a_rate_runs_as_often_as_both_say() {
+    let Some(lab) = Lab::alone(2) else { return };
+    let _server = lab.serve("");
+    for (time, rate, expected) in [("1s", 100, 100), ("500ms", 30, 15), ("250ms", 10, 3)] {
+        let flowops = flowop("write", &format!("size=64 duration={time} rate={rate}"));
+        for threads in ["", "--max-threads 1"] {
+            let profile = connected(1, "protocol=tcp tcp_nodelay tos=0x10", &transaction("iterations=1", &flowops));
+            let result = lab.run_profile(&profile, threads).completed();
+            let write = &result.transaction(0, 1)["flowops"][0];
+            assert_eq!(number(&write["client"]["count"]), expected, "{time} {rate} {threads}: {write}");
+        }
+    }
+}
+
+#[test]
 fn strands_of_one_rate_are_spread_over_the_period() {
     let Some(lab) = Lab::alone(2) else { return };
     let _server = lab.serve("");
