@@ -50,7 +50,7 @@ pub struct SweepPoint {
     pub response: Option<LatencySummary>,
     /// Durations of rounds from their actual start.
     pub service: Option<LatencySummary>,
-    /// Rounds that failed, and rounds that were still open at the end.
+    /// Rounds that failed, were still open at the end, or were due and never began.
     pub unsuccessful_rounds: u64,
     /// How the run of this load ended; that of the first that did not complete, if there is one.
     pub outcome: RunStatus,
@@ -78,7 +78,9 @@ impl SweepPoint {
             is_saturated: achieved < offered * SATURATED_BELOW,
             response: totals.response.clone(),
             service: totals.latency.clone(),
-            unsuccessful_rounds: totals.failed_rounds + totals.pending_rounds.map_or(0, |pending| pending.count),
+            unsuccessful_rounds: totals.failed_rounds
+                + totals.pending_rounds.map_or(0, |pending| pending.count)
+                + totals.scheduled_rounds.map_or(0, |scheduled| scheduled.not_started),
             outcome: failed.unwrap_or(&result.outcome).clone(),
             runs: results.len() as u32,
             p99_range_ns: p99s.first().copied().zip(p99s.last().copied()),

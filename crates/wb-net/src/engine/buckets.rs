@@ -51,6 +51,24 @@ impl Buckets {
         }
     }
 
+    /// Adds `count` latencies: `first`, and each further one `period` nanoseconds longer. Takes a step per bucket.
+    pub(super) fn add_series(&mut self, first: Nanos, period: f64, count: u64) {
+        let mut number = 0;
+        while number < count {
+            let value = (first + (number as f64 * period) as Nanos).min(MAX_TIME);
+            let next = self.bucket_start(self.bucket_index(value) + 1);
+            let within = (next.saturating_sub(first) as f64 / period).ceil() as u64;
+            let end = if value == MAX_TIME { count } else { within.clamp(number + 1, count) };
+            self.add(value, u32::try_from(end - number).unwrap_or(u32::MAX));
+            number = end;
+        }
+    }
+
+    /// The number of significant digits.
+    pub(super) fn digits(&self) -> u8 {
+        self.digits
+    }
+
     pub(super) fn merge(&mut self, other: &Self) {
         if self.digits == other.digits {
             for (count, other_count) in self.counts.iter_mut().zip(&other.counts) {

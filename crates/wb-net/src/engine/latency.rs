@@ -40,9 +40,25 @@ impl LatencyHistogram {
         self.counts.add(nanos, times as u32);
     }
 
+    /// Records `count` values: `first`, and each further one `period` nanoseconds longer than the one before.
+    pub(crate) fn record_series(&mut self, first: Nanos, period: f64, count: u64) {
+        let Some(last) = count.checked_sub(1) else { return };
+        self.min = self.min.min(first);
+        self.max = self.max.max(first + (last as f64 * period) as Nanos);
+        let sum = count as f64 * (first as f64 + period * last as f64 / 2.0);
+        // A rate that nothing reaches may have more rounds due than a sum can hold.
+        self.sum = self.sum.saturating_add(sum as u64);
+        self.counts.add_series(first, period, count);
+    }
+
+    /// An empty histogram with the same significant digits.
+    pub(crate) fn empty_like(&self) -> Self {
+        Self::new(self.counts.digits())
+    }
+
     /// Adds another histogram.
     pub fn merge(&mut self, other: &Self) {
-        self.sum += other.sum;
+        self.sum = self.sum.saturating_add(other.sum);
         self.min = self.min.min(other.min);
         self.max = self.max.max(other.max);
         self.counts.merge(&other.counts);
@@ -83,6 +99,29 @@ mod tests {
             prop_assert_eq!(times.count(), values.len() as u64);
             prop_assert_eq!(Buckets::from(&histogram), times.counts);
         }
+    }
+
+    proptest! {
+        #[test]
+        fn a_series_is_recorded_like_its_values(
+            first in 0..MAX_TIME, period in 1.0..1e9_f64, count in 0_u64..300, shift in 0_u32..43
+        ) {
+            let first = first >> shift;
+            let (mut series, mut single) = (LatencyHistogram::new(3), LatencyHistogram::new(3));
+            series.record_series(first, period, count);
+            (0..count).for_each(|number| single.record(first + (number as f64 * period) as Nanos));
+            prop_assert_eq!(&series.counts, &single.counts);
+            prop_assert_eq!((series.min, series.max), (single.min, single.max));
+            prop_assert!(series.sum.abs_diff(single.sum) <= count + single.sum / 1_000_000_000);
+        }
+    }
+
+    #[test]
+    fn a_series_of_a_rate_that_nothing_reaches_is_recorded_at_once() {
+        let mut histogram = LatencyHistogram::new(3);
+        histogram.record_series(0, 1.0, 3_600_000_000_000);
+        assert_eq!(histogram.max, 3_599_999_999_999);
+        assert_eq!(histogram.sum, u64::MAX);
     }
 
     #[test]

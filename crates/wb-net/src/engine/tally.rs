@@ -128,7 +128,7 @@ pub struct TransactionTally {
     pub rounds: LatencyHistogram,
     /// Rounds in which a flowop failed or a datagram was lost: they have no duration.
     pub failed_rounds: u64,
-    /// Rounds that were open at the end of the window.
+    /// Rounds that had not ended at the end of the window.
     pub pending: PendingRounds,
     /// From the intended start of a round to its end; only with a rate.
     pub response: Option<LatencyHistogram>,
@@ -147,7 +147,7 @@ impl TransactionTally {
         self.ended = self.ended.max(other.ended);
         self.rounds.merge(&other.rounds);
         self.failed_rounds += other.failed_rounds;
-        self.pending.add(other.pending);
+        self.pending.add(&other.pending);
         for (own, others) in [(&mut self.response, &other.response), (&mut self.lag, &other.lag)] {
             if let (Some(own), Some(others)) = (own, others) {
                 own.merge(others);
@@ -160,23 +160,51 @@ impl TransactionTally {
     }
 }
 
-/// Rounds that were open when their window ended. Of each it is known that it took at least as long as it had been open.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// Rounds that had not ended when their window did. Of each it is known that it took at least as long as it had been open
+/// or due: the values are these times.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct PendingRounds {
-    /// Their number.
-    pub count: u64,
-    /// How long the oldest had been open, in nanoseconds.
-    pub longest: Nanos,
-    /// How long the oldest had been due, in nanoseconds: since the start that the rate intended. 0 without a rate.
-    pub longest_response: Nanos,
+    /// How long each open round had been open.
+    pub open: Option<LatencyHistogram>,
+    /// How long each open round had been due, since the start that the rate intended; only with a rate.
+    pub open_response: Option<LatencyHistogram>,
+    /// How long each round had been due that never began; only with a rate.
+    pub not_started: Option<LatencyHistogram>,
+    /// Rounds that were due in the window, begun or not; only with a rate.
+    pub due: u64,
 }
 
 impl PendingRounds {
     /// Adds others.
-    pub fn add(&mut self, other: Self) {
-        self.count += other.count;
-        self.longest = self.longest.max(other.longest);
-        self.longest_response = self.longest_response.max(other.longest_response);
+    pub fn add(&mut self, other: &Self) {
+        let parts = [
+            (&mut self.open, &other.open),
+            (&mut self.open_response, &other.open_response),
+            (&mut self.not_started, &other.not_started),
+        ];
+        for (own, others) in parts {
+            match (own, others) {
+                (Some(own), Some(others)) => own.merge(others),
+                (own @ None, others) => own.clone_from(others),
+                (Some(_), None) => {}
+            }
+        }
+        self.due += other.due;
+    }
+
+    /// How long the oldest open round had been open, in nanoseconds; 0 without one.
+    pub fn longest(&self) -> Nanos {
+        self.open.as_ref().map_or(0, |open| open.max)
+    }
+
+    /// The number of open rounds.
+    pub fn open_count(&self) -> u64 {
+        self.open.as_ref().map_or(0, LatencyHistogram::count)
+    }
+
+    /// The number of rounds that were due and never began.
+    pub fn not_started_count(&self) -> u64 {
+        self.not_started.as_ref().map_or(0, LatencyHistogram::count)
     }
 }
 

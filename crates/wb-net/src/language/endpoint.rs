@@ -7,7 +7,7 @@ use super::flowop_source::FlowopSource;
 use super::keywords::removed_help;
 use super::options::FlowopOptions;
 use super::profile::{Endpoint, Protocol, SctpEndpoint};
-use super::quantity::{parse_duration, parse_integer, parse_scaled_integer, parse_size};
+use super::quantity::{parse_duration, parse_integer, parse_scaled_integer, parse_size, parse_type_of_service};
 
 /// The maximum segment sizes that Linux accepts (tcp(7)).
 const MSS_RANGE: std::ops::RangeInclusive<u64> = 88..=32_767;
@@ -36,7 +36,11 @@ pub(super) fn parse_endpoint(scope: &mut ParseContext, source: &FlowopSource, pr
         no_delay: options.has("tcp_nodelay"),
         congestion: options.word("cc"),
         mss: options.get(scope, "mss", |text| parse_integer(text, MSS_RANGE)).map(|size| size as u32),
-        tos: options.get(scope, "tos", |text| parse_integer(text, 0..=255)).map(|tos| tos as u8),
+        tos: options.get(scope, "tos", |text| {
+            let invalid = || Diagnostic::labelled(format!("invalid type of service `{text}`"), "not a byte");
+            parse_type_of_service(text)
+                .ok_or_else(|| invalid().with_help("expected a number from 0 to 255, also as 0x…"))
+        }),
         gso: options.has("gso"),
         non_blocking: options.has("non_blocking"),
         kernel_tls: is_kernel_tls(options),

@@ -29,4 +29,5 @@ pub use diagnostic::{ProfileDiagnostics, ProfileNote};
 pub(crate) use keywords::opposite;
 pub use parser::{ParsedProfile, decode_text, parse};
 pub use profile::*;
+pub use quantity::parse_type_of_service;
 pub use variables::Variables;

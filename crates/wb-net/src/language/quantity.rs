@@ -95,6 +95,17 @@ pub(super) fn parse_integer(text: &str, range: RangeInclusive<u64>) -> Result<u6
     check_range(text, text.trim().parse().ok().filter(|_| text.trim().starts_with(|c: char| c.is_ascii_digit())), range)
 }
 
+/// Parses a type of service or traffic class: a byte in decimal, hexadecimal (0x…) or octal (0…), as iperf3 and ping do.
+pub fn parse_type_of_service(text: &str) -> Option<u8> {
+    let text = text.trim();
+    let parsed = match (text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")), text.strip_prefix('0')) {
+        (Some(hex), _) => u8::from_str_radix(hex, 16),
+        (None, Some(octal)) if !octal.is_empty() => u8::from_str_radix(octal, 8),
+        _ => text.parse(),
+    };
+    parsed.ok().filter(|_| !text.contains('+'))
+}
+
 /// Parses an integer, with `k` or `m` for powers of 1024 where uperf accepts them.
 pub(super) fn parse_scaled_integer(text: &str, range: RangeInclusive<u64>) -> Result<u64, Diagnostic> {
     let number = || {
@@ -190,6 +201,13 @@ mod tests {
         assert_eq!(parse_rate("2.5").map(|(rate, _)| rate), Ok(2.5));
         assert_eq!(parse_rate("1k"), Ok((1024.0, Some("a rate of `1k` means 1024 per second, as in uperf".into()))));
         assert!(parse_rate("0").is_err() && parse_rate("-1").is_err() && parse_rate("10ms").is_err());
+    }
+
+    #[test]
+    fn a_type_of_service_may_be_hexadecimal_or_octal() {
+        let texts = ["16", "0x10", "0X10", "020", " 0 ", "255", "0xff"].map(parse_type_of_service);
+        assert_eq!(texts, [Some(16), Some(16), Some(16), Some(16), Some(0), Some(255), Some(255)]);
+        assert_eq!(["256", "0x100", "08", "+1", "0x", "", "1k", "-1"].map(parse_type_of_service), [None; 8]);
     }
 
     proptest! {

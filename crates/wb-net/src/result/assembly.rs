@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use super::latency::is_notable_share;
 use super::progress::progress_points;
 use super::{
     DatagramCounts, FlowopResult, FlowopSide, GroupResult, IntervalLatency, LatencySummary, MachineResult,
-    NestedLatency, PendingRounds, RunResult, RunStatus, StrandResult, Totals, TransactionResult,
+    NestedLatency, PendingRounds, RunResult, RunStatus, ScheduledRounds, StrandResult, Totals, TransactionResult,
 };
 use crate::engine::clock::Nanos;
 use crate::engine::latency::LatencyHistogram;
@@ -207,18 +208,21 @@ impl GroupData<'_> {
                 let failed = tally.failed_rounds;
                 notes.push(format!("{name}: {failed} rounds failed or lost a datagram; they are in no latency"));
             }
-            let pending = tally.pending;
-            // Otherwise the end of the window just interrupts a round like any other.
-            if pending.longest >= NOTABLE_PENDING && pending.longest / 2 > tally.rounds.max {
-                let milliseconds = pending.longest as f64 / 1e6;
-                notes.push(if tally.rounds.count() == 0 {
+            let (ended, open) = (tally.rounds.count(), tally.pending.open_count());
+            let longest = tally.pending.longest();
+            let is_long = longest >= NOTABLE_PENDING && longest / 2 > tally.rounds.max;
+            // Otherwise the end of the window just interrupts rounds like any others.
+            if is_long || (ended > 0 && is_notable_share(open, ended + open)) {
+                let milliseconds = longest as f64 / 1e6;
+                notes.push(if ended == 0 {
                     format!(
                         "{name}: no round ended; the oldest had taken {milliseconds:.1} ms at the end of the window"
                     )
                 } else {
+                    let all = ended + open;
                     format!(
-                        "{name}: a round that was open at the end of the window had taken {milliseconds:.1} ms, longer \
-                         than any that ended; it is in the maximum only"
+                        "{name}: {open} of {all} rounds were open at the end of the window, after at most \
+                         {milliseconds:.1} ms; the latencies include them with the time until then, as lower bounds"
                     )
                 });
             }
@@ -317,12 +321,10 @@ impl GroupData<'_> {
             rounds: (!self.settings.totals_only).then(|| tally.rounds.count()),
             failed_rounds: tally.failed_rounds,
             pending_rounds: pending_rounds(&tally.pending),
-            latency: LatencySummary::with_pending(&tally.rounds, tally.pending.longest),
-            response: tally
-                .response
-                .as_ref()
-                .and_then(|response| LatencySummary::with_pending(response, tally.pending.longest_response)),
-            lag: tally.lag.as_ref().and_then(LatencySummary::from_histogram),
+            scheduled_rounds: scheduled_rounds(&tally.pending),
+            latency: LatencySummary::with_pending(&tally.rounds, &tally.pending.open),
+            response: tally.response.as_ref().and_then(|response| response_summary(response, &tally.pending)),
+            lag: tally.lag.as_ref().and_then(|lag| LatencySummary::with_pending(lag, &tally.pending.not_started)),
             flowops: flowops.collect(),
             intervals: intervals.collect(),
             nested: NestedLatency::from_intervals(&tally.rounds, &tally.intervals),
@@ -411,7 +413,7 @@ fn totals<'a>(groups: impl IntoIterator<Item = (&'a GroupData<'a>, Vec<usize>)>)
             }
             totals.rounds += client.rounds.count();
             totals.failed_rounds += client.failed_rounds;
-            pending.add(client.pending);
+            pending.add(&client.pending);
             merge_histogram(&mut latencies, &client.rounds);
             match &client.response {
                 Some(response) => merge_histogram(&mut responses, response),
@@ -446,10 +448,9 @@ fn totals<'a>(groups: impl IntoIterator<Item = (&'a GroupData<'a>, Vec<usize>)>)
     totals.sent_throughput = (sent_rate > 0.0).then_some(sent_rate);
     totals.difference_percent = difference(totals.sent_bytes, totals.received_bytes);
     totals.pending_rounds = pending_rounds(&pending);
-    totals.latency = latencies.and_then(|latencies| LatencySummary::with_pending(&latencies, pending.longest));
-    totals.response = responses
-        .filter(|_| has_responses)
-        .and_then(|responses| LatencySummary::with_pending(&responses, pending.longest_response));
+    totals.scheduled_rounds = scheduled_rounds(&pending);
+    totals.latency = latencies.and_then(|latencies| LatencySummary::with_pending(&latencies, &pending.open));
+    totals.response = responses.filter(|_| has_responses).and_then(|responses| response_summary(&responses, &pending));
     totals
 }
 
@@ -461,7 +462,18 @@ fn merge_histogram(sum: &mut Option<LatencyHistogram>, other: &LatencyHistogram)
 }
 
 fn pending_rounds(pending: &tally::PendingRounds) -> Option<PendingRounds> {
-    (pending.count > 0).then_some(PendingRounds { count: pending.count, at_least_ns: pending.longest })
+    let (count, at_least_ns) = (pending.open_count(), pending.longest());
+    (count > 0).then_some(PendingRounds { count, at_least_ns })
+}
+
+fn scheduled_rounds(pending: &tally::PendingRounds) -> Option<ScheduledRounds> {
+    let at_least_ns = pending.not_started.as_ref().map_or(0, |times| times.max);
+    let (due, not_started) = (pending.due, pending.not_started_count());
+    (due > 0).then_some(ScheduledRounds { due, not_started, at_least_ns })
+}
+
+fn response_summary(ended: &LatencyHistogram, pending: &tally::PendingRounds) -> Option<LatencySummary> {
+    LatencySummary::with_pending(ended, pending.open_response.iter().chain(&pending.not_started))
 }
 
 /// Length of the union of spans.

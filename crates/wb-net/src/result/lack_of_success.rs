@@ -19,8 +19,8 @@ impl GroupData<'_> {
         }
         self.data_transactions().find_map(|position| {
             let tally = self.client_tally(position)?;
-            let (failed, pending) = (tally.failed_rounds, tally.pending);
-            let may_arrive = failed == 0 && pending.longest < RETRANSMISSION;
+            let (failed, open, longest) = (tally.failed_rounds, tally.pending.open_count(), tally.pending.longest());
+            let may_arrive = failed == 0 && longest < RETRANSMISSION;
             let nothing_ended = !self.settings.totals_only && tally.rounds.count() == 0;
             if let (0, sent @ 1..) = self.received_and_sent(position, tally)
                 && !(nothing_ended && may_arrive)
@@ -38,16 +38,16 @@ impl GroupData<'_> {
                 .map(|flowop| flowop.count)
                 .sum();
             // A long round may have moved a part of its data, and a short window may end before the first one.
-            if failed == 0 && (received > 0 || pending.count == 0 || is_limited) {
+            if failed == 0 && (received > 0 || open == 0 || is_limited) {
                 return None;
             }
             let mut parts = Vec::new();
             if failed > 0 {
                 parts.push(format!("{failed} failed"));
             }
-            if pending.count > 0 {
-                let milliseconds = pending.longest / 1_000_000;
-                parts.push(format!("{} still open at the end, after {milliseconds} ms", pending.count));
+            if open > 0 {
+                let milliseconds = longest / 1_000_000;
+                parts.push(format!("{open} still open at the end, after {milliseconds} ms"));
             }
             let name = &self.group.transactions[position].name;
             Some(format!("group {}, {name}: no round succeeded: {}", self.group.name, parts.join(", ")))

@@ -7,12 +7,21 @@ use serde::{Deserialize, Serialize};
 use crate::engine::hdr;
 use crate::engine::latency::LatencyHistogram;
 
+/// Whether so many rounds are pending that the latencies have to be read with it: a hundredth. Every window interrupts
+/// some.
+pub(super) fn is_notable_share(pending: u64, all: u64) -> bool {
+    pending > all / 100
+}
+
 /// A summary of latencies, in nanoseconds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct LatencySummary {
     /// Number of values.
     pub count: u64,
+    /// Number of those that are lower bounds: of rounds that had not ended at the end of the window.
+    #[serde(default)]
+    pub pending: u64,
     /// The exact mean.
     pub mean_ns: f64,
     /// Percentiles.
@@ -49,12 +58,25 @@ pub(super) fn quantile(times: &LatencyHistogram, histogram: &Histogram<u32>, qua
 }
 
 impl LatencySummary {
-    /// Summarizes latencies, if there are any, besides which one took at least `pending` nanoseconds: that is known of
-    /// the maximum only.
-    pub(super) fn with_pending(times: &LatencyHistogram, pending: u64) -> Option<Self> {
-        let mut summary = Self::from_histogram(times)?;
-        summary.percentiles.max_ns = summary.percentiles.max_ns.max(pending);
-        Some(summary)
+    /// Summarizes the latencies of rounds that ended, if there are any, and of pending ones, which took at least these
+    /// times. The minimum is that of rounds that ended.
+    pub(super) fn with_pending<'a>(
+        times: &LatencyHistogram,
+        pending: impl IntoIterator<Item = &'a LatencyHistogram>,
+    ) -> Option<Self> {
+        let ended = times.count();
+        let mut all = times.clone();
+        pending.into_iter().for_each(|pending| all.merge(pending));
+        all.min = times.min;
+        let summary = Self::from_histogram(&all).filter(|_| ended > 0)?;
+        Some(Self { pending: summary.count - ended, ..summary })
+    }
+
+    /// Whether a quantile is a lower bound, since all pending rounds may be above it, and there are
+    /// notably many.
+    pub fn is_at_least(&self, quantile: f64) -> bool {
+        let share = self.pending as f64 / self.count as f64;
+        is_notable_share(self.pending, self.count) && share > 1.0 - quantile
     }
 
     /// Summarizes latencies, if there are any.
@@ -75,7 +97,7 @@ impl LatencySummary {
             max_ns: times.max,
         };
         let mean_ns = times.sum as f64 / count as f64;
-        Some(Self { count, mean_ns, percentiles, histogram: hdr::encode(&histogram).ok()? })
+        Some(Self { count, pending: 0, mean_ns, percentiles, histogram: hdr::encode(&histogram).ok()? })
     }
 
     /// The counts of recorded latencies in ascending order: the median of each bucket in nanoseconds, and its count.

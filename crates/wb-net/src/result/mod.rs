@@ -53,6 +53,11 @@ impl RunResult {
             machines: Vec::new(),
         }
     }
+
+    /// Describes a rate of the data phase that was not reached.
+    pub fn rate_shortfall(&self) -> Option<String> {
+        self.totals.scheduled_rounds.and_then(|scheduled| scheduled.describe_shortfall())
+    }
 }
 
 /// How a run ended.
@@ -110,10 +115,13 @@ pub struct Totals {
     pub failed_rounds: u64,
     /// Rounds that were still open at the end of a window.
     pub pending_rounds: Option<PendingRounds>,
-    /// Durations of the client's rounds from the start that the rate intended, if all transactions have a rate. The
-    /// maximum includes rounds that were still open at the end of a window.
+    /// Rounds that a rate scheduled, of the transactions that have one.
+    #[serde(default)]
+    pub scheduled_rounds: Option<ScheduledRounds>,
+    /// Durations of the client's rounds from the start that the rate intended, if all transactions have a rate. Rounds that
+    /// were open at the end of a window, and due rounds that never began, are included with the time until then.
     pub response: Option<LatencySummary>,
-    /// Durations of the client's rounds; the maximum likewise.
+    /// Durations of the client's rounds. Rounds that were open at the end of a window are included likewise.
     pub latency: Option<LatencySummary>,
     /// Failures that were ignored, on both sides.
     pub errors: u64,
@@ -201,11 +209,16 @@ pub struct TransactionResult {
     pub failed_rounds: u64,
     /// Rounds that were still open at the end of the window.
     pub pending_rounds: Option<PendingRounds>,
-    /// Durations of rounds. The maximum includes rounds that were still open at the end of the window.
+    /// Rounds that the rate scheduled, if it has one.
+    #[serde(default)]
+    pub scheduled_rounds: Option<ScheduledRounds>,
+    /// Durations of rounds. Those that were open at the end of the window are included with the time until then.
     pub latency: Option<LatencySummary>,
-    /// Durations of rounds, from the start that the rate intended; the maximum likewise.
+    /// Durations of rounds, from the start that the rate intended. Rounds that were open at the end of the window, and due
+    /// rounds that never began, are included likewise.
     pub response: Option<LatencySummary>,
-    /// Delays of the start of rounds behind the start that the rate intended.
+    /// Delays of the start of rounds behind the start that the rate intended; due rounds that never began are included
+    /// likewise.
     pub lag: Option<LatencySummary>,
     /// Its flowops, in order.
     pub flowops: Vec<FlowopResult>,
@@ -223,6 +236,32 @@ pub struct PendingRounds {
     pub count: u64,
     /// How long the oldest had been open, in nanoseconds.
     pub at_least_ns: u64,
+}
+
+/// Rounds that a rate scheduled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub struct ScheduledRounds {
+    /// Number of rounds that were due in the window.
+    pub due: u64,
+    /// Number of those that never began.
+    pub not_started: u64,
+    /// How long the oldest of those had been due, in nanoseconds; 0 without one.
+    pub at_least_ns: u64,
+}
+
+impl ScheduledRounds {
+    /// Describes a rate that was not reached: more than a hundredth of what was due never began.
+    pub fn describe_shortfall(&self) -> Option<String> {
+        let Self { due, not_started, at_least_ns } = *self;
+        let milliseconds = at_least_ns as f64 / 1e6;
+        latency::is_notable_share(not_started, due).then(|| {
+            format!(
+                "the rate was not reached: {not_started} of {due} rounds that were due never began, the oldest for \
+                 {milliseconds:.1} ms; response times include them with the time since they were due"
+            )
+        })
+    }
 }
 
 /// Durations of rounds in one interval.

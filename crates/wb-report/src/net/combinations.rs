@@ -1,9 +1,10 @@
 //! Table of several combinations of a preset's parameters.
 
 use wb_net::engine::usage::Usage;
-use wb_net::result::{RunResult, RunStatus};
+use wb_net::result::{LatencySummary, Percentiles, RunResult, RunStatus};
 
-use super::figures::{format_bit_rate, format_figure, format_nanos, format_percent, ratio};
+use super::figures::{format_bit_rate, format_bound, format_figure, format_percent, ratio};
+use crate::phrasing::NO_VALUE;
 use crate::text::{Align, Style, Table, TableCell};
 
 /// A combination of parameters with its result.
@@ -29,18 +30,23 @@ pub fn combinations(all: &[Combination<'_>], style: Style) -> String {
     let mut table = Table::new(&heads);
     for combination in all {
         let totals = &combination.result.totals;
-        let quantiles = totals.headline_latency().map(|latency| latency.percentiles);
+        let latency = totals.headline_latency();
+        let quantile = |at: f64, part: fn(&Percentiles) -> u64| {
+            let format =
+                |latency: &LatencySummary| format_bound(latency.is_at_least(at), part(&latency.percentiles) as f64);
+            latency.map_or_else(|| NO_VALUE.to_owned(), format)
+        };
         let lost = ratio(totals.lost_datagrams as f64 * 100.0, sent_datagrams(combination.result) as f64);
         let mut cells = vec![
             format!("{}, {}, n={}", combination.protocol, combination.size, combination.instances),
             format_bit_rate(totals.throughput),
             format_figure(totals.rounds_per_second, "/s"),
-            format_nanos(quantiles.map(|quantiles| quantiles.p50_ns as f64)),
-            format_nanos(quantiles.map(|quantiles| quantiles.p99_ns as f64)),
+            quantile(0.5, |percentiles| percentiles.p50_ns),
+            quantile(0.99, |percentiles| percentiles.p99_ns),
         ];
         cells.extend(lossy.then(|| format_percent(lost)));
         cells.push(format_figure(ratio(cpu_seconds(combination.result), totals.received_bytes as f64 / 1e9), "s"));
-        cells.push(outcome_word(&combination.result.outcome).to_owned());
+        cells.push(outcome_word(combination.result).to_owned());
         table.row(cells.into_iter().map(TableCell::from).collect());
     }
     table.draw(style)
@@ -58,8 +64,9 @@ fn cpu_seconds(result: &RunResult) -> f64 {
     (sum.user_ns + sum.system_ns) as f64 / 1e9
 }
 
-fn outcome_word(outcome: &RunStatus) -> &'static str {
-    match outcome {
+fn outcome_word(result: &RunResult) -> &'static str {
+    match result.outcome {
+        RunStatus::Completed if result.rate_shortfall().is_some() => "rate not reached",
         RunStatus::Completed => "completed",
         RunStatus::Truncated => "truncated",
         RunStatus::Interrupted => "interrupted",

@@ -4,6 +4,7 @@ use wb_model::Unit;
 use wb_net::result::{GroupResult, LatencySummary, RunResult};
 
 use crate::phrasing::NO_VALUE;
+use crate::text::Style;
 
 /// The columns of a latency table.
 pub(super) const LATENCY_COLUMNS: [&str; 8] = ["mean", "min", "p50", "p90", "p99", "p99.9", "p99.99", "max"];
@@ -51,9 +52,29 @@ pub(super) fn ratio(numerator: f64, denominator: f64) -> Option<f64> {
 pub(super) fn latency_figures(latency: Option<&LatencySummary>) -> Vec<String> {
     let Some(latency) = latency else { return vec![NO_VALUE.to_owned(); LATENCY_COLUMNS.len()] };
     let p = latency.percentiles;
-    let quantiles = [p.min_ns, p.p50_ns, p.p90_ns, p.p99_ns, p.p99_9_ns, p.p99_99_ns, p.max_ns];
-    let all = std::iter::once(latency.mean_ns).chain(quantiles.map(|quantile| quantile as f64));
-    all.map(|time| format_nanos(Some(time))).collect()
+    // The mean is one as soon as the maximum is.
+    let figures = [
+        (1.0, latency.mean_ns),
+        (0.0, p.min_ns as f64),
+        (0.5, p.p50_ns as f64),
+        (0.9, p.p90_ns as f64),
+        (0.99, p.p99_ns as f64),
+        (0.999, p.p99_9_ns as f64),
+        (0.9999, p.p99_99_ns as f64),
+        (1.0, p.max_ns as f64),
+    ];
+    figures.into_iter().map(|(quantile, time)| format_bound(latency.is_at_least(quantile), time)).collect()
+}
+
+/// Formats a time in nanoseconds, marked if it is a lower bound.
+pub(super) fn format_bound(is_at_least: bool, time: f64) -> String {
+    let sign = if is_at_least { "≥" } else { "" };
+    format!("{sign}{}", format_nanos(Some(time)))
+}
+
+/// Says that a rate was not reached, if so: it comes first, since every other figure has to be read with it.
+pub(super) fn rate_shortfall(result: &RunResult, style: Style) -> String {
+    result.rate_shortfall().map(|shortfall| style.indent(2, &shortfall)).unwrap_or_default()
 }
 
 /// Removes the column of the minimum, so that the others with a name fit into eighty characters.

@@ -47,7 +47,8 @@ pub struct ResultSections {
 /// Renders a run; the total comes last, where users look first.
 pub fn result_text(result: &RunResult, sections: ResultSections, style: Style) -> String {
     let detailed = [
-        (sections.threads, threads::strands_table as fn(&RunResult, Style) -> String),
+        (true, figures::rate_shortfall as fn(&RunResult, Style) -> String),
+        (sections.threads, threads::strands_table),
         (sections.flowops, flowops::flowop_tables),
         (sections.transactions, transactions::latency_table),
         (sections.groups, groups::group_tables),

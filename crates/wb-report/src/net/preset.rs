@@ -6,7 +6,7 @@ use wb_model::pluralize;
 
 use super::figures::{
     LATENCY_COLUMNS, format_bit_rate, format_bytes, format_figure, format_nanos, format_percent, latency_figures,
-    qualified_name, without_min,
+    qualified_name, rate_shortfall, without_min,
 };
 use crate::text::{Style, Table, figure_columns, figure_row};
 
@@ -35,8 +35,15 @@ pub fn preset(result: &RunResult, style: Style) -> String {
     if result.totals.seconds == 0.0 {
         return remarks(result, style);
     }
-    [moved.draw(style), resource_line(result, style), String::from("\n"), rounds.draw(style), remarks(result, style)]
-        .concat()
+    [
+        rate_shortfall(result, style),
+        moved.draw(style),
+        resource_line(result, style),
+        String::from("\n"),
+        rounds.draw(style),
+        remarks(result, style),
+    ]
+    .concat()
 }
 
 fn add_directions(table: &mut Table, result: &RunResult, path: (&GroupResult, &TransactionResult, &FlowopResult)) {

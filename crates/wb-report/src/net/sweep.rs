@@ -2,15 +2,16 @@
 
 use serde::Serialize;
 use wb_model::Unit;
-use wb_net::result::{LatencySummary, RunStatus};
+use wb_net::result::{LatencySummary, Percentiles, RunStatus};
 use wb_net::sweep::{Sweep, SweepPoint};
 use wb_study::result::{CurveSet, SummaryCurve, SummaryPoint};
 
-use super::figures::{format_figure, format_nanos};
+use super::figures::{format_bound, format_figure, format_nanos};
 use crate::chart::{Chart, CurveChart, Drawing, KneeMark};
 use crate::page::PageError;
 use crate::page::components::{FigureTable, IdGenerator, PageFigure};
 use crate::page::document::Document;
+use crate::phrasing::NO_VALUE;
 use crate::text::{Style, Table, figure_columns, figure_row};
 
 /// The line whose runs differ visibly.
@@ -74,7 +75,10 @@ impl Chart for SweepChart {
 const COLUMNS: [&str; 8] = ["offered", "achieved", "p50", "p99", "p99 of the runs", "p99.9", "max", ""];
 
 fn row(sweep: &Sweep, point: &SweepPoint) -> (String, Vec<String>) {
-    let time = |part: fn(&LatencySummary) -> u64| format_nanos(point.response.as_ref().map(|one| part(one) as f64));
+    let time = |at: f64, part: fn(&Percentiles) -> u64| {
+        let format = |one: &LatencySummary| format_bound(one.is_at_least(at), part(&one.percentiles) as f64);
+        point.response.as_ref().map_or_else(|| NO_VALUE.to_owned(), format)
+    };
     let is_knee = sweep.knee_percent == Some(point.load_percent);
     let remark = match (&point.outcome, is_knee, point.is_saturated) {
         (RunStatus::Completed | RunStatus::Truncated, true, _) => "knee",
@@ -85,11 +89,11 @@ fn row(sweep: &Sweep, point: &SweepPoint) -> (String, Vec<String>) {
     let figures = vec![
         format_figure(Some(point.offered), "/s"),
         format_figure(Some(point.achieved), "/s"),
-        time(|latency| latency.percentiles.p50_ns),
-        time(|latency| latency.percentiles.p99_ns),
+        time(0.5, |percentiles| percentiles.p50_ns),
+        time(0.99, |percentiles| percentiles.p99_ns),
         range(point).unwrap_or_default(),
-        time(|latency| latency.percentiles.p99_9_ns),
-        time(|latency| latency.percentiles.max_ns),
+        time(0.999, |percentiles| percentiles.p99_9_ns),
+        time(1.0, |percentiles| percentiles.max_ns),
         remark.to_owned(),
     ];
     (format!("{} %", point.load_percent), figures)
@@ -188,15 +192,14 @@ pub fn sweep_page(sweep: &Sweep) -> Result<String, PageError> {
 
 #[cfg(test)]
 mod tests {
-    use wb_net::result::Percentiles;
-
     use super::*;
 
     /// A load with the p99 of its runs in microseconds: the smallest, the median and the largest.
     fn point(load_percent: f64, is_saturated: bool, [low, p99, high]: [u64; 3]) -> SweepPoint {
         let percentiles =
             Percentiles { min_ns: 0, p50_ns: 0, p90_ns: 0, p99_ns: p99 * 1000, p99_9_ns: 0, p99_99_ns: 0, max_ns: 0 };
-        let response = LatencySummary { count: 10_000, mean_ns: 0.0, percentiles, histogram: String::new() };
+        let response =
+            LatencySummary { count: 10_000, pending: 0, mean_ns: 0.0, percentiles, histogram: String::new() };
         SweepPoint {
             load_percent,
             offered: load_percent * 100.0,

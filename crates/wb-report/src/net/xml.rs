@@ -43,7 +43,7 @@ impl XmlWriter {
         attributes.push(("outcome", state.to_owned()));
         attributes.extend(reason.map(|reason| ("reason", reason.to_owned())));
         self.element("run", attributes, |file| {
-            for note in &result.notes {
+            for note in result.rate_shortfall().iter().chain(&result.notes) {
                 file.element("note", Vec::new(), |file| {
                     file.0.write_event(Event::Text(BytesText::new(&replace_forbidden(note))))
                 })?;
@@ -85,7 +85,12 @@ impl XmlWriter {
             ("timeouts", totals.timeouts.to_string()),
             ("lost-datagrams", totals.lost_datagrams.to_string()),
             ("failed-rounds", totals.failed_rounds.to_string()),
+            ("pending-rounds", totals.pending_rounds.map_or(0, |pending| pending.count).to_string()),
         ];
+        if let Some(scheduled) = totals.scheduled_rounds {
+            attributes.push(("due-rounds", scheduled.due.to_string()));
+            attributes.push(("not-started-rounds", scheduled.not_started.to_string()));
+        }
         let optional = [
             ("received-bytes-per-second", totals.throughput),
             ("sent-bytes-per-second", totals.sent_throughput),
@@ -138,6 +143,7 @@ impl XmlWriter {
         let attributes = vec![
             ("of", kind.to_owned()),
             ("count", latency.count.to_string()),
+            ("pending", latency.pending.to_string()),
             ("mean-ns", latency.mean_ns.to_string()),
             ("min-ns", p.min_ns.to_string()),
             ("p50-ns", p.p50_ns.to_string()),

@@ -71,6 +71,7 @@ fn totals() -> Totals {
         rounds_per_second: Some(1e4),
         failed_rounds: 0,
         pending_rounds: None,
+        scheduled_rounds: None,
         response: None,
         latency: Some(latency(10_000)),
         errors: 0,
@@ -84,7 +85,7 @@ fn latency(count: u64) -> LatencySummary {
     let at = 100;
     let percentiles =
         Percentiles { min_ns: at, p50_ns: at, p90_ns: at, p99_ns: at, p99_9_ns: at, p99_99_ns: at, max_ns: 200_000 };
-    LatencySummary { count, mean_ns: 190_000.0, percentiles, histogram: HISTOGRAM.to_owned() }
+    LatencySummary { count, pending: 0, mean_ns: 190_000.0, percentiles, histogram: HISTOGRAM.to_owned() }
 }
 
 fn part(name: &str, flowop: &str, data: bool) -> TransactionResult {
@@ -116,6 +117,7 @@ fn part(name: &str, flowop: &str, data: bool) -> TransactionResult {
         rounds: Some(10_000),
         failed_rounds: 0,
         pending_rounds: None,
+        scheduled_rounds: None,
         latency: None,
         response: None,
         lag: None,

@@ -24,6 +24,7 @@ pub(crate) fn metrics(primary: PrimaryMetric) -> Vec<Metric> {
     metrics.extend([
         Metric::check("difference", "%"),
         Metric::check("lost-datagrams", "datagrams"),
+        Metric::check("pending-rounds", "rounds"),
         Metric::check("retransmits", "segments"),
         Metric::check("errors", "errors"),
     ]);
@@ -54,6 +55,7 @@ pub(crate) fn study(expectation: RunExpectation, artefacts: &Artefacts) -> Resul
     gates::check_completed(&mut measurement, expectation, &result);
     gates::check_received(&mut measurement, expectation, &result);
     gates::check_possible(&mut measurement, &result, elapsed);
+    measurement.findings.extend(result.rate_shortfall());
     measurement.findings.extend(result.notes.iter().cloned());
     for machine in &result.machines {
         let name = if machine.address.is_none() { "client" } else { "server" };
@@ -99,6 +101,9 @@ fn set_costs(measurement: &mut Measurement, result: &RunResult) {
     let resent = |group: &GroupResult| group.client_connections.retransmits + group.server_connections.retransmits;
     measurement.set(Class::Check, "retransmits", result.groups.iter().map(resent).sum::<u64>() as f64);
     measurement.set(Class::Check, "lost-datagrams", totals.lost_datagrams as f64);
+    let not_started = totals.scheduled_rounds.map_or(0, |scheduled| scheduled.not_started);
+    let pending = totals.pending_rounds.map_or(0, |pending| pending.count) + not_started;
+    measurement.set(Class::Check, "pending-rounds", pending as f64);
     measurement.set(Class::Check, "errors", totals.errors as f64);
     if let Some(percent) = totals.difference_percent {
         measurement.set(Class::Check, "difference", percent);

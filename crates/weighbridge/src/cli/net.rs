@@ -9,7 +9,10 @@ use std::{net::IpAddr, ops::RangeInclusive, path::PathBuf, time::Duration};
 
 use clap::{Args, Subcommand};
 use wb_model::{Bytes, Nanos};
-use wb_net::{control::Fingerprint, language::Protocol};
+use wb_net::{
+    control::Fingerprint,
+    language::{self, Protocol},
+};
 
 use super::{KeyValueParser, NumberList, OutputPath, parse_ip_address, parse_number_list};
 
@@ -406,14 +409,8 @@ fn parse_mss(text: &str) -> Result<u32, String> {
     mss.ok_or_else(|| format!("expected bytes from {} to {}", MSS_RANGE.start(), MSS_RANGE.end()))
 }
 
-/// Parses a byte in decimal, hexadecimal (0x…) or octal (0…), as iperf3 and ping do.
 fn parse_type_of_service(text: &str) -> Result<u8, String> {
-    let parsed = match (text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")), text.strip_prefix('0')) {
-        (Some(hex), _) => u8::from_str_radix(hex, 16),
-        (None, Some(octal)) if !octal.is_empty() => u8::from_str_radix(octal, 8),
-        _ => text.parse(),
-    };
-    parsed.map_err(|_| "expected a number from 0 to 255".to_owned())
+    language::parse_type_of_service(text).ok_or_else(|| "expected a number from 0 to 255".to_owned())
 }
 
 fn parse_interval(text: &str) -> Result<Nanos, String> {

@@ -31,7 +31,7 @@ use super::perf_counters::PerfCounters;
 use super::plan::{Executions, FlowopPlan, GroupPlan, TransactionPlan};
 use super::protocol::{EngineError, Side, StrandTotals};
 use super::raw_log::RawLog;
-use super::tally::{LiveCounters, PendingRounds, StrandTally, TransactionTally, failure_number};
+use super::tally::{LiveCounters, StrandTally, TransactionTally, failure_number};
 use crate::language::{Extent, FlowopAction, Message};
 use crate::transport::link::LinkEnd;
 use crate::transport::watched_connection::WatchedConnection;
@@ -305,12 +305,8 @@ impl Strand {
         }
         let extent = self.plan.transactions[self.position.transaction].extent;
         self.ended_early |= matches!(extent, Extent::Iterations(rounds) if self.position.round < rounds);
-        if let Some(end) = self.position.end.filter(|_| context.record && self.position.is_round_open) {
-            let end = end.min(clock::now());
-            let since = |start: Nanos| end.saturating_sub(start);
-            let longest_response = if self.is_paced() { since(self.position.round_intended) } else { 0 };
-            let pending = PendingRounds { count: 1, longest: since(self.position.round_began), longest_response };
-            context.transactions[self.position.transaction].pending.add(pending);
+        if let Some(end) = self.position.end {
+            self.record_pending(end.min(clock::now()), context);
         }
         for open in &self.open {
             let tally = &mut context.transactions[self.position.transaction].flowops[open.arrivals.flowop];
@@ -357,7 +353,10 @@ impl Strand {
                 }
             }
             let flowop = &transaction.flowops[self.position.flowop];
-            if matches!(flowop.flowop.action, FlowopAction::Skip) {
+            let is_between = flowop.period.is_some() && matches!(self.operation, StrandOperation::Idle);
+            if matches!(flowop.flowop.action, FlowopAction::Skip)
+                || (is_between && self.flowop_end(flowop).is_some_and(|end| self.now >= end))
+            {
                 self.next_flowop(transaction, context);
                 continue;
             }

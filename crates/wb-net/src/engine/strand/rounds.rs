@@ -1,9 +1,11 @@
 //! Rounds of a transaction: when each begins, given by a rate, and what is recorded at its end.
 
-use super::{Strand, StrandContext, StrandOperation};
+use super::{Strand, StrandContext, StrandOperation, StrandPosition};
 use crate::engine::clock::{self, Nanos};
 use crate::engine::latencies::{LatencyEntry, LatencyKind};
+use crate::engine::latency::LatencyHistogram;
 use crate::engine::plan::{FlowopPlan, TransactionPlan};
+use crate::engine::protocol::Side;
 use crate::language::Extent;
 use crate::transport::WaitCondition;
 
@@ -36,9 +38,18 @@ impl Strand {
         }
         self.operation = StrandOperation::Idle;
         self.position.is_round_open = true;
-        self.position.round_began = self.now.max(self.position.began);
+        if !self.takes_turns(transaction) {
+            self.position.round_began = self.now.max(self.position.began);
+        }
         self.position.flowop_began = self.now;
         RoundStart::Now
+    }
+
+    /// Whether its next round begins when the one before ends, or with the window, although it may have to wait for its
+    /// turn in an event loop: without a rate a strand always has a round in progress.
+    fn takes_turns(&self, transaction: &TransactionPlan) -> bool {
+        let is_window = matches!(transaction.extent, Extent::Window(_));
+        !self.own_thread && is_window && !transaction.idle && transaction.period.is_none()
     }
 
     /// The intended start of an execution, or the condition to wait for if it has not come yet.
@@ -50,13 +61,12 @@ impl Strand {
             self.position.flowop_intended = self.position.flowop_began.max(earliest);
         }
         let intended = self.position.flowop_intended + (self.position.execution as f64 * period) as Nanos;
+        // What is due at the end of the flowop or later does not begin: the flowop ends then.
+        let is_in_time = self.flowop_end(flowop).is_none_or(|end| intended < end);
         if self.now < intended {
             self.now = clock::now();
-            if self.now < intended {
-                return Err(WaitCondition::until(intended));
-            }
         }
-        Ok(Some(intended))
+        if self.now < intended || !is_in_time { Err(WaitCondition::until(intended)) } else { Ok(Some(intended)) }
     }
 
     pub(super) fn end_round(&mut self, transaction: &TransactionPlan, context: &mut StrandContext<'_>) {
@@ -96,7 +106,40 @@ impl Strand {
         }
     }
 
-    pub(super) fn is_paced(&self) -> bool {
-        self.plan.transactions[self.position.transaction].period.is_some()
+    /// Records what has not ended at the end of the window, on the side that measures rounds: the open round, and those
+    /// that the rate scheduled and that never began.
+    pub(super) fn record_pending(&self, end: Nanos, context: &mut StrandContext<'_>) {
+        if self.side != Side::Client {
+            return;
+        }
+        let plan = &self.plan.transactions[self.position.transaction];
+        let tally = &mut context.transactions[self.position.transaction];
+        let StrandPosition { began, round, is_round_open, round_began, round_intended, .. } = self.position;
+        let since = |start: Nanos| end.saturating_sub(start);
+        // Allocated here, after what is measured: most transactions have no such round.
+        let record = |times: &mut Option<LatencyHistogram>, age: Nanos| {
+            times.get_or_insert_with(|| tally.rounds.empty_like()).record(age);
+        };
+        if (is_round_open || self.takes_turns(plan)) && context.record {
+            record(&mut tally.pending.open, since(round_began));
+            if plan.period.is_some() {
+                record(&mut tally.pending.open_response, since(round_intended));
+            }
+        }
+        let Some(period) = plan.period else { return };
+        let phase = self.plan.phase(self.index);
+        // A round that is due at the end itself belongs to no window, also if the division is inexact.
+        let scheduled = (since(began) as f64 / period - phase - 1e-6).ceil().max(0.0) as u64;
+        let due = match plan.extent {
+            Extent::Iterations(rounds) => scheduled.min(rounds),
+            Extent::Window(_) => scheduled,
+        };
+        let begun = round + u64::from(is_round_open);
+        tally.pending.due += due.max(begun);
+        if let Some(count @ 1..) = due.checked_sub(begun) {
+            let last = began + (((due - 1) as f64 + phase) * period) as Nanos;
+            let times = tally.pending.not_started.get_or_insert_with(|| tally.rounds.empty_like());
+            times.record_series(since(last), period, count);
+        }
     }
 }

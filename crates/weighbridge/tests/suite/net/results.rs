@@ -92,6 +92,69 @@ fn all_sections_are_printed_for_both_sides() {
     }
 }
 
+/// A profile whose rounds take longer than the thinking in them, in a window of 900 ms.
+fn slow_rounds(strands: u32, rate: &str, think: &str) -> String {
+    let think = format!(r#"<flowop type="think" options="duration={think}"/><flowop type="read""#);
+    let window = format!(r#"duration="900ms" {rate}"#);
+    let profile = PROFILE.replace(r#"duration="300ms" rate="100""#, &window);
+    profile.replace(r#"nthreads="2""#, &format!(r#"nthreads="{strands}""#)).replace(r#"<flowop type="read""#, &think)
+}
+
+#[test]
+fn due_rounds_that_never_began_are_in_every_output() {
+    let (place, server) = NetLab::with_server();
+    place.lab.write("slow.xml", &slow_rounds(2, r#"rate="20""#, "200ms"));
+    for flags in ["", "--max-threads 1", "-n"] {
+        let line = format!("run slow.xml --var h=127.0.0.1 -P {} -q {flags} --xml slow.out", server.port);
+        let text = place.net(&line).expect_code(0);
+        let first = text.out.lines().next().unwrap();
+        assert!(first.contains("the rate was not reached: ") && first.contains(" of 36 rounds"), "{}", text.out);
+        let xml = std::fs::read_to_string(place.lab.path("slow.out")).unwrap();
+        assert!(xml.contains("due-rounds=\"36\"") && xml.contains("<note>the rate was not reached"), "{xml}");
+        let result = place.net(&format!("{line} --json")).expect_code(0).json();
+        let totals = &result["totals"];
+        let scheduled = &totals["scheduled-rounds"];
+        assert_eq!(scheduled["due"], 36, "{flags} {totals}");
+        let [rounds, not_started] = [&totals["rounds"], &scheduled["not-started"]].map(|count| count.as_u64().unwrap());
+        if flags == "-n" {
+            assert!(rounds + not_started <= 36 && totals["response"].is_null(), "{totals}");
+            continue;
+        }
+        let open = totals["pending-rounds"]["count"].as_u64().unwrap();
+        assert_eq!((rounds + open + not_started, totals["response"]["count"].as_u64()), (36, Some(36)), "{totals}");
+        assert_eq!(totals["response"]["pending"].as_u64(), Some(open + not_started), "{totals}");
+        // The last due round waits for 50 ms, the first that cannot begin for 700 ms.
+        assert!(totals["response"]["p50-ns"].as_u64().unwrap() > 150_000_000, "{totals}");
+        assert!(scheduled["at-least-ns"].as_u64().unwrap() > 400_000_000, "{totals}");
+    }
+}
+
+/// Little's law: as many rounds are in progress as there are connections, so that their rate times their mean duration is
+/// that number, if none is left out.
+#[test]
+fn rounds_that_are_open_at_the_end_are_in_the_mean() {
+    let (place, server) = NetLab::with_server();
+    let (threads, event_loop) = ("", "--max-threads 1");
+    for (strands, think, flags) in [
+        (1, "400ms", threads),
+        (20, "400ms", event_loop),
+        (20, "130ms", threads),
+        (20, "130ms", event_loop),
+        // The strands wait for their turn, also before the first round.
+        (300, "1ms busy", event_loop),
+    ] {
+        place.lab.write("slow.xml", &slow_rounds(strands, "", think));
+        let line = format!("run slow.xml --var h=127.0.0.1 -P {} --json {flags}", server.port);
+        let result = place.net(&line).expect_code(0).json();
+        let latency = &result["totals"]["latency"];
+        let [count, mean] = ["count", "mean-ns"].map(|name| latency[name].as_f64().unwrap());
+        let seconds = result["totals"]["seconds"].as_f64().unwrap();
+        let in_progress = count / seconds * mean / 1e9;
+        assert!((in_progress / f64::from(strands) - 1.0).abs() < 0.05, "{in_progress} of {strands}: {latency}");
+        assert!(result["notes"].to_string().contains("rounds were open at the end"), "{}", result["notes"]);
+    }
+}
+
 #[test]
 fn no_statistics_prints_only_counts() {
     let (place, server) = NetLab::with_server();

@@ -43,12 +43,17 @@ impl Server {
         self.program.wait_for_stderr(words);
     }
 
+    /// Bytes that its host has received.
+    pub(crate) fn received(&self) -> u64 {
+        let devices = std::fs::read_to_string(format!("/proc/{}/net/dev", self.pid())).unwrap();
+        let mut counts = devices.lines().filter_map(|line| line.trim().strip_prefix("eth0:"));
+        counts.next().unwrap().split_whitespace().next().unwrap().parse().unwrap()
+    }
+
     /// Waits until its host has received this many bytes.
     pub(crate) fn receives(&self, bytes: u64) {
         eventually(&format!("{bytes} bytes received"), || {
-            let devices = std::fs::read_to_string(format!("/proc/{}/net/dev", self.pid())).unwrap();
-            let mut counts = devices.lines().filter_map(|line| line.trim().strip_prefix("eth0:"));
-            let received: u64 = counts.next().unwrap().split_whitespace().next().unwrap().parse().unwrap();
+            let received = self.received();
             if received >= bytes { Ok(()) } else { Err(format!("{received} received so far")) }
         });
     }

@@ -72,7 +72,7 @@ fn lost_datagrams_are_noted() {
 }
 
 #[test]
-fn a_round_that_is_pending_at_the_end_is_in_the_maximum() {
+fn a_round_that_is_pending_at_the_end_is_in_the_latencies() {
     for threads in ["", "--max-threads 1"] {
         let Some(lab) = Lab::with_nft(2) else { return };
         let server = lab.serve("");
@@ -115,6 +115,30 @@ fn with_a_rate_the_response_time_is_the_headline() {
 }
 
 #[test]
+fn due_rounds_that_a_server_prevented_are_in_the_response_time() {
+    let Some(lab) = Lab::alone(2) else { return };
+    let server = lab.serve("");
+    for threads in ["", "--max-threads 1"] {
+        let profile = connected(2, "protocol=tcp tcp_nodelay", &rr("duration=2s rate=100", "64", "64"));
+        let before = server.received();
+        let client = lab.start_profile(&profile, threads);
+        server.receives(before + 8000);
+        server.signal(Signal::STOP);
+        sleep(Duration::from_millis(2200));
+        server.signal(Signal::CONT);
+        let result = client.finish().completed();
+        let totals = &result.0["totals"];
+        let (open, scheduled) = (number(&totals["pending-rounds"]["count"]), &totals["scheduled-rounds"]);
+        assert_eq!((open, number(&scheduled["due"])), (2, 400), "{totals}");
+        assert_eq!(result.rounds() + open + number(&scheduled["not-started"]), 400, "{totals}");
+        let response = &totals["response"];
+        assert_eq!((number(&response["count"]), number(&response["pending"])), (400, 400 - result.rounds()));
+        assert!(number(&response["p99-ns"]) > 500_000_000, "{response}");
+        assert!(number(&totals["latency"]["count"]) == result.rounds() + open, "{totals}");
+    }
+}
+
+#[test]
 fn the_schedule_of_a_flowop_begins_with_it() {
     let Some(lab) = Lab::alone(2) else { return };
     let _server = lab.serve("");
@@ -130,6 +154,21 @@ fn the_schedule_of_a_flowop_begins_with_it() {
         lab.run_profile(&connected(1, "protocol=tcp", &transaction("iterations=30", &flowops)), "").completed();
     let seconds = result.transaction(0, 1)["seconds"].as_f64().unwrap();
     assert!(seconds > 0.57, "{seconds} s");
+}
+
+#[test]
+fn a_flowop_with_a_duration_and_a_rate_runs_as_often_as_both_say() {
+    let Some(lab) = Lab::alone(2) else { return };
+    let _server = lab.serve("");
+    for (time, rate, expected) in [("1s", 100, 100), ("500ms", 30, 15), ("250ms", 10, 3)] {
+        let flowops = flowop("write", &format!("size=64 duration={time} rate={rate}"));
+        for threads in ["", "--max-threads 1"] {
+            let profile = connected(1, "protocol=tcp tcp_nodelay tos=0x10", &transaction("iterations=1", &flowops));
+            let result = lab.run_profile(&profile, threads).completed();
+            let write = &result.transaction(0, 1)["flowops"][0];
+            assert_eq!(number(&write["client"]["count"]), expected, "{time} {rate} {threads}: {write}");
+        }
+    }
 }
 
 #[test]
