@@ -1,6 +1,7 @@
 //! What is compared: builds, of which one follows the other, or parts of one run, which are alternatives.
 
 use serde::Serialize;
+use wb_compare::comparison::FinalVerdict;
 use wb_compare::{Builds, ComparisonResult};
 
 /// What is compared.
@@ -48,17 +49,20 @@ impl Wording {
         }
     }
 
-    /// What the methods found that fail a comparison.
+    /// What the methods found that fails a comparison.
     pub(super) fn failed_by(self, outcome: &ComparisonResult) -> &'static str {
-        let totals = &outcome.totals;
-        let better = totals.better + totals.groups_improved;
-        match (self, totals.worse + totals.groups_regressed, better, totals.unconfirmed) {
-            (_, 0, 0, 1..) => "unconfirmed by",
-            (_, 0, 1.., 1..) => "failed by",
-            (Self::Builds, 0, ..) => "improvement by",
-            (Self::Alternatives, 0, ..) => "better by",
-            (Self::Builds, ..) => "regression by",
-            (Self::Alternatives, ..) => "worse by",
+        let failing = || outcome.checks.iter().filter(|check| check.fails).map(|check| check.final_verdict);
+        let worse = failing().any(FinalVerdict::is_worse) || outcome.totals.groups_regressed > 0;
+        let only = |is: fn(FinalVerdict) -> bool| failing().all(is);
+        match self {
+            Self::Builds if worse => "regression by",
+            Self::Alternatives if worse => "worse by",
+            // Groups alone, too.
+            Self::Builds if only(FinalVerdict::is_better) => "improvement by",
+            Self::Alternatives if only(FinalVerdict::is_better) => "better by",
+            _ if only(|verdict| verdict == FinalVerdict::Unconfirmed) => "unconfirmed by",
+            _ if only(|verdict| verdict == FinalVerdict::Inconclusive) => "inconclusive by",
+            _ => "failed by",
         }
     }
 }

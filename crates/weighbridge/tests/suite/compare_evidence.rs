@@ -310,7 +310,8 @@ fn what_is_inconclusive_fails_if_requested() {
     for level in ["", "--fail-on unconfirmed"] {
         lab.weighbridge(&format!("compare one one {level}")).expect_code(0);
     }
-    lab.weighbridge("compare one one --fail-on inconclusive --junit j.xml").expect_code(2);
+    let failed = lab.weighbridge("compare one one --fail-on inconclusive --junit j.xml").expect_code(2);
+    assert!(words(&failed.out).contains("inconclusive by statistics"), "{}", failed.out);
     let xml = lab.read("j.xml");
     assert!(!xml.contains(r#"failures="0""#) && xml.contains(r#"skipped="0""#), "{xml}");
     // It is the stricter level.
