@@ -51,15 +51,16 @@ impl Wording {
 
     /// What the methods found that fails a comparison.
     pub(super) fn failed_by(self, outcome: &ComparisonResult) -> &'static str {
+        let totals = &outcome.totals;
+        let worse = totals.worse + totals.groups_regressed > 0;
         let failing = || outcome.checks.iter().filter(|check| check.fails).map(|check| check.final_verdict);
-        let worse = failing().any(FinalVerdict::is_worse) || outcome.totals.groups_regressed > 0;
-        let only = |is: fn(FinalVerdict) -> bool| failing().all(is);
+        let only = |is: fn(FinalVerdict) -> bool| failing().next().is_some() && failing().all(is);
+        let better = only(FinalVerdict::is_better) || (failing().next().is_none() && totals.groups_improved > 0);
         match self {
             Self::Builds if worse => "regression by",
             Self::Alternatives if worse => "worse by",
-            // Groups alone, too.
-            Self::Builds if only(FinalVerdict::is_better) => "improvement by",
-            Self::Alternatives if only(FinalVerdict::is_better) => "better by",
+            Self::Builds if better => "improvement by",
+            Self::Alternatives if better => "better by",
             _ if only(|verdict| verdict == FinalVerdict::Unconfirmed) => "unconfirmed by",
             _ if only(|verdict| verdict == FinalVerdict::Inconclusive) => "inconclusive by",
             _ => "failed by",

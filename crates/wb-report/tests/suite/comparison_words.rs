@@ -221,11 +221,15 @@ fn differences_name_their_aspect_beside_means() {
 
 #[test]
 fn what_fails_unconfirmed_is_no_regression() {
-    let mut outcome = outcome(&[check("1", 1.3, "unconfirmed")]);
-    (outcome.totals.unconfirmed, outcome.exit_code) = (1, 2);
-    outcome.regressed_by = serde_json::from_value(json!(["statistical"])).unwrap();
-    let comment = markdown(&outcome);
-    assert!(comment.contains("; unconfirmed by statistics.") && !comment.contains("regression"), "{comment}");
+    for (verdict, words) in
+        [("unconfirmed", "unconfirmed by"), ("inconclusive", "inconclusive by"), ("improved", "improvement by")]
+    {
+        let mut outcome = outcome(&[with(check("1", 1.3, verdict), json!({ "fails": true }))]);
+        outcome.exit_code = 2;
+        outcome.regressed_by = serde_json::from_value(json!(["statistical"])).unwrap();
+        let comment = markdown(&outcome);
+        assert!(comment.contains(&format!("; {words} statistics.")) && !comment.contains("regression"), "{comment}");
+    }
 }
 
 #[test]
