@@ -44,7 +44,7 @@ pub(crate) fn check_well_formed(text: &str) -> Result<(), String> {
             Ok(Event::Empty(_)) => elements += 1,
             Ok(Event::Start(_)) => (elements, open) = (elements + 1, open + 1),
             Ok(Event::End(_)) => open -= 1,
-            Ok(Event::GeneralRef(entity)) if !is_known(&entity) => {
+            Ok(Event::GeneralRef(entity)) if !is_predefined(&entity) => {
                 let message = format!("unknown entity `{}`: expected a character or its number", &*entity);
                 return Err(locate(text, start, &message));
             }
@@ -54,8 +54,8 @@ pub(crate) fn check_well_formed(text: &str) -> Result<(), String> {
     }
 }
 
-/// Whether an entity is known without a document type.
-fn is_known(entity: &BytesRef<'_>) -> bool {
+/// Whether it is a character reference or a predefined entity, which need no document type.
+fn is_predefined(entity: &BytesRef<'_>) -> bool {
     matches!(entity.resolve_char_ref(), Ok(Some(_))) || matches!(&**entity, "amp" | "lt" | "gt" | "apos" | "quot")
 }
 

@@ -6,23 +6,17 @@ use crate::chromium::{Chromium, PageFile, browser};
 use crate::comparison::specimen;
 use crate::comparison::{CompareOptions, compare, read};
 use wb_compare::comparison::ComparisonMethod;
-use wb_compare::comparison::{FailOn, Strictness};
-use wb_report::compare::{PageOptions, html};
+use wb_report::compare::html;
+
+use crate::comparison_page::PLAIN;
 use wb_test_data::LARGE_PAGE_BUILDS;
 
 /// Writes the page of some builds to a file.
 fn page(write: impl Fn(&std::path::Path) -> Vec<PathBuf>, method: Option<ComparisonMethod>) -> PageFile {
     let folder = tempfile::tempdir().unwrap();
     let builds = read(&write(folder.path()));
-    let options = PageOptions {
-        charts: true,
-        environments: true,
-        notes: &[],
-        criteria: &[],
-        fail_on: FailOn { gain: false, strictness: Strictness::Regressions },
-    };
     let how = CompareOptions { method, ..CompareOptions::default() };
-    PageFile::write(&compare(&builds, &how, |outcome, history| html(outcome, history, &options)).unwrap())
+    PageFile::write(&compare(&builds, &how, |outcome, history| html(outcome, history, &PLAIN)).unwrap())
 }
 
 /// Opens the page of the specimen compared by tolerances, and waits for its script.

@@ -15,7 +15,7 @@ use wb_compare::comparison::{FailOn, Strictness};
 use wb_compare::run_perf::tolerance::score::Weights;
 use wb_report::compare::{PageOptions, html};
 
-const PLAIN: PageOptions<'_> = PageOptions {
+pub(crate) const PLAIN: PageOptions<'_> = PageOptions {
     charts: true,
     environments: true,
     notes: &[],

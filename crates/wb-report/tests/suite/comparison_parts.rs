@@ -1,10 +1,11 @@
 //! Tests of the page that compares parts of one run.
 
 use serde_json::{Value, json};
-use wb_compare::comparison::{FailOn, Strictness};
 use wb_compare::within_run::{SplitOptions, split};
 use wb_compare::{BuildSource, Builds, Factor, ReadOptions};
-use wb_report::compare::{PageOptions, html};
+use wb_report::compare::html;
+
+use crate::comparison_page::PLAIN;
 
 use crate::chromium::{PageFile, browser};
 use crate::comparison::{CompareOptions, compare};
@@ -54,14 +55,7 @@ fn parts() -> Builds {
 }
 
 fn page() -> String {
-    let options = PageOptions {
-        charts: true,
-        environments: true,
-        notes: &[],
-        criteria: &[],
-        fail_on: FailOn { gain: false, strictness: Strictness::Regressions },
-    };
-    compare(&parts(), &CompareOptions::default(), |outcome, history| html(outcome, history, &options)).unwrap()
+    compare(&parts(), &CompareOptions::default(), |outcome, history| html(outcome, history, &PLAIN)).unwrap()
 }
 
 #[test]
@@ -89,7 +83,7 @@ fn sentences_of_the_page_are_joined_without_doubled_punctuation() {
 }
 
 #[test]
-fn too_few_samples_have_the_difference_of_their_means() {
+fn a_part_with_few_samples_shows_the_difference_of_means() {
     let page = Page::of(page());
     let cells = page.texts("#still tbody tr td");
     let of =

@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_is_skipped_by_name() {
+    fn unknown_benchmarks_and_units_are_skipped_with_a_note() {
         let notes = |from: &str, to: &str| read(&FILE.replacen(from, to, 1)).unwrap().notes.join("\n");
         assert!(notes("throughput/upload", "jumps").contains("benchmark `jumps`: unknown name or unit `bit/s`"));
         assert!(notes("\"s\", \"results\": [\n", "\"h\", \"results\": [\n").contains("unknown name or unit `h`"));
