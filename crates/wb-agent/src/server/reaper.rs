@@ -16,27 +16,32 @@ pub(super) async fn run(agent: Rc<Agent>, mut children: Signal) {
 }
 
 impl Agent {
-    /// Reaps every child that has exited, and records the exit in its process and group.
+    /// Reaps every child that has exited, and records the exit in its process and group. The exits of orphans are
+    /// recorded first: the process of their session may have exited after them, and counts them until its own exit.
     pub(super) fn reap(&self) {
         self.check_zombies_for_strays();
+        let mut leaders = Vec::new();
         while let Some((pid, session)) = find_ended().map(|pid| (pid, self.session_of(pid)))
             && let Some(reaped) = reap(pid)
         {
-            let process = self.find_running(pid);
-            let group = match &process {
-                Some((_, process)) => self.group(process.group).ok(),
-                None => self.group_of(pid),
-            };
-            if let Some(group) = group {
+            if let Some((id, process)) = self.find_running(pid) {
+                leaders.push((id, process, reaped));
+                continue;
+            }
+            if let Some(group) = self.group_of(pid) {
                 group.record_reaped(&reaped);
             }
-            if let Some((id, process)) = process {
-                process.record_exit(&self.root, reaped);
-                if process.is_discarded() {
-                    self.processes.borrow_mut().remove(&id);
-                }
-            } else if let Some((_, leader)) = session.and_then(|session| self.find_running(session)) {
+            if let Some((_, leader)) = session.and_then(|session| self.find_running(session)) {
                 leader.record_orphan(&reaped);
+            }
+        }
+        for (id, process, reaped) in leaders {
+            if let Ok(group) = self.group(process.group) {
+                group.record_reaped(&reaped);
+            }
+            process.record_exit(&self.root, reaped);
+            if process.is_discarded() {
+                self.processes.borrow_mut().remove(&id);
             }
         }
     }

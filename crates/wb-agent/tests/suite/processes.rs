@@ -408,3 +408,37 @@ fn the_largest_resident_set_includes_descendants_that_nobody_waits_for() {
         }
     });
 }
+
+#[test]
+fn the_largest_resident_set_includes_descendants_that_the_agent_reaps_together_with_their_leader() {
+    with_worker(|worker| async move {
+        let group = worker.new_group().await.unwrap();
+        let agent = worker.agent_pid().unwrap();
+        // The orphan stops the agent before it ends, so that its own exit and that of the leader wait to be reaped.
+        let orphan = large(&format!("kill -STOP {agent}"));
+        let script = format!(
+            "echo $$ > leader; (sh -c 'echo $$ > pid.new; mv pid.new pid; {orphan}' &); \
+             while [ ! -e pid ]; do sleep 0.01; done; \
+             while grep -qs '^State:.[^Z]' /proc/$(cat pid)/status; do sleep 0.01; done"
+        );
+        let process = group.spawn(sh(&script)).await.unwrap();
+        let folder = PathBuf::from(group.folder());
+        let continued = tokio::task::spawn_blocking(move || {
+            let state = |pid: &str| {
+                let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+                status.lines().find_map(|line| line.strip_prefix("State:\t")?.chars().next())
+            };
+            eventually("the agent is stopped", || state(&agent.to_string()) == Some('T'));
+            let leader = std::fs::read_to_string(folder.join("leader")).unwrap();
+            eventually("the leader ends", || state(leader.trim()) == Some('Z'));
+            rustix::process::kill_process(
+                rustix::process::Pid::from_raw(agent.cast_signed()).unwrap(),
+                rustix::process::Signal::CONT,
+            )
+            .unwrap();
+        });
+        let finished = process.wait(None).await.unwrap();
+        continued.await.unwrap();
+        assert!(finished.usage.max_rss > 40_000_000 && finished.outlived_by.is_empty(), "{finished:?}");
+    });
+}
