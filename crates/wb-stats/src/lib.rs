@@ -51,12 +51,12 @@ pub use dip::{Dip, dip, joint_dip};
 pub use estimate::{Estimate, NoInterval, median_correlation};
 pub use fisher::FisherExact;
 pub use group_sequential::{ExclusionP, GroupSequentialTest, LogRatios};
-pub use hodges_lehmann::{HodgesLehmann, Ratio, ratio};
+pub use hodges_lehmann::{HodgesLehmann, Ratio, Shift, ratio};
 pub use interval::{
     CONFIDENCE, Interval, MIN_SAMPLES_FOR_INTERVAL, STOPPING_CONFIDENCE, median_interval, quantile_interval,
     widened_median_interval,
 };
-pub use mean_ratio::{mean_ratio, paired_mean_ratio};
+pub use mean_ratio::{mean_difference_variance, mean_ratio, paired_mean_ratio};
 pub use median_ratio::{QuantileRatio, median_ratio, quantile_ratio};
 pub use multiple_testing::{Discoveries, DiscoveryFamily, benjamini_hochberg, holm, selected_confidence};
 pub use outliers::{Outliers, outliers};

@@ -18,7 +18,7 @@ use crate::{Samples, StudentRatio, VarianceEstimate};
 pub fn mean_ratio(a: &Samples, b: &Samples) -> Option<StudentRatio> {
     let mean = logarithmic_mean(a.mean(), b.mean())?;
     let on_logarithms = VarianceEstimate::sum(&[mean_variance(a, a.mean())?, mean_variance(b, b.mean())?]);
-    let of_difference = VarianceEstimate::sum(&[mean_variance(a, mean)?, mean_variance(b, mean)?]);
+    let of_difference = mean_difference_variance(a, b, mean)?;
     StudentRatio::new(b.mean().ln() - a.mean().ln(), larger(on_logarithms, of_difference))
 }
 
@@ -51,6 +51,12 @@ fn logarithmic_mean(a: f64, b: f64) -> Option<f64> {
     }
     // The quotient loses its digits where both are nearly equal, and all means agree.
     Some(if (b / a - 1.0).abs() < 1e-6 { f64::midpoint(a, b) } else { (b - a) / (b / a).ln() })
+}
+
+/// The variance of the difference of the means of two sides, in multiples of `unit`, with the degrees of freedom of Welch
+/// (1947); `None` if a side has a single sample.
+pub fn mean_difference_variance(a: &Samples, b: &Samples, unit: f64) -> Option<VarianceEstimate> {
+    Some(VarianceEstimate::sum(&[mean_variance(a, unit)?, mean_variance(b, unit)?]))
 }
 
 /// The variance of the mean of a side, in multiples of `unit`.

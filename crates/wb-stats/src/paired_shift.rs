@@ -18,9 +18,12 @@ pub struct PairedShift {
 }
 
 impl PairedShift {
-    /// The sides in the order of their pairs. `None` if their numbers differ, or they have no ratio.
+    /// The sides in the order of their pairs. `None` if their numbers differ.
     pub fn new(a: &Samples, b: &Samples) -> Option<Self> {
-        let scale = ShiftScale::of(a, b).filter(|_| a.count() == b.count())?;
+        if a.count() != b.count() {
+            return None;
+        }
+        let scale = ShiftScale::of(a, b);
         let mut differences = differences(a, b, scale);
         differences.sort_unstable_by(f64::total_cmp);
         Some(Self { differences, scale })
@@ -47,17 +50,18 @@ impl PairedShift {
 }
 
 /// The factor by which the dependence of pairs on those before them widens the interval of their ratio; 1 for fewer than 6
-/// pairs, and without a ratio
+/// pairs
 pub fn paired_widening(a: &Samples, b: &Samples) -> f64 {
-    let differences = ShiftScale::of(a, b).map(|scale| differences(a, b, scale));
-    differences.and_then(|all| Samples::new(&all).ok()).map_or(1.0, |all| widening(&all))
+    let differences = differences(a, b, ShiftScale::of(a, b));
+    // A difference may be too large for a sample.
+    Samples::new(&differences).ok().map_or(1.0, |all| widening(&all))
 }
 
 /// The differences within pairs, in their order.
 fn differences(a: &Samples, b: &Samples, scale: ShiftScale) -> Vec<f64> {
     let difference = |(a, b): (&f64, &f64)| match scale {
         ShiftScale::Logarithms => b.ln() - a.ln(),
-        ShiftScale::Values(_) => b - a,
+        ShiftScale::Values { .. } | ShiftScale::Zero { .. } => b - a,
     };
     a.in_order().iter().zip(b.in_order()).map(difference).collect()
 }
@@ -79,7 +83,7 @@ mod tests {
         let interval = paired.interval.unwrap();
         assert!(paired.p_value < 0.01 && interval.low > 1.09 && interval.high < 1.12, "{paired:?}");
         let sides = [drift, faster].map(|side| Samples::new(&side).unwrap());
-        assert!(crate::ratio(&sides[0], &sides[1], 0.95).unwrap().p_value > 0.5);
+        assert!(crate::ratio(&sides[0], &sides[1], 0.95).p_value > 0.5);
     }
 
     #[test]
@@ -95,7 +99,12 @@ mod tests {
     fn pairs_without_a_logarithm_have_a_difference_relative_to_the_median() {
         let shifted = ratio(&[-1.0, 0.0, 4.0, 10.0, 10.0, 11.0], &[0.0, 1.0, 5.0, 11.0, 11.0, 12.0]).unwrap();
         assert!((shifted.estimate - (1.0 + 1.0 / 7.0)).abs() < 1e-12, "{shifted:?}");
-        assert!(ratio(&[0.0; 6], &[1.0; 6]).is_none() && ratio(&[1.0], &[1.0, 2.0]).is_none());
+        assert_eq!(ratio(&[1.0], &[1.0, 2.0]), None);
+        let (zeros, above) = ([0.0; 6], [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
+        for (a, b, factor) in [(above, zeros, 0.0), (zeros, above, f64::INFINITY)] {
+            let ratio = ratio(&a, &b).unwrap();
+            assert_eq!((ratio.estimate, ratio.interval.map(|it| [it.low, it.high])), (factor, Some([factor; 2])));
+        }
     }
 
     #[test]
@@ -114,7 +123,7 @@ mod tests {
         assert_eq!(times(&|n| 1.1 + 0.01 * (n % 2) as f64), 1.0);
         assert!(times(&|n| 1.1 + 0.01 * n as f64) > 2.0);
         let [zeros, ones] = [[0.0; 6], [1.0; 6]].map(|side| Samples::new(&side).unwrap());
-        assert_eq!(paired_widening(&zeros, &ones), 1.0, "no ratio");
+        assert_eq!(paired_widening(&zeros, &ones), 1.0, "differences that do not vary");
     }
 
     #[test]

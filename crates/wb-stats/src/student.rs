@@ -150,7 +150,8 @@ impl StudentRatio {
         Ratio { estimate: self.log.exp(), interval, p_value: self.p_value() }
     }
 
-    fn half_width(&self, confidence: f64) -> f64 {
+    /// Half the width of the interval, on logarithms.
+    pub fn half_width(&self, confidence: f64) -> f64 {
         self.student().map_or(0.0, |student| self.error * student_quantile(&student, (1.0 + confidence) / 2.0))
     }
 

@@ -20,13 +20,15 @@ impl VarianceEstimate {
     /// or with less than one degree of freedom.
     pub fn from_interval(interval: &Interval, degrees: f64) -> Option<Self> {
         let half = (interval.high.ln() - interval.low.ln()) / 2.0;
-        let valid = interval.low > 0.0
-            && half.is_finite()
-            && interval.confidence > 0.0
-            && interval.confidence < 1.0
-            && degrees >= 1.0;
+        if interval.low > 0.0 { Self::from_half_width(half, interval.confidence, degrees) } else { None }
+    }
+
+    /// The variance of an estimate whose interval has this half width: divided by the quantile of Student's t with these
+    /// degrees of freedom. `None` if the width is not finite, or with less than one degree of freedom.
+    pub fn from_half_width(half: f64, confidence: f64, degrees: f64) -> Option<Self> {
+        let valid = half.is_finite() && confidence > 0.0 && confidence < 1.0 && degrees >= 1.0;
         let student = StudentsT::new(0.0, 1.0, degrees).ok().filter(|_| valid)?;
-        let quantile = student_quantile(&student, (1.0 + interval.confidence) / 2.0);
+        let quantile = student_quantile(&student, (1.0 + confidence) / 2.0);
         Some(Self { variance: (half.max(0.0) / quantile).powi(2), degrees })
     }
 

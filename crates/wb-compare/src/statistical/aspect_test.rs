@@ -5,7 +5,7 @@
 
 use wb_stats::{
     CONFIDENCE, HodgesLehmann, Interval, NoiseSource, Ratio, RunNoise, RunPrior, Samples, StudentRatio,
-    VarianceEstimate, WeightedRun, mean_ratio, tail_ratio,
+    VarianceEstimate, WeightedRun, mean_difference_variance, mean_ratio, tail_ratio,
 };
 
 use super::aspect::Aspect;
@@ -33,9 +33,31 @@ pub(super) struct AspectTest {
     pub(super) p_by_samples: f64,
     /// That with the noise between runs: 1 if it is unknown, and the same if both sides are of one run.
     pub(super) p_by_runs: f64,
-    /// The ratio with the noise between runs; `None` if a figure is not above zero.
+    /// The difference with the noise between runs; `None` if it cannot be computed.
     pub(super) by_runs: Option<StudentRatio>,
+    scale: RunScale,
     pub(super) source: Option<NoiseSource>,
+}
+
+/// The scale on which runs differ.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum RunScale {
+    /// The logarithms of levels.
+    Logarithms,
+    /// The levels in multiples of the magnitude of the larger side's level, since a sample of a shift is not above zero:
+    /// what is close to zero is taken to vary as much as what is not.
+    Values { unit: f64 },
+}
+
+impl RunScale {
+    /// `None` if both sides are at zero, where noise by a factor explains no difference at all.
+    fn of(aspect: Aspect, [a, b]: &[Samples; 2]) -> Option<Self> {
+        if aspect != Aspect::Shift || HodgesLehmann::new(a, b).is_logarithmic() {
+            return Some(Self::Logarithms);
+        }
+        let unit = a.median().abs().max(b.median().abs());
+        (unit > 0.0).then_some(Self::Values { unit })
+    }
 }
 
 /// The effect of an aspect.
@@ -66,25 +88,26 @@ impl AspectTest {
                 p_by_samples,
                 p_by_runs: p_by_samples,
                 by_runs: None,
+                scale: RunScale::Logarithms,
                 source: None,
             });
         }
-        let BySamples { p: p_by_samples, estimate, variance: sampling } = BySamples::of(aspect, quantile, &sides.all)?;
-        let levels = levels(aspect, quantile, sides);
-        let with_runs = match levels {
-            Some([a, b]) if estimate > 0.0 => {
-                // The slowest run alone determines the tail of all samples together, which varies more than an average.
-                let log = if quantile.is_some() { average(&b) - average(&a) } else { estimate.ln() };
-                with_runs(aspect, log, [&a, &b], sampling, variation, sides, source)
-            }
-            _ => None,
-        };
+        let scale = RunScale::of(aspect, &sides.all);
+        let by_samples = BySamples::of(aspect, quantile, &sides.all, scale.unwrap_or(RunScale::Logarithms))?;
+        let BySamples { p: p_by_samples, estimate, difference, variance: sampling } = by_samples;
+        let with_runs = scale.and_then(|scale| {
+            let [a, b] = levels(aspect, quantile, sides, scale)?;
+            // The slowest run alone determines the tail of all samples together, which varies more than an average.
+            let difference = if quantile.is_some() { average(&b) - average(&a) } else { difference? };
+            with_runs(aspect, difference, [&a, &b], sampling, variation, sides, scale, source)
+        });
         let (by_runs, source) = with_runs.unzip();
         // That of several runs is an average of theirs.
         let of_runs = by_runs.filter(|_| quantile.is_some() && sides.runs.iter().any(|runs| runs.len() > 1));
         let estimate = of_runs.map_or(estimate, |by_runs| by_runs.log().exp());
         let p_by_runs = by_runs.map_or(1.0, |by_runs: StudentRatio| by_runs.p_value());
-        Some(Self { aspect, quantile, estimate, p_by_samples, p_by_runs, by_runs, source: source.flatten() })
+        let scale = scale.unwrap_or(RunScale::Logarithms);
+        Some(Self { aspect, quantile, estimate, p_by_samples, p_by_runs, by_runs, scale, source: source.flatten() })
     }
 
     /// The effect; `sides` are those that were tested.
@@ -96,7 +119,17 @@ impl AspectTest {
             Some(samples) => Interval { low: runs.low.min(samples.low), high: runs.high.max(samples.high), ..runs },
             None => runs,
         };
-        let runs_interval = self.by_runs.and_then(|by_runs| by_runs.ratio(confidence).interval).map(hull);
+        let [a, b] = &sides.all;
+        let as_ratio = |interval: Interval| match self.scale {
+            RunScale::Logarithms => interval,
+            RunScale::Values { unit } => {
+                let shift = HodgesLehmann::new(a, b);
+                let [low, high] = [interval.low, interval.high].map(|end| shift.as_ratio(end.ln() * unit));
+                Interval { low, high, ..interval }
+            }
+        };
+        let by_runs = self.by_runs.and_then(|by_runs| by_runs.ratio(confidence).interval);
+        let runs_interval = by_runs.map(as_ratio).map(hull);
         Some(AspectEffect { ratio, runs_interval })
     }
 }
@@ -104,17 +137,25 @@ impl AspectTest {
 /// Whether the own runs of both sides vary more in an aspect than the prior allows.
 pub(super) fn contradicts(aspect: Aspect, quantile: Option<f64>, sides: &Observations, prior: RunPrior) -> bool {
     let source = || {
-        let levels = levels(aspect, quantile, sides)?;
+        let scale = RunScale::of(aspect, &sides.all)?;
+        let levels = levels(aspect, quantile, sides, scale)?;
         // Within runs: without the differences between them, and with the degrees of freedom that their levels take.
+        let align = |sample: &f64, level: f64| match scale {
+            RunScale::Logarithms => sample / level.exp(),
+            RunScale::Values { unit } => sample - level * unit,
+        };
         let aligned = |side: usize| {
             let runs = sides.runs[side].iter().zip(&levels[side]);
-            let samples = runs.flat_map(|(run, level)| run.iter().map(|sample| sample / level.level.exp()));
+            let samples = runs.flat_map(|(run, level)| run.iter().map(|sample| align(sample, level.level)));
             Samples::new(&samples.collect::<Vec<_>>()).ok()
         };
         let samples = sides.all.iter().map(Samples::count).sum::<usize>() as f64;
         let within = samples - sides.runs.iter().map(Vec::len).sum::<usize>() as f64;
         let sampling = match within > 0.0 {
-            true => BySamples::of(aspect, quantile, &[aligned(0)?, aligned(1)?])?.variance.variance * samples / within,
+            true => {
+                let aligned = BySamples::of(aspect, quantile, &[aligned(0)?, aligned(1)?], scale)?;
+                aligned.variance.variance * samples / within
+            }
             false => 0.0,
         };
         prior.source(&levels[0], &levels[1], sampling)
@@ -125,74 +166,102 @@ pub(super) fn contradicts(aspect: Aspect, quantile: Option<f64>, sides: &Observa
 /// An aspect of all samples of two sides, as if runs did not differ.
 struct BySamples {
     p: f64,
+    /// The ratio.
     estimate: f64,
-    /// Of the log ratio.
+    /// The difference on the scale of the runs; `None` if the ratio has no logarithm.
+    difference: Option<f64>,
+    /// Of the difference.
     variance: VarianceEstimate,
 }
 
 impl BySamples {
-    fn of(aspect: Aspect, quantile: Option<f64>, [a, b]: &[Samples; 2]) -> Option<Self> {
+    fn of(aspect: Aspect, quantile: Option<f64>, [a, b]: &[Samples; 2], scale: RunScale) -> Option<Self> {
         let degrees = (a.count() + b.count()) as f64 - 2.0;
-        // The wider half counts: an interval with the noise between runs must not exclude what that of the samples includes.
-        let of_interval = |ratio: &Ratio| {
-            let interval = ratio.interval?;
-            let factor = (ratio.estimate / interval.low).max(interval.high / ratio.estimate);
-            let symmetric = Interval { low: 1.0 / factor, high: factor, ..interval };
-            VarianceEstimate::from_interval(&symmetric, degrees)
-        };
-        let (p, estimate, variance) = match (aspect, quantile) {
+        let on_logarithms = |estimate: f64| (estimate > 0.0).then(|| estimate.ln());
+        let (p, estimate, difference, variance) = match (aspect, quantile) {
             (Aspect::Mean, _) => {
                 let ratio = mean_ratio(a, b)?;
-                (ratio.p_value(), ratio.ratio(CONFIDENCE).estimate, Some(ratio.variance()))
+                let estimate = ratio.ratio(CONFIDENCE).estimate;
+                (ratio.p_value(), estimate, on_logarithms(estimate), Some(ratio.variance()))
             }
             (_, Some(quantile)) => {
                 let ratio = tail_ratio(a, b, quantile, CONFIDENCE)?;
-                (ratio.p_value, ratio.estimate, of_interval(&ratio))
+                let ends = ratio.interval.filter(|interval| interval.low > 0.0);
+                let wider = ends.and_then(|interval| {
+                    let [low, high] = [ratio.estimate / interval.low, interval.high / ratio.estimate].map(f64::ln);
+                    VarianceEstimate::from_half_width(low.max(high), interval.confidence, degrees)
+                });
+                (ratio.p_value, ratio.estimate, on_logarithms(ratio.estimate), wider)
             }
             (_, None) => {
-                let shift = HodgesLehmann::new(a, b)?;
-                let ratio = shift.ratio(shift.p_value(), CONFIDENCE);
-                (ratio.p_value, ratio.estimate, of_interval(&ratio))
+                let sides = HodgesLehmann::new(a, b);
+                let shift = sides.shift(CONFIDENCE);
+                let unit = match scale {
+                    RunScale::Logarithms => 1.0,
+                    RunScale::Values { unit } => unit,
+                };
+                // The wider half counts: an interval with the noise between runs must not exclude what that of the samples
+                // includes.
+                let wider = shift.interval.and_then(|interval| {
+                    let half = (shift.estimate - interval.low).max(interval.high - shift.estimate) / unit;
+                    VarianceEstimate::from_half_width(half, interval.confidence, degrees)
+                });
+                (sides.p_value(), sides.as_ratio(shift.estimate), Some(shift.estimate / unit), wider)
             }
         };
-        // Too few samples for an interval have a ratio of means.
-        let variance = variance.or_else(|| Some(mean_ratio(&positive(a)?, &positive(b)?)?.variance()));
-        Some(Self { p, estimate, variance: variance.unwrap_or(VarianceEstimate { variance: 0.0, degrees: 1.0 }) })
+        // Too few samples for an interval have means.
+        let of_means = || match scale {
+            RunScale::Logarithms => Some(mean_ratio(&positive(a)?, &positive(b)?)?.variance()),
+            RunScale::Values { unit } => mean_difference_variance(a, b, unit),
+        };
+        let unknown = VarianceEstimate { variance: 0.0, degrees: 1.0 };
+        Some(Self { p, estimate, difference, variance: variance.or_else(of_means).unwrap_or(unknown) })
     }
 }
 
-/// The levels of the runs of both sides; `None` if one is not above zero.
-fn levels(aspect: Aspect, quantile: Option<f64>, sides: &Observations) -> Option<[Vec<WeightedRun>; 2]> {
+/// The levels of the runs of both sides on their scale; `None` if one has no logarithm.
+fn levels(
+    aspect: Aspect,
+    quantile: Option<f64>,
+    sides: &Observations,
+    scale: RunScale,
+) -> Option<[Vec<WeightedRun>; 2]> {
     let level = |run: &Vec<f64>| {
         let samples = Samples::new(run).ok()?;
         let level = match (aspect, quantile) {
             (Aspect::Mean, _) => samples.mean(),
             (_, quantile) => samples.quantile(quantile.unwrap_or(0.5)),
         };
-        (level > 0.0).then(|| WeightedRun { level: level.ln(), weight: samples.count() as f64 })
+        let level = match scale {
+            RunScale::Logarithms => (level > 0.0).then(|| level.ln())?,
+            RunScale::Values { unit } => level / unit,
+        };
+        Some(WeightedRun { level, weight: samples.count() as f64 })
     };
     let [a, b] = sides.runs.each_ref().map(|runs| runs.iter().map(level).collect::<Option<Vec<_>>>());
     Some([a?, b?])
 }
 
-/// The ratio with the noise between runs.
+/// The difference with the noise between runs.
+#[expect(clippy::too_many_arguments, reason = "all of what is known of both sides")]
 fn with_runs(
     aspect: Aspect,
-    log: f64,
+    difference: f64,
     [a, b]: [&[WeightedRun]; 2],
     sampling: VarianceEstimate,
     variation: RunVariation<'_>,
     sides: &Observations,
+    scale: RunScale,
     source: NoiseSource,
 ) -> Option<(StudentRatio, Option<NoiseSource>)> {
     match variation {
-        RunVariation::Model(noise) if aspect == Aspect::Shift => {
+        RunVariation::Model(noise) if aspect == Aspect::Shift && scale == RunScale::Logarithms => {
             Some((noise.ratio(&sides.runs[0], &sides.runs[1])?, None))
         }
         // A model knows how medians vary.
-        RunVariation::Model(noise) => Some((noise.aspect_ratio(log, a, b, sampling)?, None)),
+        RunVariation::Model(noise) => Some((noise.aspect_ratio(difference, a, b, sampling)?, None)),
         RunVariation::SameRun => None,
-        RunVariation::Prior(prior) => Some((prior.ratio(log, a, b, sampling, source)?, Some(source))),
+        RunVariation::Prior(prior) => Some((prior.ratio(difference, a, b, sampling, source)?, Some(source))),
     }
 }
 

@@ -5,7 +5,7 @@
 //! failures that became more frequent. Others may be as certain, and make no room.
 
 use wb_model::Direction;
-use wb_stats::{NoiseSource, ProportionDifference, holm};
+use wb_stats::{Interval, NoiseSource, ProportionDifference, holm};
 
 use super::aspect::Aspect;
 use super::aspect_test::{AspectTest, RunVariation, contradicts};
@@ -152,12 +152,16 @@ impl CheckTests {
                 [true, false] => Certainty::Samples,
                 [false, false] => Certainty::None,
             };
+            // From zero, all that is known of a ratio is that it is infinite.
+            let finite = |interval: &Interval| interval.low.is_finite() && interval.high.is_finite();
+            let interval = effect.ratio.interval.filter(finite);
             Some(AspectComparison {
                 aspect: test.aspect,
                 ratio: effect.ratio.estimate,
-                interval: effect.ratio.interval,
-                widened_interval: effect.ratio.interval.map(|it| it.widened_ratio(effect.ratio.estimate, widening)),
-                runs_interval: effect.runs_interval,
+                interval,
+                widened_interval: interval.map(|it| it.widened_ratio(effect.ratio.estimate, widening)),
+                runs_interval: effect.runs_interval.filter(finite),
+                by_runs: test.by_runs,
                 p_values: p,
                 certainty,
                 alone: Verdict::Inconclusive,

@@ -31,7 +31,7 @@ use std::collections::HashMap;
 
 use rayon::prelude::*;
 use wb_model::{Class, strip_worker};
-use wb_stats::{Interval, NoiseSource, ProportionDifference, QuantileRatio, RunPrior};
+use wb_stats::{Interval, NoiseSource, ProportionDifference, QuantileRatio, RunPrior, StudentRatio};
 
 use crate::build::{AttemptCounts, Builds, InternedCell, MetricIndex};
 use crate::direction::Directions;
@@ -178,14 +178,17 @@ impl MetricComparison {
 pub struct AspectComparison {
     /// The aspect.
     pub aspect: Aspect,
-    /// The ratio of the last build to the first.
+    /// The ratio of the last build to the first; infinite if the first is zero.
     pub ratio: f64,
     /// The interval of the samples, as if runs of one build did not differ; `None` with too few samples.
     pub interval: Option<Interval>,
     /// That interval, widened by the dependence of samples on those before them: equality needs this one.
     pub widened_interval: Option<Interval>,
-    /// The interval with the noise between runs; `None` if a figure is not above zero.
+    /// The interval with the noise between runs; `None` if it cannot be computed.
     pub runs_interval: Option<Interval>,
+    /// The difference with the noise between runs: of logarithms, or of values in multiples of the larger side's level where
+    /// a sample is not above zero.
+    pub by_runs: Option<StudentRatio>,
     /// The p-values by the samples alone and with the noise between runs.
     pub p_values: [TestPValues; 2],
     /// How certain it is that the aspect differs.

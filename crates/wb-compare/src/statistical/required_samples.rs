@@ -61,16 +61,16 @@ impl RequiredSamples {
         critical: f64,
         counts: ObservationCounts,
     ) -> Option<Self> {
-        let size = |aspect: &AspectComparison| aspect.ratio.ln().abs();
-        let differing = aspects.iter().filter(|aspect| aspect.certainty == Certainty::Samples && aspect.ratio > 0.0);
-        let clearest = differing.max_by(|one, other| size(one).total_cmp(&size(other)))?;
+        let differing = aspects.iter().filter(|aspect| aspect.certainty == Certainty::Samples);
+        let with_runs = differing.filter_map(|aspect| Some((aspect, aspect.by_runs?)));
+        let (clearest, by_runs) = with_runs.max_by(|one, other| one.1.log().abs().total_cmp(&other.1.log().abs()))?;
+        let size = by_runs.log().abs();
         let now = counts.runs[0].min(counts.runs[1]);
         let per_side = match clearest.source {
             Some(NoiseSource::OwnRuns) => {
                 // The width of the interval decreases with the square root of the number of runs.
-                let interval = clearest.runs_interval?;
-                let half = (interval.high / interval.low).ln() / 2.0;
-                let required = (now as f64 * (half / size(clearest)).powi(2)).ceil();
+                let half = by_runs.half_width(clearest.runs_interval?.confidence);
+                let required = (now as f64 * (half / size).powi(2)).ceil();
                 (required <= MAX_RUNS as f64).then_some((required as usize).max(now + 1))
             }
             Some(NoiseSource::Prior) | None => {
@@ -80,7 +80,7 @@ impl RequiredSamples {
                     let mut side = vec![WeightedRun { level: 0.0, weight: 1.0 }; *runs];
                     side[0].level = stddev * (*runs as f64).sqrt();
                     let none = VarianceEstimate { variance: 0.0, degrees: 1.0 };
-                    let with = prior.ratio(size(clearest), &side, &side, none, NoiseSource::Prior);
+                    let with = prior.ratio(size, &side, &side, none, NoiseSource::Prior);
                     with.is_some_and(|with| with.p_value() <= critical)
                 };
                 (now + 1..=MAX_RUNS).find(confirms)
@@ -92,9 +92,17 @@ impl RequiredSamples {
 
 #[cfg(test)]
 mod tests {
+    use wb_stats::StudentRatio;
+
     use super::super::aspect::Aspect;
     use super::super::{TestPValues, Verdict};
     use super::*;
+
+    fn single_runs(ratio: f64) -> StudentRatio {
+        let run = |level: f64| [WeightedRun { level, weight: 1.0 }];
+        let none = VarianceEstimate { variance: 0.0, degrees: 1.0 };
+        RunPrior::new(0.05).unwrap().ratio(ratio.ln(), &run(0.0), &run(ratio.ln()), none, NoiseSource::Prior).unwrap()
+    }
 
     fn runs(ratio: f64) -> Option<usize> {
         let aspect = AspectComparison {
@@ -103,6 +111,7 @@ mod tests {
             interval: None,
             widened_interval: None,
             runs_interval: None,
+            by_runs: Some(single_runs(ratio)),
             p_values: [0.001, 0.2].map(|p| TestPValues { alone: p, in_check: p, in_family: p }),
             certainty: Certainty::Samples,
             alone: Verdict::Regressed,

@@ -20,7 +20,7 @@ impl Observations {
                 is_positive.then(|| test(a.in_order(), b.in_order(), quantile))
             }
             (_, None) if self.paired => PairedShift::new(a, b).map(|shift| shift.p_value()),
-            (_, None) => HodgesLehmann::new(a, b).map(|shift| shift.p_value()),
+            (_, None) => Some(HodgesLehmann::new(a, b).p_value()),
         }
     }
 
@@ -35,7 +35,7 @@ impl Observations {
                 at(confidence).filter(|ratio| ratio.interval.is_some()).or_else(|| at(CONFIDENCE))
             }
             (_, None) if self.paired => Some(PairedShift::new(a, b)?.ratio(p_value, confidence)),
-            (_, None) => Some(HodgesLehmann::new(a, b)?.ratio(p_value, confidence)),
+            (_, None) => Some(HodgesLehmann::new(a, b).ratio(p_value, confidence)),
         }
     }
 

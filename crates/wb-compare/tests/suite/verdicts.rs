@@ -2,7 +2,10 @@
 
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
-use wb_compare::statistical::{Aspect, Certainty, MetricComparison, Options, Verdict, compare};
+use wb_compare::statistical::{
+    Aspect, Certainty, MetricComparison, Options, Verdict, compare, compare_pairs, compare_samples,
+};
+use wb_model::Direction;
 use wb_stats::RunPrior;
 
 use crate::support::{TestFolders, iteration, latency};
@@ -199,4 +202,69 @@ fn few_samples_of_several_runs_decide() {
     let side = |level: f64| (0..4).map(|run| vec![level * (1.0 + 0.001 * f64::from(run))]).collect::<Vec<_>>();
     let check = compared(&side(1.0), &side(1.3), &Options::default());
     assert_eq!(check.verdict, Verdict::Regressed, "{check:#?}");
+}
+
+/// Few per cent of noise around a level, which is different for each run.
+fn runs_of(level: f64, runs: usize, samples: usize) -> Vec<Vec<f64>> {
+    let noise = |run: usize, i: usize| 0.004 * ((run * 5 + i * 3) % 7) as f64 + 1e-6 * run as f64;
+    (0..runs).map(|run| (0..samples).map(|i| level * (1.0 + noise(run, i))).collect()).collect()
+}
+
+/// No noise by a factor makes zero of a value, or of zero something else.
+#[test]
+fn a_side_of_zeros_differs_from_any_other_and_both_ways_are_judged() {
+    for (runs, samples) in [(1, 6), (1, 30), (4, 10), (8, 1)] {
+        let (zeros, above) = (vec![vec![0.0; samples]; runs], runs_of(1001.0, runs, samples));
+        for (sides, direction, verdict, ratio) in [
+            ([above.clone(), zeros.clone()], Direction::Higher, Verdict::Regressed, 0.0),
+            ([above.clone(), zeros.clone()], Direction::Lower, Verdict::Improved, 0.0),
+            ([zeros.clone(), above.clone()], Direction::Lower, Verdict::Regressed, f64::INFINITY),
+            ([zeros.clone(), above.clone()], Direction::Higher, Verdict::Improved, f64::INFINITY),
+            ([zeros.clone(), zeros.clone()], Direction::Lower, Verdict::Equivalent, 1.0),
+        ] {
+            let compared = compare_samples(sides, direction, &Options::default()).unwrap();
+            assert_eq!((compared.verdict, compared.aspects[0].ratio), (verdict, ratio), "{runs} {samples}");
+            let ends = compared.aspects[0].interval.map(|interval| [interval.low, interval.high]);
+            assert!(ends.is_none_or(|ends| ends == [ratio; 2]), "{ends:?}");
+        }
+    }
+    for (sides, ratio) in [([vec![3.0; 8], vec![0.0; 8]], 0.0), ([vec![0.0; 8], vec![3.0; 8]], f64::INFINITY)] {
+        let paired = compare_pairs(sides, Direction::Neither, &Options::default()).unwrap();
+        assert_eq!((paired.verdict, paired.aspects[0].ratio), (Verdict::Differs, ratio));
+    }
+    let single = compare_samples([vec![vec![5.0]], vec![vec![0.0]]], Direction::Higher, &Options::default()).unwrap();
+    assert_eq!(single.verdict, Verdict::Regressed, "{single:?}");
+}
+
+/// The number of runs that would confirm a difference is right for values below zero and around it, too.
+#[test]
+fn as_many_runs_as_are_required_confirm_a_difference_of_any_values() {
+    let moved = |level: f64, runs: usize, by: f64| -> Vec<Vec<f64>> {
+        runs_of(level, runs, 10).into_iter().map(|run| run.into_iter().map(|sample| sample + by).collect()).collect()
+    };
+    let with_a_zero = |level: f64, runs: usize| -> Vec<Vec<f64>> {
+        let mut runs = runs_of(level, runs, 20);
+        runs.iter_mut().for_each(|run| run[0] = 0.0);
+        runs
+    };
+    type Side<'a> = &'a dyn Fn(usize) -> Vec<Vec<f64>>;
+    let cases: [(&str, Side, Side); 4] = [
+        ("above zero", &|runs| moved(100.0, runs, 0.0), &|runs| moved(110.0, runs, 0.0)),
+        ("below zero", &|runs| moved(-110.0, runs, 0.0), &|runs| moved(-100.0, runs, 0.0)),
+        ("some are zero", &|runs| with_a_zero(100.0, runs), &|runs| with_a_zero(110.0, runs)),
+        ("around zero", &|runs| moved(10.0, runs, -10.2), &|runs| moved(10.0, runs, -10.04)),
+    ];
+    for (name, reference, judged) in cases {
+        let with = |runs: usize| compared(&reference(runs), &judged(runs), &Options::default());
+        let one = with(1);
+        match one.required_samples {
+            Some(required) => {
+                let required = required.per_side.unwrap();
+                assert_eq!(one.verdict, Verdict::Unconfirmed, "{name}");
+                assert_eq!(with(required).verdict, Verdict::Regressed, "{name}: {required} runs");
+                assert_eq!(with(required - 1).verdict, Verdict::Unconfirmed, "{name}: {} runs", required - 1);
+            }
+            None => assert_eq!((name, one.verdict), ("around zero", Verdict::Regressed), "{one:#?}"),
+        }
+    }
 }

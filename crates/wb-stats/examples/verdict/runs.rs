@@ -96,7 +96,7 @@ impl Comparison {
             let values: Vec<f64> = side.iter().flat_map(|run| run.in_order()).copied().collect();
             Samples::new(&values).expect("drawn samples are finite")
         };
-        let by_samples = ratio(&all(&a), &all(&b), CONFIDENCE).expect("drawn samples are above zero");
+        let by_samples = ratio(&all(&a), &all(&b), CONFIDENCE);
         let interval = by_samples.interval.expect("there are enough samples for an interval");
         let degrees = (2 * count * SAMPLES - 2) as f64;
         // Without the differences between runs, and with the degrees of freedom that their levels take.
@@ -104,7 +104,7 @@ impl Comparison {
             let samples = side.iter().flat_map(|run| run.in_order().iter().map(|sample| sample / run.median()));
             Samples::new(&samples.collect::<Vec<_>>()).expect("drawn samples are finite")
         };
-        let within = ratio(&aligned(&a), &aligned(&b), CONFIDENCE).and_then(|ratio| ratio.interval);
+        let within = ratio(&aligned(&a), &aligned(&b), CONFIDENCE).interval;
         let within = within.and_then(|interval| VarianceEstimate::from_interval(&interval, degrees));
         let samples = SAMPLES as f64;
         let within = within.expect("there are enough samples for an interval").variance * samples / (samples - 1.0);
