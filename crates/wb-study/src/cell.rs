@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use wb_model::imported::IMPORTED_FROM;
 use wb_model::{Aggregate, CellOutcome, Metric, MetricKey, MetricPrecision, Purpose, WorkerName};
 use wb_record::CellDefinition;
 use wb_stats::{Budget, Dispersion, MIN_SAMPLES_FOR_INTERVAL, Samples, SamplingRule, Summary};
@@ -84,6 +85,10 @@ pub fn cell_result(
 pub(crate) struct AttemptTally {
     pub(crate) valid: usize,
     pub(crate) attempts: usize,
+    /// The number of those that did not complete.
+    pub(crate) incomplete: usize,
+    /// The largest number of them in succession.
+    pub(crate) incomplete_in_succession: usize,
     /// Why the last one that failed has no valid values.
     pub(crate) last_failure: Option<String>,
 }
@@ -91,12 +96,29 @@ pub(crate) struct AttemptTally {
 impl AttemptTally {
     pub(crate) fn of(evaluated: &[EvaluatedAttempt]) -> Self {
         let is_failed = |evaluated: &&EvaluatedAttempt| evaluated.valid().is_none() && !evaluated.is_cancelled();
+        let is_completed = |evaluated: &EvaluatedAttempt| evaluated.attempt.ended.outcome.is_completed();
         Self {
             valid: evaluated.iter().filter(|evaluated| evaluated.valid_sample().is_some()).count(),
             attempts: evaluated.len(),
+            incomplete: evaluated.iter().filter(|evaluated| !is_completed(evaluated)).count(),
+            incomplete_in_succession: longest_series(evaluated.iter().map(|evaluated| !is_completed(evaluated))),
             last_failure: evaluated.iter().rfind(is_failed).map(EvaluatedAttempt::reason),
         }
     }
+}
+
+/// The number of incomplete attempts in succession that a cell does not survive: nobody repeats those of an import, which
+/// are judged as if the next attempt had repeated them.
+const TOO_MANY_IN_SUCCESSION: usize = 3;
+
+/// The length of the longest series of what is true.
+pub(crate) fn longest_series(all: impl Iterator<Item = bool>) -> usize {
+    let mut length = 0;
+    let lengths = all.map(|one| {
+        length = if one { length + 1 } else { 0 };
+        length
+    });
+    lengths.max().unwrap_or(0)
 }
 
 pub(crate) fn outcome(
@@ -114,6 +136,14 @@ pub(crate) fn outcome(
     }
     let valid = tally.valid;
     let required = definition.rule.min_samples();
+    let is_import = definition.provenance.contains_key(IMPORTED_FROM);
+    if is_import
+        && valid > 0
+        && valid + tally.incomplete >= required
+        && tally.incomplete_in_succession < TOO_MANY_IN_SUCCESSION
+    {
+        return CellOutcome::Measured;
+    }
     let failed = || match &tally.last_failure {
         Some(reason) => CellOutcome::Failed { reason: reason.clone() },
         // There was no attempt: the worker was lost before.
@@ -211,7 +241,7 @@ pub(crate) fn attempt_results(
 
 #[cfg(test)]
 mod tests {
-    use wb_model::Class;
+    use wb_model::{AttemptOutcome, Class};
     use wb_tests::Measurement;
 
     use super::*;
@@ -285,6 +315,36 @@ mod tests {
             measurement.reject(wb_model::Gate::Plausibility, "too short");
         }
         assert_eq!(result(rule, evaluated).outcome, CellOutcome::Partial { valid: 3, required: 4 });
+    }
+
+    #[test]
+    fn an_import_survives_as_many_failures_in_succession_as_would_be_repeated() {
+        let rule = SamplingRule::External { min_samples: 8, max_samples: 8 };
+        let with_failures = |failed: &[usize]| {
+            let mut evaluated = samples(&[100.0; 8]);
+            for position in failed {
+                evaluated[*position].measurement = None;
+                evaluated[*position].attempt.ended.outcome =
+                    AttemptOutcome::Crashed { status: "exit status 1".to_owned() };
+            }
+            evaluated
+        };
+        let imported = |failed: &[usize]| {
+            let mut definition = definition(rule);
+            definition.provenance.insert(IMPORTED_FROM.to_owned(), "hyperfine".to_owned());
+            let evaluated = with_failures(failed);
+            let judgement = judge(&definition, &evaluated, Budget::Spent);
+            outcome(&definition, &AttemptTally::of(&evaluated), &judgement, judgement.counted.len(), None)
+        };
+        for survived in [&[0][..], &[7], &[1, 2], &[0, 1, 3, 4, 6, 7]] {
+            assert_eq!(imported(survived), CellOutcome::Measured, "{survived:?}");
+            let valid = 8 - survived.len();
+            assert_eq!(result(rule, with_failures(survived)).outcome, CellOutcome::Partial { valid, required: 8 });
+        }
+        for ended in [&[0, 1, 2][..], &[2, 5, 6, 7]] {
+            assert_eq!(imported(ended), CellOutcome::Partial { valid: 8 - ended.len(), required: 8 }, "{ended:?}");
+        }
+        assert!(matches!(imported(&[0, 1, 2, 3, 4, 5, 6, 7]), CellOutcome::Failed { .. }));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Evaluation of imported samples: as attempts, or as columns if there are many.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use wb_model::{AttemptOutcome, Metric, MetricKey, Purpose, Validity};
 use wb_record::journal::{AttemptEnd, ImportedBatch};
@@ -9,7 +9,7 @@ use wb_stats::{Budget, Samples, Summary};
 use wb_tests::evaluate::is_plausible;
 use wb_tests::measure_imported;
 
-use crate::cell::{AttemptTally, StartTimes, attempt_results, outcome};
+use crate::cell::{AttemptTally, StartTimes, attempt_results, longest_series, outcome};
 use crate::evaluated_attempt::EvaluatedAttempt;
 use crate::findings::{invalid_sample_groups, merge_findings, other_contradictions};
 use crate::judgement::{Judgement, combine, decide, primary_metrics};
@@ -203,6 +203,15 @@ fn valid_values(
 fn tally(attempts: &[EvaluatedAttempt], series: &[SampleSeries]) -> AttemptTally {
     let mut tally = AttemptTally::of(attempts);
     for series in series {
+        let failed: BTreeSet<u32> = series
+            .excluded
+            .iter()
+            .filter(|excluded| excluded.validity.is_none())
+            .map(|excluded| excluded.position)
+            .collect();
+        tally.incomplete += failed.len();
+        let in_succession = longest_series((0..series.count).map(|position| failed.contains(&position)));
+        tally.incomplete_in_succession = tally.incomplete_in_succession.max(in_succession);
         tally.attempts += series.count as usize;
         tally.valid += series.count as usize - series.excluded.len();
         tally.last_failure = series.excluded.last().map(describe_exclusion).or(tally.last_failure);
@@ -256,7 +265,7 @@ fn sample_findings(
 mod tests {
     use proptest::prelude::*;
     use wb_model::Gate;
-    use wb_model::imported::{ImportRejection, ImportedSamples, ImportedValue};
+    use wb_model::imported::{IMPORTED_FROM, ImportRejection, ImportedSamples, ImportedValue};
     use wb_stats::SamplingRule;
 
     use super::*;
@@ -284,6 +293,7 @@ mod tests {
     fn batch(kinds: &[Kind], first_sample: u32) -> (CellDefinition, ImportedBatch) {
         let rule = SamplingRule::External { min_samples: kinds.len(), max_samples: kinds.len() };
         let mut definition = definition(rule);
+        definition.provenance.insert(IMPORTED_FROM.to_owned(), "hyperfine".to_owned());
         let primary = definition.metrics[0].clone();
         // Rows may have one of two primary metrics alone.
         let other = Metric::latency("time", "s").primary();

@@ -209,8 +209,8 @@ impl CellResult {
     }
 }
 
-/// The failed attempts at the samples of a cell. Warm-ups are not included, nor are attempts that the user ended, and
-/// invalid or disturbed samples did not fail.
+/// The failed attempts at the samples of a cell. Warm-ups are not included unless no attempt got beyond them, nor are attempts
+/// that the user ended, and invalid or disturbed samples did not fail.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Failures {
     /// The number of attempts that did not complete: that crashed, timed out, were refused or lost their worker.
@@ -223,11 +223,16 @@ pub struct Failures {
 }
 
 impl Failures {
-    /// Counts the failures among attempts and in series of imported samples.
+    /// Counts the failures among attempts and in series of imported samples. A cell that already failed in its warm-ups has
+    /// no other attempts.
     pub fn of(attempts: &[AttemptResult], series: &[SampleSeries]) -> Self {
-        let is_tried = |attempt: &&AttemptResult| {
-            attempt.purpose == Purpose::Sample && attempt.outcome != AttemptOutcome::Cancelled
+        let of_purpose = |purpose| {
+            move |attempt: &&AttemptResult| attempt.purpose == purpose && attempt.outcome != AttemptOutcome::Cancelled
         };
+        let last_warm_up = attempts.iter().rfind(of_purpose(Purpose::WarmUp));
+        let failed_before = last_warm_up.is_some_and(|last| !last.outcome.is_completed())
+            && !attempts.iter().any(|attempt| attempt.purpose == Purpose::Sample);
+        let is_tried = of_purpose(if failed_before { Purpose::WarmUp } else { Purpose::Sample });
         let tried = attempts.iter().filter(is_tried);
         let of_series = series.iter().flat_map(|series| &series.excluded);
         let failed = tried.clone().map(|attempt| &attempt.outcome).chain(of_series.map(|excluded| &excluded.outcome));
@@ -514,6 +519,11 @@ mod tests {
         assert_eq!((failures.failed, failures.attempts), (3, 5));
         assert_eq!(failures.cause.as_deref(), Some("crashed (stopped after 3 ms)"));
         assert_eq!(Failures::of(&attempts[..2], &[]), Failures { attempts: 1, ..Failures::default() });
+        let only_warm_ups = Failures::of(&attempts[..1], &[]);
+        assert_eq!((only_warm_ups.failed, only_warm_ups.attempts), (1, 1));
+        let interrupted = [attempt(Purpose::WarmUp, AttemptOutcome::Completed), sample(AttemptOutcome::Cancelled)];
+        assert_eq!(Failures::of(&interrupted[..1], &[]), Failures::default());
+        assert_eq!(Failures::of(&interrupted, &[]), Failures::default());
     }
 
     #[test]

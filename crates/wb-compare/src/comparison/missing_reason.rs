@@ -50,8 +50,8 @@ impl<'a> MissingReasons<'a> {
             .find_map(|location| errors.messages.get(location.as_str()).copied())
     }
 
-    /// Why a check with these values of the reference and of the judged build has no verdict; `None` if it has one, or
-    /// if no error explains the missing value.
+    /// Why a check with these values of the reference and of the judged build has no verdict, or is worse without a value of
+    /// the judged build; `None` if it has both, or if no error explains the missing value.
     pub(super) fn of(
         &self,
         row: MetricIndex,
@@ -65,7 +65,10 @@ impl<'a> MissingReasons<'a> {
                 .map(|[reference, judged]| format!("{reference} and {judged} samples: "));
             return Some(format!("{}at least {ENOUGH_SAMPLES} per side are required", counts.unwrap_or_default()));
         }
-        if !matches!(decision.final_verdict, FinalVerdict::Missing | FinalVerdict::Invalid) {
+        // Without a value a check may be worse by its failed attempts.
+        let is_worse_without_value = decision.final_verdict.is_worse() && judged.is_none();
+        let has_no_verdict = matches!(decision.final_verdict, FinalVerdict::Missing | FinalVerdict::Invalid);
+        if !has_no_verdict && !is_worse_without_value {
             return None;
         }
         let cell = self.builds.cell(row);

@@ -17,7 +17,8 @@ pub enum Verdict {
     /// An aspect is significantly better, and by more than the threshold according to the estimate; none is worse, or seems
     /// worse by more than the threshold.
     Improved,
-    /// An aspect is significantly worse, and by more than the threshold according to the estimate.
+    /// An aspect is significantly worse, and by more than the threshold according to the estimate; or attempts fail
+    /// significantly more often.
     Regressed,
     /// The intervals of all aspects are within the threshold, also widened by the dependence of samples on each other.
     Equivalent,
@@ -139,6 +140,10 @@ impl VerdictInput {
     }
 
     pub(super) fn verdict(&self) -> Verdict {
+        // A build whose attempts fail is worse, also if no value is left of them.
+        if self.failures_rose {
+            return Verdict::Regressed;
+        }
         match self.values {
             [MeasuredValue::Missing, _] | [_, MeasuredValue::Missing] => return Verdict::Missing,
             [MeasuredValue::Invalid, _] | [_, MeasuredValue::Invalid] => return Verdict::Invalid,
@@ -150,7 +155,7 @@ impl VerdictInput {
         let any = |certainty, requested| self.aspects.iter().any(|aspect| verdict(aspect, certainty) == requested);
         let worse = |certainty| any(certainty, Verdict::Regressed);
         let better = |certainty| any(certainty, Verdict::Improved);
-        if worse(Certainty::Runs) || self.failures_rose {
+        if worse(Certainty::Runs) {
             return Verdict::Regressed;
         }
         // A gain beside what may be a loss is not confirmed either.
@@ -299,6 +304,11 @@ mod tests {
     fn more_failures_are_a_regression_whatever_the_samples_say() {
         let equal = VerdictInput { failures_rose: true, ..judged(&[EQUAL()]) };
         assert_eq!(equal.verdict(), Verdict::Regressed);
+        for value in [MeasuredValue::Invalid, MeasuredValue::Missing] {
+            let none_left =
+                VerdictInput { values: [MeasuredValue::Known(1.0), value], failures_rose: true, ..judged(&[]) };
+            assert_eq!(none_left.verdict(), Verdict::Regressed);
+        }
     }
 
     #[test]

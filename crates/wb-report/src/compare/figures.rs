@@ -11,6 +11,7 @@ use wb_compare::{CheckId, ComparisonResult, IdFormat, Statistic};
 use wb_model::{Unit, pluralize, unescape_lossy};
 use wb_stats::{NoiseSource, RunModes};
 
+use super::failures::describe_failed;
 use super::threshold_range::format_threshold;
 use crate::phrasing::NO_VALUE;
 use crate::text::Tone;
@@ -231,9 +232,16 @@ pub(super) fn inconclusive_reason(check: &CheckResult) -> Option<&str> {
     check.reason.as_deref().filter(|_| check.final_verdict == FinalVerdict::Inconclusive)
 }
 
+/// Why a check has no difference of values.
 fn incomparable_reason(check: &CheckResult) -> Option<String> {
     match check.final_verdict {
         FinalVerdict::Missing | FinalVerdict::Invalid if check.reason.is_some() => check.reason.clone(),
+        // All attempts failed, which is what is worse.
+        verdict if verdict.is_worse() && check.after.is_none() => {
+            let failed = check.statistics.as_ref().map(|it| describe_failed(it.failures));
+            let parts: Vec<String> = failed.into_iter().chain(check.reason.clone()).collect();
+            (!parts.is_empty()).then(|| parts.join("; "))
+        }
         FinalVerdict::Missing if check.before.is_none() && check.after.is_none() => Some("on one side only".to_owned()),
         FinalVerdict::New => Some("not in the first build".to_owned()),
         FinalVerdict::Missing => Some(match (&check.sides, check.before) {

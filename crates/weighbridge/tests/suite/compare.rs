@@ -479,6 +479,15 @@ fn a_test_that_fails_more_often_is_a_regression() {
     };
     run("old", "1000");
     run("new", "3");
+    run("none", "1");
+    // Already in its warm-ups, of which there are none otherwise.
+    lab.weighbridge("run shaky --samples 30 --min-time 1ms --retakes 0 -q --into cold").expect_code(3);
+    for (failing, rate) in [("none", "3 of 3"), ("cold", "3 of 3")] {
+        let ran = lab.weighbridge(&format!("compare old {failing}")).expect_code(2);
+        let expected = format!("`{failing}` is failing more often ({rate} attempts instead of 0 of 30)");
+        assert!(words(&ran.out).starts_with(&expected), "{}", ran.out);
+        lab.weighbridge(&format!("compare {failing} old")).expect_code(3);
+    }
     let ran = lab.weighbridge("compare old new --html page.html").expect_code(2);
     let page = lab.read("page.html");
     assert!(page.contains("✕ 0 of 30 → "), "the chart has the failures, and no difference of values");

@@ -189,9 +189,9 @@ fn a_failed_cell_fails_the_comparison_with_its_reason() {
         &format!("{head}command = [\"sh\", \"-c\", \"test $1 = a && echo figure: 5\", \"sh\", \"{{kind}}\"]\n{param}"),
     );
     lab.weighbridge(&format!("run fragile:kind=[a,b] {QUICK} --into R")).expect_code(3);
-    for reference in ["a", "b"] {
-        let ran = lab.weighbridge(&format!("compare R --by kind --reference {reference}")).expect_code(3);
-        ran.expect_stdout("invalid      Localhost/fragile/").expect_stdout("`kind=b` failed: ");
+    for (reference, word, code) in [("a", "worse        ", 2), ("b", "invalid      ", 3)] {
+        let ran = lab.weighbridge(&format!("compare R --by kind --reference {reference}")).expect_code(code);
+        ran.expect_stdout(&format!("{word}Localhost/fragile/")).expect_stdout("`kind=b` failed: ");
     }
 }
 

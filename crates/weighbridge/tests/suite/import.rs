@@ -203,8 +203,8 @@ fn imported_commands_that_fail_more_often_are_a_regression() {
         let codes: Vec<i32> = (0..20).map(|run| i32::from(run < failed)).collect();
         let export = serde_json::json!({"results": [{"command": "x", "times": times, "exit_codes": codes}]});
         lab.write(&format!("{name}.json"), &export.to_string());
-        // A cell with failed runs lacks samples, as of any imported file.
-        lab.weighbridge(&format!("import -o {name} {name}.json")).expect_code(if failed > 0 { 3 } else { 0 });
+        // From three failed runs in succession on a cell lacks samples, as of any imported file.
+        lab.weighbridge(&format!("import -o {name} {name}.json")).expect_code(if failed >= 3 { 3 } else { 0 });
     };
     for (name, failed) in [("none", 0), ("one", 1), ("many", 8)] {
         write(name, failed);
@@ -217,6 +217,6 @@ fn imported_commands_that_fail_more_often_are_a_regression() {
         serde_json::json!([{"failed": 0, "attempts": 20}, {"failed": 8, "attempts": 20}]),
         "{check}"
     );
-    lab.weighbridge("compare none one").expect_code(3);
+    lab.weighbridge("compare none one").expect_code(0);
     lab.weighbridge("compare many none").expect_code(3);
 }
