@@ -1,6 +1,6 @@
 //! Verdicts on simulated sides. Lower is better.
 
-use rand::SeedableRng;
+use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
 use wb_compare::statistical::{Options, SampleComparison, Verdict, compare_samples};
@@ -22,6 +22,8 @@ const SHAPE_SAMPLES: [usize; 2] = [10, 36];
 const SHAPE_SPREAD: f64 = 0.05;
 /// The correlation of a sample with the one before.
 const CORRELATIONS: [f64; 2] = [0.5, 0.9];
+/// The share of samples that are zero.
+const ZEROS: f64 = 0.2;
 /// The scales of the noise in the third table, and the change that is not equal.
 const DEPENDENT_SPREADS: [f64; 2] = [0.02, 0.05];
 const UNEQUAL: f64 = 0.05;
@@ -35,10 +37,12 @@ pub(crate) enum Shape {
     Population(Population),
     /// AR(1) with normal noise.
     Dependent(f64),
+    /// Normal, but each sample is zero with this probability.
+    WithZeros(f64),
 }
 
 impl Shape {
-    const ALL: [Self; 7] = [
+    const ALL: [Self; 8] = [
         Self::Population(Population::Normal),
         Self::Population(Population::LogNormal),
         Self::Population(Population::T3),
@@ -46,12 +50,14 @@ impl Shape {
         Self::Population(Population::Even),
         Self::Dependent(CORRELATIONS[0]),
         Self::Dependent(CORRELATIONS[1]),
+        Self::WithZeros(ZEROS),
     ];
 
     pub(crate) fn name(self) -> String {
         match self {
             Self::Population(population) => population.name().to_owned(),
             Self::Dependent(correlation) => format!("normal, correlation of neighbours {correlation}"),
+            Self::WithZeros(share) => format!("normal, {:.0} % zeros", share * 100.0),
         }
     }
 
@@ -64,6 +70,13 @@ impl Shape {
                 let mut next = || {
                     state = correlation * state + innovation * normal(rng);
                     100.0 * (1.0 + spread * state)
+                };
+                (0..samples).map(|_| next()).collect()
+            }
+            Self::WithZeros(share) => {
+                let mut next = || match rng.random_bool(share) {
+                    true => 0.0,
+                    false => 100.0 * (1.0 + spread * normal(rng)),
                 };
                 (0..samples).map(|_| next()).collect()
             }

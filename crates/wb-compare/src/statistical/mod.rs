@@ -145,7 +145,9 @@ impl MetricComparison {
     /// The aspect that the verdict is based on; the first one where several are, or none alone.
     pub fn decisive(&self) -> Option<&AspectComparison> {
         let with = |alone: Verdict, certainty: Certainty| {
-            self.aspects.iter().find(move |aspect| aspect.alone == alone && aspect.certainty >= certainty)
+            let all = self.aspects.iter().filter(move |aspect| aspect.alone == alone && aspect.certainty >= certainty);
+            // An infinite ratio, from a median of zero, says less than a finite one.
+            all.clone().find(|aspect| aspect.ratio.is_finite()).or_else(|| all.clone().next())
         };
         let decisive = match self.verdict {
             Verdict::Regressed | Verdict::Improved | Verdict::Differs => with(self.verdict, Certainty::Runs),

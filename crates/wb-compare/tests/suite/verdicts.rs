@@ -268,3 +268,13 @@ fn as_many_runs_as_are_required_confirm_a_difference_of_any_values() {
         }
     }
 }
+
+#[test]
+fn a_finite_ratio_is_shown_instead_of_an_infinite_one() {
+    let mostly_zero: Vec<f64> = (0..10).map(|i| if i < 6 { 0.0 } else { 4.0 + 0.1 * f64::from(i) }).collect();
+    let check = single(&mostly_zero, &runs_of(1000.0, 1, 10)[0]);
+    assert_eq!(check.verdict, Verdict::Regressed, "{check:#?}");
+    assert_eq!(check.aspects[0].ratio, f64::INFINITY, "{check:#?}");
+    let decisive = check.decisive().unwrap();
+    assert!(decisive.aspect == Aspect::Mean && decisive.ratio > 100.0, "{decisive:?}");
+}
