@@ -15,10 +15,10 @@ const OCCURRENCE: &str = "occurrence";
 pub struct ForeignResults {
     /// Cells in the order of the file.
     pub cells: Vec<ForeignCell>,
-    /// Description of the machine; unknown parts are empty.
-    pub machine: Facts,
-    /// Descriptions of the machines, by name, of a file with several.
-    pub machines: BTreeMap<String, Facts>,
+    /// The machine; unknown parts are empty.
+    pub machine: ForeignMachine,
+    /// The machines, by name, of a file with several.
+    pub machines: BTreeMap<String, ForeignMachine>,
     /// Circumstances that may explain its figures: host, kernel, versions.
     pub provenance: BTreeMap<String, String>,
     /// Metadata of the run.
@@ -32,6 +32,15 @@ pub struct ForeignResults {
     pub secrets: Vec<(String, String)>,
     /// Indices of the cells of each identity.
     index: BTreeMap<String, Vec<usize>>,
+}
+
+/// A machine as a file describes it.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ForeignMachine {
+    /// What it is; unknown parts are empty.
+    pub facts: Facts,
+    /// Its configuration, in the sections of an environment of this program; `None` if the file has none.
+    pub environment: Option<serde_json::Map<String, serde_json::Value>>,
 }
 
 /// A cell of foreign results.

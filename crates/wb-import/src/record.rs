@@ -3,13 +3,13 @@
 
 use std::collections::BTreeMap;
 
-use wb_model::{CellId, Facts, WorkerName};
+use wb_model::{CellId, WorkerName, with_worker};
 use wb_record::journal::{ImportedBatch, InvocationEnd};
 use wb_record::{History, Invocation, Journal, JournalEvent, RecordError, RunFolder};
 
 use crate::ImportError;
 use crate::archive::archive;
-use crate::foreign::ForeignResults;
+use crate::foreign::{ForeignMachine, ForeignResults};
 use crate::import::ImportRequest;
 use crate::naming::slug;
 use crate::staging::{SourceFile, StagedCell, StagedImport};
@@ -27,7 +27,9 @@ pub(crate) fn record(
     import: &StagedImport,
     sources: &[SourceFile],
 ) -> Result<(), ImportError> {
-    let invocation = run.add_invocation(build_invocation(request, &import.cells, sources))?;
+    let machines = name_machines(sources.iter().flat_map(machines));
+    let invocation = run.add_invocation(build_invocation(request, &import.cells, sources, &machines))?;
+    write_environments(run, invocation, &machines)?;
     journal.write(JournalEvent::InvocationStarted { invocation, boot_id: request.boot_id.clone() })?;
     let mut recorder = Recorder { run, journal, history };
     let result = recorder.record_all(import, sources);
@@ -38,7 +40,12 @@ pub(crate) fn record(
 }
 
 /// Builds the invocation of the import for the run file.
-fn build_invocation(request: &ImportRequest<'_>, cells: &[StagedCell], sources: &[SourceFile]) -> Invocation {
+fn build_invocation(
+    request: &ImportRequest<'_>,
+    cells: &[StagedCell],
+    sources: &[SourceFile],
+    machines: &BTreeMap<WorkerName, ForeignMachine>,
+) -> Invocation {
     let mut formats: Vec<&str> = sources.iter().map(|source| source.format.name()).collect();
     formats.sort_unstable();
     formats.dedup();
@@ -53,7 +60,7 @@ fn build_invocation(request: &ImportRequest<'_>, cells: &[StagedCell], sources: 
         sampling: serde_json::Value::Null,
         seed: 0,
         cells: cells.iter().map(|cell| cell.definition.cell.clone()).collect(),
-        facts: name_machines(sources.iter().flat_map(machines)),
+        facts: machines.iter().map(|(name, machine)| (name.clone(), machine.facts.clone())).collect(),
         // How hosts are reached: an import reaches none.
         hosts: BTreeMap::new(),
         metadata: metadata.chain(request.metadata.clone()).collect(),
@@ -61,25 +68,42 @@ fn build_invocation(request: &ImportRequest<'_>, cells: &[StagedCell], sources: 
 }
 
 /// The machines of a file with their names: the host name, or the name that the file has for the system.
-fn machines(source: &SourceFile) -> impl Iterator<Item = (&str, &Facts)> {
+fn machines(source: &SourceFile) -> impl Iterator<Item = (&str, &ForeignMachine)> {
     let ForeignResults { machine, machines, provenance, .. } = &source.results;
     let system = || system_name(source.format, provenance).unwrap_or("unnamed");
-    let name = if machine.hostname.is_empty() { system() } else { &machine.hostname };
-    std::iter::once((name, machine)).chain(machines.iter().map(|(name, facts)| (name.as_str(), facts)))
+    let name = if machine.facts.hostname.is_empty() { system() } else { &machine.facts.hostname };
+    std::iter::once((name, machine)).chain(machines.iter().map(|(name, machine)| (name.as_str(), machine)))
 }
 
 /// The machines by name. Different descriptions under one name are numbered: `host`, `host-2`.
-fn name_machines<'a>(machines: impl Iterator<Item = (&'a str, &'a Facts)>) -> BTreeMap<WorkerName, Facts> {
-    let mut named: BTreeMap<WorkerName, Facts> = BTreeMap::new();
-    for (name, facts) in machines.filter(|(_, facts)| **facts != Facts::default()) {
+fn name_machines<'a>(
+    machines: impl Iterator<Item = (&'a str, &'a ForeignMachine)>,
+) -> BTreeMap<WorkerName, ForeignMachine> {
+    let mut named: BTreeMap<WorkerName, ForeignMachine> = BTreeMap::new();
+    for (name, machine) in machines.filter(|(_, machine)| **machine != ForeignMachine::default()) {
         let base = slug(name);
         let name = (1..)
             .map(|number| if number == 1 { base.clone() } else { format!("{base}-{number}") })
             .map_while(|name| WorkerName::new(name).ok())
-            .find(|name| named.get(name).is_none_or(|existing| existing == facts));
-        named.extend(name.map(|name| (name, facts.clone())));
+            .find(|name| named.get(name).is_none_or(|existing| existing == machine));
+        named.extend(name.map(|name| (name, machine.clone())));
     }
     named
+}
+
+/// Writes the environments of the machines that have one. That of an only machine has no worker in its name.
+fn write_environments(
+    run: &RunFolder,
+    invocation: u32,
+    machines: &BTreeMap<WorkerName, ForeignMachine>,
+) -> Result<(), RecordError> {
+    for (worker, machine) in machines {
+        if let Some(environment) = &machine.environment {
+            let worker = (machines.len() > 1).then_some(worker);
+            run.write_environment(&with_worker(&format!("world-{invocation}-before"), worker), environment)?;
+        }
+    }
+    Ok(())
 }
 
 /// Writes the definitions of cells, in one file per serial.
@@ -142,19 +166,21 @@ fn events(history: &History, cell: &StagedCell) -> Vec<JournalEvent> {
 
 #[cfg(test)]
 mod tests {
+    use wb_model::Facts;
+
     use super::*;
 
     #[test]
     fn different_machines_of_one_host_name_are_all_recorded() {
-        let facts = |hostname: &str, kernel: &str| Facts {
-            hostname: hostname.to_owned(),
-            kernel: kernel.to_owned(),
-            ..Facts::default()
+        let machine = |hostname: &str, kernel: &str| ForeignMachine {
+            facts: Facts { hostname: hostname.to_owned(), kernel: kernel.to_owned(), ..Facts::default() },
+            environment: None,
         };
-        let machines = [facts("a", "5"), facts("a", "6"), facts("a", "5"), facts("b", "7"), Facts::default()];
-        let named = name_machines(machines.iter().map(|facts| (facts.hostname.as_str(), facts)));
+        let machines =
+            [machine("a", "5"), machine("a", "6"), machine("a", "5"), machine("b", "7"), ForeignMachine::default()];
+        let named = name_machines(machines.iter().map(|machine| (machine.facts.hostname.as_str(), machine)));
         let kernels: Vec<(&str, &str)> =
-            named.iter().map(|(name, facts)| (name.as_str(), facts.kernel.as_str())).collect();
+            named.iter().map(|(name, machine)| (name.as_str(), machine.facts.kernel.as_str())).collect();
         assert_eq!(kernels, [("a", "5"), ("a-2", "6"), ("b", "7")]);
     }
 }

@@ -16,6 +16,7 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 use wb_model::{Case, CellId, Purpose, Sha256, TestName};
 use wb_sys::file_lock::open_private;
@@ -300,6 +301,17 @@ impl RunFolder {
     /// The path of an environment: `environment/NAME.json`.
     pub fn environment_path(&self, name: &str) -> PathBuf {
         self.path.join("environment").join(format!("{name}.json"))
+    }
+
+    /// Writes an environment: see [`Self::environment_path`].
+    ///
+    /// # Errors
+    /// If the file cannot be written, or the value cannot be represented in JSON.
+    pub fn write_environment<T: Serialize>(&self, name: &str, environment: &T) -> Result<(), RecordError> {
+        let path = self.environment_path(name);
+        let folder = self.path.join("environment");
+        fs::create_dir_all(&folder).map_err(RecordError::io("create", &folder))?;
+        files::write_json(&path, environment)
     }
 
     /// The environments that were recorded `before` or `after` an invocation: the worker and the name for

@@ -1,7 +1,6 @@
 //! Records the environments of the workers before and after an invocation.
 
 use std::collections::BTreeSet;
-use std::fs;
 use std::path::Path;
 
 use serde::Serialize;
@@ -102,9 +101,5 @@ pub fn record_consoles(
 
 fn write(run: &RunFolder, name: &str, value: &impl Serialize) -> Result<(), RunError> {
     run.require_in_place()?;
-    let path = run.environment_path(name);
-    let folder = path.parent().unwrap_or(run.path());
-    let create_error = |source| RecordError::Io { operation: "create", path: folder.to_owned(), source };
-    fs::create_dir_all(folder).map_err(create_error)?;
-    Ok(files::write_json(&path, value)?)
+    Ok(run.write_environment(name, value)?)
 }

@@ -108,14 +108,16 @@ fn file_systems(mounts: &BTreeMap<String, mounts::Mount>) -> Vec<String> {
     listed.sort_unstable_by_key(|(point, _)| *point);
     let text = |(point, mount): (&str, &mounts::Mount)| {
         let options = mount.options.split(';').next().unwrap_or_default();
-        format!("{} on {point} ({}, {options})", mount.kind, mount.source)
+        let details = join_commas([Some(mount.source.clone()), Some(options.to_owned())]);
+        let details = details.map(|details| format!(" ({details})")).unwrap_or_default();
+        format!("{} on {point}{details}", mount.kind)
     };
     listed.into_iter().map(text).collect()
 }
 
-/// An interface that is backed by a device.
+/// An interface that is backed by a device, by its driver or model.
 fn adapter(name: &str, interface: &network::Interface) -> Option<String> {
-    let driver = interface.driver.as_ref()?;
+    let driver = interface.driver.as_ref().or(interface.model.as_ref())?;
     let speed = interface.speed_mbit.map(|speed| format!(", {}", Unit::new("Mbit/s").quantity(speed as f64)));
     Some(format!("{name}: {driver}{}", speed.unwrap_or_default()))
 }
@@ -134,7 +136,7 @@ fn compiler(environment: &Environment) -> Option<String> {
 
 /// The governors of frequencies and idle states; a lack of frequency control is reported where CPUs were read.
 fn governor(cpu: &cpu::CpuSettings) -> Option<String> {
-    let read = cpu.online.is_some() || cpu.model.is_some() || !cpu.frequency.is_empty();
+    let read = cpu.online.is_some() || !cpu.frequency.is_empty();
     let policies: BTreeSet<String> = cpu.frequency.values().filter_map(policy).collect();
     let none = read.then(|| "no frequency control".to_owned());
     let turbo = cpu.turbo.map(|on| if on { "turbo on" } else { "turbo off" }.to_owned());

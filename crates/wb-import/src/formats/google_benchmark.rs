@@ -141,7 +141,7 @@ type Registration<'a> = (&'a str, Option<u64>, Option<u64>);
 impl Context {
     /// Adds the description of the machine, and returns the executable's name.
     fn describe(&self, foreign: &mut ForeignResults) -> Option<String> {
-        foreign.machine.hostname = self.host_name.clone().unwrap_or_default();
+        foreign.machine.facts.hostname = self.host_name.clone().unwrap_or_default();
         foreign.add_provenance("host", self.host_name.as_ref());
         foreign.add_provenance("measured at", self.date.as_ref());
         foreign.add_provenance("executable", self.executable.as_ref());
@@ -316,7 +316,7 @@ mod tests {
         assert_eq!(value("bytes_per_second"), (3e9, Class::Throughput, Direction::Higher));
         assert_eq!(value("hits"), (8.0, Class::Check, Direction::Neither));
         assert_eq!(row(cell, 0).readings.len(), 4);
-        assert_eq!(foreign.machine.hostname, "vm");
+        assert_eq!(foreign.machine.facts.hostname, "vm");
     }
 
     #[test]

@@ -235,12 +235,12 @@ fn describe_workers(foreign: &mut ForeignResults, workers: &serde_json::Map<Stri
         hosts.push(host);
         let kernel = sections.get("kernel").and_then(Value::as_str).and_then(|kernel| kernel.lines().next());
         foreign.add_provenance("kernel", kernel);
-        foreign.machine.kernel = kernel.unwrap_or_default().to_owned();
+        foreign.machine.facts.kernel = kernel.unwrap_or_default().to_owned();
     }
     hosts.dedup();
     let hosts = hosts.join(", ");
     foreign.add_provenance("host", Some(&hosts));
-    foreign.machine.hostname = hosts;
+    foreign.machine.facts.hostname = hosts;
 }
 
 #[cfg(test)]

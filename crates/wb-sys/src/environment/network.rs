@@ -13,6 +13,9 @@ use crate::SysRoot;
 pub struct Interface {
     /// Driver; absent for virtual interfaces without a device.
     pub driver: Option<String>,
+    /// Model name, where no driver is known: of a machine whose results were imported.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
     /// Operational state: `up`, `down`, `unknown`.
     pub state: Option<String>,
     /// Maximum transmission unit, in bytes.
@@ -44,6 +47,7 @@ fn interface(root: &SysRoot, name: &str) -> Interface {
     let number = |file: &str| root.number(format!("{folder}/{file}")).ok();
     Interface {
         driver: root.link(format!("{folder}/device/driver")).ok(),
+        model: None,
         state: root.text(format!("{folder}/operstate")).ok(),
         mtu: number("mtu"),
         speed_mbit: number("speed"),

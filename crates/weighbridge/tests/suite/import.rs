@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use crate::compare_evidence::words;
 use crate::lab::{CommandResult, Lab};
 
 /// Path of an example of results.
@@ -219,4 +220,42 @@ fn imported_commands_that_fail_more_often_are_a_regression() {
     );
     lab.weighbridge("compare none one").expect_code(0);
     lab.weighbridge("compare many none").expect_code(3);
+}
+
+/// A `composite.xml` of a system with this setting of transparent huge pages.
+fn write_composite(lab: &Lab, name: &str, huge_pages: &str) {
+    let attributes = format!(
+        "{{&quot;kernel-extra-details&quot;:&quot;Transparent Huge Pages: {huge_pages}&quot;,\
+         &quot;security&quot;:&quot;l1tf: Not affected&quot;,&quot;compiler-configuration&quot;:&quot;--with-{name}&quot;}}"
+    );
+    let raw: Vec<String> = (0..9).map(|run| format!("12.{}", run * 4 % 9)).collect();
+    let text = format!(
+        "<?xml version=\"1.0\"?><PhoronixTestSuite><System><Identifier>s</Identifier>\
+         <Hardware>Processor: X, Memory: 2 x 16GB DDR4</Hardware><Software>OS: Oracle Linux 8.5, Compiler: GCC 8.5.0\
+         </Software><JSON>{attributes}</JSON></System><Result><Identifier>pts/t-1.0.0</Identifier><Title>T</Title>\
+         <Scale>Seconds</Scale><Proportion>LIB</Proportion><Data><Entry><Identifier>s</Identifier>\
+         <Value>12.4</Value><RawString>{}</RawString></Entry></Data></Result></PhoronixTestSuite>",
+        raw.join(":")
+    );
+    lab.write(&format!("{name}.xml"), &text);
+    lab.weighbridge(&format!("import -o {name} {name}.xml")).expect_code(0);
+}
+
+#[test]
+fn the_systems_of_phoronix_are_compared_setting_by_setting() {
+    let lab = Lab::new();
+    write_composite(&lab, "one", "always");
+    write_composite(&lab, "other", "madvise");
+    let compared = words(&lab.weighbridge("compare one other").expect_code(0).out);
+    for difference in [
+        "Localhost, memory: 1 difference transparent-huge-pages.enabled always → madvise",
+        "Localhost, phoronix: 1 difference compiler-configuration --with-one → --with-other",
+    ] {
+        assert!(compared.contains(difference), "{difference}: {compared}");
+    }
+    let page = lab.weighbridge("report one --html page.html").expect_code(0);
+    assert!(lab.read("page.html").contains("Oracle Linux 8.5"), "{}", page.transcript());
+    for row in ["32 GiB", "GCC 8.5.0", "transparent always"] {
+        assert!(lab.read("page.html").contains(row), "{row}");
+    }
 }

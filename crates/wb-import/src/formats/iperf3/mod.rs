@@ -79,9 +79,9 @@ fn describe(cell: &mut ForeignCell, test: &BTreeMap<String, Value>, report: &Ipe
 fn describe_machine(foreign: &mut ForeignResults, start: &ReportStart) {
     let words: Vec<&str> = start.system_info.split_whitespace().collect();
     if let [_, host, kernel, .., arch] = words[..] {
-        foreign.machine.hostname = host.to_owned();
-        foreign.machine.kernel = kernel.to_owned();
-        foreign.machine.arch = arch.to_owned();
+        foreign.machine.facts.hostname = host.to_owned();
+        foreign.machine.facts.kernel = kernel.to_owned();
+        foreign.machine.facts.arch = arch.to_owned();
         foreign.add_provenance("host", Some(host));
         foreign.add_provenance("kernel", Some(kernel));
     }
@@ -114,7 +114,7 @@ mod tests {
         let [sample] = &cell.rows().collect::<Vec<_>>()[..] else { panic!("{cell:?}") };
         let primary: Vec<_> = sample.readings.iter().filter(|reading| reading.metric.primary).collect();
         assert_eq!((primary[0].metric.name.as_str(), primary[0].value, primary.len()), ("received", 900.0, 1));
-        assert_eq!((foreign.machine.hostname.as_str(), foreign.machine.kernel.as_str()), ("vm", "6.1.0-9"));
+        assert_eq!((foreign.machine.facts.hostname.as_str(), foreign.machine.facts.kernel.as_str()), ("vm", "6.1.0-9"));
     }
 
     #[test]

@@ -28,7 +28,7 @@ pub(super) fn judge(results: SuiteResults) -> ForeignResults {
     for (name, text) in provenance {
         if name == "platform" {
             // `x86_64 (Linux)`
-            foreign.machine.arch = text.split(' ').next().unwrap_or_default().to_owned();
+            foreign.machine.facts.arch = text.split(' ').next().unwrap_or_default().to_owned();
         }
         if name == "test pass" {
             foreign.metadata.insert(name.to_owned(), text.clone());

@@ -1,11 +1,14 @@
 //! The Phoronix Test Suite's `composite.xml`: a cell for each result of each system, a sample for each of its runs.
 
+mod system;
+
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use serde_json::Value;
-use wb_model::{Direction, Facts, Gate, Metric, ProfileName, TestName};
+use wb_model::{Direction, Gate, Metric, ProfileName, TestName};
 
+use self::system::System;
 use crate::foreign::{ForeignCell, ForeignResults, ForeignSample};
 use crate::naming::{mask_secrets, slug, test_name};
 use crate::number::parse_number;
@@ -26,15 +29,6 @@ struct Suite {
 struct Generated {
     title: String,
     test_client: String,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(rename_all = "PascalCase", default)]
-struct System {
-    identifier: String,
-    hardware: String,
-    software: String,
-    time_stamp: String,
 }
 
 #[derive(Default, Deserialize)]
@@ -138,37 +132,14 @@ impl Suite {
     /// Circumstances of the results of a system.
     fn system_provenance(&self, name: &str) -> BTreeMap<String, String> {
         let mut all = vec![("system", name)];
-        if let Some(System { hardware, software, time_stamp, .. }) = self.system(name) {
-            let (release, _) = kernel(software);
+        if let Some(system) = self.system(name) {
+            let System { hardware, software, time_stamp, .. } = system;
             all.extend([("hardware", hardware.as_str()), ("software", software), ("measured at", time_stamp)]);
-            all.push(("kernel", release));
+            all.push(("kernel", system.kernel()));
         }
         let known = all.into_iter().filter(|(_, value)| !value.trim().is_empty());
         known.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
     }
-}
-
-impl System {
-    fn machine(&self) -> Facts {
-        let (release, arch) = kernel(&self.software);
-        Facts {
-            kernel: release.to_owned(),
-            arch: arch.to_owned(),
-            cpu_model: part(&self.hardware, "Processor").to_owned(),
-            ..Facts::default()
-        }
-    }
-}
-
-/// Part of a description of hardware or software: `Processor: X, Memory: 8GB`.
-fn part<'a>(text: &'a str, name: &str) -> &'a str {
-    text.split(", ").find_map(|part| part.strip_prefix(name)?.strip_prefix(": ")).unwrap_or_default()
-}
-
-/// Release and architecture of the kernel: `6.1.0-9-amd64 (x86_64)`.
-fn kernel(software: &str) -> (&str, &str) {
-    let kernel = part(software, "Kernel");
-    kernel.split_once(" (").map_or((kernel, ""), |(release, arch)| (release, arch.trim_end_matches(')')))
 }
 
 impl TestResult {
@@ -349,7 +320,7 @@ mod tests {
         let metric = row(cell, 0).readings.remove(0).metric;
         assert_eq!((metric.class, metric.direction, metric.primary), (Class::Throughput, Direction::Higher, true));
         assert_eq!(
-            (foreign.machine.kernel.as_str(), foreign.machine.cpu_model.as_str()),
+            (foreign.machine.facts.kernel.as_str(), foreign.machine.facts.cpu_model.as_str()),
             ("6.1.0-9", "X 1 @ 2GHz (4 Cores)")
         );
         let lower = read(&suite(&entry("a", "2", ""), "Seconds", "LIB"), None).unwrap();
