@@ -13,6 +13,7 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     page::print_or_write("check", || {
-        table::tables(&simulation::of_runs(), &simulation::of_shapes(), &simulation::of_dependence())
+        let rows = page::Rows::All;
+        table::tables(&simulation::of_runs(rows), &simulation::of_shapes(rows), &simulation::of_dependence(rows))
     })
 }

@@ -6,6 +6,7 @@ use rayon::prelude::*;
 use wb_compare::statistical::{Options, SampleComparison, Verdict, compare_samples};
 use wb_model::Direction;
 
+use super::page::Rows;
 use super::populations::{Population, normal};
 
 /// Runs on each side.
@@ -100,18 +101,17 @@ pub(crate) struct Row {
 }
 
 /// Normal samples, for every number of runs and every noise between them.
-pub(crate) fn of_runs() -> Vec<Row> {
-    let kinds: Vec<(f64, usize)> = BETWEEN.iter().flat_map(|between| COUNTS.map(|runs| (*between, runs))).collect();
+pub(crate) fn of_runs(rows: Rows) -> Vec<Row> {
+    let kinds = rows.of(BETWEEN.iter().flat_map(|between| COUNTS.map(|runs| (*between, runs))));
     let shape = Shape::Population(Population::Normal);
     kinds.into_par_iter().map(|(between, runs)| row(shape, [SAMPLES, REPETITIONS[0]], SPREAD, between, runs)).collect()
 }
 
 /// One run a side with samples of every shape, without noise between runs and with as much as is assumed.
-pub(crate) fn of_shapes() -> Vec<Row> {
+pub(crate) fn of_shapes(rows: Rows) -> Vec<Row> {
     let kinds = Shape::ALL.into_iter().flat_map(|shape| SHAPE_SAMPLES.map(|samples| (shape, samples)));
-    let kinds: Vec<_> =
-        kinds.flat_map(|(shape, samples)| [0.0, 0.05].map(|between| (shape, samples, between))).collect();
-    kinds
+    let kinds = kinds.flat_map(|(shape, samples)| [0.0, 0.05].map(|between| (shape, samples, between)));
+    rows.of(kinds)
         .into_par_iter()
         .map(|(shape, samples, between)| row(shape, [samples, REPETITIONS[1]], SHAPE_SPREAD, between, 1))
         .collect()
@@ -135,13 +135,14 @@ pub(crate) struct DependentRow {
 }
 
 /// One run a side of normal samples without noise between runs.
-pub(crate) fn of_dependence() -> Vec<DependentRow> {
+pub(crate) fn of_dependence(rows: Rows) -> Vec<DependentRow> {
     let correlations = [0.0].into_iter().chain(CORRELATIONS);
     let kinds = correlations.flat_map(|correlation| SHAPE_SAMPLES.map(|samples| (correlation, samples)));
-    let kinds: Vec<_> = kinds
-        .flat_map(|(correlation, samples)| DEPENDENT_SPREADS.map(|spread| (correlation, samples, spread)))
-        .collect();
-    kinds.into_par_iter().map(|(correlation, samples, spread)| dependent_row(correlation, samples, spread)).collect()
+    let kinds = kinds.flat_map(|(correlation, samples)| DEPENDENT_SPREADS.map(|spread| (correlation, samples, spread)));
+    rows.of(kinds)
+        .into_par_iter()
+        .map(|(correlation, samples, spread)| dependent_row(correlation, samples, spread))
+        .collect()
 }
 
 fn dependent_row(correlation: f64, samples: usize, spread: f64) -> DependentRow {

@@ -2,6 +2,27 @@
 
 use std::process::ExitCode;
 
+/// The rows of a table that are simulated; each has its own random numbers
+#[derive(Clone, Copy)]
+#[allow(dead_code)] // examples simulate all, and not all have so many that tests simulate a part
+pub(crate) enum Rows {
+    All,
+    /// Every so manyth, beginning with the first
+    Every(usize),
+}
+
+impl Rows {
+    /// The kinds of rows to simulate
+    #[allow(dead_code)] // as above
+    pub(crate) fn of<T>(self, kinds: impl Iterator<Item = T>) -> Vec<T> {
+        let step = match self {
+            Self::All => 1,
+            Self::Every(step) => step,
+        };
+        kinds.step_by(step).collect()
+    }
+}
+
 /// Prints the tables of an example as Markdown, or with `--write PAGE` writes them between the markers of that page
 #[allow(dead_code)] // tests replace only
 pub(crate) fn print_or_write(example: &str, tables: impl FnOnce() -> String) -> ExitCode {

@@ -12,5 +12,5 @@ mod table;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    page::print_or_write("comparing", || table::table(&table::simulate()))
+    page::print_or_write("comparing", || table::table(&table::simulate(page::Rows::All)))
 }

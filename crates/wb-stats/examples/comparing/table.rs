@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::page::percent;
+use super::page::{Rows, percent};
 use super::populations::Population;
 use super::samples::{self, COUNTS, Outcome, UNLIKE};
 
@@ -18,15 +18,17 @@ const SYMMETRIC: [Population; 2] = [Population::Normal, Population::T3];
 /// A noise, in percent, with which samples of heavy tails are below zero.
 const WIDE: u32 = 20;
 
-/// Simulates every population and number of samples
-pub(crate) fn simulate() -> Simulation {
+/// Simulates populations and numbers of samples
+pub(crate) fn simulate(rows: Rows) -> Simulation {
     let alike = Population::ALL.into_iter().flat_map(|population| COUNTS.map(|count| (population, count)));
+    let alike = rows.of(alike).into_iter();
     let alike = alike.map(|(population, count)| (population, count, samples::simulate(population, count)));
     let unlike =
         SYMMETRIC.into_iter().flat_map(|population| UNLIKE.map(|(counts, spreads)| (population, counts, spreads)));
     let unlike = unlike.filter(|(population, _, spreads)| {
         *population == Population::Normal || *spreads.iter().max().unwrap_or(&0) < WIDE
     });
+    let unlike = rows.of(unlike).into_iter();
     let unlike = unlike.map(|(population, counts, spreads)| {
         (population, counts, spreads, samples::simulate_unlike(population, counts, spreads))
     });

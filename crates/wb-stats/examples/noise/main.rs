@@ -12,5 +12,5 @@ mod table;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    page::print_or_write("noise", || table::tables(&table::simulate()))
+    page::print_or_write("noise", || table::tables(&table::simulate(page::Rows::All)))
 }

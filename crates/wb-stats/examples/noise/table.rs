@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::page::percent;
+use super::page::{Rows, percent};
 use super::populations::Population;
 use super::simulate::{Outcome, Scenario};
 
@@ -27,9 +27,9 @@ pub(crate) struct Simulation {
     pub(crate) sizes: Vec<((usize, usize), Outcome)>,
 }
 
-pub(crate) fn simulate() -> Simulation {
+pub(crate) fn simulate(rows: Rows) -> Simulation {
     let cells = Population::ALL.into_iter().flat_map(|population| RUNS.map(|runs| (population, runs)));
-    let rows = cells.map(|(population, runs)| {
+    let of_populations = rows.of(cells).into_iter().map(|(population, runs)| {
         let single = Scenario { population, between: 0.03, within: 0.02, runs, samples: 10, side: 1, side_samples: 10 };
         Row {
             population,
@@ -39,12 +39,12 @@ pub(crate) fn simulate() -> Simulation {
             samples: Scenario { between: 0.0, within: 0.05, ..single }.simulate(),
         }
     });
-    let sizes = SAMPLES.map(|(samples, side_samples)| {
+    let sizes = rows.of(SAMPLES.into_iter()).into_iter().map(|(samples, side_samples)| {
         let population = Population::Normal;
         let scene = Scenario { population, between: 0.02, within: 0.05, runs: 6, samples, side: 1, side_samples };
         ((samples, side_samples), scene.simulate())
     });
-    Simulation { rows: rows.collect(), sizes: sizes.into() }
+    Simulation { rows: of_populations.collect(), sizes: sizes.collect() }
 }
 
 /// Both tables, as Markdown

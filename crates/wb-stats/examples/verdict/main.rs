@@ -13,5 +13,8 @@ mod table;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    page::print_or_write("verdict", || table::tables(&runs::simulate(), &shapes::simulate()))
+    page::print_or_write("verdict", || {
+        let rows = page::Rows::All;
+        table::tables(&runs::simulate(rows), &shapes::simulate(rows))
+    })
 }

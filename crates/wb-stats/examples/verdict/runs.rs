@@ -4,6 +4,7 @@ use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use wb_stats::{CONFIDENCE, Interval, NoiseSource, Ratio, RunPrior, Samples, VarianceEstimate, WeightedRun, ratio};
 
+use super::page::Rows;
 use super::populations::normal;
 
 /// Runs on each side.
@@ -50,9 +51,10 @@ pub(crate) struct EqualSides {
     pub(crate) own_runs_without_noise: f64,
 }
 
-/// Simulates every number of runs with every noise
-pub(crate) fn simulate() -> Vec<Row> {
-    BETWEEN.into_iter().flat_map(|between| COUNTS.map(|count| simulate_row(count, between))).collect()
+/// Simulates numbers of runs with noises
+pub(crate) fn simulate(rows: Rows) -> Vec<Row> {
+    let kinds = rows.of(BETWEEN.into_iter().flat_map(|between| COUNTS.map(|count| (count, between))));
+    kinds.into_iter().map(|(count, between)| simulate_row(count, between)).collect()
 }
 
 fn simulate_row(count: usize, between: f64) -> Row {

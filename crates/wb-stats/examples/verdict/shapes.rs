@@ -7,6 +7,7 @@ use wb_stats::{
     tail_level, tail_p,
 };
 
+use super::page::Rows;
 use super::populations::{Population, normal};
 
 /// Samples on both sides if they are equal.
@@ -104,13 +105,14 @@ pub(crate) struct Simulation {
     pub(crate) changed: Vec<Row>,
 }
 
-/// Simulates every shape and every change with every number of samples
-pub(crate) fn simulate() -> Simulation {
-    let equal =
-        Shape::EQUAL.into_iter().flat_map(|shape| EQUAL_COUNTS.map(|counts| simulate_row(shape, shape, counts)));
-    let changed = Shape::CHANGES.into_iter();
-    let changed = changed.flat_map(|(from, to)| CHANGED_COUNTS.map(|counts| simulate_row(from, to, counts)));
-    Simulation { equal: equal.collect(), changed: changed.collect() }
+/// Simulates shapes and changes with numbers of samples
+pub(crate) fn simulate(rows: Rows) -> Simulation {
+    let equal = rows.of(Shape::EQUAL.into_iter().flat_map(|shape| EQUAL_COUNTS.map(|counts| (shape, shape, counts))));
+    let changed =
+        rows.of(Shape::CHANGES.into_iter().flat_map(|(from, to)| CHANGED_COUNTS.map(|counts| (from, to, counts))));
+    let [equal, changed] = [equal, changed]
+        .map(|kinds| kinds.into_iter().map(|(from, to, counts)| simulate_row(from, to, counts)).collect());
+    Simulation { equal, changed }
 }
 
 fn simulate_row(from: Shape, to: Shape, counts: [usize; 2]) -> Row {
