@@ -186,7 +186,7 @@ fn a_failed_build_fails_with_the_error_of_the_compiler() {
 
 #[test]
 fn a_sleep_does_not_count_as_work() {
-    let sleep = value_test(r#"["sh", "-c", "sleep 1.5; echo value $0 ops", "{work}"]"#, "");
+    let sleep = value_test(r#"["sh", "-c", "sleep 0.5; echo value $0 ops", "{work}"]"#, "");
     with_cell_of(sleep, &[], async |cell| {
         let Err(Failure::Refused { reason }) = cell.sample().await else { panic!() };
         assert!(reason.starts_with("cannot calibrate: run time does not grow with the work: 1 took "), "{reason}");
