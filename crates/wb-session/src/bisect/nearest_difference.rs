@@ -45,6 +45,12 @@ impl NearestDifference {
         Some((statistics.p_value?, nearest))
     }
 
+    /// Whether the estimate is beyond the threshold, however certain that is.
+    pub(super) fn is_relevant(&self) -> bool {
+        let log = |percent: f64| (percent / 100.0).ln_1p().abs();
+        log(self.percent) > log(self.threshold)
+    }
+
     /// What was found, in one sentence.
     pub(super) fn describe(&self) -> String {
         let interval = self.interval.map(|[low, high]| format!(" [{low:+.1}, {high:+.1}]")).unwrap_or_default();

@@ -136,6 +136,27 @@ fn a_commit_that_does_not_differ_from_its_parent_is_not_named() {
 }
 
 #[test]
+fn a_commit_that_changes_in_the_other_direction_is_refuted_as_that() {
+    let lab = lab(&["1000", "1000", "800"]);
+    std::fs::write(lab.path("repo/.git/info/exclude"), "built\nsearched\n").unwrap();
+    // In the search, the revision in the middle is as fast as the good one, so that the last one is the first bad one. Then
+    // their figures are exchanged.
+    let build = "cp figure built; subject=$(git log -1 --format=%s); test ! -e searched || case $subject in \
+        *1) echo 800 >built;; *2) echo 1000 >built;; esac; case $subject in *1) touch searched;; esac";
+    let file = format!("demo:file={}", lab.path("repo/built").display());
+    let mut command = lab.command("bisect run --repo repo --into B --good v0 --bad v2");
+    command.args(["--build", build, "--", &file, "--min-time", "1ms", "--warm-up", "0", "--samples", "8"]);
+    let output = command.output().unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(3), "{stderr}");
+    for text in
+        ["commit 2, which differs from its parent in the other direction", "refuted: differs from its parent in"]
+    {
+        assert!(stderr.contains(text), "{stderr}");
+    }
+}
+
+#[test]
 fn step_reports_the_nearest_end_as_exit_status() {
     let lab = lab(&["1000", "1000", "800"]);
     assert_eq!(bisect(&lab, "v0", "v2", "").code, 0);
