@@ -28,6 +28,8 @@ pub struct VariantSamples {
     pub failures: AttemptCounts,
     /// Why there are fewer samples than required; `None` if there are enough.
     pub shortfall_reason: Option<String>,
+    /// Whether it was given up with fewer samples than required.
+    pub is_given_up: bool,
     /// What determines its results.
     pub inputs: VariantInputs,
 }
@@ -71,8 +73,15 @@ impl CaseSamples {
             Ok(blocks)
         };
         let metrics = self.metrics.iter().enumerate().map(metric).collect::<Result<_, _>>()?;
+        Ok(CaseBlocks { metrics, open_rounds: None, ended: self.ended_early() })
+    }
+
+    /// The variants, by index, without which the others were measured; none if there was nothing left to compare.
+    fn ended_early(&self) -> BTreeSet<usize> {
         let rounds: Vec<u32> = self.variants.iter().map(|variant| variant.rounds).collect();
-        Ok(CaseBlocks { metrics, open_rounds: None, ended: left_behind(&rounds) })
+        let mut ended = left_behind(&rounds);
+        ended.extend((0..).zip(&self.variants).filter(|(_, variant)| variant.is_given_up).map(|(at, _)| at));
+        if ended.contains(&0) || ended.len() + 1 >= self.variants.len() { BTreeSet::new() } else { ended }
     }
 }
 

@@ -187,7 +187,7 @@ impl<'a> Family<'a> {
             let is_shown = |interval: &Interval| interval.high.is_finite() && ratio.is_some_and(|ratio| ratio > 0.0);
             VariantResult {
                 blocks: Some(evidence.blocks()),
-                ratio: ratio.filter(|ratio| ratio.is_finite()),
+                ratio: ratio.filter(|ratio| ratio.is_finite() && evidence.has_ratio()),
                 interval: interval.filter(is_shown).map(ConfidenceInterval::from),
                 p_value: is_analyzed.then_some(evidence.difference),
                 adjusted_p_value: is_analyzed.then_some(adjusted),

@@ -138,8 +138,8 @@ pub struct VariantResult {
     /// the run.
     #[serde(default)]
     pub blocks: Option<usize>,
-    /// The ratio of the variant to the first; `None` before the first block, and where it is infinite: the samples of the
-    /// first are zero.
+    /// The ratio of the variant to the first; `None` before the first block, and where it is infinite, since the samples of
+    /// the first are zero, or so many of either side are zero that they have none.
     pub ratio: Option<f64>,
     /// The confidence interval of the ratio, valid for any stopping time; `None` with too few blocks, and if the ratio is 0
     /// or an end is infinite.
@@ -538,11 +538,14 @@ mod tests {
     }
 
     #[test]
-    fn a_few_zeros_do_not_decide() {
+    fn zeros_beside_other_values_have_a_direction_and_no_ratio() {
         let level = |at: u32| 1000.0 + f64::from(at * 7 % 5);
         let one = two(Direction::Higher, |at| [level(at), if at == 5 { 0.0 } else { level(at + 2) }]);
         assert!(one.ratio.is_some_and(|ratio| (0.99..1.01).contains(&ratio)), "{one:?}");
         assert_ne!(one.verdict, VariantVerdict::Worse);
+        // Half of a side is zero: it is less, but by no ratio.
+        let half = two(Direction::Higher, |at| [level(at), if at % 2 == 0 { 0.0 } else { level(at + 2) * 0.9 }]);
+        assert_eq!((half.verdict, half.ratio, half.interval), (VariantVerdict::Worse, None, None));
         // Zeros on either side are as many signs in both directions.
         let both = two(Direction::Higher, |at| if at % 2 == 0 { [level(at), 0.0] } else { [0.0, level(at)] });
         assert_eq!(both.verdict, VariantVerdict::Inconclusive, "{both:?}");

@@ -199,6 +199,7 @@ fn evaluate(
                     failed: cell.failures.failed as u32,
                     attempts: cell.failures.attempts as u32,
                 },
+                is_given_up: shortfall_reason.is_some() && cell.ended_by.is_some(),
                 shortfall_reason,
                 inputs: measured_inputs(cell, registry)?,
             };

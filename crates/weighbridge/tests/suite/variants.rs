@@ -289,6 +289,11 @@ fn a_variant_that_always_fails_keeps_no_other_from_a_decision() {
     assert_eq!(again.json()["cases"], result["cases"], "it is not tried again without the others");
     let text = lab.weighbridge(&line.replace(" --json", "")).expect_code(2);
     text.expect_stdout("decided after").expect_stdout("3 of 3 attempts failed").expect_stdout("not measured");
+    // Also if it fails at last only.
+    let count = lab.path("count").display().to_string();
+    let late = lab.program("late", &format!("#!/bin/sh\necho >>{count}; [ $(wc -l <{count}) -le 7 ]\n"));
+    let late = lab.weighbridge(&format!("ab demo {QUICK} --into L -- base late:cmd:{} same:base", late.display()));
+    late.expect_code(3).expect_stdout("decided after").expect_stdout("partial (7 of ");
     // Nothing can be compared with the first variant.
     let first = lab.weighbridge(&format!("ab demo {QUICK} --into S -- broken:cmd:false base")).expect_code(3);
     first.expect_stdout("0 blocks of at most 30: not decided");

@@ -41,6 +41,7 @@ pub(crate) fn experiment() -> Experiment {
         disturbed: 0,
         failures: wb_compare::AttemptCounts::default(),
         shortfall_reason: None,
+        is_given_up: false,
         inputs: VariantInputs::default(),
     };
     let criterion = Criterion {
