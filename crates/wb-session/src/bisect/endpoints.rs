@@ -2,7 +2,9 @@
 
 use wb_compare::comparison::{ComparisonMethod, ComparisonResult, FailOn, FinalVerdict};
 use wb_compare::run_perf::tolerance;
-use wb_compare::statistical::{self, ENOUGH_SAMPLES, MetricComparison, Threshold, Verdict};
+use wb_compare::statistical::{
+    self, ENOUGH_SAMPLES, MetricComparison, ObservationKind, RequiredSamples, Threshold, Verdict,
+};
 use wb_compare::{BuildSource, Builds, ReadOptions};
 use wb_record::RunFolder;
 use wb_stats::RunPrior;
@@ -41,7 +43,14 @@ pub(super) fn compare(
         match assumed.as_ref().and_then(|assumed| assumed.metric(check.row)) {
             Some(assumed) if is_single_values(check) => *check = assumed.clone(),
             // As in `compare`: attempts that failed are no samples, and make them fewer.
-            _ if is_compared(check.verdict) && !check.failures_rose() => check.verdict = Verdict::Inconclusive,
+            _ if is_compared(check.verdict) && !check.failures_rose() => {
+                check.verdict = Verdict::Inconclusive;
+                check.required_samples = Some(RequiredSamples {
+                    per_side: Some(ENOUGH_SAMPLES),
+                    unit: ObservationKind::Samples,
+                    is_minimum: true,
+                });
+            }
             _ => {}
         }
     }

@@ -251,6 +251,42 @@ fn unknown_revisions_repositories_and_arguments_are_refused() {
     assert!(!lab.path("B").exists());
 }
 
+#[test]
+fn imported_runs_of_one_sample_are_single_values() {
+    let lab = lab(&["1000", "1000", "900", "900"]);
+    let result = r#"{"context": {}, "benchmarks": [{"name": "BM_x", "run_name": "BM_x", "run_type": "iteration", "iterations": 9, "real_time": FIGURE, "cpu_time": FIGURE, "time_unit": "ns"}]}"#;
+    let result = lab.write("result.json", result);
+    let (imported, program) = (lab.path("imported.json"), env!("CARGO_BIN_EXE_weighbridge"));
+    let script = format!(
+        "#!/bin/sh\nsed s/FIGURE/$(cat figure).$(date +%N)/g {} >{imported}\nrmdir $WEIGHBRIDGE_RESULTS\n\
+         {program} import {imported} --into $WEIGHBRIDGE_RESULTS\n",
+        result.display(),
+        imported = imported.display(),
+    );
+    let script = lab.program("import-one", &script);
+    let bisect = |into: &str, more: &str| {
+        let measure = format!("--measure {}", script.display());
+        lab.weighbridge(&format!("bisect run --repo repo --into {into} --good v0 --bad v3 {measure} {more}"))
+    };
+    bisect("B", "--runs 1").expect_code(3).expect_stderr("are single values that differ too little to classify others");
+    for (into, more) in [("C", "--runs 4"), ("D", "--runs 1 --run-noise 0")] {
+        let ran = bisect(into, more).expect_code(0);
+        assert!(ran.out.trim_end().ends_with("commit 2"), "{more}: {}", ran.transcript());
+    }
+}
+
+#[test]
+fn too_few_samples_are_named_as_the_reason() {
+    let lab = lab(&["1000", "1000", "800"]);
+    let line = "bisect run --repo repo --into B --good v0 --bad v2 --runs 1";
+    let file = lab.path("repo/figure");
+    let line = format!("{line} -- demo:file={} --min-time 1ms --warm-up 0 --samples 3", file.display());
+    lab.weighbridge(&line)
+        .expect_code(3)
+        .expect_stderr(", from too few samples to decide; threshold 5 %")
+        .expect_stderr("6 samples of a run are required, or several runs of each revision (--runs)");
+}
+
 /// In run-perf's layout, without samples. (2·t·0.05/ln(1/0.9))² is 3.8, with t of 30 degrees of freedom at 97.5 %.
 #[test]
 fn single_values_are_not_taken_as_certain() {

@@ -180,6 +180,7 @@ version = 1
 command = ["sh", "-c", """
 file=$COUNT-{kind}
 number=$(cat $file 2>/dev/null || echo 0)
+if test $number = $FAIL && test {kind} = b && ! test -e $file.failed; then touch $file.failed; exit 1; fi
 if test $number = $STOP && test {kind} = b && ! test -e $file.stopped; then
     touch $file.stopped
     # The parent of the agent is the controller.
@@ -209,8 +210,8 @@ fn a_resumed_comparison_has_the_results_of_an_undisturbed_one() {
             format!("{name}:env:COUNT={}+{settings}", lab.path(&format!("{folder}-{name}")).display())
         };
         let variants = [
-            variant("one", "env:STOP=1000+env:BASE=1000+env:SHIFT=0"),
-            variant("two", &format!("env:STOP={stop}+env:BASE=1015+env:SHIFT=5")),
+            variant("one", "env:FAIL=1000+env:STOP=1000+env:BASE=1000+env:SHIFT=0"),
+            variant("two", &format!("env:FAIL=2+env:STOP={stop}+env:BASE=1015+env:SHIFT=5")),
         ];
         let line = format!("ab counted:kind=[a,b] {QUICK} --threshold 1 --into {folder} --json --");
         lab.weighbridge(&format!("{line} {}", variants.join(" ")))
