@@ -135,9 +135,8 @@ impl Plan {
         let required = warm_up.saturating_add(samples as u64);
         let fewest = warm_up.saturating_add(cell.rule.min_samples() as u64);
         // A cell that is compared ends with a verdict, and has no budget unless one was requested.
-        let is_compared = matches!(cell.rule, SamplingRule::External { .. });
         let within = |budget: Nanos| self.attempts_within(cell, budget);
-        match (self.sampling.budget, self.sampling.budget(!is_compared)) {
+        match (self.sampling.budget, self.sampling.budget(!cell.rule.is_external())) {
             (Some(budget), _) => required.min(within(budget)),
             (None, Some(default)) => required.min(within(default).max(fewest)),
             (None, None) => required,

@@ -1,7 +1,6 @@
 //! Groups cells for display: those of one test whose primary metrics can share a scale.
 
 use wb_model::{CellId, Direction, Metric, Serial, Unit};
-use wb_stats::SamplingRule;
 use wb_study::result::{CellResult, Study};
 
 use crate::phrasing;
@@ -51,7 +50,7 @@ fn belongs_to(group: &[&CellResult], cell: &CellResult) -> bool {
 
 /// Whether a cell is a named variant that is compared within the run, as in `ab`.
 fn is_variant(cell: &CellResult) -> bool {
-    matches!((&cell.rule, &cell.id.serial), (SamplingRule::External { .. }, Serial::Id(_)))
+    cell.rule.is_external() && matches!(cell.id.serial, Serial::Id(_))
 }
 
 impl<'a> CellGroup<'a> {

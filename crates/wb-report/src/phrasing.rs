@@ -76,7 +76,7 @@ pub(crate) fn format_half_width(summary: &Summary) -> Option<String> {
 fn format_cell_half_width(cell: &CellResult, summary: &Summary) -> Option<String> {
     let limit = match cell.rule {
         SamplingRule::Precision { percent, .. } => Some(percent),
-        SamplingRule::External { .. } | SamplingRule::MaxStddev { .. } => None,
+        SamplingRule::External { .. } | SamplingRule::Compared { .. } | SamplingRule::MaxStddev { .. } => None,
     };
     format_uncertainty(summary.median, summary.median_interval.as_ref()?, limit)
 }
@@ -201,7 +201,7 @@ fn describe_dispersion(cell: &CellResult, result: Option<&MetricResult>, percent
             return format!("{} standard deviation", format_percent_beside(percent, max_stddev_percent));
         }
         SamplingRule::Precision { percent, .. } => Some(percent),
-        SamplingRule::External { .. } => None,
+        SamplingRule::External { .. } | SamplingRule::Compared { .. } => None,
     };
     let half = limit.map_or_else(|| format_percent(percent), |limit| format_percent_beside(percent, limit));
     let summary = result.and_then(|result| result.summary.as_ref());
@@ -276,10 +276,12 @@ pub(crate) fn describe_rule(rule: &SamplingRule) -> String {
             };
             format!("±{percent} % of the median, {samples}")
         }
-        SamplingRule::External { min_samples, max_samples } if min_samples == max_samples => {
+        SamplingRule::External { min_samples, max_samples } | SamplingRule::Compared { min_samples, max_samples }
+            if min_samples == max_samples =>
+        {
             pluralize(max_samples, "sample")
         }
-        SamplingRule::External { min_samples, max_samples } => {
+        SamplingRule::External { min_samples, max_samples } | SamplingRule::Compared { min_samples, max_samples } => {
             format!("{min_samples} to {max_samples} samples, as required by the comparison")
         }
         SamplingRule::MaxStddev { samples, max_stddev_percent, max_failures } => {

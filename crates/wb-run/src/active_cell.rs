@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use wb_model::{AttemptOutcome, Nanos, Params, Purpose, Validity, WorkerName, pluralize};
 use wb_plan::{Cell, Plan, Sampling, TimeEstimate};
 use wb_record::{CellDefinition, History};
-use wb_stats::{Budget, SamplingRule};
+use wb_stats::Budget;
 use wb_study::{CellDecision, EvaluatedAttempt, judge};
 use wb_tests::test::AnyPrepared;
 use wb_tests::{BUILT_PREFIX, Registry, TestCell, WorkerContext};
@@ -173,8 +173,8 @@ impl ActiveCell {
         let valid = self.evaluated.iter().filter(|evaluated| evaluated.valid_sample().is_some()).count();
         let enough = valid >= self.definition.rule.min_samples();
         // A compared cell ends when the comparison is decided, unless a time budget was requested.
-        let is_compared = matches!(self.definition.rule, SamplingRule::External { .. });
-        let budget = sampling.budget(enough && !is_compared).filter(|budget| seconds >= budget.seconds())?;
+        let is_external = self.definition.rule.is_external();
+        let budget = sampling.budget(enough && !is_external).filter(|budget| seconds >= budget.seconds())?;
         Some(format!("its time budget of {budget} is spent"))
     }
 
@@ -196,8 +196,8 @@ impl ActiveCell {
         let taken = self.finished_samples(Purpose::Sample).len().max(rule.min_samples());
         let more = rule.with_retakes(self.definition.retakes).max_samples().saturating_sub(taken);
         let most = least + seconds / self.evaluated.len() as f64 * more as f64;
-        let is_compared = matches!(rule, SamplingRule::External { .. });
-        let budget = plan.sampling.budget(!is_compared).map_or(f64::INFINITY, |budget| budget.seconds() - seconds);
+        let budget =
+            plan.sampling.budget(!rule.is_external()).map_or(f64::INFINITY, |budget| budget.seconds() - seconds);
         let nanos = |seconds: f64| Nanos((seconds * 1e9) as u64);
         Some(TimeEstimate { min: nanos(least), max: nanos(most.min(budget).max(least)) })
     }

@@ -36,6 +36,13 @@ pub enum SamplingRule {
         /// The maximum number of samples
         max_samples: usize,
     },
+    /// Until an external stopping rule, which compares samples of several cells, ends it: no number of samples does
+    Compared {
+        /// The minimum number of samples
+        min_samples: usize,
+        /// The maximum number of samples that are compared; more are taken where another cell has no counterpart
+        max_samples: usize,
+    },
 }
 
 /// Whether there is time for more samples
@@ -85,7 +92,9 @@ impl SamplingRule {
     /// The minimum number of samples that can satisfy the rule.
     pub fn min_samples(&self) -> usize {
         match *self {
-            Self::Precision { min_samples, .. } | Self::External { min_samples, .. } => min_samples,
+            Self::Precision { min_samples, .. }
+            | Self::External { min_samples, .. }
+            | Self::Compared { min_samples, .. } => min_samples,
             Self::MaxStddev { samples, .. } => samples.max(1),
         }
     }
@@ -99,14 +108,21 @@ impl SamplingRule {
                 min_samples: min_samples.saturating_add(retakes),
                 max_samples: max_samples.saturating_add(retakes),
             },
-            other @ (Self::MaxStddev { .. } | Self::External { .. }) => other,
+            other @ (Self::MaxStddev { .. } | Self::External { .. } | Self::Compared { .. }) => other,
         }
+    }
+
+    /// Whether its number of samples is fixed from outside, so that it has no budget unless one was requested.
+    pub fn is_external(&self) -> bool {
+        matches!(self, Self::External { .. } | Self::Compared { .. })
     }
 
     /// The maximum number of samples that the rule takes.
     pub fn max_samples(&self) -> usize {
         match *self {
-            Self::Precision { max_samples, .. } | Self::External { max_samples, .. } => max_samples,
+            Self::Precision { max_samples, .. }
+            | Self::External { max_samples, .. }
+            | Self::Compared { max_samples, .. } => max_samples,
             Self::MaxStddev { samples: 0 | 1, .. } => 1,
             Self::MaxStddev { samples, max_failures, .. } => samples.saturating_mul(max_failures.max(1)),
         }
@@ -140,6 +156,11 @@ impl SamplingRule {
                 let stop = Stop { counted: 0..in_order.len(), dispersion: half_width(in_order)? };
                 let ended = in_order.len() >= max_samples || budget == Budget::Spent;
                 Ok(decision(ended && in_order.len() >= min_samples, false, budget, stop))
+            }
+            Self::Compared { min_samples, .. } => {
+                let stop = Stop { counted: 0..in_order.len(), dispersion: half_width(in_order)? };
+                let is_enough = in_order.len() >= min_samples;
+                Ok(decision(is_enough && budget == Budget::Spent, false, budget, stop))
             }
         }
     }
@@ -201,6 +222,14 @@ mod tests {
         };
         assert_eq!([1, 2, 3].map(|n| done(&WILD[..n], Budget::Left)), [None, None, Some(true)]);
         assert_eq!([1, 2, 3].map(|n| done(&WILD[..n], Budget::Spent)), [Some(false), Some(true), Some(true)]);
+    }
+
+    #[test]
+    fn no_number_of_samples_ends_a_cell_that_is_compared() {
+        let rule = SamplingRule::Compared { min_samples: 2, max_samples: 2 };
+        assert_eq!([1, 2, 3].map(|n| left(rule, &WILD[..n])), [const { SamplingDecision::Continue }; 3]);
+        assert!(matches!(spent(rule, &WILD[..1]), SamplingDecision::NotConverged(_)));
+        assert!(matches!(spent(rule, &WILD), SamplingDecision::Done(Stop { counted, .. }) if counted == (0..3)));
     }
 
     fn left(rule: SamplingRule, samples: &[f64]) -> SamplingDecision {

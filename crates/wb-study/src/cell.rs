@@ -20,7 +20,9 @@ use crate::value_range::ValueRange;
 /// The maximum number of samples of a rule, without retakes.
 fn max_samples(rule: SamplingRule) -> usize {
     match rule {
-        SamplingRule::Precision { max_samples, .. } | SamplingRule::External { max_samples, .. } => max_samples,
+        SamplingRule::Precision { max_samples, .. }
+        | SamplingRule::External { max_samples, .. }
+        | SamplingRule::Compared { max_samples, .. } => max_samples,
         SamplingRule::MaxStddev { samples, .. } => samples,
     }
 }

@@ -125,6 +125,9 @@ fn without_samples(rule: SamplingRule, others: usize) -> SamplingRule {
             min_samples: min_samples.saturating_sub(others),
             max_samples: max_samples.saturating_sub(others),
         },
+        SamplingRule::Compared { min_samples, max_samples } => {
+            SamplingRule::Compared { min_samples: min_samples.saturating_sub(others), max_samples }
+        }
         other => other,
     }
 }

@@ -178,9 +178,7 @@ pub(crate) fn describe_verdict(verdict: &RevisionVerdict) -> String {
         RevisionVerdict::Confirmed { difference } => {
             format!("confirmed: differs from its parent by {difference} of the difference of good and bad revision")
         }
-        RevisionVerdict::Refuted { difference } => {
-            format!("refuted: no significant difference from its parent: {difference} of that of good and bad revision")
-        }
+        RevisionVerdict::Refuted { difference } => format!("refuted: {}", difference.describe_refuted()),
         RevisionVerdict::Skipped { reason } => format!("skipped: {reason}"),
     }
 }

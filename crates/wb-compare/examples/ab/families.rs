@@ -145,8 +145,12 @@ impl Kind {
     /// All blocks of a case; those after its last verdict are ignored.
     fn draw(&self, rng: &mut ChaCha8Rng, case: usize) -> CaseBlocks {
         let factor = if case < self.changed { 1.0 + self.change } else { 1.0 };
-        let block = |round: usize| block(rng, self.population, SPREAD, round, &[1.0, factor]);
+        let block = |round: usize| {
+            let samples = block(rng, self.population, SPREAD, round, &[1.0, factor]);
+            samples.into_iter().map(Some).collect()
+        };
         let blocks = (0..).zip((0..OPTIONS.max_blocks).map(block)).collect();
-        CaseBlocks { metrics: vec![MetricBlocks { direction: Direction::Higher, blocks }], open_rounds: None }
+        let metrics = vec![MetricBlocks { direction: Direction::Higher, blocks }];
+        CaseBlocks { metrics, ..CaseBlocks::default() }
     }
 }

@@ -92,9 +92,12 @@ fn run_until_stop(
     factors: &[f64],
     rng: &mut ChaCha8Rng,
 ) -> MetricResult {
-    let blocks = (0..OPTIONS.max_blocks).map(|at| (at as u32, block(rng, population, SPREAD, at, factors)));
+    let blocks = (0..OPTIONS.max_blocks).map(|at| {
+        let samples = block(rng, population, SPREAD, at, factors).into_iter().map(Some);
+        (at as u32, samples.collect())
+    });
     let metric = MetricBlocks { direction: Direction::Higher, blocks: blocks.collect() };
-    let case = CaseBlocks { metrics: vec![metric], open_rounds: None };
+    let case = CaseBlocks { metrics: vec![metric], ..CaseBlocks::default() };
     rule.evaluate(&[case]).expect("drawn samples are above zero").remove(0).metrics.remove(0)
 }
 

@@ -12,7 +12,7 @@ use wb_model::{Direction, MetricKey, Unit};
 
 pub use calibration::{CalibrationCase, CalibrationExperiment};
 pub use duplicates::{DuplicateVariants, VariantInputs};
-pub use samples::{CaseSamples, InvalidMetric, VariantSamples, complete_blocks};
+pub use samples::{CaseSamples, InvalidMetric, VariantSamples, attempt_rounds, blocks_by_round, left_behind};
 pub use variants::{VariantCase, VariantExperiment, VariantSummary};
 
 /// The metric that decides an experiment, and how large and how certain a difference must be.

@@ -16,17 +16,20 @@ pub struct VariantSamples {
     pub name: String,
     /// The variant as given on the command line, with secrets masked: `huge:param:huge-pages=always`.
     pub spec: String,
-    /// For each metric of the case the values of the counted samples, each with the sample's number, which is that of its
-    /// block.
+    /// For each metric of the case the values of the counted samples, each with its round ([`attempt_rounds`]).
     pub values: Vec<Vec<(u32, f64)>>,
-    /// The block numbers of all measured samples, counted or not.
-    pub block_numbers: BTreeSet<u32>,
+    /// The rounds of all measured samples, counted or not.
+    pub measured_rounds: BTreeSet<u32>,
+    /// The number of rounds in which it had its turn.
+    pub rounds: u32,
     /// How many of the counted samples were disturbed by activity outside the workload.
     pub disturbed: usize,
     /// The failed attempts at the samples.
     pub failures: AttemptCounts,
     /// Why there are fewer samples than required; `None` if there are enough.
     pub shortfall_reason: Option<String>,
+    /// Whether it was given up with fewer samples than required.
+    pub is_given_up: bool,
     /// What determines its results.
     pub inputs: VariantInputs,
 }
@@ -64,26 +67,51 @@ impl CaseSamples {
         let metric = |(at, metric): (usize, &ComparedMetric)| {
             let values: Vec<&[(u32, f64)]> =
                 self.variants.iter().map(|variant| variant.values[at].as_slice()).collect();
-            let blocks = MetricBlocks { direction: metric.direction, blocks: complete_blocks(&values) };
+            let blocks = MetricBlocks { direction: metric.direction, blocks: blocks_by_round(&values) };
             let checked = sequential_test.check(&blocks);
             checked.map_err(|cause| InvalidMetric { metric: metric.metric.clone(), cause })?;
             Ok(blocks)
         };
         let metrics = self.metrics.iter().enumerate().map(metric).collect::<Result<_, _>>()?;
-        Ok(CaseBlocks { metrics, open_rounds: None })
+        Ok(CaseBlocks { metrics, open_rounds: None, ended: self.ended_early() })
+    }
+
+    /// The variants, by index, without which the others were measured; none if there was nothing left to compare.
+    fn ended_early(&self) -> BTreeSet<usize> {
+        let rounds: Vec<u32> = self.variants.iter().map(|variant| variant.rounds).collect();
+        let mut ended = left_behind(&rounds);
+        ended.extend((0..).zip(&self.variants).filter(|(_, variant)| variant.is_given_up).map(|(at, _)| at));
+        if ended.contains(&0) || ended.len() + 1 >= self.variants.len() { BTreeSet::new() } else { ended }
     }
 }
 
-/// The complete blocks: for each block number for which every variant has a value, these values in order of the
-/// variants.
-pub fn complete_blocks(variants: &[&[(u32, f64)]]) -> BTreeMap<u32, Vec<f64>> {
-    let value_in =
-        |values: &[(u32, f64)], block: u32| values.iter().find(|(number, _)| *number == block).map(|(_, value)| *value);
-    let Some(first) = variants.first() else { return BTreeMap::new() };
-    let complete = |(number, _): &(u32, f64)| {
-        Some((*number, variants.iter().map(|values| value_in(values, *number)).collect::<Option<_>>()?))
-    };
-    first.iter().filter_map(complete).collect()
+/// The round of each attempt of a cell, in time order, of which `takes_turn` says whether it was made at a sample and ended
+/// by itself: each round gives one turn to every variant of a case, and an attempt that fails takes one, too. One that was
+/// interrupted does not: it is repeated when the run is resumed, and the other variants wait.
+pub fn attempt_rounds(takes_turn: impl IntoIterator<Item = bool>) -> impl Iterator<Item = u32> {
+    takes_turn.into_iter().scan(0, |turns, takes_turn| {
+        let round = *turns;
+        *turns += u32::from(takes_turn);
+        Some(round)
+    })
+}
+
+/// The variants, by index, that the first one has left behind, by the number of rounds of each: they ended early. In the
+/// middle of a round the numbers differ by one.
+pub fn left_behind(rounds: &[u32]) -> BTreeSet<usize> {
+    let first = rounds.first().copied().unwrap_or(0);
+    (0..rounds.len()).filter(|at| rounds[*at] + 1 < first).collect()
+}
+
+/// The samples of each round, in the order of the variants.
+pub fn blocks_by_round(variants: &[&[(u32, f64)]]) -> BTreeMap<u32, Vec<Option<f64>>> {
+    let mut blocks: BTreeMap<u32, Vec<Option<f64>>> = BTreeMap::new();
+    for (at, values) in variants.iter().enumerate() {
+        for (round, value) in *values {
+            blocks.entry(*round).or_insert_with(|| vec![None; variants.len()])[at] = Some(*value);
+        }
+    }
+    blocks
 }
 
 #[cfg(test)]
@@ -91,9 +119,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn complete_blocks_have_a_sample_of_every_variant() {
-        let (one, other) = ([(0, 1.0), (2, 3.0), (1, 2.0)], [(0, 10.0), (2, 30.0), (3, 40.0)]);
-        assert_eq!(complete_blocks(&[&one, &other]), BTreeMap::from([(0, vec![1.0, 10.0]), (2, vec![3.0, 30.0])]));
-        assert_eq!(complete_blocks(&[&one, &[]]), BTreeMap::new());
+    fn blocks_have_the_samples_of_a_round() {
+        let (one, other) = ([(0, 1.0), (2, 3.0)], [(0, 10.0), (1, 20.0), (2, 30.0)]);
+        let blocks = [(0, [Some(1.0), Some(10.0)]), (1, [None, Some(20.0)]), (2, [Some(3.0), Some(30.0)])];
+        let expected: BTreeMap<u32, Vec<Option<f64>>> =
+            blocks.into_iter().map(|(round, block)| (round, block.to_vec())).collect();
+        assert_eq!(blocks_by_round(&[&one, &other]), expected);
+        assert_eq!(blocks_by_round(&[&[], &[]]), BTreeMap::new());
+    }
+
+    #[test]
+    fn a_failed_attempt_takes_a_turn_and_an_interrupted_one_does_not() {
+        let [warm_up, sample, failed, interrupted] = [false, true, true, false];
+        let rounds: Vec<u32> = attempt_rounds([warm_up, sample, failed, sample, interrupted, sample]).collect();
+        assert_eq!(rounds, [0, 0, 1, 2, 3, 3]);
+    }
+
+    #[test]
+    fn variants_that_ended_early_are_left_behind() {
+        assert_eq!(left_behind(&[9, 3, 8, 9, 10]), BTreeSet::from([1]));
+        assert_eq!(left_behind(&[3, 9, 4]), BTreeSet::new(), "the first one ended");
     }
 }

@@ -6,7 +6,7 @@ use wb_stats::Samples;
 
 use super::duplicates::duplicates;
 use super::variant_failures::VariantFailures;
-use super::{CaseSamples, ComparedMetric, Criterion, DuplicateVariants, InvalidMetric};
+use super::{CaseSamples, ComparedMetric, Criterion, DuplicateVariants, InvalidMetric, VariantSamples};
 use crate::build::AttemptCounts;
 use crate::sequential_test::{CaseResult, MetricResult, SequentialTest, StoppingState, VariantResult, VariantVerdict};
 
@@ -46,11 +46,11 @@ pub struct VariantCase {
     /// The metric; `None` if an older version recorded the run, which compared that of the criterion.
     #[serde(default)]
     pub metric: Option<ComparedMetric>,
-    /// The number of complete blocks: those with a counted sample of every variant. A sample is counted if it is valid
-    /// and the sampling rule uses it; warm-ups never are.
+    /// The number of evaluated blocks: of the variant with the most, those with a counted sample of it and of the first. A
+    /// sample is counted if it is valid and the sampling rule uses it; warm-ups never are.
     pub blocks: usize,
-    /// The number of blocks in which every variant was measured, counted or not; `None` if an older version recorded
-    /// the run, or without variants.
+    /// The number of blocks in which both were measured, counted or not, of the variant with the most; `None` if an older
+    /// version recorded the run, or without variants.
     #[serde(default)]
     pub measured_blocks: Option<usize>,
     /// Whether the case needs another block, in this metric or in another.
@@ -98,7 +98,7 @@ impl VariantCase {
     /// Compares the variants of every case with the first one in every metric, as one family, and their failures as another.
     ///
     /// # Errors
-    /// If a sample is not above zero.
+    /// If a sample is below zero.
     pub fn evaluate_all(cases: Vec<CaseSamples>, sequential_test: &SequentialTest) -> Result<Vec<Self>, InvalidMetric> {
         let blocks = cases.iter().map(|case| case.blocks(sequential_test)).collect::<Result<Vec<_>, _>>()?;
         let results = sequential_test.evaluate(&blocks).expect("all blocks have been checked");
@@ -119,7 +119,10 @@ impl VariantCase {
         failures: &[VariantFailures],
     ) -> Self {
         let variants = &samples.variants;
-        let measured = variants.iter().map(|variant| variant.block_numbers.clone()).reduce(|one, other| &one & &other);
+        let measured = variants.split_first().and_then(|(first, others)| {
+            let blocks = |variant: &VariantSamples| (&first.measured_rounds & &variant.measured_rounds).len();
+            others.iter().map(blocks).max()
+        });
         let others = result.variants.into_iter().map(Some);
         let results = std::iter::once(None).chain(others).zip(failures);
         let summaries = variants.iter().zip(results).map(|(variant, (result, failures))| {
@@ -146,7 +149,7 @@ impl VariantCase {
             case: samples.case.clone(),
             metric: Some(samples.metrics[at].clone()),
             blocks: result.blocks,
-            measured_blocks: measured.map(|numbers| numbers.len()),
+            measured_blocks: measured,
             state,
             variants: summaries.collect(),
             duplicates: duplicates(variants),
@@ -158,7 +161,6 @@ impl VariantCase {
 mod tests {
     use wb_model::{Direction, MetricKey, Unit};
 
-    use super::super::VariantSamples;
     use super::*;
 
     #[test]

@@ -2,6 +2,7 @@
 
 use wb_stats::{GroupSequentialTest, Interval, LogRatios};
 
+use super::LOG_ZERO;
 use crate::statistical::threshold::NegligibleRatios;
 
 /// The evidence about a variant's ratio to the first, from all blocks so far.
@@ -57,6 +58,14 @@ impl Evidence {
     /// The estimated ratio; `None` without blocks.
     pub(super) fn ratio(&self) -> Option<f64> {
         self.sorted.estimate()
+    }
+
+    /// Whether the estimated ratio is that of the samples: if it is 0 or infinite, one side is zero in all blocks. Zeros beside
+    /// other values have a direction, and no ratio.
+    pub(super) fn has_ratio(&self) -> bool {
+        let is_beyond = |log: &f64| log.abs() > -LOG_ZERO / 2.0;
+        let is_finite = self.ratio().is_some_and(|ratio| ratio > 0.0 && ratio.is_finite());
+        is_finite || self.logs.iter().all(is_beyond)
     }
 
     /// The sequential p-value of equivalence: the smallest error probability with which the interval is within the

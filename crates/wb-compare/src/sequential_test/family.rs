@@ -1,7 +1,9 @@
 //! All comparisons of an experiment as one family, analyzed round by round.
 
+use std::collections::BTreeSet;
+
 use wb_model::Direction;
-use wb_stats::{benjamini_hochberg, selected_confidence};
+use wb_stats::{Interval, benjamini_hochberg, selected_confidence};
 
 use super::evidence::Evidence;
 use super::{
@@ -22,6 +24,7 @@ pub(super) struct Family<'a> {
 struct FamilyCase<'a> {
     open_rounds: Option<u32>,
     metrics: Vec<FamilyMetric<'a>>,
+    ended: &'a BTreeSet<usize>,
     is_stopped: bool,
 }
 
@@ -49,6 +52,7 @@ impl<'a> Family<'a> {
         let case = |case: &'a CaseBlocks| FamilyCase {
             open_rounds: case.open_rounds,
             metrics: case.metrics.iter().map(metric).collect(),
+            ended: &case.ended,
             is_stopped: false,
         };
         let negligible = NegligibleRatios::new(test.options.threshold);
@@ -73,10 +77,14 @@ impl<'a> Family<'a> {
         let max_blocks = self.test.options.max_blocks;
         let running = self.cases.iter_mut().filter(|case| !case.is_stopped);
         let metrics = running.flat_map(|case| &mut case.metrics);
-        for metric in metrics.filter(|metric| metric.blocks() < max_blocks) {
-            let Some(block) = metric.samples.blocks.get(&round) else { continue };
-            for (evidence, sample) in metric.evidence.iter_mut().zip(&block[1..]) {
-                let log_ratio = log_ratio(block[0], *sample).expect("all blocks have been checked");
+        for metric in metrics {
+            let Some([Some(first), others @ ..]) = metric.samples.blocks.get(&round).map(Vec::as_slice) else {
+                continue;
+            };
+            let open = metric.evidence.iter_mut().zip(others).filter(|(evidence, _)| evidence.blocks() < max_blocks);
+            for (evidence, sample) in open {
+                let Some(sample) = sample else { continue };
+                let log_ratio = log_ratio(*first, *sample).expect("all blocks have been checked");
                 evidence.push(log_ratio, &self.test.sequential, self.negligible);
             }
         }
@@ -86,13 +94,18 @@ impl<'a> Family<'a> {
         }
     }
 
-    /// For each case, whether all its variants have a verdict in all its metrics.
+    /// For each case, whether all its variants that did not end early have a verdict in all its metrics; if none is left, all.
     fn are_decided(&self) -> Vec<bool> {
         let mut verdicts = self.verdicts(&self.result()).into_iter();
         let case = |case: &FamilyCase<'_>| {
-            let count = case.metrics.len() * (self.test.variants - 1);
-            let undecided = verdicts.by_ref().take(count).filter(|verdict| *verdict == VariantVerdict::Inconclusive);
-            undecided.count() == 0
+            let is_open: Vec<bool> = (1..self.test.variants).map(|variant| case.is_compared(variant)).collect();
+            let count = case.metrics.len() * is_open.len();
+            let of_variants = verdicts.by_ref().take(count).zip(is_open.iter().cycle());
+            let undecided: Vec<bool> = of_variants
+                .filter(|(verdict, _)| *verdict == VariantVerdict::Inconclusive)
+                .map(|(_, is_open)| *is_open)
+                .collect();
+            undecided.is_empty() || is_open.contains(&true) && !undecided.contains(&true)
         };
         self.cases.iter().map(case).collect()
     }
@@ -169,10 +182,13 @@ impl<'a> Family<'a> {
             differences[at] = evidence.difference;
             let adjusted = benjamini_hochberg(&differences, self.test.options.error_rate).adjusted[at];
             let is_analyzed = interval.is_some();
+            // An earlier analysis may have excluded what the last one alone estimates.
+            let ratio = evidence.ratio().map(|ratio| interval.map_or(ratio, |it| ratio.clamp(it.low, it.high)));
+            let is_shown = |interval: &Interval| interval.high.is_finite() && ratio.is_some_and(|ratio| ratio > 0.0);
             VariantResult {
-                // An earlier analysis may have excluded what the last one alone estimates.
-                ratio: evidence.ratio().map(|ratio| interval.map_or(ratio, |it| ratio.clamp(it.low, it.high))),
-                interval: interval.map(ConfidenceInterval::from),
+                blocks: Some(evidence.blocks()),
+                ratio: ratio.filter(|ratio| ratio.is_finite() && evidence.has_ratio()),
+                interval: interval.filter(is_shown).map(ConfidenceInterval::from),
                 p_value: is_analyzed.then_some(evidence.difference),
                 adjusted_p_value: is_analyzed.then_some(adjusted),
                 verdict: verdicts[at],
@@ -197,14 +213,22 @@ impl FamilyCase<'_> {
         self.metrics.iter().map(FamilyMetric::blocks).max().unwrap_or(0)
     }
 
-    /// Whether a metric can have another block.
+    /// Whether a variant, which is not the first, is still measured.
+    fn is_compared(&self, variant: usize) -> bool {
+        !self.ended.contains(&0) && !self.ended.contains(&variant)
+    }
+
+    /// Whether a variant can have another block, in the metric with the most.
     fn is_open(&self, max_blocks: usize) -> bool {
-        self.metrics.iter().any(|metric| metric.blocks() < max_blocks)
+        let blocks = |at: usize| self.metrics.iter().map(move |metric| metric.evidence[at].blocks()).max();
+        let variants = self.metrics.first().map_or(0, |metric| metric.evidence.len());
+        (0..variants).any(|at| self.is_compared(at + 1) && blocks(at).is_some_and(|blocks| blocks < max_blocks))
     }
 }
 
 impl FamilyMetric<'_> {
+    /// Those of the variant with the most.
     fn blocks(&self) -> usize {
-        self.evidence.first().map_or(0, Evidence::blocks)
+        self.evidence.iter().map(Evidence::blocks).max().unwrap_or(0)
     }
 }

@@ -1,7 +1,8 @@
 //! Sequential test of variants sampled in interleaved order: how each compares with the first, and when to stop.
 //!
 //! Nothing is measured here. The caller passes all blocks so far, each with one sample of every variant of a case taken
-//! in random order, and learns after each round, which has a block of every case, which cases need another one.
+//! in random order, and learns after each round, which has a block of every case, which cases need another one. A block
+//! that lacks the sample of a variant says nothing about that one, and one that lacks that of the first nothing at all.
 //!
 //! Each comparison, of a variant with the first in a metric of a case, has a p-value that is valid whenever sampling stops
 //! ([`GroupSequentialTest`]), and all comparisons of all cases are one family (Benjamini and Hochberg), analyzed anew after each round. P-values only decrease, so that a
@@ -10,7 +11,7 @@
 mod evidence;
 mod family;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -87,6 +88,8 @@ pub struct CaseBlocks {
     pub metrics: Vec<MetricBlocks>,
     /// The number of rounds measured so far; `None` if no more are. Rounds that a case still lacks are not analyzed yet.
     pub open_rounds: Option<u32>,
+    /// The variants, by index, that ended before the others: no more blocks are taken for their sake.
+    pub ended: BTreeSet<usize>,
 }
 
 /// The blocks of a metric of a case.
@@ -94,8 +97,8 @@ pub struct CaseBlocks {
 pub struct MetricBlocks {
     /// The better direction.
     pub direction: Direction,
-    /// The blocks with a counted sample of every variant, in the order of the variants, by the number of the round.
-    pub blocks: BTreeMap<u32, Vec<f64>>,
+    /// The counted samples of each round, in the order of the variants; `None` where a variant has none.
+    pub blocks: BTreeMap<u32, Vec<Option<f64>>>,
 }
 
 /// The result for a case.
@@ -110,7 +113,7 @@ pub struct CaseResult {
 /// The result for a metric of a case.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MetricResult {
-    /// The number of evaluated blocks.
+    /// The number of evaluated blocks: of the variant with the most, those with a sample of it and of the first.
     pub blocks: usize,
     /// The result of each variant but the first, in order.
     pub variants: Vec<VariantResult>,
@@ -131,9 +134,15 @@ pub enum StoppingState {
 /// The comparison of a variant with the first variant.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct VariantResult {
-    /// The ratio of the variant to the first; `None` before the first block.
+    /// The number of evaluated blocks with a sample of the variant and of the first; `None` if an older version recorded
+    /// the run.
+    #[serde(default)]
+    pub blocks: Option<usize>,
+    /// The ratio of the variant to the first; `None` before the first block, and where it is infinite, since the samples of
+    /// the first are zero, or so many of either side are zero that they have none.
     pub ratio: Option<f64>,
-    /// The confidence interval of the ratio, valid for any stopping time; `None` with too few blocks.
+    /// The confidence interval of the ratio, valid for any stopping time; `None` with too few blocks, and if the ratio is 0
+    /// or an end is infinite.
     pub interval: Option<ConfidenceInterval>,
     /// The smallest error rate at which the variant alone would have been declared different, at this or an earlier
     /// evaluation: valid for any stopping time, and 1 if it is above 0.5. `None` with too few blocks for an interval.
@@ -209,8 +218,8 @@ pub enum InvalidBlock {
     },
     /// A sample has no ratio to that of the first variant.
     #[error(
-        "invalid sample {value} of variant {variant} in block {block}: expected a finite value above zero, or the same in \
-         the whole block"
+        "invalid sample {value} of variant {variant} in block {block}: expected a finite value that is not below zero, or \
+         the same in the whole block"
     )]
     Value {
         /// The number of the block, from 1.
@@ -267,7 +276,7 @@ impl SequentialTest {
     /// Evaluates all cases after these blocks. Those after a case's last verdict, or beyond the maximum, are ignored.
     ///
     /// # Errors
-    /// If a sample has no ratio to the first of its block, or a block is incomplete.
+    /// If a sample has no ratio to the first of its block, or a block has another number of variants.
     pub fn evaluate(&self, cases: &[CaseBlocks]) -> Result<Vec<CaseResult>, InvalidBlock> {
         self.check_all(cases)?;
         Ok(Family::analyze(self, cases).results())
@@ -276,7 +285,7 @@ impl SequentialTest {
     /// For each case, whether it needs another block, and the number of evaluated blocks of the metric with the most.
     ///
     /// # Errors
-    /// If a sample has no ratio to the first of its block, or a block is incomplete.
+    /// If a sample has no ratio to the first of its block, or a block has another number of variants.
     pub fn states(&self, cases: &[CaseBlocks]) -> Result<Vec<(StoppingState, usize)>, InvalidBlock> {
         self.check_all(cases)?;
         Ok(Family::analyze(self, cases).states())
@@ -289,17 +298,20 @@ impl SequentialTest {
     /// Checks the blocks of a metric.
     ///
     /// # Errors
-    /// If a sample has no ratio to the first of its block, or a block is incomplete.
+    /// If a sample has no ratio to the first of its block, or a block has another number of variants.
     pub fn check(&self, metric: &MetricBlocks) -> Result<(), InvalidBlock> {
         for (round, samples) in &metric.blocks {
             let block = round + 1;
             if samples.len() != self.variants {
                 return Err(InvalidBlock::Size { block, samples: samples.len(), variants: self.variants });
             }
-            let is_valid = |sample: &f64| log_ratio(samples[0], *sample).is_some();
-            let invalid = (1..).zip(samples).find(|(_, sample)| !is_valid(sample));
-            if let Some((variant, &value)) = invalid {
-                return Err(InvalidBlock::Value { block, variant, value });
+            let Some(first) = samples[0] else { continue };
+            let is_invalid = |(variant, sample): (usize, &Option<f64>)| {
+                let value = sample.filter(|sample| log_ratio(first, *sample).is_none())?;
+                Some(InvalidBlock::Value { block, variant, value })
+            };
+            if let Some(invalid) = (1..).zip(samples).find_map(is_invalid) {
+                return Err(invalid);
             }
         }
         Ok(())
@@ -308,10 +320,15 @@ impl SequentialTest {
 
 /// The logarithm of the ratio of two samples; `None` if they have none. Equal ones have it, also where both are zero.
 fn log_ratio(first: f64, other: f64) -> Option<f64> {
-    let have_logs = [first, other].iter().all(|sample| sample.is_finite() && *sample > 0.0);
+    let is_valid = [first, other].iter().all(|sample| sample.is_finite() && *sample >= 0.0);
     let is_equal = first == other && first.is_finite();
-    (have_logs || is_equal).then(|| if is_equal { 0.0 } else { other.ln() - first.ln() })
+    let log = |sample: f64| if sample == 0.0 { LOG_ZERO } else { sample.ln() };
+    (is_valid || is_equal).then(|| if is_equal { 0.0 } else { log(other) - log(first) })
 }
+
+/// Stands for the logarithm of zero: below those of all ratios, and so that means with those are beyond the range of
+/// numbers, too, whereas infinities of both signs have no mean. The test is of ranks, so that its size does not matter.
+const LOG_ZERO: f64 = -1e5;
 
 /// More blocks than any family requires.
 const MANY_BLOCKS: usize = 60;
@@ -325,12 +342,12 @@ mod tests {
     /// Blocks of the first variant multiplied by these factors, with 1 % noise.
     fn blocks(count: usize, factors: &[f64]) -> CaseBlocks {
         let wobble = |at: usize| 1.0 + 0.002 * ((at * 7 % 11) as f64 - 5.0);
-        let block = |at: usize| (0..).zip(factors).map(|(i, factor)| factor * wobble(at + 3 * i)).collect();
+        let block = |at: usize| (0..).zip(factors).map(|(i, factor)| Some(factor * wobble(at + 3 * i))).collect();
         one_metric(Direction::Lower, (0..count).map(|at| (at as u32, block(at))).collect())
     }
 
-    fn one_metric(direction: Direction, blocks: BTreeMap<u32, Vec<f64>>) -> CaseBlocks {
-        CaseBlocks { metrics: vec![MetricBlocks { direction, blocks }], open_rounds: None }
+    fn one_metric(direction: Direction, blocks: BTreeMap<u32, Vec<Option<f64>>>) -> CaseBlocks {
+        CaseBlocks { metrics: vec![MetricBlocks { direction, blocks }], ..CaseBlocks::default() }
     }
 
     fn evaluate(test: &SequentialTest, case: CaseBlocks) -> CaseResult {
@@ -404,7 +421,7 @@ mod tests {
             let [mut rate, latency] =
                 [[1.0, 1.5], [1.0, factor]].map(|factors| blocks(count, &factors).metrics.remove(0));
             rate.direction = Direction::Higher;
-            CaseBlocks { metrics: vec![rate, latency], open_rounds: None }
+            CaseBlocks { metrics: vec![rate, latency], ..CaseBlocks::default() }
         };
         let clear = test.min_blocks();
         assert_eq!(test.family(), 2);
@@ -444,7 +461,8 @@ mod tests {
     fn differences_within_the_threshold_make_no_room_for_others() {
         let test = SequentialTest::new(20, 2, OPTIONS).unwrap();
         let mut cases = vec![blocks(20, &[1.0, 1.03]); 20];
-        let doubtful = |at: usize| vec![1.0, if at % 4 == 3 { 0.98 } else { 1.0 + 0.02 * (1 + at % 9) as f64 }];
+        let other = |at: usize| if at % 4 == 3 { 0.98 } else { 1.0 + 0.02 * (1 + at % 9) as f64 };
+        let doubtful = |at: usize| vec![Some(1.0), Some(other(at))];
         cases[0].metrics[0].blocks = (0..20).map(|at| (at as u32, doubtful(at))).collect();
         let results = test.evaluate(&cases).unwrap();
         let [doubtful] = results[0].metrics[0].variants[..] else { panic!("one variant is compared with the first") };
@@ -490,22 +508,98 @@ mod tests {
         }
     }
 
+    /// The result of the second variant after up to twelve blocks.
+    fn two(direction: Direction, sample: impl Fn(u32) -> [f64; 2]) -> VariantResult {
+        let test = SequentialTest::new(1, 2, OPTIONS).unwrap();
+        let blocks = (0..12).map(|at| (at, sample(at).map(Some).to_vec())).collect();
+        evaluate(&test, one_metric(direction, blocks)).metrics[0].variants[0]
+    }
+
     #[test]
     fn samples_that_are_all_zero_are_equal() {
-        let test = SequentialTest::new(1, 2, OPTIONS).unwrap();
-        let result = evaluate(&test, one_metric(Direction::Neither, (0..15).map(|at| (at, vec![0.0; 2])).collect()));
-        assert_eq!((verdicts(&result), result.state), (vec![VariantVerdict::Equivalent], StoppingState::Decided));
+        assert_eq!(two(Direction::Neither, |_| [0.0; 2]).verdict, VariantVerdict::Equivalent);
+    }
+
+    /// There is no clearer difference. Its ratio is zero or infinite, and has no interval.
+    #[test]
+    fn samples_that_are_all_zero_differ_from_others() {
+        let level = |at: u32| 1000.0 + f64::from(at * 7 % 5);
+        for (direction, stopped, started) in [
+            (Direction::Higher, VariantVerdict::Worse, VariantVerdict::Better),
+            (Direction::Lower, VariantVerdict::Better, VariantVerdict::Worse),
+            (Direction::Neither, VariantVerdict::Differs, VariantVerdict::Differs),
+        ] {
+            let result = two(direction, |at| [level(at), 0.0]);
+            assert_eq!((result.verdict, result.ratio, result.interval), (stopped, Some(0.0), None));
+            assert!(result.adjusted_p_value.unwrap() <= 0.05, "{result:?}");
+            let result = two(direction, |at| [0.0, level(at)]);
+            assert_eq!((result.verdict, result.ratio, result.interval), (started, None, None));
+        }
+    }
+
+    #[test]
+    fn zeros_beside_other_values_have_a_direction_and_no_ratio() {
+        let level = |at: u32| 1000.0 + f64::from(at * 7 % 5);
+        let one = two(Direction::Higher, |at| [level(at), if at == 5 { 0.0 } else { level(at + 2) }]);
+        assert!(one.ratio.is_some_and(|ratio| (0.99..1.01).contains(&ratio)), "{one:?}");
+        assert_ne!(one.verdict, VariantVerdict::Worse);
+        // Half of a side is zero: it is less, but by no ratio.
+        let half = two(Direction::Higher, |at| [level(at), if at % 2 == 0 { 0.0 } else { level(at + 2) * 0.9 }]);
+        assert_eq!((half.verdict, half.ratio, half.interval), (VariantVerdict::Worse, None, None));
+        // Zeros on either side are as many signs in both directions.
+        let both = two(Direction::Higher, |at| if at % 2 == 0 { [level(at), 0.0] } else { [0.0, level(at)] });
+        assert_eq!(both.verdict, VariantVerdict::Inconclusive, "{both:?}");
+    }
+
+    #[test]
+    fn a_block_without_a_sample_says_nothing_about_that_variant_alone() {
+        let test = SequentialTest::new(1, 3, OPTIONS).unwrap();
+        let mut case = blocks(15, &[1.0, 1.2, 0.7]);
+        for (round, block) in &mut case.metrics[0].blocks {
+            block[2] = block[2].filter(|_| round % 3 > 0);
+        }
+        let result = evaluate(&test, case.clone()).metrics.remove(0);
+        assert_eq!(
+            (result.blocks, result.variants.iter().map(|one| one.blocks).collect::<Vec<_>>()),
+            (12, vec![Some(12), Some(8)])
+        );
+        assert_eq!(result.variants[0].verdict, VariantVerdict::Worse);
+        assert!((result.variants[1].ratio.unwrap() - 0.7).abs() < 0.01);
+        // Without the first, there is nothing to compare with.
+        for block in case.metrics[0].blocks.values_mut() {
+            block[0] = None;
+        }
+        assert_eq!(evaluate(&test, case).metrics[0].blocks, 0);
+    }
+
+    #[test]
+    fn variants_that_ended_early_keep_no_other_from_a_decision() {
+        let test = SequentialTest::new(1, 3, OPTIONS).unwrap();
+        let mut case = blocks(15, &[1.0, 1.5, 1.0]);
+        for block in case.metrics[0].blocks.values_mut() {
+            block[2] = None;
+        }
+        assert_eq!(evaluate(&test, case.clone()).state, StoppingState::Continue);
+        case.ended = BTreeSet::from([2]);
+        let result = evaluate(&test, case.clone());
+        assert_eq!((result.state, verdicts(&result)[0]), (StoppingState::Decided, VariantVerdict::Worse));
+        assert!(result.metrics[0].blocks < 15, "{result:?}");
+        case.metrics[0].blocks.retain(|round, _| *round < 3);
+        assert_eq!(evaluate(&test, case.clone()).state, StoppingState::Continue);
+        case.ended = BTreeSet::from([1, 2]);
+        assert_eq!(evaluate(&test, case).state, StoppingState::AtLimit, "no more blocks are taken");
     }
 
     #[test]
     fn an_invalid_block_is_an_error() {
         let test = SequentialTest::new(1, 2, OPTIONS).unwrap();
         let message = |blocks: &[&[f64]]| {
-            let blocks = (0..).zip(blocks).map(|(round, samples)| (round, samples.to_vec())).collect();
+            let samples = |samples: &&[f64]| samples.iter().copied().map(Some).collect();
+            let blocks = (0..).zip(blocks.iter().map(samples)).collect();
             test.evaluate(&[one_metric(Direction::Lower, blocks)]).unwrap_err().to_string()
         };
         assert_eq!(message(&[&[1.0, 2.0], &[1.0]]), "block 2 has 1 samples for 2 variants");
-        let value = "invalid sample 0 of variant 2 in block 1: expected a finite value above zero, or the same in the whole block";
-        assert_eq!(message(&[&[1.0, 0.0]]), value);
+        let value = "invalid sample -1 of variant 2 in block 1: expected a finite value that is not below zero, or the same in the whole block";
+        assert_eq!(message(&[&[1.0, -1.0]]), value);
     }
 }

@@ -16,8 +16,14 @@ use crate::populations::{self, Population};
 
 use designs::System;
 use families::FamilyRow;
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use rayon::prelude::*;
 use stopping::PopulationResult;
 use wb_compare::calibrate::{Calibration, Design};
+use wb_compare::experiment::{attempt_rounds, blocks_by_round};
+use wb_compare::sequential_test::{CaseBlocks, MetricBlocks, Options, SequentialTest, VariantVerdict};
+use wb_model::Direction;
 
 static ROWS: LazyLock<Vec<PopulationResult>> = LazyLock::new(stopping::simulate);
 /// A fifth of all: each row has its own random numbers.
@@ -95,6 +101,46 @@ fn interleaving_prevents_false_positives_from_drift_and_noise_between_runs() {
     assert!(false_positives("wandering", Design::Blocked) > 0.3);
     assert!(false_positives("runs and boots differ", Design::Runs) > 0.3);
     assert!(false_positives("steady", Design::Blocked) <= ALARMS && false_positives("steady", Design::Runs) <= ALARMS);
+}
+
+/// The share of differences among equal variants of a system that rises by 2 % of its first level each round, if a third of
+/// one variant's attempts fail. A variant's samples are those of the blocks with the numbers that `number` gives them.
+fn false_positives_with_failures(number: impl Fn(&[bool]) -> Vec<u32> + Sync) -> f64 {
+    const SERIES: u64 = 400;
+    let options = Options { threshold: 0.0, ..Options::default() };
+    let test = SequentialTest::new(1, 2, options).expect("30 blocks are enough");
+    let is_different = |seed: &u64| {
+        let mut rng = ChaCha8Rng::seed_from_u64(*seed);
+        let mut values: [Vec<(f64, bool)>; 2] = Default::default();
+        for round in 0..45 {
+            let first = usize::from(rng.random_bool(0.5));
+            for (position, variant) in [first, 1 - first].into_iter().enumerate() {
+                let level = 1.0 + 0.01 * f64::from(2 * round + position as u32);
+                let fails = variant == 1 && rng.random_bool(1.0 / 3.0);
+                values[variant].push((level * (1.0 + rng.random_range(-0.01..0.01)), fails));
+            }
+        }
+        let numbered = values.map(|attempts| {
+            let failed: Vec<bool> = attempts.iter().map(|(_, fails)| *fails).collect();
+            let numbered = number(&failed).into_iter().zip(attempts);
+            numbered.filter(|(_, (_, fails))| !fails).map(|(at, (value, _))| (at, value)).collect::<Vec<_>>()
+        });
+        let blocks = blocks_by_round(&[&numbered[0], &numbered[1]]);
+        let metrics = vec![MetricBlocks { direction: Direction::Higher, blocks }];
+        let case = CaseBlocks { metrics, ..CaseBlocks::default() };
+        let result = test.evaluate(&[case]).expect("all samples are above zero").remove(0);
+        matches!(result.metrics[0].variants[0].verdict, VariantVerdict::Better | VariantVerdict::Worse)
+    };
+    (0..SERIES).into_par_iter().filter(is_different).count() as f64 / SERIES as f64
+}
+
+#[test]
+fn a_drift_makes_no_difference_of_failed_attempts() {
+    let by_round = false_positives_with_failures(|failed| attempt_rounds(failed.iter().map(|_| true)).collect());
+    assert!(by_round <= 0.1, "{by_round}");
+    // A number for each sample, and none for a failed attempt.
+    let by_sample = false_positives_with_failures(|failed| attempt_rounds(failed.iter().map(|fails| !fails)).collect());
+    assert!(by_sample > 0.9, "{by_sample}");
 }
 
 #[test]

@@ -72,7 +72,7 @@ impl DecidingMetric {
         let builds = read_builds(&arguments, events)?;
         let candidates: Vec<(bool, Self)> = builds
             .rows()
-            // With --force, the endpoints may not differ in any.
+            // The endpoints may not differ in any: with --force, and while single values are not known to be certain.
             .filter(|row| match checks.is_empty() {
                 true => builds.is_primary(*row),
                 false => checks.contains(&builds.id(*row, Statistic::Mean).to_string()),

@@ -146,13 +146,17 @@ impl BisectionDriver<'_> {
         }
         let single_run = outcome.builds.iter().any(|build| build.runs.len() == 1);
         let checks = endpoints::differing_checks(&outcome);
-        if checks.is_empty() && !self.options.force {
-            return Err(BisectError::NoDifference { nearest: NearestDifference::of(&outcome) }.into());
-        }
-        let metric = DecidingMetric::read(self.folder, self.config, &[], self.events)?;
-        let required = metric.and_then(|metric| metric.ends()?.required_runs(usize::from(MAX_RUNS)));
-        if let Some(runs) = required.filter(|_| !self.options.force) {
-            return Err(BisectError::SingleValues { run_noise: self.config.run_noise, runs }.into());
+        if !self.options.force {
+            let nearest = NearestDifference::of(&outcome).filter(|_| checks.is_empty());
+            let is_relevant = nearest.as_ref().is_none_or(NearestDifference::is_relevant);
+            let metric = DecidingMetric::read(self.folder, self.config, &[], self.events)?;
+            let required = metric.and_then(|metric| metric.ends()?.required_runs(usize::from(MAX_RUNS)));
+            if let Some(runs) = required.filter(|_| is_relevant) {
+                return Err(BisectError::SingleValues { run_noise: self.config.run_noise, runs }.into());
+            }
+            if checks.is_empty() {
+                return Err(BisectError::NoDifference { nearest }.into());
+            }
         }
         self.events.emit(SessionEvent::EndpointsDiffer { checks, single_run });
         Ok(None)

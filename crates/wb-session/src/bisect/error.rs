@@ -99,11 +99,8 @@ pub enum BisectError {
     /// Every revision that is left was skipped, in the bisection in this folder.
     #[error("only revisions that cannot be built, measured or classified are left")]
     OnlySkippedLeft(PathBuf),
-    /// The revision that the classifications led to does not differ from its parent.
-    #[error(
-        "no single commit explains the difference: the search led to {revision}, which differs from its parent by \
-         {difference} of that of the good and the bad revision"
-    )]
+    /// The revision that the classifications led to does not differ from its parent, or in the other direction.
+    #[error("no single commit explains the difference: the search led to {revision}, which {}", .difference.describe_refuted())]
     NoSingleCommit {
         /// The revision.
         revision: String,

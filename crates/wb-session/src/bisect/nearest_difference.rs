@@ -45,14 +45,28 @@ impl NearestDifference {
         Some((statistics.p_value?, nearest))
     }
 
+    /// Whether the estimate is beyond the threshold, however certain that is.
+    pub(super) fn is_relevant(&self) -> bool {
+        let log = |percent: f64| (percent / 100.0).ln_1p().abs();
+        log(self.percent) > log(self.threshold)
+    }
+
     /// What was found, in one sentence.
     pub(super) fn describe(&self) -> String {
         let interval = self.interval.map(|[low, high]| format!(" [{low:+.1}, {high:+.1}]")).unwrap_or_default();
-        format!("`{}` differs by {:+.1} %{interval}; threshold {} %", self.check, self.percent, self.threshold)
+        let few = if self.has_too_few_samples() { ", from too few samples to decide" } else { "" };
+        format!("`{}` differs by {:+.1} %{interval}{few}; threshold {} %", self.check, self.percent, self.threshold)
+    }
+
+    fn has_too_few_samples(&self) -> bool {
+        self.required.is_some_and(|required| required.is_minimum)
     }
 
     /// What would lead to a verdict, if anything is known.
     pub(super) fn advice(&self) -> Option<String> {
+        if let Some(RequiredSamples { per_side: Some(number), is_minimum: true, .. }) = self.required {
+            return Some(format!("{number} samples of a run are required, or several runs of each revision (--runs)"));
+        }
         // The end of the interval that is nearer to no difference, if all of it is on one side.
         let certain = self.interval.filter(|[low, high]| low * high > 0.0).map(|[low, high]| low.abs().min(high.abs()));
         if let Some(certain) = certain.filter(|certain| *certain < self.threshold && *certain >= 0.1) {
@@ -96,5 +110,15 @@ mod tests {
         assert_eq!(unclear.advice().unwrap(), "about 9 runs of each revision would decide: --runs 9");
         assert_eq!(nearest(6.0, [-1.0, 13.0], FinalVerdict::Inconclusive, Some(4000)).advice(), None);
         assert_eq!(nearest(6.0, [-1.0, 13.0], FinalVerdict::Inconclusive, None).advice(), None);
+        let required = RequiredSamples { per_side: Some(6), unit: ObservationKind::Samples, is_minimum: true };
+        let few = NearestDifference {
+            required: Some(required),
+            ..nearest(-14.7, [-16.6, -12.8], FinalVerdict::Inconclusive, None)
+        };
+        assert_eq!(
+            few.describe(),
+            "`x` differs by -14.7 % [-16.6, -12.8], from too few samples to decide; threshold 5 %"
+        );
+        assert!(few.advice().unwrap().starts_with("6 samples of a run are required"));
     }
 }

@@ -120,7 +120,8 @@ pub enum RevisionVerdict {
         /// Its difference from its parent.
         difference: DifferenceShare,
     },
-    /// The revision that the classifications led to does not differ significantly from its parent.
+    /// The revision that the classifications led to does not differ significantly from its parent, or differs in the other
+    /// direction.
     Refuted {
         /// Its difference from its parent.
         difference: DifferenceShare,
@@ -136,6 +137,25 @@ pub struct DifferenceShare {
     pub low: f64,
     /// The upper end of the interval.
     pub high: f64,
+}
+
+impl DifferenceShare {
+    /// How a revision with this difference from its parent contradicts that it is the first bad one, after its name.
+    pub fn describe_refuted(&self) -> String {
+        let Self { estimate, low, high } = *self;
+        match high < 0.0 {
+            true => {
+                let reversed = Self { estimate: -estimate, low: -high, high: -low };
+                format!(
+                    "differs from its parent in the other direction, from the bad to the good revision: by {reversed} of \
+                     the difference of those"
+                )
+            }
+            false => format!(
+                "does not differ significantly from its parent: by {self} of the difference of the good and the bad revision"
+            ),
+        }
+    }
 }
 
 impl From<Share> for DifferenceShare {
@@ -248,6 +268,20 @@ mod tests {
         let good = read(r#"{"kind": "good", "position": {"estimate": 0.25, "low": 0.125, "high": 0.375}}"#);
         let position = DifferenceShare { estimate: 0.25, low: 0.125, high: 0.375 };
         assert_eq!(good, RevisionVerdict::Good { position });
+    }
+
+    #[test]
+    fn a_refuted_revision_differs_in_the_other_direction_or_not() {
+        let describe = |estimate, low, high| DifferenceShare { estimate, low, high }.describe_refuted();
+        assert_eq!(
+            describe(-1.2, -1.5, -0.9),
+            "differs from its parent in the other direction, from the bad to the good revision: by 120 % [90, 150] of the \
+             difference of those"
+        );
+        assert_eq!(
+            describe(0.1, -0.2, 0.4),
+            "does not differ significantly from its parent: by 10 % [-20, 40] of the difference of the good and the bad revision"
+        );
     }
 
     #[test]

@@ -16,7 +16,9 @@ use wb_study::Study;
 use wb_tests::Registry;
 
 use super::VariantsError;
-use super::criterion::{build_criterion, counted_values, disturbed_count, primary_metrics, sample_numbers};
+use super::criterion::{
+    build_criterion, counted_values, disturbed_count, measured_rounds, primary_metrics, round_count,
+};
 use super::experiment::write_experiment;
 use super::inputs::measured_inputs;
 use super::stopping_rule::{AbDesign, AbStoppingRule};
@@ -153,7 +155,7 @@ fn plan_blocks(
     for (cell, case) in plan.cells.iter_mut().zip(&cases) {
         (cell.block, cell.group) = (0, Some(groups[case]));
         cell.scope = Scope::Sample;
-        cell.rule = SamplingRule::External { min_samples, max_samples: max_blocks };
+        cell.rule = SamplingRule::Compared { min_samples, max_samples: max_blocks };
     }
     plan.sampling = Sampling { min_samples, order: SamplingOrder::Interleaved, ..plan.sampling };
     stopping_rule.set_design(AbDesign { test, metrics, sampling: plan.sampling.clone() });
@@ -190,12 +192,14 @@ fn evaluate(
                 name: variant.name.to_string(),
                 spec: variant.masked_text(),
                 values: metrics.iter().map(|metric| counted_values(cell, &metric.metric)).collect(),
-                block_numbers: sample_numbers(cell),
+                measured_rounds: measured_rounds(cell),
+                rounds: round_count(cell),
                 disturbed: disturbed_count(cell, metrics),
                 failures: AttemptCounts {
                     failed: cell.failures.failed as u32,
                     attempts: cell.failures.attempts as u32,
                 },
+                is_given_up: shortfall_reason.is_some() && cell.ended_by.is_some(),
                 shortfall_reason,
                 inputs: measured_inputs(cell, registry)?,
             };

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use wb_compare::experiment::{ComparedMetric, Criterion};
-use wb_model::{Metric, MetricKey};
+use wb_compare::experiment::{ComparedMetric, Criterion, attempt_rounds};
+use wb_model::{AttemptOutcome, Metric, MetricKey, Purpose};
 use wb_plan::{Cell, Plan};
-use wb_study::result::{AttemptResult, CellResult, Purpose};
+use wb_study::result::{AttemptResult, CellResult};
 
 use super::VariantsError;
 use crate::request::MeasureRequest;
@@ -43,16 +43,32 @@ pub(super) fn primary_metrics(request: &MeasureRequest, cell: &Cell) -> Vec<Comp
     metrics.iter().filter(|metric| metric.primary).map(compared).collect()
 }
 
-/// The values of the counted samples of a cell, with their sample numbers.
-pub(super) fn counted_values(cell: &CellResult, metric: &MetricKey) -> Vec<(u32, f64)> {
-    let counted = cell.attempts.iter().filter(|sample| sample.counted);
-    counted.filter_map(|sample| Some((sample.sample, *sample.values.get(metric)?))).collect()
+/// Whether an attempt takes the turn of its cell in a round.
+pub(super) fn takes_turn(purpose: Purpose, outcome: &AttemptOutcome) -> bool {
+    purpose == Purpose::Sample && *outcome != AttemptOutcome::Cancelled
 }
 
-/// The numbers of all measured samples of a cell, whether counted or not.
-pub(super) fn sample_numbers(cell: &CellResult) -> BTreeSet<u32> {
-    let measured = |sample: &&AttemptResult| sample.purpose == Purpose::Sample && sample.outcome.is_completed();
-    cell.attempts.iter().filter(measured).map(|sample| sample.sample).collect()
+/// The attempts of a cell at samples, each with its round.
+fn samples_by_round(cell: &CellResult) -> impl Iterator<Item = (u32, &AttemptResult)> {
+    let turns = cell.attempts.iter().map(|attempt| takes_turn(attempt.purpose, &attempt.outcome));
+    attempt_rounds(turns).zip(&cell.attempts).filter(|(_, attempt)| attempt.purpose == Purpose::Sample)
+}
+
+/// The values of the counted samples of a cell, with their rounds.
+pub(super) fn counted_values(cell: &CellResult, metric: &MetricKey) -> Vec<(u32, f64)> {
+    let counted = samples_by_round(cell).filter(|(_, sample)| sample.counted);
+    counted.filter_map(|(round, sample)| Some((round, *sample.values.get(metric)?))).collect()
+}
+
+/// The rounds of all measured samples of a cell, whether counted or not.
+pub(super) fn measured_rounds(cell: &CellResult) -> BTreeSet<u32> {
+    let measured = samples_by_round(cell).filter(|(_, sample)| sample.outcome.is_completed());
+    measured.map(|(round, _)| round).collect()
+}
+
+/// The number of rounds in which a cell had its turn.
+pub(super) fn round_count(cell: &CellResult) -> u32 {
+    cell.attempts.iter().filter(|attempt| takes_turn(attempt.purpose, &attempt.outcome)).count() as u32
 }
 
 /// The number of counted samples with a value of a metric that were disturbed from outside the workload.

@@ -3,12 +3,14 @@
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
-use wb_compare::experiment::{ComparedMetric, complete_blocks};
+use wb_compare::experiment::{ComparedMetric, attempt_rounds, blocks_by_round, left_behind};
 use wb_compare::sequential_test::{CaseBlocks, MetricBlocks, SequentialTest, StoppingState};
-use wb_model::{Case, CellId, Purpose, pluralize};
+use wb_model::{Case, CellId, pluralize};
 use wb_plan::Sampling;
 use wb_run::StoppingDecision;
 use wb_run::active_cell::{ActiveCell, NextStep};
+
+use super::criterion::takes_turn;
 
 /// Stops the sampling of variants as soon as their comparisons are decided. All cases are measured in rounds and are one
 /// family, so that each decision depends on the samples of all of them.
@@ -29,12 +31,17 @@ pub(super) struct AbDesign {
 
 /// The variants of a case while they are measured.
 struct ActiveCase<'a> {
-    variants: Vec<&'a ActiveCell>,
+    variants: Vec<ActiveVariant<'a>>,
     metrics: &'a [ComparedMetric],
-    /// The number of rounds that each variant has measured which needs more by itself.
-    open_rounds: Vec<u32>,
-    /// The variant that takes no more samples, although it has too few, and why.
-    ended_early: Option<(String, String)>,
+}
+
+/// A variant while it is measured.
+struct ActiveVariant<'a> {
+    cell: &'a ActiveCell,
+    /// The number of rounds in which it had its turn.
+    rounds: u32,
+    /// Why it takes no more samples, although it may have too few.
+    ended: Option<String>,
 }
 
 impl AbStoppingRule {
@@ -67,85 +74,122 @@ impl AbStoppingRule {
         }
         let name = self.case(&cells[at].planned.id).to_string();
         let own = by_case.keys().position(|case| *case == name).unwrap_or_default();
-        let cases = by_case.into_iter().map(|(case, variants)| {
+        let cases = by_case.into_iter().map(|(case, cells)| {
             let metrics = metrics.get(&case).map_or(&[][..], Vec::as_slice);
-            ActiveCase::new(variants, metrics, test.max_blocks(), sampling)
+            ActiveCase::new(cells, metrics, sampling)
         });
-        let cases: Vec<ActiveCase<'_>> = cases.collect();
-        let blocks: Vec<CaseBlocks> = cases.iter().map(ActiveCase::blocks).collect();
-        // Invalid samples are reported when the result is evaluated.
-        let Ok(states) = test.states(&blocks) else { return StoppingDecision::Continue };
-        if let (StoppingState::Decided, blocks) = states[own] {
-            return StoppingDecision::Finish(format!("decided after {}", pluralize(blocks, "block")));
+        let mut cases: Vec<ActiveCase<'_>> = cases.collect();
+        let states = |cases: &[ActiveCase<'_>]| {
+            let blocks: Vec<CaseBlocks> = cases.iter().map(ActiveCase::blocks).collect();
+            // Reported again when the result is evaluated; more samples change nothing.
+            test.states(&blocks).map_err(|invalid| StoppingDecision::Finish(invalid.to_string()))
+        };
+        let states = states(&cases).and_then(|found| {
+            let undecided = cases.iter_mut().zip(&found).filter(|(_, (state, _))| *state == StoppingState::Continue);
+            let is_changed = undecided.fold(false, |changed, (case, _)| case.end_lost_variants() | changed);
+            if is_changed { states(&cases) } else { Ok(found) }
+        });
+        let states = match states {
+            Ok(states) => states,
+            Err(decision) => return decision,
+        };
+        match states[own] {
+            (StoppingState::Decided, blocks) => {
+                return StoppingDecision::Finish(format!("decided after {}", pluralize(blocks, "block")));
+            }
+            (StoppingState::AtLimit, blocks) if cases[own].reason_to_end().is_none() => {
+                return StoppingDecision::Finish(format!("not decided after {}", pluralize(blocks, "block")));
+            }
+            (StoppingState::AtLimit | StoppingState::Continue, _) => {}
         }
-        if let Some((variant, reason)) = &cases[own].ended_early {
-            return StoppingDecision::Finish(format!("the variant {variant} has ended: {reason}"));
+        let variant = cases[own].variants.iter().find(|variant| std::ptr::eq(variant.cell, &cells[at]));
+        let Some(variant) = variant else { return StoppingDecision::Continue };
+        if let Some(reason) = variant.ended.as_ref().or_else(|| cases[own].reason_to_end()) {
+            return StoppingDecision::Finish(reason.clone());
+        }
+        // As many attempts at each sample as its cell may make, whatever of the others fails.
+        let limit = test.max_blocks() as u32 * sampling.attempts;
+        if let Some(rounds) = cases[own].open_rounds().filter(|rounds| *rounds >= limit) {
+            return StoppingDecision::Finish(format!("not decided after {}", pluralize(rounds as usize, "round")));
         }
         // Rounds are the same for all cells also after an interruption.
-        let undecided = cases
-            .iter()
-            .zip(&states)
-            .filter(|(case, (state, _))| *state != StoppingState::Decided && case.ended_early.is_none());
-        let fewest = undecided.flat_map(|(case, _)| &case.open_rounds).min();
-        match (rounds(&cells[at], sampling), fewest) {
-            (Some(rounds), Some(fewest)) if rounds > *fewest => StoppingDecision::Wait,
+        let undecided = cases.iter().zip(&states).filter(|(_, (state, _))| *state == StoppingState::Continue);
+        match undecided.filter_map(|(case, _)| case.open_rounds()).min() {
+            Some(fewest) if variant.rounds > fewest => StoppingDecision::Wait,
             _ => StoppingDecision::Continue,
         }
     }
 }
 
 impl<'a> ActiveCase<'a> {
-    fn new(
-        variants: Vec<&'a ActiveCell>,
-        metrics: &'a [ComparedMetric],
-        max_blocks: usize,
-        sampling: &Sampling,
-    ) -> Self {
-        let open_rounds = variants.iter().filter_map(|cell| rounds(cell, sampling)).collect();
-        // A variant with all its samples has not ended early; the others get theirs in the same round.
-        let mut unfinished = variants.iter().filter(|cell| counted(cell, metrics) < max_blocks);
-        let ended_early = unfinished.find_map(|cell| match cell.next(sampling) {
-            NextStep::Finish(reason) => Some((cell.planned.id.serial.to_string(), reason)),
-            NextStep::Attempt(..) if cell.is_ended() => {
-                Some((cell.planned.id.serial.to_string(), "it cannot be measured any more".to_owned()))
-            }
-            NextStep::Attempt(..) => None,
+    fn new(cells: Vec<&'a ActiveCell>, metrics: &'a [ComparedMetric], sampling: &Sampling) -> Self {
+        let rounds: Vec<u32> =
+            cells.iter().map(|cell| turns(cell).filter(|takes_turn| *takes_turn).count() as u32).collect();
+        let left_behind = left_behind(&rounds);
+        let variant = |(at, cell): (usize, &'a ActiveCell)| {
+            let name = &cell.planned.id.serial;
+            let reason = match cell.next(sampling) {
+                NextStep::Finish(reason) => Some(reason),
+                NextStep::Attempt(..) if left_behind.contains(&at) => {
+                    Some("it ended in an earlier invocation, and the others were measured without it".to_owned())
+                }
+                NextStep::Attempt(..) => None,
+            };
+            let ended = reason.map(|reason| format!("the variant {name} has ended: {reason}"));
+            ActiveVariant { cell, rounds: rounds[at], ended }
+        };
+        Self { variants: cells.into_iter().enumerate().map(variant).collect(), metrics }
+    }
+
+    /// Ends the variants that take no more samples, although they could and the case is undecided: their worker is lost.
+    /// Returns whether there are any.
+    fn end_lost_variants(&mut self) -> bool {
+        let lost = self.variants.iter_mut().filter(|variant| variant.cell.is_ended() && variant.ended.is_none());
+        let ended = lost.map(|variant| {
+            let name = &variant.cell.planned.id.serial;
+            variant.ended = Some(format!("the variant {name} has ended: it cannot be measured any more"));
         });
-        Self { variants, metrics, open_rounds, ended_early }
+        ended.count() > 0
+    }
+
+    /// Why no more blocks are taken, if so: the first variant has ended, or all others.
+    fn reason_to_end(&self) -> Option<&String> {
+        let (first, others) = self.variants.split_first()?;
+        let of_others = || others.iter().map(|variant| variant.ended.as_ref()).reduce(Option::and).flatten();
+        first.ended.as_ref().or_else(of_others)
+    }
+
+    /// The number of rounds that every variant has measured which needs more; `None` if none does.
+    fn open_rounds(&self) -> Option<u32> {
+        let open = self.variants.iter().filter(|variant| variant.ended.is_none() && self.reason_to_end().is_none());
+        open.map(|variant| variant.rounds).min()
     }
 
     fn blocks(&self) -> CaseBlocks {
         let metric = |metric: &ComparedMetric| {
-            let values: Vec<Vec<(u32, f64)>> = self.variants.iter().map(|cell| counted_values(cell, metric)).collect();
-            let blocks = complete_blocks(&values.iter().map(Vec::as_slice).collect::<Vec<_>>());
+            let values: Vec<Vec<(u32, f64)>> =
+                self.variants.iter().map(|variant| counted_values(variant.cell, metric)).collect();
+            let blocks = blocks_by_round(&values.iter().map(Vec::as_slice).collect::<Vec<_>>());
             MetricBlocks { direction: metric.direction, blocks }
         };
-        let open_rounds = self.open_rounds.iter().min().copied();
-        let metrics = self.metrics.iter().map(metric).collect();
-        CaseBlocks { metrics, open_rounds: open_rounds.filter(|_| self.ended_early.is_none()) }
+        let ended = (0..).zip(&self.variants).filter(|(_, variant)| variant.ended.is_some()).map(|(at, _)| at);
+        CaseBlocks {
+            metrics: self.metrics.iter().map(metric).collect(),
+            open_rounds: self.open_rounds(),
+            ended: ended.collect(),
+        }
     }
 }
 
-/// The number of rounds that a cell has measured; `None` if it takes no more samples by itself.
-fn rounds(cell: &ActiveCell, sampling: &Sampling) -> Option<u32> {
-    match cell.next(sampling) {
-        NextStep::Attempt(..) if cell.is_ended() => None,
-        NextStep::Attempt(Purpose::Sample, number) => Some(number),
-        NextStep::Attempt(..) => Some(0),
-        NextStep::Finish(_) => None,
-    }
+/// For each attempt of a cell, whether it takes its turn in a round.
+fn turns(cell: &ActiveCell) -> impl Iterator<Item = bool> {
+    let attempts = cell.evaluated.iter().map(|evaluated| &evaluated.attempt.ended);
+    attempts.map(|ended| takes_turn(ended.purpose, &ended.outcome))
 }
 
-/// The valid values of a metric of a cell, with their sample numbers.
+/// The valid values of a metric of a cell, with their rounds.
 fn counted_values(cell: &ActiveCell, metric: &ComparedMetric) -> Vec<(u32, f64)> {
     let Some(metric) = cell.definition.metrics.iter().find(|own| own.key() == metric.metric) else { return Vec::new() };
-    let value = |evaluated: &wb_study::EvaluatedAttempt| {
-        Some((evaluated.attempt.ended.sample, evaluated.valid_sample()?.get(metric)?))
-    };
-    cell.evaluated.iter().filter_map(value).collect()
-}
-
-/// The number of samples of a cell with a value of a metric, of which some may lack others.
-fn counted(cell: &ActiveCell, metrics: &[ComparedMetric]) -> usize {
-    metrics.iter().map(|metric| counted_values(cell, metric).len()).max().unwrap_or(0)
+    let by_round = attempt_rounds(turns(cell)).zip(&cell.evaluated);
+    by_round.filter_map(|(round, evaluated)| Some((round, evaluated.valid_sample()?.get(metric)?))).collect()
 }

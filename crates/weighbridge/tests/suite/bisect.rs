@@ -136,6 +136,27 @@ fn a_commit_that_does_not_differ_from_its_parent_is_not_named() {
 }
 
 #[test]
+fn a_commit_that_changes_in_the_other_direction_is_refuted_as_that() {
+    let lab = lab(&["1000", "1000", "800"]);
+    std::fs::write(lab.path("repo/.git/info/exclude"), "built\nsearched\n").unwrap();
+    // In the search, the revision in the middle is as fast as the good one, so that the last one is the first bad one. Then
+    // their figures are exchanged.
+    let build = "cp figure built; subject=$(git log -1 --format=%s); test ! -e searched || case $subject in \
+        *1) echo 800 >built;; *2) echo 1000 >built;; esac; case $subject in *1) touch searched;; esac";
+    let file = format!("demo:file={}", lab.path("repo/built").display());
+    let mut command = lab.command("bisect run --repo repo --into B --good v0 --bad v2");
+    command.args(["--build", build, "--", &file, "--min-time", "1ms", "--warm-up", "0", "--samples", "8"]);
+    let output = command.output().unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(3), "{stderr}");
+    for text in
+        ["commit 2, which differs from its parent in the other direction", "refuted: differs from its parent in"]
+    {
+        assert!(stderr.contains(text), "{stderr}");
+    }
+}
+
+#[test]
 fn step_reports_the_nearest_end_as_exit_status() {
     let lab = lab(&["1000", "1000", "800"]);
     assert_eq!(bisect(&lab, "v0", "v2", "").code, 0);
@@ -228,6 +249,42 @@ fn unknown_revisions_repositories_and_arguments_are_refused() {
     help: the arguments after `--` are those of `weighbridge run`
     ");
     assert!(!lab.path("B").exists());
+}
+
+#[test]
+fn imported_runs_of_one_sample_are_single_values() {
+    let lab = lab(&["1000", "1000", "900", "900"]);
+    let result = r#"{"context": {}, "benchmarks": [{"name": "BM_x", "run_name": "BM_x", "run_type": "iteration", "iterations": 9, "real_time": FIGURE, "cpu_time": FIGURE, "time_unit": "ns"}]}"#;
+    let result = lab.write("result.json", result);
+    let (imported, program) = (lab.path("imported.json"), env!("CARGO_BIN_EXE_weighbridge"));
+    let script = format!(
+        "#!/bin/sh\nsed s/FIGURE/$(cat figure).$(date +%N)/g {} >{imported}\nrmdir $WEIGHBRIDGE_RESULTS\n\
+         {program} import {imported} --into $WEIGHBRIDGE_RESULTS\n",
+        result.display(),
+        imported = imported.display(),
+    );
+    let script = lab.program("import-one", &script);
+    let bisect = |into: &str, more: &str| {
+        let measure = format!("--measure {}", script.display());
+        lab.weighbridge(&format!("bisect run --repo repo --into {into} --good v0 --bad v3 {measure} {more}"))
+    };
+    bisect("B", "--runs 1").expect_code(3).expect_stderr("are single values that differ too little to classify others");
+    for (into, more) in [("C", "--runs 4"), ("D", "--runs 1 --run-noise 0")] {
+        let ran = bisect(into, more).expect_code(0);
+        assert!(ran.out.trim_end().ends_with("commit 2"), "{more}: {}", ran.transcript());
+    }
+}
+
+#[test]
+fn too_few_samples_are_named_as_the_reason() {
+    let lab = lab(&["1000", "1000", "800"]);
+    let line = "bisect run --repo repo --into B --good v0 --bad v2 --runs 1";
+    let file = lab.path("repo/figure");
+    let line = format!("{line} -- demo:file={} --min-time 1ms --warm-up 0 --samples 3", file.display());
+    lab.weighbridge(&line)
+        .expect_code(3)
+        .expect_stderr(", from too few samples to decide; threshold 5 %")
+        .expect_stderr("6 samples of a run are required, or several runs of each revision (--runs)");
 }
 
 /// In run-perf's layout, without samples. (2·t·0.05/ln(1/0.9))² is 3.8, with t of 30 degrees of freedom at 97.5 %.

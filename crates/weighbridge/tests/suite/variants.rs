@@ -144,6 +144,20 @@ fn a_primary_metric_that_does_not_measure_performance_is_compared() {
     let variants = "one:env:COUNT=4 other:env:COUNT=5";
     let ran = lab.weighbridge(&format!("ab counted {QUICK} --into S --json -- {variants}"));
     assert_eq!(verdicts(&ran.expect_code(0).json())[1].1, "differs");
+    // What is zero on one side alone differs, too: its ratio is 0 or infinite, and has no interval.
+    for (into, variants, ratio) in
+        [("T", "one:env:COUNT=4 none:env:COUNT=0", "0.000"), ("U", "base one:env:COUNT=4", "–")]
+    {
+        let line = format!("ab counted {QUICK} --into {into} -- {variants}");
+        let shown = lab.weighbridge(&line).expect_code(0);
+        let row = shown.out.lines().find(|line| line.contains("differs")).unwrap_or_default();
+        let figures: Vec<&str> = row.split_whitespace().collect();
+        let [.., shown_ratio, interval, _, _] = figures[..] else { panic!("{}", shown.transcript()) };
+        assert_eq!([shown_ratio, interval], [ratio, "–"], "{}", shown.transcript());
+        lab.weighbridge(&format!("report {into} --html {into}.html")).expect_code(0);
+        assert!(lab.weighbridge(&format!("report {into}")).out.contains(row.trim()), "{row}");
+        assert!(lab.read(format!("{into}.html")).contains("differs"));
+    }
 }
 
 #[test]
@@ -167,6 +181,12 @@ command = ["sh", "-c", """
 file=$COUNT-{kind}
 number=$(cat $file 2>/dev/null || echo 0)
 if test $number = $FAIL && test {kind} = b && ! test -e $file.failed; then touch $file.failed; exit 1; fi
+if test $number = $STOP && test {kind} = b && ! test -e $file.stopped; then
+    touch $file.stopped
+    # The parent of the agent is the controller.
+    kill -INT $(cut -d' ' -f4 /proc/$PPID/stat)
+    sleep 60
+fi
 echo $((number + 1)) >$file
 echo figure: $((BASE + (number * 7 + SHIFT) % 13))
 """]
@@ -185,15 +205,15 @@ axis = true
 fn a_resumed_comparison_has_the_results_of_an_undisturbed_one() {
     let lab = Lab::new();
     lab.define_figure("counted", COUNTED);
-    let measure = |folder: &str, fail: u32| {
+    let measure = |folder: &str, stop: u32| {
         let variant = |name: &str, settings: &str| {
             format!("{name}:env:COUNT={}+{settings}", lab.path(&format!("{folder}-{name}")).display())
         };
         let variants = [
-            variant("one", "env:FAIL=1000+env:BASE=1000+env:SHIFT=0"),
-            variant("two", &format!("env:FAIL={fail}+env:BASE=1015+env:SHIFT=5")),
+            variant("one", "env:FAIL=1000+env:STOP=1000+env:BASE=1000+env:SHIFT=0"),
+            variant("two", &format!("env:FAIL=2+env:STOP={stop}+env:BASE=1015+env:SHIFT=5")),
         ];
-        let line = format!("ab counted:kind=[a,b] {QUICK} --attempts 1 --threshold 1 --into {folder} --json --");
+        let line = format!("ab counted:kind=[a,b] {QUICK} --threshold 1 --into {folder} --json --");
         lab.weighbridge(&format!("{line} {}", variants.join(" ")))
     };
     let results = |run: &CommandResult| {
@@ -204,7 +224,7 @@ fn a_resumed_comparison_has_the_results_of_an_undisturbed_one() {
         cases.as_array().unwrap().iter().map(case).collect::<Vec<_>>()
     };
     let undisturbed = measure("R", 1000).expect_code(0);
-    let interrupted = measure("S", 5).expect_code(3);
+    let interrupted = measure("S", 5).expect_code(130);
     assert_eq!(results(&interrupted)[1].1, 5, "{}", interrupted.transcript());
     let resumed = measure("S", 5).expect_code(0);
     assert_eq!(results(&resumed), results(&undisturbed), "{}", resumed.transcript());
@@ -220,6 +240,64 @@ fn a_resumed_comparison_has_the_results_of_an_undisturbed_one() {
         let cases: Vec<String> = round.iter().map(case).collect();
         assert!(cases[0] == cases[1] && cases[2] == cases[3] && cases[1] != cases[2], "{round:?}");
     }
+}
+
+/// A system that becomes faster by 1 % with each attempt, whose variant `flaky` fails at every third of its attempts.
+fn lab_that_drifts() -> Lab {
+    let lab = Lab::new();
+    let count = lab.path("count").display().to_string();
+    let script = format!(
+        "echo >>{count}; echo >>{count}-$FLAKY; \
+         [ -z \"$FLAKY\" ] || [ $(($(wc -l <{count}-$FLAKY) % 3)) != 0 ] || exit 1; \
+         echo figure: $((1000 + 10 * $(wc -l <{count})))"
+    );
+    let head = "name = \"level\"\nsummary = \"a figure that rises\"\nversion = 1\n";
+    lab.define_figure("level", &format!("{head}command = [\"sh\", \"-c\", '''{script}''']\n\n"));
+    lab
+}
+
+#[test]
+fn a_failed_attempt_costs_its_block_and_no_drift_becomes_a_difference() {
+    // Whatever the order within rounds.
+    for seed in 1..4 {
+        let lab = lab_that_drifts();
+        let variants = "base flaky:env:FLAKY=x same:base";
+        let line = format!("ab level {QUICK} --seed {seed} --threshold 0.5 --into R --json -- {variants}");
+        let ran = lab.weighbridge(&line);
+        let result = ran.json();
+        let of = |at: usize| &result["cases"][0]["variants"][at]["result"];
+        for at in [1, 2] {
+            assert!(of(at)["p_value"].as_f64().unwrap() > 0.05, "{}", ran.transcript());
+        }
+        let blocks = |at: usize| of(at)["blocks"].as_u64().unwrap();
+        // Of three attempts one fails; the other variant has all blocks.
+        assert!(blocks(1) <= blocks(2) && blocks(2) > 0, "{}", ran.transcript());
+        assert_eq!(lab.weighbridge(&line).json(), result, "from the folder");
+    }
+}
+
+#[test]
+fn a_variant_that_always_fails_keeps_no_other_from_a_decision() {
+    let lab = lab();
+    let line = format!("ab demo {QUICK} --into R --json -- base broken:cmd:false more:env:FIGURE=1500");
+    let ran = lab.weighbridge(&line).expect_code(2);
+    let result = ran.json();
+    let case = &result["cases"][0];
+    assert_eq!(verdicts(&result)[2], ("more".to_owned(), "faster".to_owned()), "{}", ran.transcript());
+    assert_eq!((&case["state"], &case["variants"][1]["samples"]), (&"decided".into(), &0.into()));
+    assert_eq!(case["variants"][1]["failures"]["attempts"], 3);
+    let again = lab.weighbridge(&line).expect_code(2);
+    assert_eq!(again.json()["cases"], result["cases"], "it is not tried again without the others");
+    let text = lab.weighbridge(&line.replace(" --json", "")).expect_code(2);
+    text.expect_stdout("decided after").expect_stdout("3 of 3 attempts failed").expect_stdout("not measured");
+    // Also if it fails at last only.
+    let count = lab.path("count").display().to_string();
+    let late = lab.program("late", &format!("#!/bin/sh\necho >>{count}; [ $(wc -l <{count}) -le 7 ]\n"));
+    let late = lab.weighbridge(&format!("ab demo {QUICK} --into L -- base late:cmd:{} same:base", late.display()));
+    late.expect_code(3).expect_stdout("decided after").expect_stdout("partial (7 of ");
+    // Nothing can be compared with the first variant.
+    let first = lab.weighbridge(&format!("ab demo {QUICK} --into S -- broken:cmd:false base")).expect_code(3);
+    first.expect_stdout("0 blocks of at most 30: not decided");
 }
 
 #[test]

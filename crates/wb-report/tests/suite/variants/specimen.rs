@@ -20,7 +20,7 @@ const VARIANTS: [(&str, &str, f64); 3] = [
 /// After which every variant has a verdict.
 const BLOCKS: u32 = 9;
 
-const RULE: SamplingRule = SamplingRule::External { min_samples: 6, max_samples: 30 };
+const RULE: SamplingRule = SamplingRule::Compared { min_samples: 6, max_samples: 30 };
 
 /// Deterministic noise up to 2 %.
 fn noise(seed: u32) -> f64 {
@@ -36,10 +36,12 @@ pub(crate) fn experiment() -> Experiment {
         values: vec![
             (0..BLOCKS).map(|block| (block, level * (1.0 + noise(block * 3 + variant.len() as u32)))).collect(),
         ],
-        block_numbers: (0..BLOCKS).collect(),
+        measured_rounds: (0..BLOCKS).collect(),
+        rounds: BLOCKS,
         disturbed: 0,
         failures: wb_compare::AttemptCounts::default(),
         shortfall_reason: None,
+        is_given_up: false,
         inputs: VariantInputs::default(),
     };
     let criterion = Criterion {
