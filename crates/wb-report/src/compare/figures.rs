@@ -5,13 +5,14 @@ use wb_compare::comparison::{
     AspectSummary, CheckGroupResult, CheckResult, ComparisonMethod, ConfidenceInterval, FinalVerdict, ParamDifference,
     StatisticalSummary,
 };
-use wb_compare::statistical::{Aspect, Certainty, NoiseModelUse, ObservationCounts, RequiredSamples, Verdict};
+use wb_compare::statistical::{Aspect, Certainty, NoiseModelUse, ObservationCounts, RequiredSamples};
 use wb_compare::within_run::WithinRunSummary;
 use wb_compare::{CheckId, ComparisonResult, IdFormat, Statistic};
 use wb_model::{Unit, pluralize, unescape_lossy};
 use wb_stats::{NoiseSource, RunModes};
 
 use super::failures::describe_failed;
+use super::headline::is_weighted_score;
 use super::threshold_range::format_threshold;
 use crate::phrasing::NO_VALUE;
 use crate::text::Tone;
@@ -180,7 +181,8 @@ pub(super) fn explain_group(group: &CheckGroupResult) -> String {
         }
         None => format!("{} %", format_signed(group.score)),
     };
-    format!("{average} on average, tolerance {:.2} %, {checks}{decides}", group.tolerance)
+    let of = if group.is_geometric && group.improvement.is_some() { " (geometric mean of speed)" } else { "" };
+    format!("{average} on average{of}, tolerance {:.2} %, {checks}{decides}", group.tolerance)
 }
 
 /// Like [`explain_check`], for use beside both values and the [`difference`].
@@ -211,9 +213,24 @@ pub(super) fn magnitude(check: &CheckResult) -> f64 {
     }
 }
 
+/// The [`difference`] of a check. That of standard deviations is positive if there is less, which beside both of them only
+/// words can say; scores of models have a sign of their own.
+fn format_check_difference(check: &CheckResult) -> String {
+    let text = format_difference(check.statistic, difference(check));
+    match (check.statistic, difference(check)) {
+        (_, None) if check.before == Some(0.0) && check.after.is_some_and(|after| after != 0.0) => {
+            "infinite".to_owned()
+        }
+        (Statistic::Stddev, Some(points)) if !is_weighted_score(check) && text != "+0.00 points" => {
+            format!("{} {}", text.trim_start_matches(['+', '-']), if points < 0.0 { "more" } else { "less" })
+        }
+        _ => text,
+    }
+}
+
 /// The [`difference`] with the aspect that it is of, if the values beside it are others: they are means.
 pub(super) fn describe_difference(check: &CheckResult) -> String {
-    let text = format_difference(check.statistic, difference(check));
+    let text = format_check_difference(check);
     let of = check.statistics.as_ref().filter(|_| check.decided_by == ComparisonMethod::Statistical);
     let of = of.filter(|_| inconclusive_reason(check).is_none());
     match named_aspect(of.and_then(|statistics| statistics.aspect)) {
@@ -290,7 +307,10 @@ fn explain(check: &CheckResult) -> Explanation {
             let remarks: String =
                 remarks.into_iter().filter(|text| !text.is_empty()).map(|text| format!("; {text}")).collect();
             Explanation {
-                difference: format!("{name} {}", format_percent(difference(check))),
+                difference: match difference(check) {
+                    Some(percent) => format!("{name} {}", format_percent(Some(percent))),
+                    None => format_check_difference(check),
+                },
                 certainty: format!(
                     "{}; threshold {}; {}",
                     interval.unwrap_or_else(|| "without an interval".to_owned()),
@@ -317,7 +337,7 @@ fn explain(check: &CheckResult) -> Explanation {
             let failures = check.statistics.as_ref().map(describe_failures).filter(|text| !text.is_empty());
             let failures = failures.map(|text| format!("; {text}")).unwrap_or_default();
             Explanation {
-                difference: format_difference(check.statistic, difference(check)),
+                difference: format_check_difference(check),
                 certainty: format!("of ±{}{}", format_value(Some(check.tolerance)), difference_unit(check.statistic)),
                 remarks: parts + &reason + &failures + &disturbed + &differing,
             }
@@ -396,7 +416,7 @@ fn describe_other_aspects(statistics: &StatisticalSummary) -> String {
 /// The aspect that may be worse by its estimate, and keeps a shown one that is better from being confirmed.
 pub(super) fn doubting_aspect(statistics: &StatisticalSummary) -> Option<&AspectSummary> {
     let shown = statistics.aspects.iter().find(|aspect| Some(aspect.aspect) == statistics.aspect)?;
-    statistics.aspects.iter().find(|aspect| aspect.seems_worse).filter(|_| shown.alone == Verdict::Improved)
+    statistics.aspects.iter().find(|aspect| aspect.seems_worse).filter(|_| shown.alone.is_better())
 }
 
 /// How many attempts failed on each side, if any did.
