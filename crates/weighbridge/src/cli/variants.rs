@@ -65,7 +65,7 @@ pub(crate) struct AbArgs {
     /// Two or more variants; the others are compared with the first
     #[arg(value_name = "VARIANT", index = 2, required = true, num_args = 2..)]
     pub(crate) variants: Vec<String>,
-    /// Exact number of samples of each variant: the same as --min-blocks N --max-blocks N
+    /// Exact number of blocks, which is that of samples unless attempts fail: the same as --min-blocks N --max-blocks N
     #[arg(long, value_name = "N", value_parser = super::whole_number_to::<usize, 1, MAX_BLOCKS>,
           conflicts_with_all = ["min_blocks", "max_blocks"])]
     pub(crate) samples: Option<usize>,
