@@ -49,7 +49,7 @@ pub(crate) fn is_about_symmetric(below: f64, above: f64) -> bool {
     below == above || (below - above).abs() < MAX_ASYMMETRY * below.max(above)
 }
 
-/// Formats the interval of an estimate relative to it: `±2.1 %`, or both ends, `[-0.0, +10 %]`, if its halves differ by a
+/// Formats the interval of an estimate relative to it: `±2.1 %`, or both ends, `[+0.0, +10 %]`, if its halves differ by a
 /// fifth or more. With a limit for half its width, there are enough digits to see on which side of the limit it is. `None`
 /// if there is no relative width, since the estimate is 0.
 pub(crate) fn format_uncertainty(estimate: f64, interval: &Interval, limit: Option<f64>) -> Option<String> {
@@ -63,7 +63,12 @@ pub(crate) fn format_uncertainty(estimate: f64, interval: &Interval, limit: Opti
         let text = limit.map_or_else(|| format_percent(half), |limit| format_percent_beside(half, limit));
         return Some(format!("±{text}"));
     }
-    let end = |value: f64| if value.abs() >= 9.95 { format!("{value:+.0}") } else { format!("{value:+.1}") };
+    let end = |value: f64| match value.abs() {
+        size if size >= 9.95 => format!("{value:+.0}"),
+        // No zero is negative.
+        size if size < 0.05 => "+0.0".to_owned(),
+        _ => format!("{value:+.1}"),
+    };
     Some(format!("[{}, {} %]", end(-below), end(above)))
 }
 
@@ -228,18 +233,25 @@ pub(crate) fn describe_failures(failures: &Failures) -> Option<String> {
     (*failed > 0).then(|| format!("{failed} of {} failed", pluralize(*attempts, "attempt")))
 }
 
-/// Describes how many attempts failed, and the most frequent cause.
+/// Describes how many attempts failed, and the most frequent cause; how many had it, if not all.
 pub(crate) fn describe_failures_with_cause(failures: &Failures) -> Option<String> {
     let text = describe_failures(failures)?;
     let Some(cause) = &failures.cause else { return Some(text) };
-    let most = if failures.failed > 1 { "most often " } else { "" };
-    Some(format!("{text}: {most}{cause}"))
+    Some(match failures.cause_count {
+        0 if failures.failed > 1 => format!("{text}: most often {cause}"),
+        count if (1..failures.failed).contains(&count) => format!("{text}: {cause} in {count} of them"),
+        _ => format!("{text}: {cause}"),
+    })
 }
 
 /// The failures of all cells.
 pub(crate) fn all_failures(study: &Study) -> Failures {
     let sum = |count: fn(&Failures) -> usize| study.cells.iter().map(|cell| count(&cell.failures)).sum();
-    Failures { failed: sum(|failures| failures.failed), attempts: sum(|failures| failures.attempts), cause: None }
+    Failures {
+        failed: sum(|failures| failures.failed),
+        attempts: sum(|failures| failures.attempts),
+        ..Failures::default()
+    }
 }
 
 /// Describes why a measured cell has a wider interval than its rule requires, or none.
@@ -479,7 +491,7 @@ mod tests {
         assert_eq!(text(98.0, 102.0), "±2.0 %");
         assert_eq!(text(98.0, 102.4), "±2.2 %");
         assert_eq!(text(98.0, 102.5), "[-2.0, +2.5 %]");
-        assert_eq!(text(100.0, 110.0), "[-0.0, +10 %]");
+        assert_eq!(text(100.0, 110.0), "[+0.0, +10 %]");
         assert_eq!(text(-50.0, 350.0), "[-150, +250 %]");
         assert_eq!(text(100.0, 100.0), "±0 %");
         assert_eq!(text(99.99, 100.0), "±<0.1 %");

@@ -220,6 +220,9 @@ pub struct Failures {
     /// The most frequent cause of failure, as of its first attempt; absent if none failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cause: Option<String>,
+    /// How many of the failed attempts had it; 0 if that was not recorded.
+    #[serde(default)]
+    pub cause_count: usize,
 }
 
 impl Failures {
@@ -245,11 +248,15 @@ impl Failures {
                 None => causes.push((kind, cause, 1)),
             }
         }
+        let failed = causes.iter().map(|(.., count)| count).sum();
+        // The last of equal maxima is the first of the reversed causes.
+        let most_frequent = causes.into_iter().rev().max_by_key(|(.., count)| *count);
+        let (cause, cause_count) = most_frequent.map(|(_, cause, count)| (cause, count)).unzip();
         Self {
-            failed: causes.iter().map(|(.., count)| count).sum(),
+            failed,
             attempts: tried.count() + series.iter().map(|series| series.count as usize).sum::<usize>(),
-            // The last of equal maxima is the first of the reversed causes.
-            cause: causes.into_iter().rev().max_by_key(|(.., count)| *count).map(|(_, cause, _)| cause),
+            cause,
+            cause_count: cause_count.unwrap_or_default(),
         }
     }
 }
@@ -517,7 +524,7 @@ mod tests {
         ];
         let failures = Failures::of(&attempts, &[]);
         assert_eq!((failures.failed, failures.attempts), (3, 5));
-        assert_eq!(failures.cause.as_deref(), Some("crashed (stopped after 3 ms)"));
+        assert_eq!((failures.cause.as_deref(), failures.cause_count), (Some("crashed (stopped after 3 ms)"), 2));
         assert_eq!(Failures::of(&attempts[..2], &[]), Failures { attempts: 1, ..Failures::default() });
         let only_warm_ups = Failures::of(&attempts[..1], &[]);
         assert_eq!((only_warm_ups.failed, only_warm_ups.attempts), (1, 1));

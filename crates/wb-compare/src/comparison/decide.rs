@@ -59,11 +59,11 @@ pub enum FinalVerdict {
     Unconfirmed,
     /// No verdict yet.
     Inconclusive,
-    /// Only the last build has it.
+    /// Only the last build has it, with a valid value.
     New,
     /// The last build does not have it, or an error is why the first does not; of parts of one run, one of both does not.
     Missing,
-    /// A side has no valid value.
+    /// A side has no valid value: all of its attempts failed, or their values are invalid.
     Invalid,
     /// The sides have different definitions.
     Incomparable,
@@ -116,7 +116,7 @@ impl FinalVerdict {
     }
 
     /// The same between alternatives; `is_speed` is whether a throughput or a latency is compared.
-    fn between_alternatives(self, is_speed: bool) -> Self {
+    pub(super) fn between_alternatives(self, is_speed: bool) -> Self {
         match (self, is_speed) {
             (Self::Improved, true) => Self::Faster,
             (Self::Improved, false) => Self::Better,
@@ -124,6 +124,11 @@ impl FinalVerdict {
             (Self::Regressed, false) => Self::Worse,
             (other, _) => other,
         }
+    }
+
+    /// The verdict on a check that the first build does not have, if only what the judged build has decides.
+    pub(super) fn of_judged_alone(self, judged_alone: Option<Self>) -> Self {
+        judged_alone.filter(|_| self == Self::Missing).unwrap_or(self)
     }
 
     /// Whether it results from two valid numbers.
@@ -242,12 +247,9 @@ fn uses_noise_model(check: &statistical::MetricComparison) -> bool {
 }
 
 impl CheckDecision {
-    /// The same if the first build does not have the check, without an error, and the last build has it.
-    pub(super) fn of_new(self) -> Self {
-        match self.final_verdict {
-            FinalVerdict::Missing => Self { final_verdict: FinalVerdict::New, ..self },
-            _ => self,
-        }
+    /// As [`FinalVerdict::of_judged_alone`].
+    pub(super) fn of_judged_alone(self, judged_alone: Option<FinalVerdict>) -> Self {
+        Self { final_verdict: self.final_verdict.of_judged_alone(judged_alone), ..self }
     }
 }
 

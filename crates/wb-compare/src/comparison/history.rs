@@ -161,9 +161,12 @@ impl<'a> BuildHistory<'a> {
             let differing = differences.map_or(&[][..], |index| &self.differences[index]);
             let by_statistics = statistical_check.map(|(_, check)| *check);
             let decision = decide(tolerances.id(at), alternatives, status, by_statistics, self.method, differing);
-            let is_new = status == Status::Missing && reasons.is_new(check.row, check.statistic, build);
+            let judged_alone = match status {
+                Status::Missing => reasons.judged_alone(check.row, check.statistic, build),
+                _ => None,
+            };
             Some(StoredCheck {
-                decision: if is_new { decision.of_new() } else { decision },
+                decision: decision.of_judged_alone(judged_alone),
                 statistical_check: statistical_check.map(|(index, _)| *index),
                 differences,
             })

@@ -29,16 +29,20 @@ impl<'a> MissingReasons<'a> {
         Self { builds, errors: [builds.list().last(), builds.list().first()].map(|build| build.map(errors)) }
     }
 
-    /// Whether only this build has a metric, and no error is why the first build does not. Parts of one run are alternatives,
-    /// of which none is newer.
-    pub(super) fn is_new(&self, row: MetricIndex, statistic: Statistic, build: usize) -> bool {
+    /// The verdict on a metric that only this build has, if no error is why the first build does not: a value is new, and
+    /// without a valid one its attempts failed. Parts of one run are alternatives, of which none is newer.
+    pub(super) fn judged_alone(&self, row: MetricIndex, statistic: Statistic, build: usize) -> Option<FinalVerdict> {
         let [reference, judged] = [0, build].map(|at| self.builds.list()[at].value(row, statistic));
         let [_, of_reference] = &self.errors;
         let failed =
             || of_reference.as_ref().is_some_and(|errors| self.message(errors, row, self.builds.cell(row)).is_some());
-        matches!((reference, judged), (MeasuredValue::Missing, MeasuredValue::Known(_)))
-            && self.builds.within_run().is_none()
-            && !failed()
+        match (reference, judged) {
+            (MeasuredValue::Missing, MeasuredValue::Invalid) if !failed() => Some(FinalVerdict::Invalid),
+            (MeasuredValue::Missing, MeasuredValue::Known(_)) if self.builds.within_run().is_none() && !failed() => {
+                Some(FinalVerdict::New)
+            }
+            _ => None,
+        }
     }
 
     /// The message of the error of a metric's cell, which has this name in the build, or of its serial.

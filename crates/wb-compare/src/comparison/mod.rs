@@ -21,9 +21,10 @@ pub use history::{BuildCheck, BuildHistory};
 pub use report::{AspectSummary, ConfidenceInterval, FailureSummary, ParamDifference, RunSummary, StatisticalSummary};
 
 use crate::build::{Builds, SampleCounts};
+use crate::direction::is_speed;
 use crate::id::Statistic;
-use crate::run_perf::tolerance;
-use crate::run_perf::tolerance::{CheckScore, Status, totals::ComparisonExit};
+use crate::run_perf::tolerance::average::Average;
+use crate::run_perf::tolerance::{self, CheckScore, Status, totals::ComparisonExit};
 use crate::statistical;
 use crate::within_run::WithinRunSummary;
 use decide::decide;
@@ -89,8 +90,8 @@ pub struct ComparisonResult {
     pub context: ContextDifferences,
     /// The number of checks by verdict.
     pub totals: Totals,
-    /// The exit code of the program: 0 no regression, 2 regression, 3 something missing, invalid or ended in an error,
-    /// 4 nothing comparable.
+    /// The exit code of the program: 0 no regression, 2 regression, 3 something missing, invalid or ended in an error, 4 (and
+    /// not 3) if no primary check has a value on both sides and no test ended in an error.
     pub exit_code: u8,
     /// The methods that found a regression; empty unless the exit code is 2.
     pub regressed_by: Vec<ComparisonMethod>,
@@ -142,10 +143,10 @@ pub struct CheckResult {
     pub scores: Vec<Option<f64>>,
     /// The maximum deviation of the score from zero, in percent.
     pub tolerance: f64,
-    /// The status by the tolerance method.
-    pub status: Status,
-    /// The status of every build after the first; `None` if neither side has the check.
-    pub statuses: Vec<Option<Status>>,
+    /// The verdict by the tolerance method.
+    pub status: FinalVerdict,
+    /// The same of every build after the first; `None` if neither side has the check.
+    pub statuses: Vec<Option<FinalVerdict>>,
     /// The components of the score: each part's name, difference in percent (`None` if infinite), and weight.
     pub score_parts: Vec<(String, Option<f64>, f64)>,
     /// The result of the statistical method, for means.
@@ -186,6 +187,10 @@ pub struct CheckGroupResult {
     /// The average that the status is of, in percent, positive if better; `None` if no member has a better direction.
     #[serde(default)]
     pub improvement: Option<f64>,
+    /// Whether both averages are geometric means of ratios. The improvement is of speed then: times, and whatever else is
+    /// better if lower, are inverted.
+    #[serde(default)]
+    pub is_geometric: bool,
     /// The maximum deviation from zero.
     pub tolerance: f64,
     /// The status by the tolerance method.
@@ -271,7 +276,8 @@ impl Totals {
         *count += 1;
     }
 
-    /// `uncertain` is the number of unconfirmed and inconclusive checks that fail.
+    /// `comparable` is whether a primary check has a value on both sides, and `uncertain` the number of unconfirmed and
+    /// inconclusive checks that fail.
     fn exit(&self, comparable: bool, fail_on: FailOn, uncertain: usize) -> ComparisonExit {
         let gains = if fail_on.gain { self.better + self.groups_improved } else { 0 };
         if !comparable && self.errors == 0 {
@@ -333,7 +339,7 @@ impl ComparisonResult {
         let deciding = groups.iter().filter(|group| group.decides);
         totals.groups_regressed = deciding.clone().filter(|group| group.status == Status::Regressed).count();
         totals.groups_improved = deciding.filter(|group| group.status == Status::Improved).count();
-        let comparable = checks.iter().any(|check| check.final_verdict.is_compared());
+        let comparable = checks.iter().any(|check| check.primary && check.final_verdict.is_compared());
         let is_uncertain = |decided| matches!(decided, FinalVerdict::Unconfirmed | FinalVerdict::Inconclusive);
         let uncertain = checks.iter().filter(|check| check.fails && is_uncertain(check.final_verdict)).count();
         let exit = totals.exit(comparable, fail_on, uncertain);
@@ -394,17 +400,24 @@ impl ComparisonResult {
     ) -> CheckResult {
         let check = tolerances.checks[at];
         let id = tolerances.id(at);
-        let finite = |value: Option<f64>| value.filter(|value| value.is_finite());
+        // A zero has no sign.
+        let finite = |value: Option<f64>| value.filter(|value| value.is_finite()).map(|value| value + 0.0);
         let all = 0..builds.list().len();
         let values: Vec<_> = all.clone().map(|build| tolerances.value(at, build).number()).collect();
         let ends = [values.first(), values.last()].map(|value| value.copied().flatten());
         let cells = || all.clone().skip(1).map(|build| tolerances.cell(at, build));
         let differences = report::last_param_differences(builds, check.row);
-        let mut decision =
-            decide(id, builds.within_run().is_some(), cell.status, statistical_check, method, &differences);
-        if reasons.is_new(check.row, check.statistic, all.end - 1) {
-            decision = decision.of_new();
-        }
+        let alternatives = builds.within_run().is_some();
+        let judged_alone = |build| reasons.judged_alone(check.row, check.statistic, build);
+        let decision = decide(id, alternatives, cell.status, statistical_check, method, &differences)
+            .of_judged_alone(judged_alone(all.end - 1));
+        // The verdicts of each method have the words of final ones. What fails more often is not slower.
+        let fails_more = statistical_check.is_some_and(statistical::MetricComparison::failures_rose);
+        let is_speed = check.statistic == Statistic::Mean && is_speed(id.class) && !fails_more;
+        let word = |verdict: FinalVerdict, build: usize| match alternatives {
+            true => verdict.of_judged_alone(judged_alone(build)).between_alternatives(is_speed),
+            false => verdict.of_judged_alone(judged_alone(build)),
+        };
         CheckResult {
             id: id.text(),
             sides: builds.within_run().map(|within| within.sides(check.row).map(str::to_owned)),
@@ -422,12 +435,12 @@ impl ComparisonResult {
             score: finite(cell.score),
             scores: cells().map(|cell| finite(cell.and_then(|cell| cell.score))).collect(),
             tolerance: tolerances.tolerance(at),
-            status: cell.status,
-            statuses: cells().map(|cell| cell.map(|cell| cell.status)).collect(),
+            status: word(cell.status.into(), all.end - 1),
+            statuses: (1..).zip(cells()).map(|(build, cell)| Some(word(cell?.status.into(), build))).collect(),
             score_parts: tolerances.parts(at, all.end - 1).iter().map(report::summarize_part).collect(),
             statistics: statistical_check
                 .filter(|_| check.statistic == Statistic::Mean)
-                .map(|check| StatisticalSummary::of(check, builds)),
+                .map(|check| StatisticalSummary::of(check, builds, |verdict| word(verdict.into(), all.end - 1))),
             decided_by: decision.by,
             final_verdict: decision.final_verdict,
             reason: reasons.of(check.row, decision, statistical_check, ends),
@@ -471,8 +484,9 @@ fn groups(
         Some(CheckGroupResult {
             id: group.id.to_string(),
             members: cell.scored,
-            score: cell.score,
+            score: cell.score + 0.0,
             improvement: cell.improvement,
+            is_geometric: tolerances.average_of(group.members.iter().copied()) == Average::Geometric,
             tolerance: cell.tolerance,
             status: cell.status,
             decides: method != Some(ComparisonMethod::Statistical) && group.members.iter().all(|at| by_tolerance[*at]),

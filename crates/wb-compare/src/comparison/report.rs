@@ -7,13 +7,14 @@ use serde::{Deserialize, Serialize};
 use wb_model::System;
 use wb_stats::NoiseSource;
 
-use super::BuildSummary;
+use super::{BuildSummary, FinalVerdict};
 use crate::build::{AttemptCounts, Build, Builds, MetricIndex, Run};
 use crate::environment::Environments;
 use crate::run_perf::tolerance::score::ScorePart;
+use crate::statistical::threshold::NegligibleRatios;
 use crate::statistical::{
-    self, Aspect, AspectComparison, Certainty, FailureComparison, NoiseModelUse, ObservationCounts, RequiredSamples,
-    TestPValues, Verdict,
+    self, Aspect, AspectComparison, Certainty, ENOUGH_SAMPLES, FailureComparison, NoiseModelUse, ObservationCounts,
+    RequiredSamples, TestPValues, Verdict,
 };
 
 /// The summary of a run.
@@ -35,7 +36,7 @@ pub struct RunSummary {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct StatisticalSummary {
     /// The verdict from the aspects and their uncertainty.
-    pub verdict: Verdict,
+    pub verdict: FinalVerdict,
     /// The aspect that the verdict is based on; `None` if no ratio can be computed.
     pub aspect: Option<Aspect>,
     /// The ratio of the last build to the first, of that aspect.
@@ -80,8 +81,12 @@ pub struct StatisticalSummary {
     /// The number of each side's samples that were disturbed from outside the workload; `None` if its results do not
     /// record it.
     pub disturbed: [Option<usize>; 2],
-    /// The smallest relevant difference, in percent.
+    /// The smallest relevant difference upwards, in percent.
     pub threshold: f64,
+    /// The ratios that do not matter by this threshold, both ends included: for 5 % from 1/1.05 to 1.05, which is −4.76 % to
+    /// +5 %.
+    #[serde(default)]
+    pub negligible: Option<NegligibleRatios>,
     /// Whether and how a noise model was used; `None` without models.
     pub noise: Option<NoiseModelUse>,
     /// Where the noise between runs is from, without a noise model.
@@ -110,12 +115,13 @@ pub struct AspectSummary {
     pub runs_interval: Option<ConfidenceInterval>,
     /// The p-value by the samples alone, before and after each correction.
     pub p_by_samples: TestPValues,
-    /// The p-value with the noise between runs, before and after each correction.
+    /// The p-value with the noise between runs, before and after each correction. From 6 samples a side on it is at least the
+    /// one by the samples; fewer samples cannot show by their ranks what their runs show.
     pub p_by_runs: TestPValues,
     /// How certain it is that the aspect differs.
     pub certainty: Certainty,
     /// The verdict on this aspect alone, as if runs of one build did not differ.
-    pub alone: Verdict,
+    pub alone: FinalVerdict,
     /// Whether its estimate is worse by more than the threshold, however certain that is: beside it no gain is confirmed.
     #[serde(default)]
     pub seems_worse: bool,
@@ -140,8 +146,17 @@ impl FailureSummary {
 }
 
 impl AspectSummary {
-    fn of(aspect: &AspectComparison) -> Option<Self> {
+    fn of(
+        aspect: &AspectComparison,
+        counts: &ObservationCounts,
+        word: impl Fn(Verdict) -> FinalVerdict,
+    ) -> Option<Self> {
         let [p_by_samples, p_by_runs] = aspect.p_values;
+        // Noise between runs makes nothing more certain, whichever test has the smaller p-value: corrected ones are so, too.
+        let p_by_runs = match counts.min_samples() >= ENOUGH_SAMPLES {
+            true => TestPValues { alone: p_by_runs.alone.max(p_by_samples.alone), ..p_by_runs },
+            false => p_by_runs,
+        };
         aspect.ratio.is_finite().then(|| Self {
             aspect: aspect.aspect,
             ratio: aspect.ratio,
@@ -151,7 +166,7 @@ impl AspectSummary {
             p_by_samples,
             p_by_runs,
             certainty: aspect.certainty,
-            alone: aspect.alone,
+            alone: word(aspect.alone),
             seems_worse: aspect.seems_worse,
         })
     }
@@ -220,17 +235,23 @@ impl RunSummary {
 }
 
 impl StatisticalSummary {
-    pub(super) fn of(comparison: &statistical::MetricComparison, builds: &Builds) -> Self {
+    /// `word` is the final verdict for a verdict of the method.
+    pub(super) fn of(
+        comparison: &statistical::MetricComparison,
+        builds: &Builds,
+        word: impl Fn(Verdict) -> FinalVerdict,
+    ) -> Self {
         let disturbed = |build: Option<&Build>| build.and_then(|build| build.disturbed(comparison.row));
-        let decisive = comparison.decisive().and_then(AspectSummary::of);
+        let aspect = |aspect: &AspectComparison| AspectSummary::of(aspect, &comparison.counts, &word);
+        let decisive = comparison.decisive().and_then(aspect);
         Self {
-            verdict: comparison.verdict,
+            verdict: word(comparison.verdict),
             aspect: decisive.as_ref().map(|aspect| aspect.aspect),
             ratio: decisive.as_ref().map(|aspect| aspect.ratio),
             interval: decisive.as_ref().and_then(|aspect| aspect.interval),
             runs_interval: decisive.as_ref().and_then(|aspect| aspect.runs_interval),
             p_value: comparison.p,
-            aspects: comparison.aspects.iter().filter_map(AspectSummary::of).collect(),
+            aspects: comparison.aspects.iter().filter_map(aspect).collect(),
             median_ratio: comparison.median_ratio.map(|ratio| ratio.estimate),
             median_interval: comparison.median_ratio.and_then(|ratio| ratio.interval).map(ConfidenceInterval::from),
             counts: comparison.counts,
@@ -242,6 +263,7 @@ impl StatisticalSummary {
             equal_if_independent: comparison.equal_if_independent,
             disturbed: [builds.list().first(), builds.list().last()].map(disturbed),
             threshold: comparison.threshold,
+            negligible: Some(NegligibleRatios::new(comparison.threshold)),
             noise: comparison.noise.clone(),
             noise_source: comparison.source,
             run_noise: comparison.run_noise * 100.0,

@@ -63,6 +63,8 @@ struct RawFailures {
     counts: AttemptCounts,
     #[serde(default)]
     cause: Option<String>,
+    #[serde(default)]
+    cause_count: u32,
 }
 
 #[derive(Deserialize)]
@@ -186,9 +188,13 @@ impl RawCell<'_> {
 
     /// How many of its attempts failed or had no valid values, and why.
     fn shortfall(&self) -> String {
-        let RawFailures { counts: AttemptCounts { failed, attempts }, cause } = &self.failures;
+        let RawFailures { counts: AttemptCounts { failed, attempts }, cause, cause_count } = &self.failures;
         if *failed > 0 {
-            let cause = cause.as_deref().map(|cause| format!(": {cause}")).unwrap_or_default();
+            let of_some = match cause_count {
+                1.. if cause_count < failed => format!(" in {cause_count} of them"),
+                _ => String::new(),
+            };
+            let cause = cause.as_deref().map(|cause| format!(": {cause}{of_some}")).unwrap_or_default();
             return format!("; {failed} of {attempts} attempts failed{cause}");
         }
         let tried = self.attempts.iter().filter(|attempt| attempt.purpose == Some(Purpose::Sample));

@@ -2,6 +2,8 @@
 
 use std::str::FromStr;
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use wb_model::MAX_THRESHOLD_PERCENT;
 use wb_stats::{CONFIDENCE, RunModes, RunNoise};
 
@@ -42,12 +44,18 @@ impl Threshold {
     }
 }
 
-/// The range of ratios that do not matter: as far from 1 in both directions.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct NegligibleRatios {
-    pub(crate) low: f64,
-    pub(crate) high: f64,
+/// The range of ratios that do not matter: as far from 1 in both directions, both ends included.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct NegligibleRatios {
+    /// The lower end.
+    pub low: f64,
+    /// The upper end.
+    pub high: f64,
 }
+
+/// By how much a ratio may be beyond an end and still be at it, relative to the end. Computed ratios are off by the rounding
+/// of some hundred operations, which must not decide; no measurement is as exact.
+const ROUNDING: f64 = 1e-9;
 
 impl NegligibleRatios {
     /// The threshold is in percent.
@@ -57,7 +65,7 @@ impl NegligibleRatios {
     }
 
     pub(crate) fn contains(self, ratio: f64) -> bool {
-        (self.low..=self.high).contains(&ratio)
+        (self.low * (1.0 - ROUNDING)..=self.high * (1.0 + ROUNDING)).contains(&ratio)
     }
 }
 
@@ -104,6 +112,24 @@ mod tests {
         let of = |modes| Threshold::FromNoise.of(Some(&noise), modes, None);
         assert!(of(None) > 90.0 && (4.0..5.0).contains(&of(Some(&modes))), "{}", of(Some(&modes)));
         assert_eq!(Threshold::Percent(2.0).of(Some(&noise), Some(&modes), None), 2.0);
+    }
+
+    /// 105 / 100 and 1 / (100 / 105) are beyond 1.05 by one unit in the last place, or below it.
+    #[test]
+    fn both_ends_are_within_the_range_however_a_ratio_is_rounded() {
+        for threshold in [0.0, 0.1, 1.0, 3.0, 5.0, 7.7, 33.3, 50.0, 1000.0] {
+            let negligible = NegligibleRatios::new(threshold);
+            let end = 1.0 + threshold / 100.0;
+            let computed = [end, (100.0 + threshold) / 100.0, end.ln().exp(), 1.0 / (100.0 / (100.0 + threshold))];
+            let neighbours = computed.iter().flat_map(|it| [it.next_down().next_down(), *it, it.next_up().next_up()]);
+            for ratio in neighbours {
+                assert!(negligible.contains(ratio), "{threshold}: {ratio:e}");
+                assert!(negligible.contains(1.0 / ratio), "{threshold}: {:e}", 1.0 / ratio);
+            }
+            let beyond = end * (1.0 + 1e-8);
+            assert!(!negligible.contains(beyond) && !negligible.contains(1.0 / beyond), "{threshold}");
+        }
+        assert!(!NegligibleRatios::new(5.0).contains(f64::NAN));
     }
 
     #[test]

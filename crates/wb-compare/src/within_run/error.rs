@@ -98,10 +98,19 @@ fn also(others: &[String]) -> String {
 }
 
 impl WithinRunError {
-    /// Whether the run has such parts, but nothing that can be compared.
+    /// Whether the run has nothing to compare, which is no mistake in the command line: one is a parameter or value that does
+    /// not exist, or another number of runs.
     pub fn is_nothing_comparable(&self) -> bool {
-        use WithinRunError::{NoCommonMetric, NoCounterparts, NoResults, NothingToJudge};
-        matches!(self, NoResults(_) | NoCounterparts { .. } | NothingToJudge { .. } | NoCommonMetric { .. })
+        match self {
+            Self::NotOneRun(_) | Self::NoParam { .. } | Self::UnknownLevel(_) => false,
+            Self::NoWorkers(_)
+            | Self::NoResults(_)
+            | Self::OneValue { .. }
+            | Self::OneTest { .. }
+            | Self::NoCounterparts { .. }
+            | Self::NothingToJudge { .. }
+            | Self::NoCommonMetric { .. } => true,
+        }
     }
 
     /// What to do instead.

@@ -147,3 +147,86 @@ fn what_only_later_builds_have_is_new_and_does_not_fail() {
     lab.file("0/Localhost/fio/0000/__error0__/exception", "it broke\n");
     assert_eq!(verdicts(&["0", "1"]).0, [FinalVerdict::Missing]);
 }
+
+/// What the last build alone has: a case with this text as its mean.
+fn with_case_of_last_build(mean: &str) -> TestFolders {
+    let lab = TestFolders::new();
+    let read = iteration("read-4KiB", "iops_sec", &[throughput("iops_sec", 100.0, 1.0)]);
+    let write = iteration("write-4KiB", "iops_sec", &[throughput("iops_sec", 123_456.0, 1.0)]).replace("123456", mean);
+    lab.run("0", "Localhost/fio/0000", std::slice::from_ref(&read));
+    lab.run("1", "Localhost/fio/0000", &[read, write]);
+    lab
+}
+
+#[test]
+fn what_only_the_last_build_has_without_a_value_is_invalid_and_not_missing() {
+    for (mean, verdict, exit_code) in [("\"failed\"", FinalVerdict::Invalid, 3), ("5", FinalVerdict::New, 0)] {
+        with_history(&with_case_of_last_build(mean).read(&["0", "1"]), None, |history, outcome| {
+            let check = outcome.checks.iter().find(|check| check.id.contains("write") && check.id.ends_with(".mean"));
+            let check = check.unwrap();
+            let by_statistics = check.statistics.as_ref().map(|it| it.verdict);
+            let words = [Some(check.final_verdict), Some(check.status), by_statistics];
+            assert_eq!(words, [Some(verdict); 3], "one word in all fields");
+            assert_eq!(check.statuses, [Some(verdict)]);
+            let shown = history.build_check(at(history, &check.id), 1).unwrap();
+            assert_eq!((shown.final_verdict, outcome.exit_code), (verdict, exit_code));
+        });
+    }
+}
+
+/// The primary metric of one build is not that of the other, and both have the latency.
+#[test]
+fn nothing_is_comparable_without_a_primary_check_on_both_sides_unless_a_test_ended_in_an_error() {
+    let lab = TestFolders::new();
+    let case =
+        |metric: &str| iteration("read-4KiB", metric, &[throughput(metric, 100.0, 1.0), latency("lat", 5.0, 1.0)]);
+    for (build, metric) in [("0", "iops_sec"), ("1", "bytes_sec")] {
+        lab.run(build, "Localhost/fio/0000", &[case(metric)]);
+    }
+    let exit = |builds: &[&str]| with_history(&lab.read(builds), None, |_, outcome| outcome.exit_code);
+    assert_eq!(exit(&["0", "1"]), 4);
+    assert_eq!(exit(&["0", "0"]), 0);
+    lab.file("1/Localhost/uperf/0000/__error0__/exception", "it broke\n");
+    assert_eq!([exit(&["0", "1"]), exit(&["1", "0"])], [3, 3], "an error of either side");
+}
+
+/// Levels that differ by nothing to everything, with six to fourteen samples of one to three runs.
+#[test]
+fn no_difference_is_more_certain_between_runs_than_within_them() {
+    for (samples, runs) in [(6, 1), (7, 1), (9, 2), (14, 3)] {
+        for change in [1.0, 1.003, 1.02, 1.3, 4.0] {
+            let lab = TestFolders::new();
+            let names = |side: &str| (0..runs).map(|run| format!("{side}{run}")).collect::<Vec<_>>();
+            for (side, level) in [("a", 100.0), ("b", 100.0 * change)] {
+                for (run, name) in names(side).iter().enumerate() {
+                    let sample = |at: i32| level * (1.0 + 0.002 * f64::from(at * 5 % 7) + 0.001 * run as f64);
+                    let metric =
+                        GeneratedMetric { samples: (0..samples).map(sample).collect(), ..latency("lat", level, 1.0) };
+                    lab.run(name, "P/t/0000", &[iteration("c-1", "lat", &[metric])]);
+                }
+            }
+            let builds = lab.read(&[&names("a").join(","), &names("b").join(",")]);
+            with_history(&builds, None, |_, outcome| {
+                let statistics = outcome.checks.iter().filter_map(|check| check.statistics.as_ref());
+                let aspects: Vec<_> = statistics.flat_map(|it| &it.aspects).collect();
+                assert!(!aspects.is_empty());
+                for aspect in aspects {
+                    let (by_runs, by_samples) = (aspect.p_by_runs, aspect.p_by_samples);
+                    let is_less_certain = by_runs.alone >= by_samples.alone
+                        && by_runs.in_check >= by_samples.in_check
+                        && by_runs.in_family >= by_samples.in_family;
+                    assert!(is_less_certain, "{samples} of {runs}, {change}: {aspect:#?}");
+                }
+            });
+        }
+    }
+}
+
+#[test]
+fn no_difference_of_equal_values_is_a_negative_zero() {
+    let lab = lab(&[(1000.0, Some(5.0)), (1000.0, Some(5.0))]);
+    with_history(&lab.read(&["0", "1"]), Some(ComparisonMethod::Statistical), |_, outcome| {
+        let text = serde_json::to_string(outcome).unwrap();
+        assert!(text.contains(":0.0") && !text.contains("-0.0,"), "{text}");
+    });
+}

@@ -67,7 +67,7 @@ fn absent_values_are_missing_and_non_numbers_invalid() {
     assert!(compared.parts(at(&compared, LAT), 1).is_empty());
     let totals = compared.totals(1);
     assert_eq!((totals.primary.of(Status::Missing), totals.others.of(Status::Invalid)), (2, 1));
-    assert_eq!(compared.exit(false), ComparisonExit::Incomplete);
+    assert_eq!(compared.exit(false), ComparisonExit::NothingComparable, "both have but a check that decides nothing");
 }
 
 #[test]

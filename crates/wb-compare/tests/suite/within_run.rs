@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
+use wb_compare::comparison::{ComparisonResult, FailOn};
+use wb_compare::run_perf::tolerance;
 use wb_compare::statistical::{self, Options, Verdict};
 use wb_compare::within_run::{SplitOptions, split};
 use wb_compare::{Builds, Factor, ReadOptions, Statistic, WithinRunError};
@@ -234,4 +236,33 @@ fn the_reference_can_be_chosen_and_has_to_have_a_counterpart() {
     assert!(matches!(error(&with("7")), WithinRunError::NothingToJudge { .. }));
     assert!(matches!(error(&param("m")), WithinRunError::NoParam { .. }));
     assert!(matches!(error(&options(Factor::Worker)), WithinRunError::NoWorkers(_)));
+}
+
+/// A throughput that rises and falls, and a resource that does, from one part to another.
+#[test]
+fn all_verdicts_of_a_check_between_parts_have_the_words_of_parts() {
+    let of_class = |class, id, params, level| Cell { class, ..cell(id, params, level) };
+    for class in ["throughput", "latency", "resource"] {
+        let cells = [
+            of_class(class, "t/0000:n=1", json!({"n": 1}), 100.0),
+            of_class(class, "t/0000:n=2", json!({"n": 2}), 130.0),
+            of_class(class, "t/0000:n=3", json!({"n": 3}), 70.0),
+        ];
+        let builds = split(read(&cells), &param("n")).unwrap();
+        let tolerance_options = tolerance::Options::default();
+        let tolerances = tolerance::compare(&builds, &[], &tolerance_options);
+        let statistics = statistical::compare(&builds, &[], &Options::default());
+        let outcome = ComparisonResult::of(&builds, &tolerances, statistics.as_ref(), None, FailOn::default());
+        let means: Vec<_> = outcome.checks.iter().filter(|check| check.statistic == Statistic::Mean).collect();
+        assert_eq!(means.len(), 2);
+        for check in means {
+            let statistics = check.statistics.as_ref().unwrap();
+            let alone = statistics.aspects.iter().map(|aspect| aspect.alone);
+            let of_builds = check.statuses.iter().copied().flatten();
+            let all: Vec<_> = [check.status, statistics.verdict].into_iter().chain(of_builds).chain(alone).collect();
+            assert!(check.final_verdict.is_better() || check.final_verdict.is_worse(), "{check:#?}");
+            assert!(all.iter().all(|verdict| *verdict == check.final_verdict), "{all:?}, {:?}", check.final_verdict);
+            assert!(check.final_verdict.is_possible(true), "{:?}", check.final_verdict);
+        }
+    }
 }

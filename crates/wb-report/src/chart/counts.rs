@@ -58,7 +58,7 @@ impl CountRow {
         self.parts.iter().map(|(.., count)| count).sum()
     }
 
-    /// The parts that occur: `3 gains`.
+    /// The parts that occur: `3 improved`.
     pub(super) fn texts(&self) -> impl Iterator<Item = String> {
         self.parts.iter().filter(|(.., count)| *count > 0).map(|(_, name, count)| format!("{count} {name}"))
     }

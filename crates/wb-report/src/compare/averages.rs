@@ -1,6 +1,7 @@
 //! Tables of averages and score distributions.
 
 use wb_compare::comparison::CheckResult;
+use wb_compare::run_perf::tolerance::average::Average;
 use wb_compare::run_perf::tolerance::averages::{Distribution, SummaryRow};
 use wb_compare::{ComparisonResult, Statistic};
 use wb_model::pluralize;
@@ -22,10 +23,24 @@ pub(super) fn render_averages(all: &[AveragesTable<'_>], style: Style) -> String
     distinct
         .iter()
         .map(|(names, rows)| {
-            table(&format!("averages by {}, in percent, positive is better", join_names(names)), rows, style)
+            let means = rows.iter().filter_map(|row| row.means);
+            let of = describe_average(means.map(|means| means.average).collect());
+            table(&format!("averages by {}, {of}", join_names(names)), rows, style)
         })
         .collect()
 }
+
+/// What averages are of, and which direction is better. Without any mean it is that of standard deviations.
+pub(super) fn describe_average(kinds: Vec<Average>) -> &'static str {
+    match kinds.contains(&Average::Arithmetic) || kinds.is_empty() {
+        true => "in percent, positive is better",
+        false => GEOMETRIC_AVERAGE,
+    }
+}
+
+/// What geometric means are of.
+pub(super) const GEOMETRIC_AVERAGE: &str =
+    "geometric means of speed in percent: higher is better; times and whatever else is better if lower are inverted";
 
 fn has_same_figures(left: &[SummaryRow<'_>], right: &[SummaryRow<'_>]) -> bool {
     let figures = |row: &SummaryRow<'_>| (row.means, row.stddevs);
@@ -52,13 +67,13 @@ pub(super) fn render_scores(all: &[ScoreDistribution<'_>], style: Style) -> Stri
 }
 
 /// Names the primary means whose score is infinite, which no table of scores has: a difference from 0 has no percentage.
-/// Nothing without such tables.
-pub(super) fn render_infinite(outcome: &ComparisonResult, has_no_tables: bool, style: Style) -> String {
+/// Nothing without such `tables`.
+pub(super) fn render_infinite(outcome: &ComparisonResult, tables: &str, style: Style) -> String {
     let is_infinite = |check: &&CheckResult| {
         check.primary && check.statistic == Statistic::Mean && check.status.is_compared() && check.score.is_none()
     };
     let checks: Vec<&CheckResult> = outcome.checks.iter().filter(is_infinite).collect();
-    if checks.is_empty() || has_no_tables {
+    if checks.is_empty() || tables.is_empty() {
         return String::new();
     }
     let name = |check: &&CheckResult| {

@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 
 use wb_compare::build::{Build, DEFINING_PARAMS, METRIC_UNIT, MetricIndex};
-use wb_compare::comparison::{AspectSummary, CheckResult, ConfidenceInterval, FailureSummary};
-use wb_compare::statistical::{Certainty, TestPValues, Verdict};
+use wb_compare::comparison::{AspectSummary, CheckResult, ConfidenceInterval, FailureSummary, FinalVerdict};
+use wb_compare::statistical::threshold::NegligibleRatios;
+use wb_compare::statistical::{Certainty, TestPValues};
 use wb_compare::{Builds, CheckId, ComparisonResult, IdFormat, Statistic};
 use wb_model::Unit;
 
@@ -15,7 +16,7 @@ use crate::csv::{CellColumns, CellFields, SharedUnits, scale_figure, to_csv};
 const SIDE_COLUMNS: [&str; 2] = ["reference", "judged"];
 
 /// The columns of checks after the leading ones.
-const CHECK_COLUMNS: [&str; 31] = [
+const CHECK_COLUMNS: [&str; 33] = [
     "statistic",
     "primary",
     "direction",
@@ -33,6 +34,8 @@ const CHECK_COLUMNS: [&str; 31] = [
     "confidence",
     "runs_low",
     "runs_high",
+    "negligible_low",
+    "negligible_high",
     "p_value",
     "median_ratio",
     "n_before",
@@ -53,7 +56,7 @@ const CHECK_COLUMNS: [&str; 31] = [
 const REASON: &str = "reason";
 
 /// The columns of aspects after the leading ones.
-const ASPECT_COLUMNS: [&str; 21] = [
+const ASPECT_COLUMNS: [&str; 23] = [
     "statistic",
     "primary",
     "direction",
@@ -67,6 +70,8 @@ const ASPECT_COLUMNS: [&str; 21] = [
     "widened_high",
     "runs_low",
     "runs_high",
+    "negligible_low",
+    "negligible_high",
     "p_samples",
     "check_p_samples",
     "adjusted_p_samples",
@@ -322,6 +327,7 @@ fn check_fields(check: &CheckResult, [before, after]: [Option<f64>; 2]) -> [Stri
     let statistics = check.statistics.as_ref();
     let interval = statistics.and_then(|it| it.interval);
     let runs_interval = statistics.and_then(|it| it.runs_interval);
+    let negligible = statistics.and_then(|it| it.negligible);
     let samples = |side: usize| count(statistics.map(|it| it.counts.samples[side]));
     let runs = |side: usize| count(statistics.map(|it| it.counts.runs[side]));
     let disturbed = |side: usize| count(statistics.and_then(|it| it.disturbed[side]));
@@ -336,7 +342,7 @@ fn check_fields(check: &CheckResult, [before, after]: [Option<f64>; 2]) -> [Stri
         number(check.difference),
         number(check.score),
         check.tolerance.to_string(),
-        check.status.to_string(),
+        check.status.as_str().to_owned(),
         statistics.map_or(String::new(), |it| it.verdict.as_str().to_owned()),
         statistics.and_then(|it| it.aspect).map_or(String::new(), |aspect| aspect.to_string()),
         number(statistics.and_then(|it| it.ratio)),
@@ -345,6 +351,8 @@ fn check_fields(check: &CheckResult, [before, after]: [Option<f64>; 2]) -> [Stri
         number(interval.map(|interval| interval.confidence)),
         number(runs_interval.map(|interval| interval.low)),
         number(runs_interval.map(|interval| interval.high)),
+        number(negligible.map(|negligible| negligible.low)),
+        number(negligible.map(|negligible| negligible.high)),
         number(statistics.and_then(|it| it.p_value)),
         number(statistics.and_then(|it| it.median_ratio)),
         samples(0),
@@ -365,8 +373,9 @@ fn check_fields(check: &CheckResult, [before, after]: [Option<f64>; 2]) -> [Stri
 /// The rows of a check's aspects, and of its failed attempts if there are any.
 fn aspect_rows(check: &CheckResult) -> Vec<Vec<String>> {
     let Some(statistics) = &check.statistics else { return Vec::new() };
-    let aspects = statistics.aspects.iter().map(AspectRow::of_aspect);
-    let failures = statistics.failure_rates.map(|failures| AspectRow::of_failures(failures, statistics.failures_rose));
+    let aspects = statistics.aspects.iter().map(|aspect| AspectRow::of_aspect(aspect, statistics.negligible));
+    let failures =
+        statistics.failure_rates.map(|failures| AspectRow::of_failures(failures, check, statistics.failures_rose));
     aspects.chain(failures).map(|row| row.fields(check)).collect()
 }
 
@@ -378,34 +387,42 @@ struct AspectRow {
     estimate: f64,
     /// By the samples, widened, and with the noise between runs.
     intervals: [Option<ConfidenceInterval>; 3],
+    /// The ratios that do not matter.
+    negligible: Option<NegligibleRatios>,
     /// By the samples and with the noise between runs.
     p_values: [TestPValues; 2],
     certainty: Certainty,
-    verdict: Verdict,
+    verdict: FinalVerdict,
 }
 
 impl AspectRow {
-    fn of_aspect(aspect: &AspectSummary) -> Self {
+    fn of_aspect(aspect: &AspectSummary, negligible: Option<NegligibleRatios>) -> Self {
         Self {
             name: aspect.aspect.as_str(),
             quantity: "ratio",
             estimate: aspect.ratio,
             intervals: [aspect.interval, aspect.widened_interval, aspect.runs_interval],
+            negligible,
             p_values: [aspect.p_by_samples, aspect.p_by_runs],
             certainty: aspect.certainty,
             verdict: aspect.alone,
         }
     }
 
-    fn of_failures(failures: FailureSummary, rose: bool) -> Self {
+    fn of_failures(failures: FailureSummary, check: &CheckResult, rose: bool) -> Self {
         Self {
             name: "failures",
             quantity: "difference of shares",
             estimate: failures.difference,
             intervals: [Some(failures.interval), None, None],
+            negligible: None,
             p_values: [failures.p_value; 2],
             certainty: if rose { Certainty::Runs } else { Certainty::None },
-            verdict: if rose { Verdict::Regressed } else { Verdict::Inconclusive },
+            verdict: match (rose, &check.sides) {
+                (false, _) => FinalVerdict::Inconclusive,
+                (true, None) => FinalVerdict::Regressed,
+                (true, Some(_)) => FinalVerdict::Worse,
+            },
         }
     }
 
@@ -424,6 +441,7 @@ impl AspectRow {
             .chain(ends(0))
             .chain([number(self.intervals[0].map(|it| it.confidence))])
             .chain([ends(1), ends(2)].into_iter().flatten())
+            .chain([self.negligible.map(|it| it.low), self.negligible.map(|it| it.high)].map(number))
             .chain(p_values.map(|p| p.to_string()))
             .chain([certainty.to_owned(), self.verdict.as_str().to_owned()])
             .collect()

@@ -5,7 +5,7 @@ use wb_compare::comparison::{
     AspectSummary, CheckGroupResult, CheckResult, ComparisonMethod, ConfidenceInterval, FinalVerdict, ParamDifference,
     StatisticalSummary,
 };
-use wb_compare::statistical::{Aspect, Certainty, NoiseModelUse, ObservationCounts, RequiredSamples, Verdict};
+use wb_compare::statistical::{Aspect, Certainty, NoiseModelUse, ObservationCounts, RequiredSamples};
 use wb_compare::within_run::WithinRunSummary;
 use wb_compare::{CheckId, ComparisonResult, IdFormat, Statistic};
 use wb_model::{Unit, pluralize, unescape_lossy};
@@ -180,7 +180,8 @@ pub(super) fn explain_group(group: &CheckGroupResult) -> String {
         }
         None => format!("{} %", format_signed(group.score)),
     };
-    format!("{average} on average, tolerance {:.2} %, {checks}{decides}", group.tolerance)
+    let of = if group.is_geometric && group.improvement.is_some() { " (geometric mean of speed)" } else { "" };
+    format!("{average} on average{of}, tolerance {:.2} %, {checks}{decides}", group.tolerance)
 }
 
 /// Like [`explain_check`], for use beside both values and the [`difference`].
@@ -396,7 +397,7 @@ fn describe_other_aspects(statistics: &StatisticalSummary) -> String {
 /// The aspect that may be worse by its estimate, and keeps a shown one that is better from being confirmed.
 pub(super) fn doubting_aspect(statistics: &StatisticalSummary) -> Option<&AspectSummary> {
     let shown = statistics.aspects.iter().find(|aspect| Some(aspect.aspect) == statistics.aspect)?;
-    statistics.aspects.iter().find(|aspect| aspect.seems_worse).filter(|_| shown.alone == Verdict::Improved)
+    statistics.aspects.iter().find(|aspect| aspect.seems_worse).filter(|_| shown.alone.is_better())
 }
 
 /// How many attempts failed on each side, if any did.

@@ -2,7 +2,7 @@
 
 use wb_compare::comparison::{AspectSummary, CheckResult, ComparisonMethod, FinalVerdict, StatisticalSummary};
 use wb_compare::statistical::threshold::DEFAULT_PERCENT;
-use wb_compare::statistical::{Aspect, Certainty, Verdict};
+use wb_compare::statistical::{Aspect, Certainty};
 use wb_compare::{CheckId, ComparisonResult, Statistic};
 use wb_model::{Class, Direction, unescape_lossy};
 
@@ -128,7 +128,7 @@ fn describe_failing_inconclusive<'a>(
         0 => String::new(),
         others => format!(" and {others} more"),
     };
-    let amount = difference(most).map(|it| format!(": {} %{}", format_signed(it), describe_interval(most)));
+    let amount = difference(most).map(|it| format!(": {} %{}", format_signed(it), describe_signed_interval(most)));
     format!("; inconclusive, which fails: {}{}{others}", check_name(&short_name(&most.id)), amount.unwrap_or_default())
 }
 
@@ -137,6 +137,7 @@ pub(super) fn count_checks<'a>(checks: impl Iterator<Item = &'a CheckResult>) ->
     let checks: Vec<&CheckResult> = checks.collect();
     let (equal, others): (Vec<_>, Vec<_>) = checks.into_iter().partition(|check| is_equal(check));
     let names = [
+        (FinalVerdict::MinorGain, FinalVerdict::MinorGain.as_str()),
         (FinalVerdict::MinorLoss, FinalVerdict::MinorLoss.as_str()),
         (FinalVerdict::Unconfirmed, "unconfirmed"),
         (FinalVerdict::Differs, "differs without a better direction"),
@@ -159,7 +160,7 @@ pub(super) fn count_checks<'a>(checks: impl Iterator<Item = &'a CheckResult>) ->
 }
 
 fn is_equal(check: &CheckResult) -> bool {
-    matches!(check.final_verdict, FinalVerdict::Equivalent | FinalVerdict::MinorGain)
+    check.final_verdict == FinalVerdict::Equivalent
 }
 
 /// ` within 50 %` if checks are equal by a threshold above the default, where that hides what everybody expects.
@@ -181,10 +182,10 @@ fn describe_failures(check: &CheckResult, check_name: impl Fn(&str) -> String) -
     ))
 }
 
-/// `29.0 % slower (27.5 to 29.8 %) in fio bs=4k`; of several checks the range, and where it is largest.
+/// `29.0 % slower (27.5 to 29.8 %) in fio bs=4k`; of several checks the range, and where it is largest. What became zero, or
+/// was, has no such size.
 fn describe_changed(checks: &[&CheckResult], check_name: impl Fn(&str) -> String) -> Option<String> {
     let name = |check: &CheckResult| check_name(&short_name(&check.id));
-    let largest = checks.iter().copied().max_by(|one, other| magnitude(one).total_cmp(&magnitude(other)))?;
     let word = adjective(checks)?;
     // The shift is what everybody expects; anything else is named.
     let of = |check: &CheckResult| match check.statistics.as_ref().and_then(|statistics| statistics.aspect) {
@@ -194,24 +195,54 @@ fn describe_changed(checks: &[&CheckResult], check_name: impl Fn(&str) -> String
     let is_score = checks.iter().any(|check| is_weighted_score(check));
     if let [check] = checks {
         let name = name(check);
-        return Some(match size(check) {
-            size if is_score => format!("{word} by a score of {} % in {name}", format_size(size)),
-            size if size.is_infinite() => format!("infinitely {word} in {name}"),
-            size => {
-                let (interval, doubt) = (describe_interval(check), describe_doubt(check));
-                match factor(check) {
-                    Some(factor) => {
-                        let of = of(check).replacen(" by ", " of ", 1);
-                        format!("{word} by a factor of {}{of}{interval}{doubt} in {name}", format_factor(factor))
-                    }
-                    None => format!("{} % {word}{}{interval}{doubt} in {name}", format_size(size), of(check)),
-                }
+        let size = match size(check) {
+            Size::Percent(size) => size,
+            Size::FromZero | Size::ToZero => {
+                return Some(format!("{word}{} in {name}, which {},", of(check), describe_zero(checks)));
             }
+            Size::Unknown => return Some(format!("{word} in {name}")),
+        };
+        if is_score {
+            return Some(format!("{word} by a score of {} % in {name}", format_size(size)));
+        }
+        let (interval, doubt) = (describe_interval(check), describe_doubt(check));
+        return Some(match factor(check) {
+            Some(factor) => {
+                let of = of(check).replacen(" by ", " of ", 1);
+                format!("{word} by a factor of {}{of}{interval}{doubt} in {name}", format_factor(factor))
+            }
+            None => format!("{} % {word}{}{interval}{doubt} in {name}", format_size(size), of(check)),
         });
     }
-    let (count, ranges, name) = (checks.len(), describe_ranges(checks), name(largest));
-    let by = if is_score { "scores" } else { "estimates" };
-    Some(format!("{word} in {count} checks, by {by} of {ranges} (most in {name}{})", of(largest)))
+    let with = |is: fn(Size) -> bool| checks.iter().copied().filter(|it| is(size(it))).collect::<Vec<&CheckResult>>();
+    let sized = with(|size| matches!(size, Size::Percent(_)));
+    let largest = sized.iter().copied().max_by(|one, other| magnitude(one).total_cmp(&magnitude(other)));
+    let amounts = largest.map(|largest| {
+        let by = if is_score { "scores" } else { "estimates" };
+        let among = if sized.len() < checks.len() { format!(" in {} of them", sized.len()) } else { String::new() };
+        format!("by {by} of {}{among} (most in {}{})", describe_ranges(&sized), name(largest), of(largest))
+    });
+    let zeros = [with(|size| size == Size::ToZero), with(|size| size == Size::FromZero)];
+    let zeros = zeros.iter().filter(|zeros| !zeros.is_empty()).map(|zeros| {
+        let others = if zeros.len() > 1 { format!(" and {} more", zeros.len() - 1) } else { String::new() };
+        format!("{} {} ({}{others})", zeros.len(), describe_zero(zeros), name(zeros[0]))
+    });
+    let amounts: Vec<String> = amounts.into_iter().chain(zeros).map(|amount| format!(", {amount}")).collect();
+    Some(format!("{word} in {} checks{}", checks.len(), amounts.concat()))
+}
+
+/// `became zero` or `was zero before`, of checks that all did; of alternatives, neither of which was before.
+fn describe_zero(checks: &[&CheckResult]) -> &'static str {
+    let is_alternative = checks.iter().any(|check| check.sides.is_some());
+    match (checks.iter().all(|check| size(check) == Size::ToZero), is_alternative, checks.len()) {
+        (true, false, _) => "became zero",
+        (true, true, 1) => "is zero",
+        (true, true, _) => "are zero",
+        (false, false, 1) => "was zero before",
+        (false, false, _) => "were zero before",
+        (false, true, 1) => "is zero in the reference",
+        (false, true, _) => "are zero in the reference",
+    }
 }
 
 /// `3.0 to 12.0 %`, or `factors of 1.20 to 2.50`; if checks of several kinds differ, a range for each: `3.0 to 12.0 % of
@@ -247,10 +278,12 @@ fn describe_range(checks: &[&CheckResult]) -> String {
             [low, high] => format!("factors of {low} to {high}"),
         };
     }
-    let (low, high) = range(checks.iter().map(|check| size(check)).collect());
+    let percent = |check: &&CheckResult| match size(check) {
+        Size::Percent(percent) => Some(percent),
+        Size::FromZero | Size::ToZero | Size::Unknown => None,
+    };
+    let (low, high) = range(checks.iter().filter_map(percent).collect());
     match [low, high].map(format_size) {
-        _ if low.is_infinite() => "infinite amounts".to_owned(),
-        [low, _] if high.is_infinite() => format!("{low} % to infinity"),
         [low, high] if low == high => format!("{high} %"),
         [low, high] => format!("{low} to {high} %"),
     }
@@ -263,27 +296,45 @@ const LARGE_FACTOR: f64 = 1.5;
 /// The factor, above 1, by which a check is better or worse, if it is large. Scores of models are no ratios.
 fn factor(check: &CheckResult) -> Option<f64> {
     let factor = magnitude(check).exp();
-    (factor.is_finite() && factor >= LARGE_FACTOR && !is_weighted_score(check) && check.statistic == Statistic::Mean)
-        .then_some(factor)
+    (factor.is_finite() && factor >= LARGE_FACTOR && is_ratio(check)).then_some(factor)
 }
 
-/// A factor with two decimals, from 10 on with three significant digits.
+/// A factor with two decimals, from 10 on with three significant digits; what is zero is so by no factor.
 fn format_factor(factor: f64) -> String {
     match factor {
-        factor if factor.is_infinite() => "infinity".to_owned(),
+        factor if factor.is_infinite() => "any".to_owned(),
         factor if factor >= 99.95 => format!("{factor:.0}"),
         factor if factor >= 9.995 => format!("{factor:.1}"),
         factor => format!("{factor:.2}"),
     }
 }
 
-/// The size of a difference in percent. From zero it is infinite, which files cannot have.
-fn size(check: &CheckResult) -> f64 {
+/// The size of a difference.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Size {
+    /// In percent, without its sign.
+    Percent(f64),
+    /// Infinite.
+    FromZero,
+    /// A hundred percent, or infinitely many times less.
+    ToZero,
+    /// Without a figure.
+    Unknown,
+}
+
+fn size(check: &CheckResult) -> Size {
     match (difference(check), check.before) {
-        (Some(difference), _) => difference.abs(),
-        (None, Some(0.0)) => f64::INFINITY,
-        (None, _) => 0.0,
+        (Some(difference), _) if difference == -100.0 && is_ratio(check) => Size::ToZero,
+        (Some(difference), _) => Size::Percent(difference.abs()),
+        (None, Some(0.0)) => Size::FromZero,
+        (None, _) => Size::Unknown,
     }
+}
+
+/// Whether the difference is that of a ratio: those of standard deviations are in percentage points, and scores of models
+/// are of their own kind.
+fn is_ratio(check: &CheckResult) -> bool {
+    check.statistic == Statistic::Mean && !is_weighted_score(check)
 }
 
 /// Whether a check was decided by a score that is no plain difference of both sides: of models, or with builds between.
@@ -305,31 +356,72 @@ fn class_of_difference(check: &CheckResult) -> Class {
     }
 }
 
-/// The interval of a check in percent, without signs if it is on one side of zero; of factors beside a factor.
+/// The interval that is shown of a check that statistics decide.
+fn interval_of(check: &CheckResult) -> Option<[f64; 2]> {
+    let statistics = check.statistics.as_ref().filter(|_| is_statistical(check) && difference(check).is_some())?;
+    let interval = shown_interval(check.final_verdict, statistics.interval, statistics.runs_interval)?;
+    Some([interval.low, interval.high])
+}
+
+/// The interval of a check beside its difference in words (`29.0 % slower`): in the same words, so that an end on the other
+/// side has those for it, and of factors beside a factor.
 fn describe_interval(check: &CheckResult) -> String {
-    let statistics = check.statistics.as_ref().filter(|_| is_statistical(check));
-    let interval = statistics.and_then(|it| shown_interval(check.final_verdict, it.interval, it.runs_interval));
-    let Some(interval) = interval.filter(|_| difference(check).is_some()) else { return String::new() };
-    let percent = [interval.low, interval.high].map(|ratio| (ratio - 1.0) * 100.0);
+    let Some(ends) = interval_of(check) else { return String::new() };
+    let is_more = difference(check).is_some_and(|difference| difference > 0.0);
+    // From the end that is nearest to equal, or on the other side of it, to the farthest.
+    let [near, far] = if is_more { ends } else { [ends[1], ends[0]] };
+    let is_same_side = |ratio: f64| if is_more { ratio > 1.0 } else { ratio < 1.0 };
+    let is_factor = factor(check).is_some();
+    let amount = |ratio: f64| match is_factor {
+        _ if ratio <= 0.0 => "zero".to_owned(),
+        true => format_factor(ratio.max(1.0 / ratio)),
+        false => format_size((ratio - 1.0) * 100.0),
+    };
+    let unit = |amount: &str| if is_factor || amount == "zero" { "" } else { " %" };
     // Without the noise between runs.
     let of = if check.final_verdict == FinalVerdict::Unconfirmed { " between these runs" } else { "" };
-    if factor(check).is_some() {
-        let is_less = difference(check).is_some_and(|difference| difference < 0.0);
-        let ends = [interval.low, interval.high];
-        let ends = if is_less { [1.0 / ends[1].max(0.0), 1.0 / ends[0].max(0.0)] } else { ends };
-        let [low, high] = ends.map(format_factor);
-        return format!(" ({low} to {high}{of})");
-    }
-    match percent {
-        [low, high] if low * high > 0.0 => {
-            let (low, high) = if low.abs() < high.abs() { (low, high) } else { (high, low) };
-            match [low, high].map(format_size) {
-                [low, high] if low == high => format!(" ({high} %{of})"),
-                [low, high] => format!(" ({low} to {high} %{of})"),
-            }
+    let [near_amount, far_amount] = [near, far].map(amount);
+    let [near_unit, far_unit] = [&near_amount, &far_amount].map(|amount| unit(amount));
+    let words = adjective(&[check]).and_then(|word| Some((word, opposite(word)?)));
+    match words {
+        _ if near_amount == far_amount && is_same_side(near) == is_same_side(far) => {
+            format!(" ({far_amount}{far_unit}{of})")
         }
-        [low, high] => format!(" ({} to {} %{of})", format_signed(low), format_signed(high)),
+        _ if is_same_side(near) => {
+            let near_unit = if far_unit == near_unit { "" } else { near_unit };
+            format!(" ({near_amount}{near_unit} to {far_amount}{far_unit}{of})")
+        }
+        Some((word, opposite)) => {
+            let by = if is_factor { "by a factor of " } else { "" };
+            let amount = |amount: &str, unit: &str, word: &str| match (is_factor, amount) {
+                (_, "zero") => amount.to_owned(),
+                (true, _) => format!("{word} {by}{amount}"),
+                (false, _) => format!("{amount}{unit} {word}"),
+            };
+            let near = amount(&near_amount, near_unit, opposite);
+            format!(" ({near} to {}{of})", amount(&far_amount, far_unit, word))
+        }
+        None => {
+            format!(" ({} to {} %{of})", format_signed((ends[0] - 1.0) * 100.0), format_signed((ends[1] - 1.0) * 100.0))
+        }
     }
+}
+
+/// The interval of a check beside its difference with a sign.
+fn describe_signed_interval(check: &CheckResult) -> String {
+    let percent = |ratio: f64| format_signed((ratio - 1.0) * 100.0);
+    interval_of(check).map_or_else(String::new, |[low, high]| format!(" ({} to {} %)", percent(low), percent(high)))
+}
+
+/// The word for the other direction.
+fn opposite(word: &str) -> Option<&'static str> {
+    Some(match word {
+        "slower" => "faster",
+        "faster" => "slower",
+        "worse" => "better",
+        "better" => "worse",
+        _ => return None,
+    })
 }
 
 /// `, but its mean may be 68.3 % worse,` if that keeps a gain from being confirmed.
@@ -338,6 +430,7 @@ fn describe_doubt(check: &CheckResult) -> String {
     let doubting = statistics.and_then(doubting_aspect);
     let describe = |aspect: &AspectSummary| {
         let amount = match aspect.ratio.max(1.0 / aspect.ratio) {
+            factor if factor.is_infinite() => "zero".to_owned(),
             factor if factor >= LARGE_FACTOR => format!("worse by a factor of {}", format_factor(factor)),
             _ => format!("{} % worse", format_size((aspect.ratio - 1.0) * 100.0)),
         };
@@ -357,7 +450,7 @@ fn has(check: &CheckResult, property: impl Fn(&StatisticalSummary) -> bool) -> b
 
 /// Whether a check regressed since attempts fail more often, while its samples did not get worse.
 pub(super) fn is_worse_by_failures_alone(check: &CheckResult) -> bool {
-    let is_worse = |it: &AspectSummary| it.alone == Verdict::Regressed && it.certainty == Certainty::Runs;
+    let is_worse = |it: &AspectSummary| it.alone.is_worse() && it.certainty == Certainty::Runs;
     is_statistical(check) && has(check, |it| it.failures_rose && !it.aspects.iter().any(is_worse))
 }
 

@@ -44,7 +44,7 @@ use crate::text::Style;
 /// A table of averages with the name of its grouping, such as `case`.
 pub type AveragesTable<'a> = (&'a str, Vec<SummaryRow<'a>>);
 
-/// The distribution of the scores of a verdict's checks, with its name, such as `losses`.
+/// The distribution of the scores of a verdict's checks, with its name, such as `regressed`.
 pub type ScoreDistribution<'a> = (&'a str, Option<Distribution>);
 
 /// Selection of checks and groups to show.
@@ -87,6 +87,9 @@ pub fn text(
     style: Style,
 ) -> String {
     let systems = SystemTable::of_sides(&outcome.builds).filter(|_| verbosity == Verbosity::All);
+    // Different parts of one run have no common average.
+    let averages = if outcome.within_run.is_some() { &[] } else { averages };
+    let tables = averages::render_averages(averages, style) + &averages::render_scores(scores, style);
     header(outcome, options, style)
         + &lines::error_lines(outcome, style)
         + &lines::check_lines(outcome, verbosity, style)
@@ -94,10 +97,8 @@ pub fn text(
         + &figures::unmatched_note(outcome).map_or_else(String::new, |note| style.remark("note", &note))
         + &figures::secondary_note(outcome).map_or_else(String::new, |note| style.remark("note", &note))
         + &lines::finding_lines(outcome, style)
-        // Different parts of one run have no common average.
-        + &averages::render_averages(if outcome.within_run.is_some() { &[] } else { averages }, style)
-        + &averages::render_scores(scores, style)
-        + &averages::render_infinite(outcome, averages.is_empty() && scores.is_empty(), style)
+        + &tables
+        + &averages::render_infinite(outcome, &tables, style)
         + &systems.map_or_else(String::new, |systems| systems.text(style))
         + &totals::render_totals(outcome, style)
 }

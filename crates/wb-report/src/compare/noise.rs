@@ -6,7 +6,7 @@ use wb_compare::NoiseModel;
 use wb_compare::model::noise::MetricNoise;
 use wb_model::pluralize;
 
-use super::figures::{format_figure, readable_id};
+use super::figures::{format_figure, format_signed, readable_id};
 use crate::phrasing::NO_VALUE;
 use crate::text::{Style, Table, figure_columns, figure_row};
 
@@ -53,7 +53,7 @@ pub fn noise_text(model: &NoiseModel, style: Style) -> String {
 fn describe_patterns(noise: &MetricNoise) -> String {
     let drift = |trend: &Option<wb_stats::Trend>, per: &str| {
         let significant = trend.as_ref().filter(|trend| trend.p_value <= SIGNIFICANCE);
-        significant.map(|trend| format!("drift {:+.2} % a {per}", trend.slope * 100.0))
+        significant.map(|trend| format!("drift {} % a {per}", format_signed(trend.slope * 100.0)))
     };
     let modes = |dip: Option<wb_stats::Dip>, units: &str| {
         dip.filter(|dip| dip.p_value <= SIGNIFICANCE).map(|_| format!("modes of {units}"))

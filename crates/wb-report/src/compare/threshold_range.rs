@@ -11,8 +11,11 @@ use super::figures::format_value;
 /// Both ends of a threshold: `+50 / -33.33 %`. Ratios decide, so that a half is as far from equal as the double.
 pub fn format_threshold(percent: f64) -> String {
     let (low, high) = negligible_percent(percent);
-    let format = |percent: f64| format_value(Some((percent * 100.0).round() / 100.0 + 0.0));
-    format!("+{} / {} %", format(high), if low == 0.0 { "-0".to_owned() } else { format(low) })
+    // Enough digits that neither end is shown as zero.
+    let scale = if percent < 0.1 { 1e6 } else { 100.0 };
+    let format = |percent: f64| format_value(Some((percent * scale).round() / scale));
+    // A threshold of 0 has one end.
+    if percent == 0.0 { "0 %".to_owned() } else { format!("+{} / {} %", format(high), format(low)) }
 }
 
 /// The smallest and the largest threshold of checks that statistics decide, in percent.

@@ -166,12 +166,80 @@ fn scores_are_no_speeds_and_from_zero_is_infinite() {
     let from_zero = with(with(check("2", 1.0, "regressed"), tolerance), from_zero);
     assert_eq!(
         headline(&outcome(std::slice::from_ref(&from_zero))),
-        "`b` is infinitely slower in a n=2 (time) than `a`"
+        "`b` is slower in a n=2 (time), which was zero before, than `a`"
     );
     assert_eq!(
         headline(&outcome(&[plain, from_zero])),
-        "`b` is slower in 2 checks, by estimates of 9.0 % to infinity (most in a n=2 (time)) than `a`"
+        "`b` is slower in 2 checks, by estimates of 9.0 % in 1 of them (most in a n=1 (time)), 1 was zero before (a n=2 (time)) \
+         than `a`"
     );
+}
+
+/// A rate that fell, and a time that rose, from zero or to it, and by amounts that can be stated.
+#[test]
+fn what_became_zero_or_was_has_no_percentage_and_no_factor() {
+    let rate = |case: u32, ratio: f64| {
+        let id = format!("Localhost/a/0000:n={case}/throughput/rate#mean");
+        with(check("", ratio, "regressed"), json!({ "id": id, "direction": "higher" }))
+    };
+    let from_zero = json!({ "before": 0.0, "difference": null, "score": null, "ratio": null, "aspect": null });
+    let time = |case: &str| with(check(case, 1.0, "regressed"), from_zero.clone());
+    for (checks, expected) in [
+        (vec![rate(1, 0.0)], "`b` is slower in a n=1 (rate), which became zero, than `a`"),
+        (vec![time("1")], "`b` is slower in a n=1 (time), which was zero before, than `a`"),
+        (
+            vec![rate(1, 0.0), rate(2, 0.0)],
+            "`b` is slower in 2 checks, 2 became zero (a n=1 (rate) and 1 more) than `a`",
+        ),
+        (
+            vec![rate(1, 0.909), rate(2, 0.0), rate(3, 0.8), time("4")],
+            "`b` is slower in 4 checks, by estimates of 9.1 to 20.0 % in 2 of them (most in a n=3 (rate)), 1 became zero \
+             (a n=2 (rate)), 1 was zero before (a n=4 (time)) than `a`",
+        ),
+        (
+            vec![rate(1, 0.5), rate(2, 0.0)],
+            "`b` is slower in 2 checks, by estimates of a factor of 2.00 in 1 of them (most in a n=1 (rate)), 1 became zero \
+             (a n=2 (rate)) than `a`",
+        ),
+    ] {
+        assert_eq!(headline(&outcome(&checks)), expected);
+    }
+    let sentence = headline(&parts(&[(0.0, "regressed")]));
+    assert!(sentence.contains("slower in a n=0 (time), which is zero, than `factor=1`"), "{sentence}");
+}
+
+/// Every verdict, direction, size, and position of the interval: an amount in words has an interval in words, one with a sign
+/// has one with signs, and the estimate is within it.
+#[test]
+fn a_figure_and_its_interval_agree_in_sign_and_words() {
+    let shown = |id: &str, direction: &str, decided: &str, [low, ratio, high]: [f64; 3]| {
+        let interval = json!({ "interval": { "low": low, "high": high, "confidence": 0.95 }, "fails": true });
+        let id = json!({ "id": format!("Localhost/a/0000:n=1/{id}#mean"), "direction": direction });
+        headline(&outcome(&[with(with(check("1", ratio, decided), interval), id)]))
+    };
+    let rate = |decided, ratios| shown("throughput/rate", "higher", decided, ratios);
+    let time = |decided, ratios| shown("latency/time", "lower", decided, ratios);
+    for (sentence, expected) in [
+        (rate("regressed", [0.9, 0.95, 0.97]), "`b` is 5.0 % slower (3.0 to 10.0 %) in"),
+        (time("regressed", [1.03, 1.05, 1.10]), "`b` is 5.0 % slower (3.0 to 10.0 %) in"),
+        (rate("improved", [1.03, 1.05, 1.10]), "`b` is 5.0 % faster (3.0 to 10.0 %) in"),
+        (time("improved", [0.9, 0.95, 0.97]), "`b` is 5.0 % faster (3.0 to 10.0 %) in"),
+        (rate("unconfirmed", [0.8, 0.92, 1.05]), "8.0 % slower (5.0 % faster to 20.0 % slower between these runs) in"),
+        (time("unconfirmed", [0.95, 1.08, 1.2]), "8.0 % slower (5.0 % faster to 20.0 % slower between these runs) in"),
+        (rate("unconfirmed", [0.95, 1.08, 1.2]), "8.0 % faster (5.0 % slower to 20.0 % faster between these runs) in"),
+        (time("improved", [0.4, 0.5, 0.625]), "`b` is faster by a factor of 2.00 (1.60 to 2.50) in"),
+        (
+            time("unconfirmed", [0.4, 0.5, 1.25]),
+            "faster by a factor of 2.00 (slower by a factor of 1.25 to faster by a factor of 2.50 between these runs) in",
+        ),
+        (rate("regressed", [0.0, 0.8, 0.9]), "`b` is 20.0 % slower (10.0 % to zero) in"),
+        (rate("regressed", [0.0, 0.5, 0.6]), "`b` is slower by a factor of 2.00 (1.67 to zero) in"),
+        (rate("inconclusive", [0.944, 0.9538, 0.967]), "a n=1 (rate): -4.62 % (-5.60 to -3.30 %)"),
+        (time("inconclusive", [1.033, 1.0462, 1.056]), "a n=1 (time): +4.62 % (+3.30 to +5.60 %)"),
+        (rate("inconclusive", [0.9, 0.9538, 1.02]), "a n=1 (rate): -4.62 % (-10.00 to +2.00 %)"),
+    ] {
+        assert!(sentence.contains(expected), "{sentence}\n{expected}");
+    }
 }
 
 #[test]
@@ -374,6 +442,15 @@ fn infinite_scores_are_named_below_the_tables_that_cannot_have_them() {
     let outcome = outcome(&[check("1", 1.0, "equivalent"), with(check("2", 1.0, "inconclusive"), from_zero)]);
     let scores = [("total", None)];
     let lines = text(&outcome, &[], &[], &scores, Verbosity::Changes, WIDE);
+    let infinite =
+        with(check("2", 1.0, "inconclusive"), json!({ "before": 0.0, "score": null, "status": "regressed" }));
+    let mut within_run = parts(&[(1.0, "equivalent")]);
+    within_run.checks.extend(self::outcome(&[infinite]).checks);
+    let no_rows = ["case", "metric", "profile"].map(|over| (over, Vec::new()));
+    for outcome in [&within_run, &outcome] {
+        let lines = text(outcome, &[], &no_rows, &[], Verbosity::Changes, WIDE);
+        assert!(!lines.contains("infinite"), "no table, no note: {lines}");
+    }
     let note = "1 infinite score is in none of these figures, since a difference from 0 has no percentage: \
                 Localhost/a/0000:n=2/latency/time#mean (0 → 100.5, inconclusive)";
     assert!(lines.contains(note), "{lines}");

@@ -216,8 +216,8 @@ fn a_cell_that_nearly_converged_shows_by_how_much_it_did_not() {
     assert!(row.contains("100 MB/s ±2.01 % "), "{row}");
     assert_eq!(outcome, "outcome  not converged, ±2.01 %");
     let (row, outcome) = with(100.0, 104.01);
-    assert!(row.contains("100 MB/s [-0.0, +4.0 %] "), "{row}");
-    assert_eq!(outcome, "outcome  not converged, [-0.0, +4.0 %] (half its width: 2.01 %)");
+    assert!(row.contains("100 MB/s [+0.0, +4.0 %] "), "{row}");
+    assert_eq!(outcome, "outcome  not converged, [+0.0, +4.0 %] (half its width: 2.01 %)");
 }
 
 #[test]

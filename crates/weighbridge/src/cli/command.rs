@@ -54,7 +54,7 @@ pub(crate) enum Command {
     /// Compare builds: find regressions, their size and their confidence
     #[command(
         after_help = "exit status: 0 no regression, 1 error, 2 regression (or improvement with --fail-on-gain), \
-        3 something missing or invalid, 4 nothing comparable"
+        3 something missing, invalid, incomparable or ended in an error, 4 nothing comparable and no test ended in an error"
     )]
     Compare(Box<compare::CompareArgs>),
     /// Compare variants of one test with interleaved samples until the result is clear

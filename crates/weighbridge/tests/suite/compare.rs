@@ -242,6 +242,15 @@ fn tables_of_a_comparison_are_tidy_and_their_units_those_of_the_terminal() {
     assert_eq!(columns.map(|column| mean[column].as_str()), expected);
     assert_eq!((mean["n_before"].as_str(), mean["final_verdict"].as_str()), ("6", "improved"));
     assert!(mean["runs_low"].parse::<f64>().unwrap() > 1.05 && mean["p_value"].parse::<f64>().unwrap() < 0.05);
+    let outcome = lab.weighbridge("compare old new --threshold 50 --json --csv wide.csv").json();
+    let negligible = &outcome["checks"].as_array().unwrap().iter().find(|check| check["negligible"] != Value::Null);
+    assert_eq!(negligible.unwrap()["negligible"], json!({ "low": 1.0 / 1.5, "high": 1.5 }), "both ends");
+    let aspects = table(&lab, "wide-aspects.csv");
+    assert!(!aspects.is_empty());
+    for row in table(&lab, "wide.csv").iter().filter(|row| row["statistic"] == "mean").chain(&aspects) {
+        let ends = ["negligible_low", "negligible_high"].map(|end| row[end].parse::<f64>().unwrap());
+        assert_eq!(ends, [1.0 / 1.5, 1.5]);
+    }
     let stddev = checks.iter().find(|row| row["statistic"] == "stddev" && row["metric"] == metric).unwrap();
     assert_eq!(stddev["unit"], "%");
     let samples = table(&lab, "out-samples.csv");

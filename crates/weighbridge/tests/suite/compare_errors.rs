@@ -306,3 +306,63 @@ fn damaged_journal_is_an_error() {
         ran.expect_stderr("error: cannot compare new: new/journal.jsonl:4: ");
     }
 }
+
+/// A cell that the last build alone has, and whose attempts all failed.
+#[test]
+fn a_failed_cell_that_only_the_last_build_has_is_invalid_with_its_cause_in_every_output() {
+    let lab = Lab::new();
+    lab.define_script("fails", &FAILS.replace("STATUS", &lab.write("status", "7").display().to_string()));
+    for (run, tests) in [("old", "steady"), ("new", "steady fails")] {
+        lab.weighbridge(&format!("run {tests} --min-time 1ms --samples 6 --retakes 0 -q --into {run}"));
+    }
+    let ran =
+        lab.weighbridge("compare old new --csv out --junit out.xml --markdown out.md --html out.html").expect_code(3);
+    let id = "Localhost/fails/0000:-/throughput/figure#mean";
+    let (_, after) = ran.out.split_once(&format!("invalid      {id}\n")).unwrap_or_else(|| panic!("{}", ran.out));
+    let cause = after.lines().next().unwrap_or_default();
+    assert!(cause.contains("`new` failed: ") && cause.contains("exit status 7"), "{}", ran.out);
+    let first = ran.out.lines().next().unwrap_or_default();
+    assert!(first.contains("1 invalid") && !ran.out.contains("1 missing"), "{}", ran.out);
+    let outcome = lab.weighbridge("compare old new --json").json();
+    let check = outcome["checks"].as_array().unwrap().iter().find(|check| check["id"] == id).unwrap();
+    for field in ["final_verdict", "verdict", "status"] {
+        assert_eq!(check[field], "invalid", "{field} {check}");
+    }
+    for file in ["out.csv", "out.xml", "out.md"] {
+        let text = lab.read(file);
+        let lines: Vec<&str> = text.lines().filter(|line| line.contains("fails/0000:-/throughput")).collect();
+        assert!(!lines.iter().any(|line| line.contains("missing")), "{file} {lines:?}");
+        assert!(text.contains("invalid") && text.contains("exit status 7"), "{file} {text}");
+    }
+}
+
+/// Whether nothing is comparable by what was measured, or because something failed.
+#[test]
+fn nothing_comparable_exits_with_4_unless_something_failed() {
+    let lab = Lab::new();
+    let status = lab.write("status", "0").display().to_string();
+    lab.define_script("fails", &FAILS.replace("STATUS", &status));
+    let run = |tests: &str, into: &str| {
+        lab.weighbridge(&format!("run {tests} --min-time 1ms --samples 6 --retakes 0 -q --into {into}"));
+    };
+    run("steady", "one");
+    run("fails", "other");
+    lab.write("status", "7");
+    run("fails", "failed");
+    for (line, code) in [
+        ("one other", 4),
+        ("one one --select fails", 4),
+        ("one failed", 3),
+        ("failed one", 3),
+        ("failed failed", 3),
+        ("other failed", 3),
+        ("other other", 0),
+    ] {
+        for output in ["", " --json"] {
+            let ran = lab.weighbridge(&format!("compare {line}{output}"));
+            assert_eq!(ran.code, code, "{line}{output}: {}", ran.transcript());
+            let is_error = ran.err.contains("error: ");
+            assert_eq!(is_error, code == 4, "{line}{output}: {}", ran.transcript());
+        }
+    }
+}

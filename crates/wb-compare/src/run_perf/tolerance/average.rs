@@ -22,7 +22,8 @@ impl Average {
 
     /// A score in percent with the sign by which positive is better: of a ratio its inverse.
     pub(super) fn oriented(self, score: f64, sign: f64) -> Option<f64> {
-        Some(self.percent(self.term(score)? * sign)).filter(|percent| percent.is_finite())
+        // Without the sign of a negative zero.
+        Some(self.percent(self.term(score)? * sign) + 0.0).filter(|percent| percent.is_finite())
     }
 
     /// What is summed for a difference.

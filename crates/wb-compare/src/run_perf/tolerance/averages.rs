@@ -16,6 +16,8 @@ pub const TABLES: [Wildcards; 3] = [Wildcards::PER_CASE, Wildcards::PER_TEST_MET
 /// The distribution of scores, in percent, positive if better.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Distribution {
+    /// How its means are computed.
+    pub average: Average,
     /// The number of scores.
     pub count: usize,
     /// The minimum.
@@ -42,6 +44,7 @@ impl Distribution {
         let samples = Samples::new(scores).ok()?;
         let mean = |part: fn(f64) -> f64| average.of(scores.iter().copied().map(part));
         Some(Self {
+            average,
             count: samples.count(),
             min: samples.min(),
             first_quartile: samples.quantile(0.25),

@@ -55,7 +55,7 @@ pub enum ComparisonExit {
     Regression,
     /// A primary check is missing or invalid, or a test ended in an error.
     Incomplete,
-    /// No check has a number on both sides.
+    /// No primary check has a number on both sides, and no test ended in an error.
     NothingComparable,
 }
 
@@ -77,7 +77,7 @@ impl StatusTotals {
         let fails = |counts: &StatusCounts| {
             counts.of(Status::Regressed) + if fail_on_gain { counts.of(Status::Improved) } else { 0 } > 0
         };
-        if self.primary.compared() + self.others.compared() + self.errors == 0 {
+        if self.primary.compared() + self.errors == 0 {
             ComparisonExit::NothingComparable
         } else if fails(&self.primary) || fails(&self.groups) {
             ComparisonExit::Regression

@@ -10,6 +10,7 @@ use super::check_table::CheckTable;
 use super::environment::EnvironmentView;
 use super::figures::format_percent;
 use super::links::{self, Hyperlink};
+use crate::compare::averages::GEOMETRIC_AVERAGE;
 use crate::page::components::{NamedLinks, NamedText, named_text};
 
 /// All builds.
@@ -20,6 +21,8 @@ pub(super) struct BuildTable {
     heads: Vec<String>,
     /// Whether averages are geometric, and not run-perf's scores.
     is_geometric: bool,
+    /// What geometric averages are of.
+    average: &'static str,
     rows: Vec<BuildRow>,
     /// Each distinct command, with the builds that used it.
     pub(super) commands: Vec<NamedText>,
@@ -71,6 +74,7 @@ impl BuildTable {
         Self {
             heads: differing.iter().map(|(name, _)| name.clone()).collect(),
             is_geometric: !table.history.has_run_perf_score(),
+            average: GEOMETRIC_AVERAGE,
             rows: rows.collect(),
             commands: commands(builds),
             same: same.into_iter().map(|(name, mut all)| NamedLinks { name, text: all.swap_remove(0) }).collect(),

@@ -9,7 +9,8 @@ pub(super) fn format_percent(value: f64) -> String {
     match value {
         f64::INFINITY => "+∞ %".to_owned(),
         f64::NEG_INFINITY => "−∞ %".to_owned(),
-        value => format!("{}{:.2} %", if value < 0.0 { "−" } else { "+" }, value.abs()),
+        // No zero is negative.
+        value => format!("{}{:.2} %", if value <= -0.005 { "−" } else { "+" }, value.abs()),
     }
 }
 
@@ -126,7 +127,7 @@ mod tests {
     fn differences_have_a_sign() {
         assert_eq!(
             [-0.004, 0.0, 12.345, f64::NEG_INFINITY].map(format_percent),
-            ["−0.00 %", "+0.00 %", "+12.35 %", "−∞ %"]
+            ["+0.00 %", "+0.00 %", "+12.35 %", "−∞ %"]
         );
     }
 

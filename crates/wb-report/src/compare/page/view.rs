@@ -180,7 +180,7 @@ fn facts(outcome: &ComparisonResult, history: &BuildHistory<'_>, criteria: &[Str
         0 => "0, no regression".to_owned(),
         2 => format!("2, {failed_by} {}", regressing_methods(outcome).unwrap_or_default()),
         3 => "3, something is missing, invalid, incomparable or ended in an error".to_owned(),
-        _ => "4, nothing comparable".to_owned(),
+        _ => "4, nothing comparable and no error".to_owned(),
     };
     let facts = [
         named_text("method", describe_method(outcome)),

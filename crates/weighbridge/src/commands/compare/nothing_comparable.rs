@@ -27,7 +27,7 @@ enum Obstacle {
     NoValue,
 }
 
-/// The error of a comparison in which no check has a value on both sides.
+/// The error of a comparison in which no primary check has a value on both sides.
 pub(super) fn error(outcome: &ComparisonResult, is_within_run: bool) -> Error {
     let mut cells: BTreeMap<String, (Obstacle, &CheckResult)> = BTreeMap::new();
     for check in outcome.checks.iter().filter(|check| check.primary) {
@@ -43,11 +43,14 @@ pub(super) fn error(outcome: &ComparisonResult, is_within_run: bool) -> Error {
     }
     let parts: Vec<String> = by_obstacle.iter().map(|(obstacle, cells)| describe(*obstacle, cells)).collect();
     let what = match parts.is_empty() {
-        true => "nothing to compare: no check has a value on both sides".to_owned(),
+        true => "nothing to compare: no primary metric, which decides, is in any build".to_owned(),
         false => format!("nothing to compare: {}", parts.join("; ")),
     };
     let help = match by_obstacle.get(&Obstacle::Definitions) {
         Some(cells) => way_out_of_definitions(cells),
+        None if by_obstacle.is_empty() => {
+            "--metric lets others decide; `weighbridge analyze` shows what each build has".to_owned()
+        }
         None if is_within_run => "`weighbridge summary` shows what the run has".to_owned(),
         None => "`weighbridge analyze` shows what each build has; --map pairs profiles".to_owned(),
     };

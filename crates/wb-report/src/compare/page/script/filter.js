@@ -8,7 +8,7 @@ function choice(name, label, options) {
 function filterForm(data) {
   const distinct = (index) => [...new Set(data.places.map((place) => place[index]))].sort();
   const every = (names, all) => [["", all], ...names.map((name) => [`=${name}`, name])];
-  const statuses = [["changed", "not equal"], ["failed", "failed"], ...data.kinds.filter((kind) => kind.is_possible).map((kind) => [kind.word, kind.word]), ["", "any status"]];
+  const statuses = [["changed", "not equivalent"], ["failed", "failed"], ...data.kinds.filter((kind) => kind.is_possible).map((kind) => [kind.word, kind.word]), ["", "any status"]];
   // A filter with one choice would change nothing.
   const place = (name, index) => distinct(index).length > 1 ? choice(name, name, every(distinct(index), `all ${name}s`)) : null;
   const last = data.builds.length - 1;

@@ -5,7 +5,7 @@ const withMinus = (text) => text.replace("-", "−");
 function percentText(datum) {
   if (datum === null) return "–";
   if (typeof datum === "string") return `${datum === "∞" ? "+" : ""}${datum} %`;
-  return `${datum < 0 ? "−" : "+"}${Math.abs(datum).toFixed(2)} %`;
+  return `${datum <= -0.005 ? "−" : "+"}${Math.abs(datum).toFixed(2)} %`;
 }
 
 // `±` half of an interval, or both ends if its halves differ by a fifth or more or if the half would say something else
