@@ -211,6 +211,8 @@ pub(super) fn decide(
         _ if is_incomparable => FinalVerdict::Incomparable,
         _ if too_few_samples => FinalVerdict::Inconclusive,
         (Some(check), _) if statistic == Statistic::Mean => check.verdict.into(),
+        // What has no valid mean has no standard deviation either.
+        (Some(check), Status::Missing) if check.verdict == Verdict::Invalid => FinalVerdict::Invalid,
         (Some(check), Status::Missing) if check.verdict != Verdict::Missing => FinalVerdict::Inconclusive,
         // A single sample has no standard deviation.
         (None, Status::Missing) if statistic == Statistic::Stddev && is_single_sample(statistical_check) => {

@@ -23,24 +23,26 @@ pub(super) fn render_averages(all: &[AveragesTable<'_>], style: Style) -> String
     distinct
         .iter()
         .map(|(names, rows)| {
-            let means = rows.iter().filter_map(|row| row.means);
-            let of = describe_average(means.map(|means| means.average).collect());
-            table(&format!("averages by {}, {of}", join_names(names)), rows, style)
+            let over = join_names(names);
+            match is_geometric(rows.iter()) {
+                false => table(&format!("averages by {over}, in percent, positive is better"), "", rows, style),
+                true => table(&format!("averages by {over}, {GEOMETRIC_AVERAGE}"), INVERSION, rows, style),
+            }
         })
         .collect()
 }
 
-/// What averages are of, and which direction is better. Without any mean it is that of standard deviations.
-pub(super) fn describe_average(kinds: Vec<Average>) -> &'static str {
-    match kinds.contains(&Average::Arithmetic) || kinds.is_empty() {
-        true => "in percent, positive is better",
-        false => GEOMETRIC_AVERAGE,
-    }
+/// Whether all means are geometric.
+fn is_geometric<'a>(rows: impl Iterator<Item = &'a SummaryRow<'a>>) -> bool {
+    let mut kinds = rows.filter_map(|row| row.means).map(|means| means.average).peekable();
+    kinds.peek().is_some() && kinds.all(|kind| kind == Average::Geometric)
 }
 
 /// What geometric means are of.
-pub(super) const GEOMETRIC_AVERAGE: &str =
-    "geometric means of speed in percent: higher is better; times and whatever else is better if lower are inverted";
+pub(super) const GEOMETRIC_AVERAGE: &str = "geometric means of speed, in percent, higher is better";
+
+/// What becomes of metrics of which less is better.
+pub(super) const INVERSION: &str = "times, and whatever else is better if lower, are inverted";
 
 fn has_same_figures(left: &[SummaryRow<'_>], right: &[SummaryRow<'_>]) -> bool {
     let figures = |row: &SummaryRow<'_>| (row.means, row.stddevs);
@@ -66,14 +68,18 @@ pub(super) fn render_scores(all: &[ScoreDistribution<'_>], style: Style) -> Stri
     style.heading("scores of primary means by tolerance, in percent, positive is better") + &table.draw(style)
 }
 
-/// Names the primary means whose score is infinite, which no table of scores has: a difference from 0 has no percentage.
-/// Nothing without such `tables`.
-pub(super) fn render_infinite(outcome: &ComparisonResult, tables: &str, style: Style) -> String {
-    let is_infinite = |check: &&CheckResult| {
-        check.primary && check.statistic == Statistic::Mean && check.status.is_compared() && check.score.is_none()
+/// Names the primary means whose scores no table has: a difference from 0 has no percentage, and one to 0 or below has no
+/// logarithm.
+pub(super) fn render_excluded(outcome: &ComparisonResult, tables: &[AveragesTable<'_>], style: Style) -> String {
+    let rows = tables.iter().flat_map(|(_, rows)| rows);
+    let is_geometric = is_geometric(rows);
+    let has_no_logarithm = |check: &CheckResult| is_geometric && check.score.is_some_and(|score| score <= -100.0);
+    let is_excluded = |check: &&CheckResult| {
+        let is_primary_mean = check.primary && check.statistic == Statistic::Mean && check.status.is_compared();
+        is_primary_mean && (check.score.is_none() || has_no_logarithm(check))
     };
-    let checks: Vec<&CheckResult> = outcome.checks.iter().filter(is_infinite).collect();
-    if checks.is_empty() || tables.is_empty() {
+    let checks: Vec<&CheckResult> = outcome.checks.iter().filter(is_excluded).collect();
+    if checks.is_empty() {
         return String::new();
     }
     let name = |check: &&CheckResult| {
@@ -85,16 +91,20 @@ pub(super) fn render_infinite(outcome: &ComparisonResult, tables: &str, style: S
         0 => String::new(),
         more => format!(" and {more} more"),
     };
-    let scores = pluralize(checks.len(), "infinite score");
+    let infinite = checks.iter().filter(|check| check.score.is_none()).count();
+    let from_zero = "a difference from 0 has no percentage";
+    let (scores, reason) = match infinite {
+        0 => ("score", "a difference to 0 or below has no part in a geometric mean".to_owned()),
+        all if all == checks.len() => ("infinite score", from_zero.to_owned()),
+        _ => ("score", format!("{from_zero}, and one to 0 or below has no part in a geometric mean")),
+    };
+    let scores = pluralize(checks.len(), scores);
     let are = if checks.len() == 1 { "is" } else { "are" };
-    let text = format!(
-        "{scores} {are} in none of these figures, since a difference from 0 has no percentage: {}{more}",
-        named.join(", ")
-    );
+    let text = format!("{scores} {are} in none of these figures, since {reason}: {}{more}", named.join(", "));
     style.remark("note", &text)
 }
 
-/// The maximum number of checks with an infinite score that are named.
+/// The maximum number of checks that are named.
 const MAX_NAMED: usize = 5;
 
 /// Formats a score with two decimals, and zero without a sign.
@@ -103,7 +113,7 @@ fn format_score(score: f64) -> String {
 }
 
 /// Renders one table, with rows for scores of means and of standard deviations.
-fn table(title: &str, rows: &[SummaryRow<'_>], style: Style) -> String {
+fn table(title: &str, note: &str, rows: &[SummaryRow<'_>], style: Style) -> String {
     if rows.is_empty() {
         return String::new();
     }
@@ -116,7 +126,7 @@ fn table(title: &str, rows: &[SummaryRow<'_>], style: Style) -> String {
             table.row(figure_row(format!("  {name}"), std::iter::once(count).chain(format_distribution(distribution))));
         }
     }
-    style.heading(title) + &table.draw(style)
+    style.heading(title) + &style.indent(2, note) + &table.draw(style)
 }
 
 fn format_distribution(distribution: Option<Distribution>) -> [String; 7] {

@@ -12,6 +12,7 @@ use wb_model::{Unit, pluralize, unescape_lossy};
 use wb_stats::{NoiseSource, RunModes};
 
 use super::failures::describe_failed;
+use super::headline::is_weighted_score;
 use super::threshold_range::format_threshold;
 use crate::phrasing::NO_VALUE;
 use crate::text::Tone;
@@ -212,9 +213,21 @@ pub(super) fn magnitude(check: &CheckResult) -> f64 {
     }
 }
 
+/// The [`difference`] of a check. That of standard deviations is positive if there is less, which beside both of them only
+/// words can say; scores of models have a sign of their own.
+fn format_check_difference(check: &CheckResult) -> String {
+    let text = format_difference(check.statistic, difference(check));
+    match (check.statistic, difference(check)) {
+        (Statistic::Stddev, Some(points)) if !is_weighted_score(check) && text != "+0.00 points" => {
+            format!("{} {}", text.trim_start_matches(['+', '-']), if points < 0.0 { "more" } else { "less" })
+        }
+        _ => text,
+    }
+}
+
 /// The [`difference`] with the aspect that it is of, if the values beside it are others: they are means.
 pub(super) fn describe_difference(check: &CheckResult) -> String {
-    let text = format_difference(check.statistic, difference(check));
+    let text = format_check_difference(check);
     let of = check.statistics.as_ref().filter(|_| check.decided_by == ComparisonMethod::Statistical);
     let of = of.filter(|_| inconclusive_reason(check).is_none());
     match named_aspect(of.and_then(|statistics| statistics.aspect)) {
@@ -318,7 +331,10 @@ fn explain(check: &CheckResult) -> Explanation {
             let failures = check.statistics.as_ref().map(describe_failures).filter(|text| !text.is_empty());
             let failures = failures.map(|text| format!("; {text}")).unwrap_or_default();
             Explanation {
-                difference: format_difference(check.statistic, difference(check)),
+                difference: match (difference(check), check.before, check.after) {
+                    (None, Some(0.0), Some(_)) => "infinite".to_owned(),
+                    _ => format_check_difference(check),
+                },
                 certainty: format!("of ±{}{}", format_value(Some(check.tolerance)), difference_unit(check.statistic)),
                 remarks: parts + &reason + &failures + &disturbed + &differing,
             }

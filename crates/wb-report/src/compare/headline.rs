@@ -197,8 +197,8 @@ fn describe_changed(checks: &[&CheckResult], check_name: impl Fn(&str) -> String
         let name = name(check);
         let size = match size(check) {
             Size::Percent(size) => size,
-            Size::FromZero | Size::ToZero => {
-                return Some(format!("{word}{} in {name}, which {},", of(check), describe_zero(checks)));
+            Size::FromZero | Size::ToZero | Size::ChangedSign => {
+                return Some(format!("{word}{} in {name}, which {},", of(check), describe_without_size(checks)));
             }
             Size::Unknown => return Some(format!("{word} in {name}")),
         };
@@ -222,26 +222,34 @@ fn describe_changed(checks: &[&CheckResult], check_name: impl Fn(&str) -> String
         let among = if sized.len() < checks.len() { format!(" in {} of them", sized.len()) } else { String::new() };
         format!("by {by} of {}{among} (most in {}{})", describe_ranges(&sized), name(largest), of(largest))
     });
-    let zeros = [with(|size| size == Size::ToZero), with(|size| size == Size::FromZero)];
-    let zeros = zeros.iter().filter(|zeros| !zeros.is_empty()).map(|zeros| {
-        let others = if zeros.len() > 1 { format!(" and {} more", zeros.len() - 1) } else { String::new() };
-        format!("{} {} ({}{others})", zeros.len(), describe_zero(zeros), name(zeros[0]))
+    let without_size = [
+        with(|size| size == Size::ToZero),
+        with(|size| size == Size::FromZero),
+        with(|size| size == Size::ChangedSign),
+    ];
+    let without_size = without_size.iter().filter(|of_kind| !of_kind.is_empty()).map(|of_kind| {
+        let others = if of_kind.len() > 1 { format!(" and {} more", of_kind.len() - 1) } else { String::new() };
+        format!("{} {} ({}{others})", of_kind.len(), describe_without_size(of_kind), name(of_kind[0]))
     });
-    let amounts: Vec<String> = amounts.into_iter().chain(zeros).map(|amount| format!(", {amount}")).collect();
+    let amounts: Vec<String> = amounts.into_iter().chain(without_size).map(|amount| format!(", {amount}")).collect();
     Some(format!("{word} in {} checks{}", checks.len(), amounts.concat()))
 }
 
-/// `became zero` or `was zero before`, of checks that all did; of alternatives, neither of which was before.
-fn describe_zero(checks: &[&CheckResult]) -> &'static str {
+/// `became zero` or `was zero before`, of checks of one such kind; of alternatives, neither of which was before.
+fn describe_without_size(checks: &[&CheckResult]) -> &'static str {
     let is_alternative = checks.iter().any(|check| check.sides.is_some());
-    match (checks.iter().all(|check| size(check) == Size::ToZero), is_alternative, checks.len()) {
-        (true, false, _) => "became zero",
-        (true, true, 1) => "is zero",
-        (true, true, _) => "are zero",
-        (false, false, 1) => "was zero before",
-        (false, false, _) => "were zero before",
-        (false, true, 1) => "is zero in the reference",
-        (false, true, _) => "are zero in the reference",
+    let is_one = checks.len() == 1;
+    match (checks.first().map(|check| size(check)), is_alternative) {
+        (Some(Size::ToZero), false) => "became zero",
+        (Some(Size::ToZero), true) if is_one => "is zero",
+        (Some(Size::ToZero), true) => "are zero",
+        (Some(Size::ChangedSign), false) => "changed sign",
+        (Some(Size::ChangedSign), true) if is_one => "has the other sign",
+        (Some(Size::ChangedSign), true) => "have the other sign",
+        (_, false) if is_one => "was zero before",
+        (_, false) => "were zero before",
+        (_, true) if is_one => "is zero in the reference",
+        (_, true) => "are zero in the reference",
     }
 }
 
@@ -280,7 +288,7 @@ fn describe_range(checks: &[&CheckResult]) -> String {
     }
     let percent = |check: &&CheckResult| match size(check) {
         Size::Percent(percent) => Some(percent),
-        Size::FromZero | Size::ToZero | Size::Unknown => None,
+        Size::FromZero | Size::ToZero | Size::ChangedSign | Size::Unknown => None,
     };
     let (low, high) = range(checks.iter().filter_map(percent).collect());
     match [low, high].map(format_size) {
@@ -299,10 +307,9 @@ fn factor(check: &CheckResult) -> Option<f64> {
     (factor.is_finite() && factor >= LARGE_FACTOR && is_ratio(check)).then_some(factor)
 }
 
-/// A factor with two decimals, from 10 on with three significant digits; what is zero is so by no factor.
+/// A factor with two decimals, from 10 on with three significant digits.
 fn format_factor(factor: f64) -> String {
     match factor {
-        factor if factor.is_infinite() => "any".to_owned(),
         factor if factor >= 99.95 => format!("{factor:.0}"),
         factor if factor >= 9.995 => format!("{factor:.1}"),
         factor => format!("{factor:.2}"),
@@ -318,6 +325,8 @@ enum Size {
     FromZero,
     /// A hundred percent, or infinitely many times less.
     ToZero,
+    /// More than a hundred percent, and no factor.
+    ChangedSign,
     /// Without a figure.
     Unknown,
 }
@@ -325,6 +334,7 @@ enum Size {
 fn size(check: &CheckResult) -> Size {
     match (difference(check), check.before) {
         (Some(difference), _) if difference == -100.0 && is_ratio(check) => Size::ToZero,
+        (Some(difference), _) if difference < -100.0 && is_ratio(check) => Size::ChangedSign,
         (Some(difference), _) => Size::Percent(difference.abs()),
         (None, Some(0.0)) => Size::FromZero,
         (None, _) => Size::Unknown,
@@ -338,7 +348,7 @@ fn is_ratio(check: &CheckResult) -> bool {
 }
 
 /// Whether a check was decided by a score that is no plain difference of both sides: of models, or with builds between.
-fn is_weighted_score(check: &CheckResult) -> bool {
+pub(super) fn is_weighted_score(check: &CheckResult) -> bool {
     let is_plain = match (check.score, check.difference) {
         (Some(score), Some(difference)) => (score - difference).abs() <= 1e-9 * difference.abs().max(1.0),
         (score, difference) => score == difference,

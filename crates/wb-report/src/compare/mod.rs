@@ -90,6 +90,10 @@ pub fn text(
     // Different parts of one run have no common average.
     let averages = if outcome.within_run.is_some() { &[] } else { averages };
     let tables = averages::render_averages(averages, style) + &averages::render_scores(scores, style);
+    let excluded = match tables.is_empty() {
+        true => String::new(),
+        false => averages::render_excluded(outcome, averages, style),
+    };
     header(outcome, options, style)
         + &lines::error_lines(outcome, style)
         + &lines::check_lines(outcome, verbosity, style)
@@ -98,7 +102,7 @@ pub fn text(
         + &figures::secondary_note(outcome).map_or_else(String::new, |note| style.remark("note", &note))
         + &lines::finding_lines(outcome, style)
         + &tables
-        + &averages::render_infinite(outcome, &tables, style)
+        + &excluded
         + &systems.map_or_else(String::new, |systems| systems.text(style))
         + &totals::render_totals(outcome, style)
 }

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 use wb_compare::ComparisonResult;
+use wb_compare::run_perf::tolerance::average::Average;
 use wb_compare::run_perf::tolerance::averages::TABLES;
 use wb_compare::run_perf::tolerance::{self, compare};
 use wb_report::compare::{AveragesTable, Verbosity, junit, markdown, text};
@@ -13,7 +14,8 @@ const PLAIN: Style = Style { width: 100, colour: false, is_terminal: true };
 
 /// A check of one of our runs: its identifier, its unit, both values, and the decision.
 fn check(id: &str, unit: Option<&str>, [before, after]: [f64; 2], decided: &str) -> Value {
-    let score = (after / before - 1.0) * 100.0;
+    // That of standard deviations is in points, and positive if there is less.
+    let score = if id.ends_with("stddev") { before - after } else { (after / before - 1.0) * 100.0 };
     let status = if decided == "improved" { "improved" } else { "regressed" };
     json!({
         "id": id, "statistic": if id.ends_with("stddev") { "stddev" } else { "mean" }, "primary": true,
@@ -76,7 +78,7 @@ fn text_has_units_gains_and_unescaped_names() {
     regressed    Localhost/redis/0000:command=set/throughput/requests#mean
                  mean 1.23 M requests/s → 1.10 M requests/s; -10.86 % of ±5 %
     regressed    Localhost/redis/0000:command=set/throughput/requests#stddev
-                 stddev 1.50 % → 9 %; +500.00 points of ±5 points
+                 stddev 1.50 % → 9 %; 7.50 points more of ±5 points
     regressed    Tuned/fio/0000:./read-4KiB/throughput/iops_sec.mean
                  mean 183743 → 150000; -18.36 % of ±5 %
 
@@ -211,8 +213,8 @@ fn junit_has_no_characters_forbidden_in_xml() {
     assert!(xml.contains("\u{fffd}[31mno disk\u{fffd}\u{fffd}"), "{xml}");
 }
 
-/// The titles of the tables of averages over the selected cases of the specimen.
-fn averages(is_selected: impl Fn(&str) -> bool) -> String {
+/// The titles of the tables of averages over the selected cases of the specimen, and what is below them.
+fn averages(is_selected: impl Fn(&str) -> bool, average: Option<Average>) -> String {
     let folder = tempfile::tempdir().unwrap();
     let folders = specimen::write(folder.path());
     for folder in [&folders[0], &folders[2]] {
@@ -224,26 +226,43 @@ fn averages(is_selected: impl Fn(&str) -> bool) -> String {
         std::fs::remove_dir_all(folder.join("Tuned")).unwrap();
     }
     let builds = read(&[folders[0].clone(), folders[2].clone()]);
-    let options = tolerance::Options::default();
+    let options = tolerance::Options { average, ..tolerance::Options::default() };
     let compared = compare(&builds, &[], &options);
     let tables: Vec<AveragesTable<'_>> = ["case", "metric", "profile"]
         .into_iter()
         .zip(TABLES.map(|wildcards| compared.averages(1, wildcards)))
         .collect();
     let text = text(&outcome(&[]), &[], &tables, &[], Verbosity::Changes, PLAIN);
-    text.lines().filter(|line| line.starts_with("averages")).map(|line| format!("{line}\n")).collect()
+    let is_title = |line: &&str| line.starts_with("averages") || line.contains("inverted");
+    text.lines().filter(is_title).map(|line| format!("{}\n", line.trim_start())).collect()
 }
 
 #[test]
 fn tables_of_averages_with_equal_figures_are_merged() {
     assert_eq!(
-        averages(|name| name == "read-4KiB"),
+        averages(|name| name == "read-4KiB", None),
         "averages by case, metric and profile, in percent, positive is better\n"
     );
     // Only the first table distinguishes two cases.
-    let several = averages(|name| name == "read-4KiB" || name.starts_with("größe"));
+    let several = averages(|name| name == "read-4KiB" || name.starts_with("größe"), None);
     assert_eq!(
         several,
         "averages by case, in percent, positive is better\naverages by metric and profile, in percent, positive is better\n"
     );
+}
+
+#[test]
+fn geometric_averages_say_that_they_are_of_speed() {
+    assert_eq!(
+        averages(|name| name == "read-4KiB", Some(Average::Geometric)),
+        "averages by case, metric and profile, geometric means of speed, in percent, higher is better\n\
+         times, and whatever else is better if lower, are inverted\n"
+    );
+    let mut outcome = example();
+    let group = json!({ "id": "Localhost/*", "members": 3, "score": -7.0, "improvement": -7.0, "is_geometric": true,
+        "tolerance": 5.0, "status": "regressed", "decides": true, "notable_members": 0 });
+    outcome.groups = serde_json::from_value(json!([group])).unwrap();
+    for output in [text(&outcome, &[], &[], &[], Verbosity::Changes, PLAIN), markdown(&outcome)] {
+        assert!(output.contains("7.00 % worse on average (geometric mean of speed), tolerance 5.00 %"), "{output}");
+    }
 }

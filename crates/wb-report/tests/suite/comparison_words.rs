@@ -4,6 +4,9 @@ use serde_json::{Value, json};
 use wb_compare::ComparisonResult;
 use wb_compare::comparison::{FailOn, FinalVerdict, Strictness};
 use wb_compare::run_perf::tolerance::Status;
+use wb_compare::run_perf::tolerance::average::Average;
+use wb_compare::run_perf::tolerance::averages::{Distribution, SummaryRow};
+use wb_compare::run_perf::tolerance::pattern::{CheckPattern, Wildcards};
 use wb_compare::statistical::Verdict;
 use wb_report::compare::{Verbosity, headline, junit, markdown, text};
 use wb_report::text::Style;
@@ -196,6 +199,7 @@ fn what_became_zero_or_was_has_no_percentage_and_no_factor() {
             "`b` is slower in 4 checks, by estimates of 9.1 to 20.0 % in 2 of them (most in a n=3 (rate)), 1 became zero \
              (a n=2 (rate)), 1 was zero before (a n=4 (time)) than `a`",
         ),
+        (vec![rate(1, -0.5)], "`b` is slower in a n=1 (rate), which changed sign, than `a`"),
         (
             vec![rate(1, 0.5), rate(2, 0.0)],
             "`b` is slower in 2 checks, by estimates of a factor of 2.00 in 1 of them (most in a n=1 (rate)), 1 became zero \
@@ -420,6 +424,60 @@ fn what_only_the_last_build_has_is_new_in_every_output_and_fails_nothing() {
     let xml = junit(&outcome, FailOn { gain: true, strictness: Strictness::Inconclusive }).unwrap();
     assert!(xml.contains("failures=\"0\" errors=\"0\" skipped=\"1\""), "{xml}");
     assert!(xml.contains("<skipped message=\"new: not in the first build\""), "{xml}");
+}
+
+/// A rate that became zero is in no geometric mean, a time from zero in no mean.
+#[test]
+fn scores_that_averages_cannot_have_are_named_with_the_reason() {
+    let distribution = |average| Distribution {
+        average,
+        count: 1,
+        min: 0.0,
+        first_quartile: 0.0,
+        median: 0.0,
+        third_quartile: 0.0,
+        max: 0.0,
+        negative_contribution: 0.0,
+        positive_contribution: 0.0,
+        mean: 0.0,
+    };
+    let id = "Localhost/a/0000:n=1/latency/time#mean";
+    let pattern = || CheckPattern::of(&wb_compare::CheckId::parse(id).unwrap(), Wildcards::PER_CASE);
+    let shown = |average| {
+        let to_zero = json!({ "after": 0.0, "score": -100.0, "status": "improved" });
+        let from_zero = json!({ "before": 0.0, "score": null, "status": "regressed" });
+        let outcome =
+            outcome(&[with(check("1", 0.0, "improved"), to_zero), with(check("2", 1.0, "inconclusive"), from_zero)]);
+        let rows = vec![SummaryRow { pattern: pattern(), means: Some(distribution(average)), stddevs: None }];
+        text(&outcome, &[], &[("case", rows)], &[], Verbosity::Changes, WIDE)
+    };
+    let geometric = shown(Average::Geometric);
+    let expected = "2 scores are in none of these figures, since a difference from 0 has no percentage, and one to 0 or below has \
+                    no part in a geometric mean: Localhost/a/0000:n=1/latency/time#mean (100 → 0, improved), ";
+    assert!(geometric.contains(expected), "{geometric}");
+    let arithmetic = shown(Average::Arithmetic);
+    assert!(arithmetic.contains("1 infinite score is in none of these figures"), "{arithmetic}");
+}
+
+#[test]
+fn the_difference_of_standard_deviations_agrees_with_both_of_them() {
+    let stddev = |[before, after]: [f64; 2]| {
+        let difference = before - after;
+        let id = "Localhost/a/0000:n=1/latency/time#stddev";
+        let properties = json!({ "id": id, "statistic": "stddev", "value_unit": "%", "before": before, "after": after,
+            "difference": difference, "score": difference, "decided_by": "tolerance" });
+        let outcome = outcome(&[with(check("1", 1.0, "differs"), properties)]);
+        text(&outcome, &[], &[], &[], Verbosity::All, WIDE) + &markdown(&outcome)
+    };
+    for (sides, words) in
+        [([1.0, 9.0], "8.00 points more"), ([9.0, 1.0], "8.00 points less"), ([2.0, 2.0], "+0.00 points")]
+    {
+        let shown = stddev(sides);
+        assert!(
+            shown.contains(&format!("; {words} of ±5 points")) && shown.contains(&format!("| {words} |")),
+            "{shown}"
+        );
+    }
 }
 
 #[test]

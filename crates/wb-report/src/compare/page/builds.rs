@@ -10,7 +10,7 @@ use super::check_table::CheckTable;
 use super::environment::EnvironmentView;
 use super::figures::format_percent;
 use super::links::{self, Hyperlink};
-use crate::compare::averages::GEOMETRIC_AVERAGE;
+use crate::compare::averages::{GEOMETRIC_AVERAGE, INVERSION};
 use crate::page::components::{NamedLinks, NamedText, named_text};
 
 /// All builds.
@@ -22,7 +22,7 @@ pub(super) struct BuildTable {
     /// Whether averages are geometric, and not run-perf's scores.
     is_geometric: bool,
     /// What geometric averages are of.
-    average: &'static str,
+    average: String,
     rows: Vec<BuildRow>,
     /// Each distinct command, with the builds that used it.
     pub(super) commands: Vec<NamedText>,
@@ -74,7 +74,7 @@ impl BuildTable {
         Self {
             heads: differing.iter().map(|(name, _)| name.clone()).collect(),
             is_geometric: !table.history.has_run_perf_score(),
-            average: GEOMETRIC_AVERAGE,
+            average: format!("{GEOMETRIC_AVERAGE}; {INVERSION}"),
             rows: rows.collect(),
             commands: commands(builds),
             same: same.into_iter().map(|(name, mut all)| NamedLinks { name, text: all.swap_remove(0) }).collect(),
