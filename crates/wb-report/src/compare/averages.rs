@@ -26,7 +26,7 @@ pub(super) fn render_averages(all: &[AveragesTable<'_>], style: Style) -> String
             let over = join_names(names);
             match is_geometric(rows.iter()) {
                 false => table(&format!("averages by {over}, in percent, positive is better"), "", rows, style),
-                true => table(&format!("averages by {over}, {GEOMETRIC_AVERAGE}"), INVERSION, rows, style),
+                true => table(&format!("averages by {over}: {GEOMETRIC_AVERAGE}"), INVERSION, rows, style),
             }
         })
         .collect()
@@ -39,10 +39,10 @@ fn is_geometric<'a>(rows: impl Iterator<Item = &'a SummaryRow<'a>>) -> bool {
 }
 
 /// What geometric means are of.
-pub(super) const GEOMETRIC_AVERAGE: &str = "geometric means of speed, in percent, higher is better";
+pub(super) const GEOMETRIC_AVERAGE: &str = "geometric means of speed in percent";
 
 /// What becomes of metrics of which less is better.
-pub(super) const INVERSION: &str = "times, and whatever else is better if lower, are inverted";
+pub(super) const INVERSION: &str = "higher is better: times, and whatever else is better if lower, are inverted";
 
 fn has_same_figures(left: &[SummaryRow<'_>], right: &[SummaryRow<'_>]) -> bool {
     let figures = |row: &SummaryRow<'_>| (row.means, row.stddevs);

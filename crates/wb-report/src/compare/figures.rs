@@ -218,6 +218,9 @@ pub(super) fn magnitude(check: &CheckResult) -> f64 {
 fn format_check_difference(check: &CheckResult) -> String {
     let text = format_difference(check.statistic, difference(check));
     match (check.statistic, difference(check)) {
+        (_, None) if check.before == Some(0.0) && check.after.is_some_and(|after| after != 0.0) => {
+            "infinite".to_owned()
+        }
         (Statistic::Stddev, Some(points)) if !is_weighted_score(check) && text != "+0.00 points" => {
             format!("{} {}", text.trim_start_matches(['+', '-']), if points < 0.0 { "more" } else { "less" })
         }
@@ -304,7 +307,10 @@ fn explain(check: &CheckResult) -> Explanation {
             let remarks: String =
                 remarks.into_iter().filter(|text| !text.is_empty()).map(|text| format!("; {text}")).collect();
             Explanation {
-                difference: format!("{name} {}", format_percent(difference(check))),
+                difference: match difference(check) {
+                    Some(percent) => format!("{name} {}", format_percent(Some(percent))),
+                    None => format_check_difference(check),
+                },
                 certainty: format!(
                     "{}; threshold {}; {}",
                     interval.unwrap_or_else(|| "without an interval".to_owned()),
@@ -331,10 +337,7 @@ fn explain(check: &CheckResult) -> Explanation {
             let failures = check.statistics.as_ref().map(describe_failures).filter(|text| !text.is_empty());
             let failures = failures.map(|text| format!("; {text}")).unwrap_or_default();
             Explanation {
-                difference: match (difference(check), check.before, check.after) {
-                    (None, Some(0.0), Some(_)) => "infinite".to_owned(),
-                    _ => format_check_difference(check),
-                },
+                difference: format_check_difference(check),
                 certainty: format!("of ±{}{}", format_value(Some(check.tolerance)), difference_unit(check.statistic)),
                 remarks: parts + &reason + &failures + &disturbed + &differing,
             }

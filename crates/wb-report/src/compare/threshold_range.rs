@@ -12,7 +12,7 @@ use super::figures::format_value;
 pub fn format_threshold(percent: f64) -> String {
     let (low, high) = negligible_percent(percent);
     // Enough digits that neither end is shown as zero.
-    let scale = if percent < 0.1 { 1e6 } else { 100.0 };
+    let scale = if percent < 0.1 { 1e5 } else { 100.0 };
     let format = |percent: f64| format_value(Some((percent * scale).round() / scale));
     // A threshold of 0 has one end.
     if percent == 0.0 { "0 %".to_owned() } else { format!("+{} / {} %", format(high), format(low)) }

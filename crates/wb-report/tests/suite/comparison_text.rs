@@ -255,8 +255,8 @@ fn tables_of_averages_with_equal_figures_are_merged() {
 fn geometric_averages_say_that_they_are_of_speed() {
     assert_eq!(
         averages(|name| name == "read-4KiB", Some(Average::Geometric)),
-        "averages by case, metric and profile, geometric means of speed, in percent, higher is better\n\
-         times, and whatever else is better if lower, are inverted\n"
+        "averages by case, metric and profile: geometric means of speed in percent\n\
+         higher is better: times, and whatever else is better if lower, are inverted\n"
     );
     let mut outcome = example();
     let group = json!({ "id": "Localhost/*", "members": 3, "score": -7.0, "improvement": -7.0, "is_geometric": true,

@@ -507,12 +507,12 @@ fn infinite_scores_are_named_below_the_tables_that_cannot_have_them() {
     let no_rows = ["case", "metric", "profile"].map(|over| (over, Vec::new()));
     for outcome in [&within_run, &outcome] {
         let lines = text(outcome, &[], &no_rows, &[], Verbosity::Changes, WIDE);
-        assert!(!lines.contains("infinite"), "no table, no note: {lines}");
+        assert!(!lines.contains("infinite score"), "no table, no note: {lines}");
     }
     let note = "1 infinite score is in none of these figures, since a difference from 0 has no percentage: \
                 Localhost/a/0000:n=2/latency/time#mean (0 → 100.5, inconclusive)";
     assert!(lines.contains(note), "{lines}");
-    assert!(!text(&outcome, &[], &[], &[], Verbosity::Changes, WIDE).contains("infinite"), "no table, no note");
+    assert!(!text(&outcome, &[], &[], &[], Verbosity::Changes, WIDE).contains("infinite score"), "no table, no note");
 }
 
 const WIDE: Style = Style { width: 1000, colour: false, is_terminal: true };

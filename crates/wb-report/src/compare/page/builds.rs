@@ -74,7 +74,7 @@ impl BuildTable {
         Self {
             heads: differing.iter().map(|(name, _)| name.clone()).collect(),
             is_geometric: !table.history.has_run_perf_score(),
-            average: format!("{GEOMETRIC_AVERAGE}; {INVERSION}"),
+            average: format!("{GEOMETRIC_AVERAGE}, {INVERSION}"),
             rows: rows.collect(),
             commands: commands(builds),
             same: same.into_iter().map(|(name, mut all)| NamedLinks { name, text: all.swap_remove(0) }).collect(),

@@ -27,8 +27,10 @@ pub(super) fn differences(
     let all = || outcome.checks.iter().filter(|check| check.primary && check.statistic == Statistic::Mean);
     let count = all().count();
     let mut checks: Vec<&CheckResult> = all().filter(|check| check.final_verdict.is_compared()).collect();
+    let mut notable = 0;
     if count > MAX_ROWS {
         checks.retain(|check| check.final_verdict.is_notable());
+        notable = checks.len();
         checks.sort_by(|one, other| magnitude(other).total_cmp(&magnitude(one)));
         checks.truncate(MAX_ROWS);
     }
@@ -50,7 +52,8 @@ pub(super) fn differences(
         rows: checks.iter().map(|check| row(check, label(check), styles)).collect(),
     };
     let shown = match (count > MAX_ROWS, checks.len()) {
-        (true, shown) => format!(" The {shown} of {count} checks that differ most."),
+        (true, shown) if shown < notable => format!(" The {shown} of {count} checks that differ most."),
+        (true, shown) => format!(" The {shown} of {count} checks that were compared and are not equivalent."),
         (false, _) => String::new(),
     };
     let kinds: BTreeSet<bool> =
