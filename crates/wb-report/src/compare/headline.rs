@@ -218,9 +218,17 @@ fn describe_changed(checks: &[&CheckResult], check_name: impl Fn(&str) -> String
     let sized = with(|size| matches!(size, Size::Percent(_)));
     let largest = sized.iter().copied().max_by(|one, other| magnitude(one).total_cmp(&magnitude(other)));
     let amounts = largest.map(|largest| {
-        let by = if is_score { "scores" } else { "estimates" };
-        let among = if sized.len() < checks.len() { format!(" in {} of them", sized.len()) } else { String::new() };
-        format!("by {by} of {}{among} (most in {}{})", describe_ranges(&sized), name(largest), of(largest))
+        let (name, of) = (name(largest), of(largest));
+        match (&sized[..], is_score) {
+            ([one], false) => format!("by an estimate of {}{of} in {name}", describe_ranges(&[one])),
+            ([one], true) => format!("by a score of {}{of} in {name}", describe_ranges(&[one])),
+            (several, _) => {
+                let by = if is_score { "scores" } else { "estimates" };
+                let is_all = several.len() == checks.len();
+                let among = if is_all { String::new() } else { format!(" in {} of them", several.len()) };
+                format!("by {by} of {}{among} (most in {name}{of})", describe_ranges(several))
+            }
+        }
     });
     let without_size = [
         with(|size| size == Size::ToZero),

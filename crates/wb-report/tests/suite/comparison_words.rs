@@ -173,7 +173,7 @@ fn scores_are_no_speeds_and_from_zero_is_infinite() {
     );
     assert_eq!(
         headline(&outcome(&[plain, from_zero])),
-        "`b` is slower in 2 checks, by estimates of 9.0 % in 1 of them (most in a n=1 (time)), 1 was zero before (a n=2 (time)) \
+        "`b` is slower in 2 checks, by an estimate of 9.0 % in a n=1 (time), 1 was zero before (a n=2 (time)) \
          than `a`"
     );
 }
@@ -202,7 +202,7 @@ fn what_became_zero_or_was_has_no_percentage_and_no_factor() {
         (vec![rate(1, -0.5)], "`b` is slower in a n=1 (rate), which changed sign, than `a`"),
         (
             vec![rate(1, 0.5), rate(2, 0.0)],
-            "`b` is slower in 2 checks, by estimates of a factor of 2.00 in 1 of them (most in a n=1 (rate)), 1 became zero \
+            "`b` is slower in 2 checks, by an estimate of a factor of 2.00 in a n=1 (rate), 1 became zero \
              (a n=2 (rate)) than `a`",
         ),
     ] {
