@@ -277,3 +277,23 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_group_counts_the_members_that_its_average_is_of() {
+    let lab = TestFolders::new();
+    for (build, rates) in [("0", [100.0, 100.0, 100.0]), ("1", [80.0, 80.0, 0.0])] {
+        let cases = rates.iter().zip(["read-4k", "read-8k", "read-16k"]);
+        let cases: Vec<String> =
+            cases.map(|(rate, case)| iteration(case, "iops_sec", &[throughput("iops_sec", *rate, 1.0)])).collect();
+        lab.run(build, "Localhost/fio/0000", &cases);
+    }
+    let builds = lab.read(&["0", "1"]);
+    let group = |average| {
+        let options = Options { average: Some(average), ..Options::default() };
+        let compared = compare(&builds, &[], &options);
+        let cell = compared.groups[0].cell(1).unwrap();
+        (cell.scored, cell.improvement.unwrap().round())
+    };
+    assert_eq!(group(Average::Arithmetic), (3, -47.0));
+    assert_eq!(group(Average::Geometric), (2, -20.0));
+}
