@@ -38,7 +38,7 @@ impl ProgressLine {
 ///
 /// With `timestamped`, the lines of transactions and the total have been printed in that form.
 pub fn result_text(result: &RunResult, sections: ResultSections, timestamped: bool) -> String {
-    let mut out = String::new();
+    let mut out = result.rate_shortfall().map(|shortfall| shortfall + "\n").unwrap_or_default();
     if !timestamped {
         for (name, totals) in transactions(result) {
             let _ = writeln!(out, "{}", totals.line(&name));

@@ -173,12 +173,16 @@ impl TextReport {
         }
     }
 
-    /// The totals of the measurement. The other side's samples, where they are known, give its lines.
-    pub fn summary(&mut self, other: Option<&Samples>) -> String {
+    /// The totals of the measurement, after a warning if there is one. The other side's samples, where they are known,
+    /// give its lines.
+    pub fn summary(&mut self, other: Option<&Samples>, warning: Option<&str>) -> String {
         let mut out = String::new();
         let counts = self.test.streams.iter().map(|stream| self.samples.intervals(stream.id).len());
         let all = counts.max().unwrap_or(0);
         self.write_intervals(&mut out, all);
+        if let Some(warning) = warning {
+            let _ = writeln!(out, "warning: {warning}");
+        }
         out += SEPARATOR;
         let columns = match (self.test.is_udp(), self.has_retransmits() || other.is_some()) {
             (true, _) => "         Jitter    Lost/Total Datagrams",
@@ -238,11 +242,14 @@ impl StreamTotal {
     pub(super) fn new(test: &Test, stream: &Stream, own: &Samples, other: Option<&Samples>) -> Self {
         let own = own.total(stream.id);
         let other = other.and_then(|other| other.total(stream.id));
-        let (sender, mut receiver) = if test.sends(stream) { (own, other) } else { (other, own) };
+        let (mut sender, mut receiver) = if test.sends(stream) { (own, other) } else { (other, own) };
         let is_finite = !matches!(test.amount, Amount::Time(_));
         if let (Some(sender), Some(receiver), true) = (&sender, &mut receiver, test.is_udp() && is_finite) {
             // Those behind the last that arrived leave no gap; of a finite number they are known.
             receiver.datagrams.missing = sender.blocks.saturating_sub(receiver.blocks);
+        }
+        if let (Some(sender), Some(receiver)) = (&mut sender, &receiver) {
+            sender.include_received(receiver);
         }
         Self { sender, receiver }
     }

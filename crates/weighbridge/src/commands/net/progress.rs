@@ -9,7 +9,7 @@ use wb_net::{
     engine::{clock, protocol::EngineProgress, raw_log::LatencyRecord},
     language::{Extent, FlowopAction, NetProfile, Transaction},
     mirror,
-    result::{ProgressPoint, RunResult},
+    result::{CLOCK_TOLERANCE, ProgressPoint, RunResult, SentByInterval},
     session::{client::ClientRun, coordinator::RunObserver},
 };
 use wb_report::net::progress::{IntervalRates, interval_line, transaction_start_line};
@@ -42,6 +42,7 @@ pub(super) struct ProgressPrinter<'a> {
     interval: Duration,
     /// End of the last printed interval, in seconds after the start of the data phase.
     printed_until: f64,
+    sent: SentByInterval,
     machines: usize,
     /// By host; `None` is the client.
     progress_by_host: BTreeMap<Option<String>, MachineProgress>,
@@ -71,6 +72,7 @@ impl<'a> ProgressPrinter<'a> {
             current_transactions: vec![0; profile.groups.len()],
             interval: Duration::from_nanos(run.settings.progress_interval),
             printed_until: 0.0,
+            sent: SentByInterval::default(),
             machines: 1 + mirror::hosts(profile).len(),
             progress_by_host: BTreeMap::new(),
             responses,
@@ -87,6 +89,7 @@ impl<'a> ProgressPrinter<'a> {
 
     fn print_interval(&mut self) {
         let Some(data_began) = self.data_start else { return };
+        let printed_until = self.printed_until;
         let mut tick = IntervalRates { at: 0.0, received: Some(0.0), sent: Some(0.0), operations: None };
         if self.progress_by_host.values().filter(|party| party.pending.is_some()).count() < self.machines {
             // Without the counters of one machine, the totals are unknown.
@@ -110,6 +113,12 @@ impl<'a> ProgressPrinter<'a> {
                 tick.operations = rate(now.operations, previous.operations);
                 tick.at = until.saturating_sub(data_began) as f64 / 1e9;
                 self.printed_until = tick.at;
+            }
+        }
+        if let (Some(received), Some(sent)) = (tick.received, &mut tick.sent) {
+            let seconds = tick.at - printed_until;
+            if seconds > 0.0 {
+                *sent = self.sent.next(*sent * seconds, received * seconds) / seconds;
             }
         }
         if let (ProgressFormat::Lines { decimals, .. }, true) = (self.format, tick.operations.is_some()) {
@@ -140,7 +149,7 @@ impl<'a> ProgressPrinter<'a> {
     /// Rates of all machines after the last printed line.
     fn remaining_interval(&self, result: &RunResult) -> Option<IntervalRates> {
         // Clocks differ between machines: points up to a tenth of an interval later count as printed.
-        let printed = self.printed_until + self.interval.as_secs_f64() / 10.0;
+        let printed = self.printed_until + self.interval.as_secs_f64() * CLOCK_TOLERANCE;
         let rates = result.machines.iter().map(|machine| {
             let rest: Vec<_> = machine.progress.iter().filter(|point| point.end_seconds > printed).collect();
             let seconds: f64 = rest.iter().map(|point| point.seconds).sum();
@@ -152,8 +161,11 @@ impl<'a> ProgressPrinter<'a> {
         });
         let rates: Vec<_> = rates.collect();
         let &(at, _, _, operations) = rates.first()?;
-        let received = rates.iter().map(|(_, received, ..)| *received).sum();
-        Some(IntervalRates { at: at?, received, sent: rates.iter().map(|(_, _, sent, _)| *sent).sum(), operations })
+        let received: Option<f64> = rates.iter().map(|(_, received, ..)| *received).sum();
+        let sent: Option<f64> = rates.iter().map(|(_, _, sent, _)| *sent).sum();
+        // The machines' windows end at slightly different times.
+        let sent = sent.zip(received).map(|(sent, received)| sent.max(received));
+        Some(IntervalRates { at: at?, received, sent, operations })
     }
 
     /// Prints the cumulative counts received so far.

@@ -61,6 +61,18 @@ fn parse(text: &str) -> Value {
 }
 
 #[test]
+fn a_rate_that_is_not_reached_is_a_warning_in_every_form() {
+    for (form, expected) in [
+        ("", "\nwarning: the rate was not reached: "),
+        ("-J", "\"warning\": \"the rate"),
+        ("--json-stream", "{\"event\":\"warning\""),
+    ] {
+        let Some((client, _)) = measure_here(&format!("-t 1 -b 9T {form}")) else { return };
+        assert!(client.contains(expected), "{client}");
+    }
+}
+
+#[test]
 fn json_has_the_keys_of_iperf3() {
     if !has_iperf3() {
         return;

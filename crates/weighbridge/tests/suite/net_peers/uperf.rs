@@ -18,7 +18,11 @@ const PROFILE: &str = r#"<profile name="demo"><group nthreads="2">
 
 /// Runs the profile with these options.
 fn measure(lab: &Lab, flags: &str) -> ProgramResult {
-    lab.write("profile.xml", PROFILE);
+    measure_profile(lab, PROFILE, flags)
+}
+
+fn measure_profile(lab: &Lab, profile: &str, flags: &str) -> ProgramResult {
+    lab.write("profile.xml", profile);
     let slave = serve(lab, WEIGHBRIDGE, "net uperf -s", 20000);
     let mut command = lab.command(CLIENT, WEIGHBRIDGE);
     command.args(format!("net uperf -m profile.xml {flags}").split_whitespace());
@@ -42,6 +46,22 @@ fn mask_figures(text: &str) -> String {
         }
     };
     text.lines().map(|line| line.split_whitespace().map(mask).collect::<Vec<_>>().join(" ") + "\n").collect()
+}
+
+#[test]
+fn a_rate_that_is_not_reached_is_in_the_first_line_of_the_result() {
+    let Some(lab) = Lab::new(2) else { return };
+    for (rate, unit) in [
+        (("duration=\"500ms\"", "duration=\"500ms\" rate=\"100m\""), "rounds"),
+        (("size=8k", "size=8k rate=100m"), "executions"),
+    ] {
+        let ran = measure_profile(&lab, &PROFILE.replace(rate.0, rate.1), "");
+        let result = ran.out.split_once('\n').unwrap().1;
+        assert!(
+            result.starts_with("the rate was not reached: ") && result.lines().next().unwrap().contains(unit),
+            "{ran:?}"
+        );
+    }
 }
 
 #[test]

@@ -322,10 +322,11 @@ impl Observer<'_> {
                 Some(reason.clone())
             }
         };
+        let warning = result.rate_shortfall();
         let json = self.json(cpu);
         match self.form {
             OutputForm::Text => {
-                let mut text = self.report.summary(Some(&self.server));
+                let mut text = self.report.summary(Some(&self.server), warning.as_deref());
                 if self.keep_server_events {
                     text += "\nServer output:\n";
                     text += &self.server_text(profile);
@@ -340,6 +341,9 @@ impl Observer<'_> {
                 if self.keep_server_events {
                     document.insert("server_output_json".to_owned(), Value::Object(self.server_json(cpu)));
                 }
+                if let Some(warning) = warning {
+                    document.insert("warning".to_owned(), json!(warning));
+                }
                 if let Some(failure) = failure {
                     document.insert("error".to_owned(), json!(failure));
                 }
@@ -348,6 +352,9 @@ impl Observer<'_> {
             OutputForm::JsonStream => {
                 let end = json.end();
                 self.stream_intervals()?;
+                if let Some(warning) = warning {
+                    self.output.write_json(&event("warning", json!(warning)), false)?;
+                }
                 self.output.write_json(&event("end", end), false)?;
                 match failure {
                     Some(failure) => self.output.write_json(&event("error", json!(failure)), false),
@@ -368,7 +375,7 @@ impl Observer<'_> {
     fn server_text(&self, profile: &NetProfile) -> String {
         let mut report = TextReport::new(self.server_test(), profile);
         let lines: String = self.server_events.iter().map(|samples| report.push(samples)).collect();
-        lines + &report.summary(None)
+        lines + &report.summary(None, None)
     }
 
     fn server_json(&self, cpu: CpuUsage) -> Map<String, Value> {

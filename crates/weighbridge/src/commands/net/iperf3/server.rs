@@ -130,7 +130,7 @@ impl Reporter {
     fn finish(&self, running: RunningTest, outcome: &SessionOutcome) -> Result<(), Error> {
         let RunningTest { mut report, identity } = running;
         match self.form {
-            OutputForm::Text => self.output.write(&report.summary(None)),
+            OutputForm::Text => self.output.write(&report.summary(None, None)),
             OutputForm::Json | OutputForm::JsonStream => {
                 let cpu = CpuUsage::default();
                 let json = JsonReport {
