@@ -268,7 +268,12 @@ impl Strand {
     pub(super) fn link_error(&self, id: u32, error: &io::Error) -> EngineError {
         for transaction in &self.plan.transactions {
             if let Some(flowop) = transaction.flowops.iter().find(|flowop| flowop.id == id) {
-                return self.locate_error(&transaction.name, flowop, error);
+                let mut error = self.locate_error(&transaction.name, flowop, error);
+                if self.side == Side::Server && matches!(flowop.flowop.action, FlowopAction::Connect(_)) {
+                    error.message += "; `accept` in the profile makes the server connect to the client, which NAT or a \
+                                      firewall between them may prevent: `connect` works through both";
+                }
+                return error;
             }
         }
         EngineError::new(error.to_string())
