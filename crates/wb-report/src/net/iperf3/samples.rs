@@ -69,8 +69,9 @@ impl Interval {
     pub(super) fn include_received(&mut self, receiver: &Self) {
         self.bytes = self.bytes.max(receiver.bytes);
         self.blocks = self.blocks.max(receiver.blocks);
-        if self.bits_per_second() < receiver.bits_per_second() {
-            self.end = self.start + receiver.seconds();
+        let rate = receiver.bits_per_second();
+        if self.bits_per_second() < rate {
+            self.end = self.start + self.bytes as f64 * 8.0 / rate;
         }
     }
 

