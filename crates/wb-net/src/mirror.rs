@@ -79,7 +79,7 @@ fn mirror_flowop(flowop: &Flowop, file_sizes: &dyn Fn(&Files) -> Vec<u64>) -> Fl
 }
 
 fn mirror_endpoint(endpoint: &Endpoint) -> Endpoint {
-    let mut mirrored = Endpoint { local: None, ..endpoint.clone() };
+    let mut mirrored = Endpoint { local: None, local_port: None, ..endpoint.clone() };
     let sctp = &mut mirrored.sctp;
     std::mem::swap(&mut sctp.in_streams, &mut sctp.out_streams);
     mirrored

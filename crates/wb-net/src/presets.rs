@@ -44,6 +44,14 @@ pub struct PresetConfig {
     pub tos: Option<u8>,
     /// Whether streams of UDP use segmentation offload.
     pub gso: bool,
+    /// Port of the first connection's own end; the connections that follow have the next ones.
+    pub local_port: Option<u16>,
+    /// Bytes per second at which the kernel paces each connection.
+    pub pacing: Option<u64>,
+    /// Time after which unacknowledged data breaks a connection of TCP.
+    pub user_timeout: Option<Duration>,
+    /// Whether datagrams must not be fragmented.
+    pub dont_fragment: bool,
 }
 
 impl PresetConfig {
@@ -64,6 +72,10 @@ impl PresetConfig {
             mss: None,
             tos: None,
             gso: false,
+            local_port: None,
+            pacing: None,
+            user_timeout: None,
+            dont_fragment: false,
         }
     }
 
@@ -77,6 +89,10 @@ impl PresetConfig {
             mss: self.mss,
             tos: self.tos,
             gso: self.gso,
+            local_port: self.local_port,
+            pacing: self.pacing,
+            user_timeout: self.user_timeout,
+            dont_fragment: self.dont_fragment,
             sctp: SctpEndpoint { no_delay, ..SctpEndpoint::default() },
             ..Endpoint::new(&self.host, self.protocol)
         };

@@ -28,7 +28,7 @@ pub struct Sweep {
     /// The loads, in ascending order.
     pub points: Vec<SweepPoint>,
     /// Load of the knee in percent: the last whose p99 is at most twice that of the lowest load. Null if runs of that and the
-    /// next load overlap, or no load has a response time.
+    /// next load overlap, the lowest load has more than twice the p99 of a higher one, or no load has a response time.
     pub knee_percent: Option<f64>,
     /// Remarks that matter for interpreting the figures.
     pub notes: Vec<String>,
@@ -110,7 +110,7 @@ impl Sweep {
                 next.load_percent
             ));
         }
-        let knee = knee.filter(|_| undecided.is_none());
+        let knee = knee.filter(|_| undecided.is_none() && less_disturbed(&points).is_none());
         if let (Some(first), Some(_)) = (points.first(), knee)
             && first.load_percent > 10.0
         {
@@ -133,6 +133,16 @@ impl Sweep {
                 small.load_percent
             ));
         }
+        if let Some(better) = less_disturbed(&points) {
+            notes.insert(
+                0,
+                format!(
+                    "the p99 at {} % load is more than twice that at {} %: something disturbed the lowest load, so that \
+                     nothing can be said of a knee; measure again, longer (-t) or with more runs (--runs)",
+                    points[0].load_percent, better.load_percent
+                ),
+            );
+        }
         let above = |index: usize| points.iter().take(index).find(|point| !keeps_up(point, &points));
         if let Some(other) = knee.and_then(above) {
             notes.push(format!(
@@ -151,10 +161,21 @@ impl Sweep {
         Some([self.points.get(last)?, overlapping_load(&self.points, last)?])
     }
 
+    /// The lowest load and a higher one with less than half of its p99, if there is one.
+    pub fn disturbed_lowest(&self) -> Option<[&SweepPoint; 2]> {
+        Some([self.points.first()?, less_disturbed(&self.points)?])
+    }
+
     /// The point at the knee.
     pub fn knee(&self) -> Option<&SweepPoint> {
         self.points.iter().find(|point| Some(point.load_percent) == self.knee_percent)
     }
+}
+
+/// A higher load with less than half of the p99 of the lowest, which then is no measure of the others.
+fn less_disturbed(points: &[SweepPoint]) -> Option<&SweepPoint> {
+    let (first, others) = points.split_first()?;
+    others.iter().find(|other| first.p99().zip(other.p99()).is_some_and(|(first, other)| first > other * KNEE_FACTOR))
 }
 
 /// The last point that keeps up; `None` without a first.
@@ -228,6 +249,14 @@ mod tests {
         assert!(undecided.notes[0].contains("at 60 % load are within"), "{:?}", undecided.notes);
         let decided = sweep(ranged(60.0, 90_000, (60_000, 401_000)));
         assert_eq!((decided.knee_percent, decided.undecided_knee().is_some()), (Some(30.0), false));
+    }
+
+    #[test]
+    fn a_lowest_load_that_was_disturbed_decides_no_knee() {
+        let points = vec![point(10.0, 1000.0, 56_000), point(50.0, 5000.0, 1700), point(90.0, 9000.0, 90_000)];
+        let sweep = Sweep::new(String::new(), 10_000.0, points);
+        assert_eq!((sweep.knee_percent, sweep.disturbed_lowest().is_some()), (None, true));
+        assert!(sweep.notes[0].contains("the p99 at 10 % load is more than twice that at 50 %"), "{:?}", sweep.notes);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// The version of the messages after the hello; it must be the same on both sides
-pub const PROTOCOL: u32 = 2;
+pub const PROTOCOL: u32 = 4;
 
 /// The versions of one side; fields never change their meaning, new ones may be added
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -2,14 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, BufReader, Write};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
-use std::process::{Child, Stdio};
 use std::sync::mpsc::{Sender, channel};
 use std::thread;
-use std::time::{Duration, Instant};
 
-use super::engine_set::{ChildCommandFactory, EngineSetInput};
+use super::engine_set::EngineSetInput;
+use super::fork_server::{ForkServer, ForkedProcess};
 use super::local::LocalEngine;
 use super::plan::GroupPlan;
 use super::protocol::{Assignment, EngineCommand, EngineEvent, HostSession};
@@ -23,15 +22,16 @@ use crate::transport::unverified::CookieVerifier;
 /// A child process that executes strands. It reads commands, and writes events, one line of JSON each. With the
 /// commands come the connections of a port that this process owns.
 pub(super) struct ChildEngine {
-    child: Child,
     input: Option<HandoverSender>,
     links: Vec<ChildRegistration>,
+    /// Dropped last: waits for the exit, which the end of the input causes.
+    _process: ForkedProcess,
 }
 
 impl ChildEngine {
     /// Starts a process for the strands of an assignment, in which the ports that this process has opened for it are set.
     pub(super) fn start(
-        command: &ChildCommandFactory,
+        processes: &mut ForkServer,
         member: usize,
         sender: Sender<EngineSetInput>,
         assignment: &mut Assignment,
@@ -40,8 +40,8 @@ impl ChildEngine {
         let (input, stdin) = UnixStream::pair()?;
         let input = HandoverSender::new(input);
         let links = if ports.is_limited() { register_links(assignment, ports, &input)? } else { Vec::new() };
-        let mut child = command()?.stdin(Stdio::from(OwnedFd::from(stdin))).stdout(Stdio::piped()).spawn()?;
-        let output = child.stdout.take().ok_or_else(|| io::Error::other("the process has no output"))?;
+        let (output, stdout) = io::pipe()?;
+        let process = processes.fork(stdin, stdout)?;
         thread::Builder::new().name("child".to_owned()).spawn(move || {
             for line in BufReader::new(output).lines() {
                 let parsed = line.and_then(|line| serde_json::from_str(&line).map_err(io::Error::other));
@@ -59,29 +59,19 @@ impl ChildEngine {
             let _: Result<(), _> =
                 sender.send(EngineSetInput::Exited(member, "strand process exited unexpectedly".to_owned()));
         })?;
-        Ok(Self { child, input: Some(input), links })
+        Ok(Self { input: Some(input), links, _process: process })
+    }
+
+    /// Ends its input, and so the process, without waiting for that.
+    pub(super) fn close(&mut self) {
+        self.links.clear();
+        self.input = None;
     }
 
     pub(super) fn send(&mut self, command: &EngineCommand) {
         if self.input.as_ref().is_some_and(|input| input.send(command).is_err()) {
             // The process has exited; the reader of its output reports that.
             self.input = None;
-        }
-    }
-}
-
-impl Drop for ChildEngine {
-    fn drop(&mut self) {
-        // Ends its input.
-        self.links.clear();
-        self.input = None;
-        let deadline = Instant::now() + Duration::from_secs(2);
-        while matches!(self.child.try_wait(), Ok(None)) {
-            if Instant::now() > deadline {
-                // Ignored: the process may have exited meanwhile.
-                let _: io::Result<()> = self.child.kill();
-            }
-            thread::sleep(Duration::from_millis(5));
         }
     }
 }

@@ -8,6 +8,7 @@ use std::thread;
 
 use super::child::ChildEngine;
 use super::clock::Nanos;
+use super::fork_server::ForkServer;
 use super::local::LocalEngine;
 use super::protocol::{
     Assignment, EngineCommand, EngineError, EngineEvent, EngineProgress, ExecutorKind, LinkAnnouncement, StrandTotals,
@@ -16,8 +17,8 @@ use super::report::EngineReport;
 use crate::language::StrandKind;
 use crate::transport::data_ports::DataPorts;
 
-/// Creates the command that executes strands in a child process: it must call
-/// [`run_child`](super::child::run_child).
+/// Creates the command of the process that forks those of strands: it must call
+/// [`run_fork_server`](super::fork_server::run_fork_server), on its only thread.
 pub type ChildCommandFactory = Arc<dyn Fn() -> io::Result<Command> + Send + Sync>;
 
 /// The engines of this machine. Dropping it ends them.
@@ -50,6 +51,7 @@ impl EngineSet {
                 own,
                 members: Vec::new(),
                 groups: Vec::new(),
+                processes: None,
             };
             driver.run(&inputs);
         })?;
@@ -76,6 +78,19 @@ struct EngineSetDriver {
     own: Sender<EngineSetInput>,
     members: Vec<MemberEngine>,
     groups: Vec<PendingTotals>,
+    /// The parent of the members that are processes, which it outlives.
+    processes: Option<ForkServer>,
+}
+
+impl Drop for EngineSetDriver {
+    fn drop(&mut self) {
+        // All at once: each is waited for when it is dropped.
+        for member in &mut self.members {
+            if let AnyEngine::Child(child) = &mut member.engine {
+                child.close();
+            }
+        }
+    }
 }
 
 struct MemberEngine {
@@ -141,9 +156,18 @@ impl EngineSetDriver {
                 })
                 .map(AnyEngine::Local)
                 .map_err(|error| EngineError::new(format!("cannot start thread: {error}")))?,
-                StrandKind::Process => ChildEngine::start(&self.child, member, sender, &mut part, &self.ports)
-                    .map(|child| AnyEngine::Child(Box::new(child)))
-                    .map_err(|error| EngineError::new(format!("cannot start strand process: {error}")))?,
+                StrandKind::Process => {
+                    let start = || {
+                        let processes = match &mut self.processes {
+                            Some(processes) => processes,
+                            none => none.insert(ForkServer::start(&self.child)?),
+                        };
+                        ChildEngine::start(processes, member, sender, &mut part, &self.ports)
+                    };
+                    start()
+                        .map(|child| AnyEngine::Child(Box::new(child)))
+                        .map_err(|error| EngineError::new(format!("cannot start strand process: {error}")))?
+                }
             };
             self.members.push(MemberEngine {
                 engine,

@@ -87,7 +87,7 @@ pub(super) fn run_event_loop(
             send(ExecutorEvent::Failed(fault));
         }
     }
-    let mut this = match EventLoop::new(groups, engine) {
+    let mut this = match EventLoop::new(groups, settings, engine) {
         Ok(this) => this,
         Err(error) => {
             send(ExecutorEvent::Failed(EngineError::new(format!("cannot create epoll instance: {error}"))));
@@ -104,7 +104,7 @@ pub(super) fn run_event_loop(
 }
 
 impl<'a> EventLoop<'a> {
-    fn new(groups: Vec<GroupStrands>, engine: &'a Sender<EngineInput>) -> Result<Self, Errno> {
+    fn new(groups: Vec<GroupStrands>, settings: &Settings, engine: &'a Sender<EngineInput>) -> Result<Self, Errno> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let wake_fd = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
         epoll::add(&epoll, &*wake_fd, epoll::EventData::new_u64(WAKE_TOKEN), epoll::EventFlags::IN)?;
@@ -119,7 +119,7 @@ impl<'a> EventLoop<'a> {
             epoll,
             wake_fd,
             watched: HashMap::new(),
-            buffer: executor::incompressible_buffer(buffer),
+            buffer: executor::payload(buffer, settings),
             next_maintenance: Some(0),
             engine,
         })

@@ -141,7 +141,7 @@ pub(super) fn run_blocking(
         send(ExecutorEvent::Failed(fault));
     }
     let group = metrics.group;
-    let mut buffer = incompressible_buffer(metrics.plan.buffer);
+    let mut buffer = payload(metrics.plan.buffer, settings);
     if !send(ExecutorEvent::Ready { executor, waker: Waker::Thread(InterruptHandle::current_thread()) }) {
         return;
     }
@@ -218,8 +218,11 @@ pub(super) fn prepare_thread(settings: &Settings, executor: usize) {
     let _: rustix::io::Result<()> = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
 }
 
-/// Fills a send buffer with pseudo-random, incompressible bytes.
-pub(super) fn incompressible_buffer(length: usize) -> Vec<u8> {
+/// The content of a send buffer: pseudo-random, incompressible bytes, unless the settings ask for others.
+pub(super) fn payload(length: usize, settings: &Settings) -> Vec<u8> {
+    if settings.repeating_payload {
+        return (b'0'..=b'9').cycle().take(length).collect();
+    }
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     let mut bytes = vec![0; length];
     for chunk in bytes.chunks_mut(8) {

@@ -12,6 +12,7 @@ pub mod engine_set;
 mod event_loop;
 mod executor;
 mod executor_message;
+pub mod fork_server;
 pub(crate) mod hdr;
 mod interrupt;
 mod latencies;

@@ -68,6 +68,8 @@ pub struct Settings {
     pub totals_only: bool,
     /// Whether the progress of every strand is reported, which needs a thread for each.
     pub strand_progress: bool,
+    /// Whether messages consist of repeated digits, which can be compressed, instead of pseudo-random bytes.
+    pub repeating_payload: bool,
     /// The ports on which a server may listen.
     pub ports: PortPolicy,
     /// Time limit after which the client ends a transaction, in nanoseconds.
@@ -86,6 +88,7 @@ impl Default for Settings {
             raw: false,
             totals_only: false,
             strand_progress: false,
+            repeating_payload: false,
             ports: PortPolicy::Any,
             max_duration: None,
         }

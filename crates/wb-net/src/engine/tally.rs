@@ -41,6 +41,8 @@ pub struct FlowopTally {
     pub response: Option<LatencyHistogram>,
     /// Delay of the actual start behind the intended one; only with a rate.
     pub lag: Option<LatencyHistogram>,
+    /// What its rate scheduled; nothing without one.
+    pub schedule: ScheduleTally,
     /// CPU time of the executions in nanoseconds, if it is measured.
     pub cpu: u64,
     /// Performance counters over the executions, if any are measured.
@@ -62,6 +64,7 @@ impl FlowopTally {
             service: histogram(),
             response: paced.then(histogram),
             lag: paced.then(histogram),
+            schedule: ScheduleTally::default(),
             cpu: 0,
             counters: vec![0; counters],
         }
@@ -84,11 +87,25 @@ impl FlowopTally {
                 own.merge(others);
             }
         }
+        self.schedule.due += other.schedule.due;
+        self.schedule.missed += other.schedule.missed;
+        self.schedule.slipped += other.schedule.slipped;
         self.cpu += other.cpu;
         for (own, others) in self.counters.iter_mut().zip(&other.counters) {
             *own += others;
         }
     }
+}
+
+/// Executions of a flowop that its rate scheduled.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ScheduleTally {
+    /// Executions that were due.
+    pub due: u64,
+    /// Those that never began, or not before the end of the flowop's schedule.
+    pub missed: u64,
+    /// How long single executions were kept from their schedule by the rest of their rounds, in nanoseconds.
+    pub slipped: Nanos,
 }
 
 /// The jitter of several connections at the end of a transaction.
@@ -172,6 +189,8 @@ pub struct PendingRounds {
     pub not_started: Option<LatencyHistogram>,
     /// Rounds that were due in the window, begun or not; only with a rate.
     pub due: u64,
+    /// Rounds of a number of iterations that began after the period of the last was over; only with a rate.
+    pub overdue: u64,
 }
 
 impl PendingRounds {
@@ -190,6 +209,7 @@ impl PendingRounds {
             }
         }
         self.due += other.due;
+        self.overdue += other.overdue;
     }
 
     /// How long the oldest open round had been open, in nanoseconds; 0 without one.

@@ -42,6 +42,10 @@ pub(super) fn parse_endpoint(scope: &mut ParseContext, source: &FlowopSource, pr
                 .ok_or_else(|| invalid().with_help("expected a number from 0 to 255, also as 0x…"))
         }),
         gso: options.has("gso"),
+        local_port: None,
+        pacing: None,
+        user_timeout: None,
+        dont_fragment: false,
         non_blocking: options.has("non_blocking"),
         kernel_tls: is_kernel_tls(options),
         timeout: parse_timeout(scope, options),

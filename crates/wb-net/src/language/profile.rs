@@ -219,6 +219,18 @@ pub struct Endpoint {
     /// Sends and receives several datagrams of UDP with one system call, which the kernel segments and joins (`gso`).
     #[serde(default)]
     pub gso: bool,
+    /// Port of the connecting side's first strand; further strands have those that follow.
+    #[serde(default)]
+    pub local_port: Option<u16>,
+    /// Bytes per second at which the kernel paces what is sent (SO_MAX_PACING_RATE).
+    #[serde(default)]
+    pub pacing: Option<u64>,
+    /// Time after which sent data of TCP that is not acknowledged breaks the connection (TCP_USER_TIMEOUT).
+    #[serde(default)]
+    pub user_timeout: Option<Duration>,
+    /// Forbids the fragmentation of datagrams.
+    #[serde(default)]
+    pub dont_fragment: bool,
     /// Polls instead of blocking in system calls (`non_blocking`).
     pub non_blocking: bool,
     /// Time limit for the connection (`timeout`).
@@ -244,6 +256,10 @@ impl Endpoint {
             mss: None,
             tos: None,
             gso: false,
+            local_port: None,
+            pacing: None,
+            user_timeout: None,
+            dont_fragment: false,
             non_blocking: false,
             timeout: None,
             kernel_tls: false,

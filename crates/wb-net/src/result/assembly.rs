@@ -1,12 +1,11 @@
 //! Assembles the result of a run from the reports of all engines.
 
-use std::collections::BTreeMap;
-
 use super::latency::is_notable_share;
-use super::progress::progress_points;
+use super::progress::{progress_points, raise_sent};
 use super::{
     DatagramCounts, FlowopResult, FlowopSide, GroupResult, IntervalLatency, LatencySummary, MachineResult,
-    NestedLatency, PendingRounds, RunResult, RunStatus, ScheduledRounds, StrandResult, Totals, TransactionResult,
+    NestedLatency, PendingRounds, RunResult, RunStatus, ScheduledExecutions, ScheduledRounds, StrandResult, Totals,
+    TransactionResult,
 };
 use crate::engine::clock::Nanos;
 use crate::engine::latency::LatencyHistogram;
@@ -28,11 +27,17 @@ impl RunResult {
             .chain(hosts.into_iter().map(|(name, address)| (name, Some(address.to_string()))));
         let names: Vec<(String, Option<String>)> = names.collect();
         let mut reports = run_outcome.reports;
-        let machines: Vec<MachineResult> = names
+        count_received_as_sent(profile, &mut reports);
+        let mut machines: Vec<MachineResult> = names
             .into_iter()
             .zip(&reports)
             .map(|((name, address), report)| machine_result(profile, name, address, report.as_ref()))
             .collect();
+        for is_sent_by_client in [true, false] {
+            let (client, servers) = machines.split_at_mut(1.min(reports.len()));
+            let (senders, receivers) = if is_sent_by_client { (client, servers) } else { (servers, client) };
+            raise_sent(senders, receivers);
+        }
         let client = if reports.is_empty() { None } else { reports.remove(0) };
         let servers: Vec<EngineReport> = reports.into_iter().flatten().collect();
         let groups: Vec<GroupData<'_>> = profile
@@ -75,6 +80,47 @@ impl RunResult {
             machines,
         }
     }
+}
+
+/// Counts as sent what was received: a receiver may have counted a message that its sender's system call had not
+/// returned from when the sender's window ended.
+fn count_received_as_sent(profile: &NetProfile, reports: &mut [Option<EngineReport>]) {
+    let Some((client, servers)) = reports.split_first_mut() else { return };
+    let mut servers: Vec<&mut EngineReport> = servers.iter_mut().flatten().collect();
+    let flowops = profile.groups.iter().enumerate().flat_map(|(group, definition)| {
+        let transactions = definition.transactions.iter().enumerate();
+        transactions.flat_map(move |(transaction, definition)| {
+            let flowops = definition.flowops.iter().enumerate();
+            flowops.map(move |(flowop, definition)| ((group, transaction, flowop), is_send(definition)))
+        })
+    });
+    for (position, sends) in flowops {
+        let Some(client) = client.as_mut().and_then(|client| flowop_tally(client, position)) else { continue };
+        let mut servers: Vec<&mut FlowopTally> =
+            servers.iter_mut().filter_map(|server| flowop_tally(server, position)).collect();
+        let by_servers = |count: fn(&FlowopTally) -> u64| servers.iter().map(|server| count(server)).sum::<u64>();
+        let (bytes, count) = (by_servers(|server| server.bytes), by_servers(|server| server.count));
+        match sends {
+            Some(true) if client.bytes < bytes => {
+                client.bytes = bytes;
+                client.count = client.count.max(count);
+            }
+            Some(false) if client.bytes > bytes => {
+                if let Some(server) = servers.first_mut() {
+                    server.bytes += client.bytes - bytes;
+                    server.count += client.count.saturating_sub(count);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+fn flowop_tally(
+    report: &mut EngineReport,
+    (group, transaction, flowop): (usize, usize, usize),
+) -> Option<&mut FlowopTally> {
+    report.groups.get_mut(group)?.transactions.get_mut(transaction)?.flowops.get_mut(flowop)
 }
 
 fn failure_status(failure: RunFailure) -> RunStatus {
@@ -297,12 +343,14 @@ impl GroupData<'_> {
                     if is_sender { (client.bytes, server.bytes) } else { (server.bytes, client.bytes) };
                 difference(sent, received)
             });
-            Some(FlowopResult {
-                name: written.name.clone(),
-                client: self.flowop_side(client, seconds(tally)),
-                server: server.map(|server| self.flowop_side(&server, longest)),
-                difference_percent,
-            })
+            let mut client = self.flowop_side(written, client, seconds(tally));
+            let mut server = server.map(|server| self.flowop_side(written, &server, longest));
+            match (is_send(written), &mut server) {
+                (Some(true), Some(server)) => raise_rate(&mut client.throughput, server.throughput),
+                (Some(false), Some(server)) => raise_rate(&mut server.throughput, client.throughput),
+                _ => {}
+            }
+            Some(FlowopResult { name: written.name.clone(), client, server, difference_percent })
         });
         let length = tally.intervals.length as f64 / 1e9;
         let intervals = tally.intervals.times.iter().zip(0..).map(|(histogram, number)| IntervalLatency {
@@ -331,7 +379,7 @@ impl GroupData<'_> {
         })
     }
 
-    fn flowop_side(&self, tally: &FlowopTally, seconds: f64) -> FlowopSide {
+    fn flowop_side(&self, written: &Flowop, tally: &FlowopTally, seconds: f64) -> FlowopSide {
         let counters = self.settings.counters.iter().cloned().zip(tally.counters.iter().copied());
         FlowopSide {
             count: tally.count,
@@ -340,6 +388,7 @@ impl GroupData<'_> {
             latency: LatencySummary::from_histogram(&tally.service),
             response: tally.response.as_ref().and_then(LatencySummary::from_histogram),
             lag: tally.lag.as_ref().and_then(LatencySummary::from_histogram),
+            scheduled: scheduled_executions(tally.schedule, written),
             errors: tally.errors.iter().map(|(&number, &count)| (describe_failure(number), count)).collect(),
             timeouts: tally.timeouts,
             late: tally.late,
@@ -349,6 +398,12 @@ impl GroupData<'_> {
             counters: counters.collect(),
         }
     }
+}
+
+/// Raises the rate of a sender to that of its receiver: if the receiver's window was shorter, the sender's included time
+/// in which nothing was left to send.
+fn raise_rate(sent: &mut Option<f64>, received: Option<f64>) {
+    *sent = sent.zip(received).map(|(sent, received)| sent.max(received)).or(*sent);
 }
 
 /// What one side of a group moved.
@@ -372,10 +427,10 @@ fn totals<'a>(groups: impl IntoIterator<Item = (&'a GroupData<'a>, Vec<usize>)>)
     let mut responses: Option<LatencyHistogram> = None;
     let mut has_responses = true;
     let mut pending = tally::PendingRounds::default();
-    let mut moved: Vec<ByteTotals> = Vec::new();
+    let mut moved: Vec<[ByteTotals; 2]> = Vec::new();
     for (group, positions) in groups {
         // Transactions run in sequence: a rate is the sum of their bytes over the sum of their durations.
-        let mut sides: BTreeMap<bool, ByteTotals> = BTreeMap::new();
+        let mut sides = [ByteTotals::default(), ByteTotals::default()];
         let mut client_seconds = 0.0;
         for position in positions {
             let (Some(client), Some(written)) = (group.client_tally(position), group.group.transactions.get(position))
@@ -385,7 +440,7 @@ fn totals<'a>(groups: impl IntoIterator<Item = (&'a GroupData<'a>, Vec<usize>)>)
             spans.push((client.began, client.ended));
             client_seconds += seconds(client);
             let mut add = |server: bool, tally: &TransactionTally| {
-                let side = sides.entry(server).or_default();
+                let side = &mut sides[usize::from(server)];
                 side.seconds += seconds(tally);
                 for (flowop, tally) in written.flowops.iter().zip(&tally.flowops) {
                     match is_send(flowop).map(|is_sender| is_sender != server) {
@@ -424,21 +479,26 @@ fn totals<'a>(groups: impl IntoIterator<Item = (&'a GroupData<'a>, Vec<usize>)>)
             totals.rounds +=
                 group.client.iter().flat_map(|client| &client.strands).map(|strand| strand.rounds).sum::<u64>();
         }
-        moved.extend(sides.into_values().map(|side| ByteTotals { client_seconds, ..side }));
+        moved.push(sides.map(|side| ByteTotals { client_seconds, ..side }));
         let DatagramTotals { client_sent, server_received, server_sent, client_received } = group.datagrams;
         totals.lost_datagrams +=
             client_sent.saturating_sub(server_received) + server_sent.saturating_sub(client_received);
     }
     totals.seconds = union_length(spans) as f64 / 1e9;
     let (mut received_rate, mut sent_rate) = (0.0, 0.0);
-    for ByteTotals { seconds, client_seconds, sent, received } in moved {
-        totals.sent_bytes += sent;
-        totals.received_bytes += received;
-        if seconds > 0.0 && totals.seconds > 0.0 {
+    for sides in moved {
+        let [client, server] = &sides;
+        for (sender, receiver) in [(client, server), (server, client)] {
+            totals.sent_bytes += sender.sent;
+            totals.received_bytes += receiver.received;
             // Weighted by duration: the rates of groups that run in sequence must not simply be added.
-            let share = client_seconds / totals.seconds;
-            sent_rate += sent as f64 / seconds * share;
-            received_rate += received as f64 / seconds * share;
+            let rate = |bytes: u64, side: &ByteTotals| {
+                let is_known = side.seconds > 0.0 && totals.seconds > 0.0;
+                if is_known { bytes as f64 / side.seconds * (side.client_seconds / totals.seconds) } else { 0.0 }
+            };
+            let (sent, received) = (rate(sender.sent, sender), rate(receiver.received, receiver));
+            received_rate += received;
+            sent_rate += sent.max(received);
         }
     }
     let per_second = |count: u64| (totals.seconds > 0.0).then(|| count as f64 / totals.seconds);
@@ -468,8 +528,14 @@ fn pending_rounds(pending: &tally::PendingRounds) -> Option<PendingRounds> {
 
 fn scheduled_rounds(pending: &tally::PendingRounds) -> Option<ScheduledRounds> {
     let at_least_ns = pending.not_started.as_ref().map_or(0, |times| times.max);
-    let (due, not_started) = (pending.due, pending.not_started_count());
-    (due > 0).then_some(ScheduledRounds { due, not_started, at_least_ns })
+    let (due, not_started, overdue) = (pending.due, pending.not_started_count(), pending.overdue);
+    (due > 0).then_some(ScheduledRounds { due, not_started, at_least_ns, overdue })
+}
+
+fn scheduled_executions(schedule: tally::ScheduleTally, flowop: &Flowop) -> Option<ScheduledExecutions> {
+    let tally::ScheduleTally { due, missed, slipped } = schedule;
+    let skipped = flowop.rate.map_or(0, |rate| (slipped as f64 / 1e9 * rate) as u64);
+    (due > 0).then_some(ScheduledExecutions { due: due + skipped, missed: missed + skipped })
 }
 
 fn response_summary(ended: &LatencyHistogram, pending: &tally::PendingRounds) -> Option<LatencySummary> {

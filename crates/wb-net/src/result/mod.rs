@@ -19,6 +19,7 @@ use crate::transport::ConnectionInfo;
 
 pub use latency::{LatencySummary, Percentiles};
 pub use nested::{NestedLatency, NestedRow};
+pub use progress::{CLOCK_TOLERANCE, SentByInterval};
 
 /// The result of a run.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -54,9 +55,12 @@ impl RunResult {
         }
     }
 
-    /// Describes a rate of the data phase that was not reached.
+    /// Describes a rate of the data phase that was not reached: of transactions, or else of a flowop.
     pub fn rate_shortfall(&self) -> Option<String> {
-        self.totals.scheduled_rounds.and_then(|scheduled| scheduled.describe_shortfall())
+        let of_rounds = self.totals.scheduled_rounds.and_then(|scheduled| scheduled.describe_shortfall());
+        let transactions = self.groups.iter().flat_map(|group| &group.transactions);
+        let mut flowops = transactions.filter(|part| part.is_data_phase).flat_map(|part| &part.flowops);
+        of_rounds.or_else(|| flowops.find_map(|flowop| flowop.client.scheduled?.describe_shortfall(&flowop.name)))
     }
 }
 
@@ -248,18 +252,43 @@ pub struct ScheduledRounds {
     pub not_started: u64,
     /// How long the oldest of those had been due, in nanoseconds; 0 without one.
     pub at_least_ns: u64,
+    /// Of a number of iterations: rounds that began after the period of the last was over.
+    #[serde(default)]
+    pub overdue: u64,
 }
 
 impl ScheduledRounds {
     /// Describes a rate that was not reached: more than a hundredth of what was due never began.
     pub fn describe_shortfall(&self) -> Option<String> {
-        let Self { due, not_started, at_least_ns } = *self;
+        let Self { due, not_started, at_least_ns, overdue } = *self;
         let milliseconds = at_least_ns as f64 / 1e6;
-        latency::is_notable_share(not_started, due).then(|| {
-            format!(
+        if latency::is_notable_share(not_started, due) {
+            return Some(format!(
                 "the rate was not reached: {not_started} of {due} rounds that were due never began, the oldest for \
                  {milliseconds:.1} ms; response times include them with the time since they were due"
-            )
+            ));
+        }
+        latency::is_notable_share(overdue, due)
+            .then(|| format!("the rate was not reached: {overdue} of {due} rounds began after all had been due"))
+    }
+}
+
+/// Executions of a flowop that its rate scheduled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub struct ScheduledExecutions {
+    /// Number of executions that were due.
+    pub due: u64,
+    /// Number of those that never began, or began after all had been due.
+    pub missed: u64,
+}
+
+impl ScheduledExecutions {
+    /// Describes a rate that was not reached, as [`ScheduledRounds::describe_shortfall`] does.
+    pub fn describe_shortfall(&self, flowop: &str) -> Option<String> {
+        let Self { due, missed } = *self;
+        latency::is_notable_share(missed, due).then(|| {
+            format!("the rate was not reached: {missed} of {due} executions of `{flowop}` did not begin in time")
         })
     }
 }
@@ -304,6 +333,9 @@ pub struct FlowopSide {
     pub response: Option<LatencySummary>,
     /// Delays of the start of executions behind the start that the rate intended.
     pub lag: Option<LatencySummary>,
+    /// What the rate scheduled, on the client.
+    #[serde(default)]
+    pub scheduled: Option<ScheduledExecutions>,
     /// Ignored failures, by the system's error message.
     pub errors: std::collections::BTreeMap<String, u64>,
     /// Datagrams that did not arrive in time.

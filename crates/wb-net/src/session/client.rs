@@ -237,16 +237,22 @@ fn check_files(profile: &NetProfile) -> Result<(), ClientError> {
     Ok(())
 }
 
-/// Resolves `HOST`, `HOST:PORT`, `ADDRESS` or `[ADDRESS]:PORT`.
+/// Resolves `HOST`, `HOST:PORT`, `ADDRESS`, `[ADDRESS]` or `[ADDRESS]:PORT`, also of a link-local address with its
+/// interface (`fe80::1%eth0`).
 async fn resolve(text: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
     if let Ok(address) = text.parse::<std::net::IpAddr>() {
         return Ok(vec![SocketAddr::new(address, port)]);
     }
-    let text = text.to_owned();
+    let (host, port) = match text.rsplit_once(':') {
+        // Colons belong to an address of IPv6 unless it is in brackets.
+        Some((host, after)) if !host.contains(':') || host.ends_with(']') => match after.parse() {
+            Ok(port) => (host, port),
+            Err(_) => (text, port),
+        },
+        _ => (text, port),
+    };
+    let host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host).to_owned();
     // The system's resolver is blocking.
-    let addresses = tokio::task::spawn_blocking(move || match text.rsplit_once(':') {
-        Some((_, after)) if after.parse::<u16>().is_ok() => text.to_socket_addrs(),
-        _ => (text.as_str(), port).to_socket_addrs(),
-    });
+    let addresses = tokio::task::spawn_blocking(move || (host.as_str(), port).to_socket_addrs());
     addresses.await.map_err(io::Error::other)?.map(Iterator::collect)
 }

@@ -15,7 +15,6 @@ use std::time::Duration;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::Instant;
 
-use self::events::RESPONSE_TIMEOUT;
 pub use self::outcome::{DatagramTotals, RunFailure, RunOutcome};
 use crate::engine::clock::Nanos;
 use crate::engine::protocol::{Assignment, EngineCommand, EngineEvent, EngineProgress, StrandProgress, StrandTotals};
@@ -149,7 +148,7 @@ impl Coordinator<'_> {
         }
         self.broadcast(|| EngineCommand::Report);
         while let Some(missing) = self.reports.iter().position(Option::is_none) {
-            let (participant, event) = self.next_event_within(RESPONSE_TIMEOUT, missing).await?;
+            let (participant, event) = self.next_response(missing).await?;
             if !matches!(event, EngineEvent::Report(_)) {
                 return Err(self.unexpected_event(participant));
             }

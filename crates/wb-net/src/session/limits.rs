@@ -1,9 +1,11 @@
 //! Limits of what a server executes for a client.
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
-use crate::engine::protocol::{Assignment, EngineError, Side};
-use crate::language::{Extent, Flowop, FlowopAction, Message, StrandKind};
+use crate::engine::clock;
+use crate::engine::protocol::{Assignment, EngineError, EngineProgress, Side};
+use crate::language::{Extent, Flowop, FlowopAction, Message, MessageSize, StrandKind};
 use crate::transport::data_ports::PortPolicy;
 
 /// The limits of one session.
@@ -21,6 +23,17 @@ pub struct SessionLimits {
     pub idle_timeout: Duration,
     /// The ports on which sessions may listen.
     pub ports: PortPolicy,
+    /// Maximum rate of a session.
+    pub rate: Option<RateLimit>,
+}
+
+/// A limit of the bytes that a session receives and sends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RateLimit {
+    /// Bits per second.
+    pub bits_per_second: u64,
+    /// The time over which the rate is averaged.
+    pub over: Duration,
 }
 
 impl Default for SessionLimits {
@@ -32,8 +45,48 @@ impl Default for SessionLimits {
             duration: Duration::from_secs(3600),
             idle_timeout: Duration::from_secs(10),
             ports: PortPolicy::Any,
+            rate: None,
         }
     }
+}
+
+impl RateLimit {
+    /// Whether the newest of these reports, which become fewer, exceeds the rate.
+    pub(super) fn is_exceeded(&self, reports: &mut VecDeque<EngineProgress>) -> bool {
+        let Some(newest) = reports.back().copied() else { return false };
+        let over = clock::nanos(self.over);
+        // The newest of those that are old enough remains, as the start of the time.
+        while reports.get(1).is_some_and(|next| newest.time.saturating_sub(next.time) >= over) {
+            reports.pop_front();
+        }
+        let Some(oldest) = reports.front() else { return false };
+        let elapsed = newest.time.saturating_sub(oldest.time);
+        let moved = (newest.sent + newest.received).saturating_sub(oldest.sent + oldest.received);
+        elapsed >= over && moved as f64 * 8e9 / elapsed as f64 > self.bits_per_second as f64
+    }
+}
+
+/// Bits per second that the rates of a profile ask for, of all strands.
+fn requested_rate(assignment: &Assignment) -> f64 {
+    let groups = assignment.profile.groups.iter().zip(&assignment.strands);
+    let rates = groups.map(|(group, strands)| {
+        let rates = group.transactions.iter().filter_map(|transaction| {
+            let bytes: f64 = transaction
+                .flowops
+                .iter()
+                .map(|flowop| match &flowop.action {
+                    FlowopAction::Send(Message { size: MessageSize::Fixed(size), .. })
+                    | FlowopAction::Receive(Message { size: MessageSize::Fixed(size), .. }) => {
+                        f64::from(*size) * flowop.count as f64
+                    }
+                    _ => 0.0,
+                })
+                .sum();
+            Some(transaction.rate? * bytes * 8.0)
+        });
+        rates.fold(0.0, f64::max) * f64::from(strands.end.saturating_sub(strands.start))
+    });
+    rates.sum()
 }
 
 /// Maximum number of groups, transactions or flowops: no real profile has more.
@@ -70,6 +123,15 @@ impl SessionLimits {
         }
         if let Some(cpu) = settings.cpus.iter().find(|cpu| **cpu >= online_cpus()) {
             return refuse(format!("CPU {cpu}: the server's are 0 to {}", online_cpus() - 1));
+        }
+        if let Some(limit) = self.rate {
+            let requested = requested_rate(assignment);
+            if requested > limit.bits_per_second as f64 {
+                return refuse(format!(
+                    "{requested:.0} bits per second; at most {} (`--server-bitrate-limit`)",
+                    limit.bits_per_second
+                ));
+            }
         }
         for flowop in profile.flowops() {
             if let Err(reason) = check_flowop(flowop) {

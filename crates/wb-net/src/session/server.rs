@@ -1,5 +1,6 @@
 //! The server: accepts authenticated clients, and executes its part of their runs within limits.
 
+use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -191,6 +192,7 @@ impl Server {
     ) -> SessionOutcome {
         let deadline = Instant::now() + self.limits.duration;
         let mut last_received = Instant::now();
+        let mut reports = VecDeque::new();
         loop {
             tokio::select! {
                 command = receiver.recv::<EngineCommand>() => {
@@ -225,6 +227,17 @@ impl Server {
                         return outcome;
                     }
                     match event {
+                        EngineEvent::Progress(progress) => {
+                            reports.push_back(progress);
+                            if let Some(limit) = self.limits.rate.filter(|limit| limit.is_exceeded(&mut reports)) {
+                                let limit = limit.bits_per_second;
+                                let reason = format!("more than {limit} bits per second (`--server-bitrate-limit`)");
+                                return reject(sender, EngineError::new(reason)).await;
+                            }
+                            if self.limits.rate.is_none() {
+                                reports.clear();
+                            }
+                        }
                         EngineEvent::StrandProgress(progress) => {
                             observer.report(|from| ServerEvent::StrandProgress(from, progress));
                         }

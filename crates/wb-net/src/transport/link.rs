@@ -314,7 +314,7 @@ impl LinkEnd {
         match &self.sockets {
             EndSockets::Connecting { peer, .. } => {
                 let peer = socket::sock_addr(peer.as_ref().ok_or_else(unknown_peer)?)?;
-                let socket = self.socket_config().connecting_socket(self.has_local)?;
+                let socket = self.socket_config().connecting_socket(self.has_local, Some(self.key.strand))?;
                 self.attempts += 1;
                 let cookie = Cookie { purpose: Purpose::Connection, link: self.key, attempt: self.attempts, ordinal };
                 let cookie = Some(self.session.seal(&cookie));

@@ -65,7 +65,7 @@ impl SocketConfig<'_> {
             }
         }
         set_tcp_options(&socket, endpoint)?;
-        set_type_of_service(&socket, endpoint)?;
+        set_ip_options(&socket, endpoint)?;
         if endpoint.protocol == Protocol::Sctp {
             super::sctp::configure(&socket, &endpoint.sctp, endpoint.no_delay)?;
         }
@@ -73,9 +73,20 @@ impl SocketConfig<'_> {
     }
 
     /// Creates a socket for opening a connection. It is bound to the local address only on request: the kernel selects
-    /// address and port when it connects.
-    pub fn connecting_socket(&self, bind: bool) -> io::Result<Socket> {
+    /// address and port when it connects, unless the endpoint has a port for each `strand`.
+    pub fn connecting_socket(&self, bind: bool, strand: Option<u32>) -> io::Result<Socket> {
         let socket = self.socket()?;
+        if let (Some(first), Some(strand)) = (self.endpoint.local_port, strand)
+            && self.has_ports()
+        {
+            let port = u32::from(first) + strand;
+            let port = u16::try_from(port)
+                .map_err(|_| io::Error::new(io::ErrorKind::InvalidInput, format!("no local port {port}")))?;
+            // As for listeners: connections of an earlier run in TIME_WAIT must not prevent binding.
+            socket.set_reuse_address(true)?;
+            socket.bind(&self.local_socket_address(port)?.into())?;
+            return Ok(socket);
+        }
         if let (true, Some(address)) = (bind, self.local.with_port(0)) {
             // The port is chosen by connect(2), so that one port serves for several peers.
             sockopt::set(socket.as_fd(), libc::IPPROTO_IP, libc::IP_BIND_ADDRESS_NO_PORT, &1_i32)?;
@@ -172,16 +183,30 @@ pub fn sock_addr(address: &TransportAddress) -> io::Result<SockAddr> {
 pub(super) fn apply_options(socket: &Socket, endpoint: &Endpoint) -> io::Result<()> {
     set_buffer_sizes(socket, endpoint)?;
     set_tcp_options(socket, endpoint)?;
-    set_type_of_service(socket, endpoint)
+    set_ip_options(socket, endpoint)
 }
 
-fn set_type_of_service(socket: &Socket, endpoint: &Endpoint) -> io::Result<()> {
-    let Some(tos) = endpoint.tos else { return Ok(()) };
-    match socket.domain()? {
-        Domain::IPV4 => socket.set_tos_v4(tos.into()),
-        Domain::IPV6 => socket.set_tclass_v6(tos.into()),
-        _ => Ok(()),
+fn set_ip_options(socket: &Socket, endpoint: &Endpoint) -> io::Result<()> {
+    let domain = socket.domain()?;
+    if let Some(tos) = endpoint.tos {
+        match domain {
+            Domain::IPV4 => socket.set_tos_v4(tos.into())?,
+            Domain::IPV6 => socket.set_tclass_v6(tos.into())?,
+            _ => {}
+        }
     }
+    if let Some(rate) = endpoint.pacing {
+        sockopt::set(socket.as_fd(), libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, &rate)?;
+    }
+    if endpoint.dont_fragment {
+        let always = libc::IP_PMTUDISC_DO;
+        match domain {
+            Domain::IPV4 => sockopt::set(socket.as_fd(), libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, &always)?,
+            Domain::IPV6 => sockopt::set(socket.as_fd(), libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER, &always)?,
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 /// Sets the buffer sizes of an endpoint.
@@ -200,6 +225,9 @@ fn set_tcp_options(socket: &Socket, endpoint: &Endpoint) -> io::Result<()> {
     }
     if endpoint.no_delay {
         socket.set_tcp_nodelay(true)?;
+    }
+    if endpoint.user_timeout.is_some() {
+        socket.set_tcp_user_timeout(endpoint.user_timeout)?;
     }
     if let Some(mss) = endpoint.mss {
         socket.set_tcp_mss(mss)?;

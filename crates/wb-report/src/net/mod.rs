@@ -63,6 +63,11 @@ pub fn result_text(result: &RunResult, sections: ResultSections, style: Style) -
     detailed.into_iter().filter(|(is_selected, _)| *is_selected).map(|(_, draw)| draw(result, style)).collect()
 }
 
+/// Renders the executions of flowops, with the CPU time and the events that were counted.
+pub fn flowops_text(result: &RunResult, style: Style) -> String {
+    flowops::flowop_tables(result, style)
+}
+
 fn nested_latency(result: &RunResult, style: Style) -> String {
     let mut out = String::new();
     for group in &result.groups {

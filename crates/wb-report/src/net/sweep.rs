@@ -115,16 +115,23 @@ fn p99(point: &SweepPoint) -> String {
 /// What the sweep found, in a sentence.
 fn conclusion(sweep: &Sweep) -> String {
     let capacity = format_figure(Some(sweep.capacity), "/s");
-    let finding = match (sweep.knee(), sweep.undecided_knee()) {
-        (Some(knee), _) => describe_knee(sweep, knee),
-        (None, Some([last, next])) => format!(
+    let finding = match (sweep.knee(), sweep.disturbed_lowest(), sweep.undecided_knee()) {
+        (Some(knee), ..) => describe_knee(sweep, knee),
+        (None, Some([first, better]), _) => format!(
+            "no knee, as the lowest load was disturbed: {} at {} % load, {} at {} %",
+            p99(first),
+            first.load_percent,
+            p99(better),
+            better.load_percent,
+        ),
+        (None, None, Some([last, next])) => format!(
             "knee undecided, as runs of these loads overlap: {} at {} % load, {} at {} %",
             p99(last),
             last.load_percent,
             p99(next),
             next.load_percent,
         ),
-        (None, None) => "no knee: no load has a response time".to_owned(),
+        (None, None, None) => "no knee: no load has a response time".to_owned(),
     };
     format!("{finding}; capacity {capacity}")
 }

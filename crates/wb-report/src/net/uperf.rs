@@ -3,7 +3,8 @@
 // Writing to a string cannot fail: results of `writeln!` are dropped.
 use std::fmt::Write;
 
-use wb_net::result::{FlowopResult, GroupResult, LatencySummary, MachineResult, RunResult, TransactionResult};
+use wb_net::language::NetProfile;
+use wb_net::result::{FlowopResult, FlowopSide, GroupResult, LatencySummary, RunResult, TransactionResult};
 
 use super::ResultSections;
 
@@ -36,10 +37,15 @@ impl ProgressLine {
 
 /// The whole of a run: the lines of its transactions, the total, and the sections that are selected.
 ///
-/// With `timestamped`, the lines of transactions and the total have been printed in that form.
-pub fn result_text(result: &RunResult, sections: ResultSections, timestamped: bool) -> String {
-    let mut out = String::new();
-    if !timestamped {
+/// With `ended`, the time of day in milliseconds, lines are those for scripts; those of transactions and the total have
+/// been printed.
+pub fn result_text(profile: &NetProfile, result: &RunResult, sections: ResultSections, ended: Option<f64>) -> String {
+    let line = |name: &str, totals: ProgressLine| match ended {
+        Some(millis) => timestamped_line(millis, name, totals.bytes, totals.operations),
+        None => totals.line(name) + "\n",
+    };
+    let mut out = result.rate_shortfall().map(|shortfall| shortfall + "\n").unwrap_or_default();
+    if ended.is_none() {
         for (name, totals) in transactions(result) {
             let _ = writeln!(out, "{}", totals.line(&name));
         }
@@ -48,19 +54,20 @@ pub fn result_text(result: &RunResult, sections: ResultSections, timestamped: bo
     }
     if sections.groups {
         heading(&mut out, "Group Details");
-        result.groups.iter().for_each(|group| _ = writeln!(out, "{}", group_totals(group).line(&group.name)));
+        out.extend(result.groups.iter().map(|group| line(&group.name, group_totals(group))));
         out.push_str("\n\n");
     }
     if sections.threads {
         heading(&mut out, "Strand Details");
-        let strands = result.groups.iter().flat_map(|group| group.strands.iter().map(move |strand| (group, strand)));
-        for (number, (group, strand)) in strands.enumerate() {
+        for (group, strand) in result.groups.iter().flat_map(|group| group.strands.iter().map(move |one| (group, one)))
+        {
             let totals = ProgressLine {
                 bytes: strand.sent_bytes + strand.received_bytes,
                 seconds: group.totals.seconds,
                 operations: strand.operations,
             };
-            let _ = writeln!(out, "{}", totals.line(&format!("Thr{number}")));
+            // As in uperf, each group counts its own.
+            out += &line(&format!("Thr{}", strand.strand), totals);
         }
         out.push_str("\n\n");
     }
@@ -86,7 +93,7 @@ pub fn result_text(result: &RunResult, sections: ResultSections, timestamped: bo
         out.push_str("\n\n");
     }
     out += &netstat(result);
-    out += &run_statistics(result);
+    out += &run_statistics(profile, result);
     out
 }
 
@@ -176,69 +183,89 @@ fn netstat(result: &RunResult) -> String {
 }
 
 /// A row of the table of hosts.
+#[derive(Default)]
 struct HostRow {
+    seconds: f64,
     bytes: u64,
     operations: u64,
     errors: u64,
 }
 
 impl HostRow {
-    fn new(machine: &MachineResult, errors: u64) -> Self {
-        let points = || machine.progress.iter();
-        let bytes = points().map(|point| point.sent_bytes + point.received_bytes).sum();
-        Self { bytes, operations: points().map(|point| point.operations).sum(), errors }
+    /// One side of groups.
+    fn new<'a>(
+        groups: impl IntoIterator<Item = &'a GroupResult>,
+        seconds: f64,
+        side: fn(&FlowopResult) -> Option<&FlowopSide>,
+    ) -> Self {
+        let transactions = groups.into_iter().flat_map(|group| &group.transactions);
+        let sides = transactions.flat_map(|transaction| &transaction.flowops).filter_map(side);
+        sides.fold(Self { seconds, ..Self::default() }, |sum, side| Self {
+            seconds,
+            bytes: sum.bytes + side.bytes,
+            operations: sum.operations + side.count,
+            errors: sum.errors + side.errors.values().sum::<u64>(),
+        })
     }
 
-    fn write(&self, out: &mut String, name: &str, seconds: f64) {
-        let rate = if seconds > 0.0 { self.bytes as f64 * 8.0 / seconds } else { 0.0 };
+    fn rate(&self) -> f64 {
+        if self.seconds > 0.0 { self.bytes as f64 * 8.0 / self.seconds } else { 0.0 }
+    }
+
+    /// Failures in percent of the executions, as in uperf.
+    fn error_percent(&self) -> f64 {
+        self.errors as f64 * 100.0 / self.operations.max(1) as f64
+    }
+
+    fn write(&self, out: &mut String, name: &str) {
         let _ = writeln!(
             out,
-            "{name:<15}{:>9}{:>11}{:>13}{:>13}{:>12.2}",
-            format!("{seconds:.2}s"),
+            "{name:<15.15} {:>8}{:>11}{:>13}{:>13}{:>12.2}",
+            format!("{:.2}s", self.seconds),
             format_bytes(self.bytes as f64),
-            format_rate(rate),
+            format_rate(self.rate()),
             self.operations,
-            self.errors as f64,
+            self.error_percent(),
         );
     }
 }
 
-fn run_statistics(result: &RunResult) -> String {
+fn run_statistics(profile: &NetProfile, result: &RunResult) -> String {
     let mut out = String::new();
-    let Some((master, servers)) = result.machines.split_first() else { return out };
     let _ = writeln!(out, "Run Statistics");
     let columns = ("Hostname", "Time", "Data", "Throughput", "Operations", "Errors");
     let (host, time, data, throughput, operations, errors) = columns;
     let _ = writeln!(out, "{host:<15}{time:>9}{data:>11}{throughput:>13}{operations:>13}{errors:>12}");
     out.push_str(SEPARATOR);
-    let master_errors = flowops(result).flat_map(|flowop| flowop.client.errors.values()).sum();
-    // The failures of servers are counted together: they are reported in the first server's row.
-    let server_errors: u64 =
-        flowops(result).filter_map(|flowop| flowop.server.as_ref()).flat_map(|side| side.errors.values()).sum();
-    let seconds = result.totals.seconds;
-    let mut server_totals = HostRow { bytes: 0, operations: 0, errors: 0 };
-    for (index, server) in servers.iter().enumerate() {
-        let row = HostRow::new(server, if index == 0 { server_errors } else { 0 });
-        row.write(&mut out, &server.name, seconds);
-        server_totals.bytes += row.bytes;
-        server_totals.operations += row.operations;
-        server_totals.errors += row.errors;
+    for (group, definition) in result.groups.iter().zip(&profile.groups) {
+        let mut hosts: Vec<&str> = Vec::new();
+        for endpoint in definition.flowops().filter_map(|flowop| flowop.endpoint()) {
+            if !hosts.contains(&endpoint.remote.as_str()) {
+                hosts.push(&endpoint.remote);
+            }
+        }
+        HostRow::new([group], group.totals.seconds, |flowop| flowop.server.as_ref()).write(&mut out, &hosts.join(","));
     }
-    let master_row = HostRow::new(master, master_errors);
-    master_row.write(&mut out, "master", seconds);
+    let seconds = result.totals.seconds;
+    let servers = HostRow::new(&result.groups, seconds, |flowop| flowop.server.as_ref());
+    if result.groups.len() > 1 {
+        servers.write(&mut out, "Total");
+    }
+    let master = HostRow::new(&result.groups, seconds, |flowop| Some(&flowop.client));
+    master.write(&mut out, "master");
     out.push_str(SEPARATOR);
-    let difference = |master: u64, servers: u64| {
-        let percent = if master == 0 { 0.0 } else { (master as f64 - servers as f64) / master as f64 * 100.0 };
+    let difference = |master: f64, servers: f64| {
+        let percent = if master == 0.0 || servers == 0.0 { 0.0 } else { (master - servers) / master * 100.0 };
         format!("{percent:.2}%")
     };
     let _ = writeln!(
         out,
         "Difference(%) {:>10}{:>11}{:>13}{:>13}{:>12}\n",
-        "0.00%",
-        difference(master_row.bytes, server_totals.bytes),
-        difference(master_row.bytes, server_totals.bytes),
-        difference(master_row.operations, server_totals.operations),
-        difference(master_row.errors, server_totals.errors),
+        difference(master.seconds, servers.seconds),
+        difference(master.bytes as f64, servers.bytes as f64),
+        difference(master.rate(), servers.rate()),
+        difference(master.operations as f64, servers.operations as f64),
+        format!("{:.2}%", master.error_percent().max(servers.error_percent())),
     );
     out
 }

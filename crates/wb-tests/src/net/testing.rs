@@ -96,6 +96,7 @@ fn part(name: &str, flowop: &str, data: bool) -> TransactionResult {
         latency: None,
         response: None,
         lag: None,
+        scheduled: None,
         errors: BTreeMap::new(),
         timeouts: 0,
         late: 0,

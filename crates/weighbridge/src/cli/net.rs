@@ -5,7 +5,12 @@ pub(crate) mod sweep;
 pub(crate) mod unused_options;
 pub(crate) mod uperf;
 
-use std::{net::IpAddr, ops::RangeInclusive, path::PathBuf, time::Duration};
+use std::{
+    net::{Ipv6Addr, SocketAddr, ToSocketAddrs},
+    ops::RangeInclusive,
+    path::PathBuf,
+    time::Duration,
+};
 
 use clap::{Args, Subcommand};
 use wb_model::{Bytes, Nanos};
@@ -116,9 +121,10 @@ pub(crate) struct TrustFlags {
 /// `net serve`
 #[derive(Debug, Args)]
 pub(crate) struct NetServeArgs {
-    /// Address to listen on; other machines cannot reach a loopback address
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1", value_parser = parse_ip_address)]
-    pub(crate) listen: IpAddr,
+    /// Address to listen on, a link-local one with its interface (`fe80::1%eth0`); other machines cannot reach a loopback
+    /// address
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1", value_parser = parse_listen_address)]
+    pub(crate) listen: SocketAddr,
     /// Port of the control connection
     #[arg(long, short = 'P', value_name = "PORT", default_value_t = wb_net::session::client::PORT,
           value_parser = super::whole_number::<u16, 0>)]
@@ -428,6 +434,18 @@ fn parse_protocol(text: &str) -> Result<Protocol, String> {
     })
 }
 
+/// Parses an address, without a port, of this machine.
+fn parse_listen_address(text: &str) -> Result<SocketAddr, String> {
+    let text = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')).unwrap_or(text);
+    let Some((address, interface)) = text.split_once('%') else {
+        return parse_ip_address(text).map(|address| SocketAddr::new(address, 0));
+    };
+    address.parse::<Ipv6Addr>().map_err(|_| "expected an IPv6 address before `%`".to_owned())?;
+    // The system's resolver knows the interfaces; with an address nothing is asked of the network.
+    let found = (text, 0).to_socket_addrs().ok().and_then(|mut addresses| addresses.next());
+    found.ok_or_else(|| format!("no such network interface: `{interface}`"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -438,6 +456,17 @@ mod tests {
         assert_eq!((rounds("500M"), rounds("10k/s"), rounds("2.5/s")), (Ok(50_000.0), Ok(10_000.0), Ok(2.5)));
         for text in ["", "M", "-1", "0", "ten", "5x", "inf", "nan/s"] {
             assert!(rounds(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_link_local_address_has_its_interface() {
+        let lo = std::net::SocketAddrV6::new("fe80::1".parse().unwrap(), 0, 0, 1);
+        for text in ["fe80::1%lo", "fe80::1%1", "[fe80::1%lo]"] {
+            assert_eq!(parse_listen_address(text), Ok(lo.into()), "{text}");
+        }
+        for text in ["fe80::1%nosuch0", "10.0.0.1%lo", "fe80::1%../lo", "localhost"] {
+            assert!(parse_listen_address(text).is_err(), "{text}");
         }
     }
 }

@@ -57,8 +57,10 @@ pub(crate) enum SchemaName {
     ImportedSample,
     /// A noise model of `model`
     NoiseModel,
-    /// Output of `net run --json` and of the presets
+    /// Output of `net run --json`
     NetResult,
+    /// Output of the presets of `net` with `--json`: a list of results
+    NetResults,
     /// Output of `net sweep --json`
     NetSweep,
     /// The parameters file of `hashd`

@@ -58,6 +58,7 @@ fn generate(name: SchemaName) -> Schema {
         SchemaName::ImportedSample => schema_for!(wb_model::imported::ImportedSample),
         SchemaName::NoiseModel => schema_for!(wb_compare::NoiseModel),
         SchemaName::NetResult => schema_for!(wb_net::result::RunResult),
+        SchemaName::NetResults => schema_for!(Vec<wb_net::result::RunResult>),
         SchemaName::HashdParams => schema_for!(wb_hashd::HashdParams),
         SchemaName::HashdConfig => schema_for!(wb_hashd::HashdConfig),
         SchemaName::HashdReport => schema_for!(wb_hashd::HashdReport),

@@ -104,7 +104,7 @@ fn usage_shows_what_is_required() {
     assert_snapshot!(lines.map(usage).join("\n"), @"
     weighbridge merge [OPTIONS] --run-folder <DIR> <RUN>...
     weighbridge bisect run [OPTIONS] --into <DIR> --good <REVISION> --bad <REVISION> (--measure <COMMAND> | -- <RUN_ARGS>...)
-    weighbridge net iperf3 <--client <HOST>|--server>
+    weighbridge net iperf3 <--client <HOST>|--server|--version>
     weighbridge net uperf <-m <PROFILE>|-s|-V>
     weighbridge nearest <[NAME=]RUN[,RUN…]> <CANDIDATE>...
     ");

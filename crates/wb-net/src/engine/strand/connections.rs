@@ -9,7 +9,7 @@ use super::{StepResult, Strand, StrandOperation, StrandPosition, io_error};
 use crate::engine::clock::{self, Nanos};
 use crate::engine::plan::{FlowopPlan, GroupPlan, TransactionPlan};
 use crate::engine::protocol::{ConnectionTotals, Side};
-use crate::language::Endpoint;
+use crate::language::{Endpoint, Protocol};
 use crate::transport::socket::CONNECT_TIMEOUT;
 use crate::transport::{CloseMode, ConnectionInfo, Intent, Transport, WaitCondition, is_pending};
 
@@ -105,7 +105,7 @@ impl Strand {
                 let deadline = began + clock::nanos(endpoint.timeout.unwrap_or(CONNECT_TIMEOUT));
                 self.now = clock::now();
                 if self.now >= deadline {
-                    return StepResult::Failed(self::io_error(ErrorKind::TimedOut, "connection attempt timed out"));
+                    return StepResult::Failed(self::io_error(ErrorKind::TimedOut, describe_timeout(endpoint)));
                 }
                 let wait = transport.wait_condition(Intent::Send).or_until(deadline);
                 // Also kept after the end of the window: the other side, which has another clock, must not see it fail.
@@ -309,4 +309,14 @@ pub(super) fn find_connection<'a>(
     flowop: &FlowopPlan,
 ) -> Option<&'a mut OpenConnection> {
     open.iter_mut().find(|open| open.name == flowop.flowop.connection)
+}
+
+fn describe_timeout(endpoint: &Endpoint) -> &'static str {
+    match endpoint.protocol {
+        Protocol::Quic => {
+            "connection attempt timed out; QUIC needs packets of 1200 bytes (RFC 9000, section 14), and so a path with an \
+             MTU of 1228, with IPv6 of 1248"
+        }
+        _ => "connection attempt timed out",
+    }
 }

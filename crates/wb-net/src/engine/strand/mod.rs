@@ -141,6 +141,12 @@ struct StrandPosition {
     flowop_began: Nanos,
     /// Intended start of that execution, given by the rate of the flowop.
     flowop_intended: Nanos,
+    /// Executions of the flowop in this round that began after the period of its last was over.
+    overdue_executions: u64,
+    /// How long its only execution in this round was kept from its schedule by the round before.
+    slipped: Nanos,
+    /// Like executions, rounds of the transaction.
+    overdue_rounds: u64,
     /// Bytes moved in pieces in this round.
     piece_bytes: u64,
 }
@@ -262,7 +268,12 @@ impl Strand {
     pub(super) fn link_error(&self, id: u32, error: &io::Error) -> EngineError {
         for transaction in &self.plan.transactions {
             if let Some(flowop) = transaction.flowops.iter().find(|flowop| flowop.id == id) {
-                return self.locate_error(&transaction.name, flowop, error);
+                let mut error = self.locate_error(&transaction.name, flowop, error);
+                if self.side == Side::Server && matches!(flowop.flowop.action, FlowopAction::Connect(_)) {
+                    error.message += "; `accept` in the profile makes the server connect to the client, which NAT or a \
+                                      firewall between them may prevent: `connect` works through both";
+                }
+                return error;
             }
         }
         EngineError::new(error.to_string())
@@ -305,9 +316,8 @@ impl Strand {
         }
         let extent = self.plan.transactions[self.position.transaction].extent;
         self.ended_early |= matches!(extent, Extent::Iterations(rounds) if self.position.round < rounds);
-        if let Some(end) = self.position.end {
-            self.record_pending(end.min(clock::now()), context);
-        }
+        let now = clock::now();
+        self.record_pending(self.position.end.map(|end| end.min(now)), context);
         for open in &self.open {
             let tally = &mut context.transactions[self.position.transaction].flowops[open.arrivals.flowop];
             tally.reordered += open.arrivals.counts.reordered;
@@ -391,7 +401,11 @@ impl Strand {
                     let end = end.min(self.flowop_end(flowop).unwrap_or(Nanos::MAX));
                     return StrandStatus::Wait(if end == Nanos::MAX { wait } else { wait.or_until(end) });
                 }
-                StepResult::TimeUp => self.next_flowop(transaction, context),
+                StepResult::TimeUp => {
+                    // The abandoned one had begun.
+                    self.position.execution += 1;
+                    self.next_flowop(transaction, context);
+                }
                 StepResult::TransactionOver => return StrandStatus::Ended,
                 StepResult::Lost => {
                     self.position.round_failed = true;
@@ -546,6 +560,7 @@ impl Strand {
             && let Some(schedule) = self.schedules.get_mut(self.position.flowop)
         {
             *schedule = self.position.flowop_intended + (self.position.execution as f64 * period) as Nanos;
+            self.record_schedule(&transaction.flowops[self.position.flowop], None, context);
         }
         self.position.flowop += 1;
         self.position.execution = 0;

@@ -4,7 +4,7 @@ use super::{Strand, StrandContext, StrandOperation, StrandPosition};
 use crate::engine::clock::{self, Nanos};
 use crate::engine::latencies::{LatencyEntry, LatencyKind};
 use crate::engine::latency::LatencyHistogram;
-use crate::engine::plan::{FlowopPlan, TransactionPlan};
+use crate::engine::plan::{Executions, FlowopPlan, TransactionPlan};
 use crate::engine::protocol::Side;
 use crate::language::Extent;
 use crate::transport::WaitCondition;
@@ -32,16 +32,23 @@ impl Strand {
                 }
             }
             self.position.round_intended = intended;
+            if let Extent::Iterations(rounds) = transaction.extent {
+                let is_overdue = self.now >= self.position.began + (rounds as f64 * period) as Nanos;
+                self.position.overdue_rounds += u64::from(is_overdue && !is_last);
+            }
         }
         if is_last {
             return RoundStart::Never;
         }
         self.operation = StrandOperation::Idle;
-        self.position.is_round_open = true;
         if !self.takes_turns(transaction) {
             self.position.round_began = self.now.max(self.position.began);
         }
-        self.position.flowop_began = self.now;
+        // Not again after a wait for the rate of the first flowop, whose schedule would begin anew with it.
+        if !self.position.is_round_open {
+            self.position.flowop_began = self.now;
+        }
+        self.position.is_round_open = true;
         RoundStart::Now
     }
 
@@ -66,7 +73,43 @@ impl Strand {
         if self.now < intended {
             self.now = clock::now();
         }
-        if self.now < intended || !is_in_time { Err(WaitCondition::until(intended)) } else { Ok(Some(intended)) }
+        if self.now < intended || !is_in_time {
+            return Err(WaitCondition::until(intended));
+        }
+        if self.position.execution == 0 && matches!(flowop.executions, Executions::AsWritten(1)) {
+            let earliest = self.schedules.get(self.position.flowop).copied().unwrap_or(0);
+            self.position.slipped = self.position.flowop_began.saturating_sub(earliest);
+        }
+        if let (Executions::AsWritten(executions), None) = (flowop.executions, flowop.flowop.duration) {
+            let is_overdue = self.now >= self.position.flowop_intended + (executions as f64 * period) as Nanos;
+            self.position.overdue_executions += u64::from(is_overdue);
+        }
+        Ok(Some(intended))
+    }
+
+    /// Records how many executions of a flowop were due, on the side that measures: at its end, or at that of the window.
+    pub(super) fn record_schedule(&mut self, flowop: &FlowopPlan, end: Option<Nanos>, context: &mut StrandContext<'_>) {
+        let Some(period) = flowop.period else { return };
+        let overdue = std::mem::take(&mut self.position.overdue_executions);
+        let slipped = std::mem::take(&mut self.position.slipped);
+        if self.side != Side::Client {
+            return;
+        }
+        let StrandPosition { execution, flowop_intended, .. } = self.position;
+        let begun = execution + u64::from(matches!(self.operation, StrandOperation::Message(_)));
+        // Like a round, what is due at the end itself does not begin.
+        let until = |end: Nanos| (end.saturating_sub(flowop_intended) as f64 / period - 1e-6).ceil() as u64;
+        let scheduled = self.flowop_end(flowop).into_iter().chain(end).min().map(until);
+        let due = match (flowop.flowop.duration, flowop.executions) {
+            (None, Executions::AsWritten(executions)) => {
+                scheduled.map_or(executions, |scheduled| scheduled.min(executions))
+            }
+            _ => scheduled.unwrap_or(begun),
+        };
+        let schedule = &mut context.transactions[self.position.transaction].flowops[self.position.flowop].schedule;
+        schedule.due += due.max(begun);
+        schedule.missed += due.saturating_sub(begun) + overdue;
+        schedule.slipped += slipped;
     }
 
     pub(super) fn end_round(&mut self, transaction: &TransactionPlan, context: &mut StrandContext<'_>) {
@@ -108,11 +151,22 @@ impl Strand {
 
     /// Records what has not ended at the end of the window, on the side that measures rounds: the open round, and those
     /// that the rate scheduled and that never began.
-    pub(super) fn record_pending(&self, end: Nanos, context: &mut StrandContext<'_>) {
+    pub(super) fn record_pending(&mut self, end: Option<Nanos>, context: &mut StrandContext<'_>) {
         if self.side != Side::Client {
             return;
         }
-        let plan = &self.plan.transactions[self.position.transaction];
+        let group = self.plan.clone();
+        let plan = &group.transactions[self.position.transaction];
+        if self.position.is_round_open && self.position.execution > 0 {
+            // Otherwise the flowop has no execution that was due: its schedule begins with the first.
+            self.record_schedule(&plan.flowops[self.position.flowop], end, context);
+        }
+        let pending = &mut context.transactions[self.position.transaction].pending;
+        pending.overdue += self.position.overdue_rounds;
+        let Some(end) = end else {
+            pending.due += plan.period.map_or(0, |_| self.position.round);
+            return;
+        };
         let tally = &mut context.transactions[self.position.transaction];
         let StrandPosition { began, round, is_round_open, round_began, round_intended, .. } = self.position;
         let since = |start: Nanos| end.saturating_sub(start);

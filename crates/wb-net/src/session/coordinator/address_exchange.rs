@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 
-use super::events::RESPONSE_TIMEOUT;
 use super::{Coordinator, RunFailure};
 use crate::engine::protocol::{EngineCommand, EngineEvent, LinkAnnouncement, LinkId};
 use crate::language::NetProfile;
@@ -16,7 +15,7 @@ impl Coordinator<'_> {
         }
         let mut links: Vec<Option<Vec<LinkAnnouncement>>> = self.participants.iter().map(|_| None).collect();
         while let Some(missing) = links.iter().position(Option::is_none) {
-            match self.next_event_within(RESPONSE_TIMEOUT, missing).await? {
+            match self.next_response(missing).await? {
                 (participant, EngineEvent::Prepared { links: announcements, .. }) => {
                     links[participant] = Some(announcements);
                 }
@@ -38,7 +37,7 @@ impl Coordinator<'_> {
         }
         let mut ready = vec![false; self.participants.len()];
         while let Some(missing) = ready.iter().position(|ready| !ready) {
-            match self.next_event_within(RESPONSE_TIMEOUT, missing).await? {
+            match self.next_response(missing).await? {
                 (participant, EngineEvent::Ready) => ready[participant] = true,
                 (participant, _) => return Err(self.unexpected_event(participant)),
             }

@@ -6,9 +6,13 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::{Coordinator, Participant, ParticipantEvent, RunFailure};
 use crate::engine::protocol::{EngineCommand, EngineError, EngineEvent};
+use crate::language::StrandKind;
 
 /// How long participants may take to respond outside of measurements.
-pub(super) const RESPONSE_TIMEOUT: Duration = Duration::from_secs(15);
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(15);
+
+/// How much longer for each strand that is a process, as all of them compete for the processors.
+const PROCESS_TIMEOUT: Duration = Duration::from_millis(50);
 
 /// A server that sends nothing for this long is lost.
 const HEARTBEAT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -52,12 +56,10 @@ impl Coordinator<'_> {
         }
     }
 
-    /// The next event, with a timeout; `missing` is a participant that has not responded yet.
-    pub(super) async fn next_event_within(
-        &mut self,
-        timeout: Duration,
-        missing: usize,
-    ) -> Result<(usize, EngineEvent), RunFailure> {
+    /// The next event outside of measurements, with a timeout; `missing` is a participant that has not responded yet.
+    pub(super) async fn next_response(&mut self, missing: usize) -> Result<(usize, EngineEvent), RunFailure> {
+        let processes = self.profile.groups.iter().filter(|group| group.kind == StrandKind::Process);
+        let timeout = RESPONSE_TIMEOUT + PROCESS_TIMEOUT * processes.map(|group| group.strands).sum::<u32>();
         let deadline = Instant::now() + timeout;
         let mut next_heartbeat = Instant::now() + HEARTBEAT_INTERVAL;
         // The groups' deadlines and the heartbeat timeout do not apply here: no transaction is running.

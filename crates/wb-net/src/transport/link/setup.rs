@@ -51,7 +51,7 @@ struct ProbeAttempt {
 
 impl ProbeAttempt {
     fn start(config: &SocketConfig<'_>, bind: bool, peer: &TransportAddress) -> io::Result<Self> {
-        let socket = config.connecting_socket(bind)?;
+        let socket = config.connecting_socket(bind, None)?;
         socket.set_nonblocking(true)?;
         match socket.connect(&socket::sock_addr(peer)?) {
             Err(error) if !is_pending(&error) => Err(describe_refusal(peer, &error)),
@@ -74,6 +74,12 @@ impl ProbeAttempt {
         Ok(self.connection.receive())
     }
 }
+
+const FIREWALL_ADVICE: &str = "a firewall may drop connections to this port; `net serve --one-port` and `--data-ports \
+                               LOW-HIGH` limit the ports";
+
+const VSOCK_ADVICE: &str =
+    "vsock needs a kernel module: `vsock_loopback` on one machine, `vhost_vsock` on the host of a guest";
 
 impl Probe {
     /// Begins to connect.
@@ -129,10 +135,8 @@ impl Probe {
                     "{peer} accepted a connection and did not answer within {seconds} s: the server may be overloaded"
                 )
             } else {
-                format!(
-                    "no answer from {peer} within {seconds} s: a firewall may drop connections to this port; `net \
-                     serve --one-port` and `--data-ports LOW-HIGH` limit the ports"
-                )
+                let advice = if let TransportAddress::Vsock { .. } = peer { VSOCK_ADVICE } else { FIREWALL_ADVICE };
+                format!("no answer from {peer} within {seconds} s: {advice}")
             };
             return Err(io::Error::new(io::ErrorKind::TimedOut, message));
         }
@@ -144,7 +148,8 @@ impl Probe {
 }
 
 fn describe_refusal(peer: &TransportAddress, error: &io::Error) -> io::Error {
-    io::Error::new(error.kind(), format!("cannot connect to {peer}: {error}"))
+    let advice = if let TransportAddress::Vsock { .. } = peer { format!("; {VSOCK_ADVICE}") } else { String::new() };
+    io::Error::new(error.kind(), format!("cannot connect to {peer}: {error}{advice}"))
 }
 
 /// A datagram socket that becomes connected to the peer's before the run.
@@ -180,7 +185,7 @@ impl SocketPairing {
         let socket = match config.endpoint.protocol {
             // Without a name, it could not be answered.
             Protocol::UnixDgram => config.bind(0, false)?,
-            _ => config.connecting_socket(bind)?,
+            _ => config.connecting_socket(bind, Some(link.strand))?,
         };
         set_quic_buffers(config, &socket)?;
         let cookie = Cookie { purpose: Purpose::Connection, link, attempt: 1, ordinal: 0 };

@@ -58,6 +58,9 @@ impl JsonReport<'_> {
         document.insert("start".to_owned(), self.start());
         document.insert("intervals".to_owned(), (0..).map_while(|index| self.interval(index)).collect());
         document.insert("end".to_owned(), self.end());
+        if let Some(extra_data) = &self.test.extra_data {
+            document.insert("extra_data".to_owned(), json!(extra_data));
+        }
         document
     }
 
@@ -86,7 +89,9 @@ impl JsonReport<'_> {
         let peer = json!({ "host": test.host, "port": test.port });
         start[if test.side == Side::Client { "connecting_to" } else { "accepted_connection" }] = peer;
         start["cookie"] = json!(identity.cookie);
-        if !test.is_udp() {
+        if let Some(mss) = test.mss {
+            start["tcp_mss"] = json!(mss);
+        } else if !test.is_udp() {
             start["tcp_mss_default"] = json!(first.and_then(|first| first.tcp.as_ref()).map(|tcp| tcp.mss));
         }
         let bitrate = integer(test.target_bitrate);

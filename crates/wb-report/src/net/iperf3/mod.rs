@@ -65,6 +65,10 @@ pub struct Test {
     pub rate_unit: RateUnit,
     /// Text that the caller adds to JSON, by `-T`; none by default.
     pub title: Option<String>,
+    /// Further text that the caller adds to JSON.
+    pub extra_data: Option<String>,
+    /// Requested maximum segment size of TCP.
+    pub mss: Option<u32>,
 }
 
 /// One stream of a test.
@@ -105,7 +109,8 @@ impl Test {
             amount = match window.extent {
                 Extent::Window(length) => Amount::Time(length),
                 Extent::Iterations(rounds) => {
-                    let bytes = rounds.saturating_mul(size.into()).saturating_mul(group.strands.into());
+                    let bytes = rounds.saturating_mul(size.into()).saturating_mul(flowop.count);
+                    let bytes = bytes.saturating_mul(group.strands.into());
                     // Groups of one direction share an amount.
                     match amount {
                         Amount::Bytes(others) => Amount::Bytes(others.saturating_add(bytes)),
@@ -113,7 +118,8 @@ impl Test {
                     }
                 }
             };
-            target_bitrate = window.rate.map_or(target_bitrate, |rate| rate * f64::from(size) * 8.0);
+            target_bitrate =
+                window.rate.map_or(target_bitrate, |rate| rate * flowop.count as f64 * f64::from(size) * 8.0);
             endpoint = endpoint.or_else(|| endpoint_of(group));
             streams.extend((0..group.strands).map(|strand| (StreamId { group: index as u32, strand }, sends)));
         }
@@ -137,6 +143,8 @@ impl Test {
             tos: endpoint.tos.unwrap_or(0),
             rate_unit: RateUnit::default(),
             title: None,
+            extra_data: None,
+            mss: endpoint.mss,
         })
     }
 

@@ -64,6 +64,17 @@ impl Interval {
         if self.seconds() > 0.0 { self.bytes as f64 * 8.0 / self.seconds() } else { 0.0 }
     }
 
+    /// Counts as sent what the receiver counted. A sender's system call may not have returned when its window ended; and
+    /// of windows of different lengths the longer one included time in which nothing was left to send.
+    pub(super) fn include_received(&mut self, receiver: &Self) {
+        self.bytes = self.bytes.max(receiver.bytes);
+        self.blocks = self.blocks.max(receiver.blocks);
+        let rate = receiver.bits_per_second();
+        if self.bits_per_second() < rate {
+            self.end = self.start + self.bytes as f64 * 8.0 / rate;
+        }
+    }
+
     /// Adds what followed.
     fn extend(&mut self, next: &Self) {
         self.end = next.end;

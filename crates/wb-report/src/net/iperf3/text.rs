@@ -4,8 +4,10 @@
 use std::fmt::Write;
 
 use wb_net::engine::protocol::StrandProgress;
+use wb_net::engine::usage::Usage;
 use wb_net::language::NetProfile;
 
+use super::json::{CpuUsage, Identity};
 use super::samples::{Interval, Samples};
 use super::{Amount, Side, Stream, Test, split_address, units};
 
@@ -26,13 +28,15 @@ pub struct TextReport {
     has_header: bool,
     /// Intervals whose lines have been written.
     written: usize,
+    /// What a verbose report names.
+    verbose: Option<Identity>,
 }
 
 impl TextReport {
-    /// The report of a test that runs this profile.
-    pub fn new(test: Test, profile: &NetProfile) -> Self {
+    /// The report of a test that runs this profile; a verbose one, if it has an identity.
+    pub fn new(test: Test, profile: &NetProfile, verbose: Option<Identity>) -> Self {
         let samples = Samples::new(profile);
-        Self { test, samples, announced: Vec::new(), has_header: false, written: 0 }
+        Self { test, samples, announced: Vec::new(), has_header: false, written: 0, verbose }
     }
 
     /// What was sampled.
@@ -48,17 +52,84 @@ impl TextReport {
     /// The text before connections are open.
     pub fn heading(&self) -> String {
         let Test { host, port, .. } = &self.test;
+        let mut out = String::new();
+        if let Some(Identity { version, system_info, time, .. }) = &self.verbose {
+            let _ = writeln!(out, "{version}\n{system_info}\nTime: {time}");
+        }
         match (self.test.side, port) {
             (Side::Client, Some(port)) => {
-                let mut out = format!("Connecting to host {host}, port {port}\n");
+                let _ = writeln!(out, "Connecting to host {host}, port {port}");
                 if self.test.is_reverse() {
                     let _ = writeln!(out, "Reverse mode, remote host {host} is sending");
                 }
-                out
             }
-            (Side::Server, Some(port)) => format!("Accepted connection from {host}, port {port}\n"),
-            (_, None) => String::new(),
+            (Side::Server, Some(port)) => {
+                let _ = writeln!(out, "Accepted connection from {host}, port {port}");
+            }
+            (_, None) => return String::new(),
         }
+        if let Some(Identity { cookie, .. }) = &self.verbose {
+            let _ = writeln!(out, "      Cookie: {cookie}");
+            if self.test.target_bitrate > 0.0 {
+                let _ = writeln!(out, "      Target Bitrate: {:.0}", self.test.target_bitrate);
+            }
+        }
+        out
+    }
+
+    /// The parameters of the test, which a verbose report has before the first interval.
+    fn parameters(&self) -> String {
+        let test = &self.test;
+        let mut out = String::new();
+        let first = test.streams.first().and_then(|stream| self.samples.first_connection(stream.id));
+        match (test.mss, first.and_then(|first| first.tcp.as_ref())) {
+            (Some(mss), _) => _ = writeln!(out, "      TCP MSS: {mss}"),
+            (None, Some(tcp)) => _ = writeln!(out, "      TCP MSS: {} (default)", tcp.mss),
+            (None, None) => {}
+        }
+        let amount = match test.amount {
+            Amount::Time(time) => format!("{} second test", time.as_secs_f64()),
+            Amount::Bytes(bytes) => format!("{bytes} bytes to send"),
+            Amount::Blocks(blocks) => format!("{blocks} blocks to send"),
+        };
+        let _ = writeln!(
+            out,
+            "Starting Test: protocol: {}, {} streams, {} byte blocks, omitting {} seconds, {amount}, tos {}",
+            test.protocol.name().to_ascii_uppercase(),
+            test.parallel(),
+            test.block_size,
+            test.omit.as_secs_f64(),
+            test.tos,
+        );
+        out
+    }
+
+    /// CPU usage and congestion control of both sides, as far as they are known.
+    fn resources(&self, other: Option<&Samples>, cpu: CpuUsage) -> String {
+        let mut out = String::new();
+        let sends = self.test.streams.iter().any(|stream| self.test.sends(stream));
+        let (local, remote) = if sends { ("sender", "receiver") } else { ("receiver", "sender") };
+        let percent = |usage: Usage| {
+            let share = |nanos: u64| if cpu.seconds > 0.0 { nanos as f64 / 1e7 / cpu.seconds } else { 0.0 };
+            let (user, system) = (share(usage.user_ns), share(usage.system_ns));
+            format!("{:.1}% ({user:.1}%u/{system:.1}%s)", user + system)
+        };
+        if let (Some(host), Some(peer)) = (cpu.host, cpu.remote) {
+            let _ =
+                writeln!(out, "CPU Utilization: local/{local} {}, remote/{remote} {}", percent(host), percent(peer));
+        }
+        let congestion = |samples: Option<&Samples>| {
+            let stream = self.test.streams.first()?;
+            samples?.total(stream.id)?.tcp.map(|tcp| tcp.congestion)
+        };
+        let (own, other) = (congestion(Some(&self.samples)), congestion(other));
+        let (sender, receiver) = if sends { (own, other) } else { (other, own) };
+        for (name, congestion) in [("snd", sender), ("rcv", receiver)] {
+            if let Some(congestion) = congestion {
+                let _ = writeln!(out, "{name}_tcp_congestion {congestion}");
+            }
+        }
+        out
     }
 
     /// Adds samples; returns the lines that they give.
@@ -85,6 +156,9 @@ impl TextReport {
         for index in self.written..until {
             if !self.has_header {
                 self.has_header = true;
+                if self.verbose.is_some() {
+                    *out += &self.parameters();
+                }
                 *out += &self.interval_header();
             }
             if has_sums && index > 0 {
@@ -173,13 +247,20 @@ impl TextReport {
         }
     }
 
-    /// The totals of the measurement. The other side's samples, where they are known, give its lines.
-    pub fn summary(&mut self, other: Option<&Samples>) -> String {
+    /// The totals of the measurement, after a warning if there is one. The other side's samples, where they are known,
+    /// give its lines.
+    pub fn summary(&mut self, other: Option<&Samples>, warning: Option<&str>, cpu: CpuUsage) -> String {
         let mut out = String::new();
         let counts = self.test.streams.iter().map(|stream| self.samples.intervals(stream.id).len());
         let all = counts.max().unwrap_or(0);
         self.write_intervals(&mut out, all);
+        if let Some(warning) = warning {
+            let _ = writeln!(out, "warning: {warning}");
+        }
         out += SEPARATOR;
+        if self.verbose.is_some() {
+            out += "Test Complete. Summary Results:\n";
+        }
         let columns = match (self.test.is_udp(), self.has_retransmits() || other.is_some()) {
             (true, _) => "         Jitter    Lost/Total Datagrams",
             (false, true) => "         Retr",
@@ -200,6 +281,9 @@ impl TextReport {
                 receiver: Interval::sum(of_direction().filter_map(|(.., receiver)| receiver.as_ref())),
             };
             out += &self.total_lines("SUM", stream, &sum);
+        }
+        if self.verbose.is_some() {
+            out += &self.resources(other, cpu);
         }
         out
     }
@@ -238,11 +322,14 @@ impl StreamTotal {
     pub(super) fn new(test: &Test, stream: &Stream, own: &Samples, other: Option<&Samples>) -> Self {
         let own = own.total(stream.id);
         let other = other.and_then(|other| other.total(stream.id));
-        let (sender, mut receiver) = if test.sends(stream) { (own, other) } else { (other, own) };
+        let (mut sender, mut receiver) = if test.sends(stream) { (own, other) } else { (other, own) };
         let is_finite = !matches!(test.amount, Amount::Time(_));
         if let (Some(sender), Some(receiver), true) = (&sender, &mut receiver, test.is_udp() && is_finite) {
             // Those behind the last that arrived leave no gap; of a finite number they are known.
             receiver.datagrams.missing = sender.blocks.saturating_sub(receiver.blocks);
+        }
+        if let (Some(sender), Some(receiver)) = (&mut sender, &receiver) {
+            sender.include_received(receiver);
         }
         Self { sender, receiver }
     }

@@ -48,18 +48,119 @@ pub(crate) struct Iperf3Args {
     /// Print JSON as it becomes known: a line for the start, for each interval and for the end
     #[arg(long, conflicts_with = "json")]
     pub(crate) json_stream: bool,
+    /// Print more: the machine, the test's parameters, CPU usage and congestion control
+    #[arg(long, short = 'V')]
+    pub(crate) verbose: bool,
+    /// Begin each line of text with the time, in a format of strftime(3)
+    #[arg(long, value_name = "FORMAT", num_args = 0..=1, require_equals = true, default_missing_value = "%c ")]
+    pub(crate) timestamps: Option<String>,
+    /// Flush the output at every interval, as is always done
+    #[arg(long)]
+    pub(crate) forceflush: bool,
+    /// Print the version
+    #[arg(long, short = 'v', group = "side")]
+    pub(crate) version: bool,
     /// Append the output to a file instead of printing it
     #[arg(long, value_name = "FILE")]
     pub(crate) logfile: Option<OutputPath>,
     /// Exit after one test
     #[arg(long, short = '1', conflicts_with = "client")]
     pub(crate) one_off: bool,
+    /// Serve in the background
+    #[arg(long, short = 'D', conflicts_with = "client")]
+    pub(crate) daemon: bool,
+    /// Seconds without a client after which a server ends with -1, and otherwise listens anew
+    #[arg(long, value_name = "SECONDS", conflicts_with = "client", value_parser = whole_number::<u32, 1>)]
+    pub(crate) idle_timeout: Option<u32>,
+    /// Maximum rate of a test in bits per second over all streams, optionally with the seconds of its average [default: 5]
+    #[arg(long, value_name = "RATE[/SECONDS]", conflicts_with = "client", value_parser = parse_rate_limit)]
+    pub(crate) server_bitrate_limit: Option<ServerRateLimit>,
     /// What the client measures
     #[command(flatten)]
     pub(crate) test: Iperf3TestFlags,
+    /// Options that are refused
+    #[command(flatten)]
+    pub(crate) refused: RefusedFlags,
     /// Identity of this side, and trusted peers
     #[command(flatten)]
     pub(crate) trust: TrustFlags,
+}
+
+/// Options of iperf3 that are refused, with the reason.
+#[derive(Debug, Args)]
+pub(crate) struct RefusedFlags {
+    #[arg(long, short = 'I', hide = true)]
+    pidfile: Option<String>,
+    #[arg(long, short = 'F', hide = true)]
+    file: Option<String>,
+    #[arg(long, hide = true)]
+    bind_dev: Option<String>,
+    #[arg(long, short = 'd', hide = true, num_args = 0..=1, require_equals = true, default_missing_value = "4")]
+    debug: Option<String>,
+    #[arg(long, short = 'X', hide = true)]
+    xbind: Vec<String>,
+    #[arg(long, hide = true)]
+    nstreams: Option<String>,
+    #[arg(long, short = 'L', hide = true)]
+    flowlabel: Option<String>,
+    #[arg(long, short = 'Z', hide = true)]
+    zerocopy: bool,
+    #[arg(long, hide = true)]
+    username: Option<String>,
+    #[arg(long, hide = true)]
+    rsa_public_key_path: Option<String>,
+    #[arg(long, hide = true)]
+    rsa_private_key_path: Option<String>,
+    #[arg(long, hide = true)]
+    authorized_users_path: Option<String>,
+    #[arg(long, hide = true)]
+    time_skew_threshold: Option<String>,
+}
+
+impl RefusedFlags {
+    /// The first that is given: its name, and why it is refused.
+    pub(crate) fn refusal(&self) -> Option<(&'static str, &'static str)> {
+        const TOKEN: &str = "client and server prove that they know a token: see `--token-file`";
+        let flags = [
+            (
+                self.pidfile.is_some(),
+                "-I",
+                "-D prints the number of its process, and service managers write such files",
+            ),
+            (
+                self.file.is_some(),
+                "-F",
+                "messages have generated content, and a server stores nothing that it receives",
+            ),
+            (self.bind_dev.is_some(), "--bind-dev", "-B with the address of the interface selects it"),
+            (self.debug.is_some(), "-d", "messages about the internals do not exist; -V prints more"),
+            (!self.xbind.is_empty(), "-X", "an association of SCTP uses the address of -B"),
+            (self.nstreams.is_some(), "--nstreams", "profiles set the streams of SCTP (`net run`, `sctp_out_streams`)"),
+            (self.flowlabel.is_some(), "-L", "the kernel chooses the flow label"),
+            (self.zerocopy, "-Z", "messages are copied; profiles send files without copying (`net run`, `sendfile`)"),
+            (self.username.is_some(), "--username", TOKEN),
+            (self.rsa_public_key_path.is_some(), "--rsa-public-key-path", TOKEN),
+            (self.rsa_private_key_path.is_some(), "--rsa-private-key-path", TOKEN),
+            (self.authorized_users_path.is_some(), "--authorized-users-path", TOKEN),
+            (self.time_skew_threshold.is_some(), "--time-skew-threshold", TOKEN),
+        ];
+        flags.into_iter().find(|(is_given, ..)| *is_given).map(|(_, name, reason)| (name, reason))
+    }
+}
+
+/// The maximum rate of a server's test, and the seconds of its average.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ServerRateLimit {
+    pub(crate) bits_per_second: u64,
+    pub(crate) seconds: u32,
+}
+
+/// A target rate, and the number of blocks that are sent at once.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct TargetRate {
+    /// Bits per second; 0 for no limit.
+    pub(crate) bits_per_second: f64,
+    pub(crate) burst: Option<u32>,
 }
 
 /// The interval between lines of progress; `None` for one line at the end of each window.
@@ -107,9 +208,19 @@ pub(crate) struct Iperf3TestFlags {
     /// Use SCTP
     #[arg(long, conflicts_with_all = ["udp", "server"])]
     pub(crate) sctp: bool,
-    /// Target rate of each stream in bits per second, 0 for no limit [default: 1M for UDP, no limit otherwise]
-    #[arg(long, short, value_name = "RATE", value_parser = parse_rate, conflicts_with = "server")]
-    pub(crate) bitrate: Option<f64>,
+    /// Target rate of each stream in bits per second, 0 for no limit [default: 1M for UDP, no limit otherwise]; with the
+    /// number of blocks that are sent at once
+    #[arg(long, short, value_name = "RATE[/BLOCKS]", value_parser = parse_target_rate, conflicts_with = "server")]
+    pub(crate) bitrate: Option<TargetRate>,
+    /// Send as many blocks at once as the rate has in this time, in microseconds [default: each block by itself]
+    #[arg(long, value_name = "N", value_parser = parse_scaled_whole, conflicts_with = "server")]
+    pub(crate) pacing_timer: Option<u32>,
+    /// Rate in bits per second at which the kernel paces each stream (SO_MAX_PACING_RATE)
+    #[arg(long, value_name = "RATE", value_parser = parse_rate, conflicts_with = "server")]
+    pub(crate) fq_rate: Option<f64>,
+    /// Port of the first stream on this side; further streams have those that follow
+    #[arg(long, value_name = "PORT", value_parser = whole_number::<u16, 1>, conflicts_with = "server")]
+    pub(crate) cport: Option<u16>,
     /// Size of blocks [default: 128K; for UDP, what a packet holds]
     #[arg(long, short, value_name = "SIZE", value_parser = parse_block_size, conflicts_with = "server")]
     pub(crate) length: Option<u32>,
@@ -130,6 +241,27 @@ pub(crate) struct Iperf3TestFlags {
     #[arg(long, short = 'S', value_name = "N", value_parser = super::parse_type_of_service,
           conflicts_with = "server")]
     pub(crate) tos: Option<u8>,
+    /// Differentiated services code point: 0 to 63, also as 0x… or 0…, or a name such as `ef`, `af11` or `cs1`
+    #[arg(long, value_name = "N", value_parser = parse_dscp, conflicts_with_all = ["tos", "server"])]
+    pub(crate) dscp: Option<u8>,
+    /// Forbid the fragmentation of UDP datagrams
+    #[arg(long, requires = "udp", conflicts_with = "server")]
+    pub(crate) dont_fragment: bool,
+    /// Number datagrams without overflow, as is always done
+    #[arg(long, requires = "udp", conflicts_with = "server")]
+    pub(crate) udp_counters_64bit: bool,
+    /// Send repeated digits, which can be compressed, instead of pseudo-random bytes
+    #[arg(long, conflicts_with = "server")]
+    pub(crate) repeating_payload: bool,
+    /// Milliseconds without data after which the client as a receiver of TCP or SCTP gives up
+    #[arg(long, value_name = "MS", value_parser = whole_number::<u64, 100>, conflicts_with_all = ["udp", "server"])]
+    pub(crate) rcv_timeout: Option<u64>,
+    /// Milliseconds without acknowledgement of sent data after which TCP gives up
+    #[arg(long, value_name = "MS", value_parser = whole_number::<u64, 1>, conflicts_with_all = ["udp", "sctp", "server"])]
+    pub(crate) snd_timeout: Option<u64>,
+    /// Text that is added to JSON
+    #[arg(long, value_name = "TEXT", conflicts_with = "server")]
+    pub(crate) extra_data: Option<String>,
     /// Text that begins each line, or is the title in JSON
     #[arg(long, short = 'T', value_name = "TEXT", conflicts_with = "server")]
     pub(crate) title: Option<String>,
@@ -206,10 +338,60 @@ fn parse_block_size(text: &str) -> Result<u32, String> {
     size.map(|size| size as u32).ok_or_else(|| "expected a size from 1 byte to 1G".to_owned())
 }
 
-fn parse_rate(text: &str) -> Result<f64, String> {
-    if text.contains('/') {
-        return Err("expected a rate without `/`: packets are not sent in bursts".to_owned());
+fn parse_target_rate(text: &str) -> Result<TargetRate, String> {
+    let (rate, burst) = text.split_once('/').map_or((text, None), |(rate, burst)| (rate, Some(burst)));
+    let burst = burst.map(|burst| {
+        let blocks = burst.parse().ok().filter(|blocks| (1..=1000).contains(blocks));
+        blocks.ok_or_else(|| "expected 1 to 1000 blocks after `/`".to_owned())
+    });
+    Ok(TargetRate { bits_per_second: parse_rate(rate)?, burst: burst.transpose()? })
+}
+
+fn parse_rate_limit(text: &str) -> Result<ServerRateLimit, String> {
+    let (rate, seconds) = text.split_once('/').unwrap_or((text, "5"));
+    let seconds = seconds.parse().ok().filter(|seconds| (1..=1000).contains(seconds));
+    let seconds = seconds.ok_or_else(|| "expected 1 to 1000 seconds after `/`".to_owned())?;
+    let bits_per_second = parse_rate(rate)? as u64;
+    if bits_per_second == 0 {
+        Err("expected more than 0".to_owned())
+    } else {
+        Ok(ServerRateLimit { bits_per_second, seconds })
     }
+}
+
+fn parse_scaled_whole(text: &str) -> Result<u32, String> {
+    let number = scaled(text, 1000.0).filter(|number| (1.0..=1e9).contains(number));
+    number.map(|number| number as u32).ok_or_else(|| "expected microseconds such as `1000`".to_owned())
+}
+
+/// Names of code points (RFC 2474, 2597, 3246, 5865 and 8622).
+const CODE_POINTS: &[(&str, u8)] = &[("ef", 46), ("voice-admit", 44), ("le", 1)];
+
+fn parse_dscp(text: &str) -> Result<u8, String> {
+    let name = text.to_ascii_lowercase();
+    let digits = |prefix: &str, count| {
+        let digits: Vec<u8> = name.strip_prefix(prefix)?.bytes().map(|byte| byte.wrapping_sub(b'0')).collect();
+        (digits.len() == count).then_some(digits)
+    };
+    if let Some(&[class]) = digits("cs", 1).as_deref()
+        && class <= 7
+    {
+        return Ok(class * 8);
+    }
+    if let Some(&[class, drop]) = digits("af", 2).as_deref()
+        && (1..=4).contains(&class)
+        && (1..=3).contains(&drop)
+    {
+        return Ok(class * 8 + drop * 2);
+    }
+    if let Some((_, value)) = CODE_POINTS.iter().find(|(known, _)| *known == name) {
+        return Ok(*value);
+    }
+    let number = super::parse_type_of_service(text).ok().filter(|number| *number <= 63);
+    number.ok_or_else(|| "expected a number from 0 to 63, or a name such as `ef`, `af11` or `cs1`".to_owned())
+}
+
+fn parse_rate(text: &str) -> Result<f64, String> {
     scaled(text, 1000.0).ok_or_else(|| "expected bits per second such as `500M`".to_owned())
 }
 
@@ -225,6 +407,12 @@ mod tests {
             assert!(parse_size(text).is_err() && parse_rate(text).is_err(), "{text}");
         }
         assert!(parse_rate("1M/10").is_err() && parse_block_size("2G").is_err());
+        assert_eq!(parse_target_rate("1M/10"), Ok(TargetRate { bits_per_second: 1e6, burst: Some(10) }));
+        assert!(parse_target_rate("1M/0").is_err() && parse_rate_limit("0").is_err());
+        assert_eq!(parse_rate_limit("1g/7"), Ok(ServerRateLimit { bits_per_second: 1_000_000_000, seconds: 7 }));
+        let points = ["0", "0x2e", "056", "EF", "cs6", "af43"].map(parse_dscp);
+        assert_eq!(points, [0, 46, 46, 46, 48, 38].map(Ok));
+        assert!(["64", "cs8", "af44", "af", "x"].iter().all(|text| parse_dscp(text).is_err()));
         assert_eq!(parse_interval("0.5"), Ok(ReportInterval(Some(Nanos(500_000_000)))));
         assert!(parse_interval("0.01").is_err() && parse_affinity("1,").is_err());
     }

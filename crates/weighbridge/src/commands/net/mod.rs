@@ -15,8 +15,8 @@ mod uperf;
 
 use std::{io, process::Command, sync::Arc};
 
-use wb_net::engine::child::run_child;
 use wb_net::engine::engine_set::ChildCommandFactory;
+use wb_net::engine::fork_server::run_fork_server;
 
 use crate::cli::net::NetCommand;
 use crate::console::Console;
@@ -42,13 +42,13 @@ pub(super) fn net(command: NetCommand, console: &Console) -> Result<Exit, Error>
         NetCommand::Uperf(args) => uperf::uperf(&args, console),
         NetCommand::Iperf3(args) => iperf3::iperf3(&args, console),
         NetCommand::StrandProcess => {
-            run_child().map_err(|error| Error::Internal(error.to_string()))?;
+            run_fork_server().map_err(|error| Error::Internal(error.to_string()))?;
             Ok(Exit::Success)
         }
     }
 }
 
-/// Creates commands that start this program as a process for strands.
+/// Creates commands that start this program as the process that forks those of strands.
 fn child_command() -> ChildCommandFactory {
     Arc::new(|| -> io::Result<Command> {
         let mut command = Command::new(std::env::current_exe()?);

@@ -40,7 +40,7 @@ pub(super) fn start_error(error: &ClientError) -> Error {
             format!("give its address with --server {host}=ADDRESS, or correct the name")
         }
         ClientError::Server { host, .. } => format!(
-            "`weighbridge net serve` must run there, with the same token; --port or --server {host}=ADDRESS:PORT selects \
+            "`weighbridge net serve` must run there, with the same token and, for other machines, --listen; --port or --server {host}=ADDRESS:PORT selects \
              another port"
         ),
         ClientError::Files(_) => "name a folder with files in `dir=`".to_owned(),

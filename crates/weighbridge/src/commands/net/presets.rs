@@ -11,10 +11,10 @@ use wb_report::net::{self, Combination};
 use super::{
     outcome::{report_outcome, worst_exit},
     progress::ProgressFormat,
-    response_log::ResponseLog,
+    response_log::{ResponseLayout, ResponseLog},
     run::{RunConfig, progress_format, run_profile, write_xml},
 };
-use crate::cli::net::{BufferSize, PresetArgs};
+use crate::cli::net::{BufferSize, NetClientFlags, PresetArgs};
 use crate::console::Console;
 use crate::error::Error;
 use crate::exit::Exit;
@@ -71,7 +71,7 @@ pub(super) fn run(preset: Preset, args: &PresetArgs, console: &Console) -> Resul
     }
     let flags = &args.common;
     flags.xml.as_ref().map_or(Ok(()), check_file)?;
-    let mut responses = flags.raw.as_ref().map(ResponseLog::create).transpose()?;
+    let mut responses = flags.raw.as_ref().map(|path| ResponseLog::create(path, ResponseLayout::Named)).transpose()?;
     let mut results: Vec<(PresetCase, RunResult)> = Vec::new();
     let how = RunConfig { port, counts_only: false, progress: progress_format(flags, false, console) };
     for point in &points {
@@ -96,7 +96,7 @@ pub(super) fn run(preset: Preset, args: &PresetArgs, console: &Console) -> Resul
     if matches!(how.progress, ProgressFormat::Lines { .. }) {
         print_text("\n")?;
     }
-    print_results(&results, points.len(), flags.json, console)?;
+    print_results(&results, points.len(), flags, console)?;
     responses.map_or(Ok(()), ResponseLog::finish)?;
     let (_, results): (Vec<PresetCase>, Vec<RunResult>) = results.into_iter().unzip();
     if let Some(path) = &flags.xml {
@@ -115,15 +115,23 @@ pub(super) fn run(preset: Preset, args: &PresetArgs, console: &Console) -> Resul
 fn print_results(
     results: &[(PresetCase, RunResult)],
     requested: usize,
-    json: bool,
+    flags: &NetClientFlags,
     console: &Console,
 ) -> Result<(), Error> {
-    if json {
+    if flags.json {
         let results: Vec<&RunResult> = results.iter().map(|(_, result)| result).collect();
         return print_json(&results);
     }
+    // What is counted for flowops is in the tables of flowops alone.
+    let has_flowops = flags.cpu || flags.has_counters();
+    let flowops = |result| if has_flowops { net::flowops_text(result, console.stdout_style) } else { String::new() };
     if let ([(_, result)], 1) = (results, requested) {
-        return print_text(&net::preset(result, console.stdout_style));
+        return print_text(&(flowops(result) + &net::preset(result, console.stdout_style)));
+    }
+    for (point, result) in results.iter().filter(|_| has_flowops) {
+        let connections = wb_model::pluralize(point.instances as usize, "connection");
+        print_text(&format!("{}, messages of {}, {connections}:\n", point.protocol.name(), point.size))?;
+        print_text(&flowops(result))?;
     }
     let all: Vec<Combination<'_>> = results
         .iter()

@@ -1,15 +1,12 @@
 //! Prints the progress of a network run: one line per interval of the data phase.
 
-use std::{
-    collections::BTreeMap,
-    time::{Duration, SystemTime, UNIX_EPOCH},
-};
+use std::{collections::BTreeMap, time::Duration};
 
 use wb_net::{
     engine::{clock, protocol::EngineProgress, raw_log::LatencyRecord},
     language::{Extent, FlowopAction, NetProfile, Transaction},
     mirror,
-    result::{ProgressPoint, RunResult},
+    result::{CLOCK_TOLERANCE, ProgressPoint, RunResult, SentByInterval},
     session::{client::ClientRun, coordinator::RunObserver},
 };
 use wb_report::net::progress::{IntervalRates, interval_line, transaction_start_line};
@@ -24,7 +21,7 @@ pub(super) enum ProgressFormat {
     Silent,
     /// Lines for people, with this many decimals of times and optionally the names of transactions.
     Lines { decimals: usize, names: bool },
-    /// Lines for programs, as in uperf: cumulative counts with the time of day.
+    /// Lines for programs, as in uperf, by [`TransactionProgress`](super::uperf::TransactionProgress).
     Timestamped,
 }
 
@@ -42,6 +39,7 @@ pub(super) struct ProgressPrinter<'a> {
     interval: Duration,
     /// End of the last printed interval, in seconds after the start of the data phase.
     printed_until: f64,
+    sent: SentByInterval,
     machines: usize,
     /// By host; `None` is the client.
     progress_by_host: BTreeMap<Option<String>, MachineProgress>,
@@ -71,6 +69,7 @@ impl<'a> ProgressPrinter<'a> {
             current_transactions: vec![0; profile.groups.len()],
             interval: Duration::from_nanos(run.settings.progress_interval),
             printed_until: 0.0,
+            sent: SentByInterval::default(),
             machines: 1 + mirror::hosts(profile).len(),
             progress_by_host: BTreeMap::new(),
             responses,
@@ -87,6 +86,7 @@ impl<'a> ProgressPrinter<'a> {
 
     fn print_interval(&mut self) {
         let Some(data_began) = self.data_start else { return };
+        let printed_until = self.printed_until;
         let mut tick = IntervalRates { at: 0.0, received: Some(0.0), sent: Some(0.0), operations: None };
         if self.progress_by_host.values().filter(|party| party.pending.is_some()).count() < self.machines {
             // Without the counters of one machine, the totals are unknown.
@@ -112,6 +112,12 @@ impl<'a> ProgressPrinter<'a> {
                 self.printed_until = tick.at;
             }
         }
+        if let (Some(received), Some(sent)) = (tick.received, &mut tick.sent) {
+            let seconds = tick.at - printed_until;
+            if seconds > 0.0 {
+                *sent = self.sent.next(*sent * seconds, received * seconds) / seconds;
+            }
+        }
         if let (ProgressFormat::Lines { decimals, .. }, true) = (self.format, tick.operations.is_some()) {
             print_ignoring_errors(&interval_line(&tick, decimals));
         }
@@ -120,15 +126,7 @@ impl<'a> ProgressPrinter<'a> {
     /// Prints the final totals, or the last interval, which the end of the run cut short.
     pub(super) fn finish(&self, result: &RunResult) {
         match self.format {
-            ProgressFormat::Silent => {}
-            ProgressFormat::Timestamped => {
-                let machines = || result.machines.iter();
-                let (received, sent) =
-                    (machines().map(|one| one.received_bytes).sum(), machines().map(|one| one.sent_bytes).sum());
-                let progress = machines().next().into_iter().flat_map(|client| &client.progress);
-                let operations = progress.map(|point| point.operations).sum();
-                print_timestamp_line(&self.transaction_names(), &RunCounters { received, sent, operations });
-            }
+            ProgressFormat::Silent | ProgressFormat::Timestamped => {}
             ProgressFormat::Lines { decimals, .. } => {
                 if let Some(tick) = self.remaining_interval(result) {
                     print_ignoring_errors(&interval_line(&tick, decimals));
@@ -140,7 +138,7 @@ impl<'a> ProgressPrinter<'a> {
     /// Rates of all machines after the last printed line.
     fn remaining_interval(&self, result: &RunResult) -> Option<IntervalRates> {
         // Clocks differ between machines: points up to a tenth of an interval later count as printed.
-        let printed = self.printed_until + self.interval.as_secs_f64() / 10.0;
+        let printed = self.printed_until + self.interval.as_secs_f64() * CLOCK_TOLERANCE;
         let rates = result.machines.iter().map(|machine| {
             let rest: Vec<_> = machine.progress.iter().filter(|point| point.end_seconds > printed).collect();
             let seconds: f64 = rest.iter().map(|point| point.seconds).sum();
@@ -152,26 +150,11 @@ impl<'a> ProgressPrinter<'a> {
         });
         let rates: Vec<_> = rates.collect();
         let &(at, _, _, operations) = rates.first()?;
-        let received = rates.iter().map(|(_, received, ..)| *received).sum();
-        Some(IntervalRates { at: at?, received, sent: rates.iter().map(|(_, _, sent, _)| *sent).sum(), operations })
-    }
-
-    /// Prints the cumulative counts received so far.
-    fn print_timestamp(&self, name: &str) {
-        let counters = || self.progress_by_host.values().filter_map(|party| party.last);
-        let operations =
-            self.progress_by_host.get(&None).and_then(|client| client.last).map_or(0, |last| last.operations);
-        let (received, sent) = (counters().map(|last| last.received).sum(), counters().map(|last| last.sent).sum());
-        print_timestamp_line(name, &RunCounters { received, sent, operations });
-    }
-
-    /// Names of the current transactions of all groups, without adjacent duplicates.
-    fn transaction_names(&self) -> String {
-        let groups = self.profile.groups.iter().zip(&self.current_transactions);
-        let mut names: Vec<&str> =
-            groups.filter_map(|(group, running)| Some(group.transactions.get(*running)?.name.as_str())).collect();
-        names.dedup();
-        names.join("+")
+        let received: Option<f64> = rates.iter().map(|(_, received, ..)| *received).sum();
+        let sent: Option<f64> = rates.iter().map(|(_, _, sent, _)| *sent).sum();
+        // The machines' windows end at slightly different times.
+        let sent = sent.zip(received).map(|(sent, received)| sent.max(received));
+        Some(IntervalRates { at: at?, received, sent, operations })
     }
 }
 
@@ -180,15 +163,12 @@ impl RunObserver for ProgressPrinter<'_> {
         let in_data_phase = self.data_start.is_some() && self.is_in_data_phase();
         let is_pending =
             self.progress_by_host.get(&host.map(str::to_owned)).is_some_and(|party| party.pending.is_some());
-        if in_data_phase && is_pending && self.format != ProgressFormat::Timestamped {
+        if in_data_phase && is_pending {
             self.print_interval();
         }
         let party = self.progress_by_host.entry(host.map(str::to_owned)).or_default();
-        if !in_data_phase || self.format == ProgressFormat::Timestamped {
+        if !in_data_phase {
             party.last = Some(progress);
-            if in_data_phase && host.is_none() {
-                self.print_timestamp(&self.transaction_names());
-            }
             return;
         }
         party.pending = Some((progress, clock::now()));
@@ -226,7 +206,6 @@ impl RunObserver for ProgressPrinter<'_> {
                     &format!("{group}{} ({})", next.name, flowops.join(", ")),
                 ));
             }
-            ProgressFormat::Timestamped => self.print_timestamp(&next.name),
             _ => {}
         }
     }
@@ -252,21 +231,6 @@ fn is_data_transaction(profile: &NetProfile, transaction: &Transaction) -> bool 
         })
     };
     moves(transaction) || !profile.groups.iter().flat_map(|group| &group.transactions).any(moves)
-}
-
-/// Cumulative counts since the start of the run.
-struct RunCounters {
-    received: u64,
-    sent: u64,
-    operations: u64,
-}
-
-/// Prints cumulative counts in uperf's format.
-fn print_timestamp_line(name: &str, RunCounters { received, sent, operations }: &RunCounters) {
-    let millis = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64() * 1e3;
-    print_ignoring_errors(&format!(
-        "timestamp_ms:{millis:.4} name:{name} nr_bytes:{received} nr_ops:{operations} sent_bytes:{sent}\n"
-    ));
 }
 
 /// Prints text, ignoring errors: a closed pipe does not stop the run.

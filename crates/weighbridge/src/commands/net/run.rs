@@ -6,7 +6,7 @@ use wb_net::{
     language::NetProfile,
     mirror::hosts,
     result::RunResult,
-    session::client::ClientRun,
+    session::{client::ClientRun, coordinator::RunObserver},
 };
 use wb_report::net::{self, ResultSections};
 use wb_session::program::runtime;
@@ -16,9 +16,10 @@ use super::{
     outcome::{report_outcome, start_error},
     progress::{ProgressFormat, ProgressPrinter},
     random_seed,
-    response_log::ResponseLog,
+    response_log::{ResponseLayout, ResponseLog},
     serve::wait_for_signal,
     trust,
+    uperf::TransactionProgress,
 };
 use crate::cli::OutputPath;
 use crate::cli::net::{NetClientFlags, NetRunArgs};
@@ -32,7 +33,7 @@ pub(super) fn run(args: &NetRunArgs, console: &Console) -> Result<Exit, Error> {
     let (profile, notes) = check::load_profile(&args.profile, &args.var)?;
     let flags = &args.common;
     flags.xml.as_ref().map_or(Ok(()), check_file)?;
-    let mut responses = flags.raw.as_ref().map(ResponseLog::create).transpose()?;
+    let mut responses = flags.raw.as_ref().map(|path| ResponseLog::create(path, ResponseLayout::Named)).transpose()?;
     if let Some(responses) = &mut responses {
         responses.start_profile(&profile, None);
     }
@@ -114,11 +115,20 @@ pub(super) fn run_profile(
             flags.seed.unwrap_or_else(random_seed),
         )
     };
+    let execute = |observer: &mut dyn RunObserver| {
+        let record = runtime()?.block_on(run.execute(wait_for_signal(), observer));
+        let mut result = RunResult::new(&run, record.map_err(|error| start_error(&error))?);
+        result.notes.splice(0..0, notes);
+        Ok::<_, Error>(result)
+    };
+    if how.progress == ProgressFormat::Timestamped {
+        let mut live = TransactionProgress::new(&run.profile, true, responses);
+        let result = execute(&mut live)?;
+        live.finish(&result)?;
+        return Ok(result);
+    }
     let mut live = ProgressPrinter::new(&run, how.progress, responses);
-    let record = runtime()?.block_on(run.execute(wait_for_signal(), &mut live));
-    let record = record.map_err(|error| start_error(&error))?;
-    let mut result = RunResult::new(&run, record);
-    result.notes.splice(0..0, notes);
+    let result = execute(&mut live)?;
     live.finish(&result);
     Ok(result)
 }

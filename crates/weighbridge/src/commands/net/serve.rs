@@ -1,6 +1,7 @@
 //! `weighbridge net serve`: serves the other side of network profiles.
 
 use std::{
+    collections::BTreeSet,
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket},
     sync::{
         Arc, Mutex, PoisonError,
@@ -41,12 +42,16 @@ pub(super) struct ServerConfig {
     pub(super) progress_interval: Option<Duration>,
     /// Whether to serve one session only.
     pub(super) once: bool,
+    /// How long no session may be in progress: then a server of one session ends, and another says that it listens.
+    pub(super) idle_limit: Option<Duration>,
 }
 
 /// Why a server ended.
 pub(super) enum ServerEnd {
     /// It served its one session.
     Once,
+    /// It was to serve one session, and none began in time.
+    Idle,
     /// A signal, with this number of sessions in progress.
     Signal(usize),
 }
@@ -56,8 +61,10 @@ pub(super) fn run_server(
     config: ServerConfig,
     on_listening: impl FnOnce(SocketAddr) -> Result<(), Error>,
     on_event: impl Fn(&ServerEvent) + Send + Sync + 'static,
+    on_idle: impl Fn(),
 ) -> Result<ServerEnd, Error> {
-    let ServerConfig { address, credentials, limits, cpus, client_cpus, one_port, progress_interval, once } = config;
+    let ServerConfig { address, credentials, limits, cpus, client_cpus, one_port, progress_interval, once, idle_limit } =
+        config;
     runtime()?.block_on(async {
         let bind_failed = |error: ControlError| Error::Usage {
             what: error.to_string(),
@@ -75,6 +82,8 @@ pub(super) fn run_server(
         on_listening(listener.local_addr())?;
         let done = Arc::new(tokio::sync::Notify::new());
         let session_over = done.clone();
+        let changed = Arc::new(tokio::sync::Notify::new());
+        let session_changed = changed.clone();
         let sessions = Arc::new(AtomicUsize::new(0));
         let active_sessions = sessions.clone();
         let report = move |event: ServerEvent| {
@@ -83,9 +92,23 @@ pub(super) fn run_server(
                 ServerEvent::SessionEnded(..) => _ = sessions.fetch_sub(1, Ordering::SeqCst),
                 ServerEvent::Refused(..) | ServerEvent::RunAccepted(..) | ServerEvent::StrandProgress(..) => {}
             }
+            if matches!(event, ServerEvent::SessionStarted(..) | ServerEvent::SessionEnded(..)) {
+                session_changed.notify_one();
+            }
             on_event(&event);
             if once && matches!(event, ServerEvent::SessionEnded(..)) {
                 session_over.notify_one();
+            }
+        };
+        let idle = async {
+            let Some(limit) = idle_limit else { return std::future::pending().await };
+            loop {
+                let is_idle = active_sessions.load(Ordering::SeqCst) == 0;
+                match tokio::time::timeout(limit, changed.notified()).await {
+                    Err(_) if is_idle && once => return,
+                    Err(_) if is_idle => on_idle(),
+                    _ => {}
+                }
             }
         };
         tokio::select! {
@@ -93,6 +116,7 @@ pub(super) fn run_server(
                 Err(Error::Internal("the listening socket is broken".to_owned()))
             }
             () = done.notified() => Ok(ServerEnd::Once),
+            () = idle => Ok(ServerEnd::Idle),
             () = wait_for_signal() => Ok(ServerEnd::Signal(active_sessions.load(Ordering::SeqCst))),
         }
     })
@@ -101,10 +125,11 @@ pub(super) fn run_server(
 /// Serves clients until a signal, or after one session with `--once`.
 pub(super) fn serve(args: &NetServeArgs, console: &Console) -> Result<Exit, Error> {
     let (credentials, pairing_token) = trust::server_credentials(&args.trust, args.pair)?;
-    let listen = if args.pair { IpAddr::V6(Ipv6Addr::UNSPECIFIED) } else { args.listen };
+    let mut address = if args.pair { SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), 0) } else { args.listen };
+    address.set_port(args.port);
     let fingerprint = credentials.identity.fingerprint();
     let config = ServerConfig {
-        address: SocketAddr::new(listen, args.port),
+        address,
         credentials,
         limits: SessionLimits {
             sessions: args.max_sessions,
@@ -119,14 +144,20 @@ pub(super) fn serve(args: &NetServeArgs, console: &Console) -> Result<Exit, Erro
         one_port: args.one_port,
         progress_interval: None,
         once: args.once,
+        idle_limit: None,
     };
     let quiet = console.quiet;
     let on_listening = |at: SocketAddr| {
         crate::console::message!("serving at {at}, with the key {fingerprint}");
         if let Some(token) = pairing_token {
-            let host = machine_address().map_or_else(|| "HOST".to_owned(), |address| address.to_string());
+            let main = machine_address();
+            let host = main.map_or_else(|| "HOST".to_owned(), |address| address.to_string());
             crate::console::message!("on the other machine, run:");
             print_text(&format!("WEIGHBRIDGE_NET_TOKEN={} weighbridge net rr {host}:{}\n", token.reveal(), at.port()))?;
+            let others: Vec<String> = machine_addresses().into_iter().filter(|other| *other != host).collect();
+            if !others.is_empty() {
+                crate::console::message!("other addresses of this machine: {}", others.join(", "));
+            }
         } else if at.ip().is_loopback() && !quiet {
             let host = machine_address().map_or_else(|| "ADDRESS".to_owned(), |address| address.to_string());
             crate::console::message!("note: other machines cannot reach {}; `--listen {host}` lets them", at.ip());
@@ -134,11 +165,16 @@ pub(super) fn serve(args: &NetServeArgs, console: &Console) -> Result<Exit, Erro
         Ok(())
     };
     let log = SessionLog::default();
-    let end = run_server(config, on_listening, move |event| {
-        if !quiet {
-            log.print(event);
-        }
-    })?;
+    let end = run_server(
+        config,
+        on_listening,
+        move |event| {
+            if !quiet {
+                log.print(event);
+            }
+        },
+        || {},
+    )?;
     if let (ServerEnd::Signal(active), false) = (end, quiet) {
         let active = wb_model::pluralize(active, "session");
         crate::console::message!("stopped by a signal, with {active} in progress");
@@ -171,6 +207,35 @@ impl SessionLog {
             ServerEvent::RunAccepted(..) | ServerEvent::StrandProgress(..) => {}
         }
     }
+}
+
+/// The addresses of this machine, without those of loopback; link-local ones with their interfaces, and none that the
+/// kernel does not show.
+fn machine_addresses() -> Vec<String> {
+    let read = |path| std::fs::read_to_string(path).unwrap_or_default();
+    let mut addresses: Vec<String> = Vec::new();
+    let (routes, mut last) = (read("/proc/net/fib_trie"), "");
+    for line in routes.lines().map(str::trim) {
+        match line.strip_prefix("|-- ") {
+            Some(address) => last = address,
+            // A route to one address, which is this machine.
+            None if line == "/32 host LOCAL" && !last.starts_with("127.") => addresses.push(last.to_owned()),
+            None => {}
+        }
+    }
+    for line in read("/proc/net/if_inet6").lines() {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let [address, _, _, _, _, interface] = words[..] else { continue };
+        let Ok(address) = u128::from_str_radix(address, 16).map(Ipv6Addr::from) else { continue };
+        if address.is_unicast_link_local() {
+            addresses.push(format!("[{address}%{interface}]"));
+        } else if !address.is_loopback() {
+            addresses.push(format!("[{address}]"));
+        }
+    }
+    let mut seen = BTreeSet::new();
+    addresses.retain(|address| seen.insert(address.clone()));
+    addresses
 }
 
 /// The address of this machine on its default route; nothing is sent.

@@ -18,7 +18,7 @@ use wb_report::net::uperf::{ProgressLine, result_text, separator, timestamped_li
 use wb_session::program::runtime;
 
 use super::outcome::{report_outcome, start_error};
-use super::response_log::ResponseLog;
+use super::response_log::{ResponseLayout, ResponseLog};
 use super::run::engine_settings;
 use super::serve::{ServerConfig, SessionLog, run_server, wait_for_signal};
 use super::{check, child_command, random_seed, trust};
@@ -50,6 +50,7 @@ fn serve(args: &UperfArgs) -> Result<Exit, Error> {
         one_port: false,
         progress_interval: None,
         once: false,
+        idle_limit: None,
     };
     let (log, verbose) = (SessionLog::default(), args.verbose);
     run_server(
@@ -60,13 +61,15 @@ fn serve(args: &UperfArgs) -> Result<Exit, Error> {
                 log.print(event);
             }
         },
+        || {},
     )?;
     Ok(Exit::Success)
 }
 
 fn run_master(args: &UperfArgs, path: &Path, console: &Console) -> Result<Exit, Error> {
     let (profile, mut notes) = check::load_profile(path, &[])?;
-    let mut responses = args.raw.as_ref().map(ResponseLog::create).transpose()?;
+    let create = |path| ResponseLog::create(path, ResponseLayout::Uperf);
+    let mut responses = args.raw.as_ref().map(create).transpose()?;
     if let Some(responses) = &mut responses {
         responses.start_profile(&profile, None);
     }
@@ -80,7 +83,7 @@ fn run_master(args: &UperfArgs, path: &Path, console: &Console) -> Result<Exit, 
     let run =
         ClientRun { port: args.port, settings, ..ClientRun::new(profile, credentials, child_command(), random_seed()) };
     print_text(&starting_line(&run.profile))?;
-    let mut observer = Progress::new(&run.profile, args.timestamped, responses.as_mut());
+    let mut observer = TransactionProgress::new(&run.profile, args.timestamped, responses.as_mut());
     let record = runtime()?.block_on(run.execute(wait_for_signal(), &mut observer));
     let result = RunResult::new(&run, record.map_err(|error| start_error(&error))?);
     observer.finish(&result)?;
@@ -93,7 +96,8 @@ fn run_master(args: &UperfArgs, path: &Path, console: &Console) -> Result<Exit, 
         netstat: true,
         nested: false,
     };
-    print_text(&result_text(&result, sections, args.timestamped))?;
+    let ended = args.timestamped.then(millis_of_day);
+    print_text(&result_text(&run.profile, &result, sections, ended))?;
     responses.map_or(Ok(()), ResponseLog::finish)?;
     if args.verbose {
         notes.push(format!("seed {}", result.seed));
@@ -114,11 +118,13 @@ fn starting_line(profile: &NetProfile) -> String {
     format!("Starting {} running profile:{} ...   0.00 seconds\n", counts.join(", "), profile.name)
 }
 
-/// Prints progress as uperf does: one line that changes, on a terminal, or lines for scripts.
-struct Progress<'a> {
+/// Prints the progress of transactions as uperf does: one line that changes, on a terminal, or lines for scripts. As
+/// there, the transactions are those of the first group, counted from 1, and counts begin with each.
+pub(super) struct TransactionProgress<'a> {
     profile: &'a NetProfile,
     timestamped: bool,
     is_terminal: bool,
+    run_start: u64,
     /// The transaction of the first group, and when it began.
     transaction: usize,
     began: u64,
@@ -133,13 +139,14 @@ struct Progress<'a> {
     failure: Option<Error>,
 }
 
-impl<'a> Progress<'a> {
-    fn new(profile: &'a NetProfile, timestamped: bool, responses: Option<&'a mut ResponseLog>) -> Self {
+impl<'a> TransactionProgress<'a> {
+    pub(super) fn new(profile: &'a NetProfile, timestamped: bool, responses: Option<&'a mut ResponseLog>) -> Self {
         let is_terminal = output::is_terminal();
         Self {
             profile,
             timestamped,
             is_terminal,
+            run_start: clock::now(),
             transaction: 0,
             began: clock::now(),
             counts: BTreeMap::new(),
@@ -172,7 +179,7 @@ impl<'a> Progress<'a> {
         self.failure = self.failure.take().or(print_bytes(text.as_bytes()).err());
     }
 
-    fn finish(&mut self, result: &RunResult) -> Result<(), Error> {
+    pub(super) fn finish(&mut self, result: &RunResult) -> Result<(), Error> {
         if let Some(failure) = self.failure.take() {
             return Err(failure);
         }
@@ -188,7 +195,7 @@ impl<'a> Progress<'a> {
     }
 }
 
-impl RunObserver for Progress<'_> {
+impl RunObserver for TransactionProgress<'_> {
     fn on_progress(&mut self, host: Option<&str>, progress: EngineProgress) {
         let host = host.map(str::to_owned);
         // One line for the reports of all machines, as they arrive at about the same time.
@@ -223,7 +230,7 @@ impl RunObserver for Progress<'_> {
 
     fn on_latencies(&mut self, times: &[LatencyRecord]) {
         if let Some(responses) = &mut self.responses {
-            responses.append(self.began, times);
+            responses.append(self.run_start, times);
         }
     }
 }

@@ -24,7 +24,7 @@ fn missing_server_is_reported() {
     assert_snapshot!(ran.transcript().replace(&free.to_string(), "PORT"), @r"
     exit 1
     error: host `127.0.0.1`: cannot connect to 127.0.0.1:PORT: connection refused
-    help: `weighbridge net serve` must run there, with the same token; --port or --server 127.0.0.1=ADDRESS:PORT selects another port
+    help: `weighbridge net serve` must run there, with the same token and, for other machines, --listen; --port or --server 127.0.0.1=ADDRESS:PORT selects another port
     ");
 }
 

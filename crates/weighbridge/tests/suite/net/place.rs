@@ -106,7 +106,7 @@ fn mask(word: &str) -> String {
         Some(body) => (body, &word[body.len()..]),
         None => (word, ""),
     };
-    let figure = body == "–" || body == "<0.01" || body.trim_start_matches('-').parse::<f64>().is_ok();
+    let figure = body == "–" || body == "<0.01" || body.trim_start_matches(['-', '≥']).parse::<f64>().is_ok();
     if figure { format!("#{end}") } else { word.to_owned() }
 }
 
@@ -114,6 +114,8 @@ fn is_unit(word: &str) -> bool {
     let word = word.trim_end_matches([',', ';']);
     const UNITS: [&str; 10] = ["s", "ms", "µs", "ns", "%", "bit/s", "B", "B/s", "/s", "iB"];
     UNITS.contains(&word)
-        || UNITS.iter().any(|unit| word.len() > 1 && "TGMk".contains(&word[..1]) && word.get(1..) == Some(unit))
+        || UNITS
+            .iter()
+            .any(|unit| word.get(..1).is_some_and(|prefix| "TGMk".contains(prefix)) && word.get(1..) == Some(unit))
         || ["KiB", "MiB", "GiB", "TiB"].contains(&word)
 }

@@ -130,6 +130,16 @@ fn unsupported_combination_is_a_row_of_the_table() {
 }
 
 #[test]
+fn what_is_counted_for_flowops_is_printed() {
+    let (place, server) = NetLab::with_server();
+    for sizes in ["64", "64,128"] {
+        let text = place.net(&format!("rr 127.0.0.1 -P {} -t 100ms -q -p -l {sizes}", server.port)).expect_code(0).out;
+        let tables = text.matches("executions of flowops").count();
+        assert_eq!(tables, sizes.split(',').count(), "{text}");
+    }
+}
+
+#[test]
 fn partial_last_interval_is_printed() {
     let (place, server) = NetLab::with_server();
     let ran = place.net(&format!("rr 127.0.0.1 -P {} -t 700ms -i 400ms", server.port));

@@ -23,6 +23,37 @@ fn thousand_strands_are_executed_by_event_loops() {
     lab.wait_for_client_exit();
 }
 
+/// The processes with this parent whose command line contains this word.
+fn children(parent: u32, word: &str) -> Vec<u32> {
+    let processes = std::fs::read_dir("/proc").unwrap().flatten();
+    let processes = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let matches = |process: &u32| {
+        let read = |file: &str| std::fs::read_to_string(format!("/proc/{process}/{file}")).ok();
+        let status = read("status")?;
+        let found = status.lines().find_map(|line| line.strip_prefix("PPid:"))?.trim().parse::<u32>().ok()?;
+        (found == parent && read("cmdline")?.contains(word)).then_some(())
+    };
+    processes.filter(|process| matches(process).is_some()).collect()
+}
+
+/// Starting the program for each strand takes so long that a thousand would not be ready in time.
+#[test]
+fn processes_of_strands_are_forked_from_one() {
+    let Some(lab) = Lab::new(2) else { return };
+    let server = lab.serve("");
+    let threads = connected(40, "protocol=tcp", &rr("duration=1500ms", "64", "64"));
+    let client = lab.start_profile(&threads.replace("nthreads", "nprocs"), "");
+    crate::net_faults::program::eventually("strands have processes", || {
+        let servers = children(client.pid(), "strand-process");
+        let [one] = servers[..] else { return Err(format!("{servers:?}")) };
+        let strands = children(one, "strand-process").len();
+        if strands == 40 { Ok(()) } else { Err(format!("{strands} processes")) }
+    });
+    client.finish().completed();
+    server.assert_unchanged();
+    lab.wait_for_client_exit();
+}
+
 #[test]
 fn ten_thousand_idle_connections_stay_open() {
     let Some(lab) = Lab::new(2) else { return };

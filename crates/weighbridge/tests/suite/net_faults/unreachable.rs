@@ -62,3 +62,19 @@ fn data_ports_blocked_by_a_firewall_end_the_run() {
     server.assert_unchanged();
     lab.wait_for_client_exit();
 }
+
+#[test]
+fn a_profile_that_accepts_says_that_the_server_connects() {
+    let Some(lab) = Lab::with_nft(2) else { return };
+    let server = lab.serve("");
+    lab.drop(CLIENT, "tcp flags syn / syn,ack");
+    let profile = connected(1, "protocol=tcp", &rr("iterations=1", "64", "64")).replace("connect", "accept");
+    let profile = profile.replace("disaccept", "disconnect");
+    let why = lab.run_profile(&profile, "").fell_short("failed");
+    assert!(
+        why.contains("no answer from 10.77.0.1:") && why.contains("`accept` in the profile makes the server"),
+        "{why}"
+    );
+    server.assert_unchanged();
+    lab.wait_for_client_exit();
+}

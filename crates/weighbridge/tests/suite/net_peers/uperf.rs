@@ -18,7 +18,11 @@ const PROFILE: &str = r#"<profile name="demo"><group nthreads="2">
 
 /// Runs the profile with these options.
 fn measure(lab: &Lab, flags: &str) -> ProgramResult {
-    lab.write("profile.xml", PROFILE);
+    measure_profile(lab, PROFILE, flags)
+}
+
+fn measure_profile(lab: &Lab, profile: &str, flags: &str) -> ProgramResult {
+    lab.write("profile.xml", profile);
     let slave = serve(lab, WEIGHBRIDGE, "net uperf -s", 20000);
     let mut command = lab.command(CLIENT, WEIGHBRIDGE);
     command.args(format!("net uperf -m profile.xml {flags}").split_whitespace());
@@ -42,6 +46,22 @@ fn mask_figures(text: &str) -> String {
         }
     };
     text.lines().map(|line| line.split_whitespace().map(mask).collect::<Vec<_>>().join(" ") + "\n").collect()
+}
+
+#[test]
+fn a_rate_that_is_not_reached_is_in_the_first_line_of_the_result() {
+    let Some(lab) = Lab::new(2) else { return };
+    for (rate, unit) in [
+        (("duration=\"500ms\"", "duration=\"500ms\" rate=\"100m\""), "rounds"),
+        (("size=8k", "size=8k rate=100m"), "executions"),
+    ] {
+        let ran = measure_profile(&lab, &PROFILE.replace(rate.0, rate.1), "");
+        let result = ran.out.split_once('\n').unwrap().1;
+        assert!(
+            result.starts_with("the rate was not reached: ") && result.lines().next().unwrap().contains(unit),
+            "{ran:?}"
+        );
+    }
 }
 
 #[test]
@@ -125,6 +145,49 @@ fn lines_for_scripts_are_those_of_uperf() {
     let total: u64 = lines.last().unwrap()[2].1.parse().unwrap();
     assert!(total > 1_000_000, "{}", ran.out);
     assert!(!ran.out.contains("\nTxn2 "), "{}", ran.out);
+}
+
+/// uperf's master and slaves count each group.
+#[test]
+fn statistics_have_a_row_for_each_group_and_a_total() {
+    let Some(lab) = Lab::new(2) else { return };
+    let group = &PROFILE[PROFILE.find("<group").unwrap()..PROFILE.find("</profile>").unwrap()];
+    let two = PROFILE.replace("</profile>", &format!("{group}</profile>"));
+    let ran = measure_profile(&lab, &two, "-a");
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let statistics = mask_figures(&ran.out[ran.out.find("Run Statistics").unwrap()..]);
+    assert_snapshot!(statistics, @"
+    Run Statistics
+    Hostname Time Data Throughput Operations Errors
+    -------------------------------------------------------------------------------
+    HOST # # # # #
+    HOST # # # # #
+    Total # # # # #
+    master # # # # #
+    -------------------------------------------------------------------------------
+    Difference(%) # # # # #
+    ");
+    let threads: Vec<&str> = ran.out.lines().filter(|line| line.starts_with("Thr")).map(|line| &line[..4]).collect();
+    assert_eq!(threads, ["Thr0", "Thr1", "Thr0", "Thr1"]);
+}
+
+#[test]
+fn response_times_have_uperfs_columns_and_time_of_day() {
+    let Some(lab) = Lab::new(2) else { return };
+    let ran = measure(&lab, "-X times.txt");
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let text = std::fs::read_to_string(lab.path("times.txt")).unwrap();
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_nanos() as u64;
+    let mut threads = std::collections::BTreeSet::new();
+    for line in text.lines() {
+        let words: Vec<u64> = line.split_whitespace().map(|word| word.parse().unwrap()).collect();
+        let [_process, thread, kind, ended, duration] = words[..] else { panic!("{line}") };
+        threads.insert(thread);
+        let formatted = format!("{:6} {thread:6} {kind:2} {ended:15} {duration:15}", words[0]);
+        assert_eq!((kind, line), (0, formatted.as_str()));
+        assert!((now - 60_000_000_000..now).contains(&ended) && duration < 60_000_000_000, "{line}");
+    }
+    assert_eq!(threads.len(), 2, "{threads:?}");
 }
 
 #[test]

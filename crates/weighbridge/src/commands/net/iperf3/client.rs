@@ -4,12 +4,12 @@ use std::net::{IpAddr, SocketAddr, ToSocketAddrs, UdpSocket};
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
-use wb_net::control::ControlLimits;
+use wb_net::control::{ControlLimits, Credentials};
 use wb_net::engine::clock;
 use wb_net::engine::protocol::{EngineProgress, Settings, StrandProgress};
 use wb_net::engine::raw_log::LatencyRecord;
 use wb_net::engine::usage::Usage;
-use wb_net::language::{Extent, Group, MAX_UDP_PAYLOAD, NetProfile, Protocol};
+use wb_net::language::{Extent, FlowopAction, Group, MAX_UDP_PAYLOAD, NetProfile, Protocol};
 use wb_net::presets::{self, PresetConfig};
 use wb_net::result::{RunResult, RunStatus};
 use wb_net::session::client::ClientRun;
@@ -19,7 +19,7 @@ use wb_report::net::iperf3::text::TextReport;
 use wb_report::net::iperf3::{Amount, Samples, Side, Test};
 use wb_session::program::runtime;
 
-use super::{Output, OutputForm, identity};
+use super::{Output, OutputForm, event, fail, identity};
 use crate::cli::net::iperf3::{Iperf3Args, Iperf3TestFlags};
 use crate::commands::net::outcome::{report_outcome, start_error};
 use crate::commands::net::serve::wait_for_signal;
@@ -40,18 +40,40 @@ const MIN_DATAGRAM: u32 = 16;
 /// Both directions of the most streams that can be requested have a thread each.
 const MAX_THREADS: u32 = 256;
 
+/// What begins a test.
+struct Start {
+    address: SocketAddr,
+    profile: NetProfile,
+    credentials: Credentials,
+}
+
+impl Start {
+    fn new(args: &Iperf3Args, host: &str) -> Result<Self, Error> {
+        let address = resolve(args, host)?;
+        let profile = build_profile(args, host, address)?;
+        Ok(Self { address, profile, credentials: trust::credentials(&args.trust)? })
+    }
+}
+
 /// Measures.
 pub(super) fn run(args: &Iperf3Args, host: &str, output: Output, console: &Console) -> Result<Exit, Error> {
     let form = OutputForm::of(args);
     let identity = identity();
-    let address = resolve(args, host)?;
-    let profile = build_profile(args, host, address)?;
+    let Start { address, profile, credentials } = match Start::new(args, host) {
+        Ok(start) => start,
+        Err(error) => {
+            fail(form, &output, &error)?;
+            return Err(error);
+        }
+    };
     let mut test = Test::from_profile(&profile, Side::Client, host, Some(args.port))
         .ok_or_else(|| Error::Internal("no test of iperf3".to_owned()))?;
     test.amount = amount(&args.test);
     test.target_bitrate = target_bitrate(&args.test).unwrap_or(0.0);
     test.rate_unit = args.format;
     test.title = args.test.title.clone();
+    test.extra_data = args.test.extra_data.clone();
+    test.mss = args.test.mss;
     let run = ClientRun {
         servers: [(host.to_owned(), address.to_string())].into(),
         port: args.port,
@@ -64,13 +86,14 @@ pub(super) fn run(args: &Iperf3Args, host: &str, output: Output, console: &Conso
             max_threads: MAX_THREADS,
             progress_interval: clock::nanos(args.interval.length()),
             strand_progress: true,
+            repeating_payload: args.test.repeating_payload,
             ..Settings::default()
         },
         server_cpus: args.affinity.and_then(|affinity| affinity.server).into_iter().collect(),
-        ..ClientRun::new(profile, trust::credentials(&args.trust)?, child_command(), random_seed())
+        ..ClientRun::new(profile, credentials, child_command(), random_seed())
     };
     let mut observer = Observer {
-        report: TextReport::new(test, &run.profile),
+        report: TextReport::new(test, &run.profile, args.verbose.then(|| identity.clone())),
         server: Samples::new(&run.profile),
         server_events: Vec::new(),
         keep_server_events: args.test.get_server_output,
@@ -86,7 +109,7 @@ pub(super) fn run(args: &Iperf3Args, host: &str, output: Output, console: &Conso
     }
     let record = match runtime()?.block_on(run.execute(wait_for_signal(), &mut observer)) {
         Ok(record) => record,
-        Err(error) => return Err(failed_start(form, &output, &identity, &start_error(&error))),
+        Err(error) => return Err(failed_start(form, &output, &start_error(&error))),
     };
     let result = RunResult::new(&run, record);
     if let Some(failure) = observer.failure.take() {
@@ -94,11 +117,16 @@ pub(super) fn run(args: &Iperf3Args, host: &str, output: Output, console: &Conso
     }
     observer.finish(&result, &run.profile)?;
     Ok(match &result.outcome {
+        RunStatus::Completed | RunStatus::Truncated => Exit::Success,
         RunStatus::Failed { reason } | RunStatus::Lost { reason } => {
             let (what, help) = describe_failure(reason);
-            Error::Incomplete { what, help: help.to_owned() }.report(console)
+            Error::Usage { what, help: help.to_owned() }.report(console)
         }
-        outcome => report_outcome(outcome, console),
+        outcome => {
+            report_outcome(outcome, console);
+            // As iperf3, which has one status for every failure.
+            Exit::Error
+        }
     })
 }
 
@@ -111,19 +139,11 @@ fn describe_failure(reason: &str) -> (String, &'static str) {
 }
 
 /// An error before the start, which JSON contains, too.
-fn failed_start(form: OutputForm, output: &Output, identity: &Identity, error: &Error) -> Error {
+fn failed_start(form: OutputForm, output: &Output, error: &Error) -> Error {
     let error = error.to_string().replace("`weighbridge net serve`", "`weighbridge net iperf3 -s`");
     let help = "`weighbridge net iperf3 -s` must run there, with the same token; -p selects another port".to_owned();
-    let written = match form {
-        OutputForm::Text => Ok(()),
-        OutputForm::Json => output.write_json(&JsonReport::failed_start(identity, &error), true),
-        OutputForm::JsonStream => output.write_json(&event("error", json!(error)), false),
-    };
-    written.err().unwrap_or(Error::Usage { what: error, help })
-}
-
-fn event(name: &str, data: Value) -> Value {
-    json!({ "event": name, "data": data })
+    let error = Error::Usage { what: error, help };
+    fail(form, output, &error).err().unwrap_or(error)
 }
 
 /// The address of the server, in the requested family.
@@ -158,6 +178,7 @@ fn build_profile(args: &Iperf3Args, host: &str, address: SocketAddr) -> Result<N
             help: "a datagram has room for its number and the time of sending".to_owned(),
         });
     }
+    let burst = burst(flags, size);
     let config = PresetConfig {
         local: args.bind.map(|address: IpAddr| address.to_string()),
         protocol,
@@ -165,11 +186,15 @@ fn build_profile(args: &Iperf3Args, host: &str, address: SocketAddr) -> Result<N
         runtime: flags.time,
         no_delay: Some(flags.no_delay),
         window: flags.window,
-        rate: target_bitrate(flags).map(|bits| bits / 8.0 / f64::from(size)),
+        rate: target_bitrate(flags).map(|bits| bits / 8.0 / f64::from(size) / f64::from(burst)),
         warm_up: flags.omit,
         congestion: flags.congestion.clone(),
         mss: flags.mss,
-        tos: flags.tos,
+        tos: flags.dscp.map(|code_point| code_point << 2).or(flags.tos),
+        local_port: flags.cport,
+        pacing: flags.fq_rate.filter(|rate| *rate > 0.0).map(|rate| (rate / 8.0) as u64),
+        user_timeout: flags.snd_timeout.map(Duration::from_millis),
+        dont_fragment: flags.dont_fragment,
         ..PresetConfig::new(host)
     };
     let mut profile = match (flags.reverse, flags.bidir) {
@@ -178,12 +203,15 @@ fn build_profile(args: &Iperf3Args, host: &str, address: SocketAddr) -> Result<N
         _ => presets::stream(&config, size),
     };
     "iperf3".clone_into(&mut profile.name);
+    set_flowops(&mut profile, flags, burst);
     let blocks = match amount(flags) {
         Amount::Time(_) => return Ok(profile),
         Amount::Bytes(bytes) => bytes.div_ceil(u64::from(size)),
         Amount::Blocks(blocks) => blocks,
     };
     let parallel = u64::from(flags.parallel);
+    // A round is a burst.
+    let blocks = blocks.div_ceil(u64::from(burst));
     let (rounds, more) = (blocks / parallel, (blocks % parallel) as u32);
     // The first streams move a block more than the others.
     let parts = [(more, rounds + 1), (flags.parallel - more, rounds)];
@@ -202,6 +230,35 @@ fn build_profile(args: &Iperf3Args, host: &str, address: SocketAddr) -> Result<N
     Ok(profile)
 }
 
+/// Blocks that are sent at once: with a rate, as many as `-b` says, or as the rate has in the time of `--pacing-timer`.
+fn burst(flags: &Iperf3TestFlags, size: u32) -> u32 {
+    let Some(rate) = target_bitrate(flags) else { return 1 };
+    let by_timer = |microseconds: u32| (rate * f64::from(microseconds) / 1e6 / 8.0 / f64::from(size)).round() as u32;
+    let burst = flags.bitrate.and_then(|rate| rate.burst);
+    burst.or(flags.pacing_timer.map(by_timer)).unwrap_or(1).max(1)
+}
+
+/// Sets what presets do not have: bursts, time limits, and the ports of further groups.
+fn set_flowops(profile: &mut NetProfile, flags: &Iperf3TestFlags, burst: u32) {
+    let mut strands: u16 = 0;
+    for group in &mut profile.groups {
+        for flowop in group.transactions.iter_mut().flat_map(|transaction| &mut transaction.flowops) {
+            match &mut flowop.action {
+                FlowopAction::Connect(endpoint) => {
+                    endpoint.local_port = endpoint.local_port.map(|port| port.saturating_add(strands));
+                }
+                FlowopAction::Send(_) => flowop.count = burst.into(),
+                FlowopAction::Receive(message) => {
+                    flowop.count = burst.into();
+                    message.timeout = flags.rcv_timeout.map(Duration::from_millis).or(message.timeout);
+                }
+                _ => {}
+            }
+        }
+        strands = strands.saturating_add(group.strands as u16);
+    }
+}
+
 fn amount(flags: &Iperf3TestFlags) -> Amount {
     match (flags.bytes, flags.blockcount) {
         (Some(bytes), _) => Amount::Bytes(bytes),
@@ -212,7 +269,7 @@ fn amount(flags: &Iperf3TestFlags) -> Amount {
 
 /// Bits per second of each stream, if limited.
 fn target_bitrate(flags: &Iperf3TestFlags) -> Option<f64> {
-    flags.bitrate.or(flags.udp.then_some(UDP_RATE)).filter(|rate| *rate > 0.0)
+    flags.bitrate.map(|rate| rate.bits_per_second).or(flags.udp.then_some(UDP_RATE)).filter(|rate| *rate > 0.0)
 }
 
 /// The payload that a packet on the route has room for beside the headers of TCP, which iperf3 takes for UDP; 1460
@@ -322,10 +379,11 @@ impl Observer<'_> {
                 Some(reason.clone())
             }
         };
+        let warning = result.rate_shortfall();
         let json = self.json(cpu);
         match self.form {
             OutputForm::Text => {
-                let mut text = self.report.summary(Some(&self.server));
+                let mut text = self.report.summary(Some(&self.server), warning.as_deref(), cpu);
                 if self.keep_server_events {
                     text += "\nServer output:\n";
                     text += &self.server_text(profile);
@@ -340,6 +398,9 @@ impl Observer<'_> {
                 if self.keep_server_events {
                     document.insert("server_output_json".to_owned(), Value::Object(self.server_json(cpu)));
                 }
+                if let Some(warning) = warning {
+                    document.insert("warning".to_owned(), json!(warning));
+                }
                 if let Some(failure) = failure {
                     document.insert("error".to_owned(), json!(failure));
                 }
@@ -348,6 +409,9 @@ impl Observer<'_> {
             OutputForm::JsonStream => {
                 let end = json.end();
                 self.stream_intervals()?;
+                if let Some(warning) = warning {
+                    self.output.write_json(&event("warning", json!(warning)), false)?;
+                }
                 self.output.write_json(&event("end", end), false)?;
                 match failure {
                     Some(failure) => self.output.write_json(&event("error", json!(failure)), false),
@@ -366,9 +430,9 @@ impl Observer<'_> {
 
     /// What the server prints, from what it reported.
     fn server_text(&self, profile: &NetProfile) -> String {
-        let mut report = TextReport::new(self.server_test(), profile);
+        let mut report = TextReport::new(self.server_test(), profile, None);
         let lines: String = self.server_events.iter().map(|samples| report.push(samples)).collect();
-        lines + &report.summary(None)
+        lines + &report.summary(None, None, CpuUsage::default())
     }
 
     fn server_json(&self, cpu: CpuUsage) -> Map<String, Value> {

@@ -4,23 +4,72 @@ mod client;
 mod output;
 mod server;
 
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
+
 use rand::Rng as _;
-use wb_report::net::iperf3::json::Identity;
+use serde_json::{Value, json};
+use wb_report::net::iperf3::json::{Identity, JsonReport};
 
 use crate::cli::net::iperf3::Iperf3Args;
 use crate::console::Console;
 use crate::error::Error;
 use crate::exit::Exit;
+use crate::output::print_text;
 
 use self::output::Output;
 
 /// Runs either side.
 pub(super) fn iperf3(args: &Iperf3Args, console: &Console) -> Result<Exit, Error> {
-    let output = Output::open(args.logfile.as_ref(), args.test.title.as_deref())?;
+    if args.version {
+        print_text(&format!("weighbridge {}, with the options of iperf3 3.12\n", env!("CARGO_PKG_VERSION")))?;
+        return Ok(Exit::Success);
+    }
+    if let Some((flag, reason)) = args.refused.refusal() {
+        return Err(Error::Usage {
+            what: format!("{flag} is not supported: {reason}"),
+            help: format!("remove {flag}"),
+        });
+    }
+    if args.daemon && std::env::var_os(DAEMON).is_none() {
+        return start_daemon();
+    }
+    let output = Output::open(args)?;
     match &args.client {
         Some(host) => client::run(args, host, output, console),
-        None => server::run(args, output),
+        None => server::run(args, output, console),
     }
+}
+
+/// Set in the process that serves in the background.
+const DAEMON: &str = "WEIGHBRIDGE_IPERF3_DAEMON";
+
+/// Starts this program again, detached from the terminal, with nothing to print to.
+fn start_daemon() -> Result<Exit, Error> {
+    let cannot = |error: std::io::Error| Error::Usage {
+        what: format!("cannot start a process in the background: {error}"),
+        help: "serve without -D".to_owned(),
+    };
+    let program = std::env::current_exe().map_err(cannot)?;
+    let mut command = Command::new(program);
+    command.args(std::env::args_os().skip(1)).env(DAEMON, "1").process_group(0);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    let process = command.spawn().map_err(cannot)?;
+    crate::console::message!("serving in the background, as process {}", process.id());
+    Ok(Exit::Success)
+}
+
+/// Prints an error, in JSON as its `error`, with the exit status of iperf3: 1 for every failure.
+fn fail(form: OutputForm, output: &Output, error: &Error) -> Result<(), Error> {
+    match form {
+        OutputForm::Text => Ok(()),
+        OutputForm::Json => output.write_json(&JsonReport::failed_start(&identity(), &error.to_string()), true),
+        OutputForm::JsonStream => output.write_json(&event("error", json!(error.to_string())), false),
+    }
+}
+
+fn event(name: &str, data: Value) -> Value {
+    json!({ "event": name, "data": data })
 }
 
 /// The form of the output.
