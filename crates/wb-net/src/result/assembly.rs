@@ -27,7 +27,7 @@ impl RunResult {
             .chain(hosts.into_iter().map(|(name, address)| (name, Some(address.to_string()))));
         let names: Vec<(String, Option<String>)> = names.collect();
         let mut reports = run_outcome.reports;
-        count_received_as_sent(profile, &mut reports);
+        let uncounted = count_received_as_sent(profile, &mut reports);
         let mut machines: Vec<MachineResult> = names
             .into_iter()
             .zip(&reports)
@@ -49,6 +49,7 @@ impl RunResult {
                 client: client.as_ref().and_then(|report| report.groups.get(position)),
                 servers: servers.iter().filter_map(|report| report.groups.get(position)).collect(),
                 datagrams: run_outcome.datagrams.get(position).copied().unwrap_or_default(),
+                uncounted_bytes: uncounted[position],
                 settings,
             })
             .collect();
@@ -83,9 +84,10 @@ impl RunResult {
 }
 
 /// Counts as sent what was received: a receiver may have counted a message that its sender's system call had not
-/// returned from when the sender's window ended.
-fn count_received_as_sent(profile: &NetProfile, reports: &mut [Option<EngineReport>]) {
-    let Some((client, servers)) = reports.split_first_mut() else { return };
+/// returned from when the sender's window ended. Returns the bytes that were added, of each group.
+fn count_received_as_sent(profile: &NetProfile, reports: &mut [Option<EngineReport>]) -> Vec<u64> {
+    let mut added = vec![0; profile.groups.len()];
+    let Some((client, servers)) = reports.split_first_mut() else { return added };
     let mut servers: Vec<&mut EngineReport> = servers.iter_mut().flatten().collect();
     let flowops = profile.groups.iter().enumerate().flat_map(|(group, definition)| {
         let transactions = definition.transactions.iter().enumerate();
@@ -102,11 +104,13 @@ fn count_received_as_sent(profile: &NetProfile, reports: &mut [Option<EngineRepo
         let (bytes, count) = (by_servers(|server| server.bytes), by_servers(|server| server.count));
         match sends {
             Some(true) if client.bytes < bytes => {
+                added[position.0] += bytes - client.bytes;
                 client.bytes = bytes;
                 client.count = client.count.max(count);
             }
             Some(false) if client.bytes > bytes => {
                 if let Some(server) = servers.first_mut() {
+                    added[position.0] += client.bytes - bytes;
                     server.bytes += client.bytes - bytes;
                     server.count += client.count.saturating_sub(count);
                 }
@@ -114,6 +118,7 @@ fn count_received_as_sent(profile: &NetProfile, reports: &mut [Option<EngineRepo
             _ => {}
         }
     }
+    added
 }
 
 fn flowop_tally(
@@ -143,6 +148,7 @@ pub(super) struct GroupData<'a> {
     client: Option<&'a GroupReport>,
     servers: Vec<&'a GroupReport>,
     pub(super) datagrams: DatagramTotals,
+    uncounted_bytes: u64,
     pub(super) settings: &'a Settings,
 }
 
@@ -314,6 +320,7 @@ impl GroupData<'_> {
             client_connections,
             server_connections,
             datagrams: (client_sent + server_sent > 0).then_some(datagrams),
+            uncounted_bytes: self.uncounted_bytes,
             transactions: self
                 .group
                 .transactions

@@ -167,6 +167,10 @@ pub struct GroupResult {
     pub server_connections: ConnectionInfo,
     /// Datagrams between both sides, if there were any.
     pub datagrams: Option<DatagramCounts>,
+    /// Bytes that were received, and that their sender had not counted as sent when its window ended. They are included in
+    /// what was sent.
+    #[serde(default)]
+    pub uncounted_bytes: u64,
     /// Its transactions, in order.
     pub transactions: Vec<TransactionResult>,
     /// The client's strands.

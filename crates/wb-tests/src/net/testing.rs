@@ -43,6 +43,7 @@ pub(super) fn stream() -> RunResult {
         client_connections: info(1),
         server_connections: info(2),
         datagrams: None,
+        uncounted_bytes: 0,
         transactions: vec![part("Txn0", "connect", false), part("Txn1", "write", true)],
         strands: Vec::new(),
     };
