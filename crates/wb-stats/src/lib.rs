@@ -20,6 +20,7 @@ mod group_sequential;
 mod hodges_lehmann;
 mod interval;
 mod mean_ratio;
+mod mean_shift;
 mod median_ratio;
 mod multiple_testing;
 mod outliers;
@@ -57,6 +58,7 @@ pub use interval::{
     widened_median_interval,
 };
 pub use mean_ratio::{mean_difference_variance, mean_ratio, paired_mean_ratio};
+pub use mean_shift::MeanShift;
 pub use median_ratio::{QuantileRatio, median_ratio, quantile_ratio};
 pub use multiple_testing::{Discoveries, DiscoveryFamily, benjamini_hochberg, holm, selected_confidence};
 pub use outliers::{Outliers, outliers};

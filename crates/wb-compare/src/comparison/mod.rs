@@ -56,7 +56,10 @@ impl FailOn {
     pub fn fails_check(self, check: &CheckResult) -> bool {
         let is_directed = check.direction != Direction::Neither;
         let may_be_worse = check.statistics.as_ref().is_none_or(|statistics| statistics.may_be_worse);
-        self.fails(check.final_verdict)
+        // A standard deviation decides nothing where statistics decide.
+        let is_decisive = check.statistic == Statistic::Mean || check.decided_by == ComparisonMethod::Tolerance;
+        is_decisive
+            && self.fails(check.final_verdict)
             && (check.final_verdict != FinalVerdict::Unconfirmed || may_be_worse || self.gain && is_directed)
     }
 

@@ -4,7 +4,7 @@
 //! differ.
 
 use wb_stats::{
-    CONFIDENCE, HodgesLehmann, Interval, NoiseSource, Ratio, RunNoise, RunPrior, Samples, StudentRatio,
+    CONFIDENCE, HodgesLehmann, Interval, MeanShift, NoiseSource, Ratio, RunNoise, RunPrior, Samples, StudentRatio,
     VarianceEstimate, WeightedRun, mean_difference_variance, mean_ratio, tail_ratio,
 };
 
@@ -52,10 +52,13 @@ enum RunScale {
 impl RunScale {
     /// `None` if both sides are at zero, where noise by a factor explains no difference at all.
     fn of(aspect: Aspect, [a, b]: &[Samples; 2]) -> Option<Self> {
-        if aspect != Aspect::Shift || HodgesLehmann::new(a, b).is_logarithmic() {
-            return Some(Self::Logarithms);
-        }
-        let unit = a.median().abs().max(b.median().abs());
+        let unit = match aspect {
+            Aspect::Shift if HodgesLehmann::new(a, b).is_logarithmic() => return Some(Self::Logarithms),
+            Aspect::Shift => a.median().abs().max(b.median().abs()),
+            Aspect::Mean if a.mean() > 0.0 && b.mean() > 0.0 => return Some(Self::Logarithms),
+            Aspect::Mean => a.mean().abs().max(b.mean().abs()),
+            _ => return Some(Self::Logarithms),
+        };
         (unit > 0.0).then_some(Self::Values { unit })
     }
 }
@@ -123,8 +126,11 @@ impl AspectTest {
         let as_ratio = |interval: Interval| match self.scale {
             RunScale::Logarithms => interval,
             RunScale::Values { unit } => {
-                let shift = HodgesLehmann::new(a, b);
-                let [low, high] = [interval.low, interval.high].map(|end| shift.as_ratio(end.ln() * unit));
+                let mean = MeanShift::new(a, b).filter(|_| self.aspect == Aspect::Mean);
+                let [low, high] = [interval.low, interval.high].map(|end| match mean {
+                    Some(mean) => mean.as_ratio(end.ln()),
+                    None => HodgesLehmann::new(a, b).as_ratio(end.ln() * unit),
+                });
                 Interval { low, high, ..interval }
             }
         };
@@ -180,9 +186,9 @@ impl BySamples {
         let on_logarithms = |estimate: f64| (estimate > 0.0).then(|| estimate.ln());
         let (p, estimate, difference, variance) = match (aspect, quantile) {
             (Aspect::Mean, _) => {
-                let ratio = mean_ratio(a, b)?;
-                let estimate = ratio.ratio(CONFIDENCE).estimate;
-                (ratio.p_value(), estimate, on_logarithms(estimate), Some(ratio.variance()))
+                let shift = MeanShift::new(a, b)?;
+                let difference = shift.difference();
+                (shift.p_value(), shift.as_ratio(difference), Some(difference), Some(shift.variance()))
             }
             (_, Some(quantile)) => {
                 let ratio = tail_ratio(a, b, quantile, CONFIDENCE)?;

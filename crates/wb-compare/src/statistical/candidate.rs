@@ -135,8 +135,10 @@ impl<'a> CandidateMetric<'a> {
             _ => None,
         };
         let median_ratio = observed.as_ref().and_then(|it| median_ratio(&it.all[0], &it.all[1], CONFIDENCE));
-        let is_confirmed_alone =
-            |aspect: &AspectComparison| aspect.alone.is_change() && aspect.p_values[1].in_check <= options.error_rate;
+        let is_confirmed_alone = |aspect: &AspectComparison| {
+            let p = &aspect.p_values[1];
+            aspect.alone.is_change() && p.in_check <= options.error_rate && p.in_family > options.error_rate
+        };
         MetricComparison {
             row: self.row,
             primary: self.primary,

@@ -1,8 +1,7 @@
 //! The ratio of an aspect of both sides, by their samples alone.
 
 use wb_stats::{
-    CONFIDENCE, HodgesLehmann, PairedShift, Ratio, StudentRatio, mean_ratio, paired_mean_ratio, paired_tail_p,
-    paired_tail_ratio, quantile_ratio, tail_p,
+    CONFIDENCE, HodgesLehmann, MeanShift, PairedShift, Ratio, paired_tail_p, paired_tail_ratio, quantile_ratio, tail_p,
 };
 
 use super::aspect::Aspect;
@@ -13,7 +12,7 @@ impl Observations {
     pub(super) fn p_value(&self, aspect: Aspect, quantile: Option<f64>) -> Option<f64> {
         let [a, b] = &self.all;
         match (aspect, quantile) {
-            (Aspect::Mean, _) => self.mean_ratio().map(|ratio| ratio.p_value()),
+            (Aspect::Mean, _) => self.mean_shift().map(|shift| shift.p_value()),
             (_, Some(quantile)) => {
                 let is_positive = [a, b].iter().all(|side| side.quantile(quantile) > 0.0);
                 let test = if self.paired { paired_tail_p } else { tail_p };
@@ -28,7 +27,7 @@ impl Observations {
     pub(super) fn ratio(&self, aspect: Aspect, quantile: Option<f64>, p_value: f64, confidence: f64) -> Option<Ratio> {
         let [a, b] = &self.all;
         match (aspect, quantile) {
-            (Aspect::Mean, _) => Some(self.mean_ratio()?.ratio(confidence)),
+            (Aspect::Mean, _) => Some(self.mean_shift()?.ratio(confidence)),
             (_, Some(quantile)) => {
                 let at = |confidence| self.tail_ratio(quantile, p_value, confidence);
                 // Few samples have no interval at more than 95 %.
@@ -39,9 +38,9 @@ impl Observations {
         }
     }
 
-    fn mean_ratio(&self) -> Option<StudentRatio> {
+    fn mean_shift(&self) -> Option<MeanShift> {
         let [a, b] = &self.all;
-        if self.paired { paired_mean_ratio(a, b) } else { mean_ratio(a, b) }
+        if self.paired { MeanShift::paired(a, b) } else { MeanShift::new(a, b) }
     }
 
     fn tail_ratio(&self, quantile: f64, p_value: f64, confidence: f64) -> Option<Ratio> {

@@ -278,3 +278,28 @@ fn a_finite_ratio_is_shown_instead_of_an_infinite_one() {
     let decisive = check.decisive().unwrap();
     assert!(decisive.aspect == Aspect::Mean && decisive.ratio > 100.0, "{decisive:?}");
 }
+
+/// A counter of errors that was never above zero; Fisher's exact test of 0 of 30 and 9 of 30 has p = 0.0019.
+#[test]
+fn what_was_always_zero_is_not_equal_to_what_is_sometimes_not() {
+    let side = |count: usize, nonzero: usize| (0..count).map(|i| if i < nonzero { 1000.0 } else { 0.0 }).collect();
+    for (count, nonzero, verdict) in [
+        (10, 5, Some(Verdict::Regressed)),
+        (30, 9, Some(Verdict::Regressed)),
+        (30, 1, None),
+        (60, 20, Some(Verdict::Regressed)),
+        (100, 30, Some(Verdict::Regressed)),
+        (100, 45, Some(Verdict::Regressed)),
+    ] {
+        let (zeros, some): (Vec<f64>, Vec<f64>) = (side(count, 0), side(count, nonzero));
+        let compare = |sides| compare_samples(sides, Direction::Lower, &Options::default()).unwrap();
+        let worse = compare([vec![zeros.clone()], vec![some.clone()]]);
+        assert_eq!(worse.verdict, verdict.unwrap_or(Verdict::Inconclusive), "{nonzero} of {count}: {worse:#?}");
+        let better = compare([vec![some.clone()], vec![zeros.clone()]]);
+        let gain = if verdict.is_some() { Verdict::Improved } else { Verdict::Inconclusive };
+        assert_eq!(better.verdict, gain, "{nonzero} of {count}: {better:#?}");
+        let paired = compare_pairs([zeros.clone(), some], Direction::Lower, &Options::default()).unwrap();
+        assert_eq!(paired.verdict, verdict.unwrap_or(Verdict::Inconclusive), "{nonzero} of {count}: {paired:#?}");
+        assert_eq!(compare([vec![zeros.clone()], vec![zeros]]).verdict, Verdict::Equivalent);
+    }
+}

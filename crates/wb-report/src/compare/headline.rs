@@ -3,7 +3,7 @@
 use wb_compare::comparison::{AspectSummary, CheckResult, ComparisonMethod, FinalVerdict, StatisticalSummary};
 use wb_compare::statistical::threshold::DEFAULT_PERCENT;
 use wb_compare::statistical::{Aspect, Certainty};
-use wb_compare::{CheckId, ComparisonResult, Statistic};
+use wb_compare::{AttemptCounts, CheckId, ComparisonResult, Statistic};
 use wb_model::{Class, Direction, unescape_lossy};
 
 use super::failures::describe_undecisive_failures;
@@ -69,8 +69,9 @@ pub(super) fn describe_sides(
     let mut parts = Vec::new();
     let worse = || primary.iter().copied().filter(|check| check.final_verdict.is_worse());
     let better = || primary.iter().copied().filter(|check| check.final_verdict.is_better());
-    let failing = worse().find(|check| is_statistical(check) && has(check, |it| it.failures_rose));
-    parts.extend(failing.and_then(|check| describe_failures(check, &check_name)));
+    let failing: Vec<&CheckResult> =
+        worse().filter(|check| is_statistical(check) && has(check, |it| it.failures_rose)).collect();
+    parts.extend(describe_failures(&failing, &check_name));
     let worse: Vec<&CheckResult> = worse().filter(|check| !is_worse_by_failures_alone(check)).collect();
     for checks in [worse, better().collect()] {
         if let Some(changed) = describe_changed(&checks, &check_name) {
@@ -81,8 +82,13 @@ pub(super) fn describe_sides(
     let failing: Vec<&CheckResult> = with(FinalVerdict::Unconfirmed).filter(|check| check.fails).collect();
     let unconfirmed: Vec<&CheckResult> = match (failing.is_empty(), parts.is_empty()) {
         (false, _) => failing,
-        (true, true) => with(FinalVerdict::Unconfirmed).collect(),
-        (true, false) => Vec::new(),
+        // What may be worse matters more, unless all may be better.
+        (true, nothing_else) => {
+            let all: Vec<&CheckResult> = with(FinalVerdict::Unconfirmed).collect();
+            let worse: Vec<&CheckResult> =
+                all.iter().copied().filter(|check| has(check, |it| it.may_be_worse)).collect();
+            if nothing_else && (worse.is_empty() || adjective(&all).is_some()) { all } else { worse }
+        }
     };
     let perhaps = describe_changed(&unconfirmed, &check_name);
     let described = parts.len() + perhaps.iter().count();
@@ -169,17 +175,23 @@ fn describe_wide_thresholds(equal: &[&CheckResult]) -> String {
     thresholds.filter(|it| it.largest > DEFAULT_PERCENT).map_or_else(String::new, |it| format!(" within {it}"))
 }
 
-/// `failing more often (3 of 9 attempts instead of 0 of 9) in fio bs=4k`.
-fn describe_failures(check: &CheckResult, check_name: impl Fn(&str) -> String) -> Option<String> {
-    let [reference, judged] = check.statistics.as_ref()?.failures;
-    Some(format!(
-        "failing more often ({} of {} attempts instead of {} of {}) in {}",
-        judged.failed,
-        judged.attempts,
-        reference.failed,
-        reference.attempts,
-        check_name(&short_name(&check.id))
-    ))
+/// `failing more often (3 of 9 attempts instead of 0 of 9) in fio bs=4k`; of several checks the one in which it is most.
+fn describe_failures(checks: &[&CheckResult], check_name: impl Fn(&str) -> String) -> Option<String> {
+    let sides = |check: &CheckResult| check.statistics.as_ref().map(|statistics| statistics.failures);
+    let share = |side: AttemptCounts| f64::from(side.failed) / f64::from(side.attempts);
+    let rise = |check: &CheckResult| sides(check).map_or(0.0, |[reference, judged]| share(judged) - share(reference));
+    // The first of equal ones.
+    let most = checks.iter().rev().max_by(|one, other| rise(one).total_cmp(&rise(other)))?;
+    let [reference, judged] = sides(most)?;
+    let name = check_name(&short_name(&most.id));
+    let rates = format!(
+        "{} of {} attempts instead of {} of {}",
+        judged.failed, judged.attempts, reference.failed, reference.attempts
+    );
+    Some(match checks.len() {
+        1 => format!("failing more often ({rates}) in {name}"),
+        several => format!("failing more often in {several} checks (most in {name}: {rates})"),
+    })
 }
 
 /// `29.0 % slower (27.5 to 29.8 %) in fio bs=4k`; of several checks the range, and where it is largest. What became zero, or
@@ -205,7 +217,7 @@ fn describe_changed(checks: &[&CheckResult], check_name: impl Fn(&str) -> String
         if is_score {
             return Some(format!("{word} by a score of {} % in {name}", format_size(size)));
         }
-        let (interval, doubt) = (describe_interval(check), describe_doubt(check));
+        let (interval, doubt) = (describe_interval(check), describe_doubt(check) + &describe_contrary(check));
         return Some(match factor(check) {
             Some(factor) => {
                 let of = of(check).replacen(" by ", " of ", 1);
@@ -312,7 +324,9 @@ const LARGE_FACTOR: f64 = 1.5;
 /// The factor, above 1, by which a check is better or worse, if it is large. Scores of models are no ratios.
 fn factor(check: &CheckResult) -> Option<f64> {
     let factor = magnitude(check).exp();
-    (factor.is_finite() && factor >= LARGE_FACTOR && is_ratio(check)).then_some(factor)
+    let is_positive = |value: Option<f64>| value.is_some_and(|value| value > 0.0);
+    let is_positive = is_positive(check.before) && is_positive(check.after);
+    (is_positive && factor.is_finite() && factor >= LARGE_FACTOR && is_ratio(check)).then_some(factor)
 }
 
 /// A factor with two decimals, from 10 on with three significant digits.
@@ -340,9 +354,14 @@ enum Size {
 }
 
 fn size(check: &CheckResult) -> Size {
+    let is_negative = |value: Option<f64>| value.is_some_and(|value| value < 0.0);
+    let changed_sign = check.before.zip(check.after).is_some_and(|(before, after)| before * after < 0.0);
     match (difference(check), check.before) {
-        (Some(difference), _) if difference == -100.0 && is_ratio(check) => Size::ToZero,
-        (Some(difference), _) if difference < -100.0 && is_ratio(check) => Size::ChangedSign,
+        (Some(_), _) if changed_sign && is_ratio(check) => Size::ChangedSign,
+        (Some(difference), _) if difference < -100.0 && is_ratio(check) && !is_negative(check.before) => {
+            Size::ChangedSign
+        }
+        (Some(difference), _) if difference == -100.0 && is_ratio(check) && !is_negative(check.before) => Size::ToZero,
         (Some(difference), _) => Size::Percent(difference.abs()),
         (None, Some(0.0)) => Size::FromZero,
         (None, _) => Size::Unknown,
@@ -455,6 +474,21 @@ fn describe_doubt(check: &CheckResult) -> String {
         format!(", but its {} may be {amount},", aspect.aspect)
     };
     doubting.map(describe).unwrap_or_default()
+}
+
+/// `, although its mean is 25.5 % better,` of a check that is worse.
+fn describe_contrary(check: &CheckResult) -> String {
+    let statistics = check.statistics.as_ref().filter(|_| check.final_verdict.is_worse() && is_statistical(check));
+    let aspects = statistics.map(|statistics| &statistics.aspects[..]).unwrap_or_default();
+    let better = aspects.iter().filter(|aspect| aspect.alone.is_better() && aspect.certainty >= Certainty::Samples);
+    let describe = |aspect: &AspectSummary| match aspect.ratio.max(1.0 / aspect.ratio) {
+        factor if factor >= LARGE_FACTOR => {
+            format!("its {} is better by a factor of {}", aspect.aspect, format_factor(factor))
+        }
+        _ => format!("its {} is {} % better", aspect.aspect, format_size((aspect.ratio - 1.0) * 100.0)),
+    };
+    let better: Vec<String> = better.map(describe).collect();
+    if better.is_empty() { String::new() } else { format!(", although {},", join_names(&better)) }
 }
 
 /// Whether statistics decide a check.
