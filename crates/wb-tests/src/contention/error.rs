@@ -75,6 +75,11 @@ pub enum ContentionError {
         /// The setting.
         what: String,
     },
+    /// Nothing competed for memory, so that protection is not measured.
+    #[error(
+        "the memory hog competed with nobody: swap usage stayed zero; it needs more time, a higher speed or a smaller memory profile"
+    )]
+    NoContention,
     /// The workload did not become stable in time.
     #[error("hashd reached {reached:.1} of {target:.1} requests per second within {seconds} s")]
     Unstable {
@@ -88,6 +93,11 @@ pub enum ContentionError {
 }
 
 impl ContentionError {
+    /// Whether the workload failed, rather than the machine.
+    pub fn concerns_workload(&self) -> bool {
+        matches!(self, Self::OutOfMemory { .. } | Self::Process { .. } | Self::Output { .. } | Self::Unstable { .. })
+    }
+
     /// Invalid output of a program.
     pub(super) fn output(program: &str, reason: impl std::fmt::Display) -> Self {
         Self::Output { program: program.to_owned(), reason: reason.to_string() }

@@ -82,6 +82,15 @@ pub(crate) struct MergeArgs {
     /// Merge results of different ids separately
     #[arg(long)]
     pub(crate) by_id: bool,
+    /// Merge results of different versions of the program and of the bench
+    #[arg(long)]
+    pub(crate) ignore_versions: bool,
+    /// Merge results that were measured with --force although requirements were not met
+    #[arg(long)]
+    pub(crate) ignore_sysreqs: bool,
+    /// Merge each group of similar results instead of the largest alone
+    #[arg(long)]
+    pub(crate) multiple: bool,
 }
 
 fn parse_mem_profile(text: &str) -> Result<MemProfile, String> {
