@@ -17,6 +17,7 @@ pub(super) fn failure(error: ContentionError, device: &str) -> StageError {
             StageFailure::Workload { reason }
         }
         ContentionError::Worker(_)
+        | ContentionError::Indispensable(_)
         | ContentionError::NoDevice { .. }
         | ContentionError::TooLittleMemory { .. }
         | ContentionError::ForeignChange { .. } => StageFailure::Machine { reason },

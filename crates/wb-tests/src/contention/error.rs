@@ -19,6 +19,9 @@ pub enum ContentionError {
     /// Requirements are not met.
     #[error("requirements are not met: {}", .0.describe_missed())]
     MissedRequirements(RequirementReport),
+    /// Requirements are not met that `force` cannot replace.
+    #[error("required even with --force: {}", .0.join("; "))]
+    Indispensable(Vec<String>),
     /// The device of a folder cannot be determined.
     #[error("cannot determine the block device of `{path}`: {reason}")]
     NoDevice {

@@ -40,7 +40,8 @@ pub(crate) struct SequenceFlags {
     /// vm.swappiness during benches [default: 60]
     #[arg(long, value_name = "N", value_parser = super::whole_number_to::<u32, 0, 200>)]
     pub(crate) swappiness: Option<u32>,
-    /// Run benches even if requirements are not met, and record which are not
+    /// Run benches even if requirements are not met, and record which are not. Nothing replaces cgroup v2 and swap, and
+    /// fio for iocost-params
     #[arg(long)]
     pub(crate) force: bool,
     /// Factor from 0.01 to 1 by which durations and the test file are shortened, for trials: the figures mean nothing
