@@ -15,6 +15,7 @@ use wb_contention::{
     Answer, Bench, BenchResult, BenchSpec, IocostModel, IocostParameters, IocostQos, LATENCY_PERCENTILES, Percentile,
 };
 use wb_model::Bytes;
+use wb_sys::cgroup::io_cost;
 
 use crate::fake::{self, FakeMachine, Undisturbed};
 
@@ -150,6 +151,26 @@ fn text(results: &[BenchResult], bench: Bench, detail: Detail) -> String {
         detail,
         &FormatOptions::default(),
     )
+}
+
+/// The documentation shows a solution of these results, and how it is written.
+fn documents_a_solution(results: &[BenchResult]) {
+    let docs = include_str!("../../../../docs/contention.md");
+    let solutions = text(results, Bench::IocostTune, Detail::Full);
+    let shown = solutions.split("\n\n").find(|part| part.starts_with("[isolated-bandwidth]")).unwrap();
+    assert!(docs.contains(shown), "{shown}");
+    let tune = results.iter().find_map(|result| match &result.answer {
+        Answer::IocostTune(answer) => Some((answer, &result.system.device.number)),
+        _ => None,
+    });
+    let (answer, number) = tune.unwrap();
+    let solution = answer.solutions.iter().find(|one| one.solution.name == "isolated-bandwidth").unwrap();
+    let solved = solution.solved.as_ref().unwrap();
+    let states = [("model", io_cost::model_state(&solved.model)), ("qos", io_cost::qos_state(&solved.qos))];
+    for (file, state) in states {
+        let command = format!("echo '{number} {}' > /sys/fs/cgroup/io.cost.{file}\n", state.trim_end());
+        assert!(docs.contains(&command), "{command}");
+    }
 }
 
 #[test]
@@ -335,6 +356,7 @@ fn every_bench_is_formatted() {
       model: rbps=1870080964 rseqiops=211091 rrandiops=231691 wbps=1395253278 wseqiops=163073 wrandiops=160141
       qos: rpct=99.00 rlat=152 wpct=0.00 wlat=0 min=80.00 max=100.00
     "#);
+    documents_a_solution(&results);
     let full = text(&results, Bench::IocostQos, Detail::Full);
     for part in ["RUN 00 - Storage", "RUN 04 - Protection", "QoS result: MOF=", "WRITE ", "Summary"] {
         assert!(full.contains(part), "{part} in {full}");
