@@ -8,11 +8,13 @@ use wb_contention::distribution::Distribution;
 use wb_contention::format::{Detail, Times, format, header};
 use wb_contention::latency_table::{LatencyRow, LatencyTable};
 use wb_contention::sequence::plan;
+use wb_contention::solve::tune;
 use wb_contention::spec::FormatOptions;
 use wb_contention::stage::{Instance, InstanceLabel};
 use wb_contention::system::{Device, MemoryProfile, SystemInfo, Versions};
 use wb_contention::{
     Answer, Bench, BenchResult, BenchSpec, IocostModel, IocostParameters, IocostQos, LATENCY_PERCENTILES, Percentile,
+    Series,
 };
 use wb_model::Bytes;
 use wb_sys::cgroup::io_cost;
@@ -360,5 +362,33 @@ fn every_bench_is_formatted() {
     let full = text(&results, Bench::IocostQos, Detail::Full);
     for part in ["RUN 00 - Storage", "RUN 04 - Protection", "QoS result: MOF=", "WRITE ", "Summary"] {
         assert!(full.contains(part), "{part} in {full}");
+    }
+}
+
+#[test]
+fn what_limits_a_result_is_shown_and_an_invalid_setting_is_no_point_of_a_tuning() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut machine = FakeMachine::at(&folder.path().join("run"));
+    let results = machine.execute("iocost-params hashd-params iocost-qos:vrate-intvs=4,vrate-min=50", Undisturbed);
+    let mut result = results.unwrap().pop().unwrap();
+    result.system.time_scale = Some("0.1".parse().unwrap());
+    let points = |result: &BenchResult| {
+        tune(result, &Default::default()).unwrap().series.get(&Series::Mof).unwrap().points.len()
+    };
+    assert_eq!(points(&result), 4);
+    let Answer::IocostQos(answer) = &mut result.answer else { panic!("{result:?}") };
+    let found = answer.stages[1].found.as_mut().unwrap();
+    found.storage.is_lower_bound = true;
+    found.vrate_outside = 0.5;
+    assert_eq!(points(&result), 3);
+    let shown = text(std::slice::from_ref(&result), Bench::IocostQos, Detail::Full);
+    for part in [
+        "trial: durations times 0.1; the figures mean nothing",
+        "MOF is a lower bound  invalid: the vrate was outside its bounds for 50.00% of the time",
+        "QoS result: MOF>=1.400@16",
+        "factor>=1.400@16",
+        "the factor is a lower bound",
+    ] {
+        assert!(shown.contains(part), "{part}: {shown}");
     }
 }
