@@ -54,6 +54,9 @@ pub enum Answer {
 pub struct StorageAnswer {
     /// Memory offloading factor: footprint / memory.
     pub mof: f64,
+    /// Whether it is a lower bound only: the largest footprint that could be tried was supported.
+    #[serde(default)]
+    pub is_lower_bound: bool,
     /// The memory.
     pub memory: MemoryProfile,
     /// The parameters of hashd.
@@ -97,9 +100,17 @@ pub struct IoLatencies {
     /// Requests that completed, but that the kernel did not count: they are in neither table.
     #[serde(default)]
     pub uncounted: u64,
+    /// Requests in both tables.
+    #[serde(default)]
+    pub counted: u64,
 }
 
 impl IoLatencies {
+    /// The part of the requests that is in neither table.
+    pub fn uncounted_part(&self) -> f64 {
+        self.uncounted as f64 / (self.uncounted + self.counted).max(1) as f64
+    }
+
     /// Those of a kind.
     pub fn get(&self, kind: LatencyKind) -> Option<&LatencyTable> {
         match kind {
@@ -168,8 +179,11 @@ pub struct HogTuneAnswer {
     pub properties: MemHogTune,
     /// The footprint; `None` if none is protected.
     pub size: Option<Bytes>,
-    /// The measurement with it.
+    /// The measurement with it, or, if none is protected, with the last footprint beside which a hog ran for its whole time.
     pub hog: Option<HogAnswer>,
+    /// Why footprints failed that have no measurement.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub failures: Vec<String>,
 }
 
 /// Settings of io.cost.
@@ -209,6 +223,9 @@ pub struct QosFigures {
     pub amof: Option<f64>,
     /// Distribution of the vrate, in percent; `None` without io.cost.
     pub vrate: Option<Distribution>,
+    /// Part of the seconds with I/O in which the vrate was outside the bounds of the setting.
+    #[serde(default)]
+    pub vrate_outside: f64,
     /// Latencies of I/O in both measurements.
     pub latency: IoLatencies,
     /// Part of the reports that is missing.
@@ -261,8 +278,16 @@ impl Answer {
     }
 }
 
+/// Part of the seconds in which the vrate may be outside its bounds: it takes the kernel a moment to apply them.
+const VRATE_OUTSIDE_MAX: f64 = 0.1;
+
 impl QosFigures {
-    /// The protected footprint's measurement.
+    /// Whether they were measured under their setting.
+    pub fn is_valid(&self) -> bool {
+        self.vrate_outside <= VRATE_OUTSIDE_MAX
+    }
+
+    /// The measurement of the protected footprint, or of the last one that failed.
     pub fn hog(&self) -> Option<&HogAnswer> {
         self.protection.as_ref()?.hog.as_ref()
     }

@@ -65,7 +65,11 @@ impl Bench {
     /// Version of its measurement, increased whenever it measures differently: results of two versions are neither
     /// reused nor merged.
     pub const fn version(self) -> u32 {
-        1
+        match self {
+            Self::Storage | Self::IocostParams | Self::HashdParams => 1,
+            // 2: hogs that compete with nobody do not count, and `isol-pct` is 05 by default.
+            Self::IocostQos | Self::IocostTune | Self::Protection => 2,
+        }
     }
 }
 

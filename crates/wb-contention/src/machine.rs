@@ -65,6 +65,7 @@ pub fn read(root: &SysRoot, dir: &Path, dev: Option<&str>) -> Result<SystemInfo,
         passive: Passive::default(),
         iocost: active_iocost(root, &device.number),
         device,
+        time_scale: None,
         missed_requirements: Vec::new(),
     })
 }

@@ -60,6 +60,9 @@ pub struct StorageMeasurement {
     pub usages: Vec<Bytes>,
     /// Footprint of each loop.
     pub sizes: Vec<Bytes>,
+    /// The largest footprint that could be tried.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub largest: Option<Bytes>,
 }
 
 /// hashd beside a memory hog.
@@ -72,6 +75,9 @@ pub struct MemHogMeasurement {
     pub base_rps: f64,
     /// The repetitions, each from the start of the hog to its end.
     pub runs: Vec<HogRun>,
+    /// The memory that was there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory: Option<MemoryProfile>,
 }
 
 /// A repetition with a memory hog.
@@ -91,16 +97,29 @@ pub struct HogRun {
 pub struct MemHogTuneMeasurement {
     /// The footprint and its measurement; `None` if no footprint of the range is protected.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub protected: Option<ProtectedFootprint>,
+    pub protected: Option<FootprintProbe>,
+    /// If no footprint is protected, the last one beside which a hog ran for its whole time: how much is lacking.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_failed: Option<FootprintProbe>,
+    /// Why footprints failed that have no measurement.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub failures: Vec<String>,
 }
 
-/// A footprint that is protected.
+/// A footprint beside which a hog ran.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct ProtectedFootprint {
+pub struct FootprintProbe {
     /// The footprint.
     pub size: Bytes,
     /// The measurement with it.
     pub run: MemHogMeasurement,
+}
+
+impl MemHogTuneMeasurement {
+    /// The measurement to show: with the protected footprint, or else with the last one that is not.
+    pub fn shown(&self) -> Option<&FootprintProbe> {
+        self.protected.as_ref().or(self.last_failed.as_ref())
+    }
 }
 
 impl StorageMeasurement {

@@ -44,8 +44,8 @@ impl Percentile {
     pub const P90: Self = Self(90 * SCALE);
     /// One of a hundred values exceeds it.
     pub const P99: Self = Self(99 * SCALE);
-    /// One of a hundred values is below it.
-    pub const P01: Self = Self(SCALE);
+    /// One of twenty values is below it.
+    pub const P05: Self = Self(5 * SCALE);
 
     /// As a fraction of 1.
     pub fn fraction(self) -> f64 {

@@ -112,7 +112,9 @@ pub enum StageFailure {
         process: String,
     },
     /// Another program has configured io.cost.
-    #[error("another program changes io.cost of {device}: stop it")]
+    #[error(
+        "another program has set io.cost of {device}: stop it, or start from its parameters with --iocost-from-sys"
+    )]
     IocostInUse {
         /// The device.
         device: String,
@@ -137,6 +139,12 @@ pub enum StageFailure {
     Suspended {
         /// For how long.
         seconds: u64,
+    },
+    /// The memory hog competed with nobody.
+    #[error("{reason}")]
+    NoContention {
+        /// What happened.
+        reason: String,
     },
     /// The workload behaved in a way that gives no result.
     #[error("{reason}")]

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use wb_model::Bytes;
 
 use crate::parameters::{HashdParameters, IocostParameters};
-use crate::{Bench, Passive, figures};
+use crate::{Bench, Passive, PassiveArea, figures};
 
 /// What the header of a result states.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -37,6 +37,9 @@ pub struct SystemInfo {
     /// The parameters of io.cost at the beginning, if it was enabled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub iocost: Option<IocostParameters>,
+    /// By how much durations were shortened for a trial, whose figures mean nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time_scale: Option<TimeScale>,
     /// Requirements that were not met (`--force`), by name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub missed_requirements: Vec<String>,
@@ -242,6 +245,17 @@ impl Conditions {
 }
 
 impl SystemInfo {
+    /// The machine while a bench measures that sets everything but what is passive.
+    #[must_use]
+    pub(crate) fn under(mut self, passive: &Passive) -> Self {
+        if !passive.contains(PassiveArea::Io) {
+            self.device.scheduler = "none".to_owned();
+            self.device.wbt = false;
+        }
+        self.zswap &= passive.contains(PassiveArea::Mem);
+        self
+    }
+
     /// The conditions under which a bench measures, with the parameters that it needs.
     pub fn conditions(
         &self,
@@ -266,6 +280,44 @@ impl SystemInfo {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn system() -> SystemInfo {
+        let device = Device {
+            name: "sda".to_owned(),
+            number: "8:0".to_owned(),
+            model: "A".to_owned(),
+            firmware: String::new(),
+            size: Bytes(1 << 40),
+            scheduler: "bfq".to_owned(),
+            wbt: true,
+            other_controller: false,
+        };
+        SystemInfo {
+            kernel: "6.1".to_owned(),
+            nr_cpus: 2,
+            memory: Bytes(8 << 30),
+            swap: Bytes(0),
+            swappiness: 60,
+            zswap: true,
+            profile: None,
+            passive: Passive::default(),
+            device,
+            iocost: None,
+            time_scale: None,
+            missed_requirements: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn conditions_are_those_during_the_measurement_and_of_passive_areas_those_before() {
+        let under = |passive: &str| {
+            let system = system().under(&passive.parse().unwrap());
+            (system.device.scheduler, system.device.wbt, system.zswap)
+        };
+        assert_eq!(under("none"), ("none".to_owned(), false, false));
+        assert_eq!(under("io"), ("bfq".to_owned(), true, false));
+        assert_eq!(under("mem"), ("none".to_owned(), false, true));
+    }
 
     #[test]
     fn every_changed_condition_is_named() {

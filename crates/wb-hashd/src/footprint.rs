@@ -62,12 +62,14 @@ impl FootprintSizes {
     }
 }
 
-/// Four times the memory, or as much as fits: anonymous memory into four fifths of what is available, files into half of
-/// the free space.
+/// Four times the memory, or as much as fits: anonymous memory into four fifths of what is available, or what the process
+/// itself leaves of it, files into half of the free space.
 fn default_memory(params: &HashdParams, system: Option<SystemMemory>, free: u64) -> u64 {
     let Some(system) = system else { return 1 << 30 };
     let limit = |bytes: u64, part: f64| if part > 0.0 { (bytes as f64 / part) as u64 } else { u64::MAX };
-    let by_memory = limit(system.usable() / 5 * 4, params.mem_frac * (1.0 - params.file_frac));
+    let usable = system.usable();
+    let by_memory =
+        limit((usable / 5 * 4).min(usable.saturating_sub(RESERVE)), params.mem_frac * (1.0 - params.file_frac));
     let by_disk = limit(free / 2, params.file_frac);
     system.total.saturating_mul(DEFAULT_MEMORY).min(by_memory).min(by_disk)
 }
@@ -79,9 +81,22 @@ mod tests {
     #[test]
     fn default_footprint_fits_into_memory_and_disk() {
         let params = HashdParams::default();
-        let system = |total, available| Some(SystemMemory { total, available, swap: 0 });
-        assert_eq!(default_memory(&params, system(1000, 100_000), 100_000), 4000);
-        assert_eq!(default_memory(&params, system(100_000, 750), 1_000_000), 999);
-        assert_eq!(default_memory(&params, system(100_000, 1_000_000), 500), 1000);
+        let system =
+            |total: u64, available: u64| Some(SystemMemory { total: total << 20, available: available << 20, swap: 0 });
+        let default = |system, free: u64| default_memory(&params, system, free << 20) >> 20;
+        assert_eq!(default(system(1000, 100_000), 100_000), 4000);
+        assert_eq!(default(system(100_000, 750), 1_000_000), 999);
+        assert_eq!(default(system(100_000, 1_000_000), 500), 1000);
+    }
+
+    #[test]
+    fn default_footprint_leaves_the_process_its_memory_on_every_machine_without_swap() {
+        let params = HashdParams::default();
+        for available in [65, 100, 200, 320, 1000, 25_600] {
+            let system = SystemMemory { total: available << 20, available: available << 20, swap: 0 };
+            let memory = default_memory(&params, Some(system), u64::MAX);
+            let anon = FootprintSizes { memory }.anon_bytes(&params);
+            assert!(anon + RESERVE <= system.usable(), "{available} MiB: {anon}");
+        }
     }
 }

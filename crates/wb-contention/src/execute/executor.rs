@@ -296,14 +296,23 @@ impl<'a> Executor<'a> {
         let recorded = || stages.iter().filter_map(|key| self.journal.history().stage(key));
         let mut memory = recorded().filter_map(|stage| match &stage.measurement {
             Some(Measurement::Storage(storage)) => Some(storage.memory),
+            Some(Measurement::MemHog(hog)) => hog.memory,
+            Some(Measurement::MemHogTune(tune)) => tune.shown()?.run.memory,
             _ => None,
         });
+        // What follows from other results has their memory.
+        let of_qos = || {
+            let is_qos = |result: &&BenchResult| result.instance.bench == Bench::IocostQos && stages.is_empty();
+            self.results.iter().rev().find(is_qos)?.system.profile
+        };
         let missed: BTreeSet<&String> = recorded().flat_map(|stage| &stage.missed_requirements).collect();
-        let system = self.request.system.clone();
+        let passive = passive_of(spec);
+        let system = self.request.system.clone().under(&passive);
         SystemInfo {
             iocost: self.parameters.iocost,
-            profile: memory.next_back().or(system.profile),
-            passive: passive_of(spec),
+            profile: memory.next_back().or_else(of_qos).or(system.profile),
+            passive,
+            time_scale: self.request.options.time_scale,
             missed_requirements: missed.into_iter().cloned().collect(),
             ..system
         }

@@ -20,12 +20,15 @@ pub struct Times<'a> {
 /// The header of a result. Times are in UTC.
 pub fn header(result: &BenchResult, times: Option<Times<'_>>) -> String {
     let mut lines = vec![title(result, times)];
-    let SystemInfo { device, iocost: parameters, missed_requirements, .. } = &result.system;
+    let SystemInfo { device, iocost: parameters, missed_requirements, time_scale, .. } = &result.system;
     lines.push(system_line(&result.system));
     lines.push(device_line(device, parameters.is_some()));
     let mut text = lines.join("\n") + "\n";
     if let Some(parameters) = parameters {
         text.push_str(&iocost(parameters));
+    }
+    if let Some(scale) = time_scale {
+        text.push_str(&format!("trial: durations times {}; the figures mean nothing\n", scale.factor()));
     }
     if !missed_requirements.is_empty() {
         text.push_str(&format!("missed requirements: {}\n", missed_requirements.join(", ")));

@@ -29,7 +29,7 @@ pub enum Detail {
 /// A result as text, with its header; `times` are those of the bench.
 pub fn format(result: &BenchResult, times: Option<Times<'_>>, detail: Detail, options: &FormatOptions) -> String {
     if let (Answer::IocostTune(answer), true) = (&result.answer, options.high_level) {
-        return tune::high_level(answer);
+        return tune::high_level(answer, result.system.time_scale);
     }
     let body = match &result.answer {
         Answer::Storage(answer) => storage::text(answer, detail),

@@ -49,9 +49,13 @@ pub(super) fn tune_text(answer: &HogTuneAnswer, detail: Detail) -> String {
             let protected = size(protected.0 as f64);
             format!("        footprint {protected}/{max} can be protected at isol-{isol_pct} >= {threshold}%\n")
         }
-        _ => format!("Result: no footprint in [{min}, {max}] keeps isol-{isol_pct} above {threshold}%\n"),
+        (hog, _) => {
+            text.extend(hog.as_ref().map(|hog| hog_text(hog, detail)));
+            format!("Result: no footprint in [{min}, {max}] keeps isol-{isol_pct} above {threshold}%\n")
+        }
     };
-    text + &result
+    let failures = answer.failures.iter().map(|failure| format!("        failed: {failure}\n"));
+    text + &result + &failures.collect::<String>()
 }
 
 fn hog_text(answer: &HogAnswer, detail: Detail) -> String {

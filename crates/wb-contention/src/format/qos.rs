@@ -73,26 +73,28 @@ fn result_lines(answer: &QosAnswer, figures: &QosFigures, vrate: &Distribution) 
     let base = answer.stages.first().and_then(|stage| stage.found.as_ref()).map(|base| base.storage.mof);
     let relative = |factor: f64| base.map(|base| format!("({:.3}x)", factor / base)).unwrap_or_default();
     let (mof, profile) = (figures.storage.mof, at_profile(answer.mem_profile));
+    let relation = if figures.storage.is_lower_bound { ">=" } else { "=" };
     let mut text = format!(
-        "QoS result: MOF={mof:.3}{profile}{} vrate={:.2}:{:.2} missing={}%\n",
+        "QoS result: MOF{relation}{mof:.3}{profile}{} vrate={:.2}:{:.2} missing={}%\n",
         relative(mof),
         vrate.mean,
         vrate.stdev,
         percent(figures.missing)
     );
     // Writing to a string does not fail.
-    let _ = match (figures.amof, figures.hog()) {
-        (Some(amof), Some(hog)) => writeln!(
+    let amof = figures.amof.map(|amof| format!("{amof:.3}{profile}{}", relative(amof)));
+    let _ = match figures.hog() {
+        Some(hog) => writeln!(
             text,
-            "            aMOF={amof:.3}{profile}{} isol-{}={}% lat_imp={}%:{} work_csv={}",
-            relative(amof),
+            "            aMOF={} isol-{}={}% lat_imp={}%:{} work_csv={}",
+            amof.unwrap_or_else(|| "FAIL".to_owned()),
             answer.isol_pct,
             hog.isolation.get(answer.isol_pct).map_or("-".to_owned(), percent),
             percent(hog.latency_impact.mean),
             percent(hog.latency_impact.stdev),
             hog.work_conservation.map_or("-".to_owned(), |conserved| format!("{}%", percent(conserved)))
         ),
-        _ => writeln!(text, "            aMOF=FAIL isol=FAIL lat_imp=FAIL work_csv=FAIL"),
+        None => writeln!(text, "            aMOF=FAIL isol=FAIL lat_imp=FAIL work_csv=FAIL"),
     };
     text
 }
@@ -114,8 +116,16 @@ fn overview_line(figures: &QosFigures, isol_pct: Percentile) -> String {
     let hog = figures.hog();
     let amof = figures.amof.map_or("FAIL".to_owned(), |amof| format!("{amof:.3}"));
     let impact = |part: fn(&Distribution) -> f64| hundredfold(hog.map(|hog| part(&hog.latency_impact)));
+    let mut remarks = String::new();
+    if figures.storage.is_lower_bound {
+        remarks.push_str("  MOF is a lower bound");
+    }
+    if !figures.is_valid() {
+        let outside = percent(figures.vrate_outside);
+        remarks += &format!("  invalid: the vrate was outside its bounds for {outside}% of the time");
+    }
     format!(
-        "{:>7.3}  {amof:>7}     {:>5}  {:>6}:{:>6}      {:>5}     {:>5}",
+        "{:>7.3}  {amof:>7}     {:>5}  {:>6}:{:>6}      {:>5}     {:>5}{remarks}",
         figures.storage.mof,
         hundredfold(hog.and_then(|hog| hog.isolation.get(isol_pct))),
         impact(|impact| impact.mean),

@@ -24,11 +24,16 @@ pub(super) fn body(answer: &StorageAnswer, detail: Detail) -> String {
             size(*size_stdev)
         ),
     };
-    format!(
+    let relation = if answer.is_lower_bound { ">=" } else { "=" };
+    let text = format!(
         "{}\nIO BPS: read_final={read_final} write_final={write_final} read_all={read_all} write_all={write_all}\n\n\
-         Memory offloading: factor={mof:.3}{} {memory} missing={}%\n",
+         Memory offloading: factor{relation}{mof:.3}{} {memory} missing={}%\n",
         latency::text(&answer.latency, detail),
         at_profile(answer.memory.profile),
         percent(answer.missing)
-    )
+    );
+    match answer.is_lower_bound {
+        true => text + "the largest footprint that was tried is supported: the factor is a lower bound\n",
+        false => text,
+    }
 }

@@ -8,6 +8,7 @@ use crate::answer::{SolutionAnswer, TuneAnswer};
 use crate::figures::{duration, percent, size, underlined};
 use crate::solve::{FittedSeries, SolvedQos};
 use crate::spec::LatencyKind;
+use crate::system::TimeScale;
 
 pub(super) fn text(answer: &TuneAnswer, detail: Detail) -> String {
     let mut text = String::new();
@@ -107,7 +108,7 @@ fn solved_text(solved: &SolvedQos, answer: &TuneAnswer) -> String {
 }
 
 /// A few lines.
-pub(super) fn high_level(answer: &TuneAnswer) -> String {
+pub(super) fn high_level(answer: &TuneAnswer, time_scale: Option<TimeScale>) -> String {
     let points = answer.series.get(&Series::Mof).map_or(0, |mof| mof.points.len() + mof.rejected.len());
     let range = |value: fn(&SolvedQos) -> Option<f64>| {
         let values = answer.solutions.iter().filter_map(|one| value(one.solved.as_ref()?));
@@ -120,8 +121,10 @@ pub(super) fn high_level(answer: &TuneAnswer) -> String {
         format!("{}={scale}", one.solution.name)
     });
     let scales: Vec<String> = scales.collect();
+    let trial = time_scale.map(|scale| format!(" trial: durations times {}; the figures mean nothing", scale.factor()));
+    let trial = trial.unwrap_or_default();
     format!(
-        "[iocost-tune result]\n\n{points} points, MOF={}, aMOF={}\n\
+        "[iocost-tune result]{trial}\n\n{points} points, MOF={}, aMOF={}\n\
          base model: rbps={} rseqiops={} rrandiops={} wbps={} wseqiops={} wrandiops={}\nsolutions: {}\n",
         range(|solved| solved.mof),
         range(|solved| solved.amof),

@@ -45,6 +45,14 @@ pub enum MergeError {
         /// Why, each with its run.
         reasons: Vec<String>,
     },
+    /// The same result twice: its values would count twice.
+    #[error("{second} is a copy of {first}: name each run once")]
+    Copy {
+        /// The run that is named first.
+        first: String,
+        /// Its copy.
+        second: String,
+    },
     /// The target has such a result already.
     #[error("{instance} exists in this run: merge into a new folder")]
     Exists {
@@ -83,23 +91,40 @@ struct SourceGroup {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct GroupKey {
     id: Option<String>,
-    versions: Versions,
+    /// `None`: they may differ.
+    versions: Option<Versions>,
     mem_profile: Option<u32>,
+    /// The scale of time of a trial, as text.
+    time_scale: Option<String>,
     device: String,
     qos: String,
 }
 
+/// What may differ between results that are merged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct MergeOptions {
+    /// Merge results of different ids separately.
+    pub by_id: bool,
+    /// Merge results of different versions.
+    pub ignore_versions: bool,
+    /// Merge results with missed requirements.
+    pub ignore_requirements: bool,
+    /// Merge every group of results, not only the largest.
+    pub multiple: bool,
+}
+
 /// Merges results. Of each bench, and with `by_id` of each id, the group with the most sources is merged; the others are
-/// reported as dropped.
+/// reported as dropped, or, with `multiple`, merged as well.
 ///
 /// # Errors
-/// If there is nothing to merge.
-pub fn merge(sources: Vec<MergeSource>, by_id: bool) -> Result<Vec<Merged>, MergeError> {
+/// If there is nothing to merge, or a result is there twice.
+pub fn merge(sources: Vec<MergeSource>, options: MergeOptions) -> Result<Vec<Merged>, MergeError> {
+    refuse_copies(&sources)?;
     let mut groups: BTreeMap<GroupKey, Vec<Candidate>> = BTreeMap::new();
     for source in sources {
         let Answer::IocostTune(answer) = &source.result.answer else { continue };
         let answer = answer.clone();
-        groups.entry(group_key(&source.result, &answer, by_id)).or_default().push(Candidate { source, answer });
+        groups.entry(group_key(&source.result, &answer, options)).or_default().push(Candidate { source, answer });
     }
     let mut by_target: BTreeMap<Option<String>, Vec<SourceGroup>> = BTreeMap::new();
     for (key, sources) in groups {
@@ -108,37 +133,70 @@ pub fn merge(sources: Vec<MergeSource>, by_id: bool) -> Result<Vec<Merged>, Merg
     if by_target.is_empty() {
         return Err(MergeError::NoSource);
     }
-    by_target.into_iter().map(|(id, groups)| merge_largest(id, groups)).collect()
+    let mut merged = Vec::new();
+    for (id, mut groups) in by_target {
+        // The largest first; of several equally large ones, the first.
+        groups.sort_by_key(|group| std::cmp::Reverse(group.sources.len()));
+        let (merging, others) = groups.split_at(if options.multiple { groups.len() } else { 1 });
+        for (group, number) in merging.iter().zip(1..) {
+            merged.push(merge_group(label(id.as_deref(), number), group, others, options)?);
+        }
+    }
+    Ok(merged)
 }
 
-fn group_key(result: &BenchResult, answer: &TuneAnswer, by_id: bool) -> GroupKey {
+/// Measured values and the second in which a bench ended are never the same in two runs.
+fn refuse_copies(sources: &[MergeSource]) -> Result<(), MergeError> {
+    for (at, second) in sources.iter().enumerate() {
+        let is_copy = |first: &&MergeSource| first.result == second.result && first.times == second.times;
+        if let Some(first) = sources[..at].iter().find(is_copy) {
+            return Err(MergeError::Copy { first: first.name.clone(), second: second.name.clone() });
+        }
+    }
+    Ok(())
+}
+
+fn group_key(result: &BenchResult, answer: &TuneAnswer, options: MergeOptions) -> GroupKey {
     let mut qos = BenchSpec { id: None, ..answer.qos_spec.clone() };
     if let Properties::IocostQos(properties) = &mut qos.properties {
         properties.vrate_intvs = 0;
     }
     GroupKey {
-        id: result.instance.id().filter(|_| by_id).map(str::to_owned),
-        versions: result.versions.clone(),
+        id: result.instance.id().filter(|_| options.by_id).map(str::to_owned),
+        versions: (!options.ignore_versions).then(|| result.versions.clone()),
         mem_profile: answer.mem_profile,
+        time_scale: result.system.time_scale.map(|scale| scale.factor().to_string()),
         device: result.system.device.model.clone(),
         qos: qos.to_string(),
     }
 }
 
-fn merge_largest(id: Option<String>, mut groups: Vec<SourceGroup>) -> Result<Merged, MergeError> {
-    // Of several equally large groups, the first.
-    let largest = (0..groups.len()).rev().max_by_key(|at| groups[*at].sources.len()).unwrap_or_default();
-    let SourceGroup { key, sources } = groups.remove(largest);
-    let dropped = groups.into_iter().map(|other| DroppedGroup {
+/// The label of the merged result of a group.
+fn label(id: Option<&str>, number: u32) -> InstanceLabel {
+    match (id, number) {
+        (None, number) => InstanceLabel::Position(number),
+        (Some(id), 1) => InstanceLabel::Id(id.to_owned()),
+        (Some(id), number) => InstanceLabel::Id(format!("{id}-{number}")),
+    }
+}
+
+fn merge_group(
+    label: InstanceLabel,
+    group: &SourceGroup,
+    others: &[SourceGroup],
+    options: MergeOptions,
+) -> Result<Merged, MergeError> {
+    let SourceGroup { key, sources } = group;
+    let dropped = others.iter().map(|other| DroppedGroup {
         group: other.key.describe(),
-        sources: other.sources.into_iter().map(|candidate| candidate.source.name).collect(),
+        sources: other.sources.iter().map(|candidate| candidate.source.name.clone()).collect(),
     });
     let dropped = dropped.collect();
     let mut rejections =
         model::outliers(&sources.iter().map(|candidate| candidate.answer.base.model).collect::<Vec<_>>());
     for (Candidate { source, .. }, rejection) in sources.iter().zip(&mut rejections) {
         let missed = &source.result.system.missed_requirements;
-        if !missed.is_empty() {
+        if !missed.is_empty() && !options.ignore_requirements {
             *rejection = Some(format!("missed requirements: {}", missed.join(", ")));
         }
     }
@@ -156,7 +214,7 @@ fn merge_largest(id: Option<String>, mut groups: Vec<SourceGroup>) -> Result<Mer
         .filter(|(_, rejection)| rejection.is_none())
         .map(|(source, _)| source)
         .collect();
-    let Some(result) = pooled(id, &accepted) else {
+    let Some(result) = pooled(label, &accepted) else {
         let reason = |report: &SourceReport| Some(format!("{}: {}", report.name, report.rejection.as_ref()?));
         return Err(MergeError::AllRejected { reasons: reports.iter().filter_map(reason).collect() });
     };
@@ -169,7 +227,7 @@ fn merge_largest(id: Option<String>, mut groups: Vec<SourceGroup>) -> Result<Mer
 }
 
 /// One result with the values of all; `None` without any.
-fn pooled(id: Option<String>, accepted: &[&Candidate]) -> Option<BenchResult> {
+fn pooled(label: InstanceLabel, accepted: &[&Candidate]) -> Option<BenchResult> {
     let (Candidate { source: first, answer }, others) = accepted.split_first()?;
     let mut pooled = answer.clone();
     for other in others {
@@ -183,7 +241,10 @@ fn pooled(id: Option<String>, accepted: &[&Candidate]) -> Option<BenchResult> {
     let models: Vec<_> = accepted.iter().map(|candidate| candidate.answer.base.model).collect();
     pooled.base.model = model::median(&models);
     let properties = IocostTuneProperties::default();
-    let label = id.clone().map_or(InstanceLabel::Position(1), InstanceLabel::Id);
+    let id = match &label {
+        InstanceLabel::Id(id) => Some(id.clone()),
+        InstanceLabel::Position(_) => None,
+    };
     let mut system = first.result.system.clone();
     system.iocost = Some(pooled.base);
     Some(BenchResult {
@@ -199,12 +260,14 @@ impl GroupKey {
     /// What the results of the group have in common: a line each.
     fn describe(&self) -> Vec<String> {
         let profile = self.mem_profile.map_or("off".to_owned(), |profile| profile.to_string());
-        vec![
-            format!("version: {}", self.versions),
+        let mut lines = vec![
+            format!("version: {}", self.versions.as_ref().map_or("any".to_owned(), Versions::to_string)),
             format!("memory profile: {profile}"),
             format!("device: {}", self.device),
             format!("settings: {}", self.qos),
-        ]
+        ];
+        lines.extend(self.time_scale.as_ref().map(|scale| format!("trial: durations times {scale}")));
+        lines
     }
 }
 

@@ -33,6 +33,7 @@ fn system(model: &str) -> SystemInfo {
         passive: Passive::default(),
         device,
         iocost: None,
+        time_scale: None,
         missed_requirements: Vec::new(),
     }
 }
@@ -51,7 +52,7 @@ fn source(name: &str, rbps: u64, points: [(f64, f64, f64); 3]) -> MergeSource {
     let answer = TuneAnswer {
         base: IocostParameters { model, qos },
         mem_profile: Some(16),
-        isol_pct: Percentile::P01,
+        isol_pct: Percentile::P05,
         isol_thr: 0.9,
         qos_spec: BenchSpec::parse("iocost-qos:dither,vrate-max=125,vrate-intvs=25").unwrap(),
         series,
@@ -63,6 +64,9 @@ fn source(name: &str, rbps: u64, points: [(f64, f64, f64); 3]) -> MergeSource {
     let versions = Versions::current(Bench::IocostTune);
     let result = BenchResult { instance, spec, system: system("A"), versions, answer: Answer::IocostTune(answer) };
     let times = (format!("2026-01-0{}T00:00:00Z", name.len()), format!("2026-01-0{}T06:00:00Z", name.len()));
+    // Runs of the same length of name differ in their device's path alone.
+    let mut result = result;
+    result.system.device.name = name.to_owned();
     MergeSource { name: name.to_owned(), result, times: Some(times) }
 }
 
@@ -83,7 +87,7 @@ fn three_results_are_pooled_and_solved_as_by_hand() {
         source("bb", 1000, on_ramp([20.0, 40.0, 80.0])),
         source("ccc", 2000, on_ramp([30.0, 60.0, 90.0])),
     ];
-    let merged = merge(sources, false).unwrap();
+    let merged = merge(sources, MergeOptions::default()).unwrap();
     let [merged] = merged.as_slice() else { panic!("{merged:?}") };
     let answer = tune(merged);
     let mof = &answer.series[&Series::Mof];
@@ -114,10 +118,10 @@ fn outliers_on_both_sides_and_missed_requirements_are_named() {
     let mut sources: Vec<MergeSource> =
         rbps.iter().zip(0..).map(|(rbps, index)| source(&format!("run-{index}"), *rbps, flat)).collect();
     sources[1].result.system.missed_requirements = vec!["swap".to_owned()];
-    let merged = merge(sources, false).unwrap();
+    let merged = merge(sources, MergeOptions::default()).unwrap();
     assert_snapshot!(merged[0].report.to_string(), @"
     iocost-tune
-      version: 0.1 (bench version 1)
+      version: 0.1 (bench version 2)
       memory profile: 16
       device: A
       settings: iocost-qos:vrate-max=125,dither
@@ -154,13 +158,69 @@ fn results_of_other_devices_profiles_versions_or_settings_are_not_merged() {
     });
     change(&mut others[2], &|answer| answer.qos_spec = BenchSpec::parse("iocost-qos:vrate-intvs=25").unwrap());
     let [profile, steps, settings] = others;
-    let merged = merge(vec![one("same"), other_device, other_version, profile, steps, settings], false).unwrap();
+    let merged =
+        merge(vec![one("same"), other_device, other_version, profile, steps, settings], MergeOptions::default())
+            .unwrap();
     let report = &merged[0].report;
     let names: Vec<&str> = report.sources.iter().map(|source| source.name.as_str()).collect();
     assert_eq!(names, ["same", "steps"]);
     let mut dropped: Vec<&str> = report.dropped.iter().flat_map(|group| &group.sources).map(String::as_str).collect();
     dropped.sort_unstable();
     assert_eq!(dropped, ["device", "profile", "settings", "version"]);
+}
+
+#[test]
+fn copy_of_a_run_is_refused() {
+    let flat = [(20.0, 1.2, 3.0), (40.0, 1.2, 3.0), (60.0, 1.2, 3.0)];
+    let mut copy = source("run", 1000, flat);
+    copy.name = "copy".to_owned();
+    let error =
+        merge(vec![source("run", 1000, flat), source("other", 1000, flat), copy], MergeOptions::default()).unwrap_err();
+    assert_eq!(error.to_string(), "copy is a copy of run: name each run once");
+}
+
+#[test]
+fn differences_are_ignored_on_request() {
+    let flat = [(20.0, 1.2, 3.0), (40.0, 1.2, 3.0), (60.0, 1.2, 3.0)];
+    let sources = || {
+        let (mut old, mut missed, mut other) =
+            (source("old", 1, flat), source("missed", 1, flat), source("other", 1, flat));
+        old.result.versions.bench = 9;
+        missed.result.system.missed_requirements = vec!["swap".to_owned()];
+        other.result.system.device.model = "B".to_owned();
+        vec![source("same", 1, flat), old, missed, other]
+    };
+    let merged = |options: MergeOptions| -> Vec<(String, Vec<String>)> {
+        let accepted = |merged: &Merged| {
+            let sources = merged.report.sources.iter().filter(|source| source.rejection.is_none());
+            sources.map(|source| source.name.clone()).collect()
+        };
+        let merged = merge(sources(), options).unwrap();
+        merged.iter().map(|merged| (merged.result.instance.to_string(), accepted(merged))).collect()
+    };
+    let expected = |groups: &[(&str, &[&str])]| -> Vec<(String, Vec<String>)> {
+        let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+        groups.iter().map(|(instance, names)| ((*instance).to_owned(), owned(names))).collect()
+    };
+    let default = MergeOptions::default();
+    assert_eq!(merged(default), expected(&[("iocost-tune", &["same"])]));
+    let any_version = MergeOptions { ignore_versions: true, ..default };
+    assert_eq!(merged(any_version), expected(&[("iocost-tune", &["same", "old"])]));
+    let any = MergeOptions { ignore_requirements: true, ..any_version };
+    assert_eq!(merged(any), expected(&[("iocost-tune", &["same", "old", "missed"])]));
+    let all = MergeOptions { multiple: true, ..any };
+    assert_eq!(merged(all), expected(&[("iocost-tune", &["same", "old", "missed"]), ("iocost-tune.2", &["other"])]));
+}
+
+#[test]
+fn trials_are_merged_with_no_others() {
+    let flat = [(20.0, 1.2, 3.0), (40.0, 1.2, 3.0), (60.0, 1.2, 3.0)];
+    let mut trial = source("trial", 1000, flat);
+    trial.result.system.time_scale = Some("0.1".parse().unwrap());
+    let merged = merge(vec![source("a", 1000, flat), trial, source("b", 1000, flat)], MergeOptions::default()).unwrap();
+    let [dropped] = &merged[0].report.dropped[..] else { panic!("{merged:?}") };
+    assert_eq!(dropped.sources, ["trial"]);
+    assert!(dropped.group.contains(&"trial: durations times 0.1".to_owned()), "{dropped:?}");
 }
 
 #[test]
@@ -173,9 +233,13 @@ fn ids_are_merged_separately_on_request() {
     };
     let sources = || vec![with_id("r0", "x"), with_id("r1", "y"), with_id("r2", "x")];
     let instances = |by_id| -> Vec<String> {
-        merge(sources(), by_id).unwrap().iter().map(|merged| merged.result.instance.to_string()).collect()
+        merge(sources(), MergeOptions { by_id, ..MergeOptions::default() })
+            .unwrap()
+            .iter()
+            .map(|merged| merged.result.instance.to_string())
+            .collect()
     };
     assert_eq!(instances(true), ["iocost-tune@x", "iocost-tune@y"]);
     assert_eq!(instances(false), ["iocost-tune"]);
-    assert!(matches!(merge(Vec::new(), false), Err(MergeError::NoSource)));
+    assert!(matches!(merge(Vec::new(), MergeOptions::default()), Err(MergeError::NoSource)));
 }

@@ -1,6 +1,7 @@
 //! The state of sequences, folded from the journal.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 
 use super::{EndedBench, SequenceEvent, StartedStage};
 use crate::measurement::Measurement;
@@ -42,6 +43,31 @@ pub struct RecordedStage {
     pub failures: u32,
     /// Requirements that were not met, by name.
     pub missed_requirements: BTreeSet<String>,
+}
+
+/// A bench that was started and has no result.
+#[derive(Debug, Clone, PartialEq)]
+pub struct UnfinishedBench<'a> {
+    /// The instance.
+    pub instance: &'a Instance,
+    /// Stages that were started.
+    pub started: usize,
+    /// Stages that have a result.
+    pub done: usize,
+    /// Why the last attempt failed; `None` if it was killed.
+    pub failure: Option<&'a StageFailure>,
+}
+
+impl fmt::Display for UnfinishedBench<'_> {
+    /// A line.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { instance, started, done, failure } = self;
+        write!(f, "{instance}: not finished: {done} of {started} started stages have a result")?;
+        match failure {
+            Some(failure) => write!(f, "; then: {failure}"),
+            None => Ok(()),
+        }
+    }
 }
 
 impl SequenceHistory {
@@ -137,6 +163,28 @@ impl SequenceHistory {
         let mut instances: Vec<&Instance> = self.ended.keys().collect();
         instances.sort_by_key(|instance| self.end_times.get(instance));
         instances
+    }
+
+    /// The benches that were started and have no result, in the order in which they were started.
+    pub fn unfinished(&self) -> Vec<UnfinishedBench<'_>> {
+        let mut benches: Vec<UnfinishedBench<'_>> = Vec::new();
+        for recorded in self.order.iter().filter_map(|key| self.stages.get(key)) {
+            let instance = &recorded.start.instance;
+            if self.ended.contains_key(instance) {
+                continue;
+            }
+            let at = benches.iter().position(|bench| bench.instance == instance).unwrap_or_else(|| {
+                benches.push(UnfinishedBench { instance, started: 0, done: 0, failure: None });
+                benches.len() - 1
+            });
+            let bench = &mut benches[at];
+            bench.started += 1;
+            match recorded.measurement {
+                Some(_) => bench.done += 1,
+                None => bench.failure = recorded.failure.as_ref().or(bench.failure),
+            }
+        }
+        benches
     }
 
     /// When the first stage of an instance's result started, and when the bench ended, for people.

@@ -11,7 +11,7 @@ mod history;
 mod journal;
 
 pub use event::{EndedBench, SequenceEnd, SequenceEvent, StartedStage};
-pub use history::{RecordedStage, SequenceHistory};
+pub use history::{RecordedStage, SequenceHistory, UnfinishedBench};
 pub use journal::{SequenceJournal, read_history};
 
 use std::path::{Path, PathBuf};

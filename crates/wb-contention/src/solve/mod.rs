@@ -64,7 +64,7 @@ pub fn tune(result: &BenchResult, properties: &IocostTuneProperties) -> Result<T
 fn points(qos: &QosAnswer, series: Series) -> Vec<Point> {
     let points = qos.stages.iter().filter_map(|stage| {
         let vrate = stage.change?.as_fixed_vrate()?;
-        Some(Point { x: vrate, y: stage.found.as_ref()?.value(series, qos.isol_pct)? })
+        Some(Point { x: vrate, y: stage.found.as_ref().filter(|found| found.is_valid())?.value(series, qos.isol_pct)? })
     });
     points.collect()
 }

@@ -131,7 +131,7 @@ impl MemHogTune {
     /// The scenario with defaults, for footprints of a range.
     pub fn between(size_min: Bytes, size_max: Bytes) -> Self {
         let MemHog { load, speed, .. } = MemHog::default();
-        Self { load, speed, size_min, size_max, intvs: 10, isol_pct: Percentile::P01, isol_thr: 0.9 }
+        Self { load, speed, size_min, size_max, intvs: 10, isol_pct: Percentile::P05, isol_thr: 0.9 }
     }
 }
 

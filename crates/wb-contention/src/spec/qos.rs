@@ -78,7 +78,7 @@ impl Default for IocostQosProperties {
             storage_loops: 1,
             rps_max: HashdParamsProperties::FAKE_RPS_MAX,
             requests: RequestProperties::default(),
-            isol_pct: Percentile::P01,
+            isol_pct: Percentile::P05,
             isol_thr: 0.9,
             retries: 1,
             allow_fail: false,
@@ -164,7 +164,7 @@ const MAX_STEPS: u32 = 10_000;
 
 /// A percentile of the isolation: one of those in its table.
 pub(super) fn take_isol_pct(group: &mut GroupReader<'_>) -> Percentile {
-    let percentile = group.take("isol-pct").unwrap_or(Percentile::P01);
+    let percentile = group.take("isol-pct").unwrap_or(Percentile::P05);
     if !PERCENTILES.contains(&percentile) {
         let names = PERCENTILES.map(|percentile| percentile.to_string()).join(", ");
         group.refuse(format!("invalid isol-pct `{percentile}`"), &format!("expected one of {names}"));

@@ -27,9 +27,9 @@ pub(super) fn mem_hog_tune(
     properties: &MemHogTune,
     measurement: &MemHogTuneMeasurement,
 ) -> Result<HogTuneAnswer, StudyError> {
-    let protected = measurement.protected.as_ref();
-    let hog = protected.map(|protected| combined(source, &[(stage, &protected.run)])).transpose()?;
-    Ok(HogTuneAnswer { properties: *properties, size: protected.map(|protected| protected.size), hog })
+    let hog = measurement.shown().map(|probe| combined(source, &[(stage, &probe.run)])).transpose()?;
+    let size = measurement.protected.as_ref().map(|protected| protected.size);
+    Ok(HogTuneAnswer { properties: *properties, size, hog, failures: measurement.failures.clone() })
 }
 
 /// The figures of one or more measurements together: each second relates to its own measurement's rate and latency
@@ -88,9 +88,11 @@ impl HogSeconds {
         self.base_latencies.extend(latencies);
         for run in &measurement.runs {
             let reports = source.read(stage, run.period)?;
-            self.isolation.extend(isolation(&reports, measurement.base_rps));
-            let latency = |report: HashdStats| (report.latency * SECOND / base_latency.mean - 1.0).max(0.0);
-            self.impact.extend(reports.seconds.iter().filter_map(|report| report.hashd.map(latency)));
+            let base = HogBaseline { rps: measurement.base_rps, latency: base_latency.mean };
+            for (isolation, impact) in base.compare(&reports) {
+                self.isolation.push(isolation);
+                self.impact.push(impact);
+            }
             self.reports.push(reports);
             if let Some((reason, lost)) = &run.failure {
                 self.failures.push(reason.clone());
@@ -103,17 +105,27 @@ impl HogSeconds {
     }
 }
 
-/// The isolation between each two reports with hashd, once for each second between them: requests completed per second,
-/// relative to the rate without the hog, at most 1.
-fn isolation(reports: &Reports, base_rps: f64) -> Vec<f64> {
-    let done: Vec<(u64, u64)> =
-        reports.seconds.iter().filter_map(|report| Some((report.second, report.hashd?.done))).collect();
-    let between = |pair: &[(u64, u64)]| {
-        let (seconds, requests) = (pair[1].0 - pair[0].0, pair[1].1.saturating_sub(pair[0].1));
-        let rate = requests as f64 / seconds as f64;
-        std::iter::repeat_n((rate / base_rps).clamp(0.0, 1.0), seconds as usize)
-    };
-    done.windows(2).flat_map(between).collect()
+/// hashd without the hog.
+struct HogBaseline {
+    rps: f64,
+    /// Mean, in nanoseconds.
+    latency: f64,
+}
+
+impl HogBaseline {
+    /// Isolation and latency impact between each two reports with hashd, once for each second between them: requests
+    /// completed per second, relative to the rate without the hog, at most 1; latency relative to that without, less 1.
+    fn compare(&self, reports: &Reports) -> Vec<(f64, f64)> {
+        let hashd: Vec<(u64, HashdStats)> =
+            reports.seconds.iter().filter_map(|report| Some((report.second, report.hashd?))).collect();
+        let between = |pair: &[(u64, HashdStats)]| {
+            let seconds = pair[1].0 - pair[0].0;
+            let rate = pair[1].1.done.saturating_sub(pair[0].1.done) as f64 / seconds as f64;
+            let impact = (pair[1].1.latency * SECOND / self.latency - 1.0).max(0.0);
+            std::iter::repeat_n(((rate / self.rps).clamp(0.0, 1.0), impact), seconds as usize)
+        };
+        hashd.windows(2).flat_map(between).collect()
+    }
 }
 
 /// Work conservation U / (U + min(unused, lost)): what was left unused counts as far as somebody lost it. `None` without
@@ -134,16 +146,25 @@ mod tests {
     use crate::report::{IoStats, PerSecondReport};
     use wb_model::Bytes;
 
-    fn report(second: u64, done: u64) -> PerSecondReport {
-        let hashd = Some(HashdStats { done, latency: 0.05, memory: Bytes(0) });
+    fn report(second: u64, done: u64, latency: f64) -> PerSecondReport {
+        let hashd = Some(HashdStats { done, latency, memory: Bytes(0) });
         PerSecondReport { second, hashd, read: IoStats::default(), write: IoStats::default(), cost: None, uncounted: 0 }
     }
 
     #[test]
-    fn isolation_is_the_rate_relative_to_that_without_the_hog() {
-        let seconds = vec![report(1, 100), report(2, 200), report(3, 250), report(5, 290), report(6, 900)];
+    fn isolation_and_impact_relate_to_hashd_without_the_hog_and_repeat_for_missing_seconds() {
+        let seconds = vec![
+            report(1, 100, 0.5),
+            report(2, 200, 0.5),
+            report(3, 250, 1.0),
+            report(5, 290, 2.0),
+            report(6, 900, 0.25),
+        ];
         let reports = Reports { seconds, ..Reports::default() };
-        assert_eq!(isolation(&reports, 100.0), [1.0, 0.5, 0.2, 0.2, 1.0]);
+        let base = HogBaseline { rps: 100.0, latency: 0.5 * SECOND };
+        let (isolation, impact): (Vec<f64>, Vec<f64>) = base.compare(&reports).into_iter().unzip();
+        assert_eq!(isolation, [1.0, 0.5, 0.2, 0.2, 1.0]);
+        assert_eq!(impact, [0.0, 1.0, 3.0, 3.0, 0.0]);
     }
 
     #[test]

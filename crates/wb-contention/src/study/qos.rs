@@ -4,6 +4,7 @@ use super::{StudyError, StudySource, figures, protection, storage};
 use crate::answer::{QosAnswer, QosFigures, QosStageAnswer};
 use crate::iocost::QosOverride;
 use crate::measurement::{Measurement, MemHogMeasurement, Period};
+use crate::parameters::IocostParameters;
 use crate::record::{EndedBench, RecordedStage};
 use crate::sequence::QosStage;
 use crate::spec::IocostQosProperties;
@@ -21,7 +22,7 @@ pub(super) fn study(
     let mem_profile = recorded.first().and_then(|(_, stage)| stage.start.conditions.mem_profile);
     let mut stages = Vec::new();
     for stage in QosStage::all(properties, end.shift, Some(base)) {
-        let found = setting(source, &recorded, stage.change)?.map(Box::new);
+        let found = setting(source, &recorded, stage.change, base)?.map(Box::new);
         stages.push(QosStageAnswer { change: stage.change, found });
     }
     if stages.first().is_none_or(|stage| stage.found.is_none()) {
@@ -36,6 +37,7 @@ fn setting(
     source: &StudySource<'_>,
     recorded: &[(&StageKey, &RecordedStage)],
     change: Option<QosOverride>,
+    base: IocostParameters,
 ) -> Result<Option<QosFigures>, StudyError> {
     let iocost = change.map_or(IocostState::Off, IocostState::On);
     let own = || recorded.iter().filter(|(_, stage)| stage.start.definition.iocost == iocost);
@@ -56,7 +58,7 @@ fn setting(
         .transpose()?;
     let mut parts = vec![source.read(storage_key, measured.period)?];
     if let Some((key, _, tune)) = tuned {
-        for period in tune.protected.iter().flat_map(|protected| periods(&protected.run)) {
+        for period in tune.shown().into_iter().flat_map(|probe| periods(&probe.run)) {
             parts.push(source.read(key, period)?);
         }
     }
@@ -65,6 +67,7 @@ fn setting(
     Ok(Some(QosFigures {
         amof: size.map(|size| size.0 as f64 / storage.usage),
         vrate: change.and_then(|_| figures::vrate(&all)),
+        vrate_outside: change.map_or(0.0, |change| figures::vrate_outside(&all, change.apply(base.qos))),
         latency: figures::latencies(&all),
         missing: figures::missing(&all),
         storage,

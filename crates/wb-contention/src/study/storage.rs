@@ -31,6 +31,9 @@ pub(super) fn study(
         size,
         size_stdev,
         loops: measurement.sizes.len() as u64,
+        is_lower_bound: measurement
+            .largest
+            .is_some_and(|largest| measurement.sizes.iter().any(|size| *size >= largest)),
         final_io: figures::io_rates(&figures::joined(final_parts?)),
         all_io: figures::io_rates(&reports),
         latency: figures::latencies(&reports),

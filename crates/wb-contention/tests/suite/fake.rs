@@ -9,7 +9,7 @@ use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use wb_contention::execute::{SequenceError, SequenceOptions, SequenceProgress, SequenceRequest, execute};
 use wb_contention::measurement::{
-    HogRun, Measurement, MemHogMeasurement, MemHogTuneMeasurement, Period, ProtectedFootprint, StorageMeasurement,
+    FootprintProbe, HogRun, Measurement, MemHogMeasurement, MemHogTuneMeasurement, Period, StorageMeasurement,
 };
 use wb_contention::report::{HashdStats, IoStats, IocostStats, PerSecondReport};
 use wb_contention::runner::{Checkpoint, Runners, StageContext, StageError, StageFailure, StageRunner};
@@ -64,6 +64,7 @@ pub(crate) fn system() -> SystemInfo {
             other_controller: false,
         },
         iocost: None,
+        time_scale: None,
         missed_requirements: Vec::new(),
     }
 }
@@ -242,12 +243,17 @@ fn report(stage: &Stage, second: u64) -> PerSecondReport {
     PerSecondReport { second: FIRST + second, hashd: Some(hashd), read, write, cost, uncounted: 0 }
 }
 
+fn memory() -> MemoryProfile {
+    MemoryProfile { profile: Some(16), avail: Bytes(30 << 30), share: Bytes(12 << 30), target: Bytes(11 << 30) }
+}
+
 fn measurement(stage: &Stage) -> Measurement {
     let period = Period { first: FIRST, last: FIRST + SECONDS - 1 };
     let hog = |period: Period| MemHogMeasurement {
         base_period: Period { first: FIRST, last: FIRST + 2 },
         base_rps: 1000.0,
         runs: vec![HogRun { period: Period { first: FIRST + 3, ..period }, failure: None }],
+        memory: Some(memory()),
     };
     let footprint = |vrate: f64| Bytes((11.0 * f64::from(1 << 30) * (1.0 + vrate / 250.0)) as u64);
     match &stage.definition.work {
@@ -256,19 +262,17 @@ fn measurement(stage: &Stage) -> Measurement {
         Work::Storage(work) => Measurement::Storage(StorageMeasurement {
             period,
             final_periods: vec![Period { first: FIRST + 5, ..period }],
-            memory: MemoryProfile {
-                profile: Some(16),
-                avail: Bytes(30 << 30),
-                share: Bytes(12 << 30),
-                target: Bytes(11 << 30),
-            },
+            memory: memory(),
             hashd: hashd(),
             usages: vec![Bytes(11 << 30); work.loops as usize],
             sizes: vec![footprint(vrate(stage)); work.loops as usize],
+            largest: Some(Bytes(48 << 30)),
         }),
         Work::MemHog(_) => Measurement::MemHog(hog(period)),
         Work::MemHogTune(tune) => Measurement::MemHogTune(MemHogTuneMeasurement {
-            protected: (vrate(stage) < 110.0).then(|| ProtectedFootprint { size: tune.size_max, run: hog(period) }),
+            protected: (vrate(stage) < 110.0).then(|| FootprintProbe { size: tune.size_max, run: hog(period) }),
+            last_failed: (vrate(stage) >= 110.0).then(|| FootprintProbe { size: tune.size_min, run: hog(period) }),
+            failures: Vec::new(),
         }),
     }
 }

@@ -67,7 +67,7 @@ fn failures_of_the_machine_end_the_sequence_and_it_goes_on_at_the_checkpoint() {
     }
     assert_snapshot!(messages.join("\n"), @"
     storage: supported footprint: no space left in /var/tmp: free some space
-    storage: supported footprint: another program changes io.cost of nvme0n1: stop it
+    storage: supported footprint: another program has set io.cost of nvme0n1: stop it, or start from its parameters with --iocost-from-sys
     storage: supported footprint: another controller of I/O is active: io.latency; disable it, or measure with --force
     storage: supported footprint: cgroup v2 is required, but only v1 is mounted: boot with systemd.unified_cgroup_hierarchy=1
     storage: supported footprint: requirements are not met: swap, memory-protection; see docs/contention.md, or measure with --force

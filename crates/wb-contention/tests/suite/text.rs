@@ -8,13 +8,16 @@ use wb_contention::distribution::Distribution;
 use wb_contention::format::{Detail, Times, format, header};
 use wb_contention::latency_table::{LatencyRow, LatencyTable};
 use wb_contention::sequence::plan;
+use wb_contention::solve::tune;
 use wb_contention::spec::FormatOptions;
 use wb_contention::stage::{Instance, InstanceLabel};
 use wb_contention::system::{Device, MemoryProfile, SystemInfo, Versions};
 use wb_contention::{
     Answer, Bench, BenchResult, BenchSpec, IocostModel, IocostParameters, IocostQos, LATENCY_PERCENTILES, Percentile,
+    Series,
 };
 use wb_model::Bytes;
+use wb_sys::cgroup::io_cost;
 
 use crate::fake::{self, FakeMachine, Undisturbed};
 
@@ -152,6 +155,26 @@ fn text(results: &[BenchResult], bench: Bench, detail: Detail) -> String {
     )
 }
 
+/// The documentation shows a solution of these results, and how it is written.
+fn documents_a_solution(results: &[BenchResult]) {
+    let docs = include_str!("../../../../docs/contention.md");
+    let solutions = text(results, Bench::IocostTune, Detail::Full);
+    let shown = solutions.split("\n\n").find(|part| part.starts_with("[isolated-bandwidth]")).unwrap();
+    assert!(docs.contains(shown), "{shown}");
+    let tune = results.iter().find_map(|result| match &result.answer {
+        Answer::IocostTune(answer) => Some((answer, &result.system.device.number)),
+        _ => None,
+    });
+    let (answer, number) = tune.unwrap();
+    let solution = answer.solutions.iter().find(|one| one.solution.name == "isolated-bandwidth").unwrap();
+    let solved = solution.solved.as_ref().unwrap();
+    let states = [("model", io_cost::model_state(&solved.model)), ("qos", io_cost::qos_state(&solved.qos))];
+    for (file, state) in states {
+        let command = format!("echo '{number} {}' > /sys/fs/cgroup/io.cost.{file}\n", state.trim_end());
+        assert!(docs.contains(&command), "{command}");
+    }
+}
+
 #[test]
 fn every_bench_is_formatted() {
     let folder = tempfile::tempdir().unwrap();
@@ -193,7 +216,7 @@ fn every_bench_is_formatted() {
     "#);
     assert_snapshot!(text(&results, Bench::Protection, Detail::Summary), @r#"
     [protection result] 2026-01-01 00:00:01 - 01:02:03
-    System info: kernel="6.1.0" nr_cpus=16 memory=32.0G swap=16.0G swappiness=60
+    System info: kernel="6.1.0" nr_cpus=16 memory=32.0G swap=16.0G swappiness=60 mem_profile=16 (avail=30.0G share=12.0G target=11.0G)
     IO info: dev=nvme0n1(259:5) model="Fake SSD" firmware="1" size=477G iosched=none wbt=off iocost=on other=off
     iocost model: rbps=2992129542 rseqiops=337745 rrandiops=370705 wbps=2232405244 wseqiops=260917 wrandiops=256225
     iocost QoS: rpct=95.00 rlat=11649 wpct=95.00 wlat=12681 min=8.83 max=100.00
@@ -202,16 +225,16 @@ fn every_bench_is_formatted() {
     All scenarios mem-hog
     =====================
 
-    IO latency: R p50=26.0u:9.7u/40.0u p90=120u:42.2u/160u p99=160u:0/160u max=160u:0/160u
-                W p50=26.0u:12.6u/40.0u p90=144u:33.7u/160u p99=160u:0/160u max=160u:0/160u
+    IO latency: R p50=40.0u:28.3u/80.0u p90=160u:0/160u p99=160u:0/160u max=160u:0/160u
+                W p50=33.0u:11.6u/40.0u p90=152u:25.3u/160u p99=160u:0/160u max=160u:0/160u
 
     Isolation and request latency impact, over the seconds:
 
                min   p01   p05   p10   p25   p50   p75   p90   p95   p99   max  mean stdev
     isol%    85.00 85.00 85.00 85.00 85.00 85.00 85.00 85.00 85.00 85.00 85.00 85.00     0
-    lat-imp%     0     0     0     0     0     0     0  3.18  4.22  4.22  4.22  0.74  1.58
+    lat-imp%     0     0     0     0     0  4.39  7.00 12.17 12.17 12.17 12.17  5.40  4.69
 
-    Result: isol=85.00:0% lat_imp=0.74%:1.58 work_csv=87.50% missing=0%
+    Result: isol=85.00:0% lat_imp=5.40%:4.69 work_csv=87.50% missing=0%
     "#);
     assert_snapshot!(text(&results, Bench::IocostQos, Detail::Summary), @r#"
     [iocost-qos result] 2026-01-01 00:00:01 - 01:02:03
@@ -226,30 +249,30 @@ fn every_bench_is_formatted() {
     [03] QoS: rpct=95.00 rlat=11649 wpct=95.00 wlat=12681 [min=66.67] [max=66.67]
     [04] QoS: rpct=95.00 rlat=11649 wpct=95.00 wlat=12681 [min=50.00] [max=50.00]
 
-             MOF     aMOF  isol-01%       lat-imp%  work-csv%  missing%
-    [00]   1.520     FAIL         -       -:     -          -       0.0
-    [01]   1.400    1.400      85.0     0.4:   0.8       87.5       0.0
-    [02]   1.333    1.333      85.0     0.9:   2.1       87.5       0.0
-    [03]   1.267    1.267     100.0     2.7:   4.2       87.5       0.0
-    [04]   1.200    1.200     100.0     3.4:   5.0       87.5       0.0
+             MOF     aMOF  isol-05%       lat-imp%  work-csv%  missing%
+    [00]   1.520     FAIL      85.0     3.6:   3.9          -       0.0
+    [01]   1.400    1.400      85.0     0.0:   0.0       87.5       0.0
+    [02]   1.333    1.333      85.0     3.5:   3.4       87.5       0.0
+    [03]   1.267    1.267     100.0     5.7:   4.5       87.5       0.0
+    [04]   1.200    1.200     100.0     5.3:   5.8       87.5       0.0
 
     RLAT                p50                p90                p99                max
-    [00]  30.0u:10.7u/40.0u   120u:42.8u/ 160u   150u:28.3u/ 160u   160u:    0/ 160u
-    [01]  41.2u:21.3u/80.0u   145u:32.2u/ 160u   155u:20.0u/ 160u   160u:    0/ 160u
-    [02]  26.9u:10.8u/40.0u   150u:27.3u/ 160u   160u:    0/ 160u   160u:    0/ 160u
-    [03]  25.6u:12.1u/40.0u   128u:44.3u/ 160u   160u:    0/ 160u   160u:    0/ 160u
-    [04]  28.1u:18.0u/80.0u   121u:47.6u/ 160u   150u:27.3u/ 160u   160u:    0/ 160u
+    [00]  28.8u:17.5u/80.0u   134u:48.8u/ 160u   160u:    0/ 160u   160u:    0/ 160u
+    [01]  25.0u:11.0u/40.0u   130u:40.0u/ 160u   160u:    0/ 160u   160u:    0/ 160u
+    [02]  25.6u:17.5u/80.0u   115u:41.0u/ 160u   160u:    0/ 160u   160u:    0/ 160u
+    [03]  35.6u:20.3u/80.0u   155u:20.0u/ 160u   155u:20.0u/ 160u   160u:    0/ 160u
+    [04]  30.0u:17.5u/80.0u   140u:35.8u/ 160u   150u:27.3u/ 160u   155u:20.0u/ 160u
 
     WLAT                p50                p90                p99                max
-    [00]  40.0u:18.5u/80.0u   140u:37.0u/ 160u   160u:    0/ 160u   160u:    0/ 160u
-    [01]  35.6u:20.3u/80.0u   145u:32.2u/ 160u   160u:    0/ 160u   160u:    0/ 160u
-    [02]  36.2u:15.0u/80.0u   145u:32.2u/ 160u   155u:20.0u/ 160u   160u:    0/ 160u
-    [03]  24.4u: 9.6u/40.0u   140u:35.8u/ 160u   150u:27.3u/ 160u   150u:27.3u/ 160u
-    [04]  31.2u:21.6u/80.0u   140u:35.8u/ 160u   160u:    0/ 160u   160u:    0/ 160u
+    [00]  28.8u:10.2u/40.0u   135u:38.3u/ 160u   160u:    0/ 160u   160u:    0/ 160u
+    [01]  27.5u:11.8u/40.0u   125u:41.0u/ 160u   160u:    0/ 160u   160u:    0/ 160u
+    [02]  29.4u:18.1u/80.0u   130u:40.0u/ 160u   150u:27.3u/ 160u   155u:20.0u/ 160u
+    [03]  31.9u:16.8u/80.0u   130u:40.0u/ 160u   155u:20.0u/ 160u   160u:    0/ 160u
+    [04]  29.4u:18.1u/80.0u   135u:38.3u/ 160u   155u:20.0u/ 160u   160u:    0/ 160u
     "#);
     assert_snapshot!(text(&results, Bench::IocostTune, Detail::Full), @r#"
     [iocost-tune result] 2026-01-01 00:00:01 - 01:02:03
-    System info: kernel="6.1.0" nr_cpus=16 memory=32.0G swap=16.0G swappiness=60
+    System info: kernel="6.1.0" nr_cpus=16 memory=32.0G swap=16.0G swappiness=60 mem_profile=16 (avail=30.0G share=12.0G target=11.0G)
     IO info: dev=nvme0n1(259:5) model="Fake SSD" firmware="1" size=477G iosched=none wbt=off iocost=on other=off
     iocost model: rbps=2992129542 rseqiops=337745 rrandiops=370705 wbps=2232405244 wseqiops=260917 wrandiops=256225
     iocost QoS: rpct=95.00 rlat=11649 wpct=95.00 wlat=12681 min=8.83 max=100.00
@@ -260,19 +283,19 @@ fn every_bench_is_formatted() {
     MOF@16           vrate 50.0-100.0: min=1.200 max=1.400 err=0.000 points=4
     aMOF@16          vrate 50.0-81.9: min=1.200 max=1.328 err=0.018 points=2 rejected=2
     aMOF-delta@16    vrate 50.0-81.9: mean=0.000 err=0.000 points=2 rejected=2
-    isol-01          vrate 50.0-100.0: min=83.50% max=101.5% err=1.68% points=4
-    lat-imp          vrate 50.0-100.0: mean=1.85% err=0.62% points=4
+    isol-05          vrate 50.0-100.0: min=83.50% max=101.5% err=1.68% points=4
+    lat-imp          vrate 50.0-100.0: mean=3.61% err=1.12% points=4
     work-csv         vrate 50.0-100.0: mean=87.50% err=0% points=4
-    rlat-50-mean     vrate 50.0-100.0: min=10.0u max=41.9u err=6.0u points=3 rejected=1
-    rlat-50-99       vrate 50.0-100.0: min=13.3u max=73.3u err=17.2u points=3 rejected=1
-    rlat-50-100      vrate 50.0-100.0: min=13.3u max=73.3u err=17.2u points=3 rejected=1
-    rlat-99-mean     vrate 50.0-100.0: mean=160u err=2.5u points=3 rejected=1
+    rlat-50-mean     vrate 50.0-100.0: mean=27.8u err=2.9u points=4
+    rlat-50-99       vrate 50.0-100.0: mean=60.0u err=10.0u points=4
+    rlat-50-100      vrate 50.0-100.0: mean=60.0u err=10.0u points=4
+    rlat-99-mean     vrate 50.0-100.0: min=149u max=161u err=1.1u points=4
     rlat-99-99       vrate 50.0-100.0: mean=160u err=0 points=4
     rlat-100-100     vrate 50.0-100.0: mean=160u err=0 points=4
-    wlat-50-mean     vrate 50.0-100.0: min=27.5u max=42.5u knees=75.0 err=884n points=4
-    wlat-50-99       vrate 50.0-100.0: min=13.3u max=73.3u err=17.2u points=3 rejected=1
-    wlat-50-100      vrate 50.0-100.0: min=13.3u max=73.3u err=17.2u points=3 rejected=1
-    wlat-99-mean     vrate 50.0-100.0: mean=160u err=2.5u points=3 rejected=1
+    wlat-50-mean     vrate 50.0-100.0: min=20.8u max=33.3u knees=83.3 err=1.2u points=3 rejected=1
+    wlat-50-99       vrate 50.0-100.0: mean=40.0u err=10.0u points=3 rejected=1
+    wlat-50-100      vrate 50.0-100.0: mean=40.0u err=10.0u points=3 rejected=1
+    wlat-99-mean     vrate 50.0-100.0: min=150u max=160u knees=66.7 err=0 points=3 rejected=1
     wlat-99-99       vrate 50.0-100.0: mean=160u err=0 points=4
     wlat-100-100     vrate 50.0-100.0: mean=160u err=0 points=4
 
@@ -280,47 +303,92 @@ fn every_bench_is_formatted() {
     =========
 
     [naive] vrate=75-100,rpct=99,wpct=99
-      info: scale=100.0% MOF=1.400@16 aMOF=1.328 aMOF-delta=0.000 isol-01=83.50%
-      rlat: 50-mean=41.9u 50-99=73.3u 50-100=73.3u 99-mean= 160u 99-99= 160u 100-100= 160u
-      wlat: 50-mean=42.5u 50-99=73.3u 50-100=73.3u 99-mean= 160u 99-99= 160u 100-100= 160u
+      info: scale=100.0% MOF=1.400@16 aMOF=1.328 aMOF-delta=0.000 isol-05=83.50%
+      rlat: 50-mean=27.8u 50-99=60.0u 50-100=60.0u 99-mean= 161u 99-99= 160u 100-100= 160u
+      wlat: 50-mean=33.3u 50-99=40.0u 50-100=40.0u 99-mean= 160u 99-99= 160u 100-100= 160u
       model: rbps=2992129542 rseqiops=337745 rrandiops=370705 wbps=2232405244 wseqiops=260917 wrandiops=256225
-      qos: rpct=99.00 rlat=160 wpct=99.00 wlat=160 min=75.00 max=100.00
+      qos: rpct=99.00 rlat=161 wpct=99.00 wlat=160 min=75.00 max=100.00
 
     [bandwidth] amof=max-vrate
-      info: scale=81.94% MOF=1.328@16 aMOF=1.328 aMOF-delta=0.000 isol-01=90.00%
-      rlat: 50-mean=30.4u 50-99=51.7u 50-100=51.7u 99-mean= 160u 99-99= 160u 100-100= 160u
-      wlat: 50-mean=31.7u 50-99=51.7u 50-100=51.7u 99-mean= 160u 99-99= 160u 100-100= 160u
+      info: scale=81.94% MOF=1.328@16 aMOF=1.328 aMOF-delta=0.000 isol-05=90.00%
+      rlat: 50-mean=27.8u 50-99=60.0u 50-100=60.0u 99-mean= 157u 99-99= 160u 100-100= 160u
+      wlat: 50-mean=32.8u 50-99=40.0u 50-100=40.0u 99-mean= 160u 99-99= 160u 100-100= 160u
       model: rbps=2451888090 rseqiops=276764 rrandiops=303773 wbps=1829335178 wseqiops=213807 wrandiops=209963
-      qos: rpct=0.00 rlat=160 wpct=0.00 wlat=160 min=100.00 max=100.00
+      qos: rpct=0.00 rlat=157 wpct=0.00 wlat=160 min=100.00 max=100.00
 
     [isolated-bandwidth] isolated-bandwidth
-      info: scale=81.94% MOF=1.328@16 aMOF=1.328 aMOF-delta=0.000 isol-01=90.00%
-      rlat: 50-mean=30.4u 50-99=51.7u 50-100=51.7u 99-mean= 160u 99-99= 160u 100-100= 160u
-      wlat: 50-mean=31.7u 50-99=51.7u 50-100=51.7u 99-mean= 160u 99-99= 160u 100-100= 160u
+      info: scale=81.94% MOF=1.328@16 aMOF=1.328 aMOF-delta=0.000 isol-05=90.00%
+      rlat: 50-mean=27.8u 50-99=60.0u 50-100=60.0u 99-mean= 157u 99-99= 160u 100-100= 160u
+      wlat: 50-mean=32.8u 50-99=40.0u 50-100=40.0u 99-mean= 160u 99-99= 160u 100-100= 160u
       model: rbps=2451888090 rseqiops=276764 rrandiops=303773 wbps=1829335178 wseqiops=213807 wrandiops=209963
-      qos: rpct=0.00 rlat=160 wpct=0.00 wlat=160 min=100.00 max=100.00
+      qos: rpct=0.00 rlat=157 wpct=0.00 wlat=160 min=100.00 max=100.00
 
     [isolation] isolation
-      info: scale=81.94% MOF=1.328@16 aMOF=1.328 aMOF-delta=0.000 isol-01=90.00%
-      rlat: 50-mean=30.4u 50-99=51.7u 50-100=51.7u 99-mean= 160u 99-99= 160u 100-100= 160u
-      wlat: 50-mean=31.7u 50-99=51.7u 50-100=51.7u 99-mean= 160u 99-99= 160u 100-100= 160u
+      info: scale=81.94% MOF=1.328@16 aMOF=1.328 aMOF-delta=0.000 isol-05=90.00%
+      rlat: 50-mean=27.8u 50-99=60.0u 50-100=60.0u 99-mean= 157u 99-99= 160u 100-100= 160u
+      wlat: 50-mean=32.8u 50-99=40.0u 50-100=40.0u 99-mean= 160u 99-99= 160u 100-100= 160u
       model: rbps=2451888090 rseqiops=276764 rrandiops=303773 wbps=1829335178 wseqiops=213807 wrandiops=209963
-      qos: rpct=0.00 rlat=160 wpct=0.00 wlat=160 min=100.00 max=100.00
+      qos: rpct=0.00 rlat=157 wpct=0.00 wlat=160 min=100.00 max=100.00
 
     [rlat-99-q1] rlat-99=0.75-1
-      no solution
+      info: scale=100.0% MOF=1.400@16 aMOF=1.328 aMOF-delta=0.000 isol-05=83.50%
+      rlat: 50-mean=27.8u 50-99=60.0u 50-100=60.0u 99-mean= 161u 99-99= 160u 100-100= 160u
+      wlat: 50-mean=33.3u 50-99=40.0u 50-100=40.0u 99-mean= 160u 99-99= 160u 100-100= 160u
+      model: rbps=2992129542 rseqiops=337745 rrandiops=370705 wbps=2232405244 wseqiops=260917 wrandiops=256225
+      qos: rpct=99.00 rlat=161 wpct=0.00 wlat=0 min=87.50 max=100.00
 
     [rlat-99-q2] rlat-99=0.5-0.75
-      no solution
+      info: scale=87.50% MOF=1.350@16 aMOF=1.328 aMOF-delta=0.000 isol-05=88.00%
+      rlat: 50-mean=27.8u 50-99=60.0u 50-100=60.0u 99-mean= 158u 99-99= 160u 100-100= 160u
+      wlat: 50-mean=33.3u 50-99=40.0u 50-100=40.0u 99-mean= 160u 99-99= 160u 100-100= 160u
+      model: rbps=2618113349 rseqiops=295527 rrandiops=324367 wbps=1953354589 wseqiops=228302 wrandiops=224197
+      qos: rpct=99.00 rlat=158 wpct=0.00 wlat=0 min=85.71 max=100.00
 
     [rlat-99-q3] rlat-99=0.25-0.5
-      no solution
+      info: scale=75.00% MOF=1.300@16 aMOF=1.300 aMOF-delta=0.000 isol-05=92.50%
+      rlat: 50-mean=27.8u 50-99=60.0u 50-100=60.0u 99-mean= 155u 99-99= 160u 100-100= 160u
+      wlat: 50-mean=30.2u 50-99=40.0u 50-100=40.0u 99-mean= 160u 99-99= 160u 100-100= 160u
+      model: rbps=2244097157 rseqiops=253309 rrandiops=278029 wbps=1674303933 wseqiops=195688 wrandiops=192169
+      qos: rpct=99.00 rlat=155 wpct=0.00 wlat=0 min=83.33 max=100.00
 
     [rlat-99-q4] rlat-99=0-0.25
-      no solution
+      info: scale=62.50% MOF=1.250@16 aMOF=1.250 aMOF-delta=0.000 isol-05=97.00%
+      rlat: 50-mean=27.8u 50-99=60.0u 50-100=60.0u 99-mean= 152u 99-99= 160u 100-100= 160u
+      wlat: 50-mean=25.5u 50-99=40.0u 50-100=40.0u 99-mean= 158u 99-99= 160u 100-100= 160u
+      model: rbps=1870080964 rseqiops=211091 rrandiops=231691 wbps=1395253278 wseqiops=163073 wrandiops=160141
+      qos: rpct=99.00 rlat=152 wpct=0.00 wlat=0 min=80.00 max=100.00
     "#);
+    documents_a_solution(&results);
     let full = text(&results, Bench::IocostQos, Detail::Full);
     for part in ["RUN 00 - Storage", "RUN 04 - Protection", "QoS result: MOF=", "WRITE ", "Summary"] {
         assert!(full.contains(part), "{part} in {full}");
+    }
+}
+
+#[test]
+fn what_limits_a_result_is_shown_and_an_invalid_setting_is_no_point_of_a_tuning() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut machine = FakeMachine::at(&folder.path().join("run"));
+    let results = machine.execute("iocost-params hashd-params iocost-qos:vrate-intvs=4,vrate-min=50", Undisturbed);
+    let mut result = results.unwrap().pop().unwrap();
+    result.system.time_scale = Some("0.1".parse().unwrap());
+    let points = |result: &BenchResult| {
+        tune(result, &Default::default()).unwrap().series.get(&Series::Mof).unwrap().points.len()
+    };
+    assert_eq!(points(&result), 4);
+    let Answer::IocostQos(answer) = &mut result.answer else { panic!("{result:?}") };
+    let found = answer.stages[1].found.as_mut().unwrap();
+    found.storage.is_lower_bound = true;
+    found.vrate_outside = 0.5;
+    assert_eq!(points(&result), 3);
+    let shown = text(std::slice::from_ref(&result), Bench::IocostQos, Detail::Full);
+    for part in [
+        "trial: durations times 0.1; the figures mean nothing",
+        "MOF is a lower bound  invalid: the vrate was outside its bounds for 50.00% of the time",
+        "QoS result: MOF>=1.400@16",
+        "factor>=1.400@16",
+        "the factor is a lower bound",
+    ] {
+        assert!(shown.contains(part), "{part}: {shown}");
     }
 }

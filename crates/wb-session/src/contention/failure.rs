@@ -12,10 +12,12 @@ pub(super) fn failure(error: ContentionError, device: &str) -> StageError {
         ContentionError::MissedRequirements(report) => missed_requirements(&report, device),
         ContentionError::NoSpace { path, .. } => StageFailure::NoSpace { path },
         ContentionError::OutOfMemory { program, .. } => StageFailure::OutOfMemory { process: program },
+        ContentionError::NoContention => StageFailure::NoContention { reason },
         ContentionError::Process { .. } | ContentionError::Output { .. } | ContentionError::Unstable { .. } => {
             StageFailure::Workload { reason }
         }
         ContentionError::Worker(_)
+        | ContentionError::Indispensable(_)
         | ContentionError::NoDevice { .. }
         | ContentionError::TooLittleMemory { .. }
         | ContentionError::ForeignChange { .. } => StageFailure::Machine { reason },
@@ -84,6 +86,8 @@ mod tests {
     fn only_a_failed_workload_may_be_repeated_under_other_settings() {
         let unstable = failure_of(ContentionError::Unstable { reached: 1.0, target: 2.0, seconds: 3 });
         assert!(unstable.concerns_settings());
+        let unused = failure_of(ContentionError::NoContention);
+        assert!(!unused.concerns_settings() && !unused.is_transient(), "it says nothing about a setting");
         let foreign = failure_of(ContentionError::ForeignChange { what: "io.cost.qos".to_owned() });
         assert!(matches!(&foreign, StageFailure::Machine { .. }) && !foreign.is_transient(), "{foreign}");
     }

@@ -3,23 +3,26 @@
 use std::collections::BTreeMap;
 
 use wb_contention::HashdParameters;
+use wb_contention::distribution::Distribution;
 use wb_contention::measurement::{
-    HogRun, Measurement, MemHogMeasurement, MemHogTuneMeasurement, Period, ProtectedFootprint,
+    FootprintProbe, HogRun, Measurement, MemHogMeasurement, MemHogTuneMeasurement, Period,
 };
 use wb_contention::report::ReportFolder;
 use wb_contention::runner::{StageContext, StageError, StageFailure};
 use wb_contention::spec::{HogSpeed, MemHog, MemHogTune};
 use wb_contention::stage::Stage;
-use wb_contention::system::TimeScale;
-use wb_model::Nanos;
-use wb_tests::contention::protection::{self, ProtectionConfig, ProtectionRecord, TuneConfig, TuneRecord};
+use wb_contention::system::{MemoryProfile, TimeScale};
+use wb_model::{Bytes, Nanos};
+use wb_tests::contention::protection::{
+    self, ProbeOutcome, ProtectionConfig, ProtectionRecord, TuneConfig, TuneRecord,
+};
 use wb_tests::contention::protection_study::{contended_from, lost_by_second};
 use wb_tests::contention::{Balloon, ContentionError, MemoryShare, PreparedWorker};
 
 use super::checkpoint::{self, CheckpointWriter};
 use super::observer::{DeviceObserver, add_hashd, hashd_seconds};
 use super::sizing::workload;
-use super::{ContentionSession, scaled};
+use super::{ContentionSession, memory, scaled};
 
 /// How long hashd is observed without a hog, at least.
 const MIN_BASELINE: Nanos = Nanos(5_000_000_000);
@@ -35,11 +38,11 @@ pub(super) async fn measure(
     let load = HogLoad { load: hog.load, speed: hog.speed, loops: hog.loops };
     let config = config(session, stage, load)?;
     let reports = context.reports().clone();
-    beside_hogs(session, stage, context, async |prepared, checkpoints| {
+    let memory = beside_hogs(session, stage, context, async |prepared, checkpoints| {
         protection::measure(prepared, &config, &mut record, |record| checkpoints.write(record)).await.map(drop)
     })
     .await?;
-    Ok(Measurement::MemHog(measurement(&record, &reports)?))
+    Ok(Measurement::MemHog(measurement(&record, memory, &reports)?))
 }
 
 /// Smaller and smaller footprints beside hogs.
@@ -50,7 +53,8 @@ pub(super) async fn tune(
     context: &mut StageContext<'_>,
 ) -> Result<Measurement, StageError> {
     let mut record: TuneRecord = checkpoint::read(context)?.unwrap_or_default();
-    let config = config(session, stage, HogLoad { load: hog.load, speed: hog.speed, loops: 1 })?;
+    let load = HogLoad { load: hog.load, speed: hog.speed, loops: 1 };
+    let config = shortened(full_config(session, stage, load)?.probing(), stage.conditions.time_scale);
     let tune = TuneConfig {
         size_max: hog.size_max,
         size_min: hog.size_min,
@@ -59,15 +63,34 @@ pub(super) async fn tune(
         isolation_threshold: hog.isol_thr,
     };
     let reports = context.reports().clone();
-    beside_hogs(session, stage, context, async |prepared, checkpoints| {
-        protection::tune(prepared, &config, &tune, &mut record, |record| checkpoints.write(record)).await
+    // What decides is the figure that is printed.
+    let percentile = |isolation: &[f64]| Distribution::of(isolation, &[hog.isol_pct])?.get(hog.isol_pct);
+    let memory = beside_hogs(session, stage, context, async |prepared, checkpoints| {
+        let probe = async |size, early_failure| protection::probe(prepared, &config, size, early_failure).await;
+        let checkpoint = |record: &TuneRecord| checkpoints.write(record);
+        protection::tune(&config, &tune, &mut record, probe, percentile, checkpoint).await
     })
     .await?;
-    let protected = match (record.size, &record.last) {
-        (Some(size), Some(last)) => Some(ProtectedFootprint { size, run: measurement(last, &reports)? }),
-        _ => None,
+    Ok(Measurement::MemHogTune(tuned(&record, memory, &reports)?))
+}
+
+fn tuned(
+    record: &TuneRecord,
+    memory: MemoryProfile,
+    reports: &ReportFolder,
+) -> Result<MemHogTuneMeasurement, StageError> {
+    let probe = |(size, last): &(Bytes, ProtectionRecord)| -> Result<FootprintProbe, StageError> {
+        Ok(FootprintProbe { size: *size, run: measurement(last, memory, reports)? })
     };
-    Ok(Measurement::MemHogTune(MemHogTuneMeasurement { protected }))
+    let last = record.last.as_ref().map(probe).transpose()?;
+    let (protected, last_failed) = if record.size.is_some() { (last, None) } else { (None, last) };
+    let failures = record.tried.iter().filter_map(|(size, outcome)| match outcome {
+        ProbeOutcome::Failed(reason) => Some(format!("{size}: {reason}")),
+        ProbeOutcome::EarlyFailure => Some(format!("{size}: too many seconds below the threshold")),
+        ProbeOutcome::NoContention => Some(format!("{size}: {}", ContentionError::NoContention)),
+        ProbeOutcome::Isolation(_) => None,
+    });
+    Ok(MemHogTuneMeasurement { protected, last_failed, failures: failures.collect() })
 }
 
 /// Prepares the worker, observes its device, and leaves the workload and the hog the memory of the profile, while
@@ -77,7 +100,7 @@ async fn beside_hogs(
     stage: &Stage,
     context: &mut StageContext<'_>,
     measure: impl AsyncFnOnce(&PreparedWorker, &mut CheckpointWriter<'_, '_>) -> Result<(), ContentionError>,
-) -> Result<(), StageError> {
+) -> Result<MemoryProfile, StageError> {
     let memory = available_memory(session, stage, context).await?;
     let prepared = session.prepare(stage, Some(memory.share), context).await?;
     let measured = async {
@@ -91,7 +114,8 @@ async fn beside_hogs(
         checkpoints.finish()
     };
     let measured = measured.await;
-    session.finish(prepared, stage, measured).await
+    session.finish(prepared, stage, measured).await?;
+    Ok(memory::recorded(memory))
 }
 
 /// The share of the profile. What is available is determined before memory is protected.
@@ -116,27 +140,35 @@ struct HogLoad {
 }
 
 fn config(session: &ContentionSession, stage: &Stage, hog: HogLoad) -> Result<ProtectionConfig, StageFailure> {
+    Ok(shortened(full_config(session, stage, hog)?, stage.conditions.time_scale))
+}
+
+fn full_config(session: &ContentionSession, stage: &Stage, hog: HogLoad) -> Result<ProtectionConfig, StageFailure> {
     let unknown = |what: &str| StageFailure::Machine { reason: format!("the parameters of {what} are unknown") };
     let hashd: HashdParameters = stage.conditions.hashd.ok_or_else(|| unknown("hashd"))?;
     let iocost = stage.conditions.base_model.ok_or_else(|| unknown("io.cost"))?;
-    let full = ProtectionConfig {
+    Ok(ProtectionConfig {
         load: hog.load,
         loops: hog.loops,
         hog_growth: (iocost.model.wbps as f64 * hog.speed.factor()) as u64,
         ..ProtectionConfig::new(workload(&hashd, &session.options), iocost.model.wbps)
-    };
-    Ok(shortened(full, stage.conditions.time_scale))
+    })
 }
 
 /// Shortens the times of a trial. What is observed without a hog has a minimum, because the rates beside hogs are
 /// relative to it.
 fn shortened(full: ProtectionConfig, scale: Option<TimeScale>) -> ProtectionConfig {
     let baseline = scaled(full.baseline, scale).max(MIN_BASELINE);
-    ProtectionConfig { baseline, hog_time: scaled(full.hog_time, scale), ..full }
+    let contended_time = full.contended_time.map(|time| scaled(time, scale));
+    ProtectionConfig { baseline, hog_time: scaled(full.hog_time, scale), contended_time, ..full }
 }
 
 /// The periods of a record, to whose reports hashd is added.
-fn measurement(record: &ProtectionRecord, reports: &ReportFolder) -> Result<MemHogMeasurement, StageError> {
+fn measurement(
+    record: &ProtectionRecord,
+    memory: MemoryProfile,
+    reports: &ReportFolder,
+) -> Result<MemHogMeasurement, StageError> {
     let alone = hashd_seconds(&record.baseline);
     let base_period = period(alone.keys().copied())
         .ok_or_else(|| StageFailure::Workload { reason: "hashd was not observed without the hog".to_owned() })?;
@@ -144,7 +176,9 @@ fn measurement(record: &ProtectionRecord, reports: &ReportFolder) -> Result<MemH
     let mut runs = Vec::new();
     for run in &record.runs {
         let seconds = hashd_seconds(&run.hashd);
-        let begin = run.unix_start + contended_from(run);
+        // A run without contention has failed, so that only what follows counts.
+        let begin =
+            run.unix_start + contended_from(run).or(run.failure.as_ref().map(|(after, _)| *after)).unwrap_or(0.0);
         let end = run.unix_start + run.io.last().map_or(0.0, |usage| usage.time);
         let with_hog = (begin as u64)..=(end as u64);
         let observed = seconds.keys().copied().filter(|second| with_hog.contains(second));
@@ -155,7 +189,7 @@ fn measurement(record: &ProtectionRecord, reports: &ReportFolder) -> Result<MemH
         let failure = run.failure.as_ref().map(|(after, reason)| (reason.clone(), missing(*after)));
         runs.push(HogRun { period, failure });
     }
-    Ok(MemHogMeasurement { base_period, base_rps: record.target, runs })
+    Ok(MemHogMeasurement { base_period, base_rps: record.target, runs, memory: Some(memory) })
 }
 
 fn period(seconds: impl Iterator<Item = u64> + Clone) -> Option<Period> {
@@ -207,13 +241,23 @@ mod tests {
             failure: Some((20.0, "killed".to_owned())),
         };
         let record = ProtectionRecord { target: 10.0, baseline: reports(1000..=1008), runs: vec![run] };
-        let measured = measurement(&record, &folder).unwrap();
+        let memory = MemoryProfile { profile: Some(1), avail: Bytes(4), share: Bytes(3), target: Bytes(2) };
+        let measured = measurement(&record, memory, &folder).unwrap();
         assert_eq!(measured.base_period, Period { first: 1000, last: 1007 });
         assert_eq!(measured.runs[0].period, Period { first: 1015, last: 1030 });
         assert_eq!(measured.runs[0].failure, Some(("killed".to_owned(), 10)));
         let with_hashd = |period| folder.read(period).unwrap().seconds.iter().filter(|one| one.hashd.is_some()).count();
         assert_eq!(with_hashd(Period { first: 1000, last: 1039 }), 8 + 16);
-        let empty = ProtectionRecord { baseline: Vec::new(), ..record };
-        assert!(measurement(&empty, &folder).is_err());
+        let empty = ProtectionRecord { baseline: Vec::new(), ..record.clone() };
+        assert!(measurement(&empty, memory, &folder).is_err());
+        // The last footprint stays, protected or not, and those without a measurement have their reasons.
+        let tried = vec![(Bytes(7), ProbeOutcome::EarlyFailure), (Bytes(6), ProbeOutcome::Isolation(0.5))];
+        let mut tune = TuneRecord { tried, size: None, last: Some((Bytes(6), record)) };
+        let failed = tuned(&tune, memory, &folder).unwrap();
+        assert_eq!((failed.protected.is_some(), failed.last_failed.unwrap().size), (false, Bytes(6)));
+        assert_eq!(failed.failures.len(), 1, "{:?}", failed.failures);
+        tune.size = Some(Bytes(6));
+        let found = tuned(&tune, memory, &folder).unwrap();
+        assert_eq!((found.protected.unwrap().size, found.last_failed.is_some()), (Bytes(6), false));
     }
 }

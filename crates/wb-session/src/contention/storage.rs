@@ -8,7 +8,7 @@ use wb_contention::measurement::{Measurement, Period, StorageMeasurement};
 use wb_contention::runner::{StageContext, StageError, StageFailure};
 use wb_contention::spec::StorageWork;
 use wb_contention::stage::Stage;
-use wb_hashd::sizing::SizingRequest;
+use wb_hashd::sizing::{SizingConfig, SizingRequest};
 use wb_sys::clock::unix_time;
 use wb_tests::contention::storage::{self, Sizing, StorageConfig, StorageRecord};
 use wb_tests::contention::{ContentionError, PreparedWorker, hashd_params};
@@ -79,6 +79,7 @@ async fn run(
         hashd: last.ok_or_else(no_loop)?.hashd,
         usages: progress.record.sizings.iter().map(|sizing| sizing.usage).collect(),
         sizes: progress.record.sizings.iter().map(|sizing| sizing.size).collect(),
+        largest: Some(SizingConfig::footprint_for(progress.record.memory.share)),
     })
 }
 

@@ -65,6 +65,7 @@ fn system() -> SystemInfo {
             other_controller: false,
         },
         iocost: None,
+        time_scale: None,
         missed_requirements: Vec::new(),
     }
 }

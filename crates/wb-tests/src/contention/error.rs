@@ -19,6 +19,9 @@ pub enum ContentionError {
     /// Requirements are not met.
     #[error("requirements are not met: {}", .0.describe_missed())]
     MissedRequirements(RequirementReport),
+    /// Requirements are not met that `force` cannot replace.
+    #[error("required even with --force: {}", .0.join("; "))]
+    Indispensable(Vec<String>),
     /// The device of a folder cannot be determined.
     #[error("cannot determine the block device of `{path}`: {reason}")]
     NoDevice {
@@ -75,6 +78,11 @@ pub enum ContentionError {
         /// The setting.
         what: String,
     },
+    /// Nothing competed for memory, so that protection is not measured.
+    #[error(
+        "the memory hog competed with nobody: swap usage stayed zero; it needs more time, a higher speed or a smaller memory profile"
+    )]
+    NoContention,
     /// The workload did not become stable in time.
     #[error("hashd reached {reached:.1} of {target:.1} requests per second within {seconds} s")]
     Unstable {
@@ -88,6 +96,11 @@ pub enum ContentionError {
 }
 
 impl ContentionError {
+    /// Whether the workload failed, rather than the machine.
+    pub fn concerns_workload(&self) -> bool {
+        matches!(self, Self::OutOfMemory { .. } | Self::Process { .. } | Self::Output { .. } | Self::Unstable { .. })
+    }
+
     /// Invalid output of a program.
     pub(super) fn output(program: &str, reason: impl std::fmt::Display) -> Self {
         Self::Output { program: program.to_owned(), reason: reason.to_string() }

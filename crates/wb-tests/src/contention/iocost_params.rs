@@ -257,6 +257,19 @@ mod tests {
     }
 
     #[test]
+    fn documented_loads_are_those_that_run() {
+        let docs = include_str!("../../../../docs/contention.md");
+        let IocostParamsConfig { runtime, sequential_block, iodepth, .. } = IocostParamsConfig::default();
+        let (mib, seconds) = (sequential_block.0 >> 20, runtime.0 / 1_000_000_000);
+        let jobs = format!("{JOBS} jobs (one on a rotating disk)");
+        let depths =
+            format!("{mib} MiB, one in flight for each job; operations of 4 KiB with {iodepth} in flight for each");
+        for text in [jobs, depths, format!("{seconds} s each")] {
+            assert!(docs.contains(&text), "{text}");
+        }
+    }
+
+    #[test]
     fn loads_are_those_of_the_coefficients() {
         let config = IocostParamsConfig::default();
         let done = IocostParamsProgress([(ParamStep::Wrandiops, 1000.0)].into());

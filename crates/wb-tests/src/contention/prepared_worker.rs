@@ -170,6 +170,9 @@ impl PreparedWorker {
         if !report.is_met() && !preparation.force {
             return Err(ContentionError::MissedRequirements(report));
         }
+        if let Some(found) = report.indispensable(preparation.needs) {
+            return Err(ContentionError::Indispensable(found.to_vec()));
+        }
         let group = worker.new_group().await?;
         let folder = preparation.folder.clone();
         let prepared = Self { worker: worker.clone(), group, mount, device, requirements: report, enforcement, folder };

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use wb_hashd::HashdReport;
 use wb_stats::Samples;
 
 use super::protection::{HogRun, ProtectionRecord};
@@ -19,7 +18,8 @@ pub struct ProtectionResult {
     pub base_latency: f64,
     /// Isolation of each second: the part of the target that was reached, at most 1
     pub isolation: Vec<f64>,
-    /// Latency impact of each second with requests: the controlled latency relative to the one before, less 1, at least 0
+    /// Latency impact of each second: the controlled latency relative to the one before, less 1, at least 0. Without a
+    /// completed request, the latency is at least the time since the last one
     pub latency_impact: Vec<f64>,
     /// Work conservation: the use of the device, relative to what was possible; 1 if no I/O was controlled
     pub work_conservation: f64,
@@ -50,18 +50,6 @@ impl IoBalance {
     }
 }
 
-impl ProtectionResult {
-    /// A percentile of the isolation over the seconds; 0 without any second.
-    pub fn isolation_percentile(&self, percent: f64) -> f64 {
-        Samples::new(&self.isolation).map_or(0.0, |samples| samples.quantile(percent / 100.0))
-    }
-
-    /// Mean isolation; 0 without any second.
-    pub fn mean_isolation(&self) -> f64 {
-        Samples::new(&self.isolation).map_or(0.0, |samples| samples.mean())
-    }
-}
-
 /// Studies a record. None if it has no request before the hogs.
 pub fn study(record: &ProtectionRecord) -> Option<ProtectionResult> {
     let latencies: Vec<f64> = record.baseline.iter().filter_map(|report| Some(report.latency?.control)).collect();
@@ -71,17 +59,25 @@ pub fn study(record: &ProtectionRecord) -> Option<ProtectionResult> {
     let mut failures = Vec::new();
     let mut io = IoBalance::default();
     for run in &record.runs {
-        let contended = run.start + contended_from(run);
+        // Without contention, no second counts.
+        let contended = run.start + contended_from(run).unwrap_or(f64::INFINITY);
+        let (mut latency, mut last_completion) = (base_latency, run.start);
         for pair in run.hashd.windows(2) {
             let [last, report] = pair else { continue };
+            latency = match report.latency {
+                Some(found) => {
+                    last_completion = report.time;
+                    found.control
+                }
+                None => latency.max(report.time - last_completion),
+            };
             if report.time <= contended {
                 continue;
             }
             let seconds = seconds(report.time - last.time);
             let completed = report.done.saturating_sub(last.done) as f64 / (report.time - last.time);
             isolation.extend(std::iter::repeat_n((completed / record.target).min(1.0), seconds));
-            latency_impact
-                .extend(impact(report, base_latency).into_iter().flat_map(|one| std::iter::repeat_n(one, seconds)));
+            latency_impact.extend(std::iter::repeat_n((latency / base_latency - 1.0).max(0.0), seconds));
         }
         if let Some((after, reason)) = &run.failure {
             // Nothing was protected from then on.
@@ -111,19 +107,15 @@ pub fn study(record: &ProtectionRecord) -> Option<ProtectionResult> {
 const CONTENDED: u64 = 1 << 20;
 
 /// The time since the start of the hog at which memory became scarce: the first swap was used. Before, it takes nothing
-/// from anybody. 0 if it never did.
-pub fn contended_from(run: &HogRun) -> f64 {
+/// from anybody. None if it never did.
+pub fn contended_from(run: &HogRun) -> Option<f64> {
     let initial = run.io.first().map_or(0, |usage| usage.swap);
-    run.io.iter().find(|usage| usage.swap > initial + CONTENDED).map_or(0.0, |usage| usage.time)
+    run.io.iter().find(|usage| usage.swap > initial + CONTENDED).map(|usage| usage.time)
 }
 
 /// Number of seconds that a report stands for: hashd reports late where it could not run.
 fn seconds(period: f64) -> usize {
     (period.round() as usize).max(1)
-}
-
-fn impact(report: &HashdReport, base: f64) -> Option<f64> {
-    Some((report.latency?.control / base - 1.0).max(0.0))
 }
 
 /// The use of the device while a hog ran. What the hog could not write in time would have cost as much per byte as what
@@ -163,7 +155,7 @@ pub fn lost_by_second(run: &HogRun) -> BTreeMap<u64, f64> {
 
 #[cfg(test)]
 mod tests {
-    use wb_hashd::LatencyQuantiles;
+    use wb_hashd::{HashdReport, LatencyQuantiles};
     use wb_kernels::memory_hog::MemoryHogReport;
 
     use super::*;
@@ -189,7 +181,10 @@ mod tests {
     }
 
     fn run(hashd: Vec<HashdReport>) -> HogRun {
-        HogRun { hashd, start: 2.0, unix_start: 0.0, hog: Vec::new(), io: Vec::new(), duration: 5.0, failure: None }
+        let usage = |time, swap| IoUsage { time, vrate: 1.0, total: 0.0, hog: 0.0, hog_memory: 0, swap };
+        // The machine swaps from the start on.
+        let io = vec![usage(0.0, 0), usage(0.0, 100 << 20)];
+        HogRun { hashd, start: 2.0, unix_start: 0.0, hog: Vec::new(), io, duration: 5.0, failure: None }
     }
 
     #[test]
@@ -204,7 +199,8 @@ mod tests {
         let result = study(&record(run(reports))).unwrap();
         assert_eq!(result.isolation, [0.5, 1.0, 0.1, 0.1, 0.1]);
         assert_eq!(result.base_latency, 0.03);
-        assert_eq!(result.latency_impact, [1.0, 0.0]);
+        // A second without a completed request has the time since the last one as its latency: 3 s of 0.03.
+        assert_eq!(result.latency_impact, [1.0, 0.0, 99.0, 99.0, 99.0]);
         assert_eq!(result.work_conservation, 1.0);
     }
 
@@ -234,7 +230,11 @@ mod tests {
         let mut run = run(vec![report(2.5, 250, None), report(3.5, 300, None), report(4.5, 400, None)]);
         let usage = |time, swap| IoUsage { time, vrate: 1.0, total: 0.0, hog: 0.0, hog_memory: 0, swap };
         run.io = vec![usage(0.5, 100), usage(1.0, 200), usage(2.0, 100 << 20)];
-        assert_eq!(study(&record(run)).unwrap().isolation, [1.0]);
+        assert_eq!(study(&record(run.clone())).unwrap().isolation, [1.0]);
+        // It never swaps: nothing was isolated from anything.
+        run.io.truncate(2);
+        assert_eq!(contended_from(&run), None);
+        assert!(study(&record(run)).unwrap().isolation.is_empty());
     }
 
     #[test]

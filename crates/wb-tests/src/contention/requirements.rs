@@ -22,6 +22,8 @@ pub enum Requirement {
     Controllers,
     /// Memory protection of a group that extends to its descendants
     RecursiveMemoryProtection,
+    /// Kernel that remembers which pages of a file were evicted when its inode is reclaimed: from 5.15 on
+    ShadowInodeProtection,
     /// The I/O cost controller
     Iocost,
     /// No I/O cost parameters that another program has set
@@ -104,6 +106,16 @@ impl RequirementReport {
         self.missed.values().flatten().cloned().collect::<Vec<_>>().join("; ")
     }
 
+    /// What was missed that a bench cannot do without, even if it is forced to.
+    pub fn indispensable(&self, needs: Needs) -> Option<&[String]> {
+        let requirement = match needs {
+            Needs::Device => Requirement::Fio,
+            // Nothing is reclaimed: processes grow until the kernel kills them.
+            Needs::Memory | Needs::Everything => Requirement::Swap,
+        };
+        self.missed.get(&requirement).map(Vec::as_slice)
+    }
+
     fn record(&mut self, requirement: Requirement, found: Vec<String>) {
         if found.is_empty() {
             self.satisfied.push(requirement);
@@ -166,6 +178,9 @@ pub async fn check(
     let hint = "cgroup v2 is mounted without memory_recursiveprot";
     record(Requirement::RecursiveMemoryProtection, unless(recursive, hint));
     let point = mount.as_ref().map_or("", |mount| &mount.point);
+    let release = read_or_empty(worker, "/proc/sys/kernel/osrelease").await?;
+    let hint = format!("kernel {release}, older than 5.15, forgets what was evicted from reclaimed inodes");
+    record(Requirement::ShadowInodeProtection, unless(protects_shadow_inodes(&release), &hint));
     let model = read(worker, &format!("{point}/io.cost.model")).await?;
     let has_iocost = mount.is_some() && model.is_some();
     record(Requirement::Iocost, unless(has_iocost, "the kernel has no I/O cost controller (BLK_CGROUP_IOCOST)"));
@@ -264,6 +279,13 @@ async fn is_on_device(worker: &Worker, area: &str, device: &BlockDevice) -> Resu
     }
 }
 
+/// Whether the release of a kernel is 5.15 or later.
+fn protects_shadow_inodes(release: &str) -> bool {
+    let mut numbers = release.split(|end: char| !end.is_ascii_digit()).map(|number| number.parse::<u32>().ok());
+    let version = (numbers.next().flatten(), numbers.next().flatten());
+    version >= (Some(5), Some(15))
+}
+
 fn unless(is_met: bool, found: &str) -> Vec<String> {
     if is_met { Vec::new() } else { vec![found.to_owned()] }
 }
@@ -277,6 +299,24 @@ mod tests {
         assert!(Needs::Everything.includes(Requirement::Swap));
         assert!(Needs::Memory.includes(Requirement::SwapOnDevice) && !Needs::Memory.includes(Requirement::Iocost));
         assert!(Needs::Device.includes(Requirement::Fio) && !Needs::Device.includes(Requirement::Swap));
+    }
+
+    #[test]
+    fn kernels_from_5_15_on_protect_shadow_inodes() {
+        for (release, expected) in
+            [("5.15.0", true), ("6.1.0-9-amd64", true), ("5.14.21-150500", false), ("4.19.0", false), ("", false)]
+        {
+            assert_eq!(protects_shadow_inodes(release), expected, "{release}");
+        }
+    }
+
+    #[test]
+    fn nothing_forces_a_bench_that_cannot_work() {
+        let mut report = RequirementReport::default();
+        report.record(Requirement::NoWbt, vec!["wbt".to_owned()]);
+        report.record(Requirement::Swap, vec!["no swap is enabled".to_owned()]);
+        assert_eq!(report.indispensable(Needs::Memory), Some(&["no swap is enabled".to_owned()][..]));
+        assert_eq!(report.indispensable(Needs::Device), None);
     }
 
     #[test]

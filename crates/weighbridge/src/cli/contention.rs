@@ -40,7 +40,8 @@ pub(crate) struct SequenceFlags {
     /// vm.swappiness during benches [default: 60]
     #[arg(long, value_name = "N", value_parser = super::whole_number_to::<u32, 0, 200>)]
     pub(crate) swappiness: Option<u32>,
-    /// Run benches even if requirements are not met, and record which are not
+    /// Run benches even if requirements are not met, and record which are not. Nothing replaces cgroup v2 and swap, and
+    /// fio for iocost-params
     #[arg(long)]
     pub(crate) force: bool,
     /// Factor from 0.01 to 1 by which durations and the test file are shortened, for trials: the figures mean nothing
@@ -82,6 +83,15 @@ pub(crate) struct MergeArgs {
     /// Merge results of different ids separately
     #[arg(long)]
     pub(crate) by_id: bool,
+    /// Merge results of different versions of the program and of the bench
+    #[arg(long)]
+    pub(crate) ignore_versions: bool,
+    /// Merge results that were measured with --force although requirements were not met
+    #[arg(long)]
+    pub(crate) ignore_sysreqs: bool,
+    /// Merge each group of similar results instead of the largest alone
+    #[arg(long)]
+    pub(crate) multiple: bool,
 }
 
 fn parse_mem_profile(text: &str) -> Result<MemProfile, String> {

@@ -62,7 +62,7 @@ fn tune(device: &str) -> BenchResult {
     let answer = TuneAnswer {
         base,
         mem_profile: Some(16),
-        isol_pct: Percentile::P01,
+        isol_pct: Percentile::P05,
         isol_thr: 0.9,
         qos_spec: BenchSpec::new(Bench::IocostQos),
         series: all,
@@ -88,6 +88,11 @@ fn lab_with_result() -> Option<Lab> {
 }
 
 pub(crate) fn write_run(lab: &Lab, name: &str, device: &str) {
+    write_run_until(lab, name, device, "2026-01-01T06:00:00Z");
+}
+
+/// A run whose bench ended at a time.
+fn write_run_until(lab: &Lab, name: &str, device: &str, end: &str) {
     let run = RunFolder::create(&lab.path(name)).unwrap();
     let invocation = Invocation {
         started: "2026-01-01T00:00:00Z".to_owned(),
@@ -111,7 +116,7 @@ pub(crate) fn write_run(lab: &Lab, name: &str, device: &str) {
         sources: Vec::new(),
         dropped: Vec::new(),
         start: "2026-01-01T00:00:00Z".to_owned(),
-        end: "2026-01-01T06:00:00Z".to_owned(),
+        end: end.to_owned(),
     };
     write_merged(&run, &[Merged { result, report }]).unwrap();
 }
@@ -196,6 +201,11 @@ fn each_bench_ends_with_its_reason_on_a_machine_with_cgroup_v1_alone() {
         let failed: Vec<_> =
             lab.journal(bench).into_iter().filter(|event| event.to_string().contains("cgroup-v1")).collect();
         assert_eq!(failed.len(), 1, "{bench}: the reason is recorded");
+        for command in ["summary", "format"] {
+            let read = lab.weighbridge(&format!("-r {bench} {command}")).expect_code(4);
+            let left = "0 of 1 started stages have a result; then: cgroup v2 is required";
+            assert!(read.err.contains(left), "{bench}: {}", read.err);
+        }
         assert!(lab.weighbridge(&format!("-r {bench} plan {bench} --dev {device} --dir .")).out.contains("to run"));
     }
     assert!(lab.read("contention-parameters.json").contains("rps-max"), "committed parameters stay");
@@ -331,7 +341,10 @@ fn the_charts_of_a_result_are_written_as_pdf() {
 #[test]
 fn results_of_several_runs_are_merged_into_a_new_folder() {
     let (Some(lab), Some(device)) = (lab_with_result(), device()) else { return };
-    write_run(&lab, "S", &device);
+    write_run_until(&lab, "S", &device, "2026-01-01T07:00:00Z");
+    let copy = lab.weighbridge("-r COPY merge R R");
+    assert!(copy.code == 4 && copy.err.contains("R is a copy of R: name each run once"), "{}", copy.err);
+    assert!(!lab.path("COPY").exists());
     let merged = lab.weighbridge("-r MERGED merge R S").expect_code(0).out.clone();
     assert!(merged.contains("    + R\n    + S\n"), "{merged}");
     assert!(lab.weighbridge("-r MERGED format iocost-tune").out.contains("points=50"));

@@ -64,8 +64,8 @@ const NOT_PLANNED: [(&str, &str); 6] = [
 const MISTAKE: &str = "plan fio:blok-sizes=4k";
 
 /// Programs that are shown beside this one.
-const OTHER_PROGRAMS: [&str; 10] =
-    ["cd", "./rerun", "for", "ln", "done", "export", "cargo", ".ci/run", "compare-perf", "run-perf"];
+const OTHER_PROGRAMS: [&str; 11] =
+    ["cd", "echo", "./rerun", "for", "ln", "done", "export", "cargo", ".ci/run", "compare-perf", "run-perf"];
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()

@@ -35,7 +35,7 @@ fn device() -> TuneAnswer {
     TuneAnswer {
         base: IocostParameters { model, qos },
         mem_profile: Some(16),
-        isol_pct: Percentile::P01,
+        isol_pct: Percentile::P05,
         isol_thr: 0.9,
         qos_spec: BenchSpec::new(Bench::IocostQos),
         series: all,

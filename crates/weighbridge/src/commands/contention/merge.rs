@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use wb_contention::execute::read_results;
-use wb_contention::merge::{MergeSource, merge as merge_results, write_merged};
+use wb_contention::merge::{MergeOptions, MergeSource, merge as merge_results, write_merged};
 use wb_contention::record::read_history;
 use wb_plan::Sampling;
 use wb_record::{Invocation, RunFolder};
@@ -32,7 +32,15 @@ pub(crate) fn merge(args: &MergeArgs, folder: Option<&Path>) -> Result<Exit, Err
             sources.push(MergeSource { name: path.display().to_string(), result, times });
         }
     }
-    let merged = merge_results(sources, args.by_id)?;
+    let merged = merge_results(
+        sources,
+        MergeOptions {
+            by_id: args.by_id,
+            ignore_versions: args.ignore_versions,
+            ignore_requirements: args.ignore_sysreqs,
+            multiple: args.multiple,
+        },
+    )?;
     let run = RunFolder::create(folder)?;
     run.add_invocation(Invocation {
         started: jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),

@@ -65,7 +65,7 @@ impl ReadTarget {
     fn benches(&self) -> Result<Option<BenchSelection>, Error> {
         let run = RunFolder::open(&self.run)?;
         let history = read_history(&run)?;
-        if self.benches.is_empty() && history.instances().is_empty() {
+        if self.benches.is_empty() && history.instances().is_empty() && history.unfinished().is_empty() {
             return Ok(None);
         }
         Ok(Some(BenchSelection { run, history, words: self.benches.clone() }))
@@ -124,6 +124,7 @@ impl BenchSelection {
             return Ok(Exit::Success);
         }
         shown.iter().try_for_each(|(result, options)| self.print_full(result, options))?;
+        self.print_unfinished()?;
         Ok(Exit::Success)
     }
 
@@ -170,7 +171,16 @@ impl BenchSelection {
             let times = self.times(&result.instance);
             print_text(&format!("{}\n", format(result, times, detail, &FormatOptions::default())))?;
         }
+        self.print_unfinished()?;
         Ok(Exit::Success)
+    }
+
+    /// Prints which benches of the run have no result.
+    fn print_unfinished(&self) -> Result<(), Error> {
+        if !self.words.is_empty() {
+            return Ok(());
+        }
+        self.history.unfinished().iter().try_for_each(|bench| print_text(&format!("{bench}\n")))
     }
 
     fn select(&self, results: Vec<BenchResult>, specs: &[BenchSpec]) -> Vec<BenchResult> {
@@ -190,12 +200,16 @@ impl BenchSelection {
 
     fn nothing(&self) -> Error {
         let instances: Vec<String> = self.history.instances().iter().map(ToString::to_string).collect();
+        let unfinished: Vec<String> = self.history.unfinished().iter().map(ToString::to_string).collect();
         Error::NothingToDo {
             what: match self.words.is_empty() {
                 true => format!("no results of contention benches in {}", self.run.path().display()),
                 false => format!("no result of {} in {}", self.quoted_words(), self.run.path().display()),
             },
             help: match instances.is_empty() {
+                true if !unfinished.is_empty() => {
+                    format!("{}; the same `run` goes on at the last checkpoint", unfinished.join("; "))
+                }
                 true => "`weighbridge -r DIR run BENCH` measures one".to_owned(),
                 false => format!("it has {}", instances.join(", ")),
             },
