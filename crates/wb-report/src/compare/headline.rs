@@ -95,9 +95,9 @@ pub(super) fn describe_sides(
     let mut sentence = match (parts.is_empty(), &perhaps) {
         (true, Some(perhaps)) => format!("{judged} may be {perhaps} than {reference}, which is unconfirmed"),
         (true, None) => format!("{judged} and {reference}"),
-        (false, None) => format!("{judged} is {} than {reference}", parts.join(", and ")),
+        (false, None) => format!("{judged} is {} than {reference}", join_parts(&parts)),
         (false, Some(perhaps)) => {
-            format!("{judged} is {} than {reference}, and may be {perhaps}, which is unconfirmed", parts.join(", and "))
+            format!("{judged} is {} than {reference}, and may be {perhaps}, which is unconfirmed", join_parts(&parts))
         }
     };
     let equal = primary.iter().filter(|check| is_equal(check)).count();
@@ -119,6 +119,13 @@ pub(super) fn describe_sides(
     }
     sentence += &describe_failing_inconclusive(with(FinalVerdict::Inconclusive), &check_name);
     sentence + &describe_undecisive_failures(&names, primary, &check_name)
+}
+
+/// Joins what is worse, what is better and what fails; a part may end with the comma of an insertion.
+fn join_parts(parts: &[String]) -> String {
+    let Some((last, others)) = parts.split_last() else { return String::new() };
+    let others: String = others.iter().map(|part| format!("{}, and ", part.trim_end_matches(','))).collect();
+    others + last
 }
 
 /// `; what fails is inconclusive: fio bs=4k (iops, -1.20 % [-8.00, +6.00]) and 3 more`, the largest difference first.

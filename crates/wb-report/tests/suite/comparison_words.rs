@@ -516,3 +516,71 @@ fn infinite_scores_are_named_below_the_tables_that_cannot_have_them() {
 }
 
 const WIDE: Style = Style { width: 1000, colour: false, is_terminal: true };
+
+#[test]
+fn of_several_checks_that_fail_more_often_the_worst_is_named_with_their_number() {
+    let failing = |case: &str, failed: u32| {
+        let failures = json!([{ "failed": 0, "attempts": 20 }, { "failed": failed, "attempts": 20 }]);
+        with(check(case, 1.0, "regressed"), json!({ "failures": failures, "failures_rose": true }))
+    };
+    let sentence = |checks: &[Value]| headline(&outcome(checks));
+    assert_eq!(
+        sentence(&[failing("1", 7), failing("2", 10), failing("3", 10), check("4", 1.0, "equivalent")]),
+        "`b` is failing more often in 3 checks (most in a n=2 (time): 10 of 20 attempts instead of 0 of 20) than `a`; other \
+         checks: 1 equivalent"
+    );
+    assert_eq!(
+        sentence(&[failing("1", 7)]),
+        "`b` is failing more often (7 of 20 attempts instead of 0 of 20) in a n=1 (time) than `a`"
+    );
+}
+
+#[test]
+fn what_is_better_beside_a_loss_is_named() {
+    let aspect = |aspect: &str, ratio: f64, alone: &str| {
+        json!({ "aspect": aspect, "ratio": ratio, "interval": null, "runs_interval": null, "p_by_samples": p(0.01),
+            "p_by_runs": p(0.01), "certainty": "runs", "alone": alone })
+    };
+    let sentence = |others: Vec<Value>| {
+        let aspects = [vec![aspect("shift", 1.29, "regressed")], others].concat();
+        headline(&outcome(&[with(check("1", 1.29, "regressed"), json!({ "aspects": aspects }))]))
+    };
+    assert_eq!(
+        sentence(vec![aspect("mean", 0.745, "improved"), aspect("quantile-90", 0.328, "improved")]),
+        "`b` is 29.0 % slower, although its mean is 25.5 % better and its 90 % quantile is better by a factor of 3.05, in a \
+         n=1 (time) than `a`"
+    );
+    assert_eq!(sentence(vec![aspect("mean", 0.99, "equivalent")]), "`b` is 29.0 % slower in a n=1 (time) than `a`");
+}
+
+#[test]
+fn what_may_be_worse_is_named_beside_a_gain() {
+    let unconfirmed = |case: &str, ratio: f64, may_be_worse: bool| {
+        with(check(case, ratio, "unconfirmed"), json!({ "may_be_worse": may_be_worse }))
+    };
+    let sentence = |checks: &[Value]| headline(&outcome(checks));
+    assert_eq!(
+        sentence(&[check("1", 0.8, "improved"), unconfirmed("2", 1.08, true), unconfirmed("3", 0.92, false)]),
+        "`b` is 20.0 % faster in a n=1 (time) than `a`, and may be 8.0 % slower in a n=2 (time), which is unconfirmed; other \
+         checks: 1 unconfirmed"
+    );
+    assert_eq!(
+        sentence(&[unconfirmed("2", 0.92, false), unconfirmed("3", 1.08, true)]),
+        "`b` may be 8.0 % slower in a n=3 (time) than `a`, which is unconfirmed; other checks: 1 unconfirmed"
+    );
+}
+
+#[test]
+fn values_below_zero_have_no_factor_and_change_their_sign_only_if_they_do() {
+    let shown = |before: f64, after: f64, ratio: f64| {
+        let values = json!({ "before": before, "after": after, "direction": "higher" });
+        let id = json!({ "id": "Localhost/a/0000:n=1/check/err#mean" });
+        headline(&outcome(&[with(with(check("1", ratio, "regressed"), values), id)]))
+    };
+    assert_eq!(shown(-5.0, -9.95, 0.01), "`b` is 99.0 % worse in a n=1 (err) than `a`");
+    assert_eq!(shown(-5.0, -15.0, -1.0), "`b` is 200.0 % worse in a n=1 (err) than `a`");
+    assert_eq!(shown(-5.0, 5.0, 3.0), "`b` is worse in a n=1 (err), which changed sign, than `a`");
+    let both = [with(check("1", 0.0, "regressed"), json!({ "direction": "higher" })), check("2", 0.8, "improved")];
+    let sentence = headline(&outcome(&both));
+    assert!(sentence.contains("which became zero, and 20.0 % faster"), "{sentence}");
+}

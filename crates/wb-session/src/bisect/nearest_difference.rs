@@ -70,7 +70,11 @@ impl NearestDifference {
         // The end of the interval that is nearer to no difference, if all of it is on one side.
         let certain = self.interval.filter(|[low, high]| low * high > 0.0).map(|[low, high]| low.abs().min(high.abs()));
         if let Some(certain) = certain.filter(|certain| *certain < self.threshold && *certain >= 0.1) {
-            return Some(format!("--threshold {} lets that difference count", (certain * 10.0).floor() / 10.0));
+            let threshold = (certain * 10.0).floor() / 10.0;
+            return Some(format!(
+                "--threshold {threshold} lets that difference count, in another folder; --good-results and --bad-results \
+                 take the runs that were measured"
+            ));
         }
         if self.verdict == FinalVerdict::Equivalent {
             return Some("it is equivalent within the threshold, which more runs will not change".to_owned());
@@ -103,7 +107,7 @@ mod tests {
     fn advice_is_what_would_decide() {
         let small = nearest(-3.0, [-3.6, -2.45], FinalVerdict::Equivalent, None);
         assert_eq!(small.describe(), "`x` differs by -3.0 % [-3.6, -2.5]; threshold 5 %");
-        assert_eq!(small.advice().unwrap(), "--threshold 2.4 lets that difference count");
+        assert!(small.advice().unwrap().starts_with("--threshold 2.4 lets that difference count, in another folder"));
         let equal = nearest(0.3, [-1.0, 1.4], FinalVerdict::Equivalent, None);
         assert!(equal.advice().unwrap().contains("more runs will not change"));
         let unclear = nearest(6.0, [-1.0, 13.0], FinalVerdict::Inconclusive, Some(9));
