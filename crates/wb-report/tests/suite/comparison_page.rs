@@ -227,8 +227,8 @@ fn each_test_of_each_profile_has_a_trend_chart() {
     let descriptions = page.texts("section[aria-labelledby=trends] svg[role=img] > desc");
     assert_eq!(
         descriptions[0],
-        "between: median +0.00 %, -16.67 to +12.00 %, 1 improved, 3 equivalent, 1 regressed; \
-         new: median +0.17 %, -20.00 to +24.00 %, 1 improved, 2 equivalent, 1 regressed, 1 missing, invalid or incomparable"
+        "between: median +0.00 %, −16.67 to +12.00 %, 1 improved, 3 equivalent, 1 regressed; \
+         new: median +0.17 %, −20.00 to +24.00 %, 1 improved, 2 equivalent, 1 regressed, 1 missing, invalid or incomparable"
     );
 }
 
