@@ -185,6 +185,31 @@ fn page_does_not_scroll_horizontally_at_any_width() {
     }
 }
 
+#[test]
+#[ignore = "needs chromium: make test-system"]
+fn figures_of_two_builds_are_not_cut_off_on_a_phone() {
+    let Some(mut browser) = browser() else { return };
+    let ends = |folder: &std::path::Path| {
+        let folders = specimen::write(folder);
+        vec![folders[0].clone(), folders[2].clone()]
+    };
+    // By statistics groups are not decisive, which makes their cells the widest.
+    let page = page(ends, Some(ComparisonMethod::Statistical));
+    for scripts in [false, true] {
+        browser.scripts(scripts);
+        browser.open(&page.file, 390, "light");
+        if scripts {
+            wait_for_table(&mut browser);
+        }
+        browser.eval("document.querySelectorAll('details').forEach(e => { e.open = true })");
+        let tables = browser.eval("document.querySelectorAll('.scroll .checks').length").as_u64().unwrap();
+        assert!(tables >= 2, "failures that are not primary, and groups: {tables}");
+        let cut = "[...document.querySelectorAll('.scroll:has(.checks)')].filter(e => e.scrollWidth > e.clientWidth) \
+                   .map(e => `${e.getAttribute('aria-label')}: ${e.scrollWidth} > ${e.clientWidth}`).join('\\n')";
+        assert_eq!(browser.eval(cut), "", "scripts: {scripts}");
+    }
+}
+
 /// Two builds with one check.
 fn write_single_check(into: &std::path::Path) -> Vec<PathBuf> {
     let folders = specimen::write(into);
