@@ -210,6 +210,20 @@ fn figures_of_two_builds_are_not_cut_off_on_a_phone() {
     }
 }
 
+#[test]
+#[ignore = "needs chromium: make test-system"]
+fn standard_deviations_are_more_or_less_in_table_and_explanation() {
+    let Some(mut browser) = browser() else { return };
+    browser.open(&page(specimen::write_deviating, Some(ComparisonMethod::Tolerance)).file, 1280, "light");
+    wait_for_table(&mut browser);
+    choose(&mut browser, "text", "read-4KiB iops_sec.stddev");
+    let cell = browser.eval("document.querySelector('td[data-build]').textContent");
+    assert!(cell.as_str().unwrap().ends_with(" 11.46 points more11.76"), "{cell}");
+    browser.eval("document.querySelector('td[data-build]').click()");
+    let why = browser.eval("document.querySelector('tr.why').textContent");
+    assert!(why.as_str().unwrap().contains("11.46 points more of ±5 points"), "{why}");
+}
+
 /// Two builds with one check.
 fn write_single_check(into: &std::path::Path) -> Vec<PathBuf> {
     let folders = specimen::write(into);
