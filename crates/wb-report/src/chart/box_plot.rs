@@ -6,7 +6,7 @@ use wb_stats::Summary;
 use super::curve::join_nonempty;
 use super::element::{Element, format_pixels};
 use super::scale::{Scale, Tick, extent};
-use super::{Chart, Drawing, SampleDot, SampleMark, text_width, truncate_to_width};
+use super::{Chart, Drawing, SampleDot, SampleMark, text_width, truncate_to_width, with_minus};
 use crate::phrasing;
 
 /// Box plots on one scale, which is logarithmic if values differ more than tenfold.
@@ -39,6 +39,8 @@ pub struct BoxRow {
     pub dots: Vec<SampleDot>,
     /// A reference value, drawn as a line across this box alone.
     pub reference: Option<f64>,
+    /// How many values are below and above the scale, which are named at its ends.
+    pub beyond: [usize; 2],
 }
 
 /// A reference value drawn as a labelled line across all boxes.
@@ -62,6 +64,25 @@ impl BoxPlot {
         Self { title, unit, rows, reference_lines: Vec::new(), span: None, note: None }
     }
 
+    fn format(&self, value: f64) -> String {
+        with_minus(&self.unit.quantity(value).to_string())
+    }
+
+    /// Names the values beyond the scale at its ends, above the arrows.
+    fn name_extremes(&self, row: &BoxRow, (left, right): (f64, f64), y: f64) -> Vec<Element> {
+        let name = |count: usize, end: f64| match count {
+            1 => self.format(end),
+            _ => format!("{count} beyond, {}", self.format(end)),
+        };
+        let [below, above] = row.beyond;
+        let below =
+            (below > 0).then(|| Element::text("start", (left, y), &format!("← {}", name(below, row.summary.min))));
+        let above =
+            (above > 0).then(|| Element::text("end", (right, y), &format!("{} →", name(above, row.summary.max))));
+        let names = below.into_iter().chain(above);
+        names.map(|name| name.with_attribute("class", "extreme")).collect()
+    }
+
     fn scale(&self) -> Scale {
         if let Some((low, high)) = self.span {
             return Scale::linear_between(&self.unit, low, high);
@@ -78,7 +99,7 @@ impl BoxPlot {
 impl BoxRow {
     /// A box without samples and reference.
     pub fn new(label: String, summary: Summary) -> Self {
-        Self { heading: None, label, summary, dots: Vec::new(), reference: None }
+        Self { heading: None, label, summary, dots: Vec::new(), reference: None, beyond: [0; 2] }
     }
 }
 
@@ -88,7 +109,7 @@ impl Chart for BoxPlot {
     }
 
     fn description(&self) -> String {
-        let figure = |value| self.unit.quantity(value).to_string();
+        let figure = |value| self.format(value);
         let rows = self.rows.iter().map(|row| {
             let s = &row.summary;
             let heading = row.heading.as_ref().map(|heading| format!("{heading}: ")).unwrap_or_default();
@@ -105,7 +126,7 @@ impl Chart for BoxPlot {
     fn draw(&self, width: f64) -> Drawing {
         let longest = self.rows.iter().map(|row| text_width(&row.label, 12.0) + 14.0).fold(0.0, f64::max);
         let beside = longest <= width * 0.36;
-        let medians = self.rows.iter().map(|row| self.unit.quantity(row.summary.median).to_string());
+        let medians = self.rows.iter().map(|row| self.format(row.summary.median));
         let values = medians.map(|median| text_width(&median, 11.0) + 14.0).fold(0.0, f64::max);
         let (left, right) = if beside { (longest, width - values) } else { (6.0, width - 6.0) };
         let scale = self.scale().with_range(left, right);
@@ -127,11 +148,12 @@ impl Chart for BoxPlot {
                 Element::text("start", (0.0, line), &truncate_to_width(&row.label, 12.0, room))
                     .with_attribute("class", "case"),
             );
-            let median = self.unit.quantity(row.summary.median).to_string();
+            let median = self.format(row.summary.median);
             body.push(Element::text("end", (width, line), &median).with_attribute("class", "value"));
             let (above, below) = (middle - ROW / 2.0, middle + ROW / 2.0);
             body.extend(ticks.0.iter().map(|tick| Element::line("grid", (tick.at, above), (tick.at, below))));
             body.extend(draw_box(row, &scale, middle));
+            body.extend(self.name_extremes(row, (left, right), middle - 9.0));
             if let Some(reference) = row.reference {
                 let x = scale.position(reference);
                 body.push(Element::line("middle", (x, above), (x, below)));

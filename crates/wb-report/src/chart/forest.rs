@@ -130,7 +130,7 @@ fn axis(scale: &Scale, top: f64, (left, right): (f64, f64)) -> Vec<Element> {
     for (index, tick) in ticks.iter().enumerate() {
         let label = if index == last { format!("{} {unit}", tick.label) } else { tick.label.clone() };
         body.push(Element::line("whisker", (tick.at, top), (tick.at, top + 3.0)));
-        body.push(Element::text("middle", (tick.at, top + 15.0), &label.replace('-', "−")));
+        body.push(Element::text("middle", (tick.at, top + 15.0), &label));
     }
     body
 }

@@ -111,6 +111,17 @@ fn text_width(text: &str, size: f64) -> f64 {
     text.chars().count() as f64 * size * 0.56
 }
 
+/// Replaces the hyphens before digits by minus signs.
+fn with_minus(text: &str) -> String {
+    let parts =
+        text.split('-').enumerate().map(|(index, part)| match part.starts_with(|next: char| next.is_ascii_digit()) {
+            _ if index == 0 => part.to_owned(),
+            true => format!("−{part}"),
+            false => format!("-{part}"),
+        });
+    parts.collect()
+}
+
 /// Truncates a text to a width in pixels.
 fn truncate_to_width(text: &str, size: f64, width: f64) -> String {
     if text_width(text, size) <= width {

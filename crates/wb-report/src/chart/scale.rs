@@ -3,6 +3,8 @@
 use wb_model::Unit;
 use wb_stats::Summary;
 
+use super::with_minus;
+
 /// Kind of a scale.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ScaleKind {
@@ -115,7 +117,10 @@ impl Scale {
         };
         let (labels, unit) =
             if step > 0.0 { self.common_labels(&values, step) } else { self.labels_with_units(&values) };
-        let ticks = values.iter().zip(labels).map(|(value, label)| Tick { at: self.position(*value), label });
+        let ticks = values
+            .iter()
+            .zip(labels)
+            .map(|(value, label)| Tick { at: self.position(*value), label: with_minus(&label) });
         (ticks.collect(), unit)
     }
 

@@ -8,7 +8,7 @@ use wb_stats::Summary;
 use super::counts::CountRow;
 use super::element::{Element, format_pixels};
 use super::scale::Scale;
-use super::{Chart, Drawing, truncate_to_width};
+use super::{Chart, Drawing, truncate_to_width, with_minus};
 
 /// A chart with builds from left to right and gains in percent from bottom to top.
 #[derive(Debug, Clone)]
@@ -80,6 +80,7 @@ impl TrendColumn {
                 format!("median {median:+.2} %, {min:+.2} to {max:+.2} %")
             }
         });
+        let spread = spread.map(|text| with_minus(&text));
         let all: Vec<String> = spread.into_iter().chain(self.counts.texts()).collect();
         let all = if all.is_empty() { "no check".to_owned() } else { all.join(", ") };
         format!("{}: {all}", self.counts.label)
@@ -195,7 +196,7 @@ mod tests {
     fn description_has_gains_and_counts_of_each_build() {
         let columns = [column("two", &[-18.0, 0.5, 1.0], 1), column("three", &[2.0], 0), column("four", &[], 0)];
         let trend = trend(columns.to_vec());
-        let expected = "two: median +0.50 %, -18.00 to +1.00 %, 2 equivalent, 1 regressed; three: +2.00 %, 1 equivalent; four: no check";
+        let expected = "two: median +0.50 %, −18.00 to +1.00 %, 2 equivalent, 1 regressed; three: +2.00 %, 1 equivalent; four: no check";
         assert_eq!(trend.description(), expected);
         let svg = crate::chart::inline(&trend, 326.0, "c");
         assert_eq!(svg.matches("class=\"hit\"").count(), 3);

@@ -185,6 +185,45 @@ fn page_does_not_scroll_horizontally_at_any_width() {
     }
 }
 
+#[test]
+#[ignore = "needs chromium: make test-system"]
+fn figures_of_two_builds_are_not_cut_off_on_a_phone() {
+    let Some(mut browser) = browser() else { return };
+    let ends = |folder: &std::path::Path| {
+        let folders = specimen::write(folder);
+        vec![folders[0].clone(), folders[2].clone()]
+    };
+    // By statistics groups are not decisive, which makes their cells the widest.
+    let page = page(ends, Some(ComparisonMethod::Statistical));
+    for scripts in [false, true] {
+        browser.scripts(scripts);
+        browser.open(&page.file, 390, "light");
+        if scripts {
+            wait_for_table(&mut browser);
+        }
+        browser.eval("document.querySelectorAll('details').forEach(e => { e.open = true })");
+        let tables = browser.eval("document.querySelectorAll('.scroll .checks').length").as_u64().unwrap();
+        assert!(tables >= 2, "failures that are not primary, and groups: {tables}");
+        let cut = "[...document.querySelectorAll('.scroll:has(.checks)')].filter(e => e.scrollWidth > e.clientWidth) \
+                   .map(e => `${e.getAttribute('aria-label')}: ${e.scrollWidth} > ${e.clientWidth}`).join('\\n')";
+        assert_eq!(browser.eval(cut), "", "scripts: {scripts}");
+    }
+}
+
+#[test]
+#[ignore = "needs chromium: make test-system"]
+fn standard_deviations_are_more_or_less_in_table_and_explanation() {
+    let Some(mut browser) = browser() else { return };
+    browser.open(&page(specimen::write_deviating, Some(ComparisonMethod::Tolerance)).file, 1280, "light");
+    wait_for_table(&mut browser);
+    choose(&mut browser, "text", "read-4KiB iops_sec.stddev");
+    let cell = browser.eval("document.querySelector('td[data-build]').textContent");
+    assert!(cell.as_str().unwrap().ends_with(" 11.46 points more11.76"), "{cell}");
+    browser.eval("document.querySelector('td[data-build]').click()");
+    let why = browser.eval("document.querySelector('tr.why').textContent");
+    assert!(why.as_str().unwrap().contains("11.46 points more of ±5 points"), "{why}");
+}
+
 /// Two builds with one check.
 fn write_single_check(into: &std::path::Path) -> Vec<PathBuf> {
     let folders = specimen::write(into);

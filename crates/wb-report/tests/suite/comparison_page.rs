@@ -67,6 +67,18 @@ fn every_primary_check_that_changed_in_any_build_has_a_row() {
 }
 
 #[test]
+fn standard_deviations_are_more_or_less_in_every_table() {
+    let folder = tempfile::tempdir().unwrap();
+    let builds = read(&specimen::write_deviating(folder.path()));
+    for method in [None, Some(ComparisonMethod::Tolerance)] {
+        let page = page_of(&builds, &CompareOptions { method, ..CompareOptions::default() }, &PLAIN);
+        let rows = page.texts("#still tbody tr");
+        let row = rows.iter().find(|row| row.contains("read-4KiB/throughput/iops_sec.stddev"));
+        assert!(row.is_some_and(|row| row.ends_with(" 11.46 points more 11.76")), "{rows:#?}");
+    }
+}
+
+#[test]
 fn gains_are_listed_whether_or_not_they_fail() {
     for gain in [false, true] {
         let rows = page(&PageOptions { fail_on: FailOn { gain, ..PLAIN.fail_on }, ..PLAIN }).texts("#still tbody tr");
@@ -227,8 +239,8 @@ fn each_test_of_each_profile_has_a_trend_chart() {
     let descriptions = page.texts("section[aria-labelledby=trends] svg[role=img] > desc");
     assert_eq!(
         descriptions[0],
-        "between: median +0.00 %, -16.67 to +12.00 %, 1 improved, 3 equivalent, 1 regressed; \
-         new: median +0.17 %, -20.00 to +24.00 %, 1 improved, 2 equivalent, 1 regressed, 1 missing, invalid or incomparable"
+        "between: median +0.00 %, −16.67 to +12.00 %, 1 improved, 3 equivalent, 1 regressed; \
+         new: median +0.17 %, −20.00 to +24.00 %, 1 improved, 2 equivalent, 1 regressed, 1 missing, invalid or incomparable"
     );
 }
 

@@ -67,23 +67,34 @@ fn box_plot(by: &str, mut boxes: Vec<(String, Vec<f64>)>, ids: &mut IdGenerator)
         boxes.sort_by_key(|(_, scores)| std::cmp::Reverse(scores.len()));
         boxes.truncate(MAX_BOXES);
     }
-    let rows = boxes.into_iter().filter_map(|(name, scores)| {
-        let summary = Summary::of_unordered(&Samples::new(&scores).ok()?);
-        Some(BoxRow::new(format!("{name} ({})", summary.n), summary))
+    let boxes = boxes.iter().filter_map(|(name, scores)| {
+        let summary = Summary::of_unordered(&Samples::new(scores).ok()?);
+        Some((name, scores, summary))
     });
-    let rows: Vec<BoxRow> = rows.collect();
-    if rows.is_empty() {
+    let boxes: Vec<_> = boxes.collect();
+    if boxes.is_empty() {
         return None;
     }
+    let (low, high) = axis_range(boxes.iter().map(|(.., summary)| summary));
+    let rows = boxes.into_iter().map(|(name, scores, summary)| {
+        let count = |is_beyond: &dyn Fn(f64) -> bool| scores.iter().filter(|score| is_beyond(**score)).count();
+        let beyond = [count(&|score| score < low), count(&|score| score > high)];
+        BoxRow { beyond, ..BoxRow::new(format!("{name} ({})", summary.n), summary) }
+    });
+    let rows: Vec<BoxRow> = rows.collect();
+    let arrows = match rows.iter().any(|row| row.beyond != [0; 2]) {
+        true => " Arrows: checks beyond the scale, with their number and the farthest of them.",
+        false => "",
+    };
     let cut =
         if total > MAX_BOXES { format!(" The {MAX_BOXES} of {total} with the most checks.") } else { String::new() };
-    let span = Some(axis_range(rows.iter().map(|row| &row.summary)));
     let lines = vec![ReferenceLine { label: "no difference".to_owned(), value: 0.0 }];
     let title = format!("differences {by}");
-    let chart = BoxPlot { reference_lines: lines, span, ..BoxPlot::new(title, Unit::new("%"), rows) };
+    let chart =
+        BoxPlot { reference_lines: lines, span: Some((low, high)), ..BoxPlot::new(title, Unit::new("%"), rows) };
     let caption = format!(
         "Differences of primary means {by}: better to the right, worse to the left; range, quartiles and median, below \
-         the median's 95 % interval, if there are enough.{cut}"
+         the median's 95 % interval, if there are enough.{arrows}{cut}"
     );
     Some(PageFigure::of(&chart, caption, ids))
 }
@@ -110,5 +121,20 @@ mod tests {
         let summary = Summary::of(&Samples::new(&scores).unwrap());
         let (low, high) = axis_range(std::iter::once(&summary));
         assert!(low < -1.0 && high > 2.0 && high < 10.0, "{low} {high}");
+    }
+
+    #[test]
+    fn checks_beyond_the_scale_are_counted_and_the_farthest_is_named() {
+        let scores: Vec<f64> = [-66.7, -66.2].into_iter().chain((0..12).map(|index| f64::from(index) / 10.0)).collect();
+        let scores = [&scores[..], &[202.0]].concat();
+        let figure = box_plot("by build", vec![("new".to_owned(), scores)], &mut IdGenerator::default()).unwrap();
+        let drawn = serde_json::to_string(&figure).unwrap();
+        for text in ["← 2 beyond, −66.7 %", ">202 % →", "Arrows: checks beyond the scale", "0.500 %"] {
+            assert!(drawn.contains(text), "{text}: {drawn}");
+        }
+        assert!(!drawn.contains("-66.7"), "one sign for minus: {drawn}");
+        let plain =
+            box_plot("by build", vec![("new".to_owned(), vec![1.0, 2.0])], &mut IdGenerator::default()).unwrap();
+        assert!(!serde_json::to_string(&plain).unwrap().contains("Arrows"));
     }
 }

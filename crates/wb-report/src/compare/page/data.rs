@@ -19,6 +19,7 @@ use super::check_table::CheckTable;
 use super::display_unit::DisplayUnit;
 use super::figures::JsonFigure;
 use super::models;
+use super::rows::is_weighted_score;
 use super::verdict_style::{VerdictStyle, VerdictStyles};
 use crate::compare::failures::describe_failures_alone;
 use crate::compare::figures::shown_interval;
@@ -66,6 +67,8 @@ struct BuildColumn {
     /// `s` if statistics decide, `t` if tolerances do.
     methods: String,
     score: CompactList<JsonFigure>,
+    /// Whether the score is not the plain difference of both sides.
+    is_weighted: CompactList<bool>,
     ratio: CompactList<JsonFigure>,
     low: CompactList<JsonFigure>,
     high: CompactList<JsonFigure>,
@@ -229,6 +232,7 @@ impl BuildColumn {
             't'
         });
         self.score.0.push(JsonFigure::percent(judged.and_then(|judged| judged.by_tolerance.score)));
+        self.is_weighted.0.push(judged.as_ref().is_some_and(is_weighted_score));
         self.ratio.0.push(percent(decisive.map(|aspect| aspect.ratio)));
         self.low.0.push(percent(interval.map(|interval| interval.low)));
         self.high.0.push(percent(interval.map(|interval| interval.high)));

@@ -14,6 +14,18 @@ pub(super) fn format_percent(value: f64) -> String {
     }
 }
 
+/// Formats a difference of standard deviations in percentage points, which is positive if there is less. Beside both
+/// deviations only words can say which; weighted scores have a sign of their own.
+pub(super) fn format_points(value: f64, is_weighted: bool) -> String {
+    let signed = format_percent(value);
+    let figure = signed.trim_end_matches(" %");
+    match value {
+        _ if is_weighted || figure == "+0.00" => format!("{figure} points"),
+        _ if value < 0.0 => format!("{} points more", figure.trim_start_matches('−')),
+        _ => format!("{} points less", figure.trim_start_matches('+')),
+    }
+}
+
 /// Formats the ends of an interval in percent beside its estimate: `±2.1`, or both ends if its halves are not about equal
 /// or if the half would say something else about zero.
 pub(super) fn format_interval(estimate: f64, [low, high]: [f64; 2]) -> String {
@@ -129,6 +141,13 @@ mod tests {
             [-0.004, 0.0, 12.345, f64::NEG_INFINITY].map(format_percent),
             ["+0.00 %", "+0.00 %", "+12.35 %", "−∞ %"]
         );
+    }
+
+    #[test]
+    fn differences_of_deviations_say_which_is_more() {
+        let texts = [-11.46, 2.0, -0.001].map(|points| format_points(points, false));
+        assert_eq!(texts, ["11.46 points more", "2.00 points less", "+0.00 points"]);
+        assert_eq!(format_points(-11.46, true), "−11.46 points");
     }
 
     #[test]

@@ -78,7 +78,7 @@ fn write_cell(
     let decides = history.affects_exit_code(group, build);
     if decides { kind } else { VerdictStyle { class: "undecisive", ..kind } }.write(rows);
     rows.raw(" ").figure(format_percent(cell.improvement.unwrap_or(cell.score)).trim_end_matches(" %"));
-    rows.raw("<small>tolerance ").figure(format_value(cell.tolerance)).raw(" %");
+    rows.raw("<small>tolerance ").figure(format_value(cell.tolerance)).raw("&nbsp;%");
     if !decides {
         rows.raw(", not decisive");
     }

@@ -5,11 +5,11 @@ use minijinja::Value;
 use serde::Serialize;
 use wb_compare::comparison::{BuildCheck, ComparisonMethod, FinalVerdict};
 use wb_compare::statistical::{AspectComparison, MetricComparison};
-use wb_compare::{CheckId, MeasuredValue as Known};
+use wb_compare::{CheckId, MeasuredValue as Known, Statistic};
 
 use super::check_table::CheckTable;
 use super::display_unit::DisplayUnit;
-use super::figures::{format_interval, format_percent, format_value};
+use super::figures::{format_interval, format_percent, format_points, format_value};
 use super::markup::HtmlWriter;
 use super::models;
 use super::verdict_style::VerdictStyles;
@@ -121,7 +121,11 @@ fn write_cell(
         if let Some(aspect) = named_aspect(decisive.map(|decisive| decisive.aspect)) {
             rows.raw(" <i>").text(aspect).raw("</i>");
         }
-        rows.raw(" ").figure(format_percent(difference).trim_end_matches(" %"));
+        let points = |is_weighted| format_points(difference, is_weighted);
+        match in_points(&table.id(row), &judged) {
+            Some(is_weighted) => rows.raw(" ").figure(points(is_weighted)),
+            None => rows.raw(" ").figure(format_percent(difference).trim_end_matches(" %")),
+        };
         if let Some(interval) = interval {
             rows.raw(" <i>").figure(format_interval(difference, interval)).raw("</i>");
         }
@@ -130,6 +134,20 @@ fn write_cell(
         rows.raw(" <abbr title=\"parameters differ\">Δ</abbr>");
     }
     rows.raw("<small>").figure(format_outcome(table.value(row, column), measure)).raw("</small>");
+}
+
+/// Whether a difference in percentage points is a weighted score; `None` if it is in percent.
+fn in_points(id: &CheckId<'_>, judged: &BuildCheck<'_>) -> Option<bool> {
+    let is_points = id.statistic == Statistic::Stddev && judged.decided_by == ComparisonMethod::Tolerance;
+    is_points.then(|| is_weighted_score(judged))
+}
+
+/// Whether a score is not the plain difference of both sides.
+pub(super) fn is_weighted_score(judged: &BuildCheck<'_>) -> bool {
+    match (judged.by_tolerance.score, judged.by_tolerance.raw) {
+        (Some(score), Some(raw)) if score.is_finite() => (score - raw).abs() > 1e-9 * raw.abs().max(1.0),
+        (score, raw) => score != raw,
+    }
 }
 
 /// The aspect that the verdict is based on, if statistics decide.

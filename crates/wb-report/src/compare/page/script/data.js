@@ -17,7 +17,7 @@ function prepare(data) {
   data.places = data.ids.map((id) => id.split("/", 2));
   data.texts = data.ids.map((id) => `${id} ${readable(id)}`.toLowerCase());
   for (const column of data.cells) {
-    all(column, ["score", "ratio", "low", "high", "confidence", "p", "aspect", "median", "samples", "runs", "paired", "required_samples"]);
+    all(column, ["score", "is_weighted", "ratio", "low", "high", "confidence", "p", "aspect", "median", "samples", "runs", "paired", "required_samples"]);
     column.parts = new Map(column.parts);
     column.failures = new Map(column.failures);
     column.disturbed = new Map(column.disturbed);
@@ -50,6 +50,15 @@ function differenceOf(data, check, build) {
   const column = data.cells[build - 1];
   return column.methods[check] === "s" && column.ratio[check] !== null ? column.ratio[check] : column.score[check];
 }
+
+// The text of the deciding difference, with its unit.
+function differenceText(data, check, build) {
+  const column = data.cells[build - 1];
+  const difference = differenceOf(data, check, build);
+  return isDeviation(data, check) && column.methods[check] === "t" ? pointsText(difference, column.is_weighted[check]) : percentText(difference);
+}
+
+const isDeviation = (data, check) => /[.#]stddev$/.test(data.ids[check]);
 
 // The deciding difference with positive values for improvements; null if neither direction is better.
 function betterOf(data, check, build) {

@@ -27,10 +27,10 @@ function cell(data, check, build) {
   const failures = column.failures.get(check);
   if (failures) td.append(` ${failures}`);
   else if (difference !== null) {
-    const text = percentText(difference);
+    const text = differenceText(data, check, build);
     const aspect = namedAspect(column, check);
     if (aspect) td.append(" ", createNode("i", {}, aspect));
-    td.append(` ${text.slice(0, -2)}`);
+    td.append(` ${text.replace(/ %$/, "")}`);
     if (column.methods[check] === "s" && column.low[check] !== null) {
       const ends = [numeric(column.low[check]), numeric(column.high[check])];
       if (ends.every(Number.isFinite)) td.append(" ", createNode("i", {}, intervalText(numeric(difference), ends)));
@@ -40,7 +40,7 @@ function cell(data, check, build) {
   const value = valueText(data.values[build][check]);
   td.append(createNode("small", {}, value));
   const of = namedAspect(column, check);
-  td.setAttribute("aria-label", `${kind.word}, ${failures ?? `${of ? `${of} ` : ""}${percentText(difference)}`}, ${value}`);
+  td.setAttribute("aria-label", `${kind.word}, ${failures ?? `${of ? `${of} ` : ""}${differenceText(data, check, build)}`}, ${value}`);
   return td;
 }
 

@@ -24,7 +24,11 @@ function scoreOf(data, check, column) {
   const models = modelsOf(data, check);
   const range = rangeText(data, check);
   const suffix = data.suffixes[data.suffix[check]];
-  return [["score", `${percentText(score)} of ±${data.tolerance[check]} %`],
+  const tolerance = `of ±${data.tolerance[check]}`;
+  const text = isDeviation(data, check)
+    ? `${pointsText(score, column.is_weighted[check])} ${tolerance} points`
+    : `${percentText(score)} ${tolerance} %`;
+  return [["score", text],
     ...range === null ? [] : [["tolerated", `${range} ${suffix}`.trim()]],
     ["compared with", models.length ? models.join(", ") : `the value of ${data.builds[0]}`]];
 }
@@ -54,12 +58,12 @@ function requiredSamples(column, check) {
   return createNode("p", {}, text);
 }
 
-function partsOf(column, check) {
+function partsOf(data, column, check) {
   const parts = column.parts.get(check);
   if (!parts) return null;
   const head = createNode("tr", {}, ...["part of the score", "difference", "weight"].map((text) => createNode("th", { scope: "col" }, text)));
   const rows = parts.map(([name, difference, weight]) => createNode("tr", {}, createNode("th", { scope: "row" }, name),
-    createNode("td", {}, percentText(difference)), createNode("td", {}, String(weight))));
+    createNode("td", {}, isDeviation(data, check) ? pointsText(difference, true) : percentText(difference)), createNode("td", {}, String(weight))));
   return createNode("table", { class: "figures" }, createNode("thead", {}, head), createNode("tbody", {}, ...rows));
 }
 
@@ -91,6 +95,6 @@ function why(data, check, build) {
   const heading = createNode("h4", {}, `${data.builds[build]}: `,
     createNode("span", { class: kind.class }, createNode("span", { "aria-hidden": "true" }, kind.symbol), ` ${kind.word}`),
     createNode("span", { class: "aside" }, ` ${method} decide${data.primary[check] === "1" ? "" : "; not primary, so not decisive"}`));
-  return createNode("div", { class: "inner" }, heading, facts(pairs), requiredSamples(column, check), partsOf(column, check),
+  return createNode("div", { class: "inner" }, heading, facts(pairs), requiredSamples(column, check), partsOf(data, column, check),
     parametersOf(data, column, check), data.is_history ? historyChart(data.names, values, texts, build) : null);
 }

@@ -8,6 +8,15 @@ function percentText(datum) {
   return `${datum <= -0.005 ? "−" : "+"}${Math.abs(datum).toFixed(2)} %`;
 }
 
+// A difference of standard deviations in percentage points, which is positive if there is less; beside both deviations
+// only words can say which.
+function pointsText(datum, isWeighted) {
+  if (datum === null) return "–";
+  const figure = percentText(datum).slice(0, -2);
+  if (isWeighted || figure === "+0.00") return `${figure} points`;
+  return `${figure.slice(1)} points ${figure.startsWith("−") ? "more" : "less"}`;
+}
+
 // `±` half of an interval, or both ends if its halves differ by a fifth or more or if the half would say something else
 // about zero.
 function intervalText(estimate, [low, high]) {
