@@ -18,6 +18,8 @@ pub(crate) struct ForestPlot {
 #[derive(Debug, Clone)]
 pub(crate) struct ForestRow {
     pub(crate) label: String,
+    /// Which direction is better, beside the label; empty if neither is.
+    pub(crate) better: &'static str,
     /// The CSS class of its verdict, and the verdict in words.
     pub(crate) verdict: (&'static str, &'static str),
     /// None if there is nothing to compare. May be infinite.
@@ -44,7 +46,10 @@ impl Chart for ForestPlot {
     }
 
     fn description(&self) -> String {
-        let describe = |row: &ForestRow| format!("{}: {}, {}", row.label, row.verdict.1, row.text);
+        let describe = |row: &ForestRow| {
+            let better = if row.better.is_empty() { String::new() } else { format!(", {}", row.better) };
+            format!("{}{better}: {}, {}", row.label, row.verdict.1, row.text)
+        };
         self.rows.iter().map(describe).collect::<Vec<_>>().join("; ")
     }
 
@@ -53,17 +58,25 @@ impl Chart for ForestPlot {
             self.rows.iter().map(|row| text_width(text(row), 12.0)).fold(0.0, f64::max).ceil()
         };
         let names = longest(|row| &row.label);
-        let beside = names <= width * 0.45;
-        let (left, line) = if beside { (names + GAP, 0.0) } else { (0.0, NAME_LINE) };
+        let better = longest(|row| row.better);
+        let before = if better > 0.0 { names + GAP + better } else { names };
+        let beside = before <= width * 0.45;
+        let (left, line) = if beside { (before + GAP, 0.0) } else { (0.0, NAME_LINE) };
         let right = (width - longest(|row| &row.text) - GAP).max(left + 60.0);
         let scale = self.scale().with_range(left + 6.0, right - 6.0);
         let bottom = self.rows.len() as f64 * (ROW + line);
         let mut body = Vec::new();
         for (index, row) in self.rows.iter().enumerate() {
             let top = index as f64 * (ROW + line);
-            let (name, room) = if beside { (top + ROW / 2.0 + 4.0, left - GAP) } else { (top + 12.0, width) };
+            let (name, room, anchor, side) = match beside {
+                true => (top + ROW / 2.0 + 4.0, names, "start", names + GAP),
+                false => (top + 12.0, width - better - GAP, "end", width),
+            };
             let label = Element::text("start", (0.0, name), &truncate_to_width(&row.label, 12.0, room));
             body.push(label.with_attribute("class", "case"));
+            if !row.better.is_empty() {
+                body.push(Element::text(anchor, (side, name), row.better));
+            }
             let figure = Element::text("end", (width, top + line + ROW / 2.0 + 4.0), &row.text);
             body.push(figure.with_attribute("class", "value"));
             body.extend(row.marks(&scale, top + line));
@@ -144,6 +157,7 @@ mod tests {
         let label = "fio bs=4k".to_owned();
         ForestRow {
             label,
+            better: "lower is better",
             verdict,
             estimate: Some(estimate),
             interval,

@@ -70,7 +70,7 @@ fn filters_restrict_the_table() {
     choose(&mut browser, "build", "2");
     assert_eq!(names(&mut browser).len(), 3, "failed in the last");
     choose(&mut browser, "status", "improved");
-    assert_eq!(names(&mut browser), ["Localhost/fio/0000:./read-64KiB/throughput/iops_sec.mean"]);
+    assert_eq!(names(&mut browser), ["Localhost/fio/0000:./read-64KiB/throughput/iops_sec.mean higher is better"]);
     choose(&mut browser, "status", "");
     choose(&mut browser, "primary", "");
     assert_eq!(names(&mut browser).len(), 24, "everything");
@@ -304,7 +304,7 @@ fn eight_thousand_checks_in_ten_builds_are_paged() {
         browser.eval("document.querySelector('.pages').textContent").as_str().unwrap().contains("201 to 400 of 8000")
     );
     choose(&mut browser, "text", "profile3 test4 randwrite-8kib slat.stddev");
-    assert_eq!(names(&mut browser), ["Profile3/test4/0000:./randwrite-8KiB/latency/slat.stddev in %"]);
+    assert_eq!(names(&mut browser), ["Profile3/test4/0000:./randwrite-8KiB/latency/slat.stddev in % lower is better"]);
     browser.assert_quiet(&page.file);
 }
 

@@ -57,7 +57,7 @@ fn every_primary_check_that_changed_in_any_build_has_a_row() {
     let rows = page.texts("#still tbody tr");
     assert_eq!(rows.len(), 5, "{rows:#?}");
     let read = "Localhost/fio/0000:./read-4KiB/throughput/iops_sec.mean";
-    assert_eq!(rows[0], format!("{read} 1000 950 to 1050 = +0.30 1003 ✕ −20.00 800"));
+    assert_eq!(rows[0], format!("{read} higher is better 1000 950 to 1050 = +0.30 1003 ✕ −20.00 800"));
     let hostile = rows.iter().find(|row| row.contains("alert(1)")).unwrap();
     assert!(hostile.ends_with("300 285 to 315 ✕ −16.67 250 = +0.33 301"), "{hostile}");
     assert!(
@@ -199,7 +199,7 @@ fn failures_that_are_not_primary_are_listed_separately() {
     let rows = page.texts("#others tbody tr");
     assert_eq!(rows.len(), 4, "{rows:#?}");
     let lat = "Localhost/fio/0000:./read-4KiB/latency/lat.mean";
-    assert_eq!(rows[0], format!("{lat} 10 9.5 to 10.5 = +1.00 10.1 ✕ +25.00 12.5"));
+    assert_eq!(rows[0], format!("{lat} lower is better 10 9.5 to 10.5 = +1.00 10.1 ✕ +25.00 12.5"));
     assert!(rows[3].contains("read-64KiB") && rows[3].ends_with("20 19 to 21 ✕ +20.00 Δ 24 = +0.00 20"), "{rows:#?}");
     assert!(
         page.texts("#still tbody tr").iter().all(|row| !row.contains("/latency/")),
@@ -216,7 +216,7 @@ fn each_check_has_its_model_and_tolerated_range() {
     let models = vec![wb_compare::ToleranceModel::read(&file).unwrap()];
     let page = page_of(&specimen(), &CompareOptions { models, ..by_tolerance() }, &PLAIN);
     let rows = page.texts("#still tbody tr");
-    assert_eq!(rows[0], format!("{id} 1000 952 to 1032 <b>model.json = +1.38 1003 ✕ −24.00 800"));
+    assert_eq!(rows[0], format!("{id} higher is better 1000 952 to 1032 <b>model.json = +1.38 1003 ✕ −24.00 800"));
     assert!(rows[1].ends_with("500 475 to 525 ✔ +12.00 Δ 560 ✔ +24.00 620"), "no model has it: {}", rows[1]);
     let fact = format!("model {}, covers 1 of 24 checks (1 of 12 primary)", file.display());
     assert!(page.texts("section[aria-labelledby=builds] dl.facts div").contains(&fact), "{fact}");
@@ -269,8 +269,8 @@ fn the_page_begins_with_a_sentence_and_the_differences() {
         page.all("main > section").iter().map(|part| part.attr("aria-labelledby").unwrap()).collect();
     assert_eq!(parts[..2], ["differences", "checks"]);
     let chart = &page.texts("section[aria-labelledby=differences] svg[role=img] > desc")[0];
-    let expected =
-        "Localhost/fio read-4KiB (iops_sec): regressed, ✕ −20.00 %; Localhost/fio read-64KiB (iops_sec): improved, ";
+    let expected = "Localhost/fio read-4KiB (iops_sec), higher is better: regressed, ✕ −20.00 %; \
+                    Localhost/fio read-64KiB (iops_sec), higher is better: improved, ";
     assert!(chart.starts_with(expected), "{chart}");
 }
 

@@ -6,6 +6,9 @@ use wb_compare::build::MetricIndex;
 use wb_compare::comparison::{BuildCheck, BuildHistory, Totals};
 use wb_compare::run_perf::tolerance::score::ScorePart;
 use wb_compare::{CheckId, MeasuredValue, Statistic};
+use wb_model::Direction;
+
+use crate::phrasing::describe_direction;
 
 /// The checks by row and column. Column 0 is the reference.
 pub(super) struct CheckTable<'a> {
@@ -28,6 +31,15 @@ struct PartRow<'a> {
     checks: Vec<Option<usize>>,
     /// One of them.
     any: usize,
+}
+
+/// Names the direction that is better: of standard deviations always the lower ones.
+pub(super) fn name_better(statistic: Statistic, direction: Direction) -> Option<&'static str> {
+    match (statistic, direction) {
+        (Statistic::Stddev, _) => Some(describe_direction(Direction::Lower)),
+        (Statistic::Mean, Direction::Neither) => None,
+        (Statistic::Mean, direction) => Some(describe_direction(direction)),
+    }
 }
 
 impl<'a> CheckTable<'a> {
@@ -57,6 +69,12 @@ impl<'a> CheckTable<'a> {
     /// Whether columns are parts of one run.
     pub(super) fn has_parts(&self) -> bool {
         matches!(self.rows, Rows::Parts(_))
+    }
+
+    /// Which direction of a row's values is better; `None` if neither is.
+    pub(super) fn better(&self, row: usize) -> Option<&'static str> {
+        let id = self.id(row);
+        name_better(id.statistic, self.history.tolerances.options.directions.of(id.class, id.metric))
     }
 
     pub(super) fn rows(&self) -> usize {

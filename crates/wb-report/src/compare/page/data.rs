@@ -41,6 +41,8 @@ struct PageData<'a> {
     primary: String,
     /// Factor that makes a positive difference an improvement; 0 if neither direction is better.
     direction_sign: CompactList<i8>,
+    /// Which direction of the values is better, if one is.
+    better: CompactList<Option<&'static str>>,
     tolerance: CompactList<JsonFigure>,
     /// The lower and the upper limit of tolerated values.
     least: CompactList<JsonFigure>,
@@ -174,6 +176,7 @@ impl<'a> PageData<'a> {
                 .clone()
                 .map(|row| tolerances.direction_sign(tolerances.checks[table.any_check(row)]).unwrap_or(0.0) as i8)
                 .collect(),
+            better: rows.clone().map(|row| table.better(row)).collect(),
             tolerance: rows
                 .clone()
                 .map(|row| JsonFigure::of(Some(tolerances.tolerance(table.any_check(row))), 4))

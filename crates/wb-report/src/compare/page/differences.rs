@@ -6,6 +6,7 @@ use wb_compare::comparison::{CheckResult, ComparisonMethod};
 use wb_compare::statistical::threshold::negligible_percent;
 use wb_compare::{CheckId, ComparisonResult, Statistic};
 
+use super::check_table::name_better;
 use super::verdict_style::VerdictStyles;
 use crate::chart::{ForestPlot, ForestRow};
 use crate::compare::failures::describe_failed;
@@ -83,6 +84,7 @@ fn row(check: &CheckResult, label: String, styles: VerdictStyles) -> ForestRow {
     let text = failures.unwrap_or_else(|| describe_difference(check).replace('-', "−"));
     ForestRow {
         label,
+        better: name_better(check.statistic, check.direction).unwrap_or_default(),
         verdict: (style.class, style.word),
         estimate,
         interval: interval.map(|interval| (percent(interval.low), percent(interval.high))),

@@ -59,7 +59,7 @@ impl CheckRows {
         for &row in listed {
             let measure = DisplayUnit::of(table, row);
             rows.raw("<tr>");
-            write_name(&mut rows, &table.id(row), &measure.suffix);
+            write_name(&mut rows, &table.id(row), &measure.suffix, table.better(row));
             write_first_value(&mut rows, table, row, &measure, &models);
             for column in table.judged() {
                 write_cell(&mut rows, table, (row, column), &measure, styles);
@@ -91,13 +91,16 @@ fn write_first_value(
 }
 
 /// Writes an identifier with its distinguishing parts emphasised.
-fn write_name(rows: &mut HtmlWriter, id: &CheckId<'_>, suffix: &str) {
+fn write_name(rows: &mut HtmlWriter, id: &CheckId<'_>, suffix: &str, better: Option<&'static str>) {
     rows.raw("<th scope=row class=id><span>").text(id.profile).raw("/").text(id.test).raw("/").text(id.serial);
     rows.raw(id.id_format.before_case()).raw("</span><wbr><bdi>").text(&case_name(id));
     rows.raw("</bdi><wbr><span>/").figure(id.class).raw("/</span><bdi>").text(id.metric).raw("</bdi><span>");
     rows.figure(id.id_format.before_statistic()).figure(id.statistic).raw("</span>");
     if !suffix.is_empty() {
         rows.raw(" <span>in ").text(suffix).raw("</span>");
+    }
+    if let Some(better) = better {
+        rows.raw(" <span class=better>").raw(better).raw("</span>");
     }
 }
 

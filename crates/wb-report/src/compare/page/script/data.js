@@ -12,7 +12,7 @@ function prepare(data) {
   data.count = data.ids.length;
   const whole = (list) => list.length === 1 ? new Array(data.count).fill(list[0]) : list;
   const all = (object, names) => names.forEach((name) => { object[name] = whole(object[name]); });
-  all(data, ["direction_sign", "tolerance", "suffix", "least", "most", "model_indices"]);
+  all(data, ["direction_sign", "better", "tolerance", "suffix", "least", "most", "model_indices"]);
   data.values = data.values.map(whole);
   data.places = data.ids.map((id) => id.split("/", 2));
   data.texts = data.ids.map((id) => `${id} ${readable(id)}`.toLowerCase());

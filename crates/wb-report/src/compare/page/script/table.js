@@ -14,7 +14,9 @@ function nameCell(data, check) {
   const name = parts
     ? [quiet(parts[1]), createNode("wbr"), isolated(parts[1].endsWith("./") ? parts[2] : readable(parts[2])), createNode("wbr"), quiet(parts[3]), isolated(parts[4]), quiet(parts[5])]
     : [shown];
-  return createNode("th", { scope: "row", role: "rowheader", class: "id", title: shown === id ? null : id }, ...name, suffix ? quiet(` in ${suffix}`) : null);
+  return createNode("th", { scope: "row", role: "rowheader", class: "id", title: shown === id ? null : id }, ...name,
+    suffix ? quiet(` in ${suffix}`) : null,
+    data.better[check] ? createNode("span", { class: "better" }, ` ${data.better[check]}`) : null);
 }
 
 function cell(data, check, build) {
