@@ -158,20 +158,29 @@ impl Chart for BoxPlot {
                 let x = scale.position(reference);
                 body.push(Element::line("middle", (x, above), (x, below)));
             }
+            // Not across the names above the boxes.
+            if !beside {
+                body.extend(self.reference_lines.iter().map(|line| line.draw(&scale, above, below)));
+            }
             top += if beside { ROW } else { ROW + NAME_LINE };
         }
         let bottom = top + 4.0;
-        let across = |line: &ReferenceLine| {
-            let x = scale.position(line.value);
-            Element::line("baseline", (x, upper - 2.0), (x, bottom - 2.0)).with_title(&line.label)
-        };
-        body.extend(self.reference_lines.iter().map(across));
+        if beside {
+            body.extend(self.reference_lines.iter().map(|line| line.draw(&scale, upper - 2.0, bottom - 2.0)));
+        }
         body.extend(draw_axis(&scale, &ticks, (left, right), bottom));
         let note =
             |text: &String| Element::text("start", (0.0, bottom + AXIS + 13.0), &truncate_to_width(text, 11.0, width));
         body.extend(self.note.as_ref().map(note));
         let below = if self.note.is_some() { AXIS + NAME_LINE } else { AXIS };
         Drawing { width, height: bottom + below, body }
+    }
+}
+
+impl ReferenceLine {
+    fn draw(&self, scale: &Scale, from: f64, to: f64) -> Element {
+        let x = scale.position(self.value);
+        Element::line("baseline", (x, from), (x, to)).with_title(&self.label)
     }
 }
 

@@ -68,21 +68,22 @@ impl Chart for ForestPlot {
         let mut body = Vec::new();
         for (index, row) in self.rows.iter().enumerate() {
             let top = index as f64 * (ROW + line);
-            let (name, room, anchor, side) = match beside {
-                true => (top + ROW / 2.0 + 4.0, names, "start", names + GAP),
-                false => (top + 12.0, width - better - GAP, "end", width),
+            let (name, room, side) = match beside {
+                true => (top + ROW / 2.0 + 4.0, names, before),
+                false => (top + 12.0, width - better - GAP, width),
             };
             let label = Element::text("start", (0.0, name), &truncate_to_width(&row.label, 12.0, room));
             body.push(label.with_attribute("class", "case"));
             if !row.better.is_empty() {
-                body.push(Element::text(anchor, (side, name), row.better));
+                body.push(Element::text("end", (side, name), row.better));
             }
             let figure = Element::text("end", (width, top + line + ROW / 2.0 + 4.0), &row.text);
             body.push(figure.with_attribute("class", "value"));
             body.extend(row.marks(&scale, top + line));
+            // Not across the names above the rows.
+            let zero = scale.position(0.0);
+            body.push(Element::line("middle", (zero, top + line), (zero, top + line + ROW)));
         }
-        let zero = scale.position(0.0);
-        body.push(Element::line("middle", (zero, 0.0), (zero, bottom)));
         body.extend(axis(&scale, bottom, (left, right)));
         Drawing { width, height: bottom + AXIS, body }
     }
@@ -175,6 +176,16 @@ mod tests {
         assert!(low < -60.0 && high > 50.0 && high < 200.0, "{low} {high}");
         let drawn: Vec<String> = chart.draw(860.0).body.iter().map(ToString::to_string).collect();
         assert_eq!(drawn.iter().filter(|element| element.contains("beyond")).count(), 1, "an arrow at the clipped end");
+    }
+
+    #[test]
+    fn no_line_crosses_a_name() {
+        let chart = ForestPlot { title: String::new(), rows: vec![row(-20.0, None), row(3.0, None)] };
+        let drawn: Vec<String> = chart.draw(326.0).body.iter().map(ToString::to_string).collect();
+        let lines: Vec<&String> = drawn.iter().filter(|element| element.contains("class=\"middle\"")).collect();
+        let [first, second] = lines[..] else { panic!("a line in each row: {lines:?}") };
+        assert!(first.contains("15") && first.contains("39"), "below the first name: {first}");
+        assert!(second.contains("54") && second.contains("78"), "below the second name: {second}");
     }
 
     #[test]

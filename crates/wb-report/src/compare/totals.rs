@@ -113,3 +113,9 @@ pub(super) fn disturbed_samples(outcome: &ComparisonResult) -> Option<String> {
     });
     Some(counts.collect::<Vec<_>>().join(", ")).filter(|counts| !counts.is_empty())
 }
+
+/// Whether a sample of the first or the last build was disturbed.
+pub(super) fn has_disturbed_samples(outcome: &ComparisonResult) -> bool {
+    let [reference, .., judged] = &outcome.builds[..] else { return false };
+    [reference, judged].into_iter().filter_map(|build| build.samples).any(|samples| samples.disturbed > 0)
+}

@@ -219,7 +219,12 @@ fn disturbed_samples_are_counted() {
     let warning = "--run-noise 0 lets disturbed samples decide: 2 of 6 in `new`";
     trusted.expect_stderr(&format!("warning: {warning}\n"));
     assert!(lab.read("out.html").contains("2 of 6 in `new`"));
+    let head = |page: &str| page.split("</header>").next().unwrap().to_owned();
+    let line = "Disturbed samples: 0 of 6 in old, 2 of 6 in new.";
+    assert!(head(&lab.read("out.html")).contains(line), "the page says so at its beginning");
     disturb(&lab, "new", 0);
+    lab.weighbridge("compare old new --html quiet.html").expect_code(0);
+    assert!(!head(&lab.read("quiet.html")).contains("Disturbed"), "nothing to say");
     let quiet = lab.weighbridge("compare old new --run-noise 0");
     assert!(!quiet.err.contains("warning"), "{}", quiet.err);
 }

@@ -23,7 +23,9 @@ use crate::compare::figures::{describe_method, regressing_methods, unmatched_not
 use crate::compare::findings::{BuildFindings, group_findings};
 use crate::compare::headline::headline_with;
 use crate::compare::threshold_range::ThresholdRange;
-use crate::compare::totals::{count_verdicts, describe_compared, describe_no_difference, disturbed_samples};
+use crate::compare::totals::{
+    count_verdicts, describe_compared, describe_no_difference, disturbed_samples, has_disturbed_samples,
+};
 use crate::compare::wording::{PageWords, Wording};
 use crate::page::components::{IdGenerator, NamedText, PageFigure, named_text};
 use crate::systems::SystemTable;
@@ -50,6 +52,8 @@ pub(super) struct ComparisonPage {
     groups: GroupsView,
     /// The number of disturbed samples of the first build and the last.
     disturbed: Option<String>,
+    /// Whether there are any, which the head of the page says.
+    is_disturbed: bool,
     spread: Vec<PageFigure>,
     trends: Option<TestTrends>,
     systems: Option<SystemTable>,
@@ -123,6 +127,7 @@ impl ComparisonPage {
             overview: first.into_iter().chain(counts).collect(),
             counts: CountsView::new(&table, &shorts),
             disturbed: disturbed_samples(outcome),
+            is_disturbed: has_disturbed_samples(outcome),
             findings: group_findings(outcome, str::to_owned),
             names: names.iter().zip(&shorts).map(|(whole, short)| BuildName::of(whole, short)).collect(),
             kinds: styles.all(),
