@@ -1,6 +1,8 @@
 //! The shift of the means of two sides, whatever their signs.
 
-use crate::{Interval, Ratio, Samples, StudentRatio, VarianceEstimate, mean_ratio, paired_mean_ratio};
+use crate::{
+    Interval, Ratio, Samples, StudentRatio, VarianceEstimate, mean_difference_variance, mean_ratio, paired_mean_ratio,
+};
 
 /// How far the mean of one side is from that of another, by Student's t distribution.
 ///
@@ -27,13 +29,7 @@ enum Scale {
 impl MeanShift {
     /// `None` if a side has a single sample, or a figure overflows.
     pub fn new(a: &Samples, b: &Samples) -> Option<Self> {
-        Self::of(a, b, mean_ratio, |unit| {
-            let of_side = |side: &Samples| {
-                let n = side.count() as f64;
-                Some(VarianceEstimate { variance: (side.stddev()? / unit).powi(2) / n, degrees: n - 1.0 })
-            };
-            Some(VarianceEstimate::sum(&[of_side(a)?, of_side(b)?]))
-        })
+        Self::of(a, b, mean_ratio, |unit| mean_difference_variance(a, b, unit))
     }
 
     /// Of samples in pairs, with the variance of their differences; `None` as well if the numbers of samples differ.

@@ -136,7 +136,7 @@ fn compiler(environment: &Environment) -> Option<String> {
 
 /// The governors of frequencies and idle states; a lack of frequency control is reported where CPUs were read.
 fn governor(cpu: &cpu::CpuSettings) -> Option<String> {
-    let read = cpu.online.is_some() || !cpu.frequency.is_empty();
+    let read = cpu.online.is_some() || cpu.model.is_some() || !cpu.frequency.is_empty();
     let policies: BTreeSet<String> = cpu.frequency.values().filter_map(policy).collect();
     let none = read.then(|| "no frequency control".to_owned());
     let turbo = cpu.turbo.map(|on| if on { "turbo on" } else { "turbo off" }.to_owned());

@@ -28,16 +28,21 @@ pub(super) struct MergedLatency {
 pub(super) fn merge_clones(parts: &[CloneLatency<'_>]) -> MergedLatency {
     let count = |part: &CloneLatency<'_>| part.latency.count.0.unwrap_or(part.operations);
     let active = || parts.iter().filter(|part| count(part) > 0.0);
-    let sum = active().map(|part| Some(part.latency.mean.0? * part.unit * count(part))).sum::<Option<f64>>();
-    let count: f64 = active().map(count).sum();
+    let means = active().map(|part| Some((part.latency.mean.0? * part.unit, count(part)))).collect::<Option<Vec<_>>>();
+    let mean = means.and_then(|means| match means[..] {
+        [] => None,
+        // As it is reported, without the rounding of an average.
+        [(mean, _)] => Some(mean),
+        _ => {
+            let count: f64 = means.iter().map(|(_, count)| count).sum();
+            Some(means.iter().map(|(mean, count)| mean * count).sum::<f64>() / count)
+        }
+    });
     let percentiles = match parts {
         [part] => Some(own_percentiles(part)),
         parts => merge_percentiles(parts),
     };
-    MergedLatency {
-        mean: sum.filter(|_| count > 0.0).map(|sum| sum / count),
-        percentiles: percentiles.map(name_percentiles),
-    }
+    MergedLatency { mean, percentiles: percentiles.map(name_percentiles) }
 }
 
 fn name_percentiles(mut percentiles: Vec<(f64, f64)>) -> Vec<(String, f64)> {
@@ -93,6 +98,8 @@ mod tests {
         let other = latency(r#"{"mean": 30, "N": 1, "percentile": {"50.000000": 30}, "bins": {"30": 1}}"#);
         let both = merge_clones(&[part(&one), part(&other)]);
         assert_eq!(both.mean, Some(15.0));
+        let exact = latency(r#"{"mean": 3914692.466667, "N": 15, "percentile": {}, "bins": {}}"#);
+        assert_eq!(merge_clones(&[part(&exact)]).mean, Some(3_914_692.466_667));
         assert_eq!(both.percentiles.unwrap(), [("p50".to_owned(), 10.0), ("p99.9".to_owned(), 30.0)]);
     }
 

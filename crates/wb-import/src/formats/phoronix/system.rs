@@ -88,10 +88,8 @@ impl Description {
     fn add_part(&mut self, name: &str, value: &str) {
         let text = || Some(value.to_owned());
         match name {
-            "Processor" => {
-                self.facts.cpu_model = value.to_owned();
-                self.environment.cpu.model = text();
-            }
+            // Of the environment it would say that frequencies were read.
+            "Processor" => self.facts.cpu_model = value.to_owned(),
             "Motherboard" => self.environment.board.model = text(),
             "Chipset" => self.environment.board.chipset = text(),
             "Memory" => match memory(value) {
