@@ -8,6 +8,7 @@ mod lack_of_success;
 mod latency;
 mod nested;
 mod progress;
+mod uncounted;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

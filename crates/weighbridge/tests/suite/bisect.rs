@@ -120,18 +120,24 @@ fn of_several_changes_one_is_named() {
     assert!(ran.out.trim_end().ends_with("commit 4"), "{}", ran.transcript());
 }
 
+/// Bisects three revisions, each built by these commands; returns what is said when no commit is confirmed.
+fn bisect_without_a_culprit(lab: &Lab, build: &str) -> String {
+    let file = format!("demo:file={}", lab.path("repo/built").display());
+    let mut command = lab.command("bisect run --repo repo --into B --good v0 --bad v2");
+    command.args(["--build", build, "--", &file, "--min-time", "1ms", "--warm-up", "0", "--samples", "8"]);
+    let output = command.output().unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(3), "{stderr}");
+    stderr
+}
+
 #[test]
 fn a_commit_that_does_not_differ_from_its_parent_is_not_named() {
     let lab = lab(&["1000", "1000", "800"]);
     // The first build of the revision in the middle is as slow as the bad revision, those of the confirmation are not.
     let build = "cp figure built; git log -1 --format=%s | grep -q 'commit 1' && test ! -e once && touch once && \
         echo 800 > built; true";
-    let file = format!("demo:file={}", lab.path("repo/built").display());
-    let mut command = lab.command("bisect run --repo repo --into B --good v0 --bad v2");
-    command.args(["--build", build, "--", &file, "--min-time", "1ms", "--warm-up", "0", "--samples", "8"]);
-    let output = command.output().unwrap();
-    let stderr = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(3), "{stderr}");
+    let stderr = bisect_without_a_culprit(&lab, build);
     assert!(stderr.contains("no single commit explains the difference"), "{stderr}");
 }
 
@@ -143,12 +149,7 @@ fn a_commit_that_changes_in_the_other_direction_is_refuted_as_that() {
     // their figures are exchanged.
     let build = "cp figure built; subject=$(git log -1 --format=%s); test ! -e searched || case $subject in \
         *1) echo 800 >built;; *2) echo 1000 >built;; esac; case $subject in *1) touch searched;; esac";
-    let file = format!("demo:file={}", lab.path("repo/built").display());
-    let mut command = lab.command("bisect run --repo repo --into B --good v0 --bad v2");
-    command.args(["--build", build, "--", &file, "--min-time", "1ms", "--warm-up", "0", "--samples", "8"]);
-    let output = command.output().unwrap();
-    let stderr = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(3), "{stderr}");
+    let stderr = bisect_without_a_culprit(&lab, build);
     for text in
         ["commit 2, which differs from its parent in the other direction", "refuted: differs from its parent in"]
     {
