@@ -12,7 +12,7 @@ const DEMO: &str = r#"
 name = "demo"
 summary = "a figure read from a file"
 version = 1
-command = ["sh", "-c", "echo figure: $(( $(cat {file}) + $(date +%N | cut -c 6,7 | sed s/^0//) % 5 ))"]
+command = ["sh", "-c", "read -r figure <{file}; IFS=- read -r random _ </proc/sys/kernel/random/uuid; echo figure: $((figure + 0x$random % 5))"]
 
 [[param]]
 name = "file"
