@@ -28,8 +28,24 @@ const ZEROS: f64 = 0.2;
 /// The scales of the noise in the third table, and the change that is not equal.
 const DEPENDENT_SPREADS: [f64; 2] = [0.02, 0.05];
 const UNEQUAL: f64 = 0.05;
-/// Comparisons of each kind in the three tables.
-const REPETITIONS: [usize; 3] = [1000, 400, 1000];
+/// Comparisons of each kind in the four tables.
+const REPETITIONS: [usize; 4] = [1000, 400, 1000, 2000];
+/// The numbers of samples of the runs of both sides in the fourth table, and the scale of their noise.
+const FEW: [[&[usize]; 2]; 10] = [
+    [&[1], &[1]],
+    [&[1; 2], &[1; 2]],
+    [&[1; 4], &[1; 4]],
+    [&[1; 8], &[1; 8]],
+    [&[1; 4], &[1]],
+    [&[10], &[1]],
+    [&[10], &[1; 4]],
+    [&[2; 2], &[2; 2]],
+    [&[3], &[3]],
+    [&[5], &[5]],
+];
+const FEW_SPREADS: [f64; 2] = [0.02, 0.3];
+/// The changes that are to be found in the fourth table.
+pub(crate) const LARGE_CHANGES: [f64; 3] = [0.1, 0.3, 1.0];
 const SEED: u64 = 8;
 
 /// How the samples of a run are drawn.
@@ -143,6 +159,50 @@ pub(crate) fn of_dependence(rows: Rows) -> Vec<DependentRow> {
         .into_par_iter()
         .map(|(correlation, samples, spread)| dependent_row(correlation, samples, spread))
         .collect()
+}
+
+/// The verdicts on sides with few samples, whose runs differ as is assumed; fractions of comparisons.
+pub(crate) struct FewRow {
+    /// The numbers of samples of the runs of both sides.
+    pub(crate) sides: [&'static [usize]; 2],
+    pub(crate) spread: f64,
+    /// Verdicts on equal sides.
+    pub(crate) regressed: f64,
+    pub(crate) improved: f64,
+    pub(crate) unconfirmed: f64,
+    /// Regressed, for each of [`LARGE_CHANGES`].
+    pub(crate) found: [f64; LARGE_CHANGES.len()],
+}
+
+/// Normal samples, fewer than six on a side or single ones of several runs.
+pub(crate) fn of_few(rows: Rows) -> Vec<FewRow> {
+    let kinds = FEW.iter().flat_map(|sides| FEW_SPREADS.map(|spread| (*sides, spread)));
+    rows.of(kinds).into_par_iter().map(|(sides, spread)| few_row(sides, spread)).collect()
+}
+
+fn few_row(sides: [&'static [usize]; 2], spread: f64) -> FewRow {
+    let mut rng = ChaCha8Rng::seed_from_u64(SEED);
+    let found = [0.0; LARGE_CHANGES.len()];
+    let mut row = FewRow { sides, spread, regressed: 0.0, improved: 0.0, unconfirmed: 0.0, found };
+    let share = 1.0 / REPETITIONS[3] as f64;
+    for _ in 0..REPETITIONS[3] {
+        // Noise of 30 % would be below zero now and then.
+        let mut run = |samples: &usize| -> Vec<f64> {
+            let level = 0.05 * normal(&mut rng);
+            (0..*samples).map(|_| 100.0 * (level + spread * normal(&mut rng)).exp()).collect()
+        };
+        let [reference, judged] = sides.map(|runs| runs.iter().map(&mut run).collect::<Vec<_>>());
+        match verdict(&reference, &judged, 0.0) {
+            Verdict::Regressed => row.regressed += share,
+            Verdict::Improved => row.improved += share,
+            Verdict::Unconfirmed => row.unconfirmed += share,
+            _ => {}
+        }
+        for (found, change) in row.found.iter_mut().zip(LARGE_CHANGES) {
+            *found += if verdict(&reference, &judged, change) == Verdict::Regressed { share } else { 0.0 };
+        }
+    }
+    row
 }
 
 fn dependent_row(correlation: f64, samples: usize, spread: f64) -> DependentRow {

@@ -64,9 +64,10 @@ impl<'a> MissingReasons<'a> {
         [reference, judged]: [Option<f64>; 2],
     ) -> Option<String> {
         if decision.too_few_samples {
-            let counts = statistical_check
-                .map(|check| check.counts.samples)
-                .map(|[reference, judged]| format!("{reference} and {judged} samples: "));
+            let counts = statistical_check.map(|check| check.counts.samples).map(|samples| match samples {
+                [1, 1] => "a single sample a side, whose noise is unknown: ".to_owned(),
+                [reference, judged] => format!("{reference} and {judged} samples: "),
+            });
             return Some(format!("{}at least {ENOUGH_SAMPLES} per side are required", counts.unwrap_or_default()));
         }
         // Without a value a check may be worse by its failed attempts.

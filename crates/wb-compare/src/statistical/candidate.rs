@@ -54,6 +54,7 @@ impl<'a> CandidateMetric<'a> {
         let variation = match (builds.within_run(), noise) {
             (Some(_), _) => RunVariation::SameRun,
             (None, Some(noise)) => RunVariation::Model(noise),
+            (None, None) if options.is_noise_of_results => RunVariation::Results(options.run_noise),
             (None, None) => RunVariation::Prior(options.run_noise),
         };
         let of_operations = p99.and_then(|p99| Observations::of(builds, sides, p99));
@@ -136,7 +137,7 @@ impl<'a> CandidateMetric<'a> {
         };
         let median_ratio = observed.as_ref().and_then(|it| median_ratio(&it.all[0], &it.all[1], CONFIDENCE));
         let is_confirmed_alone = |aspect: &AspectComparison| {
-            let p = &aspect.p_values[1];
+            let p = &aspect.p_by_runs;
             aspect.alone.is_change() && p.in_check <= options.error_rate && p.in_family > options.error_rate
         };
         MetricComparison {

@@ -63,6 +63,9 @@ pub struct Options {
     pub error_rate: f64,
     /// How much runs of one build are assumed to differ, where no noise model says so.
     pub run_noise: RunPrior,
+    /// Whether that is how much whole results are assumed to differ, the noise of their samples included: of a single sample
+    /// a side nothing else is known.
+    pub is_noise_of_results: bool,
     /// The better direction of each metric.
     pub directions: Directions,
 }
@@ -76,6 +79,7 @@ impl Default for Options {
             threshold: Threshold::default(),
             error_rate: 0.05,
             run_noise: RunPrior::new(DEFAULT_RUN_NOISE).expect("a finite number above zero"),
+            is_noise_of_results: false,
             directions: Directions::default(),
         }
     }
@@ -191,8 +195,10 @@ pub struct AspectComparison {
     /// The difference with the noise between runs: of logarithms, or of values in multiples of the larger side's level where
     /// a sample is not above zero.
     pub by_runs: Option<StudentRatio>,
-    /// The p-values by the samples alone and with the noise between runs.
-    pub p_values: [TestPValues; 2],
+    /// The p-values by the samples alone; `None` where a noise model decides on samples that are too few for a test.
+    pub p_by_samples: Option<TestPValues>,
+    /// The p-values with the noise between runs, never below those by the samples.
+    pub p_by_runs: TestPValues,
     /// How certain it is that the aspect differs.
     pub certainty: Certainty,
     /// The verdict on this aspect alone, as if runs of one build did not differ.

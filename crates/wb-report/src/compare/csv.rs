@@ -390,7 +390,7 @@ struct AspectRow {
     /// The ratios that do not matter.
     negligible: Option<NegligibleRatios>,
     /// By the samples and with the noise between runs.
-    p_values: [TestPValues; 2],
+    p_values: [Option<TestPValues>; 2],
     certainty: Certainty,
     verdict: FinalVerdict,
 }
@@ -403,7 +403,7 @@ impl AspectRow {
             estimate: aspect.ratio,
             intervals: [aspect.interval, aspect.widened_interval, aspect.runs_interval],
             negligible,
-            p_values: [aspect.p_by_samples, aspect.p_by_runs],
+            p_values: [aspect.p_by_samples, Some(aspect.p_by_runs)],
             certainty: aspect.certainty,
             verdict: aspect.alone,
         }
@@ -416,7 +416,7 @@ impl AspectRow {
             estimate: failures.difference,
             intervals: [Some(failures.interval), None, None],
             negligible: None,
-            p_values: [failures.p_value; 2],
+            p_values: [Some(failures.p_value); 2],
             certainty: if rose { Certainty::Runs } else { Certainty::None },
             verdict: match (rose, &check.sides) {
                 (false, _) => FinalVerdict::Inconclusive,
@@ -434,7 +434,8 @@ impl AspectRow {
         };
         let number = |value: Option<f64>| value.map_or(String::new(), |value| value.to_string());
         let ends = |at: usize| [self.intervals[at].map(|it| it.low), self.intervals[at].map(|it| it.high)].map(number);
-        let p_values = self.p_values.iter().flat_map(|p| [p.alone, p.in_check, p.in_family]);
+        let p_values =
+            self.p_values.iter().flat_map(|p| [p.map(|p| p.alone), p.map(|p| p.in_check), p.map(|p| p.in_family)]);
         [check.statistic.to_string(), check.primary.to_string(), check.direction.to_string()]
             .into_iter()
             .chain([self.name.to_owned(), self.quantity.to_owned(), self.estimate.to_string()])
@@ -442,7 +443,7 @@ impl AspectRow {
             .chain([number(self.intervals[0].map(|it| it.confidence))])
             .chain([ends(1), ends(2)].into_iter().flatten())
             .chain([self.negligible.map(|it| it.low), self.negligible.map(|it| it.high)].map(number))
-            .chain(p_values.map(|p| p.to_string()))
+            .chain(p_values.map(number))
             .chain([certainty.to_owned(), self.verdict.as_str().to_owned()])
             .collect()
     }

@@ -482,6 +482,9 @@ fn describe_run_noise(decided: FinalVerdict, statistics: &StatisticalSummary) ->
     }
     let assumed = match statistics.noise_source {
         Some(NoiseSource::OwnRuns) => "runs of one side differ more than assumed, so that they alone count".to_owned(),
+        Some(NoiseSource::SingleSamples) => {
+            "by the spread of runs of single samples, which includes the noise of samples".to_owned()
+        }
         Some(NoiseSource::Prior) if statistics.run_noise > 0.0 => {
             format!("assuming that runs of one build differ by {} %", format_value(Some(statistics.run_noise)))
         }
