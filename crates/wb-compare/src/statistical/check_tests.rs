@@ -1,7 +1,7 @@
 //! The tests of a check: those of its aspects, corrected within the check, and whether attempts fail more often, which is a
 //! hypothesis of its own.
 //!
-//! In the family, both count with the p-values of what would be reported: aspects whose ratio is beyond the threshold, and
+//! In their families, both count with the p-values of what would be reported: aspects whose ratio is beyond the threshold, and
 //! failures that became more frequent. Others may be as certain, and make no room.
 
 use wb_model::Direction;
@@ -111,7 +111,7 @@ impl CheckTests {
         self.failures.as_ref().map(|test| [Some(test.p_value).filter(|_| test.rose); 2])
     }
 
-    /// The comparison of failed attempts, by their place in the family.
+    /// The comparison of failed attempts, by their place in the family of failures.
     pub(super) fn compare_failures(&self, family: &CheckFamily<'_>) -> Option<FailureComparison> {
         let test = self.failures.as_ref()?;
         let p = family.adjust([test.p_value; 2], [test.p_value; 2]);

@@ -6,7 +6,7 @@
 //!
 //! Within a check, the aspects are corrected by Holm's method. All primary metrics are one family: which of them differ is
 //! decided jointly by what is beyond the threshold (Benjamini and Hochberg), and the intervals are taken at the corresponding confidence (Benjamini and
-//! Yekutieli).
+//! Yekutieli). Failures of attempts are another family.
 //!
 //! Parts of one run ([`within_run`](crate::within_run)) have no noise between runs, and the samples of the same rounds form
 //! pairs, so that what changes from round to round cancels out.
@@ -27,7 +27,7 @@ mod sample_ratio;
 pub mod threshold;
 pub mod verdict;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use rayon::prelude::*;
 use wb_model::{Class, strip_worker};
@@ -40,8 +40,8 @@ use crate::model::NoiseModel;
 pub use alone::{SampleComparison, compare_pairs, compare_samples};
 pub use aspect::Aspect;
 use candidate::CandidateMetric;
-use family::Family;
 pub use family::TestPValues;
+use family::{Families, Family};
 use noise::BoundNoiseModels;
 pub use noise::NoiseModelUse;
 pub use observations::ObservationCounts;
@@ -90,10 +90,9 @@ impl Default for Options {
 pub struct Comparison {
     /// The metrics of either build, in the builds' order.
     pub checks: Vec<MetricComparison>,
-    /// The number of hypotheses in the family: one for the aspects of each primary metric, and one for its failures if any
-    /// attempt failed.
+    /// The number of primary metrics of which aspects were tested.
     pub family: usize,
-    /// The number of hypotheses of the family that differ.
+    /// The number of those that differ.
     pub discoveries: usize,
     /// The confidence level of the intervals.
     pub confidence: f64,
@@ -243,13 +242,19 @@ pub fn against(builds: &Builds, build: usize, models: &[NoiseModel], options: &O
             CandidateMetric::new(builds, sides, row, &noise_models, p99, options)
         })
         .collect();
-    let primary = candidates.iter().filter(|candidate| candidate.primary);
-    let hypotheses: Vec<[Option<f64>; 2]> = primary.flat_map(CandidateMetric::hypotheses).collect();
-    let family = Family::new(&hypotheses, options.error_rate);
+    let primary = || candidates.iter().filter(|candidate| candidate.primary);
+    let of_aspects: Vec<[Option<f64>; 2]> = primary().filter_map(CandidateMetric::hypothesis_of_aspects).collect();
+    // Those of a cell are the same for each of its metrics.
+    let of_failures = primary().filter_map(|it| Some((builds.cell(it.row), it.hypothesis_of_failures()?)));
+    let of_failures: Vec<[Option<f64>; 2]> = of_failures.collect::<BTreeMap<_, _>>().into_values().collect();
+    let families = Families {
+        aspects: Family::new(&of_aspects, options.error_rate),
+        failures: Family::new(&of_failures, options.error_rate),
+    };
     let checks = candidates.into_par_iter();
-    let checks = checks.map(|candidate| candidate.judge(builds, sides, &family, options)).collect();
-    let (discoveries, confidence) = (family.discoveries(), family.confidence());
-    Some(Comparison { checks, family: family.size(), discoveries, confidence })
+    let checks = checks.map(|candidate| candidate.judge(builds, sides, &families, options)).collect();
+    let (discoveries, confidence) = (families.aspects.discoveries(), families.aspects.confidence());
+    Some(Comparison { checks, family: families.aspects.size(), discoveries, confidence })
 }
 
 /// The metric of each cell, or of a worker of it, that has the 99 % quantile of its operations' latencies.

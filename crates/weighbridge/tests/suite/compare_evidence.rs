@@ -419,3 +419,42 @@ fn failures_decide_whatever_the_number_of_samples_that_are_left() {
         assert!(words(&compared.out).contains("`once` failed in 1 of 10 attempts"), "{}", compared.out);
     }
 }
+
+/// Fisher's exact test of 0 of 12 and 5 of 12 attempts has p = 0.037, and the median of 7 samples a side is equal.
+#[test]
+fn failures_have_one_verdict_whatever_other_checks_show() {
+    let lab = Lab::new();
+    let import = |run: &str, failed: usize, other: f64| {
+        let repetition = |name: &str, index: usize, time: f64, fails: bool| {
+            let mut entry = serde_json::json!({
+                "name": name, "run_name": name, "run_type": "iteration", "repetitions": 12, "repetition_index": index,
+                "threads": 1, "iterations": 1000, "real_time": time, "cpu_time": time, "time_unit": "ns",
+            });
+            if fails {
+                (entry["error_occurred"], entry["error_message"]) = (true.into(), "broken".into());
+            }
+            entry
+        };
+        let at = |name: &'static str, level: f64, failed: usize| {
+            (0..12).map(move |i| repetition(name, i, level * (1.0 + 0.001 * i as f64), i % 2 == 1 && i / 2 < failed))
+        };
+        let context = serde_json::json!({"date": "2026-01-01T00:00:00+00:00", "host_name": "h", "executable": "./b", "num_cpus": 2});
+        let benchmarks: Vec<_> = at("fails", 10.0, failed).chain(at("other", other, 0)).collect();
+        let file = lab.write(
+            &format!("{run}.json"),
+            &serde_json::json!({"context": context, "benchmarks": benchmarks}).to_string(),
+        );
+        lab.weighbridge(&format!("import -o {run} {}", file.display())).expect_code(0);
+    };
+    import("old", 0, 10.0);
+    for (run, other) in [("equal", 10.0), ("faster", 5.0), ("slower", 20.0)] {
+        import(run, 5, other);
+        let outcome = lab.weighbridge(&format!("compare old {run} --run-noise 1 --json")).expect_code(2).json();
+        let checks = outcome["checks"].as_array().unwrap();
+        let failing = checks.iter().find(|check| check["failures_rose"] == true);
+        let failing = failing.unwrap_or_else(|| panic!("{run}: {outcome}"));
+        assert_eq!(failing["final_verdict"], "regressed", "{run}");
+        let p = failing["failure_rates"]["p_value"]["in_family"].as_f64().unwrap();
+        assert!((p - 0.0373).abs() < 1e-3, "{run}: {p}");
+    }
+}
