@@ -241,9 +241,9 @@ fn has_enough_samples(check: &statistical::MetricComparison) -> bool {
     check.counts.has_several_runs() || check.counts.min_samples() >= ENOUGH_SAMPLES || uses_noise_model(check)
 }
 
-/// Whether nothing shows how noisy the samples are, since each side has a single one.
+/// Whether nothing shows how noisy the samples are, since each side has a single one, and nothing is assumed of them.
 fn has_unknown_noise(check: &statistical::MetricComparison) -> bool {
-    check.counts.samples == [1, 1] && !uses_noise_model(check)
+    check.counts.samples == [1, 1] && check.source.is_none() && !uses_noise_model(check)
 }
 
 /// Whether both sides have samples, and one a single one.

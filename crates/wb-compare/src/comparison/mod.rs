@@ -159,7 +159,8 @@ pub struct CheckResult {
     pub decided_by: ComparisonMethod,
     /// The final verdict.
     pub final_verdict: FinalVerdict,
-    /// Why there is no verdict, if known: the error that explains a missing value, or too few samples.
+    /// Why there is no verdict, if known: the error that explains a missing value, or too few samples; of a metric that both
+    /// sides declare with different directions or classes, the way out.
     pub reason: Option<String>,
     /// Parameters that differ between the sides.
     pub differences: Vec<ParamDifference>,
@@ -245,10 +246,36 @@ pub struct Totals {
     /// Checks that are not primary and got worse or were not compared.
     #[serde(default)]
     pub not_primary_failed: usize,
+    /// How many of the primary checks above are standard deviations.
+    #[serde(default)]
+    pub standard_deviations: DeviationTotals,
     /// Deciding groups that got worse.
     pub groups_regressed: usize,
     /// Deciding groups that got better.
     pub groups_improved: usize,
+}
+
+/// The number of primary standard deviations that tolerances decide.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub struct DeviationTotals {
+    /// With a value on both sides.
+    pub compared: usize,
+    /// Better than the reference by more than the tolerance.
+    pub better: usize,
+    /// Worse than the reference by more than the tolerance.
+    pub worse: usize,
+    /// Missing, invalid or incomparable.
+    pub not_compared: usize,
+}
+
+impl DeviationTotals {
+    fn add(&mut self, decided: FinalVerdict) {
+        self.compared += usize::from(decided.is_compared());
+        self.better += usize::from(decided.is_better());
+        self.worse += usize::from(decided.is_worse());
+        self.not_compared += usize::from(decided.is_failure() && !decided.is_compared());
+    }
 }
 
 impl Totals {
@@ -261,6 +288,9 @@ impl Totals {
             self.not_primary += 1;
             self.not_primary_failed += usize::from(decided.is_failure());
             return;
+        }
+        if statistic == Statistic::Stddev {
+            self.standard_deviations.add(decided);
         }
         let count = match decided {
             FinalVerdict::Improved | FinalVerdict::Faster | FinalVerdict::Better => &mut self.better,
@@ -446,7 +476,7 @@ impl ComparisonResult {
                 .map(|check| StatisticalSummary::of(check, builds, |verdict| word(verdict.into(), all.end - 1))),
             decided_by: decision.by,
             final_verdict: decision.final_verdict,
-            reason: reasons.of(check.row, decision, statistical_check, ends),
+            reason: reasons.of(check.row, decision, statistical_check, ends, &differences),
             differences,
             lacking: match check.statistic {
                 Statistic::Mean => report::last_lacking(builds, check.row),

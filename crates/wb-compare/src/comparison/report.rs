@@ -300,7 +300,8 @@ pub(super) fn param_differences(
     let all = |id| builds.params(id).collect::<BTreeMap<&str, &str>>();
     let (reference, judged) = (all(reference.params), all(judged.params));
     let names: std::collections::BTreeSet<&str> = reference.keys().chain(judged.keys()).copied().collect();
-    let differing = names.into_iter().filter(|name| reference.get(name) != judged.get(name));
+    let is_different = |name: &&str| reference.get(name) != judged.get(name) && !builds.is_ignored(row, name);
+    let differing = names.into_iter().filter(is_different);
     let difference = |name: &str| ParamDifference {
         name: name.to_owned(),
         before: reference.get(name).map(|value| (*value).to_owned()),

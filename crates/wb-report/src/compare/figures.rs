@@ -268,7 +268,10 @@ fn incomparable_reason(check: &CheckResult) -> Option<String> {
             (Some([_, judged]), Some(_)) => format!("`{judged}` does not have it"),
         }),
         FinalVerdict::Invalid => Some("no valid value".to_owned()),
-        FinalVerdict::Incomparable => Some(format!("different definitions: {}", describe_differences(check))),
+        FinalVerdict::Incomparable => {
+            let way_out = check.reason.as_ref().map(|reason| format!("; {reason}")).unwrap_or_default();
+            Some(format!("different definitions: {}{way_out}", describe_differences(check)))
+        }
         _ => None,
     }
 }
