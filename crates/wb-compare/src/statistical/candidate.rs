@@ -1,6 +1,6 @@
 //! A metric before and after correction for multiple testing.
 
-use wb_stats::{CONFIDENCE, RunNoise, median_ratio};
+use wb_stats::{CONFIDENCE, RunNoise, RunPrior, median_ratio};
 
 use super::aspect_test::RunVariation;
 use super::check_tests::CheckTests;
@@ -158,6 +158,10 @@ impl<'a> CandidateMetric<'a> {
             noise: self.noise_use,
             source: self.tests.source(),
             run_noise: options.run_noise.stddev(),
+            run_prior: self
+                .noise
+                .and_then(|noise| RunPrior::with_degrees(noise.stddev, noise.degrees))
+                .unwrap_or(options.run_noise),
             verdict,
             equal_if_independent,
             required_samples,

@@ -20,6 +20,7 @@ mod aspect_test;
 mod candidate;
 mod check_tests;
 mod family;
+pub mod group;
 mod noise;
 pub mod observations;
 pub mod required_samples;
@@ -136,6 +137,8 @@ pub struct MetricComparison {
     pub source: Option<NoiseSource>,
     /// How much runs of one build are assumed to differ, as a fraction.
     pub run_noise: f64,
+    /// How much they differ by the noise model, or are assumed to.
+    pub run_prior: RunPrior,
     /// The verdict.
     pub verdict: Verdict,
     /// Whether it would be [`Verdict::Equivalent`] if samples did not depend on those before them, and is not.

@@ -85,8 +85,20 @@ const ASPECT_COLUMNS: [&str; 23] = [
 /// The columns of samples after the leading ones.
 const SAMPLE_COLUMNS: [&str; 5] = ["side", "build", "run", "sample", "value"];
 
-const GROUP_COLUMNS: [&str; 7] =
-    ["id", "members", "score_percent", "improvement_percent", "tolerance_percent", "status", "decides"];
+const GROUP_COLUMNS: [&str; 12] = [
+    "id",
+    "members",
+    "score_percent",
+    "improvement_percent",
+    "tolerance_percent",
+    "status",
+    "decides",
+    "final_verdict",
+    "interval_low",
+    "interval_high",
+    "median_percent",
+    "dominant",
+];
 
 /// A comparison as the contents of files.
 #[derive(Debug)]
@@ -454,7 +466,22 @@ fn groups(outcome: &ComparisonResult) -> String {
         let (members, decides) = (group.members.to_string(), group.decides.to_string());
         let (score, tolerance) = (group.score.to_string(), group.tolerance.to_string());
         let improvement = group.improvement.map_or_else(String::new, |improvement| improvement.to_string());
-        vec![group.id.clone(), members, score, improvement, tolerance, group.status.to_string(), decides]
+        let number = |value: Option<f64>| value.map_or_else(String::new, |value| value.to_string());
+        let dominant = group.dominant.as_ref().map_or_else(String::new, |member| member.id.clone());
+        vec![
+            group.id.clone(),
+            members,
+            score,
+            improvement,
+            tolerance,
+            group.status.to_string(),
+            decides,
+            group.final_verdict.as_str().to_owned(),
+            number(group.interval.map(|interval| interval.low)),
+            number(group.interval.map(|interval| interval.high)),
+            number(group.median),
+            dominant,
+        ]
     });
     to_csv(GROUP_COLUMNS, rows)
 }

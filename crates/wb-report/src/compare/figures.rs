@@ -182,7 +182,19 @@ pub(super) fn explain_group(group: &CheckGroupResult) -> String {
         None => format!("{} %", format_signed(group.score)),
     };
     let of = if group.is_geometric && group.improvement.is_some() { " (geometric mean of speed)" } else { "" };
-    format!("{average} on average{of}, tolerance {:.2} %, {checks}{decides}", group.tolerance)
+    let interval = group.interval.map(|it| format!(" {} with the noise between runs", describe_interval(it)));
+    let interval = interval.unwrap_or_default();
+    let median = group.median.filter(|_| group.members > 1);
+    let median = median.map(|median| format!("; median {}", format_percent(Some(median)))).unwrap_or_default();
+    let dominant = group.dominant.as_ref().map(|member| {
+        let [improvement, without] = [member.improvement, member.average_without].map(|it| format_percent(Some(it)));
+        format!("; it follows {} ({improvement}), {without} without it", readable_id(&member.id))
+    });
+    let dominant = dominant.unwrap_or_default();
+    format!(
+        "{average} on average{of}{interval}, tolerance {:.2} %, {checks}{decides}{median}{dominant}",
+        group.tolerance
+    )
 }
 
 /// Like [`explain_check`], for use beside both values and the [`difference`].
@@ -376,7 +388,7 @@ pub(super) fn shown_interval<T>(decided: FinalVerdict, by_samples: Option<T>, by
 }
 
 /// The ends of an interval of a ratio, in percent with sign.
-fn describe_interval(interval: ConfidenceInterval) -> String {
+pub(super) fn describe_interval(interval: ConfidenceInterval) -> String {
     let percent = |ratio: f64| format_signed((ratio - 1.0) * 100.0);
     format!("[{}, {}]", percent(interval.low), percent(interval.high))
 }

@@ -37,7 +37,8 @@ fn outcome(checks: &[Value]) -> ComparisonResult {
         "totals": {
             "better": 1, "minor-gain": 0, "equivalent": 0, "minor-loss": 0, "worse": 1, "differs": 0,
             "inconclusive": 0, "errors": 0, "missing": 0, "invalid": 0, "incomparable": 0, "not-primary": 0,
-            "groups-regressed": 0, "groups-improved": 0
+            "groups-regressed": 0, "groups-improved": 0,
+            "standard-deviations": { "compared": 1, "better": 0, "worse": 1, "not-compared": 0 }
         },
         "exit_code": 2
     }))
@@ -88,6 +89,7 @@ fn text_has_units_gains_and_unescaped_names() {
       equivalent     0
       minor-loss     0
       regressed      1
+      of these, standard deviations  1 compared, 1 regressed
       errors         0
       regression by  tolerance
     ");
