@@ -15,6 +15,7 @@ fn main() -> ExitCode {
     page::print_or_write("check", || {
         let rows = page::Rows::All;
         let (runs, shapes) = (simulation::of_runs(rows), simulation::of_shapes(rows));
-        table::tables(&runs, &shapes, &simulation::of_dependence(rows), &simulation::of_few(rows))
+        let (dependence, few) = (simulation::of_dependence(rows), simulation::of_few(rows));
+        table::tables(&runs, &shapes, &dependence, &few, &simulation::of_groups(rows))
     })
 }

@@ -230,3 +230,57 @@ fn no_difference_of_equal_values_is_a_negative_zero() {
         assert!(text.contains(":0.0") && !text.contains("-0.0,"), "{text}");
     });
 }
+
+/// Ten checks of one run a side, of which the second run is slower by this factor in all, or in the first alone.
+fn with_ten_checks<T>(factor: f64, first_alone: bool, check: impl Fn(&ComparisonResult) -> T) -> T {
+    let lab = TestFolders::new();
+    for (name, factor) in [("a", 1.0), ("b", factor)] {
+        let iteration_of = |at: usize| {
+            let level = if first_alone && at > 0 { 100.0 } else { 100.0 * factor };
+            let samples: Vec<f64> = (0..8).map(|i| level * (1.0 + 0.001 * f64::from(i * 3 % 7))).collect();
+            let mean = samples.iter().sum::<f64>() / 8.0;
+            iteration(&format!("c-{at}"), "lat", &[GeneratedMetric { samples, ..latency("lat", mean, 1.0) }])
+        };
+        lab.run(name, "P/t/0000", &(0..10).map(iteration_of).collect::<Vec<_>>());
+    }
+    with_history(&lab.read(&["a", "b"]), Some(ComparisonMethod::Statistical), |history, outcome| {
+        for (at, group) in history.tolerances.groups.iter().enumerate() {
+            let of_history = history.group_verdict(at, 1).map(|judged| judged.final_verdict);
+            let of_outcome = outcome.groups.iter().find(|other| other.id == group.id.to_string());
+            assert_eq!(of_history, of_outcome.map(|group| group.final_verdict), "{}", group.id);
+        }
+        check(outcome)
+    })
+}
+
+#[test]
+fn a_group_has_a_verdict_by_its_interval_where_statistics_decide() {
+    for (factor, verdict) in [
+        (1.04, FinalVerdict::Inconclusive),
+        (1.12, FinalVerdict::Inconclusive),
+        (1.3, FinalVerdict::Regressed),
+        (0.7, FinalVerdict::Improved),
+    ] {
+        with_ten_checks(factor, false, |outcome| {
+            assert!(!outcome.groups.is_empty());
+            for group in outcome.groups.iter().filter(|group| group.members == 10) {
+                let interval = group.interval.unwrap();
+                assert_eq!((group.final_verdict, group.decides), (verdict, false), "{factor}: {group:?}");
+                assert!(interval.low < 1.0 / factor && interval.high > 1.0 / factor, "{group:?}");
+                assert_eq!(group.dominant, None);
+            }
+        });
+    }
+}
+
+#[test]
+fn an_average_that_follows_one_check_names_it() {
+    with_ten_checks(3.0, true, |outcome| {
+        for group in outcome.groups.iter().filter(|group| group.members == 10) {
+            let dominant = group.dominant.as_ref().unwrap();
+            assert!(dominant.id.contains("c-0") && dominant.improvement < -60.0, "{group:?}");
+            assert!(dominant.average_without.abs() < 1e-9 && group.median.unwrap().abs() < 1e-9, "{group:?}");
+            assert!(group.improvement.unwrap() < -10.0, "{group:?}");
+        }
+    });
+}

@@ -98,18 +98,19 @@ pub(super) fn render_totals(outcome: &ComparisonResult, style: Style) -> String 
     let errors = if kinds.is_empty() { errors } else { format!("{errors}: {}", kinds.join(", ")) };
     let deviations = totals.standard_deviations;
     let deviations = (deviations != Default::default()).then(|| {
-        let counted = [
-            (deviations.compared, "compared"),
+        let kinds = [
             (deviations.worse, "regressed"),
             (deviations.better, "improved"),
             (deviations.not_compared, "not compared"),
         ];
-        let counted = counted.into_iter().filter(|(count, _)| *count > 0);
-        counted.map(|(count, name)| format!("{count} {}", wording.total(name))).collect::<Vec<_>>().join(", ")
+        let kinds = kinds.into_iter().filter(|(count, _)| *count > 0);
+        let kinds: Vec<String> = kinds.map(|(count, name)| format!("{count} {}", wording.total(name))).collect();
+        let kinds = if kinds.is_empty() { String::new() } else { format!(": {}", kinds.join(", ")) };
+        format!("{} of these{kinds}", deviations.compared + deviations.not_compared)
     });
     let pairs = shown
         .map(|(_, (name, count))| (name, count.to_string()))
-        .chain(deviations.map(|counts| ("of these, standard deviations", counts)))
+        .chain(deviations.map(|counts| ("standard deviations", counts)))
         .chain([("errors", errors)])
         .chain(disturbed_samples(outcome).map(|counts| ("disturbed samples", counts)))
         .chain(regressing_methods(outcome).map(|methods| (wording.failed_by(outcome), methods)));

@@ -458,3 +458,51 @@ fn failures_have_one_verdict_whatever_other_checks_show() {
         assert!((p - 0.0373).abs() < 1e-3, "{run}: {p}");
     }
 }
+
+/// A metric that both builds have and declare with another direction, or in another class, is no metric that is missing.
+#[test]
+fn a_metric_that_is_declared_differently_is_incomparable_in_every_output() {
+    let lab = Lab::new();
+    let define = |class: &str, direction: &str| {
+        let metric = format!(
+            "[[metric]]\nname = \"figure\"\nclass = \"{class}\"\ndirection = \"{direction}\"\nunit = \"s\"\nprimary = true\n\
+             regex = 'figure: (\\S+)'\n"
+        );
+        let head = "name = \"figures\"\nsummary = \"a figure\"\nversion = 1\ncommand = [\"echo\", \"figure: 97\"]\n";
+        lab.define("figures", &format!("{head}{metric}"));
+    };
+    for (run, class, direction) in
+        [("old", "latency", "lower"), ("turned", "latency", "higher"), ("moved", "resource", "lower")]
+    {
+        define(class, direction);
+        lab.weighbridge(&format!("run figures --min-time 1ms --warm-up 0 --samples 6 -q --into {run}")).expect_code(0);
+    }
+    for (run, difference, way_out) in [
+        ("turned", "metric direction lower → higher", "--direction latency/figure=higher or =lower compares them"),
+        ("moved", "metric class latency → resource", "both sides must declare the metric alike"),
+    ] {
+        let ran = lab.weighbridge(&format!(
+            "compare old {run} --json --junit {run}.xml --markdown {run}.md --html {run}.html --no-charts"
+        ));
+        assert_eq!(ran.code, 4, "{}", ran.transcript());
+        assert!(ran.err.contains(way_out), "{}", ran.transcript());
+        let json = ran.json();
+        let check = &json["checks"][0];
+        assert_eq!(
+            (&check["final_verdict"], json["checks"].as_array().unwrap().len()),
+            (&"incomparable".into(), 1),
+            "{json}"
+        );
+        assert!(check["reason"].as_str().unwrap().contains(way_out), "{json}");
+        for file in [format!("{run}.xml"), format!("{run}.md")] {
+            let text = std::fs::read_to_string(lab.path(&file)).unwrap();
+            assert!(text.contains(difference) && text.contains(way_out), "{text}");
+        }
+        let page = std::fs::read_to_string(lab.path(&format!("{run}.html"))).unwrap();
+        assert!(page.contains(difference.split(' ').nth(1).unwrap()) && page.contains("incomparable"), "{run}");
+        let text = lab.weighbridge(&format!("compare old {run}"));
+        assert!(words(&text.out).contains(difference) && words(&text.out).contains(way_out), "{}", text.out);
+    }
+    let given = lab.weighbridge("compare old turned --direction latency/figure=lower").expect_code(0);
+    assert!(words(&given.out).contains("one check, equivalent"), "{}", given.out);
+}
