@@ -32,7 +32,8 @@ pub(super) struct AspectTest {
     quantile: Option<f64>,
     /// The estimated ratio.
     pub(super) estimate: f64,
-    /// The p-value as if runs of one build did not differ; `None` where a noise model decides on samples that are too few.
+    /// The p-value as if runs of one build did not differ; `None` where the noise of samples that are too few is known
+    /// or assumed.
     pub(super) p_by_samples: Option<f64>,
     /// That with the noise between runs: 1 if it is unknown, and the same if both sides are of one run.
     pub(super) p_by_runs: f64,
@@ -130,7 +131,7 @@ impl AspectTest {
         let p_by_runs = by_prior.map_or(p_by_runs, |by_prior| by_prior.p_value().max(p_by_runs));
         let is_few = sides.counts().min_samples() < ENOUGH_SAMPLES;
         let p_by_samples = match (variation, scale, difference) {
-            (RunVariation::Model(_), ..) if is_few => None,
+            (RunVariation::Model(_) | RunVariation::Results(_), ..) if is_few => None,
             (_, Some(scale), Some(difference)) if is_few && sides.runs.iter().map(Vec::len).sum::<usize>() > 2 => {
                 p_of_few(difference, sides, scale)
             }

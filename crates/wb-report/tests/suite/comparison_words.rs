@@ -604,7 +604,7 @@ fn a_certain_loss_within_the_threshold_is_in_the_sentence_however_many_checks_ha
         assert_eq!(
             sentence(&all),
             format!(
-                "`a` and `b` are equivalent in all {count} checks; `b` is slower in all {count} of them by estimates of 2.8 to \
+                "`b` and `a` are equivalent in all {count} checks; `b` is slower in all {count} of them by estimates of 2.8 to \
                  3.2 %, within the threshold"
             )
         );
@@ -615,9 +615,9 @@ fn a_certain_loss_within_the_threshold_is_in_the_sentence_however_many_checks_ha
     ));
     assert_eq!(
         sentence(&[(1.03, "samples")]),
-        "`a` and `b`: one check, equivalent; `b` is slower by an estimate of 3.0 % between these runs, within the threshold"
+        "`b` and `a`: one check, equivalent; `b` is slower by an estimate of 3.0 % between these runs, within the threshold"
     );
-    assert_eq!(sentence(&[(1.03, "none"), (0.97, "none")]), "`a` and `b` are equivalent in all 2 checks");
+    assert_eq!(sentence(&[(1.03, "none"), (0.97, "none")]), "`b` and `a` are equivalent in all 2 checks");
 }
 
 #[test]
