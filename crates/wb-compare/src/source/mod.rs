@@ -3,6 +3,7 @@
 //! Files are parsed in parallel, each into its own structure ([`parsed`]), and merged sequentially ([`merge`]), so that
 //! the result does not depend on the order of reading.
 
+mod changed_class;
 mod copies;
 pub(crate) mod folder;
 mod merge;
@@ -280,6 +281,7 @@ pub fn read(sources: &[BuildSource], options: &ReadOptions, study: StudyFn<'_>) 
             Err(kind) => read.warnings.push(Warning { path: file.path, kind }),
         }
     }
+    changed_class::pair_changed_classes(&mut read.builds);
     match read.warnings.first() {
         Some(first) if options.strict => Err(SourceError::Strict(first.clone())),
         _ => Ok(read),

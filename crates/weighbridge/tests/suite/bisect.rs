@@ -307,7 +307,7 @@ fn single_values_are_not_taken_as_certain() {
     };
     bisect("B", "--runs 1")
         .expect_code(3)
-        .expect_stderr("are single values that differ too little to classify others: runs of one revision are assumed to differ by 5 %")
+        .expect_stderr("are single values that differ too little to classify others: results of one revision are assumed to differ by 5 %")
         .expect_stderr("--runs 4 would be enough");
     assert_untouched(&lab);
     for (into, more) in [("C", "--runs 4"), ("D", "--runs 1 --run-noise 0")] {

@@ -75,7 +75,8 @@ pub(crate) fn compare(args: &CompareArgs, console: &Console) -> Result<Exit, Err
         read = within_run::split(read, by, args, console)?;
     }
     check_directions(&read, &args.direction)?;
-    let directions = read.directions().clone().with_overrides(&args.direction);
+    read.set_directions(&args.direction);
+    let directions = read.directions().clone();
     let tolerances = tolerance::Options {
         tolerance: tolerance(args),
         stddev_tolerance: args.stddev_tolerance,
