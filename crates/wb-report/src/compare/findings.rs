@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 use wb_compare::comparison::CheckResult;
 use wb_compare::{CheckId, ComparisonResult, Statistic};
+use wb_study::findings::with_ranges;
 
 use super::figures::readable_id;
 use crate::findings::{describe_texts, group_by_kind, name_cells};
@@ -19,7 +20,7 @@ pub(super) struct BuildFindings {
 }
 
 /// Groups the findings about primary metrics by kind; `build_name` formats the names of builds. Findings of one kind that
-/// the same cells of both builds have are one line.
+/// the same cells of both builds have, with the same figures, are one line.
 pub(super) fn group_findings(outcome: &ComparisonResult, build_name: impl Fn(&str) -> String) -> Vec<BuildFindings> {
     let [reference, .., judged] = &outcome.builds[..] else { return Vec::new() };
     // All metrics of a cell have its findings.
@@ -57,14 +58,17 @@ pub(super) fn group_findings(outcome: &ComparisonResult, build_name: impl Fn(&st
             lines.push(BuildFindings { builds: builds.to_owned(), cells, text: describe_texts(texts, places) });
         };
         let [of_reference, of_judged] = [0, 1].map(cells_of);
-        if of_reference == of_judged {
+        let texts_of = |side: usize| -> Vec<&str> {
+            findings.iter().filter(|((of, _), _)| *of == side).map(|(_, text)| *text).collect()
+        };
+        // One range over both would hide that a build has more of it.
+        if of_reference == of_judged && with_ranges(&texts_of(0)) == with_ranges(&texts_of(1)) {
             let texts: Vec<&str> = findings.iter().map(|(_, text)| *text).collect();
             line(&both, counts[0], &of_reference, &texts, 2 * of_reference.len());
             continue;
         }
         for (side, cells) in [of_reference, of_judged].iter().enumerate().filter(|(_, cells)| !cells.is_empty()) {
-            let texts = findings.iter().filter(|((of, _), _)| *of == side).map(|(_, text)| *text);
-            line(&builds[side], counts[side], cells, &texts.collect::<Vec<&str>>(), cells.len());
+            line(&builds[side], counts[side], cells, &texts_of(side), cells.len());
         }
     }
     lines
