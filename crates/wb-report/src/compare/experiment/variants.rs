@@ -4,7 +4,7 @@ use wb_compare::AttemptCounts;
 use wb_compare::comparison::FinalVerdict;
 use wb_compare::experiment::{ComparedMetric, VariantCase, VariantExperiment, VariantSummary};
 use wb_compare::sequential_test::StoppingState;
-use wb_model::pluralize;
+use wb_model::{CommonUnit, pluralize};
 
 use super::ratio_scale::RatioScale;
 use super::{CaseSection, describe_direction, title};
@@ -61,12 +61,13 @@ fn table(case: &VariantCase, metric: &ComparedMetric, head: &str, with_scale: bo
     heads.push(("verdict", Align::Left));
     heads.extend(scale.as_deref().map(|scale| (scale, Align::Left)));
     let mut table = Table::new(&heads);
+    let unit = common_unit(case, metric);
     for variant in &case.variants {
         let (word, tone) = verdict(variant);
         let disturbed = || variant.disturbed.map_or_else(|| NO_VALUE.to_owned(), |disturbed| disturbed.to_string());
         let mut row: Vec<TableCell> = vec![variant.name.as_str().into(), variant.samples.to_string().into()];
         row.extend(with_disturbed.then(|| disturbed().into()));
-        row.extend(format_figures(variant, metric).map(TableCell::from));
+        row.extend(format_figures(variant, &unit).map(TableCell::from));
         row.push(TableCell::with_tone(word, tone));
         row.extend(ruler.as_ref().map(|ruler| TableCell::from(ratio_line(ruler, variant))));
         table.row(row);
@@ -88,13 +89,18 @@ pub(crate) fn ratio(variant: &VariantSummary) -> Option<RatioEstimate> {
     Some(RatioEstimate { estimate: result.ratio?, interval: result.interval.map(|ci| (ci.low, ci.high)) })
 }
 
+/// The unit of the medians of all variants.
+pub(crate) fn common_unit<'a>(case: &VariantCase, metric: &'a ComparedMetric) -> CommonUnit<'a> {
+    metric.unit.common(case.variants.iter().filter_map(|variant| variant.median))
+}
+
 /// Median, ratio, its interval and its p-value.
-pub(crate) fn format_figures(variant: &VariantSummary, metric: &ComparedMetric) -> [String; 4] {
+pub(crate) fn format_figures(variant: &VariantSummary, unit: &CommonUnit<'_>) -> [String; 4] {
     let none = || NO_VALUE.to_owned();
     let ratio = ratio(variant);
     let interval = ratio.and_then(|ratio| ratio.interval).map(|(low, high)| format!("{low:.3} – {high:.3}"));
     [
-        variant.median.map_or_else(none, |median| metric.unit.quantity(median).to_string()),
+        variant.median.map_or_else(none, |median| unit.format(median)),
         ratio.map_or_else(none, |ratio| format!("{:.3}", ratio.estimate)),
         interval.unwrap_or_else(none),
         variant.result.and_then(|result| result.adjusted_p_value).map_or_else(none, format_p_value),
