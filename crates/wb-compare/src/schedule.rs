@@ -1,5 +1,9 @@
 //! When a run took its samples, and which of them form pairs.
 
+use std::collections::BTreeMap;
+
+use wb_model::CellId;
+
 use crate::build::{MetricIndex, Run};
 
 /// The order of a run's cells in its plan, and the times of its samples.
@@ -7,6 +11,8 @@ use crate::build::{MetricIndex, Run};
 pub(crate) struct Schedule {
     /// `PROFILE/TEST/SERIAL:CASE` of each cell, in the order of the plan.
     pub(crate) planned: Vec<String>,
+    /// The rounds of each cell, by its name.
+    pub(crate) rounds: Rounds,
     /// The time of each sample of the run; `None` if it was not measured by the run, but imported.
     pub(crate) times: Vec<Option<SampleTime>>,
 }
@@ -14,11 +20,32 @@ pub(crate) struct Schedule {
 /// The time of a sample.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct SampleTime {
-    /// The number of attempts at samples of its cell before it: a round gives one turn to every cell, and an attempt that
-    /// fails takes one, too.
+    /// The round in which its cell had its turn ([`rounds`]).
     pub(crate) turn: u32,
     /// Seconds from the start of the run to its start.
     pub(crate) start: f64,
+}
+
+/// The rounds in which cells had their turns: of each attempt at a sample, in the order of time.
+pub(crate) type Rounds = BTreeMap<String, Vec<u32>>;
+
+/// The rounds of the attempts at samples, by cell: of each invocation the cells of its attempts, in the order of time.
+///
+/// A round gives one turn to every cell, and an attempt that fails takes one, too. One that was under way when the run was
+/// killed is not recorded, so that the turns of cells cannot be counted beyond an invocation: each begins with a new round.
+pub(crate) fn rounds<'a>(invocations: impl IntoIterator<Item = Vec<&'a CellId>>) -> Rounds {
+    let mut rounds = BTreeMap::<&CellId, Vec<u32>>::new();
+    let mut first_round = 0;
+    for attempts in invocations {
+        let mut turns = BTreeMap::<&CellId, u32>::new();
+        for cell in attempts {
+            let turn = turns.entry(cell).or_default();
+            rounds.entry(cell).or_default().push(first_round + *turn);
+            *turn += 1;
+        }
+        first_round += turns.into_values().max().unwrap_or(0);
+    }
+    rounds.into_iter().map(|(cell, rounds)| (cell.to_string(), rounds)).collect()
 }
 
 /// The samples of two sides that were taken in the same rounds, in the order of the rounds.
@@ -78,7 +105,7 @@ mod tests {
         };
         let samples = times.iter().map(|(turn, _)| f64::from(*turn)).collect();
         let times = times.iter().map(|&(turn, start)| Some(SampleTime { turn, start })).collect();
-        let schedule = Schedule { times, planned: Vec::new() };
+        let schedule = Schedule { times, ..Schedule::default() };
         Run { readings: vec![Some(reading)], samples, schedule, ..Run::default() }
     }
 
@@ -91,6 +118,15 @@ mod tests {
     #[test]
     fn samples_of_a_round_are_pairs_in_either_order() {
         assert_eq!(rounds(&[(0, 1.0), (1, 4.0), (2, 5.0)], &[(0, 2.0), (1, 3.0), (2, 6.0)]), [0.0, 1.0, 2.0]);
+    }
+
+    /// The turn of a cell whose attempt was under way when the run was killed is lost, and must not shift the others.
+    #[test]
+    fn each_invocation_begins_with_a_new_round() {
+        let [a, b, added] = ["a", "b", "c"].map(|serial| format!("Localhost/demo/{serial}:-").parse::<CellId>().unwrap());
+        let rounds = super::rounds([vec![&a, &b, &b, &a, &a], vec![], vec![&b, &a, &added, &a, &b]]);
+        let of = |cell: &CellId| rounds[&cell.to_string()].clone();
+        assert_eq!([of(&a), of(&b), of(&added)], [vec![0, 1, 2, 3, 4], vec![0, 1, 3, 4], vec![3]]);
     }
 
     #[test]

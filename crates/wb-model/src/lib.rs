@@ -49,5 +49,5 @@ pub use quantity::{Bytes, Count, Nanos};
 pub use roles::{Roles, Topology};
 pub use system::System;
 pub use text::{escape_controls, escape_direction_marks, is_direction_mark, is_unprintable};
-pub use unit::{Quantity, Unit, pluralize};
+pub use unit::{CommonUnit, Quantity, Unit, pluralize};
 pub use worker_suffix::{merge_workers, strip_worker, with_worker};

@@ -38,6 +38,18 @@ impl Unit {
         UnitScale::of(&self.0).prefixes == BINARY
     }
 
+    /// Creates the unit of figures that stand beside each other, by all of them or those that matter: with the prefix of the
+    /// largest, or a smaller one if the smallest would be below a hundredth. Of figures that are more than a million times
+    /// apart each has its own.
+    pub fn common(&self, values: impl IntoIterator<Item = f64>) -> CommonUnit<'_> {
+        let sizes = values.into_iter().map(f64::abs).filter(|size| *size > 0.0 && size.is_finite());
+        let range = sizes.fold(None, |range: Option<(f64, f64)>, size| {
+            Some(range.map_or((size, size), |(low, high)| (low.min(size), high.max(size))))
+        });
+        let range = range.filter(|(low, high)| high / low <= 1e6);
+        CommonUnit { unit: self, scale: range.map(|(low, high)| self.readable(high.min(low * 100.0))) }
+    }
+
     /// Creates a figure with this unit.
     pub fn quantity(&self, value: f64) -> Quantity<'_> {
         Quantity { value, unit: &self.0 }
@@ -47,6 +59,24 @@ impl Unit {
 impl fmt::Display for Unit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(&self.0)
+    }
+}
+
+/// The unit of figures that stand beside each other.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CommonUnit<'a> {
+    unit: &'a Unit,
+    /// The divisor and the unit with its prefix; `None` if each figure has its own.
+    scale: Option<(f64, String)>,
+}
+
+impl CommonUnit<'_> {
+    /// Formats a value with three significant digits.
+    pub fn format(&self, value: f64) -> String {
+        match &self.scale {
+            Some((divisor, suffix)) => format!("{} {suffix}", format_digits(value / divisor)).trim_end().to_owned(),
+            None => self.unit.quantity(value).to_string(),
+        }
     }
 }
 
@@ -159,6 +189,25 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn figures_beside_each_other_have_one_unit() {
+        for (unit, values, expected) in [
+            ("ns", vec![980e3, 1.2e6], vec!["0.980 ms", "1.20 ms"]),
+            ("ns", vec![0.0, 1.2e6], vec!["0 ms", "1.20 ms"]),
+            ("s", vec![120e-6, 1.5], vec!["0.120 ms", "1500 ms"]),
+            ("s", vec![1e-9, 3.0], vec!["1 ns", "3 s"]),
+            ("B/s", vec![1000.0, 2048.0], vec!["0.977 KiB/s", "2.00 KiB/s"]),
+            ("mflops", vec![990.0, 4225.0], vec!["0.990 Gflops", "4.22 Gflops"]),
+            ("requests", vec![-5.0, 2.0], vec!["-5 requests", "2 requests"]),
+            ("%", vec![0.5, 99.0], vec!["0.500 %", "99 %"]),
+            ("1", vec![], vec![]),
+        ] {
+            let unit = Unit::new(unit);
+            let common = unit.common(values.iter().copied());
+            assert_eq!(values.iter().map(|value| common.format(*value)).collect::<Vec<_>>(), expected, "{unit}");
+        }
+    }
 
     fn format(value: f64, unit: &str) -> String {
         Unit::new(unit).quantity(value).to_string()

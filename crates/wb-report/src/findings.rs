@@ -2,7 +2,7 @@
 
 use wb_model::pluralize;
 use wb_stats::{DependenceCheck, MIN_SAMPLES_FOR_DEPENDENCE};
-use wb_study::findings::finding_kind;
+use wb_study::findings::{finding_kind, with_ranges};
 use wb_study::result::CellResult;
 
 use crate::phrasing;
@@ -12,7 +12,7 @@ use crate::phrasing;
 pub(crate) struct FindingGroup {
     /// The cells that have it: their names, or how many they are; `note` if it is about all of them.
     pub(crate) cells: String,
-    /// The first finding, and how many others there are.
+    /// The finding, with the range of its figures; where these are names, the first one and how many others there are.
     pub(crate) text: String,
 }
 
@@ -53,16 +53,20 @@ pub(crate) fn name_cells(with: &[usize], cell_name: impl Fn(usize) -> String, al
     }
 }
 
-/// Findings of one kind: the text that all of `places` share, or the first and how many others there are.
+/// Findings of one kind: the text with the range of its figures, and their number if that is not one for each of `places`; or
+/// the first and how many others there are.
 pub(crate) fn describe_texts(texts: &[&str], places: usize) -> String {
-    let is_same = texts.len() == places && texts.iter().all(|text| *text == texts[0]);
-    if is_same { texts[0].to_owned() } else { first_of(texts) }
+    match with_ranges(texts) {
+        Some(text) if texts.len() == places => text,
+        Some(text) => format!("{text}; {} of this kind", texts.len()),
+        None => first_of(texts),
+    }
 }
 
 /// Groups the findings of one cell by kind.
 pub(crate) fn group_findings_of_cell(cell: &CellResult) -> Vec<String> {
     let all = cell.findings.iter().map(|finding| (0, finding.as_str()));
-    let texts = |group: Vec<(_, &str)>| first_of(&group.into_iter().map(|(_, finding)| finding).collect::<Vec<_>>());
+    let texts = |group: Vec<(_, &str)>| describe_texts(&group.into_iter().map(|(_, text)| text).collect::<Vec<_>>(), 1);
     group_by_kind(all).into_iter().map(texts).collect()
 }
 
@@ -160,7 +164,7 @@ mod tests {
         assert_eq!(
             shown(&cells),
             [
-                pair(&format!("{first}, {second}"), "swapped 5 pages; and 1 more of this kind"),
+                pair(&format!("{first}, {second}"), "swapped 5 to 9 pages"),
                 pair("4 cells", "the cache is small"),
                 pair(&third, "the device is slow"),
             ]

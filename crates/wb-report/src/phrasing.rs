@@ -97,7 +97,8 @@ pub(crate) fn format_conclusion(conclusion: &Conclusion) -> String {
 /// Formats both ends of the median's interval.
 pub(crate) fn format_interval(summary: &Summary, unit: &Unit) -> Option<String> {
     let interval = summary.median_interval?;
-    Some(format!("{} to {}", unit.quantity(interval.low), unit.quantity(interval.high)))
+    let common = unit.common([interval.low, interval.high]);
+    Some(format!("{} to {}", common.format(interval.low), common.format(interval.high)))
 }
 
 /// Formats the standard deviation relative to the mean.
@@ -108,7 +109,9 @@ fn format_spread(summary: &Summary) -> Option<String> {
 /// The figures of a summary: n, median, half-width of its interval or this text without one, minimum, quartiles,
 /// maximum, mean and standard deviation.
 pub(crate) fn summary_figures(summary: &Summary, unit: &Unit, no_half_width: &str) -> [String; 9] {
-    let figure = |value: f64| unit.quantity(value).to_string();
+    // The deviation is of another size.
+    let common = unit.common([summary.min, summary.median, summary.max]);
+    let figure = |value: f64| common.format(value);
     [
         summary.n.to_string(),
         figure(summary.median),

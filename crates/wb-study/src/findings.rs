@@ -276,6 +276,54 @@ pub(crate) fn without_figures(finding: &str) -> String {
     finding.char_indices().filter(|(at, _)| !is_figure(*at)).map(|(_, c)| c).collect()
 }
 
+/// What precedes a number that is a name, and is in no range.
+const NUMBERED: [&str; 2] = ["sample ", "process "];
+
+/// One text for findings of one kind, with the range of each figure that differs: `swapped 5 to 9 pages`. `None` if they have
+/// other names, so that there is no range.
+pub fn with_ranges(findings: &[&str]) -> Option<String> {
+    let [first, others @ ..] = findings else { return None };
+    if first.contains(OTHER_RUN) {
+        return None;
+    }
+    let split = |finding: &'_ str| finding.rsplit_once(" (in ").filter(|(_, end)| end.ends_with(" samples)")).map(|it| it.0.len());
+    // Those that all samples of a cell have, beside others.
+    if findings.iter().any(|finding| split(finding).is_none()) && findings.iter().any(|finding| split(finding).is_some()) {
+        let texts: Vec<&str> = findings.iter().map(|finding| &finding[..split(finding).unwrap_or(finding.len())]).collect();
+        let counts: Vec<&str> = findings.iter().filter_map(|finding| Some(&finding[split(finding)?..])).collect();
+        let fewest = counts.into_iter().min_by(|one, other| first_figure(one).total_cmp(&first_figure(other)))?;
+        return Some(with_ranges(&texts)? + &fewest.replacen("(in ", "(in at least ", 1));
+    }
+    let ranges = figures(first);
+    let of_others: Vec<(&str, Vec<Range<usize>>)> = others.iter().map(|other| (*other, figures(other))).collect();
+    if of_others.iter().any(|(_, figures)| figures.len() != ranges.len()) {
+        return None;
+    }
+    let (mut text, mut end) = (String::new(), 0);
+    for (at, figure) in ranges.into_iter().enumerate() {
+        let before = &first[end..figure.start];
+        let mut values: Vec<&str> = of_others.iter().map(|(other, figures)| &other[figures[at].clone()]).collect();
+        values.push(&first[figure.clone()]);
+        let number = |value: &&str| value.trim_end_matches('.').parse::<f64>();
+        let mut numbers: Vec<(f64, &str)> = values.iter().filter_map(|value| Some((number(value).ok()?, *value))).collect();
+        let is_same = values.iter().all(|value| *value == values[0]);
+        let is_name = NUMBERED.iter().any(|word| before.ends_with(word)) || before.ends_with(['-', '−', ':', '/']);
+        if !is_same && (is_name || numbers.len() != values.len()) {
+            return None;
+        }
+        numbers.sort_by(|(one, _), (other, _)| one.total_cmp(other));
+        text += before;
+        match (is_same, &numbers[..]) {
+            (false, [(low, lowest), .., (high, highest)]) if low < high => {
+                text += &format!("{} to {highest}", lowest.trim_end_matches('.'));
+            }
+            _ => text += values[0],
+        }
+        end = figure.end;
+    }
+    Some(text + &first[end..])
+}
+
 fn first_figure(finding: &str) -> f64 {
     let first = figures(finding).into_iter().next();
     first.and_then(|figure| finding[figure].trim_end_matches('.').parse().ok()).unwrap_or(0.0)
@@ -306,6 +354,27 @@ mod tests {
     use wb_model::outcome::Gate;
 
     use super::*;
+
+    #[test]
+    fn findings_of_one_kind_have_the_range_of_their_figures() {
+        for (findings, expected) in [
+            (&["swapped 5 pages", "swapped 9 pages", "swapped 7 pages"][..], Some("swapped 5 to 9 pages")),
+            (&["r = 0.52, p = 0.0012.", "r = 0.48, p = 0.0012."], Some("r = 0.48 to 0.52, p = 0.0012.")),
+            (&["p99 of 3 ms", "p99 of 3.0 ms"], Some("p99 of 3.0 ms")),
+            (&["lost 5 (in 2 of 6 samples)", "lost 3 (in 4 of 6 samples)"], Some("lost 3 to 5 (in 2 to 4 of 6 samples)")),
+            (&["lost 5 (in 2 of 6 samples)", "lost 3"], Some("lost 3 to 5 (in at least 2 of 6 samples)")),
+            (&["alone"], Some("alone")),
+            // Numbers that are names, dates, addresses and signs.
+            (&["sample 3 is invalid", "sample 5 is invalid"], None),
+            (&["since 2026-01-02", "since 2026-01-03"], None),
+            (&["at 10.0.0.1", "at 10.0.0.2"], None),
+            (&["changed by -5 %", "changed by -3 %"], None),
+        ] {
+            assert_eq!(with_ranges(findings).as_deref(), expected, "{findings:?}");
+        }
+        let run = |n: u32| format!("{OTHER_RUN}: anna@desk (process {n} there)");
+        assert_eq!(with_ranges(&[&run(1), &run(2)]), None);
+    }
     use crate::testing::{definition, precision, samples};
 
     fn findings_of(definition: &CellDefinition, evaluated: &[EvaluatedAttempt]) -> Vec<String> {

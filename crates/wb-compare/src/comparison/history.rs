@@ -28,6 +28,8 @@ pub struct BuildHistory<'a> {
     /// The results of the statistical method, one per later build.
     statistics: &'a [Option<statistical::Comparison>],
     method: Option<ComparisonMethod>,
+    /// How improvements are averaged.
+    average: Average,
     columns: Vec<Vec<Option<StoredCheck>>>,
     /// The verdicts on the groups of each later build by statistics.
     groups: Vec<Vec<Option<GroupVerdict>>>,
@@ -70,8 +72,9 @@ impl<'a> BuildHistory<'a> {
         statistics: &'a [Option<statistical::Comparison>],
         method: Option<ComparisonMethod>,
     ) -> Self {
-        let (columns, groups, differences) = (vec![], vec![], vec![]);
-        let mut history = Self { builds, tolerances, statistics, method, columns, groups, differences };
+        let (average, columns, groups, differences) = (Average::Arithmetic, vec![], vec![], vec![]);
+        let mut history = Self { builds, tolerances, statistics, method, average, columns, groups, differences };
+        history.average = tolerances.average_of(history.primary_means());
         let mut cache = DifferenceCache::default();
         for build in 1..builds.list().len() {
             let column = history.column(build, &mut cache);
@@ -145,7 +148,7 @@ impl<'a> BuildHistory<'a> {
 
     /// Whether the score is run-perf's, which has a tolerance.
     pub fn has_run_perf_score(&self) -> bool {
-        self.tolerances.average_of(self.primary_means()) == Average::Arithmetic
+        self.average == Average::Arithmetic
     }
 
     fn primary_means(&self) -> impl Iterator<Item = usize> + Clone {
@@ -153,15 +156,16 @@ impl<'a> BuildHistory<'a> {
         checks.filter(|(_, check)| check.primary && check.statistic == Statistic::Mean).map(|(at, _)| at)
     }
 
-    /// The finite scores of a build's primary means, each with the index of its check, in percent; positive is better.
+    /// The finite improvements of a build's primary means, each with the index of its check, in percent; positive is better.
     pub fn primary_improvements(&self, build: usize) -> impl Iterator<Item = (usize, f64)> {
         self.primary_means().filter_map(move |at| Some((at, self.gain(at, build)?)))
     }
 
-    /// The improvement of a check in a build in percent, by its score; negative if worse. `None` if the score is not
-    /// finite or neither direction is better.
+    /// The improvement of a check in a build in percent, as a term of the average ([`Self::score`]): where that is of speed, a
+    /// time that is three times as long is −66.7 %. Negative if worse; `None` if it is not finite or neither direction is
+    /// better.
     pub fn gain(&self, check: usize, build: usize) -> Option<f64> {
-        self.tolerances.improvement(check, build, Average::Arithmetic)
+        self.tolerances.improvement(check, build, self.average)
     }
 
     fn column(&mut self, build: usize, cache: &mut DifferenceCache) -> Vec<Option<StoredCheck>> {

@@ -124,6 +124,9 @@ pub struct CheckResult {
     /// The names of both sides, if they are parts of one run: `threads=1` and `threads=2`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sides: Option<[String; 2]>,
+    /// The cell of the reference, `PROFILE/TEST/SERIAL:CASE`, if it is another one of the same run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reference_cell: Option<String>,
     /// The statistic, which is the last part of the identifier.
     pub statistic: Statistic,
     /// Whether it is a primary metric of its case.
@@ -431,6 +434,7 @@ impl ComparisonResult {
         CheckResult {
             id: id.text(),
             sides: builds.within_run().map(|within| within.sides(check.row).map(str::to_owned)),
+            reference_cell: report::reference_cell(builds, check.row),
             statistic: check.statistic,
             primary: check.primary,
             direction: tolerances.options.directions.of(id.class, id.metric),

@@ -285,6 +285,13 @@ pub(super) fn last_findings(builds: &Builds, row: MetricIndex) -> [Vec<String>; 
     [reference, judged].map(|build| builds.findings(build, row).into_iter().map(str::to_owned).collect())
 }
 
+/// Within one run, the cell that a metric's cell is compared with, if that is another one.
+pub(super) fn reference_cell(builds: &Builds, row: MetricIndex) -> Option<String> {
+    let judged = builds.cell(row);
+    let reference = builds.within_run()?.counterpart(judged).filter(|reference| *reference != judged)?;
+    Some(builds.cell_name(reference))
+}
+
 /// The parameters in which two builds differ.
 pub(super) fn param_differences(
     builds: &Builds,

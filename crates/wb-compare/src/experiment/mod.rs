@@ -10,6 +10,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use wb_model::{Direction, MetricKey, Unit};
 
+use crate::statistical::threshold::NegligibleRatios;
+
 pub use calibration::{CalibrationCase, CalibrationExperiment};
 pub use duplicates::{DuplicateVariants, VariantInputs};
 pub use samples::{CaseSamples, InvalidMetric, VariantSamples, attempt_rounds, blocks_by_round, left_behind};
@@ -34,6 +36,10 @@ pub struct Criterion {
     /// The smallest relevant difference, in percent: if the whole confidence interval of the ratio is closer to 1, the
     /// verdict is `equivalent`.
     pub threshold: f64,
+    /// The ratios that do not matter by the threshold, both ends included: for 5 % from 1/1.05 to 1.05, which is −4.76 % to
+    /// +5 %. `None` if an older version recorded the run.
+    #[serde(default)]
+    pub negligible: Option<NegligibleRatios>,
     /// The error rate, in percent: the share of identical variants among those reported as different; of a single
     /// comparison, and of the sides of a calibration, the probability that they are.
     pub error_rate: f64,

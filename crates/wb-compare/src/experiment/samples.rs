@@ -6,8 +6,7 @@ use wb_model::MetricKey;
 
 use super::{ComparedMetric, VariantInputs};
 use crate::build::AttemptCounts;
-use crate::failure_test::FailureTest;
-use crate::sequential_test::{CaseBlocks, InvalidBlock, MetricBlocks, SequentialTest};
+use crate::sequential_test::{CaseBlocks, InvalidBlock, MetricBlocks, SequentialTest, VariantAttempts};
 
 /// The samples of a variant for one case.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -20,11 +19,11 @@ pub struct VariantSamples {
     pub values: Vec<Vec<(u32, f64)>>,
     /// The rounds of all measured samples, counted or not.
     pub measured_rounds: BTreeSet<u32>,
-    /// The number of rounds in which it had its turn.
-    pub rounds: u32,
+    /// The attempts of the rounds in which it had its turn.
+    pub attempts: VariantAttempts,
     /// How many of the counted samples were disturbed by activity outside the workload.
     pub disturbed: usize,
-    /// The failed attempts at the samples.
+    /// The failed attempts at the samples; at warm-ups, if it did not get beyond them.
     pub failures: AttemptCounts,
     /// Why there are fewer samples than required; `None` if there are enough.
     pub shortfall_reason: Option<String>,
@@ -57,10 +56,11 @@ pub struct InvalidMetric {
 }
 
 impl CaseSamples {
-    /// The test of each variant but the first; `None` if nothing failed.
-    pub(super) fn failure_tests(&self) -> Vec<Option<FailureTest>> {
-        let Some((first, others)) = self.variants.split_first() else { return Vec::new() };
-        others.iter().map(|variant| FailureTest::of([first.failures, variant.failures])).collect()
+    /// The failed attempts of the first variant, with those of each other one.
+    pub(super) fn failure_pairs(&self) -> impl Iterator<Item = [AttemptCounts; 2]> {
+        let (first, others) = self.variants.split_first().unzip();
+        let others = others.into_iter().flatten();
+        others.filter_map(move |variant| Some([first?.failures, variant.failures]))
     }
 
     pub(super) fn blocks(&self, sequential_test: &SequentialTest) -> Result<CaseBlocks, InvalidMetric> {
@@ -73,12 +73,13 @@ impl CaseSamples {
             Ok(blocks)
         };
         let metrics = self.metrics.iter().enumerate().map(metric).collect::<Result<_, _>>()?;
-        Ok(CaseBlocks { metrics, open_rounds: None, ended: self.ended_early() })
+        let attempts = self.variants.iter().map(|variant| variant.attempts.clone()).collect();
+        Ok(CaseBlocks { metrics, open_rounds: None, ended: self.ended_early(), attempts })
     }
 
     /// The variants, by index, without which the others were measured; none if there was nothing left to compare.
     fn ended_early(&self) -> BTreeSet<usize> {
-        let rounds: Vec<u32> = self.variants.iter().map(|variant| variant.rounds).collect();
+        let rounds: Vec<u32> = self.variants.iter().map(|variant| variant.attempts.rounds).collect();
         let mut ended = left_behind(&rounds);
         ended.extend((0..).zip(&self.variants).filter(|(_, variant)| variant.is_given_up).map(|(at, _)| at));
         if ended.contains(&0) || ended.len() + 1 >= self.variants.len() { BTreeSet::new() } else { ended }

@@ -86,6 +86,14 @@ pub struct VariantSummary {
     /// variants and cases (Benjamini and Hochberg); `None` if none failed, or for the first variant.
     #[serde(default)]
     pub failure_p_value: Option<f64>,
+    /// Whether the share of failed attempts differs from that of the first variant, and not significantly: nothing is known
+    /// about which of both fails more often.
+    #[serde(default)]
+    pub failures_undecided: bool,
+    /// The number of attempts at each of both variants that would decide which fails more often, if as many of them fail as so
+    /// far; `None` if that is decided, or the shares are equal or differ too little.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure_attempts_to_decide: Option<u32>,
     /// The median of the counted samples; `None` without samples.
     pub median: Option<f64>,
     /// The comparison with the first variant; `None` for the first itself.
@@ -140,6 +148,8 @@ impl VariantCase {
                 failures: variant.failures,
                 failures_rose: failures.rose,
                 failure_p_value: failures.p_value,
+                failures_undecided: failures.is_undecided,
+                failure_attempts_to_decide: failures.attempts_to_decide,
                 median: Samples::new(&values).ok().map(|samples| samples.median()),
                 result,
                 shortfall: variant.shortfall_reason.clone(),
@@ -186,6 +196,8 @@ mod tests {
         assert!(often.failures_rose && often.failure_p_value.unwrap() < 0.001, "{often:?}");
         assert_eq!(often.result.unwrap().verdict, VariantVerdict::Worse);
         assert!(!once.failures_rose && once.failure_p_value.unwrap() > 0.05, "{once:?}");
+        assert_eq!([first, often, once].map(|variant| variant.failures_undecided), [false, false, true]);
+        assert!(often.failure_attempts_to_decide.is_none() && once.failure_attempts_to_decide.unwrap() > 13, "{once:?}");
         assert_eq!(once.result.unwrap().verdict, VariantVerdict::Equivalent);
     }
 }

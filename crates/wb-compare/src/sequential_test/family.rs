@@ -7,9 +7,10 @@ use wb_stats::{Interval, benjamini_hochberg, selected_confidence};
 
 use super::evidence::Evidence;
 use super::{
-    CaseBlocks, CaseResult, MetricBlocks, MetricResult, SequentialTest, StoppingState, VariantResult, VariantVerdict,
-    log_ratio,
+    CaseBlocks, CaseResult, FailureComparison, MetricBlocks, MetricResult, SequentialTest, StoppingState,
+    VariantAttempts, VariantResult, VariantVerdict, log_ratio,
 };
+use crate::build::AttemptCounts;
 use crate::comparison::ConfidenceInterval;
 use crate::statistical::threshold::NegligibleRatios;
 
@@ -25,6 +26,9 @@ struct FamilyCase<'a> {
     open_rounds: Option<u32>,
     metrics: Vec<FamilyMetric<'a>>,
     ended: &'a BTreeSet<usize>,
+    attempts: &'a [VariantAttempts],
+    /// The number of rounds analyzed so far.
+    rounds: u32,
     is_stopped: bool,
 }
 
@@ -53,13 +57,16 @@ impl<'a> Family<'a> {
             open_rounds: case.open_rounds,
             metrics: case.metrics.iter().map(metric).collect(),
             ended: &case.ended,
+            attempts: &case.attempts,
+            rounds: 0,
             is_stopped: false,
         };
         let negligible = NegligibleRatios::new(test.options.threshold);
         let mut family = Self { test, negligible, cases: cases.iter().map(case).collect() };
         let metrics = cases.iter().flat_map(|case| &case.metrics);
-        let last = metrics.filter_map(|metric| metric.blocks.last_key_value()).map(|(round, _)| *round).max();
-        for round in 0..=last.unwrap_or(0) {
+        let with_blocks = metrics.filter_map(|metric| metric.blocks.last_key_value()).map(|(round, _)| *round + 1);
+        let with_attempts = cases.iter().flat_map(|case| &case.attempts).map(|attempts| attempts.rounds);
+        for round in 0..with_blocks.chain(with_attempts).max().unwrap_or(1) {
             if family.running().any(|case| case.open_rounds.is_some_and(|rounds| rounds <= round)) {
                 break;
             }
@@ -75,9 +82,11 @@ impl<'a> Family<'a> {
 
     fn take_round(&mut self, round: u32) {
         let max_blocks = self.test.options.max_blocks;
-        let running = self.cases.iter_mut().filter(|case| !case.is_stopped);
-        let metrics = running.flat_map(|case| &mut case.metrics);
-        for metric in metrics {
+        let running = self.cases.iter_mut().filter(|case| !case.is_stopped).map(|case| {
+            case.rounds = round + 1;
+            case
+        });
+        for metric in running.flat_map(|case| &mut case.metrics) {
             let Some([Some(first), others @ ..]) = metric.samples.blocks.get(&round).map(Vec::as_slice) else {
                 continue;
             };
@@ -94,9 +103,11 @@ impl<'a> Family<'a> {
         }
     }
 
-    /// For each case, whether all its variants that did not end early have a verdict in all its metrics; if none is left, all.
+    /// For each case, whether all its variants that did not end early have a verdict in all its metrics, and about their
+    /// failures as far as more blocks could decide about these; if none is left, all.
     fn are_decided(&self) -> Vec<bool> {
         let mut verdicts = self.verdicts(&self.result()).into_iter();
+        let mut failures = self.failures().into_iter();
         let case = |case: &FamilyCase<'_>| {
             let is_open: Vec<bool> = (1..self.test.variants).map(|variant| case.is_compared(variant)).collect();
             let count = case.metrics.len() * is_open.len();
@@ -105,9 +116,27 @@ impl<'a> Family<'a> {
                 .filter(|(verdict, _)| *verdict == VariantVerdict::Inconclusive)
                 .map(|(_, is_open)| *is_open)
                 .collect();
-            undecided.is_empty() || is_open.contains(&true) && !undecided.contains(&true)
+            let failures: Vec<Option<FailureComparison>> = failures.by_ref().take(is_open.len()).collect();
+            let has_open_failures = || {
+                let limit = case.expected_rounds(self.test.options.max_blocks);
+                let mut open = failures.iter().zip(&is_open).filter(|(_, is_open)| **is_open);
+                open.any(|(failures, _)| failures.is_some_and(|it| it.is_open(limit, self.test.options.error_rate)))
+            };
+            (undecided.is_empty() || is_open.contains(&true) && !undecided.contains(&true)) && !has_open_failures()
         };
         self.cases.iter().map(case).collect()
+    }
+
+    /// The comparisons of failed attempts, of each variant but the first of each case.
+    fn failures(&self) -> Vec<Option<FailureComparison>> {
+        let of_case = |case: &FamilyCase<'_>| {
+            let counts = |variant: usize| {
+                case.attempts.get(variant).map(|attempts| attempts.counts(case.rounds)).unwrap_or_default()
+            };
+            (1..self.test.variants).map(|variant| [counts(0), counts(variant)]).collect::<Vec<[AttemptCounts; 2]>>()
+        };
+        let pairs: Vec<[AttemptCounts; 2]> = self.cases.iter().flat_map(of_case).collect();
+        FailureComparison::compare_all(&pairs, self.test.options.error_rate)
     }
 
     fn metrics(&self) -> impl Iterator<Item = &FamilyMetric<'a>> {
@@ -218,6 +247,18 @@ impl FamilyCase<'_> {
         !self.ended.contains(&0) && !self.ended.contains(&variant)
     }
 
+    /// The number of rounds in which all variants that are still measured will have had the most blocks, if as many attempts fail
+    /// as so far.
+    fn expected_rounds(&self, max_blocks: usize) -> u32 {
+        let variants = self.metrics.first().map_or(0, |metric| metric.evidence.len());
+        let compared = (0..variants).filter(|at| self.is_compared(at + 1));
+        let fewest = compared.filter_map(|at| self.metrics.iter().map(|metric| metric.evidence[at].blocks()).max()).min();
+        match fewest {
+            Some(blocks @ 1..) => self.rounds.max((self.rounds as usize * max_blocks / blocks) as u32),
+            _ => max_blocks as u32,
+        }
+    }
+
     /// Whether a variant can have another block, in the metric with the most.
     fn is_open(&self, max_blocks: usize) -> bool {
         let blocks = |at: usize| self.metrics.iter().map(move |metric| metric.evidence[at].blocks()).max();
@@ -230,5 +271,74 @@ impl FamilyMetric<'_> {
     /// Those of the variant with the most.
     fn blocks(&self) -> usize {
         self.evidence.iter().map(Evidence::blocks).max().unwrap_or(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use rand::{Rng, SeedableRng};
+    use rand_chacha::ChaCha8Rng;
+
+    use super::*;
+    use crate::sequential_test::Options;
+
+    /// The error rate of the options.
+    const RATE: f64 = 0.05;
+
+    /// Two variants with equal figures, of whose attempts these shares fail, measured until they are decided: the number of
+    /// rounds, and the comparison of their failures then.
+    fn measure(test: &SequentialTest, shares: [f64; 2], seed: u64) -> (u32, Option<FailureComparison>) {
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        let mut blocks = BTreeMap::new();
+        let mut attempts: [Vec<bool>; 2] = Default::default();
+        for round in 0..3 * test.max_blocks() as u32 {
+            let failed = shares.map(|share| rng.random_bool(share));
+            let figure = |at: usize| Some(1000.0 + f64::from(round * 7 % 5) + at as f64).filter(|_| !failed[at]);
+            blocks.insert(round, vec![figure(0), figure(1)]);
+            (0..2).for_each(|at| attempts[at].push(failed[at]));
+        }
+        let case = CaseBlocks {
+            metrics: vec![MetricBlocks { direction: Direction::Lower, blocks }],
+            attempts: attempts.map(VariantAttempts::of_rounds).to_vec(),
+            ..CaseBlocks::default()
+        };
+        let cases = [case];
+        let family = Family::analyze(test, &cases);
+        (family.cases[0].rounds, family.failures()[0])
+    }
+
+    fn rises(comparison: Option<FailureComparison>) -> bool {
+        comparison.is_some_and(|it| it.is_higher() && it.adjusted <= RATE)
+    }
+
+    /// Although failures are looked at after each round.
+    #[test]
+    fn of_variants_that_fail_equally_often_few_are_said_to_fail_more() {
+        let test = SequentialTest::new(1, 2, Options::default()).unwrap();
+        for share in [0.03, 0.1, 0.3, 0.5, 0.7] {
+            let rose = (0..1000).filter(|seed| rises(measure(&test, [share; 2], *seed).1)).count();
+            assert!(rose <= 50, "{share}: {rose} of 1000");
+        }
+    }
+
+    #[test]
+    fn sampling_goes_on_until_more_frequent_failures_are_decided() {
+        let test = SequentialTest::new(1, 2, Options::default()).unwrap();
+        for shares in [[0.0, 1.0 / 3.0], [0.1, 0.6]] {
+            let all: Vec<_> = (0..200).map(|seed| measure(&test, shares, seed)).collect();
+            let rose = all.iter().filter(|(_, comparison)| rises(*comparison)).count();
+            let rounds = all.iter().map(|(rounds, _)| f64::from(*rounds)).sum::<f64>() / 200.0;
+            assert!(rose >= 170 && (18.0..40.0).contains(&rounds), "{shares:?}: {rose}, {rounds} rounds");
+            // Of the others, few attempts had failed by chance when the figures were decided.
+            let others = all.iter().filter(|(_, comparison)| !rises(*comparison));
+            let mut others = others.filter_map(|(_, comparison)| *comparison);
+            assert!(others.all(|it| !it.is_higher() || it.is_undecided(RATE)), "{shares:?}");
+        }
+        // A failure now and then is nothing that thirty blocks could decide.
+        let mean = |shares: [f64; 2]| (0..200).map(|seed| f64::from(measure(&test, shares, seed).0)).sum::<f64>() / 200.0;
+        let (none, seldom) = (mean([0.0; 2]), mean([0.0, 0.03]));
+        assert!(seldom < none + 3.0, "{seldom} {none}");
     }
 }

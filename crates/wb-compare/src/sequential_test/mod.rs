@@ -6,9 +6,11 @@
 //!
 //! Each comparison, of a variant with the first in a metric of a case, has a p-value that is valid whenever sampling stops
 //! ([`GroupSequentialTest`]), and all comparisons of all cases are one family (Benjamini and Hochberg), analyzed anew after each round. P-values only decrease, so that a
-//! case that has stopped keeps its verdicts. Start with [`SequentialTest`]; the error rates are in `docs/statistics.md`.
+//! case that has stopped keeps its verdicts. Failed attempts are another family: while more blocks could decide whether a
+//! variant fails more or less often than the first, its case goes on. Start with [`SequentialTest`]; the error rates are in `docs/statistics.md`.
 
 mod evidence;
+mod failures;
 mod family;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,6 +22,8 @@ use wb_stats::GroupSequentialTest;
 
 use crate::comparison::ConfidenceInterval;
 use crate::direction::is_speed;
+pub(crate) use failures::FailureComparison;
+pub use failures::VariantAttempts;
 use family::Family;
 
 /// Settings of the test, fixed before the first block: changing the numbers of blocks after an evaluation increases the
@@ -90,6 +94,8 @@ pub struct CaseBlocks {
     pub open_rounds: Option<u32>,
     /// The variants, by index, that ended before the others: no more blocks are taken for their sake.
     pub ended: BTreeSet<usize>,
+    /// The attempts of each variant, whose failures are compared, too; empty if they are not known.
+    pub attempts: Vec<VariantAttempts>,
 }
 
 /// The blocks of a metric of a case.
@@ -125,9 +131,11 @@ pub struct MetricResult {
 pub enum StoppingState {
     /// Another block is needed.
     Continue,
-    /// Every variant has a verdict in every metric.
+    /// Every variant has a verdict in every metric, and more blocks up to the maximum would not decide about failed attempts
+    /// either, if those go on as so far.
     Decided,
-    /// The maximum number of blocks is reached, and some variant has no verdict in some metric.
+    /// The maximum number of blocks is reached, and some variant has no verdict in some metric, or none about its failed
+    /// attempts.
     AtLimit,
 }
 

@@ -25,7 +25,7 @@ use crate::build::{Build, Builds, Layout, Run, TestError};
 use crate::metadata::Metadata;
 use crate::run_identity::RunIdentity;
 use crate::run_perf;
-use crate::schedule::Schedule;
+use crate::schedule::{Rounds, Schedule};
 use crate::unknown_name::{UnknownName, join_build_names};
 use wb_model::pluralize;
 use wb_record::files::{MAX_FILE, relative_to};
@@ -236,8 +236,9 @@ pub fn read(sources: &[BuildSource], options: &ReadOptions, study: StudyFn<'_>) 
             }
             files.extend(folder.results.into_iter().map(|file| (run_index, file)));
             read.warnings.extend(folder.warnings);
+            let planned = native.as_mut().filter(|_| options.schedule);
             let planned =
-                native.as_mut().filter(|_| options.schedule).map(|native| std::mem::take(&mut native.planned));
+                planned.map(|native| (std::mem::take(&mut native.planned), std::mem::take(&mut native.rounds)));
             let mut metadata = match (native, folder.metadata) {
                 (Some(native), _) => native.metadata,
                 (None, None) => Metadata::default(),
@@ -246,7 +247,8 @@ pub fn read(sources: &[BuildSource], options: &ReadOptions, study: StudyFn<'_>) 
             let environment = std::mem::take(&mut metadata.environment).into_iter();
             let mapped = environment.filter_map(|(name, it)| Some((source.mapped_profile(&name)?.to_owned(), it)));
             metadata.environment = mapped.collect();
-            let schedule = Schedule { planned: planned.unwrap_or_default(), ..Schedule::default() };
+            let (planned, rounds) = planned.unwrap_or_default();
+            let schedule = Schedule { planned, rounds, ..Schedule::default() };
             let (path, layout) = (path.to_owned(), folder.layout);
             build.runs.push(Run { path, layout, metadata, identity, schedule, ..Run::default() });
             if let Some(run) = build.runs.last_mut() {
@@ -259,8 +261,11 @@ pub fn read(sources: &[BuildSource], options: &ReadOptions, study: StudyFn<'_>) 
     }
     check_mapped_profiles(sources, &read.builds, &files)?;
     // The buffer for a file's text is reused by each thread, since the system clears newly allocated memory.
-    let parsed: Vec<_> =
-        files.par_iter().map_init(Vec::new, |text, (run, file)| parse(run.build, file, options, text)).collect();
+    let builds = &read.builds.list;
+    let parse = |text: &mut Vec<u8>, (run, file): &(RunIndex, ResultFile)| {
+        parse(run.build, file, options, &builds[run.build].runs[run.run].schedule.rounds, text)
+    };
+    let parsed: Vec<_> = files.par_iter().map_init(Vec::new, parse).collect();
     let file = |((run_index, file), content): ((RunIndex, ResultFile), Result<ParsedResult, WarningKind>)| {
         let profile =
             compared_as(&file.profile, &sources[run_index.build], run_index.build, &sources[0]).map(str::to_owned);
@@ -340,6 +345,7 @@ fn parse(
     build: usize,
     file: &ResultFile,
     options: &ReadOptions,
+    rounds: &Rounds,
     text: &mut Vec<u8>,
 ) -> Result<ParsedResult, WarningKind> {
     let text = match &file.recomputed {
@@ -362,7 +368,7 @@ fn parse(
         Layout::Weighbridge => {
             let values = if build == 0 { &ValueMap::default() } else { &options.values };
             let keys = pairing::reduced_keys(file, &options.allow_different, values);
-            weighbridge::parse(text, options, &keys)
+            weighbridge::parse(text, options, &keys, rounds)
         }
     };
     parsed.map_err(WarningKind::malformed)

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use wb_model::{CellId, pluralize};
-use wb_record::{DamagedSample, JournalEvent, RecordError, RunFolder, RunRecords};
+use wb_model::{CellId, Purpose, pluralize};
+use wb_record::{DamagedSample, JournalEvent, JournalLine, RecordError, RunFolder, RunRecords};
 
 use super::folder::{ResultFile, ResultFolder};
 use super::warning::{Warning, WarningKind};
@@ -12,6 +12,7 @@ use super::{SourceError, StudyFn, run_records};
 use crate::build::{Layout, TestError};
 use crate::metadata::Metadata;
 use crate::run_identity::RunIdentity;
+use crate::schedule::{Rounds, rounds};
 
 /// The recorded data of a run besides its results.
 pub(super) struct NativeRun {
@@ -19,6 +20,8 @@ pub(super) struct NativeRun {
     pub(super) identity: RunIdentity,
     /// The names of its cells, in the order of the plan.
     pub(super) planned: Vec<String>,
+    /// The rounds in which they were sampled.
+    pub(super) rounds: Rounds,
 }
 
 /// Reads the records of the run at `path`, whose folder has been listed. Results that are inconsistent with the records
@@ -58,7 +61,22 @@ pub(super) fn read(path: &Path, folder: &mut ResultFolder, study: StudyFn<'_>) -
     };
     let planned = records.run_file.invocations.iter().flat_map(|invocation| &invocation.cells);
     let planned = planned.map(ToString::to_string).collect();
-    Ok(NativeRun { metadata, identity, planned })
+    Ok(NativeRun { metadata, identity, planned, rounds: rounds(attempts_by_invocation(&records.lines)) })
+}
+
+/// The cells of the attempts at samples of each invocation, in the order of time.
+fn attempts_by_invocation(lines: &[JournalLine]) -> Vec<Vec<&CellId>> {
+    let mut invocations = vec![Vec::new()];
+    for line in lines {
+        match &line.event {
+            JournalEvent::InvocationStarted { .. } => invocations.push(Vec::new()),
+            JournalEvent::AttemptEnded(ended) if ended.purpose == Purpose::Sample => {
+                invocations.last_mut().expect("there is always one").push(&ended.cell);
+            }
+            _ => {}
+        }
+    }
+    invocations
 }
 
 /// The recomputed results of a serial.

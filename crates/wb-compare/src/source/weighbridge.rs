@@ -17,7 +17,7 @@ use crate::build::{
 };
 use crate::id::IdFormat;
 use crate::interner::Symbol;
-use crate::schedule::SampleTime;
+use crate::schedule::{Rounds, SampleTime};
 
 /// The file that distinguishes this layout from run-perf's.
 pub(crate) const RUN_FILE: &str = "run.json";
@@ -155,6 +155,7 @@ pub(super) fn parse(
     text: &str,
     options: &ReadOptions,
     keys: &BTreeMap<String, String>,
+    rounds: &Rounds,
 ) -> Result<ParsedResult, serde_json::Error> {
     let RawSerial { cells } = serde_json::from_str(text)?;
     let mut parsed = ParsedResult { id_format: IdFormat::Weighbridge, ..ParsedResult::default() };
@@ -162,7 +163,7 @@ pub(super) fn parse(
         if let Some(key) = keys.get(cell.id.as_ref()) {
             cell.key = Cow::Borrowed(key);
         }
-        add_cell(&mut parsed, &cell, options);
+        add_cell(&mut parsed, &cell, options, rounds);
     }
     Ok(parsed)
 }
@@ -218,12 +219,13 @@ impl RawCell<'_> {
         (!self.is_imported()).then(|| SampleCounts { counted: counted().count(), disturbed })
     }
 
-    /// When each attempt, in time order, had its turn; `None` of those that were imported.
-    fn times(&self) -> Vec<Option<SampleTime>> {
+    /// When each attempt, in time order, had its turn; `None` of those that were imported. Without `rounds`, those of a run
+    /// without a journal, each is the next one.
+    fn times(&self, rounds: Option<&Vec<u32>>) -> Vec<Option<SampleTime>> {
         let mut turns = 0;
         let mut time = |attempt: &RawAttempt<'_>| {
-            let turn = turns;
-            turns += u32::from(attempt.purpose != Some(Purpose::WarmUp));
+            let turn = rounds.and_then(|rounds| rounds.get(turns).copied()).unwrap_or(turns as u32);
+            turns += usize::from(attempt.purpose != Some(Purpose::WarmUp));
             (!self.is_imported()).then_some(SampleTime { turn, start: attempt.start_seconds })
         };
         self.attempts.iter().map(&mut time).collect()
@@ -234,7 +236,7 @@ impl RawCell<'_> {
     }
 }
 
-fn add_cell(parsed: &mut ParsedResult, cell: &RawCell<'_>, options: &ReadOptions) {
+fn add_cell(parsed: &mut ParsedResult, cell: &RawCell<'_>, options: &ReadOptions, rounds: &Rounds) {
     let case = cell.id.split_once(':').map_or("", |(_, case)| case);
     let case = parsed.names.intern(case);
     parsed.errors.extend(cell.error().map(|text| (case, text)));
@@ -250,7 +252,7 @@ fn add_cell(parsed: &mut ParsedResult, cell: &RawCell<'_>, options: &ReadOptions
         .collect();
     let findings = (!cell.findings.is_empty()).then(|| parsed.names.intern(&cell.findings.join("\n")));
     let [unit_name, direction_name] = [METRIC_UNIT, METRIC_DIRECTION].map(|name| parsed.names.intern(name));
-    let times = cell.times();
+    let times = cell.times(rounds.get(cell.id.as_ref()));
     add_programs(parsed, case, &cell.provenance);
     for RawMetric { metric, worker, threshold, summary } in &cell.metrics {
         let RawMetricHead { name, class, unit, direction, primary } = metric;
@@ -331,7 +333,7 @@ mod tests {
 
     #[test]
     fn counted_samples_are_read_by_metric_and_worker() {
-        let parsed = parse(RESULT, &ReadOptions::default(), &BTreeMap::new()).unwrap();
+        let parsed = parse(RESULT, &ReadOptions::default(), &BTreeMap::new(), &Rounds::new()).unwrap();
         let [first, second] = &parsed.metrics[..] else { panic!("two metrics") };
         assert_eq!(
             (first.mean, first.stddev_percent, first.primary),
@@ -354,18 +356,21 @@ mod tests {
             r#"{"sample": 1, "start_seconds": 2.5, "counted": true, "values""#,
         );
         let options = ReadOptions { schedule: true, ..ReadOptions::default() };
-        let parsed = parse(&timed, &options, &BTreeMap::new()).unwrap();
+        let parsed = parse(&timed, &options, &BTreeMap::new(), &Rounds::new()).unwrap();
         assert_eq!(parsed.times.len(), parsed.samples.len());
         assert_eq!(parsed.times[parsed.metrics[0].samples.clone()][1], Some(SampleTime { turn: 2, start: 2.5 }));
+        let rounds = Rounds::from([("Localhost/himeno/0000:grid=XS,threads=1".to_owned(), vec![0, 1, 7])]);
+        let resumed = parse(&timed, &options, &BTreeMap::new(), &rounds).unwrap();
+        assert_eq!(resumed.times[resumed.metrics[0].samples.clone()][1], Some(SampleTime { turn: 7, start: 2.5 }));
         let imported = timed.replace(r#""metrics""#, r#""provenance": {"imported from": "fio"}, "metrics""#);
-        assert_eq!(parse(&imported, &options, &BTreeMap::new()).unwrap().times, [None; 3]);
+        assert_eq!(parse(&imported, &options, &BTreeMap::new(), &Rounds::new()).unwrap().times, [None; 3]);
     }
 
     #[test]
     fn a_cell_without_a_value_is_an_error_with_its_reason() {
         let error = |outcome: &str| {
             let text = RESULT.replace(r#"{"outcome": "partial", "valid": 2, "required": 6}"#, outcome);
-            let parsed = parse(&text, &ReadOptions::default(), &BTreeMap::new()).unwrap();
+            let parsed = parse(&text, &ReadOptions::default(), &BTreeMap::new(), &Rounds::new()).unwrap();
             parsed.errors.into_iter().map(|(_, text)| text).collect::<Vec<_>>()
         };
         let failed = r#"{"outcome": "failed", "reason": "crashed (fio: exit status 7)"}"#;
@@ -384,7 +389,7 @@ mod tests {
         let invalid = r#"{"purpose": "sample", "counted": false, "values": {},
             "validity": {"validity": "invalid", "gate": "answer", "figures": "residual 7"}}"#;
         let interrupted = RESULT.replace(r#""attempts": ["#, &format!(r#""attempts": [{invalid},"#));
-        let errors = |text: &str| parse(text, &ReadOptions::default(), &BTreeMap::new()).unwrap().errors;
+        let errors = |text: &str| parse(text, &ReadOptions::default(), &BTreeMap::new(), &Rounds::new()).unwrap().errors;
         assert!(errors(&interrupted).is_empty());
         let given_up =
             interrupted.replace(r#""outcome": {"#, r#""ended_by": "its sample limit is reached", "outcome": {"#);
@@ -410,6 +415,6 @@ mod tests {
     #[test]
     fn imported_samples_have_no_record_of_disturbances() {
         let imported = RESULT.replace(r#""metrics""#, r#""provenance": {"imported from": "fio"}, "metrics""#);
-        assert_eq!(parse(&imported, &ReadOptions::default(), &BTreeMap::new()).unwrap().sample_counts, None);
+        assert_eq!(parse(&imported, &ReadOptions::default(), &BTreeMap::new(), &Rounds::new()).unwrap().sample_counts, None);
     }
 }

@@ -59,7 +59,7 @@ const ROUNDING: f64 = 1e-9;
 
 impl NegligibleRatios {
     /// The threshold is in percent.
-    pub(crate) fn new(threshold: f64) -> Self {
+    pub fn new(threshold: f64) -> Self {
         let high = 1.0 + threshold / 100.0;
         Self { low: 1.0 / high, high }
     }

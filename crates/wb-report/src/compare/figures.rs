@@ -124,7 +124,10 @@ pub(super) fn format_figure(number: Option<f64>, unit: Option<&Unit>) -> String 
 
 /// The values of a check in the first and the last build.
 pub(super) fn side_figures(check: &CheckResult) -> [String; 2] {
-    [check.before, check.after].map(|number| format_figure(number, check.value_unit.as_ref()))
+    let numbers = [check.before, check.after];
+    let Some(unit) = &check.value_unit else { return numbers.map(format_value) };
+    let common = unit.common(numbers.into_iter().flatten());
+    numbers.map(|number| number.map_or_else(|| NO_VALUE.to_owned(), |number| common.format(number)))
 }
 
 /// Formats a number with up to six digits.

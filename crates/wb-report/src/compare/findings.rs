@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 use wb_compare::comparison::CheckResult;
 use wb_compare::{CheckId, ComparisonResult, Statistic};
+use wb_study::findings::with_ranges;
 
 use super::figures::readable_id;
 use crate::findings::{describe_texts, group_by_kind, name_cells};
@@ -19,25 +20,30 @@ pub(super) struct BuildFindings {
 }
 
 /// Groups the findings about primary metrics by kind; `build_name` formats the names of builds. Findings of one kind that
-/// the same cells of both builds have are one line.
+/// the same cells of both builds have, with the same figures, are one line.
 pub(super) fn group_findings(outcome: &ComparisonResult, build_name: impl Fn(&str) -> String) -> Vec<BuildFindings> {
     let [reference, .., judged] = &outcome.builds[..] else { return Vec::new() };
     // All metrics of a cell have its findings.
     let is_primary = |check: &&CheckResult| check.primary && check.statistic == Statistic::Mean;
-    let mut cells: BTreeMap<String, [&[String]; 2]> = BTreeMap::new();
+    let mut cells: BTreeMap<String, [Option<&[String]>; 2]> = BTreeMap::new();
     for check in outcome.checks.iter().filter(is_primary) {
-        let sides = cells.entry(cell_name(check)).or_default();
-        for (side, findings) in sides.iter_mut().zip(&check.findings) {
-            if side.is_empty() {
-                *side = findings;
+        let judged = cell_name(check);
+        let reference = check.reference_cell.as_deref().map_or_else(|| judged.clone(), readable_id);
+        for (side, name) in [reference, judged].into_iter().enumerate() {
+            let of_side = &mut cells.entry(name).or_default()[side];
+            if of_side.is_none_or(<[String]>::is_empty) {
+                *of_side = Some(&check.findings[side]);
             }
         }
     }
     let names: Vec<&String> = cells.keys().collect();
     let of_side = |side: usize| {
         let cells = cells.values().map(move |sides| sides[side]).enumerate();
-        cells.flat_map(move |(cell, findings)| findings.iter().map(move |text| ((side, cell), text.as_str())))
+        let findings = cells.flat_map(|(cell, findings)| findings.into_iter().flatten().map(move |text| (cell, text)));
+        findings.map(move |(cell, text)| ((side, cell), text.as_str()))
     };
+    // Within one run the sides have other cells.
+    let counts = [0, 1].map(|side| cells.values().filter(|sides| sides[side].is_some()).count());
     let builds = [reference, judged].map(|build| build_name(&build.name));
     let both = format!("{} and {}", builds[0], builds[1]);
     let mut lines = Vec::new();
@@ -47,19 +53,22 @@ pub(super) fn group_findings(outcome: &ComparisonResult, build_name: impl Fn(&st
                 findings.iter().filter(|((of, _), _)| *of == side).map(|((_, cell), _)| *cell).collect();
             cells.into_iter().collect::<Vec<usize>>()
         };
-        let mut line = |builds: &str, cells: &[usize], texts: &[&str], places: usize| {
-            let cells = name_cells(cells, |at| names[at].clone(), names.len());
+        let mut line = |builds: &str, all: usize, cells: &[usize], texts: &[&str], places: usize| {
+            let cells = name_cells(cells, |at| names[at].clone(), all);
             lines.push(BuildFindings { builds: builds.to_owned(), cells, text: describe_texts(texts, places) });
         };
         let [of_reference, of_judged] = [0, 1].map(cells_of);
-        if of_reference == of_judged {
+        let texts_of = |side: usize| -> Vec<&str> {
+            findings.iter().filter(|((of, _), _)| *of == side).map(|(_, text)| *text).collect()
+        };
+        // One range over both would hide that a build has more of it.
+        if of_reference == of_judged && with_ranges(&texts_of(0)) == with_ranges(&texts_of(1)) {
             let texts: Vec<&str> = findings.iter().map(|(_, text)| *text).collect();
-            line(&both, &of_reference, &texts, 2 * of_reference.len());
+            line(&both, counts[0], &of_reference, &texts, 2 * of_reference.len());
             continue;
         }
         for (side, cells) in [of_reference, of_judged].iter().enumerate().filter(|(_, cells)| !cells.is_empty()) {
-            let texts = findings.iter().filter(|((of, _), _)| *of == side).map(|(_, text)| *text);
-            line(&builds[side], cells, &texts.collect::<Vec<&str>>(), cells.len());
+            line(&builds[side], counts[side], cells, &texts_of(side), cells.len());
         }
     }
     lines

@@ -28,8 +28,8 @@ pub(super) fn headline_with(
     let deviations = outcome.totals.standard_deviations;
     let [reference, .., judged] = &outcome.builds[..] else { return String::new() };
     let mut sentence = match &outcome.within_run {
-        None => describe_sides([&reference.name, &judged.name].map(|name| build_name(name)), &primary, check_name),
-        Some(within_run) => describe_parts(within_run, &primary, &build_name, check_name),
+        None => describe_sides([&reference.name, &judged.name].map(|name| build_name(name)), &primary, &check_name),
+        Some(within_run) => describe_parts(within_run, &primary, &build_name, &check_name),
     };
     match deviations.worse {
         0 => {}
@@ -41,20 +41,41 @@ pub(super) fn headline_with(
         1 => sentence += "; one standard deviation could not be compared",
         several => sentence += &format!("; {several} standard deviations could not be compared"),
     }
+    let partly_missing: Vec<&CheckResult> = outcome.checks.iter().filter(|check| check.primary && check.is_partly_missing()).collect();
+    let (names, judged_name) = (name_gravest(&partly_missing, &check_name), build_name(&judged.name));
     match outcome.totals.partly_missing {
         0 => {}
-        1 => sentence += &format!("; one check is missing in some runs of {}", build_name(&judged.name)),
-        several => sentence += &format!("; {several} checks are missing in some runs of {}", build_name(&judged.name)),
+        1 => sentence += &format!("; one check{names} is missing in some runs of {judged_name}"),
+        several => sentence += &format!("; {several} checks{names} are missing in some runs of {judged_name}"),
     }
     match outcome.totals.groups_regressed {
         0 => {}
         1 => sentence += "; one group of checks is worse on average",
         groups => sentence += &format!("; {groups} groups of checks are worse on average"),
     }
-    match outcome.totals.errors {
-        0 => sentence,
-        1 => sentence + "; one test ended in an error",
-        errors => sentence + &format!("; {errors} tests ended in an error"),
+    let error = [judged, reference].into_iter().find_map(|build| Some((build, build.errors.first()?)));
+    let error = error.map(|(build, (location, _))| format!("{} of {}", check_name(&short_location(location)), build_name(&build.name)));
+    match (outcome.totals.errors, error.unwrap_or_default()) {
+        (0, _) => sentence,
+        (1, error) => sentence + &format!("; one test ended in an error ({error})"),
+        (errors, error) => sentence + &format!("; {errors} tests ended in an error ({error}{})", and_others(errors - 1)),
+    }
+}
+
+/// ` (fio bs=4k (iops) and 2 others)`: the check with the largest difference, or the first of those without any; empty without
+/// checks.
+fn name_gravest(checks: &[&CheckResult], check_name: impl Fn(&str) -> String) -> String {
+    // The first of equal ones.
+    let gravest = checks.iter().rev().max_by(|one, other| magnitude(one).total_cmp(&magnitude(other)));
+    let name = |check: &&CheckResult| format!(" ({}{})", check_name(&short_name(&check.id)), and_others(checks.len() - 1));
+    gravest.map(name).unwrap_or_default()
+}
+
+fn and_others(others: usize) -> String {
+    match others {
+        0 => String::new(),
+        1 => " and one other".to_owned(),
+        others => format!(" and {others} others"),
     }
 }
 
@@ -110,7 +131,7 @@ pub(super) fn describe_sides(
             || check.final_verdict.is_better()
             || perhaps.is_some() && unconfirmed.iter().any(|it| std::ptr::eq(*it, check))
     };
-    let counts = count_checks(primary.iter().copied().filter(|check| !is_named(check)));
+    let counts = count_checks(primary.iter().copied().filter(|check| !is_named(check)), &check_name);
     match (described, primary.len()) {
         (_, 0) => sentence += " have no primary check in common",
         (0, 1) => sentence += &format!(": one check, {}", counts.trim_start_matches("1 ")),
@@ -206,8 +227,12 @@ fn describe_failing_inconclusive<'a>(
     format!("; inconclusive, which fails: {}{}{others}", check_name(&short_name(&most.id)), amount.unwrap_or_default())
 }
 
-/// The number of checks with each verdict: `5 equivalent, 10 inconclusive`.
-pub(super) fn count_checks<'a>(checks: impl Iterator<Item = &'a CheckResult>) -> String {
+/// The number of checks with each verdict, and the gravest of those that were not compared or lost a little: `5 equivalent, 2
+/// missing (fio bs=4k (iops) and one other)`.
+pub(super) fn count_checks<'a>(
+    checks: impl Iterator<Item = &'a CheckResult>,
+    check_name: impl Fn(&str) -> String,
+) -> String {
     let checks: Vec<&CheckResult> = checks.collect();
     let (equal, others): (Vec<_>, Vec<_>) = checks.into_iter().partition(|check| is_equal(check));
     let names = [
@@ -221,14 +246,22 @@ pub(super) fn count_checks<'a>(checks: impl Iterator<Item = &'a CheckResult>) ->
         (FinalVerdict::Invalid, "invalid"),
         (FinalVerdict::Incomparable, "incomparable"),
     ];
-    let count = |verdict: FinalVerdict| others.iter().filter(|check| check.final_verdict == verdict).count();
+    let with = |verdict: FinalVerdict| {
+        others.iter().copied().filter(|check| check.final_verdict == verdict).collect::<Vec<&CheckResult>>()
+    };
+    let is_grave = |verdict: FinalVerdict| verdict == FinalVerdict::MinorLoss || verdict.is_failure();
+    let named = |verdict: FinalVerdict, word: &str| match is_grave(verdict) {
+        true => format!("{word}{}", name_gravest(&with(verdict), &check_name)),
+        false => word.to_owned(),
+    };
+    let names = names.map(|(verdict, word)| (with(verdict).len(), named(verdict, word)));
     let equal_within = format!("equivalent{}", describe_wide_thresholds(&equal));
     let mut counts = vec![
         (others.iter().filter(|check| check.final_verdict.is_worse()).count(), "worse"),
         (others.iter().filter(|check| check.final_verdict.is_better()).count(), "better"),
         (equal.len(), equal_within.as_str()),
     ];
-    counts.extend(names.iter().map(|&(verdict, name)| (count(verdict), name)));
+    counts.extend(names.iter().map(|(count, name)| (*count, name.as_str())));
     let counts = counts.into_iter().filter(|(count, _)| *count > 0).map(|(count, name)| format!("{count} {name}"));
     counts.collect::<Vec<_>>().join(", ")
 }
@@ -379,7 +412,7 @@ fn describe_range(checks: &[&CheckResult]) -> String {
         Size::FromZero | Size::ToZero | Size::ChangedSign | Size::Unknown => None,
     };
     let (low, high) = range(checks.iter().filter_map(percent).collect());
-    match [low, high].map(format_size) {
+    match format_sizes([low, high]) {
         [low, high] if low == high => format!("{high} %"),
         [low, high] => format!("{low} to {high} %"),
     }
@@ -477,15 +510,16 @@ fn describe_interval(check: &CheckResult) -> String {
     let [near, far] = if is_more { ends } else { [ends[1], ends[0]] };
     let is_same_side = |ratio: f64| if is_more { ratio > 1.0 } else { ratio < 1.0 };
     let is_factor = factor(check).is_some();
-    let amount = |ratio: f64| match is_factor {
+    let sizes = format_sizes([near, far].map(|ratio| (ratio - 1.0) * 100.0));
+    let amount = |(ratio, size): (f64, &String)| match is_factor {
         _ if ratio <= 0.0 => "zero".to_owned(),
         true => format_factor(ratio.max(1.0 / ratio)),
-        false => format_size((ratio - 1.0) * 100.0),
+        false => size.clone(),
     };
     let unit = |amount: &str| if is_factor || amount == "zero" { "" } else { " %" };
     // Without the noise between runs.
     let of = if check.final_verdict == FinalVerdict::Unconfirmed { " between these runs" } else { "" };
-    let [near_amount, far_amount] = [near, far].map(amount);
+    let [near_amount, far_amount] = [(near, &sizes[0]), (far, &sizes[1])].map(amount);
     let [near_unit, far_unit] = [&near_amount, &far_amount].map(|amount| unit(amount));
     let words = adjective(&[check]).and_then(|word| Some((word, opposite(word)?)));
     match words {
@@ -590,6 +624,18 @@ fn format_size(percent: f64) -> String {
     }
 }
 
+/// Both ends of a range, without their signs, with as many decimals as the larger one needs: a range of 30 % says nothing
+/// about thousandths. An end that would be shown as zero is `<0.1`.
+fn format_sizes(ends: [f64; 2]) -> [String; 2] {
+    let largest = ends.iter().fold(0.0, |largest: f64, end| largest.max(end.abs()));
+    let decimals = format_size(largest).split_once('.').map_or(0, |(_, decimals)| decimals.len());
+    let step = 10f64.powi(-(decimals as i32));
+    ends.map(|end| match end.abs() {
+        size if size > 0.0 && size < step / 2.0 => format!("<{step:.decimals$}"),
+        size => format!("{size:.decimals$}"),
+    })
+}
+
 /// `slower` and `faster` of throughputs and latencies, otherwise `worse` and `better`; `None` if checks without a verdict
 /// differ in their direction.
 fn adjective(checks: &[&CheckResult]) -> Option<&'static str> {
@@ -629,6 +675,16 @@ pub(super) fn short_name(id: &str) -> String {
     match CheckId::parse(id) {
         Ok(parsed) => format!("{} ({})", short_cell_name(id), parsed.metric),
         Err(_) => id.to_owned(),
+    }
+}
+
+/// The test and the case of an error: `PROFILE/TEST/SERIAL`, with `:CASE` in a run of this program.
+fn short_location(location: &str) -> String {
+    let mut parts = location.splitn(3, '/').skip(1);
+    let (Some(test), cell) = (parts.next(), parts.next()) else { return location.to_owned() };
+    match cell.and_then(|cell| cell.split_once(':')).map(|(_, case)| unescape_lossy(case)).as_deref() {
+        None | Some("-") => test.to_owned(),
+        Some(case) => format!("{test} {case}"),
     }
 }
 

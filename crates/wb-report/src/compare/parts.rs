@@ -90,7 +90,7 @@ pub(super) fn describe_parts(
             (_, parts) => format!("The other {parts} parts"),
         };
         let total = pluralize(checks.len(), "check");
-        sentences.push(format!("{who}: {total}, {}", count_checks(checks.into_iter())));
+        sentences.push(format!("{who}: {total}, {}", count_checks(checks.into_iter(), &check_name)));
     }
     format!("within one run, {}", sentences.join(". "))
 }

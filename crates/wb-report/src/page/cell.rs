@@ -124,9 +124,12 @@ fn metric_views(result: &MetricResult) -> Vec<MetricView> {
 impl CurveView {
     fn new(curve: &CurveSet, ids: &mut IdGenerator) -> Self {
         let rows = phrasing::x_values(curve).into_iter().map(|x| {
+            let value = |line: &wb_study::result::SummaryCurve| {
+                line.points.iter().find(|point| point.x == x).map(|point| point.y)
+            };
+            let common = curve.y.1.common(curve.lines.iter().filter_map(value));
             let value_at = |line: &wb_study::result::SummaryCurve| {
-                let point = line.points.iter().find(|point| point.x == x);
-                point.map_or_else(|| phrasing::NO_VALUE.to_owned(), |point| curve.y.1.quantity(point.y).to_string())
+                value(line).map_or_else(|| phrasing::NO_VALUE.to_owned(), |value| common.format(value))
             };
             (curve.x.1.quantity(x).to_string(), curve.lines.iter().map(value_at).collect())
         });
@@ -146,8 +149,9 @@ fn latency_view(latency: &NestedLatency, ids: &mut IdGenerator) -> LatencyView {
     let heads = ["percentile", "all operations"].map(str::to_owned).into_iter();
     let over = latency.over_seconds.iter().map(|percentile| phrasing::percentile_label(*percentile));
     let rows = latency.rows.iter().map(|row| {
-        let values = std::iter::once(row.cumulative_ns).chain(row.over_seconds_ns.iter().copied());
-        (format!("p{}", row.percentile), values.map(|value| ns.quantity(value).to_string()).collect())
+        let values = || std::iter::once(row.cumulative_ns).chain(row.over_seconds_ns.iter().copied());
+        let common = ns.common(values());
+        (format!("p{}", row.percentile), values().map(|value| common.format(value)).collect())
     });
     let name = format!("{} latency", latency.title);
     let title = "percentiles of latency over all operations and per second".to_owned();

@@ -3,8 +3,9 @@
 use minijinja::Value;
 use serde::Serialize;
 use wb_compare::experiment::{
-    CalibrationExperiment, ComparedMetric, Experiment, VariantCase, VariantExperiment, VariantSummary,
+    CalibrationExperiment, Experiment, VariantCase, VariantExperiment, VariantSummary,
 };
+use wb_model::CommonUnit;
 
 use super::components::{FigureTable, NamedText, named_text};
 use crate::chart::RatioBars;
@@ -97,7 +98,8 @@ impl VariantsView {
         let metric = experiment.metric(case);
         let threshold = experiment.criterion.threshold / 100.0;
         let bars = RatioBars::new(threshold, case.variants.iter().filter_map(variants::ratio));
-        let rows = case.variants.iter().map(|variant| VariantRow::new(variant, &metric, &bars));
+        let unit = variants::common_unit(case, &metric);
+        let rows = case.variants.iter().map(|variant| VariantRow::new(variant, &unit, &bars));
         Self {
             metric: is_named.then(|| variants::describe_metric(&metric)),
             rows: rows.collect(),
@@ -107,8 +109,8 @@ impl VariantsView {
 }
 
 impl VariantRow {
-    fn new(variant: &VariantSummary, metric: &ComparedMetric, bars: &RatioBars) -> Self {
-        let [median, ratio, interval, p_value] = variants::format_figures(variant, metric);
+    fn new(variant: &VariantSummary, unit: &CommonUnit<'_>, bars: &RatioBars) -> Self {
+        let [median, ratio, interval, p_value] = variants::format_figures(variant, unit);
         let (verdict, tone) = variants::verdict(variant);
         let (kind, symbol) = tone_symbol(tone);
         let estimate = variants::ratio(variant);

@@ -101,7 +101,8 @@ fn overview_row(group: &CellGroup, cell: &CellResult, id: String, bars: Option<&
     let description = unit.zip(summary).map(|(unit, summary)| {
         let interval =
             phrasing::format_interval(summary, unit).map(|ends| format!("interval {ends}, ")).unwrap_or_default();
-        format!("{interval}range {} to {}", unit.quantity(summary.min), unit.quantity(summary.max))
+        let common = unit.common([summary.min, summary.max]);
+        format!("{interval}range {} to {}", common.format(summary.min), common.format(summary.max))
     });
     let chart = bars
         .zip(summary)

@@ -134,9 +134,11 @@ fn curve_table(curve: &CurveSet, style: Style) -> String {
     let mut table = Table::new(&figure_columns(&format!("  {}", curve.x.0), &columns));
     for x in phrasing::x_values(curve) {
         let mut figures = Vec::new();
+        let points = curve.lines.iter().filter_map(|line| line.points.iter().find(|point| point.x == x));
+        let common = curve.y.1.common(points.map(|point| point.y));
+        let figure = |value: f64| common.format(value);
         for line in &curve.lines {
             let point = line.points.iter().find(|point| point.x == x);
-            let figure = |value: f64| curve.y.1.quantity(value).to_string();
             let ends = point.and_then(|point| point.interval);
             figures.push(point.map_or_else(|| phrasing::NO_VALUE.to_owned(), |point| figure(point.y)));
             figures.push(ends.map_or_else(String::new, |(low, high)| format!("{} to {}", figure(low), figure(high))));

@@ -17,8 +17,9 @@ pub(crate) fn nested_latency_table(
     let columns: Vec<&str> = std::iter::once("all").chain(heads.iter().map(String::as_str)).collect();
     let mut table = Table::new(&figure_columns("  percentile", &columns));
     for (percentile, cumulative, over) in rows {
-        let figures = std::iter::once(cumulative).chain(over);
-        table.row(figure_row(format!("  p{percentile}"), figures.map(|value| ns.quantity(value).to_string())));
+        let figures: Vec<f64> = std::iter::once(cumulative).chain(over).collect();
+        let common = ns.common(figures.iter().copied());
+        table.row(figure_row(format!("  p{percentile}"), figures.iter().map(|value| common.format(*value))));
     }
     table.draw(style)
 }

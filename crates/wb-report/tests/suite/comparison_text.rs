@@ -159,7 +159,7 @@ fn markdown_has_one_line_for_each_kind_of_finding() {
         lines,
         [
             format!("- `old`, {net}, {redis}: the device is slow"),
-            format!("- `new`, {net}, {redis}: swapped 5 pages; and 1 more of this kind"),
+            format!("- `new`, {net}, {redis}: swapped 5 to 7 pages"),
         ]
     );
 }
@@ -183,9 +183,9 @@ fn findings_are_one_line_for_each_kind_with_the_cells_and_builds_that_have_it() 
     assert_eq!(
         findings,
         Some(
-            "  `old` and `new`, every cell: waited 0 % of the time; and 5 more of this kind\n  `old` and `new`, every cell: \
-             the cache is small\n  `new`, Localhost/a/0000:n=1, Localhost/a/0000:n=2: swapped 5 pages; and 1 more of this \
-             kind\n  `new`, Localhost/b/0000:-: the disk is full"
+            "  `old`, every cell: waited 0 to 2 % of the time\n  `new`, every cell: waited 5 to 7 % of the time\n  `old` and \
+             `new`, every cell: the cache is small\n  `new`, Localhost/a/0000:n=1, Localhost/a/0000:n=2: swapped 5 to 7 \
+             pages\n  `new`, Localhost/b/0000:-: the disk is full"
         ),
         "{text}"
     );

@@ -252,7 +252,7 @@ fn a_check_that_some_runs_lack_is_listed_and_an_error() {
     let mut outcome = outcome(&[with(check("1", 1.0, "equivalent"), lacking), check("2", 1.0, "equivalent")]);
     outcome.totals.partly_missing = 1;
     let sentence = headline(&outcome);
-    assert!(sentence.ends_with("; one check is missing in some runs of `b`"), "{sentence}");
+    assert!(sentence.ends_with("; one check (a n=1 (time)) is missing in some runs of `b`"), "{sentence}");
     let text =
         text(&outcome, &[], &[], &[], Verbosity::Changes, Style { width: 1000, colour: false, is_terminal: true });
     for output in [text, markdown(&outcome), junit(&outcome, FailOn::default()).unwrap()] {

@@ -134,10 +134,10 @@ fn format_shows_all_details_of_a_cell() {
       throughput/bandwidth          172 MB/s     175 MB/s     176 MB/s     174 MB/s
       latency/p99                     412 µs       432 µs       448 µs       421 µs
 
-                                    stddev                    interval
-      throughput/iops (primary)   755 iops  41.3 k iops to 43.7 k iops
-      throughput/bandwidth       1.97 MB/s        171 MB/s to 176 MB/s
-      latency/p99                  18.6 µs            386 µs to 448 µs
+                                       stddev                    interval
+      throughput/iops (primary)  0.755 k iops  41.3 k iops to 43.7 k iops
+      throughput/bandwidth          1.97 MB/s        171 MB/s to 176 MB/s
+      latency/p99                     18.6 µs            386 µs to 448 µs
 
     samples
                    at    took  counted  throughput/iops  throughput/bandwidth

@@ -17,7 +17,7 @@ use wb_tests::Registry;
 
 use super::VariantsError;
 use super::criterion::{
-    build_criterion, counted_values, disturbed_count, measured_rounds, primary_metrics, round_count,
+    build_criterion, counted_values, disturbed_count, measured_rounds, primary_metrics, round_attempts,
 };
 use super::experiment::write_experiment;
 use super::inputs::measured_inputs;
@@ -193,7 +193,7 @@ fn evaluate(
                 spec: variant.masked_text(),
                 values: metrics.iter().map(|metric| counted_values(cell, &metric.metric)).collect(),
                 measured_rounds: measured_rounds(cell),
-                rounds: round_count(cell),
+                attempts: round_attempts(cell),
                 disturbed: disturbed_count(cell, metrics),
                 failures: AttemptCounts {
                     failed: cell.failures.failed as u32,

@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 
 use wb_compare::experiment::{ComparedMetric, Criterion, attempt_rounds};
+use wb_compare::sequential_test::VariantAttempts;
+use wb_compare::statistical::threshold::NegligibleRatios;
 use wb_model::{AttemptOutcome, Metric, MetricKey, Purpose};
 use wb_plan::{Cell, Plan};
 use wb_study::result::{AttemptResult, CellResult};
@@ -27,6 +29,7 @@ pub(super) fn build_criterion(
         unit: first.unit.clone(),
         direction: first.direction,
         threshold,
+        negligible: Some(NegligibleRatios::new(threshold)),
         error_rate,
     })
 }
@@ -66,9 +69,10 @@ pub(super) fn measured_rounds(cell: &CellResult) -> BTreeSet<u32> {
     measured.map(|(round, _)| round).collect()
 }
 
-/// The number of rounds in which a cell had its turn.
-pub(super) fn round_count(cell: &CellResult) -> u32 {
-    cell.attempts.iter().filter(|attempt| takes_turn(attempt.purpose, &attempt.outcome)).count() as u32
+/// The attempts of a cell in the rounds in which it had its turn.
+pub(super) fn round_attempts(cell: &CellResult) -> VariantAttempts {
+    let turns = cell.attempts.iter().filter(|attempt| takes_turn(attempt.purpose, &attempt.outcome));
+    VariantAttempts::of_rounds(turns.map(|attempt| !attempt.outcome.is_completed()))
 }
 
 /// The number of counted samples with a value of a metric that were disturbed from outside the workload.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
 use wb_compare::experiment::{ComparedMetric, attempt_rounds, blocks_by_round, left_behind};
-use wb_compare::sequential_test::{CaseBlocks, MetricBlocks, SequentialTest, StoppingState};
+use wb_compare::sequential_test::{CaseBlocks, MetricBlocks, SequentialTest, StoppingState, VariantAttempts};
 use wb_model::{Case, CellId, pluralize};
 use wb_plan::Sampling;
 use wb_run::StoppingDecision;
@@ -38,8 +38,8 @@ struct ActiveCase<'a> {
 /// A variant while it is measured.
 struct ActiveVariant<'a> {
     cell: &'a ActiveCell,
-    /// The number of rounds in which it had its turn.
-    rounds: u32,
+    /// Those of the rounds in which it had its turn.
+    attempts: VariantAttempts,
     /// Why it takes no more samples, although it may have too few.
     ended: Option<String>,
 }
@@ -115,7 +115,7 @@ impl AbStoppingRule {
         // Rounds are the same for all cells also after an interruption.
         let undecided = cases.iter().zip(&states).filter(|(_, (state, _))| *state == StoppingState::Continue);
         match undecided.filter_map(|(case, _)| case.open_rounds()).min() {
-            Some(fewest) if variant.rounds > fewest => StoppingDecision::Wait,
+            Some(fewest) if variant.attempts.rounds > fewest => StoppingDecision::Wait,
             _ => StoppingDecision::Continue,
         }
     }
@@ -123,10 +123,9 @@ impl AbStoppingRule {
 
 impl<'a> ActiveCase<'a> {
     fn new(cells: Vec<&'a ActiveCell>, metrics: &'a [ComparedMetric], sampling: &Sampling) -> Self {
-        let rounds: Vec<u32> =
-            cells.iter().map(|cell| turns(cell).filter(|takes_turn| *takes_turn).count() as u32).collect();
-        let left_behind = left_behind(&rounds);
-        let variant = |(at, cell): (usize, &'a ActiveCell)| {
+        let attempts: Vec<VariantAttempts> = cells.iter().map(|cell| round_attempts(cell)).collect();
+        let left_behind = left_behind(&attempts.iter().map(|attempts| attempts.rounds).collect::<Vec<_>>());
+        let variant = |(at, (cell, attempts)): (usize, (&'a ActiveCell, VariantAttempts))| {
             let name = &cell.planned.id.serial;
             let reason = match cell.next(sampling) {
                 NextStep::Finish(reason) => Some(reason),
@@ -136,9 +135,9 @@ impl<'a> ActiveCase<'a> {
                 NextStep::Attempt(..) => None,
             };
             let ended = reason.map(|reason| format!("the variant {name} has ended: {reason}"));
-            ActiveVariant { cell, rounds: rounds[at], ended }
+            ActiveVariant { cell, attempts, ended }
         };
-        Self { variants: cells.into_iter().enumerate().map(variant).collect(), metrics }
+        Self { variants: cells.into_iter().zip(attempts).enumerate().map(variant).collect(), metrics }
     }
 
     /// Ends the variants that take no more samples, although they could and the case is undecided: their worker is lost.
@@ -162,7 +161,7 @@ impl<'a> ActiveCase<'a> {
     /// The number of rounds that every variant has measured which needs more; `None` if none does.
     fn open_rounds(&self) -> Option<u32> {
         let open = self.variants.iter().filter(|variant| variant.ended.is_none() && self.reason_to_end().is_none());
-        open.map(|variant| variant.rounds).min()
+        open.map(|variant| variant.attempts.rounds).min()
     }
 
     fn blocks(&self) -> CaseBlocks {
@@ -177,6 +176,7 @@ impl<'a> ActiveCase<'a> {
             metrics: self.metrics.iter().map(metric).collect(),
             open_rounds: self.open_rounds(),
             ended: ended.collect(),
+            attempts: self.variants.iter().map(|variant| variant.attempts.clone()).collect(),
         }
     }
 }
@@ -185,6 +185,12 @@ impl<'a> ActiveCase<'a> {
 fn turns(cell: &ActiveCell) -> impl Iterator<Item = bool> {
     let attempts = cell.evaluated.iter().map(|evaluated| &evaluated.attempt.ended);
     attempts.map(|ended| takes_turn(ended.purpose, &ended.outcome))
+}
+
+/// The attempts of a cell in the rounds in which it had its turn.
+fn round_attempts(cell: &ActiveCell) -> VariantAttempts {
+    let in_rounds = turns(cell).zip(&cell.evaluated).filter(|(takes_turn, _)| *takes_turn);
+    VariantAttempts::of_rounds(in_rounds.map(|(_, evaluated)| !evaluated.attempt.ended.outcome.is_completed()))
 }
 
 /// The valid values of a metric of a cell, with their rounds.

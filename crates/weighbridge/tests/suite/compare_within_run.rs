@@ -108,6 +108,46 @@ fn every_output_names_the_sides_of_a_check() {
     assert!(!lab.read("b.csv").contains("judged"));
 }
 
+/// The attempt that was under way leaves its cell with one turn less than the other.
+#[test]
+fn rounds_stay_pairs_after_the_run_was_killed() {
+    for seed in 1..4 {
+        let lab = Lab::new();
+        let [count, killed] = ["count", "killed"].map(|name| lab.path(name).display().to_string());
+        let script = format!(
+            "n=$(cat {count} 2>/dev/null || echo 0); \
+             if [ $n = 7 ] && ! [ -e {killed} ]; then touch {killed}; kill -KILL $(cut -d' ' -f4 /proc/$PPID/stat); sleep 60; fi; \
+             echo $((n + 1)) >{count}; echo figure: $(((100 + 5 * n) * {{speed}}))"
+        );
+        define_with_speed(&lab, &script);
+        let run = format!("run level:speed=[100,101] {QUICK} --seed {seed} --into R");
+        lab.weighbridge(&run).expect_code(-1);
+        lab.weighbridge(&run).expect_code_of(&[0, 3]);
+        // Of eight rounds one was interrupted.
+        let compared = lab.weighbridge("compare R --by speed --json -v").json();
+        let lines = lab.weighbridge("compare R --by speed -v");
+        let shown = words(&lines.out);
+        assert!(shown.contains("; 7 pairs of samples;") && shown.contains("paired by round"), "{}", lines.transcript());
+        // Within a round the system gets faster by up to 4.5 %, in either direction.
+        let ratio = compared["checks"][0]["ratio"].as_f64().unwrap();
+        assert!((0.95..1.07).contains(&ratio), "{ratio}");
+    }
+}
+
+/// Findings about the reference are about its own cell.
+#[test]
+fn findings_are_named_by_the_cell_that_has_them() {
+    let lab = Lab::new();
+    // The figure of the reference is always the same.
+    define_with_speed(&lab, "echo figure: $(({speed} == 100 ? 100 : 100 + $(date +%N | cut -c 5-6 | sed s/^0//) % 9))");
+    lab.weighbridge(&format!("run level:speed=[100,101] {QUICK} --into R")).expect_code_of(&[0, 3]);
+    let found = words(&lab.weighbridge("compare R --by speed").out);
+    assert!(found.contains("`speed=100`, Localhost/level/0000:speed=100: figure is exactly 100"), "{found}");
+    lab.weighbridge(&format!("run level:speed=[100,101,102] {QUICK} --into S")).expect_code_of(&[0, 3]);
+    let out = lab.weighbridge("compare S --by speed --json").json();
+    assert_eq!(out["checks"][0]["reference_cell"], "Localhost/level/0000:speed=100");
+}
+
 #[test]
 fn pairs_remove_a_drift_that_cells_one_after_the_other_have() {
     let lab = Lab::new();

@@ -126,6 +126,52 @@ fn a_variant_whose_attempts_fail_more_often_is_worse() {
     assert!(page.contains("16 of 24 attempts failed") && page.contains("fails more"), "{page}");
 }
 
+/// The figures are decided after few blocks.
+#[test]
+fn more_frequent_failures_are_decided_or_said_to_be_undecided() {
+    let lab = lab();
+    let fails = |name: &str, every: u32| {
+        let count = lab.path(name).display().to_string();
+        let script = format!("#!/bin/sh\necho >>{count}; [ $(($(wc -l <{count}) % {every})) != 2 ]\n");
+        format!("{name}:cmd:{}", lab.program(&format!("{name}-fails"), &script).display())
+    };
+    let (often, seldom) = (fails("often", 3), fails("seldom", 12));
+    for (into, variants, worse) in [("R", format!("base {often}"), true), ("S", format!("{often} base"), false)] {
+        let line = format!("ab demo {QUICK} --into {into} -- {variants}");
+        let ran = lab.weighbridge(&line.replace(" --into", " --json --into")).expect_code(if worse { 2 } else { 0 });
+        let result = ran.json();
+        let case = &result["cases"][0];
+        let variant = &case["variants"][1];
+        assert_eq!(case["state"], "decided", "{}", ran.transcript());
+        assert_eq!(variant["failures_rose"], worse, "{variant}");
+        assert_eq!(variant["failures_undecided"], false, "{variant}");
+        assert!(variant["failure_p_value"].as_f64().unwrap() <= 0.05, "{variant}");
+        let text = lab.weighbridge(&line).expect_code(if worse { 2 } else { 0 });
+        let word = if worse { "significantly more than of base (none of" } else { "significantly fewer than of often (" };
+        text.expect_stdout(word);
+    }
+    // One failure in so few attempts says little, and more blocks would not say more.
+    let line = format!("ab demo {QUICK} --into T -- base {seldom}");
+    let ran = lab.weighbridge(&line.replace(" --into", " --json --into")).expect_code(0);
+    let result = ran.json();
+    let variant = &result["cases"][0]["variants"][1];
+    let attempts = variant["failures"]["attempts"].as_u64().unwrap();
+    assert!((6..20).contains(&attempts), "{variant}");
+    assert_eq!((&variant["failures"]["failed"], &variant["failures_undecided"]), (&1.into(), &true.into()), "{variant}");
+    let required = variant["failure_attempts_to_decide"].as_u64().unwrap();
+    assert!(required > 30, "{variant}");
+    let shown = lab.weighbridge(&line).expect_code(0).out.split_whitespace().collect::<Vec<_>>().join(" ");
+    for text in [
+        &format!("1 of {attempts} attempts failed, beside those of base (none of {attempts}): undecided which fails more, p "),
+        &format!("if as many fail as so far, {required} attempts of each would decide it: --samples {required} in a new folder"),
+        "blocks, except whether seldom or base fails more often",
+    ] {
+        assert!(shown.contains(text), "{text}: {shown}");
+    }
+    lab.weighbridge("report T --html T.html").expect_code(0);
+    assert!(lab.read("T.html").contains("undecided which fails more"));
+}
+
 /// As a counter of operations: it may be zero.
 #[test]
 fn a_primary_metric_that_does_not_measure_performance_is_compared() {

@@ -47,9 +47,8 @@ fn section(calibration: &CalibrationExperiment, case: &CalibrationCase, is_named
 fn rates_table(case: &CalibrationCase, each: usize) -> Table {
     let mut table = Table::new(&[
         (&format!("against itself, {each} samples a side"), Align::Left),
-        ("comparisons", Align::Right),
         ("differ beyond chance", Align::Right),
-        ("beyond the threshold", Align::Right),
+        ("and beyond the threshold", Align::Right),
         ("detected in 80 % from", Align::Right),
     ]);
     for order in &case.calibration.designs {
@@ -71,20 +70,17 @@ fn order_row(row: &DesignResult) -> Vec<TableCell> {
         Design::Interleaved => "interleaved, ABBA",
         Design::Runs => "a run against the next",
     };
-    let share = |share: Option<Proportion>| {
-        share.map_or(NO_VALUE.to_owned(), |share| {
-            let percent = |share: f64| share * 100.0;
-            let Proportion { interval, .. } = share;
-            format!("{:.1} % ({:.1} – {:.1})", percent(share.fraction()), percent(interval.low), percent(interval.high))
+    // The rate of so few comparisons is known within its interval alone.
+    let count = |share: Option<Proportion>| {
+        share.map_or(NO_VALUE.to_owned(), |Proportion { count, total, interval }| {
+            format!("{count} of {total} ({:.1} – {:.1} %)", interval.low * 100.0, interval.high * 100.0)
         })
     };
-    let comparisons = row.beyond_chance.map_or(0, |share| share.total);
     vec![
         name.into(),
-        comparisons.to_string().into(),
         // Without any detectable difference, a rate of zero is meaningless.
-        share(row.beyond_chance.filter(|_| row.detectable_percent.is_some())).into(),
-        share(row.verdicts.filter(|_| row.detectable_percent.is_some())).into(),
+        count(row.beyond_chance.filter(|_| row.detectable_percent.is_some())).into(),
+        count(row.verdicts.filter(|_| row.detectable_percent.is_some())).into(),
         row.detectable_percent.map_or(NO_VALUE.to_owned(), |percent| format!("{percent:.1} %")).into(),
     ]
 }

@@ -67,7 +67,11 @@ pub(crate) fn describe_criterion(experiment: &Experiment) -> (String, String) {
         Experiment::Variants(VariantExperiment { family: Some(family), .. }) if *family > 1 => format!(
             "p corrected for {family} comparisons (Benjamini–Hochberg), false discovery rate at most {error_rate} %"
         ),
-        Experiment::Variants(_) | Experiment::Calibration(_) => format!("false-positive rate at most {error_rate} %"),
+        Experiment::Variants(_) => format!("false-positive rate at most {error_rate} %"),
+        // What the rate is has been measured, and is in the tables.
+        Experiment::Calibration(_) => {
+            format!("sides differ beyond chance at p ≤ {error_rate} %; intervals of their numbers at 95 % confidence")
+        }
     };
     match &experiment.metrics()[..] {
         // Their tables have the directions.

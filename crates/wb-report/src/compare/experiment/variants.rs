@@ -4,7 +4,7 @@ use wb_compare::AttemptCounts;
 use wb_compare::comparison::FinalVerdict;
 use wb_compare::experiment::{ComparedMetric, VariantCase, VariantExperiment, VariantSummary};
 use wb_compare::sequential_test::StoppingState;
-use wb_model::pluralize;
+use wb_model::{CommonUnit, pluralize};
 
 use super::ratio_scale::RatioScale;
 use super::{CaseSection, describe_direction, title};
@@ -61,12 +61,13 @@ fn table(case: &VariantCase, metric: &ComparedMetric, head: &str, with_scale: bo
     heads.push(("verdict", Align::Left));
     heads.extend(scale.as_deref().map(|scale| (scale, Align::Left)));
     let mut table = Table::new(&heads);
+    let unit = common_unit(case, metric);
     for variant in &case.variants {
         let (word, tone) = verdict(variant);
         let disturbed = || variant.disturbed.map_or_else(|| NO_VALUE.to_owned(), |disturbed| disturbed.to_string());
         let mut row: Vec<TableCell> = vec![variant.name.as_str().into(), variant.samples.to_string().into()];
         row.extend(with_disturbed.then(|| disturbed().into()));
-        row.extend(format_figures(variant, metric).map(TableCell::from));
+        row.extend(format_figures(variant, &unit).map(TableCell::from));
         row.push(TableCell::with_tone(word, tone));
         row.extend(ruler.as_ref().map(|ruler| TableCell::from(ratio_line(ruler, variant))));
         table.row(row);
@@ -88,13 +89,18 @@ pub(crate) fn ratio(variant: &VariantSummary) -> Option<RatioEstimate> {
     Some(RatioEstimate { estimate: result.ratio?, interval: result.interval.map(|ci| (ci.low, ci.high)) })
 }
 
+/// The unit of the medians of all variants.
+pub(crate) fn common_unit<'a>(case: &VariantCase, metric: &'a ComparedMetric) -> CommonUnit<'a> {
+    metric.unit.common(case.variants.iter().filter_map(|variant| variant.median))
+}
+
 /// Median, ratio, its interval and its p-value.
-pub(crate) fn format_figures(variant: &VariantSummary, metric: &ComparedMetric) -> [String; 4] {
+pub(crate) fn format_figures(variant: &VariantSummary, unit: &CommonUnit<'_>) -> [String; 4] {
     let none = || NO_VALUE.to_owned();
     let ratio = ratio(variant);
     let interval = ratio.and_then(|ratio| ratio.interval).map(|(low, high)| format!("{low:.3} – {high:.3}"));
     [
-        variant.median.map_or_else(none, |median| metric.unit.quantity(median).to_string()),
+        variant.median.map_or_else(none, |median| unit.format(median)),
         ratio.map_or_else(none, |ratio| format!("{:.3}", ratio.estimate)),
         interval.unwrap_or_else(none),
         variant.result.and_then(|result| result.adjusted_p_value).map_or_else(none, format_p_value),
@@ -121,16 +127,45 @@ pub(crate) fn remarks(case: &VariantCase) -> Vec<(String, String)> {
     warnings.chain(failure_remarks(case)).chain(short).collect()
 }
 
-/// The failed attempts of each variant, if any failed.
+/// The failed attempts of each variant beside those of the first one, if any failed.
 fn failure_remarks(case: &VariantCase) -> Vec<(String, String)> {
-    let failed = case.variants.iter().filter(|variant| variant.failures.failed > 0);
-    let remark = |variant: &VariantSummary| {
-        let AttemptCounts { failed, attempts } = variant.failures;
-        let p_value = variant.failure_p_value.map(|p| format!(", p {}", format_p_value(p))).unwrap_or_default();
-        let rose = if variant.failures_rose { ", significantly more than the first variant" } else { "" };
-        (variant.name.clone(), format!("{failed} of {} failed{rose}{p_value}", pluralize(attempts as usize, "attempt")))
+    let Some((first, others)) = case.variants.split_first() else { return Vec::new() };
+    let compared = others.iter().filter_map(|variant| Some((variant, variant.failure_p_value?)));
+    let remark = |(variant, p_value): (&VariantSummary, f64)| {
+        let text = format!("{} failed{}", count_failures(variant), describe_failures(variant, first, p_value));
+        (variant.name.clone(), text)
     };
-    failed.map(remark).collect()
+    let of_others: Vec<(String, String)> = compared.map(remark).collect();
+    // Its failures are beside those of each other variant, unless there is nothing to compare.
+    let alone = (first.failures.failed > 0 && of_others.is_empty())
+        .then(|| (first.name.clone(), format!("{} failed", count_failures(first))));
+    alone.into_iter().chain(of_others).collect()
+}
+
+fn count_failures(VariantSummary { failures: AttemptCounts { failed, attempts }, .. }: &VariantSummary) -> String {
+    let failed = if *failed == 0 { "none".to_owned() } else { failed.to_string() };
+    format!("{failed} of {}", pluralize(*attempts as usize, "attempt"))
+}
+
+/// How a variant's failures compare with those of the first one, and what would decide it if nothing does.
+fn describe_failures(variant: &VariantSummary, first: &VariantSummary, p_value: f64) -> String {
+    let of_first = format!("of {} ({})", first.name, count_failures(first).trim_end_matches("s").trim_end_matches(" attempt"));
+    let p_value = format!("p {}", format_p_value(p_value));
+    if variant.failures_rose {
+        return format!(", significantly more than {of_first}, {p_value}");
+    }
+    if !variant.failures_undecided {
+        let is_equal = variant.failures == first.failures;
+        let compared = if is_equal { "as many as" } else { "significantly fewer than" };
+        return format!(", {compared} {of_first}, {p_value}");
+    }
+    let remedy = match variant.failure_attempts_to_decide {
+        Some(attempts) => format!(
+            "if as many fail as so far, {attempts} attempts of each would decide it: --samples {attempts} in a new folder"
+        ),
+        None => "they differ too little for any number of attempts to decide it".to_owned(),
+    };
+    format!(", beside those {of_first}: undecided which fails more, {p_value}; {remedy}")
 }
 
 /// Of the metric with the most blocks.
@@ -147,10 +182,20 @@ fn stop_summary(case: &[VariantCase], variants: &VariantExperiment) -> String {
                 case.blocks
             )
         }
-        StoppingState::Decided => format!("decided after {blocks}"),
+        StoppingState::Decided => format!("decided after {blocks}{}", undecided_failures(case)),
         StoppingState::AtLimit => {
             format!("{blocks}, the maximum: raise --max-blocks in a new folder")
         }
         StoppingState::Continue => format!("{blocks} of at most {}: not decided", variants.max_blocks),
+    }
+}
+
+/// What a decision leaves open: which variants fail more often than the first one, or less.
+fn undecided_failures(case: &VariantCase) -> String {
+    let undecided = case.variants.iter().filter(|variant| variant.failures_undecided);
+    let names: Vec<&str> = undecided.map(|variant| variant.name.as_str()).collect();
+    match (&names[..], case.variants.first()) {
+        ([], _) | (_, None) => String::new(),
+        (names, Some(first)) => format!(", except whether {} or {} fails more often", names.join(", "), first.name),
     }
 }

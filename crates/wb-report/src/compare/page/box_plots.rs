@@ -21,10 +21,11 @@ type BoxKeyFn = fn(&CheckId<'_>) -> String;
 /// All charts that are not empty and differ from those before.
 pub(super) fn box_plots(table: &CheckTable<'_>, names: &[String], ids: &mut IdGenerator) -> Vec<PageFigure> {
     let last = names.len().saturating_sub(1);
+    let of_speed = !table.history.has_run_perf_score();
     let by_column = table.judged().map(|column| (names[column].clone(), table.improvements(column)));
     let by_column: Vec<(String, Vec<f64>)> = by_column.collect();
     if table.has_parts() {
-        return box_plot("by part", by_column, ids).into_iter().collect();
+        return box_plot("by part", by_column, of_speed, ids).into_iter().collect();
     }
     let history = table.history;
     let mut charts = vec![("by build".to_owned(), by_column)];
@@ -49,7 +50,7 @@ pub(super) fn box_plots(table: &CheckTable<'_>, names: &[String], ids: &mut IdGe
         drawn.push(scores);
         is_new
     });
-    charts.into_iter().filter_map(|(title, boxes)| box_plot(&title, boxes, ids)).collect()
+    charts.into_iter().filter_map(|(title, boxes)| box_plot(&title, boxes, of_speed, ids)).collect()
 }
 
 /// The differences of a build, grouped by part of their identifiers.
@@ -61,7 +62,12 @@ fn scores_by(history: &BuildHistory<'_>, build: usize, key: BoxKeyFn) -> Vec<(St
     boxes.into_iter().collect()
 }
 
-fn box_plot(by: &str, mut boxes: Vec<(String, Vec<f64>)>, ids: &mut IdGenerator) -> Option<PageFigure> {
+fn box_plot(
+    by: &str,
+    mut boxes: Vec<(String, Vec<f64>)>,
+    of_speed: bool,
+    ids: &mut IdGenerator,
+) -> Option<PageFigure> {
     let total = boxes.len();
     if total > MAX_BOXES {
         boxes.sort_by_key(|(_, scores)| std::cmp::Reverse(scores.len()));
@@ -92,8 +98,9 @@ fn box_plot(by: &str, mut boxes: Vec<(String, Vec<f64>)>, ids: &mut IdGenerator)
     let title = format!("differences {by}");
     let chart =
         BoxPlot { reference_lines: lines, span: Some((low, high)), ..BoxPlot::new(title, Unit::new("%"), rows) };
+    let speed = if of_speed { ", as speed (times inverted: −66.7 % is three times as long)" } else { "" };
     let caption = format!(
-        "Differences of primary means {by}: better to the right, worse to the left; range, quartiles and median, below \
+        "Differences of primary means {by}{speed}: better to the right, worse to the left; range, quartiles and median, below \
          the median's 95 % interval, if there are enough.{arrows}{cut}"
     );
     Some(PageFigure::of(&chart, caption, ids))
@@ -127,14 +134,14 @@ mod tests {
     fn checks_beyond_the_scale_are_counted_and_the_farthest_is_named() {
         let scores: Vec<f64> = [-66.7, -66.2].into_iter().chain((0..12).map(|index| f64::from(index) / 10.0)).collect();
         let scores = [&scores[..], &[202.0]].concat();
-        let figure = box_plot("by build", vec![("new".to_owned(), scores)], &mut IdGenerator::default()).unwrap();
+        let figure = box_plot("by build", vec![("new".to_owned(), scores)], false, &mut IdGenerator::default()).unwrap();
         let drawn = serde_json::to_string(&figure).unwrap();
         for text in ["← 2 beyond, −66.7 %", ">202 % →", "Arrows: checks beyond the scale", "0.500 %"] {
             assert!(drawn.contains(text), "{text}: {drawn}");
         }
         assert!(!drawn.contains("-66.7"), "one sign for minus: {drawn}");
         let plain =
-            box_plot("by build", vec![("new".to_owned(), vec![1.0, 2.0])], &mut IdGenerator::default()).unwrap();
+            box_plot("by build", vec![("new".to_owned(), vec![1.0, 2.0])], true, &mut IdGenerator::default()).unwrap();
         assert!(!serde_json::to_string(&plain).unwrap().contains("Arrows"));
     }
 }

@@ -3,7 +3,8 @@
 use wb_compare::experiment::{
     CaseSamples, Criterion, Experiment, VariantCase, VariantExperiment, VariantInputs, VariantSamples,
 };
-use wb_compare::sequential_test::{Options, SequentialTest};
+use wb_compare::sequential_test::{Options, SequentialTest, VariantAttempts};
+use wb_compare::statistical::threshold::NegligibleRatios;
 use wb_model::{Class, Direction, Metric, MetricKey, Serial, TestName, Unit};
 use wb_stats::SamplingRule;
 use wb_study::result::Study;
@@ -37,7 +38,7 @@ pub(crate) fn experiment() -> Experiment {
             (0..BLOCKS).map(|block| (block, level * (1.0 + noise(block * 3 + variant.len() as u32)))).collect(),
         ],
         measured_rounds: (0..BLOCKS).collect(),
-        rounds: BLOCKS,
+        attempts: VariantAttempts { rounds: BLOCKS, ..VariantAttempts::default() },
         disturbed: 0,
         failures: wb_compare::AttemptCounts::default(),
         shortfall_reason: None,
@@ -51,6 +52,7 @@ pub(crate) fn experiment() -> Experiment {
         unit: Unit::new("mflops"),
         direction: Direction::Higher,
         threshold: 5.0,
+        negligible: Some(NegligibleRatios::new(5.0)),
         error_rate: 5.0,
     };
     let case = CaseSamples {
