@@ -20,7 +20,7 @@ pub mod worker;
 
 pub use clock::ClockOffset;
 pub use protocol::{
-    ActiveRuns, AgentSession, Capture, CleanupCommand, Command, Controller, EntryKind, ExitReason, Fault, FileEntry,
+    ActiveRuns, AgentSession, Arrival, Capture, CleanupCommand, Command, Controller, EntryKind, ExitReason, Fault, FileEntry,
     InstalledProgram, OutputDigest, PlacementReport, RecoveryReport, RevertedChange, SessionConfig, Stream,
     TeardownReport, TuneReport, UnrevertedChanges,
 };

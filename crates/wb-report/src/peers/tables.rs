@@ -153,6 +153,7 @@ mod tests {
     fn cell(upload: &[f64], download: &[f64]) -> MatrixCell {
         let scenario = |samples: &[f64]| ScenarioSamples {
             iterations: samples.len(),
+            values: samples.to_vec(),
             samples: samples.to_vec(),
             are_medians: false,
         };

@@ -11,12 +11,12 @@ use wb_model::{
     Facts, Metric, Nanos, Param, ParamValue, Params as RawParams, Placement, Requirement, Sha256, Topology,
 };
 use wb_peers::{
-    CustomScenario, Dialect, EndpointCommand, Expectations, ExpectedFailure, FigureCheck, Launch, Matrix, Scenario,
+    CustomScenario, Dialect, EndpointCommand, Expectations, ExpectedFailure, FigureCheck, Launch, Matrix, Payload, Scenario,
 };
 use wb_plan::CatalogCell;
 
 use super::matrix_file::{
-    CEILING_OF, CELL_NAME, CHECKS, COMPARED_WITH, COUNTED_BY, DIALER, IS_BASELINE, LISTENER, SCENARIOS,
+    CEILING_OF, CELL_NAME, CHECKS, COMPARED_WITH, COUNTED_BY, DIALER, IS_BASELINE, LISTENER, PAYLOAD, SCENARIOS,
 };
 use super::params::{Params, ScenarioRun};
 use super::{Peers, engine, sample, study};
@@ -52,6 +52,8 @@ pub(super) struct PeersCell {
     pub(super) checks: Vec<FigureCheck>,
     /// Whether the counts of the listener are exact.
     pub(super) has_listener_counts: bool,
+    /// What becomes of the payload on its way.
+    pub(super) payload: Payload,
 }
 
 /// How both sides of a cell are started.
@@ -108,6 +110,7 @@ impl PeersCell {
             matrix.remove(param);
         }
         let has_listener_counts = matrix.remove(COUNTED_BY).is_none();
+        let payload = matrix.remove(PAYLOAD).map(|payload| parse_param(PAYLOAD, &payload.to_string())).transpose()?;
         let (standard_scenarios, custom_scenarios) = match matrix.remove(SCENARIOS) {
             Some(listed) => {
                 let texts = texts(&listed);
@@ -132,6 +135,7 @@ impl PeersCell {
             custom_scenarios,
             checks,
             has_listener_counts,
+            payload: payload.unwrap_or_default(),
         })
     }
 

@@ -2,7 +2,7 @@
 
 use wb_model::Quantity;
 use wb_net::ceiling::Ceiling;
-use wb_peers::Scenario;
+use wb_peers::{Payload, Scenario};
 use wb_peers::plausibility::{Implausibility, asymmetric_rates, clustered_times, quantised_times, slow_start};
 
 use super::cell::PeersCell;
@@ -58,7 +58,13 @@ pub(super) fn add_findings(
             add(&one.name, slow_start(bytes, shortest, ceiling.median_round_trip));
         }
     }
-    for one in measured {
+    if cell.payload != Payload::Wire {
+        measurement.findings.push(format!(
+            "the payload is {}: neither bytes on interfaces nor the rate of a raw connection are held against it",
+            cell.payload.name()
+        ));
+    }
+    for one in measured.iter().filter(|_| cell.payload == Payload::Wire) {
         add_foreign_traffic(measurement, one);
         let share = one.rates().iter().copied().fold(0.0, f64::max) / raw_rate(&one.run, ceiling);
         if one.run.scenario.is_rate() && share > NOTABLE_SHARE {

@@ -6,8 +6,9 @@ use std::path::Path;
 use wb_model::{AttemptOutcome, ParamValue, ProfileName, Serial, Validity};
 use wb_record::RunFolder;
 use wb_report::peers::{
-    BaselineScope, CellFilter, CellStatus, MatrixCell, MatrixMetadata, MatrixResults, ScenarioSamples,
+    BaselineScope, CellFilter, CellStatus, MatrixCell, MatrixMetadata, MatrixResults, Scenario, ScenarioSamples,
 };
+use wb_stats::Samples;
 use wb_study::Study;
 use wb_study::result::{AttemptResult, CellResult};
 use wb_tests::Artefacts;
@@ -97,16 +98,23 @@ fn name_values(name: &str) -> Vec<String> {
 
 fn matrix_cell(run: &Path, cell: &CellResult, axes: &[String]) -> Result<MatrixCell, Error> {
     let mut figures = IterationValues::default();
+    let mut medians: BTreeMap<Scenario, Vec<f64>> = BTreeMap::new();
     let counted: Vec<&AttemptResult> = cell.attempts.iter().filter(|attempt| attempt.counted).collect();
     for attempt in &counted {
         let read = IterationValues::read(&cell.params, &Artefacts::of_run(run, Path::new(&attempt.folder)));
-        figures.extend(read.map_err(|rejection| Error::Internal(format!("{}: {rejection}", attempt.folder)))?);
+        let read = read.map_err(|rejection| Error::Internal(format!("{}: {rejection}", attempt.folder)))?;
+        for (scenario, values) in &read.scenarios {
+            let median = Samples::new(&values.values).ok().map(|values| values.median());
+            medians.entry(scenario.clone()).or_default().extend(median);
+        }
+        figures.extend(read);
     }
     let scaled = |figures: Vec<f64>| figures.into_iter().map(|seconds| seconds * NANOS).collect::<Vec<f64>>();
     let measured = figures.scenarios.into_iter().filter(|(_, figures)| !figures.values.is_empty());
     let scenarios = measured.map(|(scenario, ScenarioValues { iterations, values, are_medians })| {
-        let samples = if scenario.is_rate() { values } else { scaled(values) };
-        (scenario, ScenarioSamples { iterations, samples, are_medians })
+        let samples = medians.remove(&scenario).unwrap_or_default();
+        let [values, samples] = [values, samples].map(|figures| if scenario.is_rate() { figures } else { scaled(figures) });
+        (scenario, ScenarioSamples { iterations, values, samples, are_medians })
     });
     Ok(MatrixCell {
         name: text(cell, CELL_NAME),
