@@ -19,7 +19,7 @@ use super::matrix_file::{
     CEILING_OF, CELL_NAME, CHECKS, COMPARED_WITH, COUNTED_BY, DIALER, IS_BASELINE, LISTENER, PAYLOAD, SCENARIOS,
 };
 use super::params::{Params, ScenarioRun};
-use super::{Peers, engine, sample, study};
+use super::{Peers, container, engine, sample, study};
 use crate::shared_params::decode;
 use crate::test::{AnyPrepared, NamedFile};
 use crate::{
@@ -217,7 +217,8 @@ impl CatalogCell for PeersCell {
         let mut required: Vec<Requirement> = own.map(|program| requirement(&self.program(&program), "")).collect();
         let engine = self.params.container_engine;
         if launch.uses_containers() {
-            required.push(requirement(engine.program(), engine.package()));
+            let program = requirement(engine.program(), engine.package());
+            required.push(program.with_feature(container::working_engine(engine)));
         }
         if launch.dialect.is_suite() {
             required.push(requirement("redis-server", "redis-server"));

@@ -26,6 +26,8 @@ const UNREPORTED_SHARE: f64 = 0.2;
 /// Unreported time that is worth a repetition, in seconds. The agent reads the lines of a process that prints often in
 /// steps of 10 ms.
 const MIN_UNREPORTED: f64 = 0.005;
+/// Time beyond what is reported that shows in the run times of processes, in seconds: their start and their end vary.
+const MIN_UNREPORTED_PROCESS: f64 = 0.02;
 /// A transfer that takes less than its probe by more than this share of it shows a disturbance, not a sleep.
 const DISTURBED_SHARE: f64 = 0.2;
 /// Share of the time of a transfer that does not depend on its bytes from which on this is notable.
@@ -113,10 +115,10 @@ impl<'a> SizeComparison<'a> {
             shift(part, full)
                 .is_some_and(|gap| gap.estimate > MIN_UNREPORTED && is_unreported(gap.estimate, slope.shift.estimate))
         };
-        let processes = self.full.first().zip(self.part.first());
+        let processes = self.full.first().zip(self.part.first()).filter(|_| full.observed.is_empty());
         let is_process_longer = processes.is_some_and(|(full, part)| {
             let missing = full.unaccounted() - part.unaccounted();
-            missing > MIN_UNREPORTED && is_unreported(missing, full.accounted() - part.accounted())
+            missing > MIN_UNREPORTED_PROCESS && is_unreported(missing, full.accounted() - part.accounted())
         });
         slope.shift.estimate < slope.required
             || is_missing(&part.reported, &full.reported)
@@ -129,8 +131,10 @@ impl<'a> SizeComparison<'a> {
         let Some(slope) = self.slope() else { return };
         if self.rounds().next().is_some() {
             self.check_slope(measurement, &slope);
-            self.check_gaps(measurement, &slope);
-            self.check_processes(measurement);
+            // Nothing can be missing from times of which it is not known that the bytes need any.
+            if slope.shift.interval.is_some_and(|interval| interval.low > 0.0) {
+                self.check_gaps(measurement, &slope);
+            }
         }
         self.note_setup(measurement, &slope);
     }
@@ -175,7 +179,7 @@ impl<'a> SizeComparison<'a> {
             let Some(gap) = shift(part, full) else { continue };
             let certain = gap.interval.map_or(0.0, |interval| interval.low);
             measurement.require(
-                certain <= 0.0 || !is_unreported(certain, slope.shift.estimate),
+                certain <= 0.0 || gap.estimate < MIN_UNREPORTED || !is_unreported(certain, slope.shift.estimate),
                 Gate::Plausibility,
                 || {
                     format!(
@@ -188,17 +192,20 @@ impl<'a> SizeComparison<'a> {
                 },
             );
         }
+        if full.observed.is_empty() {
+            self.check_processes(measurement);
+        }
     }
 
     /// The same by the run time of the processes, for those that print all lines at their end.
     fn check_processes(&self, measurement: &mut Measurement) {
-        let rounds: Vec<_> = self.rounds().collect();
-        let least = rounds.iter().map(|(full, _)| full.unaccounted()).fold(f64::INFINITY, f64::min);
-        let most = rounds.iter().map(|(_, part)| part.unaccounted()).fold(f64::NEG_INFINITY, f64::max);
-        let reported = rounds.iter().map(|(full, part)| full.accounted() - part.accounted());
+        let (full, part): (Vec<_>, Vec<_>) = self.rounds().unzip();
+        let [of_part, of_full] = [&part, &full].map(|all| all.iter().map(|one| one.unaccounted()).collect::<Vec<_>>());
+        let Some(Shift { interval: Some(interval), .. }) = shift(&of_part, &of_full) else { return };
+        let reported = full.iter().zip(&part).map(|(full, part)| full.accounted() - part.accounted());
         let Some(reported) = median(&reported.collect::<Vec<_>>()) else { return };
-        let missing = least - most;
-        measurement.require(missing <= 0.0 || !is_unreported(missing, reported), Gate::Plausibility, || {
+        let missing = interval.low;
+        measurement.require(missing < MIN_UNREPORTED_PROCESS || !is_unreported(missing, reported), Gate::Plausibility, || {
             format!(
                 "{}: further bytes took {} more as reported, and their processes at least {} beyond that: times that are \
                  divided, or of a part of the transfer",

@@ -90,6 +90,11 @@ fn check_negotiated(
 ) {
     measurement.require(!connections.is_empty(), Gate::Work, || format!("{side}: nothing reported as negotiated"));
     for negotiated in connections {
+        let foreign = negotiated.iter().find(|(axis, _)| !cell.values.contains_key(*axis));
+        measurement.require(foreign.is_none(), Gate::Work, || {
+            let (axis, value) = foreign.map(|(axis, value)| (axis.as_str(), value.as_str())).unwrap_or_default();
+            format!("{side}: {axis} `{value}` was negotiated, which the cell does not have")
+        });
         for (axis, value) in &cell.values {
             let actual = negotiated.get(axis);
             measurement.require(actual == Some(value), Gate::Work, || match actual {

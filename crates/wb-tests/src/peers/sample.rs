@@ -54,7 +54,7 @@ pub(super) fn repeat_prefix(name: &str) -> String {
 }
 
 /// Number of rounds in which a transfer and its probe are repeated before their times are held against an endpoint.
-const ROUNDS: u32 = 3;
+const ROUNDS: u32 = 5;
 
 /// What repeats a scenario and its probe in one round, with equally many iterations, with the names of the artefacts.
 fn round(run: &ScenarioRun, probe: &ScenarioRun, round: u32) -> [(String, ScenarioRun); 2] {

@@ -12,6 +12,10 @@ use crate::ssh;
 pub(crate) const QUICK: &str = "--samples 2 --warm-up 0 --attempts 1 --iterations 3 --upload-bytes 4m --download-bytes 4m \
     --latency-iterations 20";
 
+/// Flags for a sample of transfers that take long enough to tell what their times consist of.
+const LARGE: &str = "--samples 1 --warm-up 0 --attempts 1 --iterations 5 --upload-bytes 64m --download-bytes 64m \
+    --latency-iterations 20";
+
 /// A matrix of endpoints, each with a fault or without, with plain TCP.
 pub(crate) fn matrix(ids: &[&str]) -> String {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/endpoint.py");
@@ -49,12 +53,17 @@ fn lab(ids: &[&str]) -> Lab {
     lab
 }
 
+/// The only cell of a run of one pair, with two small samples.
+fn measure(dialer: &str, listener: &str) -> (CommandResult, Value) {
+    measure_with(dialer, listener, QUICK)
+}
+
 /// The only cell of a run of one pair.
-fn measure(dialer: &str, listener: &str, flags: &str) -> (CommandResult, Value) {
+fn measure_with(dialer: &str, listener: &str, flags: &str) -> (CommandResult, Value) {
     let ids: Vec<&str> = if dialer == listener { vec![dialer] } else { vec![dialer, listener] };
     let lab = lab(&ids);
     let name = format!("{dialer}?x?{listener}?(tcp,?none)");
-    let ran = lab.weighbridge(&format!("peers run peers.toml --select {name} --into R {QUICK} {flags}"));
+    let ran = lab.weighbridge(&format!("peers run peers.toml --select {name} --into R {flags}"));
     let study = lab.weighbridge("summary R --json").json();
     assert_eq!(lab.wait_for_processes(), [""; 0]);
     (ran, study["cells"][0].clone())
@@ -94,7 +103,7 @@ fn endpoints_that_lie_are_found() {
     for (dialer, listener, gate, figures) in [
         ("header-16", "good", "work", "the listener reported"),
         ("sleep", "good", "work", "the listener reported"),
-        ("pause", "good", "effort", "the time does not depend on them"),
+        ("early", "good", "effort", "the time does not depend on them"),
         ("good", "close-early", "work", "1.53 MiB received"),
         ("milliseconds", "good", "plausibility", "times in another unit"),
         ("kiloseconds", "good", "plausibility", "a raw TCP connection between the same CPUs reached"),
@@ -102,7 +111,7 @@ fn endpoints_that_lie_are_found() {
         ("wrong-muxer", "good", "work", "muxer `other` was negotiated instead of `none`"),
         ("good", "wrong-muxer", "work", "muxer `other` was negotiated instead of `none`"),
     ] {
-        let (ran, cell) = measure(dialer, listener, "");
+        let (ran, cell) = measure(dialer, listener);
         assert_eq!(ran.code, 3, "{}", ran.transcript());
         for attempt in cell["attempts"].as_array().unwrap() {
             let validity = &attempt["validity"];
@@ -111,6 +120,45 @@ fn endpoints_that_lie_are_found() {
             assert!(validity["figures"].as_str().unwrap().contains(figures), "{dialer} x {listener}: {validity}");
         }
     }
+}
+
+#[test]
+fn times_that_are_divided_are_found_by_the_gaps_and_the_clock_of_the_harness() {
+    for fault in ["half", "third", "half-durations"] {
+        let (ran, cell) = measure_with(fault, "good", &LARGE.replace("--latency-iterations 20", "--latency-iterations 0"));
+        assert_eq!(ran.code, 3, "{}", ran.transcript());
+        for attempt in cell["attempts"].as_array().unwrap() {
+            let validity = &attempt["validity"];
+            assert_eq!(validity["gate"], "plausibility", "{fault}: {cell:#}");
+            assert!(validity["figures"].as_str().unwrap().contains("times that are divided"), "{fault}: {validity}");
+        }
+    }
+}
+
+#[test]
+fn setting_up_each_stream_for_long_is_no_lie() {
+    let (ran, cell) = measure_with("set-up", "good", LARGE);
+    assert_eq!(ran.code, 0, "{}", ran.transcript());
+    let findings = cell["attempts"][0]["findings"].to_string();
+    assert!(findings.contains("do not depend on the bytes") && findings.contains("GiB"), "{findings}");
+}
+
+#[test]
+fn bytes_that_cross_no_interface_are_not_held_against_payload_that_stays_local() {
+    let Some(lab) = Lab::with_own_network() else { return };
+    let text = matrix(&["unix"]);
+    lab.write("peers.toml", &text);
+    let line = format!("peers run peers.toml --transport-select tcp {QUICK}");
+    let ran = lab.weighbridge(&format!("{line} --into R")).expect_code(3);
+    ran.expect_stdout("but the interfaces of the dialer's host counted");
+    for payload in ["local", "transformed"] {
+        lab.write("peers.toml", &text.replace("supports =", &format!("payload = \"{payload}\"\nsupports =")));
+        lab.weighbridge(&format!("{line} --into {payload}")).expect_code(0);
+        let cell = lab.weighbridge(&format!("summary {payload} --json")).json()["cells"][0].clone();
+        assert!(cell.to_string().contains(&format!("the payload is {payload}")), "{cell:#}");
+    }
+    lab.write("peers.toml", &text.replace("supports =", "payload = \"remote\"\nsupports ="));
+    lab.weighbridge(&format!("{line} --into X")).expect_code(1).expect_stderr("expected one of");
 }
 
 #[test]
@@ -183,7 +231,7 @@ fn noise_and_an_exit_by_sigterm_do_not_matter() {
         ("binary", "lines of standard output were not JSON"),
         ("exit-143", "ended with exit status 143"),
     ] {
-        let (ran, cell) = measure(dialer, "good", "");
+        let (ran, cell) = measure(dialer, "good");
         assert_eq!(ran.code, 0, "{}", ran.transcript());
         assert!(cell.to_string().contains(finding), "{dialer}: {cell:#}");
     }
