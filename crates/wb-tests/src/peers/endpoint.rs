@@ -257,7 +257,7 @@ pub(super) async fn dial(
     let count = format!("{done} of {} iterations", run.iterations);
     let failed = output.iterations.iter().find_map(|iteration| Some((iteration, iteration.error.as_deref()?)));
     if let Some((iteration, error)) = failed {
-        let kind = FailureKind::of_iteration(iteration.t_connect.is_some(), error);
+        let kind = FailureKind::of_iteration(iteration.t_connect.or(iteration.t_open).is_some(), error);
         return Err(kind.failure(format!("{name}: {error} (after {count})"), &logs));
     }
     match finished.exit_reason {

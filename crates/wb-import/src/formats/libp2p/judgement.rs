@@ -2,6 +2,7 @@
 //!
 //! The rules are those of [`wb_peers::plausibility`]; this module decides to which figures of a file they apply.
 
+use wb_model::imported::SAMPLES_ARE_MEDIANS;
 use wb_model::{Gate, Metric};
 use wb_peers::plausibility::{
     CEILING_MARGIN, Implausibility, asymmetric_rates, clustered_rates, clustered_times, format_rate, quantised_samples,
@@ -126,6 +127,10 @@ impl RowJudge<'_> {
         cell.axis("listener", &row.pair.listener);
         for (axis, value) in &row.pair.axes {
             cell.axis(axis, value);
+        }
+        if row.figures.iter().flatten().any(|figures| figures.are_of_processes) {
+            let what = "of the iterations of a process each";
+            cell.provenance.insert(SAMPLES_ARE_MEDIANS.to_owned(), what.to_owned());
         }
         if self.is_baseline {
             cell.param("baseline", true);
