@@ -55,6 +55,10 @@ pub struct MatrixCell {
     pub scope: BaselineScope,
     /// Whether it was measured.
     pub status: CellStatus,
+    /// Number of counted samples.
+    pub samples: usize,
+    /// How many of them something beside the workload disturbed.
+    pub disturbed: usize,
     /// The samples of each measured scenario.
     pub scenarios: BTreeMap<Scenario, ScenarioSamples>,
     /// Times in nanoseconds from dialling to a usable connection, one for each connection.
@@ -92,7 +96,7 @@ pub struct BaselineScope {
 pub type CellFilter = Vec<(String, Vec<String>)>;
 
 /// The samples of a scenario.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct ScenarioSamples {
     /// Number of requested iterations.
     pub iterations: usize,
@@ -104,6 +108,10 @@ pub struct ScenarioSamples {
     /// Whether each of the values stands for several iterations, of which it is the median: nothing else of them was
     /// reported.
     pub are_medians: bool,
+    /// Bytes of an iteration, in both directions; 0 if they are not known.
+    pub bytes: u64,
+    /// CPU time of the dialers in all iterations, in seconds; `None` if it is not known.
+    pub cpu_seconds: Option<f64>,
 }
 
 impl CellStatus {

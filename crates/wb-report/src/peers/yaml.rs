@@ -125,7 +125,7 @@ fn write_scenario(out: &mut String, cell: &MatrixCell, scenario: &Scenario, inde
     match cell.scenarios.get(scenario).filter(|measured| !measured.values.is_empty()) {
         Some(measured) => {
             writeln!(out, "{indent}{name}:")?;
-            let ScenarioSamples { iterations, values, samples, are_medians } = measured;
+            let ScenarioSamples { iterations, values, samples, are_medians, .. } = measured;
             let statistics =
                 SuiteStatistics { iterations: *iterations, values, samples, are_medians: *are_medians };
             statistics.write(out, scenario, &format!("{indent}  "))

@@ -34,7 +34,7 @@ const SAMPLES: usize = 6;
 /// Iterations, which each of the samples has alike.
 fn scenario(iterations: usize, values: Vec<f64>) -> ScenarioSamples {
     let median = wb_stats::Samples::new(&values).unwrap().median();
-    ScenarioSamples { iterations, samples: vec![median; SAMPLES], values, are_medians: false }
+    ScenarioSamples { iterations, samples: vec![median; SAMPLES], values, ..ScenarioSamples::default() }
 }
 
 fn cell(dialer: &str, listener: &str, values: &[&str], status: CellStatus) -> MatrixCell {
@@ -45,6 +45,8 @@ fn cell(dialer: &str, listener: &str, values: &[&str], status: CellStatus) -> Ma
         values: (0..3).map(|at| values.get(at).map(|value| (*value).to_owned())).collect(),
         scope: BaselineScope::default(),
         status,
+        samples: SAMPLES,
+        disturbed: 0,
         scenarios: BTreeMap::new(),
         connect: Vec::new(),
         first_byte: Vec::new(),

@@ -45,7 +45,7 @@ pub(super) fn matrix_results(run: &RunFolder, study: &Study, cells: &[&CellResul
     let (mut baselines, mut tests) = (Vec::new(), Vec::new());
     for &cell in cells {
         let is_baseline =
-            [IS_BASELINE, IMPORTED_BASELINE].iter().any(|name| cell.params.get(*name) == Some(&ParamValue::Bool(true)));
+            [IS_BASELINE, IMPORTED_BASELINE].iter().any(|name| text(cell, name) == "true");
         let group = if is_baseline { &mut baselines } else { &mut tests };
         group.push(matrix_cell(run.path(), cell, &axes)?);
     }
@@ -210,10 +210,10 @@ fn matrix_cell(run: &Path, cell: &CellResult, axes: &[String]) -> Result<MatrixC
         if is_imported(cell) { imported_figures(cell) } else { measured_figures(run, cell)? };
     let scaled = |figures: Vec<f64>| figures.into_iter().map(|seconds| seconds * NANOS).collect::<Vec<f64>>();
     let measured = figures.scenarios.into_iter().filter(|(_, figures)| !figures.values.is_empty());
-    let scenarios = measured.map(|(scenario, ScenarioValues { iterations, values, are_medians })| {
+    let scenarios = measured.map(|(scenario, ScenarioValues { iterations, values, are_medians, bytes, cpu_seconds })| {
         let samples = medians.remove(&scenario).unwrap_or_default();
         let [values, samples] = [values, samples].map(|figures| if scenario.is_rate() { figures } else { scaled(figures) });
-        (scenario, ScenarioSamples { iterations, values, samples, are_medians })
+        (scenario, ScenarioSamples { iterations, values, samples, are_medians, bytes, cpu_seconds })
     });
     Ok(MatrixCell {
         name: cell_name(cell),
@@ -222,6 +222,8 @@ fn matrix_cell(run: &Path, cell: &CellResult, axes: &[String]) -> Result<MatrixC
         values: axes.iter().map(|axis| cell.id.case.get(axis).map(str::to_owned)).collect(),
         scope: BaselineScope { ceiling: filter(cell, CEILING_OF), comparison: filter(cell, COMPARED_WITH) },
         status: status(cell),
+        samples: cell.samples().filter(|sample| sample.counted).count(),
+        disturbed: cell.samples().filter(|sample| sample.counted && !sample.disturbances.is_empty()).count(),
         scenarios: scenarios.collect(),
         connect: scaled(figures.connect),
         first_byte: scaled(figures.first_byte),
