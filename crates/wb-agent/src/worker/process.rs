@@ -4,7 +4,8 @@ use wb_model::Nanos;
 use wb_sys::process::ResourceUsage;
 
 use crate::protocol::{
-    Arrival, CapturedOutput, ExitReason, ExitReport, OutputDigest, PlacementReport, ProcessHandle, Stream, WithBytes, call,
+    Arrival, CapturedOutput, ExitReason, ExitReport, OutputDigest, PlacementReport, ProcessHandle, Stream, WithBytes,
+    call,
 };
 
 use super::{Worker, WorkerError};

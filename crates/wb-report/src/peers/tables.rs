@@ -161,7 +161,8 @@ pub(super) fn work(results: &MatrixResults) -> Option<FigureTable> {
     let heads = scenarios.iter().flat_map(|scenario| [scenario.name().to_owned(), "CPU of dialer".to_owned()]);
     let first = ["cell", "samples", "disturbed"].map(str::to_owned);
     (cells().count() > 0).then(|| FigureTable {
-        title: "iterations and bytes of all samples, and the CPU time of the dialer's process, its start included".to_owned(),
+        title: "iterations and bytes of all samples, and the CPU time of the dialer's process, its start included"
+            .to_owned(),
         over: None,
         heads: first.into_iter().chain(heads).collect(),
         rows: cells().map(row).collect(),

@@ -126,8 +126,7 @@ fn write_scenario(out: &mut String, cell: &MatrixCell, scenario: &Scenario, inde
         Some(measured) => {
             writeln!(out, "{indent}{name}:")?;
             let ScenarioSamples { iterations, values, samples, are_medians, .. } = measured;
-            let statistics =
-                SuiteStatistics { iterations: *iterations, values, samples, are_medians: *are_medians };
+            let statistics = SuiteStatistics { iterations: *iterations, values, samples, are_medians: *are_medians };
             statistics.write(out, scenario, &format!("{indent}  "))
         }
         None => writeln!(out, "{indent}{name}: null"),
@@ -162,7 +161,11 @@ impl SuiteStatistics<'_> {
         writeln!(out, "{indent}median: {}", number(all.map(|samples| samples.median())))?;
         writeln!(out, "{indent}q3: {}", of(|statistics| statistics.q3))?;
         writeln!(out, "{indent}max: {}", of(|statistics| statistics.high_whisker))?;
-        writeln!(out, "{indent}outliers: {}", list(statistics.as_ref().map_or(&[], |statistics| &statistics.outliers)))?;
+        writeln!(
+            out,
+            "{indent}outliers: {}",
+            list(statistics.as_ref().map_or(&[], |statistics| &statistics.outliers))
+        )?;
         writeln!(out, "{indent}samples: {}", list(single))?;
         writeln!(out, "{indent}unit: {}", scenario.suite_unit())?;
         if !samples.is_empty() {

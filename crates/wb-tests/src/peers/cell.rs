@@ -11,7 +11,8 @@ use wb_model::{
     Facts, Metric, Nanos, Param, ParamValue, Params as RawParams, Placement, Requirement, Sha256, Topology,
 };
 use wb_peers::{
-    CustomScenario, Dialect, EndpointCommand, Expectations, ExpectedFailure, FigureCheck, Launch, Matrix, Payload, Scenario,
+    CustomScenario, Dialect, EndpointCommand, Expectations, ExpectedFailure, FigureCheck, Launch, Matrix, Payload,
+    Scenario,
 };
 use wb_plan::CatalogCell;
 

@@ -2,7 +2,7 @@
 //! probe, which transfers a part of its bytes.
 //!
 //! Nothing is concluded from one pair of processes. What looks wrong is measured again, in rounds, and only what is
-//! certain over all of them is held against an endpoint.
+//! certain over all of them makes a sample invalid.
 
 use wb_model::Quantity;
 use wb_model::outcome::Gate;
@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn setting_up_each_stream_is_no_lie_and_the_size_that_would_do_is_said() {
+    fn setting_up_each_stream_is_no_lie_and_the_size_that_would_do_is_named() {
         let (validity, _, findings) = Model { setup: 0.25, noise: 0.01, ..HONEST }.judge();
         assert_eq!(validity, Validity::Valid);
         assert!(findings[0].contains("do not depend on the bytes") && findings[0].contains("GiB"), "{findings:?}");

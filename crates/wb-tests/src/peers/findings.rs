@@ -2,8 +2,8 @@
 
 use wb_model::Quantity;
 use wb_net::ceiling::Ceiling;
-use wb_peers::{Payload, Scenario};
 use wb_peers::plausibility::{Implausibility, asymmetric_rates, clustered_times, quantised_times, slow_start};
+use wb_peers::{Payload, Scenario};
 
 use super::cell::PeersCell;
 use super::gates::raw_rate;
@@ -60,7 +60,7 @@ pub(super) fn add_findings(
     }
     if cell.payload != Payload::Wire {
         measurement.findings.push(format!(
-            "the payload is {}: neither bytes on interfaces nor the rate of a raw connection are held against it",
+            "the payload is {}: it is compared neither with bytes on interfaces nor with the rate of a raw connection",
             cell.payload.name()
         ));
     }

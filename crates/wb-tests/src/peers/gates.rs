@@ -216,12 +216,7 @@ pub(super) fn check_total_traffic(
 }
 
 /// Checks that nothing is faster than the raw path beside it.
-pub(super) fn check_ceiling(
-    measurement: &mut Measurement,
-    cell: &PeersCell,
-    one: &ScenarioOutput,
-    ceiling: &Ceiling,
-) {
+pub(super) fn check_ceiling(measurement: &mut Measurement, cell: &PeersCell, one: &ScenarioOutput, ceiling: &Ceiling) {
     match one.run.scenario.is_rate() {
         true => check_rate(measurement, cell, &one.name, raw_rate(&one.run, ceiling), &one.rates(), ceiling),
         // What stays within the host need not be slower than TCP.

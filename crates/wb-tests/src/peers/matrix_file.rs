@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use wb_diagnostics::{Diagnostic, suggest};
 use wb_model::{MetricKey, Param, ParamValue, Params as RawParams};
 use wb_peers::{
-    Cell, Counts, CustomScenario, Decision, Expectations, Matrix, MatrixError, Payload, Scenario, SelectionError, read_matrix,
-    select,
+    Cell, Counts, CustomScenario, Decision, Expectations, Matrix, MatrixError, Payload, Scenario, SelectionError,
+    read_matrix, select,
 };
 use wb_plan::{CellMatrix, MatrixCell};
 

@@ -53,7 +53,7 @@ pub(super) fn repeat_prefix(name: &str) -> String {
     format!("{name}-again-")
 }
 
-/// Number of rounds in which a transfer and its probe are repeated before their times are held against an endpoint.
+/// Number of rounds in which a transfer and its probe are repeated before their times make a sample invalid.
 const ROUNDS: u32 = 5;
 
 /// What repeats a scenario and its probe in one round, with equally many iterations, with the names of the artefacts.
@@ -68,10 +68,12 @@ fn round(run: &ScenarioRun, probe: &ScenarioRun, round: u32) -> [(String, Scenar
 pub(super) fn repeats(cell: &PeersCell) -> Vec<(String, ScenarioRun)> {
     let of_run = |run: ScenarioRun| {
         let probe = run.probe();
-        probe.into_iter().flat_map(move |probe| (1..=ROUNDS).flat_map({
-            let run = run.clone();
-            move |at| round(&run, &probe, at)
-        }))
+        probe.into_iter().flat_map(move |probe| {
+            (1..=ROUNDS).flat_map({
+                let run = run.clone();
+                move |at| round(&run, &probe, at)
+            })
+        })
     };
     cell.scenario_runs().into_iter().flat_map(of_run).collect()
 }

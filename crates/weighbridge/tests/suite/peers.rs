@@ -137,10 +137,17 @@ fn endpoints_and_what_they_need_are_listed() {
              dialer = {{ command = [\"{program}\"] }}\n"
         )
     };
-    lab.write("peers.toml", &format!("axes = [\"transport\"]\n{}{}", endpoint("shell", "sh"), endpoint("own", "./own")));
+    lab.write(
+        "peers.toml",
+        &format!("axes = [\"transport\"]\n{}{}", endpoint("shell", "sh"), endpoint("own", "./own")),
+    );
     let listed = lab.weighbridge("peers list peers.toml --list-impls").expect_code(0);
     assert_eq!(listed.out, "shell\nown\n");
     let checked = lab.weighbridge("peers list peers.toml --check-deps").expect_code(1);
-    assert!(checked.out.contains("sh") && checked.out.contains("found") && checked.out.contains("missing"), "{}", checked.out);
+    assert!(
+        checked.out.contains("sh") && checked.out.contains("found") && checked.out.contains("missing"),
+        "{}",
+        checked.out
+    );
     lab.weighbridge("peers list peers.toml --check-deps --impl-select shell").expect_code(0);
 }

@@ -256,7 +256,10 @@ fn own_results_are_imported_as_what_they_were() {
     lab.weighbridge("peers report I --into again").expect_code(0);
     let statuses = |file: &str| {
         let text = lab.read(file);
-        text.lines().filter(|line| line.contains("status:") || line.contains("gate:")).map(str::to_owned).collect::<Vec<_>>()
+        text.lines()
+            .filter(|line| line.contains("status:") || line.contains("gate:"))
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
     };
     assert_eq!(statuses("own/results.yaml"), statuses("again/results.yaml"));
 }

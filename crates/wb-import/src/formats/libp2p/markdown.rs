@@ -308,9 +308,9 @@ impl SuiteResults {
         let location = format!("{}/{name}", if is_baseline { "baselines" } else { "tests" });
         let rows = if is_baseline { &mut self.baselines } else { &mut self.tests };
         // Only this program's own files have causes.
-        let gate = cause.as_deref().and_then(|cause| {
-            Gate::ALL.into_iter().find(|gate| cause.starts_with(&format!("{gate}: ")))
-        });
+        let gate = cause
+            .as_deref()
+            .and_then(|cause| Gate::ALL.into_iter().find(|gate| cause.starts_with(&format!("{gate}: "))));
         let further = Vec::new();
         rows.push(Row { location, name, pair, status, cause, gate, further, figures, has_figures: !is_baseline });
     }

@@ -224,7 +224,9 @@ impl Resolution {
 
 /// The row of an entry; none, with a note, without a pair.
 fn row(entry: Entry, location: String, resolution: Resolution, notes: &mut Vec<String>) -> Option<Row> {
-    let Entry { name, dialer, listener, transport, secure_channel, muxer, axes, status, cause, gate, scenarios, .. } = entry;
+    let Entry {
+        name, dialer, listener, transport, secure_channel, muxer, axes, status, cause, gate, scenarios, ..
+    } = entry;
     let (upload, download, latency) = (entry.upload, entry.download, entry.latency);
     let name = name.known();
     let of_suite = AXES.map(str::to_owned).into_iter().zip([transport, secure_channel, muxer]);
@@ -253,12 +255,15 @@ fn row(entry: Entry, location: String, resolution: Resolution, notes: &mut Vec<S
         let resolution = if scenario.is_rate() { resolution.rate } else { resolution.latency };
         Some(statistics.figures(resolution).scaled(factor)).filter(|figures| !figures.is_empty())
     };
-    let further: Vec<(String, bool, Figures)> = scenarios.into_iter().filter_map(|(name, statistics)| {
-        let scenario = [Scenario::Upload, Scenario::RoundTrip]
-            .into_iter()
-            .find(|scenario| scenario.factor(&statistics.unit.0).is_some())?;
-        Some((name, scenario.is_rate(), figures(scenario, Some(statistics))?))
-    }).collect();
+    let further: Vec<(String, bool, Figures)> = scenarios
+        .into_iter()
+        .filter_map(|(name, statistics)| {
+            let scenario = [Scenario::Upload, Scenario::RoundTrip]
+                .into_iter()
+                .find(|scenario| scenario.factor(&statistics.unit.0).is_some())?;
+            Some((name, scenario.is_rate(), figures(scenario, Some(statistics))?))
+        })
+        .collect();
     let figures = [
         figures(Scenario::Upload, upload),
         figures(Scenario::Download, download),

@@ -59,9 +59,8 @@ fn dependencies(endpoint: &Endpoint, folder: &Path) -> Vec<Dependency> {
 
 /// Whether a program exists: in a folder of `PATH`, or relative to the peers file.
 fn has_program(program: &str, folder: &Path) -> bool {
-    let is_executable = |path: &Path| {
-        fs::metadata(path).is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
-    };
+    let is_executable =
+        |path: &Path| fs::metadata(path).is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0);
     if program.contains('/') {
         return is_executable(&folder.join(program));
     }

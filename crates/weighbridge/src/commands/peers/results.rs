@@ -44,8 +44,7 @@ pub(super) fn matrix_results(run: &RunFolder, study: &Study, cells: &[&CellResul
     let axes = axes(cells);
     let (mut baselines, mut tests) = (Vec::new(), Vec::new());
     for &cell in cells {
-        let is_baseline =
-            [IS_BASELINE, IMPORTED_BASELINE].iter().any(|name| text(cell, name) == "true");
+        let is_baseline = [IS_BASELINE, IMPORTED_BASELINE].iter().any(|name| text(cell, name) == "true");
         let group = if is_baseline { &mut baselines } else { &mut tests };
         group.push(matrix_cell(run.path(), cell, &axes)?);
     }
@@ -210,11 +209,13 @@ fn matrix_cell(run: &Path, cell: &CellResult, axes: &[String]) -> Result<MatrixC
         if is_imported(cell) { imported_figures(cell) } else { measured_figures(run, cell)? };
     let scaled = |figures: Vec<f64>| figures.into_iter().map(|seconds| seconds * NANOS).collect::<Vec<f64>>();
     let measured = figures.scenarios.into_iter().filter(|(_, figures)| !figures.values.is_empty());
-    let scenarios = measured.map(|(scenario, ScenarioValues { iterations, values, are_medians, bytes, cpu_seconds })| {
-        let samples = medians.remove(&scenario).unwrap_or_default();
-        let [values, samples] = [values, samples].map(|figures| if scenario.is_rate() { figures } else { scaled(figures) });
-        (scenario, ScenarioSamples { iterations, values, samples, are_medians, bytes, cpu_seconds })
-    });
+    let scenarios =
+        measured.map(|(scenario, ScenarioValues { iterations, values, are_medians, bytes, cpu_seconds })| {
+            let samples = medians.remove(&scenario).unwrap_or_default();
+            let [values, samples] =
+                [values, samples].map(|figures| if scenario.is_rate() { figures } else { scaled(figures) });
+            (scenario, ScenarioSamples { iterations, values, samples, are_medians, bytes, cpu_seconds })
+        });
     Ok(MatrixCell {
         name: cell_name(cell),
         dialer: text(cell, DIALER),
