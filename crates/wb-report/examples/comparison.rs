@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use comparison::{CompareOptions, compare, read, specimen};
-use wb_compare::comparison::{FailOn, Strictness};
+use wb_compare::comparison::FailOn;
 use wb_report::compare::{PageOptions, html};
 use wb_test_data::LARGE_PAGE_BUILDS;
 
@@ -31,7 +31,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         environments: true,
         notes: &[],
         criteria: &[],
-        fail_on: FailOn { gain: false, strictness: Strictness::Regressions },
+        fail_on: FailOn::default(),
     };
     let (text, compared, rendered) = compare(&builds, &CompareOptions::default(), |outcome, history| {
         let compared = clock.elapsed();
