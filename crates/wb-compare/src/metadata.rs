@@ -102,8 +102,10 @@ impl Metadata {
         });
         let others = self.others.clone().into_iter();
         let all = others.chain(optional).chain(known).chain(environments);
-        all.map(|(key, value)| format!("{}:{}\n", key.replace([':', '\n', '\r'], "_"), value.replace(['\n', '\r'], " ")))
-            .collect()
+        all.map(|(key, value)| {
+            format!("{}:{}\n", key.replace([':', '\n', '\r'], "_"), value.replace(['\n', '\r'], " "))
+        })
+        .collect()
     }
 
     /// The kernel's release, if recorded in the environment.

@@ -26,13 +26,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let clock = Instant::now();
     let builds = read(&folders);
     let read = clock.elapsed();
-    let options = PageOptions {
-        charts: true,
-        environments: true,
-        notes: &[],
-        criteria: &[],
-        fail_on: FailOn::default(),
-    };
+    let options =
+        PageOptions { charts: true, environments: true, notes: &[], criteria: &[], fail_on: FailOn::default() };
     let (text, compared, rendered) = compare(&builds, &CompareOptions::default(), |outcome, history| {
         let compared = clock.elapsed();
         (html(outcome, history, &options), compared - read, clock.elapsed() - compared)

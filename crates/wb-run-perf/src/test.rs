@@ -258,7 +258,9 @@ impl PbenchValue {
     /// Formats values of pbench in this program's syntax.
     fn format_values(self, values: &[String]) -> String {
         let parts: Vec<&str> = match self {
-            Self::List | Self::Ordered | Self::Kib => values.iter().flat_map(|value| wb_plan::split_commas(value)).collect(),
+            Self::List | Self::Ordered | Self::Kib => {
+                values.iter().flat_map(|value| wb_plan::split_commas(value)).collect()
+            }
             Self::Plain | Self::Mib | Self::Flag => values.iter().map(String::as_str).collect(),
         };
         let is_number = |text: &str| text.parse::<u64>().is_ok();
@@ -418,7 +420,8 @@ mod tests {
     #[test]
     fn collectors_that_do_not_exist_are_named() {
         for test in ["fio", "fio-nbd", "fio-libblkio", "uperf"] {
-            let translated = translate(&format!(r#"{test}:{{"sysinfo":"block,ara,stockpile,insights,topology"}}"#)).unwrap();
+            let translated =
+                translate(&format!(r#"{test}:{{"sysinfo":"block,ara,stockpile,insights,topology"}}"#)).unwrap();
             assert!(translated.spec.contains("sysinfo=[block,topology]"), "{}", translated.spec);
             for name in COLLECTORS_OF_PBENCH {
                 let note = format!("pbench's collector `{name}` of `sysinfo` is skipped");

@@ -87,9 +87,8 @@ fn benchmarks(cell: &CellResult) -> Vec<BTreeMap<String, String>> {
     let of_all = cell.primary_metrics().filter(|result| result.worker.is_none());
     let primary: Vec<String> = of_all.map(|result| naming::metric(test, &result.metric).0).collect();
     let mut first: BTreeMap<String, String> =
-        cell.params.iter().map(|(name, value)| naming::param(test, name, value)).collect();
+        cell.params.iter().filter_map(|(name, value)| naming::param(test, name, value)).collect();
     first.insert("benchmark_name".to_owned(), test.to_owned());
-    first.insert("uid".to_owned(), "benchmark_name:%benchmark_name%".to_owned());
     let further = primary.iter().skip(1).map(|name| {
         BTreeMap::from([("benchmark_name".to_owned(), test.to_owned()), ("primary_metric".to_owned(), name.clone())])
     });

@@ -61,27 +61,39 @@ pub fn files(study: &Study) -> serde_json::Result<Vec<LayoutFile>> {
 /// it, and numbers those of one name.
 fn test_folders(cells: &[CellResult]) -> Vec<(PathBuf, Vec<&CellResult>)> {
     let mut folders: Vec<(&CellId, PathBuf, Vec<&CellResult>)> = Vec::new();
-    let mut counts: BTreeMap<PathBuf, u16> = BTreeMap::new();
-    for cell in cells {
-        let id = &cell.id;
-        let is_same = |first: &CellId| (&first.profile, &first.test, &first.serial) == (&id.profile, &id.test, &id.serial);
-        if let Some((.., of_test)) = folders.iter_mut().find(|(first, ..)| is_same(first)) {
-            of_test.push(cell);
-            continue;
-        }
+    let parent = |id: &CellId| {
         let name = match &id.serial {
             Serial::Position(_) => &id.test,
             Serial::Id(name) => name,
         };
-        let parent = PathBuf::from(id.profile.as_str()).join(name.as_str());
-        // A position is that of the test in the plan, also if tests before it have no cells in this profile. Only an id
-        // that is also the name of a test, or of two tests, is moved to the next free number.
-        let next = counts.entry(parent.clone()).or_default();
+        PathBuf::from(id.profile.as_str()).join(name.as_str())
+    };
+    // A position is that of the test in the plan. An id that is also the name of a test is numbered after its positions.
+    let mut next: BTreeMap<PathBuf, u16> = BTreeMap::new();
+    for cell in cells {
+        if let Serial::Position(position) = &cell.id.serial {
+            let next = next.entry(parent(&cell.id)).or_default();
+            *next = (*next).max(position.saturating_add(1));
+        }
+    }
+    for cell in cells {
+        let id = &cell.id;
+        let is_same =
+            |first: &CellId| (&first.profile, &first.test, &first.serial) == (&id.profile, &id.test, &id.serial);
+        if let Some((.., of_test)) = folders.iter_mut().find(|(first, ..)| is_same(first)) {
+            of_test.push(cell);
+            continue;
+        }
+        let parent = parent(id);
         let number = match &id.serial {
-            Serial::Position(position) => (*position).max(*next),
-            Serial::Id(_) => *next,
+            Serial::Position(position) => *position,
+            Serial::Id(_) => {
+                let next = next.entry(parent.clone()).or_default();
+                let number = *next;
+                *next = number.saturating_add(1);
+                number
+            }
         };
-        *next = number.saturating_add(1);
         folders.push((id, parent.join(format!("{number:04}")), vec![cell]));
     }
     folders.into_iter().map(|(_, folder, cells)| (folder, cells)).collect()
@@ -96,7 +108,8 @@ fn error(cell: &CellResult) -> Option<String> {
     };
     let cause = cell.failures.cause.as_ref().filter(|_| matches!(cell.outcome, CellOutcome::Partial { .. }));
     let cause = cause.map(|cause| format!(": {cause}")).unwrap_or_default();
-    is_error.then(|| format!("{}: {}{cause}", cell.id.case, cell.outcome))
+    let case = if cell.id.case.is_empty() { String::new() } else { format!("{}: ", cell.id.case) };
+    is_error.then(|| format!("{case}{}{cause}", cell.outcome))
 }
 
 /// One line for each attempt that did not complete, or whose values are invalid.
@@ -112,4 +125,65 @@ fn failed_attempts(cell: &CellResult) -> String {
         }
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn folders(ids: &[&str]) -> Vec<String> {
+        let cells: Vec<CellResult> = ids.iter().map(|id| cell(id)).collect();
+        test_folders(&cells)
+            .into_iter()
+            .map(|(folder, cells)| format!("{} {}", folder.display(), cells.len()))
+            .collect()
+    }
+
+    fn cell(id: &str) -> CellResult {
+        let json = serde_json::json!({
+            "id": id, "key": "0".repeat(64), "description": "", "params": {}, "metrics": [], "attempts": [], "curves": [],
+            "latency": [], "findings": [], "provenance": {}, "ended_by": null, "outcome": {"outcome": "measured"},
+            "rule": serde_json::to_value(wb_stats::SamplingRule::External { min_samples: 1, max_samples: 1 }).unwrap(),
+        });
+        serde_json::from_value(json).unwrap()
+    }
+
+    #[test]
+    fn tests_with_a_name_have_its_folder_and_are_numbered() {
+        assert_eq!(
+            folders(&[
+                "A/fio/0000:a=1",
+                "A/fio/0000:a=2",
+                "A/fio/0001:-",
+                "A/fio/mine:-",
+                "B/fio/0001:-",
+                "B/uperf/mine:-"
+            ]),
+            ["A/fio/0000 2", "A/fio/0001 1", "A/mine/0000 1", "B/fio/0001 1", "B/mine/0000 1"]
+        );
+        // An id that is the name of another test, or of two tests.
+        assert_eq!(
+            folders(&["A/fio/x:-", "A/uperf/x:-", "A/fio/0000:-", "A/uperf/fio:-"]),
+            ["A/x/0000 1", "A/x/0001 1", "A/fio/0000 1", "A/fio/0001 1"]
+        );
+        assert_eq!(folders(&["A/uperf/fio:-", "A/fio/0000:-"]), ["A/fio/0001 1", "A/fio/0000 1"]);
+    }
+
+    #[test]
+    fn cells_without_the_required_samples_are_errors() {
+        let outcomes = [
+            (CellOutcome::Measured, false, None),
+            (CellOutcome::Failed { reason: "crashed".to_owned() }, false, Some("failed (crashed)")),
+            (CellOutcome::Unsupported { reason: "no SCTP".to_owned() }, false, Some("unsupported (no SCTP)")),
+            (CellOutcome::Partial { valid: 0, required: 6 }, false, Some("partial (0 of 6)")),
+            (CellOutcome::Partial { valid: 2, required: 6 }, true, Some("partial (2 of 6)")),
+            // Interrupted: it is measured on when the run is resumed.
+            (CellOutcome::Partial { valid: 2, required: 6 }, false, None),
+        ];
+        for (outcome, ended, expected) in outcomes {
+            let mut cell = cell("A/fio/0000:-");
+            (cell.outcome, cell.ended_by) = (outcome, ended.then(|| "its sample limit is reached".to_owned()));
+            assert_eq!(error(&cell).as_deref(), expected, "{:?}", cell.outcome);
+        }
+    }
 }

@@ -1,6 +1,6 @@
 //! pbench's names of iterations, metrics and parameters, by test. What pbench does not have keeps its own name.
 
-use wb_model::{Bytes, Class, Metric, ParamValue, Params};
+use wb_model::{Bytes, Class, Metric, Nanos, ParamValue, Params};
 use wb_study::result::CellResult;
 
 /// A test that pbench has as well.
@@ -67,6 +67,7 @@ impl PbenchTest {
             (Self::Fio, "file-size") => Some("size"),
             (Self::Fio, "targets") => Some("filename"),
             (Self::Fio, "ramptime") => Some("ramp_time"),
+            (Self::Fio | Self::Uperf, "max-stddev") => Some("max_stddevpct"),
             (Self::Uperf, "test-types") => Some("test_type"),
             (Self::Uperf, "protocols") => Some("protocol"),
             (Self::Uperf, "message-sizes") => Some("message_size_bytes"),
@@ -95,13 +96,75 @@ pub(super) fn metric(test: &str, metric: &Metric) -> (String, f64) {
     of_pbench.map_or_else(|| (metric.name.replace('.', "_"), 1.0), |(name, factor)| (name.to_owned(), factor))
 }
 
-/// The name and the value of a parameter, as pbench has it in its results.
-pub(super) fn param(test: &str, name: &str, value: &ParamValue) -> (String, String) {
-    let of_pbench = PbenchTest::of(test).and_then(|test| test.param(name));
-    let value = match value {
-        ParamValue::Bool(flag) if PbenchTest::of(test).is_some() => u8::from(*flag).to_string(),
+/// The name and the value of a parameter, as pbench has it in its results; `None` if it is empty.
+pub(super) fn param(test: &str, name: &str, value: &ParamValue) -> Option<(String, String)> {
+    let pbench = PbenchTest::of(test);
+    let text = match value {
+        ParamValue::Bool(flag) if pbench.is_some() => u8::from(*flag).to_string(),
         ParamValue::List(values) => values.iter().map(ToString::to_string).collect::<Vec<_>>().join(","),
         other => other.to_string(),
     };
-    (of_pbench.map_or_else(|| name.replace('-', "_"), str::to_owned), value)
+    // pbench's times are whole seconds.
+    let seconds = ["runtime", "ramptime"].contains(&name).then(|| text.parse::<Nanos>().ok()).flatten();
+    let text = match seconds {
+        Some(time) if pbench.is_some() => time.seconds().to_string(),
+        _ => text,
+    };
+    let name = pbench.and_then(|test| test.param(name)).map_or_else(|| name.replace('-', "_"), str::to_owned);
+    (!text.is_empty()).then_some((name, text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn iteration_of(test: &str, params: &[(&str, ParamValue)]) -> Option<String> {
+        let params = params.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
+        PbenchTest::of(test)?.iteration(&params)
+    }
+
+    #[test]
+    fn iterations_have_pbenchs_names() {
+        let text = |text: &str| ParamValue::Text(text.to_owned());
+        for (size, name) in [("4k", "read-4KiB"), ("1m", "read-1024KiB"), ("512", "read-0.5KiB")] {
+            for test in ["fio", "fio-nbd", "fio-libblkio"] {
+                let params = [("test-types", text("read")), ("block-sizes", text(size))];
+                assert_eq!(iteration_of(test, &params).as_deref(), Some(name), "{test}");
+            }
+        }
+        let stream = [
+            ("protocols", text("tcp")),
+            ("test-types", text("stream")),
+            ("message-sizes", text("16k")),
+            ("instances", ParamValue::Integer(8)),
+        ];
+        assert_eq!(iteration_of("uperf", &stream).as_deref(), Some("tcp_stream-16384B-8i"));
+        assert_eq!(iteration_of("linpack", &[("threads", ParamValue::Integer(2))]).as_deref(), Some("2-threads"));
+        assert_eq!(iteration_of("linpack", &[]), None);
+        assert_eq!(iteration_of("himeno", &[("threads", ParamValue::Integer(2))]), None);
+    }
+
+    #[test]
+    fn metrics_have_pbenchs_names_and_units_and_no_point() {
+        let named = |test: &str, one: Metric| metric(test, &one);
+        assert_eq!(named("fio", Metric::throughput("iops", "ops/s")), ("iops_sec".to_owned(), 1.0));
+        assert_eq!(named("fio", Metric::latency("mean", "ns")), ("clat".to_owned(), 1.0));
+        assert_eq!(named("fio", Metric::latency("p99.99", "ns")), ("p99_99".to_owned(), 1.0));
+        assert_eq!(named("uperf", Metric::throughput("received", "bit/s")), ("Gb_sec".to_owned(), 1e-9));
+        assert_eq!(named("uperf", Metric::latency("mean", "ns")), ("usec".to_owned(), 1e-3));
+        assert_eq!(named("redis", Metric::latency("mean", "ns")), ("mean".to_owned(), 1.0));
+    }
+
+    #[test]
+    fn parameters_are_those_of_pbenchs_results() {
+        let param = |test: &str, name: &str, value: ParamValue| {
+            param(test, name, &value).map(|(name, text)| format!("{name}={text}"))
+        };
+        let text = |text: &str| ParamValue::Text(text.to_owned());
+        assert_eq!(param("fio", "runtime", text("1min")).as_deref(), Some("runtime=60"));
+        assert_eq!(param("fio", "direct", ParamValue::Bool(true)).as_deref(), Some("direct=1"));
+        assert_eq!(param("fio", "block-sizes", text("4k")).as_deref(), Some("bs=4k"));
+        assert_eq!(param("fio", "job-file", text("")), None);
+        assert_eq!(param("x", "a-b", ParamValue::List(vec![text("1"), text("2")])).as_deref(), Some("a_b=1,2"));
+    }
 }

@@ -15,13 +15,8 @@ use wb_compare::comparison::FailOn;
 use wb_compare::run_perf::tolerance::score::Weights;
 use wb_report::compare::{PageOptions, html};
 
-pub(crate) const PLAIN: PageOptions<'_> = PageOptions {
-    charts: true,
-    environments: true,
-    notes: &[],
-    criteria: &[],
-    fail_on: FailOn::default(),
-};
+pub(crate) const PLAIN: PageOptions<'_> =
+    PageOptions { charts: true, environments: true, notes: &[], criteria: &[], fail_on: FailOn::default() };
 
 /// Builds compared by tolerances.
 fn by_tolerance() -> CompareOptions {

@@ -130,7 +130,8 @@ impl Params {
     /// A parameter with another value than its default that a program does not use, or the built-in kernel without one.
     fn unused_by(&self, kind: Option<ProgramKind>) -> Option<&'static str> {
         let default = Self::default();
-        let of_programs = [("use-omp", self.use_omp != default.use_omp), ("kmp-affinity", self.kmp_affinity != default.kmp_affinity)];
+        let of_programs =
+            [("use-omp", self.use_omp != default.use_omp), ("kmp-affinity", self.kmp_affinity != default.kmp_affinity)];
         let of_xlinpack = [
             ("lininput-header", self.lininput_header != default.lininput_header),
             ("lininput-subheader", self.lininput_subheader != default.lininput_subheader),

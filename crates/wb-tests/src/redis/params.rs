@@ -139,11 +139,7 @@ const NO_CPU: &str = "no usable CPU on this worker";
 pub(super) type SideCpus = (Vec<u32>, Vec<u32>);
 
 /// Selects the CPUs of the server and of the benchmark; none if the kernel chooses them.
-pub(super) fn select_cpus(
-    placement: CpuPlacement,
-    allowed: &[u32],
-    facts: &Facts,
-) -> Result<Option<SideCpus>, String> {
+pub(super) fn select_cpus(placement: CpuPlacement, allowed: &[u32], facts: &Facts) -> Result<Option<SideCpus>, String> {
     let usable = || facts.cpus.iter().filter(|cpu| allowed.is_empty() || allowed.contains(&cpu.id));
     let pairs = || usable().flat_map(|a| usable().filter(move |b| b.id != a.id).map(move |b| (a, b)));
     let nodes: BTreeSet<u32> = usable().map(|cpu| cpu.node).collect();

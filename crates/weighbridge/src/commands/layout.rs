@@ -30,7 +30,8 @@ pub(super) fn check(folder: &Path, run: &Path) -> Result<(), Error> {
     };
     let is_run = |path: &Path| path.canonicalize().ok().zip(run.canonicalize().ok()).is_some_and(|(a, b)| a == b);
     let occupied = |help: String| {
-        let what = format!("{} is not empty: expected a new folder, or one that was written from this run", folder.display());
+        let what =
+            format!("{} is not empty: expected a new folder, or one that was written from this run", folder.display());
         Err(Error::Usage { what, help })
     };
     if is_run(folder) || entries.iter().any(|entry| entry.file_name() == "run.json") {
@@ -126,7 +127,9 @@ mod tests {
     fn errors_with_files_of_others_are_left() {
         let lab = tempfile::tempdir().unwrap();
         let serial = lab.path().join("P/fio/0000");
-        for file in ["__error0__/exception", "__error1__/exception", "__error2__/exception", "__error2__/FILES/x", "x/y"] {
+        for file in
+            ["__error0__/exception", "__error1__/exception", "__error2__/exception", "__error2__/FILES/x", "x/y"]
+        {
             let path = serial.join(file);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, "x").unwrap();

@@ -11,8 +11,8 @@ use wb_study::Study;
 use wb_tests::Registry;
 
 use super::contention;
-use super::layout;
 use super::deciding_metrics::{DecidingMetrics, warn_of_undecisive_thresholds};
+use super::layout;
 use super::peers::{matrix_file, record_inputs};
 use super::selection::resolve_request;
 use crate::cli::{LayoutFolder, RUN_PREFIX, RunArgs};
