@@ -80,21 +80,22 @@ fn a_run_is_written_beside_its_folder_in_run_perfs_layout() {
 #[test]
 fn extending_a_run_writes_the_folder_again_and_nothing_else_is_replaced() {
     let lab = Lab::new();
-    lab.define_script("once-broken", "test -e allow || exit 3; echo figure: 97");
+    let allow = lab.path("allow").display().to_string();
+    lab.define_script("once-broken", &format!("test -e {allow} || exit 3; echo figure: 97"));
     let run = |into: &str, layout: &str, tests: &str| {
         lab.weighbridge(&format!("run {SHORT} --into {into} --layout run-perf={layout} -- {tests}"))
     };
     run("R", "L", "steady once-broken").expect_code(3);
     assert!(lab.path("L/Localhost/once-broken/0000/__error0__").is_dir());
     lab.write("allow", "");
-    lab.define_script("once-broken", "echo figure: 97");
-    lab.weighbridge(&format!("run {SHORT} --into R2 --layout run-perf=L2 -- steady")).expect_code(0);
-    run("R2", "L2", "steady steady:kind=b").expect_code(0);
-    assert!(lab.path("L2/Localhost/steady/0001/result.json").is_file());
+    run("R", "L", "steady once-broken steady:kind=b").expect_code(0);
+    assert!(!lab.path("L/Localhost/once-broken/0000/__error0__").exists(), "it has been measured since");
+    assert!(lab.path("L/Localhost/once-broken/0000/result.json").is_file());
+    assert!(lab.path("L/Localhost/steady/0001/result.json").is_file());
 
     // Another run's folder, a run, and files of the user are refused before anything is measured.
     lab.write("mine/notes.txt", "x");
-    for folder in ["L", "R", "mine", "R2"] {
+    for folder in ["L", "R", "mine"] {
         let before = files(&lab.path(folder));
         let refused = run("other", folder, "steady").expect_code(1);
         refused.expect_stderr("is not empty: expected a new folder, or one that was written from this run");
@@ -138,15 +139,15 @@ fn run_perfs_own_programs_read_what_is_written() {
     let tests = "steady:kind=[a,b] steady:kind=c,id=named himeno:grid=XS,threads=1 broken";
     lab.weighbridge(&format!("run {SHORT} --into R2 --layout run-perf=L2 -- {tests}")).expect_code(3);
     let analyze_perf = compare_perf.with_file_name("analyze-perf");
-    run(&analyze_perf, "-c theirs.csv -l model.json -t 4 -- L L2").expect_code(0);
+    run(&analyze_perf, "-c run-perf.csv -l model.json -t 4 -- L L2").expect_code(0);
     lab.weighbridge("analyze-perf -c ours.csv -- L L2").expect_code(0);
     // A case without axes has a comma in no name here but that of himeno.
-    let theirs = lab.read("theirs.csv");
+    let expected = lab.read("run-perf.csv");
     for id in [
         "Localhost/steady/0000:./kind=b/throughput/figure.mean",
         "Localhost/named/0000:./kind=c/throughput/figure.stddev",
     ] {
-        assert!(checks(&theirs).contains(id) && checks(&lab.read("ours.csv")).contains(id), "{id}: {theirs}");
+        assert!(checks(&expected).contains(id) && checks(&lab.read("ours.csv")).contains(id), "{id}: {expected}");
     }
     // The model applies by the identifiers, here and there, and the test cases have the same names.
     let names = |xml: &str| -> BTreeSet<String> {
@@ -157,13 +158,16 @@ fn run_perfs_own_programs_read_what_is_written() {
             .filter_map(|line| Some(format!("{} {}", attribute(line, "classname")?, attribute(line, "name")?)))
             .collect()
     };
-    run(&compare_perf, "-t 1000 -s 1000 -l model.json --xunit theirs.xml -- L L2").expect_code(0);
+    run(&compare_perf, "-t 1000 -s 1000 -l model.json --xunit run-perf.xml -- L L2").expect_code(0);
     lab.weighbridge("compare-perf -t 1000 -s 1000 -l model.json --xunit ours.xml -v -- L L2")
         .expect_code(2)
         .expect_stdout("model 0");
-    let (theirs, ours) = (names(&lab.read("theirs.xml")), names(&lab.read("ours.xml")));
-    assert!(theirs.iter().any(|name| name.ends_with("ERROR/ERROR ERROR.error")) && theirs.len() > 6, "{theirs:?}");
-    assert_eq!(ours, theirs);
+    let (expected, ours) = (names(&lab.read("run-perf.xml")), names(&lab.read("ours.xml")));
+    assert!(
+        expected.iter().any(|name| name.ends_with("ERROR/ERROR ERROR.error")) && expected.len() > 6,
+        "{expected:?}"
+    );
+    assert_eq!(ours, expected);
     // What is missing fails there and here.
     std::fs::remove_dir_all(lab.path("L2/Localhost/named")).unwrap();
     run(&compare_perf, "-t 1000 -s 1000 -- L L2").expect_code(2).expect_stderr("Not present in target results");
