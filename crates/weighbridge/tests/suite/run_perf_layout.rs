@@ -107,7 +107,7 @@ fn extending_a_run_writes_the_folder_again_and_nothing_else_is_replaced() {
 }
 
 #[test]
-fn run_perf_measures_into_its_own_layout_unless_it_is_asked_for_the_other() {
+fn run_perf_measures_into_its_own_layout_unless_the_other_is_requested() {
     let lab = Lab::new();
     let ran = lab.weighbridge("run-perf --output out/1 -- steady").expect_code(0);
     ran.expect_stderr("weighbridge run --into out/1/.weighbridge --layout 'run-perf=out/1' -- steady");
@@ -120,6 +120,14 @@ fn run_perf_measures_into_its_own_layout_unless_it_is_asked_for_the_other() {
     let refused = lab.weighbridge("run-perf --output out/2 -- steady").expect_code(1);
     refused.expect_stderr("`run-perf --layout weighbridge` resumes it");
     lab.weighbridge("compare-perf out/1 out/1").expect_code(0);
+    lab.weighbridge("summary out/1").expect_code(1).expect_stderr("its run is in the folder `.weighbridge` in it");
+    lab.weighbridge("summary out/1/.weighbridge").expect_code(0);
+
+    // What is measured again from a snapshot writes no folder of the first machine.
+    lab.weighbridge("snapshot out/1/.weighbridge -o s.tar.gz").expect_code(0);
+    lab.weighbridge("unpack s.tar.gz").expect_code(0);
+    crate::archive::rerun(&lab, "s", &[]).expect_code(0);
+    assert!(!lab.path("s/out").exists());
 }
 
 /// The checks that decide, in the CSV file of a comparison or of run-perf's analysis.
