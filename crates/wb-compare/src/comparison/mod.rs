@@ -37,6 +37,9 @@ use missing_reason::MissingReasons;
 pub struct FailOn {
     /// Improvements.
     pub gain: bool,
+    /// Checks that are missing, invalid or incomparable, and tests that ended in an error: without it, a comparison with
+    /// some is incomplete.
+    pub missing: bool,
     /// How certain a check must be not to be worse.
     pub strictness: Strictness,
 }
@@ -291,12 +294,13 @@ impl Totals {
     /// inconclusive checks that fail.
     fn exit(&self, comparable: bool, fail_on: FailOn, uncertain: usize) -> ComparisonExit {
         let gains = if fail_on.gain { self.better + self.groups_improved } else { 0 };
-        if !comparable && self.errors == 0 {
+        let missing = self.missing + self.partly_missing + self.invalid + self.incomparable + self.errors;
+        if !comparable && self.errors == 0 && !(fail_on.missing && missing > 0) {
             ComparisonExit::NothingComparable
         } else if self.worse + self.groups_regressed + gains + uncertain > 0 {
             ComparisonExit::Regression
-        } else if self.missing + self.partly_missing + self.invalid + self.incomparable + self.errors > 0 {
-            ComparisonExit::Incomplete
+        } else if missing > 0 {
+            if fail_on.missing { ComparisonExit::Regression } else { ComparisonExit::Incomplete }
         } else {
             ComparisonExit::Success
         }

@@ -29,7 +29,7 @@ use crate::schedule::{Rounds, Schedule};
 use crate::unknown_name::{UnknownName, join_build_names};
 use wb_model::pluralize;
 use wb_record::files::{MAX_FILE, relative_to};
-use wb_record::{RecordError, RunFolder};
+use wb_record::{RecordError, RunFolder, RunRecords};
 use wb_sys::contained_file;
 
 use copies::ResultFiles;
@@ -196,6 +196,14 @@ impl BuildSource {
 /// Studies a Weighbridge run. Returns the text of each serial's `result.json`, by the file's path, or the reason why it
 /// cannot.
 pub type StudyFn<'a> = &'a dyn Fn(&RunFolder) -> Result<Vec<(PathBuf, Vec<u8>)>, String>;
+
+/// The metadata and environments of a Weighbridge run; unreadable files are skipped with a warning.
+///
+/// # Errors
+/// If its records are damaged.
+pub fn run_metadata(run: &RunFolder) -> Result<(Metadata, Vec<Warning>), RecordError> {
+    Ok(run_records::metadata(run, &RunRecords::read(run)?))
+}
 
 /// Reads the folders of all sources, in parallel. Malformed files are skipped with a warning. If the results of a
 /// Weighbridge run are inconsistent with its records, those of `study` replace them.

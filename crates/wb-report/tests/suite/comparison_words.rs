@@ -421,7 +421,8 @@ fn what_only_the_last_build_has_is_new_in_every_output_and_fails_nothing() {
         comment.contains("**1 new**; one check compared") || comment.contains("**1 new**; 1 check compared"),
         "{comment}"
     );
-    let xml = junit(&outcome, FailOn { gain: true, strictness: Strictness::Inconclusive }).unwrap();
+    let xml =
+        junit(&outcome, FailOn { gain: true, strictness: Strictness::Inconclusive, ..FailOn::default() }).unwrap();
     assert!(xml.contains("failures=\"0\" errors=\"0\" skipped=\"1\""), "{xml}");
     assert!(xml.contains("<skipped message=\"new: not in the first build\""), "{xml}");
 }
