@@ -149,7 +149,8 @@ fn count_failures(VariantSummary { failures: AttemptCounts { failed, attempts },
 
 /// How a variant's failures compare with those of the first one, and what would decide it if nothing does.
 fn describe_failures(variant: &VariantSummary, first: &VariantSummary, p_value: f64) -> String {
-    let of_first = format!("of {} ({})", first.name, count_failures(first).trim_end_matches("s").trim_end_matches(" attempt"));
+    let of_first =
+        format!("of {} ({})", first.name, count_failures(first).trim_end_matches("s").trim_end_matches(" attempt"));
     let p_value = format!("p {}", format_p_value(p_value));
     if variant.failures_rose {
         return format!(", significantly more than {of_first}, {p_value}");
