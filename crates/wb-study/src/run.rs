@@ -336,8 +336,9 @@ fn run_info(
         seconds: clock.seconds,
         preparation_seconds: clock.preparation_seconds,
         unmeasured: preparation::unmeasured(run_file, lines),
-        workload_seconds: ended.map(|ended| ended.workload_seconds).sum(),
-        measured_seconds: cells.iter().map(CellResult::measured_seconds).sum(),
+        // The sum of nothing is -0.
+        workload_seconds: ended.map(|ended| ended.workload_seconds).sum::<f64>() + 0.0,
+        measured_seconds: cells.iter().map(CellResult::measured_seconds).sum::<f64>() + 0.0,
         version: last
             .map(|invocation| &invocation.version)
             .or(pending.map(|it| &it.version))

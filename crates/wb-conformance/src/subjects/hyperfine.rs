@@ -1,0 +1,57 @@
+//! hyperfine: its JSON is imported, and its CSV, of the same run, is the other side.
+
+use rand::Rng;
+
+use super::{Subject, one_of, version_of};
+use crate::case::{CaseError, Runner};
+use crate::printed::Printed;
+
+pub(super) struct Hyperfine;
+
+impl Subject for Hyperfine {
+    fn name(&self) -> &'static str {
+        "hyperfine"
+    }
+
+    fn version(&self) -> Option<String> {
+        version_of("hyperfine", &["--version"])
+    }
+
+    fn run(&self, runner: &mut Runner) -> Result<(), CaseError> {
+        let random = &mut runner.random;
+        let mut options = vec![
+            format!("--runs={}", random.random_range(2..12)),
+            format!("--warmup={}", random.random_range(0..3)),
+            "--export-json=runs.json".to_owned(),
+            "--export-csv=runs.csv".to_owned(),
+        ];
+        let has_shell = random.random_bool(0.6);
+        if !has_shell {
+            options.push("-N".to_owned());
+        }
+        let command = if has_shell && random.random_bool(0.3) {
+            options.push("--ignore-failure".to_owned());
+            "exit 3".to_owned()
+        } else {
+            format!("{} 0.0{}", one_of(random, &["sleep", "sleep", "/bin/sleep"]), random.random_range(1..9))
+        };
+        options.push(command);
+        runner.options = options.join(" ");
+        runner.run("hyperfine", &options)?;
+        let ours = runner.import(&["runs.json"])?;
+        let csv = std::fs::read_to_string(runner.path("runs.csv"))?;
+        let mut lines = csv.lines().map(|line| line.split(',').collect::<Vec<_>>());
+        let (Some(heads), Some(values)) = (lines.next(), lines.next()) else {
+            return Err(CaseError::NotReported("row".to_owned()));
+        };
+        for (metric, column) in [("latency/time", "mean"), ("resource/user", "user"), ("resource/system", "system")] {
+            let value = heads.iter().position(|head| *head == column).and_then(|at| Printed::parse(values.get(at)?));
+            // hyperfine has only the means of CPU times.
+            let value = value.ok_or_else(|| CaseError::NotReported(column.to_owned()))?;
+            if ours.contains_key(metric) || column == "mean" {
+                runner.compare(&ours, metric, value);
+            }
+        }
+        Ok(())
+    }
+}
