@@ -500,7 +500,7 @@ fn a_metric_that_is_declared_differently_is_incomparable_in_every_output() {
         let text = lab.weighbridge(&format!("compare old {run}"));
         // Long words are wrapped, too.
         let joined = |text: &str| text.split_whitespace().collect::<String>();
-        let [found, difference, way_out] = [&text.out, difference, way_out].map(joined);
+        let [found, difference, way_out] = [text.out.as_str(), difference, way_out].map(joined);
         assert!(found.contains(&difference) && found.contains(&way_out), "{}", text.out);
     }
     let given = lab.weighbridge("compare old turned --direction latency/figure=lower").expect_code(0);
