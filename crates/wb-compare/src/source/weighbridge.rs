@@ -344,7 +344,7 @@ mod tests {
         assert_eq!((parsed.names.resolve(second.metric), second.mean), ("cpu@vm1", MeasuredValue::Invalid));
         assert_eq!(&parsed.samples[second.samples.clone()], [0.5]);
         assert_eq!(parsed.names.resolve(first.case), "grid=XS,threads=1");
-        assert_eq!(parsed.params[first.params].len(), 4, "two of the test, the key and the unit");
+        assert_eq!(parsed.params[first.params].len(), 5, "two of the test, the key, the unit and the direction");
         assert_eq!(parsed.sample_counts, Some(SampleCounts { counted: 2, disturbed: 1 }));
         assert!(parsed.errors.is_empty());
     }

@@ -145,11 +145,12 @@ mod tests {
 
     #[test]
     fn an_unknown_noise_or_value_has_no_comparison() {
-        let single: GroupRun = vec![vec![1.0], vec![2.0]];
-        assert_eq!(compare_group([&[single.clone()], &[single.clone()]], &[1.0; 2], prior()), None);
-        assert!(compare_group([&[single.clone(), single.clone()], &[single.clone()]], &[1.0; 2], prior()).is_some());
+        let single: [GroupRun; 1] = [vec![vec![1.0], vec![2.0]]];
+        let two = [single[0].clone(), single[0].clone()];
+        assert_eq!(compare_group([&single, &single], &[1.0; 2], prior()), None);
+        assert!(compare_group([&two, &single], &[1.0; 2], prior()).is_some());
         for broken in [vec![vec![0.0, 0.0], vec![1.0, 1.0]], vec![vec![1.0, 1.0]], vec![vec![], vec![1.0]]] {
-            assert_eq!(compare_group([&[broken], &[single.clone()]], &[1.0; 2], prior()), None);
+            assert_eq!(compare_group([&[broken], &single], &[1.0; 2], prior()), None);
         }
         assert_eq!(compare_group([&[vec![]], &[vec![]]], &[], prior()), None);
     }
