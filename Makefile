@@ -7,7 +7,7 @@ SHELL := /bin/bash
 # rustup's folder, for shells that were started before Rust was installed.
 export PATH := $(or $(CARGO_HOME),$(HOME)/.cargo)/bin:$(PATH)
 
-.PHONY: help demo demo-hosts endpoints lint test test-system test-peers test-contention test-long bench package
+.PHONY: help demo demo-hosts endpoints lint test test-system test-peers test-contention test-long conformance bench package
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.* ## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -53,6 +53,10 @@ test-long: ## run tests that repeat others many times or start more guests, and 
 	@scripts/setup demo test test-system test-long
 	@scripts/test test-long --ignored soak_
 	@scripts/fuzz 60
+
+conformance: ## hold figures of other programs against their own reports (about 5 minutes); ARGS="fio --cases 20" selects
+	@scripts/setup demo conformance
+	@scripts/conformance $(ARGS)
 
 bench: ## compare our speed with other tools, interleaved, and write docs/performance.md; ARGS="himeno --pairs 11" selects rows
 	@scripts/setup demo bench
