@@ -219,21 +219,21 @@ fn check_placeholder(name: &str, axes: &[String]) -> Result<(), String> {
 
 impl PartialEq for EndpointCommand {
     fn eq(&self, other: &Self) -> bool {
-        self.definition() == other.definition()
+        self.definition(str::to_owned) == other.definition(str::to_owned)
     }
 }
 
 impl Eq for EndpointCommand {}
 
 impl EndpointCommand {
-    /// What defines it, as in the file: a line for each argument and variable, and the pattern.
-    pub fn definition(&self) -> String {
+    /// What defines it: a line for each argument and variable, and the pattern. `name` replaces the texts of arguments.
+    pub fn definition(&self, name: impl Fn(&str) -> String) -> String {
         let mut lines: Vec<String> = Vec::new();
         for argument in &self.argv {
             match argument {
-                Argument::Single(template) => lines.push(format!("argument {}", template.text)),
+                Argument::Single(template) => lines.push(format!("argument {}", name(&template.text))),
                 Argument::Group(group) => {
-                    lines.extend(group.iter().map(|template| format!("group {}", template.text)));
+                    lines.extend(group.iter().map(|template| format!("group {}", name(&template.text))));
                     lines.push("end of group".to_owned());
                 }
             }

@@ -109,11 +109,17 @@ fn write_cell(out: &mut String, results: &MatrixResults, cell: &MatrixCell) -> s
         writeln!(out, "    scenarios:")?;
         custom.into_iter().try_for_each(|scenario| write_scenario(out, cell, scenario, "      "))?;
     }
+    let sampled: Vec<_> = cell.scenarios.iter().filter(|(_, measured)| !measured.samples.is_empty()).collect();
+    if !sampled.is_empty() {
+        writeln!(out, "    sampleMedians:")?;
+    }
+    for (scenario, measured) in sampled {
+        writeln!(out, "      {}: {}", scalar(scenario.name()), list(scenario, &measured.samples))?;
+    }
     for (key, samples) in [("connect", &cell.connect), ("firstByte", &cell.first_byte)] {
         if !samples.is_empty() {
             writeln!(out, "    {key}:")?;
-            let times =
-                SuiteStatistics { iterations: samples.len(), values: samples, samples: &[], are_medians: false };
+            let times = SuiteStatistics { iterations: samples.len(), values: samples, are_medians: false };
             times.write(out, &Scenario::Latency, "      ")?;
         }
     }
@@ -125,8 +131,8 @@ fn write_scenario(out: &mut String, cell: &MatrixCell, scenario: &Scenario, inde
     match cell.scenarios.get(scenario).filter(|measured| !measured.values.is_empty()) {
         Some(measured) => {
             writeln!(out, "{indent}{name}:")?;
-            let ScenarioSamples { iterations, values, samples, are_medians, .. } = measured;
-            let statistics = SuiteStatistics { iterations: *iterations, values, samples, are_medians: *are_medians };
+            let ScenarioSamples { iterations, values, are_medians, .. } = measured;
+            let statistics = SuiteStatistics { iterations: *iterations, values, are_medians: *are_medians };
             statistics.write(out, scenario, &format!("{indent}  "))
         }
         None => writeln!(out, "{indent}{name}: null"),
@@ -137,22 +143,16 @@ fn write_scenario(out: &mut String, cell: &MatrixCell, scenario: &Scenario, inde
 struct SuiteStatistics<'a> {
     iterations: usize,
     values: &'a [f64],
-    /// Of each sample the median of its iterations, which the suites do not have.
-    samples: &'a [f64],
     are_medians: bool,
 }
 
 impl SuiteStatistics<'_> {
     /// Writes the figures and their statistics. Of iterations whose median alone is known, nothing else is written.
     fn write(&self, out: &mut String, scenario: &Scenario, indent: &str) -> std::fmt::Result {
-        let Self { iterations, values, samples, are_medians } = self;
+        let Self { iterations, values, are_medians } = self;
         let all = Samples::new(values).ok();
         let statistics = all.as_ref().filter(|_| !are_medians).map(BoxStatistics::of);
         let number = |value: Option<f64>| value.map_or_else(|| "null".to_owned(), |value| scenario.suite_number(value));
-        let list = |values: &[f64]| {
-            let numbers: Vec<String> = values.iter().map(|value| scenario.suite_number(*value)).collect();
-            format!("[{}]", numbers.join(", "))
-        };
         let of = |pick: fn(&BoxStatistics) -> f64| number(statistics.as_ref().map(pick));
         let single: &[f64] = if *are_medians { &[] } else { values };
         writeln!(out, "{indent}iterations: {iterations}")?;
@@ -164,15 +164,17 @@ impl SuiteStatistics<'_> {
         writeln!(
             out,
             "{indent}outliers: {}",
-            list(statistics.as_ref().map_or(&[], |statistics| &statistics.outliers))
+            list(scenario, statistics.as_ref().map_or(&[], |statistics| &statistics.outliers))
         )?;
-        writeln!(out, "{indent}samples: {}", list(single))?;
-        writeln!(out, "{indent}unit: {}", scenario.suite_unit())?;
-        if !samples.is_empty() {
-            writeln!(out, "{indent}sampleMedians: {}", list(samples))?;
-        }
-        Ok(())
+        writeln!(out, "{indent}samples: {}", list(scenario, single))?;
+        writeln!(out, "{indent}unit: {}", scenario.suite_unit())
     }
+}
+
+/// Figures as a YAML list.
+fn list(scenario: &Scenario, figures: &[f64]) -> String {
+    let numbers: Vec<String> = figures.iter().map(|figure| scenario.suite_number(*figure)).collect();
+    format!("[{}]", numbers.join(", "))
 }
 
 /// A text as a YAML scalar: plain where that is unambiguous, in double quotes otherwise.

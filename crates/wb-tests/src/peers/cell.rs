@@ -94,6 +94,11 @@ fn texts(value: &ParamValue) -> Vec<String> {
     }
 }
 
+/// The last part of a path.
+fn file_name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
 fn parse_param<T: FromStr<Err: std::fmt::Display>>(name: &str, text: &str) -> Result<T, InvalidParams> {
     text.parse().map_err(|error: T::Err| InvalidParams::One { name: name.to_owned(), reason: error.to_string() })
 }
@@ -282,13 +287,21 @@ impl TestCell for PeersCell {
         let Ok(CellLaunch::Processes(launch)) = self.launch() else { return BTreeMap::new() };
         let mut hashes = BTreeMap::new();
         for (side, command) in [(DIALER, &launch.dialer), (LISTENER, &launch.listener)] {
-            let definition = Sha256::of(command.definition().as_bytes()).to_string();
-            hashes.insert(format!("{side} definition sha256"), definition);
-            for path in command.file_arguments() {
-                // Other arguments look like paths, too: those that cannot be read as files are not hashed.
-                if let Ok(sha256) = File::open(self.folder().join(&path)).and_then(Sha256::of_reader) {
-                    hashes.insert(format!("{path} sha256"), sha256.to_string());
-                }
+            // Other arguments look like paths, too: those that cannot be read as files are not hashed.
+            let hash = |path: &String| File::open(self.folder().join(path)).and_then(Sha256::of_reader).ok();
+            let files = command.file_arguments().into_iter().filter_map(|path| Some((hash(&path)?, path)));
+            let files: Vec<(Sha256, String)> = files.collect();
+            let program = command.program().filter(|program| program.contains('/'));
+            // Where a file is does not define anything: a snapshot has it elsewhere. Its content does, and has a hash.
+            let definition = command.definition(|text| {
+                let is_file = files.iter().map(|(_, path)| path).chain(&program).any(|path| path == text);
+                if is_file { file_name(text).to_owned() } else { text.to_owned() }
+            });
+            hashes.insert(format!("{side} definition sha256"), Sha256::of(definition.as_bytes()).to_string());
+            for (at, (sha256, path)) in files.iter().enumerate() {
+                let earlier = files[..at].iter().filter(|(_, other)| file_name(other) == file_name(path)).count();
+                let number = if earlier == 0 { String::new() } else { format!(" {}", earlier + 1) };
+                hashes.insert(format!("{side} {}{number} sha256", file_name(path)), sha256.to_string());
             }
         }
         hashes

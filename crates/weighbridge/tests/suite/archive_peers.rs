@@ -56,6 +56,39 @@ fn an_endpoint_that_is_called_like_the_program_that_it_starts_is_measured_again(
 }
 
 #[test]
+fn what_was_only_moved_has_the_same_definition_and_what_was_altered_has_not() {
+    let lab = Lab::new();
+    let script = |text: &str| {
+        let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/endpoint.py");
+        std::fs::read_to_string(fixture).unwrap() + text
+    };
+    lab.write("scripts/endpoint.py", &script(""));
+    let endpoint = r#"
+[[endpoints]]
+id = "script"
+supports = { transport = ["tcp"] }
+listener = { command = ["python3", "./scripts/endpoint.py", "listen", "--transport", "{transport}", "--host", "{host}"] }
+dialer = { command = ["python3", "./scripts/endpoint.py", "dial", "--transport", "{transport}", "--address", "{address}",
+    "--send", "{send}", "--receive", "{receive}", "--iterations", "{iterations}"] }
+"#;
+    lab.write("peers.toml", &matrix(endpoint));
+    lab.weighbridge(&format!("peers run peers.toml --into R {QUICK}")).expect_code(0);
+    snapshot(&lab, &["scripts"]);
+    rerun(&lab, "S", &[]).expect_code(0);
+    lab.write("scripts/endpoint.py", &script("\n# altered\n"));
+    lab.weighbridge(&format!("peers run peers.toml --into altered {QUICK}")).expect_code(0);
+    let hashes = |run: &str| {
+        let provenance = lab.weighbridge(&format!("summary {run} --json")).json()["cells"][0]["provenance"].clone();
+        ["dialer definition sha256", "listener definition sha256", "dialer endpoint.py sha256"]
+            .map(|name| provenance[name].as_str().unwrap_or_else(|| panic!("{name}: {provenance:#}")).to_owned())
+    };
+    assert_eq!(hashes("S/rerun-1"), hashes("S/run"));
+    let [was, altered] = ["S/run", "altered"].map(hashes);
+    assert_eq!(was[..2], altered[..2]);
+    assert_ne!(was[2], altered[2]);
+}
+
+#[test]
 fn matrices_of_one_run_are_packed_together_whatever_their_paths() {
     let lab = Lab::new();
     let first = endpoint(&lab, "first", "a/of two words/endpoint");

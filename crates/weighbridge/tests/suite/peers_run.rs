@@ -357,9 +357,9 @@ fn hosts_may_be_called_by_the_names_of_the_ssh_configuration() {
     lab.write("peers.toml", &matrix(&["good"]));
     let alias = |name: &str, host: u8| format!("Host {name}\n  HostName {}\n", wb_test_net::Host(host).v4());
     let config = std::fs::read_to_string(hosts.path("config")).unwrap();
-    lab.write("config", &format!("{}{}Host *\n{config}", alias("near", 1), alias("far", 2)));
+    lab.write("ssh-config", &format!("{}{}Host *\n{config}", alias("near", 1), alias("far", 2)));
     let sides = "--dialer-on near --listener-on far --transport-select tcp";
-    let line = format!("peers run peers.toml --hosts near,far {sides} --into R --ssh-config config {QUICK}");
+    let line = format!("peers run peers.toml --hosts near,far {sides} --into R --ssh-config ssh-config {QUICK}");
     lab.weighbridge(&line).expect_code(0);
     let cell = lab.weighbridge("summary R --json").json()["cells"][0].clone();
     let folder = cell["attempts"][0]["folder"].as_str().unwrap();

@@ -429,7 +429,7 @@ mod tests {
     fn row(name: &str, status: &str, figures: [Option<Figures>; 3]) -> Row {
         let (pair, status) = (Pair::parse(name).unwrap(), Some(status.to_owned()));
         let (location, name) = (format!("testResults/{name}"), name.to_owned());
-        Row { location, name, pair, status, cause: None, figures, has_figures: true }
+        Row { location, name, pair, status, cause: None, gate: None, further: Vec::new(), figures, has_figures: true }
     }
 
     fn passed(figures: [Option<Figures>; 3]) -> Row {

@@ -80,6 +80,9 @@ struct Entry {
     /// Further scenarios, likewise.
     #[serde(default)]
     scenarios: BTreeMap<String, Statistics>,
+    /// By scenario, of each process the median of its iterations; likewise.
+    #[serde(default)]
+    sample_medians: BTreeMap<String, Vec<LenientNumber>>,
     upload: Option<Statistics>,
     download: Option<Statistics>,
     latency: Option<Statistics>,
@@ -102,8 +105,8 @@ struct Statistics {
     #[serde(default)]
     outliers: Outliers,
     samples: Option<Vec<LenientNumber>>,
-    /// Of each process, the median of its iterations; only in this program's own files.
-    #[serde(rename = "sampleMedians")]
+    /// Of each process, the median of its iterations, which the entry has.
+    #[serde(skip)]
     sample_medians: Option<Vec<LenientNumber>>,
     #[serde(default)]
     unit: LenientText,
@@ -225,7 +228,19 @@ impl Resolution {
 /// The row of an entry; none, with a note, without a pair.
 fn row(entry: Entry, location: String, resolution: Resolution, notes: &mut Vec<String>) -> Option<Row> {
     let Entry {
-        name, dialer, listener, transport, secure_channel, muxer, axes, status, cause, gate, scenarios, ..
+        name,
+        dialer,
+        listener,
+        transport,
+        secure_channel,
+        muxer,
+        axes,
+        status,
+        cause,
+        gate,
+        scenarios,
+        mut sample_medians,
+        ..
     } = entry;
     let (upload, download, latency) = (entry.upload, entry.download, entry.latency);
     let name = name.known();
@@ -244,8 +259,8 @@ fn row(entry: Entry, location: String, resolution: Resolution, notes: &mut Vec<S
         let values: Vec<&str> = pair.axes.iter().map(|(_, value)| value.as_str()).collect();
         format!("{} x {} ({})", pair.dialer, pair.listener, values.join(", "))
     });
-    let mut figures = |scenario: Scenario, statistics: Option<Statistics>| {
-        let statistics = statistics?;
+    let mut figures = |scenario: Scenario, name: &str, statistics: Option<Statistics>| {
+        let statistics = Statistics { sample_medians: sample_medians.remove(name), ..statistics? };
         let usual = if scenario.is_rate() { "Gbps" } else { "ms" };
         let unit = if statistics.unit.0.is_empty() { usual } else { &statistics.unit.0 };
         let Some(factor) = scenario.factor(unit) else {
@@ -261,13 +276,14 @@ fn row(entry: Entry, location: String, resolution: Resolution, notes: &mut Vec<S
             let scenario = [Scenario::Upload, Scenario::RoundTrip]
                 .into_iter()
                 .find(|scenario| scenario.factor(&statistics.unit.0).is_some())?;
-            Some((name, scenario.is_rate(), figures(scenario, Some(statistics))?))
+            let of_name = figures(scenario, &name, Some(statistics))?;
+            Some((name, scenario.is_rate(), of_name))
         })
         .collect();
     let figures = [
-        figures(Scenario::Upload, upload),
-        figures(Scenario::Download, download),
-        figures(Scenario::RoundTrip, latency),
+        figures(Scenario::Upload, "upload", upload),
+        figures(Scenario::Download, "download", download),
+        figures(Scenario::RoundTrip, "latency", latency),
     ];
     let gate = gate.known().and_then(|gate| Gate::ALL.into_iter().find(|one| one.to_string() == gate));
     let (status, cause) = (status.known(), cause.known());

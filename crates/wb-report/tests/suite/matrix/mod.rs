@@ -33,8 +33,8 @@ const SAMPLES: usize = 6;
 
 /// Iterations, which each of the samples has alike.
 fn scenario(iterations: usize, values: Vec<f64>) -> ScenarioSamples {
-    let median = wb_stats::Samples::new(&values).unwrap().median();
-    ScenarioSamples { iterations, samples: vec![median; SAMPLES], values, ..ScenarioSamples::default() }
+    let samples = wb_stats::Samples::new(&values).map(|values| vec![values.median(); SAMPLES]).unwrap_or_default();
+    ScenarioSamples { iterations, samples, values, ..ScenarioSamples::default() }
 }
 
 fn cell(dialer: &str, listener: &str, values: &[&str], status: CellStatus) -> MatrixCell {
