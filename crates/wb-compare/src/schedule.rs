@@ -123,7 +123,8 @@ mod tests {
     /// The turn of a cell whose attempt was under way when the run was killed is lost, and must not shift the others.
     #[test]
     fn each_invocation_begins_with_a_new_round() {
-        let [a, b, added] = ["a", "b", "c"].map(|serial| format!("Localhost/demo/{serial}:-").parse::<CellId>().unwrap());
+        let [a, b, added] =
+            ["a", "b", "c"].map(|serial| format!("Localhost/demo/{serial}:-").parse::<CellId>().unwrap());
         let rounds = super::rounds([vec![&a, &b, &b, &a, &a], vec![], vec![&b, &a, &added, &a, &b]]);
         let of = |cell: &CellId| rounds[&cell.to_string()].clone();
         assert_eq!([of(&a), of(&b), of(&added)], [vec![0, 1, 2, 3, 4], vec![0, 1, 3, 4], vec![3]]);

@@ -276,8 +276,8 @@ pub(crate) fn without_figures(finding: &str) -> String {
     finding.char_indices().filter(|(at, _)| !is_figure(*at)).map(|(_, c)| c).collect()
 }
 
-/// What precedes a number that is a name, and is in no range.
-const NUMBERED: [&str; 2] = ["sample ", "process "];
+/// What precedes a number that is in no range: a name, or a value that all samples of a cell have.
+const NUMBERED: [&str; 3] = ["sample ", "process ", "exactly "];
 
 /// One text for findings of one kind, with the range of each figure that differs: `swapped 5 to 9 pages`. `None` if they have
 /// other names, so that there is no range.
@@ -286,10 +286,15 @@ pub fn with_ranges(findings: &[&str]) -> Option<String> {
     if first.contains(OTHER_RUN) {
         return None;
     }
-    let split = |finding: &'_ str| finding.rsplit_once(" (in ").filter(|(_, end)| end.ends_with(" samples)")).map(|it| it.0.len());
+    let split = |finding: &'_ str| {
+        finding.rsplit_once(" (in ").filter(|(_, end)| end.ends_with(" samples)")).map(|it| it.0.len())
+    };
     // Those that all samples of a cell have, beside others.
-    if findings.iter().any(|finding| split(finding).is_none()) && findings.iter().any(|finding| split(finding).is_some()) {
-        let texts: Vec<&str> = findings.iter().map(|finding| &finding[..split(finding).unwrap_or(finding.len())]).collect();
+    if findings.iter().any(|finding| split(finding).is_none())
+        && findings.iter().any(|finding| split(finding).is_some())
+    {
+        let texts: Vec<&str> =
+            findings.iter().map(|finding| &finding[..split(finding).unwrap_or(finding.len())]).collect();
         let counts: Vec<&str> = findings.iter().filter_map(|finding| Some(&finding[split(finding)?..])).collect();
         let fewest = counts.into_iter().min_by(|one, other| first_figure(one).total_cmp(&first_figure(other)))?;
         return Some(with_ranges(&texts)? + &fewest.replacen("(in ", "(in at least ", 1));
@@ -305,7 +310,8 @@ pub fn with_ranges(findings: &[&str]) -> Option<String> {
         let mut values: Vec<&str> = of_others.iter().map(|(other, figures)| &other[figures[at].clone()]).collect();
         values.push(&first[figure.clone()]);
         let number = |value: &&str| value.trim_end_matches('.').parse::<f64>();
-        let mut numbers: Vec<(f64, &str)> = values.iter().filter_map(|value| Some((number(value).ok()?, *value))).collect();
+        let mut numbers: Vec<(f64, &str)> =
+            values.iter().filter_map(|value| Some((number(value).ok()?, *value))).collect();
         let is_same = values.iter().all(|value| *value == values[0]);
         let is_name = NUMBERED.iter().any(|word| before.ends_with(word)) || before.ends_with(['-', '−', ':', '/']);
         if !is_same && (is_name || numbers.len() != values.len()) {
@@ -361,7 +367,10 @@ mod tests {
             (&["swapped 5 pages", "swapped 9 pages", "swapped 7 pages"][..], Some("swapped 5 to 9 pages")),
             (&["r = 0.52, p = 0.0012.", "r = 0.48, p = 0.0012."], Some("r = 0.48 to 0.52, p = 0.0012.")),
             (&["p99 of 3 ms", "p99 of 3.0 ms"], Some("p99 of 3.0 ms")),
-            (&["lost 5 (in 2 of 6 samples)", "lost 3 (in 4 of 6 samples)"], Some("lost 3 to 5 (in 2 to 4 of 6 samples)")),
+            (
+                &["lost 5 (in 2 of 6 samples)", "lost 3 (in 4 of 6 samples)"],
+                Some("lost 3 to 5 (in 2 to 4 of 6 samples)"),
+            ),
             (&["lost 5 (in 2 of 6 samples)", "lost 3"], Some("lost 3 to 5 (in at least 2 of 6 samples)")),
             (&["alone"], Some("alone")),
             // Numbers that are names, dates, addresses and signs.
@@ -369,6 +378,7 @@ mod tests {
             (&["since 2026-01-02", "since 2026-01-03"], None),
             (&["at 10.0.0.1", "at 10.0.0.2"], None),
             (&["changed by -5 %", "changed by -3 %"], None),
+            (&["is exactly 5 in all 8", "is exactly 6 in all 8"], None),
         ] {
             assert_eq!(with_ranges(findings).as_deref(), expected, "{findings:?}");
         }

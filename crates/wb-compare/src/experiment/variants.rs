@@ -197,7 +197,10 @@ mod tests {
         assert_eq!(often.result.unwrap().verdict, VariantVerdict::Worse);
         assert!(!once.failures_rose && once.failure_p_value.unwrap() > 0.05, "{once:?}");
         assert_eq!([first, often, once].map(|variant| variant.failures_undecided), [false, false, true]);
-        assert!(often.failure_attempts_to_decide.is_none() && once.failure_attempts_to_decide.unwrap() > 13, "{once:?}");
+        assert!(
+            often.failure_attempts_to_decide.is_none() && once.failure_attempts_to_decide.unwrap() > 13,
+            "{once:?}"
+        );
         assert_eq!(once.result.unwrap().verdict, VariantVerdict::Equivalent);
     }
 }

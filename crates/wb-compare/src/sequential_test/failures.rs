@@ -85,13 +85,16 @@ impl FailureComparison {
     /// attempts as `limit`, of which as many fail as so far or somewhat more, they would.
     pub(super) fn is_open(&self, limit: u32, error_rate: f64) -> bool {
         let [first, other] = self.counts.map(share);
-        first != other && self.adjusted > error_rate * EARLY_SHARE && self.projected_p(limit) <= error_rate * EXPECTED_EXCESS
+        first != other
+            && self.adjusted > error_rate * EARLY_SHARE
+            && self.projected_p(limit) <= error_rate * EXPECTED_EXCESS
     }
 
     /// The smallest number of attempts of either variant that would decide, if as many of them fail as so far; `None` if the
     /// shares are equal, are decided already, or differ too little.
     pub(crate) fn attempts_to_decide(&self, error_rate: f64) -> Option<u32> {
-        let attempts = self.counts.map(|counts| counts.attempts).into_iter().max().filter(|_| self.is_undecided(error_rate))?;
+        let attempts =
+            self.counts.map(|counts| counts.attempts).into_iter().max().filter(|_| self.is_undecided(error_rate))?;
         let decides = |attempts: &u32| self.projected_p(*attempts) <= error_rate;
         // A percent is exact enough.
         let steps = std::iter::successors(Some(attempts + 1), |at| Some(at + 1 + at / 100));

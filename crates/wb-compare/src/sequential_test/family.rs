@@ -252,7 +252,8 @@ impl FamilyCase<'_> {
     fn expected_rounds(&self, max_blocks: usize) -> u32 {
         let variants = self.metrics.first().map_or(0, |metric| metric.evidence.len());
         let compared = (0..variants).filter(|at| self.is_compared(at + 1));
-        let fewest = compared.filter_map(|at| self.metrics.iter().map(|metric| metric.evidence[at].blocks()).max()).min();
+        let fewest =
+            compared.filter_map(|at| self.metrics.iter().map(|metric| metric.evidence[at].blocks()).max()).min();
         match fewest {
             Some(blocks @ 1..) => self.rounds.max((self.rounds as usize * max_blocks / blocks) as u32),
             _ => max_blocks as u32,
@@ -337,7 +338,8 @@ mod tests {
             assert!(others.all(|it| !it.is_higher() || it.is_undecided(RATE)), "{shares:?}");
         }
         // A failure now and then is nothing that thirty blocks could decide.
-        let mean = |shares: [f64; 2]| (0..200).map(|seed| f64::from(measure(&test, shares, seed).0)).sum::<f64>() / 200.0;
+        let mean =
+            |shares: [f64; 2]| (0..200).map(|seed| f64::from(measure(&test, shares, seed).0)).sum::<f64>() / 200.0;
         let (none, seldom) = (mean([0.0; 2]), mean([0.0, 0.03]));
         assert!(seldom < none + 3.0, "{seldom} {none}");
     }

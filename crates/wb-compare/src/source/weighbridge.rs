@@ -386,7 +386,8 @@ mod tests {
         let invalid = r#"{"purpose": "sample", "counted": false, "values": {},
             "validity": {"validity": "invalid", "gate": "answer", "figures": "residual 7"}}"#;
         let interrupted = RESULT.replace(r#""attempts": ["#, &format!(r#""attempts": [{invalid},"#));
-        let errors = |text: &str| parse(text, &ReadOptions::default(), &BTreeMap::new(), &Rounds::new()).unwrap().errors;
+        let errors =
+            |text: &str| parse(text, &ReadOptions::default(), &BTreeMap::new(), &Rounds::new()).unwrap().errors;
         assert!(errors(&interrupted).is_empty());
         let given_up =
             interrupted.replace(r#""outcome": {"#, r#""ended_by": "its sample limit is reached", "outcome": {"#);
@@ -412,6 +413,9 @@ mod tests {
     #[test]
     fn imported_samples_have_no_record_of_disturbances() {
         let imported = RESULT.replace(r#""metrics""#, r#""provenance": {"imported from": "fio"}, "metrics""#);
-        assert_eq!(parse(&imported, &ReadOptions::default(), &BTreeMap::new(), &Rounds::new()).unwrap().sample_counts, None);
+        assert_eq!(
+            parse(&imported, &ReadOptions::default(), &BTreeMap::new(), &Rounds::new()).unwrap().sample_counts,
+            None
+        );
     }
 }

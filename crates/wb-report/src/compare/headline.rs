@@ -41,7 +41,8 @@ pub(super) fn headline_with(
         1 => sentence += "; one standard deviation could not be compared",
         several => sentence += &format!("; {several} standard deviations could not be compared"),
     }
-    let partly_missing: Vec<&CheckResult> = outcome.checks.iter().filter(|check| check.primary && check.is_partly_missing()).collect();
+    let partly_missing: Vec<&CheckResult> =
+        outcome.checks.iter().filter(|check| check.primary && check.is_partly_missing()).collect();
     let (names, judged_name) = (name_gravest(&partly_missing, &check_name), build_name(&judged.name));
     match outcome.totals.partly_missing {
         0 => {}
@@ -54,11 +55,15 @@ pub(super) fn headline_with(
         groups => sentence += &format!("; {groups} groups of checks are worse on average"),
     }
     let error = [judged, reference].into_iter().find_map(|build| Some((build, build.errors.first()?)));
-    let error = error.map(|(build, (location, _))| format!("{} of {}", check_name(&short_location(location)), build_name(&build.name)));
+    let error = error.map(|(build, (location, _))| {
+        format!("{} of {}", check_name(&short_location(location)), build_name(&build.name))
+    });
     match (outcome.totals.errors, error.unwrap_or_default()) {
         (0, _) => sentence,
         (1, error) => sentence + &format!("; one test ended in an error ({error})"),
-        (errors, error) => sentence + &format!("; {errors} tests ended in an error ({error}{})", and_others(errors - 1)),
+        (errors, error) => {
+            sentence + &format!("; {errors} tests ended in an error ({error}{})", and_others(errors - 1))
+        }
     }
 }
 
@@ -67,7 +72,8 @@ pub(super) fn headline_with(
 fn name_gravest(checks: &[&CheckResult], check_name: impl Fn(&str) -> String) -> String {
     // The first of equal ones.
     let gravest = checks.iter().rev().max_by(|one, other| magnitude(one).total_cmp(&magnitude(other)));
-    let name = |check: &&CheckResult| format!(" ({}{})", check_name(&short_name(&check.id)), and_others(checks.len() - 1));
+    let name =
+        |check: &&CheckResult| format!(" ({}{})", check_name(&short_name(&check.id)), and_others(checks.len() - 1));
     gravest.map(name).unwrap_or_default()
 }
 

@@ -2,9 +2,7 @@
 
 use minijinja::Value;
 use serde::Serialize;
-use wb_compare::experiment::{
-    CalibrationExperiment, Experiment, VariantCase, VariantExperiment, VariantSummary,
-};
+use wb_compare::experiment::{CalibrationExperiment, Experiment, VariantCase, VariantExperiment, VariantSummary};
 use wb_model::CommonUnit;
 
 use super::components::{FigureTable, NamedText, named_text};

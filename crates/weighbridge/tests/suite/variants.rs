@@ -147,7 +147,8 @@ fn more_frequent_failures_are_decided_or_said_to_be_undecided() {
         assert_eq!(variant["failures_undecided"], false, "{variant}");
         assert!(variant["failure_p_value"].as_f64().unwrap() <= 0.05, "{variant}");
         let text = lab.weighbridge(&line).expect_code(if worse { 2 } else { 0 });
-        let word = if worse { "significantly more than of base (none of" } else { "significantly fewer than of often (" };
+        let word =
+            if worse { "significantly more than of base (none of" } else { "significantly fewer than of often (" };
         text.expect_stdout(word);
     }
     // One failure in so few attempts says little, and more blocks would not say more.
@@ -157,13 +158,19 @@ fn more_frequent_failures_are_decided_or_said_to_be_undecided() {
     let variant = &result["cases"][0]["variants"][1];
     let attempts = variant["failures"]["attempts"].as_u64().unwrap();
     assert!((6..20).contains(&attempts), "{variant}");
-    assert_eq!((&variant["failures"]["failed"], &variant["failures_undecided"]), (&1.into(), &true.into()), "{variant}");
+    assert_eq!(
+        (&variant["failures"]["failed"], &variant["failures_undecided"]),
+        (&1.into(), &true.into()),
+        "{variant}"
+    );
     let required = variant["failure_attempts_to_decide"].as_u64().unwrap();
     assert!(required > 30, "{variant}");
     let shown = lab.weighbridge(&line).expect_code(0).out.split_whitespace().collect::<Vec<_>>().join(" ");
     for text in [
         &format!("1 of {attempts} attempts failed, beside none of {attempts} of base: undecided which fails more, p "),
-        &format!("if as many fail as so far, {required} attempts of each would decide it: --samples {required} in a new folder"),
+        &format!(
+            "if as many fail as so far, {required} attempts of each would decide it: --samples {required} in a new folder"
+        ),
         "blocks, undecided whether seldom or base fails more often",
     ] {
         assert!(shown.contains(text), "{text}: {shown}");

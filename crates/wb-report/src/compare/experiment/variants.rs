@@ -136,8 +136,8 @@ fn failure_remarks(case: &VariantCase) -> Vec<(String, String)> {
     };
     let of_others: Vec<(String, String)> = compared.map(remark).collect();
     // Its failures are beside those of each other variant, unless there is nothing to compare.
-    let alone = (first.failures.failed > 0 && of_others.is_empty())
-        .then(|| (first.name.clone(), count_failures(first)));
+    let alone =
+        (first.failures.failed > 0 && of_others.is_empty()).then(|| (first.name.clone(), count_failures(first)));
     alone.into_iter().chain(of_others).collect()
 }
 

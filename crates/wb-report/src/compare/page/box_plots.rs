@@ -62,12 +62,7 @@ fn scores_by(history: &BuildHistory<'_>, build: usize, key: BoxKeyFn) -> Vec<(St
     boxes.into_iter().collect()
 }
 
-fn box_plot(
-    by: &str,
-    mut boxes: Vec<(String, Vec<f64>)>,
-    of_speed: bool,
-    ids: &mut IdGenerator,
-) -> Option<PageFigure> {
+fn box_plot(by: &str, mut boxes: Vec<(String, Vec<f64>)>, of_speed: bool, ids: &mut IdGenerator) -> Option<PageFigure> {
     let total = boxes.len();
     if total > MAX_BOXES {
         boxes.sort_by_key(|(_, scores)| std::cmp::Reverse(scores.len()));
@@ -134,7 +129,8 @@ mod tests {
     fn checks_beyond_the_scale_are_counted_and_the_farthest_is_named() {
         let scores: Vec<f64> = [-66.7, -66.2].into_iter().chain((0..12).map(|index| f64::from(index) / 10.0)).collect();
         let scores = [&scores[..], &[202.0]].concat();
-        let figure = box_plot("by build", vec![("new".to_owned(), scores)], false, &mut IdGenerator::default()).unwrap();
+        let figure =
+            box_plot("by build", vec![("new".to_owned(), scores)], false, &mut IdGenerator::default()).unwrap();
         let drawn = serde_json::to_string(&figure).unwrap();
         for text in ["← 2 beyond, −66.7 %", ">202 % →", "Arrows: checks beyond the scale", "0.500 %"] {
             assert!(drawn.contains(text), "{text}: {drawn}");
