@@ -316,7 +316,7 @@ mod tests {
 
     /// Although failures are looked at after each round.
     #[test]
-    fn of_variants_that_fail_equally_often_few_are_said_to_fail_more() {
+    fn of_variants_that_fail_equally_often_few_are_reported_to_fail_more() {
         let test = SequentialTest::new(1, 2, Options::default()).unwrap();
         for share in [0.03, 0.1, 0.3, 0.5, 0.7] {
             let rose = (0..1000).filter(|seed| rises(measure(&test, [share; 2], *seed).1)).count();

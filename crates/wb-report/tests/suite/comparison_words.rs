@@ -110,7 +110,7 @@ fn failures_that_do_not_decide_end_the_sentence() {
 }
 
 #[test]
-fn how_certain_failures_are_is_said_beside_them() {
+fn failures_have_their_p_value_beside_them() {
     let sides = json!([{ "failed": 0, "attempts": 8 }, { "failed": 3, "attempts": 11 }]);
     let with_p = |p: f64, difference: f64| {
         let p_value = json!({ "alone": 0.04, "in_check": p, "in_family": p });

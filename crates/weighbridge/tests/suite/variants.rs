@@ -128,7 +128,7 @@ fn a_variant_whose_attempts_fail_more_often_is_worse() {
 
 /// The figures are decided after few blocks.
 #[test]
-fn more_frequent_failures_are_decided_or_said_to_be_undecided() {
+fn more_frequent_failures_are_decided_or_reported_as_undecided() {
     let lab = lab();
     let fails = |name: &str, every: u32| {
         let count = lab.path(name).display().to_string();
